@@ -1,0 +1,70 @@
+# `make run` and `make test` do all their set-up themselves: apt packages, tools, servers.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+
+# One set of flags for our builds, ocb's and the tests': all share Go's build cache.
+export GOFLAGS := -trimpath -buildvcs=false
+export CGO_ENABLED := 1
+
+BIN := $(CURDIR)/bin
+FUZZTIME ?= 30s
+GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otelcol-config.yaml
+COMPONENTS := receivers/tqtracereceiver processors/trainperfprocessor connectors/trainmetricsconnector
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+
+.PHONY: build ocb jaeger tempo prometheus test unit e2e crash lint generate fuzz bench run clean
+
+build: $(BIN)/trainbridge
+$(BIN)/trainbridge: $(GO_FILES)
+	go build -ldflags="-s -w" -o $@ ./cmd/trainbridge
+
+# ocb tidies a go.mod of its own; with our go.sum beside it, no checksum has to be looked up.
+ocb: $(BIN)/trainbridge-ocb
+$(BIN)/trainbridge-ocb: builder-config.yaml $(GO_FILES)
+	mkdir -p $(BIN)/ocb && cp go.sum $(BIN)/ocb/go.sum
+	GOFLAGS="-mod=mod -buildvcs=false" go tool -modfile=tools/go.mod builder --config=builder-config.yaml --skip-strict-versioning=false
+	mv $(BIN)/ocb/trainbridge-ocb $@
+
+jaeger: $(BIN)/tools/jaeger
+$(BIN)/tools/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
+	go -C tools/jaeger build -ldflags="-s -w" -o $@ github.com/jaegertracing/jaeger/cmd/jaeger
+
+tempo: $(BIN)/tools/tempo
+$(BIN)/tools/tempo: tools/tempo/go.mod tools/tempo/go.sum
+	go -C tools/tempo build -ldflags="-s -w" -o $@ github.com/grafana/tempo/cmd/tempo
+
+# Prometheus and promtool are Debian's. Its service is not wanted: policy-rc.d keeps apt from starting it.
+prometheus:
+	tools/install-prometheus.sh
+
+test: lint unit e2e
+
+# The race detector everywhere but in the binary itself, whose code is a list of imports.
+unit:
+	go test -race -timeout 15m $$(go list ./... | grep -v /cmd/trainbridge$$)
+	go test ./cmd/trainbridge
+
+e2e: build ocb jaeger tempo prometheus
+	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
+
+lint:
+	go vet -tags e2e ./...
+	$(TOOL) golangci-lint run ./...
+	tools/check-generated.sh
+
+generate:
+	for c in $(COMPONENTS); do (cd $$c && $(TOOL) mdatagen metadata.yaml); done
+	$(TOOL) golangci-lint fmt ./...
+
+fuzz:
+	tools/fuzz.sh $(FUZZTIME)
+
+bench: build jaeger
+	bench/run.sh
+
+run: build jaeger prometheus
+	tools/run.sh
+
+clean:
+	rm -rf bin .trainbridge tq-logs

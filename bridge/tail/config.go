@@ -1,0 +1,117 @@
+package tail
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+)
+
+// Config says which files to read and how. Every file receiver squashes it into its own config.
+type Config struct {
+	// Include lists the files to read, as globs with ** (doublestar). Required.
+	Include []string `mapstructure:"include"`
+	// Exclude lists globs of files to leave alone.
+	Exclude []string `mapstructure:"exclude"`
+	// StartAt is where to begin in a file that is met for the first time when the receiver starts: beginning (default) or end.
+	// A file that appears later is always read from its beginning.
+	StartAt string `mapstructure:"start_at"`
+	// PollInterval is how often an active file and the globs are looked at. Idle files are looked at less and less often,
+	// down to every 5 s; where inotify works, it makes this faster. Default 200ms.
+	PollInterval time.Duration `mapstructure:"poll_interval"`
+	// Storage names the storage extension that keeps the offsets. Without it a restart reads from StartAt again.
+	Storage *component.ID `mapstructure:"storage"`
+	// MaxLineBytes bounds one line: longer ones are dropped and counted. Default 1 MiB.
+	MaxLineBytes int `mapstructure:"max_line_bytes"`
+	// PendingTimeout is how long a record may wait for its other half, and a last line for its newline. Default 10m.
+	PendingTimeout time.Duration `mapstructure:"pending_timeout"`
+	// MaxInFlightBytes bounds the log bytes handed downstream and not yet accepted. Default 8 MiB.
+	MaxInFlightBytes int64 `mapstructure:"max_in_flight_bytes"`
+	// FollowSymlinks reads files that the globs reach through a symbolic link. Default false.
+	FollowSymlinks bool `mapstructure:"follow_symlinks"`
+	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
+	Compression string `mapstructure:"compression"`
+	// Document lists globs of files that are rewritten whole: each is handed over as one line whenever it changed.
+	Document []string `mapstructure:"document"`
+}
+
+// The values of Config.StartAt and Config.Compression.
+const (
+	StartAtBeginning = "beginning"
+	StartAtEnd       = "end"
+
+	CompressionAuto = "auto"
+	CompressionGzip = "gzip"
+	CompressionZstd = "zstd"
+	CompressionNone = "none"
+)
+
+const (
+	minLineBytes = 1 << 10
+	maxLineBytes = 64 << 20
+	minInFlight  = 64 << 10
+)
+
+var (
+	errNoInclude      = errors.New("'include' must list at least one glob, such as /var/log/verl/*.log")
+	errBadGlob        = errors.New("not a glob: check its brackets and braces")
+	errStartAt        = errors.New("'start_at' must be beginning or end")
+	errPollInterval   = errors.New("'poll_interval' must be greater than zero, such as 200ms")
+	errMaxLineBytes   = fmt.Errorf("'max_line_bytes' must be between %d and %d", minLineBytes, maxLineBytes)
+	errPendingTimeout = errors.New("'pending_timeout' must be greater than zero, such as 10m")
+	errMaxInFlight    = fmt.Errorf("'max_in_flight_bytes' must be at least %d", minInFlight)
+	errCompression    = errors.New("'compression' must be auto, gzip, zstd or none")
+)
+
+// DefaultConfig returns the defaults of every field but Include.
+func DefaultConfig() Config {
+	return Config{
+		StartAt:          StartAtBeginning,
+		PollInterval:     200 * time.Millisecond,
+		MaxLineBytes:     1 << 20,
+		PendingTimeout:   10 * time.Minute,
+		MaxInFlightBytes: 8 << 20,
+		Compression:      CompressionAuto,
+	}
+}
+
+// Validate says all that is wrong at once, naming the keys.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Include) == 0 && len(c.Document) == 0 {
+		errs = append(errs, errNoInclude)
+	}
+	for _, list := range []struct {
+		key   string
+		globs []string
+	}{{"include", c.Include}, {"exclude", c.Exclude}, {"document", c.Document}} {
+		for _, g := range list.globs {
+			if g == "" || !doublestar.ValidatePattern(g) {
+				errs = append(errs, fmt.Errorf("'%s': %q is %w", list.key, g, errBadGlob))
+			}
+		}
+	}
+	if c.StartAt != StartAtBeginning && c.StartAt != StartAtEnd {
+		errs = append(errs, errStartAt)
+	}
+	if c.PollInterval <= 0 {
+		errs = append(errs, errPollInterval)
+	}
+	if c.MaxLineBytes < minLineBytes || c.MaxLineBytes > maxLineBytes {
+		errs = append(errs, errMaxLineBytes)
+	}
+	if c.PendingTimeout <= 0 {
+		errs = append(errs, errPendingTimeout)
+	}
+	if c.MaxInFlightBytes < minInFlight {
+		errs = append(errs, errMaxInFlight)
+	}
+	switch c.Compression {
+	case CompressionAuto, CompressionGzip, CompressionZstd, CompressionNone:
+	default:
+		errs = append(errs, errCompression)
+	}
+	return errors.Join(errs...)
+}

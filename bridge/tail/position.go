@@ -1,0 +1,111 @@
+package tail
+
+import (
+	"cmp"
+	"slices"
+)
+
+// span is a range of bytes of a file.
+type span struct {
+	begin, end int64
+}
+
+// piece is a span of one of a stream's files.
+type piece struct {
+	file *file
+	span
+}
+
+// batch is what one Cut covers: the pieces of the stream whose fate hangs on one delivery.
+type batch struct {
+	stream  *Stream
+	pieces  []piece
+	records int64 // record lines
+	bytes   int64 // of record lines
+	deliver Deliver
+}
+
+// add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
+func (b *batch) add(f *file, begin, end int64) {
+	if n := len(b.pieces); n > 0 {
+		if last := &b.pieces[n-1]; last.file == f && last.end == begin {
+			last.end = end
+			return
+		}
+	}
+	f.outstanding++
+	b.pieces = append(b.pieces, piece{f, span{begin, end}})
+}
+
+// done gives the pieces back.
+func (b *batch) done() {
+	for i := range b.pieces {
+		b.pieces[i].file.outstanding--
+	}
+	clear(b.pieces)
+	*b = batch{pieces: b.pieces[:0]}
+}
+
+// held is a line that waits for its other half.
+type held struct {
+	piece
+	at     int64 // when it was read, Unix ns
+	bytes  int32
+	record bool
+	next   Held // in the free list
+}
+
+// heldLines stores held lines under stable numbers, so that holding and releasing neither hash nor move anything.
+type heldLines struct {
+	slots []held
+	free  Held // first free slot, -1 for none
+	n     int
+}
+
+func (h *heldLines) put(e held) Held {
+	h.n++
+	e.file.outstanding++
+	if h.free >= 0 {
+		i := h.free
+		h.free = h.slots[i].next
+		h.slots[i] = e
+		return i
+	}
+	h.slots = append(h.slots, e)
+	return Held(len(h.slots) - 1)
+}
+
+// take returns the held line and frees its slot; false for one that is not held.
+func (h *heldLines) take(i Held) (held, bool) {
+	if i < 0 || int(i) >= len(h.slots) || h.slots[i].file == nil {
+		return held{}, false
+	}
+	e := h.slots[i]
+	h.n--
+	e.file.outstanding--
+	if h.n == 0 {
+		// A burst of held lines must not keep its memory for ever.
+		if cap(h.slots) > 4096 {
+			h.slots = nil
+		}
+		h.slots, h.free = h.slots[:0], -1
+		return e, true
+	}
+	h.slots[i] = held{next: h.free}
+	h.free = i
+	return e, true
+}
+
+// mergeSpans sorts spans and joins those that touch, in place.
+func mergeSpans(s []span) []span {
+	slices.SortFunc(s, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
+	out := s[:0]
+	for _, r := range s {
+		if n := len(out); n > 0 && r.begin <= out[n-1].end {
+			out[n-1].end = max(out[n-1].end, r.end)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/redactionprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/forwardconnector"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/debugexporter"
+	"go.opentelemetry.io/collector/exporter/otlpexporter"
+	"go.opentelemetry.io/collector/exporter/otlphttpexporter"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/zpagesextension"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/memorylimiterprocessor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
+)
+
+// version is that of builder-config.yaml; the test holds them equal.
+const version = "0.1.0"
+
+// components lists what the distribution carries. builder-config.yaml says the same for ocb; a test compares the two.
+func components() (otelcol.Factories, error) {
+	f := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
+	var err error
+	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+		tqtracereceiver.NewFactory(),
+		otlpreceiver.NewFactory(),
+		filelogreceiver.NewFactory(),
+		kafkareceiver.NewFactory(),
+	); err != nil {
+		return otelcol.Factories{}, err
+	}
+	if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		trainperfprocessor.NewFactory(),
+		memorylimiterprocessor.NewFactory(),
+		resourcedetectionprocessor.NewFactory(),
+		transformprocessor.NewFactory(),
+		filterprocessor.NewFactory(),
+		tailsamplingprocessor.NewFactory(),
+		redactionprocessor.NewFactory(),
+	); err != nil {
+		return otelcol.Factories{}, err
+	}
+	if f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+		otlpexporter.NewFactory(),
+		otlphttpexporter.NewFactory(),
+		debugexporter.NewFactory(),
+		fileexporter.NewFactory(),
+		prometheusexporter.NewFactory(),
+		prometheusremotewriteexporter.NewFactory(),
+		kafkaexporter.NewFactory(),
+		loadbalancingexporter.NewFactory(),
+	); err != nil {
+		return otelcol.Factories{}, err
+	}
+	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+		trainmetricsconnector.NewFactory(),
+		spanmetricsconnector.NewFactory(),
+		forwardconnector.NewFactory(),
+	); err != nil {
+		return otelcol.Factories{}, err
+	}
+	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		filestorage.NewFactory(),
+		healthcheckextension.NewFactory(),
+		basicauthextension.NewFactory(),
+		bearertokenauthextension.NewFactory(),
+		zpagesextension.NewFactory(),
+	); err != nil {
+		return otelcol.Factories{}, err
+	}
+	return f, nil
+}

@@ -1,0 +1,75 @@
+package trainperfprocessor
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// severity orders verdicts from good to bad.
+type severity uint8
+
+const (
+	good severity = iota
+	warning
+	bad
+)
+
+var severityText = [...]string{good: spans.SeverityGood, warning: spans.SeverityWarning, bad: spans.SeverityBad}
+
+// verdict is one judgement about one span. Good ones have no reason: the value that is good stands beside them.
+type verdict struct {
+	name             string
+	severity         severity
+	reason           string
+	value, threshold float64
+}
+
+// put writes the verdicts to the span they are about: the names as a list, the worst severity, and for each that is
+// not good an event at the span's end that explains it. Good verdicts have no event, to keep healthy traces small.
+func put(span ptrace.Span, vs []verdict) {
+	if len(vs) == 0 {
+		return
+	}
+	attrs := span.Attributes()
+	names := attrs.PutEmptySlice(spans.AttrVerdict)
+	names.EnsureCapacity(len(vs))
+	worst := good
+	for i := range vs {
+		v := &vs[i]
+		names.AppendEmpty().SetStr(v.name)
+		worst = max(worst, v.severity)
+		if v.severity == good {
+			continue
+		}
+		e := span.Events().AppendEmpty()
+		e.SetName(spans.EventVerdict)
+		e.SetTimestamp(span.EndTimestamp())
+		ea := e.Attributes()
+		ea.EnsureCapacity(4)
+		ea.PutStr(spans.AttrVerdictName, v.name)
+		ea.PutStr(spans.AttrVerdictReason, v.reason)
+		ea.PutDouble(spans.AttrVerdictValue, v.value)
+		ea.PutDouble(spans.AttrVerdictThreshold, v.threshold)
+	}
+	attrs.PutStr(spans.AttrVerdictSeverity, severityText[worst])
+}
+
+// appendPercent writes a share as a percentage with one decimal, without a trailing ".0": thresholds are mostly round.
+func appendPercent(b []byte, share float64) []byte {
+	return append(appendDecimal(b, 100*share, 1), '%')
+}
+
+// appendDecimal writes x with at most the given decimals.
+func appendDecimal(b []byte, x float64, decimals int) []byte {
+	b = strconv.AppendFloat(b, x, 'f', decimals, 64)
+	for b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
+	}
+	if b[len(b)-1] == '.' {
+		b = b[:len(b)-1]
+	}
+	return b
+}

@@ -1,0 +1,85 @@
+package spans
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// TraceID returns the trace id of an id text found in a log. A UUID (with dashes, or 32 hex digits) is taken as
+// its 16 bytes; any other text is hashed together with the run id, so that two runs never share a trace.
+// The same arguments always give the same id, and it is never all zero.
+func TraceID(runID string, text []byte) pcommon.TraceID {
+	if id, ok := parseUUID(text); ok {
+		return id
+	}
+	return KeyTraceID(runID, "id", text)
+}
+
+// KeyTraceID returns the trace id of a record without an id of its own: a 128-bit hash (XXH3) of the run id, the
+// source (such as "tq") and a natural key made of raw log values (such as pid, function and start).
+func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
+	var buf [192]byte
+	b := appendPart(buf[:0], runID)
+	b = appendPart(b, source)
+	for _, k := range key {
+		b = appendPart(b, k)
+	}
+	h := xxh3.Hash128(b)
+	if h.Hi == 0 && h.Lo == 0 {
+		h.Lo = 1
+	}
+	return pcommon.TraceID(h.Bytes())
+}
+
+// SpanID returns the id of a span: a 64-bit hash (XXH3) of its trace, its role (such as "tq.get") and a natural
+// key made of raw log values. It is never all zero.
+func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
+	var buf [192]byte
+	b := append(buf[:0], trace[:]...)
+	b = appendPart(b, role)
+	for _, k := range key {
+		b = appendPart(b, k)
+	}
+	h := xxh3.Hash(b)
+	if h == 0 {
+		h = 1
+	}
+	var id pcommon.SpanID
+	binary.BigEndian.PutUint64(id[:], h)
+	return id
+}
+
+// appendPart prefixes the length, so that ("a", "bc") and ("ab", "c") differ.
+func appendPart[T string | []byte](b []byte, part T) []byte {
+	b = binary.AppendUvarint(b, uint64(len(part)))
+	return append(b, part...)
+}
+
+// parseUUID reads the two spellings of a UUID that logs use: RFC 9562 text and its 32 digits without dashes.
+// The nil UUID is refused, because OpenTelemetry gives it the meaning "no trace".
+func parseUUID(text []byte) (pcommon.TraceID, bool) {
+	var digits [32]byte
+	switch len(text) {
+	case 32:
+		copy(digits[:], text)
+	case 36:
+		if text[8] != '-' || text[13] != '-' || text[18] != '-' || text[23] != '-' {
+			return pcommon.TraceID{}, false
+		}
+		n := copy(digits[:], text[:8])
+		n += copy(digits[n:], text[9:13])
+		n += copy(digits[n:], text[14:18])
+		n += copy(digits[n:], text[19:23])
+		copy(digits[n:], text[24:])
+	default:
+		return pcommon.TraceID{}, false
+	}
+	var id pcommon.TraceID
+	if _, err := hex.Decode(id[:], digits[:]); err != nil || id.IsEmpty() {
+		return pcommon.TraceID{}, false
+	}
+	return id, true
+}

@@ -1,0 +1,93 @@
+package spans
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTraceIDOfUUIDIsItsBytes(t *testing.T) {
+	for _, text := range []string{
+		"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d",
+		"A1B2C3D4-5E6F-4A7B-8C9D-0E1F2A3B4C5D",
+		"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d",
+	} {
+		want, err := uuid.Parse(text) // the oracle: google/uuid
+		require.NoError(t, err)
+		assert.Equal(t, pcommon.TraceID(want), TraceID("run-1", []byte(text)), text)
+		assert.Equal(t, TraceID("run-1", []byte(text)), TraceID("run-2", []byte(text)), "a UUID is not salted")
+	}
+}
+
+func TestTraceIDOfOtherTextIsSaltedHash(t *testing.T) {
+	seen := map[pcommon.TraceID]string{}
+	for _, run := range []string{"run-1", "run-2", ""} {
+		for _, text := range []string{
+			"a1b2c3d4", "", "00000000-0000-0000-0000-000000000000", strings.Repeat("0", 32),
+			"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5", "g1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d", "a1b2c3d4x5e6f-4a7b-8c9d-0e1f2a3b4c5d", "Ünïcode",
+		} {
+			id := TraceID(run, []byte(text))
+			assert.False(t, id.IsEmpty())
+			assert.Equal(t, id, TraceID(run, []byte(text)), "the same arguments give the same id")
+			other, dup := seen[id]
+			assert.False(t, dup, "%q of run %q collides with %s", text, run, other)
+			seen[id] = run + "/" + text
+		}
+	}
+}
+
+// The ids are a contract with data already stored: a changed hash would split old traces from new ones. The values come
+// from the reference XXH3 (Python xxhash 3) over the length-prefixed parts.
+func TestIDsStayTheSame(t *testing.T) {
+	trace := TraceID("run-1", []byte("a1b2c3d4"))
+	assert.Equal(t, "58006445d9153ef721f5d4fd9f6deea3", hex.EncodeToString(trace[:]))
+	span := SpanID(trace, "tq.get", []byte("generate_sequences"), []byte("2642022"), []byte("98231.402113"))
+	assert.Equal(t, "bfecdb3af3f82c80", hex.EncodeToString(span[:]))
+}
+
+func TestSpanIDSeparatesItsParts(t *testing.T) {
+	trace := pcommon.TraceID{1}
+	ab := SpanID(trace, "r", []byte("a"), []byte("bc"))
+	assert.NotEqual(t, ab, SpanID(trace, "r", []byte("ab"), []byte("c")))
+	assert.NotEqual(t, ab, SpanID(trace, "ra", []byte("bc")))
+	assert.NotEqual(t, ab, SpanID(pcommon.TraceID{2}, "r", []byte("a"), []byte("bc")))
+	assert.NotEqual(t, SpanID(trace, "r"), SpanID(trace, "r", nil))
+	assert.False(t, ab.IsEmpty())
+}
+
+func FuzzTraceID(f *testing.F) {
+	f.Add("run", []byte("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"))
+	f.Add("", []byte("N/A"))
+	f.Fuzz(func(t *testing.T, run string, text []byte) {
+		before := bytes.Clone(text)
+		id := TraceID(run, text)
+		if id.IsEmpty() {
+			t.Fatal("empty trace id")
+		}
+		if !bytes.Equal(before, text) {
+			t.Fatal("the text was changed")
+		}
+		want, err := uuid.ParseBytes(text)
+		if err == nil && len(text) == 36 && want != uuid.Nil && pcommon.TraceID(want) != id {
+			t.Fatalf("%q: %x", text, id)
+		}
+	})
+}
+
+func BenchmarkSpanID(b *testing.B) {
+	trace := TraceID("run-1", []byte("a1b2c3d4"))
+	fn, pid, start := []byte("generate_sequences"), []byte("2642022"), []byte("98231.402113")
+	b.ReportAllocs()
+	for b.Loop() {
+		SpanID(trace, "tq.get", fn, pid, start)
+	}
+}

@@ -1,0 +1,58 @@
+package spans
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// RunConfig names the job whose logs a receiver reads. It is squashed into every receiver's config.
+type RunConfig struct {
+	// RunID is ml.run.id. It salts every hashed id. Default: the SLURM_JOB_ID of the collector's environment, else a
+	// stable hash of the log's directory.
+	RunID string `mapstructure:"run_id"`
+	// ServiceName is the service.name of the job in Jaeger, Tempo and Prometheus.
+	ServiceName string `mapstructure:"service_name"`
+}
+
+// Run returns the run id of a log file.
+func (c RunConfig) Run(path string) string {
+	if c.RunID != "" {
+		return c.RunID
+	}
+	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
+		return "slurm-" + job
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil { // only when the working directory is gone
+		dir = filepath.Dir(path)
+	}
+	id := KeyTraceID("", "run", []byte(dir))
+	return "run-" + hex.EncodeToString(id[:6])
+}
+
+// RunIDs returns the ids of the span that stands for the run, in the run's own trace.
+func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
+	trace := KeyTraceID(runID, SpanRun)
+	return trace, SpanID(trace, SpanRun)
+}
+
+// AddRun adds the train.run span: a point in time at the run's first record, with the file it was seen in.
+func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
+	trace, id := RunIDs(res.RunID)
+	s := b.Add(Resource{Service: res.Service, RunID: res.RunID}, Span{
+		Trace: trace, ID: id, Name: SpanRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
+	})
+	s.Attributes().PutStr(AttrLogFile, Text(file))
+}
+
+// LinkRun links a step or batch to its run.
+func LinkRun(s ptrace.Span, runID string) {
+	link := s.Links().AppendEmpty()
+	trace, id := RunIDs(runID)
+	link.SetTraceID(trace)
+	link.SetSpanID(id)
+}

@@ -1,0 +1,47 @@
+package spans
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestText(t *testing.T) {
+	for name, tt := range map[string]struct{ in, want string }{
+		"empty":          {"", ""},
+		"plain":          {"generate_sequences", "generate_sequences"},
+		"unicode":        {"Größe 批", "Größe 批"},
+		"invalid":        {"a\xffb\xc3", "a\uFFFDb\uFFFD"},
+		"nul":            {"a\x00b", "a\x00b"},
+		"cut":            {strings.Repeat("x", MaxAttributeBytes+1), strings.Repeat("x", MaxAttributeBytes)},
+		"cut in a rune":  {strings.Repeat("x", MaxAttributeBytes-1) + "批", strings.Repeat("x", MaxAttributeBytes-1)},
+		"fits exactly":   {strings.Repeat("x", MaxAttributeBytes-3) + "批", strings.Repeat("x", MaxAttributeBytes-3) + "批"},
+		"invalid at cut": {strings.Repeat("\xff ", MaxAttributeBytes), strings.Repeat("\uFFFD ", MaxAttributeBytes/4)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Text([]byte(tt.in))
+			assert.Equal(t, tt.want, got)
+			assert.True(t, utf8.ValidString(got))
+			var in Interner
+			assert.Equal(t, tt.want, in.Text([]byte(tt.in)))
+			assert.Equal(t, tt.want, in.Text([]byte(tt.in)))
+		})
+	}
+}
+
+func TestInternerIsBounded(t *testing.T) {
+	var in Interner
+	for i := range 3 * maxInterned {
+		in.Text([]byte(strings.Repeat("x", i%7) + string(rune('a'+i%26)) + strings.Repeat("y", i/100)))
+	}
+	assert.LessOrEqual(t, len(in.known), maxInterned)
+}
+
+func TestInternerAllocatesOnce(t *testing.T) {
+	var in Interner
+	name := []byte("generate_sequences")
+	in.Text(name)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { in.Text(name) }))
+}

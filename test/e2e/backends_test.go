@@ -1,0 +1,250 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// jaeger is a real Jaeger v2 with its memory storage.
+type jaeger struct {
+	*process
+	otlp string // address of its OTLP/gRPC port
+	ui   string // base URL of its query API
+}
+
+func startJaeger(t testing.TB) *jaeger {
+	t.Helper()
+	j := &jaeger{otlp: freeAddr(t)}
+	query, health := freeAddr(t), freeAddr(t)
+	j.ui = "http://" + query
+	config := write(t, "jaeger.yaml", fmt.Sprintf(`
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
+exporters: {jaeger_storage_exporter: {trace_storage: memory}}
+extensions:
+  healthcheckv2: {use_v2: true, http: {endpoint: %q}}
+  jaeger_storage: {backends: {memory: {memory: {max_traces: 500000}}}}
+  jaeger_query: {storage: {traces: memory}, http: {endpoint: %q}, grpc: {endpoint: %q}}
+service:
+  extensions: [healthcheckv2, jaeger_storage, jaeger_query]
+  pipelines: {traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}}
+  telemetry: {metrics: {level: none}, logs: {level: warn}}
+`, j.otlp, health, query, freeAddr(t)))
+	j.process = start(t, "jaeger", jaegerBin(t), nil, "--config", config)
+	j.ready(t, "http://"+health+"/status")
+	return j
+}
+
+var (
+	longAgo = time.Unix(0, 0).UTC()
+	farOff  = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// find asks for every trace that has a span of the service. Raw: without Jaeger's clock skew correction.
+func (j *jaeger) find(service string) (ptrace.Traces, error) {
+	q := url.Values{
+		"query.service_name":   {service},
+		"query.start_time_min": {longAgo.Format(time.RFC3339Nano)},
+		"query.start_time_max": {farOff.Format(time.RFC3339Nano)},
+		"query.num_traces":     {"100000"},
+		"query.raw_traces":     {"true"},
+	}
+	return j.traces("/api/v3/traces?" + q.Encode())
+}
+
+// trace asks for one trace.
+func (j *jaeger) trace(id pcommon.TraceID) (ptrace.Traces, error) {
+	return j.traces("/api/v3/traces/" + id.String() + "?raw_traces=true")
+}
+
+// traces returns an empty set when Jaeger says that it has none.
+func (j *jaeger) traces(path string) (ptrace.Traces, error) {
+	body, err := get(j.ui+path, "")
+	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {
+		return ptrace.NewTraces(), nil
+	}
+	if err != nil {
+		return ptrace.Traces{}, err
+	}
+	var answer struct{ Result json.RawMessage }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return ptrace.Traces{}, err
+	}
+	return (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(answer.Result)
+}
+
+// tempo is a real Grafana Tempo, all its parts in one process.
+type tempo struct {
+	*process
+	otlp string
+	api  string
+}
+
+func startTempo(t testing.TB) *tempo {
+	t.Helper()
+	s := &tempo{otlp: freeAddr(t)}
+	httpPort, grpcPort := freePort(t), freePort(t)
+	s.api = fmt.Sprintf("http://127.0.0.1:%d", httpPort)
+	dir := t.TempDir()
+	config := write(t, "tempo.yaml", fmt.Sprintf(`
+server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: warn}
+distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}}
+ingester:
+  trace_idle_period: 1s
+  flush_check_period: 1s
+  lifecycler: {address: 127.0.0.1, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
+memberlist: {bind_addr: [127.0.0.1], bind_port: %d}
+storage: {trace: {backend: local, local: {path: %q}, wal: {path: %q}}}
+usage_report: {reporting_enabled: false}
+`, httpPort, grpcPort, s.otlp, freePort(t), dir+"/blocks", dir+"/wal"))
+	s.process = start(t, "tempo", tempoBin(t), nil, "-config.file="+config)
+	s.ready(t, s.api+"/ready")
+	return s
+}
+
+// search runs a TraceQL query over the last half hour and returns the ids of the traces that match.
+func (s *tempo) search(query string) (map[pcommon.TraceID]bool, error) {
+	now := time.Now()
+	q := url.Values{
+		"q": {query}, "limit": {"10000"}, "spss": {"1"},
+		"start": {strconv.FormatInt(now.Add(-30*time.Minute).Unix(), 10)},
+		"end":   {strconv.FormatInt(now.Add(time.Minute).Unix(), 10)},
+	}
+	body, err := get(s.api+"/api/search?"+q.Encode(), "")
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Traces []struct{ TraceID string } }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	found := make(map[pcommon.TraceID]bool)
+	for _, tr := range answer.Traces {
+		id, err := traceID(tr.TraceID)
+		if err != nil {
+			return nil, err
+		}
+		found[id] = true
+	}
+	return found, nil
+}
+
+// trace asks for one trace. Tempo's protobuf answer has the wire form of OTLP's TracesData.
+func (s *tempo) trace(id pcommon.TraceID) (ptrace.Traces, error) {
+	body, err := get(s.api+"/api/traces/"+id.String(), "application/protobuf")
+	if err != nil {
+		return ptrace.Traces{}, err
+	}
+	return (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(body)
+}
+
+// prometheus is a real Prometheus that scrapes the given addresses every second.
+type prometheus struct {
+	*process
+	api string
+}
+
+func startPrometheus(t testing.TB, targets ...string) *prometheus {
+	t.Helper()
+	addr := freeAddr(t)
+	p := &prometheus{api: "http://" + addr}
+	list, err := json.Marshal(targets)
+	require.NoError(t, err)
+	config := write(t, "prometheus.yaml", fmt.Sprintf(`
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: trainbridge
+    honor_labels: true
+    static_configs: [{targets: %s}]
+`, list))
+	p.process = start(t, "prometheus", prometheusBin(t), nil, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(),
+		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")
+	p.ready(t, p.api+"/-/ready")
+	return p
+}
+
+// sample is one series of an instant vector.
+type sample struct {
+	Metric map[string]string
+	Value  float64
+}
+
+// query evaluates PromQL now.
+func (p *prometheus) query(promQL string) ([]sample, error) {
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Value  [2]any
+		}
+	}
+	if err := p.ask("/api/v1/query", url.Values{"query": {promQL}}, &data); err != nil {
+		return nil, err
+	}
+	out := make([]sample, 0, len(data.Result))
+	for _, r := range data.Result {
+		text, _ := r.Value[1].(string)
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fatal(fmt.Errorf("value of %v: %w", r.Metric, err))
+		}
+		out = append(out, sample{r.Metric, v})
+	}
+	return out, nil
+}
+
+// exemplar is a point of a histogram that names its trace.
+type exemplar struct {
+	Labels map[string]string
+	Value  string
+}
+
+// exemplars returns the exemplars of the last hour of the series that a selector names.
+func (p *prometheus) exemplars(selector string) ([]exemplar, error) {
+	now := time.Now()
+	var data []struct{ Exemplars []exemplar }
+	err := p.ask("/api/v1/query_exemplars", url.Values{
+		"query": {selector},
+		"start": {now.Add(-time.Hour).Format(time.RFC3339)},
+		"end":   {now.Add(time.Hour).Format(time.RFC3339)},
+	}, &data)
+	var out []exemplar
+	for _, series := range data {
+		out = append(out, series.Exemplars...)
+	}
+	return out, err
+}
+
+func (p *prometheus) ask(path string, q url.Values, data any) error {
+	body, err := get(p.api+path+"?"+q.Encode(), "")
+	if bad := (*statusError)(nil); errors.As(err, &bad) && bad.code == http.StatusBadRequest {
+		return fatal(err)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, &struct{ Data any }{data})
+}
+
+// traceID reads the hexadecimal id of an API's answer; Tempo leaves leading zeros out.
+func traceID(text string) (pcommon.TraceID, error) {
+	var id pcommon.TraceID
+	raw, err := hex.DecodeString(strings.Repeat("0", max(0, 32-len(text))) + text)
+	if err != nil || len(raw) != len(id) {
+		return id, fatal(fmt.Errorf("%q is no trace id", text))
+	}
+	copy(id[:], raw)
+	return id, nil
+}

@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shippedConfig is the config that the binary embeds.
+func shippedConfig(t testing.TB) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(repoRoot, "otelcol-config.yaml"))
+	require.NoError(t, err)
+	return path
+}
+
+// collector is a running trainbridge. It survives restarts: start it again with the same settings and the same state.
+type collector struct {
+	*process
+	bin     string
+	env     []string
+	args    []string
+	health  string // URL
+	metrics string // URL of the prometheus exporter's page
+	own     string // URL of the collector's own metrics
+	scrape  []string
+}
+
+// newCollector prepares a collector with the shipped config, on free ports and with its state in a folder of its own.
+// logs is the comma-separated list of globs; each of more is YAML that is merged over the config.
+func newCollector(t testing.TB, bin, logs, backend string, more ...string) *collector {
+	t.Helper()
+	health, metrics, own := freeAddr(t), freeAddr(t), freeAddr(t)
+	host, port, _ := strings.Cut(own, ":")
+	c := &collector{
+		bin: bin,
+		env: []string{
+			"TRAINBRIDGE_TQ_LOGS=" + logs,
+			"TRAINBRIDGE_OTLP_ENDPOINT=" + backend,
+			"TRAINBRIDGE_STATE_DIR=" + t.TempDir(),
+		},
+		args:    []string{"--config", shippedConfig(t)},
+		health:  "http://" + health,
+		metrics: "http://" + metrics + "/metrics",
+		own:     "http://" + own + "/metrics",
+		scrape:  []string{metrics, own},
+	}
+	ports := fmt.Sprintf(`
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+exporters: {prometheus: {endpoint: %q}}
+extensions: {health_check: {endpoint: %q}}
+service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
+`, freeAddr(t), freeAddr(t), metrics, health, host, port)
+	for i, text := range append([]string{ports}, more...) {
+		c.args = append(c.args, "--config", write(t, fmt.Sprintf("more%d.yaml", i), text))
+	}
+	return c
+}
+
+// launch starts the process and does not wait for it.
+func (c *collector) launch(t testing.TB) {
+	t.Helper()
+	c.process = start(t, "trainbridge", c.bin, c.env, c.args...)
+}
+
+// up starts the process and waits until its pipelines run.
+func (c *collector) up(t testing.TB) {
+	t.Helper()
+	c.launch(t)
+	c.ready(t, c.health)
+}
+
+// complaint finds a log entry of level warn or above in the collector's console encoding.
+var complaint = regexp.MustCompile(`(?m)^\S+\t(?:warn|error|dpanic|panic|fatal)\t.*$`)
+
+// assertQuiet fails when the collector's log holds a warning or an error.
+func (c *collector) assertQuiet(t testing.TB) {
+	t.Helper()
+	data, err := os.ReadFile(c.log)
+	require.NoError(t, err)
+	for _, line := range complaint.FindAll(data, -1) {
+		assert.Fail(t, "the collector complains", "%s", line)
+	}
+}
+
+// metric is one line of a Prometheus text page.
+type metric struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+var (
+	metricLine = regexp.MustCompile(`^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)`)
+	labelPair  = regexp.MustCompile(`([a-zA-Z0-9_]+)="((?:[^"\\]|\\.)*)"`)
+)
+
+// ownMetrics reads the collector's own metrics.
+func (c *collector) ownMetrics() ([]metric, error) {
+	page, err := get(c.own, "")
+	if err != nil {
+		return nil, err
+	}
+	var out []metric
+	for lines := bufio.NewScanner(bytes.NewReader(page)); lines.Scan(); {
+		m := metricLine.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		v, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			return nil, fatal(fmt.Errorf("%s: %w", lines.Text(), err))
+		}
+		labels := make(map[string]string)
+		for _, l := range labelPair.FindAllStringSubmatch(m[2], -1) {
+			labels[l[1]] = l[2]
+		}
+		out = append(out, metric{m[1], labels, v})
+	}
+	return out, nil
+}

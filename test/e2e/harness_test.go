@@ -1,0 +1,100 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// send pushes one span over OTLP.
+func send(t testing.TB, addr string, id pcommon.TraceID) error {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(t, err)
+	defer conn.Close()
+	td := ptrace.NewTraces()
+	rs := td.ResourceSpans().AppendEmpty()
+	rs.Resource().Attributes().PutStr("service.name", "harness")
+	s := rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	s.SetTraceID(id)
+	s.SetSpanID(pcommon.SpanID{1})
+	s.SetName("op")
+	s.Attributes().PutDouble("share", 0.5)
+	s.SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now().Add(-3 * time.Minute)))
+	s.SetEndTimestamp(s.StartTimestamp() + 1e6)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(td))
+	return err
+}
+
+// The tests below believe what this one proves: that the servers answer what was sent, and that a cut proxy is a server that is away.
+func TestHarness(t *testing.T) {
+	j, s := startJaeger(t), startTempo(t)
+	p := startProxy(t, j.otlp)
+	first, second := pcommon.TraceID{0, 1}, pcommon.TraceID{2}
+
+	require.NoError(t, send(t, p.addr, first))
+	p.cut()
+	require.Error(t, send(t, p.addr, second))
+	eventually(t, time.Minute, func() error { return holds(j.find("harness"))(1) })
+	p.restore(t)
+	require.NoError(t, send(t, p.addr, second))
+	eventually(t, time.Minute, func() error { return holds(j.find("harness"))(2) })
+	td, err := j.trace(first)
+	require.NoError(t, err)
+	assert.Equal(t, 1, td.SpanCount())
+	td, err = j.trace(pcommon.TraceID{9})
+	require.NoError(t, err)
+	assert.Zero(t, td.SpanCount())
+
+	require.NoError(t, send(t, s.otlp, first))
+	eventually(t, time.Minute, func() error {
+		found, err := s.search(`{ span.share > 0.3 }`)
+		if err == nil && (len(found) != 1 || !found[first]) {
+			err = fmt.Errorf("found %v", found)
+		}
+		return err
+	})
+	found, err := s.search(`{ span.share > 0.6 }`)
+	require.NoError(t, err)
+	assert.Empty(t, found)
+	td, err = s.trace(first)
+	require.NoError(t, err)
+	assert.Equal(t, 1, td.SpanCount())
+
+	prom := startPrometheus(t)
+	got, err := prom.query("1 + 1")
+	require.Error(t, err)
+	_ = got
+	_ = bytes.MinRead
+	_ = http.MethodGet
+	_ = errors.New
+}
+
+// holds says whether an answer has n spans.
+func holds(td ptrace.Traces, err error) func(n int) error {
+	return func(n int) error {
+		if err != nil {
+			return err
+		}
+		if td.SpanCount() != n {
+			return fmt.Errorf("%d spans, want %d", td.SpanCount(), n)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,281 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// repoRoot is where the default paths of the binaries and the shipped config live.
+const repoRoot = "../.."
+
+// binary finds a program, in the environment variable env or at its default place. A missing one fails the test:
+// a skipped end-to-end test looks like a passed one.
+func binary(t testing.TB, env, path, fix string) string {
+	t.Helper()
+	if p := os.Getenv(env); p != "" {
+		path = p
+	} else if strings.Contains(path, "/") {
+		path = filepath.Join(repoRoot, path)
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		t.Fatalf("%s is not there (%v): run `%s`, or set %s", path, err, fix, env)
+	}
+	abs, err := filepath.Abs(found)
+	require.NoError(t, err)
+	return abs
+}
+
+func trainbridgeBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "TRAINBRIDGE_BIN", "bin/trainbridge", "make build")
+}
+
+func ocbBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
+}
+
+func jaegerBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")
+}
+
+func tempoBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "TEMPO_BIN", "bin/tools/tempo", "make tempo")
+}
+
+func prometheusBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "PROMETHEUS_BIN", "prometheus", "apt-get install prometheus")
+}
+
+func promtoolBin(t testing.TB) string {
+	t.Helper()
+	return binary(t, "PROMTOOL_BIN", "promtool", "apt-get install prometheus")
+}
+
+// ports hands every port out once. They lie below the range that the kernel gives to outgoing connections, so that
+// no connection takes one between our look and the server's bind.
+var ports struct {
+	sync.Mutex
+	next int
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	const low, high = 20000, 32000
+	if ports.next == 0 {
+		ports.next = low + os.Getpid()*7%(high-low)
+	}
+	for range high - low {
+		ports.next++
+		if ports.next >= high {
+			ports.next = low
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports.next))
+		if err == nil {
+			l.Close()
+			return ports.next
+		}
+	}
+	t.Fatal("no free port")
+	return 0
+}
+
+// freeAddr is 127.0.0.1 with a free port.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", freePort(t))
+}
+
+// process is a running server with its output in a file.
+type process struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process is gone
+}
+
+// start runs a program until the end of the test. When the test fails, the end of its log is shown.
+func start(t testing.TB, name, bin string, env []string, args ...string) *process {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), name+".log")
+	out, err := os.Create(log)
+	require.NoError(t, err)
+	defer out.Close()
+	p := &process{name: name, log: log, cmd: exec.Command(bin, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Dir = filepath.Dir(log)
+	// A test binary that dies (timeout, panic) must not leave servers behind.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("end of the log of %s:\n%s", name, p.tail(30))
+		}
+	})
+	return p
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill is kill -9, and returns when the process is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// stop asks the process to end and fails the test if it does not end well within a time that a busy machine needs.
+func (p *process) stop(t testing.TB) {
+	t.Helper()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.done:
+		require.Equalf(t, 0, p.cmd.ProcessState.ExitCode(), "exit code of %s after SIGTERM", p.name)
+	case <-time.After(30 * time.Second):
+		p.kill()
+		t.Fatalf("%s did not end within 30 s of SIGTERM", p.name)
+	}
+}
+
+func (p *process) tail(lines int) string {
+	data, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := bytes.Split(bytes.TrimRight(data, "\n"), []byte("\n"))
+	for i, l := range all {
+		if len(l) > 1000 {
+			all[i] = append(l[:1000:1000], " …"...)
+		}
+	}
+	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// ready waits until url answers 200.
+func (p *process) ready(t testing.TB, url string) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		if !p.running() {
+			return fatal(fmt.Errorf("%s ended while starting:\n%s", p.name, p.tail(15)))
+		}
+		_, err := get(url, "")
+		return err
+	})
+}
+
+type fatalError struct{ error }
+
+// fatal marks an error that waiting cannot mend.
+func fatal(err error) error { return fatalError{err} }
+
+// eventually calls f, less and less often, until it returns nil. It fails the test with f's last error.
+func eventually(t testing.TB, within time.Duration, f func() error) {
+	t.Helper()
+	if err := wait(within, f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wait(within time.Duration, f func() error) error {
+	deadline := time.Now().Add(within)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		var stop fatalError
+		if errors.As(err, &stop) {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v: %w", within, err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+var client = &http.Client{Timeout: 30 * time.Second}
+
+// statusError is an answer other than 200.
+type statusError struct {
+	code int
+	body string
+}
+
+func (e *statusError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.code, e.body) }
+
+func get(url, accept string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, fatal(err)
+	}
+	if accept != "" {
+		req.Header.Set("Accept", accept)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, &statusError{resp.StatusCode, string(body[:min(len(body), 500)])}
+	}
+	return body, nil
+}
+
+// write puts text into a file of the test's own folder and returns its path.
+func write(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// run runs a command to its end and returns its output, both streams.
+func run(t testing.TB, env []string, bin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoErrorf(t, err, "%s %s\n%s", bin, strings.Join(args, " "), out)
+	return string(out)
+}

@@ -1,0 +1,349 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// truth is what `trainbridge gen tq` knows about the log it wrote: JSON lines, one function each, then one {"run": …}.
+type truth struct {
+	run       truthRun
+	functions []*function
+}
+
+type truthRun struct {
+	Lines      int64
+	Trace      int64 `json:"trace_lines"`
+	Detail     int64 `json:"detail_lines"`
+	Neighbours int64 `json:"neighbour_lines"`
+	Functions  int
+	Complete   int
+	Spans      int
+	OpenSpans  int `json:"open_spans"`
+	Files      []struct {
+		Path  string
+		Lines int64
+	}
+}
+
+// function is one call. Wall times are of the simulated clock, durations those that the log prints.
+type function struct {
+	TraceID       string `json:"trace_id"`
+	Batch         int
+	Func          string
+	PID           int64
+	Outcome       string
+	StartUnixNano int64 `json:"start_unix_nano"`
+	EndUnixNano   int64 `json:"end_unix_nano"`
+	DurationUS    int64 `json:"duration_us"`
+	Stages        []stage
+	Ratios        *struct{ Get, Compute, Put, Overhead struct{ Num, Den int64 } }
+	Spans         int
+	OpenSpans     int `json:"open_spans"`
+}
+
+type stage struct {
+	Stage         string
+	StartUnixNano int64 `json:"start_unix_nano"`
+	EndUnixNano   int64 `json:"end_unix_nano"`
+	DurationUS    int64 `json:"duration_us"`
+	Done          bool
+	Client        *stage
+	DataSizeBytes int64 `json:"data_size_bytes"`
+}
+
+const (
+	complete    = "complete"
+	computeOnly = "compute_only"
+	open        = "open"
+)
+
+func readTruth(t testing.TB, path string) *truth {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	tr := &truth{}
+	for dec := json.NewDecoder(bufio.NewReader(f)); ; {
+		var rec struct {
+			function
+			Run *truthRun
+		}
+		require.NoErrorf(t, dec.Decode(&rec), "%s after %d functions", path, len(tr.functions))
+		if rec.Run != nil {
+			tr.run = *rec.Run
+			require.Len(t, tr.functions, tr.run.Functions)
+			return tr
+		}
+		tr.functions = append(tr.functions, &rec.function)
+	}
+}
+
+// generate writes a log with its truth into dir.
+func generate(t testing.TB, dir string, flags ...string) *truth {
+	t.Helper()
+	run(t, nil, trainbridgeBin(t), append([]string{"gen", "tq", "--out", dir}, flags...)...)
+	return readTruth(t, filepath.Join(dir, "truth.json"))
+}
+
+// globOf matches the logs in dir, rotated ones too.
+func globOf(dir string) string { return filepath.Join(dir, "worker-*.err*") }
+
+// node is a span as a backend answers it, all its copies together.
+type node struct {
+	ptrace.Span
+	resource pcommon.Resource
+	copies   int
+	children []*node
+	claimed  bool
+}
+
+func (n *node) str(key string) string {
+	v, _ := n.Attributes().Get(key)
+	return v.AsString()
+}
+
+func (n *node) duration() int64 { return int64(n.EndTimestamp() - n.StartTimestamp()) }
+
+// answer is what a backend holds of one log.
+type answer struct {
+	traces   map[pcommon.TraceID]map[pcommon.SpanID]*node
+	problems []string
+	missing  []string // of the truth
+	ids      int
+	copies   int // beyond the first of each id
+	found    map[*function]*node
+}
+
+func (a *answer) wrong(format string, args ...any) {
+	a.problems = append(a.problems, fmt.Sprintf(format, args...))
+}
+
+// clockTolerance: the log's wall clock has milliseconds, and the span's start may be off by the microsecond that printing rounds.
+const clockTolerance = 1_100_000
+
+func near(a, b int64) bool { return a-b <= clockTolerance && b-a <= clockTolerance }
+
+// read sorts a backend's answer into traces and looks for what is wrong with it by itself: copies that differ, orphans.
+func read(td ptrace.Traces) *answer {
+	a := &answer{traces: make(map[pcommon.TraceID]map[pcommon.SpanID]*node), found: make(map[*function]*node)}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				trace := a.traces[s.TraceID()]
+				if trace == nil {
+					trace = make(map[pcommon.SpanID]*node)
+					a.traces[s.TraceID()] = trace
+				}
+				n := trace[s.SpanID()]
+				if n == nil {
+					trace[s.SpanID()] = &node{Span: s, resource: rs.Resource(), copies: 1}
+					a.ids++
+					continue
+				}
+				n.copies++
+				a.copies++
+				if n.Name() != s.Name() || n.ParentSpanID() != s.ParentSpanID() || n.Kind() != s.Kind() ||
+					n.duration() != int64(s.EndTimestamp()-s.StartTimestamp()) || !near(int64(n.StartTimestamp()), int64(s.StartTimestamp())) {
+					a.wrong("copies of span %s of trace %s differ: %s and %s", s.SpanID(), s.TraceID(), n.Name(), s.Name())
+				}
+			}
+		}
+	}
+	for id, trace := range a.traces {
+		for _, n := range trace {
+			if n.ParentSpanID().IsEmpty() {
+				continue
+			}
+			parent := trace[n.ParentSpanID()]
+			if parent == nil {
+				a.wrong("trace %s: span %s (%s) has a parent that is not there: %s", id, n.SpanID(), n.Name(), n.ParentSpanID())
+				continue
+			}
+			parent.children = append(parent.children, n)
+		}
+	}
+	return a
+}
+
+// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and nothing else is.
+func (tr *truth) compare(td ptrace.Traces) *answer {
+	a := read(td)
+	type key struct {
+		trace, fn string
+		pid       int64
+	}
+	have := make(map[key][]*node)
+	runs := 0
+	for _, trace := range a.traces {
+		for _, n := range trace {
+			switch {
+			case n.Name() == spans.SpanRun:
+				n.claimed = true
+				runs++
+			case n.str(spans.AttrTQStage) == spans.StageFunction:
+				pid, _ := n.Attributes().Get(spans.AttrProcessPID)
+				k := key{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), pid.Int()}
+				have[k] = append(have[k], n)
+			}
+		}
+	}
+	if runs > 1 {
+		a.wrong("%d ids of %s for one run", runs, spans.SpanRun)
+	}
+	// A printed duration names a function among those of its process; the open ones have none and come last.
+	want := slices.Clone(tr.functions)
+	slices.SortStableFunc(want, func(x, y *function) int {
+		if (x.Outcome == complete) != (y.Outcome == complete) {
+			if x.Outcome == complete {
+				return -1
+			}
+			return 1
+		}
+		return int(x.StartUnixNano - y.StartUnixNano)
+	})
+	for _, f := range want {
+		k := key{f.TraceID, f.Func, f.PID}
+		best := -1
+		for i, n := range have[k] {
+			if f.Outcome == complete && n.duration() != f.DurationUS*1000 || !near(int64(n.StartTimestamp()), f.StartUnixNano) {
+				continue
+			}
+			if best < 0 || distance(n, f) < distance(have[k][best], f) {
+				best = i
+			}
+		}
+		if best < 0 {
+			a.missing = append(a.missing, f.String())
+			continue
+		}
+		n := have[k][best]
+		have[k] = slices.Delete(have[k], best, best+1)
+		a.found[f] = n
+		a.function(f, n)
+	}
+	for id, trace := range a.traces {
+		for _, n := range trace {
+			if !n.claimed {
+				a.wrong("trace %s: span %s (%s, %d ns) is not in the truth", id, n.SpanID(), n.Name(), n.duration())
+			}
+		}
+	}
+	return a
+}
+
+func distance(n *node, f *function) int64 {
+	d := int64(n.StartTimestamp()) - f.StartUnixNano
+	return max(d, -d)
+}
+
+func (f *function) String() string {
+	return fmt.Sprintf("%s of pid %d (trace_id=%s, %s, start %d)", f.Func, f.PID, f.TraceID, f.Outcome, f.StartUnixNano)
+}
+
+// function checks one waterfall.
+func (a *answer) function(f *function, n *node) {
+	n.claimed = true
+	if n.Name() != f.Func {
+		a.wrong("%v: its span is named %q", f, n.Name())
+	}
+	if !n.ParentSpanID().IsEmpty() {
+		a.wrong("%v: is not a root", f)
+	}
+	if id := n.TraceID().String(); f.TraceID != "N/A" && id != strings.ReplaceAll(f.TraceID, "-", "") {
+		a.wrong("%v: is in trace %s", f, id)
+	}
+	if incomplete := n.str(spans.AttrIncomplete) == "true"; incomplete != (f.Outcome == open) {
+		a.wrong("%v: %s=%v", f, spans.AttrIncomplete, incomplete)
+	}
+	if f.EndUnixNano != 0 && !near(int64(n.EndTimestamp()), f.EndUnixNano) {
+		a.wrong("%v: its end is off by %d ns", f, int64(n.EndTimestamp())-f.EndUnixNano)
+	}
+	for i := range f.Stages {
+		a.stage(f, &f.Stages[i], n, ptrace.SpanKindInternal)
+	}
+}
+
+func (a *answer) stage(f *function, st *stage, parent *node, kind ptrace.SpanKind) {
+	name := "tq." + strings.ReplaceAll(st.Stage, "_", ".")
+	at := slices.IndexFunc(parent.children, func(n *node) bool { return n.Name() == name && !n.claimed })
+	if at < 0 {
+		a.missing = append(a.missing, fmt.Sprintf("%s of %v", name, f))
+		return
+	}
+	n := parent.children[at]
+	n.claimed = true
+	if n.Kind() != kind {
+		a.wrong("%v: %s is %v", f, name, n.Kind())
+	}
+	if got := n.str(spans.AttrTQStage); got != st.Stage {
+		a.wrong("%v: %s has %s=%s", f, name, spans.AttrTQStage, got)
+	}
+	if st.Done {
+		if n.duration() != st.DurationUS*1000 {
+			a.wrong("%v: %s takes %d ns, want %d", f, name, n.duration(), st.DurationUS*1000)
+		}
+		if !near(int64(n.EndTimestamp()), st.EndUnixNano) {
+			a.wrong("%v: the end of %s is off by %d ns", f, name, int64(n.EndTimestamp())-st.EndUnixNano)
+		}
+	} else if n.str(spans.AttrIncomplete) != "true" {
+		a.wrong("%v: %s has no end and is not marked", f, name)
+	}
+	if !near(int64(n.StartTimestamp()), st.StartUnixNano) {
+		a.wrong("%v: the start of %s is off by %d ns", f, name, int64(n.StartTimestamp())-st.StartUnixNano)
+	}
+	if st.DataSizeBytes > 0 {
+		size, _ := n.Attributes().Get(spans.AttrTQDataSize)
+		// The log prints hundredths of a MiB; rounding that text to whole bytes may go either way.
+		if d := size.Int() - st.DataSizeBytes; d < -1 || d > 1 {
+			a.wrong("%v: %s moved %d bytes, want %d", f, name, size.Int(), st.DataSizeBytes)
+		}
+	}
+	if st.Client != nil {
+		a.stage(f, st.Client, n, ptrace.SpanKindClient)
+	}
+}
+
+// err sums up what is wrong; nil: nothing.
+func (a *answer) err() error {
+	if len(a.missing) == 0 && len(a.problems) == 0 {
+		return nil
+	}
+	show := func(list []string) string {
+		slices.Sort(list)
+		if len(list) > 8 {
+			return fmt.Sprintf("\n  %s\n  and %d more", strings.Join(list[:8], "\n  "), len(list)-8)
+		}
+		return "\n  " + strings.Join(list, "\n  ")
+	}
+	return fmt.Errorf("%d ids, %d further copies\nmissing: %d%s\nwrong: %d%s", a.ids, a.copies, len(a.missing), show(a.missing), len(a.problems), show(a.problems))
+}
+
+// arrived waits until the backend holds everything in the truth and returns its answer.
+func arrived(find func() (ptrace.Traces, error), tr *truth) func() (*answer, error) {
+	return func() (*answer, error) {
+		td, err := find()
+		if err != nil {
+			return nil, err
+		}
+		a := tr.compare(td)
+		if len(a.missing) > 0 {
+			return a, a.err()
+		}
+		return a, nil
+	}
+}
