@@ -13,7 +13,7 @@ GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otel
 COMPONENTS := receivers/tqtracereceiver processors/trainperfprocessor connectors/trainmetricsconnector
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build ocb jaeger tempo prometheus test unit e2e crash lint generate fuzz bench run clean
+.PHONY: build ocb jaeger tempo apt test unit e2e lint generate fuzz bench run clean
 
 build: $(BIN)/trainbridge
 $(BIN)/trainbridge: $(GO_FILES)
@@ -34,9 +34,9 @@ tempo: $(BIN)/tools/tempo
 $(BIN)/tools/tempo: tools/tempo/go.mod tools/tempo/go.sum
 	go -C tools/tempo build -ldflags="-s -w" -o $@ github.com/grafana/tempo/cmd/tempo
 
-# Prometheus and promtool are Debian's. Its service is not wanted: policy-rc.d keeps apt from starting it.
-prometheus:
-	tools/install-prometheus.sh
+# Prometheus, promtool and curl are Debian packages.
+apt:
+	tools/apt.sh
 
 test: lint unit e2e
 
@@ -45,7 +45,7 @@ unit:
 	go test -race -timeout 15m $$(go list ./... | grep -v /cmd/trainbridge$$)
 	go test ./cmd/trainbridge
 
-e2e: build ocb jaeger tempo prometheus
+e2e: build ocb jaeger tempo apt
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e/...
 
 lint:
@@ -63,7 +63,7 @@ fuzz:
 bench: build jaeger
 	bench/run.sh
 
-run: build jaeger prometheus
+run: build jaeger apt
 	tools/run.sh
 
 clean:

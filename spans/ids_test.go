@@ -46,7 +46,7 @@ func TestTraceIDOfOtherTextIsSaltedHash(t *testing.T) {
 }
 
 // The ids are a contract with data already stored: a changed hash would split old traces from new ones. The values come
-// from the reference XXH3 (Python xxhash 3) over the length-prefixed parts.
+// from the reference XXH3 (Python xxhash 4.1.0) over the length-prefixed parts.
 func TestIDsStayTheSame(t *testing.T) {
 	trace := TraceID("run-1", []byte("a1b2c3d4"))
 	assert.Equal(t, "58006445d9153ef721f5d4fd9f6deea3", hex.EncodeToString(trace[:]))

@@ -26,6 +26,8 @@ const (
 	AttrHostName    = "host.name"    // semconv; an IP where the log only has that
 	AttrProcessPID  = "process.pid"  // semconv
 	AttrRunID       = "ml.run.id"
+	// AttrServiceInstanceID is Prometheus' instance label; train_metrics sets it to the run id. semconv.
+	AttrServiceInstanceID = "service.instance.id"
 )
 
 // Attributes of any span.
@@ -48,6 +50,13 @@ const (
 	AttrVerdictReason    = "trainbridge.verdict.reason"    // one English sentence with the numbers
 	AttrVerdictValue     = "trainbridge.verdict.value"     // unit as the attribute it judges
 	AttrVerdictThreshold = "trainbridge.verdict.threshold" // same unit
+)
+
+// The values of AttrVerdictSeverity.
+const (
+	SeverityGood    = "good"
+	SeverityWarning = "warning"
+	SeverityBad     = "bad"
 )
 
 // SpanRun is the short span that stands for a whole run; every step and batch links to it.
@@ -102,6 +111,17 @@ const (
 	StageClientClear   = "client_clear"
 )
 
+// Verdicts of train_perf about TransferQueue (values of AttrVerdictName); thresholds from the mission, seed 000 section 4.
+const (
+	VerdictTQComputeShareGood = "tq_compute_share_good" // good: compute > 80 % of the function
+	VerdictTQOverheadElevated = "tq_overhead_elevated"  // warning: get + put 20 to 30 %
+	VerdictTQOverheadHigh     = "tq_overhead_high"      // bad: get + put > 30 %
+	VerdictTQThroughputGood   = "tq_throughput_good"    // good: client operation > 500 MiB/s
+	VerdictTQThroughputLow    = "tq_throughput_low"     // bad: client operation < 100 MiB/s
+	VerdictTQGetFluctuating   = "tq_get_fluctuating"    // warning: GET times vary
+	VerdictTQPutFluctuating   = "tq_put_fluctuating"    // warning: PUT times vary
+)
+
 // Metrics of TransferQueue. Those of spans come from the train_metrics connector, the others from tq_trace.
 const (
 	MetricTQFunctionDuration        = "tq.function.duration"                 // histogram, s
@@ -111,6 +131,7 @@ const (
 	MetricTQClientThroughput        = "tq.client.throughput"                 // histogram, By/s
 	MetricTQUtilizationDisagreement = "tq.utilization.reported.disagreement" // histogram, 1
 	MetricTQVerdicts                = "trainbridge.verdicts"                 // counter, {verdict}
+	MetricIncompleteSpans           = "trainbridge.incomplete.spans"         // counter, {span}; kept out of the duration histograms
 )
 
 // Units, UCUM.
@@ -119,4 +140,5 @@ const (
 	UnitBytesPerSecond = "By/s"
 	UnitOne            = "1"
 	UnitVerdict        = "{verdict}"
+	UnitSpan           = "{span}"
 )

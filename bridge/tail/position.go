@@ -3,6 +3,7 @@ package tail
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // span is a range of bytes of a file.
@@ -23,6 +24,7 @@ type batch struct {
 	records int64 // record lines
 	bytes   int64 // of record lines
 	deliver Deliver
+	sum     uint64 // of a document's content
 }
 
 // add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
@@ -94,6 +96,18 @@ func (h *heldLines) take(i Held) (held, bool) {
 	h.slots[i] = held{next: h.free}
 	h.free = i
 	return e, true
+}
+
+// oldestThird returns a time before which a third of the held lines, or more, were read.
+func (h *heldLines) oldestThird() time.Time {
+	at := make([]int64, 0, h.n)
+	for i := range h.slots {
+		if h.slots[i].file != nil {
+			at = append(at, h.slots[i].at)
+		}
+	}
+	slices.Sort(at)
+	return time.Unix(0, at[len(at)/3]+1)
 }
 
 // mergeSpans sorts spans and joins those that touch, in place.

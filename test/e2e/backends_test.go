@@ -53,7 +53,7 @@ var (
 	farOff  = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// find asks for every trace that has a span of the service. Raw: without Jaeger's clock skew correction.
+// find asks for every trace that has a span of the service ("": of any). Raw: without Jaeger's clock skew correction.
 func (j *jaeger) find(service string) (ptrace.Traces, error) {
 	q := url.Values{
 		"query.service_name":   {service},

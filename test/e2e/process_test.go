@@ -186,6 +186,12 @@ func (p *process) tail(lines int) string {
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 
+// logged says whether the process has printed text.
+func (p *process) logged(text string) bool {
+	data, err := os.ReadFile(p.log)
+	return err == nil && bytes.Contains(data, []byte(text))
+}
+
 // ready waits until url answers 200.
 func (p *process) ready(t testing.TB, url string) {
 	t.Helper()

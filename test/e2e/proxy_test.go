@@ -24,7 +24,7 @@ type proxy struct {
 func startProxy(t testing.TB, target string) *proxy {
 	t.Helper()
 	p := &proxy{addr: freeAddr(t), target: target, conns: make(map[net.Conn]struct{})}
-	p.restore(t)
+	require.NoError(t, p.restore())
 	t.Cleanup(p.cut)
 	return p
 }
@@ -44,15 +44,16 @@ func (p *proxy) cut() {
 }
 
 // restore opens the port again, the same one.
-func (p *proxy) restore(t testing.TB) {
-	t.Helper()
+func (p *proxy) restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != nil {
-		return
+		return nil
 	}
 	l, err := net.Listen("tcp", p.addr)
-	require.NoError(t, err)
+	if err != nil {
+		return err
+	}
 	p.listener = l
 	p.wg.Go(func() {
 		for {
@@ -63,6 +64,7 @@ func (p *proxy) restore(t testing.TB) {
 			p.wg.Go(func() { p.serve(l, c) })
 		}
 	})
+	return nil
 }
 
 func (p *proxy) serve(l net.Listener, c net.Conn) {

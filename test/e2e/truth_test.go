@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -112,9 +113,21 @@ type node struct {
 	claimed  bool
 }
 
+// str is an attribute as text; empty when it is not there.
 func (n *node) str(key string) string {
-	v, _ := n.Attributes().Get(key)
+	v, ok := n.Attributes().Get(key)
+	if !ok {
+		return ""
+	}
 	return v.AsString()
+}
+
+func (n *node) int(key string) int64 {
+	v, ok := n.Attributes().Get(key)
+	if !ok {
+		return 0
+	}
+	return v.Int()
 }
 
 func (n *node) duration() int64 { return int64(n.EndTimestamp() - n.StartTimestamp()) }
@@ -196,8 +209,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 				n.claimed = true
 				runs++
 			case n.str(spans.AttrTQStage) == spans.StageFunction:
-				pid, _ := n.Attributes().Get(spans.AttrProcessPID)
-				k := key{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), pid.Int()}
+				k := key{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), n.int(spans.AttrProcessPID)}
 				have[k] = append(have[k], n)
 			}
 		}
@@ -307,10 +319,9 @@ func (a *answer) stage(f *function, st *stage, parent *node, kind ptrace.SpanKin
 		a.wrong("%v: the start of %s is off by %d ns", f, name, int64(n.StartTimestamp())-st.StartUnixNano)
 	}
 	if st.DataSizeBytes > 0 {
-		size, _ := n.Attributes().Get(spans.AttrTQDataSize)
 		// The log prints hundredths of a MiB; rounding that text to whole bytes may go either way.
-		if d := size.Int() - st.DataSizeBytes; d < -1 || d > 1 {
-			a.wrong("%v: %s moved %d bytes, want %d", f, name, size.Int(), st.DataSizeBytes)
+		if d := n.int(spans.AttrTQDataSize) - st.DataSizeBytes; d < -1 || d > 1 {
+			a.wrong("%v: %s moved %d bytes, want %d", f, name, n.int(spans.AttrTQDataSize), st.DataSizeBytes)
 		}
 	}
 	if st.Client != nil {
@@ -333,17 +344,20 @@ func (a *answer) err() error {
 	return fmt.Errorf("%d ids, %d further copies\nmissing: %d%s\nwrong: %d%s", a.ids, a.copies, len(a.missing), show(a.missing), len(a.problems), show(a.problems))
 }
 
-// arrived waits until the backend holds everything in the truth and returns its answer.
-func arrived(find func() (ptrace.Traces, error), tr *truth) func() (*answer, error) {
-	return func() (*answer, error) {
+// await asks a backend until nothing of the truth is missing, then requires that nothing is wrong either.
+func (tr *truth) await(t testing.TB, within time.Duration, find func() (ptrace.Traces, error)) *answer {
+	t.Helper()
+	var a *answer
+	eventually(t, within, func() error {
 		td, err := find()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		a := tr.compare(td)
-		if len(a.missing) > 0 {
-			return a, a.err()
+		if a = tr.compare(td); len(a.missing) > 0 {
+			return a.err()
 		}
-		return a, nil
-	}
+		return nil
+	})
+	require.NoError(t, a.err())
+	return a
 }

@@ -61,7 +61,9 @@ func DefaultOptions() Options {
 
 func (o *Options) validate() error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...)) }
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
+	}
 	if o.Out == "" {
 		bad("--out is empty: give a directory, a file or -")
 	}

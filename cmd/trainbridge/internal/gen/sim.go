@@ -116,7 +116,7 @@ func (s *sim) ns(seconds float64) int64 { return int64(seconds * s.scale * 1e9) 
 
 // run simulates batches (all, or until the context ends).
 func (s *sim) run(ctx context.Context, batches int) error {
-	for m := 0; batches == 0 || m < batches; m++ {
+	for m := 0; (batches == 0 || m < batches) && ctx.Err() == nil; m++ {
 		if err := s.batch(ctx, m); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorTrainMetricsInvalidSpans, err = builder.meter.Int64Counter(
 		"otelcol_connector_train_metrics_invalid_spans",
-		metric.WithDescription("TransferQueue spans whose duration is negative; they are not counted in any metric. [Alpha]"),
+		metric.WithDescription("TransferQueue spans whose duration is negative or above a year (a start that was never set); they are counted in no metric. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -72,7 +72,7 @@ func AssertEqualConnectorTrainMetricsFlushFailures(t *testing.T, tt *componentte
 func AssertEqualConnectorTrainMetricsInvalidSpans(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_train_metrics_invalid_spans",
-		Description: "TransferQueue spans whose duration is negative; they are not counted in any metric. [Alpha]",
+		Description: "TransferQueue spans whose duration is negative or above a year (a start that was never set); they are counted in no metric. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

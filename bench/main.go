@@ -1,0 +1,315 @@
+// Command bench runs the collector and its peer side by side: the same file, the same core, the same sink, one after
+// the other in turn. It prints a table with ratios and asserts nothing.
+//
+// The collector is pinned to core 0 with GOMAXPROCS=1; this program, which is the sink, should be pinned to another
+// (bench/run.sh does).
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+)
+
+func main() {
+	bin := flag.String("bin", "bin/trainbridge", "collector")
+	out := flag.String("out", "bench/out", "working directory")
+	lines := flag.Int64("lines", 1_000_000, "lines of the log")
+	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
+	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
+	flag.Parse()
+	if err := run(*bin, *out, *lines, *rounds, *idle); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type result struct {
+	cpu   time.Duration // user + system from the file's appearance to the last item's arrival
+	wall  time.Duration
+	peak  int64 // bytes, VmHWM
+	items int64 // spans or log records that arrived
+}
+
+func run(bin, out string, lines int64, rounds, idle int) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	log := filepath.Join(out, "verl.log")
+	total, spans, size, err := generate(bin, log, lines)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("log: %d lines, %.1f MB, %.0f B per line, %d spans\n\n", total, float64(size)/1e6, float64(size)/float64(total), spans)
+
+	contenders := []struct {
+		name   string
+		config string
+		want   int64
+	}{
+		{"tq_trace → train_perf → OTLP, acks", "bench/config/tq_trace.yaml", spans},
+		{"file_log + regex_parser → OTLP", "bench/config/file_log.yaml", total},
+	}
+	results := make([][]result, len(contenders))
+	for range rounds {
+		for i, c := range contenders {
+			r, err := duel(bin, out, log, c.config, c.want)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			results[i] = append(results[i], r)
+		}
+	}
+	fmt.Println("| contender | CPU s | k lines/s per CPU s | spread | wall s | peak MiB | arrived |")
+	fmt.Println("|---|---|---|---|---|---|---|")
+	speed := make([]float64, len(contenders))
+	for i, c := range contenders {
+		slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
+		mid, low, high := results[i][rounds/2], results[i][0], results[i][rounds-1]
+		speed[i] = float64(total) / mid.cpu.Seconds()
+		peak := slices.MaxFunc(results[i], func(a, b result) int { return cmp.Compare(a.peak, b.peak) }).peak
+		fmt.Printf("| %s | %.2f | %.0f | ±%.0f %% | %.2f | %.0f | %d |\n", c.name, mid.cpu.Seconds(), speed[i]/1e3,
+			50*(high.cpu-low.cpu).Seconds()/mid.cpu.Seconds(), mid.wall.Seconds(), float64(peak)/(1<<20), mid.items)
+	}
+	fmt.Printf("| **ratio** | | **%.1f×** | | | | |\n\n", speed[0]/speed[1])
+
+	if idle > 0 {
+		return idleFiles(bin, out, idle, contenders[0].config, contenders[1].config)
+	}
+	return nil
+}
+
+// generate writes a log of about that many lines and returns its exact line and span counts.
+func generate(bin, log string, lines int64) (total, spans, size int64, err error) {
+	const linesPerBatch = 4 * 3 * 12 // workers × functions × lines of a function
+	cmd := exec.Command(bin, "gen", "tq", "--out", log, "--prefix", "python", "--workers", "4", "--seed", "1",
+		"--batches", strconv.FormatInt(max(1, lines/linesPerBatch), 10))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return 0, 0, 0, err
+	}
+	// The last line of the truth file is the run.
+	raw, err := os.ReadFile(log + ".truth.json")
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	last := raw[strings.LastIndexByte(strings.TrimRight(string(raw), "\n"), '\n')+1:]
+	if total, err = intAfter(last, `"lines":`); err != nil {
+		return 0, 0, 0, err
+	}
+	if spans, err = intAfter(last, `"spans":`); err != nil {
+		return 0, 0, 0, err
+	}
+	st, err := os.Stat(log)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	return total, spans + 1, st.Size(), nil // + the run's own span
+}
+
+// sink counts what arrives over OTLP.
+type sink struct {
+	addr  string
+	items atomic.Int64
+	srv   *grpc.Server
+}
+
+type traceServer struct {
+	ptraceotlp.UnimplementedGRPCServer
+	n *atomic.Int64
+}
+
+func (s *traceServer) Export(_ context.Context, r ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	s.n.Add(int64(r.Traces().SpanCount()))
+	return ptraceotlp.NewExportResponse(), nil
+}
+
+type logServer struct {
+	plogotlp.UnimplementedGRPCServer
+	n *atomic.Int64
+}
+
+func (s *logServer) Export(_ context.Context, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	s.n.Add(int64(r.Logs().LogRecordCount()))
+	return plogotlp.NewExportResponse(), nil
+}
+
+func newSink() (*sink, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &sink{addr: ln.Addr().String(), srv: grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))}
+	ptraceotlp.RegisterGRPCServer(s.srv, &traceServer{n: &s.items})
+	plogotlp.RegisterGRPCServer(s.srv, &logServer{n: &s.items})
+	go func() { _ = s.srv.Serve(ln) }()
+	return s, nil
+}
+
+func duel(bin, out, log, config string, want int64) (result, error) {
+	s, err := newSink()
+	if err != nil {
+		return result{}, err
+	}
+	defer s.srv.Stop()
+	dir, err := os.MkdirTemp(out, "run")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(dir)
+	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr)
+	if err != nil {
+		return result{}, err
+	}
+	defer col.stop()
+
+	before, err := col.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	begin := time.Now()
+	// A hard link makes the whole file appear at once, without the cost of a copy.
+	if err := os.Link(log, filepath.Join(dir, "verl.log")); err != nil {
+		return result{}, err
+	}
+	for s.items.Load() < want {
+		if time.Since(begin) > 5*time.Minute {
+			return result{}, fmt.Errorf("after 5 minutes %d of %d items have arrived; see %s", s.items.Load(), want, col.log)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	wall := time.Since(begin)
+	after, err := col.cpu()
+	if err != nil {
+		return result{}, err
+	}
+	peak, err := col.peak()
+	return result{cpu: after - before, wall: wall, peak: peak, items: s.items.Load()}, err
+}
+
+func idleFiles(bin, out string, n int, ours, peer string) error {
+	dir, err := os.MkdirTemp(out, "idle")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for i := range n {
+		line := fmt.Sprintf("INFO:2026-02-11 16:40:00,120:[TQ-LOG] op=TQ_PUT | func=fit:%d | stage=END | duration=0.031187s\n", i)
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%05d.err", i)), []byte(line), 0o644); err != nil {
+			return err
+		}
+	}
+	const settle, span = 30 * time.Second, 30 * time.Second
+	fmt.Printf("| %d idle files, after %v | %% of a core | peak MiB |\n|---|---|---|\n", n, settle)
+	for _, c := range []struct{ name, config string }{{"tq_trace", ours}, {"file_log", peer}} {
+		s, err := newSink()
+		if err != nil {
+			return err
+		}
+		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr)
+		if err != nil {
+			return err
+		}
+		time.Sleep(settle)
+		a, errA := col.cpu()
+		time.Sleep(span)
+		b, errB := col.cpu()
+		peak, errP := col.peak()
+		col.stop()
+		s.srv.Stop()
+		if err := errors.Join(errA, errB, errP); err != nil {
+			return err
+		}
+		fmt.Printf("| %s (%d items arrived) | %.2f | %.0f |\n", c.name, s.items.Load(), 100*(b-a).Seconds()/span.Seconds(), float64(peak)/(1<<20))
+	}
+	fmt.Println()
+	return nil
+}
+
+// collector is a running process, pinned to core 0.
+type collector struct {
+	cmd *exec.Cmd
+	log string
+}
+
+func start(bin, config, logs, state, sink string) (*collector, error) {
+	logPath := filepath.Join(filepath.Dir(state), "collector.log")
+	logFile, err := os.Create(logPath)
+	if err != nil {
+		return nil, err
+	}
+	defer logFile.Close()
+	cmd := exec.Command("taskset", "-c", "0", bin, "--config", config)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink)
+	cmd.Stderr = logFile
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &collector{cmd: cmd, log: logPath}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(logPath)
+		if err == nil && strings.Contains(string(text), "Everything is ready") {
+			return c, nil
+		}
+		if time.Now().After(deadline) {
+			c.stop()
+			return nil, fmt.Errorf("the collector did not start within 30 s; see %s", logPath)
+		}
+	}
+}
+
+func (c *collector) stop() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
+// cpu is the user and system time so far: fields 14 and 15 of proc(5) stat, in ticks of 10 ms.
+func (c *collector) cpu() (time.Duration, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err
+}
+
+// peak is VmHWM, the largest resident size so far, in bytes.
+func (c *collector) peak() (int64, error) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	kib, err := intAfter(raw, "VmHWM:")
+	return kib << 10, err
+}
+
+// intAfter finds the integer that follows a key in text.
+func intAfter(text []byte, key string) (int64, error) {
+	_, rest, ok := strings.Cut(string(text), key)
+	if !ok {
+		return 0, fmt.Errorf("no %s in %.200s", key, text)
+	}
+	rest = strings.TrimLeft(rest, " \t")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	return strconv.ParseInt(rest[:max(end, 0)], 10, 64)
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Speed and memory beside the peer, one table after another. Nothing is asserted: read the ratios.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p bench/out
+go build -o bin/bench ./bench
+echo "## machine: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load before the run $(cut -d' ' -f1 /proc/loadavg)"
+taskset -c 1 bin/bench "$@"
+echo "## parts, ns and allocations per line or span"
+go test -run '^$' -bench . -benchmem ./spans ./bridge/... ./receivers/... ./processors/... ./connectors/... | grep -E '^(Benchmark|pkg:)'
+echo "## line written → span in Jaeger"
+go test -tags e2e -run '^TestLatency$' -count=1 -v ./test/e2e | grep -E 'latency|p50|p95' || true

@@ -1,0 +1,257 @@
+package clock_test
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func location(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	require.NoError(t, err)
+	return loc
+}
+
+// oracle reads a stamp with the standard library.
+func oracle(s string, loc *time.Location) (int64, bool) {
+	s = strings.Replace(s, ",", ".", 1)
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z0700"} {
+		if t, err := time.ParseInLocation(layout, s, loc); err == nil {
+			return t.UnixNano(), true
+		}
+	}
+	return 0, false
+}
+
+func TestStampsAgainstStandardLibrary(t *testing.T) {
+	for _, zone := range []string{"UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"} {
+		loc := location(t, zone)
+		s := clock.NewStamps(loc)
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 20_000 {
+			at := time.Unix(r.Int64N(4e9), r.Int64N(1e9)).In(loc)
+			for _, layout := range []string{
+				"2006-01-02 15:04:05,000", "2006-01-02 15:04:05.000000", "2006-01-02 15:04:05", "2006-01-02T15:04:05.000000000Z07:00", "2006-01-02 15:04:05.000Z0700", "2006-01-02T15:04:05",
+			} {
+				text := at.Format(layout)
+				want, ok := oracle(text, loc)
+				require.True(t, ok, text)
+				got, err := s.Parse([]byte(text))
+				require.NoError(t, err, text)
+				require.Equal(t, want, got, text)
+			}
+		}
+	}
+}
+
+func TestStampsAroundClockChanges(t *testing.T) {
+	loc := location(t, "Europe/Berlin")
+	s := clock.NewStamps(loc)
+	for _, day := range []string{"2026-03-29", "2026-10-25"} {
+		for minute := range 24 * 60 {
+			text := fmt.Sprintf("%s %02d:%02d:07,5", day, minute/60, minute%60)
+			want, _ := oracle(text, loc)
+			got, err := s.Parse([]byte(text))
+			require.NoError(t, err)
+			require.Equal(t, want, got, text)
+		}
+	}
+}
+
+func TestStampsRefuse(t *testing.T) {
+	s := clock.NewStamps(time.UTC)
+	for _, text := range []string{
+		"", "2026-02-11", "2026-02-31 16:40:00", "2026-13-01 16:40:00", "2026-00-01 16:40:00", "2026-02-11 24:00:00", "2026-02-11 16:60:00", "2026-02-11 16:40:60", "2026-02-11 16:40:00,",
+		"2026-02-11 16:40:00x", "2026-02-11_16:40:00", "2026-02-11 16:40:00+25:00", "2026-02-11 16:40:00+1", "1969-12-31 23:59:59", "2262-01-01 00:00:00", "2O26-02-11 16:40:00", "2026-02-11 16:40:0a",
+	} {
+		_, err := s.Parse([]byte(text))
+		require.ErrorIs(t, err, clock.ErrStamp, text)
+	}
+}
+
+func TestNanos(t *testing.T) {
+	for text, want := range map[string]int64{
+		"98231.402113": 98231402113000, "0.052000s": 52000000, "0": 0, "1": 1e9, ".5": 5e8, "5.": 5e9, "-0.25": -250000000, "+2": 2e9, "1.1234567899": 1123456789, "0.000000001": 1,
+		"0.0000000009": 0, "9223372036.854775807": 9223372036854775807, "9.5367431640625e-07": 953, "1e3": 1000e9, "1.5E+2s": 150e9, "12.34e-1": 1234000000, "0e99": 0, "0.00001e5": 1e9, "1e-400": 0,
+		"0.18342280387878418": 183422803,
+	} {
+		got, err := clock.Nanos([]byte(text))
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "s", ".", "-", "nan", "inf", "1.2.3", "1,5", "0x10", "1e", "1e+", "e5", "1 ", "1ss", "1e5x"} {
+		_, err := clock.Nanos([]byte(text))
+		assert.ErrorIs(t, err, clock.ErrDecimal, text)
+	}
+	for _, text := range []string{"9223372036.854775808", "99999999999999999999", "1e30", "9e999999999999", "99999999999e1"} {
+		_, err := clock.Nanos([]byte(text))
+		assert.ErrorIs(t, err, clock.ErrRange, text)
+	}
+}
+
+// rat reads a number with math/big and cuts it at nanoseconds.
+func rat(text string) (*big.Int, bool) {
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil, false
+	}
+	r.Mul(r, big.NewRat(1e9, 1))
+	return new(big.Int).Quo(r.Num(), r.Denom()), true
+}
+
+func FuzzNanos(f *testing.F) {
+	for _, s := range []string{"98231.402113", "0.052000", "1e-5", "-1.5e2", "9223372036.854775807", "1_0", "0x1p3", "1/2", "00012.5"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 40 || strings.ContainsAny(s, "_/xXpPbBoOs") { // spellings that only math/big reads
+			return
+		}
+		if i := strings.IndexAny(s, "eE"); i >= 0 && len(s)-i > 5 { // keep math/big quick
+			return
+		}
+		got, err := clock.Nanos([]byte(s))
+		want, ok := rat(s)
+		switch {
+		case err == nil && !ok:
+			t.Fatalf("%q read as %d, which math/big refuses", s, got)
+		case err == nil && want.Cmp(big.NewInt(got)) != 0:
+			t.Fatalf("%q: %d, want %s", s, got, want)
+		case err == clock.ErrDecimal && ok && strings.Trim(s, "+-.0123456789eE") == "": //nolint:errorlint // returned bare
+			t.Fatalf("%q refused, math/big reads %s", s, want)
+		case err == clock.ErrRange && ok && want.IsInt64() && want.CmpAbs(big.NewInt(1<<62)) < 0: //nolint:errorlint // as above
+			t.Fatalf("%q out of range, math/big reads %s", s, want)
+		}
+	})
+}
+
+func FuzzStamps(f *testing.F) {
+	for _, s := range []string{"2026-02-11 16:40:00,120", "2026-02-11T16:40:00Z", "2026-02-11T16:40:00.5+08:00", "2026-02-29 00:00:00"} {
+		f.Add(s)
+	}
+	loc, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		st := clock.NewStamps(loc)
+		got, err := st.Parse([]byte(s))
+		if err != nil {
+			return
+		}
+		if again, err := st.Parse([]byte(s)); err != nil || again != got {
+			t.Fatalf("%q: %d, then %d %v", s, got, again, err)
+		}
+		if i := strings.IndexAny(s, ".,"); i >= 0 && len(s)-i > 10 { // the standard library rounds nothing away, but limits the digits
+			return
+		}
+		if want, ok := oracle(s, loc); !ok || want != got {
+			t.Fatalf("%q: %d, want %d %v", s, got, want, ok)
+		}
+	})
+}
+
+func TestAnchor(t *testing.T) {
+	var all clock.Anchors
+	a := all.Get("h", 1)
+	_, ok := a.Offset()
+	require.False(t, ok)
+	a.Guess(5e9, 100e9)
+	require.True(t, a.Guessed())
+	a.Observe(10e9, 1010e9+3)
+	a.Observe(11e9, 1011e9+1)
+	a.Observe(12e9, 1012e9+2)
+	off, ok := a.Offset()
+	require.True(t, ok)
+	require.False(t, a.Guessed())
+	assert.Equal(t, int64(1000e9+1), off, "the smallest wins over the guess and the later ones")
+	a.Guess(13e9, 0)
+	off, _ = a.Offset()
+	assert.Equal(t, int64(1000e9+1), off, "a guess never replaces a clock")
+
+	a.Observe(200e9, 1200e9+5)
+	a.Observe(195e9, 1195e9+5) // late line
+	off, _ = a.Offset()
+	assert.Equal(t, int64(1000e9+1), off)
+	assert.True(t, a.Breaks(3e9, 1300e9), "the counter went back by more than a minute")
+	assert.True(t, a.Breaks(250e9, 9000e9), "the offset jumped")
+	assert.False(t, a.Breaks(250e9, 1250e9))
+	a.Observe(3e9, 1300e9)
+	off, _ = a.Offset()
+	assert.Equal(t, int64(1297e9), off)
+}
+
+func TestAnchorsSaveRestore(t *testing.T) {
+	var a clock.Anchors
+	assert.Nil(t, a.Save())
+	for i := range int64(300) {
+		a.Get("10.0.0.1", i).Observe(i*1e9, 1e18+i)
+	}
+	a.Get("", 0).Guess(1, 2)
+	saved := a.Save()
+	assert.Less(t, len(saved), 16<<10)
+	var b clock.Anchors
+	b.Restore(saved)
+	assert.Equal(t, 256, b.Len())
+	for i := int64(44); i < 300; i++ {
+		off, ok := b.Get("10.0.0.1", i).Offset()
+		require.True(t, ok)
+		require.Equal(t, int64(1e18)+i-i*1e9, off)
+	}
+	for n := range saved {
+		var c clock.Anchors
+		c.Restore(saved[:n]) // damaged: no panic
+	}
+}
+
+func TestAnchorsAreBounded(t *testing.T) {
+	var a clock.Anchors
+	for i := range int64(20_000) {
+		a.Get("", 7).Observe(1, 2)
+		a.Get("", 1000+i).Observe(1, 2)
+	}
+	assert.LessOrEqual(t, a.Len(), 4096)
+	_, ok := a.Get("", 7).Offset()
+	assert.True(t, ok, "the one in use stays")
+}
+
+func BenchmarkStamp(b *testing.B) {
+	s := clock.NewStamps(time.UTC)
+	in := []byte("2026-02-11 16:40:00,120")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Parse(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkNanos(b *testing.B) {
+	in := []byte("98231.402113")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := clock.Nanos(in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAnchor(b *testing.B) {
+	var all clock.Anchors
+	b.ReportAllocs()
+	for b.Loop() {
+		all.Get("10.0.0.1", 7).Observe(5, 7)
+	}
+}

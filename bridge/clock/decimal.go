@@ -1,0 +1,131 @@
+package clock
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// The errors of Nanos.
+var (
+	ErrDecimal = errors.New("not a decimal number")
+	ErrRange   = errors.New("number out of range")
+)
+
+// Nanos reads decimal seconds ("98231.402113", "0.052000s", "9.5e-07") as nanoseconds, without going through a float:
+// every printed digit counts. Digits beyond nanoseconds are cut off. It fails with ErrDecimal for what is no number
+// (nan, inf and empty among them) and with ErrRange beyond ±292 years.
+func Nanos(b []byte) (int64, error) {
+	if n := len(b); n > 0 && b[n-1] == 's' {
+		b = b[:n-1]
+	}
+	return Fixed9(b)
+}
+
+// Fixed9 reads a decimal number as a multiple of 1e-9: "15.20" gives 15200000000. Errors as Nanos.
+func Fixed9(b []byte) (int64, error) {
+	neg := false
+	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
+		neg = b[0] == '-'
+		b = b[1:]
+	}
+	var whole uint64
+	n := 0
+	for n < len(b) && b[n]-'0' <= 9 {
+		if whole > math.MaxInt64/10 {
+			return 0, ErrRange
+		}
+		whole = whole*10 + uint64(b[n]-'0')
+		n++
+	}
+	digits := n
+	var frac uint64
+	if n < len(b) && b[n] == '.' {
+		n++
+		from := n
+		for n < len(b) && b[n]-'0' <= 9 {
+			if n-from < 9 {
+				frac = frac*10 + uint64(b[n]-'0')
+			}
+			n++
+		}
+		digits += n - from
+		for i := n - from; i < 9; i++ {
+			frac *= 10
+		}
+	}
+	if digits == 0 {
+		return 0, ErrDecimal
+	}
+	if n < len(b) {
+		return exponent(b, n, neg)
+	}
+	hi, lo := bits.Mul64(whole, 1e9)
+	lo, carry := bits.Add64(lo, frac, 0)
+	if hi != 0 || carry != 0 || lo > math.MaxInt64 {
+		return 0, ErrRange
+	}
+	return signed(lo, neg), nil
+}
+
+// exponent reads "9.5367431640625e-07": Python prints small floats so. b begins with the number, its e is at i.
+func exponent(b []byte, i int, neg bool) (int64, error) {
+	if b[i] != 'e' && b[i] != 'E' {
+		return 0, ErrDecimal
+	}
+	exp, n, expNeg := 0, i+1, false
+	if n < len(b) && (b[n] == '-' || b[n] == '+') {
+		expNeg = b[n] == '-'
+		n++
+	}
+	from := n
+	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+		exp = min(exp*10+int(b[n]-'0'), 10000)
+	}
+	if n == from || n < len(b) {
+		return 0, ErrDecimal
+	}
+	if expNeg {
+		exp = -exp
+	}
+	// The value is 0.d1d2d3… × 10^point; of it the digits down to 1e-9 are taken.
+	point, seenDot := exp, false
+	for _, c := range b[:i] {
+		seenDot = seenDot || c == '.'
+		if !seenDot {
+			point++
+		}
+	}
+	var v uint64
+	take := point + 9
+	for _, c := range b[:i] {
+		if c == '.' {
+			continue
+		}
+		if take <= 0 {
+			break
+		}
+		take--
+		if v > math.MaxInt64/10 {
+			return 0, ErrRange
+		}
+		v = v*10 + uint64(c-'0')
+	}
+	for ; take > 0 && v > 0; take-- {
+		if v > math.MaxInt64/10 {
+			return 0, ErrRange
+		}
+		v *= 10
+	}
+	if v > math.MaxInt64 {
+		return 0, ErrRange
+	}
+	return signed(v, neg), nil
+}
+
+func signed(v uint64, neg bool) int64 {
+	if neg {
+		return -int64(v) //nolint:gosec // the callers checked v ≤ MaxInt64
+	}
+	return int64(v) //nolint:gosec // as above
+}

@@ -1,0 +1,371 @@
+// Package line is the front end that all receivers share for one line of a training log: it strips terminal escapes and
+// peels the prefixes that launchers and loggers put before a record, keeping their values.
+package line
+
+import (
+	"bytes"
+)
+
+// Prefix holds what stood around a record. Slices point into the line (or the Peeler's buffer) and live as long as it.
+type Prefix struct {
+	RayName []byte // "AgentLoopWorker" of "(AgentLoopWorker pid=1, ip=10.0.0.1)"
+	PID     int64  // of the Ray prefix; 0: none
+	IP      []byte // of the Ray prefix; only other nodes than the driver's have it
+
+	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun) or "3: " (srun)
+	HasRank bool
+
+	Level  []byte // INFO, DEBUG, …
+	Stamp  []byte // the logger's time, as printed; clock.Stamps reads it
+	Logger []byte // logger name
+	Source []byte // "file.py:12" or "file.py:12:func"
+
+	Container []byte // time added by docker, Kubernetes or CRI, as printed
+	// Repeated is N of Ray's "[repeated Nx across cluster]": N lines of other workers stand behind this one.
+	Repeated int64
+}
+
+// Peeler peels lines. The zero value is ready. It is not safe for concurrent use.
+type Peeler struct{ buf []byte }
+
+const esc = 0x1b
+
+// Peel fills p with the prefixes of b, in any order and number, and returns what follows them, without ANSI escapes and
+// without Ray's "[repeated …]" tail. It does not change b; the result is a part of b, or of a buffer that lives until
+// the next call when b holds escapes. It allocates only to grow that buffer. Peeling a result again changes nothing.
+func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
+	*p = Prefix{}
+	if i := bytes.IndexByte(b, esc); i >= 0 {
+		pl.buf = stripANSI(pl.buf[:0], b, i)
+		b = pl.buf
+	}
+	b = cutRepeated(b, p)
+	for {
+		rest, ok := peelOne(b, p)
+		if !ok {
+			return b
+		}
+		b = rest
+		// One blank belongs to the prefix; more are the record's own indentation.
+		if len(b) > 0 && b[0] == ' ' {
+			b = b[1:]
+		}
+	}
+}
+
+// peelOne takes one prefix off. Blanks before it go with it.
+func peelOne(b []byte, p *Prefix) ([]byte, bool) {
+	t := b
+	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
+		t = t[1:]
+	}
+	if len(t) < 3 {
+		return nil, false
+	}
+	switch c := t[0]; {
+	case c == '[':
+		return peelBracket(t, p)
+	case c == '(':
+		return peelRay(t, p)
+	case c >= '0' && c <= '9':
+		return peelDigits(t, p)
+	case c >= 'A' && c <= 'Z':
+		return peelLevel(t, p)
+	}
+	return nil, false
+}
+
+// peelLevel reads "LEVEL:2026-02-11 16:40:00,120:" (verl's set_basic_config).
+func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
+	n := levelLen(b)
+	if n == 0 || n == len(b) || b[n] != ':' {
+		return nil, false
+	}
+	s := StampLen(b[n+1:])
+	end := n + 1 + s
+	if s == 0 || end >= len(b) || b[end] != ':' {
+		return nil, false
+	}
+	p.Level, p.Stamp = b[:n], b[n+1:end]
+	return b[end+1:], true
+}
+
+// peelRay reads "(Name pid=N)" and "(Name pid=N, ip=A)". Names hold dots, colons, parentheses (an actor's class) and blanks.
+func peelRay(b []byte, p *Prefix) ([]byte, bool) {
+	// Ray's names are short: looking further would turn text in parentheses into a prefix.
+	head := b[:min(len(b), 256)]
+	i := bytes.Index(head, []byte(" pid="))
+	if i < 2 {
+		return nil, false
+	}
+	pid, n := digits(head[i+5:])
+	if n == 0 {
+		return nil, false
+	}
+	j := i + 5 + n
+	var ip []byte
+	if bytes.HasPrefix(head[j:], []byte(", ip=")) {
+		k := bytes.IndexByte(head[j+5:], ')')
+		if k < 1 || bytes.IndexByte(head[j+5:j+5+k], ' ') >= 0 {
+			return nil, false
+		}
+		ip = head[j+5 : j+5+k]
+		j += 5 + k
+	}
+	if j >= len(head) || head[j] != ')' {
+		return nil, false
+	}
+	p.RayName, p.PID, p.IP = b[1:i], pid, ip
+	return b[j+1:], true
+}
+
+// peelBracket reads "[rank3]:", "[default3]:", "[asctime]", "[LEVEL]" and "[file:line:func]".
+func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
+	in := b[1:]
+	switch {
+	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
+		return peelRank(b, in[4:], p)
+	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
+		return peelRank(b, in[7:], p)
+	}
+	end := bytes.IndexByte(in[:min(len(in), 128)], ']')
+	if end < 1 {
+		return nil, false
+	}
+	body, rest := in[:end], in[end+1:]
+	switch {
+	case StampLen(body) == end:
+		p.Stamp = body
+	case levelLen(body) == end:
+		p.Level = body
+	case isSource(body) && (p.Stamp != nil || p.Level != nil):
+		p.Source = body
+	default:
+		return nil, false
+	}
+	return rest, true
+}
+
+func peelRank(b, in []byte, p *Prefix) ([]byte, bool) {
+	rank, n := digits(in)
+	if n == 0 || len(in) < n+2 || in[n] != ']' || in[n+1] != ':' {
+		return nil, false
+	}
+	p.Rank, p.HasRank = rank, true
+	return b[len(b)-len(in)+n+2:], true
+}
+
+// isSource knows "file.py:12" and "file.py:12:func".
+func isSource(b []byte) bool {
+	i := bytes.IndexByte(b, ':')
+	if i < 1 || bytes.IndexByte(b, ' ') >= 0 {
+		return false
+	}
+	_, n := digits(b[i+1:])
+	return n > 0 && (i+1+n == len(b) || b[i+1+n] == ':')
+}
+
+// peelDigits reads "3: " (srun --label), container times and "2026-08-20 10:15:00,123 - INFO - name - ".
+func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
+	n := StampLen(b)
+	if n == 0 {
+		rank, n := digits(b)
+		if n == 0 || n > 6 || len(b) < n+2 || b[n] != ':' || b[n+1] != ' ' {
+			return nil, false
+		}
+		p.Rank, p.HasRank = rank, true
+		return b[n+1:], true
+	}
+	stamp, rest := b[:n], b[n:]
+	last := stamp[n-1]
+	if stamp[10] == 'T' && (last == 'Z' || last != ',' && stamp[n-3] == ':' && (stamp[n-6] == '+' || stamp[n-6] == '-')) &&
+		p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' ' {
+		p.Container = stamp
+		// CRI: "<time> stdout F <text>", where P marks a partial line.
+		if len(rest) > 10 && (rest[8] == 'F' || rest[8] == 'P') && rest[9] == ' ' && rest[7] == ' ' &&
+			(bytes.HasPrefix(rest, []byte(" stdout ")) || bytes.HasPrefix(rest, []byte(" stderr "))) {
+			rest = rest[9:]
+		}
+		return rest, true
+	}
+	if level, name, r, ok := dashes(rest); ok {
+		p.Stamp, p.Level, p.Logger = stamp, level, name
+		return r, true
+	}
+	if len(rest) == 0 || rest[0] == ' ' {
+		p.Stamp = stamp
+		return rest, true
+	}
+	if rest[0] == ':' {
+		p.Stamp = stamp
+		return rest[1:], true
+	}
+	return nil, false
+}
+
+// dashes reads " - LEVEL - name - " and " - name - LEVEL - ", the two usual orders of Python's logging.
+func dashes(b []byte) (level, name, rest []byte, ok bool) {
+	sep := []byte(" - ")
+	if !bytes.HasPrefix(b, sep) {
+		return nil, nil, nil, false
+	}
+	first, rest, ok := bytes.Cut(b[3:], sep)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	second, after, ok2 := bytes.Cut(rest, sep)
+	switch {
+	case levelLen(first) == len(first) && len(first) > 0:
+		if ok2 && isName(second) {
+			return first, second, after, true
+		}
+		return first, nil, rest, true
+	case ok2 && isName(first) && len(second) > 0 && levelLen(second) == len(second):
+		return second, first, after, true
+	}
+	return nil, nil, nil, false
+}
+
+func isName(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// levelLen is the length of the log level that b begins with, 0 when it does not.
+func levelLen(b []byte) int {
+	n := 0
+	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
+		n++
+	}
+	switch string(b[:n]) {
+	case "INFO", "DEBUG", "WARNING", "ERROR", "WARN", "CRITICAL", "FATAL", "TRACE", "NOTICE":
+		return n
+	}
+	return 0
+}
+
+// StampLen is the length of the time that b begins with: "2026-02-11 16:40:00" with T or a blank between, an optional
+// fraction after a dot or comma, and an optional zone. 0: none.
+func StampLen(b []byte) int {
+	if len(b) < 19 || b[4] != '-' || b[7] != '-' || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+		return 0
+	}
+	ok := b[0]-'0' <= 9 && b[1]-'0' <= 9 && b[2]-'0' <= 9 && b[3]-'0' <= 9 && b[5]-'0' <= 1 && b[6]-'0' <= 9 &&
+		b[8]-'0' <= 3 && b[9]-'0' <= 9 && b[11]-'0' <= 2 && b[12]-'0' <= 9 && b[14]-'0' <= 5 && b[15]-'0' <= 9 && b[17]-'0' <= 6 && b[18]-'0' <= 9
+	if !ok {
+		return 0
+	}
+	n := 19
+	if n+1 < len(b) && (b[n] == ',' || b[n] == '.') && b[n+1]-'0' <= 9 {
+		for n += 2; n < len(b) && b[n]-'0' <= 9; n++ {
+		}
+	}
+	if n < len(b) {
+		switch b[n] {
+		case 'Z':
+			n++
+		case '+', '-':
+			z := b[n+1:]
+			switch {
+			case len(z) >= 5 && z[2] == ':' && allDigits(z[:2]) && allDigits(z[3:5]):
+				n += 6
+			case len(z) >= 4 && allDigits(z[:4]):
+				n += 5
+			}
+		}
+	}
+	return n
+}
+
+func allDigits(b []byte) bool {
+	for _, c := range b {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return true
+}
+
+// digits reads a decimal number of at most 18 digits and returns its length, 0 when there is none.
+func digits(b []byte) (v int64, n int) {
+	for n < len(b) && b[n]-'0' <= 9 {
+		if n == 18 {
+			return 0, 0
+		}
+		v = v*10 + int64(b[n]-'0')
+		n++
+	}
+	return v, n
+}
+
+// cutRepeated takes off Ray's " [repeated 7x across cluster]" and the explanation that Ray adds the first time.
+func cutRepeated(b []byte, p *Prefix) []byte {
+	for n := len(b); n > 0 && (b[n-1] == ']' || b[n-1] == ')'); n = len(b) {
+		i := bytes.LastIndex(b, []byte("[repeated "))
+		if i < 0 {
+			return b
+		}
+		v, d := digits(b[i+10:])
+		if d == 0 || !bytes.HasPrefix(b[i+10+d:], []byte("x across cluster]")) {
+			return b
+		}
+		tail := b[i+10+d+17:]
+		if len(tail) > 0 && !bytes.HasPrefix(tail, []byte(" (Ray deduplicates logs")) {
+			return b
+		}
+		p.Repeated += v
+		for b = b[:i]; len(b) > 0 && b[len(b)-1] == ' '; b = b[:len(b)-1] {
+		}
+	}
+	return b
+}
+
+// stripANSI appends b to out without its CSI and OSC escapes (ECMA-48). first is the index of the first ESC. A lone ESC goes
+// too, so that nothing of the result can read as an escape.
+func stripANSI(out, b []byte, first int) []byte {
+	for i := first; i >= 0; i = bytes.IndexByte(b, esc) {
+		out = append(out, b[:i]...)
+		b = b[i+escapeLen(b[i:]):]
+	}
+	return append(out, b...)
+}
+
+// escapeLen is the length of the escape that b begins with, at least 1.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 1
+	}
+	switch b[1] {
+	case '[': // CSI: parameters, intermediates, one final byte
+		for n := 2; n < len(b); n++ {
+			switch c := b[n]; {
+			case c >= 0x40 && c <= 0x7e:
+				return n + 1
+			case c < 0x20 || c > 0x3f:
+				return n
+			}
+		}
+		return len(b)
+	case ']': // OSC: ends with BEL or ESC \; an unfinished one must not eat the record
+		if n := bytes.IndexAny(b[2:], "\x07\x1b"); n >= 0 {
+			n += 2
+			if b[n] == 0x07 {
+				return n + 1
+			}
+			if n+1 < len(b) && b[n+1] == '\\' {
+				return n + 2
+			}
+		}
+		return 2
+	case '(', ')': // character set
+		return min(3, len(b))
+	}
+	if b[1] >= 0x40 && b[1] <= 0x5f {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,132 @@
+package line_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// want is a Prefix with strings, so that tables read well.
+type want struct {
+	ray, ip, level, stamp, logger, source, container string
+	pid, rank, repeated                              int64
+	hasRank                                          bool
+}
+
+func TestPeel(t *testing.T) {
+	const tq = "[TQ-TRACE] trace_id=N/A | func=f | stage=GET_START"
+	for _, tt := range []struct {
+		name, in, rest string
+		want           want
+	}{
+		{"nothing", tq, tq, want{}},
+		{"empty", "", "", want{}},
+		{"python logging", "INFO:2026-02-11 16:40:00,120:" + tq, tq, want{level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{"no fraction", "DEBUG:2026-02-11 16:40:00:" + tq, tq, want{level: "DEBUG", stamp: "2026-02-11 16:40:00"}},
+		{"ray", "(AgentLoopWorker pid=2642022) INFO:2026-02-11 16:40:00,120:" + tq, tq, want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{"ray colour", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:" + tq, tq, want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{"ray ip", "(TaskRunner pid=15930, ip=10.4.1.33) " + tq, tq, want{ray: "TaskRunner", pid: 15930, ip: "10.4.1.33"}},
+		{"ray ipv6", "(A pid=1, ip=fe80::1) x", "x", want{ray: "A", pid: 1, ip: "fe80::1"}},
+		{"ray class", "(worker:0(WorkerDict) pid=7) x", "x", want{ray: "worker:0(WorkerDict)", pid: 7}},
+		{"ray dots", "(verl.x.Y.gen pid=7) x", "x", want{ray: "verl.x.Y.gen", pid: 7}},
+		{
+			"ray repeated", "\x1b[36m(W pid=1)\x1b[0m INFO:2026-02-11 16:40:00,120:" + tq + "\x1b[32m [repeated 7x across cluster]\x1b[0m", tq,
+			want{ray: "W", pid: 1, level: "INFO", stamp: "2026-02-11 16:40:00,120", repeated: 7},
+		},
+		{"ray repeated, explained", tq + " [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see https://docs.ray.io for more options.)", tq, want{repeated: 2}},
+		{"repeated inside", "x [repeated 2x across cluster] y", "x [repeated 2x across cluster] y", want{}},
+		{"rank", "[rank3]: " + tq, tq, want{rank: 3, hasRank: true}},
+		{
+			"torchrun, megatron", "[default0]: [2026-09-11 12:06:52.987995] iteration        3/ 7629408 | x", "iteration        3/ 7629408 | x",
+			want{rank: 0, hasRank: true, stamp: "2026-09-11 12:06:52.987995"},
+		},
+		{"megatron", " [2025-08-01 07:19:37] iteration        1/    5000 | x", "iteration        1/    5000 | x", want{stamp: "2025-08-01 07:19:37"}},
+		{"srun, megatron", "3:  [2026-05-29 03:52:45] iteration      300/     300", "iteration      300/     300", want{rank: 3, hasRank: true, stamp: "2026-05-29 03:52:45"}},
+		{"srun and rank", "12: [rank3]: x", "x", want{rank: 3, hasRank: true}},
+		{"brackets", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12:main"}},
+		{"brackets no func", "[2026-02-11 16:40:00,120][INFO][a.py:12] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12"}},
+		{
+			"dashes", "2026-08-20 10:15:00,123 - INFO - transfer_queue.utils.perf_utils - TQ_STORAGE_UNIT_4f: [Performance] x - y - z", "TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
+			want{stamp: "2026-08-20 10:15:00,123", level: "INFO", logger: "transfer_queue.utils.perf_utils"},
+		},
+		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
+		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
+		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
+		{"docker", "2026-02-11T16:40:00.123456789Z INFO:2026-02-11 16:40:00,120:" + tq, tq, want{container: "2026-02-11T16:40:00.123456789Z", level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{"cri", "2026-02-11T16:40:00.123456789+08:00 stderr F hello", "hello", want{container: "2026-02-11T16:40:00.123456789+08:00"}},
+		{"cri partial", "2026-02-11T16:40:00.1Z stdout P hello", "hello", want{container: "2026-02-11T16:40:00.1Z"}},
+		{"docker and own", "2026-02-11T16:40:00.1Z 2026-02-11T16:40:01Z hello", "hello", want{container: "2026-02-11T16:40:00.1Z", stamp: "2026-02-11T16:40:01Z"}},
+		{"osc title", "\x1b]0;title\x07(W pid=1) x", "x", want{ray: "W", pid: 1}},
+		{"osc with ST", "\x1b]8;;http://a\x1b\\x", "x", want{}},
+		{"unfinished csi", "x\x1b[3", "x", want{}},
+		{"lone escape", "\x1b\x1b[0m[31mx", "[31mx", want{}},
+		{"indentation stays", "(W pid=1)   forward: 1", "  forward: 1", want{ray: "W", pid: 1}},
+		{"not a rank", "[rank3] x", "[rank3] x", want{}},
+		{"not ray", "(see pid=12 there) x", "(see pid=12 there) x", want{}},
+		{"not srun", "12:30:00 x", "12:30:00 x", want{}},
+		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
+		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
+		{"Rank 6", "[Rank 6] (after 1 iterations) memory", "[Rank 6] (after 1 iterations) memory", want{}},
+		{"number too long", "(A pid=9999999999999999999) x", "(A pid=9999999999999999999) x", want{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var pl line.Peeler
+			var p line.Prefix
+			in := []byte(tt.in)
+			rest := pl.Peel(in, &p)
+			assert.Equal(t, tt.rest, string(rest))
+			assert.Equal(t, tt.want, want{
+				string(p.RayName), string(p.IP), string(p.Level), string(p.Stamp), string(p.Logger), string(p.Source), string(p.Container),
+				p.PID, p.Rank, p.Repeated, p.HasRank,
+			})
+			assert.Equal(t, tt.in, string(in), "the line must stay as it was")
+		})
+	}
+}
+
+func FuzzPeel(f *testing.F) {
+	for _, s := range []string{
+		"", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] x\x1b[32m [repeated 7x across cluster]\x1b[0m",
+		"3: [default0]: [2026-09-11 12:06:52.987995] x", "2026-02-11T16:40:00.1Z stdout F x", "2026-08-20 10:15:00,123 - a - INFO - x", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] x",
+		"\x1b]0;\x1b\\", "(a pid=1, ip=b)", "2026-02-11T16:40:00.+00:00",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var pl, pl2 line.Peeler
+		var p, p2 line.Prefix
+		rest := pl.Peel(in, &p)
+		if bytes.IndexByte(in, 0x1b) < 0 && len(rest) > 0 {
+			if i := bytes.Index(in, rest); i < 0 {
+				t.Fatalf("%q is no part of %q", rest, in)
+			}
+		}
+		if again := pl2.Peel(rest, &p2); !bytes.Equal(again, rest) {
+			t.Fatalf("peeling %q gave %q, and again %q", in, rest, again)
+		}
+	})
+}
+
+func BenchmarkPeel(b *testing.B) {
+	for name, s := range map[string]string{
+		"python": "INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | duration=6.047038s | timestamp=98237.505756",
+		"ray":    "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | duration=6.047038s | timestamp=98237.505756",
+	} {
+		b.Run(name, func(b *testing.B) {
+			in := []byte(s)
+			var pl line.Peeler
+			var p line.Prefix
+			b.ReportAllocs()
+			b.SetBytes(int64(len(in)))
+			for b.Loop() {
+				pl.Peel(in, &p)
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package tail
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"go.uber.org/zap"
+)
+
+const (
+	maxPacked  = 16       // decoders that are open at once
+	bombRatio  = 1000     // more than any log compresses
+	bombBytes  = 1 << 30  // below this, any ratio goes
+	zstdWindow = 64 << 20 // what a zstd frame may ask for
+	reasonBomb = "decompression_bomb"
+)
+
+var errBomb = errors.New("decompresses to more than 1000 times its size")
+
+// packing returns how a file is compressed, by its name or by the configuration.
+func (t *Tailer) packing(path string) string {
+	if t.cfg.Compression != CompressionAuto {
+		return t.cfg.Compression
+	}
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		return CompressionGzip
+	case strings.HasSuffix(path, ".zst"):
+		return CompressionZstd
+	}
+	return CompressionNone
+}
+
+// unpacked is the decompressed content of a file, read forwards: going back means beginning again.
+type unpacked struct {
+	raw  *os.File
+	kind string
+	size int64 // compressed
+
+	dec    io.Reader
+	finish func()
+	pos    int64  // of dec
+	last   []byte // the bytes before pos
+	bad    error  // why the content ends before its end
+}
+
+func (u *unpacked) begin() error {
+	u.stop()
+	u.pos, u.last, u.bad = 0, u.last[:0], nil
+	r := io.NewSectionReader(u.raw, 0, 1<<62)
+	if u.kind == CompressionGzip {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return err
+		}
+		u.dec, u.finish = z, func() { _ = z.Close() }
+		return nil
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+	if err != nil {
+		return err
+	}
+	u.dec, u.finish = z, z.Close
+	return nil
+}
+
+func (u *unpacked) stop() {
+	if u.finish != nil {
+		u.finish()
+		u.finish, u.dec = nil, nil
+	}
+}
+
+// ReadAt gives what can be decompressed. Damage ends the content; bad says so.
+func (u *unpacked) ReadAt(p []byte, off int64) (int, error) {
+	if u.dec == nil || off < u.pos-int64(len(u.last)) {
+		if err := u.begin(); err != nil {
+			u.bad = err
+			return 0, io.EOF
+		}
+	}
+	for off > u.pos {
+		skip := make([]byte, min(off-u.pos, chunkBytes))
+		n, err := readFull(u.dec, skip)
+		u.pos += int64(n)
+		u.last = append(u.last[:0], skip[:n]...)
+		if err != nil {
+			u.end(err)
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, u.last[int64(len(u.last))-(u.pos-off):])
+	if n == len(p) {
+		return n, nil
+	}
+	m, err := readFull(u.dec, p[n:])
+	if m > 0 {
+		u.pos += int64(m)
+		n += m
+		u.last = append(u.last[:0], p[:n]...)
+	}
+	if u.pos > bombBytes && u.pos/bombRatio > u.size {
+		u.bad = errBomb
+		return n, io.EOF
+	}
+	if err != nil {
+		u.end(err)
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (u *unpacked) end(err error) {
+	if err != io.EOF { //nolint:errorlint // a wrapped EOF is an error of the content
+		u.bad = err
+	}
+}
+
+// readFull is io.ReadFull that keeps the reader's own error: io.ErrUnexpectedEOF means a cut file here.
+func readFull(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = r.Read(p[n:])
+		n += m
+	}
+	if n == len(p) {
+		err = nil
+	}
+	return n, err
+}
+
+func (u *unpacked) Close() error {
+	u.stop()
+	return u.raw.Close()
+}
+
+// endOfPacked is told that a compressed file was read to its end, or to where it is damaged.
+func (s *Stream) endOfPacked(f *file) {
+	f.complete = true
+	u, ok := f.src.(*unpacked)
+	if ok && u.bad != nil {
+		if errors.Is(u.bad, errBomb) {
+			s.tally.lines++
+			s.tally.count(Rejected, reasonBomb)
+			s.t.warn("bomb", "A compressed file was given up", zap.String("path", f.path), zap.Error(u.bad))
+		} else {
+			s.t.readError(f.path, u.bad)
+		}
+	}
+	s.t.close(f)
+	s.t.kick(s)
+}

@@ -1,0 +1,229 @@
+package tail
+
+import (
+	"context"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
+
+// Counts are the accounts of a receiver, in lines:
+//
+//	Lines = Records + Σ Ignored + Σ Rejected
+//	Records = Sent + Refused + Pending
+//
+// A line that is read again after a restart counts again in the new process.
+type Counts struct {
+	Lines, Records         int64
+	Ignored, Rejected      map[string]int64
+	Sent, Refused, Pending int64
+	Truncations, LostFiles int64
+	ReadErrors             int64
+	CheckpointErrors       int64
+}
+
+// tally collects a chunk's counts without locks.
+type tally struct {
+	lines, records int64
+	reasons        []reasonCount
+	last           int
+}
+
+type reasonCount struct {
+	verdict Verdict
+	reason  string
+	n       int64
+}
+
+func (t *tally) count(v Verdict, reason string) {
+	if t.last < len(t.reasons) {
+		if r := &t.reasons[t.last]; r.verdict == v && r.reason == reason {
+			r.n++
+			return
+		}
+	}
+	for i := range t.reasons {
+		if r := &t.reasons[i]; r.verdict == v && r.reason == reason {
+			r.n++
+			t.last = i
+			return
+		}
+	}
+	if len(t.reasons) >= maxReasons {
+		reason = reasonOther
+		for i := range t.reasons {
+			if r := &t.reasons[i]; r.verdict == v && r.reason == reason {
+				r.n++
+				return
+			}
+		}
+	}
+	t.last = len(t.reasons)
+	t.reasons = append(t.reasons, reasonCount{v, reason, 1})
+}
+
+type reasonKey struct {
+	verdict Verdict
+	reason  string
+}
+
+// counter is one series: its own number and the collector's instrument.
+type counter struct {
+	n    int64
+	inst metric.Int64Counter
+	opts []metric.AddOption
+}
+
+func (c *counter) add(n int64) {
+	if n == 0 {
+		return
+	}
+	c.n += n
+	c.inst.Add(context.Background(), n, c.opts...)
+}
+
+// counts keeps the accounts and publishes them. It is updated per chunk and per batch, never per line.
+type counts struct {
+	mu       sync.Mutex
+	id       attribute.KeyValue
+	lines    counter
+	records  counter
+	sentC    counter
+	refusedC counter
+	truncs   counter
+	lost     counter
+	readErrs counter
+	ckptErrs counter
+	forced   counter
+	reasons  map[reasonKey]*counter
+	ignored  metric.Int64Counter
+	rejected metric.Int64Counter
+	reg      metric.Registration
+}
+
+func newCounts(set component.TelemetrySettings, id component.ID, files func() (open, watched int64)) (*counts, error) {
+	m := set.MeterProvider.Meter(scopeName)
+	c := &counts{id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
+	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
+	var err error
+	inst := func(name, unit, desc string) metric.Int64Counter {
+		i, e := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(desc))
+		if e != nil && err == nil {
+			err = e
+		}
+		return i
+	}
+	for _, x := range []struct {
+		c                *counter
+		name, unit, desc string
+	}{
+		{&c.lines, "trainbridge.tail.lines", "{line}", "Lines read."},
+		{&c.records, "trainbridge.tail.records", "{line}", "Lines that are (part of) a record."},
+		{&c.sentC, "trainbridge.tail.sent", "{line}", "Record lines that were accepted downstream."},
+		{&c.refusedC, "trainbridge.tail.refused", "{line}", "Record lines that were refused downstream for good."},
+		{&c.truncs, "trainbridge.tail.truncations", "{file}", "Files found cut or rewritten."},
+		{&c.lost, "trainbridge.tail.lost_files", "{file}", "Files that had unread or unacknowledged lines and cannot be found any more."},
+		{&c.readErrs, "trainbridge.tail.read_errors", "{error}", "Errors from opening and reading files."},
+		{&c.ckptErrs, "trainbridge.tail.checkpoint_errors", "{error}", "Checkpoints that could not be stored, or not be understood."},
+		{&c.forced, "trainbridge.tail.forced_expiries", "{expiry}", "Times that held lines were given up early because there were too many."},
+	} {
+		x.c.inst, x.c.opts = inst(x.name, x.unit, x.desc), opts
+	}
+	c.ignored = inst("trainbridge.tail.ignored", "{line}", "Lines that are not for this receiver.")
+	c.rejected = inst("trainbridge.tail.rejected", "{line}", "Lines that should have been records and cannot be read.")
+	if err != nil {
+		return nil, err
+	}
+	pending, err := m.Int64ObservableUpDownCounter("trainbridge.tail.pending", metric.WithUnit("{line}"), metric.WithDescription("Record lines held or in flight."))
+	if err != nil {
+		return nil, err
+	}
+	gauge, err := m.Int64ObservableUpDownCounter("trainbridge.tail.files", metric.WithUnit("{file}"), metric.WithDescription("Files, by state."))
+	if err != nil {
+		return nil, err
+	}
+	self := metric.WithAttributeSet(attribute.NewSet(c.id))
+	open := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "open")))
+	watched := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "watched")))
+	c.reg, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		o.ObserveInt64(pending, c.snapshot().Pending, self)
+		no, nw := files()
+		o.ObserveInt64(gauge, no, open)
+		o.ObserveInt64(gauge, nw, watched)
+		return nil
+	}, pending, gauge)
+	return c, err
+}
+
+// add takes a tally and empties it.
+func (c *counts) add(t *tally) {
+	if t.lines == 0 && len(t.reasons) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines.add(t.lines)
+	c.records.add(t.records)
+	for i := range t.reasons {
+		r := &t.reasons[i]
+		if r.n > 0 {
+			c.reason(r.verdict, r.reason).add(r.n)
+			r.n = 0
+		}
+	}
+	t.lines, t.records = 0, 0
+}
+
+func (c *counts) reason(v Verdict, reason string) *counter {
+	k := reasonKey{v, reason}
+	if rc := c.reasons[k]; rc != nil {
+		return rc
+	}
+	if len(c.reasons) >= maxReasons && reason != reasonOther {
+		return c.reason(v, reasonOther)
+	}
+	rc := &counter{inst: c.ignored, opts: []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("reason", reason)))}}
+	if v == Rejected {
+		rc.inst = c.rejected
+	}
+	c.reasons[k] = rc
+	return rc
+}
+
+func (c *counts) bump(rc *counter, n int64) {
+	c.mu.Lock()
+	rc.add(n)
+	c.mu.Unlock()
+}
+
+func (c *counts) sent(n int64)    { c.bump(&c.sentC, n) }
+func (c *counts) refused(n int64) { c.bump(&c.refusedC, n) }
+
+func (c *counts) snapshot() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := Counts{
+		Lines: c.lines.n, Records: c.records.n, Sent: c.sentC.n, Refused: c.refusedC.n,
+		Pending: c.records.n - c.sentC.n - c.refusedC.n,
+		Ignored: map[string]int64{}, Rejected: map[string]int64{},
+		Truncations: c.truncs.n, LostFiles: c.lost.n, ReadErrors: c.readErrs.n, CheckpointErrors: c.ckptErrs.n,
+	}
+	for k, rc := range c.reasons {
+		m := out.Ignored
+		if k.verdict == Rejected {
+			m = out.Rejected
+		}
+		m[k.reason] = rc.n
+	}
+	return out
+}
+
+func (c *counts) close() {
+	if c.reg != nil {
+		_ = c.reg.Unregister()
+	}
+}

@@ -1,0 +1,293 @@
+package tail
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+const maxDepth = 64 // of directories below a glob's base
+
+// glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
+type glob struct {
+	pattern string
+	base    string // the directory before the first meta character
+	segs    []string
+}
+
+func newGlob(pattern string) glob {
+	pattern = filepath.Clean(pattern)
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	g := glob{pattern: pattern, base: base, segs: strings.Split(rest, "/")}
+	for i, seg := range g.segs {
+		// Braces may hold slashes; such a pattern is walked whole.
+		if strings.ContainsAny(seg, "{}") {
+			g.segs = append(g.segs[:i:i], "**")
+			break
+		}
+	}
+	return g
+}
+
+func newGlobs(patterns []string) []glob {
+	out := make([]glob, len(patterns))
+	for i, p := range patterns {
+		out[i] = newGlob(p)
+	}
+	return out
+}
+
+func (g *glob) match(path string) bool {
+	ok, err := doublestar.PathMatch(g.pattern, path)
+	return ok && err == nil
+}
+
+// below says whether the directory can hold a match.
+func (g *glob) below(dir string) bool {
+	rel, err := filepath.Rel(g.base, dir)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return false
+	}
+	if rel == "." {
+		return true
+	}
+	parts := strings.Split(rel, "/")
+	for i, seg := range g.segs {
+		if seg == "**" || i >= len(parts) {
+			return true
+		}
+		if ok, _ := doublestar.Match(seg, parts[i]); !ok {
+			return false
+		}
+	}
+	return false
+}
+
+func anyMatch(globs []glob, path string) bool {
+	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(path) })
+}
+
+// directory is a directory that the globs reach.
+type directory struct {
+	path     string
+	mtime    time.Time
+	next     time.Time
+	activeAt time.Time
+	again    bool // listed while it was changing: list it once more
+}
+
+// suspect is a new file that looks like a copy in the making of a stream's file.
+type suspect struct {
+	first, since time.Time // when it was met, and when it last grew
+	size         int64
+}
+
+// scan lists directories that changed, or all of them from the bases of the globs, and takes up the files found.
+func (w *sweeper) scan(now time.Time) {
+	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan
+	if full {
+		w.lastFull, w.rescan = now, false
+		w.scans++
+		visited := map[string]bool{}
+		for i := range w.globs {
+			w.walk(w.globs[i].base, 0, visited, now)
+		}
+		for path := range w.dirs {
+			if !visited[path] {
+				delete(w.dirs, path)
+			}
+		}
+		w.sweepRetired()
+		w.first = false
+		return
+	}
+	for _, d := range w.dirs {
+		if now.Before(d.next) {
+			continue
+		}
+		fi, err := os.Stat(d.path)
+		if err != nil {
+			w.rescan = true
+			continue
+		}
+		if !fi.ModTime().Equal(d.mtime) || d.again {
+			visited := map[string]bool{}
+			w.list(d, fi.ModTime(), 0, visited, now)
+		}
+		d.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(d.activeAt)))
+	}
+	for path := range w.suspects {
+		w.found(path, now)
+	}
+}
+
+// backOff is how long to wait before looking again at something that has been idle for a while.
+func backOff(poll, idle time.Duration) time.Duration {
+	return max(poll, min(idle/10, maxIdlePoll))
+}
+
+func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time.Time) {
+	if visited[path] || depth > maxDepth {
+		return
+	}
+	fi, err := os.Stat(path)
+	if err != nil || !fi.IsDir() {
+		if err == nil {
+			w.found(path, now) // a pattern without meta characters may name a file
+		}
+		return
+	}
+	d := w.dirs[path]
+	if d == nil {
+		d = &directory{path: path}
+		w.dirs[path] = d
+		w.watch(path)
+	}
+	visited[path] = true
+	w.list(d, fi.ModTime(), depth, visited, now)
+	d.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(d.activeAt)))
+}
+
+// list takes up the files of one directory, and walks into directories not seen before.
+func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[string]bool, now time.Time) {
+	if !mtime.Equal(d.mtime) {
+		d.activeAt = now
+		d.again = true
+	} else {
+		d.again = false
+	}
+	d.mtime = mtime
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		w.t.readError(d.path, err)
+	}
+	for _, e := range entries {
+		w.entry(filepath.Join(d.path, e.Name()), e, depth, visited, now)
+	}
+}
+
+func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[string]bool, now time.Time) {
+	mode := e.Type()
+	if mode&fs.ModeSymlink != 0 {
+		if !w.t.cfg.FollowSymlinks {
+			return
+		}
+		fi, err := os.Stat(path)
+		if err != nil {
+			return
+		}
+		mode = fi.Mode().Type()
+	}
+	switch {
+	case mode.IsDir():
+		if slices.ContainsFunc(w.globs, func(g glob) bool { return g.below(path) }) {
+			w.walk(path, depth+1, visited, now)
+		}
+	case mode.IsRegular():
+		w.found(path, now)
+	}
+}
+
+// found takes up a file that a directory holds, when the globs say so and it is not one that is known.
+func (w *sweeper) found(path string, now time.Time) {
+	s := w.streams[path]
+	if s == nil && (!anyMatch(w.globs, path) || anyMatch(w.exclude, path)) {
+		return
+	}
+	if s != nil {
+		if s.current == nil {
+			w.look(s, now)
+		} else {
+			s.current.seen = w.scans
+		}
+		return
+	}
+	fi, err := w.stat(path)
+	if err != nil || !fi.Mode().IsRegular() {
+		delete(w.suspects, path)
+		return
+	}
+	// A file that was rotated away is its old stream's; the parent may not know yet that it was.
+	if parent := w.parent(path); parent != nil && w.files[idOf(fi)] == nil {
+		w.look(parent, now)
+	}
+	if f := w.known(path, fi); f != nil {
+		delete(w.suspects, path)
+		return
+	}
+	if w.isCopy(path, fi, now) {
+		return
+	}
+	delete(w.suspects, path)
+	if w.unindexed {
+		w.loadUnindexed(path)
+		if c := w.saved[path]; c != nil {
+			delete(w.saved, path)
+			w.look(w.restoreStream(c, now), now)
+			return
+		}
+	}
+	w.look(w.newStream(path, now), now)
+}
+
+// parent returns the stream whose rotated files are named like path.
+func (w *sweeper) parent(path string) *Stream {
+	for i := len(path) - 1; i > 0 && path[i] != '/'; i-- {
+		if path[i] == '.' || path[i] == '-' {
+			if s := w.streams[path[:i]]; s != nil && rotationSuffix(path[i:]) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// rotationSuffix says whether a suffix is one that rotation gives: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst.
+func rotationSuffix(s string) bool {
+	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
+		return false
+	}
+	s = strings.TrimSuffix(strings.TrimSuffix(s[1:], ".gz"), ".zst")
+	if s == "old" || s == "bak" {
+		return true
+	}
+	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789-_.T:Z+") == ""
+}
+
+// known returns the file that a stream already has under this name.
+func (w *sweeper) known(path string, fi fs.FileInfo) *file {
+	id := idOf(fi)
+	f := w.files[id]
+	if f == nil {
+		return nil
+	}
+	s := f.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
+		// It was closed, so its inode may have been given to another file.
+		raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
+		if err != nil {
+			return f
+		}
+		src := w.t.unpack(path, raw)
+		same := sameFile(f, src)
+		_ = src.Close()
+		if !same {
+			delete(w.files, id)
+			return nil
+		}
+		if f.retired {
+			f.retired, f.complete = false, false
+			f.size, f.mtime, f.grown = fi.Size(), fi.ModTime(), w.now
+			w.active(s, w.now)
+		}
+	}
+	f.seen, f.path = w.scans, path
+	return f
+}

@@ -1,0 +1,110 @@
+package tail
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+const maxDocument = 64 << 20
+
+// document is the state of a stream whose file is rewritten whole: each content that differs from the last accepted one is handed over as one line.
+type document struct {
+	file    *file
+	size    int64
+	mtime   time.Time
+	changed bool   // since it was handed over
+	stable  bool   // unchanged for one look
+	sum     uint64 // of the content accepted last
+	given   uint64 // of the content handed over last
+}
+
+// lookDocument finds out whether the file has changed and stands still again.
+func (w *sweeper) lookDocument(s *Stream, now time.Time) {
+	d := &s.doc
+	fi, err := w.stat(s.path)
+	if err != nil || !fi.Mode().IsRegular() {
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			w.t.readError(s.path, err)
+		case s.held.n == 0 && len(s.flying) == 0:
+			w.forget(s)
+			return
+		}
+	} else if d.file == nil || fi.Size() != d.size || !fi.ModTime().Equal(d.mtime) {
+		if d.file == nil {
+			d.file = &file{stream: s, path: s.path}
+		}
+		d.size, d.mtime = fi.Size(), fi.ModTime()
+		d.changed, d.stable = true, w.t.final
+		s.activeAt = now
+	} else {
+		d.stable = true
+	}
+	if d.changed && d.stable {
+		w.t.schedule(s)
+	}
+	w.expire(s, now)
+	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+}
+
+// readDocument hands the content over when it is new.
+func (s *Stream) readDocument(buf *[]byte) {
+	d := &s.doc
+	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {
+		return
+	}
+	raw, fi, err := openRegular(s.path, s.t.cfg.FollowSymlinks)
+	if err != nil {
+		s.t.readError(s.path, err)
+		return
+	}
+	src := s.t.unpack(s.path, raw)
+	defer src.Close()
+	if fi.Size() != d.size || !fi.ModTime().Equal(d.mtime) {
+		return // it is being rewritten
+	}
+	n := 0
+	for {
+		b := grow2(buf, n, min(maxDocument+1, max(2*n, int(d.size)+1)))
+		m, err := src.ReadAt(b[n:], int64(n))
+		n += m
+		if err != nil && !errors.Is(err, io.EOF) {
+			s.t.readError(s.path, err)
+			return
+		}
+		if n < len(b) || n > maxDocument {
+			break
+		}
+	}
+	d.changed = false
+	text := (*buf)[:n]
+	if n > maxDocument {
+		s.tally.lines++
+		s.reject(d.file, reasonLong, text)
+		s.cut()
+		return
+	}
+	sum := xxh3.Hash(text)
+	if n == 0 || sum == d.given || sum == d.sum {
+		return
+	}
+	d.given = sum
+	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime}
+	s.tally.lines++
+	s.give(d.file, text, 0, int64(n))
+	s.batch.sum = sum
+	s.cut()
+}
+
+func grow2(buf *[]byte, keep, n int) []byte {
+	if cap(*buf) < n {
+		b := make([]byte, n)
+		copy(b, (*buf)[:keep])
+		*buf = b
+	}
+	return (*buf)[:n]
+}

@@ -1,0 +1,267 @@
+package tail
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	printBytes = 1 << 10 // of the first bytes that tell a file from another with the same inode
+	tailBytes  = 64      // before the head that must still be there when reading goes on
+)
+
+var errNotRegular = errors.New("not a regular file")
+
+// fileID is what the file system calls a file.
+type fileID struct {
+	dev, ino uint64
+}
+
+func idOf(fi fs.FileInfo) fileID {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return fileID{uint64(st.Dev), st.Ino}
+	}
+	return fileID{}
+}
+
+// source gives the (decompressed) bytes of an open file.
+type source interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// fingerprint is the FNV-1a hash of the first n ≤ 1 KiB of what has been read, extended as reading goes on.
+type fingerprint struct {
+	sum uint64
+	n   int
+}
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func fnv(sum uint64, b []byte) uint64 {
+	for _, c := range b {
+		sum = (sum ^ uint64(c)) * fnvPrime
+	}
+	return sum
+}
+
+// extend takes the bytes of the file that begin at off; bytes the fingerprint has, or cannot have yet, are passed over.
+func (p *fingerprint) extend(off int64, b []byte) {
+	if p.n == printBytes || off > int64(p.n) || off+int64(len(b)) <= int64(p.n) {
+		return
+	}
+	b = b[int64(p.n)-off:]
+	b = b[:min(len(b), printBytes-p.n)]
+	if p.n == 0 {
+		p.sum = fnvOffset
+	}
+	p.sum = fnv(p.sum, b)
+	p.n += len(b)
+}
+
+// file is one generation of a stream: a file that its path names or has named.
+type file struct {
+	stream *Stream
+	id     fileID
+	path   string // where it was last seen
+	src    source // nil while closed
+	raw    *os.File
+
+	head  int64 // everything before it has been read
+	print fingerprint
+	tail  [tailBytes]byte // the last bytes before head
+	tailN int
+	// A restored file knows the hash of its tail only, until the first read.
+	tailSum  uint64
+	restored bool
+
+	skip   bool   // head stands inside a line that is too long
+	replay []span // holes that are to be read again before head
+
+	size  int64 // at the last look
+	mtime time.Time
+	grown time.Time // when the size was last seen to change
+	// caught is when the file was last seen to have nothing behind head: what comes later is live.
+	caught time.Time
+
+	rotated     time.Time // when the path ceased to name it; zero for the current file
+	outstanding int       // pieces held or in flight
+	compressed  bool
+	complete    bool // a compressed file read to its end
+	truncated   bool // found cut or rewritten: look must decide
+	failed      bool // the last read ended in an error
+	dead        bool // nothing more can be read from it
+	retired     bool // read and closed, remembered so that it is not read again
+	seen        int  // the full scan that last saw it
+}
+
+// advance moves head over b, which was read there.
+func (f *file) advance(b []byte) {
+	f.print.extend(f.head, b)
+	f.head += int64(len(b))
+	f.remember(b)
+}
+
+// remember keeps the last bytes of b, which end at head, for the check before the next read.
+func (f *file) remember(b []byte) {
+	if len(b) >= tailBytes {
+		f.tailN = copy(f.tail[:], b[len(b)-tailBytes:])
+		return
+	}
+	keep := min(f.tailN, tailBytes-len(b))
+	copy(f.tail[:], f.tail[f.tailN-keep:f.tailN])
+	f.tailN = keep + copy(f.tail[keep:], b)
+}
+
+// tailMatches says whether b, read just before head, is what was there.
+func (f *file) tailMatches(b []byte) bool {
+	if !f.restored {
+		return bytes.Equal(b, f.tail[:f.tailN])
+	}
+	if fnv(fnvOffset, b) != f.tailSum {
+		return false
+	}
+	copy(f.tail[:], b)
+	f.restored = false
+	return true
+}
+
+func (f *file) tailHash() uint64 {
+	if f.restored {
+		return f.tailSum
+	}
+	return fnv(fnvOffset, f.tail[:f.tailN])
+}
+
+// openRegular opens a file for reading only if it is a regular one: opening a FIFO or a device can block or have effects.
+func openRegular(path string, follow bool) (*os.File, fs.FileInfo, error) {
+	flags := os.O_RDONLY | syscall.O_NONBLOCK
+	if !follow {
+		flags |= syscall.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, fi, nil
+}
+
+// sameFile says whether src begins as f did and has the same bytes before f's head.
+func sameFile(f *file, src io.ReaderAt) bool {
+	var b [printBytes]byte
+	if p := b[:f.print.n]; len(p) > 0 {
+		if n, _ := src.ReadAt(p, 0); n < len(p) || fnv(fnvOffset, p) != f.print.sum {
+			return false
+		}
+	}
+	p := b[:f.tailN]
+	n, _ := src.ReadAt(p, f.head-int64(f.tailN))
+	return n == len(p) && fnv(fnvOffset, p) == f.tailHash()
+}
+
+// unpack returns the source of an open file's content.
+func (t *Tailer) unpack(path string, raw *os.File) source {
+	kind := t.packing(path)
+	if kind == CompressionNone {
+		return raw
+	}
+	size := int64(0)
+	if fi, err := raw.Stat(); err == nil {
+		size = fi.Size()
+	}
+	return &unpacked{raw: raw, kind: kind, size: size}
+}
+
+// attach makes f readable.
+func (t *Tailer) attach(f *file, raw *os.File, src source) {
+	_, f.compressed = src.(*unpacked)
+	f.src, f.raw = src, raw
+	t.open.Add(1)
+	if f.compressed {
+		t.packed.Add(1)
+	}
+}
+
+func (t *Tailer) close(f *file) {
+	if f.src == nil {
+		return
+	}
+	_ = f.src.Close()
+	f.src, f.raw = nil, nil
+	t.open.Add(-1)
+	if f.compressed {
+		t.packed.Add(-1)
+	}
+}
+
+// closeIfMany closes a file that has been read to its end when too many are open. It is opened again, and checked, when it changes.
+func (t *Tailer) closeIfMany(f *file) {
+	if t.open.Load() > maxOpenFiles && f == f.stream.current {
+		t.close(f)
+	}
+}
+
+// reopen opens a file again that was closed to save descriptors or after an error. It may have been renamed meanwhile.
+func (t *Tailer) reopen(f *file) error {
+	raw, fi, err := openRegular(f.path, t.cfg.FollowSymlinks)
+	if err == nil && idOf(fi) != f.id {
+		_ = raw.Close()
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		raw = t.findByID(f)
+		if raw == nil {
+			return errTruncated
+		}
+	} else if err != nil {
+		return err
+	}
+	src := t.unpack(f.path, raw)
+	if !sameFile(f, src) {
+		_ = src.Close()
+		return errTruncated
+	}
+	t.attach(f, raw, src)
+	return nil
+}
+
+// findByID looks for a file that was renamed within its directory.
+func (t *Tailer) findByID(f *file) *os.File {
+	dir := filepath.Dir(f.path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		fi, err := e.Info()
+		if err != nil || idOf(fi) != f.id {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if raw, fi, err := openRegular(path, t.cfg.FollowSymlinks); err == nil {
+			if idOf(fi) == f.id {
+				f.path = path
+				return raw
+			}
+			_ = raw.Close()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+package tail
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+)
+
+var (
+	errTruncated = errors.New("the file was cut or rewritten")
+	bom          = []byte("\xef\xbb\xbf")
+)
+
+// drain reads what the stream's files have, until their end, the budget or the turn is used up. It says whether to come again.
+func (s *Stream) drain(buf *[]byte) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return false
+	}
+	if s.document {
+		s.readDocument(buf)
+		return false
+	}
+	turns := quantum
+	for _, f := range s.files {
+		if !s.readable(f) {
+			continue
+		}
+		for {
+			limit := s.t.mayRead(s)
+			if limit == 0 {
+				return false // an ack schedules the stream again
+			}
+			if turns == 0 {
+				return true
+			}
+			turns--
+			more, err := s.readChunk(f, buf, limit)
+			s.cut()
+			if err != nil {
+				s.readFailed(f, err)
+				break
+			}
+			if !more {
+				break
+			}
+		}
+		s.t.closeIfMany(f)
+	}
+	return false
+}
+
+// readable says whether there can be something to read in the file now. A compressed file is read when its size stands still, and only some at a time.
+func (s *Stream) readable(f *file) bool {
+	if f.dead || f.truncated || f.retired || f.complete {
+		return false
+	}
+	if !f.compressed || s.t.final {
+		return true
+	}
+	return s.t.now().Sub(f.grown) >= s.t.cfg.PollInterval && (f.src != nil || s.t.packed.Load() < maxPacked)
+}
+
+// readFailed takes note of an error. A truncated file is for look to decide on.
+func (s *Stream) readFailed(f *file, err error) {
+	if errors.Is(err, errTruncated) {
+		f.truncated = true
+		s.t.kick(s)
+		return
+	}
+	s.t.readError(f.path, err)
+	f.failed = true
+	s.t.close(f)
+}
+
+// readChunk reads on in one file and handles the lines found. more is false at the end of the file.
+func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
+	if f.src == nil {
+		if err := s.t.reopen(f); err != nil {
+			return false, err
+		}
+	}
+	s.line.Observed = s.t.now()
+	s.line.ModTime = f.mtime
+	if len(f.replay) > 0 {
+		return true, s.readHole(f, buf, limit)
+	}
+	now := s.line.Observed
+	s.line.Live = !f.caught.IsZero() && now.Sub(f.caught) < liveWithin
+	before := f.tailN
+	want := before + limit
+	for {
+		// The bytes before head come along: when they differ, the file is no longer the one that was being read.
+		b := grow(buf, want)
+		n, err := f.src.ReadAt(b, f.head-int64(before))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		f.failed = false
+		atEOF := n < len(b)
+		if n < before || !f.tailMatches(b[:before]) {
+			return false, errTruncated
+		}
+		data := b[before:n]
+		if len(data) > 0 && f.raw != nil {
+			if fi, err := f.raw.Stat(); err == nil {
+				s.line.ModTime = fi.ModTime()
+			}
+		}
+		used := s.lines(f, data, f.head, &f.skip, false)
+		if rest := data[used:]; atEOF && len(rest) > 0 && s.lastIsDone(f, now) && len(bytes.TrimLeft(rest, "\x00")) > 0 {
+			used += s.lines(f, rest, f.head+int64(used), &f.skip, true)
+		}
+		if used > 0 {
+			f.advance(data[:used])
+			s.dirty = true
+		}
+		if atEOF {
+			f.caught = now
+			if f.compressed {
+				s.endOfPacked(f)
+			}
+		}
+		if used > 0 {
+			return !atEOF, nil
+		}
+		if len(data) > 0 && data[0] == 0 {
+			if moved, err := f.passNULs(data, atEOF); moved || err != nil {
+				s.dirty = s.dirty || moved
+				return moved, err
+			}
+			return false, nil
+		}
+		if len(data) > s.t.cfg.MaxLineBytes+2 {
+			s.tally.lines++
+			s.reject(f, reasonLong, data)
+			f.skip = true
+			s.dirty = true
+			f.advance(data[:len(data)-1]) // the last byte may be half of \r\n
+			return !atEOF, nil
+		}
+		if atEOF {
+			return false, nil
+		}
+		want = before + min(2*len(data), s.t.cfg.MaxLineBytes+3)
+	}
+}
+
+// lastIsDone says whether what follows the last line ending is a line all the same.
+func (s *Stream) lastIsDone(f *file, now time.Time) bool {
+	if s.t.final || f.compressed || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
+		return true
+	}
+	// The writer has gone on to the next file.
+	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
+}
+
+// lines hands over the lines of data, which stand at offset base, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
+// belong to a line that was too long.
+func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
+	sp := newSplitter(data)
+	for {
+		begin := sp.pos
+		text, ok := sp.next(final)
+		if !ok {
+			if *skip && len(data)-sp.pos > 1 {
+				return len(data) - 1 // all but a possible half of \r\n
+			}
+			return sp.pos
+		}
+		if *skip {
+			*skip = false
+			continue
+		}
+		if len(text) > 0 && text[0] == 0 {
+			text = bytes.TrimLeft(text, "\x00") // a hole that a truncation left
+		}
+		if base == 0 && begin == 0 {
+			text = bytes.TrimPrefix(text, bom)
+		}
+		s.handle(f, text, base+int64(begin), base+int64(sp.pos))
+	}
+}
+
+// readHole reads the next part of the first hole again. Its end is the end of a line.
+func (s *Stream) readHole(f *file, buf *[]byte, limit int) error {
+	s.line.Live = false
+	check := grow(buf, f.tailN)
+	if n, _ := f.src.ReadAt(check, f.head-int64(f.tailN)); n < f.tailN || !f.tailMatches(check) {
+		return errTruncated
+	}
+	r := &f.replay[0]
+	for {
+		size := int(min(int64(limit), r.end-r.begin))
+		b := grow(buf, size)
+		if n, err := f.src.ReadAt(b, r.begin); n < size {
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			return errTruncated
+		}
+		f.failed = false
+		used := s.lines(f, b, r.begin, new(bool), r.begin+int64(size) == r.end)
+		if used == 0 {
+			limit *= 2 // a long line; a hole is never longer than its lines
+			continue
+		}
+		r.begin += int64(used)
+		if r.begin == r.end {
+			f.replay = f.replay[1:]
+		}
+		return nil
+	}
+}
+
+// passNULs moves head over the run of NUL bytes that data begin with, if something follows it. A run at the end of the file stays: it may be space that is yet
+// to be written.
+func (f *file) passNULs(data []byte, atEOF bool) (moved bool, err error) {
+	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
+	if n < len(data) {
+		f.advance(data[:n])
+		return true, nil
+	}
+	if atEOF {
+		return false, nil
+	}
+	off := f.head + int64(n)
+	b := make([]byte, chunkBytes)
+	for {
+		if f.raw != nil && !f.compressed {
+			if to, ok := seekData(f.raw, off); ok {
+				off = to
+			}
+		}
+		n, err := f.src.ReadAt(b, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		z := n - len(bytes.TrimLeft(b[:n], "\x00"))
+		off += int64(z)
+		if z < n {
+			break
+		}
+		if n < len(b) {
+			return false, nil
+		}
+	}
+	f.print.extend(f.head, data)
+	f.head = off
+	f.remember(data[:min(len(data), tailBytes)])
+	return true, nil
+}
+
+func grow(buf *[]byte, n int) []byte {
+	if cap(*buf) < n {
+		*buf = make([]byte, n)
+	}
+	return (*buf)[:n]
+}

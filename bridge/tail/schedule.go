@@ -1,0 +1,134 @@
+package tail
+
+// The scheduler: streams that may have something to read wait in ready; workers drain them, one stream at a time each. A worker never waits
+// for the consumer: a stream whose budget is used up is left until one of its batches, or of the others', is settled.
+
+// work is a worker.
+func (t *Tailer) work() {
+	var buf []byte
+	for {
+		t.mu.Lock()
+		for len(t.ready) == 0 && !t.stopping {
+			t.wakeup.Wait()
+		}
+		if t.stopping {
+			t.mu.Unlock()
+			return
+		}
+		s := t.pop()
+		t.mu.Unlock()
+		t.turn(s, &buf)
+		if cap(buf) > 4*chunkBytes {
+			buf = nil // a giant line came by
+		}
+	}
+}
+
+// pop takes the next ready stream. The caller holds t.mu.
+func (t *Tailer) pop() *Stream {
+	s := t.ready[0]
+	t.ready[0] = nil
+	t.ready = t.ready[1:]
+	s.sched = running
+	return s
+}
+
+// turn drains a stream once and puts it back in the queue when it must come again.
+func (t *Tailer) turn(s *Stream, buf *[]byte) {
+	again := s.drain(buf)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if again || s.sched == rerun {
+		s.sched = queued
+		t.ready = append(t.ready, s)
+		t.wakeup.Signal()
+	} else {
+		s.sched = idle
+	}
+}
+
+// schedule makes a stream ready.
+func (t *Tailer) schedule(s *Stream) {
+	t.mu.Lock()
+	t.scheduleLocked(s)
+	t.mu.Unlock()
+}
+
+func (t *Tailer) scheduleLocked(s *Stream) {
+	switch s.sched {
+	case idle:
+		s.sched = queued
+		t.ready = append(t.ready, s)
+		t.wakeup.Signal()
+	case running:
+		s.sched = rerun
+	case queued, rerun:
+	}
+}
+
+// kick has the sweeper look at a stream now.
+func (t *Tailer) kick(s *Stream) {
+	t.mu.Lock()
+	t.kicked = append(t.kicked, s)
+	t.mu.Unlock()
+	t.wakeSweeper()
+}
+
+func (t *Tailer) wakeSweeper() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// mayRead returns how many bytes a stream may read now; 0 when it must wait for an ack. One stream gets at most a quarter of the budget. A stream with nothing
+// in flight may always read a little, so that streams whose consumer is stuck cannot stall the others.
+func (t *Tailer) mayRead(s *Stream) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	full := t.inFlight >= t.cfg.MaxInFlightBytes
+	switch {
+	case s.inFlight == 0 && full:
+		return smallChunk
+	case s.inFlight == 0 || !full && s.inFlight < t.cfg.MaxInFlightBytes/4:
+		return t.chunk
+	}
+	s.blocked = true
+	if !s.waits {
+		s.waits = true
+		t.waiting = append(t.waiting, s)
+	}
+	return 0
+}
+
+// take charges a batch to the budget.
+func (t *Tailer) take(s *Stream, n int64) {
+	t.mu.Lock()
+	t.inFlight += n
+	s.inFlight += n
+	t.mu.Unlock()
+}
+
+// give returns a batch's bytes and lets streams go on that waited for them.
+func (t *Tailer) give(s *Stream, n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inFlight -= n
+	s.inFlight -= n
+	if s.blocked {
+		s.blocked = false
+		t.scheduleLocked(s)
+	}
+	// Streams that were unblocked by their own acks are still in the list: pass over them.
+	for free := 4; free > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes; {
+		w := t.waiting[0]
+		t.waiting[0] = nil
+		t.waiting = t.waiting[1:]
+		w.waits = false
+		if w.blocked {
+			w.blocked = false
+			t.scheduleLocked(w)
+			free--
+		}
+	}
+}

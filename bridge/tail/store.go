@@ -1,0 +1,220 @@
+package tail
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+// holesPerSecond bounds how much of a stream's time goes into writing down its holes: one with many is stored less often.
+const holesPerSecond = 20_000
+
+// load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything twice.
+func (t *Tailer) load(ctx context.Context) error {
+	w := &t.sweeper
+	b, err := t.store.Get(ctx, indexKey)
+	if err != nil {
+		return fmt.Errorf("'storage': cannot read positions: %w", err)
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	keys, err := decodeIndex(b)
+	if err != nil {
+		// The paths found name their own checkpoints.
+		t.badCheckpoint(indexKey, err)
+		w.unindexed, w.indexDirty = true, true
+		return nil
+	}
+	for part := range slices.Chunk(keys, 500) {
+		ops := make([]*storage.Operation, len(part))
+		for i, k := range part {
+			ops[i] = storage.GetOperation(k)
+		}
+		if err := t.store.Batch(ctx, ops...); err != nil {
+			return fmt.Errorf("'storage': cannot read positions: %w", err)
+		}
+		for _, op := range ops {
+			w.loaded(op.Key, op.Value)
+		}
+	}
+	return nil
+}
+
+func (w *sweeper) loaded(key string, b []byte) {
+	c, err := decode(b)
+	if err == nil && checkpointKey(c.path) != key {
+		err = errCheckpoint
+	}
+	if err != nil {
+		w.t.badCheckpoint(key, err)
+		w.indexDirty = true
+		return
+	}
+	w.saved[c.path] = c
+}
+
+// loadUnindexed looks for the checkpoint of a path by its name, when the index is lost.
+func (w *sweeper) loadUnindexed(path string) {
+	key := checkpointKey(path)
+	if b, err := w.t.store.Get(context.Background(), key); err == nil && len(b) > 0 {
+		w.loaded(key, b)
+	}
+}
+
+func (t *Tailer) badCheckpoint(key string, err error) {
+	t.counts.bump(&t.counts.ckptErrs, 1)
+	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
+}
+
+// keep stores positions once a second. It runs beside the sweeper, which must not wait for a disk.
+func (t *Tailer) keep(ctx context.Context) {
+	tick := time.NewTicker(checkpointGap)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = t.storeAll(ctx, false)
+		}
+	}
+}
+
+// storeAll stores the checkpoints of all streams that changed, in one batch. It returns the storage's error; what was not stored is tried again next time.
+func (t *Tailer) storeAll(ctx context.Context, last bool) error {
+	if t.cfg.Storage == nil {
+		return nil
+	}
+	t.storeMu.Lock()
+	defer t.storeMu.Unlock()
+	t.sweepMu.Lock()
+	w := &t.sweeper
+	streams := slices.Collect(maps.Values(w.streams))
+	forgotten, indexed := w.forgotten, w.indexDirty
+	w.forgotten, w.indexDirty = nil, false
+	var ops []*storage.Operation
+	for _, path := range forgotten {
+		if w.streams[path] == nil {
+			ops = append(ops, storage.DeleteOperation(checkpointKey(path)))
+		}
+	}
+	if indexed {
+		keys := make([]string, len(streams))
+		for i, s := range streams {
+			keys[i] = checkpointKey(s.path)
+		}
+		slices.Sort(keys)
+		ops = append(ops, storage.SetOperation(indexKey, encodeIndex(keys)))
+	}
+	t.sweepMu.Unlock()
+	now := t.now()
+	var stored []*Stream
+	for _, s := range streams {
+		s.mu.Lock()
+		if s.dirty && !s.gone && (last || !now.Before(s.nextStore)) {
+			b, holes := s.snapshot(nil)
+			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
+			s.dirty = false
+			stored = append(stored, s)
+			ops = append(ops, storage.SetOperation(checkpointKey(s.path), b))
+		}
+		s.mu.Unlock()
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	err := t.store.Batch(ctx, ops...)
+	if err == nil {
+		return nil
+	}
+	t.counts.bump(&t.counts.ckptErrs, 1)
+	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
+	for _, s := range stored {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+	}
+	t.sweepMu.Lock()
+	w.forgotten = append(w.forgotten, forgotten...)
+	w.indexDirty = w.indexDirty || indexed
+	t.sweepMu.Unlock()
+	return fmt.Errorf("'storage': cannot store positions: %w", err)
+}
+
+// restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.
+func (w *sweeper) restore(now time.Time) {
+	paths := slices.Sorted(maps.Keys(w.saved))
+	for _, path := range paths {
+		c := w.saved[path]
+		delete(w.saved, path)
+		if !anyMatch(w.globs, path) || anyMatch(w.exclude, path) {
+			w.forgotten = append(w.forgotten, path)
+			w.indexDirty = true
+			continue
+		}
+		w.restoreStream(c, now)
+	}
+}
+
+func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
+	s := w.newStream(c.path, now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(c.handler) > 0 {
+		s.handler.Restore(c.handler)
+	}
+	if s.document {
+		s.doc.sum = c.sum
+		return s
+	}
+	s.known = true
+	if c.lastWrite != 0 {
+		s.lastWrite = time.Unix(0, c.lastWrite)
+	}
+	for i := range c.files {
+		sf := &c.files[i]
+		f := &file{
+			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
+			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, grown: now, rotated: now, seen: w.scans + 1,
+		}
+		if sf.current {
+			s.lastWrite = f.mtime
+		}
+		if !f.retired && !w.locate(s, f, now) {
+			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
+			if f.replay = nil; f.outstanding == 0 {
+				continue
+			}
+		}
+		s.files = append(s.files, f)
+		if w.files[f.id] == nil {
+			w.files[f.id] = f
+		}
+		if f.path == s.path && sf.current && !f.retired {
+			s.current = f
+			f.rotated = time.Time{}
+		}
+	}
+	s.dirty = true
+	w.t.schedule(s)
+	return s
+}
+
+// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it.
+func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
+	if err := w.t.reopen(f); err == nil {
+		if f.raw != nil {
+			if fi, err := f.raw.Stat(); err == nil {
+				f.size, f.mtime = fi.Size(), fi.ModTime()
+			}
+		}
+		return true
+	}
+	return w.adoptCopy(s, f, now)
+}

@@ -1,0 +1,203 @@
+package tail
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	chunkBytes   = 256 << 10
+	smallChunk   = 4 << 10 // what a stream may read when the others have used up the budget
+	quantum      = 8       // chunks per turn
+	maxHeld      = 1_000_000
+	reasonEmpty  = "empty"
+	reasonLong   = "too_long"
+	maxReasons   = 64
+	reasonOther  = "other"
+	sampleBytes  = 200
+	liveWithin   = 10 * time.Second
+	minBatchCost = 512 // bytes that a batch takes from the budget at least
+)
+
+// farFuture is later than every line.
+var farFuture = time.Unix(1<<36, 0)
+
+// Stream is the sequence of files that one path has named, in the order in which they are read.
+type Stream struct {
+	t    *Tailer
+	path string
+
+	mu        sync.Mutex // everything below, and the handler's methods
+	handler   Handler
+	files     []*file
+	current   *file // the file that the path names now; nil for none
+	dirty     bool  // differs from the stored checkpoint
+	nextStore time.Time
+
+	batch  *batch // being built
+	flying map[*batch]struct{}
+	held   heldLines
+
+	line    Line
+	cur     piece
+	curHeld Held
+	tally   tally
+	gone    bool // forgotten: not to be drained any more
+	known   bool // has had a file, in this process or before
+	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
+	lastWrite time.Time
+	document  bool
+	doc       document
+
+	// of the scheduler, under t.mu
+	sched    schedState
+	inFlight int64
+	blocked  bool // stands still until an ack
+	waits    bool // is in Tailer.waiting
+	// of the sweeper
+	next       time.Time
+	heapAt     int
+	activeAt   time.Time // when something was last seen to happen
+	lastExpire time.Time
+	missed     int // looks put off because the stream was being drained
+}
+
+type schedState uint8
+
+const (
+	idle schedState = iota
+	queued
+	running
+	rerun
+)
+
+// Path returns the path that names the stream's files.
+func (s *Stream) Path() string { return s.path }
+
+// Hold keeps the line being handled out of the current batch until Release: it pins the checkpoint, and a restart reads it again.
+// It is called inside Handler.Line only.
+func (s *Stream) Hold() Held {
+	if s.curHeld < 0 {
+		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.end - s.cur.begin)})
+	}
+	return s.curHeld
+}
+
+// Release puts a held line into the batch being built. It is called inside Handler.Line and Handler.Expire only.
+// A number that is not held is ignored.
+func (s *Stream) Release(h Held) {
+	if h == s.curHeld && h >= 0 {
+		s.held.take(h)
+		s.curHeld = -1
+		return // it goes with the batch when Line returns
+	}
+	e, ok := s.held.take(h)
+	if !ok {
+		return
+	}
+	s.batch.add(e.file, e.begin, e.end)
+	if e.record {
+		s.batch.records++
+		s.batch.bytes += int64(e.bytes)
+	}
+}
+
+// handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
+func (s *Stream) handle(f *file, text []byte, begin, end int64) {
+	s.tally.lines++
+	if len(text) == 0 {
+		s.tally.count(Ignored, reasonEmpty)
+		s.batch.add(f, begin, end)
+		return
+	}
+	if len(text) > s.t.cfg.MaxLineBytes {
+		s.reject(f, reasonLong, text)
+		return // what is dropped leaves no hole
+	}
+	s.give(f, text, begin, end)
+}
+
+// give hands a line to the handler and books what it made of it.
+func (s *Stream) give(f *file, text []byte, begin, end int64) {
+	s.cur, s.curHeld = piece{f, span{begin, end}}, -1
+	s.line.Text = text
+	v, reason := s.handler.Line(&s.line)
+	if v != Record {
+		if v == Rejected {
+			s.reject(f, reason, text)
+		} else {
+			s.tally.count(Ignored, reason)
+		}
+	} else {
+		s.tally.records++
+	}
+	switch {
+	case s.curHeld >= 0:
+		s.held.slots[s.curHeld].record = v == Record
+		s.curHeld = -1
+	case v == Record:
+		s.batch.records++
+		s.batch.bytes += end - begin
+		fallthrough
+	default:
+		s.batch.add(f, begin, end)
+	}
+}
+
+func (s *Stream) reject(f *file, reason string, text []byte) {
+	s.tally.count(Rejected, reason)
+	s.t.warnRejected(reason, f.path, text)
+}
+
+// cut ends the batch being built and sends it on its way. A batch that has nothing to send is done at once.
+func (s *Stream) cut() {
+	d := s.handler.Cut()
+	t := s.t
+	t.counts.add(&s.tally)
+	b := s.batch
+	if len(b.pieces) == 0 && d == nil {
+		return
+	}
+	s.dirty = true
+	if d == nil {
+		t.counts.sent(b.records)
+		if b.sum != 0 && s.held.n == 0 {
+			s.doc.sum = b.sum
+		}
+		b.done()
+		return
+	}
+	b.stream, b.deliver = s, d
+	b.bytes = max(b.bytes, minBatchCost)
+	s.flying[b] = struct{}{}
+	s.batch = t.newBatch()
+	t.take(s, b.bytes)
+	t.launch(b)
+}
+
+// expire gives up what has been held since before the given time.
+func (s *Stream) expire(before time.Time) {
+	s.handler.Expire(before)
+	s.cut()
+}
+
+// settle takes note of a batch's fate.
+func (s *Stream) settle(b *batch, accepted bool) {
+	t := s.t
+	if accepted {
+		t.counts.sent(b.records)
+	} else {
+		t.counts.refused(b.records)
+	}
+	bytes := b.bytes
+	s.mu.Lock()
+	delete(s.flying, b)
+	if b.sum != 0 {
+		s.doc.sum = b.sum
+	}
+	b.done()
+	s.dirty = true
+	s.mu.Unlock()
+	t.batches.Put(b)
+	t.give(s, bytes)
+}

@@ -1,0 +1,311 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/fsnotify/fsnotify"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+const (
+	maxIdlePoll   = 5 * time.Second
+	fullScanEvery = 30 * time.Second
+	checkpointGap = time.Second
+	warnEvery     = time.Minute
+	maxRetryWait  = 5 * time.Second
+	shutdownWait  = 5 * time.Second // for batches in flight, when Shutdown's context has no end
+	maxOpenFiles  = 512
+)
+
+// Settings is what a receiver hands on of its own settings.
+type Settings struct {
+	ID        component.ID
+	Kind      component.Kind
+	Telemetry component.TelemetrySettings
+	Clock     func() time.Time // nil: time.Now
+}
+
+// Tailer reads the files of a Config.
+type Tailer struct {
+	cfg        Config
+	set        Settings
+	log        *zap.Logger
+	now        func() time.Time
+	newHandler NewHandler
+	counts     *counts
+	launch     func(*batch) // starts a delivery; the tests make it synchronous
+	final      bool         // ReadAll: the end of a file is its end for good
+	noWatch    bool         // tests: as on a file system without inotify
+	chunk      int
+
+	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
+	sweeper sweeper
+
+	mu       sync.Mutex // scheduler
+	wakeup   *sync.Cond // of the workers
+	ready    []*Stream
+	waiting  []*Stream // for the budget
+	kicked   []*Stream // to be looked at now
+	hints    hints
+	inFlight int64
+	stopping bool
+
+	wake     chan struct{} // of the sweeper
+	halt     chan struct{} // closed by Shutdown: no more retries
+	open     atomic.Int64  // files
+	packed   atomic.Int64  // decoders
+	watched  atomic.Int64
+	warned   map[string]time.Time
+	warnMu   sync.Mutex
+	store    storage.Client
+	storeMu  sync.Mutex
+	watcher  *fsnotify.Watcher
+	batches  sync.Pool
+	workers  sync.WaitGroup
+	sending  sync.WaitGroup
+	life     context.Context // of deliveries
+	kill     context.CancelFunc
+	stop     context.CancelFunc // of the loops
+	started  bool
+	shutOnce sync.Once
+	shutErr  error
+}
+
+// New makes a Tailer; nothing is opened before Start.
+func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}}
+	if t.log == nil {
+		t.log = zap.NewNop()
+	}
+	if t.now == nil {
+		t.now = time.Now
+	}
+	t.wakeup = sync.NewCond(&t.mu)
+	t.chunk = int(min(chunkBytes, cfg.MaxInFlightBytes/4))
+	t.launch = func(b *batch) { t.sending.Go(func() { t.deliver(t.life, b) }) }
+	t.life, t.kill = context.WithCancel(context.Background())
+	t.sweeper.init(t)
+	return t, nil
+}
+
+// Start resolves the storage and begins to read in the background.
+func (t *Tailer) Start(ctx context.Context, host component.Host) error {
+	if err := t.openCounts(); err != nil {
+		return err
+	}
+	if err := t.openStorage(ctx, host); err != nil {
+		return err
+	}
+	if err := t.load(ctx); err != nil {
+		return errors.Join(err, t.store.Close(ctx))
+	}
+	loop, stop := context.WithCancel(context.Background())
+	t.stop, t.started = stop, true
+	for range runtime.GOMAXPROCS(0) {
+		t.workers.Go(t.work)
+	}
+	t.openWatcher()
+	if t.watcher != nil {
+		t.workers.Go(func() { t.listen(loop) })
+	}
+	t.workers.Go(func() { t.run(loop) })
+	t.workers.Go(func() { t.keep(loop) })
+	return nil
+}
+
+func (t *Tailer) openCounts() (err error) {
+	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, func() (int64, int64) { return t.open.Load(), t.watched.Load() })
+	return err
+}
+
+func (t *Tailer) openStorage(ctx context.Context, host component.Host) error {
+	t.store = storage.NewNopClient()
+	if t.cfg.Storage == nil {
+		return nil
+	}
+	ext, ok := host.GetExtensions()[*t.cfg.Storage]
+	if !ok {
+		return fmt.Errorf("'storage': extension %q is not configured: add it under 'extensions' and to 'service::extensions'", t.cfg.Storage)
+	}
+	se, ok := ext.(storage.Extension)
+	if !ok {
+		return fmt.Errorf("'storage': extension %q is not a storage extension: use one such as file_storage", t.cfg.Storage)
+	}
+	c, err := se.GetClient(ctx, t.set.Kind, t.set.ID, "tail")
+	if err != nil {
+		return fmt.Errorf("'storage': %w", err)
+	}
+	t.store = c
+	return nil
+}
+
+// run is the sweeper: it looks for files and at files, and stores checkpoints.
+func (t *Tailer) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-t.wake:
+		}
+		next := t.sweep(t.now())
+		timer.Reset(max(time.Millisecond, next))
+	}
+}
+
+// Counts returns the accounts so far.
+func (t *Tailer) Counts() Counts {
+	if t.counts == nil {
+		return Counts{}
+	}
+	return t.counts.snapshot()
+}
+
+// Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. What was not accepted by then
+// is read again after a restart, when there is a storage.
+func (t *Tailer) Shutdown(ctx context.Context) error {
+	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
+	return t.shutErr
+}
+
+func (t *Tailer) shutdown(ctx context.Context) error {
+	defer t.kill()
+	if !t.started {
+		if t.counts != nil {
+			t.counts.close()
+		}
+		return nil
+	}
+	t.stop()
+	close(t.halt)
+	t.mu.Lock()
+	t.stopping = true
+	t.wakeup.Broadcast()
+	t.mu.Unlock()
+	t.workers.Wait()
+	if t.cfg.Storage == nil {
+		t.expireAll()
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, shutdownWait)
+		defer cancel()
+	}
+	stopKill := context.AfterFunc(ctx, t.kill)
+	defer stopKill()
+	t.sending.Wait()
+	err := t.storeAll(context.WithoutCancel(ctx), true)
+	t.closeFiles()
+	if t.watcher != nil {
+		err = errors.Join(err, t.watcher.Close())
+	}
+	t.counts.close()
+	return errors.Join(err, t.store.Close(context.WithoutCancel(ctx)))
+}
+
+// deliver sends a batch until it is accepted, refused for good, or the receiver shuts down; then it stays a hole.
+func (t *Tailer) deliver(ctx context.Context, b *batch) {
+	s := b.stream
+	var wait *backoff.ExponentialBackOff
+	for {
+		err := b.deliver(ctx)
+		if err == nil {
+			s.settle(b, true)
+			return
+		}
+		if consumererror.IsPermanent(err) {
+			t.warn("refused", "The next component refused a batch for good", zap.String("path", s.path), zap.Int64("lines", b.records), zap.Error(err))
+			s.settle(b, false)
+			return
+		}
+		select {
+		case <-t.halt:
+			return
+		default:
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		t.warn("retry", "The next component does not accept a batch; it is sent again until it does, and reading pauses", zap.String("path", s.path), zap.Error(err))
+		if wait == nil {
+			wait = &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: maxRetryWait}
+			wait.Reset()
+		}
+		timer := time.NewTimer(wait.NextBackOff())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		case <-t.halt:
+		}
+		timer.Stop()
+	}
+}
+
+// warn logs at most once a minute per key.
+func (t *Tailer) warn(key, msg string, fields ...zap.Field) {
+	now := t.now()
+	t.warnMu.Lock()
+	last, ok := t.warned[key]
+	ok = ok && now.Sub(last) < warnEvery && now.After(last.Add(-warnEvery))
+	if !ok {
+		t.warned[key] = now
+	}
+	t.warnMu.Unlock()
+	if !ok {
+		t.log.Warn(msg, fields...)
+	}
+}
+
+func (t *Tailer) warnRejected(reason, path string, text []byte) {
+	t.warn("rejected "+reason, "Lines cannot be read", zap.String("reason", reason), zap.String("path", path), zap.ByteString("sample", text[:min(len(text), sampleBytes)]))
+}
+
+func (t *Tailer) readError(path string, err error) {
+	t.counts.bump(&t.counts.readErrs, 1)
+	t.warn("read", "A file cannot be read; it is tried again", zap.String("path", path), zap.Error(err))
+}
+
+func (t *Tailer) newBatch() *batch {
+	if b, ok := t.batches.Get().(*batch); ok {
+		return b
+	}
+	return &batch{}
+}
+
+// expireAll gives up everything that is held.
+func (t *Tailer) expireAll() {
+	t.eachStream(func(s *Stream) { s.expire(farFuture) })
+}
+
+func (t *Tailer) closeFiles() {
+	t.eachStream(func(s *Stream) {
+		for _, f := range s.files {
+			t.close(f)
+		}
+	})
+}
+
+func (t *Tailer) eachStream(f func(*Stream)) {
+	t.sweepMu.Lock()
+	defer t.sweepMu.Unlock()
+	for _, s := range t.sweeper.streams {
+		s.mu.Lock()
+		f(s)
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,138 @@
+package show
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// Errors that tell what to do.
+var (
+	ErrUnreachable = errors.New("show: cannot reach Jaeger")
+	ErrNotJaeger   = errors.New("show: this is not Jaeger's query API")
+	ErrNoTraces    = errors.New("show: no traces")
+)
+
+// jaeger is the query API of Jaeger 2 at base, such as http://127.0.0.1:16686.
+type jaeger struct {
+	base string
+	http *http.Client
+}
+
+const (
+	maxAnswer = 512 << 20
+	// lookback bounds a search, which must have bounds; replayed logs may be old.
+	lookback = 90 * 24 * time.Hour
+)
+
+// get returns the body of a GET; found is false on 404.
+func (j *jaeger) get(ctx context.Context, path string, query url.Values) (body []byte, found bool, err error) {
+	address := strings.TrimSuffix(j.base, "/") + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: --jaeger %q is no URL: use such as http://127.0.0.1:16686", ErrUnreachable, j.base)
+	}
+	resp, err := j.http.Do(req)
+	if err != nil {
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, false, fmt.Errorf("%w at %s: %w: start it, or give the address of its query port with --jaeger", ErrUnreachable, j.base, err)
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, false, fmt.Errorf("%w at %s: the answer broke off: %w", ErrUnreachable, j.base, err)
+	}
+	if len(body) > maxAnswer {
+		return nil, false, fmt.Errorf("show: Jaeger's answer exceeds %d MiB: ask for one trace with --trace", maxAnswer>>20)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return body, true, nil
+	}
+	var failed struct {
+		Error struct{ Message string }
+	}
+	if json.Unmarshal(body, &failed) != nil || failed.Error.Message == "" {
+		return nil, false, fmt.Errorf("%w: %s answered %s: --jaeger needs the query port of Jaeger 2, 16686 by default", ErrNotJaeger, address, resp.Status)
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, false, nil
+	}
+	return nil, false, fmt.Errorf("show: Jaeger at %s: %s", j.base, failed.Error.Message)
+}
+
+func (j *jaeger) services(ctx context.Context) ([]string, error) {
+	body, _, err := j.get(ctx, "/api/v3/services", nil)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Services []string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("%w: %s/api/v3/services is not JSON: --jaeger needs the query port of Jaeger 2, 16686 by default", ErrNotJaeger, j.base)
+	}
+	slices.Sort(answer.Services)
+	return answer.Services, nil
+}
+
+// latest returns the newest traces of a service, at most n of them.
+func (j *jaeger) latest(ctx context.Context, service string, now time.Time, n int) (ptrace.Traces, error) {
+	body, found, err := j.get(ctx, "/api/v3/traces", url.Values{
+		"query.service_name":   {service},
+		"query.start_time_min": {now.Add(-lookback).UTC().Format(time.RFC3339)},
+		"query.start_time_max": {now.Add(24 * time.Hour).UTC().Format(time.RFC3339)}, // clocks of other hosts may be ahead
+		"query.num_traces":     {strconv.Itoa(n)},
+	})
+	if err != nil {
+		return ptrace.Traces{}, err
+	}
+	if found {
+		return decode(body)
+	}
+	services, err := j.services(ctx)
+	switch {
+	case err != nil:
+		return ptrace.Traces{}, err
+	case len(services) == 0:
+		return ptrace.Traces{}, fmt.Errorf("%w in Jaeger at %s yet: check that the collector runs, that its logs have lines and that its OTLP exporter points to this Jaeger", ErrNoTraces, j.base)
+	}
+	return ptrace.Traces{}, fmt.Errorf("%w of service %q in the last %d days: choose with --service among %s", ErrNoTraces, service, lookback/(24*time.Hour), strings.Join(services, ", "))
+}
+
+func (j *jaeger) trace(ctx context.Context, id string) (ptrace.Traces, error) {
+	body, found, err := j.get(ctx, "/api/v3/traces/"+id, nil)
+	if err != nil {
+		return ptrace.Traces{}, err
+	}
+	if !found {
+		return ptrace.Traces{}, fmt.Errorf("%w with id %s in Jaeger at %s: leave out --trace to list the latest", ErrNoTraces, id, j.base)
+	}
+	return decode(body)
+}
+
+func decode(body []byte) (ptrace.Traces, error) {
+	var answer struct{ Result json.RawMessage }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return ptrace.Traces{}, fmt.Errorf("%w: its answer is not JSON: %w", ErrNotJaeger, err)
+	}
+	var u ptrace.JSONUnmarshaler
+	td, err := u.UnmarshalTraces(answer.Result)
+	if err != nil {
+		return ptrace.Traces{}, fmt.Errorf("%w: its answer is not OTLP JSON: %w", ErrNotJaeger, err)
+	}
+	return td, nil
+}

@@ -1,0 +1,353 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	maxRows  = 60 // spans drawn of one trace
+	minWidth = 60
+)
+
+// palette colours text with ANSI escapes, or not.
+type palette bool
+
+func (p palette) paint(code, s string) string {
+	if !p || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p palette) bold(s string) string { return p.paint("1", s) }
+func (p palette) dim(s string) string  { return p.paint("2", s) }
+
+// overhead colours a TQ overhead by the mission's limits: over 30 % is bad, over 20 % elevated.
+func (p palette) overhead(s string, part, whole int64) string {
+	switch {
+	case 10*part > 3*whole:
+		return p.paint("31", s)
+	case 5*part > whole:
+		return p.paint("33", s)
+	}
+	return p.paint("32", s)
+}
+
+var stageColour = map[string]string{
+	spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95", spans.StageFunction: "1",
+}
+
+var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
+
+// row is a span to draw, with the lines of the tree before its name.
+type row struct {
+	*span
+	tree string
+	rest string // what continues below it, for verdicts
+	note string // details of folded children
+}
+
+// waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
+func waterfall(w io.Writer, t *trace, width int, loc *time.Location, p palette) {
+	width = max(width, minWidth)
+	rows := list(t, false)
+	folded := false
+	if len(rows) > maxRows {
+		rows, folded = list(t, true), true
+	}
+	more := 0
+	if len(rows) > maxRows {
+		rows, more = rows[:maxRows], len(rows)-maxRows
+	}
+	head(w, t, loc, p)
+
+	nameWidth := 0
+	for _, r := range rows {
+		nameWidth = max(nameWidth, runes(r.tree)+runes(label(r.span)))
+	}
+	nameWidth = min(nameWidth, width*3/10)
+	const timeWidth = 9
+	detailWidth := min(58, width*36/100)
+	barWidth := width - nameWidth - timeWidth - detailWidth - 5
+	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), p.dim(axis(t.end-t.start, barWidth)))
+	for _, r := range rows {
+		name := pad(cut(r.tree+label(r.span), nameWidth), nameWidth)
+		detail := details(r.span)
+		if r.note != "" {
+			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
+		}
+		colour := cmp.Or(stageColour[r.stage()], "36")
+		fmt.Fprintf(w, "%s %*s ▕%s▏ %s\n", p.dimTree(name, runes(r.tree)), timeWidth, duration(r.ns()), bar(r.span, t, barWidth, colour, p), cut(detail, detailWidth))
+		for _, v := range reasons(r.span) {
+			text := "! " + clean(v)
+			room := max(20, width-runes(r.rest)-2)
+			for i, line := range wrap(text, room) {
+				if i > 0 {
+					line = "  " + line
+				}
+				fmt.Fprintf(w, "%s%s\n", p.dim(r.rest), p.paint(cmp.Or(severityColour[r.attr(spans.AttrVerdictSeverity)], "33"), line))
+			}
+		}
+	}
+	if folded {
+		fmt.Fprintln(w, p.dim("client operations are folded into their stage"))
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "+%d more spans, see them in Jaeger\n", more)
+	}
+}
+
+func (p palette) dimTree(name string, tree int) string {
+	r := []rune(name)
+	tree = min(tree, len(r))
+	return p.dim(string(r[:tree])) + string(r[tree:])
+}
+
+func head(w io.Writer, t *trace, loc *time.Location, p palette) {
+	fs := t.functions()
+	incomplete := 0
+	for _, s := range t.all {
+		if s.incomplete() {
+			incomplete++
+		}
+	}
+	id := t.id.String()
+	service, run, text := "", "", ""
+	for _, s := range t.all {
+		service, run = cmp.Or(service, s.attr(spans.AttrServiceName)), cmp.Or(run, s.attr(spans.AttrRunID))
+		text = cmp.Or(text, s.attr(spans.AttrTQTraceID))
+	}
+	fmt.Fprintf(w, "%s  service %s", p.bold("trace "+id), clean(cmp.Or(service, "-")))
+	if run != "" {
+		fmt.Fprintf(w, "  run %s", clean(run))
+	}
+	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), plural(len(fs), "function"), plural(len(t.all), "span"))
+	if incomplete > 0 {
+		fmt.Fprintf(w, ", %d incomplete", incomplete)
+	}
+	if text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != id {
+		fmt.Fprintf(w, "  trace_id=%s in the log", clean(text))
+	}
+	fmt.Fprint(w, "\n\n")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// list walks the tree. With fold, client operations become a note of the stage above.
+func list(t *trace, fold bool) []row {
+	var rows []row
+	var walk func(s *span, tree, rest string)
+	walk = func(s *span, tree, rest string) {
+		i := len(rows)
+		below := s.children
+		rows = append(rows, row{span: s, tree: tree})
+		if fold {
+			below = nil
+			for _, c := range s.children {
+				if st := c.stage(); (st == spans.StageClientGet || st == spans.StageClientPut) && len(c.children) == 0 && len(reasons(c)) == 0 && !c.incomplete() {
+					rows[i].note = details(c)
+					continue
+				}
+				below = append(below, c)
+			}
+		}
+		rows[i].rest = rest + "  "
+		if len(below) > 0 {
+			rows[i].rest = rest + "│ "
+		}
+		for n, c := range below {
+			if n == len(below)-1 {
+				walk(c, rest+"└─", rest+"  ")
+			} else {
+				walk(c, rest+"├─", rest+"│ ")
+			}
+		}
+	}
+	for _, r := range t.roots {
+		walk(r, "", "")
+	}
+	return rows
+}
+
+// label is the name of a row; functions say in which process they ran.
+func label(s *span) string {
+	name := clean(s.Name())
+	if s.stage() == spans.StageFunction || s.ParentSpanID().IsEmpty() {
+		if pid := s.attr(spans.AttrProcessPID); pid != "" {
+			name += " [" + clean(pid) + "]"
+		}
+	}
+	return name
+}
+
+// details are the numbers that matter for the kind of span.
+func details(s *span) string {
+	var d []string
+	if s.incomplete() {
+		note := "INCOMPLETE"
+		if r := s.attr(spans.AttrIncompleteReason); r != "" {
+			note += " (" + clean(r) + ")"
+		}
+		d = append(d, note)
+	}
+	if s.orphan {
+		d = append(d, "parent missing")
+	}
+	switch s.stage() {
+	case spans.StageFunction:
+		if s.ns() > 0 && !s.incomplete() {
+			for _, st := range []string{spans.StageGet, spans.StageCompute, spans.StagePut} {
+				if len(s.children) > 0 {
+					d = append(d, st+" "+percent(float64(s.child(st))/float64(s.ns())))
+				}
+			}
+		}
+		if v, ok := s.overhead(); ok {
+			d = append(d, "TQ overhead "+percent(v))
+		}
+	case spans.StageClientGet, spans.StageClientPut:
+		if v, ok := s.number(spans.AttrTQDataSize); ok {
+			d = append(d, fmt.Sprintf("%.2f MiB", v/(1<<20)))
+		}
+		if v, ok := s.number(spans.AttrTQThroughput); ok {
+			d = append(d, fmt.Sprintf("%.1f MiB/s", v/(1<<20)))
+		}
+	}
+	if v, ok := s.number(spans.AttrTQBatchSize); ok && s.stage() == spans.StageFunction {
+		d = append(d, fmt.Sprintf("batch %.0f", v))
+	}
+	return strings.Join(d, " · ")
+}
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
+
+// reasons are the sentences of the verdict events.
+func reasons(s *span) []string {
+	var out []string
+	for _, e := range s.Events().All() {
+		if e.Name() != spans.EventVerdict {
+			continue
+		}
+		name, _ := e.Attributes().Get(spans.AttrVerdictName)
+		text := name.AsString()
+		if r, ok := e.Attributes().Get(spans.AttrVerdictReason); ok && r.AsString() != "" {
+			text += ": " + r.AsString()
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// bar places a span on the axis to half a cell; whatever happened is at least half a cell long.
+func bar(s *span, t *trace, cells int, colour string, p palette) string {
+	from, to := 0, 2*cells
+	if whole := float64(t.end - t.start); whole > 0 {
+		at := func(ns int64) float64 { return float64(ns-t.start) / whole * float64(2*cells) }
+		from = min(int(at(s.start())), 2*cells-1)
+		to = min(max(from+1, int(at(s.end())+0.5)), 2*cells)
+	}
+	full := '█'
+	if s.incomplete() {
+		full = '░'
+	}
+	var b strings.Builder
+	lead := from / 2
+	for i := lead; i*2 < to; i++ {
+		left, right := i*2 >= from, i*2+1 < to
+		switch {
+		case left && right, full == '░':
+			b.WriteRune(full)
+		case left:
+			b.WriteRune('▌')
+		default:
+			b.WriteRune('▐')
+		}
+	}
+	body := b.String()
+	return strings.Repeat(" ", lead) + p.paint(colour, body) + strings.Repeat(" ", cells-lead-runes(body))
+}
+
+// axis writes times at the quarters.
+func axis(ns int64, cells int) string {
+	line := []rune(strings.Repeat(" ", cells+10))
+	last := -1
+	for q := range 5 {
+		text := []rune(duration(ns * int64(q) / 4))
+		at := 1 + cells*q/4
+		if q == 4 {
+			at = cells + 1 - len(text)
+		}
+		if at <= last {
+			continue
+		}
+		copy(line[at:], text)
+		last = at + len(text)
+	}
+	return strings.TrimRight(string(line), " ")
+}
+
+// duration prints ns with four significant digits at most, in a unit that fits.
+func duration(ns int64) string {
+	switch {
+	case ns >= 100e9:
+		return fmt.Sprintf("%.1f s", float64(ns)/1e9)
+	case ns >= 1e9:
+		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
+	case ns >= 1e6:
+		return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
+	case ns >= 1e3:
+		return fmt.Sprintf("%.0f µs", float64(ns)/1e3)
+	case ns == 0:
+		return "0 s"
+	}
+	return strconv.FormatInt(ns, 10) + " ns"
+}
+
+// clean keeps control characters of logged text from the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func runes(s string) int { return len([]rune(s)) }
+
+func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-runes(s))) }
+
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// wrap breaks text at blanks.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(s) {
+		if line != "" && runes(line)+1+runes(word) > width {
+			lines = append(lines, line)
+			line = word
+			continue
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,197 @@
+package trainmetricsconnector
+
+import (
+	"math"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stage is the value of tq.stage. Get, compute and put come first: they index the shares.
+type stage uint8
+
+const (
+	stageGet stage = iota
+	stageCompute
+	stagePut
+	stageClientGet
+	stageClientPut
+	stageClientGetMeta
+	stageClientClear
+	stageFunction
+	stages
+	stageNone = stages
+)
+
+var stageText = [stages]string{
+	spans.StageGet, spans.StageCompute, spans.StagePut, spans.StageClientGet, spans.StageClientPut,
+	spans.StageClientGetMeta, spans.StageClientClear, spans.StageFunction,
+}
+
+const shares = 3
+
+// maxDuration is what no span of a job takes; a longer one has a start that was never set.
+const maxDuration = 366 * 24 * time.Hour
+
+// resourceKey is what the resource of the metrics is made of. Host and pid would make a series per worker.
+type resourceKey struct{ service, run string }
+
+// observation is what one span says. Numbers that are not there are NaN.
+type observation struct {
+	resource   int32 // index in scratch.resources
+	shares     int32 // index in scratch.shares, −1 for none
+	stage      stage
+	incomplete bool
+	judged     bool
+	name       string // tq.function
+	verdicts   pcommon.Slice
+	trace      pcommon.TraceID
+	span       pcommon.SpanID
+	end        pcommon.Timestamp
+	ns         uint64
+	throughput float64 // By/s
+}
+
+// functionShares are the values that only function spans have.
+type functionShares struct {
+	share                  [shares]float64
+	overhead, disagreement float64
+}
+
+// scratch is the memory of one ConsumeTraces call, reused by the next.
+type scratch struct {
+	resources    []resourceKey
+	observations []observation
+	shares       []functionShares
+	invalid      int64
+}
+
+// reset also lets go of the batch: the observations refer to its strings and slices.
+func (s *scratch) reset() {
+	clear(s.resources)
+	clear(s.observations)
+	s.resources, s.observations, s.shares, s.invalid = s.resources[:0], s.observations[:0], s.shares[:0], 0
+}
+
+// read finds the spans that metrics are made of. It needs no lock.
+func (s *scratch) read(td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		attrs := rs.Resource().Attributes()
+		s.resources = append(s.resources, resourceKey{service: text(attrs, spans.AttrServiceName), run: text(attrs, spans.AttrRunID)})
+		for _, ss := range rs.ScopeSpans().All() {
+			list := ss.Spans()
+			for i := range list.Len() {
+				s.readSpan(list.At(i))
+			}
+		}
+	}
+}
+
+func (s *scratch) readSpan(span ptrace.Span) {
+	attrs := span.Attributes()
+	o := observation{resource: int32(len(s.resources) - 1), shares: -1, stage: stageNone, throughput: math.NaN()} //nolint:gosec // fewer than 2^31
+	nan := math.NaN()
+	f := functionShares{share: [shares]float64{nan, nan, nan}, overhead: nan, disagreement: nan}
+	reported := nan
+	var ours bool
+	// One pass: a look-up per name would scan the attributes a dozen times.
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrTQStage:
+			o.stage = stageOf(v)
+		case spans.AttrTQFunction:
+			o.name = str(v)
+		case spans.AttrIncomplete:
+			o.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
+		case spans.AttrVerdict:
+			if v.Type() == pcommon.ValueTypeSlice {
+				o.verdicts, o.judged = v.Slice(), true
+			}
+		case spans.AttrTQThroughput:
+			o.throughput = number(v)
+		case spans.AttrTQThroughputReported:
+			reported = number(v)
+		case spans.AttrTQGetUtilization:
+			f.share[stageGet], ours = number(v), true
+		case spans.AttrTQComputeUtilization:
+			f.share[stageCompute], ours = number(v), true
+		case spans.AttrTQPutUtilization:
+			f.share[stagePut], ours = number(v), true
+		case spans.AttrTQOverheadUtilization:
+			f.overhead, ours = number(v), true
+		case spans.AttrTQUtilizationDisagreement:
+			f.disagreement, ours = number(v), true
+		}
+	}
+	if o.stage == stageNone {
+		return
+	}
+	o.end = span.EndTimestamp()
+	o.ns = uint64(o.end - span.StartTimestamp())
+	if o.end < span.StartTimestamp() || o.ns > uint64(maxDuration) {
+		s.invalid++
+		return
+	}
+	o.trace, o.span = span.TraceID(), span.SpanID()
+	if math.IsNaN(o.throughput) {
+		o.throughput = reported
+	}
+	if ours && o.stage == stageFunction {
+		o.shares = int32(len(s.shares)) //nolint:gosec // fewer than 2^31
+		s.shares = append(s.shares, f)
+	}
+	s.observations = append(s.observations, o)
+}
+
+func stageOf(v pcommon.Value) stage {
+	switch str(v) {
+	case spans.StageFunction:
+		return stageFunction
+	case spans.StageGet:
+		return stageGet
+	case spans.StageCompute:
+		return stageCompute
+	case spans.StagePut:
+		return stagePut
+	case spans.StageClientGet:
+		return stageClientGet
+	case spans.StageClientPut:
+		return stageClientPut
+	case spans.StageClientGetMeta:
+		return stageClientGetMeta
+	case spans.StageClientClear:
+		return stageClientClear
+	}
+	return stageNone
+}
+
+// str is the text of an attribute, empty when it is of another type: spans may come from anyone.
+func str(v pcommon.Value) string {
+	if v.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return v.Str()
+}
+
+func text(attrs pcommon.Map, name string) string {
+	if v, ok := attrs.Get(name); ok {
+		return str(v)
+	}
+	return ""
+}
+
+// number is the finite number in an attribute, or NaN.
+func number(v pcommon.Value) float64 {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		if x := v.Double(); !math.IsInf(x, 0) {
+			return x
+		}
+	case pcommon.ValueTypeInt:
+		return float64(v.Int())
+	}
+	return math.NaN()
+}

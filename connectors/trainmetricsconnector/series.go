@@ -1,0 +1,122 @@
+package trainmetricsconnector
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// life is what every series has. Times are Unix ns.
+type life struct {
+	start   int64 // nothing was in the series before
+	updated int64
+}
+
+func (l *life) age() *life { return l }
+
+// exemplar is one span that a series counted.
+type exemplar struct {
+	value float64
+	at    pcommon.Timestamp
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// exemplars are the largest and the latest value since the last flush. They go on being sent until the next value
+// comes: a training step may take minutes, longer than the flush and the scrape interval.
+type exemplars struct {
+	largest, latest exemplar
+	any, sent       bool
+}
+
+func (e *exemplars) add(value float64, o *observation) {
+	e.latest = exemplar{value: value, at: o.end, trace: o.trace, span: o.span}
+	if !e.any || e.sent || value >= e.largest.value {
+		e.largest = e.latest
+	}
+	e.any, e.sent = true, false
+}
+
+// histogram counts values of one kind: durations in ns, whose sum then is exact, or numbers.
+type histogram[T uint64 | float64] struct {
+	life
+	exemplars
+	counts   []uint64 // one more than bounds: the last is for what is above
+	count    uint64
+	sum      T
+	min, max T
+}
+
+// observe puts a value where bounds[i−1] < value ≤ bounds[i], as OTLP and Prometheus have it.
+func (h *histogram[T]) observe(value T, bounds []T) {
+	if h.counts == nil {
+		h.counts = make([]uint64, len(bounds)+1)
+		h.min, h.max = value, value
+	}
+	lo, hi := 0, len(bounds)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1) //nolint:gosec // small
+		if bounds[mid] < value {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	h.counts[lo]++
+	h.count++
+	h.sum += value
+	h.min, h.max = min(h.min, value), max(h.max, value)
+}
+
+// gauge is the last value.
+type gauge struct {
+	life
+	value float64
+}
+
+// counter counts spans.
+type counter struct {
+	life
+	exemplars
+	n int64
+}
+
+// verdictCounter counts one verdict of one function.
+type verdictCounter struct {
+	name string
+	*counter
+}
+
+// metricID indexes metrics.
+type metricID uint8
+
+const (
+	functionDuration metricID = iota
+	stageDuration
+	stageUtilization
+	overheadUtilization
+	clientThroughput
+	disagreement
+	verdictCount
+	incompleteCount
+	numMetrics
+)
+
+// functionSeries are all series of one function of one resource. Arrays by stage in place of a map by labels: one
+// map look-up per span at most.
+type functionSeries struct {
+	resource     *resource // nil: the series that take what is above the limit
+	name         string
+	duration     [stages]*histogram[uint64] // [stageFunction] is tq.function.duration, the others tq.stage.duration
+	throughput   [stages]*histogram[float64]
+	disagreement *histogram[float64]
+	share        [shares]*gauge
+	overhead     *gauge
+	incomplete   [stages]*counter
+	verdicts     []verdictCounter
+}
+
+// resource groups the functions of one service and run.
+type resource struct {
+	key       resourceKey
+	functions []*functionSeries // in order of arrival, so that output has an order
+	byName    map[string]*functionSeries
+}

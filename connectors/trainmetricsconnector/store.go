@@ -1,0 +1,214 @@
+package trainmetricsconnector
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+const mib = 1 << 20
+
+var (
+	// throughputBounds are By/s. The thresholds of the mission, 100 and 500 MiB/s, are edges, so that their shares can be read off exactly.
+	throughputBounds = []float64{
+		1 * mib, 2 * mib, 5 * mib, 10 * mib, 20 * mib, 50 * mib, 100 * mib, 200 * mib, 300 * mib, 400 * mib, 500 * mib,
+		1000 * mib, 2000 * mib, 5000 * mib, 10_000 * mib, 20_000 * mib, 50_000 * mib,
+	}
+	// disagreementBounds are shares. The log prints two decimals of a percent and rounds them either way: up to 0.0002 is agreement.
+	disagreementBounds = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}
+)
+
+// store holds the series. It is not safe for concurrent use.
+type store struct {
+	bounds     []uint64 // ns
+	expiration int64    // ns, 0 for never
+	limit      int
+
+	seen      seen
+	resources []*resource // in order of arrival
+	byKey     map[resourceKey]*resource
+	functions int
+	live      [numMetrics]int // series per metric, without the overflow ones
+	overflow  functionSeries
+	lastFlush int64
+
+	// Of the batch being applied.
+	now       int64
+	spilled   bool
+	spills    int64
+	duplicate int64
+}
+
+func newStore(cfg *Config, now time.Time) *store {
+	s := &store{
+		expiration: int64(cfg.MetricsExpiration), limit: cfg.CardinalityLimit,
+		seen:      seen{window: int64(cfg.DedupWindow), since: now.UnixNano(), max: maxSeen},
+		byKey:     make(map[resourceKey]*resource),
+		lastFlush: now.UnixNano(),
+	}
+	for _, b := range cfg.Histogram.Buckets {
+		s.bounds = append(s.bounds, uint64(b)) //nolint:gosec // validated to be positive
+	}
+	return s
+}
+
+// apply adds the observations of one batch. It leaves spills and duplicate as the counts of this batch.
+func (s *store) apply(in *scratch, now time.Time) {
+	s.now, s.spills, s.duplicate = now.UnixNano(), 0, 0
+	s.seen.advance(s.now)
+	// Spans come in runs of one function.
+	var fs *functionSeries
+	var name string
+	last := int32(-1)
+	for i := range in.observations {
+		o := &in.observations[i]
+		// A span without an id cannot be told from another; it is counted.
+		if !o.span.IsEmpty() && s.seen.known(idOf(o.trace, o.span), s.now) {
+			s.duplicate++
+			continue
+		}
+		if o.resource != last || o.name != name {
+			fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
+		}
+		s.spilled = false
+		s.add(fs, o, in)
+		if s.spilled {
+			s.spills++
+		}
+	}
+}
+
+// function finds or makes the series of a function. Above the limit it is the overflow.
+func (s *store) function(key resourceKey, name string) *functionSeries {
+	r := s.byKey[key]
+	if r != nil {
+		if fs := r.byName[name]; fs != nil {
+			return fs
+		}
+	}
+	if s.functions >= s.limit {
+		return &s.overflow
+	}
+	// The names outlive the batch they were read from.
+	if r == nil {
+		key.service, key.run = strings.Clone(key.service), strings.Clone(key.run)
+		r = &resource{key: key, byName: make(map[string]*functionSeries)}
+		s.byKey[key] = r
+		s.resources = append(s.resources, r)
+	}
+	fs := &functionSeries{resource: r, name: strings.Clone(name)}
+	r.byName[fs.name] = fs
+	r.functions = append(r.functions, fs)
+	s.functions++
+	return fs
+}
+
+// slot makes the series in a slot when there is none, or gives the one that overflows.
+func slot[S any](s *store, m metricID, fs *functionSeries, at, overflow **S) *S {
+	if *at != nil {
+		return *at
+	}
+	if fs.resource == nil || s.live[m] >= s.limit {
+		s.spilled = true
+		at = overflow
+	} else {
+		s.live[m]++
+	}
+	if *at == nil {
+		*at = new(S)
+	}
+	return *at
+}
+
+// touch marks a series as updated. A new one starts at the last flush: it held nothing then, and after a series of
+// the same name that expired.
+func (s *store) touch(l *life) {
+	if l.start == 0 {
+		l.start = s.lastFlush
+	}
+	l.updated = s.now
+}
+
+// add puts one span into the series of its function. Overflow series have no labels, so one slot stands for all stages.
+func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
+	over := &s.overflow
+	if o.judged {
+		for i := range o.verdicts.Len() {
+			if name := o.verdicts.At(i); name.Type() == pcommon.ValueTypeStr {
+				c := s.verdict(fs, name.Str())
+				s.touch(&c.life)
+				c.n++
+				c.exemplars.add(1, o)
+			}
+		}
+	}
+	if o.incomplete {
+		// Its duration is only what was seen of it.
+		c := slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[stageFunction])
+		s.touch(&c.life)
+		c.n++
+		c.exemplars.add(1, o)
+		return
+	}
+
+	m, spill := stageDuration, stageGet
+	if o.stage == stageFunction {
+		m, spill = functionDuration, stageFunction
+	}
+	h := slot(s, m, fs, &fs.duration[o.stage], &over.duration[spill])
+	s.touch(&h.life)
+	h.observe(o.ns, s.bounds)
+	h.exemplars.add(float64(o.ns)/1e9, o)
+
+	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
+	if o.throughput > 0 && (o.stage == stageClientGet || o.stage == stageClientPut) {
+		h := slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[stageClientGet])
+		s.touch(&h.life)
+		h.observe(o.throughput, throughputBounds)
+		h.exemplars.add(o.throughput, o)
+	}
+	if o.shares < 0 {
+		return
+	}
+	f := &in.shares[o.shares]
+	for i, share := range f.share {
+		if !math.IsNaN(share) {
+			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[stageGet]), share)
+		}
+	}
+	if !math.IsNaN(f.overhead) {
+		s.set(slot(s, overheadUtilization, fs, &fs.overhead, &over.overhead), f.overhead)
+	}
+	if !math.IsNaN(f.disagreement) {
+		h := slot(s, disagreement, fs, &fs.disagreement, &over.disagreement)
+		s.touch(&h.life)
+		h.observe(f.disagreement, disagreementBounds)
+		h.exemplars.add(f.disagreement, o)
+	}
+}
+
+func (s *store) set(g *gauge, value float64) {
+	s.touch(&g.life)
+	g.value = value
+}
+
+func (s *store) verdict(fs *functionSeries, name string) *counter {
+	for i := range fs.verdicts {
+		if fs.verdicts[i].name == name {
+			return fs.verdicts[i].counter
+		}
+	}
+	// The overflow has one counter, without a name.
+	over := &s.overflow
+	if len(over.verdicts) == 0 {
+		over.verdicts = make([]verdictCounter, 1)
+	}
+	var made *counter
+	c := slot(s, verdictCount, fs, &made, &over.verdicts[0].counter)
+	if made != nil {
+		fs.verdicts = append(fs.verdicts, verdictCounter{name: strings.Clone(name), counter: made})
+	}
+	return c
+}

@@ -1,0 +1,150 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadata"
+)
+
+// warnEvery bounds how often a refused flush is logged.
+const warnEvery = time.Minute
+
+// trainMetrics turns spans into metrics. ConsumeTraces may run concurrently.
+type trainMetrics struct {
+	cfg       *Config
+	next      consumer.Metrics
+	logger    *zap.Logger
+	telemetry *metadata.TelemetryBuilder
+	scratch   sync.Pool // of *scratch
+
+	now       func() time.Time
+	newTicker func(time.Duration) (ticks <-chan time.Time, stop func())
+
+	mu    sync.Mutex // guards store
+	store *store
+
+	cancel   context.CancelFunc
+	done     chan struct{}
+	shutdown sync.Once
+	warned   time.Time // of the flushing goroutine, then of Shutdown
+}
+
+var _ connector.Traces = (*trainMetrics)(nil)
+
+func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics) (*trainMetrics, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	c := &trainMetrics{
+		cfg: cfg, next: next, logger: set.Logger, telemetry: telemetry,
+		now: time.Now,
+		newTicker: func(d time.Duration) (<-chan time.Time, func()) {
+			t := time.NewTicker(d)
+			return t.C, t.Stop
+		},
+	}
+	c.scratch.New = func() any { return new(scratch) }
+	c.store = newStore(cfg, c.now())
+	return c, nil
+}
+
+// Capabilities says that the spans are only read.
+func (*trainMetrics) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: false} }
+
+// Start begins to flush.
+func (c *trainMetrics) Start(context.Context, component.Host) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel, c.done = cancel, make(chan struct{})
+	ticks, stop := c.newTicker(c.cfg.MetricsFlushInterval)
+	go func() {
+		defer close(c.done)
+		defer stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticks:
+				c.flush(ctx)
+			}
+		}
+	}()
+	return nil
+}
+
+// Shutdown sends what there is. It may be called twice, or without Start.
+func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
+	c.shutdown.Do(func() {
+		defer c.telemetry.Shutdown()
+		if c.cancel != nil {
+			c.cancel()
+			select {
+			case <-c.done:
+			case <-ctx.Done():
+				err = fmt.Errorf("train_metrics: the next component holds a flush, the last values were not sent: %w", ctx.Err())
+				return
+			}
+		}
+		c.flush(ctx)
+	})
+	return err
+}
+
+// ConsumeTraces counts the spans. It never fails: a refused flush is not the sender's matter.
+func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	s := c.scratch.Get().(*scratch)
+	s.read(td)
+
+	c.mu.Lock()
+	early := c.store.seen.early
+	c.store.apply(s, c.now())
+	duplicate, spills := c.store.duplicate, c.store.spills
+	early = c.store.seen.early - early
+	c.mu.Unlock()
+
+	if duplicate > 0 {
+		c.telemetry.ConnectorTrainMetricsDuplicateSpans.Add(ctx, duplicate)
+	}
+	if spills > 0 {
+		c.telemetry.ConnectorTrainMetricsOverflowSpans.Add(ctx, spills)
+	}
+	if early > 0 {
+		c.telemetry.ConnectorTrainMetricsDedupEarlyRotations.Add(ctx, early)
+	}
+	if s.invalid > 0 {
+		c.telemetry.ConnectorTrainMetricsInvalidSpans.Add(ctx, s.invalid)
+	}
+	s.reset()
+	c.scratch.Put(s)
+	return nil
+}
+
+// flush sends all series. What is refused is not lost: the values are cumulative.
+func (c *trainMetrics) flush(ctx context.Context) {
+	now := c.now()
+	c.mu.Lock()
+	md := c.store.build(now)
+	c.mu.Unlock()
+	if md.ResourceMetrics().Len() == 0 {
+		return
+	}
+	points := md.DataPointCount()
+	err := c.next.ConsumeMetrics(ctx, md)
+	if err == nil {
+		return
+	}
+	c.telemetry.ConnectorTrainMetricsFlushFailures.Add(context.WithoutCancel(ctx), 1)
+	if c.warned.IsZero() || now.Sub(c.warned) >= warnEvery {
+		c.warned = now
+		c.logger.Warn("metrics were refused; the values are cumulative and go with the next flush", zap.Int("points", points), zap.Error(err))
+	}
+}

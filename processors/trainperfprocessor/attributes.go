@@ -1,0 +1,111 @@
+package trainperfprocessor
+
+import (
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// tqSpan is what one pass over the attributes of a span finds. Numbers that are not there are NaN.
+type tqSpan struct {
+	stage              stage
+	name               string
+	incomplete         bool
+	done               bool // has a share or verdict already: a retried batch
+	reportedAny        bool // FUNCTION_END was seen, so the total is known
+	reported           [childStages]float64
+	size               int64 // By
+	throughput         float64
+	throughputReported float64
+}
+
+// readTQ passes over the attributes once: a look-up per name would scan them a dozen times.
+func readTQ(attrs pcommon.Map) tqSpan {
+	in := tqSpan{
+		stage: stageNone, throughput: math.NaN(), throughputReported: math.NaN(),
+		reported: [childStages]float64{math.NaN(), math.NaN(), math.NaN()},
+	}
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrTQStage:
+			in.stage = stageOf(v)
+		case spans.AttrTQFunction:
+			in.name = str(v)
+		case spans.AttrIncomplete:
+			in.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
+		case spans.AttrVerdict, spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization:
+			in.done = true
+		case spans.AttrTQGetUtilizationReported:
+			in.report(stageGet, v)
+		case spans.AttrTQComputeUtilizationReported:
+			in.report(stageCompute, v)
+		case spans.AttrTQPutUtilizationReported:
+			in.report(stagePut, v)
+		case spans.AttrTQThroughput:
+			in.throughput = number(v)
+		case spans.AttrTQThroughputReported:
+			in.throughputReported = number(v)
+		case spans.AttrTQDataSize:
+			if v.Type() == pcommon.ValueTypeInt {
+				in.size = v.Int()
+			}
+		}
+	}
+	return in
+}
+
+func (in *tqSpan) report(st stage, v pcommon.Value) {
+	in.reported[st] = number(v)
+	in.reportedAny = in.reportedAny || !math.IsNaN(in.reported[st])
+}
+
+func stageOf(v pcommon.Value) stage {
+	switch str(v) {
+	case spans.StageFunction:
+		return stageFunction
+	case spans.StageGet:
+		return stageGet
+	case spans.StageCompute:
+		return stageCompute
+	case spans.StagePut:
+		return stagePut
+	case spans.StageClientGet:
+		return stageClientGet
+	case spans.StageClientPut:
+		return stageClientPut
+	}
+	return stageNone
+}
+
+// str is the text of an attribute, empty when it is of another type: spans may come from anyone.
+func str(v pcommon.Value) string {
+	if v.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return v.Str()
+}
+
+func text(attrs pcommon.Map, name string) string {
+	if v, ok := attrs.Get(name); ok {
+		return str(v)
+	}
+	return ""
+}
+
+// number is the finite number in an attribute, or NaN.
+func number(v pcommon.Value) float64 {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		if x := v.Double(); !math.IsInf(x, 0) {
+			return x
+		}
+	case pcommon.ValueTypeInt:
+		return float64(v.Int())
+	}
+	return math.NaN()
+}
+
+func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

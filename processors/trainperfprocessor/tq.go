@@ -1,0 +1,422 @@
+package trainperfprocessor
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// mib turns the MiB/s of the config into the By/s of the spans.
+const mib = 1 << 20
+
+// stage is the value of tq.stage. The three stages of a function come first: they index arrays.
+type stage uint8
+
+const (
+	stageGet stage = iota
+	stageCompute
+	stagePut
+	stageFunction
+	stageClientGet
+	stageClientPut
+	stageNone
+)
+
+const childStages = 3
+
+var (
+	shareAttr    = [childStages]string{spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization}
+	stageTitle   = [...]string{stageGet: "GET", stageCompute: "COMPUTE", stagePut: "PUT", stageClientGet: "GET", stageClientPut: "PUT"}
+	stageVerdict = [...]string{
+		stageGet: spans.VerdictTQGetFluctuating, stagePut: spans.VerdictTQPutFluctuating,
+		stageClientGet: spans.VerdictTQGetFluctuating, stageClientPut: spans.VerdictTQPutFluctuating,
+	}
+)
+
+// outcome says what could be said about a function.
+type outcome uint8
+
+const (
+	measured outcome = iota
+	noStages
+	incomplete
+	noDuration
+	alreadyMeasured
+	outcomes
+)
+
+var outcomeOptions = func() (options [outcomes]metric.AddOption) {
+	for i, name := range [outcomes]string{"measured", "no_stages", "incomplete", "no_duration", "already_measured"} {
+		options[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", name)))
+	}
+	return options
+}()
+
+// tq recomputes and judges TransferQueue functions.
+type tq struct {
+	cfg     TQConfig
+	windows *windows
+}
+
+func newTQ(cfg TQConfig) *tq {
+	cfg.ThroughputGood *= mib
+	cfg.ThroughputLow *= mib
+	return &tq{cfg: cfg, windows: newWindows(cfg.Fluctuation)}
+}
+
+// spanKey names a span. Span ids alone are unique only within their trace.
+type spanKey struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// function is a function span with what its attributes say.
+type function struct {
+	span ptrace.Span
+	key  spanKey
+	tqSpan
+}
+
+// child is a stage span of a function.
+type child struct {
+	fn         int32 // index of the function, −1 while unknown
+	stage      stage
+	open       bool // its duration is not known
+	parent     spanKey
+	id         pcommon.SpanID
+	start, end uint64
+}
+
+// tqScratch is the memory of one processTraces call, reused by the next.
+type tqScratch struct {
+	functions    []function
+	children     []child
+	byKey        map[spanKey]int32
+	verdicts     []verdict
+	text         []byte
+	service, run string
+	outcomes     [outcomes]int64
+	evicted      int64
+}
+
+// reset also lets go of what belongs to the batch: spans, and strings that may share memory with it.
+func (s *tqScratch) reset() {
+	s.resetResource()
+	s.service, s.run = "", ""
+	s.outcomes = [outcomes]int64{}
+	s.evicted = 0
+}
+
+func (s *tqScratch) resetResource() {
+	clear(s.functions)
+	clear(s.verdicts[:cap(s.verdicts)])
+	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]
+}
+
+// process handles the spans of one resource. A function and its stages share one (that is how tq_trace builds them).
+func (t *tq) process(rs ptrace.ResourceSpans, s *tqScratch) {
+	s.resetResource()
+	s.service, s.run = text(rs.Resource().Attributes(), spans.AttrServiceName), text(rs.Resource().Attributes(), spans.AttrRunID)
+	for _, ss := range rs.ScopeSpans().All() {
+		list := ss.Spans()
+		for i := range list.Len() {
+			t.collect(list.At(i), s)
+		}
+	}
+	t.resolve(s)
+	next := 0
+	for i := range s.functions {
+		first := next
+		for next < len(s.children) && s.children[next].fn == int32(i) { //nolint:gosec // fewer spans than 2^31
+			next++
+		}
+		s.outcomes[t.function(&s.functions[i], s.children[first:next], s)]++
+	}
+}
+
+// collect sorts one span into the scratch. Client operations need nothing but themselves and are judged at once.
+func (t *tq) collect(span ptrace.Span, s *tqScratch) {
+	in := readTQ(span.Attributes())
+	switch in.stage {
+	case stageFunction:
+		s.functions = append(s.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}, tqSpan: in})
+	case stageGet, stageCompute, stagePut:
+		c := child{
+			fn: -1, stage: in.stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),
+			start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()),
+		}
+		c.open = in.incomplete || c.end < c.start
+		// tq_trace writes the children right after their function.
+		if last := len(s.functions) - 1; last >= 0 && s.functions[last].key == c.parent {
+			c.fn = int32(last) //nolint:gosec // fewer spans than 2^31
+		}
+		s.children = append(s.children, c)
+	case stageClientGet, stageClientPut:
+		t.client(span, &in, s)
+	}
+}
+
+// resolve finds the functions of children that did not follow theirs, drops children of no function, and leaves the
+// rest in the order of functions and, within each, of time.
+func (t *tq) resolve(s *tqScratch) {
+	lost := slices.ContainsFunc(s.children, func(c child) bool { return c.fn < 0 })
+	if lost {
+		if s.byKey == nil {
+			s.byKey = make(map[spanKey]int32)
+		}
+		clear(s.byKey)
+		for i := range s.functions {
+			s.byKey[s.functions[i].key] = int32(i) //nolint:gosec // fewer spans than 2^31
+		}
+		for i := range s.children {
+			c := &s.children[i]
+			if fn, ok := s.byKey[c.parent]; ok && c.fn < 0 {
+				c.fn = fn
+			}
+		}
+		s.children = slices.DeleteFunc(s.children, func(c child) bool { return c.fn < 0 })
+	}
+	order := func(a, b child) int { return cmp.Or(cmp.Compare(a.fn, b.fn), cmp.Compare(a.start, b.start)) }
+	if !slices.IsSortedFunc(s.children, order) {
+		slices.SortStableFunc(s.children, order)
+	}
+}
+
+// function measures and judges one function by its stages, which are in order of start.
+//
+// The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
+// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1.
+func (t *tq) function(f *function, children []child, s *tqScratch) outcome {
+	if f.done {
+		return alreadyMeasured
+	}
+	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
+	var sum [childStages]uint64
+	var have [childStages]bool
+	var covered uint64
+	complete := !f.incomplete
+	at := start
+	for i := range children {
+		c := &children[i]
+		if c.open {
+			complete = false
+			continue
+		}
+		have[c.stage] = true
+		sum[c.stage] = addSaturated(sum[c.stage], c.end-c.start)
+		// The part of [start, end] this child covers beyond the ones before it.
+		if from, to := max(c.start, at), min(c.end, end); to > from {
+			covered += to - from
+			at = to
+		}
+	}
+	switch {
+	case end <= start:
+		return noDuration
+	case !complete && !f.reportedAny:
+		// The end of such a function is only the last thing seen of it: shares of that would be invented.
+		return incomplete
+	case !complete:
+	case !have[stageGet] && !have[stageCompute] && !have[stagePut]:
+		t.judgeReported(f, s)
+		return noStages
+	}
+
+	total := float64(end - start)
+	var share [childStages]float64
+	disagreement, compared := 0.0, false
+	attrs := f.span.Attributes()
+	attrs.EnsureCapacity(attrs.Len() + 8)
+	for i := range share {
+		// In a complete function a stage without spans took no time; in an incomplete one it may be what is missing.
+		if !have[i] && !complete {
+			continue
+		}
+		share[i] = float64(sum[i]) / total
+		attrs.PutDouble(shareAttr[i], share[i])
+		if r := f.reported[i]; !math.IsNaN(r) {
+			disagreement, compared = max(disagreement, math.Abs(share[i]-r)), true
+		}
+	}
+	overhead := float64(addSaturated(sum[stageGet], sum[stagePut])) / total
+	if complete || have[stageGet] && have[stagePut] {
+		attrs.PutDouble(spans.AttrTQOverheadUtilization, overhead)
+	}
+	if complete || have[stageGet] && have[stageCompute] && have[stagePut] {
+		attrs.PutDouble(spans.AttrTQUnattributedUtilization, float64(end-start-covered)/total)
+	}
+	if compared {
+		attrs.PutDouble(spans.AttrTQUtilizationDisagreement, disagreement)
+	}
+	if !complete {
+		return incomplete
+	}
+
+	s.verdicts = s.verdicts[:0]
+	t.judgeCompute(share[stageCompute], s)
+	t.judgeOverhead(f, share[stageGet], share[stagePut], overhead, false, s)
+	t.judgeFluctuation(f, children, s)
+	put(f.span, s.verdicts)
+	return measured
+}
+
+// judgeReported judges a function that came without stages by the ratios its log printed.
+func (t *tq) judgeReported(f *function, s *tqScratch) {
+	s.verdicts = s.verdicts[:0]
+	t.judgeCompute(f.reported[stageCompute], s)
+	get, putShare := f.reported[stageGet], f.reported[stagePut]
+	t.judgeOverhead(f, get, putShare, get+putShare, true, s)
+	put(f.span, s.verdicts)
+}
+
+func (t *tq) judgeCompute(share float64, s *tqScratch) {
+	if share > t.cfg.ComputeShareGood {
+		s.verdicts = append(s.verdicts, verdict{
+			name: spans.VerdictTQComputeShareGood, severity: good, value: share, threshold: t.cfg.ComputeShareGood,
+		})
+	}
+}
+
+// judgeOverhead: comparisons with NaN are false, so shares that are not known give no verdict.
+func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported bool, s *tqScratch) {
+	v := verdict{value: overhead}
+	switch {
+	case overhead > t.cfg.OverheadHigh:
+		v.name, v.severity, v.threshold = spans.VerdictTQOverheadHigh, bad, t.cfg.OverheadHigh
+	case overhead >= t.cfg.OverheadElevated:
+		v.name, v.severity, v.threshold = spans.VerdictTQOverheadElevated, warning, t.cfg.OverheadElevated
+	default:
+		return
+	}
+	b := append(s.text[:0], "TransferQueue took "...)
+	b = appendPercent(b, overhead)
+	b = append(b, " of the "...)
+	b = appendDecimal(b, float64(f.span.EndTimestamp()-f.span.StartTimestamp())/1e9, 6)
+	b = append(b, " s of "...)
+	b = append(b, f.name...)
+	b = append(b, " (GET "...)
+	b = appendPercent(b, get)
+	b = append(b, ", PUT "...)
+	b = appendPercent(b, put)
+	if reported {
+		b = append(b, ", as reported by the log"...)
+	}
+	if v.severity == bad {
+		b = append(b, "), above the limit of "...)
+	} else {
+		b = append(b, "), not below the target of "...)
+	}
+	b = appendPercent(b, v.threshold)
+	b = append(b, ": check the storage backend's configuration (Redis or distributed storage), "+
+		"tune the batch size so that fewer transfers are needed, consider compressing the data."...)
+	v.reason, s.text = string(b), b
+	s.verdicts = append(s.verdicts, v)
+}
+
+// judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
+func (t *tq) judgeFluctuation(f *function, children []child, s *tqScratch) {
+	var last [childStages]spread
+	for i := range children {
+		if c := &children[i]; c.stage != stageCompute {
+			last[c.stage] = t.feed(f.name, c.stage, c.id, c.end-c.start, s)
+		}
+	}
+	t.judgeSpread(f.name, stageGet, last[stageGet], s)
+	t.judgeSpread(f.name, stagePut, last[stagePut], s)
+}
+
+func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *tqScratch) spread {
+	key := windowKey{service: s.service, run: s.run, function: fn, stage: st}
+	got, evicted := t.windows.add(key, binary.BigEndian.Uint64(id[:]), ns)
+	if evicted {
+		s.evicted++
+	}
+	return got
+}
+
+func (t *tq) judgeSpread(fn string, st stage, sp spread, s *tqScratch) {
+	if !t.windows.fluctuates(sp) {
+		return
+	}
+	limit := t.cfg.Fluctuation.Threshold
+	b := append(s.text[:0], "The "...)
+	b = append(b, stageTitle[st]...)
+	b = append(b, " times of "...)
+	b = append(b, fn...)
+	b = append(b, " fluctuate: over the last "...)
+	b = appendInt(b, sp.n)
+	b = append(b, " the standard deviation was "...)
+	b = appendPercent(b, sp.cv)
+	b = append(b, " of the mean of "...)
+	b = appendDecimal(b, sp.mean, 6)
+	b = append(b, " s, above the limit of "...)
+	b = appendPercent(b, limit)
+	b = append(b, ": the network or the storage is not stable."...)
+	s.text = b
+	s.verdicts = append(s.verdicts, verdict{
+		name: stageVerdict[st], severity: warning, reason: string(b), value: sp.cv, threshold: limit,
+	})
+}
+
+// client judges one client operation. Those that stand alone (sync workers log no function around them) feed a
+// window of their own; those inside a function are already in the window of its GET or PUT.
+func (t *tq) client(span ptrace.Span, in *tqSpan, s *tqScratch) {
+	if in.done || in.incomplete || span.EndTimestamp() < span.StartTimestamp() {
+		return
+	}
+	s.verdicts = s.verdicts[:0]
+	t.judgeThroughput(in, s)
+	if span.ParentSpanID().IsEmpty() {
+		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
+		t.judgeSpread(in.name, in.stage, t.feed(in.name, in.stage, span.SpanID(), ns, s), s)
+	}
+	put(span, s.verdicts)
+}
+
+// judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
+func (t *tq) judgeThroughput(in *tqSpan, s *tqScratch) {
+	speed := in.throughput
+	if math.IsNaN(speed) {
+		speed = in.throughputReported
+	}
+	switch {
+	case speed > t.cfg.ThroughputGood:
+		s.verdicts = append(s.verdicts, verdict{
+			name: spans.VerdictTQThroughputGood, severity: good, value: speed, threshold: t.cfg.ThroughputGood,
+		})
+	case speed > 0 && speed < t.cfg.ThroughputLow:
+		b := append(s.text[:0], stageTitle[in.stage]...)
+		if in.size > 0 {
+			b = append(b, " moved "...)
+			b = appendDecimal(b, float64(in.size)/mib, 2)
+			b = append(b, " MiB"...)
+		} else {
+			b = append(b, " ran"...)
+		}
+		b = append(b, " at "...)
+		b = appendDecimal(b, speed/mib, 2)
+		b = append(b, " MiB/s, below the limit of "...)
+		b = appendDecimal(b, t.cfg.ThroughputLow/mib, 2)
+		b = append(b, " MiB/s: check the network bandwidth, the IOPS of the storage, and how the data is serialised."...)
+		s.text = b
+		s.verdicts = append(s.verdicts, verdict{
+			name: spans.VerdictTQThroughputLow, severity: bad, reason: string(b), value: speed, threshold: t.cfg.ThroughputLow,
+		})
+	}
+}
+
+// addSaturated keeps absurd times from wrapping around to plausible ones.
+func addSaturated(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}

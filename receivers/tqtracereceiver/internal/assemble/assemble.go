@@ -1,0 +1,303 @@
+// Package assemble puts the records of a TransferQueue log together into function calls with their stages and client
+// operations. Nothing in a log says which call a record belongs to when several run at once (trace_id is N/A in practice and
+// only FUNCTION_START has a pid), so calls are told apart by their times: an END record states its own start (timestamp −
+// duration), and a START follows the record before it within microseconds, because no other coroutine can run between them.
+package assemble
+
+import (
+	"github.com/zeebo/xxh3"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Lines is the part of tail.Stream that keeps lines from being acknowledged before their record is.
+type Lines interface {
+	Hold() tail.Held
+	Release(h tail.Held)
+}
+
+// Base says on which clock a record's time stands. Records on different clocks never belong together.
+type Base uint8
+
+// The bases, with how well times on them agree.
+const (
+	Perf  Base = iota // perf_counter, µs
+	Epoch             // Unix time in the record, µs
+	Stamp             // the logger's stamp, ms
+	None              // the order of the lines only
+	bases
+)
+
+const forever = int64(1) << 60
+
+var (
+	// tolerance is how far two times of one moment may be apart: two roundings to 1 µs and the call between two clock readings.
+	tolerance = [bases]int64{5e3, 5e3, 2e6, forever}
+	// step is how long the code between two records takes when nothing else runs; limit is how long it may take on a busy machine.
+	step  = [bases]int64{1e6, 1e6, 5e6, forever}
+	limit = [bases]int64{10e6, 10e6, 50e6, forever}
+)
+
+// linger is how long, in the log's own time, a client operation without a function waits for its function's records to come late.
+const linger = int64(2e9)
+
+const (
+	maxOpen    = 100_000 // functions and lone operations of a stream
+	maxOps     = 1_900   // of a function: Tempo and Jaeger take 2,000 spans a trace well
+	maxIdle    = 512     // groups kept for late lines
+	maxDone    = 32      // functions of a group remembered for late lines
+	maxOrphans = 4096
+	maxName    = 256 // bytes of an id or function name that count
+)
+
+// Proc is one process of a log.
+type Proc struct {
+	Who
+	Anchor *clock.Anchor
+	hash   uint64
+}
+
+// NewProc makes the process a line's prefix or file name tells of.
+func NewProc(host string, pid int64, anchor *clock.Anchor) *Proc {
+	return &Proc{Who: Who{host, pid}, Anchor: anchor, hash: xxh3.HashString(host) ^ uint64(pid)*0x9e3779b97f4a7c15} //nolint:gosec // a hash
+}
+
+// At says when and where a record was printed.
+type At struct {
+	Proc   *Proc
+	Base   Base
+	T      int64            // ns on the base
+	Wall   int64            // about when, ns
+	Since  int64            // when the line was read, ns
+	Source spans.TimeSource // for bases other than Perf
+	Raw    []byte           // what stands for T in keys
+}
+
+// Fate is what became of a record.
+type Fate uint8
+
+// The fates.
+const (
+	Used      Fate = iota // part of a span
+	Late                  // of a function that has left already
+	Duplicate             // printed twice
+	TooMany               // of a function with too many operations
+)
+
+// Assembler puts the records of one stream together. It is not safe for concurrent use.
+type Assembler struct {
+	Out *Out // where finished functions go; the owner replaces it
+	// Open is how many functions and lone operations are not finished.
+	Open int
+
+	lines  Lines
+	names  spans.Interner
+	groups map[uint64]*group
+	last   *group
+	now    int64 // latest wall time seen
+	// Groups with nothing open, the one longest idle first.
+	idle, idleLast *group
+	idleN          int
+
+	first, newest *function // open functions by arrival
+	// Operations without a function: those without END, and finished ones that linger for their function.
+	waiting, lingering opQueue
+
+	freeFn  []*function
+	freeOps []*op
+}
+
+// New starts an assembler that holds lines of a stream.
+func New(lines Lines, out *Out) *Assembler {
+	return &Assembler{Out: out, lines: lines, groups: make(map[uint64]*group)}
+}
+
+// group is all records with the same trace id text of one process on one clock.
+type group struct {
+	key   uint64
+	trace string
+	proc  *Proc
+	base  Base
+	log   bool // [TQ-LOG] records know no trace
+
+	name string // the last one, so that it is interned once
+	// at holds the open functions by the last event seen of them, sorted by its time; all holds them by their first time.
+	at        [tqline.FunctionEnd]list[*function]
+	all       list[*function]
+	fragments int // functions without FUNCTION_START
+	// open holds the client operations without END by kind.
+	open    [4]list[*op]
+	orphans []*op // operations that found no function
+
+	done     []left // ring of functions that left
+	doneNext int
+	doneMax  int64 // latest start of them
+
+	isIdle     bool
+	prev, next *group // idle ones
+}
+
+// left is what is remembered of a function that left.
+type left struct {
+	name        string
+	pid         int64
+	known, seen uint16
+	t           [8]int64
+}
+
+// Add takes one record. What it finishes goes to Out.
+func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
+	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
+	a.now = max(a.now, at.Wall)
+	for a.lingering.head != nil && (a.lingering.head.due < a.now || a.lingering.n > maxOrphans) {
+		a.leaveOp(a.lingering.head, "")
+	}
+	g := a.group(l, at)
+	var fate Fate
+	switch {
+	case l.Stage >= tqline.ClientStart:
+		fate = a.client(g, l, at)
+	case l.Stage == tqline.FunctionStart:
+		fate = a.functionStart(g, l, at)
+	case l.Stage == tqline.FunctionEnd:
+		fate = a.functionEnd(g, l, at)
+	default:
+		fate = a.stage(g, l, at)
+	}
+	if a.Open > maxOpen {
+		switch {
+		case a.first != nil:
+			old := a.first.g
+			a.leave(a.first, true)
+			a.settle(old)
+		case a.waiting.head != nil:
+			a.leaveOp(a.waiting.head, ReasonNoClientEnd)
+		}
+	}
+	a.settle(g)
+	return fate
+}
+
+// Expire gives up on what was first seen before a time (ns).
+func (a *Assembler) Expire(before int64) {
+	for a.first != nil && a.first.since < before {
+		g := a.first.g
+		a.leave(a.first, true)
+		a.settle(g)
+	}
+	for a.lingering.head != nil && a.lingering.head.since < before {
+		a.leaveOp(a.lingering.head, "")
+	}
+	for a.waiting.head != nil && a.waiting.head.since < before {
+		a.leaveOp(a.waiting.head, ReasonNoClientEnd)
+	}
+}
+
+// Break gives up on the open functions of a process whose counter started anew: their end cannot come.
+func (a *Assembler) Break(host string, pid int64) {
+	for f := a.first; f != nil; {
+		next := f.next
+		if g := f.g; g.base == Perf && g.proc.Who == (Who{host, pid}) {
+			a.leave(f, true)
+			a.settle(g)
+		}
+		f = next
+	}
+	for _, q := range []*opQueue{&a.lingering, &a.waiting} {
+		for o := q.head; o != nil; {
+			next := o.next
+			if o.g.base == Perf && o.g.proc.Who == (Who{host, pid}) {
+				a.leaveOp(o, o.reason())
+			}
+			o = next
+		}
+	}
+	// What is remembered for late lines stands on the old counter too.
+	for _, g := range a.groups {
+		if g.base == Perf && g.proc.Who == (Who{host, pid}) {
+			g.done, g.doneNext, g.doneMax = g.done[:0], 0, 0
+		}
+	}
+}
+
+func (a *Assembler) group(l *tqline.Line, at *At) *group {
+	key := xxh3.Hash(l.TraceID) ^ at.Proc.hash ^ uint64(at.Base)<<1
+	if l.Log {
+		key ^= 1
+	}
+	if g := a.last; g != nil && g.key == key && g.is(l, at) {
+		return g
+	}
+	// Two keys with one hash do not happen by chance; by malice they may share a slot after this.
+	g := a.groups[key]
+	for n := 0; g != nil && !g.is(l, at) && n < 4; n++ {
+		key++
+		g = a.groups[key]
+	}
+	if g == nil || !g.is(l, at) {
+		g = a.newGroup(key, l, at)
+	}
+	a.last = g
+	return g
+}
+
+func (g *group) is(l *tqline.Line, at *At) bool {
+	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && g.proc.Who == at.Proc.Who
+}
+
+func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
+	var g *group
+	if a.idleN >= maxIdle {
+		g = a.idle
+		a.unidle(g)
+		delete(a.groups, g.key)
+	} else {
+		g = &group{}
+	}
+	g.key, g.trace, g.proc, g.base, g.log, g.name = key, string(l.TraceID), at.Proc, at.Base, l.Log, ""
+	g.done, g.doneNext, g.doneMax, g.fragments = g.done[:0], 0, 0, 0
+	a.groups[key] = g
+	return g
+}
+
+// settle puts a group with nothing open at the back of the idle ones, from where it is reused one day; its memory of what
+// left serves late lines until then.
+func (a *Assembler) settle(g *group) {
+	empty := len(g.all) == 0 && len(g.orphans) == 0 && g.openOps() == 0
+	switch {
+	case empty && !g.isIdle:
+		g.isIdle = true
+		g.prev, g.next = a.idleLast, nil
+		if a.idleLast != nil {
+			a.idleLast.next = g
+		} else {
+			a.idle = g
+		}
+		a.idleLast = g
+		a.idleN++
+	case !empty && g.isIdle:
+		a.unidle(g)
+	}
+}
+
+func (a *Assembler) unidle(g *group) {
+	if g.prev != nil {
+		g.prev.next = g.next
+	} else {
+		a.idle = g.next
+	}
+	if g.next != nil {
+		g.next.prev = g.prev
+	} else {
+		a.idleLast = g.prev
+	}
+	g.prev, g.next, g.isIdle = nil, nil, false
+	a.idleN--
+}
+
+func (g *group) openOps() int {
+	return len(g.open[0]) + len(g.open[1]) + len(g.open[2]) + len(g.open[3])
+}

@@ -1,0 +1,555 @@
+package assemble
+
+import (
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Why a function, stage or operation is incomplete.
+const (
+	ReasonNoFunctionEnd = "no_function_end"
+	ReasonNoGetEnd      = "no_get_end"
+	ReasonNoComputeEnd  = "no_compute_end"
+	ReasonNoPutEnd      = "no_put_end"
+	ReasonNoClientEnd   = "no_client_end"
+	// ReasonStageMissing: FUNCTION_END reports time in a stage of which no END was seen (Ray's log deduplication).
+	ReasonStageMissing = "stage_missing"
+)
+
+var reasonOfStage = [3]string{ReasonNoGetEnd, ReasonNoComputeEnd, ReasonNoPutEnd}
+
+// function is an open call.
+type function struct {
+	g    *group
+	name string
+	pid  int64
+	// t are the times of the events (tqline.FunctionStart … FunctionEnd). known says which are set, seen which had a line
+	// of their own: a START is also known from its END.
+	t           [8]int64
+	known, seen uint16
+	state       tqline.Stage // the last event seen
+	placed      int64        // its place in g.at[state]
+	first       int64        // its place in g.all
+	cursor      int64        // end of the last client operation, to find the next one's place
+	since       int64
+	batch       int64
+	ratios      [3]float64
+	source      spans.TimeSource
+	keys        [3]Key // made of FUNCTION_START, of FUNCTION_END, of the first line
+	held        []tail.Held
+	ops         []*op
+	fields      []Field
+
+	prev, next *function
+}
+
+func (f *function) fits(name string, pid int64) bool {
+	return (name == f.name || name == "") && (pid == 0 || f.pid == 0 || pid == f.pid)
+}
+
+func (f *function) knows(e tqline.Stage) bool { return f.known>>e&1 != 0 }
+func (f *function) saw(e tqline.Stage) bool   { return f.seen>>e&1 != 0 }
+
+func isEnd(e tqline.Stage) bool { return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd }
+
+func abs(d int64) int64 {
+	if d < 0 {
+		return -d
+	}
+	return d
+}
+
+func (a *Assembler) name(g *group, raw []byte) string {
+	if string(raw) != g.name {
+		g.name = a.names.Text(raw)
+	}
+	return g.name
+}
+
+// open starts a function whose first known moment is t.
+func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function {
+	var f *function
+	if n := len(a.freeFn); n > 0 {
+		f = a.freeFn[n-1]
+		a.freeFn = a.freeFn[:n-1]
+	} else {
+		f = &function{}
+	}
+	f.g, f.name, f.pid, f.first, f.since, f.source = g, name, pid, t, at.Since, at.Source
+	if f.pid == 0 {
+		f.pid = g.proc.PID
+	}
+	f.batch, f.ratios = -1, [3]float64{-1, -1, -1}
+	g.all.add(t, f)
+	f.prev = a.newest
+	if a.newest != nil {
+		a.newest.next = f
+	} else {
+		a.first = f
+	}
+	a.newest = f
+	a.Open++
+	return f
+}
+
+// reach notes an event of f and moves it to where the next one is looked for.
+func (f *function) reach(e tqline.Stage, t int64) {
+	placed := f.seen != 0
+	f.seen |= 1 << e
+	if placed && e < f.state { // late
+		if !f.knows(e) {
+			f.known |= 1 << e
+			f.t[e] = t
+		}
+		return
+	}
+	if placed {
+		f.g.at[f.state].remove(f.placed, f)
+	}
+	f.known |= 1 << e
+	f.t[e], f.state, f.placed = t, e, t
+	f.g.at[e].add(t, f)
+}
+
+// take keeps what a line says about f, and the line itself.
+func (a *Assembler) take(f *function, l *tqline.Line) {
+	if l.BatchSize >= 0 && f.batch < 0 {
+		f.batch = l.BatchSize
+	}
+	if l.PID != 0 {
+		f.pid = l.PID
+	}
+	for _, fl := range l.Fields[:l.N] {
+		if len(f.fields) < tqline.MaxFields {
+			f.fields = append(f.fields, a.field(fl))
+		}
+	}
+}
+
+func (a *Assembler) field(f tqline.Field) Field {
+	return Field{a.names.Text(f.Name[:min(len(f.Name), maxName)]), spans.Text(f.Value[:min(len(f.Value), maxName)])}
+}
+
+func (a *Assembler) hold(f *function) { f.held = append(f.held, a.lines.Hold()) }
+
+func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
+	name := a.name(g, l.Func)
+	tol := tolerance[g.base]
+	var f *function
+	// In an ordered log a start is later than all that is known.
+	if n := len(g.all); g.base != None && (g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol) {
+		for i := g.all.upper(at.T) - 1; i >= 0 && g.all[i].t == at.T; i-- {
+			if o := g.all[i].v; o.saw(tqline.FunctionStart) && o.fits(name, l.PID) && g.base != Stamp {
+				return Duplicate
+			}
+		}
+		f = g.fragment(at.T, name, l.PID)
+		if f == nil {
+			for i := range g.done {
+				d := &g.done[i]
+				if d.known&1 == 0 || abs(d.t[0]-at.T) > tol || d.name != name || l.PID != 0 && d.pid != 0 && d.pid != l.PID {
+					continue
+				}
+				if d.seen&1 == 0 {
+					d.seen |= 1
+					return Late
+				}
+				if g.base != Stamp && d.t[0] == at.T { // several start in one millisecond
+					return Duplicate
+				}
+			}
+		}
+	}
+	if f == nil {
+		f = a.open(g, name, l.PID, at.T, at)
+	} else {
+		g.fragments--
+		g.all.remove(f.first, f)
+		f.first = at.T
+		g.all.add(f.first, f)
+	}
+	f.reach(tqline.FunctionStart, at.T)
+	f.keys[0].set('s', at.Raw)
+	a.take(f, l)
+	a.hold(f)
+	return Used
+}
+
+// fragment finds the function whose FUNCTION_START at t came late: its first known moment follows t closely.
+func (g *group) fragment(t int64, name string, pid int64) *function {
+	if g.fragments == 0 {
+		return nil
+	}
+	tol := tolerance[g.base]
+	for i, n := g.all.upper(t-tol-1), 0; i < len(g.all) && g.all[i].t-t <= limit[g.base] && n < maxScan; i, n = i+1, n+1 {
+		if f := g.all[i].v; !f.knows(tqline.FunctionStart) && f.fits(name, pid) {
+			return f
+		}
+	}
+	return nil
+}
+
+// stage takes GET_START … PUT_END.
+func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
+	e, name := l.Stage, a.name(g, l.Func)
+	start := at.T - l.Duration
+	var f *function
+	var ok bool
+	if isEnd(e) {
+		f, ok = g.at[e-1].near(start, tolerance[g.base], name, l.PID)
+	} else {
+		f, ok = g.at[e-1].before(at.T, tolerance[g.base], step[g.base], name, l.PID)
+	}
+	if !ok {
+		var fate Fate
+		if f, fate = a.unusual(g, e, at.T, start, name, l.PID); fate != Used {
+			return fate
+		}
+	}
+	if f == nil {
+		f = a.open(g, name, l.PID, start, at)
+		f.keys[2].set('f', at.Raw)
+		g.fragments++
+	}
+	if isEnd(e) { // its own start counts, not when START was printed
+		f.known |= 1 << (e - 1)
+		f.t[e-1] = start
+	}
+	f.reach(e, at.T)
+	a.take(f, l)
+	a.hold(f)
+	if isEnd(e) && len(g.orphans) > 0 && e != tqline.ComputeEnd {
+		a.adopt(f, e)
+	}
+	return Used
+}
+
+// unusual finds the function of a record whose neighbours were lost, come late or came twice. nil: none.
+func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
+	tol, lim := tolerance[g.base], limit[g.base]
+	if g.base != None {
+		for i, n := len(g.all)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+			f := g.all[i].v
+			if !f.fits(name, pid) {
+				continue
+			}
+			switch {
+			case f.knows(e) && f.saw(e) && f.t[e] == t && (!isEnd(e) || abs(f.t[e-1]-start) <= tol) && g.base != Stamp:
+				return nil, Duplicate
+			case f.knows(e) && !f.saw(e) && abs(f.t[e]-t) <= tol: // a START after its END
+				return f, Used
+			case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol,
+				isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && f.t[e+1]-t >= -tol && f.t[e+1]-t <= step[g.base]:
+				return f, Used // an END after what follows it
+			}
+		}
+		for i := range g.done {
+			d := &g.done[i]
+			if d.name != name || pid != 0 && d.pid != 0 && d.pid != pid {
+				continue
+			}
+			known := d.known>>e&1 != 0
+			switch {
+			case known && abs(d.t[e]-t) <= tol:
+				if d.seen>>e&1 != 0 && g.base != Stamp {
+					return nil, Duplicate
+				}
+				if d.seen>>e&1 == 0 {
+					d.seen |= 1 << e
+					return nil, Late
+				}
+			case !known && isEnd(e) && (d.known>>(e-1)&1 != 0 && abs(d.t[e-1]-start) <= tol ||
+				d.known>>(e-2)&1 != 0 && start-d.t[e-2] >= -tol && start-d.t[e-2] <= step[g.base]),
+				!known && !isEnd(e) && d.known>>(e-1)&1 != 0 && t-d.t[e-1] >= -tol && t-d.t[e-1] <= step[g.base]:
+				d.known, d.seen = d.known|1<<e, d.seen|1<<e
+				d.t[e] = t
+				return nil, Late
+			}
+		}
+	}
+	prev, at := e-1, t
+	if isEnd(e) { // its START was lost
+		prev, at = e-2, start
+	}
+	if f, ok := g.at[prev].before(at, tol, lim, name, pid); ok {
+		return f, Used
+	}
+	// More was lost. With one function that can have come so far there is no doubt.
+	var only *function
+	for k := range e {
+		for i, n := g.at[k].upper(at+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+			f := g.at[k][i].v
+			if !f.fits(name, pid) || isEnd(e) && f.knows(e-1) && g.base != None {
+				continue
+			}
+			if only != nil {
+				return nil, Used
+			}
+			only = f
+		}
+	}
+	return only, Used
+}
+
+func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
+	name := a.name(g, l.Func)
+	tol := tolerance[g.base]
+	start := at.T - l.Duration
+	f := g.ending(at.T, start, name, l.PID)
+	if f == nil {
+		f = g.startedAt(start, name, l.PID)
+	}
+	if f == nil && g.fragments > 0 {
+		f = g.fragment(start, name, l.PID)
+	}
+	if f == nil && g.base != None {
+		for i := range g.done {
+			d := &g.done[i]
+			if d.name == name && d.known>>tqline.FunctionEnd&1 != 0 && d.t[tqline.FunctionEnd] == at.T && abs(d.t[0]-start) <= tol && (g.base != Stamp) {
+				return Duplicate
+			}
+		}
+	}
+	if f == nil {
+		// The only function there is, if its start does not speak against it; else one of which nothing but the end was seen.
+		if len(g.all) == 1 && g.all[0].v.fits(name, l.PID) && !g.all[0].v.knows(tqline.FunctionStart) && g.all[0].t >= start-tol {
+			f = g.all[0].v
+		} else {
+			f = a.open(g, name, l.PID, start, at)
+			g.fragments++
+		}
+	}
+	if !f.knows(tqline.FunctionStart) {
+		// Its FUNCTION_START may wait alone, because what links the two was lost.
+		if o := g.startedAt(start, name, f.pid); o != nil && o != f && o.known == 1 {
+			a.merge(f, o)
+		}
+	}
+	if !f.knows(tqline.FunctionStart) {
+		f.known |= 1
+		g.fragments--
+	}
+	f.t[tqline.FunctionStart] = start
+	f.keys[1].set('e', at.Raw)
+	f.ratios = [3]float64{l.GetRatio, l.ComputeRatio, l.PutRatio}
+	a.take(f, l)
+	a.finish(f, at.T)
+	return Used
+}
+
+// finish notes FUNCTION_END and lets the function go.
+func (a *Assembler) finish(f *function, t int64) {
+	if f.seen != 0 {
+		f.g.at[f.state].remove(f.placed, f)
+	}
+	f.t[tqline.FunctionEnd] = t
+	f.known |= 1 << tqline.FunctionEnd
+	f.seen |= 1 << tqline.FunctionEnd
+	f.state = tqline.FunctionEnd
+	a.leave(f, false)
+}
+
+// ending finds the function whose PUT_END is at t, and among several the one that began at start.
+func (g *group) ending(t, start int64, name string, pid int64) *function {
+	l, tol := g.at[tqline.PutEnd], tolerance[g.base]
+	var best *function
+	gap := forever * 2
+	for i, n := l.upper(t+tol)-1, 0; i >= 0 && l[i].t >= t-tol && n < maxScan; i, n = i-1, n+1 {
+		f := l[i].v
+		if !f.fits(name, pid) {
+			continue
+		}
+		d := abs(f.first - start)
+		if !f.knows(tqline.FunctionStart) {
+			if f.first < start-tol { // began before
+				continue
+			}
+		} else if d > tol && g.base != None {
+			continue
+		}
+		if d < gap {
+			best, gap = f, d
+		}
+	}
+	return best
+}
+
+// startedAt finds the function whose FUNCTION_START was printed at start.
+func (g *group) startedAt(start int64, name string, pid int64) *function {
+	l, tol := g.all, tolerance[g.base]
+	var best *function
+	gap := tol + 1
+	for i, n := l.upper(start+tol)-1, 0; i >= 0 && l[i].t >= start-tol && n < maxScan; i, n = i-1, n+1 {
+		if f := l[i].v; f.knows(tqline.FunctionStart) && f.fits(name, pid) && abs(l[i].t-start) < gap {
+			best, gap = f, abs(l[i].t-start)
+		}
+	}
+	return best
+}
+
+// merge moves into f what is known of o, which has only its FUNCTION_START.
+func (a *Assembler) merge(f, o *function) {
+	g := f.g
+	f.t[0], f.keys[0] = o.t[0], o.keys[0]
+	f.known |= 1
+	f.seen |= o.seen
+	g.fragments--
+	f.held = append(f.held, o.held...)
+	o.held = o.held[:0]
+	if f.batch < 0 {
+		f.batch = o.batch
+	}
+	if o.pid != 0 {
+		f.pid = o.pid
+	}
+	f.fields = append(f.fields, o.fields...)
+	for _, c := range o.ops {
+		c.f = f
+		f.ops = append(f.ops, c)
+	}
+	o.ops = o.ops[:0]
+	f.since = min(f.since, o.since)
+	g.at[o.state].remove(o.placed, o)
+	a.unlink(o)
+	a.free(o)
+}
+
+// unlink takes f out of everything but g.at.
+func (a *Assembler) unlink(f *function) {
+	f.g.all.remove(f.first, f)
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		a.first = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	} else {
+		a.newest = f.prev
+	}
+	a.Open--
+}
+
+func (a *Assembler) free(f *function) {
+	clear(f.fields)
+	clear(f.ops)
+	*f = function{held: f.held[:0], ops: f.ops[:0], fields: f.fields[:0]}
+	a.freeFn = append(a.freeFn, f)
+}
+
+// leave sends f to Out. open: its FUNCTION_END was never seen.
+func (a *Assembler) leave(f *function, open bool) {
+	g := f.g
+	if open {
+		g.at[f.state].remove(f.placed, f)
+		if !f.knows(tqline.FunctionStart) {
+			g.fragments--
+		}
+	}
+	off, source := g.wall(f.source)
+	begin, end := f.first, f.first
+	if f.knows(tqline.FunctionStart) {
+		begin = f.t[0]
+	}
+	for e := range f.t {
+		if f.known>>e&1 != 0 {
+			end = max(end, f.t[e])
+		}
+	}
+	for _, o := range f.ops {
+		if o.ended {
+			end = max(end, o.end)
+		}
+	}
+	out := Function{
+		Who: Who{g.proc.Host, f.pid}, Trace: g.trace, Name: f.name, Source: source, BatchSize: f.batch, Ratios: f.ratios,
+		OpsFrom: len(a.Out.Ops), FieldsFrom: len(a.Out.Fields),
+	}
+	out.Key = f.keys[2]
+	for _, k := range f.keys[:2] {
+		if k.n > 0 {
+			out.Key = k
+			break
+		}
+	}
+	for i := range out.Stages {
+		st, e := &out.Stages[i], tqline.GetEnd+tqline.Stage(2*i) //nolint:gosec // 0 to 2
+		switch {
+		case f.knows(e):
+			*st = Stage{Start: f.t[e-1] + off, End: f.t[e] + off, Known: true}
+		case f.knows(e - 1):
+			// Its end lies before the next thing known; with nothing known after it, it is open to the last known moment.
+			to := max(f.t[e-1], end)
+			for next := e + 1; int(next) < len(f.t); next++ {
+				if f.knows(next) {
+					to = max(f.t[e-1], f.t[next])
+					break
+				}
+			}
+			*st = Stage{Start: f.t[e-1] + off, End: to + off, Known: true, Incomplete: reasonOfStage[i]}
+			out.Incomplete = reasonOfStage[i]
+		case f.ratios[i] > 0:
+			out.Incomplete = ReasonStageMissing
+		}
+	}
+	if open && out.Incomplete == "" {
+		out.Incomplete = ReasonNoFunctionEnd
+	}
+	for _, o := range f.ops {
+		if !o.ended {
+			g.open[o.kind].remove(o.start, o)
+			to := end
+			for i := range out.Stages {
+				if st := &out.Stages[i]; st.Known && o.kind == opOfStage[i] && st.End >= o.start+off {
+					to = st.End - off
+				}
+			}
+			o.end = max(o.start, to)
+		}
+		a.Out.Ops = append(a.Out.Ops, a.snapshot(o, off, source, o.reason()))
+		a.freeOp(o)
+	}
+	if open {
+		out.Start, out.End = begin+off, end+off
+	} else {
+		out.Start, out.End = begin+off, f.t[tqline.FunctionEnd]+off
+	}
+	out.OpsTo = len(a.Out.Ops)
+	out.FieldsFrom = len(a.Out.Fields)
+	a.Out.Fields = append(a.Out.Fields, f.fields...)
+	out.FieldsTo = len(a.Out.Fields)
+	a.Out.Functions = append(a.Out.Functions, out)
+
+	for _, h := range f.held {
+		a.lines.Release(h)
+	}
+	g.remember(f)
+	a.unlink(f)
+	a.free(f)
+}
+
+// wall is what to add to a time of the group to get wall ns.
+func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
+	if g.base != Perf {
+		return 0, source
+	}
+	off, _ := g.proc.Anchor.Offset()
+	if g.proc.Anchor.Guessed() {
+		return off, spans.TimeSynthetic
+	}
+	return off, spans.TimeAnchored
+}
+
+func (g *group) remember(f *function) {
+	d := left{f.name, f.pid, f.known, f.seen, f.t}
+	if f.knows(tqline.FunctionStart) {
+		g.doneMax = max(g.doneMax, f.t[0])
+	}
+	if len(g.done) < maxDone {
+		g.done = append(g.done, d)
+		return
+	}
+	g.done[g.doneNext] = d
+	g.doneNext = (g.doneNext + 1) % maxDone
+}

@@ -1,0 +1,373 @@
+package assemble
+
+import (
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// op is a client operation that is open, or waits for its function to leave.
+type op struct {
+	g          *group
+	f          *function // nil: none found
+	kind       tqline.Op
+	name       string
+	pid        int64
+	start, end int64
+	started    int64 // when START was printed
+	ended      bool
+	size       int64
+	batch      int64
+	reported   float64
+	source     spans.TimeSource
+	startKey   Key
+	endKey     Key
+	held       []tail.Held
+	fields     []Field
+
+	since, due int64 // ns: first line read; when a lingering one leaves
+	queue      *opQueue
+	prev, next *op
+}
+
+func (o *op) fits(name string, pid int64) bool {
+	return (name == "" || o.name == "" || name == o.name) && (pid == 0 || o.pid == 0 || pid == o.pid)
+}
+
+func (o *op) reason() string {
+	if o.ended {
+		return ""
+	}
+	return ReasonNoClientEnd
+}
+
+// opOfStage is the operation that belongs to each stage of a function.
+var opOfStage = [3]tqline.Op{tqline.OpGet, tqline.OpClear, tqline.OpPut}
+
+// opQueue holds operations without a function in the order in which they came.
+type opQueue struct {
+	head, tail *op
+	n          int
+}
+
+func (q *opQueue) push(o *op) {
+	o.queue, o.prev, o.next = q, q.tail, nil
+	if q.tail != nil {
+		q.tail.next = o
+	} else {
+		q.head = o
+	}
+	q.tail = o
+	q.n++
+}
+
+func (q *opQueue) remove(o *op) {
+	if o.prev != nil {
+		o.prev.next = o.next
+	} else {
+		q.head = o.next
+	}
+	if o.next != nil {
+		o.next.prev = o.prev
+	} else {
+		q.tail = o.prev
+	}
+	o.queue, o.prev, o.next = nil, nil, nil
+	q.n--
+}
+
+// client takes TQ_CLIENT_… records and [TQ-LOG] records.
+func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
+	name := ""
+	if len(l.Func) > 0 {
+		name = a.name(g, l.Func)
+	}
+	if g.printedTwice(l, at, name) {
+		return Duplicate
+	}
+	var o *op
+	if l.Stage == tqline.ClientEnd {
+		start := at.T - l.Duration
+		open := &g.open[l.Op]
+		found, ok := open.near(start, tolerance[g.base], name, l.PID)
+		if !ok { // the clock is read after START was printed
+			found, ok = open.before(start, tolerance[g.base], limit[g.base], name, l.PID)
+		}
+		if ok {
+			o = found
+			open.remove(o.start, o)
+			if o.queue != nil {
+				o.queue.remove(o)
+			}
+		} else {
+			if o = a.newOp(g, l, name, at); o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
+				a.freeOp(o)
+				return TooMany
+			}
+		}
+		o.start, o.end, o.ended = start, at.T, true
+		o.endKey.set('e', at.Raw)
+		if g.base == Stamp { // many end in one millisecond
+			o.endKey.add(l.Duration)
+		}
+		a.note(o, l)
+		return a.ended(g, o, at)
+	}
+	if o = a.newOp(g, l, name, at); !l.Log {
+		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
+	}
+	if o.f != nil && len(o.f.ops) >= maxOps {
+		a.freeOp(o)
+		return TooMany
+	}
+	o.start, o.started = at.T, at.T
+	o.startKey.set('s', at.Raw)
+	a.note(o, l)
+	o.held = append(o.held, a.lines.Hold())
+	g.open[l.Op].add(o.start, o)
+	if o.f != nil {
+		a.give(o, o.f)
+		return Used
+	}
+	a.waiting.push(o)
+	return Used
+}
+
+// printedTwice says whether an operation's record is known already: a logger that also hands its lines to the root logger prints
+// each twice. Only times in µs can tell.
+func (g *group) printedTwice(l *tqline.Line, at *At, name string) bool {
+	if g.base != Perf && g.base != Epoch {
+		return false
+	}
+	same := func(o *op) bool {
+		if o.kind != l.Op || !o.fits(name, l.PID) {
+			return false
+		}
+		if l.Stage == tqline.ClientStart {
+			return o.started == at.T && o.startKey.n > 0
+		}
+		return o.ended && o.end == at.T && o.start == at.T-l.Duration
+	}
+	const back = 8
+	open := g.open[l.Op]
+	for i := len(open) - 1; i >= max(0, len(open)-back); i-- {
+		if same(open[i].v) {
+			return true
+		}
+	}
+	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-back); i-- {
+		if same(g.orphans[i]) {
+			return true
+		}
+	}
+	// Without START and END between, the copy follows its original: the newest functions are enough.
+	for i := len(g.all) - 1; i >= max(0, len(g.all)-back); i-- {
+		ops := g.all[i].v.ops
+		for j := len(ops) - 1; j >= max(0, len(ops)-back); j-- {
+			if same(ops[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// full says whether the function that an operation would belong to has its fill.
+func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string, pid int64) bool {
+	f := g.during(kind, start, end, name, pid)
+	return f != nil && len(f.ops) >= maxOps
+}
+
+// ended lets a finished operation go where it belongs.
+func (a *Assembler) ended(g *group, o *op, at *At) Fate {
+	if o.f != nil {
+		o.f.cursor = max(o.f.cursor, o.end)
+		o.f.held = append(o.f.held, a.lines.Hold())
+		return Used
+	}
+	if g.log { // knows no functions
+		a.leaveOp(o, "")
+		return Used
+	}
+	if f := g.during(o.kind, o.start, o.end, o.name, o.pid); f != nil {
+		o.held = append(o.held, a.lines.Hold())
+		a.give(o, f)
+		f.cursor = max(f.cursor, o.end)
+		return Used
+	}
+	if g.wasDuring(o) {
+		for _, h := range o.held {
+			a.lines.Release(h)
+		}
+		a.freeOp(o)
+		return Late
+	}
+	o.held = append(o.held, a.lines.Hold())
+	o.due = at.Wall + linger
+	a.lingering.push(o)
+	g.orphans = append(g.orphans, o)
+	return Used
+}
+
+func (a *Assembler) newOp(g *group, l *tqline.Line, name string, at *At) *op {
+	var o *op
+	if n := len(a.freeOps); n > 0 {
+		o = a.freeOps[n-1]
+		a.freeOps = a.freeOps[:n-1]
+	} else {
+		o = &op{}
+	}
+	o.g, o.kind, o.name, o.pid, o.since, o.source = g, l.Op, name, l.PID, at.Since, at.Source
+	o.size, o.batch, o.reported = -1, -1, -1
+	a.Open++
+	return o
+}
+
+func (a *Assembler) note(o *op, l *tqline.Line) {
+	if l.DataSize >= 0 {
+		o.size = l.DataSize
+	}
+	if l.BatchSize >= 0 {
+		o.batch = l.BatchSize
+	}
+	if l.Throughput >= 0 {
+		o.reported = l.Throughput
+	}
+	if l.PID != 0 {
+		o.pid = l.PID
+	}
+	for _, f := range l.Fields[:l.N] {
+		if len(o.fields) < tqline.MaxFields {
+			o.fields = append(o.fields, a.field(f))
+		}
+	}
+}
+
+// give puts an operation and its lines under a function.
+func (a *Assembler) give(o *op, f *function) {
+	o.f = f
+	f.ops = append(f.ops, o)
+	f.held = append(f.held, o.held...)
+	o.held = o.held[:0]
+}
+
+// during finds the function in whose stage an operation lies.
+func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
+	open, e := tqline.GetStart, tqline.GetEnd
+	switch kind {
+	case tqline.OpGet:
+	case tqline.OpPut:
+		open, e = tqline.PutStart, tqline.PutEnd
+	default:
+		return nil
+	}
+	tol := tolerance[g.base]
+	l := g.at[open]
+	// The first operation follows its stage's start at once.
+	if f, ok := l.before(start, tol, step[g.base], name, pid); ok {
+		return f
+	}
+	// A further one follows the one before it.
+	var best *function
+	gap := forever * 2
+	for i, n := l.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+		if f := l[i].v; f.fits(name, pid) {
+			if d := start - max(l[i].t, f.cursor); d >= -tol && d < gap {
+				best, gap = f, d
+			}
+		}
+	}
+	if best != nil {
+		return best
+	}
+	// Late: the stage has ended.
+	for i, n := g.all.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+		if f := g.all[i].v; f.fits(name, pid) && f.knows(e) && start >= f.t[e-1]-tol && end <= f.t[e]+tol && f.t[e]-f.t[e-1] < gap {
+			best, gap = f, f.t[e]-f.t[e-1]
+		}
+	}
+	return best
+}
+
+// wasDuring says whether a function that has left had a stage around o.
+func (g *group) wasDuring(o *op) bool {
+	e, tol := tqline.GetEnd, tolerance[g.base]
+	if o.kind == tqline.OpPut {
+		e = tqline.PutEnd
+	}
+	for i := range g.done {
+		d := &g.done[i]
+		if d.known>>e&1 != 0 && o.start >= d.t[e-1]-tol && o.end <= d.t[e]+tol && (o.name == "" || o.name == d.name) {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt gives the operations that came before their function's records to it, once the stage (which ended with e) is known.
+func (a *Assembler) adopt(f *function, e tqline.Stage) {
+	g := f.g
+	kind, tol := tqline.OpGet, tolerance[g.base]
+	if e == tqline.PutEnd {
+		kind = tqline.OpPut
+	}
+	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-maxScan); i-- {
+		o := g.orphans[i]
+		if o.kind != kind || !f.fits(o.name, o.pid) || o.start < f.t[e-1]-tol || o.end > f.t[e]+tol || len(f.ops) >= maxOps {
+			continue
+		}
+		o.queue.remove(o)
+		g.orphans = slices.Delete(g.orphans, i, i+1)
+		a.give(o, f)
+	}
+}
+
+// leaveOp sends an operation without a function to Out.
+func (a *Assembler) leaveOp(o *op, reason string) {
+	g := o.g
+	if o.queue != nil {
+		o.queue.remove(o)
+	}
+	if i := slices.Index(g.orphans, o); i >= 0 {
+		g.orphans = slices.Delete(g.orphans, i, i+1)
+	}
+	if !o.ended {
+		g.open[o.kind].remove(o.start, o)
+		o.end = o.start
+	}
+	off, source := g.wall(o.source)
+	s := a.snapshot(o, off, source, reason)
+	if s.PID == 0 {
+		s.PID = g.proc.PID
+	}
+	a.Out.Lone = append(a.Out.Lone, s)
+	for _, h := range o.held {
+		a.lines.Release(h)
+	}
+	a.freeOp(o)
+	a.settle(g)
+}
+
+func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason string) Op {
+	s := Op{
+		Who: Who{o.g.proc.Host, o.pid}, Trace: o.g.trace, Name: o.name, Source: source, Kind: o.kind, Key: o.startKey,
+		Start: o.start + off, End: o.end + off, BatchSize: o.batch, Size: o.size, Reported: o.reported, Incomplete: reason, FieldsFrom: len(a.Out.Fields),
+	}
+	// The END is what a replay always has; a START may have been left behind by a rotation.
+	if o.endKey.n > 0 {
+		s.Key = o.endKey
+	}
+	a.Out.Fields = append(a.Out.Fields, o.fields...)
+	s.FieldsTo = len(a.Out.Fields)
+	return s
+}
+
+
+func (a *Assembler) freeOp(o *op) {
+	clear(o.fields)
+	*o = op{held: o.held[:0], fields: o.fields[:0]}
+	a.freeOps = append(a.freeOps, o)
+	a.Open--
+}

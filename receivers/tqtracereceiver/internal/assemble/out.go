@@ -1,0 +1,101 @@
+package assemble
+
+import (
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Key is the raw log text that makes a record's ids: its first byte says which text it is, so that a start and an end that read
+// alike differ. It is bounded; the few characters a stamp has always fit.
+type Key struct {
+	b [39]byte
+	n uint8
+}
+
+// Bytes returns the key.
+func (k *Key) Bytes() []byte { return k.b[:k.n] }
+
+func (k *Key) set(tag byte, raw []byte) {
+	k.b[0] = tag
+	k.n = uint8(1 + copy(k.b[1:], raw)) //nolint:gosec // at most 39
+}
+
+// add puts a number behind the text, as far as it fits.
+func (k *Key) add(n int64) {
+	var b [24]byte
+	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) //nolint:gosec // at most 39
+}
+
+// Who did it.
+type Who struct {
+	Host string // "" when the log does not say
+	PID  int64  // 0 when the log does not say
+}
+
+// Stage is one stage of a function, in wall ns.
+type Stage struct {
+	Start, End int64
+	Known      bool
+	Incomplete string // why its end is only the last time known; "": it was printed
+}
+
+// Function is one finished (or given up) call. Times in wall ns.
+type Function struct {
+	Who
+	Trace, Name string // as printed
+	Source      spans.TimeSource
+	Key         Key
+	Start, End  int64
+	Stages      [3]Stage   // get, compute, put
+	BatchSize   int64      // −1: unknown
+	Ratios      [3]float64 // as reported; −1: unknown
+	Incomplete  string
+	// Ranges of Out.Ops and Out.Fields.
+	OpsFrom, OpsTo       int
+	FieldsFrom, FieldsTo int
+}
+
+// Op is one client operation: of a function, or with no function around it (Out.Lone). Times in wall ns.
+type Op struct {
+	Who
+	Trace, Name          string
+	Source               spans.TimeSource
+	Kind                 tqline.Op
+	Key                  Key
+	Start, End           int64
+	BatchSize, Size      int64   // samples, bytes; −1: unknown
+	Reported             float64 // By/s; −1: unknown
+	Incomplete           string
+	FieldsFrom, FieldsTo int
+}
+
+// Field is an attribute of a field this version does not know.
+type Field struct{ Name, Value string }
+
+// Out collects what is finished, in a form that is small and can be turned into spans as often as it takes to deliver them.
+type Out struct {
+	Functions []Function
+	Ops       []Op // of Functions
+	Lone      []Op // without a function
+	Fields    []Field
+}
+
+// Reset empties it, keeping its memory.
+func (o *Out) Reset() {
+	o.Functions, o.Ops, o.Lone, o.Fields = o.Functions[:0], o.Ops[:0], o.Lone[:0], o.Fields[:0]
+}
+
+// Spans is how many spans it makes.
+func (o *Out) Spans() int {
+	n := len(o.Functions) + len(o.Ops) + len(o.Lone)
+	for i := range o.Functions {
+		for _, s := range o.Functions[i].Stages {
+			if s.Known {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,377 @@
+// Package tqline reads one line of a verl log that uses TransferQueue: [TQ-TRACE], [TQ-DETAIL] and [TQ-LOG] records and their
+// neighbours (formats: verl utils/transferqueue_utils.py @c55ddc26 and @89c88d49, TransferQueue @b75d570d). It allocates nothing.
+package tqline
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/bits"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+)
+
+// Stage is what a record reports.
+type Stage uint8
+
+// The stages. Those of a function stand in their order of time.
+const (
+	FunctionStart Stage = iota
+	GetStart
+	GetEnd
+	ComputeStart
+	ComputeEnd
+	PutStart
+	PutEnd
+	FunctionEnd
+	ClientStart
+	ClientEnd
+)
+
+// Op is the kind of a client operation.
+type Op uint8
+
+// The client operations.
+const (
+	OpGet Op = iota
+	OpPut
+	OpGetMeta
+	OpClear
+)
+
+// MaxFields bounds how many unknown fields of a line are kept.
+const MaxFields = 8
+
+// Field is a field that this version does not know, or whose value it cannot read.
+type Field struct{ Name, Value []byte }
+
+// Line is one record. Slices point into the line that was parsed. Fields that are absent are zero, but see the comments.
+type Line struct {
+	Stage Stage
+	Op    Op   // of ClientStart and ClientEnd
+	Log   bool // a [TQ-LOG] record
+
+	TraceID, Func []byte // original text
+	PID           int64
+
+	Duration  int64  // ns; of END stages
+	Timestamp int64  // ns; perf_counter, or Unix time in forks that print that
+	RawTime   []byte // Timestamp as printed; nil: the record has none
+
+	BatchSize  int64   // samples; −1: absent
+	DataSize   int64   // bytes; −1: absent
+	Throughput float64 // By/s as reported; −1: absent
+	// Shares as reported, 0..1 (and beyond, if the log says so); −1: absent.
+	GetRatio, ComputeRatio, PutRatio float64
+
+	Fields [MaxFields]Field
+	N      int // of Fields
+}
+
+// The errors of Parse. Reason names them for counters.
+var (
+	ErrNoStage      = errors.New("no stage= field")
+	ErrUnknownStage = errors.New("unknown stage")
+	ErrUnknownOp    = errors.New("unknown op")
+	ErrNoFunc       = errors.New("no func= field")
+	ErrNoDuration   = errors.New("END without duration")
+	ErrBadDuration  = errors.New("unreadable duration")
+	ErrBadTimestamp = errors.New("unreadable timestamp")
+	ErrUnknownTag   = errors.New("unknown [TQ-…] tag")
+)
+
+// Reason is the constant under which a line refused with err is counted.
+func Reason(err error) string {
+	switch {
+	case errors.Is(err, ErrNoStage):
+		return "no_stage"
+	case errors.Is(err, ErrUnknownStage):
+		return "unknown_stage"
+	case errors.Is(err, ErrUnknownOp):
+		return "unknown_op"
+	case errors.Is(err, ErrNoFunc):
+		return "no_func"
+	case errors.Is(err, ErrNoDuration):
+		return "no_duration"
+	case errors.Is(err, ErrBadDuration):
+		return "bad_duration"
+	case errors.Is(err, ErrBadTimestamp):
+		return "bad_timestamp"
+	case errors.Is(err, ErrUnknownTag):
+		return "unknown_tag"
+	}
+	return "bad_record"
+}
+
+// Find returns where a record's tag begins in a line, −1 when there is none: progress bars glue text before it.
+func Find(b []byte) int {
+	for from := 0; ; {
+		i := bytes.IndexByte(b[from:], '[')
+		if i < 0 {
+			return -1
+		}
+		from += i
+		if len(b)-from >= 4 && b[from+1] == 'T' && b[from+2] == 'Q' && b[from+3] == '-' {
+			return from
+		}
+		from++
+	}
+}
+
+// Parse reads the record that b begins with (see Find). Fields may stand in any order. A field with a value it cannot
+// read is kept as unknown, unless the record is worthless without it: then an error says which.
+func Parse(b []byte, l *Line) error {
+	end := bytes.IndexByte(b, ']')
+	if end < 0 {
+		return ErrUnknownTag
+	}
+	detail := false
+	l.Log = false
+	switch string(b[:end+1]) {
+	case "[TQ-TRACE]":
+	case "[TQ-DETAIL]":
+		detail = true
+	case "[TQ-LOG]":
+		l.Log = true
+	default:
+		return ErrUnknownTag
+	}
+	l.TraceID, l.Func, l.RawTime, l.PID, l.N = nil, nil, nil, 0, 0
+	l.Duration, l.Timestamp, l.BatchSize, l.DataSize = 0, 0, -1, -1
+	l.Throughput, l.GetRatio, l.ComputeRatio, l.PutRatio = -1, -1, -1, -1
+
+	var stage, op, duration []byte
+	for rest := b[end+1:]; len(rest) > 0; {
+		field := rest
+		if i := bytes.IndexByte(rest, '|'); i >= 0 {
+			field, rest = rest[:i], rest[i+1:]
+		} else {
+			rest = nil
+		}
+		for len(field) > 0 && field[0] == ' ' {
+			field = field[1:]
+		}
+		for len(field) > 0 && field[len(field)-1] <= ' ' {
+			field = field[:len(field)-1]
+		}
+		eq := bytes.IndexByte(field, '=')
+		if eq < 0 {
+			l.unknown(nil, field)
+			continue
+		}
+		name, value := field[:eq], field[eq+1:]
+		ok := true
+		switch string(name) {
+		case "trace_id":
+			l.TraceID = value
+		case "func":
+			l.Func = value
+		case "stage":
+			stage = value
+		case "op":
+			op = value
+		case "duration", "total_duration":
+			duration = value
+		case "timestamp":
+			l.RawTime = value
+		case "pid":
+			l.PID, ok = integer(value)
+		case "batch_size":
+			l.BatchSize, ok = batchSize(value)
+		case "data_size_mb":
+			l.DataSize, ok = mebibytes(value)
+		case "throughput_mbps":
+			l.Throughput, ok = number(value, 1<<20)
+		case "get_ratio":
+			l.GetRatio, ok = percent(value)
+		case "compute_ratio":
+			l.ComputeRatio, ok = percent(value)
+		case "put_ratio":
+			l.PutRatio, ok = percent(value)
+		default:
+			ok = false
+		}
+		if !ok {
+			l.unknown(name, value)
+		}
+	}
+	return l.finish(stage, op, duration, detail)
+}
+
+func (l *Line) unknown(name, value []byte) {
+	if len(name)+len(value) == 0 || l.N == MaxFields {
+		return
+	}
+	l.Fields[l.N] = Field{name, value}
+	l.N++
+}
+
+// finish checks what the record cannot do without.
+func (l *Line) finish(stage, op, duration []byte, detail bool) error {
+	if len(stage) == 0 {
+		return ErrNoStage
+	}
+	if err := l.setStage(stage, op, detail); err != nil {
+		return err
+	}
+	if len(l.Func) == 0 && !detail {
+		return ErrNoFunc
+	}
+	if l.RawTime != nil {
+		t, err := clock.Nanos(l.RawTime)
+		if err != nil || t < 0 {
+			return ErrBadTimestamp
+		}
+		l.Timestamp = t
+	}
+	switch l.Stage {
+	case GetEnd, ComputeEnd, PutEnd, FunctionEnd, ClientEnd:
+		if len(duration) == 0 {
+			return ErrNoDuration
+		}
+		d, err := clock.Nanos(duration)
+		// A century is a broken number, and would overflow what is computed with it.
+		if err != nil || d < 0 || d > 3e18 {
+			return ErrBadDuration
+		}
+		l.Duration = d
+	default:
+		if duration != nil {
+			l.unknown([]byte("duration"), duration)
+		}
+	}
+	return nil
+}
+
+func (l *Line) setStage(stage, op []byte, detail bool) error {
+	if l.Log {
+		switch string(op) {
+		case "TQ_GET":
+			l.Op = OpGet
+		case "TQ_PUT":
+			l.Op = OpPut
+		case "TQ_GET_META":
+			l.Op = OpGetMeta
+		case "TQ_CLEAR":
+			l.Op = OpClear
+		default:
+			return ErrUnknownOp
+		}
+		switch string(stage) {
+		case "START":
+			l.Stage = ClientStart
+		case "END":
+			l.Stage = ClientEnd
+		default:
+			return ErrUnknownStage
+		}
+		return nil
+	}
+	if detail {
+		switch string(stage) {
+		case "TQ_CLIENT_GET_START":
+			l.Stage, l.Op = ClientStart, OpGet
+		case "TQ_CLIENT_GET_END":
+			l.Stage, l.Op = ClientEnd, OpGet
+		case "TQ_CLIENT_PUT_START":
+			l.Stage, l.Op = ClientStart, OpPut
+		case "TQ_CLIENT_PUT_END":
+			l.Stage, l.Op = ClientEnd, OpPut
+		default:
+			return ErrUnknownStage
+		}
+		return nil
+	}
+	switch string(stage) {
+	case "FUNCTION_START":
+		l.Stage = FunctionStart
+	case "GET_START":
+		l.Stage = GetStart
+	case "GET_END":
+		l.Stage = GetEnd
+	case "COMPUTE_START":
+		l.Stage = ComputeStart
+	case "COMPUTE_END":
+		l.Stage = ComputeEnd
+	case "PUT_START":
+		l.Stage = PutStart
+	case "PUT_END":
+		l.Stage = PutEnd
+	case "FUNCTION_END":
+		l.Stage = FunctionEnd
+	default:
+		return ErrUnknownStage
+	}
+	return nil
+}
+
+// integer reads a number ≥ 0 of at most 18 digits.
+func integer(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 18 {
+		return 0, false
+	}
+	v := int64(0)
+	for _, c := range b {
+		if c-'0' > 9 {
+			return 0, false
+		}
+		v = v*10 + int64(c-'0')
+	}
+	return v, true
+}
+
+// batchSize reads "32" and "torch.Size([32, 8])", of which the first dimension is the number of samples.
+func batchSize(b []byte) (int64, bool) {
+	if rest, ok := bytes.CutPrefix(b, []byte("torch.Size([")); ok {
+		n := bytes.IndexAny(rest, ",]")
+		if n < 0 {
+			return -1, false
+		}
+		b = rest[:n]
+	}
+	if v, ok := integer(b); ok {
+		return v, true
+	}
+	return -1, false
+}
+
+// mebibytes reads a size in MiB as bytes, to the nearest.
+func mebibytes(b []byte) (int64, bool) {
+	v, err := clock.Fixed9(b)
+	if err != nil || v < 0 {
+		return -1, false
+	}
+	hi, lo := bits.Mul64(uint64(v), 1<<20)
+	lo, carry := bits.Add64(lo, 5e8, 0)
+	hi += carry
+	if hi >= 1e9 {
+		return -1, false
+	}
+	q, _ := bits.Div64(hi, lo, 1e9)
+	if q > math.MaxInt64 {
+		return -1, false
+	}
+	return int64(q), true
+}
+
+// number reads a number ≥ 0 and multiplies it.
+func number(b []byte, by float64) (float64, bool) {
+	v, err := clock.Fixed9(b)
+	if err != nil || v < 0 {
+		return -1, false
+	}
+	return float64(v) / 1e9 * by, true
+}
+
+// percent reads "5.69%" as 0.0569. One division of two exact numbers gives the closest float there is.
+func percent(b []byte) (float64, bool) {
+	b, ok := bytes.CutSuffix(b, []byte("%"))
+	if !ok {
+		return -1, false
+	}
+	v, err := clock.Fixed9(b)
+	if err != nil || v < 0 {
+		return -1, false
+	}
+	return float64(v) / 1e11, true
+}

@@ -1,0 +1,306 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// toTempo adds a second backend to the shipped config, and makes unfinished functions leave at once.
+const toTempo = `
+receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}
+exporters:
+  otlp_grpc/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
+    retry_on_failure: {max_elapsed_time: 0}
+service: {pipelines: {traces: {exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}}}
+`
+
+// The main job: a log in, waterfalls in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
+func TestTQ(t *testing.T) {
+	bin, j, s := trainbridgeBin(t), startJaeger(t), startTempo(t)
+	logs := t.TempDir()
+	// Half the scale, so that a log of 40 batches ends now and begins within the half hour that Tempo serves at once.
+	tr := generate(t, logs, "--seed", "20260211", "--workers", "4", "--batches", "40", "--concurrency", "3", "--duration-scale", "0.5",
+		"--na", "0.1", "--crash", "0.03", "--compute-only", "0.05", "--overhead-high", "0.25")
+	c := newCollector(t, bin, globOf(logs), j.otlp, fmt.Sprintf(toTempo, s.otlp))
+	prom := startPrometheus(t, c.scrape...)
+	c.up(t)
+
+	var a *answer
+	t.Run("Jaeger has every trace whole", func(t *testing.T) {
+		a = tr.await(t, 2*time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+		assert.Zero(t, a.copies, "spans delivered twice without need")
+		for f, n := range a.found {
+			checkUtilization(t, f, n)
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	t.Run("Tempo has every trace whole", func(t *testing.T) { checkTempo(t, s, tr, a) })
+	t.Run("TraceQL", func(t *testing.T) { checkTraceQL(t, s, tr, a) })
+	t.Run("Prometheus", func(t *testing.T) { checkPrometheus(t, prom, tr) })
+	t.Run("exemplars name traces", func(t *testing.T) { checkExemplars(t, prom, a) })
+	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
+	t.Run("accounts", func(t *testing.T) { checkAccounts(t, c, tr) })
+	c.stop(t)
+	c.assertQuiet(t)
+}
+
+// attr is a numeric attribute; NaN: not there.
+func (n *node) attr(key string) float64 {
+	v, ok := n.Attributes().Get(key)
+	if !ok || v.Type() != pcommon.ValueTypeDouble {
+		return math.NaN()
+	}
+	return v.Double()
+}
+
+// checkUtilization compares the recomputed shares of a function with those of its printed durations.
+func checkUtilization(t *testing.T, f *function, n *node) {
+	t.Helper()
+	if f.Ratios == nil {
+		return
+	}
+	for name, r := range map[string]struct{ Num, Den int64 }{
+		spans.AttrTQGetUtilization:      f.Ratios.Get,
+		spans.AttrTQComputeUtilization:  f.Ratios.Compute,
+		spans.AttrTQPutUtilization:      f.Ratios.Put,
+		spans.AttrTQOverheadUtilization: f.Ratios.Overhead,
+	} {
+		assert.InDelta(t, float64(r.Num)/float64(r.Den), n.attr(name), 1e-9, "%s of %v", name, f)
+	}
+	// The stages of a function do not overlap, so that what none of them covers is the rest. Printing rounds each
+	// end to 1 µs, so that neighbours may overlap by one.
+	rest := 1 - float64(f.Ratios.Overhead.Num+f.Ratios.Compute.Num)/float64(f.DurationUS)
+	assert.InDelta(t, rest, n.attr(spans.AttrTQUnattributedUtilization), 3/float64(f.DurationUS)+1e-9, "unattributed of %v", f)
+}
+
+// checkTempo asks for every trace that Jaeger has.
+func checkTempo(t *testing.T, s *tempo, tr *truth, a *answer) {
+	eventually(t, time.Minute, func() error {
+		all := ptrace.NewTraces()
+		for id := range a.traces {
+			td, err := s.trace(id)
+			if err != nil {
+				return fmt.Errorf("trace %s: %w", id, err)
+			}
+			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		}
+		return tr.compare(all).err()
+	})
+}
+
+// checkTraceQL holds answers to TraceQL queries against the truth.
+func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
+	tracesOf := func(match func(*function) bool) map[pcommon.TraceID]bool {
+		ids := make(map[pcommon.TraceID]bool)
+		for _, f := range tr.functions {
+			if match(f) {
+				ids[a.found[f].TraceID()] = true
+			}
+		}
+		return ids
+	}
+	for query, want := range map[string]map[pcommon.TraceID]bool{
+		`{ span.tq.overhead.utilization > 0.3 }`: tracesOf(func(f *function) bool {
+			return f.Ratios != nil && float64(f.Ratios.Overhead.Num)/float64(f.Ratios.Overhead.Den) > 0.3
+		}),
+		`{ name = "update_actor" && span.trainbridge.incomplete = true }`: tracesOf(func(f *function) bool {
+			return f.Func == "update_actor" && f.Outcome == open
+		}),
+		`{ name = "generate_sequences" } > { name = "tq.put" && duration > 500ms }`: tracesOf(func(f *function) bool {
+			return f.Func == "generate_sequences" && len(f.Stages) == 3 && f.Stages[2].DurationUS > 500_000
+		}),
+	} {
+		require.NotEmpty(t, want, "the generated log must have such a batch: %s", query)
+		eventually(t, time.Minute, func() error {
+			got, err := s.search(query)
+			if err == nil && !maps.Equal(got, want) {
+				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
+			}
+			return err
+		})
+	}
+}
+
+// durations of the truth in seconds, by function and stage.
+func (tr *truth) durations() map[[2]string][]float64 {
+	out := make(map[[2]string][]float64)
+	add := func(f *function, st *stage) {
+		if st.Done {
+			k := [2]string{f.Func, st.Stage}
+			out[k] = append(out[k], float64(st.DurationUS)/1e6)
+		}
+	}
+	for _, f := range tr.functions {
+		for i := range f.Stages {
+			add(f, &f.Stages[i])
+		}
+	}
+	for _, list := range out {
+		slices.Sort(list)
+	}
+	return out
+}
+
+// checkPrometheus compares the histograms with the truth: count, sum, and the quantile that PromQL estimates.
+func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
+	want := tr.durations()
+	// All series of one process: the run's label set has one value.
+	series := func(query string) (map[[2]string]float64, error) {
+		got, err := prom.query(query)
+		out := make(map[[2]string]float64)
+		for _, s := range got {
+			out[[2]string{s.Metric["tq_function"], s.Metric["tq_stage"]}] = s.Value
+		}
+		return out, err
+	}
+	eventually(t, time.Minute, func() error {
+		counts, err := series("sum by (tq_function, tq_stage) (tq_stage_duration_seconds_count)")
+		if err != nil {
+			return err
+		}
+		for k, list := range want {
+			if counts[k] != float64(len(list)) {
+				return fmt.Errorf("count of %v is %v, want %d", k, counts[k], len(list))
+			}
+		}
+		if len(counts) != len(want) {
+			return fmt.Errorf("%d series, want %d", len(counts), len(want))
+		}
+		return nil
+	})
+	sums, err := series("sum by (tq_function, tq_stage) (tq_stage_duration_seconds_sum)")
+	require.NoError(t, err)
+	p95, err := series("histogram_quantile(0.95, sum by (le, tq_function, tq_stage) (tq_stage_duration_seconds_bucket))")
+	require.NoError(t, err)
+	buckets, err := prom.query("sum by (le) (tq_stage_duration_seconds_bucket)")
+	require.NoError(t, err)
+	var bounds []float64
+	for _, b := range buckets {
+		le, err := strconv.ParseFloat(b.Metric["le"], 64)
+		require.NoError(t, err)
+		bounds = append(bounds, le)
+	}
+	slices.Sort(bounds)
+	for k, list := range want {
+		sum := 0.0
+		for _, d := range list {
+			sum += d
+		}
+		assert.InEpsilon(t, sum, sums[k], 1e-9, "sum of %v", k)
+		// The estimate lies in the bucket that holds the true quantile.
+		exact := list[int(math.Ceil(0.95*float64(len(list))))-1]
+		at, _ := slices.BinarySearch(bounds, exact)
+		low := 0.0
+		if at > 0 {
+			low = bounds[at-1]
+		}
+		assert.Truef(t, p95[k] >= low && p95[k] <= bounds[at], "p95 of %v is %v, the truth is %v, in the bucket (%v, %v]", k, p95[k], exact, low, bounds[at])
+	}
+
+	functions, err := prom.query("sum by (tq_function) (tq_function_duration_seconds_count)")
+	require.NoError(t, err)
+	finished := make(map[string]float64)
+	for _, f := range tr.functions {
+		if f.Outcome == complete {
+			finished[f.Func]++
+		}
+	}
+	for _, s := range functions {
+		assert.InDelta(t, finished[s.Metric["tq_function"]], s.Value, 0, "functions counted of %s", s.Metric["tq_function"])
+	}
+	assert.Len(t, functions, len(finished))
+}
+
+// checkExemplars follows the exemplars of a histogram to their traces.
+func checkExemplars(t *testing.T, prom *prometheus, a *answer) {
+	eventually(t, time.Minute, func() error {
+		list, err := prom.exemplars("tq_stage_duration_seconds_bucket")
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return fmt.Errorf("no exemplars")
+		}
+		for _, e := range list {
+			id, err := traceID(e.Labels["trace_id"])
+			if err != nil {
+				return err
+			}
+			if a.traces[id] == nil {
+				return fatal(fmt.Errorf("exemplar of trace %s, which Jaeger does not have", id))
+			}
+			value, err := strconv.ParseFloat(e.Value, 64)
+			if err != nil {
+				return fatal(err)
+			}
+			if !slices.ContainsFunc(slices.Collect(maps.Values(a.traces[id])), func(n *node) bool {
+				return math.Abs(float64(n.duration())/1e9-value) < 1e-9 && n.SpanID().String() == e.Labels["span_id"]
+			}) {
+				return fatal(fmt.Errorf("exemplar %v: no such span in its trace", e))
+			}
+		}
+		return nil
+	})
+}
+
+// checkPromtool lints the page that Prometheus scrapes.
+func checkPromtool(t *testing.T, url string) {
+	page, err := get(url, "text/plain;version=0.0.4")
+	require.NoError(t, err)
+	cmd := exec.Command(promtoolBin(t), "check", "metrics")
+	cmd.Stdin = bytes.NewReader(page)
+	out, err := cmd.CombinedOutput()
+	assert.NoErrorf(t, err, "promtool check metrics:\n%s", out)
+	assert.Empty(t, strings.TrimSpace(string(out)))
+}
+
+// checkAccounts holds the equation of loss accounting on the collector's own metrics: no line went away without a counter.
+func checkAccounts(t *testing.T, c *collector, tr *truth) {
+	sum := make(map[string]int64)
+	eventually(t, time.Minute, func() error {
+		clear(sum)
+		list, err := c.ownMetrics()
+		if err != nil {
+			return err
+		}
+		for _, m := range list {
+			if name, ok := strings.CutPrefix(strings.TrimSuffix(m.name, "_total"), "trainbridge_tail_"); ok && m.labels["receiver"] == "tq_trace" {
+				sum[name] += int64(m.value)
+			}
+		}
+		// What expired only now may still be on its way.
+		if sum["lines"] < tr.run.Lines || sum["pending"] > 0 {
+			return fmt.Errorf("%v, want %d lines", sum, tr.run.Lines)
+		}
+		return nil
+	})
+	t.Log(sum)
+	assert.Equal(t, tr.run.Lines, sum["lines"], "lines")
+	assert.Equal(t, sum["lines"], sum["records"]+sum["ignored"]+sum["rejected"], "lines = records + ignored + rejected")
+	assert.Equal(t, sum["records"], sum["sent"]+sum["refused"]+sum["pending"], "records = sent + refused + pending")
+	assert.Equal(t, tr.run.Trace+tr.run.Detail, sum["records"], "records")
+	assert.Equal(t, tr.run.Neighbours, sum["ignored"], "ignored")
+	assert.Zero(t, sum["rejected"]+sum["refused"]+sum["lost_files"]+sum["read_errors"]+sum["checkpoint_errors"], "%v", sum)
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# `make run`: Jaeger, Prometheus and the collector on one log, then what they say about it.
+#   LOGS=glob[,glob]  read these logs instead of a generated one
+#   RUN_ONCE=1        end after printing
+set -eu
+cd "$(dirname "$0")/.."
+bin=$PWD/bin
+work=$(mktemp -d)
+pids=()
+stop() {
+  trap - EXIT INT TERM
+  if ((${#pids[@]})); then
+    kill "${pids[@]}" 2>/dev/null || true
+    wait "${pids[@]}" 2>/dev/null || true
+  fi
+  rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 0' INT TERM
+
+# start NAME COMMAND...: in the background, its output in $work/NAME.log.
+start() {
+  local name=$1
+  shift
+  "$@" >"$work/$name.log" 2>&1 &
+  pids+=($!)
+}
+# ready NAME URL: waits for a 200 answer.
+ready() {
+  for _ in $(seq 300); do
+    if curl -sf -o /dev/null "$2"; then return; fi
+    if ! kill -0 "${pids[-1]}" 2>/dev/null; then break; fi
+    sleep 0.1
+  done
+  echo "$1 did not start; its log:" >&2
+  tail -20 "$work/$1.log" >&2
+  exit 1
+}
+
+if [ -z "${LOGS:-}" ]; then
+  echo "== a verl-like log: 8 workers on 2 hosts, 40 batches, a fifth of them with a slow TransferQueue"
+  "$bin/trainbridge" gen tq --out "$work/logs" --workers 8 --batches 40 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
+  LOGS="$work/logs/*.err"
+fi
+
+start jaeger "$bin/tools/jaeger" --config tools/run/jaeger.yaml
+ready jaeger http://127.0.0.1:13134/status
+start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
+  --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
+ready prometheus http://127.0.0.1:9090/-/ready
+TRAINBRIDGE_TQ_LOGS=$LOGS TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
+ready trainbridge http://127.0.0.1:13133/
+
+# Done when the collector has read lines and none of them waits for the backend.
+tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
+echo "== reading $LOGS"
+for _ in $(seq 600); do
+  read -r lines sent <<<"$(tail_metric otelcol_trainbridge_tail_lines_total) $(tail_metric otelcol_trainbridge_tail_sent_total)"
+  if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
+  last="$lines $sent"
+  sleep 0.5
+done
+echo "   $lines lines read, $sent of them are in accepted spans"
+echo
+"$bin/trainbridge" show --jaeger http://127.0.0.1:16686
+
+cat <<END
+
+Jaeger's API   http://127.0.0.1:16686   (this build has no web page: point TRAINBRIDGE_OTLP_ENDPOINT at a Jaeger of your own for that)
+Prometheus     http://127.0.0.1:9090/graph?g0.expr=histogram_quantile(0.95,sum%20by(le,tq_function,tq_stage)(tq_stage_duration_seconds_bucket))&g0.tab=1
+Metrics page   http://127.0.0.1:8889/metrics
+Another trace  bin/trainbridge show --trace ID
+END
+if [ "${RUN_ONCE:-}" = 1 ]; then exit 0; fi
+echo "Running until Ctrl-C; new lines and files are picked up."
+wait
