@@ -85,8 +85,8 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetParentSpanID(s.Parent)
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
-	out.SetStartTimestamp(pcommon.Timestamp(s.Start)) //nolint:gosec // times before 1970 do not occur in logs
-	out.SetEndTimestamp(pcommon.Timestamp(s.End))     //nolint:gosec // as above
+	out.SetStartTimestamp(pcommon.Timestamp(s.Start))
+	out.SetEndTimestamp(pcommon.Timestamp(s.End))    
 	attrs := out.Attributes()
 	attrs.EnsureCapacity(s.Attributes + 1)
 	attrs.PutStr(AttrTimeSource, string(s.Source))

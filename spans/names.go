@@ -95,6 +95,11 @@ const (
 	// AttrTQUtilizationDisagreement is the largest |recomputed − reported| of the three, 0..1.
 	AttrTQUtilizationDisagreement = "tq.utilization.disagreement"
 
+	// Of the metrics that tq_trace makes of the records beside the [TQ-…] ones.
+	AttrTQDirection   = "tq.direction"    // get | put
+	AttrTQStorageUnit = "tq.storage.unit" // TQ_STORAGE_UNIT_4f1c09ab
+	AttrTQOperation   = "tq.operation"    // PUT_DATA, GET_DATA, …
+
 	// AttrTQFieldPrefix goes before the name of a log field this version does not know.
 	AttrTQFieldPrefix = "tq.field."
 )
@@ -134,11 +139,28 @@ const (
 	MetricIncompleteSpans           = "trainbridge.incomplete.spans"         // counter, {span}; kept out of the duration histograms
 )
 
+// Metrics that tq_trace makes of log lines that state them (verl main @1dda039b, TransferQueue @b75d570d). All are gauges.
+const (
+	MetricTQTaskDuration = "tq.task.duration" // s; "cost time" of one get or put
+	// One storage unit within the record's time range, over all operations …
+	MetricTQStorageRequests    = "tq.storage.requests"             // {request}
+	MetricTQStorageRate        = "tq.storage.request.rate"         // {request}/s
+	MetricTQStorageDurationAvg = "tq.storage.request.duration.avg" // s
+	// … and by operation.
+	MetricTQOperationRequests    = "tq.storage.operation.requests"     // {request}
+	MetricTQOperationRate        = "tq.storage.operation.rate"         // {request}/s
+	MetricTQOperationDurationAvg = "tq.storage.operation.duration.avg" // s
+	MetricTQOperationDurationMax = "tq.storage.operation.duration.max" // s
+	MetricTQOperationDurationMin = "tq.storage.operation.duration.min" // s
+)
+
 // Units, UCUM.
 const (
-	UnitSeconds        = "s"
-	UnitBytesPerSecond = "By/s"
-	UnitOne            = "1"
-	UnitVerdict        = "{verdict}"
-	UnitSpan           = "{span}"
+	UnitRequests          = "{request}"
+	UnitRequestsPerSecond = "{request}/s"
+	UnitSeconds           = "s"
+	UnitBytesPerSecond    = "By/s"
+	UnitOne               = "1"
+	UnitVerdict           = "{verdict}"
+	UnitSpan              = "{span}"
 )

@@ -55,7 +55,7 @@ ready trainbridge http://127.0.0.1:13133/
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
 echo "== reading $LOGS"
 for _ in $(seq 600); do
-  read -r lines sent <<<"$(tail_metric otelcol_trainbridge_tail_lines_total) $(tail_metric otelcol_trainbridge_tail_sent_total)"
+  read -r lines sent <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent)"
   if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
   last="$lines $sent"
   sleep 0.5

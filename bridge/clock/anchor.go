@@ -6,9 +6,11 @@ import (
 	"slices"
 )
 
-// jump is by how much a counter or its offset may go astray before it is another clock: a reboot, or a new process in the
-// same file. Late lines of Ray are up to 5 s old.
+// jump is by how much an offset may go astray before it is another clock: a reboot, or a new process in the same file whose
+// counter began anew.
 const jump = int64(60e9)
+
+const windowLength = int64(600e9)
 
 const (
 	maxAnchors = 4096
@@ -19,7 +21,9 @@ const (
 // Anchor ties the monotonic counter of one process (Python's perf_counter) to the wall clock.
 type Anchor struct {
 	key    anchorKey
-	offset int64 // wall − counter, ns
+	offset int64 // wall − counter, ns: the smallest of this window and the one before it
+	window int64 // smallest of this window
+	from   int64 // counter at which this window began
 	top    int64 // highest counter seen
 	set    bool
 	guess  bool
@@ -32,20 +36,26 @@ func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 // Guessed says that no line of this process carried a wall clock: the offset was given by Guess.
 func (a *Anchor) Guessed() bool { return a.guess }
 
-// Breaks says whether a line with these times belongs to another clock than the lines before it, so that what is still open was
-// cut off by a reboot or an end of the process. Both in ns.
+// Breaks says whether a line with these times (ns) belongs to another clock than the lines before it, so that what is still open
+// was cut off by a reboot or an end of the process. A counter that went back does not break when the wall clock went back with it:
+// that is a late line.
 func (a *Anchor) Breaks(counter, wall int64) bool {
-	return a.set && !a.guess && (counter < a.top-jump || wall-counter > a.offset+jump || wall-counter < a.offset-jump)
+	d := wall - counter - a.offset
+	return a.set && !a.guess && (d > jump || d < -jump)
 }
 
-// Observe takes the counter and the wall clock of one line, in ns. The smallest offset wins, because a line is printed after
-// its counter was read; one that breaks with those before it (see Breaks) starts anew.
+// Observe takes the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes wins, because a
+// line is printed after its counter was read, and because a wall clock that was set stays so. A line that breaks with those before
+// it (see Breaks) starts anew.
 func (a *Anchor) Observe(counter, wall int64) {
 	offset := wall - counter
 	switch {
 	case !a.set || a.guess || a.Breaks(counter, wall):
-		a.offset, a.top, a.set, a.guess = offset, counter, true, false
+		a.offset, a.window, a.from, a.top, a.set, a.guess = offset, offset, counter, counter, true, false
+	case counter > a.from+windowLength:
+		a.offset, a.window, a.from, a.top = min(a.window, offset), offset, counter, counter
 	default:
+		a.window = min(a.window, offset)
 		a.offset = min(a.offset, offset)
 		a.top = max(a.top, counter)
 	}
@@ -72,8 +82,13 @@ type Anchors struct {
 	seq   uint64
 }
 
+// Touch notes that a caller that keeps an anchor still uses it.
+func (a *Anchors) Touch(an *Anchor) {
+	a.seq++
+	an.used = a.seq
+}
+
 // Get returns the anchor of a process, new if it was not known. An empty host and a zero pid stand for "not known".
-// A caller may keep it, but must call Get again now and then: that is what counts as use.
 func (a *Anchors) Get(host string, pid int64) *Anchor {
 	a.seq++
 	key := anchorKey{host, pid}
@@ -139,8 +154,8 @@ func (a *Anchors) Restore(b []byte) {
 		if k <= 0 || n > uint64(len(b)-k) || used == 0 {
 			return
 		}
-		host := string(b[k : k+int(n)]) //nolint:gosec // n ≤ len(b)
-		b = b[k+int(n):]                //nolint:gosec // as above
+		host := string(b[k : k+int(n)])
+		b = b[k+int(n):]
 		var v [3]int64
 		for i := range v {
 			x, k := binary.Varint(b)
@@ -150,7 +165,7 @@ func (a *Anchors) Restore(b []byte) {
 			v[i], b = x, b[k:]
 		}
 		an := a.Get(host, v[0])
-		an.offset, an.top, an.set, an.guess, an.used = v[1], v[2], true, false, used
+		an.offset, an.window, an.from, an.top, an.set, an.guess, an.used = v[1], v[1], v[2], v[2], true, false, used
 		a.seq = max(a.seq, maxSaved)
 	}
 }

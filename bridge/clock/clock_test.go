@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func location(t testing.TB, name string) *time.Location {
+func location(t *testing.T, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
 	require.NoError(t, err)
@@ -93,11 +93,11 @@ func TestNanos(t *testing.T) {
 	}
 	for _, text := range []string{"", "s", ".", "-", "nan", "inf", "1.2.3", "1,5", "0x10", "1e", "1e+", "e5", "1 ", "1ss", "1e5x"} {
 		_, err := clock.Nanos([]byte(text))
-		assert.ErrorIs(t, err, clock.ErrDecimal, text)
+		require.ErrorIs(t, err, clock.ErrDecimal, text)
 	}
 	for _, text := range []string{"9223372036.854775808", "99999999999999999999", "1e30", "9e999999999999", "99999999999e1"} {
 		_, err := clock.Nanos([]byte(text))
-		assert.ErrorIs(t, err, clock.ErrRange, text)
+		require.ErrorIs(t, err, clock.ErrRange, text)
 	}
 }
 
@@ -185,7 +185,16 @@ func TestAnchor(t *testing.T) {
 	a.Observe(195e9, 1195e9+5) // late line
 	off, _ = a.Offset()
 	assert.Equal(t, int64(1000e9+1), off)
-	assert.True(t, a.Breaks(3e9, 1300e9), "the counter went back by more than a minute")
+	a.Observe(300e9, 1305e9) // the wall clock was set 5 s ahead
+	off, _ = a.Offset()
+	assert.Equal(t, int64(1000e9+1), off, "for a while nothing tells a late line from a clock that was set")
+	a.Observe(900e9, 1905e9)
+	a.Observe(1600e9, 2605e9)
+	off, _ = a.Offset()
+	assert.Equal(t, int64(1005e9), off, "then the old offset is forgotten")
+
+	assert.False(t, a.Breaks(3e9, 1003e9), "a very late line is no new clock")
+	assert.True(t, a.Breaks(3e9, 1300e9), "the counter began anew")
 	assert.True(t, a.Breaks(250e9, 9000e9), "the offset jumped")
 	assert.False(t, a.Breaks(250e9, 1250e9))
 	a.Observe(3e9, 1300e9)

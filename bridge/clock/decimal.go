@@ -125,7 +125,7 @@ func exponent(b []byte, i int, neg bool) (int64, error) {
 
 func signed(v uint64, neg bool) int64 {
 	if neg {
-		return -int64(v) //nolint:gosec // the callers checked v ≤ MaxInt64
+		return -int64(v) // the callers checked v ≤ MaxInt64
 	}
-	return int64(v) //nolint:gosec // as above
+	return int64(v)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ErrStamp: the text is no date and time.
+// ErrStamp says that a text is no date and time.
 var ErrStamp = errors.New("not a time stamp")
 
 // Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is what costs.

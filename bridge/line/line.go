@@ -23,19 +23,31 @@ type Prefix struct {
 	Container []byte // time added by docker, Kubernetes or CRI, as printed
 	// Repeated is N of Ray's "[repeated Nx across cluster]": N lines of other workers stand behind this one.
 	Repeated int64
+
+	bracketed bool // a stamp or level stood in brackets
 }
 
 // Peeler peels lines. The zero value is ready. It is not safe for concurrent use.
 type Peeler struct{ buf []byte }
 
-const esc = 0x1b
+const (
+	esc = 0x1b
+	// maxKept bounds the buffer kept between lines: a long line now and then must not cost memory in every open file.
+	maxKept = 16 << 10
+)
 
 // Peel fills p with the prefixes of b, in any order and number, and returns what follows them, without ANSI escapes and
 // without Ray's "[repeated …]" tail. It does not change b; the result is a part of b, or of a buffer that lives until
 // the next call when b holds escapes. It allocates only to grow that buffer. Peeling a result again changes nothing.
 func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	*p = Prefix{}
+	if len(b) > 0 && b[0] == esc {
+		b = peelColouredRay(b, p)
+	}
 	if i := bytes.IndexByte(b, esc); i >= 0 {
+		if cap(pl.buf) > maxKept && len(b) <= maxKept {
+			pl.buf = nil
+		}
 		pl.buf = stripANSI(pl.buf[:0], b, i)
 		b = pl.buf
 	}
@@ -51,6 +63,25 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 			b = b[1:]
 		}
 	}
+}
+
+// peelColouredRay takes off "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: without it most lines hold no
+// escape, and need no copy.
+func peelColouredRay(b []byte, p *Prefix) []byte {
+	t := b[escapeLen(b):]
+	if len(t) == 0 || t[0] != '(' {
+		return b
+	}
+	rest, ok := peelRay(t, p)
+	if !ok || bytes.IndexByte(t[:len(t)-len(rest)], esc) >= 0 || len(rest) == 0 || rest[0] != esc {
+		*p = Prefix{}
+		return b
+	}
+	rest = rest[escapeLen(rest):]
+	if len(rest) > 0 && rest[0] == ' ' {
+		rest = rest[1:]
+	}
+	return rest
 }
 
 // peelOne takes one prefix off. Blanks before it go with it.
@@ -128,22 +159,22 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
 		return peelRank(b, in[7:], p)
 	}
-	end := bytes.IndexByte(in[:min(len(in), 128)], ']')
-	if end < 1 {
+	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ']' {
+		p.Stamp, p.bracketed = in[:n], true
+		return in[n+1:], true
+	}
+	if n := levelLen(in); n > 0 && n < len(in) && in[n] == ']' {
+		p.Level, p.bracketed = in[:n], true
+		return in[n+1:], true
+	}
+	if !p.bracketed { // a source stands only in a row of brackets
 		return nil, false
 	}
-	body, rest := in[:end], in[end+1:]
-	switch {
-	case StampLen(body) == end:
-		p.Stamp = body
-	case levelLen(body) == end:
-		p.Level = body
-	case isSource(body) && (p.Stamp != nil || p.Level != nil):
-		p.Source = body
-	default:
-		return nil, false
+	if end := bytes.IndexByte(in[:min(len(in), 128)], ']'); end > 0 && isSource(in[:end]) {
+		p.Source = in[:end]
+		return in[end+1:], true
 	}
-	return rest, true
+	return nil, false
 }
 
 func peelRank(b, in []byte, p *Prefix) ([]byte, bool) {
@@ -302,26 +333,40 @@ func digits(b []byte) (v int64, n int) {
 	return v, n
 }
 
+var (
+	repeatedEnd = []byte("x across cluster]")
+	repeatedWhy = []byte(" (Ray deduplicates logs")
+)
+
 // cutRepeated takes off Ray's " [repeated 7x across cluster]" and the explanation that Ray adds the first time.
 func cutRepeated(b []byte, p *Prefix) []byte {
-	for n := len(b); n > 0 && (b[n-1] == ']' || b[n-1] == ')'); n = len(b) {
-		i := bytes.LastIndex(b, []byte("[repeated "))
-		if i < 0 {
+	for {
+		t := b
+		if n := len(t); n > 0 && t[n-1] == ')' {
+			from := max(0, n-300)
+			i := bytes.Index(t[from:], repeatedWhy)
+			if i < 0 {
+				return b
+			}
+			t = t[:from+i]
+		}
+		t, ok := bytes.CutSuffix(t, repeatedEnd)
+		if !ok {
 			return b
 		}
-		v, d := digits(b[i+10:])
-		if d == 0 || !bytes.HasPrefix(b[i+10+d:], []byte("x across cluster]")) {
-			return b
+		n := len(t)
+		for n > 0 && t[n-1]-'0' <= 9 {
+			n--
 		}
-		tail := b[i+10+d+17:]
-		if len(tail) > 0 && !bytes.HasPrefix(tail, []byte(" (Ray deduplicates logs")) {
+		v, d := digits(t[n:])
+		t, ok = bytes.CutSuffix(t[:n], []byte("[repeated "))
+		if !ok || d == 0 {
 			return b
 		}
 		p.Repeated += v
-		for b = b[:i]; len(b) > 0 && b[len(b)-1] == ' '; b = b[:len(b)-1] {
+		for b = t; len(b) > 0 && b[len(b)-1] == ' '; b = b[:len(b)-1] {
 		}
 	}
-	return b
 }
 
 // stripANSI appends b to out without its CSI and OSC escapes (ECMA-48). first is the index of the first ESC. A lone ESC goes

@@ -235,6 +235,9 @@ func decodeIndex(b []byte) ([]string, error) {
 // snapshot appends the stream's checkpoint to b. The caller holds s.mu, so no batch is half built.
 func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	c := saved{path: s.path, lastWrite: unixNano(s.lastWrite), document: s.document, sum: s.doc.sum, handler: s.handler.Save()}
+	if s.current != nil {
+		c.lastWrite = unixNano(s.current.wrote)
+	}
 	out := map[*file][]span{}
 	for i := range s.held.slots {
 		if h := &s.held.slots[i]; h.file != nil {
@@ -247,8 +250,8 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 	}
 	for _, f := range s.files {
-		if f.dead {
-			continue
+		if f.dead || f != s.current && f.head == 0 && f.size == 0 {
+			continue // an empty file cannot be told from another that gets its inode
 		}
 		spans := mergeSpans(append(out[f], f.replay...))
 		holes += len(spans)

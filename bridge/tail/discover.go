@@ -202,8 +202,10 @@ func (w *sweeper) found(path string, now time.Time) {
 	if s != nil {
 		if s.current == nil {
 			w.look(s, now)
-		} else {
+		}
+		if s.current != nil {
 			s.current.seen = w.scans
+			delete(w.suspects, path)
 		}
 		return
 	}
@@ -212,15 +214,12 @@ func (w *sweeper) found(path string, now time.Time) {
 		delete(w.suspects, path)
 		return
 	}
-	// A file that was rotated away is its old stream's; the parent may not know yet that it was.
-	if parent := w.parent(path); parent != nil && w.files[idOf(fi)] == nil {
-		w.look(parent, now)
-	}
-	if f := w.known(path, fi); f != nil {
-		delete(w.suspects, path)
+	f, wait := w.claimed(path, fi, now)
+	if wait {
 		return
 	}
-	if w.isCopy(path, fi, now) {
+	if f != nil {
+		delete(w.suspects, path)
 		return
 	}
 	delete(w.suspects, path)
@@ -235,16 +234,29 @@ func (w *sweeper) found(path string, now time.Time) {
 	w.look(w.newStream(path, now), now)
 }
 
-// parent returns the stream whose rotated files are named like path.
-func (w *sweeper) parent(path string) *Stream {
-	for i := len(path) - 1; i > 0 && path[i] != '/'; i-- {
-		if path[i] == '.' || path[i] == '-' {
-			if s := w.streams[path[:i]]; s != nil && rotationSuffix(path[i:]) {
-				return s
+// claimed finds out whether a file that was met under a name is another stream's (then it returns it) or may turn out to be (then wait is set).
+// The streams whose rotated files or copies have such names are brought up to date first.
+func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
+	if f := w.known(path, fi); f != nil {
+		return f, false
+	}
+	dir, base := filepath.Split(path)
+	for n := len(base); n > 0; n-- {
+		for _, s := range w.stems[dir+base[:n]] {
+			// Only shorter names are looked at, so this ends.
+			if s.document || len(s.path) >= len(path) {
+				continue
+			}
+			w.lookThoroughly(s, now, rotationSuffix(strings.TrimPrefix(path, s.path)))
+			if f := w.known(path, fi); f != nil {
+				return f, false
+			}
+			if w.isCopy(s, path, fi, now) {
+				return nil, true
 			}
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // rotationSuffix says whether a suffix is one that rotation gives: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst.
@@ -267,8 +279,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 		return nil
 	}
 	s := f.stream
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer w.hold(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
 		// It was closed, so its inode may have been given to another file.
 		raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
@@ -276,7 +287,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := sameFile(f, src)
+		same := f.head > 0 && sameFile(f, src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

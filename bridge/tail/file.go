@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -89,6 +90,7 @@ type file struct {
 
 	size  int64 // at the last look
 	mtime time.Time
+	wrote time.Time // mtime when it was last found to be the file that was being read
 	grown time.Time // when the size was last seen to change
 	// caught is when the file was last seen to have nothing behind head: what comes later is live.
 	caught time.Time
@@ -255,6 +257,9 @@ func (t *Tailer) findByID(f *file) *os.File {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
+		if f.head == 0 && !rotationSuffix(strings.TrimPrefix(path, f.stream.path)) {
+			continue // nothing was read that could tell it from another file with its old inode
+		}
 		if raw, fi, err := openRegular(path, t.cfg.FollowSymlinks); err == nil {
 			if idOf(fi) == f.id {
 				f.path = path

@@ -41,6 +41,9 @@ type sweeper struct {
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool
+	saved      map[string]*saved // checkpoints loaded and not yet taken up, by path
+	unindexed  bool              // the index was lost
+	watches    int
 	first      bool // no full scan yet: StartAt applies
 }
 
@@ -118,14 +121,15 @@ func (w *sweeper) stat(path string) (fs.FileInfo, error) {
 
 // look finds out what a stream's path names now and whether its files have grown.
 func (w *sweeper) look(s *Stream, now time.Time) {
-	if !s.mu.TryLock() {
-		if s.missed++; s.missed < maxBusyLooks {
+	if !s.sweeping && s.missed < maxBusyLooks {
+		if !s.mu.TryLock() {
+			s.missed++
 			w.again(s, now.Add(w.t.cfg.PollInterval))
 			return
 		}
-		s.mu.Lock()
+		s.mu.Unlock()
 	}
-	defer s.mu.Unlock()
+	defer w.hold(s)()
 	s.missed = 0
 	if s.document {
 		w.lookDocument(s, now)
@@ -143,10 +147,25 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	w.expire(s, now)
 	if s.current == nil && len(s.files) == 0 && s.held.n == 0 && len(s.flying) == 0 {
-		w.forget(s)
-		return
+		if w.between(s, fileID{}, now); len(s.files) == 0 {
+			w.forget(s)
+			return
+		}
 	}
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+}
+
+// hold locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
+func (w *sweeper) hold(s *Stream) (release func()) {
+	if s.sweeping {
+		return func() {}
+	}
+	s.mu.Lock()
+	s.sweeping = true
+	return func() {
+		s.sweeping = false
+		s.mu.Unlock()
+	}
 }
 
 // again sets when the stream is looked at next.
@@ -207,18 +226,24 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	cur := s.current
 	if cur != nil && cur.id == id {
 		cur.seen = w.scans
-		if cur.truncated || cur.dead || !cur.compressed && fi.Size() < cur.head {
+		if cur.dead {
+			cur.rotated, s.current = now, nil
+			w.take(s, s.path, now)
+			return
+		}
+		if cur.truncated || !cur.compressed && fi.Size() < cur.head {
 			w.truncated(s, cur, now)
 			return
 		}
 		w.grew(s, cur, fi, now)
 		return
 	}
-	if f := w.files[id]; f != nil && f.stream != s {
+	f, wait := w.claimed(s.path, fi, now)
+	if wait || f != nil && f.stream != s {
 		w.unnamed(s, now) // it is another stream's
 		return
 	}
-	if f := w.files[id]; f != nil {
+	if f != nil {
 		// An older file of this stream has its name back.
 		w.unnamed(s, now)
 		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
@@ -228,9 +253,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 		return
 	}
 	w.unnamed(s, now)
-	if s.known {
-		w.between(s, id, now)
-	}
+	w.between(s, id, now)
 	w.take(s, s.path, now)
 }
 
@@ -263,11 +286,14 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 
 // unnamed is told that the path no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
-	if f := s.current; f != nil {
+	if s.current != nil {
+		w.verify(s, now)
+		f := s.current
 		f.rotated = now
-		s.lastWrite = f.mtime
+		s.lastWrite = f.wrote
 		s.current = nil
 		s.dirty = true
+		w.between(s, fileID{}, now)
 		w.active(s, now)
 	}
 }
@@ -281,7 +307,7 @@ func (w *sweeper) take(s *Stream, path string, now time.Time) *file {
 		}
 		return nil
 	}
-	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), grown: now, seen: w.scans}
+	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
 	if w.first && !s.known && w.t.cfg.StartAt == StartAtEnd && w.t.packing(path) == CompressionNone {
 		f.skipTo(raw, fi.Size())
 	} else if !w.first {
@@ -321,18 +347,38 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	f.remember(b[:i])
 }
 
-// truncated is told that the current file was cut or rewritten. What was unread may still be in a copy made before (copytruncate).
+// truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.t.counts.bump(&w.t.counts.truncs, 1)
 	f.truncated = false
-	f.rotated = now
+	if f.head == 0 {
+		w.lost(f, true) // it cannot be opened any more
+		return
+	}
+	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
+	if !f.compressed && f.src != nil {
+		// The open file may be the only way to what it holds now.
+		g.src, g.raw = f.src, f.raw
+		f.src, f.raw = nil, nil
+	}
 	w.t.close(f)
+	if f.rotated.IsZero() {
+		f.rotated = now
+	}
+	s.lastWrite = f.wrote
 	if !w.adoptCopy(s, f, now) {
 		w.lost(f, f.size > f.head)
 	}
-	s.current = nil
-	s.lastWrite = f.mtime
-	w.take(s, s.path, now)
+	w.files[g.id] = g
+	if s.current == f {
+		s.current = g
+		w.between(s, g.id, now)
+		s.files = append(s.files, g)
+	} else {
+		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
+	}
+	s.dirty = true
+	w.active(s, now)
 }
 
 // lost gives up a file that cannot be read any more.
@@ -347,13 +393,14 @@ func (w *sweeper) lost(f *file, unread bool) {
 // lookOld looks at the files that the path no longer names.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
+	for _, f := range slices.Clone(s.files) {
+		if f != s.current && f.truncated {
+			w.truncated(s, f, now)
+		}
+	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool {
 		if f == s.current || f.retired {
 			return false
-		}
-		if f.truncated {
-			f.truncated = false
-			w.lost(f, f.size > f.head)
 		}
 		if f.raw != nil && !f.compressed {
 			if fi, err := f.raw.Stat(); err == nil {
@@ -401,6 +448,9 @@ func (w *sweeper) sweepRetired() {
 
 // between takes up files that were rotated through the path unseen, between the last file seen there and the one that it names now.
 func (w *sweeper) between(s *Stream, newest fileID, now time.Time) {
+	if !s.known {
+		return
+	}
 	type cand struct {
 		path  string
 		mtime time.Time
@@ -408,16 +458,30 @@ func (w *sweeper) between(s *Stream, newest fileID, now time.Time) {
 	var found []cand
 	w.siblings(s.path, func(path string, fi fs.FileInfo) {
 		id := idOf(fi)
-		if strings.HasPrefix(path, s.path) && rotationSuffix(path[len(s.path):]) && id != newest && w.files[id] == nil && !fi.ModTime().Before(s.lastWrite) {
+		if strings.HasPrefix(path, s.path) && rotationSuffix(path[len(s.path):]) && id != newest && w.files[id] == nil && !fi.ModTime().Before(s.lastWrite) && !w.copied(s, path, fi) {
 			found = append(found, cand{path, fi.ModTime()})
 		}
 	})
 	slices.SortStableFunc(found, func(a, b cand) int { return a.mtime.Compare(b.mtime) })
 	for _, c := range found {
 		if f := w.take(s, c.path, now); f != nil {
-			s.lastWrite = f.mtime
+			s.lastWrite = f.wrote
 		}
 	}
+}
+
+// copied says whether a file is a copy of one of the stream's, or of what its path names now.
+func (w *sweeper) copied(s *Stream, path string, fi fs.FileInfo) bool {
+	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
+		return true
+	}
+	raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
+	if err != nil {
+		return false
+	}
+	src := w.t.unpack(path, raw)
+	defer src.Close()
+	return slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, src) })
 }
 
 // stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
@@ -478,48 +542,71 @@ func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
 
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
-func (w *sweeper) isCopy(path string, fi fs.FileInfo, now time.Time) bool {
-	dir, base := filepath.Split(path)
-	for n := len(base); n > 0; n-- {
-		for _, s := range w.stems[dir+base[:n]] {
-			s.mu.Lock()
-			same := s.current != nil && !s.document && w.sameSoFar(s.current, path, fi)
-			s.mu.Unlock()
-			if !same {
-				continue
-			}
-			c, ok := w.suspects[path]
-			if !ok {
-				c = suspect{first: now}
-			}
-			if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax {
-				c.size, c.since = fi.Size(), now
-			}
-			w.suspects[path] = c
-			return now.Sub(c.since) < copyGrace
-		}
-	}
-	return false
-}
-
-// sameSoFar compares the first and the last bytes of a file with the same places of f.
-func (w *sweeper) sameSoFar(f *file, path string, fi fs.FileInfo) bool {
-	if f.head == 0 || f.raw == nil || f.compressed {
+func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
+	defer w.hold(s)()
+	if s.current == nil || s.current.head == 0 || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
 		return false
 	}
+	c, ok := w.suspects[path]
+	if !ok {
+		c = suspect{first: now}
+	}
+	if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax {
+		c.size, c.since = fi.Size(), now
+	}
+	w.suspects[path] = c
+	return now.Sub(c.since) < copyGrace
+}
+
+// lookThoroughly looks at a stream before another takes up a file that may be its own: also for a rewrite that left the file longer than it was, and, when the
+// path names nothing, for files that were rotated through it unseen.
+func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
+	s.missed = maxBusyLooks
+	w.look(s, now)
+	defer w.hold(s)()
+	if s.current != nil {
+		w.verify(s, now)
+	} else if rotated && !s.gone {
+		w.between(s, fileID{}, now)
+	}
+}
+
+// verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
+func (w *sweeper) verify(s *Stream, now time.Time) {
+	f := s.current
+	if f.raw == nil || f.compressed || f.head == 0 || f.dead {
+		return
+	}
+	if !f.truncated {
+		b := make([]byte, f.tailN)
+		n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
+		f.truncated = n < f.tailN || !f.tailMatches(b)
+	}
+	if f.truncated {
+		w.truncated(s, f, now)
+	}
+}
+
+// sameSoFar says whether a file is the beginning of another, by its first and last bytes. An empty file is not known to differ.
+func sameSoFar(original, path string, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
 	}
-	raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
+	a, _, err := openRegular(original, true)
 	if err != nil {
 		return false
 	}
-	defer raw.Close()
-	var a, b [4 << 10]byte
-	for _, off := range []int64{0, max(0, fi.Size()-int64(len(a)))} {
-		n, _ := raw.ReadAt(a[:], off)
-		m, _ := f.raw.ReadAt(b[:n], off)
-		if m < n || string(a[:n]) != string(b[:n]) {
+	defer a.Close()
+	b, _, err := openRegular(path, true)
+	if err != nil {
+		return false
+	}
+	defer b.Close()
+	var x, y [4 << 10]byte
+	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
+		n, _ := b.ReadAt(x[:], off)
+		m, _ := a.ReadAt(y[:n], off)
+		if m < n || string(x[:n]) != string(y[:n]) {
 			return false
 		}
 	}

@@ -36,7 +36,6 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			if turns == 0 {
 				return true
 			}
-			turns--
 			more, err := s.readChunk(f, buf, limit)
 			s.cut()
 			if err != nil {
@@ -46,6 +45,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			if !more {
 				break
 			}
+			turns--
 		}
 		s.t.closeIfMany(f)
 	}
@@ -56,6 +56,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 func (s *Stream) readable(f *file) bool {
 	if f.dead || f.truncated || f.retired || f.complete {
 		return false
+	}
+	if f != s.current && f.size <= f.head && len(f.replay) == 0 {
+		return false // look sees when it grows
 	}
 	if !f.compressed || s.t.final {
 		return true
@@ -107,6 +110,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if len(data) > 0 && f.raw != nil {
 			if fi, err := f.raw.Stat(); err == nil {
 				s.line.ModTime = fi.ModTime()
+				f.wrote = fi.ModTime()
 			}
 		}
 		used := s.lines(f, data, f.head, &f.skip, false)

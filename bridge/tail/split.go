@@ -38,7 +38,7 @@ func (s *splitter) next(final bool) ([]byte, bool) {
 		}
 		text := s.data[start:s.cr]
 		s.pos = s.cr + 1
-		if s.nl == s.pos {
+		if s.pos < len(s.data) && s.nl == s.pos {
 			s.pos++
 			s.nl = indexFrom(s.data, s.pos, '\n')
 		}

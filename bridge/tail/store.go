@@ -183,14 +183,13 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
 			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, grown: now, rotated: now, seen: w.scans + 1,
 		}
-		if sf.current {
-			s.lastWrite = f.mtime
+		f.wrote = f.mtime
+		if sf.current && !s.lastWrite.IsZero() {
+			f.wrote = s.lastWrite
 		}
 		if !f.retired && !w.locate(s, f, now) {
 			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
-			if f.replay = nil; f.outstanding == 0 {
-				continue
-			}
+			continue
 		}
 		s.files = append(s.files, f)
 		if w.files[f.id] == nil {

@@ -59,7 +59,8 @@ type Stream struct {
 	heapAt     int
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
-	missed     int // looks put off because the stream was being drained
+	sweeping   bool // the sweeper holds mu
+	missed     int  // looks put off because the stream was being drained
 }
 
 type schedState uint8

@@ -74,7 +74,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		key.put(rm.Resource().Attributes())
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(metadata.ScopeName)
-		return &emitter{s: s, list: sm.Metrics(), now: pcommon.Timestamp(at)} //nolint:gosec // after 1970
+		return &emitter{s: s, list: sm.Metrics(), now: pcommon.Timestamp(at)}
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
 		e := scope(r.key)
@@ -124,7 +124,7 @@ func (e *emitter) function(fs *functionSeries) {
 		emit(e, incompleteCount, label(st), &fs.incomplete[st], counterPoint)
 	}
 	for st := range fs.share {
-		emit(e, stageUtilization, label(stage(st)), &fs.share[st], gaugePoint) //nolint:gosec // 0 to 2
+		emit(e, stageUtilization, label(stage(st)), &fs.share[st], gaugePoint)
 	}
 	emit(e, overheadUtilization, label(stageNone), &fs.overhead, gaugePoint)
 	emit(e, disagreement, label(stageNone), &fs.disagreement, disagreementPoint)
@@ -186,13 +186,13 @@ func (e *emitter) end(m metricID, l labels, life *life) {
 	case pmetric.MetricTypeHistogram:
 		p := metric.Histogram().DataPoints().AppendEmpty()
 		l.put(p.Attributes())
-		p.SetStartTimestamp(pcommon.Timestamp(life.start)) //nolint:gosec // after 1970
+		p.SetStartTimestamp(pcommon.Timestamp(life.start))
 		p.SetTimestamp(e.now)
 		p.SetFlags(none)
 	case pmetric.MetricTypeSum:
 		p := metric.Sum().DataPoints().AppendEmpty()
 		l.put(p.Attributes())
-		p.SetStartTimestamp(pcommon.Timestamp(life.start)) //nolint:gosec // after 1970
+		p.SetStartTimestamp(pcommon.Timestamp(life.start))
 		p.SetTimestamp(e.now)
 		p.SetFlags(none)
 	default:
@@ -219,7 +219,7 @@ func disagreementPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l la
 func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, bounds []T, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
 	l.put(p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(h.start)) //nolint:gosec // after 1970
+	p.SetStartTimestamp(pcommon.Timestamp(h.start))
 	p.SetTimestamp(e.now)
 	p.SetCount(h.count)
 	p.SetSum(float64(h.sum) / scale)
@@ -236,7 +236,7 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	p := m.Sum().DataPoints().AppendEmpty()
 	l.put(p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(c.start)) //nolint:gosec // after 1970
+	p.SetStartTimestamp(pcommon.Timestamp(c.start))
 	p.SetTimestamp(e.now)
 	p.SetIntValue(c.n)
 	c.write(p.Exemplars())

@@ -50,6 +50,7 @@ type observation struct {
 	verdicts   pcommon.Slice
 	trace      pcommon.TraceID
 	span       pcommon.SpanID
+	id         uint64 // idOf the span; 0 for a span without an id
 	end        pcommon.Timestamp
 	ns         uint64
 	throughput float64 // By/s
@@ -92,11 +93,8 @@ func (s *scratch) read(td ptrace.Traces) {
 
 func (s *scratch) readSpan(span ptrace.Span) {
 	attrs := span.Attributes()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, stage: stageNone, throughput: math.NaN()} //nolint:gosec // fewer than 2^31
-	nan := math.NaN()
-	f := functionShares{share: [shares]float64{nan, nan, nan}, overhead: nan, disagreement: nan}
-	reported := nan
-	var ours bool
+	o := observation{resource: int32(len(s.resources) - 1), shares: -1, stage: stageNone, throughput: math.NaN()}
+	reported := math.NaN()
 	// One pass: a look-up per name would scan the attributes a dozen times.
 	for name, v := range attrs.All() {
 		switch name {
@@ -115,15 +113,15 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		case spans.AttrTQThroughputReported:
 			reported = number(v)
 		case spans.AttrTQGetUtilization:
-			f.share[stageGet], ours = number(v), true
+			s.sharesOf(&o).share[stageGet] = number(v)
 		case spans.AttrTQComputeUtilization:
-			f.share[stageCompute], ours = number(v), true
+			s.sharesOf(&o).share[stageCompute] = number(v)
 		case spans.AttrTQPutUtilization:
-			f.share[stagePut], ours = number(v), true
+			s.sharesOf(&o).share[stagePut] = number(v)
 		case spans.AttrTQOverheadUtilization:
-			f.overhead, ours = number(v), true
+			s.sharesOf(&o).overhead = number(v)
 		case spans.AttrTQUtilizationDisagreement:
-			f.disagreement, ours = number(v), true
+			s.sharesOf(&o).disagreement = number(v)
 		}
 	}
 	if o.stage == stageNone {
@@ -136,14 +134,26 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		return
 	}
 	o.trace, o.span = span.TraceID(), span.SpanID()
+	if !o.span.IsEmpty() {
+		o.id = idOf(o.trace, o.span)
+	}
 	if math.IsNaN(o.throughput) {
 		o.throughput = reported
 	}
-	if ours && o.stage == stageFunction {
-		o.shares = int32(len(s.shares)) //nolint:gosec // fewer than 2^31
-		s.shares = append(s.shares, f)
+	if o.stage != stageFunction {
+		o.shares = -1
 	}
 	s.observations = append(s.observations, o)
+}
+
+// sharesOf makes room for the values of function spans when the first of them is met: most spans have none.
+func (s *scratch) sharesOf(o *observation) *functionShares {
+	if o.shares < 0 {
+		nan := math.NaN()
+		o.shares = int32(len(s.shares))
+		s.shares = append(s.shares, functionShares{share: [shares]float64{nan, nan, nan}, overhead: nan, disagreement: nan})
+	}
+	return &s.shares[o.shares]
 }
 
 func stageOf(v pcommon.Value) stage {

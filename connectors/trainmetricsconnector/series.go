@@ -29,7 +29,7 @@ type exemplars struct {
 
 func (e *exemplars) add(value float64, o *observation) {
 	e.latest = exemplar{value: value, at: o.end, trace: o.trace, span: o.span}
-	if !e.any || e.sent || value >= e.largest.value {
+	if !e.any || e.sent || value > e.largest.value {
 		e.largest = e.latest
 	}
 	e.any, e.sent = true, false
@@ -53,7 +53,7 @@ func (h *histogram[T]) observe(value T, bounds []T) {
 	}
 	lo, hi := 0, len(bounds)
 	for lo < hi {
-		mid := int(uint(lo+hi) >> 1) //nolint:gosec // small
+		mid := int(uint(lo+hi) >> 1)
 		if bounds[mid] < value {
 			lo = mid + 1
 		} else {

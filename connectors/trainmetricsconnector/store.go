@@ -10,6 +10,9 @@ import (
 
 const mib = 1 << 20
 
+// warmChunk is how many spans have their slots in the cache at a time.
+const warmChunk = 256
+
 var (
 	// throughputBounds are By/s. The thresholds of the mission, 100 and 500 MiB/s, are edges, so that their shares can be read off exactly.
 	throughputBounds = []float64{
@@ -49,7 +52,7 @@ func newStore(cfg *Config, now time.Time) *store {
 		lastFlush: now.UnixNano(),
 	}
 	for _, b := range cfg.Histogram.Buckets {
-		s.bounds = append(s.bounds, uint64(b)) //nolint:gosec // validated to be positive
+		s.bounds = append(s.bounds, uint64(b))
 	}
 	return s
 }
@@ -63,9 +66,12 @@ func (s *store) apply(in *scratch, now time.Time) {
 	var name string
 	last := int32(-1)
 	for i := range in.observations {
+		if i%warmChunk == 0 {
+			s.seen.warm(in.observations[i:min(i+warmChunk, len(in.observations))])
+		}
 		o := &in.observations[i]
 		// A span without an id cannot be told from another; it is counted.
-		if !o.span.IsEmpty() && s.seen.known(idOf(o.trace, o.span), s.now) {
+		if o.id != 0 && s.seen.known(o.id, s.now) {
 			s.duplicate++
 			continue
 		}
@@ -140,7 +146,7 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 				c := s.verdict(fs, name.Str())
 				s.touch(&c.life)
 				c.n++
-				c.exemplars.add(1, o)
+				c.add(1, o)
 			}
 		}
 	}
@@ -149,7 +155,7 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 		c := slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[stageFunction])
 		s.touch(&c.life)
 		c.n++
-		c.exemplars.add(1, o)
+		c.add(1, o)
 		return
 	}
 
@@ -160,14 +166,14 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 	h := slot(s, m, fs, &fs.duration[o.stage], &over.duration[spill])
 	s.touch(&h.life)
 	h.observe(o.ns, s.bounds)
-	h.exemplars.add(float64(o.ns)/1e9, o)
+	h.add(float64(o.ns)/1e9, o)
 
 	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
 	if o.throughput > 0 && (o.stage == stageClientGet || o.stage == stageClientPut) {
 		h := slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[stageClientGet])
 		s.touch(&h.life)
 		h.observe(o.throughput, throughputBounds)
-		h.exemplars.add(o.throughput, o)
+		h.add(o.throughput, o)
 	}
 	if o.shares < 0 {
 		return
@@ -185,7 +191,7 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 		h := slot(s, disagreement, fs, &fs.disagreement, &over.disagreement)
 		s.touch(&h.life)
 		h.observe(f.disagreement, disagreementBounds)
-		h.exemplars.add(f.disagreement, o)
+		h.add(f.disagreement, o)
 	}
 }
 

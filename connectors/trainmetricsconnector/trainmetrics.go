@@ -59,10 +59,12 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 }
 
 // Capabilities says that the spans are only read.
-func (*trainMetrics) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: false} }
+func (*trainMetrics) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: false}
+}
 
-// Start begins to flush.
-func (c *trainMetrics) Start(context.Context, component.Host) error {
+// Start begins to flush. Its context ends when the collector has started, so it is not kept.
+func (c *trainMetrics) Start(context.Context, component.Host) error { //nolint:contextcheck // as above
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel, c.done = cancel, make(chan struct{})
 	ticks, stop := c.newTicker(c.cfg.MetricsFlushInterval)

@@ -75,11 +75,11 @@ func (c *Config) Validate() error {
 	} else if t.OverheadElevated > t.OverheadHigh {
 		errs = append(errs, errOverheadOrder)
 	}
-	if !(t.ThroughputLow > 0 && t.ThroughputGood >= t.ThroughputLow) { //nolint:staticcheck // NaN
+	if !(t.ThroughputLow > 0 && t.ThroughputGood >= t.ThroughputLow) {
 		errs = append(errs, errThroughput)
 	}
 	f := &t.Fluctuation
-	if !(f.Threshold > 0) { //nolint:staticcheck // NaN
+	if !(f.Threshold > 0) {
 		errs = append(errs, errFluctuation)
 	}
 	if f.Window < 2 || f.Window > maxWindow || f.MinSamples < 2 || f.MinSamples > f.Window {

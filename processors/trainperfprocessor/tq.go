@@ -135,7 +135,7 @@ func (t *tq) process(rs ptrace.ResourceSpans, s *tqScratch) {
 	next := 0
 	for i := range s.functions {
 		first := next
-		for next < len(s.children) && s.children[next].fn == int32(i) { //nolint:gosec // fewer spans than 2^31
+		for next < len(s.children) && s.children[next].fn == int32(i) {
 			next++
 		}
 		s.outcomes[t.function(&s.functions[i], s.children[first:next], s)]++
@@ -156,7 +156,7 @@ func (t *tq) collect(span ptrace.Span, s *tqScratch) {
 		c.open = in.incomplete || c.end < c.start
 		// tq_trace writes the children right after their function.
 		if last := len(s.functions) - 1; last >= 0 && s.functions[last].key == c.parent {
-			c.fn = int32(last) //nolint:gosec // fewer spans than 2^31
+			c.fn = int32(last)
 		}
 		s.children = append(s.children, c)
 	case stageClientGet, stageClientPut:
@@ -174,7 +174,7 @@ func (t *tq) resolve(s *tqScratch) {
 		}
 		clear(s.byKey)
 		for i := range s.functions {
-			s.byKey[s.functions[i].key] = int32(i) //nolint:gosec // fewer spans than 2^31
+			s.byKey[s.functions[i].key] = int32(i)
 		}
 		for i := range s.children {
 			c := &s.children[i]
@@ -296,7 +296,8 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 	default:
 		return
 	}
-	b := append(s.text[:0], "TransferQueue took "...)
+	b := s.text[:0]
+	b = append(b, "TransferQueue took "...)
 	b = appendPercent(b, overhead)
 	b = append(b, " of the "...)
 	b = appendDecimal(b, float64(f.span.EndTimestamp()-f.span.StartTimestamp())/1e9, 6)
@@ -323,14 +324,17 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 
 // judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
 func (t *tq) judgeFluctuation(f *function, children []child, s *tqScratch) {
-	var last [childStages]spread
+	var news [childStages]spread
 	for i := range children {
 		if c := &children[i]; c.stage != stageCompute {
-			last[c.stage] = t.feed(f.name, c.stage, c.id, c.end-c.start, s)
+			sp := t.feed(f.name, c.stage, c.id, c.end-c.start, s)
+			if !news[c.stage].tell {
+				news[c.stage] = sp
+			}
 		}
 	}
-	t.judgeSpread(f.name, stageGet, last[stageGet], s)
-	t.judgeSpread(f.name, stagePut, last[stagePut], s)
+	t.judgeSpread(f.name, stageGet, news[stageGet], s)
+	t.judgeSpread(f.name, stagePut, news[stagePut], s)
 }
 
 func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *tqScratch) spread {
@@ -343,11 +347,12 @@ func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *tqScratc
 }
 
 func (t *tq) judgeSpread(fn string, st stage, sp spread, s *tqScratch) {
-	if !t.windows.fluctuates(sp) {
+	if !sp.tell {
 		return
 	}
 	limit := t.cfg.Fluctuation.Threshold
-	b := append(s.text[:0], "The "...)
+	b := s.text[:0]
+	b = append(b, "The "...)
 	b = append(b, stageTitle[st]...)
 	b = append(b, " times of "...)
 	b = append(b, fn...)
@@ -393,7 +398,8 @@ func (t *tq) judgeThroughput(in *tqSpan, s *tqScratch) {
 			name: spans.VerdictTQThroughputGood, severity: good, value: speed, threshold: t.cfg.ThroughputGood,
 		})
 	case speed > 0 && speed < t.cfg.ThroughputLow:
-		b := append(s.text[:0], stageTitle[in.stage]...)
+		b := s.text[:0]
+		b = append(b, stageTitle[in.stage]...)
 		if in.size > 0 {
 			b = append(b, " moved "...)
 			b = appendDecimal(b, float64(in.size)/mib, 2)

@@ -36,19 +36,21 @@ const base = 1_770_799_200_000_000_000
 
 var resource = spans.Resource{Service: "verl", RunID: "run-1", Host: "10.4.1.33", PID: 15930}
 
-func newTest(t testing.TB, change ...func(*TQConfig)) *trainPerf {
+func newTest(tb testing.TB, change ...func(*TQConfig)) *trainPerf {
+	tb.Helper()
 	cfg := createDefaultConfig().(*Config)
 	for _, f := range change {
 		f(&cfg.TQ)
 	}
 	p, err := newTrainPerf(cfg, componenttest.NewNopTelemetrySettings())
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 
-func process(t testing.TB, p *trainPerf, td ptrace.Traces) {
+func process(tb testing.TB, p *trainPerf, td ptrace.Traces) {
+	tb.Helper()
 	_, err := p.processTraces(context.Background(), td)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 }
 
 func spanID(n int) (id pcommon.SpanID) {
@@ -88,7 +90,8 @@ func addClient(b *spans.Batch, id, parent int, stage string, start, ns int64) pt
 }
 
 // spanByID finds a span in what may have been reordered.
-func spanByID(t testing.TB, td ptrace.Traces, id int) ptrace.Span {
+func spanByID(tb testing.TB, td ptrace.Traces, id int) ptrace.Span {
+	tb.Helper()
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
@@ -98,13 +101,14 @@ func spanByID(t testing.TB, td ptrace.Traces, id int) ptrace.Span {
 			}
 		}
 	}
-	require.Fail(t, "no such span", "%d", id)
+	require.Fail(tb, "no such span", "%d", id)
 	return ptrace.Span{}
 }
 
-func double(t testing.TB, s ptrace.Span, name string) float64 {
+func double(tb testing.TB, s ptrace.Span, name string) float64 {
+	tb.Helper()
 	v, ok := s.Attributes().Get(name)
-	require.True(t, ok, name)
+	require.True(tb, ok, name)
 	return v.Double()
 }
 
@@ -377,12 +381,12 @@ func TestSharesAgainstOracle(t *testing.T) {
 			}
 		}
 		ratio := func(n int64) float64 { x, _ := big.NewRat(n, total).Float64(); return x }
-		assert.Equal(t, ratio(sum["get"]), double(t, f, spans.AttrTQGetUtilization))
-		assert.Equal(t, ratio(sum["compute"]), double(t, f, spans.AttrTQComputeUtilization))
-		assert.Equal(t, ratio(sum["put"]), double(t, f, spans.AttrTQPutUtilization))
-		assert.Equal(t, ratio(sum["get"]+sum["put"]), double(t, f, spans.AttrTQOverheadUtilization))
-		assert.Equal(t, ratio(free), double(t, f, spans.AttrTQUnattributedUtilization))
-		assert.Equal(t, math.Abs(ratio(sum["put"])-0.25), double(t, f, spans.AttrTQUtilizationDisagreement))
+		assert.InDelta(t, ratio(sum["get"]), double(t, f, spans.AttrTQGetUtilization), 0)
+		assert.InDelta(t, ratio(sum["compute"]), double(t, f, spans.AttrTQComputeUtilization), 0)
+		assert.InDelta(t, ratio(sum["put"]), double(t, f, spans.AttrTQPutUtilization), 0)
+		assert.InDelta(t, ratio(sum["get"]+sum["put"]), double(t, f, spans.AttrTQOverheadUtilization), 0)
+		assert.InDelta(t, ratio(free), double(t, f, spans.AttrTQUnattributedUtilization), 0)
+		assert.InDelta(t, math.Abs(ratio(sum["put"])-0.25), double(t, f, spans.AttrTQUtilizationDisagreement), 0)
 	}
 }
 
@@ -391,7 +395,7 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	p := newTest(t)
 	var gets []float64
-	warned := 0
+	warned, silentUntil := 0, 0 // the verdict comes at most once per hundred
 	for i := range 1000 {
 		ns := int64(40_000_000 * (1 + 0.1*rng.NormFloat64()))
 		if i/200%2 == 1 { // a bad phase
@@ -412,7 +416,10 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 			square += (x - mean) * (x - mean) / float64(len(last))
 		}
 		cv := math.Sqrt(square) / mean
-		want := len(last) >= 20 && cv > 0.5
+		want := len(last) >= 20 && cv > 0.5 && i >= silentUntil
+		if want {
+			silentUntil = i + 100
+		}
 		assert.Equal(t, want, slices.Contains(verdicts(f), spans.VerdictTQGetFluctuating), "function %d, cv %v", i, cv)
 		assert.NotContains(t, verdicts(f), spans.VerdictTQPutFluctuating)
 		for _, e := range f.Events().All() {
@@ -426,23 +433,27 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, warned, 100)
-	assert.Less(t, warned, 900)
+	assert.GreaterOrEqual(t, warned, 4)
+	assert.LessOrEqual(t, warned, 10)
 }
 
 func TestFluctuationOfLoneClientOperations(t *testing.T) {
 	p := newTest(t)
-	var last ptrace.Span
-	for i := range 40 {
+	var said []int
+	for i := range 240 {
 		b := spans.NewBatch("test", "")
-		last = addClient(b, i+1, 0, spans.StageClientGet, base, int64(1+i%2*9)*1e6)
+		lone := addClient(b, i+1, 0, spans.StageClientGet, base, int64(1+i%2*9)*1e6)
 		// The same inside a function belongs to the window of tq.get and says nothing here.
 		inner := addClient(b, 1000+i, 7, spans.StageClientPut, base, int64(1+i%2*9)*1e6)
 		process(t, p, b.Traces())
 		assert.Empty(t, verdicts(inner))
+		if v := verdicts(lone); len(v) > 0 {
+			assert.Equal(t, []string{spans.VerdictTQGetFluctuating}, v)
+			assert.Equal(t, spans.SeverityWarning, severityOf(lone))
+			said = append(said, i)
+		}
 	}
-	assert.Equal(t, []string{spans.VerdictTQGetFluctuating}, verdicts(last))
-	assert.Equal(t, spans.SeverityWarning, severityOf(last))
+	assert.Equal(t, []int{19, 119, 219}, said, "as soon as there are 20, then once per window")
 }
 
 func TestWindowsAreSeparate(t *testing.T) {
@@ -498,14 +509,16 @@ func TestRetry(t *testing.T) {
 	p := newTest(t)
 	first := build()
 	process(t, p, first)
-	assert.Contains(t, verdicts(spanByID(t, first, 600)), spans.VerdictTQGetFluctuating)
+	assert.Contains(t, verdicts(spanByID(t, first, 200)), spans.VerdictTQGetFluctuating)
 	once := ptrace.NewTraces()
 	first.CopyTo(once)
 	window := func() map[windowKey]window {
 		all := map[windowKey]window{}
 		for _, k := range p.tq.windows.byKey.Keys() {
 			w, _ := p.tq.windows.byKey.Peek(k)
-			all[k] = window{slices.Clone(w.spans), slices.Clone(w.ns), w.next, w.sum, w.sqHi, w.sq}
+			c := *w
+			c.spans, c.ns = slices.Clone(w.spans), slices.Clone(w.ns)
+			all[k] = c
 		}
 		return all
 	}

@@ -43,6 +43,8 @@ type spread struct {
 	n    int
 	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
 	mean float64 // s
+	// tell: the spread is a verdict, and no span within the last window's length has carried it.
+	tell bool
 }
 
 // add puts the duration of one span (ns) into the window of the key. A span id that the window still holds is not
@@ -57,13 +59,18 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 		key.service, key.run, key.function = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.function)
 		evicted = w.byKey.Add(key, win)
 	}
-	win.add(span, min(ns, maxWindowNS), w.cfg.Window)
-	return win.spread(), evicted
-}
-
-// fluctuates reports whether the spread is a verdict.
-func (w *windows) fluctuates(s spread) bool {
-	return s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold
+	fresh := win.add(span, min(ns, maxWindowNS), w.cfg.Window)
+	s = win.spread()
+	switch {
+	case !fresh:
+	case win.quiet > 0:
+		win.quiet--
+	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
+		// The spread is about the window, not about this span: once in a window's length says it, every span would bury it.
+		s.tell = true
+		win.quiet = w.cfg.Window - 1
+	}
+	return s, evicted
 }
 
 // window is a ring of the last durations with their exact sum and sum of squares: integers do not drift, however long
@@ -71,13 +78,15 @@ func (w *windows) fluctuates(s spread) bool {
 type window struct {
 	spans, ns []uint64
 	next      int
+	quiet     int // how many more durations the verdict is not repeated for
 	sum       uint64
 	sqHi, sq  uint64
 }
 
-func (w *window) add(span, ns uint64, size int) {
+// add returns false for a span that the window still holds.
+func (w *window) add(span, ns uint64, size int) bool {
 	if slices.Contains(w.spans, span) {
-		return
+		return false
 	}
 	if len(w.ns) < size {
 		w.spans, w.ns = append(w.spans, span), append(w.ns, ns)
@@ -96,6 +105,7 @@ func (w *window) add(span, ns uint64, size int) {
 	w.sq, carry = bits.Add64(w.sq, lo, 0)
 	w.sqHi, _ = bits.Add64(w.sqHi, hi, carry)
 	w.sum += ns
+	return true
 }
 
 // spread computes the coefficient of variation as √(n·Σd² − (Σd)²) / Σd, exact until the last step.

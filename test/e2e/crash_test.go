@@ -48,10 +48,16 @@ type crashPlan struct {
 func newCrashPlan(seed uint64) (crashPlan, *rand.Rand) {
 	rng := rand.New(rand.NewPCG(seed, 0xc0ffee))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-	// A collector needs some 300 ms to start on a quiet machine, so that about a third of the kills hit a start.
-	p := crashPlan{seed: seed, writing: upTo(1200 * time.Millisecond), kills: []time.Duration{upTo(1200 * time.Millisecond)}}
-	for len(p.kills) < 4 && rng.IntN(5) == 0 {
-		p.kills = append(p.kills, upTo(900*time.Millisecond))
+	// A collector is up within some 40 ms and stores its first offsets within a second or so: one kill in four hits the start.
+	kill := func() time.Duration {
+		if rng.IntN(4) == 0 {
+			return upTo(60 * time.Millisecond)
+		}
+		return upTo(1500 * time.Millisecond)
+	}
+	p := crashPlan{seed: seed, writing: upTo(1500 * time.Millisecond), kills: []time.Duration{kill()}}
+	for len(p.kills) < 4 && rng.IntN(3) == 0 {
+		p.kills = append(p.kills, kill())
 	}
 	if rng.IntN(3) == 0 {
 		p.awayAt, p.awayFor = upTo(800*time.Millisecond), 300*time.Millisecond+upTo(1200*time.Millisecond)
@@ -137,7 +143,7 @@ func crash(t *testing.T, bin string, j *jaeger, seed uint64, totals *crashTotals
 	others.Wait()
 	require.NoError(t, w.err)
 	var a *answer
-	err := wait(time.Minute, func() error {
+	err := wait(30*time.Second, func() error {
 		if !c.running() {
 			return fatal(fmt.Errorf("the collector ended by itself:\n%s", c.tail(10)))
 		}
@@ -161,6 +167,11 @@ func crash(t *testing.T, bin string, j *jaeger, seed uint64, totals *crashTotals
 		require.NoError(t, asked)
 		a = tr.compare(td)
 		totals.lost.Add(int64(len(a.missing)))
+		for i := range w.names {
+			for n := w.parts[i]; n > 0; n-- {
+				t.Logf("the last line of %s.%d: %s", w.names[i], n, lastLine(fmt.Sprintf("%s.%d", w.names[i], n)))
+			}
+		}
 		t.Errorf("%v\nin the end: %v\nplan: %+v\nrepeat with CRASH_SEED=%d go test -tags e2e -run TestCrash ./test/e2e", err, a.err(), plan, seed)
 	}
 	totals.copies.Add(int64(a.copies))
@@ -210,8 +221,8 @@ func (w *writer) write(within time.Duration) {
 	}
 }
 
-// piece appends to a file, which is renamed now and then. As Python's rotating handlers do, it rotates between lines,
-// and the next line makes a new file.
+// piece appends to a file, which is renamed now and then. As Python's rotating handlers do, it rotates between lines
+// and opens the new file at once.
 func (w *writer) piece(i, size int) error {
 	rotate := w.rotations > 0 && w.rng.IntN(40/w.rotations) == 0
 	if rotate {
@@ -234,5 +245,17 @@ func (w *writer) piece(i, size int) error {
 		}
 	}
 	w.parts[i]++
-	return os.Rename(w.names[i], w.names[i]+".1")
+	if err := os.Rename(w.names[i], w.names[i]+".1"); err != nil {
+		return err
+	}
+	return os.WriteFile(w.names[i], nil, 0o600)
+}
+
+func lastLine(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	data = bytes.TrimSuffix(data, []byte("\n"))
+	return string(data[bytes.LastIndexByte(data, '\n')+1:])
 }

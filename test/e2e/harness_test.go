@@ -13,9 +13,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // send pushes one span over OTLP.
 func send(t testing.TB, addr string, id pcommon.TraceID) error {

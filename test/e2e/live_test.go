@@ -20,7 +20,10 @@ import (
 // A log that is written and rotated while the collector tails it arrives whole, and Prometheus sees rates.
 func TestLive(t *testing.T) {
 	bin, j, logs := trainbridgeBin(t), startJaeger(t), t.TempDir()
-	c := newCollector(t, bin, globOf(logs), j.otlp, `receivers: {tq_trace: {run_id: live, service_name: verl}}`)
+	c := newCollector(t, bin, globOf(logs), j.otlp, `
+receivers: {tq_trace: {run_id: live, service_name: verl}}
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+`)
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
 	gen := start(t, "gen", bin, nil, "gen", "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
@@ -28,7 +31,7 @@ func TestLive(t *testing.T) {
 	<-gen.done
 	require.Equal(t, 0, gen.cmd.ProcessState.ExitCode(), "exit code of gen")
 	tr := readTruth(t, filepath.Join(logs, "truth.json"))
-	a := tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+	a := tr.await(t, 30*time.Second, func() (ptrace.Traces, error) { return j.find("verl") })
 	assert.Zero(t, a.copies, "spans delivered twice without need")
 
 	want := tr.durations()
@@ -98,4 +101,14 @@ func waterfall(id string, end time.Time) string {
 			at.Local().Format("2006-01-02 15:04:05"), at.Nanosecond()/1e6, id, l.text, perf/1e6, perf%1e6)
 	}
 	return out
+}
+
+// Logs that were rotated before anybody tailed them: a function may begin in one file and end in the next.
+func TestRotatedBefore(t *testing.T) {
+	j, logs := startJaeger(t), t.TempDir()
+	tr := generate(t, logs, "--seed", "6", "--workers", "2", "--batches", "20", "--concurrency", "2", "--na", "0.2", "--rotate-every", "100")
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {run_id: rotated, service_name: verl}}`)
+	c.up(t)
+	tr.await(t, 20*time.Second, func() (ptrace.Traces, error) { return j.find("verl") })
+	checkAccounts(t, c, tr)
 }

@@ -22,8 +22,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// toTempo adds a second backend to the shipped config, and makes unfinished functions leave at once.
+// toTempo adds a second backend to the shipped config, and makes unfinished functions and metrics leave soon.
 const toTempo = `
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
 receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}
 exporters:
   otlp_grpc/tempo:
@@ -126,7 +127,7 @@ func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
 			return f.Ratios != nil && float64(f.Ratios.Overhead.Num)/float64(f.Ratios.Overhead.Den) > 0.3
 		}),
 		`{ name = "update_actor" && span.trainbridge.incomplete = true }`: tracesOf(func(f *function) bool {
-			return f.Func == "update_actor" && f.Outcome == open
+			return f.Func == "update_actor" && f.Outcome != complete
 		}),
 		`{ name = "generate_sequences" } > { name = "tq.put" && duration > 500ms }`: tracesOf(func(f *function) bool {
 			return f.Func == "generate_sequences" && len(f.Stages) == 3 && f.Stages[2].DurationUS > 500_000
@@ -146,15 +147,14 @@ func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
 // durations of the truth in seconds, by function and stage.
 func (tr *truth) durations() map[[2]string][]float64 {
 	out := make(map[[2]string][]float64)
-	add := func(f *function, st *stage) {
-		if st.Done {
-			k := [2]string{f.Func, st.Stage}
-			out[k] = append(out[k], float64(st.DurationUS)/1e6)
-		}
-	}
 	for _, f := range tr.functions {
 		for i := range f.Stages {
-			add(f, &f.Stages[i])
+			for st := &f.Stages[i]; st != nil; st = st.Client {
+				if st.Done {
+					k := [2]string{f.Func, st.Stage}
+					out[k] = append(out[k], float64(st.DurationUS)/1e6)
+				}
+			}
 		}
 	}
 	for _, list := range out {

@@ -31,8 +31,7 @@ type jaeger struct {
 
 const (
 	maxAnswer = 512 << 20
-	// lookback bounds a search, which must have bounds; replayed logs may be old.
-	lookback = 90 * 24 * time.Hour
+	recent    = 7 * 24 * time.Hour
 )
 
 // get returns the body of a GET; found is false on 404.
@@ -89,19 +88,22 @@ func (j *jaeger) services(ctx context.Context) ([]string, error) {
 	return answer.Services, nil
 }
 
-// latest returns the newest traces of a service, at most n of them.
+// latest returns the newest traces of a service, at most n of them. A search must have bounds: the last days come
+// first, because stores with an index per day search years slowly; all time comes second, for replayed logs.
 func (j *jaeger) latest(ctx context.Context, service string, now time.Time, n int) (ptrace.Traces, error) {
-	body, found, err := j.get(ctx, "/api/v3/traces", url.Values{
-		"query.service_name":   {service},
-		"query.start_time_min": {now.Add(-lookback).UTC().Format(time.RFC3339)},
-		"query.start_time_max": {now.Add(24 * time.Hour).UTC().Format(time.RFC3339)}, // clocks of other hosts may be ahead
-		"query.num_traces":     {strconv.Itoa(n)},
-	})
-	if err != nil {
-		return ptrace.Traces{}, err
-	}
-	if found {
-		return decode(body)
+	for _, from := range []time.Time{now.Add(-recent), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		body, found, err := j.get(ctx, "/api/v3/traces", url.Values{
+			"query.service_name":   {service},
+			"query.start_time_min": {from.UTC().Format(time.RFC3339)},
+			"query.start_time_max": {now.Add(24 * time.Hour).UTC().Format(time.RFC3339)}, // clocks of other hosts may be ahead
+			"query.num_traces":     {strconv.Itoa(n)},
+		})
+		if err != nil {
+			return ptrace.Traces{}, err
+		}
+		if found {
+			return decode(body)
+		}
 	}
 	services, err := j.services(ctx)
 	switch {
@@ -110,7 +112,7 @@ func (j *jaeger) latest(ctx context.Context, service string, now time.Time, n in
 	case len(services) == 0:
 		return ptrace.Traces{}, fmt.Errorf("%w in Jaeger at %s yet: check that the collector runs, that its logs have lines and that its OTLP exporter points to this Jaeger", ErrNoTraces, j.base)
 	}
-	return ptrace.Traces{}, fmt.Errorf("%w of service %q in the last %d days: choose with --service among %s", ErrNoTraces, service, lookback/(24*time.Hour), strings.Join(services, ", "))
+	return ptrace.Traces{}, fmt.Errorf("%w of service %q: choose with --service among %s", ErrNoTraces, service, strings.Join(services, ", "))
 }
 
 func (j *jaeger) trace(ctx context.Context, id string) (ptrace.Traces, error) {

@@ -14,6 +14,7 @@ import (
 type span struct {
 	ptrace.Span
 	resource pcommon.Map
+	parent   *span
 	children []*span
 	orphan   bool // names a parent that is not in the trace
 }
@@ -145,6 +146,7 @@ func build(td ptrace.Traces) []*trace {
 				s.orphan = true
 				t.roots = append(t.roots, s)
 			default:
+				s.parent = parent
 				parent.children = append(parent.children, s)
 			}
 		}

@@ -85,7 +85,8 @@ func waterfall(w io.Writer, t *trace, width int, loc *time.Location, p palette) 
 			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
 		}
 		colour := cmp.Or(stageColour[r.stage()], "36")
-		fmt.Fprintf(w, "%s %*s ▕%s▏ %s\n", p.dimTree(name, runes(r.tree)), timeWidth, duration(r.ns()), bar(r.span, t, barWidth, colour, p), cut(detail, detailWidth))
+		line := fmt.Sprintf("%s %*s ▕%s▏ %s", p.dimTree(name, runes(r.tree)), timeWidth, duration(r.ns()), bar(r.span, t, barWidth, colour, p), cut(detail, detailWidth))
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		for _, v := range reasons(r.span) {
 			text := "! " + clean(v)
 			room := max(20, width-runes(r.rest)-2)
@@ -208,15 +209,12 @@ func details(s *span) string {
 	}
 	switch s.stage() {
 	case spans.StageFunction:
-		if s.ns() > 0 && !s.incomplete() {
-			for _, st := range []string{spans.StageGet, spans.StageCompute, spans.StagePut} {
-				if len(s.children) > 0 {
-					d = append(d, st+" "+percent(float64(s.child(st))/float64(s.ns())))
-				}
-			}
-		}
 		if v, ok := s.overhead(); ok {
 			d = append(d, "TQ overhead "+percent(v))
+		}
+	case spans.StageGet, spans.StageCompute, spans.StagePut:
+		if s.parent != nil && s.parent.ns() > 0 && !s.parent.incomplete() {
+			d = append(d, percent(float64(s.ns())/float64(s.parent.ns())))
 		}
 	case spans.StageClientGet, spans.StageClientPut:
 		if v, ok := s.number(spans.AttrTQDataSize); ok {
@@ -241,8 +239,10 @@ func reasons(s *span) []string {
 		if e.Name() != spans.EventVerdict {
 			continue
 		}
-		name, _ := e.Attributes().Get(spans.AttrVerdictName)
-		text := name.AsString()
+		text := "verdict"
+		if name, ok := e.Attributes().Get(spans.AttrVerdictName); ok {
+			text = name.AsString()
+		}
 		if r, ok := e.Attributes().Get(spans.AttrVerdictReason); ok && r.AsString() != "" {
 			text += ": " + r.AsString()
 		}
@@ -280,21 +280,19 @@ func bar(s *span, t *trace, cells int, colour string, p palette) string {
 	return strings.Repeat(" ", lead) + p.paint(colour, body) + strings.Repeat(" ", cells-lead-runes(body))
 }
 
-// axis writes times at the quarters.
+// axis writes times at both ends and, where there is room, at the quarters.
 func axis(ns int64, cells int) string {
-	line := []rune(strings.Repeat(" ", cells+10))
-	last := -1
-	for q := range 5 {
+	line := []rune(strings.Repeat(" ", cells+2))
+	for _, q := range []int{0, 4, 2, 1, 3} {
 		text := []rune(duration(ns * int64(q) / 4))
 		at := 1 + cells*q/4
 		if q == 4 {
 			at = cells + 1 - len(text)
 		}
-		if at <= last {
+		if at < 0 || at+len(text) > len(line) || strings.TrimSpace(string(line[max(0, at-1):min(len(line), at+len(text)+1)])) != "" {
 			continue
 		}
 		copy(line[at:], text)
-		last = at + len(text)
 	}
 	return strings.TrimRight(string(line), " ")
 }

@@ -58,11 +58,12 @@ type Proc struct {
 	Who
 	Anchor *clock.Anchor
 	hash   uint64
+	last   *group // of its last record
 }
 
 // NewProc makes the process a line's prefix or file name tells of.
 func NewProc(host string, pid int64, anchor *clock.Anchor) *Proc {
-	return &Proc{Who: Who{host, pid}, Anchor: anchor, hash: xxh3.HashString(host) ^ uint64(pid)*0x9e3779b97f4a7c15} //nolint:gosec // a hash
+	return &Proc{Who: Who{host, pid}, Anchor: anchor, hash: xxh3.HashString(host) ^ uint64(pid)*0x9e3779b97f4a7c15}
 }
 
 // At says when and where a record was printed.
@@ -89,14 +90,14 @@ const (
 
 // Assembler puts the records of one stream together. It is not safe for concurrent use.
 type Assembler struct {
-	Out *Out // where finished functions go; the owner replaces it
+	// Out is where finished functions go. The owner sets it before Add, Expire and Break.
+	Out *Out
 	// Open is how many functions and lone operations are not finished.
 	Open int
 
 	lines  Lines
 	names  spans.Interner
 	groups map[uint64]*group
-	last   *group
 	now    int64 // latest wall time seen
 	// Groups with nothing open, the one longest idle first.
 	idle, idleLast *group
@@ -111,9 +112,7 @@ type Assembler struct {
 }
 
 // New starts an assembler that holds lines of a stream.
-func New(lines Lines, out *Out) *Assembler {
-	return &Assembler{Out: out, lines: lines, groups: make(map[uint64]*group)}
-}
+func New(lines Lines) *Assembler { return &Assembler{lines: lines, groups: make(map[uint64]*group)} }
 
 // group is all records with the same trace id text of one process on one clock.
 type group struct {
@@ -129,8 +128,12 @@ type group struct {
 	all       list[*function]
 	fragments int // functions without FUNCTION_START
 	// open holds the client operations without END by kind.
-	open    [4]list[*op]
-	orphans []*op // operations that found no function
+	open      [4]list[*op]
+	orphans   []*op // operations that found no function
+	startless int   // operations with END but no START so far
+	// prints tells the client records read last.
+	prints    [16]uint64
+	printNext int
 
 	done     []left // ring of functions that left
 	doneNext int
@@ -224,12 +227,12 @@ func (a *Assembler) Break(host string, pid int64) {
 }
 
 func (a *Assembler) group(l *tqline.Line, at *At) *group {
+	if g := at.Proc.last; g != nil && g.is(l, at) {
+		return g
+	}
 	key := xxh3.Hash(l.TraceID) ^ at.Proc.hash ^ uint64(at.Base)<<1
 	if l.Log {
 		key ^= 1
-	}
-	if g := a.last; g != nil && g.key == key && g.is(l, at) {
-		return g
 	}
 	// Two keys with one hash do not happen by chance; by malice they may share a slot after this.
 	g := a.groups[key]
@@ -240,12 +243,12 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	if g == nil || !g.is(l, at) {
 		g = a.newGroup(key, l, at)
 	}
-	a.last = g
+	at.Proc.last = g
 	return g
 }
 
 func (g *group) is(l *tqline.Line, at *At) bool {
-	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && g.proc.Who == at.Proc.Who
+	return g.trace == string(l.TraceID) && g.base == at.Base && g.log == l.Log && (g.proc == at.Proc || g.proc.Who == at.Proc.Who)
 }
 
 func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
@@ -258,7 +261,8 @@ func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 		g = &group{}
 	}
 	g.key, g.trace, g.proc, g.base, g.log, g.name = key, string(l.TraceID), at.Proc, at.Base, l.Log, ""
-	g.done, g.doneNext, g.doneMax, g.fragments = g.done[:0], 0, 0, 0
+	g.done, g.doneNext, g.doneMax, g.fragments, g.prints = g.done[:0], 0, 0, 0, [16]uint64{}
+	g.startless = 0
 	a.groups[key] = g
 	return g
 }

@@ -51,7 +51,9 @@ func (f *function) fits(name string, pid int64) bool {
 func (f *function) knows(e tqline.Stage) bool { return f.known>>e&1 != 0 }
 func (f *function) saw(e tqline.Stage) bool   { return f.seen>>e&1 != 0 }
 
-func isEnd(e tqline.Stage) bool { return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd }
+func isEnd(e tqline.Stage) bool {
+	return e == tqline.GetEnd || e == tqline.ComputeEnd || e == tqline.PutEnd
+}
 
 func abs(d int64) int64 {
 	if d < 0 {
@@ -458,9 +460,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		}
 	}
 	for _, o := range f.ops {
-		if o.ended {
-			end = max(end, o.end)
-		}
+		end = max(end, o.start, o.end) // end is 0 while open
 	}
 	out := Function{
 		Who: Who{g.proc.Host, f.pid}, Trace: g.trace, Name: f.name, Source: source, BatchSize: f.batch, Ratios: f.ratios,
@@ -474,7 +474,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		}
 	}
 	for i := range out.Stages {
-		st, e := &out.Stages[i], tqline.GetEnd+tqline.Stage(2*i) //nolint:gosec // 0 to 2
+		st, e := &out.Stages[i], tqline.GetEnd+tqline.Stage(2*i)
 		switch {
 		case f.knows(e):
 			*st = Stage{Start: f.t[e-1] + off, End: f.t[e] + off, Known: true}

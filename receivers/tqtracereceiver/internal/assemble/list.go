@@ -47,6 +47,14 @@ func (l *list[T]) add(t int64, v T) {
 func (l *list[T]) remove(t int64, v T) {
 	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
 		if (*l)[i].v == v {
+			// Calls that never end stay long and leave at the front: moving what lies behind them would be quadratic. Short lists
+			// keep their place in memory instead.
+			if len(*l) > 64 && i < len(*l)/2 {
+				copy((*l)[1:i+1], (*l)[:i])
+				(*l)[0] = entry[T]{}
+				*l = (*l)[1:]
+				return
+			}
 			n := copy((*l)[i:], (*l)[i+1:]) + i
 			clear((*l)[n:])
 			*l = (*l)[:n]

@@ -16,7 +16,6 @@ type op struct {
 	name       string
 	pid        int64
 	start, end int64
-	started    int64 // when START was printed
 	ended      bool
 	size       int64
 	batch      int64
@@ -84,7 +83,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	if len(l.Func) > 0 {
 		name = a.name(g, l.Func)
 	}
-	if g.printedTwice(l, at, name) {
+	if g.printedTwice(l, at) {
 		return Duplicate
 	}
 	var o *op
@@ -107,13 +106,29 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 				return TooMany
 			}
 		}
+		if o.startKey.n == 0 {
+			g.startless++
+		}
 		o.start, o.end, o.ended = start, at.T, true
 		o.endKey.set('e', at.Raw)
 		if g.base == Stamp { // many end in one millisecond
 			o.endKey.add(l.Duration)
 		}
 		a.note(o, l)
-		return a.ended(g, o, at)
+		return a.ended(g, o)
+	}
+	if g.startless > 0 && g.base != None {
+		if o = g.unstarted(l, at.T, name); o != nil {
+			g.startless--
+			o.startKey.set('s', at.Raw)
+			a.note(o, l)
+			if o.f != nil {
+				o.f.held = append(o.f.held, a.lines.Hold())
+			} else {
+				o.held = append(o.held, a.lines.Hold())
+			}
+			return Used
+		}
 	}
 	if o = a.newOp(g, l, name, at); !l.Log {
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
@@ -122,7 +137,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 		a.freeOp(o)
 		return TooMany
 	}
-	o.start, o.started = at.T, at.T
+	o.start = at.T
 	o.startKey.set('s', at.Raw)
 	a.note(o, l)
 	o.held = append(o.held, a.lines.Hold())
@@ -135,43 +150,42 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// printedTwice says whether an operation's record is known already: a logger that also hands its lines to the root logger prints
-// each twice. Only times in µs can tell.
-func (g *group) printedTwice(l *tqline.Line, at *At, name string) bool {
+// printedTwice says whether an operation's record was just read already: a logger that also hands its lines to the root logger
+// prints each twice. Only times in µs can tell.
+func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
 	}
-	same := func(o *op) bool {
-		if o.kind != l.Op || !o.fits(name, l.PID) {
-			return false
-		}
-		if l.Stage == tqline.ClientStart {
-			return o.started == at.T && o.startKey.n > 0
-		}
-		return o.ended && o.end == at.T && o.start == at.T-l.Duration
-	}
-	const back = 8
-	open := g.open[l.Op]
-	for i := len(open) - 1; i >= max(0, len(open)-back); i-- {
-		if same(open[i].v) {
+	mark := uint64(at.T)*0x9e3779b97f4a7c15 ^ uint64(l.Duration)<<8 ^ uint64(l.PID)<<3 ^ uint64(l.Op)<<1 ^ uint64(l.Stage&1)
+	for _, p := range g.prints {
+		if p == mark {
 			return true
 		}
 	}
-	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-back); i-- {
-		if same(g.orphans[i]) {
-			return true
+	g.prints[g.printNext%len(g.prints)] = mark
+	g.printNext++
+	return false
+}
+
+// unstarted finds the operation whose START came after its END.
+func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
+	match := func(o *op) bool {
+		return o.ended && o.startKey.n == 0 && o.kind == l.Op && o.fits(name, l.PID) && o.start-t >= -tolerance[g.base] && o.start-t <= step[g.base]
+	}
+	for i := len(g.orphans) - 1; i >= max(0, len(g.orphans)-maxScan); i-- {
+		if match(g.orphans[i]) {
+			return g.orphans[i]
 		}
 	}
-	// Without START and END between, the copy follows its original: the newest functions are enough.
-	for i := len(g.all) - 1; i >= max(0, len(g.all)-back); i-- {
+	for i := len(g.all) - 1; i >= max(0, len(g.all)-maxScan); i-- {
 		ops := g.all[i].v.ops
-		for j := len(ops) - 1; j >= max(0, len(ops)-back); j-- {
-			if same(ops[j]) {
-				return true
+		for j := len(ops) - 1; j >= max(0, len(ops)-8); j-- {
+			if match(ops[j]) {
+				return ops[j]
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // full says whether the function that an operation would belong to has its fill.
@@ -181,7 +195,7 @@ func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string
 }
 
 // ended lets a finished operation go where it belongs.
-func (a *Assembler) ended(g *group, o *op, at *At) Fate {
+func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
 		o.f.held = append(o.f.held, a.lines.Hold())
@@ -205,7 +219,7 @@ func (a *Assembler) ended(g *group, o *op, at *At) Fate {
 		return Late
 	}
 	o.held = append(o.held, a.lines.Hold())
-	o.due = at.Wall + linger
+	o.due = a.now + linger
 	a.lingering.push(o)
 	g.orphans = append(g.orphans, o)
 	return Used
@@ -299,8 +313,16 @@ func (g *group) wasDuring(o *op) bool {
 	}
 	for i := range g.done {
 		d := &g.done[i]
-		if d.known>>e&1 != 0 && o.start >= d.t[e-1]-tol && o.end <= d.t[e]+tol && (o.name == "" || o.name == d.name) {
-			return true
+		if d.known>>(e-1)&1 == 0 || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
+			continue
+		}
+		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next thing known after it
+			if d.known>>next&1 != 0 {
+				if o.end <= d.t[next]+tol {
+					return true
+				}
+				break
+			}
 		}
 	}
 	return false
@@ -364,8 +386,10 @@ func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason s
 	return s
 }
 
-
 func (a *Assembler) freeOp(o *op) {
+	if o.ended && o.startKey.n == 0 {
+		o.g.startless--
+	}
 	clear(o.fields)
 	*o = op{held: o.held[:0], fields: o.fields[:0]}
 	a.freeOps = append(a.freeOps, o)

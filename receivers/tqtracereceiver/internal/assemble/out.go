@@ -19,13 +19,13 @@ func (k *Key) Bytes() []byte { return k.b[:k.n] }
 
 func (k *Key) set(tag byte, raw []byte) {
 	k.b[0] = tag
-	k.n = uint8(1 + copy(k.b[1:], raw)) //nolint:gosec // at most 39
+	k.n = uint8(1 + copy(k.b[1:], raw)) // at most 39
 }
 
 // add puts a number behind the text, as far as it fits.
 func (k *Key) add(n int64) {
 	var b [24]byte
-	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) //nolint:gosec // at most 39
+	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) // at most 39
 }
 
 // Who did it.
@@ -85,17 +85,4 @@ type Out struct {
 // Reset empties it, keeping its memory.
 func (o *Out) Reset() {
 	o.Functions, o.Ops, o.Lone, o.Fields = o.Functions[:0], o.Ops[:0], o.Lone[:0], o.Fields[:0]
-}
-
-// Spans is how many spans it makes.
-func (o *Out) Spans() int {
-	n := len(o.Functions) + len(o.Ops) + len(o.Lone)
-	for i := range o.Functions {
-		for _, s := range o.Functions[i].Stages {
-			if s.Known {
-				n++
-			}
-		}
-	}
-	return n
 }

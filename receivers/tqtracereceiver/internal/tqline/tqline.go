@@ -103,6 +103,12 @@ func Reason(err error) string {
 	return "bad_record"
 }
 
+var (
+	tagTrace  = []byte("[TQ-TRACE]")
+	tagDetail = []byte("[TQ-DETAIL]")
+	tagLog    = []byte("[TQ-LOG]")
+)
+
 // Find returns where a record's tag begins in a line, −1 when there is none: progress bars glue text before it.
 func Find(b []byte) int {
 	for from := 0; ; {
@@ -121,18 +127,15 @@ func Find(b []byte) int {
 // Parse reads the record that b begins with (see Find). Fields may stand in any order. A field with a value it cannot
 // read is kept as unknown, unless the record is worthless without it: then an error says which.
 func Parse(b []byte, l *Line) error {
-	end := bytes.IndexByte(b, ']')
-	if end < 0 {
-		return ErrUnknownTag
-	}
-	detail := false
+	rest, detail := b, false
 	l.Log = false
-	switch string(b[:end+1]) {
-	case "[TQ-TRACE]":
-	case "[TQ-DETAIL]":
-		detail = true
-	case "[TQ-LOG]":
-		l.Log = true
+	switch {
+	case bytes.HasPrefix(b, tagTrace):
+		rest = b[len(tagTrace):]
+	case bytes.HasPrefix(b, tagDetail):
+		rest, detail = b[len(tagDetail):], true
+	case bytes.HasPrefix(b, tagLog):
+		rest, l.Log = b[len(tagLog):], true
 	default:
 		return ErrUnknownTag
 	}
@@ -141,7 +144,7 @@ func Parse(b []byte, l *Line) error {
 	l.Throughput, l.GetRatio, l.ComputeRatio, l.PutRatio = -1, -1, -1, -1
 
 	var stage, op, duration []byte
-	for rest := b[end+1:]; len(rest) > 0; {
+	for len(rest) > 0 {
 		field := rest
 		if i := bytes.IndexByte(rest, '|'); i >= 0 {
 			field, rest = rest[:i], rest[i+1:]
@@ -154,56 +157,138 @@ func Parse(b []byte, l *Line) error {
 		for len(field) > 0 && field[len(field)-1] <= ' ' {
 			field = field[:len(field)-1]
 		}
-		eq := bytes.IndexByte(field, '=')
-		if eq < 0 {
-			l.unknown(nil, field)
+		if len(field) == 0 {
 			continue
 		}
-		name, value := field[:eq], field[eq+1:]
+		name, value := key(field)
 		ok := true
-		switch string(name) {
-		case "trace_id":
+		switch name {
+		case keyTraceID:
 			l.TraceID = value
-		case "func":
+		case keyFunc:
 			l.Func = value
-		case "stage":
+		case keyStage:
 			stage = value
-		case "op":
+		case keyOp:
 			op = value
-		case "duration", "total_duration":
+		case keyDuration:
 			duration = value
-		case "timestamp":
+		case keyTimestamp:
 			l.RawTime = value
-		case "pid":
+		case keyPID:
 			l.PID, ok = integer(value)
-		case "batch_size":
+		case keyBatchSize:
 			l.BatchSize, ok = batchSize(value)
-		case "data_size_mb":
+		case keyDataSize:
 			l.DataSize, ok = mebibytes(value)
-		case "throughput_mbps":
+		case keyThroughput:
 			l.Throughput, ok = number(value, 1<<20)
-		case "get_ratio":
+		case keyGetRatio:
 			l.GetRatio, ok = percent(value)
-		case "compute_ratio":
+		case keyComputeRatio:
 			l.ComputeRatio, ok = percent(value)
-		case "put_ratio":
+		case keyPutRatio:
 			l.PutRatio, ok = percent(value)
 		default:
 			ok = false
 		}
 		if !ok {
-			l.unknown(name, value)
+			l.unknown(field)
 		}
 	}
 	return l.finish(stage, op, duration, detail)
 }
 
-func (l *Line) unknown(name, value []byte) {
-	if len(name)+len(value) == 0 || l.N == MaxFields {
-		return
+type keyID uint8
+
+const (
+	keyUnknown keyID = iota
+	keyTraceID
+	keyFunc
+	keyStage
+	keyOp
+	keyDuration
+	keyTimestamp
+	keyPID
+	keyBatchSize
+	keyDataSize
+	keyThroughput
+	keyGetRatio
+	keyComputeRatio
+	keyPutRatio
+)
+
+// key splits a field with a known name. Comparing with the few names that begin alike is cheaper than looking for the "=".
+func key(b []byte) (keyID, []byte) {
+	try := func(name string) bool { return len(b) >= len(name) && string(b[:len(name)]) == name }
+	switch b[0] {
+	case 't':
+		switch {
+		case try("trace_id="):
+			return keyTraceID, b[9:]
+		case try("timestamp="):
+			return keyTimestamp, b[10:]
+		case try("total_duration="):
+			return keyDuration, b[15:]
+		case try("throughput_mbps="):
+			return keyThroughput, b[16:]
+		}
+	case 'f':
+		if try("func=") {
+			return keyFunc, b[5:]
+		}
+	case 's':
+		if try("stage=") {
+			return keyStage, b[6:]
+		}
+	case 'd':
+		switch {
+		case try("duration="):
+			return keyDuration, b[9:]
+		case try("data_size_mb="):
+			return keyDataSize, b[13:]
+		}
+	case 'b':
+		if try("batch_size=") {
+			return keyBatchSize, b[11:]
+		}
+	case 'p':
+		switch {
+		case try("pid="):
+			return keyPID, b[4:]
+		case try("put_ratio="):
+			return keyPutRatio, b[10:]
+		}
+	case 'g':
+		if try("get_ratio=") {
+			return keyGetRatio, b[10:]
+		}
+	case 'c':
+		if try("compute_ratio=") {
+			return keyComputeRatio, b[14:]
+		}
+	case 'o':
+		if try("op=") {
+			return keyOp, b[3:]
+		}
 	}
-	l.Fields[l.N] = Field{name, value}
-	l.N++
+	return keyUnknown, nil
+}
+
+// unknown keeps a field as it is. One without "=" has no name.
+func (l *Line) unknown(field []byte) {
+	f := Field{Value: field}
+	if i := bytes.IndexByte(field, '='); i >= 0 {
+		f = Field{field[:i], field[i+1:]}
+	}
+	l.keep(f)
+}
+
+func (l *Line) keep(f Field) {
+	if l.N < MaxFields {
+		l.Fields[l.N] = f
+		l.N++
+	}
 }
 
 // finish checks what the record cannot do without.
@@ -237,7 +322,7 @@ func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 		l.Duration = d
 	default:
 		if duration != nil {
-			l.unknown([]byte("duration"), duration)
+			l.keep(Field{[]byte("duration"), duration})
 		}
 	}
 	return nil

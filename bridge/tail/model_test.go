@@ -1,0 +1,477 @@
+package tail
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"errors"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	seedFlag  = flag.Uint64("tail.seed", 0, "run the model test with this seed only")
+	seedsFlag = flag.Uint64("tail.seeds", 2500, "number of seeds of the model test")
+)
+
+// modelLine is a line that was written.
+type modelLine struct {
+	text     string
+	in       *modelFile
+	seq      int
+	optional bool // destroyed before it was accepted
+	pre      bool // of a preamble, which is written again and again
+}
+
+// modelFile is the content of a file, wherever it is now.
+type modelFile struct {
+	lines   []*modelLine
+	partial string // what of the next line is still to be written
+	next    *modelLine
+	copied  bool // is a copy made by copytruncate
+	loose   bool // was out of the tailer's sight at a moment that counts: pairs with other files may come apart
+	seq     int
+}
+
+// model is the world of files, and what must come out of it.
+type model struct {
+	*rig
+	rnd    *rand.Rand
+	log    []string
+	byText map[string]*modelLine
+	paths  map[string]*modelFile // what names hold now
+	ids    int
+	open   map[string][]string // START lines without END, by stream
+	seen   map[*toy]map[*modelFile]int
+	pres   int
+	inGlob bool
+}
+
+func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
+
+func (m *model) line(f *modelFile, text string, pre bool) *modelLine {
+	f.seq++
+	l := &modelLine{text: text, in: f, seq: f.seq, pre: pre}
+	m.byText[text] = l
+	return l
+}
+
+func (m *model) text(name string, f *modelFile) string {
+	name, _, _ = strings.Cut(name, ".")
+	m.ids++
+	switch n := m.rnd.IntN(10); {
+	case n < 2:
+		id := fmt.Sprint(m.ids)
+		m.open[name] = append(m.open[name], id)
+		return "START " + id
+	case n < 4 && len(m.open[name]) > 0:
+		i := m.rnd.IntN(len(m.open[name]))
+		id := m.open[name][i]
+		m.open[name] = slices.Delete(m.open[name], i, i+1)
+		return "END " + id
+	}
+	return fmt.Sprintf("line %d %s", m.ids, strings.Repeat("x", m.rnd.IntN(60)))
+}
+
+func (m *model) ending() string {
+	return []string{"\n", "\n", "\n", "\r\n", "\r"}[m.rnd.IntN(5)]
+}
+
+func (m *model) file(name string) *modelFile {
+	f := m.paths[name]
+	if f == nil {
+		f = &modelFile{}
+		m.paths[name] = f
+	}
+	return f
+}
+
+// complete writes the rest of an unfinished line.
+func (m *model) complete(name string) {
+	if f := m.paths[name]; f != nil && f.next != nil {
+		m.append(name, f.partial+"\n")
+		f.lines = append(f.lines, f.next)
+		f.next, f.partial = nil, ""
+	}
+}
+
+func (m *model) lines(name string) {
+	m.complete(name)
+	f := m.file(name)
+	var b strings.Builder
+	for range 1 + m.rnd.IntN(12) {
+		l := m.line(f, m.text(name, f), false)
+		f.lines = append(f.lines, l)
+		b.WriteString(l.text + m.ending())
+	}
+	// The last \r would wait for its \n.
+	b.WriteString("\n")
+	m.append(name, b.String())
+}
+
+func (m *model) part(name string) {
+	m.complete(name)
+	f := m.file(name)
+	text := m.text(name, f)
+	f.next = m.line(f, text, false)
+	n := m.rnd.IntN(len(text)) + 1
+	f.partial = text[n:]
+	m.append(name, text[:n])
+}
+
+// preamble writes what every run of a program writes first, more than 1 KiB.
+func (m *model) preamble(name string) {
+	f := m.file(name)
+	var b strings.Builder
+	for i := range 20 {
+		l := &modelLine{text: fmt.Sprintf("preamble %d %s", i, strings.Repeat("=", 60)), in: f, pre: true, optional: true}
+		m.byText[l.text] = l
+		b.WriteString(l.text + "\n")
+	}
+	m.append(name, b.String())
+}
+
+// destroy marks what is lost with a file unless it was accepted before.
+func (m *model) destroy(f *modelFile) {
+	if f == nil {
+		return
+	}
+	for _, l := range f.lines {
+		l.optional = true
+	}
+	if f.next != nil {
+		// What there is of the last line may be taken for a whole one when nothing can follow it.
+		f.next.optional = true
+		torn := *f.next
+		torn.text = strings.TrimSuffix(torn.text, f.partial)
+		m.byText[torn.text] = &torn
+	}
+}
+
+// sight says whether the tailer knows the file under this name, and that it has read something of it.
+func (m *model) sight(name string) bool {
+	fi, err := os.Stat(m.path(name))
+	if err != nil {
+		return false
+	}
+	if m.tl == nil {
+		return false
+	}
+	f := m.tl.sweeper.files[fileID{uint64(fi.Sys().(*syscall.Stat_t).Dev), fi.Sys().(*syscall.Stat_t).Ino}]
+	return f != nil && f.stream.path == m.path(name) && f.head > 0
+}
+
+// shift makes room for name.1.
+func (m *model) shift(name string) {
+	const keep = 3
+	if f := m.paths[fmt.Sprintf("%s.%d", name, keep)]; f != nil {
+		m.destroy(f)
+		m.remove(fmt.Sprintf("%s.%d", name, keep))
+		delete(m.paths, fmt.Sprintf("%s.%d", name, keep))
+	}
+	for i := keep - 1; i >= 1; i-- {
+		from, to := fmt.Sprintf("%s.%d", name, i), fmt.Sprintf("%s.%d", name, i+1)
+		if f := m.paths[from]; f != nil {
+			m.rename(from, to)
+			m.paths[to] = f
+			delete(m.paths, from)
+		}
+	}
+}
+
+func (m *model) rotate(name string) {
+	f := m.paths[name]
+	if f == nil {
+		return
+	}
+	before := f.next == nil || m.rnd.IntN(2) == 0
+	if before {
+		m.complete(name)
+	}
+	f.loose = f.loose || !m.sight(name)
+	if f.loose && !m.inGlob && !m.everSeen(name) {
+		m.destroy(f) // nobody could know of it
+	}
+	m.shift(name)
+	m.rename(name, name+".1")
+	m.paths[name+".1"] = f
+	delete(m.paths, name)
+	m.complete(name + ".1")
+	if m.rnd.IntN(2) == 0 {
+		m.lines(name + ".1") // the writer has not noticed yet
+		if f.loose && !m.inGlob {
+			m.destroy(f)
+		}
+	}
+}
+
+// everSeen says whether the tailer has a stream for the path, now or in the store.
+func (m *model) everSeen(name string) bool {
+	if m.tl != nil {
+		if s := m.tl.sweeper.streams[m.path(name)]; s != nil && s.known {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *model) copytruncate(name string) {
+	f := m.paths[name]
+	if f == nil {
+		return
+	}
+	m.complete(name)
+	seen := m.sight(name)
+	m.shift(name)
+	m.copy(name, name+".1")
+	if m.rnd.IntN(3) == 0 {
+		m.step(100 * time.Millisecond)
+	}
+	m.truncate(name)
+	m.paths[name+".1"] = f
+	f.copied = true
+	m.paths[name] = &modelFile{loose: f.loose}
+	f.loose = f.loose || !seen
+	if !seen && !m.inGlob {
+		m.destroy(f)
+	}
+}
+
+func (m *model) cut(name string) {
+	f := m.paths[name]
+	if f == nil {
+		return
+	}
+	m.destroy(f)
+	m.truncate(name)
+	m.paths[name] = &modelFile{}
+	if m.rnd.IntN(2) == 0 {
+		m.preamble(name)
+		m.lines(name)
+	}
+}
+
+func (m *model) delete(name string) {
+	if f := m.paths[name]; f != nil {
+		m.destroy(f)
+		m.remove(name)
+		delete(m.paths, name)
+	}
+}
+
+func (m *model) crashAndRestart() {
+	m.rig.restart()
+	for name, f := range m.paths {
+		if filepath.Ext(name) != ".log" && !m.found(name) {
+			f.loose = true
+			if !m.inGlob {
+				m.destroy(f)
+			}
+		}
+	}
+}
+
+// found says whether the checkpoints lead to a file that the globs do not match.
+func (m *model) found(name string) bool {
+	raw, fi, err := openRegular(m.path(name), false)
+	require.NoError(m.t, err)
+	defer raw.Close()
+	c := m.tl.sweeper.saved[m.path(strings.TrimSuffix(name, filepath.Ext(name)))]
+	if c == nil {
+		return false
+	}
+	for _, sf := range c.files {
+		f := &file{head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN, restored: true}
+		if sf.id == idOf(fi) || sf.head > 0 && sameFile(f, raw) {
+			return true
+		}
+	}
+	return !m.paths[name].copied
+}
+
+func (m *model) run(ops int) {
+	names := []string{"a.log", "b.log"}
+	m.onLine = func(h *toy, text string, l *Line) {
+		ml := m.byText[text]
+		if ml == nil {
+			m.fail("a line came out that was never written: %q", text)
+		}
+		if *seedFlag != 0 {
+			m.note("    %s (%p) gives %q", filepath.Base(h.s.path), h, text)
+		}
+		if ml.pre {
+			return
+		}
+		if m.seen[h] == nil {
+			m.seen[h] = map[*modelFile]int{}
+		}
+		if last := m.seen[h][ml.in]; ml.seq <= last {
+			for _, f := range h.s.files {
+				m.note("  %s %v head %d size %d replay %v dead %v retired %v truncated %v current %v", filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.dead, f.retired, f.truncated, f == h.s.current)
+			}
+			m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
+		}
+		m.seen[h][ml.in] = ml.seq
+	}
+	for range ops {
+		name := names[m.rnd.IntN(len(names))]
+		switch n := m.rnd.IntN(100); {
+		case n < 20:
+			m.note("lines %s", name)
+			m.lines(name)
+		case n < 26:
+			m.note("part %s", name)
+			m.part(name)
+		case n < 30:
+			m.note("complete %s", name)
+			m.complete(name)
+		case n < 36:
+			m.note("rotate %s", name)
+			m.rotate(name)
+		case n < 41:
+			m.note("copytruncate %s", name)
+			m.copytruncate(name)
+		case n < 44:
+			m.note("cut %s", name)
+			m.cut(name)
+		case n < 46:
+			m.note("delete %s", name)
+			m.delete(name)
+		case n < 48:
+			if m.paths[name] == nil {
+				m.note("preamble %s", name)
+				m.preamble(name)
+			}
+		case n < 78:
+			d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
+			m.note("step %v", d)
+			m.step(d)
+		case n < 82:
+			if m.err == nil {
+				m.err = errors.New("not now")
+			} else {
+				m.err = nil
+			}
+			m.note("consumer %v", m.err)
+		case n < 88:
+			m.note("ack")
+			for range m.rnd.IntN(4) {
+				if len(m.flying) > 0 {
+					m.ack(m.rnd.IntN(len(m.flying)))
+				}
+			}
+		case n < 94:
+			m.note("checkpoint")
+			m.checkpoint()
+		case n < 98:
+			m.note("crash")
+			m.crashAndRestart()
+		default:
+			m.note("clean restart")
+			m.checkpoint()
+			m.rig.restart()
+		}
+	}
+	m.note("end")
+	m.err, m.hold = nil, false
+	for name := range m.paths {
+		m.complete(name)
+	}
+	m.lines("a.log")
+	m.lines("b.log")
+	m.step(0)
+	m.ackAll()
+	m.rest()
+	m.tl.expireAll()
+	m.ackAll()
+	m.check()
+}
+
+func (m *model) fail(format string, args ...any) {
+	m.t.Helper()
+	m.t.Fatalf("%s\noperations:\n  %s", fmt.Sprintf(format, args...), strings.Join(m.log, "\n  "))
+}
+
+func (m *model) check() {
+	came := map[string]bool{}
+	whole := map[string]bool{}
+	for _, rec := range m.out {
+		a, b, pair := strings.Cut(rec, " | ")
+		came[a] = true
+		if pair {
+			came[b] = true
+			if strings.TrimPrefix(a, "START ") != strings.TrimPrefix(b, "END ") {
+				m.fail("a record of two others' lines: %q", rec)
+			}
+			whole[strings.TrimPrefix(a, "START ")] = true
+		}
+	}
+	for text, l := range m.byText {
+		if l.optional || l.in.next == l {
+			continue
+		}
+		if !came[text] {
+			for name, f := range m.paths {
+				if f == l.in {
+					m.note("it is in %s, loose %v, copied %v, in glob %v", name, f.loose, f.copied, m.inGlob)
+				}
+			}
+			for _, s := range m.tl.sweeper.streams {
+				for _, f := range s.files {
+					m.note("  %s: %s %v head %d size %d replay %v dead %v retired %v truncated %v current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.dead, f.retired, f.truncated, f == s.current)
+				}
+			}
+			m.fail("lost: %q", text)
+		}
+		if id, ok := strings.CutPrefix(text, "END "); ok && !whole[id] {
+			if s := m.byText["START "+id]; s != nil && !s.optional && (s.in == l.in || !s.in.loose && !l.in.loose) {
+				m.fail("record %s came apart", id)
+			}
+		}
+	}
+	c := m.tl.Counts()
+	if c.Pending != 0 {
+		m.fail("%d lines are pending at the end", c.Pending)
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	inGlob := rnd.IntN(2) == 0
+	m := &model{
+		rnd: rnd, byText: map[string]*modelLine{}, paths: map[string]*modelFile{}, open: map[string][]string{},
+		seen: map[*toy]map[*modelFile]int{}, inGlob: inGlob,
+	}
+	m.rig = newRig(t, func(c *Config) {
+		if inGlob {
+			c.Include = append(c.Include, filepath.Join(filepath.Dir(c.Include[0]), "*.log.*"))
+		}
+		if rnd.IntN(2) == 0 {
+			c.MaxInFlightBytes = minInFlight
+		}
+	})
+	m.hold = rnd.IntN(4) > 0
+	m.run(20 + rnd.IntN(60))
+}
+
+// TestModel runs random sequences of what happens to files, consumer and process against a model of what must come out:
+// every line that could be read at least once, nothing that was not written, records whole, lines of a file in order.
+// go test -run TestModel -tail.seed=N repeats one.
+func TestModel(t *testing.T) {
+	if *seedFlag != 0 {
+		runModel(t, *seedFlag)
+		return
+	}
+	for seed := uint64(1); seed <= *seedsFlag; seed++ {
+		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { runModel(t, seed) }) {
+			t.Logf("repeat with -tail.seed=%d", seed)
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// memStore is a storage client that remembers, and fails when told to.
+type memStore struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	fail   error
+	writes int
+}
+
+func newMemStore() *memStore { return &memStore{values: map[string][]byte{}} }
+
+func (m *memStore) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.values[key], m.fail
+}
+
+func (m *memStore) Set(ctx context.Context, key string, value []byte) error {
+	return m.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (m *memStore) Delete(ctx context.Context, key string) error {
+	return m.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (m *memStore) Batch(_ context.Context, ops ...*storage.Operation) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail
+	}
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			op.Value = m.values[op.Key]
+		case storage.Set:
+			m.values[op.Key] = append([]byte(nil), op.Value...)
+			m.writes++
+		case storage.Delete:
+			delete(m.values, op.Key)
+		}
+	}
+	return nil
+}
+
+func (m *memStore) Close(context.Context) error { return nil }
+
+// toy is a handler that pairs "START id" with "END id" lines, across anything in between. Other lines are records of their own,
+// "#" lines are ignored and "!" lines rejected.
+type toy struct {
+	rig   *rig
+	s     *Stream
+	open  map[string]opened
+	batch []string
+	saved int
+	lines int
+}
+
+type opened struct {
+	h    Held
+	text string
+	at   time.Time
+}
+
+func (h *toy) Line(l *Line) (Verdict, string) {
+	h.lines++
+	text := string(l.Text)
+	if h.rig.onLine != nil {
+		h.rig.onLine(h, text, l)
+	}
+	kind, id, _ := strings.Cut(text, " ")
+	switch kind {
+	case "#":
+		return Ignored, "comment"
+	case "!":
+		return Rejected, "bad"
+	case "START":
+		if old, ok := h.open[id]; ok {
+			h.s.Release(old.h)
+			h.batch = append(h.batch, old.text)
+		}
+		h.open[id] = opened{h.s.Hold(), text, l.Observed}
+	case "END":
+		if o, ok := h.open[id]; ok {
+			delete(h.open, id)
+			h.s.Release(o.h)
+			h.batch = append(h.batch, o.text+" | "+text)
+		} else {
+			h.batch = append(h.batch, text)
+		}
+	default:
+		h.batch = append(h.batch, text)
+	}
+	return Record, ""
+}
+
+func (h *toy) Expire(before time.Time) {
+	for id, o := range h.open {
+		if o.at.Before(before) {
+			delete(h.open, id)
+			h.s.Release(o.h)
+			h.batch = append(h.batch, o.text)
+		}
+	}
+}
+
+func (h *toy) Cut() Deliver {
+	if len(h.batch) == 0 {
+		return nil
+	}
+	out := h.batch
+	h.batch = nil
+	return func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) }
+}
+
+func (h *toy) Save() []byte     { return fmt.Append(nil, h.lines) }
+func (h *toy) Restore(b []byte) { _, _ = fmt.Sscan(string(b), &h.saved) }
+
+// rig runs a Tailer step by step, in one goroutine, with its own clock.
+type rig struct {
+	t      testing.TB
+	dir    string
+	cfg    Config
+	tl     *Tailer
+	now    time.Time
+	store  *memStore
+	flying []*batch
+	out    []string // what was accepted
+	err    error    // what the consumer answers
+	buf    []byte
+	onLine func(h *toy, text string, l *Line)
+	// consume stands for the next component.
+	consume func(ctx context.Context, s *Stream, out []string) error
+	hold    bool // keep batches in flight until ack
+}
+
+func newRig(t testing.TB, change ...func(*Config)) *rig {
+	r := &rig{t: t, dir: t.TempDir(), cfg: DefaultConfig(), now: time.Now(), store: newMemStore()}
+	r.cfg.Include = []string{filepath.Join(r.dir, "*.log")}
+	id := component.MustNewID("mem")
+	r.cfg.Storage = &id
+	for _, c := range change {
+		c(&r.cfg)
+	}
+	r.consume = func(_ context.Context, _ *Stream, out []string) error {
+		if r.err == nil {
+			r.out = append(r.out, out...)
+		}
+		return r.err
+	}
+	r.boot()
+	if t, ok := t.(*testing.T); ok {
+		t.Cleanup(r.crash)
+	}
+	return r
+}
+
+func testSettings() Settings {
+	return Settings{ID: component.MustNewID("tail_test"), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings()}
+}
+
+// boot starts a tailer on what the store has.
+func (r *rig) boot() {
+	set := testSettings()
+	set.Clock = func() time.Time { return r.now }
+	tl, err := New(r.cfg, set, func(s *Stream) Handler { return &toy{rig: r, s: s, open: map[string]opened{}} })
+	require.NoError(r.t, err)
+	require.NoError(r.t, tl.openCounts())
+	tl.store, tl.noWatch = r.store, true
+	tl.launch = func(b *batch) { r.flying = append(r.flying, b) }
+	require.NoError(r.t, tl.load(context.Background()))
+	r.tl = tl
+}
+
+// crash drops all that is in memory.
+func (r *rig) crash() {
+	if r.tl == nil {
+		return
+	}
+	r.tl.closeFiles()
+	r.tl.counts.close()
+	r.tl.kill()
+	r.tl, r.flying = nil, nil
+}
+
+func (r *rig) restart() {
+	r.crash()
+	r.boot()
+}
+
+// checkpoint stores positions, as happens once a second.
+func (r *rig) checkpoint() { _ = r.tl.storeAll(context.Background(), true) }
+
+// ack lets the consumer answer the i-th batch in flight.
+func (r *rig) ack(i int) bool {
+	b := r.flying[i]
+	err := b.deliver(context.Background())
+	if err != nil && !isPermanent(err) {
+		return false
+	}
+	r.flying = append(r.flying[:i], r.flying[i+1:]...)
+	b.stream.settle(b, err == nil)
+	return true
+}
+
+func (r *rig) ackAll() {
+	for len(r.flying) > 0 && r.ack(0) {
+	}
+}
+
+// step lets time pass, looks, and reads until nothing is ready.
+func (r *rig) step(d time.Duration) {
+	r.now = r.now.Add(d)
+	for range 1000 {
+		r.tl.sweep(r.now)
+		busy := false
+		for len(r.tl.ready) > 0 {
+			busy = true
+			r.tl.mu.Lock()
+			s := r.tl.pop()
+			r.tl.mu.Unlock()
+			r.tl.turn(s, &r.buf)
+			if !r.hold {
+				r.ackAll()
+			}
+		}
+		if !busy && len(r.tl.kicked) == 0 {
+			if !r.hold {
+				r.ackAll()
+			}
+			r.balance()
+			return
+		}
+	}
+	r.t.Fatal("the tailer does not come to rest")
+}
+
+// settle reads until all that time can bring has come.
+func (r *rig) rest() {
+	for range 8 {
+		r.step(3 * time.Second)
+	}
+}
+
+// balance checks the accounts.
+func (r *rig) balance() {
+	c := r.tl.Counts()
+	sum := c.Records
+	for n := range maps.Values(c.Ignored) {
+		sum += n
+	}
+	for n := range maps.Values(c.Rejected) {
+		sum += n
+	}
+	require.Equal(r.t, c.Lines, sum, "lines = records + ignored + rejected: %+v", c)
+	require.Equal(r.t, c.Records, c.Sent+c.Refused+c.Pending, "%+v", c)
+	var held, flying int64
+	for _, s := range r.tl.sweeper.streams {
+		for i := range s.held.slots {
+			if s.held.slots[i].file != nil && s.held.slots[i].record {
+				held++
+			}
+		}
+		for b := range s.flying {
+			flying += b.records
+		}
+	}
+	require.Equal(r.t, c.Pending, held+flying, "pending lines are held or in flight: %+v", c)
+}
+
+func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *rig) write(name, text string) {
+	require.NoError(r.t, os.WriteFile(r.path(name), []byte(text), 0o600))
+}
+
+func (r *rig) append(name, text string) {
+	f, err := os.OpenFile(r.path(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	require.NoError(r.t, err)
+	_, err = f.WriteString(text)
+	require.NoError(r.t, errors.Join(err, f.Close()))
+}
+
+func (r *rig) rename(from, to string) { require.NoError(r.t, os.Rename(r.path(from), r.path(to))) }
+func (r *rig) remove(name string)     { require.NoError(r.t, os.Remove(r.path(name))) }
+func (r *rig) truncate(name string)   { require.NoError(r.t, os.Truncate(r.path(name), 0)) }
+
+func (r *rig) copy(from, to string) {
+	b, err := os.ReadFile(r.path(from))
+	require.NoError(r.t, err)
+	r.write(to, string(b))
+}
+
+// want checks what was accepted since the last call.
+func (r *rig) want(lines ...string) {
+	r.t.Helper()
+	if len(lines) == 0 {
+		require.Empty(r.t, r.out)
+	} else {
+		require.Equal(r.t, lines, r.out)
+	}
+	r.out = nil
+}
+
+func isPermanent(err error) bool { return consumererror.IsPermanent(err) }

@@ -1,0 +1,108 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// benchBatch is 100 functions of six spans, as train_perf passes them on.
+func benchBatch() ptrace.Traces {
+	b := spans.NewBatch("bench", "")
+	for i := range 100 {
+		id := 10 * i
+		f := add(b, resourceA, id+1, "rollout", spans.StageFunction, 914_024_000)
+		f.Attributes().PutStr("tq.trace_id", "0b9ab442-aaaa-bbbb-cccc-00000000beef")
+		f.Attributes().PutInt(spans.AttrTQBatchSize, 32)
+		for name, v := range map[string]float64{
+			spans.AttrTQGetUtilization: 0.05, spans.AttrTQComputeUtilization: 0.88, spans.AttrTQPutUtilization: 0.07,
+			spans.AttrTQOverheadUtilization: 0.12, spans.AttrTQUtilizationDisagreement: 0.0002, spans.AttrTQUnattributedUtilization: 0,
+			spans.AttrTQGetUtilizationReported: 0.05, spans.AttrTQComputeUtilizationReported: 0.88, spans.AttrTQPutUtilizationReported: 0.07,
+		} {
+			f.Attributes().PutDouble(name, v)
+		}
+		f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
+		f.Attributes().PutStr(spans.AttrVerdictSeverity, spans.SeverityGood)
+		add(b, resourceA, id+2, "rollout", spans.StageGet, 52_000_000)
+		add(b, resourceA, id+3, "rollout", spans.StageClientGet, 51_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 300*mib)
+		add(b, resourceA, id+4, "rollout", spans.StageCompute, 800_000_000)
+		add(b, resourceA, id+5, "rollout", spans.StagePut, 62_024_000)
+		add(b, resourceA, id+6, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 253*mib)
+	}
+	return b.Traces()
+}
+
+// bench sends the batch again and again. Every time the spans are other spans, or we would only measure duplicates;
+// the cost of that is in both figures.
+func bench(b *testing.B, c connector.Traces) {
+	b.Helper()
+	td := benchBatch()
+	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	var n uint64
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		for i := range list.Len() {
+			var trace pcommon.TraceID
+			binary.BigEndian.PutUint64(trace[8:], n*0x9e3779b97f4a7c15)
+			list.At(i).SetTraceID(trace)
+		}
+		if err := c.ConsumeTraces(context.Background(), td); err != nil {
+			b.Fatal(err)
+		}
+	}
+	spans := float64(n) * float64(list.Len())
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/spans, "ns/span")
+}
+
+func BenchmarkTrainMetrics(b *testing.B) {
+	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+	require.NoError(b, err)
+	bench(b, c)
+	require.NoError(b, c.Shutdown(context.Background()))
+}
+
+// BenchmarkSpanMetrics is the peer on the same spans, with the same dimensions, resource, buckets and exemplars. It
+// makes one histogram and one counter of them, we make eight metrics.
+func BenchmarkSpanMetrics(b *testing.B) {
+	factory := spanmetricsconnector.NewFactory()
+	cfg := factory.CreateDefaultConfig().(*spanmetricsconnector.Config)
+	cfg.Dimensions = []spanmetricsconnector.Dimension{{Name: spans.AttrTQFunction}, {Name: spans.AttrTQStage}}
+	cfg.ExcludeDimensions = []string{"span.name", "span.kind", "status.code"}
+	cfg.ResourceMetricsKeyAttributes = []string{spans.AttrServiceName, spans.AttrRunID}
+	cfg.Histogram.Explicit = configoptional.Some(spanmetricsconnector.ExplicitHistogramConfig{Buckets: defaultConfig().Histogram.Buckets})
+	cfg.Exemplars.Enabled = true
+	cfg.AggregationCardinalityLimit = 2000
+	cfg.MetricsFlushInterval = 15 * time.Second
+	require.NoError(b, cfg.Validate())
+	c, err := factory.CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(factory.Type()), cfg, consumertest.NewNop())
+	require.NoError(b, err)
+	bench(b, c)
+	require.NoError(b, c.Shutdown(context.Background()))
+}
+
+// BenchmarkFlush writes 2,000 series.
+func BenchmarkFlush(b *testing.B) {
+	c := newBed(b, func(c *Config) { c.MetricsExpiration = 0 })
+	batch := spans.NewBatch("bench", "")
+	for i := range 2000 {
+		add(batch, resourceA, i+1, string(rune('a'+i%26))+string(rune('a'+i/26)), spans.StageFunction, 1e6)
+	}
+	c.consume(batch.Traces())
+	b.ReportAllocs()
+	for b.Loop() {
+		c.store.build(c.clock)
+	}
+}

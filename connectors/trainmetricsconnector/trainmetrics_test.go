@@ -1,0 +1,795 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadata"
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// base is the start of the test's spans, ns: 2026-02-11T08:40:00Z.
+const base = 1_770_799_200_000_000_000
+
+var resourceA = spans.Resource{Service: "verl", RunID: "run-1", Host: "10.4.1.33", PID: 15930}
+
+// bed is a connector with a clock and a ticker of the test's own, and what it sent.
+type bed struct {
+	*trainMetrics
+	t     testing.TB
+	clock time.Time
+	ticks chan time.Time
+	sent  chan pmetric.Metrics
+	err   error
+	tel   *componenttest.Telemetry
+	logs  *observer.ObservedLogs
+}
+
+func newBed(tb testing.TB, change ...func(*Config)) *bed {
+	tb.Helper()
+	cfg := defaultConfig()
+	for _, f := range change {
+		f(cfg)
+	}
+	require.NoError(tb, cfg.Validate())
+	b := &bed{t: tb, clock: time.Unix(0, base).Add(time.Hour), ticks: make(chan time.Time), sent: make(chan pmetric.Metrics, 10), tel: componenttest.NewTelemetry()}
+	tb.Cleanup(func() { require.NoError(tb, b.tel.Shutdown(context.Background())) })
+	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		if b.err != nil {
+			return b.err
+		}
+		b.sent <- md
+		return nil
+	})
+	require.NoError(tb, err)
+	set := connectortest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = b.tel.NewTelemetrySettings()
+	core, logs := observer.New(zap.WarnLevel)
+	set.Logger, b.logs = zap.New(core), logs
+	b.trainMetrics, err = newTrainMetrics(cfg, set, next)
+	require.NoError(tb, err)
+	b.now = func() time.Time { return b.clock }
+	b.newTicker = func(d time.Duration) (<-chan time.Time, func()) {
+		require.Equal(tb, cfg.MetricsFlushInterval, d)
+		return b.ticks, func() {}
+	}
+	b.store = newStore(cfg, b.clock)
+	return b
+}
+
+func (b *bed) consume(td ptrace.Traces) {
+	require.NoError(b.t, b.ConsumeTraces(context.Background(), td))
+}
+
+// flushed moves the clock on, flushes and returns what was sent, by series.
+func (b *bed) flushed(after time.Duration) map[string]point {
+	b.clock = b.clock.Add(after)
+	b.flush(context.Background())
+	select {
+	case md := <-b.sent:
+		return points(b.t, md)
+	default:
+		return map[string]point{}
+	}
+}
+
+// point is a data point of any kind.
+type point struct {
+	start, at pcommon.Timestamp
+	ended     bool
+	value     float64 // gauge, counter
+	count     uint64
+	sum       float64
+	min, max  float64
+	bounds    []float64
+	buckets   []uint64
+	exemplars []float64
+	spans     []pcommon.SpanID
+	host      map[string]any // resource
+}
+
+// points returns the data points by "resource|metric|labels". Twice the same is a mistake.
+func points(tb testing.TB, md pmetric.Metrics) map[string]point {
+	tb.Helper()
+	out := map[string]point{}
+	for _, rm := range md.ResourceMetrics().All() {
+		res := rm.Resource().Attributes()
+		put := func(m pmetric.Metric, attrs pcommon.Map, p point) {
+			key := text(res, spans.AttrServiceName) + "|" + text(res, spans.AttrRunID) + "|" + m.Name() + "|" + labelText(attrs)
+			require.NotContains(tb, out, key)
+			p.host = res.AsRaw()
+			out[key] = p
+		}
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeHistogram:
+					require.Equal(tb, pmetric.AggregationTemporalityCumulative, m.Histogram().AggregationTemporality())
+					for _, p := range m.Histogram().DataPoints().All() {
+						o := point{
+							start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), count: p.Count(), sum: p.Sum(), min: p.Min(), max: p.Max(),
+							bounds: p.ExplicitBounds().AsRaw(), buckets: p.BucketCounts().AsRaw(),
+						}
+						for _, x := range p.Exemplars().All() {
+							require.False(tb, x.TraceID().IsEmpty())
+							o.exemplars, o.spans = append(o.exemplars, x.DoubleValue()), append(o.spans, x.SpanID())
+						}
+						put(m, p.Attributes(), o)
+					}
+				case pmetric.MetricTypeSum:
+					require.True(tb, m.Sum().IsMonotonic())
+					for _, p := range m.Sum().DataPoints().All() {
+						o := point{start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.IntValue())}
+						for _, x := range p.Exemplars().All() {
+							o.spans = append(o.spans, x.SpanID())
+						}
+						put(m, p.Attributes(), o)
+					}
+				default:
+					for _, p := range m.Gauge().DataPoints().All() {
+						put(m, p.Attributes(), point{at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: p.DoubleValue()})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func labelText(attrs pcommon.Map) string {
+	var parts []string
+	for k, v := range attrs.All() {
+		parts = append(parts, k+"="+v.AsString())
+	}
+	sort.Strings(parts)
+	return fmt.Sprint(parts)
+}
+
+func spanID(n int) (id pcommon.SpanID) {
+	binary.BigEndian.PutUint64(id[:], uint64(n))
+	return id
+}
+
+// add appends a span of a stage.
+func add(b *spans.Batch, res spans.Resource, id int, function, stage string, ns int64) ptrace.Span {
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{1}, ID: spanID(id), Name: function, Start: base, End: base + ns})
+	if function != "" {
+		s.Attributes().PutStr(spans.AttrTQFunction, function)
+	}
+	s.Attributes().PutStr(spans.AttrTQStage, stage)
+	return s
+}
+
+func one(stage string, id int, ns int64) ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	add(b, resourceA, id, "rollout", stage, ns)
+	return b.Traces()
+}
+
+const prefix = "verl|run-1|"
+
+func TestEveryMetric(t *testing.T) {
+	c := newBed(t)
+	start := pcommon.NewTimestampFromTime(c.clock)
+	b := spans.NewBatch("test", "")
+	f := add(b, resourceA, 1, "rollout", spans.StageFunction, 914_024_000)
+	for name, v := range map[string]float64{
+		spans.AttrTQGetUtilization: 0.05, spans.AttrTQComputeUtilization: 0.88, spans.AttrTQPutUtilization: 0.07,
+		spans.AttrTQOverheadUtilization: 0.12, spans.AttrTQUtilizationDisagreement: 0.0002, spans.AttrTQUnattributedUtilization: 0.3,
+	} {
+		f.Attributes().PutDouble(name, v)
+	}
+	f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
+	add(b, resourceA, 2, "rollout", spans.StageGet, 52_000_000)
+	add(b, resourceA, 3, "rollout", spans.StageClientGet, 50_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 500*mib)
+	add(b, resourceA, 4, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughputReported, 253.33*mib)
+	add(b, resourceA, 5, "rollout", spans.StageClientClear, 1_000_000)
+	add(b, resourceA, 6, "", spans.StageClientGet, 1_000_001).Attributes().PutDouble(spans.AttrTQThroughput, 0)
+	add(b, resourceA, 7, "rollout", spans.StageCompute, 5).Attributes().PutBool(spans.AttrIncomplete, true)
+	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{1}, ID: spanID(8), Name: "not ours", Start: base, End: base + 5})
+	c.consume(b.Traces())
+	got := c.flushed(15 * time.Second)
+
+	names := func(m map[string]point) (keys []string) {
+		for k := range m {
+			keys = append(keys, k)
+		}
+		return keys
+	}
+	assert.ElementsMatch(t, []string{
+		prefix + "tq.function.duration|[tq.function=rollout]",
+		prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]",
+		prefix + "tq.stage.duration|[tq.function=rollout tq.stage=client_get]",
+		prefix + "tq.stage.duration|[tq.function=rollout tq.stage=client_put]",
+		prefix + "tq.stage.duration|[tq.function=rollout tq.stage=client_clear]",
+		prefix + "tq.stage.duration|[tq.stage=client_get]",
+		prefix + "tq.client.throughput|[tq.function=rollout tq.stage=client_get]",
+		prefix + "tq.client.throughput|[tq.function=rollout tq.stage=client_put]",
+		prefix + "tq.stage.utilization|[tq.function=rollout tq.stage=get]",
+		prefix + "tq.stage.utilization|[tq.function=rollout tq.stage=compute]",
+		prefix + "tq.stage.utilization|[tq.function=rollout tq.stage=put]",
+		prefix + "tq.overhead.utilization|[tq.function=rollout]",
+		prefix + "tq.utilization.reported.disagreement|[tq.function=rollout]",
+		prefix + "trainbridge.verdicts|[tq.function=rollout trainbridge.verdict.name=tq_compute_share_good]",
+		prefix + "trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]",
+	}, names(got))
+
+	h := got[prefix+"tq.function.duration|[tq.function=rollout]"]
+	assert.Equal(t, uint64(1), h.count)
+	assert.InDelta(t, 0.914024, h.sum, 0)
+	assert.Equal(t, []float64{0.914024}, h.exemplars)
+	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
+	assert.Equal(t, start, h.start)
+	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
+	assert.Equal(t, []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}, h.bounds)
+	assert.Equal(t, uint64(1), h.buckets[9], "0.914 s is above 0.5 and at most 1")
+	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, h.host)
+	// A bound belongs to its bucket.
+	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=client_clear]"].buckets[0])
+	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.stage=client_get]"].buckets[1])
+	assert.Equal(t, uint64(1), got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_get]"].buckets[slices.Index(throughputBounds, 500*mib)])
+	assert.InDelta(t, 253.33*mib, got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_put]"].sum, 0)
+	assert.Equal(t, uint64(1), got[prefix+"tq.utilization.reported.disagreement|[tq.function=rollout]"].buckets[1])
+	assert.InDelta(t, 0.88, got[prefix+"tq.stage.utilization|[tq.function=rollout tq.stage=compute]"].value, 0)
+	assert.InDelta(t, 0.12, got[prefix+"tq.overhead.utilization|[tq.function=rollout]"].value, 0)
+	v := got[prefix+"trainbridge.verdicts|[tq.function=rollout trainbridge.verdict.name=tq_compute_share_good]"]
+	assert.InDelta(t, 1.0, v.value, 0)
+	assert.Equal(t, []pcommon.SpanID{spanID(1)}, v.spans)
+	assert.InDelta(t, 1.0, got[prefix+"trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]"].value, 0)
+}
+
+// TestAgainstOracle sends random spans in random batches, some twice, and counts them again straight from the input.
+func TestAgainstOracle(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		c := newBed(t)
+		type want struct {
+			ns    []int64
+			bytes []float64
+		}
+		expect := map[string]*want{}
+		at := func(key string) *want {
+			if expect[key] == nil {
+				expect[key] = &want{}
+			}
+			return expect[key]
+		}
+		counts := map[string]float64{}
+		stageNames := []string{"function", "get", "compute", "put", "client_get", "client_put", "client_get_meta", "client_clear"}
+		var batches []ptrace.Traces
+		var last map[string]point
+		for i := range 40 {
+			b := spans.NewBatch("test", "")
+			for j := range 1 + rng.IntN(40) {
+				res := resourceA
+				res.PID = rng.Int64N(5) // no label of the metrics
+				res.RunID = fmt.Sprint("run-", rng.IntN(2))
+				fn, st := fmt.Sprint("f", rng.IntN(4)), stageNames[rng.IntN(len(stageNames))]
+				ns := int64(math.Exp(rng.Float64() * 30)) // 1 ns to 3 h
+				s := add(b, res, 1+i*1000+j, fn, st, ns)
+				key := "verl|" + res.RunID + "|"
+				incomplete := rng.IntN(10) == 0
+				if incomplete {
+					s.Attributes().PutBool(spans.AttrIncomplete, true)
+					counts[key+fmt.Sprintf("trainbridge.incomplete.spans|[tq.function=%s tq.stage=%s]", fn, st)]++
+				} else if st == "function" {
+					at(key + fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns = append(at(key+fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns, ns)
+				} else {
+					w := at(key + fmt.Sprintf("tq.stage.duration|[tq.function=%s tq.stage=%s]", fn, st))
+					w.ns = append(w.ns, ns)
+				}
+				if st == "client_put" || st == "client_get" {
+					speed := rng.Float64() * 1e9
+					s.Attributes().PutDouble(spans.AttrTQThroughput, speed)
+					if !incomplete {
+						w := at(key + fmt.Sprintf("tq.client.throughput|[tq.function=%s tq.stage=%s]", fn, st))
+						w.bytes = append(w.bytes, speed)
+					}
+				}
+				if rng.IntN(3) == 0 {
+					list := s.Attributes().PutEmptySlice(spans.AttrVerdict)
+					for k := range rng.IntN(3) {
+						list.AppendEmpty().SetStr(fmt.Sprint("v", k))
+						counts[key+fmt.Sprintf("trainbridge.verdicts|[tq.function=%s trainbridge.verdict.name=v%d]", fn, k)]++
+					}
+				}
+			}
+			batches = append(batches, b.Traces())
+			c.consume(b.Traces())
+			if rng.IntN(4) == 0 { // a retry, perhaps late
+				c.consume(batches[rng.IntN(len(batches))])
+			}
+			if rng.IntN(5) == 0 || i == 39 {
+				last = c.flushed(15 * time.Second)
+			}
+		}
+
+		require.Len(t, last, len(expect)+len(counts))
+		for key, n := range counts {
+			assert.InDelta(t, n, last[key].value, 0, key)
+		}
+		for key, w := range expect {
+			got := last[key]
+			values, sum := w.bytes, 0.0
+			if w.ns != nil {
+				var total int64
+				for _, ns := range w.ns {
+					values = append(values, float64(ns)/1e9)
+					total += ns
+				}
+				sum = float64(total) / 1e9
+				assert.InDelta(t, sum, got.sum, 0, "the sum of durations is exact")
+			} else {
+				for _, v := range w.bytes {
+					sum += v
+				}
+				assert.InEpsilon(t, sum, got.sum, 1e-12)
+			}
+			slices.Sort(values)
+			assert.Equal(t, uint64(len(values)), got.count, key)
+			assert.InDelta(t, values[0], got.min, 0)
+			assert.InDelta(t, values[len(values)-1], got.max, 0)
+			require.Len(t, got.buckets, len(got.bounds)+1)
+			below, reached := 0, uint64(0)
+			p95 := values[int(math.Ceil(0.95*float64(len(values))))-1]
+			lower := 0.0
+			for i, bound := range append(slices.Clone(got.bounds), math.Inf(1)) {
+				inside := 0
+				for _, v := range values {
+					if v <= bound {
+						inside++
+					}
+				}
+				assert.Equal(t, uint64(inside-below), got.buckets[i], "%s ≤ %v", key, bound)
+				below = inside
+				// The bucket in which the 95th percentile lies, by the histogram, holds the one of the values.
+				before := reached
+				reached += got.buckets[i]
+				if rank := uint64(math.Ceil(0.95 * float64(len(values)))); before < rank && rank <= reached {
+					assert.True(t, lower < p95 && p95 <= bound || p95 == 0, "%s: p95 %v in (%v, %v]", key, p95, lower, bound)
+				}
+				lower = bound
+			}
+		}
+	}
+}
+
+func TestExemplars(t *testing.T) {
+	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
+	c := newBed(t)
+	for i, ms := range []int64{5, 90, 30, 20} {
+		c.consume(one(spans.StageGet, i+1, ms*1e6))
+	}
+	assert.Equal(t, []float64{0.09, 0.02}, c.flushed(time.Second)[key].exemplars, "the largest and the latest")
+	assert.Equal(t, []float64{0.09, 0.02}, c.flushed(time.Second)[key].exemplars, "kept while nothing newer is there")
+	c.consume(one(spans.StageGet, 9, 1e6))
+	got := c.flushed(time.Second)[key]
+	assert.Equal(t, []float64{0.001}, got.exemplars, "the old ones are gone with the first new one")
+	assert.Equal(t, []pcommon.SpanID{spanID(9)}, got.spans)
+}
+
+func TestCumulativeAndStart(t *testing.T) {
+	const get, put = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]", prefix + "tq.stage.duration|[tq.function=rollout tq.stage=put]"
+	c := newBed(t)
+	begin := pcommon.NewTimestampFromTime(c.clock)
+	assert.Empty(t, c.flushed(15*time.Second), "nothing to say")
+	second := pcommon.NewTimestampFromTime(c.clock)
+	c.consume(one(spans.StageGet, 1, 1e6))
+	p := c.flushed(15 * time.Second)[get]
+	assert.Equal(t, second, p.start, "nothing was in it at the last flush")
+	assert.NotEqual(t, begin, p.start)
+	third := p.at
+	c.consume(one(spans.StageGet, 2, 1e6))
+	c.consume(one(spans.StagePut, 3, 1e6))
+	all := c.flushed(15 * time.Second)
+	assert.Equal(t, second, all[get].start)
+	assert.Equal(t, uint64(2), all[get].count)
+	assert.Equal(t, third, all[put].start)
+	// A clock that is set back.
+	all = c.flushed(-time.Hour)
+	assert.LessOrEqual(t, all[get].start, all[get].at)
+	assert.LessOrEqual(t, all[put].start, all[put].at)
+}
+
+func TestStaleness(t *testing.T) {
+	const get, put = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]", prefix + "tq.stage.duration|[tq.function=rollout tq.stage=put]"
+	c := newBed(t)
+	c.consume(one(spans.StageGet, 1, 1e6))
+	c.consume(one(spans.StagePut, 2, 1e6))
+	c.flushed(15 * time.Second)
+	c.clock = c.clock.Add(4 * time.Minute)
+	c.consume(one(spans.StagePut, 3, 1e6))
+	got := c.flushed(time.Minute)
+	assert.True(t, got[get].ended)
+	assert.Zero(t, got[get].count)
+	assert.False(t, got[put].ended)
+	assert.Equal(t, uint64(2), got[put].count)
+	ended := got[get].at
+
+	got = c.flushed(15 * time.Second)
+	assert.NotContains(t, got, get, "said once")
+	c.consume(one(spans.StageGet, 4, 1e6))
+	got = c.flushed(15 * time.Second)
+	assert.Equal(t, uint64(1), got[get].count, "it begins again")
+	assert.Greater(t, got[get].start, ended)
+
+	got = c.flushed(10 * time.Minute)
+	assert.True(t, got[get].ended && got[put].ended)
+	assert.Empty(t, c.flushed(time.Second))
+	assert.Empty(t, c.store.resources)
+	assert.Empty(t, c.store.byKey)
+	assert.Zero(t, c.store.functions)
+	assert.Equal(t, [numMetrics]int{}, c.store.live)
+}
+
+// TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over what follows such a point in its metric.
+func TestEndedSeriesHaveMetricsOfTheirOwn(t *testing.T) {
+	c := newBed(t)
+	for i, st := range []string{"get", "compute", "put"} {
+		c.consume(one(st, i+1, 1e6))
+	}
+	c.clock = c.clock.Add(time.Hour)
+	c.consume(one("client_get", 9, 1e6))
+	c.flush(context.Background())
+	list := (<-c.sent).ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics()
+	assert.Equal(t, 4, list.Len())
+	for _, m := range list.All() {
+		assert.Equal(t, "tq.stage.duration", m.Name())
+		assert.Equal(t, 1, m.Histogram().DataPoints().Len())
+	}
+}
+
+func TestNoExpiration(t *testing.T) {
+	c := newBed(t, func(c *Config) { c.MetricsExpiration = 0 })
+	c.consume(one(spans.StageGet, 1, 1e6))
+	for _, p := range c.flushed(1000 * time.Hour) {
+		assert.False(t, p.ended)
+	}
+}
+
+func TestCardinalityLimit(t *testing.T) {
+	const limit = 10
+	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	const functions = 25
+	for i := range functions {
+		b := spans.NewBatch("test", "")
+		res := resourceA
+		res.RunID = fmt.Sprint("run-", i%3)
+		f := add(b, res, 10*i+1, fmt.Sprint("f", i), "function", 1e6)
+		f.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.5)
+		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.5)
+		f.Attributes().PutDouble(spans.AttrTQUtilizationDisagreement, 0.5)
+		names := f.Attributes().PutEmptySlice(spans.AttrVerdict)
+		for v := range 3 {
+			names.AppendEmpty().SetStr(fmt.Sprint("v", v))
+		}
+		for j, st := range []string{"get", "compute", "put", "client_get", "client_put"} {
+			add(b, res, 10*i+2+j, fmt.Sprint("f", i), st, 1e6).Attributes().PutDouble(spans.AttrTQThroughput, 1)
+		}
+		add(b, res, 10*i+8, fmt.Sprint("f", i), "get", 1e6).Attributes().PutBool(spans.AttrIncomplete, true)
+		c.consume(b.Traces())
+	}
+	series, total := map[string]int{}, map[string]float64{}
+	overflows := 0
+	for key, p := range c.flushed(time.Second) {
+		var service, run, metric, labels string
+		parts := splitKey(key)
+		service, run, metric, labels = parts[0], parts[1], parts[2], parts[3]
+		total[metric] += float64(p.count) + p.value
+		if labels == "["+attrOverflow+"=true]" {
+			overflows++
+			assert.Empty(t, service+run)
+			continue
+		}
+		series[metric]++
+	}
+	for _, m := range metrics {
+		assert.LessOrEqual(t, series[m.name], limit, m.name)
+		assert.Positive(t, series[m.name], m.name)
+	}
+	assert.Equal(t, int(numMetrics), overflows)
+	assert.Equal(t, limit, series["tq.function.duration"])
+	assert.Equal(t, limit, series["tq.stage.duration"])
+	// Nothing is lost by it.
+	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
+	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
+	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
+	assert.InDelta(t, float64(3*functions), total["trainbridge.verdicts"], 0)
+	assert.InDelta(t, float64(functions), total["trainbridge.incomplete.spans"], 0)
+	m, err := c.tel.GetMetric("otelcol_connector_train_metrics_overflow_spans")
+	require.NoError(t, err)
+	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+
+	// Room that became free is used.
+	c.flushed(time.Hour)
+	c.consume(one(spans.StageGet, 100_000, 1e6))
+	assert.Contains(t, c.flushed(time.Second), prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]")
+}
+
+func splitKey(key string) (parts [4]string) {
+	n := 0
+	for _, r := range key {
+		if r == '|' && n < 3 {
+			n++
+			continue
+		}
+		parts[n] += string(r)
+	}
+	return parts
+}
+
+func TestRetryNeverCountsTwice(t *testing.T) {
+	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
+	c := newBed(t, func(c *Config) { c.MetricsExpiration = 0 })
+	batch := one(spans.StageGet, 1, 1e6)
+	c.consume(batch)
+	for range 100 { // a backend that is down for five hours, asked every three minutes
+		c.clock = c.clock.Add(3 * time.Minute)
+		c.consume(batch)
+	}
+	assert.Equal(t, uint64(1), c.flushed(time.Second)[key].count)
+	c.consume(one(spans.StageGet, 2, 1e6))
+	assert.Equal(t, uint64(2), c.flushed(time.Second)[key].count)
+	metadatatest.AssertEqualConnectorTrainMetricsDuplicateSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 100}}, metricdatatest.IgnoreTimestamp())
+
+	c.clock = c.clock.Add(time.Hour)
+	c.consume(batch)
+	assert.Equal(t, uint64(3), c.flushed(time.Second)[key].count, "forgotten after two windows")
+}
+
+func TestSameSpanIDInAnotherTrace(t *testing.T) {
+	c := newBed(t)
+	c.consume(one(spans.StageGet, 1, 1e6))
+	other := one(spans.StageGet, 1, 1e6)
+	other.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetTraceID(pcommon.TraceID{2})
+	c.consume(other)
+	noID := one(spans.StageGet, 0, 1e6)
+	c.consume(noID)
+	c.consume(noID)
+	assert.Equal(t, uint64(4), c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"].count)
+}
+
+// TestSeenAgainstMap compares with a map of every id and when it was last met.
+func TestSeenAgainstMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	s := seen{window: 100, max: 1 << 30}
+	met := map[uint64]int64{}
+	now := int64(0)
+	for range 200_000 {
+		now += rng.Int64N(2)
+		s.advance(now)
+		id := 1 + rng.Uint64N(3000)
+		if rng.IntN(2) == 0 {
+			id *= 1 << 40 // ids that differ in their upper bits only
+		}
+		last, ever := met[id]
+		known := s.known(id, now)
+		met[id] = now
+		switch {
+		case !ever:
+			require.False(t, known)
+		case now-last < 100:
+			require.True(t, known, "met %d ns ago", now-last)
+		case now-last >= 200:
+			require.False(t, known)
+		}
+	}
+	assert.Zero(t, s.early)
+}
+
+func TestSeenIsBounded(t *testing.T) {
+	s := seen{window: 1 << 60, max: 4096}
+	for id := range uint64(100_000) {
+		require.False(t, s.known(id+1, 0))
+		// At least the last half of what it may hold is known.
+		if id >= 4000 {
+			require.True(t, s.current.has(id-3999) || s.previous.has(id-3999))
+		}
+	}
+	assert.Equal(t, int64(100_000/4096), s.early)
+	assert.LessOrEqual(t, len(s.current.slots)+len(s.previous.slots), 4*4096)
+}
+
+func TestInvalidSpansAreCounted(t *testing.T) {
+	c := newBed(t)
+	b := spans.NewBatch("test", "")
+	add(b, resourceA, 1, "rollout", spans.StageGet, -1)
+	add(b, resourceA, 2, "rollout", spans.StageGet, 1).SetStartTimestamp(0)
+	add(b, resourceA, 3, "rollout", "unknown", 1)
+	s := add(b, resourceA, 4, "rollout", "", 1)
+	s.Attributes().PutInt(spans.AttrTQStage, 7)
+	c.consume(b.Traces())
+	assert.Empty(t, c.flushed(time.Second))
+	metadatatest.AssertEqualConnectorTrainMetricsInvalidSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+}
+
+func TestAttributesOfOtherTypes(t *testing.T) {
+	c := newBed(t)
+	b := spans.NewBatch("test", "")
+	s := add(b, resourceA, 1, "", spans.StageFunction, 1)
+	a := s.Attributes()
+	a.PutEmptyMap(spans.AttrTQFunction)
+	a.PutStr(spans.AttrIncomplete, "true")
+	a.PutStr(spans.AttrVerdict, "bad")
+	a.PutStr(spans.AttrTQGetUtilization, "0.5")
+	a.PutDouble(spans.AttrTQPutUtilization, math.NaN())
+	a.PutDouble(spans.AttrTQOverheadUtilization, math.Inf(1))
+	a.PutInt(spans.AttrTQComputeUtilization, 1)
+	c.consume(b.Traces())
+	got := c.flushed(time.Second)
+	assert.Len(t, got, 2)
+	assert.InDelta(t, 1.0, got[prefix+"tq.stage.utilization|[tq.stage=compute]"].value, 0)
+	assert.Equal(t, uint64(1), got[prefix+"tq.function.duration|[]"].count)
+}
+
+func TestRefusedFlush(t *testing.T) {
+	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
+	c := newBed(t)
+	c.err = errors.New("no room")
+	c.consume(one(spans.StageGet, 1, 1e6))
+	for range 12 { // 3 minutes
+		c.flushed(15 * time.Second)
+	}
+	assert.Equal(t, 3, c.logs.Len(), "once a minute")
+	metadatatest.AssertEqualConnectorTrainMetricsFlushFailures(t, c.tel, []metricdata.DataPoint[int64]{{Value: 12}}, metricdatatest.IgnoreTimestamp())
+	c.err = nil
+	c.consume(one(spans.StageGet, 2, 1e6))
+	assert.Equal(t, uint64(2), c.flushed(15 * time.Second)[key].count)
+}
+
+func TestTickerAndShutdown(t *testing.T) {
+	c := newBed(t)
+	require.NoError(t, c.Start(context.Background(), componenttest.NewNopHost()))
+	c.consume(one(spans.StageGet, 1, 1e6))
+	c.ticks <- time.Time{}
+	assert.Equal(t, 1, (<-c.sent).DataPointCount())
+	c.consume(one(spans.StagePut, 2, 1e6))
+	require.NoError(t, c.Shutdown(context.Background()))
+	assert.Equal(t, 2, (<-c.sent).DataPointCount())
+	require.NoError(t, c.Shutdown(context.Background()))
+	assert.Empty(t, c.sent)
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	c := newBed(t)
+	c.consume(one(spans.StageGet, 1, 1e6))
+	require.NoError(t, c.Shutdown(context.Background()))
+	assert.Equal(t, 1, (<-c.sent).DataPointCount())
+}
+
+// TestShutdownOfAHeldFlush: a next component that ignores its context must not hold the collector for ever.
+func TestShutdownOfAHeldFlush(t *testing.T) {
+	c := newBed(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	next, err := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error {
+		close(held)
+		<-release
+		return nil
+	})
+	require.NoError(t, err)
+	c.next = next
+	require.NoError(t, c.Start(context.Background(), componenttest.NewNopHost()))
+	c.consume(one(spans.StageGet, 1, 1e6))
+	c.ticks <- time.Time{}
+	<-held
+	c.consume(one(spans.StageGet, 2, 1e6)) // does not wait for the flush
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, c.Shutdown(ctx), context.Canceled)
+	close(release)
+	<-c.done
+}
+
+func TestConcurrent(t *testing.T) {
+	c := newBed(t)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 100 {
+				c.consume(one(spans.StageGet, 1000*g+i+1, 1e6))
+			}
+		})
+	}
+	for range 5 {
+		c.flush(context.Background()) // the clock of the test stands still: it has no lock
+	}
+	wg.Wait()
+	for len(c.sent) > 0 {
+		<-c.sent
+	}
+	assert.Equal(t, uint64(800), c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"].count)
+}
+
+// TestGolden takes what train_perf's golden test says comes out of it.
+func TestGolden(t *testing.T) {
+	in, err := golden.ReadTraces(filepath.Join("..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
+	require.NoError(t, err)
+	want, err := golden.ReadMetrics(filepath.Join("testdata", "want.yaml"))
+	require.NoError(t, err)
+	c := newBed(t)
+	c.consume(in)
+	c.clock = c.clock.Add(15 * time.Second)
+	c.flush(context.Background())
+	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+}
+
+func TestFactory(t *testing.T) {
+	sink := new(consumertest.MetricsSink)
+	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
+	require.NoError(t, err)
+	assert.False(t, c.Capabilities().MutatesData)
+	require.NoError(t, c.Start(context.Background(), componenttest.NewNopHost()))
+	td := one(spans.StageGet, 1, 1e6)
+	td.MarkReadOnly()
+	require.NoError(t, c.ConsumeTraces(context.Background(), td))
+	require.NoError(t, c.Shutdown(context.Background()))
+	require.Equal(t, 1, sink.DataPointCount())
+}
+
+// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration is counted once.
+func FuzzConsume(f *testing.F) {
+	b := spans.NewBatch("test", "")
+	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
+	s.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.5)
+	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr("v")
+	add(b, resourceA, 2, "", spans.StageClientPut, -1).Attributes().PutDouble(spans.AttrTQThroughput, 1e9)
+	add(b, spans.Resource{}, 0, "rollout", spans.StageGet, 1).Attributes().PutBool(spans.AttrIncomplete, true)
+	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
+	require.NoError(f, err)
+	f.Add(raw)
+	cfg := defaultConfig()
+	cfg.CardinalityLimit = 3
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(raw)
+		if err != nil {
+			return
+		}
+		st, in := newStore(cfg, time.Unix(0, base)), new(scratch)
+		in.read(td)
+		st.apply(in, time.Unix(1, base))
+		want := uint64(int64(len(in.observations)) - st.duplicate)
+		var got uint64
+		for _, rm := range st.build(time.Unix(2, base)).ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				switch m.Name() {
+				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration:
+					for _, p := range m.Histogram().DataPoints().All() {
+						got += p.Count()
+					}
+				case spans.MetricIncompleteSpans:
+					for _, p := range m.Sum().DataPoints().All() {
+						got += uint64(p.IntValue())
+					}
+				}
+			}
+		}
+		assert.Equal(t, want, got)
+	})
+}

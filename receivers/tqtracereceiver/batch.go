@@ -1,0 +1,326 @@
+package tqtracereceiver
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// batch is what goes downstream together. It keeps finished records, not pdata: a consumer may change or empty what it is given
+// even when it fails, so each try builds its spans anew, and the usual single try costs no copy.
+type batch struct {
+	run     string
+	runFile string // not empty: the batch opens the run, which was seen in this file
+	out     assemble.Out
+	points  []point
+
+	// Between tries: which signals are done, and what was refused for good.
+	tracesDone, metricsDone bool
+	refused                 error
+}
+
+func (b *batch) empty() bool {
+	return len(b.out.Functions) == 0 && len(b.out.Lone) == 0 && len(b.points) == 0
+}
+
+func (b *batch) reset() {
+	b.out.Reset()
+	*b = batch{out: b.out, points: b.points[:0]}
+}
+
+// deliver sends what is not yet sent. It returns nil or a permanent error when the batch is done with; then b is reused.
+func (r *tqReceiver) deliver(ctx context.Context, b *batch) error {
+	if !b.tracesDone && (len(b.out.Functions) > 0 || len(b.out.Lone) > 0) {
+		td := b.traces(r)
+		n := td.SpanCount() // before a consumer takes it
+		octx := r.obs.StartTracesOp(ctx)
+		err := r.traces.ConsumeTraces(octx, td)
+		r.obs.EndTracesOp(octx, metadata.Type.String(), n, err)
+		if err != nil && !consumererror.IsPermanent(err) {
+			return err
+		}
+		b.refused = errors.Join(b.refused, err)
+	}
+	b.tracesDone = true
+	if !b.metricsDone && len(b.points) > 0 {
+		md := b.metrics(r)
+		n := len(b.points)
+		octx := r.obs.StartMetricsOp(ctx)
+		err := r.metrics.ConsumeMetrics(octx, md)
+		r.obs.EndMetricsOp(octx, metadata.Type.String(), n, err)
+		if err != nil && !consumererror.IsPermanent(err) {
+			return err
+		}
+		b.refused = errors.Join(b.refused, err)
+	}
+	err := b.refused
+	r.reuse(b)
+	return err
+}
+
+// maxFree bounds the batches kept for reuse, some 100 KB each. A sync.Pool would lose them at every collection.
+const maxFree = 16
+
+func (r *tqReceiver) newBatch() *batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.free); n > 0 {
+		b := r.free[n-1]
+		r.free = r.free[:n-1]
+		return b
+	}
+	return &batch{}
+}
+
+func (r *tqReceiver) reuse(b *batch) {
+	b.reset()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.free) < maxFree {
+		r.free = append(r.free, b)
+	}
+}
+
+// builder turns the records of a batch into spans.
+type builder struct {
+	*spans.Batch
+	r   *tqReceiver
+	b   *batch
+	buf [3][]byte // for keys
+	// The ids of the run's span, to which every root links.
+	runTrace pcommon.TraceID
+	runSpan  pcommon.SpanID
+}
+
+func (b *batch) traces(r *tqReceiver) ptrace.Traces {
+	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, r.version), r: r, b: b}
+	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
+	if b.runFile != "" {
+		at, source := b.began()
+		bd.AddRun(bd.resource(assemble.Who{}), at, source, b.runFile)
+	}
+	for i := range b.out.Functions {
+		bd.function(&b.out.Functions[i])
+	}
+	for i := range b.out.Lone {
+		bd.lone(&b.out.Lone[i])
+	}
+	return bd.Traces()
+}
+
+// began is the start of the earliest record.
+func (b *batch) began() (int64, spans.TimeSource) {
+	at, source := int64(1)<<62, spans.TimeSynthetic
+	for i := range b.out.Functions {
+		if f := &b.out.Functions[i]; f.Start < at {
+			at, source = f.Start, f.Source
+		}
+	}
+	for i := range b.out.Lone {
+		if o := &b.out.Lone[i]; o.Start < at {
+			at, source = o.Start, o.Source
+		}
+	}
+	return at, source
+}
+
+func (bd *builder) resource(who assemble.Who) spans.Resource {
+	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
+}
+
+// identify makes the ids of a span whose natural key is its process, function and raw time. A text that names no trace
+// gives each record a trace of its own.
+func (bd *builder) identify(who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
+	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)
+	bd.buf[1] = append(bd.buf[1][:0], name...)
+	pid, fn := bd.buf[0], bd.buf[1]
+	var trace pcommon.TraceID
+	switch text {
+	case "", "N/A", "None", "none", "null":
+		trace = spans.KeyTraceID(bd.b.run, "tq", pid, fn, key.Bytes())
+	default:
+		bd.buf[2] = append(bd.buf[2][:0], text...)
+		trace = spans.TraceID(bd.b.run, bd.buf[2])
+	}
+	return trace, spans.SpanID(trace, role, fn, pid, key.Bytes())
+}
+
+// link is spans.LinkRun with the ids at hand.
+func (bd *builder) link(s ptrace.Span) {
+	l := s.Links().AppendEmpty()
+	l.SetTraceID(bd.runTrace)
+	l.SetSpanID(bd.runSpan)
+}
+
+var stageOf = [3]struct{ span, stage string }{{spans.SpanTQGet, spans.StageGet}, {spans.SpanTQCompute, spans.StageCompute}, {spans.SpanTQPut, spans.StagePut}}
+
+var opOf = [4]struct{ span, stage string }{
+	tqline.OpGet:     {spans.SpanTQClientGet, spans.StageClientGet},
+	tqline.OpPut:     {spans.SpanTQClientPut, spans.StageClientPut},
+	tqline.OpGetMeta: {spans.SpanTQClientGetMeta, spans.StageClientGetMeta},
+	tqline.OpClear:   {spans.SpanTQClientClear, spans.StageClientClear},
+}
+
+func (bd *builder) function(f *assemble.Function) {
+	res := bd.resource(f.Who)
+	trace, id := bd.identify(f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
+	s := bd.Add(res, spans.Span{
+		Trace: trace, ID: id, Name: f.Name, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source, Attributes: 8 + f.FieldsTo - f.FieldsFrom,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrTQFunction, f.Name)
+	m.PutStr(spans.AttrTQStage, spans.StageFunction)
+	if f.Trace != "" {
+		m.PutStr(spans.AttrTQTraceID, f.Trace)
+	}
+	if f.PID != 0 {
+		m.PutInt(spans.AttrProcessPID, f.PID)
+	}
+	if f.BatchSize >= 0 {
+		m.PutInt(spans.AttrTQBatchSize, f.BatchSize)
+	}
+	for i, name := range [3]string{spans.AttrTQGetUtilizationReported, spans.AttrTQComputeUtilizationReported, spans.AttrTQPutUtilizationReported} {
+		if f.Ratios[i] >= 0 {
+			m.PutDouble(name, f.Ratios[i])
+		}
+	}
+	putIncomplete(m, f.Incomplete)
+	bd.fields(m, f.FieldsFrom, f.FieldsTo)
+	bd.link(s)
+
+	var parents [3]pcommon.SpanID
+	for i := range f.Stages {
+		st := &f.Stages[i]
+		if !st.Known {
+			continue
+		}
+		parents[i] = spans.SpanID(trace, stageOf[i].span, id[:])
+		c := bd.Add(res, spans.Span{
+			Trace: trace, ID: parents[i], Parent: id, Name: stageOf[i].span, Kind: ptrace.SpanKindInternal, Start: st.Start, End: st.End, Source: f.Source, Attributes: 2,
+		})
+		m := c.Attributes()
+		m.PutStr(spans.AttrTQStage, stageOf[i].stage)
+		m.PutStr(spans.AttrTQFunction, f.Name)
+		putIncomplete(m, st.Incomplete)
+	}
+	for i := f.OpsFrom; i < f.OpsTo; i++ {
+		o := &bd.b.out.Ops[i]
+		parent := parents[0]
+		if o.Kind == tqline.OpPut {
+			parent = parents[2]
+		}
+		if parent.IsEmpty() {
+			parent = id
+		}
+		bd.op(res, o, trace, spans.SpanID(trace, opOf[o.Kind].span, id[:], o.Key.Bytes()), parent, f.Name)
+	}
+}
+
+// lone adds an operation with no function around it: the root of its trace.
+func (bd *builder) lone(o *assemble.Op) {
+	trace, id := bd.identify(o.Who, o.Trace, opOf[o.Kind].span, o.Name, &o.Key)
+	s := bd.op(bd.resource(o.Who), o, trace, id, pcommon.SpanID{}, o.Name)
+	m := s.Attributes()
+	if o.Trace != "" {
+		m.PutStr(spans.AttrTQTraceID, o.Trace)
+	}
+	if o.PID != 0 {
+		m.PutInt(spans.AttrProcessPID, o.PID)
+	}
+	bd.link(s)
+}
+
+func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
+	s := bd.Add(res, spans.Span{
+		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 6 + o.FieldsTo - o.FieldsFrom,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrTQStage, opOf[o.Kind].stage)
+	if function != "" {
+		m.PutStr(spans.AttrTQFunction, function)
+	}
+	if o.BatchSize >= 0 {
+		m.PutInt(spans.AttrTQBatchSize, o.BatchSize)
+	}
+	if o.Size >= 0 {
+		m.PutInt(spans.AttrTQDataSize, o.Size)
+		if d := o.End - o.Start; d > 0 && o.Incomplete == "" {
+			m.PutDouble(spans.AttrTQThroughput, float64(o.Size)/(float64(d)/1e9))
+		}
+	}
+	if o.Reported >= 0 {
+		m.PutDouble(spans.AttrTQThroughputReported, o.Reported)
+	}
+	putIncomplete(m, o.Incomplete)
+	bd.fields(m, o.FieldsFrom, o.FieldsTo)
+	return s
+}
+
+func putIncomplete(m pcommon.Map, reason string) {
+	if reason != "" {
+		m.PutBool(spans.AttrIncomplete, true)
+		m.PutStr(spans.AttrIncompleteReason, reason)
+	}
+}
+
+func (bd *builder) fields(m pcommon.Map, from, to int) {
+	for _, f := range bd.b.out.Fields[from:to] {
+		m.PutStr(spans.AttrTQFieldPrefix+f.Name, f.Value)
+	}
+}
+
+// metrics makes gauges of the points: one resource per process, one metric per name.
+func (b *batch) metrics(r *tqReceiver) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	scopes := map[assemble.Who]pmetric.MetricSlice{}
+	type series struct {
+		who assemble.Who
+		id  metricID
+	}
+	known := map[series]pmetric.NumberDataPointSlice{}
+	bd := builder{r: r, b: b}
+	for i := range b.points {
+		p := &b.points[i]
+		scope, ok := scopes[p.who]
+		if !ok {
+			rm := md.ResourceMetrics().AppendEmpty()
+			bd.resource(p.who).Put(rm.Resource().Attributes())
+			sm := rm.ScopeMetrics().AppendEmpty()
+			sm.Scope().SetName(metadata.ScopeName)
+			sm.Scope().SetVersion(r.version)
+			scope = sm.Metrics()
+			scopes[p.who] = scope
+		}
+		points, ok := known[series{p.who, p.metric}]
+		if !ok {
+			m := scope.AppendEmpty()
+			m.SetName(metricInfo[p.metric].name)
+			m.SetUnit(metricInfo[p.metric].unit)
+			m.SetDescription(metricInfo[p.metric].description)
+			points = m.SetEmptyGauge().DataPoints()
+			known[series{p.who, p.metric}] = points
+		}
+		dp := points.AppendEmpty()
+		dp.SetTimestamp(pcommon.Timestamp(p.at))
+		dp.SetStartTimestamp(pcommon.Timestamp(p.start))
+		dp.SetDoubleValue(p.value)
+		for _, a := range [4]struct{ name, value string }{
+			{spans.AttrTQFunction, p.function}, {spans.AttrTQDirection, p.direction}, {spans.AttrTQStorageUnit, p.unit}, {spans.AttrTQOperation, p.operation},
+		} {
+			if a.value != "" {
+				dp.Attributes().PutStr(a.name, a.value)
+			}
+		}
+	}
+	return md
+}

@@ -1,0 +1,326 @@
+package tqtracereceiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// handler turns the lines of one stream into batches.
+type handler struct {
+	r       *tqReceiver
+	stream  stream
+	run     string
+	filePID int64 // of worker-…-<pid>.err
+
+	peeler line.Peeler
+	prefix line.Prefix
+	rec    tqline.Line
+	stamps *clock.Stamps
+	at     assemble.At
+	raw    []byte
+
+	anchors clock.Anchors
+	procs   map[procKey]*assemble.Proc
+	recent  [16]*assemble.Proc // of the last lines, by pid
+	asm     *assemble.Assembler
+	perf    perfRecords
+	names   spans.Interner
+
+	// For records without any clock: how many there were, and where the reconstructed time stands (ns); of that, what the
+	// stages of the current function took.
+	ordinal, made, staged int64
+
+	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	runDone bool
+}
+
+// stream is what a handler needs of tail.Stream.
+type stream interface {
+	assemble.Lines
+	Path() string
+}
+
+type procKey struct {
+	host string
+	pid  int64
+}
+
+// maxProcs bounds the processes remembered for one file.
+const maxProcs = 4096
+
+func (r *tqReceiver) newHandler(s *tail.Stream) tail.Handler { return r.handle(s) }
+
+func (r *tqReceiver) handle(s stream) *handler {
+	h := &handler{
+		r: r, stream: s, run: r.cfg.Run(s.Path()), filePID: pidOfFile(s.Path()), stamps: clock.NewStamps(r.zone),
+		procs: make(map[procKey]*assemble.Proc),
+	}
+	h.asm = assemble.New(s)
+	return h
+}
+
+// fill makes sure that there is a batch to fill.
+func (h *handler) fill() {
+	if h.batch == nil {
+		h.batch = h.r.newBatch()
+		h.asm.Out = &h.batch.out
+	}
+}
+
+// pidOfFile reads the pid from Ray's file names, "worker-<worker id>-<job id>-<pid>.err". 0: none.
+func pidOfFile(path string) int64 {
+	name := filepath.Base(path)
+	if !strings.HasPrefix(name, "worker-") {
+		return 0
+	}
+	name, _, _ = strings.Cut(name, ".")
+	i := strings.LastIndexByte(name, '-')
+	pid, err := strconv.ParseInt(name[i+1:], 10, 32)
+	if err != nil || pid < 0 || strings.Count(name, "-") < 3 {
+		return 0
+	}
+	return pid
+}
+
+// Line takes the next line.
+func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
+	h.fill()
+	rest := h.peeler.Peel(l.Text, &h.prefix)
+	i := tqline.Find(rest)
+	if i < 0 {
+		return h.neighbour(rest, l)
+	}
+	if i > 0 {
+		h.peelGlued(rest[:i])
+	}
+	if h.prefix.Repeated > 1 {
+		h.r.repeated(h.prefix.Repeated-1, h.stream.Path())
+	}
+	if err := tqline.Parse(rest[i:], &h.rec); err != nil {
+		return tail.Rejected, tqline.Reason(err)
+	}
+	if h.r.traces == nil {
+		return tail.Ignored, "no_traces_pipeline"
+	}
+	h.place(l)
+	if fate := h.asm.Add(&h.rec, &h.at); fate != assemble.Used {
+		h.r.tel.TrainbridgeTqUnusedLines.Add(context.Background(), 1, h.r.reasons[fate])
+	}
+	return tail.Record, ""
+}
+
+// peelGlued looks for a prefix between foreign text (a progress bar) and the record.
+func (h *handler) peelGlued(head []byte) {
+	repeated := h.prefix.Repeated
+	if i := bytes.LastIndexByte(head, '\r'); i >= 0 {
+		head = head[i+1:]
+	}
+	if i := bytes.LastIndexByte(head, '('); i >= 0 && bytes.Contains(head[i:], []byte(" pid=")) {
+		head = head[i:]
+	}
+	var p line.Prefix
+	h.peeler.Peel(head, &p)
+	if p.Stamp == nil && len(head) > 0 && head[len(head)-1] == ':' {
+		head = head[:len(head)-1]
+		for _, n := range [...]int{23, 26, 19} {
+			if len(head) >= n && line.StampLen(head[len(head)-n:]) == n {
+				p.Stamp = head[len(head)-n:]
+				break
+			}
+		}
+	}
+	if p.Stamp != nil {
+		h.prefix.Stamp = p.Stamp
+	}
+	if p.PID != 0 {
+		h.prefix.RayName, h.prefix.PID, h.prefix.IP = p.RayName, p.PID, p.IP
+	}
+	h.prefix.Repeated = repeated
+}
+
+// process finds who printed the line.
+func (h *handler) process() *assemble.Proc {
+	pid := h.prefix.PID
+	if pid == 0 {
+		pid = h.filePID
+	}
+	if p := h.recent[pid&15]; p != nil && p.PID == pid && p.Host == string(h.prefix.IP) {
+		return p
+	}
+	p, ok := h.procs[procKey{string(h.prefix.IP), pid}]
+	if !ok {
+		if len(h.procs) >= maxProcs {
+			clear(h.procs) // what is open keeps its own
+		}
+		host := spans.Text(h.prefix.IP)
+		p = assemble.NewProc(host, pid, h.anchors.Get(host, pid))
+		h.procs[procKey{string(h.prefix.IP), pid}] = p
+	}
+	h.anchors.Touch(p.Anchor)
+	h.recent[pid&15] = p
+	return p
+}
+
+// wall returns the wall clock that the line carries, in ns.
+func (h *handler) wall() (ns int64, raw []byte, ok bool) {
+	raw = h.prefix.Stamp
+	if raw == nil {
+		raw = h.prefix.Container
+	}
+	if raw == nil {
+		return 0, nil, false
+	}
+	ns, err := h.stamps.Parse(raw)
+	return ns, raw, err == nil
+}
+
+// unixFrom is where a timestamp is no perf_counter any more: no machine runs for 31 years.
+const unixFrom = int64(1e18)
+
+// place finds out when and where the record was printed.
+func (h *handler) place(l *tail.Line) {
+	at := &h.at
+	at.Proc = h.process()
+	at.Since = l.Observed.UnixNano()
+	wall, raw, hasWall := h.wall()
+	switch {
+	case h.rec.RawTime != nil && h.rec.Timestamp >= unixFrom:
+		at.Base, at.T, at.Wall, at.Raw, at.Source = assemble.Epoch, h.rec.Timestamp, h.rec.Timestamp, h.rec.RawTime, spans.TimeDerived
+	case h.rec.RawTime != nil:
+		anchor := at.Proc.Anchor
+		if hasWall {
+			if anchor.Breaks(h.rec.Timestamp, wall) {
+				h.asm.Break(at.Proc.Host, at.Proc.PID)
+			}
+			anchor.Observe(h.rec.Timestamp, wall)
+		} else {
+			anchor.Guess(h.rec.Timestamp, h.read(l).UnixNano())
+			off, _ := anchor.Offset()
+			wall = h.rec.Timestamp + off
+		}
+		at.Base, at.T, at.Wall, at.Raw = assemble.Perf, h.rec.Timestamp, wall, h.rec.RawTime
+	case hasWall:
+		at.Base, at.T, at.Wall, at.Raw, at.Source = assemble.Stamp, wall, wall, raw, spans.TimeDerived
+	default:
+		h.placeByOrder(l)
+	}
+}
+
+// placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus
+// the durations of what came before it.
+func (h *handler) placeByOrder(l *tail.Line) {
+	at := &h.at
+	h.ordinal++
+	h.raw = strconv.AppendInt(append(h.raw[:0], '#'), h.ordinal, 10)
+	at.Base, at.Raw = assemble.None, h.raw
+	if l.Live {
+		at.T, at.Source = l.Observed.UnixNano(), spans.TimeObserved
+		at.Wall = at.T
+		return
+	}
+	if h.made == 0 {
+		h.made = l.ModTime.UnixNano()
+	}
+	d := h.rec.Duration
+	switch h.rec.Stage {
+	case tqline.GetEnd, tqline.ComputeEnd, tqline.PutEnd:
+		h.made += d
+		h.staged += d
+		d = 0
+	case tqline.FunctionEnd:
+		h.made += max(0, d-h.staged)
+		h.staged, d = 0, 0
+	case tqline.ClientEnd:
+		if h.rec.Log { // no stage around it will count its time
+			h.made += d
+			d = 0
+		}
+	}
+	at.T, at.Source = h.made+d, spans.TimeSynthetic
+	at.Wall = at.T
+}
+
+// read is about when a line without a clock was written.
+func (*handler) read(l *tail.Line) time.Time {
+	if l.Live || l.ModTime.IsZero() {
+		return l.Observed
+	}
+	return l.ModTime
+}
+
+// Expire gives up on what is held since before the given time.
+func (h *handler) Expire(before time.Time) {
+	ns := int64(math.MaxInt64)
+	if before.Unix() < math.MaxInt64/1_000_000_000 { // what is later does not fit
+		ns = before.UnixNano()
+	}
+	h.fill()
+	h.asm.Expire(ns)
+	h.perf.expire(h, ns)
+}
+
+// Cut ends the current batch.
+func (h *handler) Cut() tail.Deliver {
+	b := h.batch
+	if b == nil {
+		return nil
+	}
+	h.batch, h.asm.Out = nil, nil
+	if b.empty() {
+		h.r.reuse(b)
+		return nil
+	}
+	b.run = h.run
+	if !h.runDone && len(b.out.Functions)+len(b.out.Lone) > 0 {
+		h.runDone = true
+		if h.r.firstOf(h.run) {
+			b.runFile = h.stream.Path()
+		}
+	}
+	return func(ctx context.Context) error { return h.r.deliver(ctx, b) }
+}
+
+const stateVersion = 1
+
+// Save returns the clock anchors and what makes the keys of records without a clock.
+func (h *handler) Save() []byte {
+	anchors := h.anchors.Save()
+	if anchors == nil && h.ordinal == 0 {
+		return nil
+	}
+	b := binary.AppendVarint([]byte{stateVersion}, h.ordinal)
+	b = binary.AppendVarint(b, h.made)
+	b = binary.AppendVarint(b, h.staged)
+	return append(b, anchors...)
+}
+
+// Restore takes what Save returned.
+func (h *handler) Restore(state []byte) {
+	if len(state) == 0 || state[0] != stateVersion {
+		return
+	}
+	state = state[1:]
+	var v [3]int64
+	for i := range v {
+		x, n := binary.Varint(state)
+		if n <= 0 {
+			return
+		}
+		v[i], state = x, state[n:]
+	}
+	h.ordinal, h.made, h.staged = v[0], v[1], v[2]
+	h.anchors.Restore(state)
+}

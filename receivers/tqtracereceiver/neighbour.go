@@ -1,0 +1,193 @@
+package tqtracereceiver
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const reasonNoMetrics = "no_metrics_pipeline"
+
+// neighbour takes a line without a [TQ-…] tag.
+func (h *handler) neighbour(b []byte, l *tail.Line) (tail.Verdict, string) {
+	kind := tqline.Classify(b)
+	switch kind {
+	case tqline.TaskGetting:
+		return tail.Ignored, "task_getting"
+	case tqline.TaskPutting:
+		return tail.Ignored, "task_putting"
+	case tqline.TensordictKeys:
+		return tail.Ignored, "tensordict_keys"
+	case tqline.TaskCost:
+		return h.cost(b, l)
+	case tqline.PerfHeader, tqline.PerfRange, tqline.PerfOperations:
+		if h.r.metrics == nil {
+			return tail.Ignored, reasonNoMetrics
+		}
+		return h.perf.line(h, kind, b, l)
+	}
+	return tail.Ignored, "not_tq"
+}
+
+// when is the time of a metric: the stamp of its line, else about when it was written. ns.
+func (h *handler) when(l *tail.Line) int64 {
+	if ns, _, ok := h.wall(); ok {
+		return ns
+	}
+	return h.read(l).UnixNano()
+}
+
+func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
+	c, ok := tqline.ParseCost(b)
+	switch {
+	case !ok:
+		return tail.Rejected, "bad_cost_time"
+	case h.r.metrics == nil:
+		return tail.Ignored, reasonNoMetrics
+	}
+	who := h.process().Who
+	who.PID = c.PID
+	p := point{metric: taskDuration, who: who, at: h.when(l), value: float64(c.Duration) / 1e9, function: h.names.Text(c.Func), direction: "get"}
+	if c.Put {
+		p.direction = "put"
+	}
+	h.batch.points = append(h.batch.points, p)
+	return tail.Record, ""
+}
+
+// perfRecords are the [Performance] records whose three lines are not yet together; other lines may stand between them.
+type perfRecords struct{ open []*perfRecord }
+
+type perfRecord struct {
+	head     point // who, when and of which storage unit
+	requests float64
+	rate     float64
+	average  float64
+	ranged   bool
+	since    int64
+	held     []tail.Held
+}
+
+const maxPerfRecords = 64
+
+func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.Line) (tail.Verdict, string) {
+	who := h.process().Who
+	if kind == tqline.PerfHeader {
+		head, ok := tqline.ParsePerf(b)
+		if !ok {
+			return tail.Rejected, "bad_performance"
+		}
+		if len(p.open) == maxPerfRecords {
+			p.leave(h, 0)
+		}
+		p.open = append(p.open, &perfRecord{
+			head:     point{who: who, at: h.when(l), unit: h.names.Text(head.Unit)},
+			requests: float64(head.Requests), rate: head.Rate, average: head.Average, since: l.Observed.UnixNano(), held: []tail.Held{h.stream.Hold()},
+		})
+		return tail.Record, ""
+	}
+	// The oldest record of the process that still lacks this line.
+	for i, r := range p.open {
+		if r.head.who != who || kind == tqline.PerfRange && r.ranged {
+			continue
+		}
+		if kind == tqline.PerfRange {
+			ns, ok := tqline.ParseRange(b)
+			if !ok {
+				return tail.Rejected, "bad_performance"
+			}
+			r.ranged = true
+			r.head.start = r.head.at - ns
+			r.held = append(r.held, h.stream.Hold())
+			return tail.Record, ""
+		}
+		first := len(h.batch.points)
+		for rest := b; ; {
+			op, after, ok := tqline.NextOp(rest)
+			if !ok {
+				h.batch.points = h.batch.points[:first]
+				return tail.Rejected, "bad_performance"
+			}
+			if op.Name == nil {
+				break
+			}
+			h.operation(r.head, op)
+			rest = after
+		}
+		p.leave(h, i)
+		return tail.Record, ""
+	}
+	if kind == tqline.PerfRange { // other software may print such a line
+		return tail.Ignored, "not_tq"
+	}
+	return tail.Rejected, "no_performance_header"
+}
+
+func (h *handler) operation(p point, op tqline.PerfOp) {
+	p.operation = h.names.Text(bytes.TrimSpace(op.Name))
+	for i, v := range [...]float64{float64(op.Requests), op.Rate, op.Avg, op.Max, op.Min} {
+		p.metric, p.value = operationRequests+metricID(i), v
+		h.batch.points = append(h.batch.points, p)
+	}
+}
+
+// leave sends the totals of a record, which stand in its first line.
+func (p *perfRecords) leave(h *handler, i int) {
+	r := p.open[i]
+	p.open = append(p.open[:i], p.open[i+1:]...)
+	for i, v := range [...]float64{r.requests, r.rate, r.average} {
+		q := r.head
+		q.metric, q.value = storageRequests+metricID(i), v
+		h.batch.points = append(h.batch.points, q)
+	}
+	for _, held := range r.held {
+		h.stream.Release(held)
+	}
+}
+
+func (p *perfRecords) expire(h *handler, before int64) {
+	for len(p.open) > 0 && p.open[0].since < before {
+		p.leave(h, 0)
+	}
+}
+
+// metricID numbers the metrics of this receiver.
+type metricID uint8
+
+// The order of storage… and operation… is that of the values in perfRecords.leave and handler.operation.
+const (
+	taskDuration metricID = iota
+	storageRequests
+	storageRate
+	storageAvg
+	operationRequests
+	operationRate
+	operationAvg
+	operationMax
+	operationMin
+	metricIDs
+)
+
+var metricInfo = [metricIDs]struct{ name, unit, description string }{
+	taskDuration:      {spans.MetricTQTaskDuration, spans.UnitSeconds, "How long a task took to get its input from TransferQueue, or to put its output there."},
+	storageRequests:   {spans.MetricTQStorageRequests, spans.UnitRequests, "Successful requests to a storage unit within the record's time range."},
+	storageRate:       {spans.MetricTQStorageRate, spans.UnitRequestsPerSecond, "Successful requests to a storage unit per second."},
+	storageAvg:        {spans.MetricTQStorageDurationAvg, spans.UnitSeconds, "Mean time a storage unit took for a request."},
+	operationRequests: {spans.MetricTQOperationRequests, spans.UnitRequests, "Requests of one operation within the record's time range."},
+	operationRate:     {spans.MetricTQOperationRate, spans.UnitRequestsPerSecond, "Requests of one operation per second."},
+	operationAvg:      {spans.MetricTQOperationDurationAvg, spans.UnitSeconds, "Mean time of one operation."},
+	operationMax:      {spans.MetricTQOperationDurationMax, spans.UnitSeconds, "Longest time of one operation within the record's time range."},
+	operationMin:      {spans.MetricTQOperationDurationMin, spans.UnitSeconds, "Shortest time of one operation within the record's time range."},
+}
+
+// point is one value. Times in wall ns.
+type point struct {
+	metric                               metricID
+	who                                  assemble.Who
+	at, start                            int64 // start: of the range it covers; 0: none
+	value                                float64
+	function, direction, unit, operation string
+}
