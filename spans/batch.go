@@ -86,7 +86,7 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
 	out.SetStartTimestamp(pcommon.Timestamp(s.Start))
-	out.SetEndTimestamp(pcommon.Timestamp(s.End))    
+	out.SetEndTimestamp(pcommon.Timestamp(s.End))
 	attrs := out.Attributes()
 	attrs.EnsureCapacity(s.Attributes + 1)
 	attrs.PutStr(AttrTimeSource, string(s.Source))

@@ -242,6 +242,9 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 	}
 	dir, base := filepath.Split(path)
 	for n := len(base); n > 0; n-- {
+		if !endsStem(base, n) {
+			continue
+		}
 		for _, s := range w.stems[dir+base[:n]] {
 			// Only shorter names are looked at, so this ends.
 			if s.document || len(s.path) >= len(path) {
@@ -294,7 +297,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return nil
 		}
 		if f.retired {
-			f.retired, f.complete = false, false
+			f.retired, f.complete, f.changed = false, false, true
 			f.size, f.mtime, f.grown = fi.Size(), fi.ModTime(), w.now
 			w.active(s, w.now)
 		}

@@ -98,6 +98,7 @@ type file struct {
 	rotated     time.Time // when the path ceased to name it; zero for the current file
 	outstanding int       // pieces held or in flight
 	compressed  bool
+	changed     bool // since it was last read to its end
 	complete    bool // a compressed file read to its end
 	truncated   bool // found cut or rewritten: look must decide
 	failed      bool // the last read ended in an error

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -266,6 +268,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	f.size, f.mtime = fi.Size(), fi.ModTime()
 	switch {
 	case changed:
+		f.changed = true
 		if f.compressed {
 			w.t.close(f)
 			f.complete = false
@@ -307,7 +310,7 @@ func (w *sweeper) take(s *Stream, path string, now time.Time) *file {
 		}
 		return nil
 	}
-	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
+	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
 	if w.first && !s.known && w.t.cfg.StartAt == StartAtEnd && w.t.packing(path) == CompressionNone {
 		f.skipTo(raw, fi.Size())
 	} else if !w.first {
@@ -355,7 +358,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		w.lost(f, true) // it cannot be opened any more
 		return
 	}
-	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
+	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, changed: true, seen: w.scans}
 	if !f.compressed && f.src != nil {
 		// The open file may be the only way to what it holds now.
 		g.src, g.raw = f.src, f.raw
@@ -462,7 +465,12 @@ func (w *sweeper) between(s *Stream, newest fileID, now time.Time) {
 			found = append(found, cand{path, fi.ModTime()})
 		}
 	})
-	slices.SortStableFunc(found, func(a, b cand) int { return a.mtime.Compare(b.mtime) })
+	// Where the clock is too coarse, app.log.2 is older than app.log.1.
+	number := func(c cand) int {
+		n, _ := strconv.Atoi(strings.TrimPrefix(c.path[len(s.path):], "."))
+		return n
+	}
+	slices.SortStableFunc(found, func(a, b cand) int { return cmp.Or(a.mtime.Compare(b.mtime), number(b)-number(a)) })
 	for _, c := range found {
 		if f := w.take(s, c.path, now); f != nil {
 			s.lastWrite = f.wrote
@@ -481,7 +489,10 @@ func (w *sweeper) copied(s *Stream, path string, fi fs.FileInfo) bool {
 	}
 	src := w.t.unpack(path, raw)
 	defer src.Close()
-	return slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, src) })
+	return slices.ContainsFunc(s.files, func(f *file) bool {
+		// A longer file that begins like f is another run of the same program.
+		return f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) && sameFile(f, src)
+	})
 }
 
 // stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
@@ -494,12 +505,21 @@ func stemOf(path string) (dir, stem string) {
 	return dir, stem
 }
 
+// endsStem says whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
+func endsStem(name string, n int) bool {
+	if n == len(name) {
+		return true
+	}
+	c := name[n]
+	return !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z')
+}
+
 // siblings calls f for the regular files beside path whose names begin like its own.
 func (w *sweeper) siblings(path string, f func(string, fs.FileInfo)) {
 	dir, stem := stemOf(path)
 	entries, _ := os.ReadDir(filepath.Clean(dir))
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), stem) || !e.Type().IsRegular() || dir+e.Name() == path {
+		if !strings.HasPrefix(e.Name(), stem) || !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
 			continue
 		}
 		if fi, err := e.Info(); err == nil {
@@ -532,6 +552,7 @@ func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
 			delete(w.files, f.id)
 		}
 		f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(fi), path, fi.Size(), fi.ModTime(), now, w.scans
+		f.changed = true
 		w.files[f.id] = f
 		delete(w.suspects, path)
 		w.t.attach(f, raw, src)
@@ -544,7 +565,7 @@ func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
 func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
 	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
+	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]

@@ -57,7 +57,7 @@ func (s *Stream) readable(f *file) bool {
 	if f.dead || f.truncated || f.retired || f.complete {
 		return false
 	}
-	if f != s.current && f.size <= f.head && len(f.replay) == 0 {
+	if f != s.current && !f.changed && f.size == f.head && len(f.replay) == 0 {
 		return false // look sees when it grows
 	}
 	if !f.compressed || s.t.final {
@@ -122,7 +122,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.dirty = true
 		}
 		if atEOF {
-			f.caught = now
+			f.caught, f.changed = now, false
 			if f.compressed {
 				s.endOfPacked(f)
 			}

@@ -152,6 +152,8 @@ type rig struct {
 	// consume stands for the next component.
 	consume func(ctx context.Context, s *Stream, out []string) error
 	hold    bool // keep batches in flight until ack
+	// tick returns the modification time of what is written now; nil: the file system's.
+	tick func(name string) time.Time
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
@@ -255,9 +257,9 @@ func (r *rig) step(d time.Duration) {
 	r.t.Fatal("the tailer does not come to rest")
 }
 
-// settle reads until all that time can bring has come.
+// rest reads until all that time can bring has come, full scans among it.
 func (r *rig) rest() {
-	for range 8 {
+	for range 12 {
 		r.step(3 * time.Second)
 	}
 }
@@ -292,6 +294,14 @@ func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *rig) write(name, text string) {
 	require.NoError(r.t, os.WriteFile(r.path(name), []byte(text), 0o600))
+	r.touch(name)
+}
+
+func (r *rig) touch(name string) {
+	if r.tick != nil {
+		at := r.tick(name)
+		require.NoError(r.t, os.Chtimes(r.path(name), at, at))
+	}
 }
 
 func (r *rig) append(name, text string) {
@@ -299,11 +309,16 @@ func (r *rig) append(name, text string) {
 	require.NoError(r.t, err)
 	_, err = f.WriteString(text)
 	require.NoError(r.t, errors.Join(err, f.Close()))
+	r.touch(name)
 }
 
 func (r *rig) rename(from, to string) { require.NoError(r.t, os.Rename(r.path(from), r.path(to))) }
 func (r *rig) remove(name string)     { require.NoError(r.t, os.Remove(r.path(name))) }
-func (r *rig) truncate(name string)   { require.NoError(r.t, os.Truncate(r.path(name), 0)) }
+
+func (r *rig) truncate(name string) {
+	require.NoError(r.t, os.Truncate(r.path(name), 0))
+	r.touch(name)
+}
 
 func (r *rig) copy(from, to string) {
 	b, err := os.ReadFile(r.path(from))

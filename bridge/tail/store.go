@@ -181,7 +181,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		sf := &c.files[i]
 		f := &file{
 			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
-			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, grown: now, rotated: now, seen: w.scans + 1,
+			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, grown: now, changed: true, rotated: now, seen: w.scans + 1,
 		}
 		f.wrote = f.mtime
 		if sf.current && !s.lastWrite.IsZero() {
@@ -199,6 +199,12 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			s.current = f
 			f.rotated = time.Time{}
 		}
+	}
+	if cur := s.current; cur != nil && cur.head == 0 {
+		// Nothing was read of it, so it may be another file with the inode of the old one, and others may have come between.
+		s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
+		w.between(s, cur.id, now)
+		s.files = append(s.files, cur)
 	}
 	s.dirty = true
 	w.t.schedule(s)

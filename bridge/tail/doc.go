@@ -1,0 +1,30 @@
+// Package tail reads log files line by line and forgets nothing that was not accepted downstream.
+//
+//	globs → sweeper (which file is whose) → ready streams → workers (pread → splitter → Handler.Line) → Handler.Cut → batch
+//	      → Deliver, again and again → settle (holes close, budget is given back) → checkpoint, once a second → storage
+//
+// A stream is the sequence of files that one path has named; it has one Handler. The sweeper alone decides which file belongs to which stream and when a stream is
+// looked at. Workers read; they never wait for the consumer. A batch in flight has a goroutine of its own. One stream may use a quarter of max_in_flight_bytes, and a
+// stream with nothing in flight may always send a little, so a stuck consumer of one file stops that file only.
+//
+// # What is promised
+//
+// Capture: every line that stays readable, under its path or beside it under a name that rotation gives, is read. A file that was renamed or deleted is read to its
+// end while this process has it open, and watched for a minute more. A rotated file is known again by device and inode, the hash of its first KiB and the hash of the
+// 64 bytes before the head; the last two also find the copy that copytruncate left, and what gzip or zstd made of a rotated file.
+//
+// Delivery: a batch is sent until it is accepted or refused for good. Lines of a batch that is neither are holes in the checkpoint.
+//
+// Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
+//
+// # What is not
+//
+//   - What was cut away, overwritten or deleted before it was read, with no copy beside it. Counted as lost_files and truncations, as far as it can be known.
+//   - A file that is cut and rewritten with the very bytes that were before the head is taken for the old one: what differs behind the head is read, nothing else.
+//   - A file rotated out of the globs and a crash before the first checkpoint that knows the file, less than a second after it appeared.
+//   - A rotated file that more than a minute later is appended to, when the globs do not match it; a deleted one when more than 512 files are open.
+//   - A line that copytruncate cut in two comes out as two. Bytes that a program writes into a hole of NULs which has later data behind it.
+//   - A copy of a file of which nothing was read before it was cut is read as a file of its own if the globs match it, and not at all otherwise.
+//
+// Files are opened read-only, and only regular ones. Symbolic links are followed only with follow_symlinks.
+package tail

@@ -1,0 +1,164 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+)
+
+// sink is a handler whose lines arrive on a channel.
+type sink struct {
+	got   chan string
+	lines []string
+	fails *atomic.Int64
+}
+
+func (s *sink) Line(l *Line) (Verdict, string) {
+	s.lines = append(s.lines, string(l.Text))
+	return Record, ""
+}
+func (s *sink) Expire(time.Time) {}
+func (s *sink) Save() []byte     { return nil }
+func (s *sink) Restore([]byte)   {}
+func (s *sink) Cut() Deliver {
+	out := s.lines
+	s.lines = nil
+	if len(out) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if s.fails.Add(-1) >= 0 {
+			return errors.New("not yet")
+		}
+		for _, l := range out {
+			select {
+			case s.got <- l:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+}
+
+func TestRunning(t *testing.T) {
+	for _, watch := range []bool{false, true} {
+		t.Run(fmt.Sprintf("inotify %v", watch), func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := DefaultConfig()
+			cfg.Include = []string{filepath.Join(dir, "*.log")}
+			cfg.PollInterval = time.Millisecond
+			got := make(chan string, 10)
+			var fails atomic.Int64
+			fails.Store(2)
+			tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &sink{got: got, fails: &fails} })
+			require.NoError(t, err)
+			tl.noWatch = !watch
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "a.log"), []byte("one\n"), 0o600))
+			require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
+			assert.Equal(t, "one", <-got)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "b.log"), []byte("two\n"), 0o600))
+			assert.Equal(t, "two", <-got)
+			require.NoError(t, os.Rename(filepath.Join(dir, "b.log"), filepath.Join(dir, "b.log.1")))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "b.log"), []byte("three\n"), 0o600))
+			assert.Equal(t, "three", <-got)
+			require.NoError(t, tl.Shutdown(t.Context()))
+			require.NoError(t, tl.Shutdown(t.Context()))
+			assert.EqualValues(t, 3, tl.Counts().Sent)
+		})
+	}
+}
+
+func TestShutdownWithoutStart(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Include = []string{"/nowhere/*.log"}
+	tl, err := New(cfg, testSettings(), func(*Stream) Handler { return nil })
+	require.NoError(t, err)
+	require.NoError(t, tl.Shutdown(t.Context()))
+}
+
+func TestShutdownWhileRefused(t *testing.T) {
+	dir := t.TempDir()
+	cfg := DefaultConfig()
+	cfg.Include = []string{filepath.Join(dir, "*.log")}
+	cfg.PollInterval = time.Millisecond
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.log"), []byte("one\n"), 0o600))
+	called := make(chan struct{}, 100)
+	tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &refuser{called: called} })
+	require.NoError(t, err)
+	require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
+	<-called
+	<-called
+	require.NoError(t, tl.Shutdown(t.Context()))
+	assert.EqualValues(t, 1, tl.Counts().Pending)
+}
+
+type refuser struct {
+	n      int
+	called chan struct{}
+}
+
+func (r *refuser) Line(*Line) (Verdict, string) { r.n++; return Record, "" }
+func (r *refuser) Expire(time.Time)             {}
+func (r *refuser) Save() []byte                 { return nil }
+func (r *refuser) Restore([]byte)               {}
+func (r *refuser) Cut() Deliver {
+	if r.n == 0 {
+		return nil
+	}
+	r.n = 0
+	return func(context.Context) error { r.called <- struct{}{}; return errors.New("down") }
+}
+
+func TestConfigErrors(t *testing.T) {
+	require.NoError(t, func() error { c := DefaultConfig(); c.Include = []string{"/x/**/*.log"}; return c.Validate() }())
+	c := Config{Include: []string{"["}, StartAt: "x", Compression: "y"}
+	err := c.Validate()
+	for _, want := range []error{errBadGlob, errStartAt, errPollInterval, errMaxLineBytes, errPendingTimeout, errMaxInFlight, errCompression} {
+		assert.ErrorIs(t, err, want)
+	}
+	assert.ErrorIs(t, Config{}.Validate(), errNoInclude)
+}
+
+type nop struct{ n int }
+
+func (h *nop) Line(*Line) (Verdict, string) { h.n++; return Record, "" }
+func (h *nop) Expire(time.Time)             {}
+func (h *nop) Cut() Deliver                 { return func(context.Context) error { return nil } }
+func (h *nop) Save() []byte                 { return nil }
+func (h *nop) Restore([]byte)               {}
+
+func BenchmarkReadAll(b *testing.B) {
+	const lines = 400_000
+	path := filepath.Join(b.TempDir(), "a.log")
+	line := make([]byte, 165)
+	for i := range line {
+		line[i] = 'a' + byte(i%26)
+	}
+	line[164] = '\n'
+	f, err := os.Create(path)
+	require.NoError(b, err)
+	for range lines {
+		_, _ = f.Write(line)
+	}
+	require.NoError(b, f.Close())
+	cfg := DefaultConfig()
+	cfg.Include = []string{path}
+	b.SetBytes(165 * lines)
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := ReadAll(b.Context(), cfg, testSettings(), func(*Stream) Handler { return &nop{} })
+		require.NoError(b, err)
+		require.EqualValues(b, lines, c.Sent)
+	}
+	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
+}
