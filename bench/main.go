@@ -6,8 +6,10 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,7 +26,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // the exporters' default compression
+	_ "google.golang.org/grpc/encoding/gzip" // for the second table
 )
 
 func main() {
@@ -66,28 +68,31 @@ func run(bin, out string, lines int64, rounds, idle int) error {
 		{"tq_trace → train_perf → OTLP, acks", "bench/config/tq_trace.yaml", spans},
 		{"file_log + regex_parser → OTLP", "bench/config/file_log.yaml", total},
 	}
-	results := make([][]result, len(contenders))
-	for range rounds {
-		for i, c := range contenders {
-			r, err := duel(bin, out, log, c.config, c.want)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+	for _, compression := range []string{"none", "gzip"} {
+		fmt.Printf("compression %s\n\n", compression)
+		results := make([][]result, len(contenders))
+		for range rounds {
+			for i, c := range contenders {
+				r, err := duel(bin, out, log, c.config, compression, c.want)
+				if err != nil {
+					return fmt.Errorf("%s: %w", c.name, err)
+				}
+				results[i] = append(results[i], r)
 			}
-			results[i] = append(results[i], r)
 		}
+		fmt.Println("| contender | CPU s | k lines/s per CPU s | spread | wall s | peak MiB | arrived |")
+		fmt.Println("|---|---|---|---|---|---|---|")
+		speed := make([]float64, len(contenders))
+		for i, c := range contenders {
+			slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
+			mid, low, high := results[i][rounds/2], results[i][0], results[i][rounds-1]
+			speed[i] = float64(total) / mid.cpu.Seconds()
+			peak := slices.MaxFunc(results[i], func(a, b result) int { return cmp.Compare(a.peak, b.peak) }).peak
+			fmt.Printf("| %s | %.2f | %.0f | ±%.0f %% | %.2f | %.0f | %d |\n", c.name, mid.cpu.Seconds(), speed[i]/1e3,
+				50*(high.cpu-low.cpu).Seconds()/mid.cpu.Seconds(), mid.wall.Seconds(), float64(peak)/(1<<20), mid.items)
+		}
+		fmt.Printf("| **ratio** | | **%.1f×** | | | | |\n\n", speed[0]/speed[1])
 	}
-	fmt.Println("| contender | CPU s | k lines/s per CPU s | spread | wall s | peak MiB | arrived |")
-	fmt.Println("|---|---|---|---|---|---|---|")
-	speed := make([]float64, len(contenders))
-	for i, c := range contenders {
-		slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
-		mid, low, high := results[i][rounds/2], results[i][0], results[i][rounds-1]
-		speed[i] = float64(total) / mid.cpu.Seconds()
-		peak := slices.MaxFunc(results[i], func(a, b result) int { return cmp.Compare(a.peak, b.peak) }).peak
-		fmt.Printf("| %s | %.2f | %.0f | ±%.0f %% | %.2f | %.0f | %d |\n", c.name, mid.cpu.Seconds(), speed[i]/1e3,
-			50*(high.cpu-low.cpu).Seconds()/mid.cpu.Seconds(), mid.wall.Seconds(), float64(peak)/(1<<20), mid.items)
-	}
-	fmt.Printf("| **ratio** | | **%.1f×** | | | | |\n\n", speed[0]/speed[1])
 
 	if idle > 0 {
 		return idleFiles(bin, out, idle, contenders[0].config, contenders[1].config)
@@ -95,32 +100,32 @@ func run(bin, out string, lines int64, rounds, idle int) error {
 	return nil
 }
 
-// generate writes a log of about that many lines and returns its exact line and span counts.
+// generate writes a log of about that many lines and returns its exact line and span counts. One process writes it, so
+// that the log is what a worker's file is.
 func generate(bin, log string, lines int64) (total, spans, size int64, err error) {
-	const linesPerBatch = 4 * 3 * 12 // workers × functions × lines of a function
-	cmd := exec.Command(bin, "gen", "tq", "--out", log, "--prefix", "python", "--workers", "4", "--seed", "1",
+	const linesPerBatch = 4 * 3 * 15 // coroutines × functions × lines of a function
+	cmd := exec.Command(bin, "gen", "tq", "--out", log, "--prefix", "python", "--workers", "1", "--concurrency", "4", "--seed", "1",
 		"--batches", strconv.FormatInt(max(1, lines/linesPerBatch), 10))
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return 0, 0, 0, err
 	}
-	// The last line of the truth file is the run.
 	raw, err := os.ReadFile(log + ".truth.json")
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	last := raw[strings.LastIndexByte(strings.TrimRight(string(raw), "\n"), '\n')+1:]
-	if total, err = intAfter(last, `"lines":`); err != nil {
-		return 0, 0, 0, err
+	raw = bytes.TrimRight(raw, "\n")
+	var last struct {
+		Run struct{ Lines, Spans int64 }
 	}
-	if spans, err = intAfter(last, `"spans":`); err != nil {
-		return 0, 0, 0, err
+	if err := json.Unmarshal(raw[bytes.LastIndexByte(raw, '\n')+1:], &last); err != nil {
+		return 0, 0, 0, fmt.Errorf("last line of %s.truth.json: %w", log, err)
 	}
 	st, err := os.Stat(log)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	return total, spans + 1, st.Size(), nil // + the run's own span
+	return last.Run.Lines, last.Run.Spans + 1, st.Size(), nil // + the run's own span
 }
 
 // sink counts what arrives over OTLP.
@@ -162,7 +167,7 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-func duel(bin, out, log, config string, want int64) (result, error) {
+func duel(bin, out, log, config, compression string, want int64) (result, error) {
 	s, err := newSink()
 	if err != nil {
 		return result{}, err
@@ -173,7 +178,7 @@ func duel(bin, out, log, config string, want int64) (result, error) {
 		return result{}, err
 	}
 	defer os.RemoveAll(dir)
-	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr)
+	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr, compression)
 	if err != nil {
 		return result{}, err
 	}
@@ -222,7 +227,7 @@ func idleFiles(bin, out string, n int, ours, peer string) error {
 		if err != nil {
 			return err
 		}
-		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr)
+		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr, "none")
 		if err != nil {
 			return err
 		}
@@ -248,7 +253,7 @@ type collector struct {
 	log string
 }
 
-func start(bin, config, logs, state, sink string) (*collector, error) {
+func start(bin, config, logs, state, sink, compression string) (*collector, error) {
 	logPath := filepath.Join(filepath.Dir(state), "collector.log")
 	logFile, err := os.Create(logPath)
 	if err != nil {
@@ -256,7 +261,8 @@ func start(bin, config, logs, state, sink string) (*collector, error) {
 	}
 	defer logFile.Close()
 	cmd := exec.Command("taskset", "-c", "0", bin, "--config", config)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink, "BENCH_COMPRESSION="+compression,
+		"OTEL_TRACES_SAMPLER=always_off")
 	cmd.Stderr = logFile
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -300,17 +306,10 @@ func (c *collector) peak() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	kib, err := intAfter(raw, "VmHWM:")
-	return kib << 10, err
-}
-
-// intAfter finds the integer that follows a key in text.
-func intAfter(text []byte, key string) (int64, error) {
-	_, rest, ok := strings.Cut(string(text), key)
+	_, rest, ok := strings.Cut(string(raw), "VmHWM:")
 	if !ok {
-		return 0, fmt.Errorf("no %s in %.200s", key, text)
+		return 0, errors.New("no VmHWM in /proc/PID/status")
 	}
-	rest = strings.TrimLeft(rest, " \t")
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	return strconv.ParseInt(rest[:max(end, 0)], 10, 64)
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	return kib << 10, err
 }

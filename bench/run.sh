@@ -9,4 +9,4 @@ taskset -c 1 bin/bench "$@"
 echo "## parts, ns and allocations per line or span"
 go test -run '^$' -bench . -benchmem ./spans ./bridge/... ./receivers/... ./processors/... ./connectors/... | grep -E '^(Benchmark|pkg:)'
 echo "## line written → span in Jaeger"
-go test -tags e2e -run '^TestLatency$' -count=1 -v ./test/e2e | grep -E 'latency|p50|p95' || true
+go test -tags e2e -run '^$' -bench LineToJaeger -benchtime 50x ./test/e2e | grep -E '^Benchmark'

@@ -74,6 +74,7 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 			ss.Scope().SetName(b.scope)
 			ss.Scope().SetVersion(b.version)
 			slice = ss.Spans()
+			slice.EnsureCapacity(64) // growing from nothing would cost as much again
 			b.groups[res] = slice
 		}
 		b.last, b.lastOK, b.slice = res, true, slice

@@ -38,7 +38,7 @@ const (
 	AttrIncompleteReason = "trainbridge.incomplete.reason"
 	AttrLogFile          = "log.file.path" // semconv
 
-	// AttrVerdict holds the names of the verdicts about this span; each is also an event EventVerdict.
+	// AttrVerdict holds the names of the verdicts about this span; each that is not good is also an event EventVerdict.
 	AttrVerdict         = "trainbridge.verdict"          // string[]
 	AttrVerdictSeverity = "trainbridge.verdict.severity" // good | warning | bad: the worst of them
 )

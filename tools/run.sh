@@ -38,12 +38,13 @@ ready() {
 }
 
 if [ -z "${LOGS:-}" ]; then
-  echo "== a verl-like log: 8 workers on 2 hosts, 40 batches, a fifth of them with a slow TransferQueue"
-  "$bin/trainbridge" gen tq --out "$work/logs" --workers 8 --batches 40 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
+  echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
+  "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
   LOGS="$work/logs/*.err"
 fi
 
-start jaeger "$bin/tools/jaeger" --config tools/run/jaeger.yaml
+# Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.
+OTEL_TRACES_SAMPLER=always_off start jaeger "$bin/tools/jaeger" --config tools/run/jaeger.yaml
 ready jaeger http://127.0.0.1:13134/status
 start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
   --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn

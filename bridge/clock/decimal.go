@@ -22,6 +22,8 @@ func Nanos(b []byte) (int64, error) {
 	return Fixed9(b)
 }
 
+var pow10 = [10]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
+
 // Fixed9 reads a decimal number as a multiple of 1e-9: "15.20" gives 15200000000. Errors as Nanos.
 func Fixed9(b []byte) (int64, error) {
 	neg := false
@@ -50,8 +52,8 @@ func Fixed9(b []byte) (int64, error) {
 			n++
 		}
 		digits += n - from
-		for i := n - from; i < 9; i++ {
-			frac *= 10
+		if n-from < 9 {
+			frac *= pow10[9-(n-from)]
 		}
 	}
 	if digits == 0 {

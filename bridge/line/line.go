@@ -158,6 +158,8 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		return peelRank(b, in[4:], p)
 	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
 		return peelRank(b, in[7:], p)
+	case in[0] == 'T' && in[1] == 'Q' && len(in) > 2 && in[2] == '-': // the tag of a record: most lines of the logs with the most lines
+		return nil, false
 	}
 	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ']' {
 		p.Stamp, p.bracketed = in[:n], true

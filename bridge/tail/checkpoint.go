@@ -201,7 +201,7 @@ func decode(b []byte) (*saved, error) {
 			}
 			f.holes = append(f.holes, h)
 		}
-		if c.bad || f.head < 0 || f.print.n > printBytes || f.tailN > tailBytes || int64(f.tailN) > f.head || int64(f.print.n) > f.head || at > f.head {
+		if c.bad || f.head < 0 || f.print.n > printBytes || f.tailN > tailBytes || int64(f.tailN) > f.head || f.head > 0 && int64(f.print.n) > f.head || at > f.head {
 			return nil, errCheckpoint
 		}
 		s.files = append(s.files, f)
@@ -250,7 +250,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 	}
 	for _, f := range s.files {
-		if f.dead || f != s.current && f.head == 0 && f.size == 0 {
+		if f.dead || f != s.current && f.head == 0 && f.print.n == 0 {
 			continue // an empty file cannot be told from another that gets its inode
 		}
 		spans := mergeSpans(append(out[f], f.replay...))

@@ -40,6 +40,7 @@ type unpacked struct {
 	raw  *os.File
 	kind string
 	size int64 // compressed
+	free int64 // what it may decompress to in any case
 
 	dec    io.Reader
 	finish func()
@@ -103,7 +104,7 @@ func (u *unpacked) ReadAt(p []byte, off int64) (int, error) {
 		n += m
 		u.last = append(u.last[:0], p[:n]...)
 	}
-	if u.pos > bombBytes && u.pos/bombRatio > u.size {
+	if u.pos > u.free && u.pos/bombRatio > u.size {
 		u.bad = errBomb
 		return n, io.EOF
 	}

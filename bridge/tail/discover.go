@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -179,6 +180,9 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 		}
 		fi, err := os.Stat(path)
 		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) && anyMatch(w.globs, path) {
+				w.t.readError(path, err)
+			}
 			return
 		}
 		mode = fi.Mode().Type()
@@ -196,7 +200,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 // found takes up a file that a directory holds, when the globs say so and it is not one that is known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
-	if s == nil && (!anyMatch(w.globs, path) || anyMatch(w.exclude, path)) {
+	if s == nil && !w.wanted(path) {
 		return
 	}
 	if s != nil {
@@ -223,15 +227,45 @@ func (w *sweeper) found(path string, now time.Time) {
 		return
 	}
 	delete(w.suspects, path)
+	// A rotated file whose successor is not there (yet) is the stream's that the successor will have.
+	if base := w.rotatedFrom(path); base != "" {
+		w.met(base, now)
+		if w.files[idOf(fi)] != nil {
+			return
+		}
+	}
+	w.met(path, now)
+}
+
+// met begins a stream.
+func (w *sweeper) met(path string, now time.Time) {
 	if w.unindexed {
 		w.loadUnindexed(path)
 		if c := w.saved[path]; c != nil {
 			delete(w.saved, path)
-			w.look(w.restoreStream(c, now), now)
+			s := w.restoreStream(c, now)
+			w.doubt(s, now)
+			w.look(s, now)
 			return
 		}
 	}
 	w.look(w.newStream(path, now), now)
+}
+
+// wanted says whether the globs ask for a file.
+func (w *sweeper) wanted(path string) bool {
+	return anyMatch(w.globs, path) && !anyMatch(w.exclude, path)
+}
+
+// rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
+func (w *sweeper) rotatedFrom(path string) string {
+	dir, name := filepath.Split(path)
+	for n := 1; n < len(name); n++ {
+		if base := dir + name[:n]; rotationSuffix(name[n:]) && w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) {
+			return base
+		}
+	}
+	return ""
 }
 
 // claimed finds out whether a file that was met under a name is another stream's (then it returns it) or may turn out to be (then wait is set).
@@ -254,6 +288,9 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if f := w.known(path, fi); f != nil {
 				return f, false
 			}
+			if f, wait := w.packedFrom(s, path, now); f != nil || wait {
+				return f, wait
+			}
 			if w.isCopy(s, path, fi, now) {
 				return nil, true
 			}
@@ -263,15 +300,24 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 }
 
 // rotationSuffix says whether a suffix is one that rotation gives: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst.
+// rank-3 is no rotated rank: after a dash there must be a date.
 func rotationSuffix(s string) bool {
 	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
 		return false
 	}
-	s = strings.TrimSuffix(strings.TrimSuffix(s[1:], ".gz"), ".zst")
+	dash := s[0] == '-'
+	s = unpackedName(s[1:])
 	if s == "old" || s == "bak" {
 		return true
 	}
+	if dash && (len(s) < 6 || strings.Trim(s[:6], "0123456789-") != "") {
+		return false
+	}
 	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789-_.T:Z+") == ""
+}
+
+func unpackedName(s string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(s, ".gz"), ".zst")
 }
 
 // known returns the file that a stream already has under this name.
@@ -290,7 +336,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := f.head > 0 && sameFile(f, src)
+		same := f.head+int64(f.print.n) > 0 && sameFile(f, src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

@@ -26,7 +26,7 @@ type fileID struct {
 
 func idOf(fi fs.FileInfo) fileID {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return fileID{uint64(st.Dev), st.Ino}
+		return fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // other systems have other types
 	}
 	return fileID{}
 }
@@ -109,6 +109,9 @@ type file struct {
 
 // advance moves head over b, which was read there.
 func (f *file) advance(b []byte) {
+	if f.head == 0 {
+		f.print = fingerprint{} // begin's; it may have been rewritten since
+	}
 	f.print.extend(f.head, b)
 	f.head += int64(len(b))
 	f.remember(b)
@@ -189,7 +192,7 @@ func (t *Tailer) unpack(path string, raw *os.File) source {
 	if fi, err := raw.Stat(); err == nil {
 		size = fi.Size()
 	}
-	return &unpacked{raw: raw, kind: kind, size: size}
+	return &unpacked{raw: raw, kind: kind, size: size, free: t.bombBytes}
 }
 
 // attach makes f readable.
@@ -245,8 +248,17 @@ func (t *Tailer) reopen(f *file) error {
 	return nil
 }
 
-// findByID looks for a file that was renamed within its directory.
+// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then.
 func (t *Tailer) findByID(f *file) *os.File {
+	for range 2 {
+		if raw := t.findNow(f); raw != nil {
+			return raw
+		}
+	}
+	return nil
+}
+
+func (t *Tailer) findNow(f *file) *os.File {
 	dir := filepath.Dir(f.path)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -258,7 +270,7 @@ func (t *Tailer) findByID(f *file) *os.File {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if f.head == 0 && !rotationSuffix(strings.TrimPrefix(path, f.stream.path)) {
+		if f.head == 0 && f.print.n == 0 && !rotationSuffix(strings.TrimPrefix(path, f.stream.path)) {
 			continue // nothing was read that could tell it from another file with its old inode
 		}
 		if raw, fi, err := openRegular(path, t.cfg.FollowSymlinks); err == nil {

@@ -1,16 +1,11 @@
 package tail
 
 import (
-	"cmp"
 	"container/heap"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -46,6 +41,7 @@ type sweeper struct {
 	saved      map[string]*saved // checkpoints loaded and not yet taken up, by path
 	unindexed  bool              // the index was lost
 	watches    int
+	fresh      bool // a file was taken up that no checkpoint knows
 	first      bool // no full scan yet: StartAt applies
 }
 
@@ -92,6 +88,13 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	}
 	for len(w.due) > 0 && !w.due[0].next.After(now) {
 		w.look(w.due[0], now)
+	}
+	if w.fresh && t.cfg.Storage != nil {
+		w.fresh = false
+		select {
+		case t.early <- struct{}{}:
+		default:
+		}
 	}
 	wait := t.cfg.PollInterval
 	if len(w.due) > 0 {
@@ -149,7 +152,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	w.expire(s, now)
 	if s.current == nil && len(s.files) == 0 && s.held.n == 0 && len(s.flying) == 0 {
-		if w.between(s, fileID{}, now); len(s.files) == 0 {
+		if w.advance(s, now, false); len(s.files) == 0 {
 			w.forget(s)
 			return
 		}
@@ -208,7 +211,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		s.lastExpire = now
 		s.expire(now.Add(-timeout))
 	}
-	if s.held.n > maxHeld {
+	if s.held.n > w.t.maxHeld {
 		before := s.held.oldestThird()
 		w.t.counts.bump(&w.t.counts.forced, 1)
 		w.t.warn("held", "Too many lines wait for their other half; the oldest third is given up", zap.String("path", s.path))
@@ -222,43 +225,6 @@ func (w *sweeper) active(s *Stream, now time.Time) {
 	w.t.schedule(s)
 }
 
-// named is told which file the path names.
-func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
-	id := idOf(fi)
-	cur := s.current
-	if cur != nil && cur.id == id {
-		cur.seen = w.scans
-		if cur.dead {
-			cur.rotated, s.current = now, nil
-			w.take(s, s.path, now)
-			return
-		}
-		if cur.truncated || !cur.compressed && fi.Size() < cur.head {
-			w.truncated(s, cur, now)
-			return
-		}
-		w.grew(s, cur, fi, now)
-		return
-	}
-	f, wait := w.claimed(s.path, fi, now)
-	if wait || f != nil && f.stream != s {
-		w.unnamed(s, now) // it is another stream's
-		return
-	}
-	if f != nil {
-		// An older file of this stream has its name back.
-		w.unnamed(s, now)
-		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
-		f.rotated, f.retired, f.path, f.grown = time.Time{}, false, s.path, now
-		s.current = f
-		w.active(s, now)
-		return
-	}
-	w.unnamed(s, now)
-	w.between(s, id, now)
-	w.take(s, s.path, now)
-}
-
 // grew takes note of a file's size and has it read when it changed.
 func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	changed := fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)
@@ -269,6 +235,7 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	switch {
 	case changed:
 		f.changed = true
+		f.begin()
 		if f.compressed {
 			w.t.close(f)
 			f.complete = false
@@ -287,112 +254,6 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	}
 }
 
-// unnamed is told that the path no longer names the current file.
-func (w *sweeper) unnamed(s *Stream, now time.Time) {
-	if s.current != nil {
-		w.verify(s, now)
-		f := s.current
-		f.rotated = now
-		s.lastWrite = f.wrote
-		s.current = nil
-		s.dirty = true
-		w.between(s, fileID{}, now)
-		w.active(s, now)
-	}
-}
-
-// take opens a file as the stream's next one.
-func (w *sweeper) take(s *Stream, path string, now time.Time) *file {
-	raw, fi, err := openRegular(path, w.t.cfg.FollowSymlinks)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			w.t.readError(path, err)
-		}
-		return nil
-	}
-	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
-	if w.first && !s.known && w.t.cfg.StartAt == StartAtEnd && w.t.packing(path) == CompressionNone {
-		f.skipTo(raw, fi.Size())
-	} else if !w.first {
-		f.caught = now // it began while this process was looking
-	}
-	w.t.attach(f, raw, w.t.unpack(path, raw))
-	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
-		f.grown = f.mtime // it is not being written
-	}
-	s.known = true
-	w.files[f.id] = f
-	s.files = append(s.files, f)
-	s.dirty = true
-	if path == s.path {
-		s.current = f
-	} else {
-		f.rotated = now
-	}
-	w.active(s, now)
-	return f
-}
-
-// skipTo begins at the start of the file's last, unfinished line.
-func (f *file) skipTo(r io.ReaderAt, size int64) {
-	b := make([]byte, min(size, 64<<10))
-	n, _ := r.ReadAt(b, size-int64(len(b)))
-	b = b[:n]
-	i := strings.LastIndexAny(string(b), "\r\n") + 1
-	f.skip = i == 0 && int64(n) < size
-	if f.skip {
-		i = n
-	}
-	first := make([]byte, min(size, printBytes))
-	n, _ = r.ReadAt(first, 0)
-	f.head = size - int64(len(b)) + int64(i)
-	f.print.extend(0, first[:min(int64(n), f.head)])
-	f.remember(b[:i])
-}
-
-// truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
-func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
-	w.t.counts.bump(&w.t.counts.truncs, 1)
-	f.truncated = false
-	if f.head == 0 {
-		w.lost(f, true) // it cannot be opened any more
-		return
-	}
-	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, changed: true, seen: w.scans}
-	if !f.compressed && f.src != nil {
-		// The open file may be the only way to what it holds now.
-		g.src, g.raw = f.src, f.raw
-		f.src, f.raw = nil, nil
-	}
-	w.t.close(f)
-	if f.rotated.IsZero() {
-		f.rotated = now
-	}
-	s.lastWrite = f.wrote
-	if !w.adoptCopy(s, f, now) {
-		w.lost(f, f.size > f.head)
-	}
-	w.files[g.id] = g
-	if s.current == f {
-		s.current = g
-		w.between(s, g.id, now)
-		s.files = append(s.files, g)
-	} else {
-		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
-	}
-	s.dirty = true
-	w.active(s, now)
-}
-
-// lost gives up a file that cannot be read any more.
-func (w *sweeper) lost(f *file, unread bool) {
-	f.dead = true
-	if unread || len(f.replay) > 0 {
-		w.t.counts.bump(&w.t.counts.lost, 1)
-	}
-	f.replay = nil
-}
-
 // lookOld looks at the files that the path no longer names.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
@@ -405,7 +266,13 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		if f == s.current || f.retired {
 			return false
 		}
-		if f.raw != nil && !f.compressed {
+		if f.compressed && !f.complete {
+			if fi, err := w.stat(f.path); err == nil && idOf(fi) == f.id {
+				w.grew(s, f, fi, now) // it may still be being written
+			} else {
+				w.t.schedule(s)
+			}
+		} else if f.raw != nil && !f.compressed {
 			if fi, err := f.raw.Stat(); err == nil {
 				w.grew(s, f, fi, now)
 			}
@@ -417,7 +284,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 			w.drop(f)
 			return true
 		}
-		if f.complete || f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
+		if f.complete || !f.compressed && f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
 			w.t.close(f)
 			f.retired = true
 			s.dirty = true
@@ -447,189 +314,4 @@ func (w *sweeper) sweepRetired() {
 		})
 		s.mu.Unlock()
 	}
-}
-
-// between takes up files that were rotated through the path unseen, between the last file seen there and the one that it names now.
-func (w *sweeper) between(s *Stream, newest fileID, now time.Time) {
-	if !s.known {
-		return
-	}
-	type cand struct {
-		path  string
-		mtime time.Time
-	}
-	var found []cand
-	w.siblings(s.path, func(path string, fi fs.FileInfo) {
-		id := idOf(fi)
-		if strings.HasPrefix(path, s.path) && rotationSuffix(path[len(s.path):]) && id != newest && w.files[id] == nil && !fi.ModTime().Before(s.lastWrite) && !w.copied(s, path, fi) {
-			found = append(found, cand{path, fi.ModTime()})
-		}
-	})
-	// Where the clock is too coarse, app.log.2 is older than app.log.1.
-	number := func(c cand) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(c.path[len(s.path):], "."))
-		return n
-	}
-	slices.SortStableFunc(found, func(a, b cand) int { return cmp.Or(a.mtime.Compare(b.mtime), number(b)-number(a)) })
-	for _, c := range found {
-		if f := w.take(s, c.path, now); f != nil {
-			s.lastWrite = f.wrote
-		}
-	}
-}
-
-// copied says whether a file is a copy of one of the stream's, or of what its path names now.
-func (w *sweeper) copied(s *Stream, path string, fi fs.FileInfo) bool {
-	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
-		return true
-	}
-	raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
-	if err != nil {
-		return false
-	}
-	src := w.t.unpack(path, raw)
-	defer src.Close()
-	return slices.ContainsFunc(s.files, func(f *file) bool {
-		// A longer file that begins like f is another run of the same program.
-		return f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) && sameFile(f, src)
-	})
-}
-
-// stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
-func stemOf(path string) (dir, stem string) {
-	dir, base := filepath.Split(path)
-	stem = strings.TrimSuffix(base, filepath.Ext(base))
-	if stem == "" {
-		stem = base
-	}
-	return dir, stem
-}
-
-// endsStem says whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
-func endsStem(name string, n int) bool {
-	if n == len(name) {
-		return true
-	}
-	c := name[n]
-	return !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z')
-}
-
-// siblings calls f for the regular files beside path whose names begin like its own.
-func (w *sweeper) siblings(path string, f func(string, fs.FileInfo)) {
-	dir, stem := stemOf(path)
-	entries, _ := os.ReadDir(filepath.Clean(dir))
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), stem) || !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
-			continue
-		}
-		if fi, err := e.Info(); err == nil {
-			f(dir+e.Name(), fi)
-		}
-	}
-}
-
-// adoptCopy looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed, and goes on reading there.
-func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
-	if f.head == 0 {
-		return false
-	}
-	done := false
-	w.siblings(s.path, func(path string, fi fs.FileInfo) {
-		if done || w.files[idOf(fi)] != nil {
-			return
-		}
-		raw, fi, err := openRegular(path, w.t.cfg.FollowSymlinks)
-		if err != nil {
-			return
-		}
-		src := w.t.unpack(path, raw)
-		if !sameFile(f, src) {
-			_ = src.Close()
-			return
-		}
-		done = true
-		if w.files[f.id] == f {
-			delete(w.files, f.id)
-		}
-		f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(fi), path, fi.Size(), fi.ModTime(), now, w.scans
-		f.changed = true
-		w.files[f.id] = f
-		delete(w.suspects, path)
-		w.t.attach(f, raw, src)
-		w.active(s, now)
-	})
-	return done
-}
-
-// isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
-// next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
-func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
-	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
-		return false
-	}
-	c, ok := w.suspects[path]
-	if !ok {
-		c = suspect{first: now}
-	}
-	if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax {
-		c.size, c.since = fi.Size(), now
-	}
-	w.suspects[path] = c
-	return now.Sub(c.since) < copyGrace
-}
-
-// lookThoroughly looks at a stream before another takes up a file that may be its own: also for a rewrite that left the file longer than it was, and, when the
-// path names nothing, for files that were rotated through it unseen.
-func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
-	s.missed = maxBusyLooks
-	w.look(s, now)
-	defer w.hold(s)()
-	if s.current != nil {
-		w.verify(s, now)
-	} else if rotated && !s.gone {
-		w.between(s, fileID{}, now)
-	}
-}
-
-// verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
-func (w *sweeper) verify(s *Stream, now time.Time) {
-	f := s.current
-	if f.raw == nil || f.compressed || f.head == 0 || f.dead {
-		return
-	}
-	if !f.truncated {
-		b := make([]byte, f.tailN)
-		n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
-		f.truncated = n < f.tailN || !f.tailMatches(b)
-	}
-	if f.truncated {
-		w.truncated(s, f, now)
-	}
-}
-
-// sameSoFar says whether a file is the beginning of another, by its first and last bytes. An empty file is not known to differ.
-func sameSoFar(original, path string, fi fs.FileInfo) bool {
-	if fi.Size() == 0 {
-		return true
-	}
-	a, _, err := openRegular(original, true)
-	if err != nil {
-		return false
-	}
-	defer a.Close()
-	b, _, err := openRegular(path, true)
-	if err != nil {
-		return false
-	}
-	defer b.Close()
-	var x, y [4 << 10]byte
-	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
-		n, _ := b.ReadAt(x[:], off)
-		m, _ := a.ReadAt(y[:n], off)
-		if m < n || string(x[:n]) != string(y[:n]) {
-			return false
-		}
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package tail
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestFileconsumerLoss_SlowConsumerOfOneFile(t *testing.T) {
 	r.step(0)
 	r.append("b.log", numbered(3, 4))
 	r.step(poll)
-	for i := len(r.flying) - 1; i >= 0; i-- {
+	for i := range slices.Backward(r.flying) {
 		r.ack(i)
 	}
 	assert.ElementsMatch(t, numberedLines(1, 4), r.out)

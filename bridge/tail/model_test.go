@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -8,12 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"errors"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,7 +52,6 @@ type model struct {
 	ids    int
 	open   map[string][]string // START lines without END, by stream
 	seen   map[*toy]map[*modelFile]int
-	pres   int
 	inGlob bool
 }
 
@@ -65,12 +64,12 @@ func (m *model) line(f *modelFile, text string, pre bool) *modelLine {
 	return l
 }
 
-func (m *model) text(name string, f *modelFile) string {
+func (m *model) text(name string) string {
 	name, _, _ = strings.Cut(name, ".")
 	m.ids++
 	switch n := m.rnd.IntN(10); {
 	case n < 2:
-		id := fmt.Sprint(m.ids)
+		id := strconv.Itoa(m.ids)
 		m.open[name] = append(m.open[name], id)
 		return "START " + id
 	case n < 4 && len(m.open[name]) > 0:
@@ -109,7 +108,7 @@ func (m *model) lines(name string) {
 	f := m.file(name)
 	var b strings.Builder
 	for range 1 + m.rnd.IntN(12) {
-		l := m.line(f, m.text(name, f), false)
+		l := m.line(f, m.text(name), false)
 		f.lines = append(f.lines, l)
 		b.WriteString(l.text + m.ending())
 	}
@@ -121,7 +120,7 @@ func (m *model) lines(name string) {
 func (m *model) part(name string) {
 	m.complete(name)
 	f := m.file(name)
-	text := m.text(name, f)
+	text := m.text(name)
 	f.next = m.line(f, text, false)
 	n := m.rnd.IntN(len(text)) + 1
 	f.partial = text[n:]
@@ -156,7 +155,9 @@ func (m *model) destroy(f *modelFile) {
 		f.next.optional = true
 		torn := *f.next
 		torn.text = strings.TrimSuffix(torn.text, f.partial)
-		m.byText[torn.text] = &torn
+		if m.byText[torn.text] == nil {
+			m.byText[torn.text] = &torn
+		}
 	}
 }
 
@@ -169,7 +170,7 @@ func (m *model) sight(name string) bool {
 	if m.tl == nil {
 		return false
 	}
-	f := m.tl.sweeper.files[fileID{uint64(fi.Sys().(*syscall.Stat_t).Dev), fi.Sys().(*syscall.Stat_t).Ino}]
+	f := m.tl.sweeper.files[idOf(fi)]
 	return f != nil && f.stream.path == m.path(name) && f.head > m.paths[name].pre
 }
 
@@ -200,7 +201,7 @@ func (m *model) rotate(name string) {
 	if before {
 		m.complete(name)
 	}
-	f.loose = f.loose || !m.sight(name)
+	f.loose = f.loose || !m.inGlob && !m.sight(name)
 	if f.loose && !m.inGlob && !m.everSeen(name) {
 		m.destroy(f) // nobody could know of it
 	}
@@ -272,10 +273,10 @@ func (m *model) delete(name string) {
 }
 
 func (m *model) crashAndRestart() {
-	m.rig.restart()
+	m.restart()
 	for name, f := range m.paths {
 		if filepath.Ext(name) != ".log" && !m.found(name) {
-			f.loose = true
+			f.loose = f.loose || f.copied || !m.inGlob
 			if !m.inGlob {
 				m.destroy(f)
 			}
@@ -307,6 +308,7 @@ func (m *model) run(ops int) {
 		ml := m.byText[text]
 		if ml == nil {
 			m.fail("a line came out that was never written: %q", text)
+			return
 		}
 		if *seedFlag != 0 {
 			m.note("    %s (%p) gives %q", filepath.Base(h.s.path), h, text)
@@ -325,6 +327,14 @@ func (m *model) run(ops int) {
 			m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
 		}
 		m.seen[h][ml.in] = ml.seq
+	}
+	if m.rnd.IntN(3) == 0 {
+		for range 2 + m.rnd.IntN(5) {
+			name := names[m.rnd.IntN(len(names))]
+			m.note("rotated before the start: %s", name)
+			m.lines(name)
+			m.rotate(name)
+		}
 	}
 	for range ops {
 		name := names[m.rnd.IntN(len(names))]
@@ -377,12 +387,16 @@ func (m *model) run(ops int) {
 			m.note("checkpoint")
 			m.checkpoint()
 		case n < 98:
+			if m.rnd.IntN(8) == 0 {
+				m.note("crash before the first checkpoint")
+				clear(m.store.values)
+			}
 			m.note("crash")
 			m.crashAndRestart()
 		default:
 			m.note("clean restart")
 			m.checkpoint()
-			m.rig.restart()
+			m.restart()
 		}
 	}
 	m.note("end")
@@ -450,6 +464,7 @@ func (m *model) check() {
 }
 
 func runModel(t *testing.T, seed uint64) {
+	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	inGlob := rnd.IntN(2) == 0
 	m := &model{
@@ -474,6 +489,7 @@ func runModel(t *testing.T, seed uint64) {
 		return at
 	}
 	m.hold = rnd.IntN(4) > 0
+	m.early = rnd.IntN(2) == 0
 	m.run(20 + rnd.IntN(60))
 }
 

@@ -150,14 +150,16 @@ type rig struct {
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
 	// consume stands for the next component.
-	consume func(ctx context.Context, s *Stream, out []string) error
-	hold    bool // keep batches in flight until ack
+	consume   func(ctx context.Context, s *Stream, out []string) error
+	telemetry component.TelemetrySettings // zero: none
+	hold      bool                        // keep batches in flight until ack
+	early     bool                        // store a checkpoint when a file was taken up, before anything of it is read
 	// tick returns the modification time of what is written now; nil: the file system's.
 	tick func(name string) time.Time
 }
 
-func newRig(t testing.TB, change ...func(*Config)) *rig {
-	r := &rig{t: t, dir: t.TempDir(), cfg: DefaultConfig(), now: time.Now(), store: newMemStore()}
+func newRig(tb testing.TB, change ...func(*Config)) *rig {
+	r := &rig{t: tb, dir: tb.TempDir(), cfg: DefaultConfig(), now: time.Now(), store: newMemStore()}
 	r.cfg.Include = []string{filepath.Join(r.dir, "*.log")}
 	id := component.MustNewID("mem")
 	r.cfg.Storage = &id
@@ -171,7 +173,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 		return r.err
 	}
 	r.boot()
-	if t, ok := t.(*testing.T); ok {
+	if t, ok := tb.(*testing.T); ok {
 		t.Cleanup(r.crash)
 	}
 	return r
@@ -185,6 +187,9 @@ func testSettings() Settings {
 func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
+	if r.telemetry.MeterProvider != nil {
+		set.Telemetry = r.telemetry
+	}
 	tl, err := New(r.cfg, set, func(s *Stream) Handler { return &toy{rig: r, s: s, open: map[string]opened{}} })
 	require.NoError(r.t, err)
 	require.NoError(r.t, tl.openCounts())
@@ -199,6 +204,7 @@ func (r *rig) crash() {
 	if r.tl == nil {
 		return
 	}
+
 	r.tl.closeFiles()
 	r.tl.counts.close()
 	r.tl.kill()
@@ -235,6 +241,13 @@ func (r *rig) step(d time.Duration) {
 	r.now = r.now.Add(d)
 	for range 1000 {
 		r.tl.sweep(r.now)
+		select {
+		case <-r.tl.early:
+			if r.early {
+				_ = r.tl.storeAll(context.Background(), false)
+			}
+		default:
+		}
 		busy := false
 		for len(r.tl.ready) > 0 {
 			busy = true

@@ -124,7 +124,7 @@ func TestConfigErrors(t *testing.T) {
 	c := Config{Include: []string{"["}, StartAt: "x", Compression: "y"}
 	err := c.Validate()
 	for _, want := range []error{errBadGlob, errStartAt, errPollInterval, errMaxLineBytes, errPendingTimeout, errMaxInFlight, errCompression} {
-		assert.ErrorIs(t, err, want)
+		require.ErrorIs(t, err, want)
 	}
 	assert.ErrorIs(t, Config{}.Validate(), errNoInclude)
 }

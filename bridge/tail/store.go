@@ -72,7 +72,7 @@ func (t *Tailer) badCheckpoint(key string, err error) {
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
 }
 
-// keep stores positions once a second. It runs beside the sweeper, which must not wait for a disk.
+// keep stores positions once a second, and when a file was taken up: a crash within that second must know which file the path named. It runs beside the sweeper, which must not wait for a disk.
 func (t *Tailer) keep(ctx context.Context) {
 	tick := time.NewTicker(checkpointGap)
 	defer tick.Stop()
@@ -81,8 +81,9 @@ func (t *Tailer) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = t.storeAll(ctx, false)
+		case <-t.early:
 		}
+		_ = t.storeAll(ctx, false)
 	}
 }
 
@@ -150,16 +151,33 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 // restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.
 func (w *sweeper) restore(now time.Time) {
 	paths := slices.Sorted(maps.Keys(w.saved))
+	var restored []*Stream
 	for _, path := range paths {
 		c := w.saved[path]
 		delete(w.saved, path)
-		if !anyMatch(w.globs, path) || anyMatch(w.exclude, path) {
+		if !w.wanted(path) {
 			w.forgotten = append(w.forgotten, path)
 			w.indexDirty = true
 			continue
 		}
-		w.restoreStream(c, now)
+		restored = append(restored, w.restoreStream(c, now))
 	}
+	// Only now is it known which files are nobody's.
+	for _, s := range restored {
+		w.doubt(s, now)
+	}
+}
+
+// doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come between.
+func (w *sweeper) doubt(s *Stream, now time.Time) {
+	defer w.hold(s)()
+	cur := s.current
+	if cur == nil || cur.head > 0 {
+		return
+	}
+	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
+	w.advance(s, now, false)
+	s.files = append(s.files, cur)
 }
 
 func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
@@ -191,6 +209,10 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
 			continue
 		}
+		if !f.retired && (!sf.current || f.path != s.path) && sf.vague() && (f.size != sf.size || unixNano(f.mtime) != sf.mtime) {
+			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
+			continue
+		}
 		s.files = append(s.files, f)
 		if w.files[f.id] == nil {
 			w.files[f.id] = f
@@ -200,15 +222,14 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			f.rotated = time.Time{}
 		}
 	}
-	if cur := s.current; cur != nil && cur.head == 0 {
-		// Nothing was read of it, so it may be another file with the inode of the old one, and others may have come between.
-		s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
-		w.between(s, cur.id, now)
-		s.files = append(s.files, cur)
-	}
 	s.dirty = true
 	w.t.schedule(s)
 	return s
+}
+
+// vague says whether nothing was read of a file, and too little was seen to tell it from another that gets its inode.
+func (sf *savedFile) vague() bool {
+	return sf.head == 0 && sf.print.n < tailBytes
 }
 
 // locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it.

@@ -315,7 +315,7 @@ func TestStuckStreamStallsNoOther(t *testing.T) {
 	for i := range 50 {
 		r.append("other.log", numbered(100*i, 100*i+99))
 		r.step(poll)
-		for j := len(r.flying) - 1; j >= 0; j-- {
+		for j := range slices.Backward(r.flying) {
 			r.ack(j)
 		}
 		assert.LessOrEqual(t, r.tl.inFlight, r.cfg.MaxInFlightBytes)
@@ -421,7 +421,7 @@ func TestCompressionBomb(t *testing.T) {
 		_, _ = z.Write(mib)
 	}
 	require.NoError(t, z.Close())
-	u := unpacked{kind: CompressionZstd, size: int64(b.Len())}
+	u := unpacked{kind: CompressionZstd, size: int64(b.Len()), free: bombBytes}
 	require.NoError(t, os.WriteFile(r.path("bomb"), b.Bytes(), 0o600))
 	u.raw, err = os.Open(r.path("bomb"))
 	require.NoError(t, err)

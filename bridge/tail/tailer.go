@@ -46,7 +46,10 @@ type Tailer struct {
 	launch     func(*batch) // starts a delivery; the tests make it synchronous
 	final      bool         // ReadAll: the end of a file is its end for good
 	noWatch    bool         // tests: as on a file system without inotify
+	listed     func()       // tests: what others do to the files just after a directory was listed
 	chunk      int
+	maxHeld    int   // lines of one stream
+	bombBytes  int64 // below this, a file may decompress to any multiple of its size
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
 	sweeper sweeper
@@ -61,6 +64,7 @@ type Tailer struct {
 	stopping bool
 
 	wake     chan struct{} // of the sweeper
+	early    chan struct{} // of the checkpoints: there is a file that none knows
 	halt     chan struct{} // closed by Shutdown: no more retries
 	open     atomic.Int64  // files
 	packed   atomic.Int64  // decoders
@@ -86,7 +90,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, bombBytes: bombBytes}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}

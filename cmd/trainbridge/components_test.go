@@ -127,10 +127,10 @@ func TestComponentTypes(t *testing.T) {
 	require.NoError(t, err)
 	for want, has := range map[string]func(string) bool{
 		"tq_trace otlp file_log kafka": has(f.Receivers),
-		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":                  has(f.Processors),
-		"otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing":                 has(f.Exporters),
-		"train_metrics span_metrics forward":                                                                     has(f.Connectors),
-		"file_storage health_check basicauth bearertokenauth zpages":                                             has(f.Extensions),
+		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":  has(f.Processors),
+		"otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
+		"train_metrics span_metrics forward":                                                     has(f.Connectors),
+		"file_storage health_check basicauth bearertokenauth zpages":                             has(f.Extensions),
 	} {
 		for name := range strings.FieldsSeq(want) {
 			assert.True(t, has(name), "component %s is not in the distribution", name)

@@ -26,12 +26,12 @@ type jaeger struct {
 	ui   string // base URL of its query API
 }
 
-func startJaeger(t testing.TB) *jaeger {
-	t.Helper()
-	j := &jaeger{otlp: freeAddr(t)}
-	query, health := freeAddr(t), freeAddr(t)
+func startJaeger(tb testing.TB) *jaeger {
+	tb.Helper()
+	j := &jaeger{otlp: freeAddr(tb)}
+	query, health := freeAddr(tb), freeAddr(tb)
 	j.ui = "http://" + query
-	config := write(t, "jaeger.yaml", fmt.Sprintf(`
+	config := write(tb, "jaeger.yaml", fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
 exporters: {jaeger_storage_exporter: {trace_storage: memory}}
 extensions:
@@ -42,10 +42,10 @@ service:
   extensions: [healthcheckv2, jaeger_storage, jaeger_query]
   pipelines: {traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}}
   telemetry: {metrics: {level: none}, logs: {level: warn}}
-`, j.otlp, health, query, freeAddr(t)))
+`, j.otlp, health, query, freeAddr(tb)))
 	// Jaeger traces itself, to 127.0.0.1:4317, where another test's collector may listen.
-	j.process = start(t, "jaeger", jaegerBin(t), []string{"OTEL_TRACES_SAMPLER=always_off"}, "--config", config)
-	j.ready(t, "http://"+health+"/status")
+	j.process = start(tb, "jaeger", jaegerBin(tb), []string{"OTEL_TRACES_SAMPLER=always_off"}, "--config", config)
+	j.ready(tb, "http://"+health+"/status")
 	return j
 }
 
@@ -65,6 +65,9 @@ func (j *jaeger) find(service string) (ptrace.Traces, error) {
 	}
 	return j.traces("/api/v3/traces?" + q.Encode())
 }
+
+// verl is find for the default service.
+func (j *jaeger) verl() (ptrace.Traces, error) { return j.find("verl") }
 
 // trace asks for one trace.
 func (j *jaeger) trace(id pcommon.TraceID) (ptrace.Traces, error) {
@@ -94,13 +97,13 @@ type tempo struct {
 	api  string
 }
 
-func startTempo(t testing.TB) *tempo {
-	t.Helper()
-	s := &tempo{otlp: freeAddr(t)}
-	httpPort, grpcPort := freePort(t), freePort(t)
+func startTempo(tb testing.TB) *tempo {
+	tb.Helper()
+	s := &tempo{otlp: freeAddr(tb)}
+	httpPort, grpcPort := freePort(tb), freePort(tb)
 	s.api = fmt.Sprintf("http://127.0.0.1:%d", httpPort)
-	dir := t.TempDir()
-	config := write(t, "tempo.yaml", fmt.Sprintf(`
+	dir := tb.TempDir()
+	config := write(tb, "tempo.yaml", fmt.Sprintf(`
 server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: warn}
 distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}}
 ingester:
@@ -110,9 +113,9 @@ ingester:
 memberlist: {bind_addr: [127.0.0.1], bind_port: %d}
 storage: {trace: {backend: local, local: {path: %q}, wal: {path: %q}}}
 usage_report: {reporting_enabled: false}
-`, httpPort, grpcPort, s.otlp, freePort(t), dir+"/blocks", dir+"/wal"))
-	s.process = start(t, "tempo", tempoBin(t), nil, "-config.file="+config)
-	s.ready(t, s.api+"/ready")
+`, httpPort, grpcPort, s.otlp, freePort(tb), dir+"/blocks", dir+"/wal"))
+	s.process = start(tb, "tempo", tempoBin(tb), nil, "-config.file="+config)
+	s.ready(tb, s.api+"/ready")
 	return s
 }
 
@@ -158,22 +161,22 @@ type prometheus struct {
 	api string
 }
 
-func startPrometheus(t testing.TB, targets ...string) *prometheus {
-	t.Helper()
-	addr := freeAddr(t)
+func startPrometheus(tb testing.TB, targets ...string) *prometheus {
+	tb.Helper()
+	addr := freeAddr(tb)
 	p := &prometheus{api: "http://" + addr}
 	list, err := json.Marshal(targets)
-	require.NoError(t, err)
-	config := write(t, "prometheus.yaml", fmt.Sprintf(`
+	require.NoError(tb, err)
+	config := write(tb, "prometheus.yaml", fmt.Sprintf(`
 global: {scrape_interval: 1s}
 scrape_configs:
   - job_name: trainbridge
     honor_labels: true
     static_configs: [{targets: %s}]
 `, list))
-	p.process = start(t, "prometheus", prometheusBin(t), nil, "--config.file="+config, "--storage.tsdb.path="+t.TempDir(),
+	p.process = start(tb, "prometheus", prometheusBin(tb), nil, "--config.file="+config, "--storage.tsdb.path="+tb.TempDir(),
 		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")
-	p.ready(t, p.api+"/-/ready")
+	p.ready(tb, p.api+"/-/ready")
 	return p
 }
 

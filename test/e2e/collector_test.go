@@ -18,10 +18,10 @@ import (
 )
 
 // shippedConfig is the config that the binary embeds.
-func shippedConfig(t testing.TB) string {
-	t.Helper()
+func shippedConfig(tb testing.TB) string {
+	tb.Helper()
 	path, err := filepath.Abs(filepath.Join(repoRoot, "otelcol-config.yaml"))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return path
 }
 
@@ -39,18 +39,18 @@ type collector struct {
 
 // newCollector prepares a collector with the shipped config, on free ports and with its state in a folder of its own.
 // logs is the comma-separated list of globs; each of more is YAML that is merged over the config.
-func newCollector(t testing.TB, bin, logs, backend string, more ...string) *collector {
-	t.Helper()
-	health, metrics, own := freeAddr(t), freeAddr(t), freeAddr(t)
+func newCollector(tb testing.TB, bin, logs, backend string, more ...string) *collector {
+	tb.Helper()
+	health, metrics, own := freeAddr(tb), freeAddr(tb), freeAddr(tb)
 	host, port, _ := strings.Cut(own, ":")
 	c := &collector{
 		bin: bin,
 		env: []string{
 			"TRAINBRIDGE_TQ_LOGS=" + logs,
 			"TRAINBRIDGE_OTLP_ENDPOINT=" + backend,
-			"TRAINBRIDGE_STATE_DIR=" + t.TempDir(),
+			"TRAINBRIDGE_STATE_DIR=" + tb.TempDir(),
 		},
-		args:    []string{"--config", shippedConfig(t)},
+		args:    []string{"--config", shippedConfig(tb)},
 		health:  "http://" + health,
 		metrics: "http://" + metrics + "/metrics",
 		own:     "http://" + own + "/metrics",
@@ -61,36 +61,36 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
 exporters: {prometheus: {endpoint: %q}}
 extensions: {health_check: {endpoint: %q}}
 service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
-`, freeAddr(t), freeAddr(t), metrics, health, host, port)
+`, freeAddr(tb), freeAddr(tb), metrics, health, host, port)
 	for i, text := range append([]string{ports}, more...) {
-		c.args = append(c.args, "--config", write(t, fmt.Sprintf("more%d.yaml", i), text))
+		c.args = append(c.args, "--config", write(tb, fmt.Sprintf("more%d.yaml", i), text))
 	}
 	return c
 }
 
 // launch starts the process and does not wait for it.
-func (c *collector) launch(t testing.TB) {
-	t.Helper()
-	c.process = start(t, "trainbridge", c.bin, c.env, c.args...)
+func (c *collector) launch(tb testing.TB) {
+	tb.Helper()
+	c.process = start(tb, "trainbridge", c.bin, c.env, c.args...)
 }
 
 // up starts the process and waits until its pipelines run.
-func (c *collector) up(t testing.TB) {
-	t.Helper()
-	c.launch(t)
-	c.ready(t, c.health)
+func (c *collector) up(tb testing.TB) {
+	tb.Helper()
+	c.launch(tb)
+	c.ready(tb, c.health)
 }
 
 // complaint finds a log entry of level warn or above in the collector's console encoding.
 var complaint = regexp.MustCompile(`(?m)^\S+\t(?:warn|error|dpanic|panic|fatal)\t.*$`)
 
 // assertQuiet fails when the collector's log holds a warning or an error.
-func (c *collector) assertQuiet(t testing.TB) {
-	t.Helper()
+func (c *collector) assertQuiet(tb testing.TB) {
+	tb.Helper()
 	data, err := os.ReadFile(c.log)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	for _, line := range complaint.FindAll(data, -1) {
-		assert.Fail(t, "the collector complains", "%s", line)
+		assert.Fail(tb, "the collector complains", "%s", line)
 	}
 }
 

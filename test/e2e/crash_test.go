@@ -102,6 +102,7 @@ func TestCrash(t *testing.T) {
 }
 
 func crash(t *testing.T, bin string, j *jaeger, seed uint64, totals *crashTotals) {
+	t.Helper()
 	plan, rng := newCrashPlan(seed)
 	source, live := t.TempDir(), t.TempDir()
 	tr := generate(t, source, "--seed", strconv.FormatUint(seed, 10), "--workers", "2", "--batches", "12", "--concurrency", "2", "--na", "0.2",
@@ -190,12 +191,12 @@ type writer struct {
 	err       error
 }
 
-func newWriter(t testing.TB, tr *truth, dir string, rng *rand.Rand, rotations int) *writer {
-	t.Helper()
+func newWriter(tb testing.TB, tr *truth, dir string, rng *rand.Rand, rotations int) *writer {
+	tb.Helper()
 	w := &writer{dir: dir, rng: rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64())), rotations: rotations}
 	for _, f := range tr.run.Files {
 		data, err := os.ReadFile(f.Path)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		w.left = append(w.left, data)
 		w.names = append(w.names, filepath.Join(dir, filepath.Base(f.Path)))
 	}

@@ -21,10 +21,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // send pushes one span over OTLP.
-func send(t testing.TB, addr string, id pcommon.TraceID) error {
-	t.Helper()
+func send(tb testing.TB, addr string, id pcommon.TraceID) error {
+	tb.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	defer conn.Close()
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
@@ -36,7 +36,7 @@ func send(t testing.TB, addr string, id pcommon.TraceID) error {
 	s.Attributes().PutDouble("share", 0.5)
 	s.SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now().Add(-3 * time.Minute)))
 	s.SetEndTimestamp(s.StartTimestamp() + 1e6)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
 	defer cancel()
 	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(td))
 	return err

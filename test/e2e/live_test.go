@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func BenchmarkLineToJaeger(b *testing.B) {
 
 // waterfall is one short function, as verl logs it, that ended at a wall time.
 func waterfall(id string, end time.Time) string {
-	out := ""
+	var out strings.Builder
 	for _, l := range []struct {
 		before time.Duration
 		text   string
@@ -97,10 +98,10 @@ func waterfall(id string, end time.Time) string {
 	} {
 		at := end.Add(-l.before)
 		perf := at.UnixMicro() - 1_700_000_000_000_000
-		out += fmt.Sprintf("INFO:%s,%03d:[TQ-TRACE] trace_id=%s | func=rollout | %s | timestamp=%d.%06d\n",
+		fmt.Fprintf(&out, "INFO:%s,%03d:[TQ-TRACE] trace_id=%s | func=rollout | %s | timestamp=%d.%06d\n",
 			at.Local().Format("2006-01-02 15:04:05"), at.Nanosecond()/1e6, id, l.text, perf/1e6, perf%1e6)
 	}
-	return out
+	return out.String()
 }
 
 // Logs that were rotated before anybody tailed them: a function may begin in one file and end in the next.

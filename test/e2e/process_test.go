@@ -27,8 +27,8 @@ const repoRoot = "../.."
 
 // binary finds a program, in the environment variable env or at its default place. A missing one fails the test:
 // a skipped end-to-end test looks like a passed one.
-func binary(t testing.TB, env, path, fix string) string {
-	t.Helper()
+func binary(tb testing.TB, env, path, fix string) string {
+	tb.Helper()
 	if p := os.Getenv(env); p != "" {
 		path = p
 	} else if strings.Contains(path, "/") {
@@ -36,41 +36,41 @@ func binary(t testing.TB, env, path, fix string) string {
 	}
 	found, err := exec.LookPath(path)
 	if err != nil {
-		t.Fatalf("%s is not there (%v): run `%s`, or set %s", path, err, fix, env)
+		tb.Fatalf("%s is not there (%v): run `%s`, or set %s", path, err, fix, env)
 	}
 	abs, err := filepath.Abs(found)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return abs
 }
 
-func trainbridgeBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "TRAINBRIDGE_BIN", "bin/trainbridge", "make build")
+func trainbridgeBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "TRAINBRIDGE_BIN", "bin/trainbridge", "make build")
 }
 
-func ocbBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
+func ocbBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
 }
 
-func jaegerBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")
+func jaegerBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")
 }
 
-func tempoBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "TEMPO_BIN", "bin/tools/tempo", "make tempo")
+func tempoBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "TEMPO_BIN", "bin/tools/tempo", "make tempo")
 }
 
-func prometheusBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "PROMETHEUS_BIN", "prometheus", "apt-get install prometheus")
+func prometheusBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "PROMETHEUS_BIN", "prometheus", "apt-get install prometheus")
 }
 
-func promtoolBin(t testing.TB) string {
-	t.Helper()
-	return binary(t, "PROMTOOL_BIN", "promtool", "apt-get install prometheus")
+func promtoolBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "PROMTOOL_BIN", "promtool", "apt-get install prometheus")
 }
 
 // ports hands every port out once. They lie below the range that the kernel gives to outgoing connections, so that
@@ -80,8 +80,8 @@ var ports struct {
 	next int
 }
 
-func freePort(t testing.TB) int {
-	t.Helper()
+func freePort(tb testing.TB) int {
+	tb.Helper()
 	ports.Lock()
 	defer ports.Unlock()
 	const low, high = 20000, 32000
@@ -99,14 +99,31 @@ func freePort(t testing.TB) int {
 			return ports.next
 		}
 	}
-	t.Fatal("no free port")
+	tb.Fatal("no free port")
 	return 0
 }
 
 // freeAddr is 127.0.0.1 with a free port.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", freePort(t))
+func freeAddr(tb testing.TB) string {
+	tb.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", freePort(tb))
+}
+
+// The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. Tests that use them do not run in parallel.
+var (
+	collectorPorts = []int{4317, 4318, 8888, 8889, 13133}
+	jaegerPorts    = []int{13134, 14317, 16685, 16686}
+	prometheusPort = 9090
+)
+
+// requireFree fails the test when somebody listens on a port that it needs.
+func requireFree(tb testing.TB, ports ...int) {
+	tb.Helper()
+	for _, port := range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		require.NoErrorf(tb, err, "this test needs the default ports; stop what listens there (make run? another collector?)")
+		require.NoError(tb, l.Close())
+	}
 }
 
 // process is a running server with its output in a file.
@@ -118,27 +135,39 @@ type process struct {
 }
 
 // start runs a program until the end of the test. When the test fails, the end of its log is shown.
-func start(t testing.TB, name, bin string, env []string, args ...string) *process {
-	t.Helper()
-	log := filepath.Join(t.TempDir(), name+".log")
+func start(tb testing.TB, name, bin string, env []string, args ...string) *process {
+	tb.Helper()
+	return startWith(tb, name, bin, env, &syscall.SysProcAttr{}, args...)
+}
+
+// startGroup is start in a process group of its own.
+func startGroup(tb testing.TB, name, bin string, env []string, args ...string) *process {
+	tb.Helper()
+	return startWith(tb, name, bin, env, &syscall.SysProcAttr{Setpgid: true}, args...)
+}
+
+func startWith(tb testing.TB, name, bin string, env []string, attr *syscall.SysProcAttr, args ...string) *process {
+	tb.Helper()
+	log := filepath.Join(tb.TempDir(), name+".log")
 	out, err := os.Create(log)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	defer out.Close()
 	p := &process{name: name, log: log, cmd: exec.Command(bin, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Dir = filepath.Dir(log)
 	// A test binary that dies (timeout, panic) must not leave servers behind.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, p.cmd.Start())
+	attr.Pdeathsig = syscall.SIGKILL
+	p.cmd.SysProcAttr = attr
+	require.NoError(tb, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.done)
 	}()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		p.kill()
-		if t.Failed() {
-			t.Logf("end of the log of %s:\n%s", name, p.tail(30))
+		if tb.Failed() {
+			tb.Logf("end of the log of %s:\n%s", name, p.tail(30))
 		}
 	})
 	return p
@@ -160,15 +189,15 @@ func (p *process) kill() {
 }
 
 // stop asks the process to end and fails the test if it does not end well within a time that a busy machine needs.
-func (p *process) stop(t testing.TB) {
-	t.Helper()
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+func (p *process) stop(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, p.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-p.done:
-		require.Equalf(t, 0, p.cmd.ProcessState.ExitCode(), "exit code of %s after SIGTERM", p.name)
+		require.Equalf(tb, 0, p.cmd.ProcessState.ExitCode(), "exit code of %s after SIGTERM", p.name)
 	case <-time.After(30 * time.Second):
 		p.kill()
-		t.Fatalf("%s did not end within 30 s of SIGTERM", p.name)
+		tb.Fatalf("%s did not end within 30 s of SIGTERM", p.name)
 	}
 }
 
@@ -186,6 +215,14 @@ func (p *process) tail(lines int) string {
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 
+// output is all that the process has printed so far.
+func (p *process) output(tb testing.TB) string {
+	tb.Helper()
+	data, err := os.ReadFile(p.log)
+	require.NoError(tb, err)
+	return string(data)
+}
+
 // logged says whether the process has printed text.
 func (p *process) logged(text string) bool {
 	data, err := os.ReadFile(p.log)
@@ -193,9 +230,9 @@ func (p *process) logged(text string) bool {
 }
 
 // ready waits until url answers 200.
-func (p *process) ready(t testing.TB, url string) {
-	t.Helper()
-	eventually(t, time.Minute, func() error {
+func (p *process) ready(tb testing.TB, url string) {
+	tb.Helper()
+	eventually(tb, time.Minute, func() error {
 		if !p.running() {
 			return fatal(fmt.Errorf("%s ended while starting:\n%s", p.name, p.tail(15)))
 		}
@@ -210,10 +247,10 @@ type fatalError struct{ error }
 func fatal(err error) error { return fatalError{err} }
 
 // eventually calls f, less and less often, until it returns nil. It fails the test with f's last error.
-func eventually(t testing.TB, within time.Duration, f func() error) {
-	t.Helper()
+func eventually(tb testing.TB, within time.Duration, f func() error) {
+	tb.Helper()
 	if err := wait(within, f); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
@@ -224,8 +261,7 @@ func wait(within time.Duration, f func() error) error {
 		if err == nil {
 			return nil
 		}
-		var stop fatalError
-		if errors.As(err, &stop) {
+		if _, ok := errors.AsType[fatalError](err); ok {
 			return err
 		}
 		if time.Now().After(deadline) {
@@ -270,19 +306,18 @@ func get(url, accept string) ([]byte, error) {
 }
 
 // write puts text into a file of the test's own folder and returns its path.
-func write(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+func write(tb testing.TB, name, text string) string {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), name)
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// run runs a command to its end and returns its output, both streams.
-func run(t testing.TB, env []string, bin string, args ...string) string {
-	t.Helper()
+// run runs a command to its end; its output is shown when it fails.
+func run(tb testing.TB, env []string, bin string, args ...string) {
+	tb.Helper()
 	cmd := exec.Command(bin, args...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
-	require.NoErrorf(t, err, "%s %s\n%s", bin, strings.Join(args, " "), out)
-	return string(out)
+	require.NoErrorf(tb, err, "%s %s\n%s", bin, strings.Join(args, " "), out)
 }

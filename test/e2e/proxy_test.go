@@ -21,11 +21,11 @@ type proxy struct {
 	wg       sync.WaitGroup
 }
 
-func startProxy(t testing.TB, target string) *proxy {
-	t.Helper()
-	p := &proxy{addr: freeAddr(t), target: target, conns: make(map[net.Conn]struct{})}
-	require.NoError(t, p.restore())
-	t.Cleanup(p.cut)
+func startProxy(tb testing.TB, target string) *proxy {
+	tb.Helper()
+	p := &proxy{addr: freeAddr(tb), target: target, conns: make(map[net.Conn]struct{})}
+	require.NoError(tb, p.restore())
+	tb.Cleanup(p.cut)
 	return p
 }
 

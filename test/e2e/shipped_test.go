@@ -4,12 +4,10 @@ package e2e
 
 import (
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -19,18 +17,14 @@ func TestShippedConfig(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		bin  func(testing.TB) string
-		args func(testing.TB) []string
+		args []string
 	}{
-		{"trainbridge", trainbridgeBin, func(testing.TB) []string { return nil }}, // the config that is embedded
-		{"ocb", ocbBin, func(t testing.TB) []string { return []string{"--config", shippedConfig(t)} }},
+		{"trainbridge", trainbridgeBin, nil}, // the config that is embedded
+		{"ocb", ocbBin, []string{"--config", shippedConfig(t)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bin, args, logs := tt.bin(t), tt.args(t), t.TempDir()
-			for _, addr := range []string{"127.0.0.1:4317", "127.0.0.1:4318", "127.0.0.1:8888", "127.0.0.1:8889", "127.0.0.1:13133"} {
-				l, err := net.Listen("tcp", addr)
-				require.NoErrorf(t, err, "this test needs the default ports; stop what listens there (another collector?)")
-				require.NoError(t, l.Close())
-			}
+			bin, args, logs := tt.bin(t), tt.args, t.TempDir()
+			requireFree(t, collectorPorts...)
 			j := startJaeger(t)
 			tr := generate(t, logs, "--workers", "2", "--batches", "5", "--seed", "7")
 			env := []string{"TRAINBRIDGE_TQ_LOGS=" + globOf(logs), "TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir()}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -98,6 +99,7 @@ func checkUtilization(t *testing.T, f *function, n *node) {
 
 // checkTempo asks for every trace that Jaeger has.
 func checkTempo(t *testing.T, s *tempo, tr *truth, a *answer) {
+	t.Helper()
 	eventually(t, time.Minute, func() error {
 		all := ptrace.NewTraces()
 		for id := range a.traces {
@@ -113,6 +115,7 @@ func checkTempo(t *testing.T, s *tempo, tr *truth, a *answer) {
 
 // checkTraceQL holds answers to TraceQL queries against the truth.
 func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
+	t.Helper()
 	tracesOf := func(match func(*function) bool) map[pcommon.TraceID]bool {
 		ids := make(map[pcommon.TraceID]bool)
 		for _, f := range tr.functions {
@@ -165,6 +168,7 @@ func (tr *truth) durations() map[[2]string][]float64 {
 
 // checkPrometheus compares the histograms with the truth: count, sum, and the quantile that PromQL estimates.
 func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
+	t.Helper()
 	want := tr.durations()
 	// All series of one process: the run's label set has one value.
 	series := func(query string) (map[[2]string]float64, error) {
@@ -235,13 +239,14 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 
 // checkExemplars follows the exemplars of a histogram to their traces.
 func checkExemplars(t *testing.T, prom *prometheus, a *answer) {
+	t.Helper()
 	eventually(t, time.Minute, func() error {
 		list, err := prom.exemplars("tq_stage_duration_seconds_bucket")
 		if err != nil {
 			return err
 		}
 		if len(list) == 0 {
-			return fmt.Errorf("no exemplars")
+			return errors.New("no exemplars")
 		}
 		for _, e := range list {
 			id, err := traceID(e.Labels["trace_id"])
@@ -267,17 +272,28 @@ func checkExemplars(t *testing.T, prom *prometheus, a *answer) {
 
 // checkPromtool lints the page that Prometheus scrapes.
 func checkPromtool(t *testing.T, url string) {
+	t.Helper()
 	page, err := get(url, "text/plain;version=0.0.4")
 	require.NoError(t, err)
 	cmd := exec.Command(promtoolBin(t), "check", "metrics")
 	cmd.Stdin = bytes.NewReader(page)
 	out, err := cmd.CombinedOutput()
-	assert.NoErrorf(t, err, "promtool check metrics:\n%s", out)
+	require.NoErrorf(t, err, "promtool check metrics:\n%s", out)
 	assert.Empty(t, strings.TrimSpace(string(out)))
 }
 
 // checkAccounts holds the equation of loss accounting on the collector's own metrics: no line went away without a counter.
 func checkAccounts(t *testing.T, c *collector, tr *truth) {
+	t.Helper()
+	sum := accounts(t, c, tr.run.Lines)
+	assert.Equal(t, tr.run.Trace+tr.run.Detail, sum["records"], "records")
+	assert.Equal(t, tr.run.Neighbours, sum["ignored"], "ignored")
+	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+}
+
+// accounts waits until all lines are read and none is on its way, and checks what holds for every log.
+func accounts(t *testing.T, c *collector, lines int64) map[string]int64 {
+	t.Helper()
 	sum := make(map[string]int64)
 	eventually(t, time.Minute, func() error {
 		clear(sum)
@@ -291,16 +307,15 @@ func checkAccounts(t *testing.T, c *collector, tr *truth) {
 			}
 		}
 		// What expired only now may still be on its way.
-		if sum["lines"] < tr.run.Lines || sum["pending"] > 0 {
-			return fmt.Errorf("%v, want %d lines", sum, tr.run.Lines)
+		if sum["lines"] < lines || sum["pending"] > 0 {
+			return fmt.Errorf("%v, want %d lines", sum, lines)
 		}
 		return nil
 	})
 	t.Log(sum)
-	assert.Equal(t, tr.run.Lines, sum["lines"], "lines")
+	assert.Equal(t, lines, sum["lines"], "lines")
 	assert.Equal(t, sum["lines"], sum["records"]+sum["ignored"]+sum["rejected"], "lines = records + ignored + rejected")
 	assert.Equal(t, sum["records"], sum["sent"]+sum["refused"]+sum["pending"], "records = sent + refused + pending")
-	assert.Equal(t, tr.run.Trace+tr.run.Detail, sum["records"], "records")
-	assert.Equal(t, tr.run.Neighbours, sum["ignored"], "ignored")
-	assert.Zero(t, sum["rejected"]+sum["refused"]+sum["lost_files"]+sum["read_errors"]+sum["checkpoint_errors"], "%v", sum)
+	assert.Zero(t, sum["lost_files"]+sum["read_errors"]+sum["checkpoint_errors"], "%v", sum)
+	return sum
 }

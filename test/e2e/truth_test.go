@@ -73,10 +73,10 @@ const (
 	open        = "open"
 )
 
-func readTruth(t testing.TB, path string) *truth {
-	t.Helper()
+func readTruth(tb testing.TB, path string) *truth {
+	tb.Helper()
 	f, err := os.Open(path)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	defer f.Close()
 	tr := &truth{}
 	for dec := json.NewDecoder(bufio.NewReader(f)); ; {
@@ -84,10 +84,10 @@ func readTruth(t testing.TB, path string) *truth {
 			function
 			Run *truthRun
 		}
-		require.NoErrorf(t, dec.Decode(&rec), "%s after %d functions", path, len(tr.functions))
+		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d functions", path, len(tr.functions))
 		if rec.Run != nil {
 			tr.run = *rec.Run
-			require.Len(t, tr.functions, tr.run.Functions)
+			require.Len(tb, tr.functions, tr.run.Functions)
 			return tr
 		}
 		tr.functions = append(tr.functions, &rec.function)
@@ -95,10 +95,10 @@ func readTruth(t testing.TB, path string) *truth {
 }
 
 // generate writes a log with its truth into dir.
-func generate(t testing.TB, dir string, flags ...string) *truth {
-	t.Helper()
-	run(t, nil, trainbridgeBin(t), append([]string{"gen", "tq", "--out", dir}, flags...)...)
-	return readTruth(t, filepath.Join(dir, "truth.json"))
+func generate(tb testing.TB, dir string, flags ...string) *truth {
+	tb.Helper()
+	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "tq", "--out", dir}, flags...)...)
+	return readTruth(tb, filepath.Join(dir, "truth.json"))
 }
 
 // globOf matches the logs in dir, rotated ones too.
@@ -342,10 +342,10 @@ func (a *answer) err() error {
 }
 
 // await asks a backend until nothing of the truth is missing, then requires that nothing is wrong either.
-func (tr *truth) await(t testing.TB, within time.Duration, find func() (ptrace.Traces, error)) *answer {
-	t.Helper()
+func (tr *truth) await(tb testing.TB, within time.Duration, find func() (ptrace.Traces, error)) *answer {
+	tb.Helper()
 	var a *answer
-	eventually(t, within, func() error {
+	eventually(tb, within, func() error {
 		td, err := find()
 		if err != nil {
 			return err
@@ -355,6 +355,6 @@ func (tr *truth) await(t testing.TB, within time.Duration, find func() (ptrace.T
 		}
 		return nil
 	})
-	require.NoError(t, a.err())
+	require.NoError(tb, a.err())
 	return a
 }

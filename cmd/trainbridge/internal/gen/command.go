@@ -55,7 +55,7 @@ function on it. The ground truth goes to truth.json in the directory, or to FILE
 			if truth == "" {
 				truth = "not written"
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "wrote %d lines to %d file(s) at %s: %d functions (%d complete) in %d batches, %d spans; truth: %s\n",
+			cmd.PrintErrf("wrote %d lines to %d file(s) at %s: %d functions (%d complete) in %d batches, %d spans; truth: %s\n",
 				run.Lines, len(run.Files), opt.Out, run.Functions, run.Complete, run.Batches, run.Spans, truth)
 			return nil
 		},

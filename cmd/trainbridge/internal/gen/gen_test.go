@@ -69,7 +69,7 @@ func parse(t *testing.T, run *Run) (byPID map[string][]*record, trace, detail, s
 		require.NoError(t, err)
 		require.True(t, bytes.HasSuffix(data, []byte("\n")))
 		lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
-		require.EqualValues(t, f.Lines, len(lines))
+		require.Len(t, lines, int(f.Lines))
 		filePID := ""
 		if m := reFile.FindStringSubmatch(f.Path); m != nil {
 			filePID = m[1]
@@ -91,7 +91,7 @@ func parse(t *testing.T, run *Run) (byPID map[string][]*record, trace, detail, s
 			}
 			r.kind = m[1]
 			r.fields["timestamp"] = m[3]
-			for _, kv := range strings.Split(m[2], " | ") {
+			for kv := range strings.SplitSeq(m[2], " | ") {
 				k, v, ok := strings.Cut(kv, "=")
 				require.True(t, ok, line)
 				r.fields[k] = v
@@ -144,7 +144,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			assert.Equal(t, run.Neighbours, side)
 			assert.Equal(t, run.Lines, trace+detail+side)
 			assert.Len(t, truth.Functions, int(run.Functions))
-			require.Equal(t, o.Workers*o.Batches*len(o.Functions)*o.Concurrency, len(truth.Functions))
+			require.Len(t, truth.Functions, o.Workers*o.Batches*len(o.Functions)*o.Concurrency)
 
 			at := map[string]*record{} // the clock of a process never shows the same µs twice, but PUT_END's is FUNCTION_END's
 			for pid, recs := range byPID {
@@ -177,7 +177,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			assert.Equal(t, run.Spans, spans)
 			assert.Equal(t, run.OpenSpans, open)
 			assert.Equal(t, run.Complete, complete)
-			assert.EqualValues(t, run.TraceIDs, len(ids))
+			assert.Len(t, ids, int(run.TraceIDs))
 			for key, r := range at {
 				require.True(t, r.used, "no function of the truth has %s", key)
 			}
@@ -214,13 +214,12 @@ func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) 
 			open++
 		}
 	}
-	r := take("FUNCTION_START", f.PerfStart, f.StartUnixNano)
-	require.Contains(t, r.fields, "pid")
+	require.Contains(t, take("FUNCTION_START", f.PerfStart, f.StartUnixNano).fields, "pid")
 	begin, edge := us(t, f.PerfStart), us(t, f.PerfStart)
 	durations := map[string]int64{}
 	for _, st := range f.Stages {
 		upper := strings.ToUpper(st.Stage)
-		r = take(upper+"_START", st.PerfStart, st.StartUnixNano)
+		take(upper+"_START", st.PerfStart, st.StartUnixNano)
 		require.Greater(t, us(t, st.PerfStart), edge)
 		edge = us(t, st.PerfStart)
 		if c := st.Client; c != nil {
@@ -248,13 +247,13 @@ func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) 
 				require.Equal(t, c.DataSizeMB, size)
 				mib, err := strconv.ParseFloat(size, 64)
 				require.NoError(t, err)
-				require.EqualValues(t, math.Round(mib*(1<<20)), c.DataSizeBytes)
+				require.Equal(t, int64(math.Round(mib*(1<<20))), c.DataSizeBytes)
 				require.InDelta(t, float64(c.TrueBytes)/(1<<20), mib, 0.00501)
 			}
 			count(c.Done)
 		}
 		if st.Done {
-			r = take(upper+"_END", st.PerfEnd, st.EndUnixNano)
+			r := take(upper+"_END", st.PerfEnd, st.EndUnixNano)
 			require.Equal(t, st.DurationUS, us(t, r.fields["duration"]))
 			require.InDelta(t, us(t, st.PerfEnd)-us(t, st.PerfStart), st.DurationUS, 1)
 			edge = us(t, st.PerfEnd)
@@ -269,7 +268,7 @@ func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) 
 		require.Equal(t, f.Outcome == Open, open > 0)
 		return
 	}
-	r = take("FUNCTION_END", f.PerfEnd, f.EndUnixNano)
+	r := take("FUNCTION_END", f.PerfEnd, f.EndUnixNano)
 	require.Len(t, f.Stages, 3)
 	require.Equal(t, f.DurationUS, us(t, r.fields["total_duration"]))
 	require.InDelta(t, us(t, f.PerfEnd)-begin, f.DurationUS, 1)
@@ -380,7 +379,7 @@ func TestStopped(t *testing.T) {
 	_, trace, detail, side := parse(t, &run)
 	assert.Equal(t, run.Lines, trace+detail+side)
 	assert.Equal(t, Open, truth.Functions[len(truth.Functions)-1].Outcome)
-	assert.Greater(t, run.Complete, int64(0))
+	assert.Positive(t, run.Complete)
 }
 
 func TestRotate(t *testing.T) {
@@ -454,7 +453,7 @@ func TestCommand(t *testing.T) {
 	assert.Contains(t, errs.String(), "wrote 11 lines to 1 file(s) at -: 1 functions (1 complete) in 1 batches, 4 spans")
 	truth, err := ReadTruth(filepath.Join(dir, "t.json"))
 	require.NoError(t, err)
-	assert.Equal(t, 1, len(truth.Functions))
+	assert.Len(t, truth.Functions, 1)
 }
 
 func TestTruthOfARunningGenerator(t *testing.T) {

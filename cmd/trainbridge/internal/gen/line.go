@@ -48,7 +48,7 @@ func (s *sim) line(w *worker, kind lineKind, c *call, perf, ns int64) {
 		return
 	}
 	k := s.sink
-	k.wait(nil, at)
+	k.wait(at)
 	b := k.prefix(k.buf[:0], w, level, at)
 	f := &c.truth
 	switch kind {

@@ -180,7 +180,7 @@ func (s *sim) batch(ctx context.Context, m int) error {
 				return s.stop()
 			}
 			c := s.pop()
-			more, err := s.burst(ctx, c)
+			more, err := s.burst(c)
 			if err != nil {
 				return err
 			}
@@ -221,11 +221,11 @@ func (s *sim) logged(w *worker) int64 {
 }
 
 // burst runs a coroutine up to its next await. It returns false when the function is over.
-func (s *sim) burst(ctx context.Context, c *call) (bool, error) {
+func (s *sim) burst(c *call) (bool, error) {
 	w := c.w
 	w.now = max(w.now+1000, c.wake)
 	if s.sink != nil {
-		s.sink.wait(ctx, w.now)
+		s.sink.wait(w.now)
 	}
 	if s.counts.Lines == 0 {
 		s.counts.StartUnixNano = w.now

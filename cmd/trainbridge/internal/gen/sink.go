@@ -36,7 +36,7 @@ type sink struct {
 	opt   *Options
 	clock clock
 	paced bool
-	ctx   context.Context // of the run, for waits in the middle of a burst
+	ctx   context.Context // of the run: whatever waits, waits until its end
 	stamp stampCache
 	buf   []byte
 	files []*logFile
@@ -117,16 +117,13 @@ func (l *logFile) create(truth string, buffer int) error {
 	return nil
 }
 
-// wait holds a paced run until the wall time of the next line. A nil ctx is the run's.
-func (k *sink) wait(ctx context.Context, wall int64) {
+// wait holds a paced run until the wall time of the next line, or until its end.
+func (k *sink) wait(wall int64) {
 	if !k.paced {
 		return
 	}
-	if ctx == nil {
-		ctx = k.ctx
-	}
-	if d := time.Duration(wall - k.clock.now().UnixNano()); d > 0 && ctx.Err() == nil {
-		k.clock.sleep(ctx, d)
+	if d := time.Duration(wall - k.clock.now().UnixNano()); d > 0 && k.ctx.Err() == nil {
+		k.clock.sleep(k.ctx, d)
 	}
 }
 

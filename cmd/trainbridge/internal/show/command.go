@@ -41,7 +41,12 @@ draws the one with the highest TQ overhead.`,
 				opt.width = width
 			}
 			colour := tty && !opt.noColor && os.Getenv("NO_COLOR") == ""
-			return show(cmd.Context(), out, opt, palette(colour), time.Now(), time.Local)
+			var text strings.Builder
+			if err := show(cmd.Context(), &text, opt, palette(colour), time.Now(), time.Local); err != nil {
+				return err
+			}
+			_, err := io.WriteString(out, text.String())
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -56,16 +61,16 @@ draws the one with the highest TQ overhead.`,
 // terminal returns the columns of the terminal that w is, or 120.
 func terminal(w io.Writer) (width int, tty bool) {
 	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor fits an int
+	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 120, false
 	}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 { //nolint:gosec // as above
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 		return width, true
 	}
 	return 120, true
 }
 
-func show(ctx context.Context, w io.Writer, opt options, p palette, now time.Time, loc *time.Location) error {
+func show(ctx context.Context, w *strings.Builder, opt options, p palette, now time.Time, loc *time.Location) error {
 	// No proxy and no shared transport: the address is meant literally, and no idle connection outlives the command.
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()

@@ -46,8 +46,7 @@ func (j *jaeger) get(ctx context.Context, path string, query url.Values) (body [
 	}
 	resp, err := j.http.Do(req)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) {
+		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
 		return nil, false, fmt.Errorf("%w at %s: %w: start it, or give the address of its query port with --jaeger", ErrUnreachable, j.base, err)

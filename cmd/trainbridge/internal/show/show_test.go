@@ -2,7 +2,9 @@ package show
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,10 +30,10 @@ var (
 	cst = time.FixedZone("CST", 8*3600)
 )
 
-func testdata(t testing.TB, name string) string {
-	t.Helper()
+func testdata(tb testing.TB, name string) string {
+	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return string(data)
 }
 
@@ -72,7 +74,7 @@ func draw(t *testing.T, opt options, p palette) (string, error) {
 	if opt.service == "" {
 		opt.service = "verl"
 	}
-	var out bytes.Buffer
+	var out strings.Builder
 	err := show(t.Context(), &out, opt, p, now, cst)
 	return strings.ReplaceAll(out.String(), opt.jaeger, "http://127.0.0.1:16686"), err
 }
@@ -111,14 +113,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			_, _ = io.WriteString(w, "{}")
 			return
 		}
-		w.WriteHeader(404)
+		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, testdata(t, "none.json"))
 	}))
 	defer empty.Close()
 	wrong := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"result":[1]}`) }))
 	defer wrong.Close()
 	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(400)
+		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, testdata(t, "malformed.json"))
 	}))
 	defer bad.Close()
@@ -171,42 +173,114 @@ func TestCommand(t *testing.T) {
 	assert.NotContains(t, out.String(), "\x1b") // not a terminal
 }
 
-// big makes a trace of n functions with a get and a client operation each.
-func big(n int) ptrace.Traces {
+// big makes a trace of n functions with a get and a client operation each; names go round the functions.
+func big(n int, names ...string) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	id := spans.TraceID("", []byte("big"))
 	for i := range n {
 		key := []byte{byte(i), byte(i >> 8)}
 		at := int64(1770799200e9) + int64(i)*1e6
 		fid, gid := spans.SpanID(id, "f", key), spans.SpanID(id, "g", key)
-		s := b.Add(spans.Resource{Service: "verl"}, spans.Span{Trace: id, ID: fid, Name: "f", Start: at, End: at + 1e9})
-		s.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
-		s = b.Add(spans.Resource{Service: "verl"}, spans.Span{Trace: id, ID: gid, Parent: fid, Name: spans.SpanTQGet, Start: at, End: at + 1e8})
-		s.Attributes().PutStr(spans.AttrTQStage, spans.StageGet)
-		s = b.Add(spans.Resource{Service: "verl"}, spans.Span{Trace: id, ID: spans.SpanID(id, "c", key), Parent: gid, Name: spans.SpanTQClientGet, Start: at, End: at + 1e8})
-		s.Attributes().PutStr(spans.AttrTQStage, spans.StageClientGet)
-		s.Attributes().PutInt(spans.AttrTQDataSize, 3<<20)
+		add := func(name, stage string, id, parent pcommon.SpanID, trace pcommon.TraceID, ns int64) ptrace.Span {
+			s := b.Add(spans.Resource{Service: "verl"}, spans.Span{Trace: trace, ID: id, Parent: parent, Name: name, Start: at, End: at + ns})
+			s.Attributes().PutStr(spans.AttrTQStage, stage)
+			return s
+		}
+		f := add(names[i%len(names)], spans.StageFunction, fid, pcommon.SpanID{}, id, 1e9+int64(i)*1e8)
+		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.4+float64(i)/1000)
+		e := f.Events().AppendEmpty()
+		e.SetName(spans.EventVerdict)
+		e.Attributes().PutStr(spans.AttrVerdictName, spans.VerdictTQOverheadHigh)
+		e.Attributes().PutStr(spans.AttrVerdictReason, fmt.Sprintf("Function %d waited.", i))
+		e.Attributes().PutDouble(spans.AttrVerdictValue, 0.4+float64(i)/1000)
+		e.Attributes().PutDouble(spans.AttrVerdictThreshold, 0.3)
+		add(spans.SpanTQGet, spans.StageGet, gid, fid, id, 1e8)
+		add(spans.SpanTQClientGet, spans.StageClientGet, spans.SpanID(id, "c", key), gid, id, 1e8).Attributes().PutInt(spans.AttrTQDataSize, 3<<20)
 	}
 	return b.Traces()
 }
 
-func TestLongTraceIsCapped(t *testing.T) {
+func TestLongTraceIsFolded(t *testing.T) {
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("f%d", i)
+	}
 	for _, tt := range []struct {
-		functions    int
-		folded, more string
+		name      string
+		functions int
+		names     []string
+		has, not  []string
 	}{
-		{20, "", ""},
-		{30, "folded", ""},
-		{500, "folded", "+940 more spans"},
+		{"fits", 10, []string{"f"}, []string{"tq.client.get", "10× tq_overhead_high; the worst: Function 9 waited."}, []string{"folded", "more"}},
+		{"client operations", 13, []string{"f"}, []string{"folded into their stage"}, []string{"more"}},
+		{"three of each", 24, []string{"f", "g"}, []string{
+			"f ×9 more", "g ×9 more", "1.60–3.20 s", "TQ overhead 41–42% · 9× tq_overhead_high", "! tq_overhead_high 40.5% > 30%",
+			"24× tq_overhead_high; the worst: Function 23 waited.",
+		}, []string{"41.0% > 30%", "more rows"}},
+		{"two of each", 100, []string{"f", "g", "h", "i", "j"}, []string{"f ×18 more", "j ×18 more"}, []string{"more rows"}},
+		{"one of each", 100, []string{"f", "g", "h", "i", "j", "k", "l", "m", "n", "o"}, []string{"f ×9 more", "o ×9 more"}, []string{"more rows"}},
+		{"two are not folded into one", 4, []string{"f"}, nil, []string{"more"}},
+		{"cut", 100, many, []string{"+174 more rows"}, nil},
+		{"huge", 5000, []string{"f"}, []string{"f ×4997 more", "5000× tq_overhead_high"}, nil},
 	} {
-		var out bytes.Buffer
-		waterfall(&out, build(big(tt.functions))[0], 120, cst, false)
-		text := out.String()
-		assert.Equal(t, tt.folded != "", strings.Contains(text, "folded into their stage"))
-		assert.Equal(t, tt.more != "", strings.Contains(text, " more spans"))
-		assert.Contains(t, text, tt.more)
-		assert.Contains(t, text, "3.00 MiB") // folded or not
-		assert.LessOrEqual(t, strings.Count(text, "▕"), maxRows)
+		t.Run(tt.name, func(t *testing.T) {
+			for _, width := range []int{60, 120} {
+				var out strings.Builder
+				waterfall(&out, build(big(tt.functions, tt.names...))[0], width, cst, false)
+				text := out.String()
+				for _, s := range tt.has {
+					if width == 120 {
+						assert.Contains(t, text, s)
+					}
+				}
+				for _, s := range tt.not {
+					assert.NotContains(t, text, s)
+				}
+				assert.Contains(t, text, "3.00 MiB") // folded or not
+				assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
+				assert.True(t, strings.HasSuffix(text, "\n"))
+				for line := range strings.SplitSeq(text, "\n") {
+					if strings.Contains(line, "▕") {
+						assert.LessOrEqual(t, utf8.RuneCountInString(line), width)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestVerdictInShort(t *testing.T) {
+	nan := math.NaN()
+	for _, tt := range []struct {
+		v      verdict
+		want   string
+		excess float64
+	}{
+		{verdict{name: spans.VerdictTQOverheadHigh, value: 0.47, threshold: 0.3}, "tq_overhead_high 47.0% > 30%", 0.47 / 0.3},
+		{verdict{name: spans.VerdictTQThroughputLow, value: 50 << 20, threshold: 100 << 20}, "tq_throughput_low 50.0 < 100 MiB/s", 2},
+		{verdict{name: spans.VerdictTQGetFluctuating, value: 0.61, threshold: 0.5}, "tq_get_fluctuating 61.0% > 50%", 1.22},
+		{verdict{name: "other", value: 3, threshold: 2}, "other 3 > 2", 1.5},
+		{verdict{name: "other", value: 3, threshold: nan}, "other", 0},
+		{verdict{name: "other", value: 0, threshold: 0}, "other 0 > 0", 0},
+	} {
+		assert.Equal(t, tt.want, tt.v.short())
+		assert.InDelta(t, tt.excess, tt.v.excess(), 1e-12)
+	}
+}
+
+func TestTimesOfFold(t *testing.T) {
+	for _, tt := range []struct {
+		low, high int64
+		want      string
+	}{
+		{10_320_000_000, 14_400_000_000, "10.3–14.4 s"},
+		{10_000_000, 9_400_000_000, "0.01–9.40 s"},
+		{103_000_000, 914_000_000, "103–914 ms"},
+		{1_500_000_000_000, 2_000_000_000_000, "1500–2000 s"},
+		{0, 0, "0.00 µs"},
+		{5_000, 5_001, "5.00 µs"},
+	} {
+		assert.Equal(t, tt.want, (&fold{shortest: tt.low, longest: tt.high}).times())
 	}
 }
 
@@ -232,7 +306,7 @@ func TestOddSpans(t *testing.T) {
 	e.SetName(spans.EventVerdict)
 	e.Attributes().PutStr(spans.AttrVerdictReason, "\x1b]0;title\x07"+strings.Repeat("long ", 100))
 	for _, width := range []int{0, 60, 81, 400} {
-		var out bytes.Buffer
+		var out strings.Builder
 		traces := build(td)
 		require.Len(t, traces, 1)
 		assert.Len(t, traces[0].all, 4)
@@ -246,7 +320,7 @@ func TestOddSpans(t *testing.T) {
 	}
 	one := ptrace.NewTraces()
 	one.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("empty")
-	waterfall(io.Discard, build(one)[0], 80, cst, true)
+	waterfall(&strings.Builder{}, build(one)[0], 80, cst, true)
 }
 
 func TestInterestingIsTheHighestOverhead(t *testing.T) {
@@ -285,7 +359,8 @@ func FuzzDecode(f *testing.F) {
 		if len(traces) == 0 {
 			return
 		}
-		table(io.Discard, traces, true)
-		waterfall(io.Discard, interesting(traces), width%500, cst, true)
+		var out strings.Builder
+		table(&out, traces, true)
+		waterfall(&out, interesting(traces), width%500, cst, true)
 	})
 }

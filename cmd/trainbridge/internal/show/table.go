@@ -3,7 +3,6 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func (s *sums) share(ns int64) string {
 
 // table prints per function what verl's analyser reports: calls, mean times and shares. Means and shares are of the
 // complete calls; shares are of summed times, as the analyser's are.
-func table(w io.Writer, traces []*trace, p palette) {
+func table(w *strings.Builder, traces []*trace, p palette) {
 	byFunc := map[string]*sums{}
 	all := &sums{}
 	for _, t := range traces {

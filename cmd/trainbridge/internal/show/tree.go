@@ -19,8 +19,8 @@ type span struct {
 	orphan   bool // names a parent that is not in the trace
 }
 
-func (s *span) start() int64 { return int64(s.StartTimestamp()) } //nolint:gosec // nanoseconds since 1970
-func (s *span) end() int64   { return int64(s.EndTimestamp()) }   //nolint:gosec // as above
+func (s *span) start() int64 { return int64(s.StartTimestamp()) }
+func (s *span) end() int64   { return int64(s.EndTimestamp()) }
 func (s *span) ns() int64    { return max(0, s.end()-s.start()) }
 
 // attr is an attribute as text, of the span or of its resource; empty when there is none.

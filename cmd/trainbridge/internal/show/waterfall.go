@@ -3,7 +3,6 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 const (
-	maxRows  = 60 // spans drawn of one trace
+	maxLines = 40 // of one trace's waterfall, verdicts included: table and waterfall fit one screen
 	minWidth = 60
 )
 
@@ -53,57 +52,53 @@ type row struct {
 	tree string
 	rest string // what continues below it, for verdicts
 	note string // details of folded children
+	fold *fold  // the functions that this row stands for; the span is the first of them
 }
 
 // waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
-func waterfall(w io.Writer, t *trace, width int, loc *time.Location, p palette) {
+func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p palette) {
 	width = max(width, minWidth)
-	rows := list(t, false)
-	folded := false
-	if len(rows) > maxRows {
-		rows, folded = list(t, true), true
-	}
+	rows, folded := fit(t)
 	more := 0
-	if len(rows) > maxRows {
-		rows, more = rows[:maxRows], len(rows)-maxRows
+	for len(rows) > 1 && height(rows) > maxLines {
+		rows = rows[:len(rows)-1]
+		more++
 	}
 	head(w, t, loc, p)
 
-	nameWidth := 0
+	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
-		nameWidth = max(nameWidth, runes(r.tree)+runes(label(r.span)))
+		nameWidth = max(nameWidth, runes(r.name(1<<10)))
+		timeWidth = max(timeWidth, runes(r.took()))
 	}
 	nameWidth = min(nameWidth, width*3/10)
-	const timeWidth = 9
 	detailWidth := min(58, width*36/100)
 	barWidth := width - nameWidth - timeWidth - detailWidth - 5
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), p.dim(axis(t.end-t.start, barWidth)))
 	for _, r := range rows {
-		name := pad(cut(r.tree+label(r.span), nameWidth), nameWidth)
-		detail := details(r.span)
+		name := pad(r.name(nameWidth), nameWidth)
+		colour := cmp.Or(stageColour[r.stage()], "36")
+		detail, drawn := details(r.span), bar(r.span, t, barWidth, colour, p)
 		if r.note != "" {
 			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
 		}
-		colour := cmp.Or(stageColour[r.stage()], "36")
-		line := fmt.Sprintf("%s %*s ▕%s▏ %s", p.dimTree(name, runes(r.tree)), timeWidth, duration(r.ns()), bar(r.span, t, barWidth, colour, p), cut(detail, detailWidth))
+		if r.fold != nil {
+			detail, drawn = r.fold.details(), place(r.fold.start, r.fold.end, '░', t, barWidth, colour, p)
+		}
+		line := fmt.Sprintf("%s %*s ▕%s▏ %s", p.dimTree(name, runes(r.tree)), timeWidth, r.took(), drawn, cut(detail, detailWidth))
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
-		for _, v := range reasons(r.span) {
-			text := "! " + clean(v)
-			room := max(20, width-runes(r.rest)-2)
-			for i, line := range wrap(text, room) {
-				if i > 0 {
-					line = "  " + line
-				}
-				fmt.Fprintf(w, "%s%s\n", p.dim(r.rest), p.paint(cmp.Or(severityColour[r.attr(spans.AttrVerdictSeverity)], "33"), line))
-			}
+		for _, v := range r.verdicts() {
+			colour := cmp.Or(severityColour[r.attr(spans.AttrVerdictSeverity)], "33")
+			fmt.Fprintf(w, "%s%s\n", p.dim(r.rest), p.paint(colour, cut("! "+v.short(), max(20, width-runes(r.rest)))))
 		}
 	}
 	if folded {
 		fmt.Fprintln(w, p.dim("client operations are folded into their stage"))
 	}
 	if more > 0 {
-		fmt.Fprintf(w, "+%d more spans, see them in Jaeger\n", more)
+		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
 	}
+	meanings(w, t, width, p)
 }
 
 func (p palette) dimTree(name string, tree int) string {
@@ -112,7 +107,7 @@ func (p palette) dimTree(name string, tree int) string {
 	return p.dim(string(r[:tree])) + string(r[tree:])
 }
 
-func head(w io.Writer, t *trace, loc *time.Location, p palette) {
+func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 	fs := t.functions()
 	incomplete := 0
 	for _, s := range t.all {
@@ -147,18 +142,43 @@ func plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// list walks the tree. With fold, client operations become a note of the stage above.
-func list(t *trace, fold bool) []row {
+// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations; else
+// three workers per function, or two, or one, and the others as one row.
+func fit(t *trace) (rows []row, folded bool) {
+	all := len(t.roots)
+	for _, try := range []struct {
+		keep int
+		fold bool
+	}{{all, false}, {all, true}, {3, true}, {2, true}, {1, true}} {
+		if rows, folded = list(t, try.keep, try.fold), try.fold; height(rows) <= maxLines {
+			break
+		}
+	}
+	return rows, folded
+}
+
+// height is the lines that rows take.
+func height(rows []row) int {
+	n := len(rows)
+	for _, r := range rows {
+		n += len(r.verdicts())
+	}
+	return n
+}
+
+// list walks the tree. Of the roots of one name it keeps the first ones whole, the others become one row. With
+// clients, client operations become a note of the stage above.
+func list(t *trace, keep int, clients bool) []row {
 	var rows []row
 	var walk func(s *span, tree, rest string)
 	walk = func(s *span, tree, rest string) {
 		i := len(rows)
 		below := s.children
 		rows = append(rows, row{span: s, tree: tree})
-		if fold {
+		if clients {
 			below = nil
 			for _, c := range s.children {
-				if st := c.stage(); (st == spans.StageClientGet || st == spans.StageClientPut) && len(c.children) == 0 && len(reasons(c)) == 0 && !c.incomplete() {
+				if st := c.stage(); (st == spans.StageClientGet || st == spans.StageClientPut) && len(c.children) == 0 && len(c.verdicts()) == 0 && !c.incomplete() {
 					rows[i].note = details(c)
 					continue
 				}
@@ -177,21 +197,57 @@ func list(t *trace, fold bool) []row {
 			}
 		}
 	}
+	count := map[string]int{}
 	for _, r := range t.roots {
-		walk(r, "", "")
+		count[r.Name()]++
+	}
+	seen := map[string]int{}
+	folds := map[string]*fold{}
+	for _, r := range t.roots {
+		name := r.Name()
+		seen[name]++
+		switch f := folds[name]; {
+		case seen[name] <= keep || count[name] == keep+1: // a row for one saves little
+			walk(r, "", "")
+		case f == nil:
+			f = newFold(r)
+			folds[name] = f
+			rows = append(rows, row{span: r, fold: f})
+		default:
+			f.add(r)
+		}
 	}
 	return rows
 }
 
-// label is the name of a row; functions say in which process they ran.
-func label(s *span) string {
-	name := clean(s.Name())
-	if s.stage() == spans.StageFunction || s.ParentSpanID().IsEmpty() {
-		if pid := s.attr(spans.AttrProcessPID); pid != "" {
-			name += " [" + clean(pid) + "]"
-		}
+// name is the tree and the name in at most so many columns. Functions say in which process they ran, folds how many they are;
+// this end of the name is kept where there is room.
+func (r row) name(width int) string {
+	name, end := clean(r.Name()), ""
+	if r.fold != nil {
+		end = fmt.Sprintf(" ×%d more", r.fold.n)
+	} else if pid := r.attr(spans.AttrProcessPID); pid != "" && (r.stage() == spans.StageFunction || r.ParentSpanID().IsEmpty()) {
+		end = " [" + clean(pid) + "]"
 	}
-	return name
+	if room := width - runes(r.tree) - runes(end); room >= 4 {
+		return r.tree + cut(name, room) + end
+	}
+	return cut(r.tree+name+end, width)
+}
+
+func (r row) took() string {
+	if r.fold != nil {
+		return r.fold.times()
+	}
+	return duration(r.ns())
+}
+
+// verdicts of a fold stand in its details.
+func (r row) verdicts() []verdict {
+	if r.fold != nil {
+		return nil
+	}
+	return r.span.verdicts()
 }
 
 // details are the numbers that matter for the kind of span.
@@ -232,36 +288,22 @@ func details(s *span) string {
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
 
-// reasons are the sentences of the verdict events.
-func reasons(s *span) []string {
-	var out []string
-	for _, e := range s.Events().All() {
-		if e.Name() != spans.EventVerdict {
-			continue
-		}
-		text := "verdict"
-		if name, ok := e.Attributes().Get(spans.AttrVerdictName); ok {
-			text = name.AsString()
-		}
-		if r, ok := e.Attributes().Get(spans.AttrVerdictReason); ok && r.AsString() != "" {
-			text += ": " + r.AsString()
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// bar places a span on the axis to half a cell; whatever happened is at least half a cell long.
+// bar is the bar of one span.
 func bar(s *span, t *trace, cells int, colour string, p palette) string {
-	from, to := 0, 2*cells
-	if whole := float64(t.end - t.start); whole > 0 {
-		at := func(ns int64) float64 { return float64(ns-t.start) / whole * float64(2*cells) }
-		from = min(int(at(s.start())), 2*cells-1)
-		to = min(max(from+1, int(at(s.end())+0.5)), 2*cells)
-	}
 	full := '█'
 	if s.incomplete() {
 		full = '░'
+	}
+	return place(s.start(), s.end(), full, t, cells, colour, p)
+}
+
+// place draws a time on the axis to half a cell; whatever happened is at least half a cell long.
+func place(start, end int64, full rune, t *trace, cells int, colour string, p palette) string {
+	from, to := 0, 2*cells
+	if whole := float64(t.end - t.start); whole > 0 {
+		at := func(ns int64) float64 { return float64(ns-t.start) / whole * float64(2*cells) }
+		from = min(int(at(start)), 2*cells-1)
+		to = min(max(from+1, int(at(end)+0.5)), 2*cells)
 	}
 	var b strings.Builder
 	lead := from / 2
@@ -339,7 +381,7 @@ func cut(s string, n int) string {
 func wrap(s string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		if line != "" && runes(line)+1+runes(word) > width {
 			lines = append(lines, line)
 			line = word

@@ -459,3 +459,53 @@ func TestManyTraces(t *testing.T) {
 	rig.end()
 	assert.Len(t, rig.Out.Functions, 5000)
 }
+
+// Two processes whose stages begin within microseconds, with nothing but FUNCTION_START to tell them apart. The second is the
+// last before the first's next START, so that each is given what belongs to the other until the ends tell.
+func TestCallsThatCrossAreUntangled(t *testing.T) {
+	type times struct{ start, get0, get1, comp0, comp1, put0, put1 int64 }
+	for name, c := range map[string][2]times{
+		"at GET_START":            {{1000, 1020, 21000, 21010, 90000, 90010, 95000}, {1009, 1031, 25000, 25010, 80000, 80010, 99000}},
+		"starts within tolerance": {{1000, 1020, 21000, 21010, 90000, 90010, 95000}, {1003, 1024, 25000, 25010, 80000, 80010, 99000}},
+		"at COMPUTE_START":        {{1000, 1020, 21000, 21012, 90000, 90010, 95000}, {5000, 5020, 21007, 21019, 80000, 80010, 99000}},
+		"at PUT_START":            {{1000, 1020, 21000, 21010, 80000, 80012, 95000}, {5000, 5020, 25000, 25010, 80007, 80019, 99000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			us := func(v int64) string { return fmt.Sprintf("%d.%06d", v/1e6, v%1e6) }
+			var lines []timed
+			for i, x := range c {
+				add := func(at int64, format string, args ...any) {
+					lines = append(lines, timed{at, fmt.Sprintf("[TQ-TRACE] trace_id=N/A | func=f | "+format, args...) + " | timestamp=" + us(at)})
+				}
+				add(x.start, "pid=%d | stage=FUNCTION_START", i+1)
+				add(x.get0, "stage=GET_START | batch_size=%d", i+10)
+				add(x.get1, "stage=GET_END | duration=%s", us(x.get1-x.get0))
+				add(x.comp0, "stage=COMPUTE_START")
+				add(x.comp1, "stage=COMPUTE_END | duration=%s", us(x.comp1-x.comp0))
+				add(x.put0, "stage=PUT_START")
+				add(x.put1, "stage=PUT_END | duration=%s", us(x.put1-x.put0))
+				add(x.put1, "stage=FUNCTION_END | total_duration=%s", us(x.put1-x.start))
+			}
+			slices.SortStableFunc(lines, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+			rig := newRig(t)
+			for _, l := range lines {
+				rig.add(0, l.text)
+			}
+			assert.Zero(t, rig.Open)
+			rig.end()
+			require.Len(t, rig.Out.Functions, 2)
+			for _, f := range rig.Out.Functions {
+				x := c[f.PID-1]
+				got := times{f.Start, f.Stages[0].Start, f.Stages[0].End, f.Stages[1].Start, f.Stages[1].End, f.Stages[2].Start, f.Stages[2].End}
+				for _, p := range []*int64{&got.start, &got.get0, &got.get1, &got.comp0, &got.comp1, &got.put0, &got.put1} {
+					*p /= 1000
+				}
+				assert.Equal(t, x, got, "pid %d", f.PID)
+				assert.Equal(t, x.put1*1000, f.End)
+				assert.Equal(t, f.PID+9, f.BatchSize)
+				assert.Empty(t, f.Incomplete)
+				assert.Equal(t, "s"+us(x.start), string(f.Key.Bytes()))
+			}
+		})
+	}
+}

@@ -1,6 +1,9 @@
 package assemble
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 	"github.com/trainbridge/trainbridge/spans"
@@ -299,6 +302,9 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	tol := tolerance[g.base]
 	start := at.T - l.Duration
 	f := g.ending(at.T, start, name, l.PID)
+	if g.base == Perf || g.base == Epoch {
+		f = g.untangle(f, at.T, start, name, l.PID)
+	}
 	if f == nil {
 		f = g.startedAt(start, name, l.PID)
 	}
@@ -375,6 +381,95 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 		}
 	}
 	return best
+}
+
+// untangle sets right two calls that took each other's START of a stage: when two processes get there within microseconds, the record
+// closest before a START need not be its own. The end tells: f, whose PUT_END was just before t, did not begin at start, but o did.
+// It returns the function that ends, f if there is nothing to set right.
+func (g *group) untangle(f *function, t, start int64, name string, pid int64) *function {
+	if f != nil && (!f.saw(tqline.FunctionStart) || abs(f.first-start) <= 1e3) { // two roundings to 1 µs
+		return f
+	}
+	o := g.startedAt(start, name, pid)
+	if o == nil || o == f || !o.saw(tqline.FunctionStart) || f != nil && abs(o.first-start) >= abs(f.first-start) {
+		return f
+	}
+	if f == nil {
+		l, tol := g.at[tqline.PutEnd], tolerance[g.base]
+		gap := tol + 1
+		for i, n := l.upper(t+tol)-1, 0; i >= 0 && l[i].t >= t-tol && n < maxScan; i, n = i-1, n+1 {
+			c := l[i].v
+			if c == o { // its own end
+				return nil
+			}
+			if c.fits(name, pid) && c.saw(tqline.FunctionStart) && abs(l[i].t-t) < gap {
+				f, gap = c, abs(l[i].t-t)
+			}
+		}
+		if f == nil {
+			return nil
+		}
+	}
+	for _, e := range [...]tqline.Stage{tqline.GetStart, tqline.ComputeStart, tqline.PutStart} {
+		if f.mayFollow(e, o) && (o.mayFollow(e, f) || o.state == e-1) {
+			g.swapHeads(f, o, e)
+			return f
+		}
+	}
+	if abs(f.first-start) <= tolerance[g.base] {
+		return f
+	}
+	return nil
+}
+
+// mayFollow says whether the part of f from e on could be that of o.
+func (f *function) mayFollow(e tqline.Stage, o *function) bool {
+	if !f.knows(e) || !o.knows(e-1) {
+		return false
+	}
+	d := f.t[e] - o.t[e-1]
+	return d >= -tolerance[f.g.base] && d <= step[f.g.base]
+}
+
+// swapHeads exchanges what f and o were before the event e. The lines stay where they are held: both calls are about to leave.
+func (g *group) swapHeads(f, o *function, e tqline.Stage) {
+	for _, x := range [...]*function{f, o} {
+		g.all.remove(x.first, x)
+		g.at[x.state].remove(x.placed, x)
+	}
+	for i := range e {
+		f.t[i], o.t[i] = o.t[i], f.t[i]
+	}
+	head := uint16(1)<<e - 1
+	f.known, o.known = f.known&^head|o.known&head, o.known&^head|f.known&head
+	f.seen, o.seen = f.seen&^head|o.seen&head, o.seen&^head|f.seen&head
+	f.first, o.first = o.first, f.first
+	f.pid, o.pid = o.pid, f.pid
+	f.keys[0], o.keys[0] = o.keys[0], f.keys[0]
+	if e > tqline.GetStart { // which tells the size of the batch
+		f.batch, o.batch = o.batch, f.batch
+	}
+	ops := slices.Concat(f.ops, o.ops)
+	f.ops, o.ops = f.ops[:0], o.ops[:0]
+	for _, c := range ops {
+		other := f
+		if c.f == f {
+			other = o
+		}
+		inHead := c.kind == tqline.OpGet && e > tqline.GetStart
+		if c.pid != 0 && c.pid == other.pid || c.pid == 0 && inHead {
+			c.f = other
+		}
+		c.f.ops = append(c.f.ops, c)
+	}
+	for _, x := range [...]*function{f, o} {
+		if x.state < e {
+			x.placed = x.t[x.state]
+		}
+		g.all.add(x.first, x)
+		g.at[x.state].add(x.placed, x)
+		slices.SortStableFunc(x.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
+	}
 }
 
 // startedAt finds the function whose FUNCTION_START was printed at start.

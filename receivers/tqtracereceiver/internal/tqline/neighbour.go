@@ -60,9 +60,10 @@ func classifyTask(b []byte) Neighbour {
 		return Other
 	}
 	rest := b[i:]
+	last := rest[len(rest)-1]
 	switch {
-	// The indices before it make such a line long, so "cost time" is looked for at its end.
-	case bytes.Contains(rest[max(0, len(rest)-64):], costTime):
+	// The indices before it make such a line long, so "cost time" is looked for at its end, which is no list of indices then.
+	case last != ']' && last != ',' && bytes.Contains(rest[max(0, len(rest)-64):], costTime):
 		return TaskCost
 	case bytes.Contains(rest[:min(len(rest), 64)], []byte(") is getting len_samples=")):
 		return TaskGetting

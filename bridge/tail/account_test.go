@@ -1,0 +1,182 @@
+package tail
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+)
+
+// host has one extension.
+type host struct {
+	id  component.ID
+	ext component.Component
+}
+
+func (h host) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{h.id: h.ext}
+}
+
+// The storage that the collector is shipped with, across a restart.
+func TestFileStorage(t *testing.T) {
+	dir, logs := t.TempDir(), t.TempDir()
+	factory := filestorage.NewFactory()
+	id := component.NewID(factory.Type())
+	cfg := DefaultConfig()
+	cfg.Include = []string{filepath.Join(logs, "*.log")}
+	cfg.PollInterval = time.Millisecond
+	cfg.Storage = &id
+	run := func(want ...string) {
+		extCfg := factory.CreateDefaultConfig().(*filestorage.Config)
+		extCfg.Directory = dir
+		ext, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), extCfg)
+		require.NoError(t, err)
+		require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
+		got := make(chan string, 10)
+		var fails atomic.Int64
+		tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &sink{got: got, fails: &fails} })
+		require.NoError(t, err)
+		require.NoError(t, tl.Start(t.Context(), host{id, ext}))
+		for _, w := range want {
+			assert.Equal(t, w, <-got)
+		}
+		require.NoError(t, tl.Shutdown(t.Context()))
+		require.NoError(t, ext.Shutdown(t.Context()))
+		assert.Empty(t, got)
+		assert.Zero(t, tl.Counts().CheckpointErrors)
+	}
+	write := func(text string) {
+		f, err := os.OpenFile(filepath.Join(logs, "a.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	write("one\ntwo\n")
+	run("one", "two")
+	write("three\n")
+	require.NoError(t, os.Rename(filepath.Join(logs, "a.log"), filepath.Join(logs, "a.log.1")))
+	write("four\n")
+	run("three", "four")
+}
+
+// What the meter provider is told is what Counts says.
+func TestMetrics(t *testing.T) {
+	r := newRig(t)
+	r.crash()
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	r.telemetry = tel.NewTelemetrySettings()
+	r.boot()
+	r.write("a.log", "one\n# c\n\n! bad\nSTART x\n"+numbered(1, 7))
+	r.step(0)
+	r.truncate("a.log")
+	r.write("a.log", "new\n")
+	r.step(poll)
+	c := r.tl.Counts()
+	require.EqualValues(t, 1, c.Pending)
+	for name, want := range map[string]map[string]int64{
+		"lines":             {"": c.Lines},
+		"records":           {"": c.Records},
+		"sent":              {"": c.Sent},
+		"pending":           {"": c.Pending},
+		"truncations":       {"": c.Truncations},
+		"ignored":           c.Ignored,
+		"rejected":          c.Rejected,
+		"files":             {"open": 1, "watched": 1},
+		"refused":           {},
+		"lost_files":        {},
+		"read_errors":       {},
+		"checkpoint_errors": {},
+	} {
+		got := map[string]int64{}
+		if m, err := tel.GetMetric("trainbridge.tail." + name); err == nil {
+			for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+				id, _ := p.Attributes.Value("receiver")
+				assert.Equal(t, "tail_test", id.AsString())
+				key, ok := p.Attributes.Value("reason")
+				if !ok {
+					key, _ = p.Attributes.Value("state")
+				}
+				got[key.AsString()] = p.Value
+			}
+		}
+		assert.Equal(t, want, got, name)
+	}
+}
+
+// Live lines are those that were appended while somebody was looking.
+func TestLive(t *testing.T) {
+	r := newRig(t)
+	live := map[string]bool{}
+	r.onLine = func(_ *toy, text string, l *Line) {
+		live[text] = l.Live
+		assert.Equal(t, r.now, l.Observed)
+	}
+	r.write("a.log", "old\n")
+	r.step(0)
+	r.append("a.log", "appended\n")
+	r.step(poll)
+	r.write("b.log", "in a new file\n")
+	r.step(poll)
+	r.append("a.log", "after a pause in which nobody looked\n")
+	r.step(liveWithin + time.Second)
+	r.checkpoint()
+	r.restart()
+	r.append("a.log", "while down\n")
+	r.step(0)
+	r.append("a.log", "appended again\n")
+	r.step(poll)
+	assert.Equal(t, map[string]bool{
+		"old": false, "appended": true, "in a new file": true, "after a pause in which nobody looked": false, "while down": false, "appended again": true,
+	}, live)
+}
+
+func TestHeldLinesAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.tl.maxHeld = 5
+	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
+		r.append("a.log", "START "+id+"\n")
+		r.step(poll)
+	}
+	r.step(poll)
+	r.append("a.log", "END 6\n")
+	r.step(poll)
+	assert.ElementsMatch(t, []string{"START 1", "START 2", "START 3", "START 6 | END 6"}, r.out)
+	assert.EqualValues(t, 1, r.tl.counts.forced.n)
+}
+
+// A file that decompresses to far more than a log can is given up, and counted; the others go on.
+func TestCompressionBombIsCounted(t *testing.T) {
+	r := newRig(t, every)
+	r.tl.bombBytes = 1 << 20
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	require.NoError(t, err)
+	for range 16 {
+		_, err = z.Write(bytes.Repeat([]byte{'0'}, 1<<20))
+		require.NoError(t, err)
+	}
+	require.NoError(t, z.Close())
+	require.Less(t, b.Len(), 16<<10)
+	r.write("a.log.zst", b.String())
+	r.write("b.log", "one\n")
+	r.step(0)
+	r.rest()
+	r.want("one")
+	c := r.tl.Counts()
+	assert.EqualValues(t, 1, c.Rejected[reasonBomb])
+	assert.Zero(t, r.tl.open.Load()-1, "b.log only")
+}

@@ -1,0 +1,520 @@
+package tail
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const maxListings = 20 // of a directory that is changing all the time
+
+// named is told which file the path names.
+func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
+	id := idOf(fi)
+	cur := s.current
+	if cur != nil && cur.id == id {
+		cur.seen = w.scans
+		if cur.dead {
+			cur.rotated, s.current = now, nil
+			w.advance(s, now, true)
+			return
+		}
+		if cur.truncated || !cur.compressed && fi.Size() < cur.head {
+			w.truncated(s, cur, now)
+			return
+		}
+		w.grew(s, cur, fi, now)
+		return
+	}
+	f, wait := w.claimed(s.path, fi, now)
+	if wait || f != nil && f.stream != s {
+		w.unnamed(s, now) // it is another stream's
+		return
+	}
+	if f != nil {
+		// An older file of this stream has its name back.
+		w.unnamed(s, now)
+		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
+		f.rotated, f.retired, f.path, f.grown = time.Time{}, false, s.path, now
+		s.current = f
+		w.active(s, now)
+		return
+	}
+	w.unnamed(s, now)
+	w.advance(s, now, true)
+}
+
+// unnamed is told that the path no longer names the current file.
+func (w *sweeper) unnamed(s *Stream, now time.Time) {
+	if s.current != nil {
+		w.verify(s, now)
+		f := s.current
+		f.rotated = now
+		s.lastWrite = f.wrote
+		s.current = nil
+		s.dirty = true
+		w.advance(s, now, false)
+		w.active(s, now)
+	}
+}
+
+// adopt makes an open file the stream's next one. first: it was there when the tailer started, and nothing is known of it.
+func (w *sweeper) adopt(s *Stream, path string, raw *os.File, fi fs.FileInfo, now time.Time, first bool) {
+	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
+	w.t.attach(f, raw, w.t.unpack(path, raw))
+	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
+		f.skipTo(raw, fi.Size())
+	} else if !w.first {
+		f.caught = now // it began while this process was looking
+	}
+	f.begin()
+	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
+		f.grown = f.mtime // it is not being written
+	}
+	s.known = true
+	w.files[f.id] = f
+	s.files = append(s.files, f)
+	s.dirty = true
+	w.fresh = true
+	if path == s.path {
+		s.current = f
+	} else {
+		f.rotated = now
+		s.lastWrite = f.wrote
+	}
+	w.active(s, now)
+}
+
+// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another that gets its inode. A hole may yet be written.
+func (f *file) begin() {
+	if f.head > 0 || f.raw == nil || f.compressed {
+		return
+	}
+	b := make([]byte, printBytes)
+	n, _ := f.raw.ReadAt(b, 0)
+	b, _, _ = bytes.Cut(b[:n], []byte{0})
+	f.print = fingerprint{}
+	f.print.extend(0, b)
+}
+
+// skipTo begins at the start of the file's last, unfinished line.
+func (f *file) skipTo(r io.ReaderAt, size int64) {
+	b := make([]byte, min(size, 64<<10))
+	n, _ := r.ReadAt(b, size-int64(len(b)))
+	b = b[:n]
+	i := strings.LastIndexAny(string(b), "\r\n") + 1
+	f.skip = i == 0 && int64(n) < size
+	if f.skip {
+		i = n
+	}
+	first := make([]byte, min(size, printBytes))
+	n, _ = r.ReadAt(first, 0)
+	f.head = size - int64(len(b)) + int64(i)
+	f.print.extend(0, first[:min(int64(n), f.head)])
+	f.remember(b[:i])
+}
+
+// truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
+func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
+	w.t.counts.bump(&w.t.counts.truncs, 1)
+	f.truncated = false
+	if f.head == 0 {
+		w.lost(f, true) // it cannot be opened any more
+		return
+	}
+	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, changed: true, seen: w.scans}
+	if !f.compressed && f.src != nil {
+		// The open file may be the only way to what it holds now.
+		g.src, g.raw = f.src, f.raw
+		f.src, f.raw = nil, nil
+	}
+	w.t.close(f)
+	if f.rotated.IsZero() {
+		f.rotated = now
+	}
+	s.lastWrite = f.wrote
+	if !w.adoptCopy(s, f, now) {
+		w.lost(f, f.size > f.head)
+	}
+	w.files[g.id] = g
+	if s.current == f {
+		s.current = g
+		w.advance(s, now, false)
+		s.files = append(s.files, g)
+	} else {
+		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
+	}
+	s.dirty = true
+	w.active(s, now)
+}
+
+// lost gives up a file that cannot be read any more.
+func (w *sweeper) lost(f *file, unread bool) {
+	f.dead = true
+	if unread || len(f.replay) > 0 {
+		w.t.counts.bump(&w.t.counts.lost, 1)
+	}
+	f.replay = nil
+}
+
+// advance takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it names now.
+// At the first look at a path these are all its rotated files that the globs match.
+//
+// Rotation may go on meanwhile. So what is taken up is one state of the directory, every file of it open; what is rotated after that is younger, and found next time.
+func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
+	met := !s.known
+	first := met && w.first
+	for range maxListings {
+		own, beside := w.beside(s.path)
+		if !w.older(s, own, beside, now, met) {
+			continue
+		}
+		if !named || own == nil {
+			return
+		}
+		if f := w.files[idOf(own)]; f != nil && !f.dead {
+			return // the next look sees whose it is
+		}
+		raw, fi, err := openRegular(s.path, w.t.cfg.FollowSymlinks)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				w.t.readError(s.path, err)
+				return
+			}
+			continue
+		}
+		if idOf(fi) == idOf(own) {
+			w.adopt(s, s.path, raw, fi, now, first)
+			return
+		}
+		_ = raw.Close()
+	}
+}
+
+// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since.
+func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) bool {
+	first := met && w.first
+	var gens []generation
+	for _, b := range beside {
+		suffix, ok := strings.CutPrefix(b.path, s.path)
+		id := idOf(b.fi)
+		if !ok || !rotationSuffix(suffix) || w.files[id] != nil || own != nil && id == idOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
+			continue
+		}
+		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
+		if err == nil && idOf(fi) != id {
+			_ = raw.Close()
+			err = fs.ErrNotExist
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			for _, g := range gens {
+				_ = g.raw.Close()
+			}
+			return false
+		}
+		if err != nil {
+			w.t.readError(b.path, err)
+			continue
+		}
+		if w.copied(s, b.path, raw, fi) {
+			_ = raw.Close()
+			continue
+		}
+		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
+	}
+	sortGenerations(gens, own)
+	for _, g := range gens {
+		w.adopt(s, g.path, g.raw, g.fi, now, first)
+	}
+	return true
+}
+
+// generation is a rotated file, open.
+type generation struct {
+	path, suffix string
+	raw          *os.File
+	fi           fs.FileInfo
+}
+
+// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
+// decide, in the direction in which the other files' times go. If all are alike and the inode of the file that the path names now (own) is the highest, inodes were given
+in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have it. Other suffixes are dates.
+func sortGenerations(gens []generation, own fs.FileInfo) {
+	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
+	for i, a := range gens {
+		fresh = fresh && idOf(a.fi).ino < idOf(own).ino
+		for _, b := range gens[:i] {
+			x, isX := rotationNumber(a.suffix)
+			y, isY := rotationNumber(b.suffix)
+			if isX && isY {
+				up += a.fi.ModTime().Compare(b.fi.ModTime()) * cmp.Compare(x, y)
+				upIno += cmp.Compare(idOf(a.fi).ino, idOf(b.fi).ino) * cmp.Compare(x, y)
+			}
+		}
+	}
+	if up == 0 && fresh {
+		up = upIno
+	}
+	slices.SortStableFunc(gens, func(a, b generation) int {
+		if c := a.fi.ModTime().Compare(b.fi.ModTime()); c != 0 {
+			return c
+		}
+		x, isX := rotationNumber(a.suffix)
+		y, isY := rotationNumber(b.suffix)
+		switch {
+		case !isX || !isY:
+			return cmp.Compare(a.suffix, b.suffix)
+		case up > 0:
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(y, x)
+	})
+}
+
+// rotationNumber returns the number of a suffix like .1 or .12.gz. Longer ones are dates.
+func rotationNumber(suffix string) (n int, ok bool) {
+	suffix = unpackedName(suffix)
+	if len(suffix) < 2 || len(suffix) > 6 || suffix[0] != '.' {
+		return 0, false
+	}
+	n, err := strconv.Atoi(suffix[1:])
+	return n, err == nil
+}
+
+// copied says whether a file is a copy of one of the stream's, or of what its path names now.
+// copied says whether a file is a copy of one of the stream's, or of what its path names now.
+func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) bool {
+	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
+		return true
+	}
+	if len(s.files) == 0 {
+		return false
+	}
+	src := w.t.unpack(path, raw)
+	if u, ok := src.(*unpacked); ok {
+		defer u.stop()
+	}
+	return slices.ContainsFunc(s.files, func(f *file) bool {
+		// A longer file that begins like f is another run of the same program.
+		return f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) && sameFile(f, src)
+	})
+}
+
+// stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
+func stemOf(path string) (dir, stem string) {
+	dir, base := filepath.Split(path)
+	stem = strings.TrimSuffix(base, filepath.Ext(base))
+	if stem == "" {
+		stem = base
+	}
+	return dir, stem
+}
+
+// endsStem says whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
+func endsStem(name string, n int) bool {
+	if n == len(name) {
+		return true
+	}
+	c := name[n]
+	return (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
+}
+
+// sibling is a regular file beside a stream's path whose name begins like the path's own.
+type sibling struct {
+	path string
+	fi   fs.FileInfo
+}
+
+// beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed meanwhile may be
+// missing or be there twice: two equal ones in a row are what the directory held.
+func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
+	list := w.listing(path)
+	for range maxListings {
+		last := list
+		list = w.listing(path)
+		if slices.EqualFunc(last, list, func(a, b sibling) bool { return a.path == b.path && idOf(a.fi) == idOf(b.fi) }) {
+			break
+		}
+	}
+	w.t.listed()
+	if len(list) > 0 && list[0].path == path {
+		return list[0].fi, list[1:]
+	}
+	return nil, list
+}
+
+// listing returns what a path names and then its siblings, by name.
+func (w *sweeper) listing(path string) (all []sibling) {
+	if fi, err := w.stat(path); err == nil && fi.Mode().IsRegular() {
+		all = append(all, sibling{path, fi})
+	}
+	dir, stem := stemOf(path)
+	entries, _ := os.ReadDir(filepath.Clean(dir))
+	w.t.listed()
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), stem) || !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
+			continue
+		}
+		if fi, err := e.Info(); err == nil {
+			all = append(all, sibling{dir + e.Name(), fi})
+		}
+	}
+	return all
+}
+
+// adoptCopy looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed, and goes on reading there.
+func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
+	if f.head == 0 {
+		return false
+	}
+	_, beside := w.beside(s.path)
+	for _, b := range beside {
+		if w.files[idOf(b.fi)] != nil {
+			continue
+		}
+		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
+		if err != nil {
+			continue
+		}
+		src := w.t.unpack(b.path, raw)
+		if !sameFile(f, src) {
+			_ = src.Close()
+			continue
+		}
+		w.become(f, b.path, raw, fi, src, now)
+		return true
+	}
+	return false
+}
+
+// become goes on reading a file in what was made of it.
+func (w *sweeper) become(f *file, path string, raw *os.File, fi fs.FileInfo, src source, now time.Time) {
+	if w.files[f.id] == f {
+		delete(w.files, f.id)
+	}
+	w.t.close(f)
+	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(fi), path, fi.Size(), fi.ModTime(), now, w.scans
+	f.changed, f.complete, f.retired = true, false, false
+	w.files[f.id] = f
+	delete(w.suspects, path)
+	w.t.attach(f, raw, src)
+	f.stream.dirty = true
+	w.active(f.stream, now)
+}
+
+// packedFrom says whether a compressed file is what became of one of the stream's rotated files: then it returns that one. While the other is still there, wait is set.
+func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wait bool) {
+	if w.t.packing(path) == CompressionNone {
+		return nil, false
+	}
+	defer w.hold(s)()
+	var gone []*file
+	for _, f := range s.files {
+		if f == s.current || f.dead || f.compressed || f.head == 0 {
+			continue
+		}
+		if fi, err := w.stat(f.path); err != nil || idOf(fi) != f.id {
+			gone = append(gone, f)
+		} else if f.path == unpackedName(path) {
+			w.suspects[path] = suspect{first: now, since: now}
+			return nil, true
+		}
+	}
+	if len(gone) == 0 {
+		return nil, false
+	}
+	raw, fi, err := openRegular(path, w.t.cfg.FollowSymlinks)
+	if err != nil {
+		return nil, false
+	}
+	src := w.t.unpack(path, raw)
+	for _, f := range gone {
+		if sameFile(f, src) {
+			w.become(f, path, raw, fi, src, now)
+			return f, false
+		}
+	}
+	_ = src.Close()
+	return nil, false
+}
+
+// isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
+// next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
+func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
+	defer w.hold(s)()
+	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
+		return false
+	}
+	c, ok := w.suspects[path]
+	if !ok {
+		c = suspect{first: now}
+	}
+	if !ok || c.size != fi.Size() && now.Sub(c.first) < copyMax {
+		c.size, c.since = fi.Size(), now
+	}
+	w.suspects[path] = c
+	return now.Sub(c.since) < copyGrace
+}
+
+// lookThoroughly looks at a stream before another takes up a file that may be its own: also for a rewrite that left the file longer than it was, and, when the
+// path names nothing, for files that were rotated through it unseen.
+func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
+	s.missed = maxBusyLooks
+	w.look(s, now)
+	defer w.hold(s)()
+	if s.current != nil {
+		w.verify(s, now)
+	} else if rotated && !s.gone {
+		w.advance(s, now, false)
+	}
+}
+
+// verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
+func (w *sweeper) verify(s *Stream, now time.Time) {
+	f := s.current
+	if f.raw == nil || f.compressed || f.head == 0 || f.dead {
+		return
+	}
+	if !f.truncated {
+		b := make([]byte, f.tailN)
+		n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
+		f.truncated = n < f.tailN || !f.tailMatches(b)
+	}
+	if f.truncated {
+		w.truncated(s, f, now)
+	}
+}
+
+// sameSoFar says whether a file is the beginning of another, by its first and last bytes. An empty file is not known to differ.
+func sameSoFar(original, path string, fi fs.FileInfo) bool {
+	if fi.Size() == 0 {
+		return true
+	}
+	a, _, err := openRegular(original, true)
+	if err != nil {
+		return false
+	}
+	defer a.Close()
+	b, _, err := openRegular(path, true)
+	if err != nil {
+		return false
+	}
+	defer b.Close()
+	var x, y [4 << 10]byte
+	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
+		n, _ := b.ReadAt(x[:], off)
+		m, _ := a.ReadAt(y[:n], off)
+		if m < n || string(x[:n]) != string(y[:n]) {
+			return false
+		}
+	}
+	return true
+}

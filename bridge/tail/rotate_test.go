@@ -1,0 +1,297 @@
+package tail
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Files that were rotated before anybody looked are older generations of one stream, oldest first.
+func TestFirstLookAtRotatedFiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		files []string // oldest first
+		ages  []int    // modification times, in ms; nil: all alike
+	}{
+		"logrotate":                      {[]string{"a.log.11", "a.log.2", "a.log.1", "a.log"}, []int{1, 2, 3, 4}},
+		"numbers go up":                  {[]string{"a.log.1", "a.log.2", "a.log.11", "a.log"}, []int{1, 2, 3, 4}},
+		"all times alike":                {[]string{"a.log.11", "a.log.2", "a.log.1", "a.log"}, nil},
+		"coarse clock, numbers go up":    {[]string{"a.log.1", "a.log.2", "a.log.3", "a.log.4", "a.log"}, []int{1, 1, 2, 2, 2}},
+		"coarse clock, numbers go down":  {[]string{"a.log.4", "a.log.3", "a.log.2", "a.log.1", "a.log"}, []int{1, 1, 2, 2, 2}},
+		"all times alike, numbers go up": {[]string{"a.log.1", "a.log.2", "a.log.11", "a.log"}, nil},
+		"dates":                          {[]string{"a.log-20260101", "a.log-20260102", "a.log"}, nil},
+		"the path is free":               {[]string{"a.log.2", "a.log.1"}, []int{1, 2}},
+		"the older ones are compressed":  {[]string{"a.log.3.gz", "a.log.2.gz", "a.log.1", "a.log"}, nil},
+		"the current one is written now": {[]string{"a.log.2", "a.log.1", "a.log"}, []int{1, 1, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.Include = []string{c.Include[0] + "*"} })
+			at := r.now.Add(-time.Hour)
+			want := []string{}
+			for i, f := range tc.files {
+				text := fmt.Sprintf("END %d\nfile %d\nSTART %d\n", i, i, i+1)
+				if strings.HasSuffix(f, ".gz") {
+					text = gz(text)
+				}
+				r.write(f, text)
+				if i == len(tc.files)-1 && f == "a.log" && strings.HasPrefix(name, "all times alike") {
+					// The temporary folder's file system may give inodes in any order; this test is about those that count up.
+					fi, err := os.Stat(r.path(f))
+					require.NoError(t, err)
+					before, err := os.Stat(r.path(tc.files[0]))
+					require.NoError(t, err)
+					ordered := idOf(before).ino < idOf(fi).ino
+					if !ordered {
+						return
+					}
+				}
+				when := at
+				if tc.ages != nil {
+					when = at.Add(time.Duration(tc.ages[i]) * time.Millisecond)
+				}
+				require.NoError(t, os.Chtimes(r.path(f), when, when))
+				if i > 0 {
+					want = append(want, fmt.Sprintf("START %d | END %d", i, i), fmt.Sprintf("file %d", i))
+				} else {
+					want = append(want, "END 0", "file 0")
+				}
+			}
+			r.step(0)
+			r.rest()
+			r.want(want...)
+			assert.Len(t, r.tl.sweeper.streams, 1)
+		})
+	}
+}
+
+func TestFirstLookAtTheEnd(t *testing.T) {
+	r := newRig(t, every, func(c *Config) { c.StartAt = StartAtEnd })
+	r.write("a.log.1", numbered(1, 3))
+	r.write("a.log", numbered(4, 6))
+	r.step(0)
+	r.append("a.log", numbered(7, 7))
+	r.append("a.log.1", "late\n")
+	r.step(poll)
+	r.want("late", "line 7 of this very log")
+}
+
+// Which files are one stream's is also known when the first of them is met while its successor is not there.
+func TestRotatedFileWaitsForItsSuccessor(t *testing.T) {
+	r := newRig(t, every)
+	r.write("a.log.1", "START x\n")
+	r.step(0)
+	r.write("a.log", "END x\n")
+	r.step(poll)
+	r.want("START x | END x")
+	r.write("rank-1.log", "one\n") // no rotated rank
+	r.write("b.1.log", "two\n")
+	r.step(poll)
+	r.want("two", "one")
+	assert.Len(t, r.tl.sweeper.streams, 3)
+}
+
+// What was there already when the first file was met and is not asked for stays unread.
+func TestOldRotatedFileOutOfPattern(t *testing.T) {
+	r := newRig(t)
+	r.write("a.log.1", numbered(1, 3))
+	r.write("a.log", numbered(4, 6))
+	r.step(0)
+	r.rest()
+	r.want(numberedLines(4, 6)...)
+}
+
+// A crash before the first periodic checkpoint: without any, all comes again, in order; with the early one, also what was rotated out of the globs comes.
+func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
+	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, early %v", name, early), func(t *testing.T) {
+				if !early && name == "out of pattern" {
+					change = every // nobody could know
+				}
+				r := newRig(t, change)
+				r.early = early
+				r.append("a.log", "START x\none\n")
+				r.err = errors.New("busy")
+				r.step(0)
+				r.restart()
+				r.rename("a.log", "a.log.2")
+				r.append("a.log.1", "two\n")
+				r.append("a.log", "END x\n")
+				r.err = nil
+				r.step(0)
+				r.want("one", "two", "START x | END x")
+			})
+		}
+	}
+}
+
+// others rotates the log, as Python's handlers do, each time the tailer has listed the directory, a number of times.
+func (r *rig) others(times, keep int) (lines *int) {
+	n := 0
+	write := func() { n++; r.append("a.log", fmt.Sprintf("END %d\nSTART %d\n", n, n+1)) }
+	write()
+	r.tl.listed = func() {
+		if times == 0 {
+			return
+		}
+		times--
+		for i := keep; i > 0; i-- {
+			_ = os.Rename(r.path(fmt.Sprintf("a.log.%d", i)), r.path(fmt.Sprintf("a.log.%d", i+1)))
+		}
+		r.rename("a.log", "a.log.1")
+		write()
+	}
+	return &n
+}
+
+func TestRotationDuringTheLook(t *testing.T) {
+	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+		for _, times := range []int{1, 2, 3, 4, 5, 6, 7, 8, 15} {
+			for _, first := range []bool{true, false} {
+				if first && name == "out of pattern" {
+					continue // what was rotated away before it was met is not asked for
+				}
+				t.Run(fmt.Sprintf("%s, %d times, first look %v", name, times, first), func(t *testing.T) {
+					r := newRig(t, change)
+					var n *int
+					if first {
+						n = r.others(times, 20)
+						r.step(0)
+					} else {
+						r.append("a.log", "START 1\n")
+						r.step(0)
+						r.rename("a.log", "a.log.1")
+						n = r.others(times, 20)
+						r.step(poll)
+					}
+					r.tl.listed = func() {}
+					r.rest()
+					var want []string
+					if first {
+						want = append(want, "END 1")
+					} else {
+						want = append(want, "START 1 | END 1")
+					}
+					for i := 2; i <= *n; i++ {
+						want = append(want, fmt.Sprintf("START %d | END %d", i, i))
+					}
+					r.want(want...)
+					assert.Len(t, r.tl.sweeper.streams, 1)
+				})
+			}
+		}
+	}
+}
+
+// A file that is replaced by something else between stat and open is an error that stops nobody else.
+func TestOpenError(t *testing.T) {
+	r := newRig(t)
+	r.write("a.log", "one\n")
+	r.write("b.log", "two\n")
+	once := false
+	r.tl.listed = func() {
+		if fi, err := os.Lstat(r.path("a.log")); err == nil && fi.Mode().IsRegular() && !once {
+			once = true
+			r.remove("a.log")
+			require.NoError(t, os.Symlink("a.log", r.path("a.log")))
+		}
+	}
+	r.step(0)
+	r.want("two")
+	require.NoError(t, os.Remove(r.path("a.log")))
+	r.write("a.log", "three\n")
+	r.rest()
+	r.want("three")
+}
+
+func TestLoopingSymlinkIsCounted(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.FollowSymlinks = true })
+	require.NoError(t, os.Symlink("a.log", r.path("a.log")))
+	require.NoError(t, os.Symlink("nothing", r.path("c.log")))
+	r.write("b.log", "two\n")
+	require.NoError(t, os.Mkdir(r.path("d.log"), 0o700))
+	r.step(0)
+	r.want("two")
+	assert.EqualValues(t, 1, r.tl.Counts().ReadErrors)
+}
+
+// A rotated file that is compressed meanwhile is read once, and what of it was unread is read there.
+func TestRotatedFileIsCompressed(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"out of pattern": func(*Config) {},
+		"in pattern":     func(c *Config) { c.Include = []string{c.Include[0] + "*"} },
+	} {
+		for _, down := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, while down %v", name, down), func(t *testing.T) {
+				r := newRig(t, change)
+				r.append("a.log", numbered(1, 3))
+				r.step(0)
+				r.checkpoint()
+				if down {
+					r.append("a.log", numbered(4, 5))
+					r.crash()
+				}
+				r.rename("a.log", "a.log.1")
+				r.append("a.log", numbered(6, 7))
+				text, err := os.ReadFile(r.path("a.log.1"))
+				require.NoError(t, err)
+				if !down {
+					r.step(poll)
+				}
+				r.write("a.log.1.gz", gz(string(text)))
+				r.remove("a.log.1")
+				if down {
+					r.boot()
+				}
+				r.rest()
+				r.rest()
+				if down {
+					assert.ElementsMatch(t, numberedLines(1, 7), r.out)
+				} else {
+					assert.ElementsMatch(t, append(numberedLines(1, 3), numberedLines(6, 7)...), r.out)
+				}
+				assert.Zero(t, r.tl.Counts().LostFiles)
+			})
+		}
+	}
+}
+
+// The file system's clock may be set back: what is read does not depend on it, only the order of files that were rotated unseen.
+func TestClockStepsBack(t *testing.T) {
+	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, change)
+			at := r.now
+			r.tick = func(string) time.Time { return at }
+			r.append("a.log", numbered(1, 3))
+			r.step(0)
+			at = at.Add(-time.Hour)
+			r.append("a.log", numbered(4, 5))
+			r.step(poll)
+			r.append("a.log", "START x\n")
+			r.rename("a.log", "a.log.1")
+			r.append("a.log", "END x\n"+numbered(6, 7))
+			r.step(poll)
+			r.checkpoint()
+			r.want(append(append(numberedLines(1, 5), "START x | END x"), numberedLines(6, 7)...)...)
+			r.restart()
+			r.append("a.log", numbered(8, 9))
+			r.rest()
+			r.want(numberedLines(8, 9)...)
+		})
+	}
+}
+
+func TestRotationSuffix(t *testing.T) {
+	for s, want := range map[string]bool{
+		".1": true, ".12.gz": true, "-20260101": true, "-2026-01-01.zst": true, ".2026-01-01_00": true, ".old": true,
+		"": false, ".": false, ".gz": false, "-1": false, "-4711": false, ".log": false, ".1x": false, "1": false,
+	} {
+		assert.Equal(t, want, rotationSuffix(s), s)
+	}
+}

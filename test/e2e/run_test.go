@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// makeRun starts what `make run` runs once everything is built. Its processes are a group of their own, so that those which it leaves behind can be counted.
+func makeRun(t *testing.T, env ...string) *process {
+	t.Helper()
+	for path, fix := range map[string]string{"bin/trainbridge": "make build", "bin/tools/jaeger": "make jaeger"} {
+		binary(t, "", path, fix) // the script knows no other place
+	}
+	prometheusBin(t)
+	requireFree(t, slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})...)
+	script, err := filepath.Abs(filepath.Join(repoRoot, "tools/run.sh"))
+	require.NoError(t, err)
+	p := startGroup(t, "run.sh", script, env)
+	t.Cleanup(func() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) })
+	return p
+}
+
+// ended waits for the end of the script, and checks that it ended well and that nothing of it is left.
+func ended(t *testing.T, p *process) string {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(3 * time.Minute):
+		t.Fatal("tools/run.sh does not end")
+	}
+	require.Equal(t, 0, p.cmd.ProcessState.ExitCode(), "exit code of tools/run.sh")
+	require.ErrorIs(t, syscall.Kill(-p.cmd.Process.Pid, 0), syscall.ESRCH, "processes are left behind")
+	requireFree(t, slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})...)
+	return p.output(t)
+}
+
+var (
+	linesRead = regexp.MustCompile(`(?m)^ +(\d+) lines read, (\d+) of them are in accepted spans$`)
+	lineGen   = regexp.MustCompile(`(?m)^wrote (\d+) lines to \d+ file`)
+	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +\d+\.\d\d%$`)
+	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
+	verdict   = regexp.MustCompile(`(?m)^ *│ *! tq_overhead_high \d+\.\d% > 30%$`)
+)
+
+// checkDrawing checks table, waterfall and verdicts; it returns the calls by function.
+func checkDrawing(t *testing.T, text string) map[string]int {
+	t.Helper()
+	calls := make(map[string]int)
+	for _, m := range tableRow.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(m[2])
+		require.NoError(t, err)
+		calls[m[1]] = n
+	}
+	assert.NotEmpty(t, calls, "no table")
+	assert.Regexp(t, `(?m)^function +calls +mean +get +compute +put TQ overhead$`, text)
+	assert.Regexp(t, `(?m)^all: \d+ calls, .* overhead \d+\.\d\d%`, text)
+	for _, name := range []string{"├─tq.get", "├─tq.compute", "└─tq.put"} {
+		assert.Regexp(t, `(?m)^`+name+` +\d+\.?\d* m?s ▕[ █▌▐]*[█▌▐][ █▌▐]*▏ \d+\.\d%`, text)
+	}
+	assert.Regexp(t, verdict, text)
+	assert.Regexp(t, `(?m)^What the verdicts mean\n(.*\n)*\d+× tq_overhead_high`, text)
+	return calls
+}
+
+// What `make run` shows: the waterfall of a batch that waits for its data, and where to look further.
+func TestMakeRun(t *testing.T) {
+	t.Run("a generated log", func(t *testing.T) {
+		text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
+		checkDrawing(t, text)
+		read, wrote := linesRead.FindStringSubmatch(text), lineGen.FindStringSubmatch(text)
+		require.NotNil(t, read, text)
+		require.NotNil(t, wrote, text)
+		assert.Equal(t, wrote[1], read[1], "lines read")
+		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 85, "fits one or two screens")
+		assert.True(t, strings.HasSuffix(text, "\n"))
+	})
+	t.Run("logs of mine until Ctrl-C", func(t *testing.T) {
+		logs := t.TempDir()
+		tr := generate(t, logs, "--workers", "3", "--batches", "30", "--seed", "3", "--overhead-high", "0.3", "--crash", "0.02")
+		p := makeRun(t, "LOGS="+globOf(logs))
+		eventually(t, 2*time.Minute, func() error {
+			switch {
+			case !p.running():
+				return fatal(errors.New("tools/run.sh ended by itself"))
+			case !p.logged("Running until Ctrl-C"):
+				return errors.New("tools/run.sh has not printed all")
+			}
+			return nil
+		})
+		text := p.output(t)
+		// The addresses answer, and with this job.
+		for _, m := range runURL.FindAllStringSubmatch(text, -1) {
+			checkAddress(t, m[2])
+		}
+		require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends it
+		text = ended(t, p)
+		calls := checkDrawing(t, text)
+		want := make(map[string]int)
+		for _, f := range tr.functions {
+			if f.Outcome == complete {
+				want[f.Func]++
+			}
+		}
+		assert.Equal(t, want, calls, "calls in the table")
+		read := linesRead.FindStringSubmatch(text)
+		require.NotNil(t, read, text)
+		assert.Equal(t, strconv.FormatInt(tr.run.Lines, 10), read[1], "lines read")
+	})
+}
+
+// checkAddress asks one of the addresses that the script prints for the job.
+func checkAddress(t *testing.T, address string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	path, has := address, "tq_stage_duration_seconds_bucket{"
+	switch u.Port() {
+	case "16686":
+		path, has = address+"/api/v3/services", `"verl"`
+	case strconv.Itoa(prometheusPort):
+		promQL := u.Query().Get("g0.expr")
+		require.NotEmpty(t, promQL)
+		path, has = "http://"+u.Host+"/api/v1/query?"+url.Values{"query": {promQL}}.Encode(), `"tq_stage":"compute"`
+	}
+	eventually(t, time.Minute, func() error { // Prometheus scrapes now and then
+		body, err := get(path, "")
+		if err == nil && !bytes.Contains(body, []byte(has)) {
+			err = fmt.Errorf("%s: no %s in %.300s", path, has, body)
+		}
+		return err
+	})
+}
+
+// The commands of README.md do what it says: those of the binary run here, the others are run by the test that is named here.
+func TestReadme(t *testing.T) {
+	elsewhere := map[string]func(*testing.T){
+		"make run":  TestMakeRun,
+		"make test": TestReadme, // it runs this test
+		"TRAINBRIDGE_TQ_LOGS='/tmp/ray/session_*/logs/worker-*.err' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestShippedConfig,
+	}
+	text, err := os.ReadFile(filepath.Join(repoRoot, "README.md"))
+	require.NoError(t, err)
+	var commands []string
+	for _, line := range shellLines(string(text)) {
+		if strings.HasPrefix(line, "bin/trainbridge ") {
+			commands = append(commands, line)
+			continue
+		}
+		assert.Containsf(t, elsewhere, line, "README.md has a command that no test runs; run it here or name its test")
+		delete(elsewhere, line)
+	}
+	assert.Empty(t, elsewhere, "not in README.md any more")
+	require.NotEmpty(t, commands)
+
+	// A checkout with what the commands name, and a Jaeger at the default address that holds a job.
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
+	require.NoError(t, os.Symlink(trainbridgeBin(t), filepath.Join(dir, "bin", "trainbridge")))
+	require.NoError(t, os.Symlink(shippedConfig(t), filepath.Join(dir, "otelcol-config.yaml")))
+	requireFree(t, jaegerPorts...)
+	config, err := filepath.Abs(filepath.Join(repoRoot, "tools/run/jaeger.yaml"))
+	require.NoError(t, err)
+	j := &jaeger{ui: "http://127.0.0.1:16686"}
+	j.process = start(t, "jaeger", jaegerBin(t), []string{"OTEL_TRACES_SAMPLER=always_off"}, "--config", config)
+	j.ready(t, "http://127.0.0.1:13134/status")
+	logs := t.TempDir()
+	tr := generate(t, logs, "--workers", "2", "--batches", "8", "--seed", "9", "--overhead-high", "0.5")
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), "127.0.0.1:14317")
+	c.up(t)
+	tr.await(t, time.Minute, j.verl)
+
+	for _, line := range commands {
+		t.Run(line, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "bash", "-c", line)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "NO_PROXY=*")
+			out, err := cmd.CombinedOutput()
+			require.NoErrorf(t, err, "%s", out)
+			switch args := strings.Fields(line)[1:]; args[0] {
+			case "gen":
+				i := slices.Index(args, "--out")
+				require.GreaterOrEqual(t, i, 0)
+				assert.NotEmpty(t, readTruth(t, filepath.Join(dir, args[i+1], "truth.json")).functions)
+			case "show":
+				checkDrawing(t, string(out))
+			case "validate":
+				assert.Empty(t, string(out))
+			default:
+				assert.Fail(t, "no check for this command")
+			}
+		})
+	}
+}
+
+// shellLines returns the commands of the ```sh blocks of a Markdown text: no comments, continued lines joined.
+func shellLines(text string) []string {
+	var out []string
+	inside, open := false, false
+	for line := range strings.SplitSeq(text, "\n") {
+		if fence, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+			inside, open = !inside && (fence == "sh" || fence == "bash" || fence == "console"), false
+			continue
+		}
+		line, _, _ = strings.Cut(line, " #")
+		line = strings.TrimSpace(line)
+		if !inside || line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		line, more := strings.CutSuffix(line, "\\")
+		if line = strings.TrimSpace(line); open {
+			out[len(out)-1] += " " + line
+		} else {
+			out = append(out, line)
+		}
+		open = more
+	}
+	return out
+}
+
+func TestShellLines(t *testing.T) {
+	text := "```\nnot\n```\n```sh\na \\\n  b # c\n\n# d\ne\n```\nf\n  ```bash\n  g\n  ```\n"
+	assert.Equal(t, []string{"a b", "e", "g"}, shellLines(text))
+}
