@@ -64,16 +64,18 @@ func run(bin, out string, lines int64, rounds, idle int) error {
 		name   string
 		config string
 		want   int64
+		env    []string
 	}{
-		{"tq_trace → train_perf → OTLP, acks", "bench/config/tq_trace.yaml", spans},
-		{"file_log + regex_parser → OTLP", "bench/config/file_log.yaml", total},
+		{"tq_trace → train_perf → OTLP, acks", "bench/config/tq_trace.yaml", spans, nil},
+		// The peer runs as in a stock collector, with Go's own GOGC; trainbridge sets 200.
+		{"file_log + regex_parser → OTLP", "bench/config/file_log.yaml", total, []string{"GOGC=100"}},
 	}
 	for _, compression := range []string{"none", "gzip"} {
 		fmt.Printf("compression %s\n\n", compression)
 		results := make([][]result, len(contenders))
 		for range rounds {
 			for i, c := range contenders {
-				r, err := duel(bin, out, log, c.config, compression, c.want)
+				r, err := duel(bin, out, log, c.config, c.want, append(slices.Clone(c.env), "BENCH_COMPRESSION="+compression)...)
 				if err != nil {
 					return fmt.Errorf("%s: %w", c.name, err)
 				}
@@ -167,7 +169,7 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-func duel(bin, out, log, config, compression string, want int64) (result, error) {
+func duel(bin, out, log, config string, want int64, env ...string) (result, error) {
 	s, err := newSink()
 	if err != nil {
 		return result{}, err
@@ -178,7 +180,7 @@ func duel(bin, out, log, config, compression string, want int64) (result, error)
 		return result{}, err
 	}
 	defer os.RemoveAll(dir)
-	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr, compression)
+	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr, env...)
 	if err != nil {
 		return result{}, err
 	}
@@ -222,12 +224,15 @@ func idleFiles(bin, out string, n int, ours, peer string) error {
 	}
 	const settle, span = 30 * time.Second, 30 * time.Second
 	fmt.Printf("| %d idle files, after %v | %% of a core | peak MiB |\n|---|---|---|\n", n, settle)
-	for _, c := range []struct{ name, config string }{{"tq_trace", ours}, {"file_log", peer}} {
+	for _, c := range []struct {
+		name, config string
+		env          []string
+	}{{"tq_trace", ours, nil}, {"file_log", peer, []string{"GOGC=100"}}} {
 		s, err := newSink()
 		if err != nil {
 			return err
 		}
-		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr, "none")
+		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr, c.env...)
 		if err != nil {
 			return err
 		}
@@ -253,7 +258,7 @@ type collector struct {
 	log string
 }
 
-func start(bin, config, logs, state, sink, compression string) (*collector, error) {
+func start(bin, config, logs, state, sink string, env ...string) (*collector, error) {
 	logPath := filepath.Join(filepath.Dir(state), "collector.log")
 	logFile, err := os.Create(logPath)
 	if err != nil {
@@ -261,8 +266,8 @@ func start(bin, config, logs, state, sink, compression string) (*collector, erro
 	}
 	defer logFile.Close()
 	cmd := exec.Command("taskset", "-c", "0", bin, "--config", config)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink, "BENCH_COMPRESSION="+compression,
-		"OTEL_TRACES_SAMPLER=always_off")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink, "OTEL_TRACES_SAMPLER=always_off")
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = logFile
 	if err := cmd.Start(); err != nil {
 		return nil, err

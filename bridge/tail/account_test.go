@@ -49,9 +49,11 @@ func TestFileStorage(t *testing.T) {
 		tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &sink{got: got, fails: &fails} })
 		require.NoError(t, err)
 		require.NoError(t, tl.Start(t.Context(), host{id, ext}))
-		for _, w := range want {
-			assert.Equal(t, w, <-got)
+		var came []string
+		for range want {
+			came = append(came, <-got)
 		}
+		assert.ElementsMatch(t, want, came) // batches may overtake one another
 		require.NoError(t, tl.Shutdown(t.Context()))
 		require.NoError(t, ext.Shutdown(t.Context()))
 		assert.Empty(t, got)

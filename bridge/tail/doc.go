@@ -13,15 +13,21 @@
 // end while this process has it open, and watched for a minute more. A rotated file is known again by device and inode, the hash of its first KiB and the hash of the
 // 64 bytes before the head; the last two also find the copy that copytruncate left, and what gzip or zstd made of a rotated file.
 //
+// At the first look at a path its rotated files (path.1, path.2.gz, path-20260101, …) that the globs match are older generations of the same stream, also when
+// the path itself is free just then. Their order is that of their modification times; where these are alike, see sortGenerations.
+//
 // Delivery: a batch is sent until it is accepted or refused for good. Lines of a batch that is neither are holes in the checkpoint.
 //
 // Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
+// A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
 //
 // # What is not
 //
 //   - What was cut away, overwritten or deleted before it was read, with no copy beside it. Counted as lost_files and truncations, as far as it can be known.
 //   - A file that is cut and rewritten with the very bytes that were before the head is taken for the old one: what differs behind the head is read, nothing else.
-//   - A file rotated out of the globs and a crash before the first checkpoint that knows the file, less than a second after it appeared.
+//   - A file rotated out of the globs and a crash before the checkpoint that is stored when it is taken up, some milliseconds after it was met.
+//   - A record that spans files which were rotated unseen while the clock was set back: the files are read, in another order or by a stream of their own; outside
+//     the globs, a file that seems older than the last one read is not read.
 //   - A rotated file that more than a minute later is appended to, when the globs do not match it; a deleted one when more than 512 files are open.
 //   - A line that copytruncate cut in two comes out as two. Bytes that a program writes into a hole of NULs which has later data behind it.
 //   - A copy of a file of which nothing was read before it was cut is read as a file of its own if the globs match it, and not at all otherwise.

@@ -159,6 +159,7 @@ type rig struct {
 }
 
 func newRig(tb testing.TB, change ...func(*Config)) *rig {
+	tb.Helper()
 	r := &rig{t: tb, dir: tb.TempDir(), cfg: DefaultConfig(), now: time.Now(), store: newMemStore()}
 	r.cfg.Include = []string{filepath.Join(r.dir, "*.log")}
 	id := component.MustNewID("mem")

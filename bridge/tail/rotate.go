@@ -246,7 +246,7 @@ type generation struct {
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
 // decide, in the direction in which the other files' times go. If all are alike and the inode of the file that the path names now (own) is the highest, inodes were given
-in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have it. Other suffixes are dates.
+// in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have it. Other suffixes are dates.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
 	for i, a := range gens {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
@@ -40,6 +41,11 @@ func settings() otelcol.CollectorSettings {
 }
 
 func main() {
+	// A tailer's live heap is small and its garbage plenty: collecting half as often costs some 20 MiB and saves several
+	// percent of CPU (make bench). GOGC in the environment decides otherwise.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 	root := otelcol.NewCommand(settings())
 	root.AddCommand(gen.NewCommand(), show.NewCommand())
 	if err := root.Execute(); err != nil { // cobra has printed it

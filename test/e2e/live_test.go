@@ -20,14 +20,19 @@ import (
 
 // A log that is written and rotated while the collector tails it arrives whole, and Prometheus sees rates.
 func TestLive(t *testing.T) {
-	bin, j, logs := trainbridgeBin(t), startJaeger(t), t.TempDir()
+	forBothBinaries(t, testLive)
+}
+
+func testLive(t *testing.T, bin string) {
+	t.Helper()
+	j, logs := startJaeger(t), t.TempDir()
 	c := newCollector(t, bin, globOf(logs), j.otlp, `
 receivers: {tq_trace: {run_id: live, service_name: verl}}
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 `)
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
-	gen := start(t, "gen", bin, nil, "gen", "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
+	gen := start(t, "gen", trainbridgeBin(t), nil, "gen", "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
 		"--rate", "900", "--rotate-every", "400")
 	<-gen.done
 	require.Equal(t, 0, gen.cmd.ProcessState.ExitCode(), "exit code of gen")

@@ -38,7 +38,12 @@ service: {pipelines: {traces: {exporters: [otlp_grpc, otlp_grpc/tempo, train_met
 
 // The main job: a log in, waterfalls in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
 func TestTQ(t *testing.T) {
-	bin, j, s := trainbridgeBin(t), startJaeger(t), startTempo(t)
+	forBothBinaries(t, testTQ)
+}
+
+func testTQ(t *testing.T, bin string) {
+	t.Helper()
+	j, s := startJaeger(t), startTempo(t)
 	logs := t.TempDir()
 	// Half the scale, so that a log of 40 batches ends now and begins within the half hour that Tempo serves at once.
 	tr := generate(t, logs, "--seed", "20260211", "--workers", "4", "--batches", "40", "--concurrency", "3", "--duration-scale", "0.5",

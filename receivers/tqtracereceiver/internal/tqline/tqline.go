@@ -235,13 +235,11 @@ func key(b []byte) (keyID, int) {
 			return keyThroughput, 16
 		}
 	case 'f':
-		switch {
-		case n >= 5 && string(b[:5]) == "func=":
+		if n >= 5 && string(b[:5]) == "func=" {
 			return keyFunc, 5
 		}
 	case 's':
-		switch {
-		case n >= 6 && string(b[:6]) == "stage=":
+		if n >= 6 && string(b[:6]) == "stage=" {
 			return keyStage, 6
 		}
 	case 'd':
@@ -252,8 +250,7 @@ func key(b []byte) (keyID, int) {
 			return keyDataSize, 13
 		}
 	case 'b':
-		switch {
-		case n >= 11 && string(b[:11]) == "batch_size=":
+		if n >= 11 && string(b[:11]) == "batch_size=" {
 			return keyBatchSize, 11
 		}
 	case 'p':
@@ -264,18 +261,15 @@ func key(b []byte) (keyID, int) {
 			return keyPutRatio, 10
 		}
 	case 'g':
-		switch {
-		case n >= 10 && string(b[:10]) == "get_ratio=":
+		if n >= 10 && string(b[:10]) == "get_ratio=" {
 			return keyGetRatio, 10
 		}
 	case 'c':
-		switch {
-		case n >= 14 && string(b[:14]) == "compute_ratio=":
+		if n >= 14 && string(b[:14]) == "compute_ratio=" {
 			return keyComputeRatio, 14
 		}
 	case 'o':
-		switch {
-		case n >= 3 && string(b[:3]) == "op=":
+		if n >= 3 && string(b[:3]) == "op=" {
 			return keyOp, 3
 		}
 	}
