@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func (m *model) text(name string) string {
 	m.ids++
 	switch n := m.rnd.IntN(10); {
 	case n < 2:
-		id := strconv.Itoa(m.ids)
+		id := fmt.Sprintf("%05d", m.ids) // what is torn off a line must not be another line
 		m.open[name] = append(m.open[name], id)
 		return "START " + id
 	case n < 4 && len(m.open[name]) > 0:
@@ -78,7 +77,7 @@ func (m *model) text(name string) string {
 		m.open[name] = slices.Delete(m.open[name], i, i+1)
 		return "END " + id
 	}
-	return fmt.Sprintf("line %d %s", m.ids, strings.Repeat("x", m.rnd.IntN(60)))
+	return fmt.Sprintf("line %05d %s", m.ids, strings.Repeat("x", m.rnd.IntN(60)))
 }
 
 func (m *model) ending() string {

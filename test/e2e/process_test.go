@@ -53,6 +53,19 @@ func ocbBin(tb testing.TB) string {
 	return binary(tb, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
 }
 
+// forBothBinaries runs a test against the shipped binary and against the one that ocb built.
+func forBothBinaries(t *testing.T, test func(t *testing.T, bin string)) {
+	t.Helper()
+	t.Run("trainbridge", func(t *testing.T) {
+		t.Helper()
+		test(t, trainbridgeBin(t))
+	})
+	t.Run("ocb", func(t *testing.T) {
+		t.Helper()
+		test(t, ocbBin(t))
+	})
+}
+
 func jaegerBin(tb testing.TB) string {
 	tb.Helper()
 	return binary(tb, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")
