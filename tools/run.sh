@@ -55,10 +55,15 @@ ready trainbridge http://127.0.0.1:13133/
 # Done when the collector has read lines and none of them waits for the backend.
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
 echo "== reading $LOGS"
-for _ in $(seq 600); do
+for i in $(seq 600); do
   read -r lines sent <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent)"
   if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
   last="$lines $sent"
+  if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
+    echo "no line found within 20 s: LOGS must be comma-separated globs of files with TQ lines; the collector's log ends:" >&2
+    tail -5 "$work/trainbridge.log" >&2
+    exit 1
+  fi
   sleep 0.5
 done
 echo "   $lines lines read, $sent of them are in accepted spans"

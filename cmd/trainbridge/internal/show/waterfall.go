@@ -93,7 +93,7 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 		}
 	}
 	if folded {
-		fmt.Fprintln(w, p.dim("client operations are folded into their stage"))
+		fmt.Fprintln(w, p.dim("client operations without a verdict are folded into their stage"))
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
