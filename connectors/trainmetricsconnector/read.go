@@ -81,7 +81,7 @@ func (s *scratch) reset() {
 func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		attrs := rs.Resource().Attributes()
-		s.resources = append(s.resources, resourceKey{service: text(attrs, spans.AttrServiceName), run: text(attrs, spans.AttrRunID)})
+		s.resources = append(s.resources, resourceKey{service: spans.AttrText(attrs, spans.AttrServiceName), run: spans.AttrText(attrs, spans.AttrRunID)})
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
@@ -101,7 +101,7 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		case spans.AttrTQStage:
 			o.stage = stageOf(v)
 		case spans.AttrTQFunction:
-			o.name = str(v)
+			o.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
 			o.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
 		case spans.AttrVerdict:
@@ -109,19 +109,19 @@ func (s *scratch) readSpan(span ptrace.Span) {
 				o.verdicts, o.judged = v.Slice(), true
 			}
 		case spans.AttrTQThroughput:
-			o.throughput = number(v)
+			o.throughput = spans.ValueNumber(v)
 		case spans.AttrTQThroughputReported:
-			reported = number(v)
+			reported = spans.ValueNumber(v)
 		case spans.AttrTQGetUtilization:
-			s.sharesOf(&o).share[stageGet] = number(v)
+			s.sharesOf(&o).share[stageGet] = spans.ValueNumber(v)
 		case spans.AttrTQComputeUtilization:
-			s.sharesOf(&o).share[stageCompute] = number(v)
+			s.sharesOf(&o).share[stageCompute] = spans.ValueNumber(v)
 		case spans.AttrTQPutUtilization:
-			s.sharesOf(&o).share[stagePut] = number(v)
+			s.sharesOf(&o).share[stagePut] = spans.ValueNumber(v)
 		case spans.AttrTQOverheadUtilization:
-			s.sharesOf(&o).overhead = number(v)
+			s.sharesOf(&o).overhead = spans.ValueNumber(v)
 		case spans.AttrTQUtilizationDisagreement:
-			s.sharesOf(&o).disagreement = number(v)
+			s.sharesOf(&o).disagreement = spans.ValueNumber(v)
 		}
 	}
 	if o.stage == stageNone {
@@ -157,7 +157,7 @@ func (s *scratch) sharesOf(o *observation) *functionShares {
 }
 
 func stageOf(v pcommon.Value) stage {
-	switch str(v) {
+	switch spans.ValueText(v) {
 	case spans.StageFunction:
 		return stageFunction
 	case spans.StageGet:
@@ -176,32 +176,4 @@ func stageOf(v pcommon.Value) stage {
 		return stageClientClear
 	}
 	return stageNone
-}
-
-// str is the text of an attribute, empty when it is of another type: spans may come from anyone.
-func str(v pcommon.Value) string {
-	if v.Type() != pcommon.ValueTypeStr {
-		return ""
-	}
-	return v.Str()
-}
-
-func text(attrs pcommon.Map, name string) string {
-	if v, ok := attrs.Get(name); ok {
-		return str(v)
-	}
-	return ""
-}
-
-// number is the finite number in an attribute, or NaN.
-func number(v pcommon.Value) float64 {
-	switch v.Type() {
-	case pcommon.ValueTypeDouble:
-		if x := v.Double(); !math.IsInf(x, 0) {
-			return x
-		}
-	case pcommon.ValueTypeInt:
-		return float64(v.Int())
-	}
-	return math.NaN()
 }

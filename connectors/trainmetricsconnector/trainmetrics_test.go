@@ -122,7 +122,7 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 	for _, rm := range md.ResourceMetrics().All() {
 		res := rm.Resource().Attributes()
 		put := func(m pmetric.Metric, attrs pcommon.Map, p point) {
-			key := text(res, spans.AttrServiceName) + "|" + text(res, spans.AttrRunID) + "|" + m.Name() + "|" + labelText(attrs)
+			key := spans.AttrText(res, spans.AttrServiceName) + "|" + spans.AttrText(res, spans.AttrRunID) + "|" + m.Name() + "|" + labelText(attrs)
 			require.NotContains(tb, out, key)
 			p.host = res.AsRaw()
 			out[key] = p

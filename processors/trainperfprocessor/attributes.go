@@ -33,7 +33,7 @@ func readTQ(attrs pcommon.Map) tqSpan {
 		case spans.AttrTQStage:
 			in.stage = stageOf(v)
 		case spans.AttrTQFunction:
-			in.name = str(v)
+			in.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
 			in.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
 		case spans.AttrVerdict, spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization:
@@ -45,9 +45,9 @@ func readTQ(attrs pcommon.Map) tqSpan {
 		case spans.AttrTQPutUtilizationReported:
 			in.report(stagePut, v)
 		case spans.AttrTQThroughput:
-			in.throughput = number(v)
+			in.throughput = spans.ValueNumber(v)
 		case spans.AttrTQThroughputReported:
-			in.throughputReported = number(v)
+			in.throughputReported = spans.ValueNumber(v)
 		case spans.AttrTQDataSize:
 			if v.Type() == pcommon.ValueTypeInt {
 				in.size = v.Int()
@@ -58,12 +58,12 @@ func readTQ(attrs pcommon.Map) tqSpan {
 }
 
 func (in *tqSpan) report(st stage, v pcommon.Value) {
-	in.reported[st] = number(v)
+	in.reported[st] = spans.ValueNumber(v)
 	in.reportedAny = in.reportedAny || !math.IsNaN(in.reported[st])
 }
 
 func stageOf(v pcommon.Value) stage {
-	switch str(v) {
+	switch spans.ValueText(v) {
 	case spans.StageFunction:
 		return stageFunction
 	case spans.StageGet:
@@ -78,34 +78,6 @@ func stageOf(v pcommon.Value) stage {
 		return stageClientPut
 	}
 	return stageNone
-}
-
-// str is the text of an attribute, empty when it is of another type: spans may come from anyone.
-func str(v pcommon.Value) string {
-	if v.Type() != pcommon.ValueTypeStr {
-		return ""
-	}
-	return v.Str()
-}
-
-func text(attrs pcommon.Map, name string) string {
-	if v, ok := attrs.Get(name); ok {
-		return str(v)
-	}
-	return ""
-}
-
-// number is the finite number in an attribute, or NaN.
-func number(v pcommon.Value) float64 {
-	switch v.Type() {
-	case pcommon.ValueTypeDouble:
-		if x := v.Double(); !math.IsInf(x, 0) {
-			return x
-		}
-	case pcommon.ValueTypeInt:
-		return float64(v.Int())
-	}
-	return math.NaN()
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

@@ -124,7 +124,7 @@ func (s *tqScratch) resetResource() {
 // process handles the spans of one resource. A function and its stages share one (that is how tq_trace builds them).
 func (t *tq) process(rs ptrace.ResourceSpans, s *tqScratch) {
 	s.resetResource()
-	s.service, s.run = text(rs.Resource().Attributes(), spans.AttrServiceName), text(rs.Resource().Attributes(), spans.AttrRunID)
+	s.service, s.run = spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName), spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
 	for _, ss := range rs.ScopeSpans().All() {
 		list := ss.Spans()
 		for i := range list.Len() {

@@ -129,12 +129,14 @@ func verdicts(s ptrace.Span) []string {
 	return names
 }
 
-func severityOf(s ptrace.Span) string { return text(s.Attributes(), spans.AttrVerdictSeverity) }
+func severityOf(s ptrace.Span) string {
+	return spans.AttrText(s.Attributes(), spans.AttrVerdictSeverity)
+}
 
 func reasons(s ptrace.Span) []string {
 	var out []string
 	for _, e := range s.Events().All() {
-		out = append(out, text(e.Attributes(), spans.AttrVerdictReason))
+		out = append(out, spans.AttrText(e.Attributes(), spans.AttrVerdictReason))
 	}
 	return out
 }
@@ -423,11 +425,11 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 		assert.Equal(t, want, slices.Contains(verdicts(f), spans.VerdictTQGetFluctuating), "function %d, cv %v", i, cv)
 		assert.NotContains(t, verdicts(f), spans.VerdictTQPutFluctuating)
 		for _, e := range f.Events().All() {
-			if text(e.Attributes(), spans.AttrVerdictName) == spans.VerdictTQGetFluctuating {
+			if spans.AttrText(e.Attributes(), spans.AttrVerdictName) == spans.VerdictTQGetFluctuating {
 				warned++
 				v, _ := e.Attributes().Get(spans.AttrVerdictValue)
 				assert.InDelta(t, cv, v.Double(), 1e-12)
-				r := text(e.Attributes(), spans.AttrVerdictReason)
+				r := spans.AttrText(e.Attributes(), spans.AttrVerdictReason)
 				assert.Contains(t, r, fmt.Sprintf("over the last %d the standard deviation was", len(last)))
 				assert.Contains(t, r, "above the limit of 50%: the network or the storage is not stable.")
 			}

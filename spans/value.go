@@ -1,0 +1,36 @@
+package spans
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// ValueText is the text of an attribute, empty when it is of another type: spans may come from anyone.
+func ValueText(v pcommon.Value) string {
+	if v.Type() != pcommon.ValueTypeStr {
+		return ""
+	}
+	return v.Str()
+}
+
+// AttrText is the text of a named attribute, empty when there is none.
+func AttrText(attrs pcommon.Map, name string) string {
+	if v, ok := attrs.Get(name); ok {
+		return ValueText(v)
+	}
+	return ""
+}
+
+// ValueNumber is the finite number in an attribute, or NaN.
+func ValueNumber(v pcommon.Value) float64 {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		if x := v.Double(); !math.IsInf(x, 0) {
+			return x
+		}
+	case pcommon.ValueTypeInt:
+		return float64(v.Int())
+	}
+	return math.NaN()
+}
