@@ -43,6 +43,7 @@ type sweeper struct {
 	watches    int
 	fresh      bool // a file was taken up that no checkpoint knows
 	first      bool // no full scan yet: StartAt applies
+	last       lastListing
 }
 
 func (w *sweeper) init(t *Tailer) {
@@ -89,6 +90,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	for len(w.due) > 0 && !w.due[0].next.After(now) {
 		w.look(w.due[0], now)
 	}
+	w.last = lastListing{}
 	if w.fresh && t.cfg.Storage != nil {
 		w.fresh = false
 		select {

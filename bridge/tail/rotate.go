@@ -357,10 +357,14 @@ func (w *sweeper) listing(path string) (all []sibling) {
 		all = append(all, sibling{path, fi})
 	}
 	dir, stem := stemOf(path)
-	entries, _ := os.ReadDir(filepath.Clean(dir))
+	entries := w.entries(filepath.Clean(dir))
 	w.t.listed()
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), stem) || !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
+	first, _ := slices.BinarySearchFunc(entries, stem, func(e fs.DirEntry, stem string) int { return strings.Compare(e.Name(), stem) })
+	for _, e := range entries[first:] {
+		if !strings.HasPrefix(e.Name(), stem) {
+			break
+		}
+		if !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
 			continue
 		}
 		if fi, err := e.Info(); err == nil {
@@ -517,4 +521,30 @@ func sameSoFar(original, path string, fi fs.FileInfo) bool {
 		}
 	}
 	return true
+}
+
+// settledAfter is how old a directory's modification time must be to prove that a listing is still true: file systems round it, so
+// that a younger one may hide a second change.
+const settledAfter = time.Second
+
+// lastListing is kept for the streams of one sweep: ten thousand files of a directory would otherwise list it ten thousand times.
+type lastListing struct {
+	dir     string
+	mtime   time.Time
+	entries []fs.DirEntry
+}
+
+// entries lists a directory by name, or returns the last listing while nothing in the directory can have changed.
+func (w *sweeper) entries(dir string) []fs.DirEntry {
+	fi, err := os.Stat(dir)
+	if err == nil && w.last.dir == dir && fi.ModTime().Equal(w.last.mtime) {
+		return w.last.entries
+	}
+	w.last = lastListing{}
+	entries, _ := os.ReadDir(dir)
+	// The directory's clock is the file system's, so the real time it is, whatever clock the tailer was given.
+	if err == nil && time.Since(fi.ModTime()) > settledAfter {
+		w.last = lastListing{dir, fi.ModTime(), entries}
+	}
+	return entries
 }
