@@ -69,7 +69,7 @@ const (
 	SpanTQPut       = "tq.put"
 	SpanTQClientGet = "tq.client.get"
 	SpanTQClientPut = "tq.client.put"
-	// SpanTQGetMeta and SpanTQClear are operations that only [TQ-LOG] lines show (verl @89c88d49).
+	// SpanTQClientGetMeta and SpanTQClientClear are operations that only [TQ-LOG] lines show (verl @89c88d49).
 	SpanTQClientGetMeta = "tq.client.get_meta"
 	SpanTQClientClear   = "tq.client.clear"
 
@@ -81,7 +81,6 @@ const (
 	// AttrTQThroughput is size / duration of a client operation, By/s; AttrTQThroughputReported is throughput_mbps, which is MiB/s, in By/s.
 	AttrTQThroughput         = "tq.throughput"
 	AttrTQThroughputReported = "tq.throughput.reported"
-	AttrTQDurationReported   = "tq.duration.reported" // s; only where it differs from the span's length
 
 	// Shares of the function's time, 0..1, recomputed by train_perf from the child spans; *.reported is what FUNCTION_END printed.
 	AttrTQGetUtilization             = "tq.get.utilization"
