@@ -11,6 +11,7 @@ type Resource struct {
 	RunID   string // ml.run.id
 	Host    string // host.name
 	PID     int64  // process.pid
+	Model   *Model // ml.model.*; resources are the same only when they share the pointer
 }
 
 // Put writes the resource's attributes.
@@ -27,6 +28,9 @@ func (r Resource) Put(m pcommon.Map) {
 	}
 	if r.PID != 0 {
 		m.PutInt(AttrProcessPID, r.PID)
+	}
+	if r.Model != nil {
+		r.Model.Put(m)
 	}
 }
 

@@ -3,6 +3,7 @@ package spans
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -32,6 +33,14 @@ func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
 		h.Lo = 1
 	}
 	return pcommon.TraceID(h.Bytes())
+}
+
+// StepTraceID returns the trace of one training iteration of a run. It depends on nothing else, so that all logs and ranks of a
+// run, and services that know the iteration, share it. A job that goes back to a checkpoint under the same run id adds
+// the repeated iterations to their traces.
+func StepTraceID(runID string, iteration int64) pcommon.TraceID {
+	var buf [20]byte
+	return KeyTraceID(runID, SpanStep, strconv.AppendInt(buf[:0], iteration, 10))
 }
 
 // SpanID returns the id of a span: a 64-bit hash (XXH3) of its trace, its role (such as "tq.get") and a natural

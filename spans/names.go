@@ -62,6 +62,132 @@ const (
 // SpanRun is the short span that stands for a whole run; every step and batch links to it.
 const SpanRun = "train.run"
 
+// Training steps. A span is one record of a training log: one step, or the several that the record covers.
+// The trace is that of the iteration (StepTraceID); every receiver and rank that logs an iteration shares it.
+const (
+	SpanStep       = "train.step"
+	SpanEvaluation = "train.evaluation" // a validation result
+	SpanSummary    = "train.summary"    // what a job says about itself at its end, in the run's trace
+
+	AttrRank      = "dl.rank"       // global rank
+	AttrLocalRank = "dl.local_rank" // rank on its node, as in torchrun's "[default3]:"
+	AttrWorldSize = "dl.world_size"
+
+	AttrIteration  = "ml.train.iteration"  // as printed: 1-based, 0-based in NeMo
+	AttrIterations = "ml.train.iterations" // planned
+	AttrEpoch      = "ml.train.epoch"
+	// AttrRecord is the ordinal of the record in its log, from 1, where the log names no iteration.
+	AttrRecord = "ml.train.record"
+	// AttrStepsCovered is how many steps the span covers; absent when that is not known (the first record of a log).
+	AttrStepsCovered = "ml.train.steps_covered"
+	AttrSource       = "trainbridge.source"      // the format of the record: megatron, perf_monitor, jsonl, hf, …
+	AttrSourceUnit   = "trainbridge.source.unit" // "ml.train.step.duration=ms …": the log's units, where they are not the base units
+
+	// AttrStepDuration is the time of one step, s: the log's number, else what AttrStepDurationKind says.
+	AttrStepDuration     = "ml.train.step.duration"
+	AttrStepDurationKind = "ml.train.step.duration.kind"
+
+	AttrLoss           = "ml.train.loss"
+	AttrLearningRate   = "ml.train.learning_rate"
+	AttrGradientNorm   = "ml.train.gradient.norm"
+	AttrGradientZeros  = "ml.train.gradient.zeros"
+	AttrParamsNorm     = "ml.train.params.norm"
+	AttrLossScale      = "ml.train.loss.scale"
+	AttrValidationLoss = "ml.train.validation.loss"
+	AttrPerplexity     = "ml.train.validation.perplexity"
+
+	AttrBatchSize         = "ml.train.batch.size"       // samples per step, all data-parallel ranks
+	AttrConsumedSamples   = "ml.train.consumed.samples" // since the run began
+	AttrConsumedTokens    = "ml.train.consumed.tokens"
+	AttrSkippedIterations = "ml.train.iterations.skipped"
+	AttrNaNIterations     = "ml.train.iterations.nan"
+	AttrSamples           = "ml.train.samples" // of all steps covered; train_perf
+	AttrTokens            = "ml.train.tokens"  // of all steps covered; train_perf
+
+	AttrSampleThroughput      = "ml.train.sample.throughput"       // {sample}/s
+	AttrTokenThroughput       = "ml.train.token.throughput"        // {token}/s, all devices
+	AttrDeviceTokenThroughput = "ml.train.device.token.throughput" // {token}/s
+	// {flop}/s of all devices and of one, and MFU: recomputed by train_perf, and as the log has it.
+	AttrFlopThroughput               = "ml.train.flop.throughput"
+	AttrFlopThroughputReported       = "ml.train.flop.throughput.reported"
+	AttrDeviceFlopThroughput         = "ml.train.device.flop.throughput"
+	AttrDeviceFlopThroughputReported = "ml.train.device.flop.throughput.reported"
+	AttrMFU                          = "ml.train.flop.utilization"
+	AttrMFUReported                  = "ml.train.flop.utilization.reported"
+	// AttrHFU counts recomputed activations as work too.
+	AttrHFU = "ml.train.hardware.flop.utilization"
+	// AttrFlopDisagreement is |recomputed − reported| / recomputed of the device FLOP/s.
+	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
+	AttrFlopFormula      = "ml.train.flop.formula"    // megatron | flagscale | reported (no model is known: MFU is of the log's number)
+	AttrFlopConvention   = "ml.train.flop.convention" // causal | full: half or all of the attention matrix
+	AttrFlopRecompute    = "ml.train.flop.recompute"  // none | selective | full
+	AttrFlopPeak         = "ml.train.device.flop.peak"
+	AttrDeviceModel      = "hw.model" // semconv
+	// {flop} of one step, all devices: what train_perf computes, and what a FLOPS breakdown printed (there called TFLOPS).
+	AttrFlopCount          = "ml.train.flop.count"
+	AttrFlopCountReported  = "ml.train.flop.count.reported"
+	AttrFlopCountForward   = "ml.train.flop.count.forward"
+	AttrFlopCountBackward  = "ml.train.flop.count.backward"
+	AttrFlopCountOptimizer = "ml.train.flop.count.optimizer"
+
+	AttrMemoryUsage        = "ml.train.device.memory.usage" // By, allocated, of the rank that logs
+	AttrMemoryPeak         = "ml.train.device.memory.peak"
+	AttrMemoryReserved     = "ml.train.device.memory.reserved"
+	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
+	AttrMemoryUtilization  = "ml.train.device.memory.utilization" // 0..1
+	AttrGPUUtilization     = "hw.gpu.utilization"                 // semconv; 0..1, one value per device on spans
+	AttrDeviceEnergy       = "ml.train.device.energy"             // J per step
+	AttrDevicePower        = "ml.train.device.power"              // W
+	AttrHardwareID         = "hw.id"                              // semconv; on metrics: the index of the device in the log's list
+
+	// AttrStage names a part of a step (verl's timing_s/*, Megatron's timers), which is a child span of that name.
+	AttrStage = "ml.train.stage"
+	// AttrStageOrder is unknown on every stage: logs state how long it took, not when. All are drawn from the step's start.
+	AttrStageOrder       = "ml.train.stage.order"
+	AttrStageDurationMin = "ml.train.stage.duration.min" // s; of the fastest rank, where the span is the slowest
+
+	// AttrTrainFieldPrefix goes before the name of a log field without a name here.
+	AttrTrainFieldPrefix = "ml.train.field."
+)
+
+// OrderUnknown is the value of AttrStageOrder.
+const OrderUnknown = "unknown"
+
+// The values of AttrStepDurationKind.
+const (
+	DurationStep     = "step"     // of this very step
+	DurationMean     = "mean"     // over the steps covered
+	DurationMedian   = "median"   // of later half of all steps so far (FlagScale's perf_monitor): an estimate for this one
+	DurationInterval = "interval" // not in the log: time since the record before, by steps covered. Evaluation and checkpoints are in it
+)
+
+// Verdicts of train_perf about training steps (values of AttrVerdictName).
+const (
+	VerdictThroughputLow      = "train_throughput_low"       // warning: below its own P10, and clearly so (seed 004)
+	VerdictSlowdown           = "train_slowdown"             // bad: drift against the run's own baseline
+	VerdictLossNotFinite      = "train_loss_not_finite"      // bad: NaN or infinite
+	VerdictLossSpike          = "train_loss_spike"           // warning
+	VerdictMFULow             = "train_mfu_low"              // warning
+	VerdictFlagScaleDP        = "flagscale_dp_omitted"       // warning: perf_monitor's samples/s and TFLOPS leave out the data-parallel size
+	VerdictFlagScaleMoE       = "flagscale_moe_as_dense"     // warning: a mixture of experts counted as a dense model
+	VerdictFlopsDisagree      = "train_flops_disagree"       // warning: reported and recomputed FLOP/s differ, for no reason known
+	VerdictThroughputReported = "train_throughput_disagrees" // warning: logged samples/s × step time is not the batch
+)
+
+// Metrics of training steps. Gauges that a log states come from its receiver and have the name of the attribute (AttrLoss, …); these
+// come from the train_metrics connector, beside gauges of what train_perf adds (AttrMFU, AttrFlopThroughput, …).
+const (
+	MetricStepDuration     = "ml.train.step.duration"  // histogram, s; one value per record
+	MetricStageDuration    = "ml.train.stage.duration" // histogram, s
+	MetricSteps            = "ml.train.steps"          // counter, {step}
+	MetricSamples          = "ml.train.samples"        // counter, {sample}
+	MetricTokens           = "ml.train.tokens"         // counter, {token}
+	MetricFlopDisagreement = AttrFlopDisagreement      // histogram, 1
+	// MetricSummaryDisagreement is |recomputed − reported| / recomputed of one final statistic (AttrStatistic), from flagscale.
+	MetricSummaryDisagreement = "ml.train.summary.disagreement" // gauge, 1
+	AttrStatistic             = "ml.train.summary.statistic"
+)
+
 // TransferQueue (verl utils/transferqueue_utils.py @c55ddc26, mission seed 000).
 const (
 	SpanTQGet       = "tq.get"
@@ -161,5 +287,15 @@ const (
 	UnitBytesPerSecond    = "By/s"
 	UnitOne               = "1"
 	UnitVerdict           = "{verdict}"
+	UnitStep              = "{step}"
+	UnitSamples           = "{sample}"
+	UnitTokens            = "{token}"
+	UnitSamplesPerSecond  = "{sample}/s"
+	UnitTokensPerSecond   = "{token}/s"
+	UnitFlop              = "{flop}"
+	UnitFlopPerSecond     = "{flop}/s"
+	UnitBytes             = "By"
+	UnitJoules            = "J"
+	UnitWatts             = "W"
 	UnitSpan              = "{span}"
 )
