@@ -61,6 +61,12 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	return id
 }
 
+// ShortKey makes a key of 16 bytes of a long one, such as a whole line.
+func ShortKey(key []byte) []byte {
+	h := xxh3.Hash128(key).Bytes()
+	return h[:]
+}
+
 // appendPart prefixes the length, so that ("a", "bc") and ("ab", "c") differ.
 func appendPart[T string | []byte](b []byte, part T) []byte {
 	b = binary.AppendUvarint(b, uint64(len(part)))

@@ -14,6 +14,7 @@ type Prefix struct {
 
 	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun) or "3: " (srun)
 	HasRank bool
+	Local   bool // the rank is that on its node: "[default3]:"
 
 	Level  []byte // INFO, DEBUG, …
 	Stamp  []byte // the logger's time, as printed; clock.Stamps reads it
@@ -157,7 +158,9 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
 		return peelRank(b, in[4:], p)
 	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
-		return peelRank(b, in[7:], p)
+		rest, ok := peelRank(b, in[7:], p)
+		p.Local = p.Local || ok
+		return rest, ok
 	case in[0] == 'T' && in[1] == 'Q' && len(in) > 2 && in[2] == '-': // the tag of a record: most lines of the logs with the most lines
 		return nil, false
 	}

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"io/fs"
@@ -208,7 +209,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		s.expire(farFuture) // nothing can come any more
 		return
 	}
-	timeout := w.t.cfg.PendingTimeout
+	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
 		s.expire(now.Add(-timeout))

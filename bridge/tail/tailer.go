@@ -33,6 +33,8 @@ type Settings struct {
 	Kind      component.Kind
 	Telemetry component.TelemetrySettings
 	Clock     func() time.Time // nil: time.Now
+	// HoldTimeout is how long a line may be held before Expire is called for it. 0: Config.PendingTimeout.
+	HoldTimeout time.Duration
 }
 
 // Tailer reads the files of a Config.

@@ -1,51 +1,11 @@
 package step
 
-import "github.com/trainbridge/trainbridge/spans"
-
-// Field numbers what a record can say.
-type Field uint8
-
-// The fields, with their base units.
-const (
-	Iteration  Field = iota // integer
-	Iterations              // planned, integer
-	Epoch
-	Duration  // s, of one step
-	WorldSize // integer
-	LocalRank // integer
-	Loss
-	LearningRate
-	GradientNorm
-	GradientZeros
-	ParamsNorm
-	LossScale
-	ValidationLoss
-	Perplexity
-	BatchSize       // samples per step over all data-parallel ranks, integer
-	ConsumedSamples // integer
-	ConsumedTokens
-	SkippedIterations // integer
-	NaNIterations     // integer
-	SampleThroughput  // {sample}/s
-	TokenThroughput   // {token}/s, all devices
-	DeviceTokenThroughput
-	FlopThroughput // {flop}/s, all devices
-	DeviceFlopThroughput
-	MFU         // 0..1
-	FlopCount   // {flop}, one step, all devices
-	FlopForward // of FlopCount
-	FlopBackward
-	FlopOptimizer
-	MemoryUsage // By
-	MemoryPeak
-	MemoryReserved
-	MemoryReservedPeak
-	MemoryUtilization // 0..1
-	DeviceEnergy      // J per step
-	DevicePower       // W
-	NumFields
+import (
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
+// fieldInfo says where a field goes.
 type fieldInfo struct {
 	name        string // of the attribute, and of the gauge
 	unit        string // of the gauge; empty: the field is an attribute only
@@ -53,41 +13,41 @@ type fieldInfo struct {
 	integer     bool
 }
 
-var fieldInfos = [NumFields]fieldInfo{
-	Iteration:             {name: spans.AttrIteration, integer: true, unit: spans.UnitOne, description: "The iteration that was logged last."},
-	Iterations:            {name: spans.AttrIterations, integer: true},
-	Epoch:                 {name: spans.AttrEpoch},
-	Duration:              {name: spans.AttrStepDuration},
-	WorldSize:             {name: spans.AttrWorldSize, integer: true},
-	LocalRank:             {name: spans.AttrLocalRank, integer: true},
-	Loss:                  {name: spans.AttrLoss, unit: spans.UnitOne, description: "Training loss."},
-	LearningRate:          {name: spans.AttrLearningRate, unit: spans.UnitOne, description: "Learning rate."},
-	GradientNorm:          {name: spans.AttrGradientNorm, unit: spans.UnitOne, description: "Norm of the gradient."},
-	GradientZeros:         {name: spans.AttrGradientZeros},
-	ParamsNorm:            {name: spans.AttrParamsNorm, unit: spans.UnitOne, description: "Norm of the parameters."},
-	LossScale:             {name: spans.AttrLossScale, unit: spans.UnitOne, description: "Loss scale of mixed-precision training."},
-	ValidationLoss:        {name: spans.AttrValidationLoss, unit: spans.UnitOne, description: "Validation loss."},
-	Perplexity:            {name: spans.AttrPerplexity, unit: spans.UnitOne, description: "Validation perplexity."},
-	BatchSize:             {name: spans.AttrBatchSize, integer: true},
-	ConsumedSamples:       {name: spans.AttrConsumedSamples, integer: true},
-	ConsumedTokens:        {name: spans.AttrConsumedTokens},
-	SkippedIterations:     {name: spans.AttrSkippedIterations, integer: true, unit: spans.UnitOne, description: "Skipped iterations, as the log counts them."},
-	NaNIterations:         {name: spans.AttrNaNIterations, integer: true, unit: spans.UnitOne, description: "Iterations with a NaN, as the log counts them."},
-	SampleThroughput:      {name: spans.AttrSampleThroughput, unit: spans.UnitSamplesPerSecond, description: "Samples per second."},
-	TokenThroughput:       {name: spans.AttrTokenThroughput, unit: spans.UnitTokensPerSecond, description: "Tokens per second, all devices."},
-	DeviceTokenThroughput: {name: spans.AttrDeviceTokenThroughput, unit: spans.UnitTokensPerSecond, description: "Tokens per second and device."},
-	FlopThroughput:        {name: spans.AttrFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of all devices, as the log states it."},
-	DeviceFlopThroughput:  {name: spans.AttrDeviceFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of one device, as the log states it."},
-	MFU:                   {name: spans.AttrMFUReported, unit: spans.UnitOne, description: "Model FLOP/s utilization (MFU), as the log states it."},
-	FlopCount:             {name: spans.AttrFlopCountReported},
-	FlopForward:           {name: spans.AttrFlopCountForward},
-	FlopBackward:          {name: spans.AttrFlopCountBackward},
-	FlopOptimizer:         {name: spans.AttrFlopCountOptimizer},
-	MemoryUsage:           {name: spans.AttrMemoryUsage, unit: spans.UnitBytes, description: "Device memory allocated on the rank that logs."},
-	MemoryPeak:            {name: spans.AttrMemoryPeak, unit: spans.UnitBytes, description: "Most device memory allocated so far on the rank that logs."},
-	MemoryReserved:        {name: spans.AttrMemoryReserved, unit: spans.UnitBytes, description: "Device memory reserved by the allocator on the rank that logs."},
-	MemoryReservedPeak:    {name: spans.AttrMemoryReservedPeak, unit: spans.UnitBytes, description: "Most device memory reserved so far on the rank that logs."},
-	MemoryUtilization:     {name: spans.AttrMemoryUtilization, unit: spans.UnitOne, description: "Share of the device memory in use."},
-	DeviceEnergy:          {name: spans.AttrDeviceEnergy, unit: spans.UnitJoules, description: "Energy of one device in one step."},
-	DevicePower:           {name: spans.AttrDevicePower, unit: spans.UnitWatts, description: "Power of one device."},
+var fieldInfos = [record.NumFields]fieldInfo{
+	record.Iteration:             {name: spans.AttrIteration, integer: true, unit: spans.UnitOne, description: "The iteration that was logged last."},
+	record.Iterations:            {name: spans.AttrIterations, integer: true},
+	record.Epoch:                 {name: spans.AttrEpoch},
+	record.Duration:              {name: spans.AttrStepDuration},
+	record.WorldSize:             {name: spans.AttrWorldSize, integer: true},
+	record.LocalRank:             {name: spans.AttrLocalRank, integer: true},
+	record.Loss:                  {name: spans.AttrLoss, unit: spans.UnitOne, description: "Training loss."},
+	record.LearningRate:          {name: spans.AttrLearningRate, unit: spans.UnitOne, description: "Learning rate."},
+	record.GradientNorm:          {name: spans.AttrGradientNorm, unit: spans.UnitOne, description: "Norm of the gradient."},
+	record.GradientZeros:         {name: spans.AttrGradientZeros},
+	record.ParamsNorm:            {name: spans.AttrParamsNorm, unit: spans.UnitOne, description: "Norm of the parameters."},
+	record.LossScale:             {name: spans.AttrLossScale, unit: spans.UnitOne, description: "Loss scale of mixed-precision training."},
+	record.ValidationLoss:        {name: spans.AttrValidationLoss, unit: spans.UnitOne, description: "Validation loss."},
+	record.Perplexity:            {name: spans.AttrPerplexity, unit: spans.UnitOne, description: "Validation perplexity."},
+	record.BatchSize:             {name: spans.AttrBatchSize, integer: true},
+	record.ConsumedSamples:       {name: spans.AttrConsumedSamples, integer: true},
+	record.ConsumedTokens:        {name: spans.AttrConsumedTokens},
+	record.SkippedIterations:     {name: spans.AttrSkippedIterations, integer: true, unit: spans.UnitOne, description: "Skipped iterations, as the log counts them."},
+	record.NaNIterations:         {name: spans.AttrNaNIterations, integer: true, unit: spans.UnitOne, description: "Iterations with a NaN, as the log counts them."},
+	record.SampleThroughput:      {name: spans.AttrSampleThroughput, unit: spans.UnitSamplesPerSecond, description: "Samples per second."},
+	record.TokenThroughput:       {name: spans.AttrTokenThroughput, unit: spans.UnitTokensPerSecond, description: "Tokens per second, all devices."},
+	record.DeviceTokenThroughput: {name: spans.AttrDeviceTokenThroughput, unit: spans.UnitTokensPerSecond, description: "Tokens per second and device."},
+	record.FlopThroughput:        {name: spans.AttrFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of all devices, as the log states it."},
+	record.DeviceFlopThroughput:  {name: spans.AttrDeviceFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of one device, as the log states it."},
+	record.MFU:                   {name: spans.AttrMFUReported, unit: spans.UnitOne, description: "Model FLOP/s utilization (MFU), as the log states it."},
+	record.FlopCount:             {name: spans.AttrFlopCountReported},
+	record.FlopForward:           {name: spans.AttrFlopCountForward},
+	record.FlopBackward:          {name: spans.AttrFlopCountBackward},
+	record.FlopOptimizer:         {name: spans.AttrFlopCountOptimizer},
+	record.MemoryUsage:           {name: spans.AttrMemoryUsage, unit: spans.UnitBytes, description: "Device memory allocated on the rank that logs."},
+	record.MemoryPeak:            {name: spans.AttrMemoryPeak, unit: spans.UnitBytes, description: "Most device memory allocated so far on the rank that logs."},
+	record.MemoryReserved:        {name: spans.AttrMemoryReserved, unit: spans.UnitBytes, description: "Device memory reserved by the allocator on the rank that logs."},
+	record.MemoryReservedPeak:    {name: spans.AttrMemoryReservedPeak, unit: spans.UnitBytes, description: "Most device memory reserved so far on the rank that logs."},
+	record.MemoryUtilization:     {name: spans.AttrMemoryUtilization, unit: spans.UnitOne, description: "Share of the device memory in use."},
+	record.DeviceEnergy:          {name: spans.AttrDeviceEnergy, unit: spans.UnitJoules, description: "Energy of one device in one step."},
+	record.DevicePower:           {name: spans.AttrDevicePower, unit: spans.UnitWatts, description: "Power of one device."},
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -33,14 +32,13 @@ var realClock = clock{
 
 // sink writes the lines and the truth. The first error sticks and stops the simulation.
 type sink struct {
-	opt   *Options
-	clock clock
-	paced bool
-	ctx   context.Context // of the run: whatever waits, waits until its end
-	stamp stampCache
-	buf   []byte
-	files []*logFile
-	err   error
+	clock  clock
+	paced  bool
+	rotate int             // lines per file before it is renamed; 0: never
+	ctx    context.Context // of the run: whatever waits, waits until its end
+	buf    []byte
+	files  []*logFile
+	err    error
 
 	truthFile *os.File
 	truthBuf  *bufio.Writer
@@ -55,55 +53,15 @@ type logFile struct {
 	since int // lines since the last rotation
 }
 
-func newSink(ctx context.Context, opt *Options, c clock) *sink {
-	return &sink{opt: opt, clock: c, paced: opt.Rate > 0, ctx: ctx, stamp: stampCache{loc: opt.Timezone}}
-}
-
-// open creates the files; stdout is where "-" goes.
-func (k *sink) open(s *sim, stdout io.Writer) error {
-	truth := k.opt.truthPath()
-	if k.opt.Out == "-" {
-		k.share(s, &logFile{File: File{Path: "-"}, w: bufio.NewWriterSize(stdout, 1<<18)})
-	} else if !k.opt.intoFiles() {
-		f := &logFile{File: File{Path: k.opt.Out}}
-		if err := f.create(truth, 1<<18); err != nil {
-			return err
-		}
-		k.share(s, f)
-	} else {
-		if err := os.MkdirAll(k.opt.Out, 0o755); err != nil {
-			return fmt.Errorf("%w: --out: %w", ErrOptions, err)
-		}
-		for _, w := range s.ws {
-			name := "worker-" + w.id + "-01000000-" + strconv.Itoa(w.pid) + ".err" // Ray's name of a worker's stderr
-			w.out = &logFile{File: File{Path: filepath.Join(k.opt.Out, name), PID: w.pid, IP: w.ip}}
-			if err := w.out.create(truth, 1<<15); err != nil {
-				return err
-			}
-			k.files = append(k.files, w.out)
-		}
-	}
-	if truth == "" {
-		return nil
-	}
-	f, err := os.Create(truth)
-	if err != nil {
-		return fmt.Errorf("%w: --truth: %w", ErrOptions, err)
-	}
-	k.truthFile, k.truthBuf = f, bufio.NewWriterSize(f, 1<<18)
-	k.truthJSON = json.NewEncoder(k.truthBuf)
-	return nil
-}
-
-func (k *sink) share(s *sim, f *logFile) {
-	k.files = append(k.files, f)
-	for _, w := range s.ws {
-		w.out = f
-	}
+// stdout makes standard output the log.
+func (k *sink) stdout(w io.Writer) *logFile {
+	l := &logFile{File: File{Path: "-"}, w: bufio.NewWriterSize(w, 1<<18)}
+	k.files = append(k.files, l)
+	return l
 }
 
 // create opens a log anew. What is not ours (no truth beside it) is not overwritten.
-func (l *logFile) create(truth string, buffer int) error {
+func (k *sink) create(l *logFile, truth string, buffer int) error {
 	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 {
 		if _, err := os.Stat(truth); err != nil {
 			return fmt.Errorf("%w: --out: %s exists and has no truth beside it, so it may be a real log: remove it or choose another --out", ErrOptions, l.Path)
@@ -114,6 +72,21 @@ func (l *logFile) create(truth string, buffer int) error {
 		return fmt.Errorf("%w: --out: %w", ErrOptions, err)
 	}
 	l.f, l.w = f, bufio.NewWriterSize(f, buffer)
+	k.files = append(k.files, l)
+	return nil
+}
+
+// openTruth creates the truth; an empty path is none.
+func (k *sink) openTruth(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("%w: --truth: %w", ErrOptions, err)
+	}
+	k.truthFile, k.truthBuf = f, bufio.NewWriterSize(f, 1<<18)
+	k.truthJSON = json.NewEncoder(k.truthBuf)
 	return nil
 }
 
@@ -127,30 +100,19 @@ func (k *sink) wait(wall int64) {
 	}
 }
 
-func (k *sink) prefix(b []byte, w *worker, level string, at int64) []byte {
-	if k.opt.Prefix == PrefixNone {
-		return b
-	}
-	b = append(b, w.rayPrefix...)
-	b = append(b, level...)
-	b = k.stamp.append(b, at)
-	return append(b, ':')
-}
-
 // write ends a message of so many physical lines and returns the buffer for reuse.
-func (k *sink) write(w *worker, b []byte, lines int) []byte {
+func (k *sink) write(l *logFile, b []byte, lines int) []byte {
 	b = append(b, '\n')
 	if k.err != nil {
 		return b
 	}
-	l := w.out
 	_, err := l.w.Write(b)
 	if err == nil && k.paced {
 		err = l.w.Flush()
 	}
 	l.Lines += int64(lines)
 	l.since += lines
-	if err == nil && k.opt.RotateEvery > 0 && l.since >= k.opt.RotateEvery {
+	if err == nil && k.rotate > 0 && l.since >= k.rotate {
 		err = l.rotate()
 	}
 	k.err = err
@@ -184,11 +146,12 @@ func (l *logFile) close() error {
 	return err
 }
 
-func (k *sink) truth(f *Function) error {
+// truth writes one record of the truth, if there is one.
+func (k *sink) truth(record any) error {
 	if k.truthJSON == nil {
 		return nil
 	}
-	if err := k.truthJSON.Encode(f); err != nil {
+	if err := k.truthJSON.Encode(record); err != nil {
 		return err
 	}
 	if k.paced {
@@ -197,16 +160,16 @@ func (k *sink) truth(f *Function) error {
 	return nil
 }
 
-// close flushes everything and, after a run without error, ends the truth with its summary.
-func (k *sink) close(run *Run, failed error) error {
+// close flushes everything and, after a run without error, ends the truth with its summary, to which it adds the files.
+func (k *sink) close(run any, files *[]File, failed error) error {
 	errs := []error{failed}
 	for _, l := range k.files {
 		errs = append(errs, l.close())
-		run.Files = append(run.Files, l.File)
+		*files = append(*files, l.File)
 	}
 	if k.truthFile != nil {
 		if failed == nil {
-			errs = append(errs, k.truthJSON.Encode(map[string]*Run{"run": run}))
+			errs = append(errs, k.truthJSON.Encode(map[string]any{"run": run}))
 		}
 		errs = append(errs, k.truthBuf.Flush(), k.truthFile.Close())
 	}

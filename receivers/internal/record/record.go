@@ -1,4 +1,5 @@
-package step
+// Package record is what the parsers of training logs fill: one Record per record of a log, in base units.
+package record
 
 import (
 	"math"
@@ -15,6 +16,16 @@ const (
 	Side                   // values that belong to the record before it, in lines of their own
 )
 
+// DurationOf says what a duration is the time of.
+type DurationOf uint8
+
+// The values of DurationOf.
+const (
+	OneStep DurationOf = iota // this very step
+	Mean                      // the mean over the steps covered
+	Median                    // the median of many steps before (FlagScale's perf_monitor)
+)
+
 // Record is what one record of a log says. A parser fills it; its slices point into the line and live as long as that.
 // The zero value is empty and ready; Reset makes it so again, keeping memory.
 type Record struct {
@@ -26,8 +37,20 @@ type Record struct {
 	Unix    int64  // ns since the epoch, for records with a number; RawUnix is its text
 	RawUnix []byte
 
-	// DurationKind says what Duration is: spans.DurationStep (default), DurationMean or DurationMedian.
-	DurationKind string
+	// Start is when the record began, ns since the epoch, where the log states that too. 0: not.
+	Start int64
+	// Key is the natural key of a record without a time: raw text of the log. nil: the text of the line.
+	Key []byte
+
+	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
+	Open bool
+	// Join: the record belongs to the one that waits when that is of the same rank and iteration, else it stands by itself.
+	Join bool
+	// Dedup: the same record may stand in another file of the receiver too; then it counts once.
+	Dedup bool
+
+	// Of says what Duration is the time of.
+	Of DurationOf
 
 	// Rank as the record states it (not its prefix). Valid when HasRank.
 	Rank    int64
@@ -56,8 +79,8 @@ type Extra struct {
 	Name  []byte
 	Text  []byte
 	Value float64
-	// Metric is set by train_log's 'fields' setting only: the gauge the value goes to, with its unit.
-	Metric, Unit string
+	// Metric is the gauge that the value goes to beside, if any, with its unit and the value of its label spans.AttrStatistic, if any.
+	Metric, Unit, Statistic string
 }
 
 // MaxExtra bounds the unknown fields kept of one record: verl prints over a hundred.
@@ -77,6 +100,34 @@ func (r *Record) SetIn(f Field, v float64, u Unit) {
 	r.values[f] = v * unitInfo[u].scale
 	r.units[f] = u
 }
+
+// Unset takes a field away.
+func (r *Record) Unset(f Field) { r.has &^= 1 << f }
+
+// Merge adds what the other record has and this one lacks, but not its Stages and Extra.
+func (r *Record) Merge(o *Record) {
+	for f := range NumFields {
+		if o.Has(f) && !r.Has(f) {
+			r.has |= 1 << f
+			r.values[f], r.units[f] = o.values[f], o.units[f]
+		}
+	}
+	if len(r.GPUs) == 0 {
+		r.GPUs = append(r.GPUs, o.GPUs...)
+	}
+}
+
+// Layout is which fields are set, in which units.
+type Layout struct {
+	has   uint64
+	units [NumFields]Unit
+}
+
+// Layout returns the record's layout, to compare with that of the record before.
+func (r *Record) Layout() Layout { return Layout{r.has, r.units} }
+
+// UnitOf is the unit in which a field was given.
+func (r *Record) UnitOf(f Field) Unit { return r.units[f] }
 
 // Has says whether a field is set.
 func (r *Record) Has(f Field) bool { return r.has&(1<<f) != 0 }
@@ -118,6 +169,9 @@ const (
 	Kilowatts
 	numUnits
 )
+
+// String is the UCUM code of the unit, empty for Base.
+func (u Unit) String() string { return unitInfo[u].text }
 
 var unitInfo = [numUnits]struct {
 	text  string

@@ -32,14 +32,14 @@ func generate(ctx context.Context, opt Options, stdout io.Writer, c clock) (Run,
 			start -= rehearse(ctx, opt, scale, opt.Batches).span()
 		}
 	}
-	out := newSink(ctx, &opt, c)
+	out := newTQSink(ctx, &opt, c)
 	s := newSim(opt, start, scale, out)
 	s.counts.Seed, s.counts.Workers = opt.Seed, opt.Workers
 	err := out.open(s, stdout)
 	if err == nil {
 		err = s.run(ctx, opt.Batches)
 	}
-	err = out.close(&s.counts, err)
+	err = out.close(&s.counts, &s.counts.Files, err)
 	return s.counts, err
 }
 

@@ -49,12 +49,12 @@ type sim struct {
 	// identified: the batch has printed its trace id.
 	identified bool
 	// sink is nil in a rehearsal, which counts lines and time only. It must draw no random numbers.
-	sink   *sink
+	sink   *tqSink
 	counts Run
 }
 
 // newSim draws the workers. The same options give the same run, whatever start is.
-func newSim(opt Options, start int64, scale float64, out *sink) *sim {
+func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 	s := &sim{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x7452_6169_6e42_7269)), scale: scale, now: start, sink: out}
 	s.hosts = append([]string{""}, opt.IPs...)
 	boots := make([]int64, len(s.hosts))

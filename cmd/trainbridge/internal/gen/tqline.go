@@ -1,9 +1,6 @@
 package gen
 
-import (
-	"strconv"
-	"time"
-)
+import "strconv"
 
 // lineKind names the lines of FORMATS 2.2 and the neighbours of 2.4.11 that the original prints around them.
 type lineKind int
@@ -54,7 +51,7 @@ func (s *sim) line(w *worker, kind lineKind, c *call, perf, ns int64) {
 	switch kind {
 	case lineGetting:
 		b = appendGetting(b, f, c.order)
-		k.buf = k.write(w, b, 1)
+		k.buf = k.write(w.out, b, 1)
 		return
 	case linePutting:
 		b = append(b, "Task "...)
@@ -66,7 +63,7 @@ func (s *sim) line(w *worker, kind lineKind, c *call, perf, ns int64) {
 		b = append(b, "]),\n"...)
 		b = append(b, w.rayPrefix...) // Ray prefixes every physical line, Python's logging does not
 		b = append(b, tensorKeys(f.Func)...)
-		k.buf = k.write(w, b, 2)
+		k.buf = k.write(w.out, b, 2)
 		return
 	case lineClientGetStart, lineClientGetEnd, lineClientPutStart, lineClientPutEnd:
 		b = append(b, "[TQ-DETAIL] trace_id="...)
@@ -127,7 +124,7 @@ func (s *sim) line(w *worker, kind lineKind, c *call, perf, ns int64) {
 	}
 	b = append(b, " | timestamp="...)
 	b = appendSeconds(b, micros(perf-w.boot))
-	k.buf = k.write(w, b, 1)
+	k.buf = k.write(w.out, b, 1)
 }
 
 func appendGetting(b []byte, f *Function, order int64) []byte {
@@ -166,23 +163,6 @@ func appendDuration(b []byte, name string, ns int64) []byte {
 	return append(b, 's')
 }
 
-// appendSeconds prints µs as seconds with six decimals.
-func appendSeconds(b []byte, us int64) []byte {
-	b = strconv.AppendInt(b, us/1e6, 10)
-	b = append(b, '.')
-	return appendPadded(b, us%1e6, 6)
-}
-
-func appendPadded(b []byte, v int64, digits int) []byte {
-	start := len(b)
-	b = append(b, "000000"[:digits]...)
-	for i := start + digits - 1; i >= start; i-- {
-		b[i] = byte('0' + v%10)
-		v /= 10
-	}
-	return b
-}
-
 // mebiHundredths is a size in hundredths of a MiB, rounded: data_size_mb is bytes / 2^20 with two decimals.
 func mebiHundredths(size int64) int64 { return (size*100 + 1<<19) >> 20 }
 
@@ -198,22 +178,4 @@ func appendThroughput(b []byte, size, ns int64) []byte {
 
 func appendPercent(b []byte, part, whole int64) []byte {
 	return strconv.AppendFloat(b, float64(part)/float64(whole)*100, 'f', 2, 64)
-}
-
-// stampCache prints logging's %(asctime)s ("2026-02-11 16:40:00,120"), formatting the date once a second.
-type stampCache struct {
-	loc  *time.Location
-	sec  int64
-	text []byte
-}
-
-func (c *stampCache) append(b []byte, wall int64) []byte {
-	sec, ms := wall/1e9, wall%1e9/1e6
-	if sec != c.sec || len(c.text) == 0 {
-		c.sec = sec
-		c.text = time.Unix(sec, 0).In(c.loc).AppendFormat(c.text[:0], "2006-01-02 15:04:05")
-	}
-	b = append(b, c.text...)
-	b = append(b, ',')
-	return appendPadded(b, ms, 3)
 }

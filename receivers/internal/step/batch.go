@@ -1,0 +1,357 @@
+package step
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// batch is the records that go downstream together, packed: a record has few of the fields.
+type batch struct {
+	set     *Settings
+	run     string
+	runFile string // not empty: the batch opens the run, which was seen in this file
+	steps   int
+	items   []item
+	values  []value
+	stages  []stage
+	extras  []extra
+	gpus    []float64
+}
+
+type key struct {
+	trace pcommon.TraceID
+	id    pcommon.SpanID
+}
+
+// item is one record, placed. Times are ns since the epoch.
+type item struct {
+	kind           record.Kind
+	source         string
+	time           spans.TimeSource
+	trace          pcommon.TraceID
+	id, parent     pcommon.SpanID
+	start, end     int64
+	iteration      int64
+	hasIteration   bool
+	ordinal        int64 // where there is no iteration
+	covered        int64 // 0: not known
+	kindOfDuration string
+	rank           int64
+	local          bool
+	host           string
+	pid            int64
+	model          *spans.Model
+	units          string
+
+	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo int
+}
+
+func (it *item) key() key { return key{it.trace, it.id} }
+
+type value struct {
+	field record.Field
+	v     float64
+}
+
+type stage struct {
+	name         string
+	seconds, min float64
+	hasMin       bool
+}
+
+type extra struct {
+	name, text              string
+	isText                  bool
+	value                   float64
+	metric, unit, statistic string
+}
+
+func newBatch(h *handler) *batch { return &batch{set: h.set, run: h.run} }
+
+// Done has nothing to give back.
+func (*batch) Done() {}
+
+// add packs a record.
+func (b *batch) add(h *handler, it *item, rec *record.Record) {
+	if it.kind == record.Step {
+		b.steps++
+	}
+	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = len(b.values), len(b.stages), len(b.extras), len(b.gpus)
+	for f := range record.NumFields {
+		if rec.Has(f) {
+			b.values = append(b.values, value{f, rec.Get(f)})
+		}
+	}
+	for i := range rec.Stages {
+		s := &rec.Stages[i]
+		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin})
+	}
+	for i := range rec.Extra {
+		e := &rec.Extra[i]
+		x := extra{name: h.names.Text(e.Name), isText: e.Text != nil, value: e.Value, metric: e.Metric, unit: e.Unit, statistic: e.Statistic}
+		if x.isText {
+			x.text = spans.Text(e.Text)
+		}
+		b.extras = append(b.extras, x)
+	}
+	b.gpus = append(b.gpus, rec.GPUs...)
+	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = len(b.values), len(b.stages), len(b.extras), len(b.gpus)
+	it.units = h.units.of(rec)
+	b.items = append(b.items, *it)
+}
+
+// unitTexts makes AttrSourceUnit, which is the same for record after record.
+type unitTexts struct {
+	layout record.Layout
+	text   string
+}
+
+func (u *unitTexts) of(rec *record.Record) string {
+	if layout := rec.Layout(); layout != u.layout {
+		u.layout = layout
+		u.text = ""
+		for f := range record.NumFields {
+			if unit := rec.UnitOf(f); rec.Has(f) && unit != record.Base {
+				u.text += " " + fieldInfos[f].name + "=" + unit.String()
+			}
+		}
+		u.text = strings.TrimPrefix(u.text, " ")
+	}
+	return u.text
+}
+
+// How many attributes train_perf adds to a step: room for them saves growing the map there.
+const judged = 14
+
+// Traces builds the spans.
+func (b *batch) Traces() ptrace.Traces {
+	out := spans.NewBatch(b.set.Scope, b.set.Receiver.Set.BuildInfo.Version)
+	if b.runFile != "" {
+		first := b.first()
+		out.AddRun(b.resource(first), first.start, first.time, b.runFile)
+	}
+	runTrace, runSpan := spans.RunIDs(b.run)
+	for i := range b.items {
+		it := &b.items[i]
+		if it.kind == record.Side {
+			continue
+		}
+		s := b.span(out, it)
+		if it.kind != record.Summary {
+			l := s.Links().AppendEmpty()
+			l.SetTraceID(runTrace)
+			l.SetSpanID(runSpan)
+		}
+		for j := it.stagesFrom; j < it.stagesTo; j++ {
+			b.stage(out, it, &b.stages[j])
+		}
+	}
+	return out.Traces()
+}
+
+// first is the earliest record.
+func (b *batch) first() *item {
+	first := &b.items[0]
+	for i := range b.items {
+		if it := &b.items[i]; it.start < first.start {
+			first = it
+		}
+	}
+	return first
+}
+
+func (b *batch) resource(it *item) spans.Resource {
+	return spans.Resource{Service: b.set.Run.ServiceName, RunID: b.run, Host: it.host, PID: it.pid, Model: it.model}
+}
+
+func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
+	n := 8 + it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom
+	if it.kind == record.Step {
+		n += judged
+	}
+	s := out.Add(b.resource(it), spans.Span{
+		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end, Source: it.time, Attributes: n,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrSource, it.source)
+	if it.ordinal > 0 {
+		m.PutInt(spans.AttrRecord, it.ordinal)
+	}
+	putRank(m, it)
+	if it.covered > 0 {
+		m.PutInt(spans.AttrStepsCovered, it.covered)
+	}
+	if it.kindOfDuration != "" && it.kind == record.Step {
+		m.PutStr(spans.AttrStepDurationKind, it.kindOfDuration)
+	}
+	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
+		info := &fieldInfos[v.field]
+		if info.integer && v.v == math.Trunc(v.v) && math.Abs(v.v) < 1<<53 {
+			m.PutInt(info.name, int64(v.v))
+		} else {
+			putNumber(m, info.name, v.v)
+		}
+	}
+	if gpus := b.gpus[it.gpusFrom:it.gpusTo]; len(gpus) > 0 {
+		list := m.PutEmptySlice(spans.AttrGPUUtilization)
+		list.EnsureCapacity(len(gpus))
+		for _, g := range gpus {
+			list.AppendEmpty().SetDouble(g)
+		}
+	}
+	for i := it.extrasFrom; i < it.extrasTo; i++ {
+		e := &b.extras[i]
+		if e.isText {
+			m.PutStr(spans.AttrTrainFieldPrefix+e.name, e.text)
+		} else {
+			putNumber(m, spans.AttrTrainFieldPrefix+e.name, e.value)
+		}
+	}
+	if it.units != "" {
+		m.PutStr(spans.AttrSourceUnit, it.units)
+	}
+	return s
+}
+
+func putRank(m pcommon.Map, it *item) {
+	if it.rank == noRank {
+		return
+	}
+	if it.local {
+		m.PutInt(spans.AttrLocalRank, it.rank)
+	} else {
+		m.PutInt(spans.AttrRank, it.rank)
+	}
+}
+
+// putNumber writes numbers that JSON does not have as text: Jaeger's API fails for the whole trace otherwise.
+func putNumber(m pcommon.Map, name string, v float64) {
+	switch {
+	case math.IsNaN(v):
+		m.PutStr(name, "NaN")
+	case math.IsInf(v, 1):
+		m.PutStr(name, "+Inf")
+	case math.IsInf(v, -1):
+		m.PutStr(name, "-Inf")
+	default:
+		m.PutDouble(name, v)
+	}
+}
+
+func (b *batch) stage(out *spans.Batch, it *item, st *stage) {
+	ns := int64(0)
+	if st.seconds > 0 && st.seconds < maxSeconds {
+		ns = int64(st.seconds * 1e9)
+	}
+	s := out.Add(b.resource(it), spans.Span{
+		Trace: it.trace, ID: spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(st.name)), Parent: it.id, Name: st.name,
+		Kind: ptrace.SpanKindInternal, Start: it.start, End: it.start + ns, Source: it.time, Attributes: 4,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrStage, st.name)
+	m.PutStr(spans.AttrStageOrder, spans.OrderUnknown)
+	m.PutStr(spans.AttrSource, it.source)
+	if st.hasMin {
+		putNumber(m, spans.AttrStageDurationMin, st.min)
+	}
+}
+
+// gauges groups points by metric.
+type gauges struct {
+	b      *batch
+	scope  pmetric.MetricSlice
+	fields [record.NumFields]pmetric.NumberDataPointSlice
+	have   [record.NumFields]bool
+	others map[string]pmetric.NumberDataPointSlice
+}
+
+// Metrics builds the gauges of what the log states.
+func (b *batch) Metrics() pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	g := gauges{b: b}
+	for i := range b.items {
+		it := &b.items[i]
+		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
+			if info := &fieldInfos[v.field]; info.unit != "" && (it.kind != record.Summary) {
+				if !g.have[v.field] {
+					g.have[v.field] = true
+					g.fields[v.field] = g.metric(md, info.name, info.unit, info.description)
+				}
+				point(g.fields[v.field], it, v.v)
+			}
+		}
+		for j, v := range b.gpus[it.gpusFrom:it.gpusTo] {
+			dp := point(g.other(md, spans.AttrGPUUtilization, spans.UnitOne, "Share of the time in which the device was busy."), it, v)
+			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
+		}
+		for j := it.extrasFrom; j < it.extrasTo; j++ {
+			e := &b.extras[j]
+			if e.metric == "" || e.isText {
+				continue
+			}
+			dp := point(g.other(md, e.metric, e.unit, "As the log states it."), it, e.value)
+			if e.statistic != "" {
+				dp.Attributes().PutStr(spans.AttrStatistic, e.statistic)
+			}
+		}
+	}
+	return md
+}
+
+func (g *gauges) other(md pmetric.Metrics, name, unit, description string) pmetric.NumberDataPointSlice {
+	s, ok := g.others[name]
+	if !ok {
+		s = g.metric(md, name, unit, description)
+		if g.others == nil {
+			g.others = make(map[string]pmetric.NumberDataPointSlice)
+		}
+		g.others[name] = s
+	}
+	return s
+}
+
+func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmetric.NumberDataPointSlice {
+	if md.ResourceMetrics().Len() == 0 {
+		rm := md.ResourceMetrics().AppendEmpty()
+		spans.Resource{Service: g.b.set.Run.ServiceName, RunID: g.b.run}.Put(rm.Resource().Attributes())
+		rm.Resource().Attributes().PutStr(spans.AttrServiceInstanceID, g.b.run)
+		sm := rm.ScopeMetrics().AppendEmpty()
+		sm.Scope().SetName(g.b.set.Scope)
+		sm.Scope().SetVersion(g.b.set.Receiver.Set.BuildInfo.Version)
+		g.scope = sm.Metrics()
+	}
+	m := g.scope.AppendEmpty()
+	m.SetName(name)
+	m.SetUnit(unit)
+	m.SetDescription(description)
+	return m.SetEmptyGauge().DataPoints()
+}
+
+func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
+	dp := points.AppendEmpty()
+	dp.SetTimestamp(pcommon.Timestamp(it.end))
+	dp.SetDoubleValue(v)
+	dp.Attributes().PutStr(spans.AttrSource, it.source)
+	putRank(dp.Attributes(), it)
+	return dp
+}
+
+// index is the decimal text of a device's index, without allocating for the usual ones.
+func index(i int) string {
+	const digits = "0123456789101112131415"
+	switch {
+	case i < 10:
+		return digits[i : i+1]
+	case i < 16:
+		return digits[2*i-10 : 2*i-8]
+	}
+	return strconv.Itoa(i)
+}

@@ -1,0 +1,428 @@
+package step
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// HoldTimeout is how long a record waits for lines that belong to it. Loggers write them at once.
+const HoldTimeout = time.Second
+
+// Out takes what a Parser finds in the line it was given.
+type Out interface {
+	// Record returns an empty record to fill. The one that was returned before must not be used any more.
+	Record() *record.Record
+	// Emit hands the record over. A line may hold several.
+	Emit(*record.Record)
+	// Model says what model the log's job trains, from here on.
+	Model(*spans.Model)
+	// Prefix is what stood before the text of the line.
+	Prefix() *line.Prefix
+	// Restarted says that the job began anew: iterations count from what comes next.
+	Restarted()
+}
+
+// Parser reads the lines of one stream. It is not used concurrently.
+type Parser interface {
+	// Line reads one line, without its prefixes, and says what it is, as tail.Handler.Line does. The text of a document is not peeled.
+	Line(text []byte, out Out) (tail.Verdict, string)
+	// Save and Restore are as in tail.Handler.
+	Save() []byte
+	Restore(state []byte)
+}
+
+// Settings of the handlers of one receiver.
+type Settings struct {
+	Receiver *filereceiver.Receiver
+	Run      spans.RunConfig
+	Zone     *time.Location // of stamps without a zone
+	Scope    string         // instrumentation scope
+	// Duplicate is called for each record that was seen before.
+	Duplicate func()
+	// Document says of a path whether its lines are whole documents. nil: none is.
+	Document  func(path string) bool
+	NewParser func(path string) Parser
+}
+
+// NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
+func NewHandlers(set Settings) tail.NewHandler {
+	shared := &seen{}
+	return func(s *tail.Stream) tail.Handler { return newHandler(&set, shared, s) }
+}
+
+// stream is what a handler needs of tail.Stream.
+type stream interface {
+	Path() string
+	Hold() tail.Held
+	Release(tail.Held)
+}
+
+// handler turns the lines of one stream into batches.
+type handler struct {
+	set    *Settings
+	seen   *seen
+	stream stream
+	run    string
+	file   []byte // the name of the log: keys of records without iteration
+	parser Parser
+	whole  bool // lines are documents
+
+	peeler line.Peeler
+	prefix line.Prefix
+	stamps *clock.Stamps
+	line   *tail.Line
+	text   []byte // of the line, peeled
+	rec    record.Record
+	names  spans.Interner
+	host   spans.Interner
+
+	state state
+	model *spans.Model // nil: not known
+
+	pending pending
+	emitted int // of the line at hand
+	known   int // of these, seen before
+
+	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	runDone bool
+	units   unitTexts
+}
+
+// state is what is kept over a restart.
+type state struct {
+	Tracks map[int64]*track `json:"tracks,omitempty"`
+	Model  *spans.Model     `json:"model,omitempty"`
+	Parser []byte           `json:"parser,omitempty"`
+}
+
+// track follows the records of one rank in the stream.
+type track struct {
+	// Iteration is the last one; Known says that there was one.
+	Iteration int64 `json:"iteration"`
+	Known     bool  `json:"known"`
+	Record    int64 `json:"record"` // ordinal of the last record without iteration
+	Attempt   int64 `json:"attempt"`
+	End       int64 `json:"end"`  // ns, of the last record; 0: none
+	Made      int64 `json:"made"` // where the reconstructed time of a log without a clock stands, ns
+	source    spans.TimeSource
+}
+
+const (
+	noRank = -1
+	// maxTracks bounds the ranks followed in one file, and savedTracks those in its checkpoint.
+	maxTracks   = 4096
+	savedTracks = 64
+)
+
+func newHandler(set *Settings, shared *seen, s stream) *handler {
+	h := &handler{
+		set: set, seen: shared, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
+		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),
+	}
+	h.state.Tracks = make(map[int64]*track)
+	return h
+}
+
+// Line takes the next line.
+func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
+	if h.batch == nil {
+		h.batch = newBatch(h)
+	}
+	h.line, h.text = l, l.Text
+	h.emitted, h.known = 0, 0
+	if h.whole {
+		h.prefix = line.Prefix{}
+	} else {
+		h.text = h.peeler.Peel(l.Text, &h.prefix)
+	}
+	verdict, reason := h.parser.Line(h.text, h)
+	if verdict == tail.Record && h.emitted > 0 && h.known == h.emitted {
+		return tail.Ignored, "duplicate"
+	}
+	return verdict, reason
+}
+
+// Record returns the record to fill.
+func (h *handler) Record() *record.Record {
+	h.rec.Reset()
+	return &h.rec
+}
+
+// Prefix is what stood before the text of the line.
+func (h *handler) Prefix() *line.Prefix { return &h.prefix }
+
+// Model says what model the log's job trains.
+func (h *handler) Model(m *spans.Model) {
+	c := *m
+	h.model, h.state.Model = &c, &c
+}
+
+// Restarted forgets where the iterations stood.
+func (h *handler) Restarted() {
+	h.leave()
+	for _, t := range h.state.Tracks {
+		t.Known = false
+		t.Attempt++
+	}
+}
+
+// Emit places a record and puts it into the batch, or keeps it for the lines that belong to it.
+func (h *handler) Emit(rec *record.Record) {
+	h.emitted++
+	if h.join(rec) {
+		return
+	}
+	if rec.Kind != record.Side {
+		h.leave()
+	}
+	it := h.place(rec)
+	if rec.Kind == record.Side {
+		h.batch.add(h, &it, rec)
+		return
+	}
+	if rec.Dedup && h.seen.before(it.key()) {
+		h.known++
+		h.set.Duplicate()
+		return
+	}
+	if rec.Open {
+		h.pending.set(h, &it, rec)
+		return
+	}
+	h.batch.add(h, &it, rec)
+}
+
+// rank is who the record is of.
+func (h *handler) rank(rec *record.Record) int64 {
+	switch {
+	case rec.HasRank:
+		return rec.Rank
+	case h.prefix.HasRank:
+		return h.prefix.Rank
+	}
+	return noRank
+}
+
+func (h *handler) track(rank int64) *track {
+	t, ok := h.state.Tracks[rank]
+	if !ok {
+		if len(h.state.Tracks) >= maxTracks {
+			clear(h.state.Tracks)
+		}
+		t = &track{}
+		h.state.Tracks[rank] = t
+	}
+	return t
+}
+
+// place finds out when the record ended, how many steps it covers, and to which trace it belongs.
+func (h *handler) place(rec *record.Record) item {
+	it := item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, host: h.host.Text(h.prefix.IP), pid: h.prefix.PID, model: h.model}
+	t := h.track(it.rank)
+	before, beforeSource := t.End, t.source
+	raw := h.when(rec, t, &it)
+
+	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 {
+		it.iteration, it.hasIteration = int64(n), true
+	} else {
+		rec.Unset(record.Iteration)
+	}
+	if rec.Kind == record.Step {
+		h.count(&it, t)
+	} else if !it.hasIteration {
+		// It belongs to what was logged last.
+		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
+		if it.hasIteration {
+			rec.Set(record.Iteration, float64(it.iteration))
+		}
+	}
+
+	steps := max(it.covered, 1)
+	duration := rec.Get(record.Duration)
+
+	switch {
+	case rec.Start != 0 && rec.Start <= it.end:
+		it.start = rec.Start
+	case duration >= 0 && duration < maxSeconds:
+		it.kindOfDuration = durationKinds[rec.Of]
+		it.start = it.end - int64(duration*1e9)*steps
+	case rec.Kind == record.Step && before > 0 && before < it.end && beforeSource == it.time:
+		// The log does not state it: all that is known is when the record before was written.
+		it.start, it.kindOfDuration = before, spans.DurationInterval
+		if it.covered > 0 || !it.hasIteration {
+			rec.Set(record.Duration, float64(it.end-before)/1e9/float64(steps))
+		}
+	default:
+		it.start, it.kindOfDuration = it.end, ""
+	}
+	if rec.Kind == record.Step {
+		t.End, t.source = it.end, it.time
+	}
+	h.identify(rec, &it, t, raw)
+	return it
+}
+
+var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}
+
+// maxSeconds bounds a duration that is taken for one: a year.
+const maxSeconds = 366 * 24 * 3600
+
+// when finds the end of the record and returns the raw text of its time, nil for none.
+func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
+	if rec.Unix > 0 {
+		it.end, it.time = rec.Unix, spans.TimeDerived
+		return rec.RawUnix
+	}
+	for _, raw := range [...][]byte{rec.Stamp, h.prefix.Stamp, h.prefix.Container} {
+		if raw == nil {
+			continue
+		}
+		if ns, err := h.stamps.Parse(raw); err == nil {
+			it.end, it.time = ns, spans.TimeDerived
+			return raw
+		}
+	}
+	if rec.Kind == record.Side && t.End > 0 { // values of what was logged last
+		it.end, it.time = t.End, t.source
+		return nil
+	}
+	if h.line.Live && !h.whole {
+		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
+		return nil
+	}
+	// No clock at all: the file's modification time plus what the records before took.
+	if t.Made == 0 {
+		t.Made = h.line.ModTime.UnixNano()
+	}
+	if d := rec.Get(record.Duration); d > 0 && d < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
+		steps := int64(1)
+		if rec.Kind == record.Step && rec.Has(record.Iteration) && t.Known {
+			steps = max(int64(rec.Get(record.Iteration))-t.Iteration, 1)
+		}
+		t.Made += int64(d*1e9) * steps
+	}
+	it.end, it.time = t.Made, spans.TimeSynthetic
+	return nil
+}
+
+// count moves the track on to a step.
+func (h *handler) count(it *item, t *track) {
+	if !it.hasIteration {
+		t.Record++
+		it.ordinal = t.Record
+		it.covered = 0
+		return
+	}
+	switch {
+	case t.Known && it.iteration > t.Iteration:
+		it.covered = it.iteration - t.Iteration
+	case t.Known && it.iteration < t.Iteration:
+		t.Attempt++ // the job went back to a checkpoint
+	case it.iteration == 1:
+		it.covered = 1
+	}
+	t.Iteration, t.Known = it.iteration, true
+}
+
+// identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
+func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
+	var rank, attempt [20]byte
+	rankText := strconv.AppendInt(rank[:0], it.rank, 10)
+	switch {
+	case rec.Kind == record.Summary:
+		it.trace, it.parent = spans.RunIDs(h.run)
+	case it.hasIteration:
+		it.trace = spans.StepTraceID(h.run, it.iteration)
+	default:
+		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, strconv.AppendInt(attempt[:0], it.ordinal, 10))
+	}
+	if raw == nil {
+		raw = rec.Key
+		if raw == nil {
+			raw = h.text
+		}
+		raw = spans.ShortKey(raw)
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, strconv.AppendInt(attempt[:0], t.Attempt, 10))
+		return
+	}
+	it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw)
+}
+
+var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side"}
+
+// Expire lets the record go that waits for its lines.
+func (h *handler) Expire(time.Time) {
+	if h.batch == nil {
+		h.batch = newBatch(h)
+	}
+	h.leave()
+}
+
+// Cut ends the current batch.
+func (h *handler) Cut() tail.Deliver {
+	b := h.batch
+	if b == nil {
+		return nil
+	}
+	h.batch = nil
+	if len(b.items) == 0 {
+		return nil
+	}
+	if !h.runDone && b.steps > 0 {
+		h.runDone = true
+		if h.set.Receiver.FirstOf(h.run) {
+			b.runFile = h.stream.Path()
+		}
+	}
+	return h.set.Receiver.Deliver(b)
+}
+
+// Save returns where each rank's iterations stand, the model and the parser's state.
+func (h *handler) Save() []byte {
+	s := h.state
+	s.Parser = h.parser.Save()
+	if len(s.Tracks) == 0 && s.Model == nil && s.Parser == nil {
+		return nil
+	}
+	if len(s.Tracks) > savedTracks {
+		few := make(map[int64]*track, savedTracks)
+		for rank, t := range s.Tracks {
+			if len(few) == savedTracks {
+				break
+			}
+			few[rank] = t
+		}
+		s.Tracks = few
+	}
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil // cannot be: numbers, texts and bytes
+	}
+	return b
+}
+
+// Restore takes what Save returned.
+func (h *handler) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) != nil {
+		return
+	}
+	for rank, t := range s.Tracks {
+		if t != nil {
+			h.state.Tracks[rank] = t
+		}
+	}
+	h.state.Model, h.model = s.Model, s.Model
+	if s.Parser != nil {
+		h.parser.Restore(s.Parser)
+	}
+}
