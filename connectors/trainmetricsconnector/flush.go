@@ -19,39 +19,55 @@ var metrics = [numMetrics]struct {
 	name, unit, description string
 	kind                    pmetric.MetricType
 }{
-	functionDuration:    {spans.MetricTQFunctionDuration, spans.UnitSeconds, "Duration of complete TransferQueue functions.", pmetric.MetricTypeHistogram},
-	stageDuration:       {spans.MetricTQStageDuration, spans.UnitSeconds, "Duration of complete stages and client operations.", pmetric.MetricTypeHistogram},
-	stageUtilization:    {spans.MetricTQStageUtilization, spans.UnitOne, "Share of the last function's time, by stage.", pmetric.MetricTypeGauge},
-	overheadUtilization: {spans.MetricTQOverheadUtilization, spans.UnitOne, "Share of the last function's time in GET and PUT.", pmetric.MetricTypeGauge},
-	clientThroughput:    {spans.MetricTQClientThroughput, spans.UnitBytesPerSecond, "Throughput of client operations.", pmetric.MetricTypeHistogram},
-	disagreement:        {spans.MetricTQUtilizationDisagreement, spans.UnitOne, "Largest difference between a reported and a recomputed share.", pmetric.MetricTypeHistogram},
-	verdictCount:        {spans.MetricTQVerdicts, spans.UnitVerdict, "Verdicts about spans.", pmetric.MetricTypeSum},
-	incompleteCount:     {spans.MetricIncompleteSpans, spans.UnitSpan, "Spans whose end, start or stages were never seen; they are in no duration histogram.", pmetric.MetricTypeSum},
+	functionDuration:     {spans.MetricTQFunctionDuration, spans.UnitSeconds, "Duration of complete TransferQueue functions.", pmetric.MetricTypeHistogram},
+	stageDuration:        {spans.MetricTQStageDuration, spans.UnitSeconds, "Duration of complete stages and client operations.", pmetric.MetricTypeHistogram},
+	stageUtilization:     {spans.MetricTQStageUtilization, spans.UnitOne, "Share of the last function's time, by stage.", pmetric.MetricTypeGauge},
+	overheadUtilization:  {spans.MetricTQOverheadUtilization, spans.UnitOne, "Share of the last function's time in GET and PUT.", pmetric.MetricTypeGauge},
+	clientThroughput:     {spans.MetricTQClientThroughput, spans.UnitBytesPerSecond, "Throughput of client operations.", pmetric.MetricTypeHistogram},
+	disagreement:         {spans.MetricTQUtilizationDisagreement, spans.UnitOne, "Largest difference between a reported and a recomputed share.", pmetric.MetricTypeHistogram},
+	verdictCount:         {spans.MetricTQVerdicts, spans.UnitVerdict, "Verdicts about spans.", pmetric.MetricTypeSum},
+	stepDuration:         {spans.MetricStepDuration, spans.UnitSeconds, "Time of one training step, one value per record of the log.", pmetric.MetricTypeHistogram},
+	partDuration:         {spans.MetricStageDuration, spans.UnitSeconds, "Duration of the parts of training steps.", pmetric.MetricTypeHistogram},
+	flopDisagreement:     {spans.MetricFlopDisagreement, spans.UnitOne, "Difference between reported and recomputed FLOP/s, as a share of the latter.", pmetric.MetricTypeHistogram},
+	stepCounts:           {spans.MetricSteps, spans.UnitStep, "Training steps.", pmetric.MetricTypeSum},
+	sampleCount:          {spans.MetricSamples, spans.UnitSamples, "Samples trained on.", pmetric.MetricTypeSum},
+	tokenCount:           {spans.MetricTokens, spans.UnitTokens, "Tokens trained on.", pmetric.MetricTypeSum},
+	stepGauges:           {spans.AttrFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of all devices.", pmetric.MetricTypeGauge},
+	deviceFlopThroughput: {spans.AttrDeviceFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of one device.", pmetric.MetricTypeGauge},
+	mfu:                  {spans.AttrMFU, spans.UnitOne, "Model FLOP/s utilization (MFU).", pmetric.MetricTypeGauge},
+	hfu:                  {spans.AttrHFU, spans.UnitOne, "Hardware FLOP/s utilization (HFU): recomputed activations count as work too.", pmetric.MetricTypeGauge},
+	incompleteCount:      {spans.MetricIncompleteSpans, spans.UnitSpan, "Spans whose end, start or stages were never seen; they are in no duration histogram.", pmetric.MetricTypeSum},
 }
 
 // labels are the attributes of a series.
 type labels struct {
-	function string
-	stage    stage // stageNone for none
-	verdict  string
-	overflow bool
+	of      *group
+	stage   stage // stageNone for none
+	verdict string
+	part    string // of a training step
 }
 
+func (l labels) overflow() bool { return l.of.resource == nil }
+
 func (l labels) put(m pcommon.Map) {
-	if l.overflow {
+	if l.overflow() {
 		m.PutBool(attrOverflow, true)
 		return
 	}
-	m.EnsureCapacity(2)
+	m.EnsureCapacity(3)
 	if l.verdict != "" {
 		m.PutStr(spans.AttrVerdictName, l.verdict)
 	}
-	if l.function != "" {
-		m.PutStr(spans.AttrTQFunction, l.function)
+	if l.of.name != "" {
+		m.PutStr(spans.AttrTQFunction, l.of.name)
 	}
 	if l.stage != stageNone {
 		m.PutStr(spans.AttrTQStage, stageText[l.stage])
 	}
+	if l.part != "" {
+		m.PutStr(spans.AttrStage, l.part)
+	}
+	l.of.source.put(m)
 }
 
 // emitter writes the series of one resource.
@@ -61,7 +77,7 @@ type emitter struct {
 	metric [numMetrics]pmetric.Metric
 	begun  [numMetrics]bool
 	now    pcommon.Timestamp
-	kept   int // series of the function at hand that live on
+	kept   int // series of the group at hand that live on
 }
 
 // build makes the metrics of all series and forgets the expired ones.
@@ -78,21 +94,26 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
 		e := scope(r.key)
-		r.functions = slices.DeleteFunc(r.functions, func(fs *functionSeries) bool {
-			if e.function(fs); e.kept > 0 {
+		r.groups = slices.DeleteFunc(r.groups, func(g *group) bool {
+			if e.group(g); e.kept > 0 {
 				return false
 			}
-			delete(r.byName, fs.name)
-			s.functions--
+			if g.source == (sourceKey{}) {
+				delete(r.byName, g.name)
+				s.functions--
+			} else {
+				delete(r.bySource, g.source)
+				s.sources--
+			}
 			return true
 		})
-		if len(r.functions) == 0 {
+		if len(r.groups) == 0 {
 			delete(s.byKey, r.key)
 		}
-		return len(r.functions) == 0
+		return len(r.groups) == 0
 	})
 	// The overflow mixes resources and so has none.
-	scope(resourceKey{}).function(&s.overflow)
+	scope(resourceKey{}).group(&s.overflow)
 	out.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().At(0).Metrics().Len() == 0 })
 	s.lastFlush = at
 	return out
@@ -110,10 +131,13 @@ func (k resourceKey) put(m pcommon.Map) {
 	}
 }
 
-// function writes the series of one function.
-func (e *emitter) function(fs *functionSeries) {
+// group writes the series of one group.
+func (e *emitter) group(fs *group) {
 	e.kept = 0
-	label := func(st stage) labels { return labels{function: fs.name, stage: st, overflow: fs.resource == nil} }
+	if fs.steps != nil {
+		e.steps(fs)
+	}
+	label := func(st stage) labels { return labels{of: fs, stage: st} }
 	for st := range stages {
 		if st == stageFunction {
 			emit(e, functionDuration, label(stageNone), &fs.duration[st], durationPoint)
@@ -128,11 +152,9 @@ func (e *emitter) function(fs *functionSeries) {
 	}
 	emit(e, overheadUtilization, label(stageNone), &fs.overhead, gaugePoint)
 	emit(e, disagreement, label(stageNone), &fs.disagreement, disagreementPoint)
-	fs.verdicts = slices.DeleteFunc(fs.verdicts, func(v verdictCounter) bool {
-		l := label(stageNone)
-		l.verdict = v.name
-		emit(e, verdictCount, l, &v.counter, counterPoint)
-		return v.counter == nil
+	fs.verdicts = slices.DeleteFunc(fs.verdicts, func(v named[counter]) bool {
+		emit(e, verdictCount, labels{of: fs, stage: stageNone, verdict: v.name}, &v.series, counterPoint)
+		return v.series == nil
 	})
 }
 
@@ -148,7 +170,7 @@ func emit[S any, P interface {
 	if life := series.age(); e.s.expiration > 0 && e.s.now-life.updated >= e.s.expiration {
 		e.end(m, l, life)
 		*at = nil
-		if !l.overflow {
+		if !l.overflow() {
 			e.s.live[m]--
 		}
 		return
@@ -234,12 +256,21 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 }
 
 func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
+	writeCounter(e, m, c, l).SetIntValue(int64(c.n))
+}
+
+// sumPoint is for what need not be whole.
+func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
+	writeCounter(e, m, c, l).SetDoubleValue(c.n)
+}
+
+func writeCounter(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
 	l.put(p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(c.start))
 	p.SetTimestamp(e.now)
-	p.SetIntValue(c.n)
 	c.write(p.Exemplars())
+	return p
 }
 
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
@@ -261,7 +292,7 @@ func (e *exemplars) write(out pmetric.ExemplarSlice) {
 }
 
 func (x *exemplar) write(out pmetric.Exemplar) {
-	out.SetTimestamp(x.at)
+	out.SetTimestamp(x.end)
 	out.SetTraceID(x.trace)
 	out.SetSpanID(x.span)
 	out.SetDoubleValue(x.value)

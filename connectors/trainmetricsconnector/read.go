@@ -43,15 +43,14 @@ type resourceKey struct{ service, run string }
 type observation struct {
 	resource   int32 // index in scratch.resources
 	shares     int32 // index in scratch.shares, −1 for none
+	step       int32 // index in scratch.steps, −1 for none
 	stage      stage
 	incomplete bool
 	judged     bool
-	name       string // tq.function
+	name       string // tq.function, or ml.train.stage
 	verdicts   pcommon.Slice
-	trace      pcommon.TraceID
-	span       pcommon.SpanID
+	origin
 	id         uint64 // idOf the span; 0 for a span without an id
-	end        pcommon.Timestamp
 	ns         uint64
 	throughput float64 // By/s
 }
@@ -67,6 +66,7 @@ type scratch struct {
 	resources    []resourceKey
 	observations []observation
 	shares       []functionShares
+	steps        []stepValues
 	invalid      int64
 }
 
@@ -74,7 +74,8 @@ type scratch struct {
 func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.observations)
-	s.resources, s.observations, s.shares, s.invalid = s.resources[:0], s.observations[:0], s.shares[:0], 0
+	clear(s.steps)
+	s.resources, s.observations, s.shares, s.steps, s.invalid = s.resources[:0], s.observations[:0], s.shares[:0], s.steps[:0], 0
 }
 
 // read finds the spans that metrics are made of. It needs no lock.
@@ -92,9 +93,13 @@ func (s *scratch) read(td ptrace.Traces) {
 }
 
 func (s *scratch) readSpan(span ptrace.Span) {
+	if span.Name() == spans.SpanStep {
+		s.readStep(span, "")
+		return
+	}
 	attrs := span.Attributes()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, stage: stageNone, throughput: math.NaN()}
-	reported := math.NaN()
+	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: -1, stage: stageNone, throughput: math.NaN()}
+	reported, part := math.NaN(), ""
 	// One pass: a look-up per name would scan the attributes a dozen times.
 	for name, v := range attrs.All() {
 		switch name {
@@ -122,20 +127,19 @@ func (s *scratch) readSpan(span ptrace.Span) {
 			s.sharesOf(&o).overhead = spans.ValueNumber(v)
 		case spans.AttrTQUtilizationDisagreement:
 			s.sharesOf(&o).disagreement = spans.ValueNumber(v)
+		case spans.AttrStage:
+			part = spans.ValueText(v)
 		}
 	}
 	if o.stage == stageNone {
+		if part != "" {
+			s.readStep(span, part)
+		}
 		return
 	}
-	o.end = span.EndTimestamp()
-	o.ns = uint64(o.end - span.StartTimestamp())
-	if o.end < span.StartTimestamp() || o.ns > uint64(maxDuration) {
+	if !o.locate(span) {
 		s.invalid++
 		return
-	}
-	o.trace, o.span = span.TraceID(), span.SpanID()
-	if !o.span.IsEmpty() {
-		o.id = idOf(o.trace, o.span)
 	}
 	if math.IsNaN(o.throughput) {
 		o.throughput = reported
@@ -144,6 +148,16 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		o.shares = -1
 	}
 	s.observations = append(s.observations, o)
+}
+
+// locate notes which span it is and how long. It says false for a duration that is negative or above maxDuration.
+func (o *observation) locate(span ptrace.Span) bool {
+	o.trace, o.span, o.end = span.TraceID(), span.SpanID(), span.EndTimestamp()
+	if !o.span.IsEmpty() {
+		o.id = idOf(o.trace, o.span)
+	}
+	o.ns = uint64(o.end - span.StartTimestamp())
+	return o.end >= span.StartTimestamp() && o.ns <= uint64(maxDuration)
 }
 
 // sharesOf makes room for the values of function spans when the first of them is met: most spans have none.

@@ -12,12 +12,17 @@ type life struct {
 
 func (l *life) age() *life { return l }
 
+// origin is the span that a value comes from.
+type origin struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+	end   pcommon.Timestamp
+}
+
 // exemplar is one span that a series counted.
 type exemplar struct {
 	value float64
-	at    pcommon.Timestamp
-	trace pcommon.TraceID
-	span  pcommon.SpanID
+	origin
 }
 
 // exemplars are the largest and the latest value since the last flush. They go on being sent until the next value
@@ -28,7 +33,7 @@ type exemplars struct {
 }
 
 func (e *exemplars) add(value float64, o *observation) {
-	e.latest = exemplar{value: value, at: o.end, trace: o.trace, span: o.span}
+	e.latest = exemplar{value: value, origin: o.origin}
 	if !e.any || e.sent || value > e.largest.value {
 		e.largest = e.latest
 	}
@@ -66,23 +71,24 @@ func (h *histogram[T]) observe(value T, bounds []T) {
 	h.min, h.max = min(h.min, value), max(h.max, value)
 }
 
-// gauge is the last value.
+// gauge is the value of the span that ended last.
 type gauge struct {
 	life
 	value float64
+	end   pcommon.Timestamp // of that span
 }
 
-// counter counts spans.
+// counter counts spans, or sums what they say. A float64 counts without error up to 2⁵³.
 type counter struct {
 	life
 	exemplars
-	n int64
+	n float64
 }
 
-// verdictCounter counts one verdict of one function.
-type verdictCounter struct {
-	name string
-	*counter
+// named is the series of one value of a label, such as the name of a verdict.
+type named[S any] struct {
+	name   string
+	series *S
 }
 
 // metricID indexes metrics.
@@ -97,26 +103,39 @@ const (
 	disagreement
 	verdictCount
 	incompleteCount
+	stepDuration
+	partDuration
+	flopDisagreement
+	stepCounts // the first of len(stepValues.counts)
+	sampleCount
+	tokenCount
+	stepGauges // the first of len(stepValues.gauges)
+	deviceFlopThroughput
+	mfu
+	hfu
 	numMetrics
 )
 
-// functionSeries are all series of one function of one resource. Arrays by stage in place of a map by labels: one
-// map look-up per span at most.
-type functionSeries struct {
+// group are all series of one function of one resource, or of one source of training steps. Arrays by stage in place of
+// a map by labels: one map look-up per span at most.
+type group struct {
 	resource     *resource // nil: the series that take what is above the limit
-	name         string
+	name         string    // of the function
+	source       sourceKey // of the steps
+	steps        *stepSeries
 	duration     [stages]*histogram[uint64] // [stageFunction] is tq.function.duration, the others tq.stage.duration
 	throughput   [stages]*histogram[float64]
 	disagreement *histogram[float64]
 	share        [shares]*gauge
 	overhead     *gauge
 	incomplete   [stages]*counter
-	verdicts     []verdictCounter
+	verdicts     []named[counter]
 }
 
-// resource groups the functions of one service and run.
+// resource holds the groups of one service and run.
 type resource struct {
-	key       resourceKey
-	functions []*functionSeries // in order of arrival, so that output has an order
-	byName    map[string]*functionSeries
+	key      resourceKey
+	groups   []*group // in order of arrival, so that output has an order
+	byName   map[string]*group
+	bySource map[sourceKey]*group
 }

@@ -32,13 +32,15 @@ type store struct {
 	seen      seen
 	resources []*resource // in order of arrival
 	byKey     map[resourceKey]*resource
-	functions int
+	functions int             // groups by tq.function
+	sources   int             // groups by source
 	live      [numMetrics]int // series per metric, without the overflow ones
-	overflow  functionSeries
+	overflow  group
 	lastFlush int64
 
 	// Of the batch being applied.
 	now       int64
+	grace     int64 // ns that a series touched now lives beyond the expiration
 	spilled   bool
 	spills    int64
 	duplicate int64
@@ -61,10 +63,11 @@ func newStore(cfg *Config, now time.Time) *store {
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate = now.UnixNano(), 0, 0
 	s.seen.advance(s.now)
-	// Spans come in runs of one function.
-	var fs *functionSeries
+	// Spans come in runs of one function, or one source.
+	var fs, src *group
 	var name string
-	last := int32(-1)
+	var key sourceKey
+	last, lastStep := int32(-1), int32(-1)
 	for i := range in.observations {
 		if i%warmChunk == 0 {
 			s.seen.warm(in.observations[i:min(i+warmChunk, len(in.observations))])
@@ -75,11 +78,20 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.duplicate++
 			continue
 		}
-		if o.resource != last || o.name != name {
-			fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
-		}
 		s.spilled = false
-		s.add(fs, o, in)
+		if o.step < 0 {
+			if o.resource != last || o.name != name {
+				fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
+			}
+			s.add(fs, o, in)
+		} else {
+			v := &in.steps[o.step]
+			if o.resource != lastStep || v.source != key {
+				src, lastStep, key = s.source(in.resources[o.resource], v.source), o.resource, v.source
+			}
+			s.addStep(src, o, v)
+			s.grace = 0
+		}
 		if s.spilled {
 			s.spills++
 		}
@@ -87,32 +99,38 @@ func (s *store) apply(in *scratch, now time.Time) {
 }
 
 // function finds or makes the series of a function. Above the limit it is the overflow.
-func (s *store) function(key resourceKey, name string) *functionSeries {
+func (s *store) function(key resourceKey, name string) *group {
 	r := s.byKey[key]
 	if r != nil {
-		if fs := r.byName[name]; fs != nil {
-			return fs
+		if g := r.byName[name]; g != nil {
+			return g
 		}
 	}
 	if s.functions >= s.limit {
 		return &s.overflow
 	}
-	// The names outlive the batch they were read from.
+	g := s.newGroup(r, key)
+	g.name = strings.Clone(name)
+	g.resource.byName[g.name] = g
+	s.functions++
+	return g
+}
+
+// newGroup makes a group of r, or of a new resource where that is nil. The names outlive the batch they were read from.
+func (s *store) newGroup(r *resource, key resourceKey) *group {
 	if r == nil {
 		key.service, key.run = strings.Clone(key.service), strings.Clone(key.run)
-		r = &resource{key: key, byName: make(map[string]*functionSeries)}
+		r = &resource{key: key, byName: make(map[string]*group), bySource: make(map[sourceKey]*group)}
 		s.byKey[key] = r
 		s.resources = append(s.resources, r)
 	}
-	fs := &functionSeries{resource: r, name: strings.Clone(name)}
-	r.byName[fs.name] = fs
-	r.functions = append(r.functions, fs)
-	s.functions++
-	return fs
+	g := &group{resource: r}
+	r.groups = append(r.groups, g)
+	return g
 }
 
 // slot makes the series in a slot when there is none, or gives the one that overflows.
-func slot[S any](s *store, m metricID, fs *functionSeries, at, overflow **S) *S {
+func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at
 	}
@@ -134,28 +152,16 @@ func (s *store) touch(l *life) {
 	if l.start == 0 {
 		l.start = s.lastFlush
 	}
-	l.updated = s.now
+	l.updated = max(l.updated, s.now+s.grace)
 }
 
 // add puts one span into the series of its function. Overflow series have no labels, so one slot stands for all stages.
-func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
+func (s *store) add(fs *group, o *observation, in *scratch) {
 	over := &s.overflow
-	if o.judged {
-		for i := range o.verdicts.Len() {
-			if name := o.verdicts.At(i); name.Type() == pcommon.ValueTypeStr {
-				c := s.verdict(fs, name.Str())
-				s.touch(&c.life)
-				c.n++
-				c.add(1, o)
-			}
-		}
-	}
+	s.judge(fs, o)
 	if o.incomplete {
 		// Its duration is only what was seen of it.
-		c := slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[stageFunction])
-		s.touch(&c.life)
-		c.n++
-		c.add(1, o)
+		s.count(slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[stageFunction]), 1, o)
 		return
 	}
 
@@ -164,9 +170,7 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 		m, spill = functionDuration, stageFunction
 	}
 	h := slot(s, m, fs, &fs.duration[o.stage], &over.duration[spill])
-	s.touch(&h.life)
-	h.observe(o.ns, s.bounds)
-	h.add(float64(o.ns)/1e9, o)
+	s.observe(h, o)
 
 	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
 	if o.throughput > 0 && (o.stage == stageClientGet || o.stage == stageClientPut) {
@@ -181,11 +185,11 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 	f := &in.shares[o.shares]
 	for i, share := range f.share {
 		if !math.IsNaN(share) {
-			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[stageGet]), share)
+			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[stageGet]), share, o)
 		}
 	}
 	if !math.IsNaN(f.overhead) {
-		s.set(slot(s, overheadUtilization, fs, &fs.overhead, &over.overhead), f.overhead)
+		s.set(slot(s, overheadUtilization, fs, &fs.overhead, &over.overhead), f.overhead, o)
 	}
 	if !math.IsNaN(f.disagreement) {
 		h := slot(s, disagreement, fs, &fs.disagreement, &over.disagreement)
@@ -195,26 +199,56 @@ func (s *store) add(fs *functionSeries, o *observation, in *scratch) {
 	}
 }
 
-func (s *store) set(g *gauge, value float64) {
-	s.touch(&g.life)
-	g.value = value
+// observe adds the duration of a span.
+func (s *store) observe(h *histogram[uint64], o *observation) {
+	s.touch(&h.life)
+	h.observe(o.ns, s.bounds)
+	h.add(float64(o.ns)/1e9, o)
 }
 
-func (s *store) verdict(fs *functionSeries, name string) *counter {
-	for i := range fs.verdicts {
-		if fs.verdicts[i].name == name {
-			return fs.verdicts[i].counter
+func (s *store) count(c *counter, n float64, o *observation) {
+	s.touch(&c.life)
+	c.n += n
+	c.add(n, o)
+}
+
+// set ignores a span that ended before the one whose value the gauge has: logs that are read side by side, or late, take turns. It does
+// not keep the gauge alive either, so that one end in the future cannot hold it for ever.
+func (s *store) set(g *gauge, value float64, o *observation) {
+	if o.end < g.end {
+		return
+	}
+	s.touch(&g.life)
+	g.value, g.end = value, o.end
+}
+
+// judge counts the verdicts about a span.
+func (s *store) judge(g *group, o *observation) {
+	if !o.judged {
+		return
+	}
+	for i := range o.verdicts.Len() {
+		if name := o.verdicts.At(i); name.Type() == pcommon.ValueTypeStr {
+			s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, name.Str()), 1, o)
 		}
 	}
-	// The overflow has one counter, without a name.
-	over := &s.overflow
-	if len(over.verdicts) == 0 {
-		over.verdicts = make([]verdictCounter, 1)
+}
+
+// byName finds or makes the series of a name in a list.
+func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], name string) *S {
+	for i := range *list {
+		if (*list)[i].name == name {
+			return (*list)[i].series
+		}
 	}
-	var made *counter
-	c := slot(s, verdictCount, fs, &made, &over.verdicts[0].counter)
+	// The overflow has one series, without a name.
+	if len(*overflow) == 0 {
+		*overflow = make([]named[S], 1)
+	}
+	var made *S
+	series := slot(s, m, g, &made, &(*overflow)[0].series)
 	if made != nil {
-		fs.verdicts = append(fs.verdicts, verdictCounter{name: strings.Clone(name), counter: made})
+		*list = append(*list, named[S]{name: strings.Clone(name), series: made})
 	}
-	return c
+	return series
 }

@@ -146,7 +146,7 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 				case pmetric.MetricTypeSum:
 					require.True(tb, m.Sum().IsMonotonic())
 					for _, p := range m.Sum().DataPoints().All() {
-						o := point{start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.IntValue())}
+						o := point{start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), value: float64(p.IntValue()) + p.DoubleValue()}
 						for _, x := range p.Exemplars().All() {
 							o.spans = append(o.spans, x.SpanID())
 						}

@@ -1,0 +1,70 @@
+package flops
+
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Writer is one of the versions of FlagScale's perf_monitor (flagscale/train/perf_monitor/flops_calculator.py). They differ in mixtures
+// of experts, and in the feed-forward size of LLaMA and Qwen where none is given.
+type Writer uint8
+
+const (
+	// Merged is flagos-ai/FlagScale PR #1216 (c3e88361).
+	Merged Writer = iota
+	// MergedMixtral is Merged with --perf-model-type mixtral: the name is not the "moe" it compares with, so it counts a dense GPT.
+	MergedMixtral
+	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts.
+	Douzi
+)
+
+// FlagScale counts one sample as perf_monitor does: all of the attention matrix, SwiGLU's product, the router, the vocabulary without
+// padding; every layer of a mixture of experts is one, with ffn_hidden_size, and without grouped queries.
+func FlagScale(m *spans.Model, w Writer) Count {
+	s := shapeOf(m)
+	if m.VocabSize > 0 {
+		s.vocab = float64(m.VocabSize)
+	}
+	head := math.Floor(s.hidden / s.heads)
+	core := 4 * s.heads * s.seq * s.seq * head
+	linear := 8 * s.seq * s.hidden * s.hidden
+	moe := s.experts > 0 || m.Type == "moe"
+	swiglu := m.SwiGLU
+	switch {
+	case moe:
+		swiglu = swiglu && w != Douzi
+	case grouped(m):
+		linear = 4*s.seq*s.hidden*s.hidden + 4*s.seq*s.hidden*head*s.groups
+		swiglu = true
+		if m.FFNHiddenSize <= 0 {
+			s.ffn = 4 * s.hidden
+			if w == Douzi {
+				s.ffn = math.Floor(8 * s.hidden / 3)
+			}
+		}
+	}
+	k, router := 1.0, 0.0
+	if moe && w != MergedMixtral {
+		k, router = s.topk, 2*s.seq*s.hidden*s.experts
+	}
+	ffn := router + 4*s.seq*k*s.hidden*s.ffn
+	if swiglu {
+		ffn = router + 6*s.seq*k*s.hidden*s.ffn + s.seq*k*s.ffn
+	}
+	return Count{
+		Forward:   s.layers*(linear+core+ffn) + 2*s.seq*s.hidden*s.vocab,
+		Attention: s.layers * core,
+	}
+}
+
+// grouped says whether perf_monitor takes its LLaMA formula. Without a type, a model with grouped queries is one.
+func grouped(m *spans.Model) bool {
+	switch m.Type {
+	case "llama", "qwen":
+		return true
+	case "":
+		return m.QueryGroups > 0 && m.QueryGroups < m.AttentionHeads
+	}
+	return false
+}

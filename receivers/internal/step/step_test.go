@@ -1,0 +1,536 @@
+package step
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// words reads "step it=3 dur=1.5 stamp=2026-01-01T00:00:00 open dedup gen:2.5 note=text", the smallest log that says all a record can.
+type words struct{ lines int }
+
+var wordFields = map[string]record.Field{
+	"it": record.Iteration, "dur": record.Duration, "loss": record.Loss, "batch": record.BatchSize, "rate": record.SampleThroughput, "mem": record.MemoryUsage, "vloss": record.ValidationLoss,
+}
+
+func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
+	w.lines++
+	found := false
+	for part := range bytes.SplitSeq(text, []byte("; ")) {
+		list := bytes.Fields(part)
+		kind, ok := map[string]record.Kind{"step": record.Step, "eval": record.Evaluation, "summary": record.Summary, "side": record.Side}[string(list[0])]
+		switch {
+		case string(list[0]) == "restart":
+			out.Restarted()
+			return tail.Ignored, "restart"
+		case string(list[0]) == "model":
+			out.Model(&spans.Model{HiddenSize: 4096, NumLayers: 32, Type: "llama"})
+			return tail.Ignored, "model"
+		case !ok:
+			return tail.Ignored, "not_a_record"
+		}
+		found = true
+		rec := out.Record()
+		rec.Kind, rec.Source = kind, "words"
+		for _, f := range list[1:] {
+			if name, seconds, ok := bytes.Cut(f, []byte(":")); ok && !bytes.Contains(f, []byte("=")) {
+				v, _ := strconv.ParseFloat(string(seconds), 64)
+				rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v})
+				continue
+			}
+			name, value, _ := bytes.Cut(f, []byte("="))
+			v, err := strconv.ParseFloat(string(value), 64)
+			switch field, known := wordFields[string(name)]; {
+			case string(name) == "stamp":
+				rec.Stamp = value
+			case string(name) == "open":
+				rec.Open = true
+			case string(name) == "join":
+				rec.Join, rec.Open = true, true
+			case string(name) == "dedup":
+				rec.Dedup = true
+			case string(name) == "mean":
+				rec.Of = record.Mean
+			case string(name) == "memMiB":
+				rec.SetIn(record.MemoryUsage, v, record.Mebibytes)
+			case string(name) == "rank":
+				rec.Rank, rec.HasRank = int64(v), true
+			case string(name) == "gpu":
+				rec.GPUs = append(rec.GPUs, v)
+			case known:
+				rec.Set(field, v)
+			case err == nil:
+				rec.AddExtra(record.Extra{Name: name, Value: v})
+			default:
+				rec.AddExtra(record.Extra{Name: name, Text: value})
+			}
+		}
+		out.Emit(rec)
+	}
+	if !found {
+		return tail.Ignored, "not_a_record"
+	}
+	return tail.Record, ""
+}
+
+func (w *words) Save() []byte     { return []byte(strconv.Itoa(w.lines)) }
+func (w *words) Restore(b []byte) { w.lines, _ = strconv.Atoi(string(b)) }
+
+var written = time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+
+type result struct {
+	traces     consumertest.TracesSink
+	metrics    consumertest.MetricsSink
+	counts     tail.Counts
+	duplicates int
+}
+
+func mk(res *result) filereceiver.Make {
+	return func(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
+		tc := *cfg.(*tail.Config)
+		return filereceiver.Parts{Tail: tc, HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
+			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() { res.duplicates++ },
+			NewParser: func(string) Parser { return &words{} },
+		})}, nil
+	}
+}
+
+// read reads files of the given lines.
+func read(t *testing.T, files ...[]string) *result {
+	t.Helper()
+	res := &result{}
+	dir := t.TempDir()
+	for i, lines := range files {
+		path := filepath.Join(dir, strconv.Itoa(i)+".log")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+		require.NoError(t, os.Chtimes(path, written, written))
+	}
+	res.read(t, filepath.Join(dir, "*.log"))
+	return res
+}
+
+func (res *result) read(t *testing.T, glob string) {
+	t.Helper()
+	cfg := tail.DefaultConfig()
+	cfg.Include = []string{glob}
+	var err error
+	res.counts, err = filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(res), func() time.Time { return written.Add(time.Hour) }, &res.traces, &res.metrics)
+	require.NoError(t, err)
+	sum := res.counts.Records
+	for _, n := range res.counts.Ignored {
+		sum += n
+	}
+	assert.Equal(t, res.counts.Lines, sum)
+	assert.Equal(t, res.counts.Records, res.counts.Sent)
+}
+
+// spans returns the spans of a name in the order in which they came.
+func (res *result) spans(name string) []ptrace.Span {
+	var out []ptrace.Span
+	for _, td := range res.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					if s.Name() == name {
+						out = append(out, s)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// when draws the time of a span: end relative to a stamp, and length.
+func when(s ptrace.Span, base time.Time) [2]time.Duration {
+	return [2]time.Duration{s.EndTimestamp().AsTime().Sub(base), s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime())}
+}
+
+func attr(s ptrace.Span, name string) any {
+	v, ok := s.Attributes().Get(name)
+	if !ok {
+		return nil
+	}
+	return v.AsRaw()
+}
+
+func TestStepsCoverWhatLiesBetween(t *testing.T) {
+	res := read(t, []string{
+		"step it=20 dur=2 mean stamp=2026-01-01T00:00:00",
+		"step it=30 dur=2 mean stamp=2026-01-01T00:01:00",
+		"step it=25 dur=2 mean stamp=2026-01-01T00:02:00", // back to a checkpoint
+		"step it=35 dur=2 mean stamp=2026-01-01T00:03:00",
+		"restart",
+		"step it=1 dur=9 stamp=2026-01-01T00:04:00",
+	})
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	want := []struct {
+		it, covered any
+		kind        string
+		end, length time.Duration
+	}{
+		{int64(20), nil, spans.DurationMean, 0, 2 * time.Second},
+		{int64(30), int64(10), spans.DurationMean, time.Minute, 20 * time.Second},
+		{int64(25), nil, spans.DurationMean, 2 * time.Minute, 2 * time.Second},
+		{int64(35), int64(10), spans.DurationMean, 3 * time.Minute, 20 * time.Second},
+		{int64(1), int64(1), spans.DurationStep, 4 * time.Minute, 9 * time.Second},
+	}
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		assert.Equal(t, w.it, attr(got[i], spans.AttrIteration))
+		assert.Equal(t, w.covered, attr(got[i], spans.AttrStepsCovered), "steps covered at %d", i)
+		assert.Equal(t, w.kind, attr(got[i], spans.AttrStepDurationKind))
+		assert.Equal(t, [2]time.Duration{w.end, w.length}, when(got[i], base))
+		assert.Equal(t, string(spans.TimeDerived), attr(got[i], spans.AttrTimeSource))
+		assert.Equal(t, spans.StepTraceID("run", w.it.(int64)), got[i].TraceID())
+		assert.Equal(t, 1, got[i].Links().Len())
+	}
+	run := res.spans(spans.SpanRun)
+	require.Len(t, run, 1)
+	assert.Equal(t, run[0].SpanID(), got[0].Links().At(0).SpanID())
+}
+
+func TestDurationFromTheRecordBefore(t *testing.T) {
+	res := read(t, []string{"step it=10 stamp=2026-01-01T00:00:00", "step it=20 stamp=2026-01-01T00:00:30", "step it=30 stamp=2026-01-01T00:00:30"})
+	got := res.spans(spans.SpanStep)
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	assert.Equal(t, [2]time.Duration{0, 0}, when(got[0], base))
+	assert.Nil(t, attr(got[0], spans.AttrStepDuration))
+	assert.Nil(t, attr(got[0], spans.AttrStepDurationKind))
+	assert.Equal(t, [2]time.Duration{30 * time.Second, 30 * time.Second}, when(got[1], base))
+	assert.InDelta(t, 3.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.Equal(t, spans.DurationInterval, attr(got[1], spans.AttrStepDurationKind))
+	assert.Equal(t, [2]time.Duration{30 * time.Second, 0}, when(got[2], base))
+}
+
+func TestNoClock(t *testing.T) {
+	res := read(t, []string{"step loss=2 dur=1.5", "step loss=1.9 dur=1.5", "eval vloss=1.8 dur=2", "step loss=1.8 dur=1"})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 3)
+	for i, end := range []time.Duration{1500 * time.Millisecond, 3 * time.Second, 6 * time.Second} {
+		assert.Equal(t, end, when(got[i], written)[0])
+		assert.Equal(t, string(spans.TimeSynthetic), attr(got[i], spans.AttrTimeSource))
+		assert.Equal(t, int64(i+1), attr(got[i], spans.AttrRecord))
+		assert.Nil(t, attr(got[i], spans.AttrIteration))
+	}
+	assert.NotEqual(t, got[0].TraceID(), got[1].TraceID())
+	eval := res.spans(spans.SpanEvaluation)
+	require.Len(t, eval, 1)
+	assert.Equal(t, got[1].TraceID(), eval[0].TraceID(), "with the record before it")
+	assert.Equal(t, [2]time.Duration{5 * time.Second, 2 * time.Second}, when(eval[0], written))
+}
+
+func TestTwoFilesSayTheSame(t *testing.T) {
+	lines := []string{"step it=1 dur=2 stamp=2026-01-01T00:00:00 dedup", "step it=2 dur=2 stamp=2026-01-01T00:00:02 dedup"}
+	res := read(t, lines, lines, []string{"step it=2 dur=2 stamp=2026-01-01T00:00:02 dedup; step it=3 dur=2 stamp=2026-01-01T00:00:04 dedup"})
+	assert.Len(t, res.spans(spans.SpanStep), 3)
+	assert.Equal(t, 3, res.duplicates)
+	assert.Equal(t, map[string]int64{"duplicate": 2}, res.counts.Ignored, "a line with something new is a record")
+}
+
+func TestRanks(t *testing.T) {
+	res := read(t, []string{
+		"[rank0]: step it=1 dur=1 stamp=2026-01-01T00:00:00", "[rank1]: step it=1 dur=1 stamp=2026-01-01T00:00:00",
+		"[rank1]: step it=2 dur=1 stamp=2026-01-01T00:00:01", "[default3]: step it=2 dur=1 stamp=2026-01-01T00:00:01", "step it=2 rank=7 dur=1 stamp=2026-01-01T00:00:01",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 5)
+	for i, want := range []struct{ rank, local, covered any }{{int64(0), nil, int64(1)}, {int64(1), nil, int64(1)}, {int64(1), nil, int64(1)}, {nil, int64(3), nil}, {int64(7), nil, nil}} {
+		assert.Equal(t, want.rank, attr(got[i], spans.AttrRank), i)
+		assert.Equal(t, want.local, attr(got[i], spans.AttrLocalRank), i)
+		assert.Equal(t, want.covered, attr(got[i], spans.AttrStepsCovered), i)
+	}
+	assert.Equal(t, got[0].TraceID(), got[1].TraceID())
+	assert.NotEqual(t, got[0].SpanID(), got[1].SpanID())
+}
+
+func TestLinesThatBelongTogether(t *testing.T) {
+	res := read(t, []string{
+		"step it=4 loss=2 dur=1 stamp=2026-01-01T00:00:00 open", "noise", "side memMiB=8 fwd:0.25 note=x",
+		"step it=4 join rate=16 gpu=0.5", // another line about the same step
+		"side it=9 mem=1",                // of another
+		"step it=5 join rate=8 stamp=2026-01-01T00:00:07", "step it=5 join loss=1",
+		"eval it=5 vloss=3",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 2)
+	for name, want := range map[string]any{
+		spans.AttrLoss: 2.0, spans.AttrMemoryUsage: 8.0 * (1 << 20), spans.AttrSampleThroughput: 16.0, spans.AttrTrainFieldPrefix + "note": "x",
+		spans.AttrSourceUnit: spans.AttrMemoryUsage + "=MiBy", spans.AttrGPUUtilization: []any{0.5},
+	} {
+		assert.Equal(t, want, attr(got[0], name), name)
+	}
+	assert.InDelta(t, 1.0, attr(got[1], spans.AttrLoss), 0)
+	assert.InDelta(t, 8.0, attr(got[1], spans.AttrSampleThroughput), 0)
+	stages := res.spans("fwd")
+	require.Len(t, stages, 1)
+	assert.Equal(t, got[0].SpanID(), stages[0].ParentSpanID())
+	assert.Equal(t, got[0].StartTimestamp(), stages[0].StartTimestamp())
+	assert.Equal(t, 250*time.Millisecond, stages[0].EndTimestamp().AsTime().Sub(stages[0].StartTimestamp().AsTime()))
+	assert.Equal(t, spans.OrderUnknown, attr(stages[0], spans.AttrStageOrder))
+	assert.Equal(t, got[1].TraceID(), res.spans(spans.SpanEvaluation)[0].TraceID())
+	// What belongs to no record still is a metric, at the time of the record before.
+	mem := gauge(t, res, spans.AttrMemoryUsage)
+	require.Len(t, mem, 2)
+	assert.InDelta(t, 1.0, mem[0].DoubleValue(), 0)
+	assert.Equal(t, got[0].EndTimestamp(), mem[0].Timestamp())
+}
+
+func gauge(t *testing.T, res *result, name string) []pmetric.NumberDataPoint {
+	t.Helper()
+	var out []pmetric.NumberDataPoint
+	for _, md := range res.metrics.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			assert.Equal(t, map[string]any{spans.AttrServiceName: "job", spans.AttrRunID: "run", spans.AttrServiceInstanceID: "run"}, rm.Resource().Attributes().AsRaw())
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() == name {
+					for _, dp := range m.Gauge().DataPoints().All() {
+						out = append(out, dp)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func TestGauges(t *testing.T) {
+	res := read(t, []string{"step it=1 loss=2 gpu=0.9 gpu=1 stamp=2026-01-01T00:00:00", "[rank2]: step it=2 loss=nan stamp=2026-01-01T00:00:01"})
+	loss := gauge(t, res, spans.AttrLoss)
+	require.Len(t, loss, 2)
+	assert.Equal(t, map[string]any{spans.AttrSource: "words"}, loss[0].Attributes().AsRaw())
+	assert.Equal(t, map[string]any{spans.AttrSource: "words", spans.AttrRank: int64(2)}, loss[1].Attributes().AsRaw())
+	assert.True(t, math.IsNaN(loss[1].DoubleValue()))
+	gpus := gauge(t, res, spans.AttrGPUUtilization)
+	require.Len(t, gpus, 2)
+	assert.Equal(t, map[string]any{spans.AttrSource: "words", spans.AttrHardwareID: "1"}, gpus[1].Attributes().AsRaw())
+	assert.Equal(t, "NaN", attr(res.spans(spans.SpanStep)[1], spans.AttrLoss), "JSON has no NaN")
+}
+
+func TestSummaryAndModel(t *testing.T) {
+	res := read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:00", "model", "step it=2 dur=1 stamp=2026-01-01T00:00:01", "summary dur=60 total=5 stamp=2026-01-01T00:01:00"})
+	sum := res.spans(spans.SpanSummary)
+	require.Len(t, sum, 1)
+	trace, id := spans.RunIDs("run")
+	assert.Equal(t, trace, sum[0].TraceID())
+	assert.Equal(t, id, sum[0].ParentSpanID())
+	assert.Equal(t, time.Minute, sum[0].EndTimestamp().AsTime().Sub(sum[0].StartTimestamp().AsTime()))
+	models := map[int64]bool{}
+	for _, td := range res.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			m, ok := spans.ModelOf(rs.Resource().Attributes())
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if s.Name() == spans.SpanStep {
+					models[attr(s, spans.AttrIteration).(int64)] = ok
+					if ok {
+						assert.Equal(t, spans.Model{HiddenSize: 4096, NumLayers: 32, Type: "llama"}, m)
+					}
+				}
+			}
+		}
+	}
+	assert.Equal(t, map[int64]bool{1: false, 2: true}, models)
+}
+
+// direct feeds a handler without a tailer.
+type direct struct{ held, released int }
+
+func (*direct) Path() string           { return "/logs/x.log" }
+func (d *direct) Hold() tail.Held      { d.held++; return tail.Held(d.held) }
+func (d *direct) Release(tail.Held)    { d.released++ }
+func (d *direct) outstanding() (n int) { return d.held - d.released }
+
+// handlerWith makes a handler whose receiver delivers to the consumers.
+func handlerWith(t *testing.T, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
+	t.Helper()
+	var h *handler
+	cfg := tail.DefaultConfig()
+	cfg.Include = []string{filepath.Join(t.TempDir(), "none")}
+	_, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(component.MustNewType("words")), &cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
+		parts, err := mk(&result{})(r, c)
+		h = newHandler(&Settings{
+			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
+		}, &seen{}, d)
+		return parts, err
+	}, nil, traces, metrics)
+	require.NoError(t, err)
+	return h
+}
+
+func (h *handler) feed(t *testing.T, live bool, texts ...string) {
+	t.Helper()
+	for i, text := range texts {
+		h.Line(&tail.Line{Text: []byte(text), Observed: written.Add(time.Duration(i) * time.Minute), Live: live, ModTime: written})
+	}
+}
+
+func TestLiveTimes(t *testing.T) {
+	var sink consumertest.TracesSink
+	h := handlerWith(t, &direct{}, &sink, nil)
+	h.feed(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
+	require.NoError(t, h.Cut()(context.Background()))
+	res := &result{}
+	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
+	got := res.spans(spans.SpanStep)
+	assert.Equal(t, [2]time.Duration{0, 0}, when(got[0], written))
+	assert.Equal(t, [2]time.Duration{time.Minute, time.Minute}, when(got[1], written))
+	assert.InDelta(t, 60.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.Equal(t, [2]time.Duration{2 * time.Minute, 3 * time.Second}, when(got[2], written))
+	for _, s := range got {
+		assert.Equal(t, string(spans.TimeObserved), attr(s, spans.AttrTimeSource))
+	}
+}
+
+// An open record waits, and nothing of it is lost when the log goes quiet.
+func TestExpire(t *testing.T) {
+	var sink consumertest.TracesSink
+	d := &direct{}
+	h := handlerWith(t, d, &sink, nil)
+	h.feed(t, true, "step it=1 dur=1 open")
+	assert.Nil(t, h.Cut())
+	assert.Equal(t, 1, d.outstanding())
+	h.Expire(written)
+	require.NoError(t, h.Cut()(context.Background()))
+	assert.Zero(t, d.outstanding())
+	assert.Equal(t, 2, sink.SpanCount(), "the step and its run")
+	h.Expire(written)
+	assert.Nil(t, h.Cut(), "nothing left")
+}
+
+// After a restart the records go on where they were: the same ids, the same steps covered.
+func TestSaveRestore(t *testing.T) {
+	lines := []string{"model", "step it=10 dur=1", "step loss=3", "step it=20 dur=1", "step loss=2", "restart", "step it=10 dur=1", "step loss=2", "[rank1]: step it=3 dur=1"}
+	all := func(cut int) []ptrace.Span {
+		res := &result{}
+		h := handlerWith(t, &direct{}, &res.traces, nil)
+		feed := func(lines []string) {
+			h.feed(t, false, lines...)
+			if d := h.Cut(); d != nil {
+				require.NoError(t, d(context.Background()))
+			}
+		}
+		feed(lines[:cut])
+		state := h.Save()
+		h = handlerWith(t, &direct{}, &res.traces, nil)
+		if state != nil {
+			h.Restore(state)
+		}
+		assert.Equal(t, cut, h.parser.(*words).lines)
+		feed(lines[cut:])
+		return res.spans(spans.SpanStep)
+	}
+	want := all(0)
+	for cut := 1; cut <= len(lines); cut++ {
+		got := all(cut)
+		require.Len(t, got, len(want))
+		for i := range want {
+			assert.Equal(t, want[i].SpanID(), got[i].SpanID(), "span %d, restart after line %d", i, cut)
+			assert.Equal(t, want[i].TraceID(), got[i].TraceID())
+			assert.Equal(t, attr(want[i], spans.AttrStepsCovered), attr(got[i], spans.AttrStepsCovered))
+			assert.Equal(t, want[i].EndTimestamp(), got[i].EndTimestamp())
+		}
+	}
+	ids := map[pcommon.SpanID]bool{}
+	for _, s := range want {
+		assert.False(t, ids[s.SpanID()], "the second time round is another step")
+		ids[s.SpanID()] = true
+	}
+	h := handlerWith(t, &direct{}, &consumertest.TracesSink{}, nil)
+	h.Restore([]byte("not json"))
+	h.Restore([]byte(`{"tracks":{"1":null}}`))
+	h.feed(t, true, "[rank1]: step it=1")
+}
+
+// robber empties what it is given and fails, as a pipeline may.
+type robber struct {
+	consumertest.TracesSink
+	fails []error
+}
+
+func (*robber) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (r *robber) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	if len(r.fails) == 0 {
+		return r.TracesSink.ConsumeTraces(ctx, td)
+	}
+	err := r.fails[0]
+	r.fails = r.fails[1:]
+	td.ResourceSpans().RemoveIf(func(ptrace.ResourceSpans) bool { return true })
+	return err
+}
+
+func TestDelivery(t *testing.T) {
+	down := errors.New("down")
+	for name, c := range map[string]struct {
+		fails []error
+		spans int
+	}{
+		"retried":          {[]error{down, down}, 3},
+		"refused for good": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			traces, metrics := &robber{fails: c.fails}, &consumertest.MetricsSink{}
+			h := handlerWith(t, &direct{}, traces, metrics)
+			h.feed(t, true, "step it=1 loss=1", "step it=2 loss=1")
+			d := h.Cut()
+			ctx := context.Background()
+			require.ErrorIs(t, d(ctx), down)
+			if c.spans > 0 {
+				require.ErrorIs(t, d(ctx), down)
+				require.NoError(t, d(ctx))
+			} else {
+				require.True(t, consumererror.IsPermanent(d(ctx)))
+			}
+			assert.Equal(t, c.spans, traces.SpanCount())
+			assert.Len(t, metrics.AllMetrics(), 1, "the other signal gets its part, once")
+		})
+	}
+}
+
+func TestSeenForgetsTheOldest(t *testing.T) {
+	var s seen
+	k := func(i int) key {
+		var id pcommon.SpanID
+		copy(id[:], strconv.Itoa(i))
+		return key{id: id}
+	}
+	for i := range 3 * maxSeen {
+		require.False(t, s.before(k(i)))
+	}
+	assert.True(t, s.before(k(3*maxSeen-1)))
+	assert.False(t, s.before(k(0)))
+	assert.LessOrEqual(t, len(s.new)+len(s.old), 2*maxSeen)
+}
+
+func TestIndex(t *testing.T) {
+	for i := range 30 {
+		assert.Equal(t, strconv.Itoa(i), index(i))
+	}
+}
