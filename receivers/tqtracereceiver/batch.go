@@ -1,11 +1,8 @@
 package tqtracereceiver
 
 import (
-	"context"
-	"errors"
 	"strconv"
 
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -16,17 +13,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// batch is what goes downstream together. It keeps finished records, not pdata: a consumer may change or empty what it is given
-// even when it fails, so each try builds its spans anew, and the usual single try costs no copy.
+// batch is what goes downstream together.
 type batch struct {
+	r       *tqReceiver
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
 	out     assemble.Out
 	points  []point
-
-	// Between tries: which signals are done, and what was refused for good.
-	tracesDone, metricsDone bool
-	refused                 error
 }
 
 func (b *batch) empty() bool {
@@ -35,38 +28,11 @@ func (b *batch) empty() bool {
 
 func (b *batch) reset() {
 	b.out.Reset()
-	*b = batch{out: b.out, points: b.points[:0]}
+	*b = batch{r: b.r, out: b.out, points: b.points[:0]}
 }
 
-// deliver sends what is not yet sent. It returns nil or a permanent error when the batch is done with; then b is reused.
-func (r *tqReceiver) deliver(ctx context.Context, b *batch) error {
-	if !b.tracesDone && (len(b.out.Functions) > 0 || len(b.out.Lone) > 0) {
-		td := b.traces(r)
-		n := td.SpanCount() // before a consumer takes it
-		octx := r.obs.StartTracesOp(ctx)
-		err := r.traces.ConsumeTraces(octx, td)
-		r.obs.EndTracesOp(octx, metadata.Type.String(), n, err)
-		if err != nil && !consumererror.IsPermanent(err) {
-			return err
-		}
-		b.refused = errors.Join(b.refused, err)
-	}
-	b.tracesDone = true
-	if !b.metricsDone && len(b.points) > 0 {
-		md := b.metrics(r)
-		n := len(b.points)
-		octx := r.obs.StartMetricsOp(ctx)
-		err := r.metrics.ConsumeMetrics(octx, md)
-		r.obs.EndMetricsOp(octx, metadata.Type.String(), n, err)
-		if err != nil && !consumererror.IsPermanent(err) {
-			return err
-		}
-		b.refused = errors.Join(b.refused, err)
-	}
-	err := b.refused
-	r.reuse(b)
-	return err
-}
+// Done lets the batch be used again.
+func (b *batch) Done() { b.r.reuse(b) }
 
 // maxFree bounds the batches kept for reuse, some 100 KB each. A sync.Pool would lose them at every collection.
 const maxFree = 16
@@ -79,7 +45,7 @@ func (r *tqReceiver) newBatch() *batch {
 		r.free = r.free[:n-1]
 		return b
 	}
-	return &batch{}
+	return &batch{r: r}
 }
 
 func (r *tqReceiver) reuse(b *batch) {
@@ -102,8 +68,9 @@ type builder struct {
 	runSpan  pcommon.SpanID
 }
 
-func (b *batch) traces(r *tqReceiver) ptrace.Traces {
-	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, r.version), r: r, b: b}
+// Traces builds the spans.
+func (b *batch) Traces() ptrace.Traces {
+	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
 	if b.runFile != "" {
 		at, source := b.began()
@@ -285,8 +252,8 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 	}
 }
 
-// metrics makes gauges of the points: one resource per process, one metric per name.
-func (b *batch) metrics(r *tqReceiver) pmetric.Metrics {
+// Metrics makes gauges of the points: one resource per process, one metric per name.
+func (b *batch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	scopes := map[assemble.Who]pmetric.MetricSlice{}
 	type series struct {
@@ -294,7 +261,7 @@ func (b *batch) metrics(r *tqReceiver) pmetric.Metrics {
 		id  metricID
 	}
 	known := map[series]pmetric.NumberDataPointSlice{}
-	bd := builder{r: r, b: b}
+	bd := builder{r: b.r, b: b}
 	for i := range b.points {
 		p := &b.points[i]
 		scope, ok := scopes[p.who]
@@ -303,7 +270,7 @@ func (b *batch) metrics(r *tqReceiver) pmetric.Metrics {
 			bd.resource(p.who).Put(rm.Resource().Attributes())
 			sm := rm.ScopeMetrics().AppendEmpty()
 			sm.Scope().SetName(metadata.ScopeName)
-			sm.Scope().SetVersion(r.version)
+			sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)
 			scope = sm.Metrics()
 			scopes[p.who] = scope
 		}

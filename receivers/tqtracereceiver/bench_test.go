@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 )
 
@@ -92,12 +92,7 @@ func BenchmarkHandler(b *testing.B) {
 		for _, build := range []bool{false, true} {
 			b.Run(fmt.Sprintf("ray=%v/pdata=%v", ray, build), func(b *testing.B) {
 				lines := typicalLog(20_000, ray)
-				r, err := prepare(receivertest.NewNopSettings(metadata.Type), createDefaultConfig().(*Config))
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer r.tel.Shutdown()
-				r.traces, r.metrics = consumertest.NewNop(), consumertest.NewNop()
+				r := prepared(b, consumertest.NewNop(), consumertest.NewNop())
 				ctx := context.Background()
 				b.ReportAllocs()
 				n := 0
@@ -139,17 +134,11 @@ func BenchmarkReadAll(b *testing.B) {
 			cfg := createDefaultConfig().(*Config)
 			cfg.Include = []string{path}
 			set := receivertest.NewNopSettings(metadata.Type)
-			r, err := prepare(set, cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer r.tel.Shutdown()
-			r.traces, r.metrics = consumertest.NewNop(), consumertest.NewNop()
 			b.ReportAllocs()
 			n := int64(0)
 			from := cpu()
 			for b.Loop() {
-				c, err := tail.ReadAll(context.Background(), cfg.Config, tail.Settings{ID: set.ID, Kind: component.KindReceiver, Telemetry: set.TelemetrySettings}, r.newHandler)
+				c, err := filereceiver.ReadAll(context.Background(), set, cfg, makeParts, nil, consumertest.NewNop(), consumertest.NewNop())
 				if err != nil {
 					b.Fatal(err)
 				}

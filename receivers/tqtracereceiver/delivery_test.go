@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadatatest"
 	"github.com/trainbridge/trainbridge/spans"
@@ -78,11 +79,15 @@ func oneBatch(t *testing.T, r *tqReceiver, lines ...string) tail.Deliver {
 	return h.Cut()
 }
 
-func prepared(t *testing.T) *tqReceiver {
+func prepared(t testing.TB, traces consumer.Traces, metrics consumer.Metrics) *tqReceiver {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.RunID = "run"
-	r, err := prepare(receivertest.NewNopSettings(metadata.Type), cfg)
+	var r *tqReceiver
+	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(base *filereceiver.Receiver, cfg component.Config) (parts filereceiver.Parts, err error) {
+		r, parts, err = newReceiver(base, cfg)
+		return parts, err
+	}, traces, metrics)
 	require.NoError(t, err)
 	t.Cleanup(r.tel.Shutdown)
 	return r
@@ -94,10 +99,9 @@ const (
 )
 
 func TestRetrySendsTheSameAgain(t *testing.T) {
-	r := prepared(t)
 	down := errors.New("down")
 	traces, metrics := &robber{fail: []error{down, down}}, &metricsRobber{fail: []error{down}}
-	r.traces, r.metrics = traces, metrics
+	r := prepared(t, traces, metrics)
 	d := oneBatch(t, r, aFunction, aCost)
 	ctx := context.Background()
 	require.ErrorIs(t, d(ctx), down)
@@ -110,22 +114,18 @@ func TestRetrySendsTheSameAgain(t *testing.T) {
 }
 
 func TestRefusedForGood(t *testing.T) {
-	r := prepared(t)
 	traces, metrics := &robber{fail: []error{consumererror.NewPermanent(errors.New("bad"))}}, &metricsRobber{}
-	r.traces, r.metrics = traces, metrics
-	err := oneBatch(t, r, aFunction, aCost)(context.Background())
+	err := oneBatch(t, prepared(t, traces, metrics), aFunction, aCost)(context.Background())
 	require.True(t, consumererror.IsPermanent(err))
 	assert.Equal(t, 1, metrics.DataPointCount(), "the other signal still gets its part")
 }
 
 func TestWithoutPipeline(t *testing.T) {
-	r := prepared(t)
-	r.metrics = consumertest.NewNop()
-	h := r.handle(&noLines{})
+	h := prepared(t, nil, consumertest.NewNop()).handle(&noLines{})
 	v, reason := h.Line(&tail.Line{Text: []byte(aFunction), Observed: observed})
 	assert.Equal(t, tail.Ignored, v)
 	assert.Equal(t, "no_traces_pipeline", reason)
-	r.traces, r.metrics = consumertest.NewNop(), nil
+	h = prepared(t, consumertest.NewNop(), nil).handle(&noLines{})
 	for _, text := range []string{aCost, "U: [Performance] Total success requests: 1, Total req/min: 1, Total avg process time: 1s"} {
 		v, reason = h.Line(&tail.Line{Text: []byte(text), Observed: observed})
 		assert.Equal(t, tail.Ignored, v)
@@ -135,9 +135,8 @@ func TestWithoutPipeline(t *testing.T) {
 
 // After a restart the clock goes on where it was, and records without any clock get keys of their own.
 func TestSaveRestore(t *testing.T) {
-	r := prepared(t)
 	sink := &consumertest.TracesSink{}
-	r.traces = sink
+	r := prepared(t, sink, nil)
 	ctx := context.Background()
 	h := r.handle(&noLines{})
 	put := func(h *handler, text string) {
@@ -216,9 +215,8 @@ func TestTimeSources(t *testing.T) {
 			assert.Equal(t, "2026-03-05T09:30:00Z", f[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
 		})
 	}
-	r := prepared(t)
 	sink := &consumertest.TracesSink{}
-	r.traces = sink
+	r := prepared(t, sink, nil)
 	h := r.handle(&noLines{})
 	h.Line(&tail.Line{Text: []byte("[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"), Observed: observed, Live: true})
 	require.NoError(t, h.Cut()(context.Background()))

@@ -61,8 +61,6 @@ type procKey struct {
 // maxProcs bounds the processes remembered for one file.
 const maxProcs = 4096
 
-func (r *tqReceiver) newHandler(s *tail.Stream) tail.Handler { return r.handle(s) }
-
 func (r *tqReceiver) handle(s stream) *handler {
 	h := &handler{
 		r: r, stream: s, run: r.cfg.Run(s.Path()), filePID: pidOfFile(s.Path()), stamps: clock.NewStamps(r.zone),
@@ -112,7 +110,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if err := tqline.Parse(rest[i:], &h.rec); err != nil {
 		return tail.Rejected, tqline.Reason(err)
 	}
-	if h.r.traces == nil {
+	if !h.r.HasTraces() {
 		return tail.Ignored, "no_traces_pipeline"
 	}
 	h.place(l)
@@ -286,11 +284,11 @@ func (h *handler) Cut() tail.Deliver {
 	b.run = h.run
 	if !h.runDone && len(b.out.Functions)+len(b.out.Lone) > 0 {
 		h.runDone = true
-		if h.r.firstOf(h.run) {
+		if h.r.FirstOf(h.run) {
 			b.runFile = h.stream.Path()
 		}
 	}
-	return func(ctx context.Context) error { return h.r.deliver(ctx, b) }
+	return h.r.Deliver(b)
 }
 
 const stateVersion = 1

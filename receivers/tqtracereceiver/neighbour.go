@@ -24,7 +24,7 @@ func (h *handler) neighbour(b []byte, l *tail.Line) (tail.Verdict, string) {
 	case tqline.TaskCost:
 		return h.cost(b, l)
 	case tqline.PerfHeader, tqline.PerfRange, tqline.PerfOperations:
-		if h.r.metrics == nil {
+		if !h.r.HasMetrics() {
 			return tail.Ignored, reasonNoMetrics
 		}
 		return h.perf.line(h, kind, b, l)
@@ -45,7 +45,7 @@ func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
 	switch {
 	case !ok:
 		return tail.Rejected, "bad_cost_time"
-	case h.r.metrics == nil:
+	case !h.r.HasMetrics():
 		return tail.Ignored, reasonNoMetrics
 	}
 	who := h.process().Who

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -37,6 +38,11 @@ type bench struct {
 }
 
 var observed = time.Date(2026, 2, 12, 8, 0, 0, 0, time.UTC)
+
+func makeParts(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
+	_, parts, err := newReceiver(r, cfg)
+	return parts, err
+}
 
 // read reads files whole and checks the accounts.
 func read(t *testing.T, change func(*Config), paths ...string) *bench {
@@ -54,11 +60,8 @@ func readWith(t *testing.T, set receiver.Settings, change func(*Config), paths .
 		change(cfg)
 	}
 	b := &bench{}
-	r, err := prepare(set, cfg)
-	require.NoError(t, err)
-	defer r.tel.Shutdown()
-	r.traces, r.metrics = &b.traces, &b.metrics
-	b.counts, err = tail.ReadAll(context.Background(), cfg.Config, tail.Settings{ID: set.ID, Kind: component.KindReceiver, Telemetry: set.TelemetrySettings, Clock: func() time.Time { return observed }}, r.newHandler)
+	var err error
+	b.counts, err = filereceiver.ReadAll(context.Background(), set, cfg, makeParts, func() time.Time { return observed }, &b.traces, &b.metrics)
 	require.NoError(t, err)
 	checkAccounts(t, b.counts)
 	return b

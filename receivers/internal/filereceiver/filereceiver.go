@@ -61,7 +61,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		if r, ok := instances[cfg]; ok {
 			return r, nil
 		}
-		r, err := prepare(set, cfg, mk)
+		r, err := Prepare(set, cfg, mk, nil, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -94,13 +94,13 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		}, metrics))
 }
 
-// prepare makes everything but the tailer.
-func prepare(set receiver.Settings, cfg component.Config, mk Make) (*Receiver, error) {
+// Prepare makes everything but the tailer, with consumers that may be nil: for tests of a handler.
+func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consumer.Traces, metrics consumer.Metrics) (*Receiver, error) {
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
 	if err != nil {
 		return nil, err
 	}
-	r := &Receiver{Set: set, obs: obs, runs: make(map[string]bool)}
+	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: make(map[string]bool)}
 	r.parts, err = mk(r, cfg)
 	return r, err
 }
@@ -111,12 +111,11 @@ func (r *Receiver) tailSettings() tail.Settings {
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.
 func ReadAll(ctx context.Context, set receiver.Settings, cfg component.Config, mk Make, clock func() time.Time, traces consumer.Traces, metrics consumer.Metrics) (tail.Counts, error) {
-	r, err := prepare(set, cfg, mk)
+	r, err := Prepare(set, cfg, mk, traces, metrics)
 	if err != nil {
 		return tail.Counts{}, err
 	}
 	defer r.release()
-	r.traces, r.metrics = traces, metrics
 	settings := r.tailSettings()
 	settings.Clock = clock
 	return tail.ReadAll(ctx, r.parts.Tail, settings, r.parts.NewHandler)

@@ -370,18 +370,12 @@ func (d *direct) outstanding() (n int) { return d.held - d.released }
 // handlerWith makes a handler whose receiver delivers to the consumers.
 func handlerWith(t *testing.T, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
 	t.Helper()
-	var h *handler
 	cfg := tail.DefaultConfig()
-	cfg.Include = []string{filepath.Join(t.TempDir(), "none")}
-	_, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(component.MustNewType("words")), &cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
-		parts, err := mk(&result{})(r, c)
-		h = newHandler(&Settings{
-			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
-		}, &seen{}, d)
-		return parts, err
-	}, nil, traces, metrics)
+	r, err := filereceiver.Prepare(receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(&result{}), traces, metrics)
 	require.NoError(t, err)
-	return h
+	return newHandler(&Settings{
+		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
+	}, &seen{}, d)
 }
 
 func (h *handler) feed(t *testing.T, live bool, texts ...string) {
