@@ -32,7 +32,7 @@ type tqReceiver struct {
 
 func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqReceiver, filereceiver.Parts, error) {
 	cfg := config.(*Config)
-	zone, err := cfg.location()
+	zone, err := cfg.Location()
 	if err != nil {
 		return nil, filereceiver.Parts{}, err
 	}
