@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -15,6 +16,7 @@ import (
 
 // batch is the records that go downstream together, packed: a record has few of the fields.
 type batch struct {
+	pool    *pool
 	set     *Settings
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
@@ -74,10 +76,44 @@ type extra struct {
 	metric, unit, statistic string
 }
 
-func newBatch(h *handler) *batch { return &batch{set: h.set, run: h.run} }
+// pool keeps batches that are done with: growing them anew costs more than filling them.
+type pool struct {
+	mu   sync.Mutex
+	free []*batch
+}
 
-// Done has nothing to give back.
-func (*batch) Done() {}
+// maxFree bounds the batches kept, some 200 KB each.
+const maxFree = 16
+
+func (h *handler) newBatch() *batch {
+	p := h.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free)
+	if n == 0 {
+		return &batch{pool: p, set: h.set, run: h.run}
+	}
+	b := p.free[n-1]
+	p.free = p.free[:n-1]
+	b.set, b.run = h.set, h.run
+	return b
+}
+
+// Done lets the batch be used again.
+func (b *batch) Done() {
+	clear(b.items)
+	clear(b.stages)
+	clear(b.extras)
+	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], extras: b.extras[:0], gpus: b.gpus[:0]}
+	b.pool.mu.Lock()
+	defer b.pool.mu.Unlock()
+	if len(b.pool.free) < maxFree && cap(b.items) <= maxKept {
+		b.pool.free = append(b.pool.free, b)
+	}
+}
+
+// maxKept bounds the records of a batch that is kept.
+const maxKept = 1 << 13
 
 // add packs a record.
 func (b *batch) add(h *handler, it *item, rec *record.Record) {
@@ -128,7 +164,7 @@ func (u *unitTexts) of(rec *record.Record) string {
 	return u.text
 }
 
-// How many attributes train_perf adds to a step: room for them saves growing the map there.
+// How many attributes train_perf adds to a step of a known model: room for them saves growing the map there.
 const judged = 14
 
 // Traces builds the spans.
@@ -174,7 +210,7 @@ func (b *batch) resource(it *item) spans.Resource {
 
 func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 	n := 8 + it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom
-	if it.kind == record.Step {
+	if it.kind == record.Step && it.model != nil {
 		n += judged
 	}
 	s := out.Add(b.resource(it), spans.Span{

@@ -55,8 +55,8 @@ type Settings struct {
 
 // NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
 func NewHandlers(set Settings) tail.NewHandler {
-	shared := &seen{}
-	return func(s *tail.Stream) tail.Handler { return newHandler(&set, shared, s) }
+	known, batches := &seen{}, &pool{}
+	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
 }
 
 // stream is what a handler needs of tail.Stream.
@@ -70,6 +70,7 @@ type stream interface {
 type handler struct {
 	set    *Settings
 	seen   *seen
+	pool   *pool
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
@@ -123,9 +124,9 @@ const (
 	savedTracks = 64
 )
 
-func newHandler(set *Settings, shared *seen, s stream) *handler {
+func newHandler(set *Settings, known *seen, batches *pool, s stream) *handler {
 	h := &handler{
-		set: set, seen: shared, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
+		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
 		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),
 	}
 	h.state.Tracks = make(map[int64]*track)
@@ -135,7 +136,7 @@ func newHandler(set *Settings, shared *seen, s stream) *handler {
 // Line takes the next line.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
-		h.batch = newBatch(h)
+		h.batch = h.newBatch()
 	}
 	h.line, h.text = l, l.Text
 	h.emitted, h.known = 0, 0
@@ -362,7 +363,7 @@ var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.Sp
 // Expire lets the record go that waits for its lines.
 func (h *handler) Expire(time.Time) {
 	if h.batch == nil {
-		h.batch = newBatch(h)
+		h.batch = h.newBatch()
 	}
 	h.leave()
 }
@@ -375,6 +376,7 @@ func (h *handler) Cut() tail.Deliver {
 	}
 	h.batch = nil
 	if len(b.items) == 0 {
+		b.Done()
 		return nil
 	}
 	if !h.runDone && b.steps > 0 {

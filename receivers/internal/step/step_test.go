@@ -368,14 +368,14 @@ func (d *direct) Release(tail.Held)    { d.released++ }
 func (d *direct) outstanding() (n int) { return d.held - d.released }
 
 // handlerWith makes a handler whose receiver delivers to the consumers.
-func handlerWith(t *testing.T, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
+func handlerWith(t testing.TB, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
 	t.Helper()
 	cfg := tail.DefaultConfig()
 	r, err := filereceiver.Prepare(receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(&result{}), traces, metrics)
 	require.NoError(t, err)
 	return newHandler(&Settings{
 		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
-	}, &seen{}, d)
+	}, &seen{}, &pool{}, d)
 }
 
 func (h *handler) feed(t *testing.T, live bool, texts ...string) {
