@@ -256,8 +256,8 @@ const (
 const (
 	MetricTQFunctionDuration        = "tq.function.duration"                 // histogram, s
 	MetricTQStageDuration           = "tq.stage.duration"                    // histogram, s
-	MetricTQStageUtilization        = "tq.stage.utilization"                 // gauge, 1; last function seen
-	MetricTQOverheadUtilization     = "tq.overhead.utilization"              // gauge, 1; last function seen
+	MetricTQStageUtilization        = "tq.stage.utilization"                 // gauge, 1; the function that ended last
+	MetricTQOverheadUtilization     = "tq.overhead.utilization"              // gauge, 1; the function that ended last
 	MetricTQClientThroughput        = "tq.client.throughput"                 // histogram, By/s
 	MetricTQUtilizationDisagreement = "tq.utilization.reported.disagreement" // histogram, 1
 	MetricTQVerdicts                = "trainbridge.verdicts"                 // counter, {verdict}

@@ -46,9 +46,8 @@ func benchBatch() ptrace.Traces {
 
 // bench sends the batch again and again. Every time the spans are other spans, or we would only measure duplicates;
 // the cost of that is in both figures.
-func bench(b *testing.B, c connector.Traces) {
+func bench(b *testing.B, c connector.Traces, td ptrace.Traces) {
 	b.Helper()
-	td := benchBatch()
 	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	var n uint64
 	b.ReportAllocs()
@@ -70,16 +69,23 @@ func bench(b *testing.B, c connector.Traces) {
 func BenchmarkTrainMetrics(b *testing.B) {
 	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
 	require.NoError(b, err)
-	bench(b, c)
+	bench(b, c, benchBatch())
 	require.NoError(b, c.Shutdown(context.Background()))
 }
 
 // BenchmarkSpanMetrics is the peer on the same spans, with the same dimensions, resource, buckets and exemplars. It
 // makes one histogram and one counter of them, we make eight metrics.
 func BenchmarkSpanMetrics(b *testing.B) {
+	benchPeer(b, benchBatch(), spans.AttrTQFunction, spans.AttrTQStage)
+}
+
+func benchPeer(b *testing.B, td ptrace.Traces, dimensions ...string) {
+	b.Helper()
 	factory := spanmetricsconnector.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*spanmetricsconnector.Config)
-	cfg.Dimensions = []spanmetricsconnector.Dimension{{Name: spans.AttrTQFunction}, {Name: spans.AttrTQStage}}
+	for _, d := range dimensions {
+		cfg.Dimensions = append(cfg.Dimensions, spanmetricsconnector.Dimension{Name: d})
+	}
 	cfg.ExcludeDimensions = []string{"span.name", "span.kind", "status.code"}
 	cfg.ResourceMetricsKeyAttributes = []string{spans.AttrServiceName, spans.AttrRunID}
 	cfg.Histogram.Explicit = configoptional.Some(spanmetricsconnector.ExplicitHistogramConfig{Buckets: defaultConfig().Histogram.Buckets})
@@ -89,8 +95,37 @@ func BenchmarkSpanMetrics(b *testing.B) {
 	require.NoError(b, cfg.Validate())
 	c, err := factory.CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(factory.Type()), cfg, consumertest.NewNop())
 	require.NoError(b, err)
-	bench(b, c)
+	bench(b, c, td)
 	require.NoError(b, c.Shutdown(context.Background()))
+}
+
+// benchSteps is 100 steps, as train_perf passes them on, and eight parts of each.
+func benchSteps() ptrace.Traces {
+	b := spans.NewBatch("bench", "")
+	for i := range 100 {
+		s := addStepSpan(b, resourceA, 10*i+1, "verl", 0, int64(i), map[string]float64{
+			spans.AttrStepDuration: 12.5, spans.AttrLoss: 2.5, spans.AttrLearningRate: 1e-4, spans.AttrGradientNorm: 0.5, spans.AttrDeviceFlopThroughputReported: 4e14,
+			spans.AttrFlopThroughput: 3.2e15, spans.AttrDeviceFlopThroughput: 4e14, spans.AttrMFU: 0.41, spans.AttrHFU: 0.41, spans.AttrFlopDisagreement: 0.01,
+			spans.AttrSamples: 1024, spans.AttrTokens: 4_194_304, spans.AttrFlopCount: 1e18, spans.AttrFlopPeak: 989.4e12,
+		})
+		s.Attributes().PutInt(spans.AttrStepsCovered, 1)
+		judged(s, spans.VerdictMFULow)
+		for p, name := range []string{"gen", "reward", "old_log_prob", "ref", "values", "adv", "update_critic", "update_actor"} {
+			addPart(b, resourceA, 10*i+2+p, "verl", name, 0, 1e9)
+		}
+	}
+	return b.Traces()
+}
+
+func BenchmarkTrainMetricsSteps(b *testing.B) {
+	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+	require.NoError(b, err)
+	bench(b, c, benchSteps())
+	require.NoError(b, c.Shutdown(context.Background()))
+}
+
+func BenchmarkSpanMetricsSteps(b *testing.B) {
+	benchPeer(b, benchSteps(), spans.AttrSource, spans.AttrRank, spans.AttrStage)
 }
 
 // BenchmarkFlush writes 2,000 series.

@@ -2,9 +2,11 @@ package trainmetricsconnector
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,12 +41,14 @@ func startPrometheus(t *testing.T) (exporter.Metrics, string) {
 	return exp, address
 }
 
+const openMetrics = "application/openmetrics-text;version=1.0.0"
+
 // scrape reads the page as Prometheus does.
-func scrape(t *testing.T, address string) string {
+func scrape(t *testing.T, address, accept string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
 	require.NoError(t, err)
-	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	req.Header.Set("Accept", accept)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	require.NoError(t, err)
@@ -76,7 +80,7 @@ func TestPrometheusNames(t *testing.T) {
 	}
 	c.consume(b.Traces())
 	c.flush(context.Background())
-	page := scrape(t, address)
+	page := scrape(t, address, openMetrics)
 	const job = `instance="run-1",job="verl"`
 	lines := strings.Split(page, "\n")
 	for series, rest := range map[string]string{
@@ -109,5 +113,52 @@ func TestPrometheusNames(t *testing.T) {
 	// Every series is gone once it ended, also where several of one metric end together.
 	c.clock = c.clock.Add(time.Hour)
 	c.flush(context.Background())
-	assert.NotContains(t, scrape(t, address), "rollout")
+	assert.NotContains(t, scrape(t, address, openMetrics), "rollout")
+}
+
+// TestPrometheusSteps: names, and that counters of steps can be rated from their first record on.
+func TestPrometheusSteps(t *testing.T) {
+	exp, address := startPrometheus(t)
+	c := newBed(t)
+	c.next = exp
+	c.clock = time.Now().Truncate(time.Second)
+	c.store = newStore(c.cfg, c.clock)
+	begin := c.clock
+	c.consume(stepBatch())
+	c.clock = c.clock.Add(time.Second)
+	c.flush(context.Background())
+	const job, ranked = `instance="run-1",job="verl"`, `dl_rank="7",instance="run-1",job="verl"`
+	const megatron = `{` + ranked + `,trainbridge_source="megatron"}`
+	lines := strings.Split(scrape(t, address, openMetrics), "\n")
+	for _, want := range []string{
+		`# TYPE ml_train_steps counter`,
+		`ml_train_steps_total` + megatron + ` 11.0`,
+		`ml_train_samples_total` + megatron + ` 2048.0`,
+		`ml_train_tokens_total` + megatron + ` 8.3886085e+06`,
+		`ml_train_step_duration_seconds_bucket{` + ranked + `,trainbridge_source="megatron",le="0.5"} 1 # {`,
+		`ml_train_step_duration_seconds_sum` + megatron + ` 1.0`,
+		`ml_train_stage_duration_seconds_count{` + job + `,ml_train_stage="gen",trainbridge_source="verl"} 2`,
+		`ml_train_flop_throughput_per_second` + megatron + ` 3.2e+15`,
+		`ml_train_device_flop_throughput_per_second` + megatron + ` 4e+14`,
+		`ml_train_flop_utilization_ratio` + megatron + ` 0.43`,
+		`ml_train_hardware_flop_utilization_ratio` + megatron + ` 0.5`,
+		`ml_train_flop_throughput_disagreement_bucket{` + ranked + `,trainbridge_source="megatron",le="0.05"} 1`,
+		`trainbridge_verdicts_total{` + ranked + `,trainbridge_source="megatron",trainbridge_verdict_name="train_mfu_low"} 2.0`,
+		`trainbridge_incomplete_spans_total{` + job + `,trainbridge_source="jsonl"} 1.0`,
+	} {
+		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)
+	}
+
+	// The next flush counts on. With created-timestamp-zero-ingestion Prometheus reads the start from the protobuf page, as a
+	// Timestamp{seconds}, and takes the counter to be 0 there: rate() then misses nothing.
+	c.consume(oneStep(100, 100, map[string]float64{spans.AttrStepsCovered: 30}))
+	c.clock = c.clock.Add(time.Second)
+	c.flush(context.Background())
+	c.consume(oneStep(101, 101, map[string]float64{spans.AttrStepsCovered: 5}))
+	c.flush(context.Background())
+	assert.Contains(t, scrape(t, address, openMetrics), `ml_train_steps_total{`+job+`,trainbridge_source="megatron"} 35.0`)
+	page := scrape(t, address, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
+	for _, at := range []time.Time{begin, begin.Add(time.Second)} { // of the series of the first batch, and of those of the second
+		assert.Contains(t, page, string(binary.AppendUvarint([]byte{0x08}, uint64(at.Unix()))))
+	}
 }

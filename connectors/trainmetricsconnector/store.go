@@ -78,17 +78,18 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.duplicate++
 			continue
 		}
-		s.spilled = false
 		if o.step < 0 {
 			if o.resource != last || o.name != name {
 				fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
 			}
+			s.spilled = fs == &s.overflow
 			s.add(fs, o, in)
 		} else {
 			v := &in.steps[o.step]
 			if o.resource != lastStep || v.source != key {
 				src, lastStep, key = s.source(in.resources[o.resource], v.source), o.resource, v.source
 			}
+			s.spilled = src == &s.overflow
 			s.addStep(src, o, v)
 			s.grace = 0
 		}
@@ -212,8 +213,8 @@ func (s *store) count(c *counter, n float64, o *observation) {
 	c.add(n, o)
 }
 
-// set ignores a span that ended before the one whose value the gauge has: logs that are read side by side, or late, take turns. It does
-// not keep the gauge alive either, so that one end in the future cannot hold it for ever.
+// set ignores a span that ended before the one whose value the gauge has: logs are read side by side, and late. Nor does
+// such a span keep the gauge alive, so that one end in the future cannot hold it for ever.
 func (s *store) set(g *gauge, value float64, o *observation) {
 	if o.end < g.end {
 		return

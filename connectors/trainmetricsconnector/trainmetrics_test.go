@@ -494,6 +494,13 @@ func TestCardinalityLimit(t *testing.T) {
 			add(b, res, 10*i+2+j, fmt.Sprint("f", i), st, 1e6).Attributes().PutDouble(spans.AttrTQThroughput, 1)
 		}
 		add(b, res, 10*i+8, fmt.Sprint("f", i), "get", 1e6).Attributes().PutBool(spans.AttrIncomplete, true)
+		step := addStepSpan(b, res, 10*i+9, "jsonl", int64(i), 1, map[string]float64{
+			spans.AttrStepDuration: 1, spans.AttrSamples: 1, spans.AttrTokens: 1, spans.AttrFlopThroughput: 1, spans.AttrDeviceFlopThroughput: 1,
+			spans.AttrMFU: 1, spans.AttrHFU: 1, spans.AttrFlopDisagreement: 1,
+		})
+		judged(step, "v0")
+		addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
+		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
 		c.consume(b.Traces())
 	}
 	series, total := map[string]int{}, map[string]float64{}
@@ -521,8 +528,11 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
 	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
-	assert.InDelta(t, float64(3*functions), total["trainbridge.verdicts"], 0)
-	assert.InDelta(t, float64(functions), total["trainbridge.incomplete.spans"], 0)
+	for _, m := range []string{"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement"} {
+		assert.InDelta(t, float64(functions), total[m], 0, m)
+	}
+	assert.InDelta(t, float64(4*functions), total["trainbridge.verdicts"], 0)
+	assert.InDelta(t, float64(2*functions), total["trainbridge.incomplete.spans"], 0)
 	m, err := c.tel.GetMetric("otelcol_connector_train_metrics_overflow_spans")
 	require.NoError(t, err)
 	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
@@ -753,7 +763,8 @@ func TestFactory(t *testing.T) {
 	require.Equal(t, 1, sink.DataPointCount())
 }
 
-// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration is counted once.
+// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with
+// one, is counted once.
 func FuzzConsume(f *testing.F) {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
@@ -761,6 +772,9 @@ func FuzzConsume(f *testing.F) {
 	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr("v")
 	add(b, resourceA, 2, "", spans.StageClientPut, -1).Attributes().PutDouble(spans.AttrTQThroughput, 1e9)
 	add(b, spans.Resource{}, 0, "rollout", spans.StageGet, 1).Attributes().PutBool(spans.AttrIncomplete, true)
+	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1e9, spans.AttrMFU: 0.5}).Attributes().PutInt(spans.AttrStepsCovered, 3)
+	addStepSpan(b, resourceA, 3, "hf", 1, 1, nil)
+	addPart(b, resourceA, 4, "verl", "gen", -1, 1)
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)
@@ -774,12 +788,26 @@ func FuzzConsume(f *testing.F) {
 		st, in := newStore(cfg, time.Unix(0, base)), new(scratch)
 		in.read(td)
 		st.apply(in, time.Unix(1, base))
-		want := uint64(int64(len(in.observations)) - st.duplicate)
-		var got uint64
+		var want, got uint64
+		met := map[uint64]bool{0: false}
+		steps := 0.0
+		for _, o := range in.observations {
+			if met[o.id] {
+				continue
+			}
+			met[o.id] = o.id != 0
+			whole := o.step >= 0 && o.name == ""
+			if !whole || o.incomplete || in.steps[o.step].timed {
+				want++
+			}
+			if whole && !o.incomplete {
+				steps += in.steps[o.step].counts[0]
+			}
+		}
 		for _, rm := range st.build(time.Unix(2, base)).ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				switch m.Name() {
-				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration:
+				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration:
 					for _, p := range m.Histogram().DataPoints().All() {
 						got += p.Count()
 					}
@@ -787,9 +815,14 @@ func FuzzConsume(f *testing.F) {
 					for _, p := range m.Sum().DataPoints().All() {
 						got += uint64(p.IntValue())
 					}
+				case spans.MetricSteps:
+					for _, p := range m.Sum().DataPoints().All() {
+						steps -= p.DoubleValue()
+					}
 				}
 			}
 		}
 		assert.Equal(t, want, got)
+		assert.InDelta(t, 0, steps, 1e3) // of up to 2⁵³ each
 	})
 }

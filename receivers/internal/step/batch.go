@@ -289,12 +289,13 @@ func (b *batch) stage(out *spans.Batch, it *item, st *stage) {
 	}
 	s := out.Add(b.resource(it), spans.Span{
 		Trace: it.trace, ID: spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(st.name)), Parent: it.id, Name: st.name,
-		Kind: ptrace.SpanKindInternal, Start: it.start, End: it.start + ns, Source: it.time, Attributes: 4,
+		Kind: ptrace.SpanKindInternal, Start: it.start, End: it.start + ns, Source: it.time, Attributes: 5,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, st.name)
 	m.PutStr(spans.AttrStageOrder, spans.OrderUnknown)
 	m.PutStr(spans.AttrSource, it.source)
+	putRank(m, it)
 	if st.hasMin {
 		putNumber(m, spans.AttrStageDurationMin, st.min)
 	}

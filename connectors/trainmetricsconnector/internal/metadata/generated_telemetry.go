@@ -82,7 +82,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorTrainMetricsInvalidSpans, err = builder.meter.Int64Counter(
 		"otelcol_connector_train_metrics_invalid_spans",
-		metric.WithDescription("TransferQueue spans whose duration is negative or above a year (a start that was never set); they are counted in no metric. [Alpha]"),
+		metric.WithDescription("Spans whose duration is negative or above a year (a start that was never set), or training steps with a count that is negative or impossibly large. TransferQueue spans and parts of steps are then in no metric, a step only without that value. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

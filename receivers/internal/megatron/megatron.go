@@ -1,0 +1,638 @@
+package megatron
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is record.Record's Source of everything here.
+const Source = "megatron"
+
+// Out takes the records of a line; step.Out is one. Emit is called before Record is called again.
+type Out interface {
+	Record() *record.Record
+	Emit(*record.Record)
+}
+
+// Result says what a line is.
+type Result uint8
+
+// The results.
+const (
+	Other     Result = iota // not a line of Megatron
+	Records                 // handed to Out, one or more
+	Ignored                 // a line of Megatron without a record; reason says which
+	Begin                   // the argument dump begins: a job starts
+	Arguments               // Parser.Arguments holds what the line states
+	End                     // the argument dump ends
+	Malformed               // a record that cannot be read; reason says why
+)
+
+// Argument is one of Megatron's arguments, as printed. It lives as long as the line.
+type Argument struct{ Name, Value []byte }
+
+// Parser reads the lines of one stream, without their prefixes. The zero value is ready. It is not safe for concurrent use.
+type Parser struct {
+	// Dump says that the argument dump has begun and not ended. A caller keeps it over a restart.
+	Dump bool
+
+	args  []Argument
+	names []byte // names made for extras
+}
+
+// Arguments are those of the line for which Line returned Arguments.
+func (p *Parser) Arguments() []Argument { return p.args }
+
+var (
+	wordIteration  = []byte("iteration")
+	wordRank       = []byte("[Rank ")
+	wordMemory     = []byte(" memory (MB) |")
+	wordValidation = []byte("validation loss at ")
+	wordPadded     = []byte("> padded vocab (size: ")
+	wordNewSize    = []byte("(new size: ")
+)
+
+// Line reads one line.
+func (p *Parser) Line(b []byte, out Out) (Result, string) {
+	t := trim(b)
+	if len(t) == 0 {
+		return Other, ""
+	}
+	p.names = p.names[:0]
+	switch c := t[0]; {
+	case c == '-':
+		if result, reason := p.rule(t); result != Other {
+			return result, reason
+		}
+	case c == '>':
+		if p.padded(t) {
+			return Arguments, ""
+		}
+	case c == '(', c == 'm', c == 't':
+		if result, reason := timers(t, out); result != Other {
+			return result, reason
+		}
+	case c == 'v' && bytes.HasPrefix(t, wordValidation):
+		return p.validation(t, out)
+	}
+	if start := p.find(t); start >= 0 {
+		if !bytes.HasPrefix(t[start:], wordRank) {
+			p.Dump = false // a dump that was cut off is over when the job trains
+		}
+		return p.records(t[start:], out)
+	}
+	if b[0] == ' ' {
+		if p.Dump && p.argument(t) {
+			return Arguments, ""
+		}
+		if timer(t, out) {
+			return Records, ""
+		}
+	}
+	return Other, ""
+}
+
+// find returns where the first record of a line begins, -1 for none. What stands before are prefixes that the caller does not know.
+func (p *Parser) find(t []byte) int {
+	at := -1
+	for from := 0; ; {
+		i := bytes.Index(t[from:], wordIteration)
+		if i < 0 {
+			break
+		}
+		i += from
+		if _, _, rest := iterationOf(t[i:]); rest != nil {
+			at = stampBefore(t, i)
+			break
+		}
+		from = i + len(wordIteration)
+	}
+	head := t
+	if at >= 0 {
+		head = t[:at]
+	}
+	if i := bytes.Index(head, wordRank); i >= 0 && bytes.Contains(head[i:], wordMemory) {
+		return i
+	}
+	return at
+}
+
+// stampBefore returns where the bracketed time before i begins, or i.
+func stampBefore(t []byte, i int) int {
+	n := i
+	for n > 0 && t[n-1] == ' ' {
+		n--
+	}
+	if n == 0 || t[n-1] != ']' {
+		return i
+	}
+	from := bytes.LastIndexByte(t[max(0, n-40):n], '[')
+	if from < 0 {
+		return i
+	}
+	from += max(0, n-40)
+	if s := line.StampLen(t[from+1:]); s > 0 && from+1+s == n-1 {
+		return from
+	}
+	return i
+}
+
+// iterationOf reads "iteration        3/ 7629408 |"; rest begins after the bar and is nil when there is none.
+func iterationOf(b []byte) (n, total int64, rest []byte) {
+	if len(b) < 14 || !bytes.HasPrefix(b, wordIteration) || b[9] != ' ' {
+		return 0, 0, nil
+	}
+	b = blanks(b[9:])
+	n, d := integer(b)
+	if b = b[d:]; d == 0 || len(b) == 0 || b[0] != '/' {
+		return 0, 0, nil
+	}
+	b = blanks(b[1:])
+	total, d = integer(b)
+	if b = blanks(b[d:]); d == 0 || len(b) == 0 || b[0] != '|' {
+		return 0, 0, nil
+	}
+	return n, total, b[1:]
+}
+
+// records reads the record that t begins with and those glued to it.
+func (p *Parser) records(t []byte, out Out) (Result, string) {
+	found := false
+	for len(t) > 0 {
+		var ok bool
+		if bytes.HasPrefix(t, wordRank) {
+			t, ok = p.memory(t, out)
+		} else {
+			t, ok = p.iteration(t, out)
+		}
+		found = found || ok
+		next := p.find(t)
+		if next < 0 {
+			break
+		}
+		t = t[next:]
+	}
+	if !found {
+		return Malformed, "no_fields"
+	}
+	return Records, ""
+}
+
+// iteration reads one iteration record and returns what is glued to it.
+func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
+	rec := out.Record()
+	rec.Source, rec.Of, rec.Open, rec.Dedup = Source, record.Mean, true, true
+	if t[0] == '[' {
+		n := line.StampLen(t[1:])
+		rec.Stamp = t[1 : 1+n]
+		t = blanks(t[n+2:])
+	}
+	n, total, t := iterationOf(t)
+	rec.Set(record.Iteration, float64(n))
+	rec.Set(record.Iterations, float64(total))
+	fields := false
+	var c column
+	for c.next(t) {
+		fields = fields || len(c.key) > 0
+		if end := p.field(rec, c.key, c.value); end < len(c.value) { // "0.0[Rank 6] (after …", "0 iteration 4/ 10 |"
+			t = t[c.at+end:]
+			break
+		}
+		t = c.rest
+	}
+	if fields {
+		out.Emit(rec)
+	}
+	return t, fields
+}
+
+// column is "key: value |". key is empty when there is none.
+type column struct {
+	key, value []byte
+	at         int // of value in what the column was cut from
+	rest       []byte
+}
+
+// next cuts a column off. It says false when there is nothing more, or the next record has lost the newline before it.
+func (c *column) next(t []byte) bool {
+	if len(t) == 0 {
+		return false
+	}
+	end := bytes.IndexByte(t, '|')
+	if end < 0 {
+		end = len(t)
+	}
+	c.rest = t[min(end+1, len(t)):]
+	i := bytes.IndexByte(t[:end], ':')
+	if i < 0 {
+		c.key, c.value = nil, nil
+		return true
+	}
+	c.key = trim(t[:i])
+	for c.at = i + 1; c.at < end && t[c.at] == ' '; c.at++ {
+	}
+	c.value = trim(t[c.at:end])
+	return len(c.key) == 0 || !begins(c.key)
+}
+
+// begins says whether a record begins here.
+func begins(b []byte) bool {
+	return b[0] == '[' || bytes.HasPrefix(b, wordIteration) && len(b) > 9 && b[9] == ' '
+}
+
+// unitOf is where a column goes. ok is false for those that have no field.
+func unitOf(key []byte) (f record.Field, u record.Unit, ok bool) {
+	switch string(key) {
+	case "consumed samples":
+		return record.ConsumedSamples, record.Base, true
+	case "consumed tokens":
+		return record.ConsumedTokens, record.Base, true
+	case "elapsed time per iteration (ms)":
+		return record.Duration, record.Milliseconds, true
+	case "throughput per GPU (TFLOP/s/GPU)", "TFLOPs": // the latter is Megatron-DeepSpeed's
+		return record.DeviceFlopThroughput, record.TeraFlopPerSecond, true
+	case "energy per GPU (J/iter/GPU)":
+		return record.DeviceEnergy, record.Base, true
+	case "power per GPU (W/GPU)":
+		return record.DevicePower, record.Base, true
+	case "learning rate":
+		return record.LearningRate, record.Base, true
+	case "global batch size":
+		return record.BatchSize, record.Base, true
+	case "lm loss", "loss":
+		return record.Loss, record.Base, true
+	case "loss scale":
+		return record.LossScale, record.Base, true
+	case "grad norm":
+		return record.GradientNorm, record.Base, true
+	case "num zeros":
+		return record.GradientZeros, record.Base, true
+	case "params norm":
+		return record.ParamsNorm, record.Base, true
+	case "number of skipped iterations":
+		return record.SkippedIterations, record.Base, true
+	case "number of nan iterations":
+		return record.NaNIterations, record.Base, true
+	case "tokens/sec/gpu", "tokens/sec/GPU", "tokens per GPU (tokens/s/GPU)", "tokens per gpu per second (tgs)": // forks, Primus, Megatron-DeepSpeed
+		return record.DeviceTokenThroughput, record.Base, true
+	case "samples per second":
+		return record.SampleThroughput, record.Base, true
+	}
+	return 0, 0, false
+}
+
+// field takes one column of an iteration line and returns how much of the value is its own.
+func (p *Parser) field(rec *record.Record, key, value []byte) int {
+	if len(key) == 0 {
+		return len(value)
+	}
+	v, n := Leading(value)
+	if n == 0 {
+		if len(value) > 0 {
+			rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
+		}
+		return len(value)
+	}
+	f, unit, known := unitOf(key)
+	rest := value[n:]
+	switch {
+	case len(rest) == 0:
+	case known && rest[0] == '/': // Primus: current and average
+		if average, m := Leading(rest[1:]); m > 0 {
+			rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
+			n += 1 + m
+		}
+	case f == record.ConsumedTokens && known:
+		if scale := scaleOf(rest[0]); scale > 0 {
+			v *= scale
+			n++
+		}
+	}
+	if rest = value[n:]; len(rest) > 0 && !isGlue(rest) {
+		// "0:00:00", "58.2GB": a text that begins with a number.
+		rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
+		return len(value)
+	}
+	switch {
+	case known:
+		rec.SetIn(f, v, unit)
+	case string(key) == "current time": // very old releases: seconds since the epoch in place of a time stamp
+		if ns, err := clock.Nanos(value[:n]); err == nil {
+			rec.Unix, rec.RawUnix = ns, value[:n]
+		}
+	default:
+		rec.AddExtra(record.Extra{Name: p.name(key, ""), Value: v})
+	}
+	return n
+}
+
+// isGlue says whether what follows a number begins another record.
+func isGlue(b []byte) bool {
+	t := blanks(b)
+	return len(t) > 0 && begins(t)
+}
+
+func scaleOf(c byte) float64 {
+	switch c {
+	case 'K':
+		return 1e3
+	case 'M':
+		return 1e6
+	case 'B':
+		return 1e9
+	case 'T':
+		return 1e12
+	}
+	return 0
+}
+
+// name makes the name of an extra field: blanks are awkward in queries.
+func (p *Parser) name(key []byte, suffix string) []byte {
+	if suffix == "" && bytes.IndexByte(key, ' ') < 0 {
+		return key
+	}
+	from := len(p.names)
+	p.names = append(append(p.names, key...), suffix...)
+	made := p.names[from:len(p.names):len(p.names)]
+	for i, c := range made {
+		if c == ' ' {
+			made[i] = '_'
+		}
+	}
+	return made
+}
+
+// memory reads "[Rank 6] (after 1 iterations) memory (MB) | allocated: …" and returns what is glued to it. MB is MiB.
+func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	b := t[len(wordRank):]
+	rank, n := integer(b)
+	if n == 0 || n == len(b) || b[n] != ']' {
+		return b, false
+	}
+	rec.Rank, rec.HasRank = rank, true
+	head := b[n+1:]
+	i := bytes.Index(head, wordMemory)
+	if i < 0 {
+		return b, false
+	}
+	t, head = head[i+len(wordMemory):], head[:i]
+	if after := bytes.TrimPrefix(head, []byte(" (after ")); len(after) < len(head) {
+		if k, n := integer(after); n > 0 && string(after[n:]) == " iterations)" {
+			rec.Set(record.Iteration, float64(k))
+		}
+	}
+	fields := false
+	var c column
+	for c.next(t) {
+		v, n := Leading(c.value)
+		if len(c.key) == 0 || n == 0 {
+			t = c.rest
+			continue
+		}
+		fields = true
+		switch string(c.key) {
+		case "allocated":
+			rec.SetIn(record.MemoryUsage, v, record.Mebibytes)
+		case "max allocated":
+			rec.SetIn(record.MemoryPeak, v, record.Mebibytes)
+		case "reserved":
+			rec.SetIn(record.MemoryReserved, v, record.Mebibytes)
+		case "max reserved":
+			rec.SetIn(record.MemoryReservedPeak, v, record.Mebibytes)
+		default:
+			rec.AddExtra(record.Extra{Name: p.name(c.key, ""), Value: v})
+		}
+		if n < len(c.value) {
+			t = t[c.at+n:]
+			break
+		}
+		t = c.rest
+	}
+	if fields {
+		out.Emit(rec)
+	}
+	return t, fields
+}
+
+// validation reads "validation loss at iteration 100 | lm loss value: 3.29E+00 | lm loss PPL: 2.68E+01 | ", also with "on test set"
+// after the iteration, and older ones "at the end of training for test data".
+func (p *Parser) validation(t []byte, out Out) (Result, string) {
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Evaluation, Source
+	title, t, ok := bytes.Cut(t[len(wordValidation):], []byte{'|'})
+	if !ok {
+		return Malformed, "no_fields"
+	}
+	title = trim(title)
+	if bytes.HasPrefix(title, wordIteration) {
+		b := blanks(title[len(wordIteration):])
+		k, n := integer(b)
+		if n == 0 {
+			return Malformed, "bad_iteration"
+		}
+		rec.Set(record.Iteration, float64(k))
+		title = blanks(b[n:])
+	}
+	fields := false
+	var c column
+	for ; c.next(t); t = c.rest {
+		v, ok := Float(c.value)
+		if len(c.key) == 0 || !ok {
+			continue
+		}
+		fields = true
+		switch string(c.key) {
+		case "lm loss value", "loss value":
+			rec.Set(record.ValidationLoss, v)
+		case "lm loss PPL", "loss PPL":
+			rec.Set(record.Perplexity, v)
+		default:
+			rec.AddExtra(record.Extra{Name: p.name(c.key, ""), Value: v})
+		}
+	}
+	if !fields {
+		return Malformed, "no_fields"
+	}
+	if len(title) > 0 {
+		rec.AddExtra(record.Extra{Name: []byte("validation_set"), Text: setName(title)})
+	}
+	out.Emit(rec)
+	return Records, ""
+}
+
+// setName is "test" of "on test set" and of "the end of training for test data".
+func setName(title []byte) []byte {
+	fields := bytes.Fields(title)
+	if n := len(fields); n > 2 && (string(fields[n-1]) == "set" || string(fields[n-1]) == "data") {
+		return fields[n-2]
+	}
+	return title
+}
+
+// timers reads the titles of the timers, and the older form with all in one line: "time (ms) | forward-compute: 120.31 | …".
+func timers(t []byte, out Out) (Result, string) {
+	switch string(t) {
+	case "(min, max) time across ranks (ms):", "max time across ranks (ms):", "times across ranks (ms):":
+		return Ignored, "times_title"
+	}
+	b, ok := bytes.CutPrefix(t, []byte("time (ms) |"))
+	if !ok {
+		return Other, ""
+	}
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	var c column
+	for ; c.next(b); b = c.rest {
+		if v, ok := Float(c.value); ok && len(c.key) > 0 {
+			rec.Stages = append(rec.Stages, record.Stage{Name: c.key, Seconds: v / 1e3})
+		}
+	}
+	if len(rec.Stages) == 0 {
+		return Malformed, "no_fields"
+	}
+	out.Emit(rec)
+	return Records, ""
+}
+
+// timer reads "forward-backward ....: (1402.11, 1409.87)" and "forward-backward ....: 1409.87", ms.
+func timer(t []byte, out Out) bool {
+	i := bytes.Index(t, []byte(".: "))
+	if i < 0 {
+		return false
+	}
+	name := t[:i+1]
+	for len(name) > 0 && name[len(name)-1] == '.' {
+		name = name[:len(name)-1]
+	}
+	if len(name) < 2 || name[len(name)-1] != ' ' || bytes.IndexByte(name[:len(name)-1], ' ') >= 0 {
+		return false
+	}
+	name = name[:len(name)-1]
+	stage := record.Stage{Name: name}
+	b := t[i+3:]
+	if b = trim(b); len(b) > 0 && b[0] == '(' {
+		fastest, n := Leading(b[1:])
+		after := b[1+n:]
+		if n == 0 || !bytes.HasPrefix(after, []byte(", ")) {
+			return false
+		}
+		slowest, n := Leading(after[2:])
+		if n == 0 || string(after[2+n:]) != ")" {
+			return false
+		}
+		stage.Min, stage.HasMin, stage.Seconds = fastest/1e3, true, slowest/1e3
+	} else {
+		v, ok := Float(b)
+		if !ok {
+			return false
+		}
+		stage.Seconds = v / 1e3
+	}
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	rec.Stages = append(rec.Stages, stage)
+	out.Emit(rec)
+	return true
+}
+
+// rule reads lines that begin with a dash: the frame of a validation result and the ends of the argument dump.
+func (p *Parser) rule(t []byte) (Result, string) {
+	text := bytes.Trim(t, "-")
+	dashes := len(t) - len(text)
+	switch {
+	case dashes < 8:
+		return Other, ""
+	case len(text) == 0:
+		return Ignored, "rule"
+	case string(text) == " arguments ":
+		p.Dump = true
+		return Begin, ""
+	case string(text) == " end of arguments ":
+		p.Dump = false
+		return End, ""
+	}
+	return Other, ""
+}
+
+// argument reads "hidden_size ..................................... 4096".
+func (p *Parser) argument(t []byte) bool {
+	i := bytes.IndexByte(t, ' ')
+	if i < 1 {
+		return false
+	}
+	name, rest := t[:i], blanks(t[i:])
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' {
+			return false
+		}
+	}
+	dots := 0
+	for dots < len(rest) && rest[dots] == '.' {
+		dots++
+	}
+	// A name of 48 characters and more has no dots after it.
+	if dots == 0 && len(name) < 48 || dots > 0 && dots < len(rest) && rest[dots] != ' ' {
+		return false
+	}
+	value := blanks(rest[dots:])
+	p.args = p.args[:0]
+	if string(name) == "moe_layer_freq" && len(value) > 0 && value[0] == '[' {
+		p.layers(value)
+		return true
+	}
+	p.args = append(p.args, Argument{name, value})
+	return true
+}
+
+// layers reads moe_layer_freq as a list of 0 (dense) and 1 (experts), one per layer. Of other patterns than dense layers first,
+// and experts in every Nth layer, there is nothing to say.
+func (p *Parser) layers(value []byte) {
+	var pattern []byte
+	for _, c := range value {
+		if c == '0' || c == '1' {
+			pattern = append(pattern, c)
+		}
+	}
+	dense := len(pattern) - len(bytes.TrimLeft(pattern, "0"))
+	if bytes.IndexByte(pattern[dense:], '0') < 0 {
+		p.args = append(p.args, Argument{[]byte("first_k_dense_replace"), strconv.AppendInt(nil, int64(dense), 10)}, Argument{[]byte("moe_layer_freq"), []byte{'1'}})
+	}
+}
+
+// padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", which comes after the dump.
+func (p *Parser) padded(t []byte) bool {
+	if !bytes.HasPrefix(t, wordPadded) {
+		return false
+	}
+	i := bytes.Index(t, wordNewSize)
+	if i < 0 {
+		return false
+	}
+	b := t[i+len(wordNewSize):]
+	_, n := integer(b)
+	p.args = append(p.args[:0], Argument{[]byte("padded_vocab_size"), b[:n]})
+	return n > 0
+}
+
+// blanks cuts leading blanks off.
+func blanks(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	return b
+}
+
+// trim cuts blanks off both ends, as log lines have them.
+func trim(b []byte) []byte {
+	b = blanks(b)
+	for n := len(b); n > 0 && (b[n-1] == ' ' || b[n-1] == '\t' || b[n-1] == '\r'); n-- {
+		b = b[:n-1]
+	}
+	return b
+}

@@ -1,0 +1,82 @@
+// Package megatronstep puts package megatron under a step.Parser: it makes tail's verdicts of its results, and the model of the argument dump.
+package megatronstep
+
+import (
+	"encoding/json"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Parser reads Megatron's lines of one stream. The zero value is ready.
+type Parser struct {
+	lines megatron.Parser
+	state state
+}
+
+// state is what is known of the model between the argument dump and the first iteration.
+type state struct {
+	Model spans.Model `json:"model"`
+	Dump  bool        `json:"dump"`
+	Open  bool        `json:"open"`
+}
+
+// Line is as in step.Parser. mine is false when the line is not one of Megatron.
+func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	result, reason := p.lines.Line(text, out)
+	switch result {
+	case megatron.Records:
+		p.state.Open = p.state.Open && p.lines.Dump
+		return tail.Record, "", true
+	case megatron.Ignored:
+		return tail.Ignored, reason, true
+	case megatron.Malformed:
+		return tail.Rejected, reason, true
+	case megatron.Begin:
+		p.state = state{Open: true}
+		out.Restarted()
+		return tail.Ignored, "arguments", true
+	case megatron.Arguments:
+		return tail.Ignored, p.arguments(out), true
+	case megatron.End:
+		if p.state.Open {
+			out.Model(&p.state.Model)
+		}
+		return tail.Ignored, "arguments", true
+	}
+	return tail.Ignored, "", false
+}
+
+// arguments takes what the model is described by; it returns the reason why the line is no record.
+func (p *Parser) arguments(out step.Out) string {
+	for _, a := range p.lines.Arguments() {
+		p.state.Model.Set(string(a.Name), a.Value)
+	}
+	if p.state.Open && !p.lines.Dump { // the padded size of the vocabulary is printed after the dump
+		out.Model(&p.state.Model)
+	}
+	return "arguments"
+}
+
+// Save is as in tail.Handler.
+func (p *Parser) Save() []byte {
+	if !p.state.Open {
+		return nil
+	}
+	p.state.Dump = p.lines.Dump
+	b, err := json.Marshal(&p.state)
+	if err != nil {
+		return nil // cannot be: numbers, texts and booleans
+	}
+	return b
+}
+
+// Restore is as in tail.Handler.
+func (p *Parser) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) == nil {
+		p.state, p.lines.Dump = s, s.Dump
+	}
+}
