@@ -9,7 +9,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
+
 	"errors"
 	"flag"
 	"fmt"
@@ -35,8 +35,9 @@ func main() {
 	lines := flag.Int64("lines", 1_000_000, "lines of the log")
 	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
 	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
+	only := flag.String("only", "", "one duel: tq, jsonl, megatron or perf_monitor; without the idle test")
 	flag.Parse()
-	if err := run(*bin, *out, *lines, *rounds, *idle); err != nil {
+	if err := run(*bin, *out, *only, *lines, *rounds, *idle); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -49,33 +50,80 @@ type result struct {
 	items int64 // spans or log records that arrived
 }
 
-func run(bin, out string, lines int64, rounds, idle int) error {
+func run(bin, out, only string, lines int64, rounds, idle int) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	log := filepath.Join(out, "verl.log")
-	total, spans, size, err := generate(bin, log, lines)
+	for _, d := range duels {
+		if only != "" && only != d.name {
+			continue
+		}
+		if err := d.run(bin, out, lines, rounds); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	if idle > 0 && only == "" {
+		return idleFiles(bin, out, idle, "tq_trace", "file_log_tq")
+	}
+	return nil
+}
+
+// duels are the contenders, ours first, on a log that `trainbridge gen` writes.
+var duels = []duel{
+	{
+		name: "tq", ours: "tq_trace", peer: "file_log_tq", peerParser: "regex_parser",
+		// One process writes the log, so that it is what a worker's file is.
+		gen: func(lines int64) []string {
+			const linesPerBatch = 4 * 3 * 15 // coroutines × functions × lines of a function
+			return []string{"tq", "--prefix", "python", "--workers", "1", "--concurrency", "4", "--batches", strconv.FormatInt(max(1, lines/linesPerBatch), 10)}
+		},
+	},
+	{
+		name: "jsonl", ours: "train_log", peer: "file_log_json", peerParser: "json_parser",
+		gen: func(lines int64) []string { return []string{"jsonl", "--steps", strconv.FormatInt(lines, 10)} },
+	},
+	{
+		name: "megatron", ours: "flagscale", peer: "file_log_megatron", peerParser: "regex_parser",
+		gen: func(lines int64) []string {
+			return []string{"megatron", "--log-interval", "1", "--side-lines=false", "--steps", strconv.FormatInt(lines/2, 10)}
+		},
+	},
+	{
+		name: "perf_monitor", ours: "flagscale", peer: "file_log_perf_monitor", peerParser: "regex_parser",
+		gen: func(lines int64) []string {
+			return []string{"flagscale", "--interval", "1", "--steps", strconv.FormatInt(lines, 10)}
+		},
+	},
+}
+
+// duel is one kind of log. ours and peer name files in bench/config.
+type duel struct {
+	name, ours, peer, peerParser string
+	gen                          func(lines int64) []string
+}
+
+func (d *duel) run(bin, out string, lines int64, rounds int) error {
+	log := filepath.Join(out, d.name+".log")
+	total, size, err := generate(bin, log, d.gen(lines))
 	if err != nil {
 		return err
 	}
-	fmt.Printf("log: %d lines, %.1f MB, %.0f B per line, %d spans\n\n", total, float64(size)/1e6, float64(size)/float64(total), spans)
-
+	fmt.Printf("## %s: %d lines, %.1f MB, %.0f B per line\n\n", d.name, total, float64(size)/1e6, float64(size)/float64(total))
 	contenders := []struct {
-		name   string
-		config string
-		want   int64
-		env    []string
+		name, config string
+		want         int64 // items that are to arrive; 0: until nothing comes any more
+		env          []string
 	}{
-		{"tq_trace → train_perf → OTLP, acks", "bench/config/tq_trace.yaml", spans, nil},
+		{d.ours + " → train_perf → OTLP, acks", d.ours, 0, nil},
 		// The peer runs as in a stock collector, with Go's own GOGC; trainbridge sets 200.
-		{"file_log + regex_parser → OTLP", "bench/config/file_log.yaml", total, []string{"GOGC=100"}},
+		{"file_log + " + d.peerParser + " → OTLP", d.peer, total, []string{"GOGC=100"}},
 	}
 	for _, compression := range []string{"none", "gzip"} {
 		fmt.Printf("compression %s\n\n", compression)
 		results := make([][]result, len(contenders))
 		for range rounds {
 			for i, c := range contenders {
-				r, err := duel(bin, out, log, c.config, c.want, append(slices.Clone(c.env), "BENCH_COMPRESSION="+compression)...)
+				r, err := measure(bin, out, log, c.config, c.want, append(slices.Clone(c.env), "BENCH_COMPRESSION="+compression)...)
 				if err != nil {
 					return fmt.Errorf("%s: %w", c.name, err)
 				}
@@ -95,39 +143,18 @@ func run(bin, out string, lines int64, rounds, idle int) error {
 		}
 		fmt.Printf("| **ratio** | | **%.1f×** | | | | |\n\n", speed[0]/speed[1])
 	}
-
-	if idle > 0 {
-		return idleFiles(bin, out, idle, contenders[0].config, contenders[1].config)
-	}
 	return nil
 }
 
-// generate writes a log of about that many lines and returns its exact line and span counts. One process writes it, so
-// that the log is what a worker's file is.
-func generate(bin, log string, lines int64) (total, spans, size int64, err error) {
-	const linesPerBatch = 4 * 3 * 15 // coroutines × functions × lines of a function
-	cmd := exec.Command(bin, "gen", "tq", "--out", log, "--prefix", "python", "--workers", "1", "--concurrency", "4", "--seed", "1",
-		"--batches", strconv.FormatInt(max(1, lines/linesPerBatch), 10))
+// generate writes a log and returns its lines and bytes.
+func generate(bin, log string, args []string) (total, size int64, err error) {
+	cmd := exec.Command(bin, slices.Concat([]string{"gen"}, args, []string{"--out", log, "--seed", "1", "--truth", "none"})...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
-	raw, err := os.ReadFile(log + ".truth.json")
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	raw = bytes.TrimRight(raw, "\n")
-	var last struct {
-		Run struct{ Lines, Spans int64 }
-	}
-	if err := json.Unmarshal(raw[bytes.LastIndexByte(raw, '\n')+1:], &last); err != nil {
-		return 0, 0, 0, fmt.Errorf("last line of %s.truth.json: %w", log, err)
-	}
-	st, err := os.Stat(log)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	return last.Run.Lines, last.Run.Spans + 1, st.Size(), nil // + the run's own span
+	raw, err := os.ReadFile(log)
+	return int64(bytes.Count(raw, []byte("\n"))), int64(len(raw)), err
 }
 
 // sink counts what arrives over OTLP.
@@ -169,7 +196,10 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-func duel(bin, out, log, config string, want int64, env ...string) (result, error) {
+// quiet is how long nothing must arrive to take a run for done, where it is not known how many items there will be.
+const quiet = 2 * time.Second
+
+func measure(bin, out, log, config string, want int64, env ...string) (result, error) {
 	s, err := newSink()
 	if err != nil {
 		return result{}, err
@@ -195,16 +225,21 @@ func duel(bin, out, log, config string, want int64, env ...string) (result, erro
 	if err := os.Link(log, filepath.Join(dir, "verl.log")); err != nil {
 		return result{}, err
 	}
-	for s.items.Load() < want {
-		if time.Since(begin) > 5*time.Minute {
+	wall, after := time.Duration(0), before
+	for n, since := int64(0), begin; want == 0 || n < want; time.Sleep(2 * time.Millisecond) {
+		now := time.Now()
+		if now.Sub(begin) > 5*time.Minute {
 			return result{}, fmt.Errorf("after 5 minutes %d of %d items have arrived; see %s", s.items.Load(), want, col.log)
 		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	wall := time.Since(begin)
-	after, err := col.cpu()
-	if err != nil {
-		return result{}, err
+		if got := s.items.Load(); got > n {
+			n, since = got, now
+			wall = now.Sub(begin)
+			if after, err = col.cpu(); err != nil {
+				return result{}, err
+			}
+		} else if want == 0 && n > 0 && now.Sub(since) > quiet {
+			break
+		}
 	}
 	peak, err := col.peak()
 	return result{cpu: after - before, wall: wall, peak: peak, items: s.items.Load()}, err
@@ -265,7 +300,7 @@ func start(bin, config, logs, state, sink string, env ...string) (*collector, er
 		return nil, err
 	}
 	defer logFile.Close()
-	cmd := exec.Command("taskset", "-c", "0", bin, "--config", config)
+	cmd := exec.Command("taskset", "-c", "0", bin, "--config", "bench/config/common.yaml", "--config", "bench/config/"+config+".yaml")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink, "OTEL_TRACES_SAMPLER=always_off")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = logFile

@@ -1,6 +1,8 @@
 package spans
 
 import (
+	"strings"
+
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
@@ -47,6 +49,8 @@ type Model struct {
 	VHeadDim   int64 `mapstructure:"v_head_dim"`
 
 	Recompute string `mapstructure:"recompute_granularity"` // full, selective or empty
+
+	noGroups bool // Set: group_query_attention is False
 }
 
 // Known says whether the model is described well enough to count its FLOPs.
@@ -117,16 +121,23 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 	if _, ok := attrs.Get(ModelPrefix + "hidden_size"); !ok {
 		return m, false
 	}
-	for _, f := range m.fields() {
-		v, ok := attrs.Get(ModelPrefix + f.name)
-		switch {
-		case !ok:
-		case f.i != nil:
-			*f.i = v.Int()
-		case f.s != nil:
-			*f.s = ValueText(v)
-		case f.b != nil:
-			*f.b = v.Bool()
+	fields := m.fields()
+	for name, v := range attrs.All() {
+		name, ok := strings.CutPrefix(name, ModelPrefix)
+		if !ok {
+			continue
+		}
+		for i := range fields {
+			f := &fields[i]
+			switch {
+			case f.name != name:
+			case f.i != nil:
+				*f.i = v.Int()
+			case f.s != nil:
+				*f.s = ValueText(v)
+			case f.b != nil:
+				*f.b = v.Bool()
+			}
 		}
 	}
 	return m, true
@@ -134,6 +145,18 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 
 // Set sets the field of a Megatron argument. It says false for an argument that has none here, and for a value that is not of its kind.
 func (m *Model) Set(name string, text []byte) bool {
+	switch name {
+	case "group_query_attention":
+		// Without it num_query_groups says 1 (its default), and means as many as heads.
+		if m.noGroups = string(text) == "False"; m.noGroups {
+			m.QueryGroups = 0
+		}
+		return m.noGroups || string(text) == "True"
+	case "num_query_groups":
+		if m.noGroups {
+			return true
+		}
+	}
 	for _, f := range m.fields() {
 		if f.name != name {
 			continue

@@ -170,6 +170,7 @@ const (
 	VerdictMFULow             = "train_mfu_low"              // warning
 	VerdictFlagScaleDP        = "flagscale_dp_omitted"       // warning: perf_monitor's samples/s and TFLOPS leave out the data-parallel size
 	VerdictFlagScaleMoE       = "flagscale_moe_as_dense"     // warning: a mixture of experts counted as a dense model
+	VerdictFlagScaleSwiGLU    = "flagscale_swiglu_omitted"   // warning: experts with SwiGLU counted without it
 	VerdictFlopsDisagree      = "train_flops_disagree"       // warning: reported and recomputed FLOP/s differ, for no reason known
 	VerdictThroughputReported = "train_throughput_disagrees" // warning: logged samples/s × step time is not the batch
 )
@@ -177,12 +178,14 @@ const (
 // Metrics of training steps. Gauges that a log states come from its receiver and have the name of the attribute (AttrLoss, …); these
 // come from the train_metrics connector, beside gauges of what train_perf adds (AttrMFU, AttrFlopThroughput, …).
 const (
-	MetricStepDuration     = "ml.train.step.duration"  // histogram, s; one value per record
-	MetricStageDuration    = "ml.train.stage.duration" // histogram, s
-	MetricSteps            = "ml.train.steps"          // counter, {step}
-	MetricSamples          = "ml.train.samples"        // counter, {sample}
-	MetricTokens           = "ml.train.tokens"         // counter, {token}
-	MetricFlopDisagreement = AttrFlopDisagreement      // histogram, 1
+	MetricStepDuration = "ml.train.step.duration" // histogram, s; one value per record
+	// MetricStepDurationReported is what a job itself sends as a number rather than a distribution: the name of the histogram is taken.
+	MetricStepDurationReported = "ml.train.step.duration.reported" // gauge, s
+	MetricStageDuration        = "ml.train.stage.duration"         // histogram, s
+	MetricSteps                = "ml.train.steps"                  // counter, {step}
+	MetricSamples              = "ml.train.samples"                // counter, {sample}
+	MetricTokens               = "ml.train.tokens"                 // counter, {token}
+	MetricFlopDisagreement     = AttrFlopDisagreement              // histogram, 1
 	// MetricSummaryDisagreement is |recomputed − reported| / recomputed of one final statistic (AttrStatistic), from flagscale.
 	MetricSummaryDisagreement = "ml.train.summary.disagreement" // gauge, 1
 	AttrStatistic             = "ml.train.summary.statistic"

@@ -442,7 +442,7 @@ func (p *Parser) validation(t []byte, out Out) (Result, string) {
 	fields := false
 	var c column
 	for ; c.next(t); t = c.rest {
-		v, ok := Float(c.value)
+		v, ok := record.Float(c.value)
 		if len(c.key) == 0 || !ok {
 			continue
 		}
@@ -489,7 +489,7 @@ func timers(t []byte, out Out) (Result, string) {
 	rec.Kind, rec.Source = record.Side, Source
 	var c column
 	for ; c.next(b); b = c.rest {
-		if v, ok := Float(c.value); ok && len(c.key) > 0 {
+		if v, ok := record.Float(c.value); ok && len(c.key) > 0 {
 			rec.Stages = append(rec.Stages, record.Stage{Name: c.key, Seconds: v / 1e3})
 		}
 	}
@@ -528,7 +528,7 @@ func timer(t []byte, out Out) bool {
 		}
 		stage.Min, stage.HasMin, stage.Seconds = fastest/1e3, true, slowest/1e3
 	} else {
-		v, ok := Float(b)
+		v, ok := record.Float(b)
 		if !ok {
 			return false
 		}

@@ -22,6 +22,7 @@ const (
 	BatchSize       // samples per step over all data-parallel ranks, integer
 	ConsumedSamples // integer
 	ConsumedTokens
+	Tokens            // of the record's steps, all devices, integer
 	SkippedIterations // integer
 	NaNIterations     // integer
 	SampleThroughput  // {sample}/s

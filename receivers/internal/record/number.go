@@ -11,7 +11,7 @@ var exact10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 
 // Float reads a decimal number, rounded to the nearest float64 as strconv.ParseFloat does, and the not finite ones as Python, C
 // and JSON writers spell them: nan, -nan, NaN, inf, -inf, Infinity. What is too large becomes infinite, as in Python. It does
-// not take blanks, hexadecimal, underscores or an empty text, and does not allocate.
+// not take blanks, hexadecimal, underscores or an empty text, and does not allocate for up to 32 bytes.
 func Float(b []byte) (float64, bool) {
 	var mantissa uint64
 	digits, exp, n := 0, 0, 0
@@ -116,7 +116,7 @@ func GroupedFloat(b []byte) (float64, bool) {
 		return 0, false
 	}
 	out := append(kept[:0], b[:comma]...)
-	if comma == 0 || b[comma-1]-'0' > 9 {
+	if comma == 0 || b[comma-1]-'0' > 9 || bytes.IndexByte(out, '.') >= 0 {
 		return 0, false
 	}
 	for b = b[comma:]; len(b) > 0 && b[0] == ','; b = b[4:] {

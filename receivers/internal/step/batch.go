@@ -177,14 +177,13 @@ func (b *batch) Traces() ptrace.Traces {
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
 		it := &b.items[i]
-		if it.kind == record.Side {
-			continue
-		}
-		s := b.span(out, it)
-		if it.kind != record.Summary {
-			l := s.Links().AppendEmpty()
-			l.SetTraceID(runTrace)
-			l.SetSpanID(runSpan)
+		if it.kind != record.Side {
+			s := b.span(out, it)
+			if it.kind != record.Summary {
+				l := s.Links().AppendEmpty()
+				l.SetTraceID(runTrace)
+				l.SetSpanID(runSpan)
+			}
 		}
 		for j := it.stagesFrom; j < it.stagesTo; j++ {
 			b.stage(out, it, &b.stages[j])
@@ -287,9 +286,13 @@ func (b *batch) stage(out *spans.Batch, it *item, st *stage) {
 	if st.seconds > 0 && st.seconds < maxSeconds {
 		ns = int64(st.seconds * 1e9)
 	}
+	parent, start := it.id, it.start
+	if it.kind == record.Side { // it has no span; the line was written when the part had ended
+		parent, start = it.parent, it.end-ns
+	}
 	s := out.Add(b.resource(it), spans.Span{
-		Trace: it.trace, ID: spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(st.name)), Parent: it.id, Name: st.name,
-		Kind: ptrace.SpanKindInternal, Start: it.start, End: it.start + ns, Source: it.time, Attributes: 5,
+		Trace: it.trace, ID: spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(st.name)), Parent: parent, Name: st.name,
+		Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: it.time, Attributes: 5,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, st.name)

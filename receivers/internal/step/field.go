@@ -31,6 +31,7 @@ var fieldInfos = [record.NumFields]fieldInfo{
 	record.BatchSize:             {name: spans.AttrBatchSize, integer: true},
 	record.ConsumedSamples:       {name: spans.AttrConsumedSamples, integer: true},
 	record.ConsumedTokens:        {name: spans.AttrConsumedTokens},
+	record.Tokens:                {name: spans.AttrTokens, integer: true},
 	record.SkippedIterations:     {name: spans.AttrSkippedIterations, integer: true, unit: spans.UnitOne, description: "Skipped iterations, as the log counts them."},
 	record.NaNIterations:         {name: spans.AttrNaNIterations, integer: true, unit: spans.UnitOne, description: "Iterations with a NaN, as the log counts them."},
 	record.SampleThroughput:      {name: spans.AttrSampleThroughput, unit: spans.UnitSamplesPerSecond, description: "Samples per second."},
@@ -39,10 +40,10 @@ var fieldInfos = [record.NumFields]fieldInfo{
 	record.FlopThroughput:        {name: spans.AttrFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of all devices, as the log states it."},
 	record.DeviceFlopThroughput:  {name: spans.AttrDeviceFlopThroughputReported, unit: spans.UnitFlopPerSecond, description: "FLOP/s of one device, as the log states it."},
 	record.MFU:                   {name: spans.AttrMFUReported, unit: spans.UnitOne, description: "Model FLOP/s utilization (MFU), as the log states it."},
-	record.FlopCount:             {name: spans.AttrFlopCountReported},
-	record.FlopForward:           {name: spans.AttrFlopCountForward},
-	record.FlopBackward:          {name: spans.AttrFlopCountBackward},
-	record.FlopOptimizer:         {name: spans.AttrFlopCountOptimizer},
+	record.FlopCount:             {name: spans.AttrFlopCountReported, unit: spans.UnitFlop, description: "FLOPs of one step, all devices, as the log states it."},
+	record.FlopForward:           {name: spans.AttrFlopCountForward, unit: spans.UnitFlop, description: "FLOPs of the forward pass of one step, as the log states it."},
+	record.FlopBackward:          {name: spans.AttrFlopCountBackward, unit: spans.UnitFlop, description: "FLOPs of the backward pass of one step, as the log states it."},
+	record.FlopOptimizer:         {name: spans.AttrFlopCountOptimizer, unit: spans.UnitFlop, description: "FLOPs of the optimizer in one step, as the log states it."},
 	record.MemoryUsage:           {name: spans.AttrMemoryUsage, unit: spans.UnitBytes, description: "Device memory allocated on the rank that logs."},
 	record.MemoryPeak:            {name: spans.AttrMemoryPeak, unit: spans.UnitBytes, description: "Most device memory allocated so far on the rank that logs."},
 	record.MemoryReserved:        {name: spans.AttrMemoryReserved, unit: spans.UnitBytes, description: "Device memory reserved by the allocator on the rank that logs."},
@@ -50,4 +51,14 @@ var fieldInfos = [record.NumFields]fieldInfo{
 	record.MemoryUtilization:     {name: spans.AttrMemoryUtilization, unit: spans.UnitOne, description: "Share of the device memory in use."},
 	record.DeviceEnergy:          {name: spans.AttrDeviceEnergy, unit: spans.UnitJoules, description: "Energy of one device in one step."},
 	record.DevicePower:           {name: spans.AttrDevicePower, unit: spans.UnitWatts, description: "Power of one device."},
+}
+
+// FieldNamed returns the field whose attribute and gauge have a name.
+func FieldNamed(name string) (record.Field, bool) {
+	for f := range record.NumFields {
+		if fieldInfos[f].name == name {
+			return f, true
+		}
+	}
+	return 0, false
 }

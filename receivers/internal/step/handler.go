@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -100,12 +101,31 @@ type handler struct {
 
 // state is what is kept over a restart.
 type state struct {
-	Tracks map[int64]*track `json:"tracks,omitempty"`
-	Model  *spans.Model     `json:"model,omitempty"`
-	Parser []byte           `json:"parser,omitempty"`
+	Tracks map[who]*track `json:"tracks,omitempty"`
+	Model  *spans.Model   `json:"model,omitempty"`
+	Parser []byte         `json:"parser,omitempty"`
 }
 
-// track follows the records of one rank in the stream.
+// who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
+type who struct {
+	source string
+	rank   int64
+}
+
+// MarshalText makes it a key of JSON.
+func (w who) MarshalText() ([]byte, error) {
+	return append(strconv.AppendInt(nil, w.rank, 10), " "+w.source...), nil
+}
+
+// UnmarshalText reads what MarshalText made.
+func (w *who) UnmarshalText(b []byte) (err error) {
+	rank, source, _ := strings.Cut(string(b), " ")
+	w.source = source
+	w.rank, err = strconv.ParseInt(rank, 10, 64)
+	return err
+}
+
+// track follows the records of one rank and format in the stream.
 type track struct {
 	// Iteration is the last one; Known says that there was one.
 	Iteration int64 `json:"iteration"`
@@ -115,6 +135,7 @@ type track struct {
 	End       int64 `json:"end"`  // ns, of the last record; 0: none
 	Made      int64 `json:"made"` // where the reconstructed time of a log without a clock stands, ns
 	source    spans.TimeSource
+	last      key // the span of the last step
 }
 
 const (
@@ -129,7 +150,7 @@ func newHandler(set *Settings, known *seen, batches *pool, s stream) *handler {
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
 		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),
 	}
-	h.state.Tracks = make(map[int64]*track)
+	h.state.Tracks = make(map[who]*track)
 	return h
 }
 
@@ -142,6 +163,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.emitted, h.known = 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
+		clear(h.state.Tracks) // a document is told anew from its beginning, not gone back to
 	} else {
 		h.text = h.peeler.Peel(l.Text, &h.prefix)
 	}
@@ -182,19 +204,18 @@ func (h *handler) Emit(rec *record.Record) {
 	if h.join(rec) {
 		return
 	}
-	if rec.Kind != record.Side {
-		h.leave()
-	}
 	it := h.place(rec)
 	if rec.Kind == record.Side {
 		h.batch.add(h, &it, rec)
 		return
 	}
+	// A duplicate does not end the record that waits: it may be a copy of that.
 	if rec.Dedup && h.seen.before(it.key()) {
 		h.known++
 		h.set.Duplicate()
 		return
 	}
+	h.leave()
 	if rec.Open {
 		h.pending.set(h, &it, rec)
 		return
@@ -213,14 +234,14 @@ func (h *handler) rank(rec *record.Record) int64 {
 	return noRank
 }
 
-func (h *handler) track(rank int64) *track {
-	t, ok := h.state.Tracks[rank]
+func (h *handler) track(w who) *track {
+	t, ok := h.state.Tracks[w]
 	if !ok {
 		if len(h.state.Tracks) >= maxTracks {
 			clear(h.state.Tracks)
 		}
 		t = &track{}
-		h.state.Tracks[rank] = t
+		h.state.Tracks[w] = t
 	}
 	return t
 }
@@ -228,7 +249,7 @@ func (h *handler) track(rank int64) *track {
 // place finds out when the record ended, how many steps it covers, and to which trace it belongs.
 func (h *handler) place(rec *record.Record) item {
 	it := item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, host: h.host.Text(h.prefix.IP), pid: h.prefix.PID, model: h.model}
-	t := h.track(it.rank)
+	t := h.track(who{rec.Source, it.rank})
 	before, beforeSource := t.End, t.source
 	raw := h.when(rec, t, &it)
 
@@ -239,7 +260,7 @@ func (h *handler) place(rec *record.Record) item {
 	}
 	if rec.Kind == record.Step {
 		h.count(&it, t)
-	} else if !it.hasIteration {
+	} else if !it.hasIteration && rec.Kind != record.Summary {
 		// It belongs to what was logged last.
 		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
 		if it.hasIteration {
@@ -269,6 +290,15 @@ func (h *handler) place(rec *record.Record) item {
 		t.End, t.source = it.end, it.time
 	}
 	h.identify(rec, &it, t, raw)
+	switch rec.Kind {
+	case record.Step:
+		t.last = it.key()
+	case record.Side: // parts that came too late for their step's record still belong below its span
+		if t.last.trace == it.trace {
+			it.parent = t.last.id
+		}
+	case record.Evaluation, record.Summary:
+	}
 	return it
 }
 
@@ -298,6 +328,10 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 	}
 	if h.line.Live && !h.whole {
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
+		return nil
+	}
+	if rec.Kind == record.Evaluation && t.End > 0 && t.source != spans.TimeSynthetic { // after the step that was logged last
+		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
 	// No clock at all: the file's modification time plus what the records before took.
@@ -355,6 +389,10 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, strconv.AppendInt(attempt[:0], t.Attempt, 10))
 		return
 	}
+	if rec.Kind == record.Evaluation { // of several data sets in the same second
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, spans.ShortKey(h.text))
+		return
+	}
 	it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw)
 }
 
@@ -396,12 +434,12 @@ func (h *handler) Save() []byte {
 		return nil
 	}
 	if len(s.Tracks) > savedTracks {
-		few := make(map[int64]*track, savedTracks)
-		for rank, t := range s.Tracks {
+		few := make(map[who]*track, savedTracks)
+		for w, t := range s.Tracks {
 			if len(few) == savedTracks {
 				break
 			}
-			few[rank] = t
+			few[w] = t
 		}
 		s.Tracks = few
 	}
@@ -418,9 +456,9 @@ func (h *handler) Restore(saved []byte) {
 	if json.Unmarshal(saved, &s) != nil {
 		return
 	}
-	for rank, t := range s.Tracks {
+	for w, t := range s.Tracks {
 		if t != nil {
-			h.state.Tracks[rank] = t
+			h.state.Tracks[w] = t
 		}
 	}
 	h.state.Model, h.model = s.Model, s.Model

@@ -1,8 +1,12 @@
 package step
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // pending is the record that waits for lines which belong to it. Its record owns its bytes.
@@ -27,6 +31,12 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 // take copies the parts of a record that lie in a line.
 func (p *pending) take(rec *record.Record) {
 	for _, s := range rec.Stages {
+		// A part that comes again is the same work of another microbatch.
+		if i := slices.IndexFunc(p.rec.Stages, func(o record.Stage) bool { return bytes.Equal(o.Name, s.Name) }); i >= 0 {
+			p.rec.Stages[i].Seconds += s.Seconds
+			p.rec.Stages[i].Min += s.Min
+			continue
+		}
 		s.Name = p.own(s.Name)
 		p.rec.Stages = append(p.rec.Stages, s)
 	}
@@ -52,9 +62,15 @@ func (p *pending) own(b []byte) []byte {
 // join adds a record to the one that waits, if it belongs to it.
 func (h *handler) join(rec *record.Record) bool {
 	p := &h.pending
-	if !p.open || rec.Kind != record.Side && !rec.Join || p.it.rank != h.rank(rec) && rec.Kind != record.Side ||
+	// A Side that states its rank (Megatron's memory lines) is of that rank, whoever logged the step.
+	if !p.open || rec.Kind != record.Side && !rec.Join || p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank) ||
 		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source {
 		return false
+	}
+	if rec.Has(record.Duration) && p.it.kindOfDuration == spans.DurationInterval { // the log states it after all
+		p.rec.Unset(record.Duration)
+		p.it.kindOfDuration = durationKinds[rec.Of]
+		p.it.start = p.it.end - int64(rec.Get(record.Duration)*1e9)*max(p.it.covered, 1)
 	}
 	p.rec.Merge(rec)
 	p.take(rec)

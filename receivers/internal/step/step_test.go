@@ -303,6 +303,29 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	assert.Equal(t, got[0].EndTimestamp(), mem[0].Timestamp())
 }
 
+func TestPartsOfSeveralMicrobatches(t *testing.T) {
+	res := read(t, []string{
+		"side fwd:0.5", // before any step
+		"step it=1 join stamp=2026-01-01T00:00:10", "step it=2 join stamp=2026-01-01T00:00:20",
+		"step it=2 join dur=4 mean", // states what was taken for an interval
+		"side fwd:0.5", "side fwd:0.25 bwd:1", "eval it=2 vloss=1", "side late:2",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 2)
+	assert.Equal(t, 4*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
+	assert.InDelta(t, 4.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.Equal(t, spans.DurationMean, attr(got[1], spans.AttrStepDurationKind))
+	fwd := res.spans("fwd")
+	require.Len(t, fwd, 2)
+	assert.True(t, fwd[0].ParentSpanID().IsEmpty(), "no step to belong to")
+	assert.Equal(t, got[1].SpanID(), fwd[1].ParentSpanID())
+	assert.Equal(t, 750*time.Millisecond, fwd[1].EndTimestamp().AsTime().Sub(fwd[1].StartTimestamp().AsTime()), "the sum")
+	late := res.spans("late")
+	require.Len(t, late, 1)
+	assert.Equal(t, got[1].SpanID(), late[0].ParentSpanID())
+	assert.Equal(t, got[1].EndTimestamp(), late[0].EndTimestamp())
+}
+
 func gauge(t *testing.T, res *result, name string) []pmetric.NumberDataPoint {
 	t.Helper()
 	var out []pmetric.NumberDataPoint

@@ -1,10 +1,402 @@
-// Package deepspeed reads the training log lines of deepspeed.
+// Package deepspeed reads the lines that DeepSpeed's engine, timers and loss scaler log.
+//
+// The formats are those of DeepSpeed edaa7221 (2026-08-22) in runtime/engine.py (_report_progress, print_forward_breakdown),
+// utils/timer.py, runtime/pipe/engine.py and runtime/fp16/loss_scaler.py, and their older forms:
+//
+//	[Rank 0] step=10, skipped=4, lr=[5e-05], mom=[(0.9, 0.95)]
+//	epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7, MemAllocated=4.32GB, MaxMemAllocated=38.49GB
+//	0/20, RunningAvgSamplesPerSec=…
+//	[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8388608, reducing to 4194304
+//	steps: 200 loss: 5.5508 lm loss: 5.5103 iter time (s): 0.936 samples/sec: 136.706
+//	[Rank 0] time (ms) | fwd_microstep: 12.34 | bwd_microstep: 25.10
+//
+// The first, second and fifth are records of a step, which join where they are of the same one. GB is GiB throughout.
 package deepspeed
 
-import "github.com/trainbridge/trainbridge/receivers/internal/record"
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is the record's Source.
+const Source = "deepspeed"
+
+var (
+	progressMark   = []byte(", skipped=")
+	throughputMark = []byte("RunningAvgSamplesPerSec=")
+	overflowMark   = []byte("Skipping step.")
+	pipelineMark   = []byte("iter time (s):")
+	timersMark     = []byte("time (ms) | ")
+
+	separator = []byte(", ")
+	rankMark  = []byte("[Rank ")
+
+	lrName         = []byte("lr")
+	overflowName   = []byte("overflow")
+	attemptedName  = []byte("loss_scale.attempted")
+	hysteresisName = []byte("loss_scale.hysteresis")
+)
 
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b.
+// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
-	return false, ""
+	var start int
+	switch {
+	case mark(b, progressMark, &start):
+		found, reason = progress(b, &start, rec)
+	case mark(b, throughputMark, &start):
+		found, reason = throughput(b, &start, rec)
+	case mark(b, pipelineMark, &start):
+		found, reason = pipeline(b, &start, rec)
+	case mark(b, timersMark, &start):
+		found, reason = timers(b, &start, rec)
+	case mark(b, overflowMark, &start):
+		found, reason = overflow(b, &start, rec)
+	}
+	if !found {
+		if !rec.Empty() {
+			rec.Reset()
+		}
+		return false, reason
+	}
+	rec.Source = Source
+	// Behind a progress bar, the logger's prefix is still in the line.
+	rec.Stamp = record.LastStamp(b[:start])
+	return true, ""
+}
+
+func mark(b, m []byte, at *int) bool {
+	*at = bytes.Index(b, m)
+	return *at >= 0
+}
+
+// step says that rec is one of the lines about a step. Only global rank 0 logs these (engine.step: report_progress), and not all say so.
+func step(rec *record.Record) {
+	rec.Kind, rec.Open, rec.Join = record.Step, true, true
+	rec.Rank, rec.HasRank = 0, true
+}
+
+// progress reads engine._report_progress. at is where ", skipped=" stands, and then where the record begins.
+func progress(b []byte, at *int, rec *record.Record) (bool, string) {
+	i := bytes.LastIndex(b[:*at], []byte("step="))
+	if i < 0 || i > 0 && isWord(b[i-1]) {
+		return false, ""
+	}
+	*at = i
+	for rest := b[i:]; len(rest) > 0; {
+		key, after, ok := bytes.Cut(rest, []byte("="))
+		if !ok {
+			break // something else follows in the line
+		}
+		n := valueLen(after)
+		if n < 0 {
+			return false, "unclosed"
+		}
+		value := after[:n]
+		v, isNumber := record.Float(value)
+		switch {
+		case string(key) == "step" && isNumber:
+			rec.Set(record.Iteration, v)
+		case string(key) == "step":
+			return false, "bad_step"
+		case string(key) == "skipped" && isNumber:
+			rec.Set(record.SkippedIterations, v)
+		case string(key) == "skipped":
+			return false, "bad_skipped"
+		case string(key) == "lr":
+			learningRates(value, rec)
+		default:
+			rec.AddExtra(record.Extra{Name: key, Text: value})
+		}
+		if rest, ok = bytes.CutPrefix(after[n:], separator); !ok {
+			break
+		}
+	}
+	step(rec)
+	if r, ok := rankIn(b[:i]); ok {
+		rec.Rank = r
+	}
+	return true, ""
+}
+
+// learningRates takes the first parameter group's rate; the list is kept beside when there are more, or when it is no list of numbers.
+func learningRates(value []byte, rec *record.Record) {
+	first := value
+	if len(value) > 1 && value[0] == '[' { // valueLen saw that it is closed
+		first = value[1 : len(value)-1]
+	}
+	i := bytes.Index(first, separator)
+	if i >= 0 {
+		first = first[:i]
+	}
+	v, ok := record.ReprFloat(first)
+	if ok {
+		rec.Set(record.LearningRate, v)
+	}
+	if !ok || i >= 0 {
+		rec.AddExtra(record.Extra{Name: lrName, Text: value})
+	}
+}
+
+// valueLen is the length of a value: a bracketed one up to its closing bracket, another up to a comma or blank. -1: not closed.
+func valueLen(b []byte) int {
+	depth := 0
+	for i, c := range b {
+		switch c {
+		case '[', '(':
+			depth++
+		case ']', ')':
+			depth--
+			if depth <= 0 {
+				return i + 1
+			}
+		case ',', ' ':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	if depth > 0 {
+		return -1
+	}
+	return len(b)
+}
+
+// throughput reads ThroughputTimer.stop. The old "0/20" counts the micro steps of the epoch, which are its steps unless gradients are accumulated.
+func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
+	head, ok := bytes.CutSuffix(b[:*at], separator)
+	if !ok {
+		return false, "no_step"
+	}
+	fields := b[*at:]
+	*at = 1 + bytes.LastIndexAny(head, " ]")
+	head = head[*at:]
+	if !position(head, rec) {
+		return false, "bad_step"
+	}
+	for len(fields) > 0 {
+		var field []byte
+		field, fields, _ = bytes.Cut(fields, separator)
+		key, value, ok := bytes.Cut(field, []byte("="))
+		if i := bytes.IndexByte(value, ' '); i >= 0 {
+			value = value[:i]
+		}
+		if !ok {
+			continue
+		}
+		gib, isMemory := bytes.CutSuffix(value, []byte("GB"))
+		v, isNumber := record.Float(gib)
+		switch {
+		case string(key) == "CurrSamplesPerSec" && isNumber && !isMemory:
+			rec.Set(record.SampleThroughput, v)
+		case string(key) == "MemAllocated" && isNumber && isMemory:
+			rec.SetIn(record.MemoryUsage, v, record.Gibibytes)
+		case string(key) == "MaxMemAllocated" && isNumber && isMemory:
+			rec.SetIn(record.MemoryPeak, v, record.Gibibytes)
+		case isNumber && !isMemory && string(key) != "MemAllocated" && string(key) != "MaxMemAllocated":
+			rec.AddExtra(record.Extra{Name: key, Value: v})
+		default: // memory without its unit among them: the line was cut short, perhaps within the number
+			rec.AddExtra(record.Extra{Name: key, Text: value})
+		}
+	}
+	if !rec.Has(record.SampleThroughput) {
+		return false, "no_samples_per_second"
+	}
+	step(rec)
+	return true, ""
+}
+
+// position reads "epoch=0/micro_step=40/global_step=10" and "0/20".
+func position(b []byte, rec *record.Record) bool {
+	if epoch, n, ok := bytes.Cut(b, []byte("/")); ok {
+		e, ok1 := whole(epoch)
+		s, ok2 := whole(n)
+		if ok1 && ok2 {
+			rec.Set(record.Epoch, e)
+			rec.Set(record.Iteration, s)
+			return true
+		}
+	}
+	for len(b) > 0 {
+		var part []byte
+		part, b, _ = bytes.Cut(b, []byte("/"))
+		key, value, _ := bytes.Cut(part, []byte("="))
+		v, ok := whole(value)
+		if !ok {
+			return false
+		}
+		switch string(key) {
+		case "epoch":
+			rec.Set(record.Epoch, v)
+		case "global_step":
+			rec.Set(record.Iteration, v)
+		default:
+			rec.AddExtra(record.Extra{Name: key, Value: v})
+		}
+	}
+	return rec.Has(record.Iteration)
+}
+
+// pipeline reads PipelineEngine.train_batch: keys may have several words, values have none. iter time is the time since the last
+// such line by the steps since. at is where "iter time (s):" stands, and then where the record begins.
+func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
+	i := bytes.LastIndex(b[:*at], []byte("steps: "))
+	if i < 0 || i > 0 && isWord(b[i-1]) {
+		return false, ""
+	}
+	*at = i
+	for rest := b[i:]; len(rest) > 0; {
+		var key, value []byte
+		var ok bool
+		if key, rest, ok = bytes.Cut(rest, []byte(":")); !ok {
+			break
+		}
+		rest = bytes.TrimLeft(rest, " ")
+		value, rest, _ = bytes.Cut(rest, []byte(" "))
+		rest = bytes.TrimLeft(rest, " ")
+		v, ok := record.Float(value)
+		if !ok {
+			switch string(key) {
+			case "steps":
+				return false, "bad_step"
+			case "iter time (s)":
+				return false, "bad_iter_time"
+			}
+			rec.AddExtra(record.Extra{Name: key, Text: value})
+			continue
+		}
+		switch string(key) {
+		case "steps":
+			rec.Set(record.Iteration, v)
+		case "loss":
+			rec.Set(record.Loss, v)
+		case "iter time (s)":
+			rec.Set(record.Duration, v)
+			rec.Of = record.Mean
+		case "samples/sec":
+			rec.Set(record.SampleThroughput, v)
+		default:
+			rec.AddExtra(record.Extra{Name: key, Value: v})
+		}
+	}
+	step(rec)
+	return true, ""
+}
+
+// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. Without a rank, the line is one of old Megatron's.
+// The *_microstep timers are of one micro step. The line belongs to the step that was logged before it, if any.
+func timers(b []byte, at *int, rec *record.Record) (bool, string) {
+	i := *at
+	rank, ok := rankIn(b[:i])
+	if !ok {
+		head := bytes.TrimRight(b[:i], " ")
+		eq := bytes.LastIndex(head, []byte("rank=")) // DeepSpeed before 0.7
+		if eq < 0 {
+			return false, ""
+		}
+		v, ok := whole(head[eq+len("rank="):])
+		if !ok {
+			return false, ""
+		}
+		rank = int64(v)
+	}
+	// The nesting "fwd: 12.34 (fwd_moe: 5.00, top_k: 0.21)" needs no reading: a stage is a stage.
+	for rest := b[i+len(timersMark):]; len(rest) > 0; {
+		item := rest
+		if n := bytes.IndexAny(rest, "|(,)"); n >= 0 {
+			item, rest = rest[:n], rest[n+1:]
+		} else {
+			rest = nil
+		}
+		if item = bytes.TrimSpace(item); len(item) == 0 {
+			continue
+		}
+		name, value, _ := bytes.Cut(item, []byte(": "))
+		if v, ok := record.Float(bytes.TrimSpace(value)); ok {
+			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3})
+		} else {
+			rec.AddExtra(record.Extra{Name: name, Text: value})
+		}
+	}
+	if len(rec.Stages) == 0 {
+		return false, "no_timers"
+	}
+	rec.Kind, rec.Rank, rec.HasRank = record.Side, rank, rank >= 0
+	return true, ""
+}
+
+// overflow reads DynamicLossScaler.update_scale: LossScale is what training goes on with, loss_scale.attempted what was too much.
+// A skipped step is logged before its own number is, so the line counts as of the step logged before it.
+func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
+	head := bytes.TrimRight(b[:*at], " ")
+	i := bytes.LastIndex(head, []byte("Rank "))
+	if i < 0 {
+		return false, ""
+	}
+	rank, ok := whole(head[i+len("Rank "):])
+	if !ok {
+		return false, ""
+	}
+	rest := b[*at+len(overflowMark):]
+	*at = i
+	rec.Kind, rec.Rank, rec.HasRank = record.Side, int64(rank), true
+	rec.AddExtra(record.Extra{Name: overflowName, Value: 1})
+	rest, ok = bytes.CutPrefix(rest, []byte(" Attempted loss scale: "))
+	if !ok { // bfloat16 has no loss scale
+		return true, ""
+	}
+	text, rest, ok := bytes.Cut(rest, separator)
+	attempted, isNumber := record.Float(text)
+	if !ok || !isNumber {
+		return false, "bad_loss_scale"
+	}
+	rec.AddExtra(record.Extra{Name: attemptedName, Value: attempted})
+	if text, ok = bytes.CutPrefix(rest, []byte("reducing to ")); ok {
+		v, ok := record.Float(text)
+		if !ok {
+			return false, "bad_loss_scale"
+		}
+		rec.Set(record.LossScale, v)
+		return true, ""
+	}
+	// "but hysteresis is 2. Reducing hysteresis to 1": the scale stays for now.
+	rec.Set(record.LossScale, attempted)
+	if _, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to ")); ok {
+		if v, ok := record.Float(text); ok {
+			rec.AddExtra(record.Extra{Name: hysteresisName, Value: v})
+		}
+	}
+	return true, ""
+}
+
+// rankIn finds the last "[Rank 3]". Ranks below 0 are log_dist's "not initialized".
+func rankIn(b []byte) (int64, bool) {
+	i := bytes.LastIndex(b, rankMark)
+	if i < 0 {
+		return 0, false
+	}
+	text, _, _ := bytes.Cut(b[i+len(rankMark):], []byte("]"))
+	if string(text) == "-1" {
+		return -1, true
+	}
+	v, ok := whole(text)
+	return int64(v), ok
+}
+
+// whole reads an unsigned integer of at most 15 digits.
+func whole(b []byte) (float64, bool) {
+	for _, c := range b {
+		if c-'0' > 9 {
+			return 0, false
+		}
+	}
+	if len(b) == 0 || len(b) > 15 {
+		return 0, false
+	}
+	return record.Float(b)
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

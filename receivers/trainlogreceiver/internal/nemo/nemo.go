@@ -1,10 +1,122 @@
-// Package nemo reads the training log lines of nemo.
+// Package nemo reads the lines of NeMo 2's MegatronProgressPrinter (nemo/lightning/pytorch/callbacks/progress_printer.py):
+//
+//	Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08
+//
+// Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time.
+// Where it does not log every step, the printer averages over those it left out, so a duration is a mean.
+// "Validation: iteration 3/8" is progress and no record: the result is in the next training lines, as val_loss.
 package nemo
 
-import "github.com/trainbridge/trainbridge/receivers/internal/record"
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is the record's Source.
+const Source = "nemo"
+
+var (
+	trainingMark  = []byte("Training epoch ")
+	iterationMark = []byte(", iteration ")
+	fieldMark     = []byte(" | ")
+	valueMark     = []byte(": ")
+
+	textName       = []byte("text")
+	iterationName  = []byte("iteration")
+	globalStepName = []byte("global_step")
+)
 
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b.
+// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
-	return false, ""
+	start := bytes.Index(b, trainingMark)
+	if start < 0 {
+		return false, ""
+	}
+	head, fields, hasFields := bytes.Cut(b[start+len(trainingMark):], fieldMark)
+	epochText, position, ok := bytes.Cut(head, iterationMark)
+	epoch, isNumber := record.Float(epochText)
+	if !ok || !isNumber {
+		return false, ""
+	}
+	at, of, _ := bytes.Cut(position, []byte("/"))
+	iteration, ok1 := record.Float(at)
+	iterations, ok2 := record.Float(of)
+	switch {
+	case !ok1 || !ok2:
+		return false, "bad_iteration"
+	case !hasFields:
+		return false, "no_fields"
+	}
+	rec.Source, rec.Kind, rec.Of = Source, record.Step, record.Mean
+	rec.Stamp = record.LastStamp(b[:start])
+	rec.Set(record.Epoch, epoch)
+	rec.Set(record.Iteration, iteration)
+	rec.Set(record.Iterations, iterations)
+	for len(fields) > 0 {
+		var field []byte
+		field, fields, _ = bytes.Cut(fields, fieldMark)
+		set(field, iteration, rec)
+	}
+	return true, ""
+}
+
+// set sets one "key: value".
+func set(field []byte, iteration float64, rec *record.Record) {
+	i := bytes.LastIndex(field, valueMark)
+	if i < 0 {
+		rec.AddExtra(record.Extra{Name: textName, Text: field}) // the line was cut short
+		return
+	}
+	key, value := field[:i], bytes.TrimSpace(field[i+len(valueMark):])
+	v, ok := record.Float(value)
+	if !ok {
+		rec.AddExtra(record.Extra{Name: key, Text: value})
+		return
+	}
+	switch string(key) {
+	case "lr":
+		rec.Set(record.LearningRate, v)
+	case "global_batch_size":
+		rec.Set(record.BatchSize, v)
+	case "reduced_train_loss":
+		rec.Set(record.Loss, v)
+	case "train_step_timing in s":
+		rec.Set(record.Duration, v)
+	case "TFLOPS_per_GPU":
+		rec.SetIn(record.DeviceFlopThroughput, v, record.TeraFlopPerSecond)
+	case "tokens_per_sec_per_gpu":
+		rec.Set(record.DeviceTokenThroughput, v)
+	case "tokens_per_sec":
+		rec.Set(record.TokenThroughput, v)
+	case "consumed_samples":
+		rec.Set(record.ConsumedSamples, v)
+	case "grad_norm":
+		rec.Set(record.GradientNorm, v)
+	case "val_loss":
+		rec.Set(record.ValidationLoss, v)
+	case "val_ppl":
+		rec.Set(record.Perplexity, v)
+	case "max_memory_allocated":
+		rec.Set(record.MemoryPeak, v)
+	case "max_memory_reserved":
+		rec.Set(record.MemoryReservedPeak, v)
+	case "global_step":
+		globalStep(v, value, iteration, rec)
+	default:
+		rec.AddExtra(record.Extra{Name: key, Value: v})
+	}
+}
+
+// globalStep takes the iteration of the whole job; the one printed first is that of the epoch. With an exponent it has been
+// rounded to four digits, and counts for nothing.
+func globalStep(v float64, value []byte, iteration float64, rec *record.Record) {
+	switch {
+	case bytes.IndexByte(value, 'e') >= 0:
+		rec.AddExtra(record.Extra{Name: globalStepName, Text: value})
+	case v != iteration:
+		rec.Set(record.Iteration, v)
+		rec.AddExtra(record.Extra{Name: iterationName, Value: iteration})
+	}
 }

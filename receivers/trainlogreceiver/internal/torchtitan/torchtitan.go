@@ -1,10 +1,173 @@
-// Package torchtitan reads the training log lines of torchtitan.
+// Package torchtitan reads the step and validation lines of torchtitan b5bcd76c (2026-08-21), torchtitan/components/metrics.py:
+//
+//	[titan] 2025-10-30 14:32:58,990 - root - INFO - step:  2  loss:  6.1098  grad_norm:  4.6416  memory:  2.49GiB(3.14%)  tps: 177,138  tflops: 96.17  mfu: 9.72%
+//	[titan] 2026-01-16 02:42:36,857 - root - INFO - validate step:  1  loss: 12.4699  memory: 69.81GiB(88.17%)  tps: 74,600
+//
+// tps (once wps) and tflops are of one device. memory is the peak of what the allocator reserved since the line before.
+// Lines do not state how long a step took.
 package torchtitan
 
-import "github.com/trainbridge/trainbridge/receivers/internal/record"
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is the record's Source.
+const Source = "torchtitan"
+
+var (
+	stepMark     = []byte("step:")
+	validateMark = []byte("validate ")
+)
 
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b.
+// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
-	return false, ""
+	start, number, fields := find(b)
+	if number == nil {
+		return false, ""
+	}
+	done, total, hasTotal := bytes.Cut(number, []byte("/"))
+	iteration, _ := record.Float(done)
+	rec.Set(record.Iteration, iteration)
+	if hasTotal { // a fork's "step: 640/644 = 99.3789%"
+		if v, ok := record.Float(total); ok {
+			rec.Set(record.Iterations, v)
+		}
+		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(fields, " "), []byte("= ")); ok {
+			_, fields, _ = bytes.Cut(rest, []byte(" "))
+		}
+	}
+	rec.Source, rec.Kind = Source, record.Step
+	loss := record.Loss
+	if bytes.HasSuffix(b[:start], validateMark) {
+		rec.Kind, loss = record.Evaluation, record.ValidationLoss
+	}
+	known := 0
+	for {
+		fields = bytes.TrimLeft(fields, " ")
+		key, after, ok := bytes.Cut(fields, []byte(":"))
+		if !ok || bytes.IndexByte(key, ' ') >= 0 {
+			break // the end, or text of another writer
+		}
+		after = bytes.TrimLeft(after, " ")
+		var value []byte
+		value, fields, _ = bytes.Cut(after, []byte(" "))
+		if set(key, value, loss, rec) {
+			known++
+		}
+	}
+	hasLoss := rec.Has(loss)
+	if !hasLoss || known == 0 {
+		rec.Reset()
+	}
+	switch {
+	case !hasLoss && known == 0: // many loops print "step:"
+		return false, ""
+	case !hasLoss:
+		return false, "no_loss"
+	case known == 0:
+		return false, "only_loss"
+	}
+	rec.Stamp = record.LastStamp(b[:start])
+	return true, ""
+}
+
+// find looks for "step: 12  ": two blanks follow, as between all fields. number is nil when there is none.
+func find(b []byte) (start int, number, fields []byte) {
+	for from := 0; ; {
+		i := bytes.Index(b[from:], stepMark)
+		if i < 0 {
+			return 0, nil, nil
+		}
+		i += from
+		from = i + len(stepMark)
+		if i > 0 && isWord(b[i-1]) {
+			continue
+		}
+		rest := bytes.TrimLeft(b[from:], " ")
+		n := 0
+		for n < len(rest) && (rest[n]-'0' <= 9 || rest[n] == '/' && n > 0) {
+			n++
+		}
+		if n == 0 || len(rest) == len(b)-from || len(rest) < n+2 || rest[n] != ' ' || rest[n+1] != ' ' && rest[n+1] != '=' {
+			continue
+		}
+		return i, rest[:n], rest[n:]
+	}
+}
+
+// set sets one field and says whether it is one of torchtitan's own beside the loss.
+func set(key, value []byte, loss record.Field, rec *record.Record) bool {
+	switch string(key) {
+	case "loss":
+		if v, ok := record.Float(value); ok {
+			rec.Set(loss, v)
+			return false
+		}
+	case "grad_norm":
+		if v, ok := record.Float(value); ok {
+			rec.Set(record.GradientNorm, v)
+			return true
+		}
+	case "memory":
+		if memory(value, rec) {
+			return true
+		}
+	case "tps", "wps":
+		if v, ok := record.GroupedFloat(value); ok {
+			rec.Set(record.DeviceTokenThroughput, v)
+			return true
+		}
+	case "tflops":
+		if v, ok := record.GroupedFloat(value); ok {
+			rec.SetIn(record.DeviceFlopThroughput, v, record.TeraFlopPerSecond)
+			return true
+		}
+	case "mfu":
+		if string(value) == "N/A" { // a device without a known peak
+			return true
+		}
+		if percent, ok := bytes.CutSuffix(value, []byte("%")); ok {
+			if v, ok := record.GroupedFloat(percent); ok {
+				rec.SetIn(record.MFU, v, record.Percent)
+				return true
+			}
+		}
+	case "lr":
+		if v, ok := record.Float(value); ok {
+			rec.Set(record.LearningRate, v)
+			return false
+		}
+	default:
+		if v, ok := record.GroupedFloat(value); ok {
+			rec.AddExtra(record.Extra{Name: key, Value: v})
+			return false
+		}
+	}
+	rec.AddExtra(record.Extra{Name: key, Text: value})
+	return false
+}
+
+// memory reads "19.45GiB(30.39%)".
+func memory(b []byte, rec *record.Record) bool {
+	size, share, ok := bytes.Cut(b, []byte("GiB"))
+	v, isNumber := record.Float(size)
+	if !ok || !isNumber {
+		return false
+	}
+	rec.SetIn(record.MemoryReservedPeak, v, record.Gibibytes)
+	if share, ok = bytes.CutPrefix(share, []byte("(")); ok {
+		if share, ok = bytes.CutSuffix(share, []byte("%)")); ok {
+			if v, ok := record.Float(share); ok {
+				rec.SetIn(record.MemoryUtilization, v, record.Percent)
+			}
+		}
+	}
+	return true
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '/' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

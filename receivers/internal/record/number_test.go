@@ -1,0 +1,116 @@
+package record_test
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestFloat(t *testing.T) {
+	for in, want := range map[string]float64{
+		"0": 0, "7": 7, "+7": 7, "-7.5": -7.5, "007": 7, "5.": 5, ".5": 0.5, "1e3": 1000, "1E+3": 1000, "3e-06": 0.000003, "1.249e+03": 1249,
+		"4.99804827338393e-05": 4.99804827338393e-05, "0.09767807275056839": 0.09767807275056839, "-0.0036091046008680547": -0.0036091046008680547,
+		"9007199254740993": 9007199254740992, "18446744073709551615": 18446744073709551615, "123456789012345678901234567890": 123456789012345678901234567890,
+		"0.1": 0.1, "1e22": 1e22, "1e23": 1e23, "5e-324": 5e-324, "1e-400": 0, "8388608": 8388608, "127785762816": 127785762816,
+		"1e999": math.Inf(1), "-1e999": math.Inf(-1), "inf": math.Inf(1), "+inf": math.Inf(1), "-inf": math.Inf(-1), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "INF": math.Inf(1),
+	} {
+		v, ok := record.Float([]byte(in))
+		assert.True(t, ok, in)
+		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
+	}
+	for _, in := range []string{"nan", "NaN", "NAN", "-nan", "+nan"} {
+		v, ok := record.Float([]byte(in))
+		assert.True(t, ok && math.IsNaN(v), in)
+	}
+	v, _ := record.Float([]byte("-0.0"))
+	assert.True(t, math.Signbit(v))
+	for _, in := range []string{"", " ", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e5x", "0x10", "0x1p3", "1_000", "1,000", "1.2.3", "--1", "1 ", " 1", "nano", "infinite", "in", "N/A", "None", "1e5.5", "𝟙"} {
+		_, ok := record.Float([]byte(in))
+		assert.False(t, ok, in)
+	}
+}
+
+func TestGroupedFloat(t *testing.T) {
+	for in, want := range map[string]float64{"177,138": 177138, "5,941": 5941, "1,234,567.89": 1234567.89, "375": 375, "-1,000": -1000, "1234567": 1234567, "1,096.17": 1096.17} {
+		v, ok := record.GroupedFloat([]byte(in))
+		assert.True(t, ok, in)
+		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
+	}
+	for _, in := range []string{"", ",", ",123", "1,23", "1,2345", "1,,234", "1,234,", "1.5,000", "a,123", "-,123", "1," + strings.Repeat("234,", 30) + "567"} {
+		_, ok := record.GroupedFloat([]byte(in))
+		assert.False(t, ok, in)
+	}
+}
+
+func TestReprFloat(t *testing.T) {
+	for in, want := range map[string]float64{"np.float64(0.0042)": 0.0042, "np.int64(151)": 151, "numpy.float32(-1.5)": -1.5, "np.float64(-inf)": math.Inf(-1), "2.5": 2.5} {
+		v, ok := record.ReprFloat([]byte(in))
+		assert.True(t, ok, in)
+		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
+	}
+	v, ok := record.ReprFloat([]byte("np.float64(nan)"))
+	assert.True(t, ok && math.IsNaN(v))
+	for _, in := range []string{"np.float64()", "np.float64(1", "tensor(1.0)", "np(1)", "(1)", "np.str_('a')", "np.float64(1)2"} {
+		_, ok := record.ReprFloat([]byte(in))
+		assert.False(t, ok, in)
+	}
+}
+
+func TestLastStamp(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "step-by-step": "", "----": "", "2026-08-21": "", "2026-08-21 00:54:17": "2026-08-21 00:54:17",
+		"[titan] 2026-08-21 00:54:17,768 - root - INFO - ":                                          "2026-08-21 00:54:17,768",
+		" 2%|x| 2/80 [02:53<1:52:39, 86.66s/it][2023-08-02 00:41:17,935] [INFO] [logging.py:96:x] ": "2023-08-02 00:41:17,935",
+		"2023-08-02 00:41:17 and 2024-08-02T00:41:18.5-07:00 - a-b-c":                               "2024-08-02T00:41:18.5-07:00",
+		"2023-08-02 00:41:17" + strings.Repeat(" ", 300):                                            "",
+	} {
+		assert.Equal(t, want, string(record.LastStamp([]byte(in))), in)
+	}
+}
+
+// FuzzFloat compares with strconv.
+func FuzzFloat(f *testing.F) {
+	for _, in := range []string{"0.1", "-1e-22", "123456789.123456789e12", "9007199254740993e1", "nan", "1e400", ".", "0x1p4", "1_0", "177,138", "np.int64(3)"} {
+		f.Add([]byte(in))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		record.GroupedFloat(b)
+		record.ReprFloat(b)
+		record.LastStamp(b)
+		v, ok := record.Float(b)
+		want, err := strconv.ParseFloat(string(b), 64)
+		if ok {
+			if err != nil && !math.IsInf(want, 0) && !strings.Contains(strings.ToLower(string(b)), "nan") {
+				t.Fatalf("%q: %v, strconv fails: %v", b, v, err)
+			}
+			if !math.IsNaN(v) && math.Float64bits(v) != math.Float64bits(want) {
+				t.Fatalf("%q: %v, strconv has %v", b, v, want)
+			}
+			return
+		}
+		// What strconv reads beyond: hexadecimal, underscores, and words of mixed case.
+		if err == nil && !strings.ContainsAny(string(b), "xX_nN") {
+			t.Fatalf("%q refused, strconv has %v", b, want)
+		}
+	})
+}
+
+func BenchmarkFloat(b *testing.B) {
+	for _, in := range []string{"2.5", "12.4699", "0.09767807275056839", "4.99804827338393e-05", "nan"} {
+		b.Run(in, func(b *testing.B) {
+			text := []byte(in)
+			b.ReportAllocs()
+			for b.Loop() {
+				record.Float(text)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package spans
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+func TestModelAttributes(t *testing.T) {
+	m := Model{
+		Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, VocabSize: 129280, GlobalBatchSize: 32, SwiGLU: true,
+		NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
+	}
+	attrs := pcommon.NewMap()
+	attrs.PutStr(AttrServiceName, "job")
+	_, ok := ModelOf(attrs)
+	assert.False(t, ok)
+	m.Put(attrs)
+	attrs.PutStr("ml.model.num_query_groups", "8") // of another type: not a number
+	attrs.PutInt("ml.model.unknown", 1)
+	got, ok := ModelOf(attrs)
+	assert.True(t, ok)
+	assert.Equal(t, m, got)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { ModelOf(attrs) }))
+}
+
+// TestModelSetQueryGroups: Megatron prints num_query_groups 1 for a model without grouped queries.
+func TestModelSetQueryGroups(t *testing.T) {
+	for _, dump := range [][2]string{{"group_query_attention", "num_query_groups"}, {"num_query_groups", "group_query_attention"}} {
+		for use, want := range map[string]int64{"False": 0, "True": 1} {
+			var m Model
+			for _, name := range dump {
+				text := use
+				if name == "num_query_groups" {
+					text = "1"
+				}
+				assert.True(t, m.Set(name, []byte(text)))
+			}
+			assert.Equal(t, want, m.QueryGroups, "%v %s", dump, use)
+		}
+	}
+	var m Model
+	assert.False(t, m.Set("group_query_attention", []byte("maybe")))
+}

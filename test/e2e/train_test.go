@@ -1,0 +1,409 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// trainLog is a generated training log with its truth. Its name is its service and its run id.
+type trainLog struct {
+	name, receiver string // receiver: component id
+	dir            string
+	model          map[string]any
+	run            trainRun
+	records        []*trainRecord
+}
+
+type trainRun struct {
+	Spans         map[string]int
+	Model         map[string]any
+	Device        string
+	FlopsMegatron float64 `json:"flops_megatron"`
+}
+
+type trainRecord struct {
+	Kind         string
+	File         string
+	Record       int64
+	Iteration    int64
+	EndUnixNano  int64 `json:"end_unix_nano"`
+	StepsCovered int64 `json:"steps_covered"`
+	Values       map[string]any
+	Stages       []struct {
+		Name    string
+		Seconds float64
+		Min     float64 `json:"min_seconds"`
+	}
+	MFU float64
+}
+
+// generateTrain writes a log of a kind, which is a receiver too: "jsonl" or, with flags of its own, "jsonl/minimal".
+func generateTrain(tb testing.TB, name, receiver string, flags ...string) *trainLog {
+	tb.Helper()
+	l := &trainLog{name: name, receiver: receiver, dir: tb.TempDir()}
+	format, _, _ := strings.Cut(name, "-")
+	truth := filepath.Join(tb.TempDir(), "truth.json")
+	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", format, "--out", l.dir, "--truth", truth, "--seed", "7"}, flags...)...)
+	f, err := os.Open(truth)
+	require.NoError(tb, err)
+	defer f.Close()
+	for dec := json.NewDecoder(f); ; {
+		var rec struct {
+			trainRecord
+			Run *trainRun
+		}
+		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d records", truth, len(l.records))
+		if rec.Run != nil {
+			l.run = *rec.Run
+			return l
+		}
+		l.records = append(l.records, &rec.trainRecord)
+	}
+}
+
+// steps are the records of steps.
+func (l *trainLog) steps() []*trainRecord {
+	return slices.DeleteFunc(slices.Clone(l.records), func(r *trainRecord) bool { return r.Kind != spans.SpanStep })
+}
+
+// number is a value of the truth; ok is false for one that the record does not have.
+func (r *trainRecord) number(name string) (v float64, ok bool) {
+	switch x := r.Values[name].(type) {
+	case float64:
+		return x, true
+	case string:
+		v, err := strconv.ParseFloat(x, 64)
+		return v, err == nil
+	}
+	return 0, false
+}
+
+// numberOf is a numeric attribute, also of those that stand as text because JSON has none.
+func numberOf(v pcommon.Value) float64 {
+	switch v.Type() {
+	case pcommon.ValueTypeDouble:
+		return v.Double()
+	case pcommon.ValueTypeInt:
+		return float64(v.Int())
+	case pcommon.ValueTypeStr:
+		if x, err := strconv.ParseFloat(v.Str(), 64); err == nil {
+			return x
+		}
+	case pcommon.ValueTypeSlice: // of devices
+		sum := 0.0
+		for _, e := range v.Slice().All() {
+			sum += e.Double()
+		}
+		return sum / float64(v.Slice().Len())
+	}
+	return math.Inf(-1)
+}
+
+func same(a, b float64) bool {
+	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*math.Abs(b)
+}
+
+// check holds a backend's answer against the truth: each record is one span, with the printed numbers in base units, and nothing else is.
+func (l *trainLog) check(td ptrace.Traces) *trainAnswer {
+	a := &trainAnswer{answer: read(td), found: make(map[*trainRecord]*node)}
+	type key struct {
+		name string
+		at   int64
+		end  int64 // of iterations that were repeated after a restart
+	}
+	nodes := make(map[key]*node)
+	count := make(map[string]int)
+	for _, trace := range a.traces {
+		for _, n := range trace {
+			at := n.int(spans.AttrIteration)
+			if at == 0 {
+				at = -n.int(spans.AttrRecord)
+			}
+			k := key{n.Name(), at, 0}
+			if len(n.str(spans.AttrStage)) > 0 {
+				count["stages"]++
+				continue
+			}
+			count[n.Name()]++
+			if n.str(spans.AttrTimeSource) == string(spans.TimeDerived) {
+				k.end = int64(n.EndTimestamp())
+			}
+			nodes[k] = n
+		}
+	}
+	delete(count, spans.SpanRun)
+	if !maps.Equal(count, l.run.Spans) {
+		a.missing = append(a.missing, fmt.Sprintf("spans are %v, want %v", count, l.run.Spans))
+	}
+	for _, r := range l.records {
+		at := r.Iteration
+		if at == 0 && r.Kind == spans.SpanStep {
+			at = -r.Record
+		}
+		n := nodes[key{r.Kind, at, r.EndUnixNano}]
+		if n == nil && r.Kind != spans.SpanStep { // those without a place of their own are with the record before
+			continue
+		}
+		if n == nil {
+			a.missing = append(a.missing, fmt.Sprintf("no %s of iteration %d, record %d, ending at %d", r.Kind, r.Iteration, r.Record, r.EndUnixNano))
+			continue
+		}
+		a.found[r] = n
+		a.record(r, n)
+	}
+	return a
+}
+
+type trainAnswer struct {
+	*answer
+	found map[*trainRecord]*node
+}
+
+func (a *trainAnswer) record(r *trainRecord, n *node) {
+	for name := range r.Values {
+		want, _ := r.number(name)
+		v, ok := n.Attributes().Get(name)
+		if !ok || !same(numberOf(v), want) {
+			a.wrong("%s of %s %d is %v, want %v", name, r.Kind, r.Iteration, v.AsString(), want)
+		}
+	}
+	if r.Kind != spans.SpanStep {
+		return
+	}
+	if got := n.int(spans.AttrStepsCovered); r.Iteration > 0 && got != 0 && got != r.StepsCovered {
+		a.wrong("iteration %d covers %d steps, want %d", r.Iteration, got, r.StepsCovered)
+	}
+	if d, ok := r.number(spans.AttrStepDuration); ok {
+		steps := max(n.int(spans.AttrStepsCovered), 1)
+		if want := d * 1e9 * float64(steps); math.Abs(float64(n.duration())-want) > 2*float64(steps) {
+			a.wrong("iteration %d lasts %d ns, want %.0f", r.Iteration, n.duration(), want)
+		}
+	}
+	parts := make(map[string]*node)
+	for _, c := range n.children {
+		parts[c.Name()] = c
+	}
+	for _, st := range r.Stages {
+		c := parts[st.Name]
+		if c == nil || math.Abs(float64(c.duration())-st.Seconds*1e9) > 2 {
+			a.wrong("part %s of iteration %d is not %v s long: %v", st.Name, r.Iteration, st.Seconds, c)
+		}
+	}
+}
+
+// Training logs in; waterfalls in Jaeger and Tempo, curves in Prometheus, all equal to the truth.
+func TestTrain(t *testing.T) {
+	forBothBinaries(t, testTrain)
+}
+
+func testTrain(t *testing.T, bin string) {
+	t.Helper()
+	j, s := startJaeger(t), startTempo(t)
+	logs := []*trainLog{
+		generateTrain(t, "flagscale", "flagscale", "--steps", "60", "--interval", "5", "--breakdown"),
+		generateTrain(t, "megatron", "flagscale/megatron", "--steps", "60", "--log-interval", "1", "--slow", "0.15", "--slow-factor", "2", "--prefix", "torchrun"),
+		generateTrain(t, "jsonl", "train_log/jsonl", "--steps", "60", "--fields", "full", "--nan-loss-at", "40"),
+		generateTrain(t, "hf", "train_log/hf", "--steps", "60"),
+		generateTrain(t, "verl", "train_log/verl", "--steps", "12"),
+	}
+	var receivers, names []string
+	for _, l := range logs {
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], exclude: [], storage: file_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name))
+		names = append(names, l.receiver)
+	}
+	// Megatron's log says what it trains; for the others the config does.
+	model, err := json.Marshal(logs[0].run.Model)
+	require.NoError(t, err)
+	config := fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s
+processors: {train_perf: {train: {model: %s, device: %q}}}
+exporters:
+  otlp_grpc/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
+    retry_on_failure: {max_elapsed_time: 0}
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}
+    metrics: {receivers: [%s, train_metrics]}
+`, strings.Join(receivers, "\n"), model, logs[0].run.Device, s.otlp, strings.Join(names, ", "), strings.Join(names, ", "))
+	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, config)
+	prom := startPrometheus(t, c.scrape...)
+	c.up(t)
+
+	answers := make(map[string]*trainAnswer)
+	for _, l := range logs {
+		t.Run(l.name, func(t *testing.T) {
+			var a *trainAnswer
+			eventually(t, time.Minute, func() error {
+				td, err := j.find(l.name)
+				if err != nil {
+					return err
+				}
+				a = l.check(td)
+				return a.err()
+			})
+			answers[l.name] = a
+			checkMFU(t, l, a)
+			checkTrainPrometheus(t, prom, l)
+			checkTrainAccounts(t, c, l)
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	t.Run("Tempo has every trace", func(t *testing.T) {
+		for _, l := range logs {
+			eventually(t, time.Minute, func() error {
+				all := ptrace.NewTraces()
+				for id := range answers[l.name].traces {
+					td, err := s.trace(id)
+					if err != nil {
+						return fmt.Errorf("trace %s: %w", id, err)
+					}
+					td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+				}
+				return l.check(all).err()
+			})
+		}
+	})
+	t.Run("TraceQL", func(t *testing.T) {
+		l := logs[1]
+		want := make(map[pcommon.TraceID]bool)
+		for _, r := range l.steps() {
+			if r.MFU < 0.3 {
+				want[answers[l.name].found[r].TraceID()] = true
+			}
+		}
+		require.NotEmpty(t, want)
+		require.Less(t, len(want), len(l.steps()))
+		query := `{ resource.service.name = "megatron" && span.ml.train.flop.utilization < 0.3 }`
+		eventually(t, time.Minute, func() error {
+			got, err := s.search(query)
+			if err == nil && !maps.Equal(got, want) {
+				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
+			}
+			return err
+		})
+	})
+	t.Run("verdicts", func(t *testing.T) { checkTrainVerdicts(t, logs, answers) })
+	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
+	c.stop(t)
+}
+
+// checkMFU compares what train_perf computed with the truth's own arithmetic.
+func checkMFU(t *testing.T, l *trainLog, a *trainAnswer) {
+	t.Helper()
+	if l.name != "flagscale" && l.name != "megatron" {
+		return // the other logs do not say their batch size
+	}
+	for r, n := range a.found {
+		if r.Kind == spans.SpanStep {
+			assert.InEpsilon(t, r.MFU, n.attr(spans.AttrMFU), 1e-9, "MFU of iteration %d", r.Iteration)
+			assert.InEpsilon(t, l.run.FlopsMegatron, n.attr(spans.AttrFlopCount), 1e-9)
+		}
+	}
+}
+
+// checkTrainPrometheus asks for what the log's steps add up to, and for the last values.
+func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
+	t.Helper()
+	steps := l.steps()
+	last := steps[len(steps)-1]
+	want := make(map[string]float64)
+	durations, sum := 0, 0.0
+	for _, r := range steps {
+		if d, ok := r.number(spans.AttrStepDuration); ok {
+			durations++
+			sum += d
+		}
+	}
+	if durations == len(steps) {
+		want["ml_train_step_duration_seconds_count"] = float64(durations)
+		want["ml_train_step_duration_seconds_sum"] = sum
+	}
+	for attr, name := range map[string]string{
+		spans.AttrLoss: "ml_train_loss_ratio", spans.AttrLearningRate: "ml_train_learning_rate_ratio", spans.AttrDeviceFlopThroughputReported: "ml_train_device_flop_throughput_reported_per_second",
+		spans.AttrMemoryUsage: "ml_train_device_memory_usage_bytes",
+	} {
+		if v, ok := last.number(attr); ok {
+			want[name] = v
+		}
+	}
+	if l.name == "flagscale" || l.name == "megatron" {
+		want["ml_train_flop_utilization_ratio"] = last.MFU
+		covered := 0.0
+		for _, r := range steps {
+			covered += float64(r.StepsCovered)
+		}
+		want["ml_train_steps_total"] = covered
+	}
+	require.NotEmpty(t, want)
+	eventually(t, time.Minute, func() error {
+		for name, v := range want {
+			got, err := prom.query(fmt.Sprintf("%s{job=%q}", name, l.name))
+			if err != nil {
+				return err
+			}
+			if len(got) != 1 || !same(got[0].Value, v) {
+				return fmt.Errorf("%s of %s is %v, want %v", name, l.name, got, v)
+			}
+		}
+		return nil
+	})
+}
+
+// checkTrainAccounts: no line went away without a counter.
+func checkTrainAccounts(t *testing.T, c *collector, l *trainLog) {
+	t.Helper()
+	sum := accountsOf(t, c, l.receiver, 1)
+	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+}
+
+// checkTrainVerdicts: what was planted in the logs is said, with the numbers.
+func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trainAnswer) {
+	t.Helper()
+	said := make(map[string]map[string]int)
+	for _, l := range logs {
+		said[l.name] = make(map[string]int)
+		for _, n := range answers[l.name].found {
+			for _, e := range n.Events().All() {
+				name, _ := e.Attributes().Get(spans.AttrVerdictName)
+				reason, _ := e.Attributes().Get(spans.AttrVerdictReason)
+				said[l.name][name.AsString()]++
+				assert.NotEmpty(t, reason.AsString())
+			}
+		}
+	}
+	t.Log(said)
+	assert.Equal(t, len(logs[0].steps()), said["flagscale"][spans.VerdictFlagScaleDP], "every row of FlagScale's leaves out the data-parallel size")
+	assert.Equal(t, 1, said["jsonl"][spans.VerdictLossNotFinite])
+	low := 0
+	for _, r := range logs[1].steps() {
+		if r.MFU < 0.3 {
+			low++
+		}
+	}
+	assert.Equal(t, low, said["megatron"][spans.VerdictMFULow])
+}
