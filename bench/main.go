@@ -80,12 +80,14 @@ var duels = []duel{
 	},
 	{
 		name: "jsonl", ours: "train_log", peer: "file_log_json", peerParser: "json_parser",
-		gen: func(lines int64) []string { return []string{"jsonl", "--steps", strconv.FormatInt(lines, 10)} },
+		gen: func(lines int64) []string {
+			return []string{"jsonl", "--fields", "full", "--steps", strconv.FormatInt(lines, 10)}
+		},
 	},
 	{
 		name: "megatron", ours: "flagscale", peer: "file_log_megatron", peerParser: "regex_parser",
 		gen: func(lines int64) []string {
-			return []string{"megatron", "--log-interval", "1", "--side-lines=false", "--steps", strconv.FormatInt(lines/2, 10)}
+			return []string{"megatron", "--log-interval", "1", "--eval-interval", "0", "--timers=false", "--prefix", "none", "--steps", strconv.FormatInt(lines/2, 10)}
 		},
 	},
 	{
@@ -146,11 +148,30 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 	return nil
 }
 
-// generate writes a log and returns its lines and bytes.
+// generate writes a log and returns its lines and bytes. What a format writes into a directory of several files, it writes one of: the metrics.
 func generate(bin, log string, args []string) (total, size int64, err error) {
-	cmd := exec.Command(bin, slices.Concat([]string{"gen"}, args, []string{"--out", log, "--seed", "1", "--truth", "none"})...)
+	dir := log + ".d"
+	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(log), os.MkdirAll(dir, 0o755)); err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	to := filepath.Join(dir, "x.log")
+	if args[0] == "flagscale" {
+		to = filepath.Join(dir, "x")
+	}
+	cmd := exec.Command(bin, slices.Concat([]string{"gen"}, args, []string{"--out", to, "--seed", "1", "--truth", "none"})...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
+		return 0, 0, err
+	}
+	if args[0] == "flagscale" {
+		found, err := filepath.Glob(filepath.Join(to, "perf_metrics_*.log"))
+		if err != nil || len(found) != 1 {
+			return 0, 0, fmt.Errorf("%d perf_metrics files in %s: %w", len(found), to, err)
+		}
+		to = found[0]
+	}
+	if err := os.Rename(to, log); err != nil {
 		return 0, 0, err
 	}
 	raw, err := os.ReadFile(log)

@@ -39,3 +39,8 @@ func (c *stampCache) append(b []byte, wall int64) []byte {
 	b = append(b, ',')
 	return appendPadded(b, ms, 3)
 }
+
+// appendSeconds prints "2026-02-11 16:40:00".
+func (c *stampCache) appendSeconds(b []byte, wall int64) []byte {
+	return c.append(b, wall)[:len(b)+len("2006-01-02 15:04:05")]
+}

@@ -10,6 +10,16 @@ type File struct {
 	Lines int64  `json:"lines"` // rotated files included
 	// Rotated is how many parts were renamed: Path.1 (the oldest) to Path.Rotated.
 	Rotated int `json:"rotated,omitempty"`
+	// LineCounts is of training logs only.
+	LineCounts
+}
+
+// LineCounts sorts the lines of a training log.
+type LineCounts struct {
+	Records  int64 `json:"record_lines,omitempty"`
+	Sides    int64 `json:"side_lines,omitempty"` // with values that belong to the record before
+	Ignored  int64 `json:"ignored_lines,omitempty"`
+	Rejected int64 `json:"rejected_lines,omitempty"` // records that are broken
 }
 
 // ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,8 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
-		Long: `Draws one trace as a waterfall. Without --trace, it prints a table over the latest 100 traces of the service and
-draws the one with the highest TQ overhead.`,
+		Long: `Draws one trace as a waterfall. Without --trace, it prints tables over the latest 100 traces of the service, and draws
+the one with the highest TQ overhead, or the latest with the worst training step.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +53,7 @@ draws the one with the highest TQ overhead.`,
 	f := cmd.Flags()
 	f.StringVar(&opt.jaeger, "jaeger", "http://127.0.0.1:16686", "address of Jaeger's query port")
 	f.StringVar(&opt.service, "service", "verl", "service.name of the job")
-	f.StringVar(&opt.trace, "trace", "", "trace id (default: the latest with the highest TQ overhead)")
+	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting of the latest)")
 	f.IntVar(&opt.width, "width", 0, "columns (default: the terminal's)")
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set, or when not writing to a terminal)")
 	return cmd
@@ -112,13 +113,16 @@ func show(ctx context.Context, w *strings.Builder, opt options, p palette, now t
 	}
 	fmt.Fprintf(w, "%s\n\n", p.bold(fmt.Sprintf("The latest %s of service %s in Jaeger at %s", plural(batches, "trace"), clean(opt.service), j.base)))
 	table(w, traces, p)
+	steps(w, traces, p)
 	fmt.Fprintln(w)
 	waterfall(w, interesting(traces), opt.width, loc, p)
 	return nil
 }
 
-// isRun says whether a trace is only the span that stands for a run.
-func isRun(t *trace) bool { return len(t.all) == 1 && t.all[0].Name() == spans.SpanRun }
+// isRun says whether a trace is only about a run as a whole.
+func isRun(t *trace) bool {
+	return !slices.ContainsFunc(t.all, func(s *span) bool { return s.Name() != spans.SpanRun && s.Name() != spans.SpanSummary })
+}
 
 // traceID accepts the 32 hex digits of a trace id, or a UUID as it stands in the log.
 func traceID(text string) (string, error) {

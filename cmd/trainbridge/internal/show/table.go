@@ -74,13 +74,18 @@ func table(w *strings.Builder, traces []*trace, p palette) {
 	}
 	fmt.Fprintln(w)
 	for _, n := range names {
-		if v := byFunc[n].verdicts; len(v) > 0 {
-			var parts []string
-			for _, k := range slices.SortedFunc(maps.Keys(v), func(a, b string) int { return cmp.Or(cmp.Compare(v[b], v[a]), cmp.Compare(a, b)) }) {
-				parts = append(parts, fmt.Sprintf("%d× %s", v[k], clean(k)))
-			}
-			fmt.Fprintf(w, "verdicts on %s: %s\n", clean(n), strings.Join(parts, ", "))
-		}
+		tally(w, n, byFunc[n].verdicts)
+	}
+}
+
+// tally prints how often each verdict was passed.
+func tally(w *strings.Builder, name string, verdicts map[string]int) {
+	var parts []string
+	for _, k := range slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int { return cmp.Or(cmp.Compare(verdicts[b], verdicts[a]), cmp.Compare(a, b)) }) {
+		parts = append(parts, fmt.Sprintf("%d× %s", verdicts[k], clean(k)))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "verdicts on %s: %s\n", clean(name), strings.Join(parts, ", "))
 	}
 }
 

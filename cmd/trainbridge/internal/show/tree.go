@@ -162,9 +162,16 @@ func spanID(s *span) []byte {
 	return id[:]
 }
 
-// interesting is the trace with the highest TQ overhead, else the one with the most spans; the newest of equals.
+// interesting is the trace with the highest TQ overhead, else that with the worst training step, else the one with the most
+// spans; the newest of equals.
 func interesting(traces []*trace) *trace {
+	size := func(t *trace) int {
+		if t.badness() > noStep {
+			return 0 // the newest step, not the one with the most parts
+		}
+		return len(t.all)
+	}
 	return slices.MaxFunc(traces, func(a, b *trace) int {
-		return cmp.Or(cmp.Compare(a.overhead(), b.overhead()), cmp.Compare(len(a.all), len(b.all)), cmp.Compare(a.start, b.start))
+		return cmp.Or(cmp.Compare(a.overhead(), b.overhead()), cmp.Compare(a.badness(), b.badness()), cmp.Compare(size(a), size(b)), cmp.Compare(a.start, b.start))
 	})
 }

@@ -60,8 +60,13 @@ func (v verdict) short() string {
 	switch v.name {
 	case spans.VerdictTQThroughputLow, spans.VerdictTQThroughputGood:
 		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
-	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating:
+	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating,
+		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
+	case spans.VerdictThroughputLow, spans.VerdictSlowdown:
+		if v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
+			value, limit = fmt.Sprintf("%.1f", v.value/1e12), fmt.Sprintf("%.1f TFLOP/s", v.threshold/1e12)
+		}
 	}
 	return v.name + " " + value + " " + sign + " " + limit
 }

@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	if folded {
 		fmt.Fprintln(w, p.dim("client operations without a verdict are folded into their stage"))
 	}
+	if slices.ContainsFunc(t.all, func(s *span) bool { return s.attr(spans.AttrStageOrder) == spans.OrderUnknown }) {
+		fmt.Fprintln(w, p.dim("the log says how long the parts of a step took, not when: all are drawn from its start"))
+	}
 	if more > 0 {
 		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
 	}
@@ -125,7 +129,11 @@ func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 	if run != "" {
 		fmt.Fprintf(w, "  run %s", clean(run))
 	}
-	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), plural(len(fs), "function"), plural(len(t.all), "span"))
+	what := plural(len(fs), "function")
+	if i := slices.IndexFunc(t.all, (*span).isStep); i >= 0 && len(fs) == 0 {
+		what = strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
+	}
+	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), what, plural(len(t.all), "span"))
 	if incomplete > 0 {
 		fmt.Fprintf(w, ", %d incomplete", incomplete)
 	}
@@ -228,6 +236,8 @@ func (r row) name(width int) string {
 		end = fmt.Sprintf(" ×%d more", r.fold.n)
 	} else if pid := r.attr(spans.AttrProcessPID); pid != "" && (r.stage() == spans.StageFunction || r.ParentSpanID().IsEmpty()) {
 		end = " [" + clean(pid) + "]"
+	} else if source := r.attr(spans.AttrSource); source != "" && r.ParentSpanID().IsEmpty() {
+		end = " [" + clean(source) + "]"
 	}
 	if room := width - runes(r.tree) - runes(end); room >= 4 {
 		return r.tree + cut(name, room) + end
@@ -283,7 +293,7 @@ func details(s *span) string {
 	if v, ok := s.number(spans.AttrTQBatchSize); ok && s.stage() == spans.StageFunction {
 		d = append(d, fmt.Sprintf("batch %.0f", v))
 	}
-	return strings.Join(d, " · ")
+	return strings.Join(append(d, stepDetails(s)...), " · ")
 }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }

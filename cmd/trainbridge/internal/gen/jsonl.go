@@ -1,0 +1,137 @@
+package gen
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// jsonl writes one JSON object per step with the fields of mission seed 004.
+type jsonl struct {
+	*trainLog
+	f *logFile
+}
+
+func (p *jsonl) open() (err error) {
+	if p.f, err = p.file("train.jsonl"); err != nil {
+		return err
+	}
+	if p.opt.Nasty > 0 {
+		_, err = p.f.w.WriteString("\ufeff")
+	}
+	return err
+}
+
+// The traps of FORMATS 6.7. Those after trapNested stand in lines of their own before the record.
+const (
+	trapNone = iota
+	trapNaN
+	trapStrings
+	trapCRLF
+	trapAlias
+	trapNested
+	trapNoise
+	trapHalf
+	traps
+)
+
+func (p *jsonl) step(s *trainStep) {
+	trap := trapNone
+	if p.opt.Nasty > 0 && p.rng.Float64() < p.opt.Nasty {
+		trap = 1 + p.rng.IntN(traps-1)
+	}
+	switch trap {
+	case trapNoise:
+		p.line(p.f, p.text("WARNING: 1 of the checkpoints could not be removed: {busy}"), classIgnored)
+	case trapHalf:
+		p.line(p.f, p.text(`{"loss": 2.24, "throughput": 5`), classRejected)
+	}
+	p.begin(p.f, KindStep, s)
+	p.covered(1, s.took)
+	seconds := float64(s.took) / 1e9
+	throughput := float64(p.sim.model.GlobalBatchSize) / seconds
+	loss := s.loss
+	if trap == trapNaN {
+		loss, throughput = math.NaN(), math.Inf(1)
+	}
+	lossKey, throughputKey := "loss", "throughput"
+	if trap == trapAlias {
+		lossKey, throughputKey = "Loss", "samples_per_second"
+	}
+	b := p.text("{")
+	if p.opt.Fields == "full" {
+		b = append(b, `"step": `...)
+		from := len(b)
+		b = strconv.AppendInt(b, s.n, 10)
+		p.note("step", spans.AttrIteration, b[from:], 1)
+		b = append(b, `, "timestamp": "`...)
+		from = len(b)
+		b = time.Unix(0, s.end).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+		p.note("timestamp", "", b[from:], 1)
+		p.clocked(s.end, time.Millisecond)
+		b = append(b, `", `...)
+	}
+	if trap == trapNested {
+		b = append(b, `"data": {`...)
+	}
+	b = p.number(b, lossKey, spans.AttrLoss, loss, 4, trap)
+	b = append(b, ", "...)
+	b = p.number(b, throughputKey, spans.AttrSampleThroughput, throughput, 3, trap)
+	if p.opt.Fields != "minimal" {
+		b = append(b, ", "...)
+		b = p.number(b, "step_time_s", spans.AttrStepDuration, seconds, 6, trap)
+		b = append(b, `, "lr": `...)
+		from := len(b)
+		b = appendRepr(b, round(s.lr, 9))
+		p.note("lr", spans.AttrLearningRate, b[from:], 1)
+		b = append(b, `, "gpu_util": `...)
+		from = len(b)
+		b = append(b, '[')
+		busy := 97
+		if s.slow {
+			busy = int(97 / p.opt.SlowFactor)
+		}
+		for i := range min(8, p.opt.WorldSize) {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = strconv.AppendInt(b, int64(busy+p.rng.IntN(4)), 10)
+		}
+		b = append(b, ']')
+		p.note("gpu_util", "", b[from:], 1)
+	}
+	if trap == trapNested {
+		b = append(b, '}')
+	}
+	b = append(b, '}')
+	if trap == trapCRLF {
+		b = append(b, '\r')
+	}
+	p.line(p.f, b, classRecord)
+	p.end()
+}
+
+func (p *jsonl) number(b []byte, key, attr string, v float64, decimals, trap int) []byte {
+	b = append(b, '"')
+	b = append(b, key...)
+	b = append(b, `": `...)
+	if trap == trapStrings {
+		b = append(b, '"')
+	}
+	from := len(b)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		b = appendJSONRepr(b, v)
+	} else {
+		b = strconv.AppendFloat(b, v, 'f', decimals, 64)
+	}
+	p.note(key, attr, b[from:], 1)
+	if trap == trapStrings {
+		b = append(b, '"')
+	}
+	return b
+}
+
+func (p *jsonl) eval(*trainStep, float64, float64) {}
+func (p *jsonl) close()                            {}

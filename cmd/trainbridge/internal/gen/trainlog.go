@@ -1,0 +1,259 @@
+package gen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// printer writes the log of one format. Errors stick in the sink.
+type printer interface {
+	// open creates the files and writes what stands before the first record.
+	open() error
+	step(s *trainStep)
+	// eval follows the step that it evaluates.
+	eval(s *trainStep, loss, seconds float64)
+	// close writes the end of the log. It is not called after an error.
+	close()
+}
+
+// trainLog is what the printers share: the files, and the truth of the record that is being printed.
+type trainLog struct {
+	sink
+	opt   *TrainOptions
+	sim   *trainSim
+	rng   *rand.Rand // for what a format makes up; the simulation has its own
+	run   TrainRun
+	out   io.Writer
+	known bool // there is a truth to be written
+	rec   TrainRecord
+	count map[string]int64 // records by file
+}
+
+// GenerateTrain writes a training log and its truth, and returns the summary. A context that ends stops it early without an
+// error. Errors about the options wrap ErrOptions.
+func GenerateTrain(ctx context.Context, opt TrainOptions, stdout io.Writer) (TrainRun, error) {
+	return generateTrain(ctx, opt, stdout, realClock)
+}
+
+func generateTrain(ctx context.Context, opt TrainOptions, stdout io.Writer, c clock) (TrainRun, error) {
+	if err := opt.validate(); err != nil {
+		return TrainRun{}, err
+	}
+	start := opt.Start.UnixNano()
+	if opt.Start.IsZero() {
+		start = c.now().UnixNano()
+		if opt.Rate == 0 {
+			start -= trainSpan(&opt)
+		}
+	}
+	l := &trainLog{
+		sink: sink{clock: c, paced: opt.Rate > 0, ctx: ctx}, opt: &opt, sim: newTrainSim(&opt, start), out: stdout,
+		rng: rand.New(rand.NewPCG(opt.Seed, 0x7072_696e_7465_7273)), known: opt.truthPath() != "", count: map[string]int64{},
+	}
+	l.describe(start)
+	p := l.printer()
+	err := p.open()
+	if err == nil {
+		err = l.openTruth(opt.truthPath())
+	}
+	if err == nil {
+		l.steps(p)
+		err = l.err
+	}
+	for _, f := range l.files {
+		l.run.Lines += f.Lines
+		l.run.Records += f.Records
+		l.run.Sides += f.Sides
+		l.run.Ignored += f.Ignored
+		l.run.Rejected += f.Rejected
+	}
+	err = l.close(&l.run, &l.run.Files, err)
+	return l.run, err
+}
+
+func (l *trainLog) printer() printer {
+	switch l.opt.Format {
+	case FormatFlagScale:
+		return &flagscale{trainLog: l}
+	case FormatMegatron:
+		return &megatron{trainLog: l}
+	case FormatHF:
+		return &hf{trainLog: l}
+	case FormatVerl:
+		return &verl{trainLog: l}
+	}
+	return &jsonl{trainLog: l}
+}
+
+func (l *trainLog) steps(p printer) {
+	var s trainStep
+	for i := 0; l.opt.Steps == 0 || i < l.opt.Steps; i++ {
+		l.sim.next(&s)
+		l.wait(s.end)
+		if l.err != nil || l.ctx.Err() != nil {
+			break
+		}
+		l.run.Steps++
+		l.run.EndUnixNano = s.end
+		p.step(&s)
+		if l.sim.evaluates() {
+			loss, seconds := l.sim.eval()
+			l.wait(l.sim.now)
+			l.run.EndUnixNano = l.sim.now
+			p.eval(&s, loss, seconds)
+		}
+	}
+	if l.err == nil {
+		p.close()
+	}
+}
+
+// trainSpan rehearses a run, to learn how long it takes.
+func trainSpan(opt *TrainOptions) int64 {
+	sim := newTrainSim(opt, 0)
+	var s trainStep
+	for range opt.Steps {
+		sim.next(&s)
+		if sim.evaluates() {
+			sim.eval()
+		}
+	}
+	return sim.now
+}
+
+func (l *trainLog) describe(start int64) {
+	m := &l.sim.model
+	l.run = TrainRun{
+		Format: l.opt.Format, Seed: l.opt.Seed, Spans: map[string]int64{}, Device: device, Peak: devicePeak,
+		FlopsMegatron: l.sim.flops(), FlopsFlagScale: flagscaleFlops(m, float64(m.GlobalBatchSize)),
+		StartUnixNano: start, EndUnixNano: start,
+		Model: map[string]any{
+			"type": m.Type, "num_layers": m.NumLayers, "hidden_size": m.HiddenSize, "num_attention_heads": m.AttentionHeads, "num_query_groups": m.QueryGroups,
+			"kv_channels": m.KVChannels, "ffn_hidden_size": m.FFNHiddenSize, "seq_length": m.SeqLength, "padded_vocab_size": m.PaddedVocabSize,
+			"vocab_size": m.VocabSize, "global_batch_size": m.GlobalBatchSize, "world_size": m.WorldSize, "data_parallel_size": m.DataParallelSize,
+			"swiglu": m.SwiGLU,
+		},
+	}
+}
+
+// file opens a log: --out itself, or the file of this name in it.
+func (l *trainLog) file(name string) (*logFile, error) {
+	if l.opt.Out == "-" {
+		return l.stdout(l.out), nil
+	}
+	path := l.opt.Out
+	if l.opt.Format == FormatFlagScale || isDir(path) {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return nil, fmt.Errorf("%w: --out: %w", ErrOptions, err)
+		}
+		path = filepath.Join(path, name)
+	}
+	f := &logFile{File: File{Path: path}}
+	return f, l.create(f, l.opt.truthPath(), 1<<18)
+}
+
+// lineClass sorts lines as LineCounts does.
+type lineClass int
+
+const (
+	classRecord lineClass = iota
+	classSide
+	classIgnored
+	classRejected
+)
+
+// text begins a line in the buffer that all lines share.
+func (l *trainLog) text(parts ...string) []byte {
+	b := l.buf[:0]
+	for _, s := range parts {
+		b = append(b, s...)
+	}
+	return b
+}
+
+// line ends a line.
+func (l *trainLog) line(f *logFile, b []byte, class lineClass) {
+	switch class {
+	case classRecord:
+		f.Records++
+	case classSide:
+		f.Sides++
+	case classIgnored:
+		f.Ignored++
+	case classRejected:
+		f.Rejected++
+	}
+	l.buf = l.write(f, b, 1)
+}
+
+// begin starts the truth of a record.
+func (l *trainLog) begin(f *logFile, kind string, s *trainStep) {
+	if !l.known {
+		return
+	}
+	name := filepath.Base(f.Path)
+	l.count[name]++
+	l.rec = TrainRecord{
+		Kind: kind, File: name, Record: l.count[name], Step: s.n, TrueEndUnixNano: s.end, Slow: s.slow && kind == KindStep,
+		Printed: map[string]string{}, Values: map[string]Number{},
+	}
+}
+
+// note adds a field whose text was just printed. attr may be empty: the field has no place among the attributes.
+func (l *trainLog) note(name, attr string, text []byte, scale float64) {
+	if !l.known {
+		return
+	}
+	l.rec.Printed[name] = string(text)
+	if attr == "" {
+		return
+	}
+	if v, err := strconv.ParseFloat(string(text), 64); err == nil {
+		l.rec.Values[attr] = Number(v * scale)
+		if attr == spans.AttrIteration {
+			l.rec.Iteration = int64(v)
+		}
+	}
+}
+
+func (l *trainLog) stage(name string, seconds, least float64) {
+	if l.known {
+		l.rec.Stages = append(l.rec.Stages, TrainStage{Name: name, Seconds: seconds, Min: least})
+	}
+}
+
+// covered says how many steps the record is about, and their time.
+func (l *trainLog) covered(steps, ns int64) {
+	l.rec.StepsCovered, l.rec.TrueDuration = steps, float64(ns)/1e9
+}
+
+// clocked says what the record's stamp means, at the precision of the print.
+func (l *trainLog) clocked(end int64, precision time.Duration) {
+	l.rec.EndUnixNano = end - end%int64(precision)
+}
+
+// end writes the truth of the record.
+func (l *trainLog) end() {
+	if !l.known {
+		return
+	}
+	r := &l.rec
+	if d, ok := r.Values[spans.AttrStepDuration]; ok && r.Kind == KindStep {
+		r.MFU = l.run.FlopsMegatron / (float64(d) * devicePeak * float64(l.opt.WorldSize))
+	}
+	l.run.Spans[r.Kind]++
+	if n := len(r.Stages); n > 0 {
+		l.run.Spans["stages"] += int64(n)
+	}
+	if err := l.truth(r); err != nil && l.err == nil {
+		l.err = err
+	}
+}

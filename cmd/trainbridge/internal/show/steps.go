@@ -1,0 +1,180 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func (s *span) isStep() bool { return s.Name() == spans.SpanStep }
+
+// covered is how many steps a record stands for, 1 where that is not known.
+func (s *span) covered() float64 {
+	if v, ok := s.number(spans.AttrStepsCovered); ok && v > 1 {
+		return v
+	}
+	return 1
+}
+
+// stepTime is the time of one step in ns.
+func (s *span) stepTime() float64 {
+	if v, ok := s.number(spans.AttrStepDuration); ok {
+		return v * 1e9
+	}
+	return float64(s.ns()) / s.covered()
+}
+
+// Ranks of badness.
+const (
+	noStep = iota
+	goodStep
+	warningStep
+	badStep
+)
+
+// badness is that of the worst training step of the trace.
+func (t *trace) badness() int {
+	worst := noStep
+	for _, s := range t.all {
+		if !s.isStep() {
+			continue
+		}
+		switch s.attr(spans.AttrVerdictSeverity) {
+		case spans.SeverityBad:
+			worst = max(worst, badStep)
+		case spans.SeverityWarning:
+			worst = max(worst, warningStep)
+		default:
+			worst = max(worst, goodStep)
+		}
+	}
+	return worst
+}
+
+// series is what the records of one log say, in the order of time.
+type series struct {
+	records                                 int
+	steps                                   float64
+	first, last                             string // loss
+	times, tokens, logged, recomputed, mfus []float64
+	verdicts                                map[string]int
+}
+
+func (l *series) add(s *span) {
+	l.records++
+	l.steps += s.covered()
+	l.times = append(l.times, s.stepTime())
+	for _, f := range []struct {
+		attr string
+		into *[]float64
+	}{
+		{spans.AttrTokenThroughput, &l.tokens},
+		{spans.AttrDeviceFlopThroughputReported, &l.logged},
+		{spans.AttrDeviceFlopThroughput, &l.recomputed},
+		{spans.AttrMFU, &l.mfus},
+	} {
+		if v, ok := s.number(f.attr); ok {
+			*f.into = append(*f.into, v)
+		}
+	}
+	if loss := s.figure(spans.AttrLoss); loss != "" {
+		l.first, l.last = cmp.Or(l.first, loss), loss
+	}
+	count(s, l.verdicts)
+}
+
+// figure is a number with four digits, or the text that stands for one that is not finite.
+func (s *span) figure(attr string) string {
+	if v, ok := s.number(attr); ok {
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return clean(s.attr(attr))
+}
+
+// steps prints a row per kind of log: how many steps, quantiles of their time, the way of the loss, medians of the rest.
+func steps(w *strings.Builder, traces []*trace, p palette) {
+	byLog := map[string]*series{}
+	wide := len("training log")
+	for _, t := range traces {
+		for _, s := range t.all {
+			if !s.isStep() {
+				continue
+			}
+			name := clean(cmp.Or(s.attr(spans.AttrSource), "-"))
+			if byLog[name] == nil {
+				byLog[name] = &series{verdicts: map[string]int{}}
+				wide = max(wide, runes(name))
+			}
+			byLog[name].add(s)
+		}
+	}
+	if len(byLog) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "%s\n", p.bold(fmt.Sprintf("%-*s %6s %10s %10s %16s %9s %18s %11s %7s", wide, "training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU")))
+	for _, name := range slices.Sorted(maps.Keys(byLog)) {
+		l := byLog[name]
+		loss := "-"
+		if l.first != "" {
+			loss = l.first + " → " + l.last
+		}
+		fmt.Fprintf(w, "%-*s %6.0f %10s %10s %s %9s %18s %11s %7s\n", wide, name, l.steps, duration(int64(quantile(l.times, 0.5))), duration(int64(quantile(l.times, 0.95))),
+			strings.Repeat(" ", max(0, 16-runes(loss)))+loss, typical(l.tokens, 1, "%.0f"), typical(l.logged, 1e12, "%.1f"), typical(l.recomputed, 1e12, "%.1f"), typical(l.mfus, 0.01, "%.1f%%"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(byLog)) {
+		tally(w, name, byLog[name].verdicts)
+	}
+}
+
+// typical is the median in a unit.
+func typical(v []float64, unit float64, format string) string {
+	if len(v) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, quantile(v, 0.5)/unit)
+}
+
+// quantile is the smallest value that at least q of all do not exceed.
+func quantile(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Sorted(slices.Values(v))
+	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
+}
+
+// stepDetails are the numbers of a training step, of a part of it or of an evaluation.
+func stepDetails(s *span) (d []string) {
+	switch {
+	case s.isStep():
+		if n := s.covered(); n > 1 {
+			d = append(d, fmt.Sprintf("%.0f steps of %s", n, duration(int64(s.stepTime()))))
+		}
+		if loss := s.figure(spans.AttrLoss); loss != "" {
+			d = append(d, "loss "+loss)
+		}
+		if v, ok := s.number(spans.AttrMFU); ok {
+			d = append(d, "MFU "+percent(v))
+		} else if v, ok := s.number(spans.AttrDeviceFlopThroughputReported); ok {
+			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", v/1e12))
+		}
+	case s.Name() == spans.SpanEvaluation:
+		if loss := s.figure(spans.AttrValidationLoss); loss != "" {
+			d = append(d, "validation loss "+loss)
+		}
+	case s.parent != nil && s.parent.isStep() && s.attr(spans.AttrStage) != "":
+		if whole := s.parent.stepTime(); whole > 0 {
+			d = append(d, percent(float64(s.ns())/whole))
+		}
+		if v, ok := s.number(spans.AttrStageDurationMin); ok {
+			d = append(d, "fastest rank "+duration(int64(v*1e9)))
+		}
+	}
+	return d
+}

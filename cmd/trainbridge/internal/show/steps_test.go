@@ -1,0 +1,154 @@
+package show
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const second = int64(1e9)
+
+// training makes 20 records of 10 steps each, as train_log, flagscale and train_perf do of a Megatron log and of perf_monitor; steps
+// 120 and 150 are slow, 170 has a loss of NaN if asked.
+func training(nan bool) ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	res := spans.Resource{Service: "llm", RunID: "run-9"}
+	at := int64(1770799200) * second
+	trace := func(n int64) pcommon.TraceID { return spans.StepTraceID("run-9", n) }
+	b.AddRun(res, at, spans.TimeDerived, "train.log")
+	for n := int64(10); n <= 200; n += 10 {
+		seconds, mfu := 2.68+float64(n%3)*0.01, 0.42
+		if n == 120 || n == 150 {
+			seconds, mfu = 5.4, 0.209
+		}
+		start := at
+		at += int64(seconds*10) * second
+		key := []byte{byte(n)}
+		id := spans.SpanID(trace(n), spans.SpanStep, key)
+		s := b.Add(res, spans.Span{Trace: trace(n), ID: id, Name: spans.SpanStep, Start: start, End: at})
+		m := s.Attributes()
+		m.PutStr(spans.AttrSource, "megatron")
+		m.PutInt(spans.AttrIteration, n)
+		m.PutInt(spans.AttrStepsCovered, 10)
+		m.PutDouble(spans.AttrStepDuration, seconds)
+		m.PutDouble(spans.AttrLoss, 11-float64(n)/40)
+		m.PutDouble(spans.AttrTokenThroughput, 65536/seconds)
+		m.PutDouble(spans.AttrDeviceFlopThroughputReported, mfu*312e12+0.04e12)
+		m.PutDouble(spans.AttrDeviceFlopThroughput, mfu*312e12)
+		m.PutDouble(spans.AttrMFU, mfu)
+		if mfu < 0.3 {
+			verdictOn(s, spans.SeverityWarning, verdict{spans.VerdictMFULow, "MFU is 20.9%: 65.2 of 312 TFLOP/s per device, below the limit of 30.0%.", mfu, 0.3})
+		}
+		if nan && n == 170 {
+			m.PutStr(spans.AttrLoss, "NaN")
+			verdictOn(s, spans.SeverityBad, verdict{spans.VerdictLossNotFinite, "The loss is NaN.", 0, 0})
+		}
+		for i, stage := range []string{"forward-backward", "optimizer"} {
+			took := seconds * []float64{0.93, 0.04}[i]
+			c := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), stage, key), Parent: id, Name: stage, Start: start, End: start + int64(took*1e9)})
+			c.Attributes().PutStr(spans.AttrStage, stage)
+			c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderUnknown)
+			c.Attributes().PutDouble(spans.AttrStageDurationMin, took*0.98)
+		}
+		if n%100 == 0 {
+			e := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanEvaluation, key), Name: spans.SpanEvaluation, Start: at, End: at})
+			e.Attributes().PutStr(spans.AttrSource, "megatron")
+			e.Attributes().PutDouble(spans.AttrValidationLoss, 11.06-float64(n)/40)
+			f := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), "other", key), Name: spans.SpanStep, Start: at - 2*second, End: at})
+			f.Attributes().PutStr(spans.AttrSource, "perf_monitor")
+			f.Attributes().PutDouble(spans.AttrDeviceFlopThroughputReported, 34e12)
+		}
+	}
+	return b.Traces()
+}
+
+func verdictOn(s ptrace.Span, severity string, v verdict) {
+	s.Attributes().PutStr(spans.AttrVerdictSeverity, severity)
+	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(v.name)
+	e := s.Events().AppendEmpty()
+	e.SetName(spans.EventVerdict)
+	e.Attributes().PutStr(spans.AttrVerdictName, v.name)
+	e.Attributes().PutStr(spans.AttrVerdictReason, v.reason)
+	if v.threshold != 0 {
+		e.Attributes().PutDouble(spans.AttrVerdictValue, v.value)
+		e.Attributes().PutDouble(spans.AttrVerdictThreshold, v.threshold)
+	}
+}
+
+func TestStepsGolden(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m ptrace.JSONMarshaler
+		body, err := m.MarshalTraces(training(r.URL.Query().Get("query.service_name") == "nan"))
+		assert.NoError(t, err)
+		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
+	}))
+	defer srv.Close()
+	for golden, service := range map[string]string{"steps.txt": "llm", "steps_nan.txt": "nan"} {
+		got, err := draw(t, options{jaeger: srv.URL, service: service, width: 120}, false)
+		require.NoError(t, err)
+		assert.Equal(t, testdata(t, golden), got)
+	}
+}
+
+func TestNewestOfTheWorstSteps(t *testing.T) {
+	iteration := func(nan bool) string {
+		worst := interesting(build(training(nan)))
+		return worst.all[slices.IndexFunc(worst.all, (*span).isStep)].attr(spans.AttrIteration)
+	}
+	assert.Equal(t, "150", iteration(false))
+	assert.Equal(t, "170", iteration(true))
+	assert.Equal(t, "200", interesting(build(healthy())).all[0].attr(spans.AttrIteration))
+}
+
+func healthy() ptrace.Traces {
+	td := training(false)
+	for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+		s.Attributes().Remove(spans.AttrVerdictSeverity)
+	}
+	return td
+}
+
+func TestQuantile(t *testing.T) {
+	v := []float64{5, 1, 4, 2, 3}
+	for q, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.95: 5, 1: 5} {
+		assert.InDelta(t, want, quantile(v, q), 0)
+	}
+	assert.Equal(t, []float64{5, 1, 4, 2, 3}, v)
+}
+
+func TestStepVerdictInShort(t *testing.T) {
+	for _, tt := range []struct {
+		v    verdict
+		want string
+	}{
+		{verdict{name: spans.VerdictMFULow, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
+		{verdict{name: spans.VerdictThroughputLow, value: 65e12, threshold: 118e12}, "train_throughput_low 65.0 < 118.0 TFLOP/s"},
+		{verdict{name: spans.VerdictThroughputLow, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
+		{verdict{name: spans.VerdictSlowdown, value: 3.1, threshold: 2.9}, "train_slowdown 3.1 > 2.9"},
+	} {
+		assert.Equal(t, tt.want, tt.v.short())
+	}
+}
+
+// A record without anything but its name is drawn too.
+func TestBareStep(t *testing.T) {
+	td := ptrace.NewTraces()
+	s := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	s.SetName(spans.SpanStep)
+	s.Attributes().PutStr(spans.AttrLoss, "\x1b[2J")
+	var out strings.Builder
+	steps(&out, build(td), false)
+	waterfall(&out, build(td)[0], 80, cst, false)
+	assert.NotContains(t, out.String(), "\x1b")
+	assert.Contains(t, out.String(), "training log")
+}
