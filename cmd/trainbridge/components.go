@@ -35,7 +35,9 @@ import (
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
 // version is that of builder-config.yaml; the test holds them equal.
@@ -47,6 +49,8 @@ func components() (otelcol.Factories, error) {
 	var err error
 	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		tqtracereceiver.NewFactory(),
+		flagscalereceiver.NewFactory(),
+		trainlogreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		filelogreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),

@@ -2,12 +2,17 @@ package trainperfprocessor
 
 import (
 	"math"
+	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestLoadConfig(t *testing.T) {
@@ -18,6 +23,15 @@ func TestLoadConfig(t *testing.T) {
 		"train_perf/all": {TQ: TQConfig{
 			ComputeShareGood: 0.9, OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputGood: 1000, ThroughputLow: 50,
 			Fluctuation: FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
+		}, Train: TrainConfig{
+			Model: ModelConfig{HFConfig: "model/config.json", Model: spans.Model{
+				Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, QueryGroups: 128, KVChannels: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280, VocabSize: 129279,
+				GlobalBatchSize: 512, WorldSize: 64, DataParallelSize: 8, SwiGLU: true, MTPLayers: 1, OutputGate: true,
+				NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, MoELayerFreq: 1, FirstDense: 3,
+				MLA: true, QLoRARank: 1536, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
+			}},
+			Formula: "flagscale", Attention: "full", Recompute: "selective", Device: "NVIDIA H800", PeakFlops: 989e12, WorldSize: 128,
+			FlopsDisagreement: 0.1, MFULow: 0.4, Window: 200, MinSamples: 50, ThroughputDrop: 0.3, Slowdown: 0.2, LossSpike: 8,
 		}},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -58,8 +72,82 @@ func TestValidate(t *testing.T) {
 	}
 	t.Run("all at once", func(t *testing.T) {
 		err := (&Config{}).Validate()
-		for _, want := range []error{errComputeShare, errOverhead, errThroughput, errFluctuation, errFluctuationCount} {
+		for _, want := range []error{
+			errComputeShare, errOverhead, errThroughput, errFluctuation, errFluctuationCount,
+			errFormula, errAttention, errDisagreement, errTrainWindow, errDrop, errSlowdown, errLossSpike,
+		} {
 			require.ErrorIs(t, err, want)
 		}
 	})
+}
+
+func TestValidateTrain(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, tt := range map[string]struct {
+		change func(*TrainConfig)
+		want   error
+		key    string
+	}{
+		"formula":              {func(c *TrainConfig) { c.Formula = "palm" }, errFormula, "'train::formula'"},
+		"attention":            {func(c *TrainConfig) { c.Attention = "half" }, errAttention, "'train::attention'"},
+		"recompute":            {func(c *TrainConfig) { c.Recompute = "some" }, errRecompute, "'train::recompute'"},
+		"peak in TFLOP/s":      {func(c *TrainConfig) { c.PeakFlops = 989 }, errPeakFlops, "'train::peak_flops'"},
+		"peak negative":        {func(c *TrainConfig) { c.PeakFlops = -1 }, errPeakFlops, "'train::peak_flops'"},
+		"peak NaN":             {func(c *TrainConfig) { c.PeakFlops = nan }, errPeakFlops, "'train::peak_flops'"},
+		"peak infinite":        {func(c *TrainConfig) { c.PeakFlops = inf }, errPeakFlops, "'train::peak_flops'"},
+		"world size":           {func(c *TrainConfig) { c.WorldSize = -8 }, errWorldSize, "'train::world_size'"},
+		"disagreement":         {func(c *TrainConfig) { c.FlopsDisagreement = nan }, errDisagreement, "'train::flops_disagreement'"},
+		"MFU in percent":       {func(c *TrainConfig) { c.MFULow = 30 }, errMFULow, "'train::mfu_low'"},
+		"MFU NaN":              {func(c *TrainConfig) { c.MFULow = nan }, errMFULow, "'train::mfu_low'"},
+		"window too large":     {func(c *TrainConfig) { c.Window = maxWindow + 1 }, errTrainWindow, "'train::window'"},
+		"window too small":     {func(c *TrainConfig) { c.Window = 9 }, errTrainWindow, "'train::window'"},
+		"more samples":         {func(c *TrainConfig) { c.MinSamples = 101 }, errTrainWindow, "'train::min_samples'"},
+		"drop":                 {func(c *TrainConfig) { c.ThroughputDrop = 1 }, errDrop, "'train::throughput_drop'"},
+		"slowdown":             {func(c *TrainConfig) { c.Slowdown = 0 }, errSlowdown, "'train::slowdown'"},
+		"loss":                 {func(c *TrainConfig) { c.LossSpike = inf }, errLossSpike, "'train::loss_spike'"},
+		"model negative":       {func(c *TrainConfig) { c.Model.RouterTopK = -1 }, errModelNegative, "'train::model::moe_router_topk'"},
+		"model without layers": {func(c *TrainConfig) { c.Model.HiddenSize = 4096 }, errModelMissing, "'train::model::num_layers'"},
+		"model recompute":      {func(c *TrainConfig) { c.Model.Recompute = "all" }, errModelRecompute, "'train::model::recompute_granularity'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			tt.change(&cfg.Train)
+			err := cfg.Validate()
+			require.ErrorIs(t, err, tt.want)
+			assert.ErrorContains(t, err, tt.key)
+		})
+	}
+	// Facts of the run alone describe no model: that may come with the log.
+	cfg := createDefaultConfig().(*Config)
+	cfg.Train.Model.GlobalBatchSize, cfg.Train.Model.Type = 512, "aquila"
+	require.NoError(t, cfg.Validate())
+	// With a config.json, what is missing is known at the start only.
+	cfg.Train.Model.HiddenSize, cfg.Train.Model.HFConfig = 4096, "config.json"
+	assert.NoError(t, cfg.Validate())
+}
+
+// TestReadmeNamesEveryKey.
+func TestReadmeNamesEveryKey(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	var check func(prefix string, of reflect.Type)
+	check = func(prefix string, of reflect.Type) {
+		for f := range of.Fields() {
+			tag, _, squash := strings.Cut(f.Tag.Get("mapstructure"), ",")
+			switch {
+			case !f.IsExported():
+			case squash: // by their own names, in a table of their own
+				for key := range f.Type.Fields() {
+					if name := key.Tag.Get("mapstructure"); name != "" {
+						assert.Contains(t, string(readme), "`"+name+"`")
+					}
+				}
+			case f.Type.Kind() == reflect.Struct:
+				check(prefix+tag+"::", f.Type)
+			default:
+				assert.Contains(t, string(readme), "| `"+prefix+tag+"` |")
+			}
+		}
+	}
+	check("", reflect.TypeFor[Config]())
 }

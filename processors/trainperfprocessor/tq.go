@@ -95,36 +95,16 @@ type child struct {
 	start, end uint64
 }
 
-// tqScratch is the memory of one processTraces call, reused by the next.
+// tqScratch is the part of scratch that is about TransferQueue.
 type tqScratch struct {
-	functions    []function
-	children     []child
-	byKey        map[spanKey]int32
-	verdicts     []verdict
-	text         []byte
-	service, run string
-	outcomes     [outcomes]int64
-	evicted      int64
-}
-
-// reset also lets go of what belongs to the batch: spans, and strings that may share memory with it.
-func (s *tqScratch) reset() {
-	s.resetResource()
-	s.service, s.run = "", ""
-	s.outcomes = [outcomes]int64{}
-	s.evicted = 0
-}
-
-func (s *tqScratch) resetResource() {
-	clear(s.functions)
-	clear(s.verdicts[:cap(s.verdicts)])
-	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]
+	functions []function
+	children  []child
+	byKey     map[spanKey]int32
+	outcomes  [outcomes]int64
 }
 
 // process handles the spans of one resource. A function and its stages share one (that is how tq_trace builds them).
-func (t *tq) process(rs ptrace.ResourceSpans, s *tqScratch) {
-	s.resetResource()
-	s.service, s.run = spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName), spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+func (t *tq) process(rs ptrace.ResourceSpans, s *scratch) {
 	for _, ss := range rs.ScopeSpans().All() {
 		list := ss.Spans()
 		for i := range list.Len() {
@@ -143,7 +123,7 @@ func (t *tq) process(rs ptrace.ResourceSpans, s *tqScratch) {
 }
 
 // collect sorts one span into the scratch. Client operations need nothing but themselves and are judged at once.
-func (t *tq) collect(span ptrace.Span, s *tqScratch) {
+func (t *tq) collect(span ptrace.Span, s *scratch) {
 	in := readTQ(span.Attributes())
 	switch in.stage {
 	case stageFunction:
@@ -166,7 +146,7 @@ func (t *tq) collect(span ptrace.Span, s *tqScratch) {
 
 // resolve finds the functions of children that did not follow theirs, drops children of no function, and leaves the
 // rest in the order of functions and, within each, of time.
-func (t *tq) resolve(s *tqScratch) {
+func (t *tq) resolve(s *scratch) {
 	lost := slices.ContainsFunc(s.children, func(c child) bool { return c.fn < 0 })
 	if lost {
 		if s.byKey == nil {
@@ -194,7 +174,7 @@ func (t *tq) resolve(s *tqScratch) {
 //
 // The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
 // tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1.
-func (t *tq) function(f *function, children []child, s *tqScratch) outcome {
+func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	if f.done {
 		return alreadyMeasured
 	}
@@ -269,7 +249,7 @@ func (t *tq) function(f *function, children []child, s *tqScratch) outcome {
 }
 
 // judgeReported judges a function that came without stages by the ratios its log printed.
-func (t *tq) judgeReported(f *function, s *tqScratch) {
+func (t *tq) judgeReported(f *function, s *scratch) {
 	s.verdicts = s.verdicts[:0]
 	t.judgeCompute(f.reported[stageCompute], s)
 	get, putShare := f.reported[stageGet], f.reported[stagePut]
@@ -277,7 +257,7 @@ func (t *tq) judgeReported(f *function, s *tqScratch) {
 	put(f.span, s.verdicts)
 }
 
-func (t *tq) judgeCompute(share float64, s *tqScratch) {
+func (t *tq) judgeCompute(share float64, s *scratch) {
 	if share > t.cfg.ComputeShareGood {
 		s.verdicts = append(s.verdicts, verdict{
 			name: spans.VerdictTQComputeShareGood, severity: good, value: share, threshold: t.cfg.ComputeShareGood,
@@ -286,7 +266,7 @@ func (t *tq) judgeCompute(share float64, s *tqScratch) {
 }
 
 // judgeOverhead: comparisons with NaN are false, so shares that are not known give no verdict.
-func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported bool, s *tqScratch) {
+func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported bool, s *scratch) {
 	v := verdict{value: overhead}
 	switch {
 	case overhead > t.cfg.OverheadHigh:
@@ -323,7 +303,7 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 }
 
 // judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
-func (t *tq) judgeFluctuation(f *function, children []child, s *tqScratch) {
+func (t *tq) judgeFluctuation(f *function, children []child, s *scratch) {
 	var news [childStages]spread
 	for i := range children {
 		if c := &children[i]; c.stage != stageCompute {
@@ -337,7 +317,7 @@ func (t *tq) judgeFluctuation(f *function, children []child, s *tqScratch) {
 	t.judgeSpread(f.name, stagePut, news[stagePut], s)
 }
 
-func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *tqScratch) spread {
+func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *scratch) spread {
 	key := windowKey{service: s.service, run: s.run, function: fn, stage: st}
 	got, evicted := t.windows.add(key, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
@@ -346,7 +326,7 @@ func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *tqScratc
 	return got
 }
 
-func (t *tq) judgeSpread(fn string, st stage, sp spread, s *tqScratch) {
+func (t *tq) judgeSpread(fn string, st stage, sp spread, s *scratch) {
 	if !sp.tell {
 		return
 	}
@@ -373,7 +353,7 @@ func (t *tq) judgeSpread(fn string, st stage, sp spread, s *tqScratch) {
 
 // client judges one client operation. Those that stand alone (sync workers log no function around them) feed a
 // window of their own; those inside a function are already in the window of its GET or PUT.
-func (t *tq) client(span ptrace.Span, in *tqSpan, s *tqScratch) {
+func (t *tq) client(span ptrace.Span, in *tqSpan, s *scratch) {
 	if in.done || in.incomplete || span.EndTimestamp() < span.StartTimestamp() {
 		return
 	}
@@ -387,7 +367,7 @@ func (t *tq) client(span ptrace.Span, in *tqSpan, s *tqScratch) {
 }
 
 // judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
-func (t *tq) judgeThroughput(in *tqSpan, s *tqScratch) {
+func (t *tq) judgeThroughput(in *tqSpan, s *scratch) {
 	speed := in.throughput
 	if math.IsNaN(speed) {
 		speed = in.throughputReported

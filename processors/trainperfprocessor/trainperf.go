@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // trainPerf adds shares and verdicts to spans. Calls may run concurrently: what one call needs is in its scratch, and
@@ -15,7 +16,8 @@ import (
 type trainPerf struct {
 	telemetry *metadata.TelemetryBuilder
 	tq        *tq
-	scratch   sync.Pool // of *tqScratch
+	train     *train
+	scratch   sync.Pool // of *scratch
 }
 
 func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, error) {
@@ -23,20 +25,31 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ)}
-	p.scratch.New = func() any { return new(tqScratch) }
+	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger)}
+	p.scratch.New = func() any { return new(scratch) }
 	return p, nil
 }
 
+// start reads the files that the config names.
+func (p *trainPerf) start(context.Context, component.Host) error { return p.train.start() }
+
 // processTraces works in place. It never fails: what cannot be judged is passed on as it is, and counted.
 func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
-	s := p.scratch.Get().(*tqScratch)
+	s := p.scratch.Get().(*scratch)
 	for _, rs := range td.ResourceSpans().All() {
+		s.resetResource()
+		s.service, s.run = spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName), spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
 		p.tq.process(rs, s)
+		p.train.process(rs, s)
 	}
 	for i, n := range s.outcomes {
 		if n > 0 {
 			p.telemetry.ProcessorTrainPerfFunctions.Add(ctx, n, outcomeOptions[i])
+		}
+	}
+	for i, n := range s.steps {
+		if n > 0 {
+			p.telemetry.ProcessorTrainPerfSteps.Add(ctx, n, stepOptions[i])
 		}
 	}
 	if s.evicted > 0 {
@@ -50,4 +63,29 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 func (p *trainPerf) shutdown(context.Context) error {
 	p.telemetry.Shutdown()
 	return nil
+}
+
+// scratch is the memory of one processTraces call, reused by the next.
+type scratch struct {
+	tqScratch
+	verdicts     []verdict
+	text         []byte
+	service, run string // of the resource
+	steps        [stepOutcomes]int64
+	evicted      int64
+}
+
+// reset also lets go of what belongs to the batch: spans, and strings that may share memory with it.
+func (s *scratch) reset() {
+	s.resetResource()
+	s.service, s.run = "", ""
+	s.outcomes = [outcomes]int64{}
+	s.steps = [stepOutcomes]int64{}
+	s.evicted = 0
+}
+
+func (s *scratch) resetResource() {
+	clear(s.functions)
+	clear(s.verdicts[:cap(s.verdicts)])
+	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]
 }

@@ -1,8 +1,10 @@
 package trainperfprocessor
 
 import (
+	"math"
 	"strconv"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -51,10 +53,17 @@ func put(span ptrace.Span, vs []verdict) {
 		ea.EnsureCapacity(4)
 		ea.PutStr(spans.AttrVerdictName, v.name)
 		ea.PutStr(spans.AttrVerdictReason, v.reason)
-		ea.PutDouble(spans.AttrVerdictValue, v.value)
-		ea.PutDouble(spans.AttrVerdictThreshold, v.threshold)
+		putFinite(ea, spans.AttrVerdictValue, v.value)
+		putFinite(ea, spans.AttrVerdictThreshold, v.threshold)
 	}
 	attrs.PutStr(spans.AttrVerdictSeverity, severityText[worst])
+}
+
+// putFinite: NaN, here that there is no such number, breaks backends that keep JSON.
+func putFinite(attrs pcommon.Map, name string, x float64) {
+	if !math.IsNaN(x) && !math.IsInf(x, 0) {
+		attrs.PutDouble(name, x)
+	}
 }
 
 // appendPercent writes a share as a percentage with one decimal, without a trailing ".0": thresholds are mostly round.
@@ -72,4 +81,14 @@ func appendDecimal(b []byte, x float64, decimals int) []byte {
 		b = b[:len(b)-1]
 	}
 	return b
+}
+
+// appendShort writes x with at most six digits.
+func appendShort(b []byte, x float64) []byte { return strconv.AppendFloat(b, x, 'g', 6, 64) }
+
+// say adds a verdict with its reason.
+func (s *scratch) say(v verdict, reason func([]byte) []byte) {
+	s.text = reason(s.text[:0])
+	v.reason = string(s.text)
+	s.verdicts = append(s.verdicts, v)
 }

@@ -31,11 +31,16 @@ type windows struct {
 }
 
 func newWindows(cfg FluctuationConfig) *windows {
-	lru, err := simplelru.NewLRU[windowKey, *window](maxWindows, nil)
+	return &windows{cfg: cfg, byKey: newLRU[windowKey, *window]()}
+}
+
+// newLRU keeps the maxWindows values used last.
+func newLRU[K comparable, V any]() *simplelru.LRU[K, V] {
+	lru, err := simplelru.NewLRU[K, V](maxWindows, nil)
 	if err != nil {
 		panic(err) // only for a size below one
 	}
-	return &windows{cfg: cfg, byKey: lru}
+	return lru
 }
 
 // spread is what a window says about its durations.

@@ -52,10 +52,8 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	if swiglu {
 		ffn = router + 6*s.seq*k*s.hidden*s.ffn + s.seq*k*s.ffn
 	}
-	return Count{
-		Forward:   s.layers*(linear+core+ffn) + 2*s.seq*s.hidden*s.vocab,
-		Attention: s.layers * core,
-	}
+	logits := 2 * s.seq * s.hidden * s.vocab
+	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
 // grouped says whether perf_monitor takes its LLaMA formula. Without a type, a model with grouped queries is one.

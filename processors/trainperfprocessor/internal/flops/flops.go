@@ -13,11 +13,13 @@ type Count struct {
 	Forward float64
 	// Attention is the part of Forward that is QK^T and the weighted sum of V: what selective recomputation runs again.
 	Attention float64
+	// Logits is the part of Forward after the last layer, which no recomputation runs again.
+	Logits float64
 }
 
 // Times scales a count, such as that of one sample to a batch.
 func (c Count) Times(n float64) Count {
-	return Count{Forward: c.Forward * n, Attention: c.Attention * n}
+	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
 
 // Model is what the model needs, recomputation left out: forward and, with two GEMMs for each of its own, backward.
@@ -27,14 +29,15 @@ func (c Count) Model() float64 { return 3 * c.Forward }
 const (
 	RecomputeNone      = "none"
 	RecomputeSelective = "selective" // the core attention runs once more
-	RecomputeFull      = "full"      // all of the forward pass runs once more
+	RecomputeFull      = "full"      // the layers run once more
 )
 
-// Hardware is what the devices do, recomputed activations included.
+// Hardware is what the devices do, recomputed activations included. With full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh)
+// of arXiv:2104.04473: four passes over the layers, three over the logits.
 func (c Count) Hardware(recompute string) float64 {
 	switch recompute {
 	case RecomputeFull:
-		return c.Model() + c.Forward
+		return c.Model() + c.Forward - c.Logits
 	case RecomputeSelective:
 		return c.Model() + c.Attention
 	}
@@ -148,10 +151,10 @@ func Megatron(m *spans.Model, causal bool) Count {
 	// Multiply-adds per token.
 	perToken := s.hidden*gemms*(s.ffn*dense+(s.moeFFN*s.topk+s.sharedFFN)*moe) +
 		linear*attentions +
-		s.mtp*(3*s.hidden+2*s.hidden*s.hidden) +
-		s.hidden*s.vocab*(1+s.mtp)
-	perSample := 2 * s.seq * core * attentions
-	return Count{Forward: 2*s.seq*perToken + perSample, Attention: perSample}
+		s.mtp*(3*s.hidden+2*s.hidden*s.hidden)
+	scores := 2 * s.seq * core * attentions
+	logits := 2 * s.seq * s.hidden * s.vocab * (1 + s.mtp)
+	return Count{Forward: 2*s.seq*perToken + scores + logits, Attention: scores, Logits: logits}
 }
 
 // attention returns the multiply-adds of one layer for one token: of the projections, and of QK^T and the sum of V over a whole row.

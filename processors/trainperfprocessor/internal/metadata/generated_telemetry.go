@@ -27,6 +27,8 @@ type TelemetryBuilder struct {
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
 	ProcessorTrainPerfFunctions      metric.Int64Counter
+	ProcessorTrainPerfNativeMetrics  metric.Int64Counter
+	ProcessorTrainPerfSteps          metric.Int64Counter
 	ProcessorTrainPerfWindowsEvicted metric.Int64Counter
 }
 
@@ -65,9 +67,21 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
+	builder.ProcessorTrainPerfNativeMetrics, err = builder.meter.Int64Counter(
+		"otelcol_processor_train_perf_native_metrics",
+		metric.WithDescription("Metrics of Megatron's own (megatron.training.*) seen; an exponential histogram is left as it is, for its buckets cannot be scaled exactly. [Alpha]"),
+		metric.WithUnit("{metric}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTrainPerfSteps, err = builder.meter.Int64Counter(
+		"otelcol_processor_train_perf_steps",
+		metric.WithDescription("Training step spans seen, by what could be said about them. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorTrainPerfWindowsEvicted, err = builder.meter.Int64Counter(
 		"otelcol_processor_train_perf_windows_evicted",
-		metric.WithDescription("Sliding windows of GET/PUT times forgotten because more than 1000 were in use. [Alpha]"),
+		metric.WithDescription("Sliding windows (of GET/PUT times, of a run's throughput or loss) forgotten because more than 1000 of a kind were in use. [Alpha]"),
 		metric.WithUnit("{window}"),
 	)
 	errs = errors.Join(errs, err)

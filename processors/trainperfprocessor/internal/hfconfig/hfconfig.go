@@ -1,0 +1,136 @@
+// Package hfconfig reads the model in a config.json of Hugging Face transformers.
+package hfconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// families maps model_type to a model's type here. Families with other layers (sliding windows, state spaces, …) are left out: their
+// FLOPs would come out wrong.
+var families = map[string]string{
+	"gpt2": "gpt", "llama": "llama", "mistral": "llama", "aquila": "aquila", "qwen2": "qwen", "qwen3": "qwen",
+	"mixtral": "mixtral", "qwen2_moe": "moe", "qwen3_moe": "moe", "deepseek_v2": "deepseek", "deepseek_v3": "deepseek",
+}
+
+var (
+	errType    = errors.New("'model_type' is not one of gpt2, llama, mistral, aquila, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3: describe the model under 'train::model' instead")
+	errMissing = errors.New("is missing")
+	errNumber  = errors.New("is not a whole number of 0 or more")
+	errLayers  = errors.New("describes a pattern of layers other than dense ones first: describe the model under 'train::model' instead")
+)
+
+// Parse reads a config.json. Numbers may be strings, and null stands for a key that is not there. The error names the key.
+// What the file does not say stays zero: the sequence length (max_position_embeddings is what the model could do) and the
+// batch. Multi-token prediction is left out too: transformers does not train it.
+func Parse(raw []byte) (spans.Model, error) {
+	var m spans.Model
+	var f file
+	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &f.keys); err != nil {
+		return m, fmt.Errorf("is not a JSON object: %w", err)
+	}
+	kind := f.text("model_type")
+	if m.Type = families[kind]; m.Type == "" {
+		return m, fmt.Errorf("%w (it is %q)", errType, kind)
+	}
+	m.NumLayers = f.need("num_hidden_layers", "n_layer")
+	m.HiddenSize = f.need("hidden_size", "n_embd")
+	m.AttentionHeads = f.need("num_attention_heads", "n_head")
+	m.VocabSize = f.need("vocab_size")
+	m.QueryGroups = f.number("num_key_value_heads")
+	m.KVChannels = f.number("head_dim")
+	m.SwiGLU = m.Type != "gpt"
+	if m.Type == "gpt" {
+		m.FFNHiddenSize = f.number("n_inner", "intermediate_size") // null: four times hidden_size, as in Megatron
+	} else {
+		m.FFNHiddenSize = f.need("intermediate_size")
+	}
+	if m.NumExperts = f.number("num_local_experts", "num_experts", "n_routed_experts"); m.NumExperts > 0 {
+		f.experts(&m)
+	}
+	if m.Type == "deepseek" {
+		m.MLA, m.KVChannels, m.QueryGroups = true, 0, 0
+		m.QLoRARank = f.number("q_lora_rank")
+		m.KVLoRARank, m.QKHeadDim = f.need("kv_lora_rank"), f.need("qk_nope_head_dim")
+		m.QKPosDim, m.VHeadDim = f.need("qk_rope_head_dim"), f.need("v_head_dim")
+	}
+	if f.err != nil {
+		return spans.Model{}, f.err
+	}
+	return m, nil
+}
+
+func (f *file) experts(m *spans.Model) {
+	m.RouterTopK = f.need("num_experts_per_tok")
+	m.MoEFFN = f.number("moe_intermediate_size")
+	m.SharedExpertFFN = f.number("shared_expert_intermediate_size")
+	if n := f.number("n_shared_experts"); n > 0 {
+		m.SharedExpertFFN = n * f.need("moe_intermediate_size")
+	}
+	m.MoELayerFreq, m.FirstDense = f.number("moe_layer_freq"), f.number("first_k_dense_replace")
+	// Qwen counts from the other end, and lists its dense layers.
+	if f.number("decoder_sparse_step") > 1 {
+		f.fail("decoder_sparse_step", errLayers)
+	}
+	var dense []int64
+	if raw, ok := f.keys["mlp_only_layers"]; ok && json.Unmarshal(raw, &dense) != nil {
+		f.fail("mlp_only_layers", errLayers)
+	}
+	for i, layer := range dense {
+		if layer != int64(i) {
+			f.fail("mlp_only_layers", errLayers)
+		}
+		m.FirstDense = int64(i) + 1
+	}
+}
+
+// file keeps the first error, so that Parse reads as a list of keys.
+type file struct {
+	keys map[string]json.RawMessage
+	err  error
+}
+
+func (f *file) fail(key string, err error) {
+	if f.err == nil {
+		f.err = fmt.Errorf("'%s' %w", key, err)
+	}
+}
+
+func (f *file) text(key string) (s string) {
+	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &s) != nil {
+		return strings.TrimSpace(string(raw))
+	}
+	return s
+}
+
+// number returns the first of the keys that is there, 0 when none is.
+func (f *file) number(keys ...string) int64 {
+	for _, key := range keys {
+		text := f.text(key)
+		if text == "" || text == "null" {
+			continue
+		}
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v != math.Trunc(v) || v < 0 || v > 1<<53 {
+			f.fail(key, errNumber)
+			return 0
+		}
+		return int64(v)
+	}
+	return 0
+}
+
+func (f *file) need(keys ...string) int64 {
+	v := f.number(keys...)
+	if v == 0 {
+		f.fail(strings.Join(keys, "' or '"), errMissing)
+	}
+	return v
+}

@@ -1,0 +1,82 @@
+// Package peak knows the dense BF16 peak of devices by the names that drivers and PyTorch give them.
+package peak
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+//go:embed peaks.csv
+var table string
+
+type row struct {
+	words  []string
+	length int // of all words
+	flops  float64
+	source string
+}
+
+var rows = read(table)
+
+// read panics on a table that is not well formed: it is part of the program, and a test reads it.
+func read(table string) []row {
+	r := csv.NewReader(strings.NewReader(table))
+	r.Comment = '#'
+	records, err := r.ReadAll()
+	if err != nil {
+		panic(err)
+	}
+	var rows []row
+	for _, rec := range records[1:] {
+		tflops, err := strconv.ParseFloat(rec[1], 64)
+		if err != nil {
+			panic(err)
+		}
+		for name := range strings.SplitSeq(rec[0], "|") {
+			w := words(name)
+			rows = append(rows, row{words: w, length: len(strings.Join(w, "")), flops: tflops * 1e12, source: rec[2]})
+		}
+	}
+	// Longest first: "H100 NVL" before "H100".
+	slices.SortStableFunc(rows, func(a, b row) int { return b.length - a.length })
+	return rows
+}
+
+func words(name string) []string {
+	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// slower are words that make another, slower device of a name that is in the table.
+var slower = []string{"mig", "laptop", "mobile", "max", "d"}
+
+// Of returns the dense BF16 peak of a device, {flop}/s, and where the number is from. A name that has all words of a row in their order is
+// that device: "NVIDIA A100-SXM4-80GB" is an A100, an "NVIDIA RTX A4000" no A40. ok is false for a device it does not know.
+func Of(device string) (flops float64, source string, ok bool) {
+	name := words(device)
+	for _, w := range slower {
+		if slices.Contains(name, w) {
+			return 0, "", false
+		}
+	}
+	for i := range rows {
+		if contains(name, rows[i].words) {
+			return rows[i].flops, rows[i].source, true
+		}
+	}
+	return 0, "", false
+}
+
+func contains(name, pattern []string) bool {
+	for _, w := range name {
+		if w == pattern[0] {
+			if pattern = pattern[1:]; len(pattern) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,155 @@
+package trainperfprocessor
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// native is a metric that Megatron-LM sends itself (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and what it
+// is here: value × mul / div, so that powers of ten stay exact.
+type native struct {
+	name       string
+	unit       string // ours
+	sourceUnit string
+	mul, div   float64
+}
+
+const nativePrefix = "megatron.training."
+
+var natives = map[string]native{
+	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000},
+	"megatron.training.loss":              {spans.AttrLoss, spans.UnitOne, "", 1, 1},
+	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1},
+	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitOne, "", 1, 1},
+	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitOne, "", 1, 1},
+	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitOne, "", 1, 1},
+	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1},
+	// "Peak GPU memory allocated in GB", where PyTorch's habit is 2³⁰.
+	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1},
+}
+
+// What became of a native metric.
+var (
+	nativeRenamed = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "renamed")))
+	nativeLeft    = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "left")))
+)
+
+// processMetrics puts Megatron's own metrics under our names and base units. All others pass as they are.
+func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+	renamed, left := int64(0), int64(0)
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if !strings.HasPrefix(m.Name(), nativePrefix) {
+					continue
+				}
+				if n, ok := natives[m.Name()]; ok && n.rename(m) {
+					renamed++
+				} else {
+					left++
+				}
+			}
+		}
+	}
+	if renamed > 0 {
+		p.telemetry.ProcessorTrainPerfNativeMetrics.Add(ctx, renamed, nativeRenamed)
+	}
+	if left > 0 {
+		p.telemetry.ProcessorTrainPerfNativeMetrics.Add(ctx, left, nativeLeft)
+	}
+	return md, nil
+}
+
+// rename converts one metric. It says false for what it leaves as it is: empty metrics, and exponential histograms and summaries of
+// another unit: the buckets of the former cannot be scaled by a thousandth exactly, the latter no SDK sends.
+func (n *native) rename(m pmetric.Metric) bool {
+	scaled := n.mul != n.div
+	name := n.name
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		n.numbers(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		n.numbers(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		for _, dp := range m.Histogram().DataPoints().All() {
+			n.histogram(dp)
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		if scaled {
+			return false
+		}
+	default:
+		return false
+	}
+	if name == spans.MetricStepDuration && m.Type() != pmetric.MetricTypeHistogram {
+		// The name is a histogram's: one name with two types fails a Prometheus scrape.
+		name = spans.MetricStepDurationReported
+	}
+	source := m.Name()
+	m.SetName(name)
+	m.SetUnit(n.unit)
+	if m.Description() == "" {
+		m.SetDescription("Megatron's " + source + ".")
+	}
+	// Not labels: these do not reach the series.
+	meta := m.Metadata()
+	meta.PutStr(spans.AttrSource, source)
+	if n.sourceUnit != "" {
+		meta.PutStr(spans.AttrSourceUnit, n.sourceUnit)
+	}
+	return true
+}
+
+func (n *native) scale(x float64) float64 { return x * n.mul / n.div }
+
+func (n *native) numbers(dps pmetric.NumberDataPointSlice) {
+	if n.mul == n.div {
+		return
+	}
+	for _, dp := range dps.All() {
+		switch dp.ValueType() {
+		case pmetric.NumberDataPointValueTypeInt:
+			dp.SetDoubleValue(n.scale(float64(dp.IntValue())))
+		case pmetric.NumberDataPointValueTypeDouble:
+			dp.SetDoubleValue(n.scale(dp.DoubleValue()))
+		}
+		n.exemplars(dp.Exemplars())
+	}
+}
+
+func (n *native) histogram(dp pmetric.HistogramDataPoint) {
+	if n.mul == n.div {
+		return
+	}
+	bounds := dp.ExplicitBounds()
+	for i := range bounds.Len() {
+		bounds.SetAt(i, n.scale(bounds.At(i)))
+	}
+	if dp.HasSum() {
+		dp.SetSum(n.scale(dp.Sum()))
+	}
+	if dp.HasMin() {
+		dp.SetMin(n.scale(dp.Min()))
+	}
+	if dp.HasMax() {
+		dp.SetMax(n.scale(dp.Max()))
+	}
+	n.exemplars(dp.Exemplars())
+}
+
+func (n *native) exemplars(list pmetric.ExemplarSlice) {
+	for _, e := range list.All() {
+		switch e.ValueType() {
+		case pmetric.ExemplarValueTypeInt:
+			e.SetDoubleValue(n.scale(float64(e.IntValue())))
+		case pmetric.ExemplarValueTypeDouble:
+			e.SetDoubleValue(n.scale(e.DoubleValue()))
+		}
+	}
+}

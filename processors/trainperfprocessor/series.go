@@ -1,0 +1,388 @@
+package trainperfprocessor
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// quantity is what a series is of.
+type quantity uint8
+
+// The speeds come first, in the order in which one is chosen of those that a record has: a log's own rates are nearer to what happened
+// than those made of its times. All are of the kind "more is better".
+const (
+	quantitySamples quantity = iota
+	quantityTokens
+	quantityDeviceTokens
+	quantityFlops
+	quantitySteps // steps per second: 1 / step time
+	quantityLoss
+)
+
+// seriesKey names one population of values that should resemble each other.
+type seriesKey struct {
+	service, run, source string
+	rank                 int64
+	quantity             quantity
+}
+
+// allSeries holds the last values per key.
+type allSeries struct {
+	cfg   TrainConfig
+	mu    sync.Mutex
+	byKey *simplelru.LRU[seriesKey, *series]
+}
+
+func newAllSeries(cfg TrainConfig) *allSeries {
+	return &allSeries{cfg: cfg, byKey: newLRU[seriesKey, *series]()}
+}
+
+// series is a ring of the last values, and the same values in order: medians and percentiles are then read off.
+type series struct {
+	ids    []uint64
+	ring   []float64
+	sorted []float64
+	next   int
+	seen   int64 // values ever added since the series began or began again
+	batch  float64
+	last   int64 // iteration
+
+	skipped uint64 // id of the last value that was not added
+
+	// Speeds only.
+	best            float64 // median of the fastest full window; 0 while there is none
+	quiet           int     // how many more values the slowdown is not repeated for
+	lastDip, dipGap int64   // ordinal of the last dip, and how far before it the one before was
+	inSpike         bool    // loss only
+}
+
+// finding is what a value is in its series.
+type finding struct {
+	n              int
+	median, spread float64 // of the values before it; spread is 1.4826 MAD, the standard deviation of a normal distribution
+	low            bool    // clearly below P10
+	p10            float64
+	slow           bool // the window's median is clearly below the best one
+	current, best  float64
+	spike          bool
+}
+
+// robustZ is how many robust standard deviations below the median a throughput must be to count as clearly low. The MAD of a hundred values
+// is itself off by 12 % (one standard error), so that less would be reached by chance.
+const robustZ = 6
+
+// value is one value of a step, to be added to its series.
+type value struct {
+	id           uint64
+	x            float64
+	batch        float64
+	iteration    int64
+	hasIteration bool
+}
+
+// add puts a value into the series of its key and says what it is there. A span id that the series still holds is not added again, so
+// a retried batch changes nothing. evicted tells that another series was forgotten.
+func (a *allSeries) add(key seriesKey, v value) (f finding, evicted bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, ok := a.byKey.Get(key)
+	if !ok {
+		s = &series{last: math.MinInt64}
+		// The key outlives the batch it was read from.
+		key.service, key.run, key.source = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.source)
+		evicted = a.byKey.Add(key, s)
+	}
+	if v.id == s.skipped && ok || slices.Contains(s.ids, v.id) {
+		return finding{}, evicted
+	}
+	if v.batch > 0 && v.batch != s.batch {
+		if s.batch > 0 {
+			// Another batch size makes other steps (Megatron's batch size ramp-up).
+			*s = series{last: s.last, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
+		}
+		s.batch = v.batch
+	}
+	warmUp := !ok
+	if v.hasIteration {
+		// The first iteration compiles and allocates; so does the first after a return to a checkpoint.
+		warmUp = warmUp || v.iteration <= 1 || v.iteration < s.last
+		s.last = v.iteration
+	}
+	if key.quantity == quantityLoss {
+		f = s.spike(v.x, &a.cfg)
+	} else {
+		if warmUp {
+			s.skipped = v.id
+			return finding{}, evicted
+		}
+		f = s.low(v.x, &a.cfg)
+	}
+	s.push(v.id, v.x, a.cfg.Window)
+	if key.quantity != quantityLoss {
+		s.slow(&f, &a.cfg)
+	}
+	return f, evicted
+}
+
+func (s *series) push(id uint64, x float64, size int) {
+	s.seen++
+	if len(s.ring) < size {
+		s.ids, s.ring = append(s.ids, id), append(s.ring, x)
+	} else {
+		i, _ := slices.BinarySearch(s.sorted, s.ring[s.next])
+		s.sorted = slices.Delete(s.sorted, i, i+1)
+		s.ids[s.next], s.ring[s.next] = id, x
+		s.next = (s.next + 1) % size
+	}
+	i, _ := slices.BinarySearch(s.sorted, x)
+	s.sorted = slices.Insert(s.sorted, i, x)
+}
+
+// low compares a speed with the ones before it: below their P10, below the median by the configured share, and by more than robustZ.
+// Dips at equal distances (a checkpoint every so many steps), and one right after the other (a slower phase, which is the
+// slowdown's to tell), are said twice and then no more.
+func (s *series) low(x float64, cfg *TrainConfig) finding {
+	f := finding{n: len(s.sorted)}
+	if f.n < cfg.MinSamples {
+		return f
+	}
+	f.median, f.p10 = median(s.sorted), s.sorted[(f.n-1)/10]
+	if !(x < f.p10 && x < f.median*(1-cfg.ThroughputDrop)) {
+		return f
+	}
+	f.spread = deviation(s.sorted, f.median)
+	// Of logarithms, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
+	if x >= f.lowest() {
+		return f
+	}
+	gap := s.seen - s.lastDip
+	regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
+	if s.lastDip > 0 {
+		s.dipGap = gap
+	}
+	s.lastDip = s.seen
+	f.low = !regular
+	return f
+}
+
+// slow compares the median of a full window with that of the run's best one, once per value and, when it is said, not again for a window.
+// best is taken at the ends of windows that do not overlap: of fewer values, the best of chance is less far off.
+func (s *series) slow(f *finding, cfg *TrainConfig) {
+	if s.quiet > 0 {
+		s.quiet--
+	}
+	if len(s.sorted) < cfg.Window {
+		return
+	}
+	f.current = median(s.sorted)
+	if s.best > 0 && s.quiet == 0 && s.best > f.current*(1+cfg.Slowdown) {
+		// Nor may noise explain it: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
+		f.best = s.best
+		se := 1.2533 * deviation(s.sorted, f.current) * math.Sqrt(2/float64(len(s.sorted)))
+		if f.slow = s.best-f.current > 5*se; f.slow {
+			s.quiet = cfg.Window
+		}
+	}
+	if s.seen%int64(cfg.Window) == 0 {
+		s.best = max(s.best, f.current)
+	}
+}
+
+// spikeFloor is how much a loss must rise over the median, relative to it, however steady it was.
+const spikeFloor = 0.10
+
+// spike compares a loss with the ones before it. A rise that lasts is said at its start.
+func (s *series) spike(x float64, cfg *TrainConfig) finding {
+	f := finding{n: len(s.sorted)}
+	if f.n < cfg.MinSamples {
+		return f
+	}
+	f.median = median(s.sorted)
+	if f.spike = x > f.median+spikeFloor*math.Abs(f.median); f.spike {
+		f.spread = deviation(s.sorted, f.median)
+		f.spike = x-f.median > cfg.LossSpike*f.spread
+	}
+	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
+	return f
+}
+
+// lowest is the speed that chance does not get below.
+func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }
+
+// median of values in order.
+func median(sorted []float64) float64 {
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// deviation is 1.4826 times the median absolute deviation. The deviations of values in order are two rising runs, one to each side
+// of the median: merging them gives the middle one without sorting.
+func deviation(sorted []float64, median float64) float64 {
+	n := len(sorted)
+	right, _ := slices.BinarySearch(sorted, median)
+	left := right - 1
+	var a, b float64 // the last two
+	for range n/2 + 1 {
+		a = b
+		if left >= 0 && (right >= n || median-sorted[left] < sorted[right]-median) {
+			b = median - sorted[left]
+			left--
+		} else {
+			b = sorted[right] - median
+			right++
+		}
+	}
+	if n%2 == 1 {
+		a = b
+	}
+	return 1.4826 * (a + b) / 2
+}
+
+// judge adds the verdicts about one step: its loss, its MFU, and its speed among those before it.
+func (t *train) judge(w *work, s *scratch) {
+	t.judgeLoss(w, s)
+	if w.mfu > 0 && w.mfu < t.cfg.MFULow && (!w.hasIteration || w.iteration > 1) {
+		t.judgeMFU(w, s)
+	}
+	flops := w.deviceReported
+	if !(flops > 0) {
+		flops = w.flopReported
+	}
+	speeds := [...]float64{w.sampleThroughput, w.tokenThroughput, w.deviceTokenThroughput, flops, 1 / w.seconds}
+	for q, x := range speeds {
+		if positive(x) {
+			t.judgeSpeed(w, quantity(q), x, s)
+			return
+		}
+	}
+}
+
+func (t *train) feed(w *work, q quantity, x float64, s *scratch) finding {
+	rank := w.rank
+	if rank == 0 {
+		rank = w.res.rank
+	}
+	batch := w.batchSize
+	if math.IsNaN(batch) || q == quantityLoss {
+		batch = 0
+	}
+	f, evicted := t.series.add(seriesKey{service: s.service, run: s.run, source: w.source, rank: rank, quantity: q},
+		value{id: binary.BigEndian.Uint64(w.id[:]), x: x, batch: batch, iteration: w.iteration, hasIteration: w.hasIteration})
+	if evicted {
+		s.evicted++
+	}
+	return f
+}
+
+func (t *train) judgeLoss(w *work, s *scratch) {
+	if w.lossNotFinite != "" {
+		none := math.NaN()
+		s.say(verdict{name: spans.VerdictLossNotFinite, severity: bad, value: none, threshold: none}, func(b []byte) []byte {
+			b = append(b, "The loss is "...)
+			b = append(b, w.lossNotFinite...)
+			return append(b, ": the run has diverged or overflowed. Go back to the last good checkpoint, and check the learning rate, the loss scale and the data of this step."...)
+		})
+		return
+	}
+	if math.IsNaN(w.loss) {
+		return
+	}
+	f := t.feed(w, quantityLoss, w.loss, s)
+	if !f.spike {
+		return
+	}
+	limit := f.median + max(spikeFloor*math.Abs(f.median), t.cfg.LossSpike*f.spread)
+	s.say(verdict{name: spans.VerdictLossSpike, severity: warning, value: w.loss, threshold: limit}, func(b []byte) []byte {
+		b = append(b, "The loss rose to "...)
+		b = appendShort(b, w.loss)
+		b = append(b, ", where the median of the last "...)
+		b = appendInt(b, f.n)
+		b = append(b, " is "...)
+		b = appendShort(b, f.median)
+		b = append(b, " and the limit "...)
+		b = appendShort(b, limit)
+		return append(b, ": check the data of this step, the gradient norm and the learning rate."...)
+	})
+}
+
+func (t *train) judgeMFU(w *work, s *scratch) {
+	s.say(verdict{name: spans.VerdictMFULow, severity: warning, value: w.mfu, threshold: t.cfg.MFULow}, func(b []byte) []byte {
+		b = append(b, "MFU is "...)
+		b = appendPercent(b, w.mfu)
+		b = append(b, ": "...)
+		b = appendShort(b, w.mfu*w.peak/1e12)
+		b = append(b, " of "...)
+		b = appendShort(b, w.peak/1e12)
+		b = append(b, " TFLOP/s per device"...)
+		if w.formula == formulaReported {
+			b = append(b, ", as reported by the log"...)
+		}
+		b = append(b, ", below the limit of "...)
+		b = appendPercent(b, t.cfg.MFULow)
+		return append(b, ": check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble."...)
+	})
+}
+
+// speedUnit is how a speed is written; steps are told by their time.
+var speedUnit = [...]struct {
+	name  string
+	scale float64
+}{
+	quantitySamples: {" samples/s", 1}, quantityTokens: {" tokens/s", 1}, quantityDeviceTokens: {" tokens/s per device", 1}, quantityFlops: {" TFLOP/s", 1e-12}, quantitySteps: {" s per step", 1},
+}
+
+// appendSpeed writes a speed with its unit.
+func appendSpeed(b []byte, q quantity, x float64) []byte {
+	return append(appendShort(b, tell(q, x)*speedUnit[q].scale), speedUnit[q].name...)
+}
+
+// tell is a speed as the span states it: steps by their time.
+func tell(q quantity, x float64) float64 {
+	if q == quantitySteps {
+		return 1 / x
+	}
+	return x
+}
+
+func (t *train) judgeSpeed(w *work, q quantity, x float64, s *scratch) {
+	f := t.feed(w, q, x, s)
+	if f.low {
+		limit := min(f.p10, f.median*(1-t.cfg.ThroughputDrop), f.lowest())
+		s.say(verdict{name: spans.VerdictThroughputLow, severity: warning, value: tell(q, x), threshold: tell(q, limit)}, func(b []byte) []byte {
+			b = append(b, "The step ran at "...)
+			b = appendSpeed(b, q, x)
+			b = append(b, ", "...)
+			b = appendPercent(b, 1-x/f.median)
+			b = append(b, " below the speed of the last "...)
+			b = appendInt(b, f.n)
+			b = append(b, " (median "...)
+			b = appendSpeed(b, q, f.median)
+			b = append(b, ", P10 "...)
+			b = appendSpeed(b, q, f.p10)
+			return append(b, "): check data loading, the network, and whether a checkpoint or an evaluation ran."...)
+		})
+	}
+	if f.slow {
+		limit := f.best / (1 + t.cfg.Slowdown)
+		s.say(verdict{name: spans.VerdictSlowdown, severity: bad, value: tell(q, f.current), threshold: tell(q, limit)}, func(b []byte) []byte {
+			b = append(b, "The run has slowed down: the median of the last "...)
+			b = appendInt(b, t.cfg.Window)
+			b = append(b, " is "...)
+			b = appendSpeed(b, q, f.current)
+			b = append(b, ", where its best was "...)
+			b = appendSpeed(b, q, f.best)
+			b = append(b, ": steps take "...)
+			b = appendPercent(b, f.best/f.current-1)
+			b = append(b, " longer, above the limit of "...)
+			b = appendPercent(b, t.cfg.Slowdown)
+			return append(b, ". Check for a slow or throttled device, other jobs on the network or the storage, and memory fragmentation."...)
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package trainperfprocessor
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stepSpan is what one pass over the attributes of a step finds. Numbers that are not there are NaN.
+type stepSpan struct {
+	id           pcommon.SpanID
+	start, end   uint64
+	done         bool // measured before: a retried batch
+	source       string
+	deviceModel  string
+	iteration    int64
+	hasIteration bool
+	rank         int64
+	worldLogged  int64
+	covered      float64 // steps, at least 1
+	// seconds is the time of one step; NaN where it is only the time between two records, in which evaluation and checkpoints are.
+	seconds       float64
+	loss          float64
+	lossNotFinite string // "NaN", "+Inf", "-Inf" or empty
+
+	batchSize, sampleThroughput            float64
+	tokens                                 float64 // of all steps covered, where the log counts them
+	tokenThroughput, deviceTokenThroughput float64
+	flopReported, deviceReported           float64
+	flopCountReported                      float64
+}
+
+// readStep passes over the attributes once.
+func readStep(span ptrace.Span) stepSpan {
+	nan := math.NaN()
+	in := stepSpan{
+		id: span.SpanID(), start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()), covered: 1, seconds: nan, loss: nan, batchSize: nan, sampleThroughput: nan, tokens: nan,
+		tokenThroughput: nan, deviceTokenThroughput: nan, flopReported: nan, deviceReported: nan, flopCountReported: nan,
+	}
+	in.end = max(in.end, in.start)
+	interval, record := false, int64(0)
+	for name, v := range span.Attributes().All() {
+		switch name {
+		case spans.AttrSamples, spans.AttrFlopFormula, spans.AttrVerdict:
+			in.done = true
+		case spans.AttrTokens:
+			in.tokens = spans.ValueNumber(v)
+		case spans.AttrSource:
+			in.source = spans.ValueText(v)
+		case spans.AttrDeviceModel:
+			in.deviceModel = spans.ValueText(v)
+		case spans.AttrIteration:
+			in.iteration, in.hasIteration = v.Int(), v.Type() == pcommon.ValueTypeInt
+		case spans.AttrRecord:
+			record = v.Int()
+		case spans.AttrRank, spans.AttrLocalRank:
+			in.rank = v.Int()
+		case spans.AttrWorldSize:
+			in.worldLogged = v.Int()
+		case spans.AttrStepsCovered:
+			in.covered = max(float64(v.Int()), 1)
+		case spans.AttrStepDuration:
+			if x := spans.ValueNumber(v); x >= 1e-9 { // a span's resolution
+				in.seconds = x
+			}
+		case spans.AttrStepDurationKind:
+			interval = spans.ValueText(v) == spans.DurationInterval
+		case spans.AttrLoss:
+			in.readLoss(v)
+		case spans.AttrBatchSize:
+			in.batchSize = spans.ValueNumber(v)
+		case spans.AttrSampleThroughput:
+			in.sampleThroughput = spans.ValueNumber(v)
+		case spans.AttrTokenThroughput:
+			in.tokenThroughput = spans.ValueNumber(v)
+		case spans.AttrDeviceTokenThroughput:
+			in.deviceTokenThroughput = spans.ValueNumber(v)
+		case spans.AttrFlopThroughputReported:
+			in.flopReported = spans.ValueNumber(v)
+		case spans.AttrDeviceFlopThroughputReported:
+			in.deviceReported = spans.ValueNumber(v)
+		case spans.AttrFlopCountReported:
+			in.flopCountReported = spans.ValueNumber(v)
+		}
+	}
+	if interval {
+		in.seconds = nan
+	}
+	if !in.hasIteration && record > 0 {
+		in.iteration, in.hasIteration = record, true
+	}
+	return in
+}
+
+// readLoss: numbers that are not finite are text on spans; those of others may be doubles.
+func (in *stepSpan) readLoss(v pcommon.Value) {
+	in.loss = spans.ValueNumber(v)
+	if !math.IsNaN(in.loss) {
+		return
+	}
+	switch text := strings.ToLower(v.AsString()); text {
+	case "nan":
+		in.lossNotFinite = "NaN"
+	case "inf", "+inf", "infinity", "+infinity":
+		in.lossNotFinite = "+Inf"
+	case "-inf", "-infinity":
+		in.lossNotFinite = "-Inf"
+	}
+}
