@@ -230,7 +230,8 @@ func (c *column) next(t []byte) bool {
 	i := bytes.IndexByte(t[:end], ':')
 	if i < 0 {
 		c.key, c.value = nil, nil
-		return true
+		col := trim(t[:end])
+		return len(col) == 0 || !begins(col)
 	}
 	c.key = trim(t[:i])
 	for c.at = i + 1; c.at < end && t[c.at] == ' '; c.at++ {
@@ -439,40 +440,47 @@ func (p *Parser) validation(t []byte, out Out) (Result, string) {
 		rec.Set(record.Iteration, float64(k))
 		title = blanks(b[n:])
 	}
-	fields := false
+	set, fields := setName(title), false
 	var c column
 	for ; c.next(t); t = c.rest {
 		v, ok := record.Float(c.value)
 		if len(c.key) == 0 || !ok {
 			continue
 		}
-		fields = true
-		switch string(c.key) {
-		case "lm loss value", "loss value":
+		// Only the validation set's loss is a validation loss.
+		switch key := string(c.key); {
+		case set == nil && (key == "lm loss value" || key == "loss value"):
 			rec.Set(record.ValidationLoss, v)
-		case "lm loss PPL", "loss PPL":
+		case set == nil && (key == "lm loss PPL" || key == "loss PPL"):
 			rec.Set(record.Perplexity, v)
 		default:
 			rec.AddExtra(record.Extra{Name: p.name(c.key, ""), Value: v})
 		}
+		fields = true
 	}
 	if !fields {
 		return Malformed, "no_fields"
 	}
-	if len(title) > 0 {
-		rec.AddExtra(record.Extra{Name: []byte("validation_set"), Text: setName(title)})
+	if set != nil {
+		rec.AddExtra(record.Extra{Name: []byte("evaluation_set"), Text: set})
 	}
 	out.Emit(rec)
 	return Records, ""
 }
 
-// setName is "test" of "on test set" and of "the end of training for test data".
+// setName is "test" of "on test set" and of "the end of training for test data", nil for the validation set.
 func setName(title []byte) []byte {
-	fields := bytes.Fields(title)
-	if n := len(fields); n > 2 && (string(fields[n-1]) == "set" || string(fields[n-1]) == "data") {
-		return fields[n-2]
+	words := bytes.Fields(title)
+	n := len(words)
+	if n < 3 || string(words[n-1]) != "set" && string(words[n-1]) != "data" {
+		return nil
 	}
-	return title
+	switch set := words[n-2]; string(set) {
+	case "validation", "valid", "val":
+		return nil
+	default:
+		return set
+	}
 }
 
 // timers reads the titles of the timers, and the older form with all in one line: "time (ms) | forward-compute: 120.31 | …".

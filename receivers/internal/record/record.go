@@ -39,7 +39,8 @@ type Record struct {
 
 	// Start is when the record began, ns since the epoch, where the log states that too. 0: not.
 	Start int64
-	// Key is the natural key of a record without a time: raw text of the log. nil: the text of the line.
+	// Key is the natural key of the record beside its time, where there may be several of a step at one time: raw text of the log.
+	// nil: the time alone, or without one the text of the line.
 	Key []byte
 
 	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
@@ -97,7 +98,7 @@ func (r *Record) Set(f Field, v float64) { r.SetIn(f, v, Base) }
 // SetIn sets a field given in another unit, and remembers which.
 func (r *Record) SetIn(f Field, v float64, u Unit) {
 	r.has |= 1 << f
-	r.values[f] = v * unitInfo[u].scale
+	r.values[f] = v * unitInfo[u].scale / unitInfo[u].per
 	r.units[f] = u
 }
 
@@ -173,10 +174,11 @@ const (
 // String is the UCUM code of the unit, empty for Base.
 func (u Unit) String() string { return unitInfo[u].text }
 
+// A unit is scale / per base units. Dividing by 1000 rounds once where multiplying by 0.001 does twice: 9.8 ms are 0.0098 s.
 var unitInfo = [numUnits]struct {
-	text  string
-	scale float64
+	text       string
+	scale, per float64
 }{
-	Base: {"", 1}, Milliseconds: {"ms", 1e-3}, Minutes: {"min", 60}, TeraFlopPerSecond: {"TFLOP/s", 1e12}, GigaFlopPerSecond: {"GFLOP/s", 1e9}, TeraFlop: {"TFLOP", 1e12},
-	Mebibytes: {"MiBy", 1 << 20}, Gibibytes: {"GiBy", 1 << 30}, Percent: {"%", 0.01}, Kilowatts: {"kW", 1e3},
+	Base: {"", 1, 1}, Milliseconds: {"ms", 1, 1e3}, Minutes: {"min", 60, 1}, TeraFlopPerSecond: {"TFLOP/s", 1e12, 1}, GigaFlopPerSecond: {"GFLOP/s", 1e9, 1}, TeraFlop: {"TFLOP", 1e12, 1},
+	Mebibytes: {"MiBy", 1 << 20, 1}, Gibibytes: {"GiBy", 1 << 30, 1}, Percent: {"%", 1, 100}, Kilowatts: {"kW", 1e3, 1},
 }

@@ -122,7 +122,7 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	}
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = len(b.values), len(b.stages), len(b.extras), len(b.gpus)
 	for f := range record.NumFields {
-		if rec.Has(f) {
+		if rec.Has(f) && (f != record.Duration || it.kind == record.Step) { // that of others is no step's
 			b.values = append(b.values, value{f, rec.Get(f)})
 		}
 	}
@@ -320,7 +320,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 	for i := range b.items {
 		it := &b.items[i]
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-			if info := &fieldInfos[v.field]; info.unit != "" && (it.kind != record.Summary) {
+			if info := &fieldInfos[v.field]; info.unit != "" && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) {
 				if !g.have[v.field] {
 					g.have[v.field] = true
 					g.fields[v.field] = g.metric(md, info.name, info.unit, info.description)

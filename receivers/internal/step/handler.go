@@ -128,14 +128,14 @@ func (w *who) UnmarshalText(b []byte) (err error) {
 // track follows the records of one rank and format in the stream.
 type track struct {
 	// Iteration is the last one; Known says that there was one.
-	Iteration int64 `json:"iteration"`
-	Known     bool  `json:"known"`
-	Record    int64 `json:"record"` // ordinal of the last record without iteration
-	Attempt   int64 `json:"attempt"`
-	End       int64 `json:"end"`  // ns, of the last record; 0: none
-	Made      int64 `json:"made"` // where the reconstructed time of a log without a clock stands, ns
-	source    spans.TimeSource
-	last      key // the span of the last step
+	Iteration int64            `json:"iteration"`
+	Known     bool             `json:"known"`
+	Record    int64            `json:"record"` // ordinal of the last record without iteration
+	Attempt   int64            `json:"attempt"`
+	End       int64            `json:"end"`  // ns, of the last record; 0: none
+	Made      int64            `json:"made"` // where the reconstructed time of a log without a clock stands, ns
+	Source    spans.TimeSource `json:"source"`
+	last      key              // the span of the last step
 }
 
 const (
@@ -250,7 +250,7 @@ func (h *handler) track(w who) *track {
 func (h *handler) place(rec *record.Record) item {
 	it := item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, host: h.host.Text(h.prefix.IP), pid: h.prefix.PID, model: h.model}
 	t := h.track(who{rec.Source, it.rank})
-	before, beforeSource := t.End, t.source
+	before, beforeSource := t.End, t.Source
 	raw := h.when(rec, t, &it)
 
 	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 {
@@ -265,6 +265,7 @@ func (h *handler) place(rec *record.Record) item {
 		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
 		if it.hasIteration {
 			rec.Set(record.Iteration, float64(it.iteration))
+			it.ordinal = 0
 		}
 	}
 
@@ -287,7 +288,7 @@ func (h *handler) place(rec *record.Record) item {
 		it.start, it.kindOfDuration = it.end, ""
 	}
 	if rec.Kind == record.Step {
-		t.End, t.source = it.end, it.time
+		t.End, t.Source = it.end, it.time
 	}
 	h.identify(rec, &it, t, raw)
 	switch rec.Kind {
@@ -323,14 +324,14 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 		}
 	}
 	if rec.Kind == record.Side && t.End > 0 { // values of what was logged last
-		it.end, it.time = t.End, t.source
+		it.end, it.time = t.End, t.Source
 		return nil
 	}
 	if h.line.Live && !h.whole {
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
 		return nil
 	}
-	if rec.Kind == record.Evaluation && t.End > 0 && t.source != spans.TimeSynthetic { // after the step that was logged last
+	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step that was logged last
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
@@ -378,19 +379,18 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 	case it.hasIteration:
 		it.trace = spans.StepTraceID(h.run, it.iteration)
 	default:
-		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, strconv.AppendInt(attempt[:0], it.ordinal, 10))
+		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, []byte(rec.Source), strconv.AppendInt(attempt[:0], it.ordinal, 10))
 	}
-	if raw == nil {
-		raw = rec.Key
-		if raw == nil {
-			raw = h.text
-		}
-		raw = spans.ShortKey(raw)
-		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, strconv.AppendInt(attempt[:0], t.Attempt, 10))
+	key := rec.Key
+	if key == nil {
+		key = h.text
+	}
+	switch {
+	case raw == nil:
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, spans.ShortKey(key), strconv.AppendInt(attempt[:0], t.Attempt, 10))
 		return
-	}
-	if rec.Kind == record.Evaluation { // of several data sets in the same second
-		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, spans.ShortKey(h.text))
+	case rec.Kind == record.Evaluation, rec.Key != nil: // several data sets, or the metrics of a step one by one, in the same second
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, spans.ShortKey(key))
 		return
 	}
 	it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw)

@@ -1,0 +1,70 @@
+package flagscalereceiver
+
+import (
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Config is the configuration of flagscale.
+type Config struct {
+	tail.Config      `mapstructure:",squash"`
+	spans.RunConfig  `mapstructure:",squash"`
+	clock.ZoneConfig `mapstructure:",squash"`
+}
+
+// Validate says what is wrong, naming the keys.
+func (c *Config) Validate() error {
+	_, err := c.Location()
+	return errors.Join(c.Config.Validate(), err)
+}
+
+const (
+	summaryPrefix = "perf_summary_"
+	summaryGlob   = summaryPrefix + "*.json"
+	tablePrefix   = "perf_metrics_"
+)
+
+// withSummaries adds to the documents what the include globs reach of the summaries, so that `include: [dir/*]` is all there is to say.
+func (c *Config) withSummaries() tail.Config {
+	out := c.Config
+	out.Document = slices.Clone(c.Document)
+	for _, g := range c.Include {
+		dir, last := path.Split(filepath.ToSlash(filepath.Clean(g)))
+		doc := dir + summaryGlob
+		switch reached, err := doublestar.Match(last, summaryPrefix+"20260612_103000.json"); {
+		case strings.HasPrefix(last, summaryPrefix):
+			doc = g
+		case err != nil || !reached:
+			continue
+		case last == "**":
+			doc = g + "/" + summaryGlob
+		}
+		if doublestar.ValidatePattern(doc) { // a glob may have a slash in braces
+			out.Document = append(out.Document, doc)
+		}
+	}
+	return out
+}
+
+// reads says whether a file is one that the globs ask for.
+func reads(cfg *tail.Config, file string) bool {
+	return matches(cfg.Include, file) && !matches(cfg.Exclude, file)
+}
+
+func matches(globs []string, file string) bool {
+	for _, g := range globs {
+		if ok, err := doublestar.PathMatch(filepath.Clean(g), file); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,409 @@
+package flagscalereceiver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// observed is when the fixtures were written and are read.
+var observed = time.Date(2026, 4, 20, 12, 0, 0, 0, time.UTC)
+
+// result is what came of reading files once.
+type result struct {
+	traces     consumertest.TracesSink
+	metrics    consumertest.MetricsSink
+	counts     tail.Counts
+	duplicates int64
+}
+
+func config(globs ...string) *Config {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Include, cfg.RunID, cfg.Timezone = globs, "run", "Asia/Shanghai"
+	return cfg
+}
+
+// read reads files and holds the accounts.
+func read(t *testing.T, cfg *Config) *result {
+	t.Helper()
+	require.NoError(t, cfg.Validate())
+	res := &result{}
+	tel := componenttest.NewTelemetry()
+	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	var err error
+	res.counts, err = filereceiver.ReadAll(context.Background(), set, cfg, newParts, func() time.Time { return observed }, &res.traces, &res.metrics)
+	require.NoError(t, err)
+	sum := res.counts.Records
+	for _, reasons := range []map[string]int64{res.counts.Ignored, res.counts.Rejected} {
+		for _, n := range reasons {
+			sum += n
+		}
+	}
+	assert.Equal(t, res.counts.Lines, sum, "lines = records + ignored + rejected")
+	assert.Equal(t, res.counts.Records, res.counts.Sent, "records = sent + pending")
+	if m, err := tel.GetMetric("otelcol_trainbridge.flagscale.duplicates"); err == nil {
+		res.duplicates = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+	}
+	return res
+}
+
+// fixture copies one to a place with a fixed modification time.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob(filepath.Join("testdata", name, "*"))
+	require.NoError(t, err)
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		write(t, filepath.Join(dir, filepath.Base(f)), string(b))
+	}
+	return dir
+}
+
+func write(tb testing.TB, path, text string) {
+	tb.Helper()
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(tb, os.Chtimes(path, observed, observed))
+}
+
+// all returns the spans of a name, of every name if it is empty.
+func (r *result) all(name string) []ptrace.Span {
+	var out []ptrace.Span
+	for _, td := range r.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					if name == "" || s.Name() == name {
+						out = append(out, s)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// merged is everything in one ptrace.Traces, one ResourceSpans per resource; the path of the log is cut to its name.
+func (r *result) merged() ptrace.Traces {
+	out := ptrace.NewTraces()
+	for _, td := range r.traces.AllTraces() {
+	next:
+		for _, rs := range td.ResourceSpans().All() {
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
+					v.SetStr(filepath.Base(v.Str()))
+				}
+			}
+			for _, o := range out.ResourceSpans().All() {
+				if o.Resource().Attributes().Equal(rs.Resource().Attributes()) {
+					for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+						s.CopyTo(o.ScopeSpans().At(0).Spans().AppendEmpty())
+					}
+					continue next
+				}
+			}
+			rs.CopyTo(out.ResourceSpans().AppendEmpty())
+		}
+	}
+	return out
+}
+
+// points is everything in one pmetric.Metrics, one metric of each name. NaN, which is not equal to itself, becomes an attribute.
+func (r *result) points() pmetric.Metrics {
+	out := pmetric.NewMetrics()
+	byName := map[string]pmetric.Metric{}
+	for _, md := range r.metrics.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if out.ResourceMetrics().Len() == 0 {
+					rm.CopyTo(out.ResourceMetrics().AppendEmpty())
+					out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(pmetric.Metric) bool { return true })
+				}
+				if byName[m.Name()] == (pmetric.Metric{}) {
+					byName[m.Name()] = out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
+					m.CopyTo(byName[m.Name()])
+					continue
+				}
+				for _, dp := range m.Gauge().DataPoints().All() {
+					dp.CopyTo(byName[m.Name()].Gauge().DataPoints().AppendEmpty())
+				}
+			}
+		}
+	}
+	for _, m := range byName {
+		for _, dp := range m.Gauge().DataPoints().All() {
+			if math.IsNaN(dp.DoubleValue()) {
+				dp.SetDoubleValue(0)
+				dp.Attributes().PutStr("value", "NaN")
+			}
+		}
+	}
+	return out
+}
+
+var fixtures = []string{"merged", "douzi", "json_only", "restart", "realtime", "console", "megatron"}
+
+func TestGolden(t *testing.T) {
+	for _, name := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			res := read(t, config(fixture(t, name)+"/*"))
+			traces, err := golden.ReadTraces(filepath.Join("testdata", name+".traces.yaml"))
+			require.NoError(t, err)
+			assert.NoError(t, ptracetest.CompareTraces(traces, res.merged(), ptracetest.IgnoreResourceSpansOrder(), ptracetest.IgnoreScopeSpansOrder(), ptracetest.IgnoreSpansOrder()))
+			metrics, err := golden.ReadMetrics(filepath.Join("testdata", name+".metrics.yaml"))
+			require.NoError(t, err)
+			assert.NoError(t, pmetrictest.CompareMetrics(metrics, res.points(), pmetrictest.IgnoreResourceMetricsOrder(), pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+		})
+	}
+}
+
+// What was not a record is in the accounts, by reason.
+func TestAccounts(t *testing.T) {
+	for name, want := range map[string]struct {
+		records, duplicates int64
+		ignored, rejected   map[string]int64
+	}{
+		"merged":    {16, 3, map[string]int64{"rule": 6, "session": 4, "breakdown_title": 3, "duplicate": 3}, map[string]int64{}},
+		"douzi":     {3, 0, map[string]int64{"rule": 5, "session": 5, "empty": 1}, map[string]int64{}},
+		"json_only": {1, 0, map[string]int64{}, map[string]int64{}},
+		"restart":   {5, 0, map[string]int64{"rule": 9, "session": 6}, map[string]int64{}},
+		"realtime":  {2, 0, map[string]int64{"not_flagscale": 1}, map[string]int64{"row_cut_short": 1, "bad_step": 1, "too_many_columns": 1}},
+		"console":   {7, 2, map[string]int64{"breakdown_title": 2, "duplicate": 2, "not_flagscale": 2, "session": 2}, map[string]int64{}},
+		"megatron":  {9, 0, map[string]int64{"arguments": 21, "not_flagscale": 2, "rule": 2, "times_title": 2}, map[string]int64{"no_fields": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := read(t, config(fixture(t, name)+"/*"))
+			assert.Equal(t, want.records, res.counts.Records)
+			assert.Equal(t, want.duplicates, res.duplicates)
+			assert.Equal(t, want.ignored, res.counts.Ignored)
+			assert.Equal(t, want.rejected, res.counts.Rejected)
+		})
+	}
+}
+
+// ids of the steps by iteration.
+func (r *result) ids(t *testing.T) map[int64]pcommon.SpanID {
+	t.Helper()
+	out := map[int64]pcommon.SpanID{}
+	for _, s := range r.all(spans.SpanStep) {
+		n, ok := s.Attributes().Get(spans.AttrIteration)
+		require.True(t, ok)
+		require.NotContains(t, out, n.Int(), "one span per iteration")
+		assert.Equal(t, spans.StepTraceID("run", n.Int()), s.TraceID())
+		out[n.Int()] = s.SpanID()
+	}
+	return out
+}
+
+// The same rows stand in three files. Each is one step, and the same one whichever files are read.
+func TestOneStepPerRow(t *testing.T) {
+	dir := fixture(t, "merged")
+	want := read(t, config(dir+"/perf_metrics_*")).ids(t)
+	require.Len(t, want, 3)
+	for name, c := range map[string]struct {
+		globs, exclude []string
+		summaries      int
+	}{
+		"all":                        {[]string{dir + "/*"}, nil, 1},
+		"one by one":                 {[]string{dir + "/perf_realtime.log", dir + "/perf_summary_20260410_080000.json", dir + "/perf_metrics_20260410_080000.log"}, nil, 1},
+		"everything below":           {[]string{filepath.Dir(dir) + "/**"}, nil, 1},
+		"realtime":                   {[]string{dir + "/*.log"}, []string{dir + "/perf_metrics_*"}, 0},
+		"realtime and summary":       {[]string{dir + "/*"}, []string{dir + "/perf_metrics_*"}, 1},
+		"summary":                    {[]string{dir + "/perf_summary_*.json"}, nil, 1},
+		"summary by another glob":    {[]string{dir + "/*.json"}, nil, 1},
+		"logs without the summary":   {[]string{dir + "/*.log"}, nil, 0},
+		"a glob with alternatives":   {[]string{dir + "/perf_{metrics,summary}_*"}, nil, 1},
+		"a directory that is a glob": {[]string{filepath.Dir(dir) + "/*/perf_*"}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(c.globs...)
+			cfg.Exclude = c.exclude
+			res := read(t, cfg)
+			assert.Equal(t, want, res.ids(t))
+			assert.Len(t, res.all(spans.SpanSummary), c.summaries)
+			assert.Empty(t, res.counts.Rejected)
+		})
+	}
+}
+
+// A summary whose session's table is gone, or is another file than one that is read, is where the rows come from.
+func TestSummaryWithoutItsTable(t *testing.T) {
+	dir := fixture(t, "merged")
+	require.NoError(t, os.Remove(dir+"/perf_metrics_20260410_080000.log"))
+	require.NoError(t, os.Remove(dir+"/perf_realtime.log"))
+	res := read(t, config(dir+"/*"))
+	assert.Len(t, res.ids(t), 3)
+	peak, ok := res.all(spans.SpanStep)[0].Attributes().Get(spans.AttrMemoryPeak)
+	require.True(t, ok)
+	assert.InDelta(t, 61.0*(1<<30), peak.Double(), 0)
+	cfg := config()
+	cfg.Include, cfg.Document = nil, []string{dir + "/*.json"}
+	assert.Len(t, read(t, cfg).ids(t), 3)
+}
+
+func TestBrokenSummary(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/perf_summary_20260410_080000.json", `{"session_info": {"start_time": "2026`)
+	res := read(t, config(dir+"/*"))
+	assert.Equal(t, map[string]int64{"bad_summary": 1}, res.counts.Rejected)
+	assert.Zero(t, res.traces.SpanCount())
+}
+
+func TestTimezone(t *testing.T) {
+	row := "2026-03-29 01:59:50  10       74.83        598.66     6.6          13442        4875.4     52.31     \n2026-03-29 03:00:40  20       74.83        598.66     6.6          13442        4875.4     52.31     \n"
+	for zone, want := range map[string][2]string{
+		"Asia/Shanghai": {"2026-03-28T17:59:50Z", "2026-03-28T19:00:40Z"},
+		"Europe/Berlin": {"2026-03-29T00:59:50Z", "2026-03-29T01:00:40Z"}, // the clock was set on in between
+		"UTC":           {"2026-03-29T01:59:50Z", "2026-03-29T03:00:40Z"},
+	} {
+		dir := t.TempDir()
+		write(t, dir+"/perf_realtime.log", row)
+		cfg := config(dir + "/*")
+		cfg.Timezone = zone
+		got := read(t, cfg).all(spans.SpanStep)
+		require.Len(t, got, 2)
+		for i := range got {
+			assert.Equal(t, want[i], got[i].EndTimestamp().AsTime().Format(time.RFC3339), zone)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	require.NoError(t, config("/logs/*").Validate())
+	require.ErrorContains(t, createDefaultConfig().(*Config).Validate(), "'include'")
+	cfg := config("/logs/*")
+	cfg.Timezone = "Mars/Olympus"
+	require.ErrorContains(t, cfg.Validate(), "'timezone'")
+	cfg.StartAt = "middle"
+	err := cfg.Validate()
+	require.ErrorContains(t, err, "'timezone'")
+	require.ErrorContains(t, err, "'start_at'")
+	_, err = newParts(&filereceiver.Receiver{}, cfg)
+	require.ErrorContains(t, err, "'timezone'")
+
+	for include, want := range map[string][]string{
+		"/x/perf_monitor/*":                    {"/x/perf_monitor/perf_summary_*.json"},
+		"/x/**":                                {"/x/**/perf_summary_*.json"},
+		"/x/**/*":                              {"/x/**/perf_summary_*.json"},
+		"/x/*.json":                            {"/x/perf_summary_*.json"},
+		"perf_*":                               {"perf_summary_*.json"},
+		"/x/perf_summary_2026*.json":           {"/x/perf_summary_2026*.json"},
+		"/x/perf_summary_20260101_000000.json": {"/x/perf_summary_20260101_000000.json"},
+		"/x/*.log":                             nil,
+		"/x/perf_metrics_*":                    nil,
+		"/x/{a/b,c/*}":                         nil,
+	} {
+		c := config(include)
+		assert.Equal(t, want, c.withSummaries().Document, include)
+		assert.Empty(t, c.Document, "the configuration is left as it was")
+	}
+}
+
+// lines is a step.Out that keeps texts.
+type lines struct {
+	rec    record.Record
+	prefix line.Prefix
+	got    []string
+}
+
+func (l *lines) Record() *record.Record   { l.rec.Reset(); return &l.rec }
+func (l *lines) Emit(rec *record.Record)  { l.got = append(l.got, recordtest.Show(rec)) }
+func (l *lines) Model(m *spans.Model)     { l.got = append(l.got, fmt.Sprintf("%+v", *m)) }
+func (l *lines) Prefix() *line.Prefix     { return &l.prefix }
+func (l *lines) Restarted()               { l.got = append(l.got, "restarted") }
+func (l *lines) feed(p *parser, s string) { p.Line([]byte(s), l) }
+
+// A restart of the collector between any two lines changes nothing.
+func TestSaveRestore(t *testing.T) {
+	for _, name := range []string{"megatron/host_0_localhost.output", "merged/perf_metrics_20260410_080000.log", "restart/perf_metrics_20260413_100000.log"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		var want, got lines
+		var p parser
+		var peeler line.Peeler
+		for text := range strings.Lines(string(b)) {
+			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
+			want.prefix = got.prefix
+			want.feed(&p, text)
+		}
+		require.NotEmpty(t, want.got)
+		var state []byte
+		for text := range strings.Lines(string(b)) {
+			var q parser
+			if state != nil {
+				q.Restore(state)
+			}
+			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
+			got.feed(&q, text)
+			state = q.Save()
+		}
+		assert.Equal(t, want.got, got.got)
+	}
+	var p parser
+	p.Restore([]byte("no json"))
+	assert.Nil(t, p.Save())
+}
+
+// The sample logs, when they are there: nothing is rejected, and every row is one step.
+func TestSamples(t *testing.T) {
+	for name, want := range map[string]struct {
+		glob               string
+		steps, evaluations int
+	}{
+		"first writer":  {"flagscale_perf_monitor/generated_douzi/*", 6, 0},
+		"merged writer": {"flagscale_perf_monitor/generated_merged_pr1216/*", 6, 0},
+		"Megatron":      {"megatron_flagscale_stdout/*.log", 6, 1},
+	} {
+		glob := filepath.Join("../../../shared/logs", want.glob)
+		if files, err := filepath.Glob(glob); err != nil || len(files) == 0 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			glob, err := filepath.Abs(glob)
+			require.NoError(t, err)
+			res := read(t, config(glob))
+			assert.Empty(t, res.counts.Rejected)
+			assert.Len(t, res.all(spans.SpanStep), want.steps)
+			assert.Len(t, res.all(spans.SpanEvaluation), want.evaluations)
+			for _, s := range res.all(spans.SpanStep) {
+				assert.Greater(t, s.EndTimestamp(), s.StartTimestamp())
+			}
+			for _, s := range res.all(spans.SpanSummary) {
+				for k, v := range s.Attributes().All() {
+					if strings.HasSuffix(k, ".disagreement") {
+						assert.Zero(t, v.Double(), k)
+					}
+				}
+			}
+		})
+	}
+}

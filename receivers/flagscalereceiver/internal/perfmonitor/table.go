@@ -1,0 +1,412 @@
+package perfmonitor
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is record.Record's Source of everything here.
+const Source = "perf_monitor"
+
+// Out takes the records; step.Out is one. Emit is called before Record is called again.
+type Out interface {
+	Record() *record.Record
+	Emit(*record.Record)
+}
+
+// Result says what a line is.
+type Result uint8
+
+// The results.
+const (
+	Other     Result = iota // not a line of perf_monitor
+	Records                 // handed to Out
+	Ignored                 // a line of perf_monitor without a record; reason says which
+	Session                 // the job starts anew
+	Malformed               // a record that cannot be read; reason says why
+)
+
+// Parser reads the lines of one stream, without their prefixes. The zero value is ready. It is not safe for concurrent use.
+type Parser struct {
+	columns []column // none: no header was seen
+	width   int      // how many tokens a row has after its stamp
+	header  string
+	block   block
+	about   int64 // the iteration that the block is about
+
+	tokens [][]byte
+}
+
+// block is what the lines after a title are about.
+type block uint8
+
+const (
+	noBlock   block = iota
+	flopBlock       // FLOP counts / 1e12, although they are called TFLOPS
+	timeBlock       // ms
+)
+
+// column is one column of the table.
+type column struct {
+	kind columnKind
+	name []byte
+	to   field
+}
+
+type columnKind uint8
+
+const (
+	unknownColumn columnKind = iota
+	stampColumn
+	stepColumn
+	valueColumn
+)
+
+type field struct {
+	field record.Field
+	unit  record.Unit
+}
+
+// defaultHeader is that of both writers, for a file that is read from the middle.
+const defaultHeader = "Timestamp Step TFLOPS/GPU TFLOPS Samples/s Tokens/s Time(ms) Memory(GB)"
+
+var (
+	wordTimestamp = []byte("Timestamp ")
+	wordStarted   = []byte("Performance Monitor Session Started:")
+	session       = [][]byte{ // lines around the table
+		[]byte("Performance Monitor Session Completed:"), []byte("Summary saved to:"),
+		[]byte("Performance monitor initialized"), []byte("[Performance Monitor] "),
+	}
+	titleFlops = []byte("Estimated FLOPS Breakdown (Iteration ")
+	titleTimes = []byte("Performance Breakdown (Iteration ") // the format exists in the first writer, but nothing calls it
+)
+
+// maxHeader bounds a header: it is kept over a restart.
+const maxHeader = 4096
+
+// minRule is how long a line of = or - must be to be a rule: 80 in the first writer, 96 in the merged one.
+const minRule = 20
+
+// Line reads one line. stamped says that a time stood before it and was peeled off, which may be that of a row.
+func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
+	t := bytes.TrimSpace(rootPrefix(b))
+	if len(t) == 0 {
+		return Other, ""
+	}
+	switch c := t[0]; {
+	case c-'0' <= 9:
+		if n := line.StampLen(t); n > 0 || stamped {
+			return p.row(t, n, out)
+		}
+		return Other, ""
+	case c == '=' || c == '-':
+		if len(t) >= minRule && len(bytes.Trim(t, string(c))) == 0 {
+			return Ignored, "rule"
+		}
+		return Other, ""
+	case c == 'T' && p.isHeader(t):
+		p.setHeader(string(t))
+		return Session, ""
+	case c == 'P' || c == 'S' || c == '[':
+		if bytes.HasPrefix(t, wordStarted) {
+			p.columns, p.block = nil, noBlock
+			return Session, ""
+		}
+		for _, s := range session {
+			if bytes.HasPrefix(t, s) {
+				return Ignored, "session"
+			}
+		}
+	}
+	if p.title(t) {
+		return Ignored, "breakdown_title"
+	}
+	if stamped && t[len(t)-1]-'0' <= 9 { // a row whose step is spoilt
+		if result, reason := p.row(t, 0, out); result != Other {
+			return result, reason
+		}
+	}
+	if p.block != noBlock {
+		return p.component(t, out)
+	}
+	return Other, ""
+}
+
+// rootPrefix takes "INFO:name:" off, with which Python's logging prints what reaches the root logger: perf_monitor's lines do, beside its own output.
+func rootPrefix(b []byte) []byte {
+	level := 0
+	for level < len(b) && b[level] >= 'A' && b[level] <= 'Z' {
+		level++
+	}
+	if level < 4 || level == len(b) || b[level] != ':' {
+		return b
+	}
+	for i, c := range b[level+1:] {
+		switch {
+		case c == ':' && i > 0:
+			return b[level+1+i+1:]
+		case (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c-'0' > 9 && c != '_' && c != '.' && c != '-':
+			return b
+		}
+	}
+	return b
+}
+
+func (*Parser) isHeader(t []byte) bool {
+	return bytes.HasPrefix(t, wordTimestamp) && len(t) <= maxHeader && (bytes.Contains(t, []byte(" Step")) || bytes.Contains(t, []byte(" Iteration")))
+}
+
+func (p *Parser) setHeader(text string) {
+	p.header, p.block = text, noBlock
+	p.columns, p.width = p.columns[:0], 0
+	for name := range bytes.FieldsSeq([]byte(text)) {
+		c := column{kind: valueColumn, name: name}
+		switch string(name) {
+		case "Timestamp":
+			c.kind = stampColumn
+		case "Step", "Iteration":
+			c.kind = stepColumn
+		case "TFLOPS/GPU":
+			c.to = field{record.DeviceFlopThroughput, record.TeraFlopPerSecond}
+		case "TFLOPS":
+			c.to = field{record.FlopThroughput, record.TeraFlopPerSecond}
+		case "Samples/s":
+			c.to = field{record.SampleThroughput, record.Base}
+		case "Tokens/s":
+			c.to = field{record.TokenThroughput, record.Base}
+		case "Time(ms)":
+			c.to = field{record.Duration, record.Milliseconds}
+		case "Memory(GB)":
+			c.to = field{record.MemoryUsage, record.Gibibytes}
+		default:
+			c.kind = unknownColumn
+		}
+		p.columns = append(p.columns, c)
+		if c.kind != stampColumn {
+			p.width++
+		}
+	}
+}
+
+// row reads a row of the table. t begins with its stamp of n bytes, or with what follows it when that was peeled off (n is 0).
+// Fields are separated by blanks: a value wider than its column pushes the rest to the right.
+func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
+	if p.columns == nil {
+		p.setHeader(defaultHeader)
+	}
+	p.split(t[n:])
+	if !p.looksLikeRow() {
+		return Other, ""
+	}
+	p.block = noBlock
+	switch {
+	case len(p.tokens) < p.width:
+		return Malformed, "row_cut_short"
+	case len(p.tokens) > p.width:
+		return Malformed, "too_many_columns"
+	}
+	rec := newRow(out)
+	rec.Open = true // the breakdown follows
+	if n > 0 {
+		rec.Stamp = t[:n]
+	}
+	i := 0
+	for _, c := range p.columns {
+		if c.kind == stampColumn {
+			continue
+		}
+		text := p.tokens[i]
+		i++
+		v, ok := record.Float(text)
+		switch {
+		case c.kind == stepColumn:
+			if !isInteger(text) {
+				return Malformed, "bad_step"
+			}
+			rec.Set(record.Iteration, v)
+		case c.kind == valueColumn && ok:
+			set(rec, c.to, v)
+		case ok:
+			rec.AddExtra(record.Extra{Name: c.name, Value: v})
+		default:
+			rec.AddExtra(record.Extra{Name: c.name, Text: text})
+		}
+	}
+	out.Emit(rec)
+	return Records, ""
+}
+
+// newRow begins the record of a row. Only rank 0 writes them.
+func newRow(out Out) *record.Record {
+	rec := out.Record()
+	rec.Source, rec.Of, rec.Dedup, rec.HasRank = Source, record.Median, true, true
+	return rec
+}
+
+// set sets a field unless it is 0: what was not measured is written so (memory without tracking, FLOP/s of an unknown model), and no
+// measured value is.
+func set(rec *record.Record, to field, v float64) {
+	if v != 0 {
+		rec.SetIn(to.field, v, to.unit)
+	}
+}
+
+// split cuts at blanks.
+func (p *Parser) split(t []byte) {
+	p.tokens = p.tokens[:0]
+	for i := 0; i < len(t); {
+		if t[i] == ' ' || t[i] == '\t' {
+			i++
+			continue
+		}
+		from := i
+		for i < len(t) && t[i] != ' ' && t[i] != '\t' {
+			i++
+		}
+		p.tokens = append(p.tokens, t[from:i])
+	}
+}
+
+// looksLikeRow keeps other lines that begin with a time apart: a row is numbers, all or at its beginning, of which one may be spoilt.
+func (p *Parser) looksLikeRow() bool {
+	numbers := 0
+	for _, token := range p.tokens {
+		if _, ok := record.Float(token); !ok {
+			break
+		}
+		numbers++
+	}
+	if numbers >= 2 {
+		return isInteger(p.tokens[0])
+	}
+	if len(p.tokens) != p.width {
+		return false
+	}
+	numbers, values, i := 0, 0, 0
+	for _, c := range p.columns {
+		if c.kind == stampColumn {
+			continue
+		}
+		if c.kind == valueColumn {
+			values++
+			if _, ok := record.Float(p.tokens[i]); ok {
+				numbers++
+			}
+		}
+		i++
+	}
+	return numbers > 0 && numbers == values
+}
+
+func isInteger(b []byte) bool {
+	for _, c := range b {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return len(b) > 0 && len(b) < 16
+}
+
+// title reads the title of a breakdown.
+func (p *Parser) title(t []byte) bool {
+	kind := flopBlock
+	b, ok := bytes.CutPrefix(t, titleFlops)
+	if !ok {
+		kind = timeBlock
+		if b, ok = bytes.CutPrefix(t, titleTimes); !ok {
+			return false
+		}
+	}
+	b, ok = bytes.CutSuffix(b, []byte("):"))
+	v, isNumber := record.Float(b)
+	if !ok || !isNumber || !isInteger(b) {
+		return false
+	}
+	p.block, p.about = kind, int64(v)
+	return true
+}
+
+// component reads "forward: 972.91 TFLOPS" and "attention           :   120.50 ms".
+func (p *Parser) component(t []byte, out Out) (Result, string) {
+	i := bytes.IndexByte(t, ':')
+	if i < 1 {
+		return p.leaveBlock()
+	}
+	name, value := bytes.TrimSpace(t[:i]), bytes.TrimSpace(t[i+1:])
+	v, n := megatron.Leading(value)
+	if n == 0 || len(name) == 0 {
+		return p.leaveBlock()
+	}
+	switch unit := string(bytes.TrimSpace(value[n:])); {
+	case unit == "TFLOPS" && p.block == flopBlock:
+		rec := p.side(out)
+		switch string(name) {
+		case "forward":
+			rec.SetIn(record.FlopForward, v, record.TeraFlop)
+		case "backward":
+			rec.SetIn(record.FlopBackward, v, record.TeraFlop)
+		case "optimizer":
+			rec.SetIn(record.FlopOptimizer, v, record.TeraFlop)
+		case "total":
+			rec.SetIn(record.FlopCount, v, record.TeraFlop)
+		default:
+			rec.AddExtra(record.Extra{Name: append([]byte("breakdown."), name...), Value: v})
+		}
+		out.Emit(rec)
+	case unit == "ms" && p.block == timeBlock:
+		rec := p.side(out)
+		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3})
+		out.Emit(rec)
+	default:
+		return p.leaveBlock()
+	}
+	return Records, ""
+}
+
+func (p *Parser) leaveBlock() (Result, string) {
+	p.block = noBlock
+	return Other, ""
+}
+
+// side begins the record of a line of the breakdown.
+func (p *Parser) side(out Out) *record.Record {
+	rec := out.Record()
+	rec.Kind, rec.Source, rec.HasRank = record.Side, Source, true
+	rec.Set(record.Iteration, float64(p.about))
+	return rec
+}
+
+// saved is what the lines that follow are read by.
+type saved struct {
+	Header    string `json:"header,omitempty"`
+	Block     block  `json:"block,omitempty"`
+	Iteration int64  `json:"iteration,omitempty"`
+}
+
+// Save returns the layout of the table, and the breakdown at hand. nil: nothing.
+func (p *Parser) Save() []byte {
+	if p.columns == nil && p.block == noBlock {
+		return nil
+	}
+	b, err := json.Marshal(saved{p.header, p.block, p.about})
+	if err != nil {
+		return nil // cannot be: texts and numbers
+	}
+	return b
+}
+
+// Restore takes what Save returned.
+func (p *Parser) Restore(b []byte) {
+	var s saved
+	if json.Unmarshal(b, &s) != nil {
+		return
+	}
+	if p.isHeader([]byte(s.Header)) {
+		p.setHeader(s.Header)
+	}
+	p.block, p.about = s.Block, s.Iteration
+}

@@ -1,0 +1,137 @@
+package trainlogreceiver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Config is the configuration of train_log.
+type Config struct {
+	tail.Config      `mapstructure:",squash"`
+	spans.RunConfig  `mapstructure:",squash"`
+	clock.ZoneConfig `mapstructure:",squash"`
+	// Format is the format of the log; auto, the default, finds it out line by line.
+	Format string `mapstructure:"format"`
+	// Fields gives names of the log a meaning. It comes before what the receiver knows.
+	Fields map[string]FieldConfig `mapstructure:"fields"`
+}
+
+// FieldConfig says what a name of the log means.
+type FieldConfig struct {
+	// Metric is the gauge that the value goes to: a name of one's own, or one that the receiver knows (ml.train.loss).
+	Metric string `mapstructure:"metric"`
+	// Unit is the UCUM unit of a gauge of one's own.
+	Unit string `mapstructure:"unit"`
+	// Scale makes the metric's unit of the log's. Default 1.
+	Scale float64 `mapstructure:"scale"`
+}
+
+// The values of Config.Format.
+const (
+	formatAuto       = "auto"
+	formatJSONL      = "jsonl"
+	formatHF         = "hf"
+	formatMegatron   = "megatron"
+	formatDeepSpeed  = "deepspeed"
+	formatTorchtitan = "torchtitan"
+	formatNeMo       = "nemo"
+	formatVerl       = "verl"
+)
+
+// Those that auto tries, in this order. NeMo's lines have Megatron's iterations.
+var formats = []string{formatJSONL, formatHF, formatNeMo, formatMegatron, formatDeepSpeed, formatTorchtitan, formatVerl}
+
+var (
+	errFormat = errors.New("'format' must be auto, " + strings.Join(formats, ", "))
+	errMetric = errors.New("must be the name of a metric: a letter, then up to 254 letters, digits and _ . - /, such as rl.reward.mean, or one that the receiver knows, such as ml.train.loss")
+	errUnit   = errors.New("must be left out: the metric's unit is given. Use scale to convert the log's")
+	errScale  = errors.New("must be a finite number")
+)
+
+// metricName is what OpenTelemetry allows (API specification, instrument name syntax).
+var metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\-/]{0,254}$`)
+
+// Validate says all that is wrong at once, naming the keys.
+func (c *Config) Validate() error {
+	_, err := c.Location()
+	errs := []error{c.Config.Validate(), err}
+	if c.Format != formatAuto && !slices.Contains(formats, c.Format) {
+		errs = append(errs, errFormat)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
+		f := c.Fields[name]
+		if !metricName.MatchString(f.Metric) {
+			errs = append(errs, fmt.Errorf("'fields::%s::metric' %w", name, errMetric))
+		} else if _, known := f.known(); known && f.Unit != "" {
+			errs = append(errs, fmt.Errorf("'fields::%s::unit' %w", name, errUnit))
+		}
+		if math.IsNaN(f.Scale) || math.IsInf(f.Scale, 0) {
+			errs = append(errs, fmt.Errorf("'fields::%s::scale' %w", name, errScale))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// known is the target of a metric that the receiver has anyway.
+func (f FieldConfig) known() (object.Target, bool) {
+	if f.Metric == spans.AttrGPUUtilization {
+		return object.MappedGPU(f.scale()), true
+	}
+	if field, ok := step.FieldNamed(f.Metric); ok {
+		return object.Mapped(field, f.scale()), true
+	}
+	return object.Target{}, false
+}
+
+func (f FieldConfig) scale() float64 {
+	if f.Scale == 0 {
+		return 1
+	}
+	return f.Scale
+}
+
+// mapped are the targets of Fields.
+func (c *Config) mapped() map[string]object.Target {
+	out := make(map[string]object.Target, len(c.Fields))
+	for name, f := range c.Fields {
+		t, ok := f.known()
+		if !ok {
+			t = object.Gauge(f.Metric, f.Unit, f.scale())
+		}
+		out[name] = t
+	}
+	return out
+}
+
+const stateFile = "trainer_state.json"
+
+// documents are the globs of files that are rewritten whole: those configured, and every trainer_state.json that the globs match.
+func (c *Config) documents() []string {
+	var out []string
+	for _, g := range c.Document {
+		out = append(out, filepath.Clean(g)) // as the tailer does
+	}
+	for _, g := range c.Include {
+		dir, last := filepath.Split(filepath.Clean(g))
+		if last == "**" {
+			out = append(out, filepath.Join(dir, last, stateFile))
+		} else if ok, err := doublestar.Match(last, stateFile); ok && err == nil {
+			out = append(out, filepath.Join(dir, stateFile))
+		}
+	}
+	return out
+}

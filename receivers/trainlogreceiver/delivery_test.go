@@ -1,0 +1,215 @@
+package trainlogreceiver
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func TestConfig(t *testing.T) {
+	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		"train_log":         "",
+		"train_log/all":     "",
+		"train_log/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
+		"train_log/include": "'include'",
+		"train_log/format":  "'format' must be auto, jsonl, hf, ",
+		"train_log/metric":  "'fields::reward/mean::metric' must be the name of a metric",
+		"train_log/nothing": "'fields::reward/mean::metric' must be the name of a metric",
+		"train_log/unit":    "'fields::my_loss::unit' must be left out",
+		"train_log/scale":   "'fields::x::scale' must be a finite number",
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub, err := cm.Sub(name)
+			require.NoError(t, err)
+			cfg := createDefaultConfig().(*Config)
+			require.NoError(t, sub.Unmarshal(cfg))
+			err = confmap.Validate(cfg)
+			if want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, want)
+		})
+	}
+	sub, err := cm.Sub("train_log/all")
+	require.NoError(t, err)
+	cfg := createDefaultConfig().(*Config)
+	require.NoError(t, sub.Unmarshal(cfg))
+	assert.Equal(t, "sft", cfg.ServiceName)
+	assert.Equal(t, "sft-17", cfg.RunID)
+	assert.Equal(t, "Asia/Shanghai", cfg.Timezone)
+	assert.Equal(t, "hf", cfg.Format)
+	assert.Equal(t, FieldConfig{Metric: "dataloader.wait", Unit: "s", Scale: 0.001}, cfg.Fields["wait_ms"])
+}
+
+func TestDocuments(t *testing.T) {
+	for include, want := range map[string][]string{
+		"/out/**":                        {"/out/**/trainer_state.json"},
+		"/out/**/*.json*":                {"/out/**/trainer_state.json"},
+		"/out/**/{*.log,trainer_*.json}": {"/out/**/trainer_state.json"},
+		"/out/trainer_state.json":        {"/out/trainer_state.json"},
+		"./out//trainer_state.json":      {"out/trainer_state.json"},
+		"trainer_state.json":             {"trainer_state.json"},
+		"/out/*.jsonl":                   nil,
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Include = []string{include}
+		assert.ElementsMatch(t, want, cfg.documents(), include)
+	}
+}
+
+// sinks take what a receiver sends, one channel a signal.
+type sinks struct {
+	traces  chan ptrace.Traces
+	metrics chan pmetric.Metrics
+}
+
+// started starts a receiver for both signals.
+func started(t *testing.T, cfg *Config) sinks {
+	t.Helper()
+	s := sinks{make(chan ptrace.Traces, 100), make(chan pmetric.Metrics, 100)}
+	tc, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { s.traces <- td; return nil })
+	require.NoError(t, err)
+	mc, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error { s.metrics <- md; return nil })
+	require.NoError(t, err)
+	ctx := context.Background()
+	set := receivertest.NewNopSettings(metadata.Type)
+	f := NewFactory()
+	tr, err := f.CreateTraces(ctx, set, cfg, tc)
+	require.NoError(t, err)
+	mr, err := f.CreateMetrics(ctx, set, cfg, mc)
+	require.NoError(t, err)
+	require.Same(t, tr, mr)
+	for _, r := range []component.Component{tr, mr} {
+		require.NoError(t, r.Start(ctx, componenttest.NewNopHost()))
+	}
+	t.Cleanup(func() {
+		for _, r := range []component.Component{tr, mr} {
+			assert.NoError(t, r.Shutdown(ctx))
+		}
+	})
+	return s
+}
+
+// next returns the next steps, in as many batches as they come.
+func (s sinks) next(t *testing.T, n int) []ptrace.Span {
+	t.Helper()
+	b := &bench{}
+	for {
+		if got := b.named(spans.SpanStep); len(got) >= n {
+			return got
+		}
+		require.NoError(t, b.traces.ConsumeTraces(context.Background(), <-s.traces))
+	}
+}
+
+func live(path string) *Config {
+	cfg := createDefaultConfig().(*Config)
+	cfg.Include = []string{path}
+	cfg.RunID = "run"
+	cfg.PollInterval = time.Millisecond
+	return cfg
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = f.WriteString(text)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// A log grows, is cut by the job's restart (verl opens its file anew), and grows again.
+func TestLive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	s := started(t, live(path))
+	appendTo(t, path, `{"step": 1, "loss": 2.5}`+"\n"+`{"step": 2, "lo`)
+	one := s.next(t, 1)
+	assert.Equal(t, []string{"1"}, attrs(one, spans.AttrIteration))
+	assert.Equal(t, 2, (<-s.metrics).DataPointCount(), "iteration and loss")
+	appendTo(t, path, `ss": 2.25}`+"\n")
+	two := s.next(t, 1)
+	assert.Equal(t, []string{"2.25"}, attrs(two, spans.AttrLoss))
+	assert.Equal(t, string(spans.TimeObserved), attr(two[0], spans.AttrTimeSource))
+	require.NoError(t, os.WriteFile(path, []byte(`{"step": 1, "loss": 3.5}`+"\n"), 0o600))
+	again := s.next(t, 1)
+	assert.Equal(t, []string{"3.5"}, attrs(again, spans.AttrLoss))
+	assert.Equal(t, one[0].TraceID(), again[0].TraceID(), "a step's trace is the same")
+	assert.NotEqual(t, one[0].SpanID(), again[0].SpanID())
+}
+
+// trainer_state.json is written anew at each checkpoint, with all rows so far: each row counts once.
+func TestStateIsRewritten(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "trainer_state.json")
+	s := started(t, live(filepath.Join(dir, "**")))
+	replace := func(text string) {
+		tmp := filepath.Join(t.TempDir(), "new")
+		require.NoError(t, os.WriteFile(tmp, []byte(text), 0o600))
+		require.NoError(t, os.Rename(tmp, path))
+	}
+	replace(`{"log_history": [{"step": 10, "loss": 2.5}, {"step": 20, "loss": 2.25}], "max_steps": 30}`)
+	first := s.next(t, 2)
+	assert.Equal(t, []string{"10", "20"}, attrs(first, spans.AttrIteration))
+	replace(`{"log_history": [{"step": 10, "loss": 2.5}, {"step": 20, "loss": 2.25}, {"step": 30, "loss": 2}], "max_steps": 30}`)
+	then := s.next(t, 1)
+	assert.Equal(t, []string{"30"}, attrs(then, spans.AttrIteration))
+	assert.Equal(t, []string{"10"}, attrs(then, spans.AttrStepsCovered))
+}
+
+// The same state in the directories of two checkpoints.
+func TestStatesOfCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	rows := `{"step": 10, "loss": 2.5}, {"step": 20, "loss": 2.25}`
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "checkpoint-20"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "checkpoint-30"), 0o700))
+	put(t, filepath.Join(dir, "checkpoint-20"), "trainer_state.json", `{"log_history": [`+rows+`]}`)
+	put(t, filepath.Join(dir, "checkpoint-30"), "trainer_state.json", `{"log_history": [`+rows+`, {"step": 30, "loss": 2}]}`)
+	tt := componenttest.NewTelemetry()
+	t.Cleanup(func() { assert.NoError(t, tt.Shutdown(context.Background())) })
+	b := readWith(t, metadatatest.NewSettings(tt), nil, filepath.Join(dir, "**", "trainer_state.json"))
+	assert.ElementsMatch(t, []string{"10", "20", "30"}, attrs(b.named(spans.SpanStep), spans.AttrIteration))
+	metadatatest.AssertEqualTrainbridgeTrainLogDuplicates(t, tt, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
+}
+
+// A consumer that fails for a while gets the same again.
+func TestRetry(t *testing.T) {
+	failures := 3
+	var sink consumertest.TracesSink
+	tc, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		if failures--; failures >= 0 {
+			return errors.New("down")
+		}
+		return sink.ConsumeTraces(ctx, td)
+	})
+	require.NoError(t, err)
+	cfg := live(fixture(t, "jsonl.log"))
+	c, err := readAll(receivertest.NewNopSettings(metadata.Type), cfg, tc, nil)
+	require.NoError(t, err)
+	assert.Equal(t, int64(5), c.Sent)
+	assert.Equal(t, 6, sink.SpanCount(), "5 records and the run")
+}

@@ -1,0 +1,62 @@
+package trainlogreceiver
+
+import (
+	"context"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// NewFactory makes the factory of train_log.
+func NewFactory() receiver.Factory {
+	return filereceiver.NewFactory(metadata.Type, createDefaultConfig, metadata.TracesStability, metadata.MetricsStability, makeParts)
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}, Format: formatAuto}
+}
+
+func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Parts, error) {
+	cfg := cc.(*Config)
+	zone, err := cfg.Location()
+	if err != nil {
+		return filereceiver.Parts{}, err
+	}
+	tel, err := metadata.NewTelemetryBuilder(r.Set.TelemetrySettings)
+	if err != nil {
+		return filereceiver.Parts{}, err
+	}
+	files := cfg.Config
+	files.Document = cfg.documents()
+	document := func(path string) bool {
+		for _, g := range files.Document {
+			if ok, err := doublestar.PathMatch(g, path); ok && err == nil {
+				return true
+			}
+		}
+		return false
+	}
+	mapped := cfg.mapped()
+	return filereceiver.Parts{
+		Tail:        files,
+		HoldTimeout: step.HoldTimeout,
+		NewHandler: step.NewHandlers(step.Settings{
+			Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName, Document: document,
+			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },
+			NewParser: func(path string) step.Parser {
+				if document(path) {
+					return newDocumentParser(mapped)
+				}
+				return newParser(cfg.Format, mapped)
+			},
+		}),
+		Shutdown: tel.Shutdown,
+	}, nil
+}

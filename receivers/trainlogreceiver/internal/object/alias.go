@@ -1,0 +1,228 @@
+package object
+
+import (
+	"strings"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// action is what is done with the value of a name.
+type action uint8
+
+const (
+	keep      action = iota // an unknown field
+	set                     // a record.Field
+	inverse                 // a record.Field that is 1/value: steps per second
+	ratio                   // a record.Field of which the log prints 0..1 or a percentage
+	steps                   // "1/60": iteration and how many are planned
+	rank                    // the rank that logs
+	stamp                   // a time of day
+	gpus                    // GPU utilization, one number or a list
+	unwrap                  // an object whose members stand for themselves
+	slashed                 // of verl, or of a logger with groups like it
+	evalTime                // seconds of an evaluation
+	totalTime               // seconds of the whole training: only the last row has it
+)
+
+// flags say what kind of record a name speaks of.
+type flags uint8
+
+const (
+	training flags = 1 << iota // a number that only a training step has
+	measured                   // a number that is about training, but may stand elsewhere too
+	evaluation
+	stepped // the number of the step
+	wrapped // members of "data"
+	message // the record of a logger
+	numbers // an unknown number
+)
+
+// Target is what a name of a log means.
+type Target struct {
+	action action
+	flags  flags
+	Field  record.Field
+	Unit   record.Unit
+	Mean   bool // a duration that is a mean
+
+	// Of names that the configuration maps. Scale 0: not mapped.
+	Scale        float64
+	Metric, UCUM string // a gauge of its own; Metric empty: Field
+}
+
+func field(f record.Field, u record.Unit) Target {
+	t := Target{action: set, Field: f, Unit: u, flags: training}
+	switch f {
+	case record.Iteration:
+		t.flags = stepped
+	case record.Iterations, record.Epoch, record.WorldSize, record.LocalRank, record.ConsumedSamples, record.ConsumedTokens:
+		t.flags = 0
+	case record.ValidationLoss, record.Perplexity:
+		t.flags = evaluation
+	case record.LearningRate, record.BatchSize:
+		t.flags = numbers // what a job is told, too: settings are printed as objects before the first step
+	case record.MFU, record.DeviceTokenThroughput, record.FlopThroughput, record.DeviceFlopThroughput, record.MemoryUsage, record.MemoryPeak, record.MemoryReserved,
+		record.MemoryReservedPeak, record.MemoryUtilization, record.DeviceEnergy, record.DevicePower:
+		t.flags = measured
+	}
+	return t
+}
+
+// Mapped is the target of a name that the configuration maps to a field of ours.
+func Mapped(f record.Field, scale float64) Target {
+	t := field(f, record.Base)
+	t.Scale = scale
+	return t
+}
+
+// MappedGPU is the target of a name that the configuration maps to the GPU utilization.
+func MappedGPU(scale float64) Target { return Target{action: gpus, flags: measured, Scale: scale} }
+
+// Gauge is the target of a name that the configuration maps to a metric of its own.
+func Gauge(metric, unit string, scale float64) Target {
+	return Target{flags: measured, Scale: scale, Metric: metric, UCUM: unit}
+}
+
+// aliases holds the names that are known, as normal writes them.
+var aliases = makeAliases()
+
+func makeAliases() map[string]Target {
+	out := map[string]Target{
+		"global_step/max_steps": {action: steps, flags: stepped}, // ms-swift
+		"epoch":                 field(record.Epoch, record.Base),
+		"mfu_percent":           field(record.MFU, record.Percent),
+		"mfu_pct":               field(record.MFU, record.Percent),
+		"mfu(%)":                field(record.MFU, record.Percent),
+		// Its speed is the mean since the training began (swift/trainers).
+		"train_speed(s/it)":    {action: set, Field: record.Duration, Mean: true, flags: training},
+		"train_speed(iter/s)":  {action: inverse, Field: record.Duration, Mean: true, flags: training},
+		"memory(gib)":          field(record.MemoryReservedPeak, record.Gibibytes), // ms-swift: max_memory_reserved
+		"data":                 {action: unwrap},
+		"eval_runtime":         {action: evalTime, flags: evaluation},
+		"train_runtime":        {action: totalTime, flags: training},
+		"valid_loss":           field(record.ValidationLoss, record.Base),
+		"max_memory_allocated": field(record.MemoryPeak, record.Base), // as torch.cuda returns them
+		"max_memory_reserved":  field(record.MemoryReservedPeak, record.Base),
+		// Of the summary of a run.
+		"train_steps_per_second": {},
+	}
+	add := func(t Target, names ...string) {
+		for _, n := range names {
+			out[n] = t
+		}
+	}
+	all := func(f record.Field, names ...string) { add(field(f, record.Base), names...) }
+	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss")
+	all(record.LearningRate, "lr", "learning_rate", "learningrate")
+	all(record.GradientNorm, "grad_norm", "gradient_norm", "gradnorm", "global_grad_norm", "total_norm")
+	all(record.ParamsNorm, "params_norm", "param_norm")
+	all(record.LossScale, "loss_scale")
+	all(record.GradientZeros, "num_zeros")
+	all(record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num", "training/global_step")
+	all(record.Iterations, "max_steps", "total_steps", "num_steps", "max_iterations", "train_iters", "total_iterations")
+	all(record.SampleThroughput, "throughput", "samples_per_sec", "samples_per_second", "samples/s", "samples/sec", "sample_throughput", "train_samples_per_second",
+		"samplespersec", "currsamplespersec", "examples_per_second", "examples_per_sec", "examples/s")
+	all(record.TokenThroughput, "tokens_per_sec", "tokens_per_second", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tok_per_sec", "token_throughput", "train_tokens_per_second")
+	all(record.DeviceTokenThroughput, "tgs", "tokens_per_gpu_per_sec", "tokens_per_gpu_per_second", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "tokens/sec/gpu",
+		"tokens_per_device_per_second", "tokens_per_second_per_device")
+	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflops", "tflops_per_gpu", "tflops/gpu", "tflops_per_device", "device_tflops", "throughput_tflops", "tflop/s/gpu", "achieved_tflops")
+	add(field(record.FlopThroughput, record.TeraFlopPerSecond), "total_tflops", "tflops_total")
+	mfu := field(record.MFU, record.Base)
+	mfu.action = ratio
+	add(mfu, "mfu", "model_flops_utilization", "flops_utilization")
+	all(record.ConsumedSamples, "consumed_samples", "consumed_train_samples")
+	all(record.ConsumedTokens, "consumed_tokens", "num_input_tokens_seen", "tokens_seen", "total_tokens", "num_tokens")
+	all(record.WorldSize, "world_size", "num_gpus", "num_devices", "n_gpus")
+	all(record.LocalRank, "local_rank")
+	all(record.BatchSize, "batch_size", "global_batch_size", "train_batch_size", "bsz", "gbs")
+	all(record.DevicePower, "power_w", "gpu_power_w", "power_watts", "gpu_power")
+	add(Target{action: rank}, "rank", "global_rank", "process_index", "dl.rank")
+	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
+	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
+	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
+	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss")
+	all(record.Perplexity, "eval_ppl", "val_ppl", "eval_perplexity", "val_perplexity", "validation_ppl", "validation_perplexity")
+
+	second := field(record.Duration, record.Base)
+	milli := field(record.Duration, record.Milliseconds)
+	for _, base := range []string{
+		"step_time", "iteration_time", "iter_time", "time_per_step", "time_per_iteration", "time_per_iter", "step_duration", "iteration_duration", "train_step_time",
+		"elapsed_time_per_iteration", "train_step_timing", "time_step",
+	} {
+		add(second, base, base+"_s", base+"_sec", base+"_seconds", base+"(s)", base+"_(s)", base+"_in_s")
+		add(milli, base+"_ms", base+"(ms)", base+"_(ms)", base+"_in_ms")
+	}
+	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
+	add(Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s", "iterations_per_second")
+
+	for f, bases := range map[record.Field]string{
+		record.MemoryUsage:        "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used memory_usage gpu_memory_usage allocated vram",
+		record.MemoryPeak:         "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak peak_gpu_memory max_gpu_memory max_allocated",
+		record.MemoryReserved:     "memory_reserved mem_reserved gpu_memory_reserved reserved",
+		record.MemoryReservedPeak: "max_memory_reserved peak_memory_reserved max_reserved",
+	} {
+		for base := range strings.FieldsSeq(bases) {
+			add(field(f, record.Gibibytes), base+"_gb", base+"_gib", base+"(gb)")
+			add(field(f, record.Mebibytes), base+"_mb", base+"_mib", base+"(mb)", base+"(mib)")
+			add(field(f, record.Base), base+"_bytes")
+		}
+	}
+	return out
+}
+
+// normal writes a name as aliases has it.
+func normal(name string) string {
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(name)))
+}
+
+var (
+	trainPrefixes = []string{"train/", "train.", "train_", "training/", "metrics.", "metrics/"}
+	evalPrefixes  = []string{"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "val_core/", "val_aux/"}
+)
+
+// lookUp finds a name in the configuration: as it is written there, or else without regard to case.
+func lookUp(name string, mapped map[string]Target) (Target, bool) {
+	if t, ok := mapped[name]; ok {
+		return t, true
+	}
+	for key, t := range mapped {
+		if strings.EqualFold(key, name) {
+			return t, true
+		}
+	}
+	return Target{}, false
+}
+
+// resolve finds out what a name means. The configuration comes first.
+func resolve(name string, mapped map[string]Target) Target {
+	if t, ok := lookUp(name, mapped); ok {
+		return t
+	}
+	n := normal(name)
+	if t, ok := aliases[n]; ok {
+		return t
+	}
+	for _, p := range trainPrefixes {
+		if rest, ok := strings.CutPrefix(n, p); ok {
+			if t, ok := aliases[rest]; ok && t.action != unwrap {
+				return t
+			}
+		}
+	}
+	for _, p := range evalPrefixes {
+		if rest, ok := strings.CutPrefix(n, p); ok {
+			if t, ok := aliases["eval_"+rest]; ok {
+				return t
+			}
+			t := Target{flags: evaluation}
+			if strings.Contains(name, "/") {
+				t.action = slashed
+			}
+			return t
+		}
+	}
+	if strings.Contains(name, "/") {
+		return Target{action: slashed}
+	}
+	return Target{}
+}

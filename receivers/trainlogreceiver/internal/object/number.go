@@ -1,0 +1,29 @@
+package object
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// word reads the words for numbers, null and truth values of JSON and Python that b begins with.
+func word(b []byte) (v float64, kind kind, n int) {
+	for n < len(b) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z') {
+		n++
+	}
+	switch string(b[:n]) {
+	case "NaN", "nan":
+		return math.NaN(), number, n
+	case "Infinity", "inf":
+		return math.Inf(1), number, n
+	case "null", "None":
+		return 0, null, n
+	case "true", "True", "false", "False":
+		return 0, text, n
+	}
+	return 0, none, 0
+}
+
+// textNumber reads a number in quotes, as Transformers ≥ 5 prints all of them.
+func textNumber(b []byte) (float64, bool) { return record.Float(bytes.TrimSpace(b)) }

@@ -1,0 +1,381 @@
+package object
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
+)
+
+// Parser reads objects of one stream into records. It is not safe for concurrent use.
+type Parser struct {
+	mapped map[string]Target
+	known  map[string]*entry
+	order  []*entry // the names of the record before, in their order
+	next   int      // of order
+
+	// Of the object at hand.
+	rec         *record.Record
+	flags       flags
+	eval, total float64 // seconds of the evaluation, and of the training
+	path        []byte  // "a." within the object named a
+	own         []byte  // texts that had escapes
+
+	trial record.Record // of Each
+}
+
+// entry is a name that was met.
+type entry struct {
+	Target
+	name   []byte // with the names of the objects it lies in
+	prefix int    // length of these
+}
+
+const (
+	maxKnown = 4096 // names
+	maxOrder = 512  // names of one record
+	maxOwn   = 64 << 10
+)
+
+// New returns a parser. mapped holds the names that the configuration gives a meaning to; nil: none.
+func New(mapped map[string]Target) *Parser {
+	return &Parser{mapped: mapped, known: make(map[string]*entry)}
+}
+
+// Parse reads the object that b begins with into rec, which must be empty. It returns the object's length, -1 for what is no object or
+// unfinished, and whether it is a record of a training log: what has only names that any log may have is none.
+func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
+	p.rec, p.flags, p.next = rec, 0, 0
+	p.eval, p.total = math.NaN(), math.NaN()
+	p.path = p.path[:0]
+	if cap(p.own) > maxOwn {
+		p.own = nil
+	}
+	p.own = p.own[:0]
+	if len(b) == 0 || b[0] != '{' {
+		return -1, false
+	}
+	if n = p.object(b, 0, 1); n < 0 {
+		return n, p.flags&(training|evaluation) != 0
+	}
+	return n, p.finish()
+}
+
+// Out takes the records of a line; step.Out is one.
+type Out interface {
+	Record() *record.Record
+	Emit(*record.Record)
+}
+
+// Each reads the objects that stand in b with commas or blanks between them, and hands their records to out after done has
+// been called with each and its text. ok is false when b holds anything else: then nothing is handed over.
+func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byte)) (found, ok bool) {
+	for _, emit := range [...]bool{false, true} {
+		for i := 0; i < len(b); {
+			if c := b[i]; c == ' ' || c == ',' || c == '\t' || c == '\n' || c == '\r' {
+				i++
+				continue
+			}
+			rec := &p.trial
+			if emit {
+				rec = out.Record()
+			} else {
+				rec.Reset()
+			}
+			n, is := p.Parse(b[i:], rec)
+			if n < 0 {
+				return false, false
+			}
+			if is && emit {
+				done(rec, b[i:i+n])
+				out.Emit(rec)
+				found = true
+			}
+			i += n
+		}
+	}
+	return found, true
+}
+
+// finish says whether the object was a record, and of which kind.
+func (p *Parser) finish() bool {
+	rec := p.rec
+	switch {
+	case !math.IsNaN(p.total):
+		rec.Kind = record.Summary
+		rec.Set(record.Duration, p.total)
+		return true
+	case p.flags&training == 0 && p.flags&evaluation != 0:
+		rec.Kind = record.Evaluation
+		if !math.IsNaN(p.eval) {
+			rec.Set(record.Duration, p.eval)
+		}
+		return true
+	}
+	if !math.IsNaN(p.eval) {
+		rec.AddExtra(record.Extra{Name: []byte("eval_runtime"), Value: p.eval})
+	}
+	if p.flags&(training|measured) != 0 {
+		return true
+	}
+	// The number of a step and other numbers: rewards, say. Loggers print such records too, beside their message.
+	return p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0
+}
+
+// entry finds out what a name means.
+func (p *Parser) entry(name []byte) *entry {
+	n := len(p.path)
+	if n > 0 {
+		p.path = append(p.path, name...)
+		name = p.path
+		p.path = p.path[:n]
+	}
+	if e, ok := p.known[string(name)]; ok && e.prefix == n {
+		return e
+	}
+	if len(p.known) >= maxKnown {
+		clear(p.known)
+	}
+	full := string(name)
+	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n}
+	p.known[full] = e
+	return e
+}
+
+// number takes a number.
+func (p *Parser) number(e *entry, v float64, raw []byte) {
+	rec := p.rec
+	p.flags |= e.flags
+	if e.Scale != 0 {
+		p.mappedNumber(e, v)
+		return
+	}
+	switch e.action {
+	case set:
+		rec.SetIn(e.Field, v, e.Unit)
+		if e.Mean {
+			rec.Of = record.Mean
+		}
+	case keep:
+		p.flags |= numbers
+		rec.AddExtra(record.Extra{Name: e.name, Value: v})
+	case inverse:
+		if !(v > 0) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+			return
+		}
+		rec.Set(e.Field, 1/v)
+		rec.Of = record.Mean
+	case ratio:
+		if v > 1 {
+			rec.SetIn(e.Field, v, record.Percent)
+		} else {
+			rec.Set(e.Field, v)
+		}
+	case rank:
+		if v >= 0 && v == math.Trunc(v) && v < 1<<31 {
+			rec.Rank, rec.HasRank = int64(v), true
+		} else {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+		}
+	case stamp:
+		if !p.unix(v, raw) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+		}
+	case gpus:
+		rec.GPUs = append(rec.GPUs[:0], share(v, raw))
+	case slashed:
+		p.flags |= numbers
+		verl.Key(e.name, v, rec)
+	case evalTime:
+		p.eval = v
+	case totalTime:
+		p.total = v
+	default:
+		rec.AddExtra(record.Extra{Name: e.name, Value: v})
+	}
+}
+
+func (p *Parser) mappedNumber(e *entry, v float64) {
+	switch {
+	case e.Metric != "":
+		p.rec.AddExtra(record.Extra{Name: e.name, Value: v * e.Scale, Metric: e.Metric, Unit: e.UCUM})
+	case e.action == gpus:
+		p.rec.GPUs = append(p.rec.GPUs, v*e.Scale)
+	default:
+		p.rec.Set(e.Field, v*e.Scale)
+	}
+}
+
+// share reads a utilization. nvidia-smi has whole percents, so a fraction is what has a point and is not above 1.
+func share(v float64, raw []byte) float64 {
+	if v <= 1 && bytes.IndexByte(raw, '.') >= 0 {
+		return v
+	}
+	return v / 100
+}
+
+// unix reads a time of day that is a number: seconds, milliseconds, microseconds or nanoseconds since the epoch. Smaller numbers count from elsewhere.
+func (p *Parser) unix(v float64, raw []byte) bool {
+	switch {
+	case v >= 1e8 && v < 9e9:
+		ns, err := clock.Fixed9(raw)
+		if err != nil {
+			return false
+		}
+		p.rec.Unix = ns
+	case v >= 1e11 && v < 9e12:
+		whole := math.Floor(v)
+		p.rec.Unix = int64(whole)*1e6 + int64((v-whole)*1e6)
+	case v >= 1e14 && v < 9e15:
+		p.rec.Unix = int64(v) * 1e3
+	case v >= 1e17 && v < 9e18:
+		ns, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return false
+		}
+		p.rec.Unix = ns
+	default:
+		return false
+	}
+	p.rec.RawUnix = raw
+	return true
+}
+
+// text takes a text, which may be a number.
+func (p *Parser) text(e *entry, s []byte) {
+	rec := p.rec
+	switch e.action {
+	case stamp:
+		if n := line.StampLen(s); n > 0 && n == len(s) {
+			rec.Stamp = s
+			return
+		}
+		if v, ok := textNumber(s); ok && p.unix(v, bytes.TrimSpace(s)) {
+			return
+		}
+	case steps:
+		if done, all, ok := bytes.Cut(s, []byte("/")); ok {
+			v, ok1 := textNumber(done)
+			w, ok2 := textNumber(all)
+			if ok1 && ok2 {
+				p.flags |= e.flags
+				rec.Set(record.Iteration, v)
+				rec.Set(record.Iterations, w)
+				return
+			}
+		}
+	case keep:
+		if e.Scale == 0 && (e.flags&message != 0 || !numeric(s)) {
+			p.flags |= e.flags & message
+			break
+		}
+		fallthrough
+	default:
+		if v, ok := textNumber(s); ok {
+			p.number(e, v, bytes.TrimSpace(s))
+			return
+		}
+		if e.action == ratio || e.action == gpus {
+			if v, ok := textNumber(bytes.TrimSuffix(s, []byte("%"))); ok {
+				p.flags |= e.flags
+				if e.action == ratio {
+					rec.SetIn(e.Field, v, record.Percent)
+				} else {
+					rec.GPUs = append(rec.GPUs[:0], v/100)
+				}
+				return
+			}
+		}
+	}
+	rec.AddExtra(record.Extra{Name: e.name, Text: s})
+}
+
+// numeric says whether an unknown text is a number rather than an identifier made of digits.
+func numeric(s []byte) bool {
+	if len(s) == 0 || len(s) > 25 || len(s) > 15 && bytes.IndexByte(s, '.') < 0 {
+		return false
+	}
+	if len(s) > 1 && s[0] == '0' && s[1]-'0' <= 9 {
+		return false
+	}
+	_, ok := textNumber(s)
+	return ok
+}
+
+// list takes anything in brackets. Of a known field that is the values of several groups of parameters, which are alike.
+func (p *Parser) list(e *entry, raw []byte) {
+	in := bytes.TrimSpace(raw[1 : len(raw)-1])
+	switch {
+	case raw[0] == '{':
+	case e.action == gpus:
+		if p.gpuList(e, in) {
+			return
+		}
+	case e.action == set || e.action == ratio:
+		if v, n := megatron.Leading(in); n > 0 {
+			p.number(e, v, in[:n])
+			return
+		}
+	}
+	p.rec.AddExtra(record.Extra{Name: e.name, Text: raw})
+}
+
+func (p *Parser) gpuList(e *entry, in []byte) bool {
+	p.rec.GPUs = p.rec.GPUs[:0]
+	percent := false
+	for len(in) > 0 {
+		item := in
+		if i := bytes.IndexByte(in, ','); i >= 0 {
+			item, in = in[:i], in[i+1:]
+		} else {
+			in = nil
+		}
+		item = bytes.Trim(item, " \t\"'%")
+		v, ok := record.Float(item)
+		if !ok {
+			p.rec.GPUs = p.rec.GPUs[:0]
+			return false
+		}
+		percent = percent || v > 1 || bytes.IndexByte(item, '.') < 0
+		p.rec.GPUs = append(p.rec.GPUs, v)
+	}
+	p.flags |= e.flags
+	scale := 1.0
+	if e.Scale != 0 {
+		scale = e.Scale
+	} else if percent {
+		scale = 0.01
+	}
+	for i := range p.rec.GPUs {
+		p.rec.GPUs[i] *= scale
+	}
+	return true
+}
+
+// Apply gives the unknown fields of a record that another package has read the meaning that the configuration asks for.
+func Apply(rec *record.Record, mapped map[string]Target) {
+	kept := rec.Extra[:0]
+	for _, e := range rec.Extra {
+		t, ok := lookUp(string(e.Name), mapped)
+		switch {
+		case !ok || e.Text != nil:
+		case t.Metric != "":
+			e.Value *= t.Scale
+			e.Metric, e.Unit = t.Metric, t.UCUM
+		case t.action == gpus:
+			rec.GPUs = append(rec.GPUs, e.Value*t.Scale)
+			continue
+		default:
+			rec.Set(t.Field, e.Value*t.Scale)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	rec.Extra = kept
+}

@@ -1,0 +1,180 @@
+package trainlogreceiver
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nemo"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
+)
+
+const notRecord = "not_a_record"
+
+// format reads a line. mine is false when it is not of this format.
+type format func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
+
+// parser reads the lines of one stream, of one format or of any.
+type parser struct {
+	formats  []format
+	last     int // the format of the record before
+	megatron *megatronstep.Parser
+}
+
+func newParser(name string, mapped map[string]object.Target) *parser {
+	p := &parser{megatron: &megatronstep.Parser{}}
+	names := formats
+	if name != formatAuto {
+		names = []string{name}
+	}
+	dicts := hf.New(mapped)
+	for _, n := range names {
+		var f format
+		switch n {
+		case formatJSONL:
+			f = lines(jsonl.New(mapped).Line)
+			if name == formatJSONL {
+				f = either(f, lines(dicts.Line)) // print(row) for print(json.dumps(row)) is a usual mistake
+			}
+		case formatHF:
+			f = lines(dicts.Line)
+		case formatMegatron:
+			f = withFields(p.megatron.Line, mapped)
+		case formatDeepSpeed:
+			f = withFields(single(deepspeed.Parse), mapped)
+		case formatTorchtitan:
+			f = withFields(single(torchtitan.Parse), mapped)
+		case formatNeMo:
+			f = withFields(single(nemo.Parse), mapped)
+		case formatVerl:
+			f = withFields(single(verl.Parse), mapped)
+		}
+		p.formats = append(p.formats, f)
+	}
+	return p
+}
+
+// Line reads one line. The format of the record before comes first.
+func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return tail.Ignored, "empty"
+	}
+	v, reason, mine := p.formats[p.last](text, out)
+	if mine {
+		return v, reason
+	}
+	for i, f := range p.formats {
+		if i == p.last {
+			continue
+		}
+		v, why, mine := f(text, out)
+		if mine {
+			if v == tail.Record {
+				p.last = i
+			}
+			return v, why
+		}
+		if why != "" {
+			reason = why
+		}
+	}
+	if reason == "" {
+		reason = notRecord
+	}
+	return tail.Ignored, reason
+}
+
+// Save is as in tail.Handler.
+func (p *parser) Save() []byte { return p.megatron.Save() }
+
+// Restore is as in tail.Handler.
+func (p *parser) Restore(state []byte) { p.megatron.Restore(state) }
+
+// lines is the format of a parser that looks for any number of records.
+func lines(line func(text []byte, out object.Out) (found bool, reason string)) format {
+	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
+		found, reason := line(text, out)
+		switch {
+		case found:
+			return tail.Record, "", true
+		case reason == jsonl.BadJSON || reason == hf.BadDict:
+			return tail.Rejected, reason, true
+		}
+		return tail.Ignored, reason, false
+	}
+}
+
+// single is the format of a function that finds one record.
+func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) format {
+	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
+		rec := out.Record()
+		found, reason := parse(text, rec)
+		switch {
+		case found:
+			out.Emit(rec)
+			return tail.Record, "", true
+		case reason != "":
+			return tail.Rejected, reason, true
+		}
+		return tail.Ignored, "", false
+	}
+}
+
+func either(first, second format) format {
+	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
+		if v, reason, mine := first(text, out); mine {
+			return v, reason, mine
+		}
+		return second(text, out)
+	}
+}
+
+// withFields gives the fields that a format does not know the meaning they have in the configuration.
+func withFields(f format, mapped map[string]object.Target) format {
+	if len(mapped) == 0 {
+		return f
+	}
+	return func(text []byte, out step.Out) (tail.Verdict, string, bool) { return f(text, mapper{out, mapped}) }
+}
+
+type mapper struct {
+	step.Out
+	mapped map[string]object.Target
+}
+
+func (m mapper) Emit(rec *record.Record) {
+	object.Apply(rec, m.mapped)
+	m.Out.Emit(rec)
+}
+
+// documentParser reads files that are rewritten whole.
+type documentParser struct {
+	states *hf.Parser
+	lines  *jsonl.Parser
+}
+
+func newDocumentParser(mapped map[string]object.Target) *documentParser {
+	return &documentParser{states: hf.New(mapped), lines: jsonl.New(mapped)}
+}
+
+// Line reads one document: a trainer_state.json, or a JSON object or array of objects.
+func (p *documentParser) Line(text []byte, out step.Out) (tail.Verdict, string) {
+	v, reason, mine := either(lines(p.states.State), lines(p.lines.Line))(text, out)
+	if !mine {
+		reason = notRecord
+	}
+	return v, reason
+}
+
+// Save is as in tail.Handler.
+func (*documentParser) Save() []byte { return nil }
+
+// Restore is as in tail.Handler.
+func (*documentParser) Restore([]byte) {}
