@@ -78,12 +78,12 @@ const (
 	AttrEpoch      = "ml.train.epoch"
 	// AttrRecord is the ordinal of the record in its log, from 1, where the log names no iteration.
 	AttrRecord = "ml.train.record"
-	// AttrStepsCovered is how many steps the span covers; absent when that is not known (the first record of a log).
+	// AttrStepsCovered is how many steps the span covers, where they are several. Of the first record of a log that is not known.
 	AttrStepsCovered = "ml.train.steps_covered"
 	AttrSource       = "trainbridge.source"      // the format of the record: megatron, perf_monitor, jsonl, hf, …
 	AttrSourceUnit   = "trainbridge.source.unit" // "ml.train.step.duration=ms …": the log's units, where they are not the base units
 
-	// AttrStepDuration is the time of one step, s: the log's number, else what AttrStepDurationKind says.
+	// AttrStepDuration is the time of one step, s. Without AttrStepDurationKind it is what the log states of this very step.
 	AttrStepDuration     = "ml.train.step.duration"
 	AttrStepDurationKind = "ml.train.step.duration.kind"
 
@@ -135,7 +135,8 @@ const (
 	AttrMemoryReserved     = "ml.train.device.memory.reserved"
 	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
 	AttrMemoryUtilization  = "ml.train.device.memory.utilization" // 0..1
-	AttrGPUUtilization     = "hw.gpu.utilization"                 // semconv; 0..1, one value per device on spans
+	AttrGPUUtilization     = "hw.gpu.utilization"                 // semconv; 0..1; on spans the mean over the devices of the log's list
+	AttrGPUUtilizationMin  = "hw.gpu.utilization.min"             // of the idlest of them
 	AttrDeviceEnergy       = "ml.train.device.energy"             // J per step
 	AttrDevicePower        = "ml.train.device.power"              // W
 	AttrHardwareID         = "hw.id"                              // semconv; on metrics: the index of the device in the log's list
@@ -155,7 +156,7 @@ const OrderUnknown = "unknown"
 
 // The values of AttrStepDurationKind.
 const (
-	DurationStep     = "step"     // of this very step
+	DurationStep     = "step"     // of this very step: the attribute is left out
 	DurationMean     = "mean"     // over the steps covered
 	DurationMedian   = "median"   // of later half of all steps so far (FlagScale's perf_monitor): an estimate for this one
 	DurationInterval = "interval" // not in the log: time since the record before, by steps covered. Evaluation and checkpoints are in it

@@ -3,8 +3,10 @@ package trainperfprocessor
 import (
 	"context"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
@@ -535,38 +537,66 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// BenchmarkSteps: batches of 100 healthy steps with the model on the resource, as a receiver of Megatron's log sends them.
+// BenchmarkSteps: batches of 100 healthy steps as the receivers send them: of a JSONL log, which names no model, and of Megatron's with one.
 func BenchmarkSteps(b *testing.B) {
-	res := job
-	res.Model = &aquila
-	batch := spans.NewBatch("bench", "")
-	const steps = 100
-	for i := range int64(steps) {
-		addStep(batch, res, i+2, 0.5+0.001*float64(i%7), attrs{
-			spans.AttrLoss: 2.5 - 0.001*float64(i), spans.AttrBatchSize: int64(32), spans.AttrLearningRate: 1e-4, spans.AttrGradientNorm: 1.2,
-			spans.AttrDeviceFlopThroughputReported: 700e12, spans.AttrConsumedSamples: i * 32, spans.AttrWorldSize: int64(8),
-		}).Attributes().EnsureCapacity(40)
-	}
-	const copies = 64
-	fresh := make([]ptrace.Traces, copies)
-	p, _ := newTrainTest(b, onH100)
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		if n%copies == 0 {
-			b.StopTimer()
-			for i := range fresh {
-				fresh[i] = ptrace.NewTraces()
-				batch.Traces().CopyTo(fresh[i])
-				list := fresh[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-				for j := range list.Len() { // other spans every time
-					list.At(j).SetSpanID(spanID((n+i)*steps + j + 1))
-				}
+	known := job
+	known.Model = &aquila
+	for name, bb := range map[string]struct {
+		res   spans.Resource
+		attrs attrs
+		room  int // attributes that the receivers make room for
+	}{
+		"no model": {job, attrs{
+			spans.AttrSource: "jsonl", spans.AttrIteration: nil, spans.AttrRecord: int64(1), spans.AttrStepsCovered: nil, spans.AttrStepDurationKind: nil, spans.AttrLoss: 2.5,
+			spans.AttrSampleThroughput: 64.0, spans.AttrLearningRate: 1e-4, spans.AttrGPUUtilization: 0.97, spans.AttrGPUUtilizationMin: 0.96,
+		}, 12},
+		"model": {known, attrs{
+			spans.AttrLoss: 2.5, spans.AttrBatchSize: int64(32), spans.AttrLearningRate: 1e-4, spans.AttrGradientNorm: 1.2,
+			spans.AttrDeviceFlopThroughputReported: 700e12, spans.AttrConsumedSamples: int64(32), spans.AttrWorldSize: int64(8),
+		}, 28},
+	} {
+		b.Run(name, func(b *testing.B) {
+			const steps, copies = 100, 64
+			rng := rand.New(rand.NewPCG(1, 2))
+			batch := spans.NewBatch("bench", "")
+			for i := range int64(steps) {
+				addStep(batch, bb.res, i, 0.5, bb.attrs)
 			}
-			b.StartTimer()
-		}
-		process(b, p, fresh[n%copies])
-		n++
+			fresh := make([]ptrace.Traces, copies)
+			p, _ := newTrainTest(b, onH100)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n%copies == 0 {
+					b.StopTimer()
+					for i := range fresh {
+						fresh[i] = ptrace.NewTraces()
+						batch.Traces().CopyTo(fresh[i])
+						for j, span := range fresh[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() { // other spans every time
+							at := (n+i)*steps + j + 1
+							span.SetSpanID(spanID(at))
+							m := span.Attributes()
+							m.EnsureCapacity(bb.room)
+							for _, name := range []string{spans.AttrIteration, spans.AttrRecord} {
+								if v, ok := m.Get(name); ok {
+									v.SetInt(int64(at))
+								}
+							}
+							m.PutDouble(spans.AttrLoss, healthyLoss(rng, at))
+							seconds := 0.5 * math.Exp(0.02*rng.NormFloat64())
+							m.PutDouble(spans.AttrStepDuration, seconds)
+							if v, ok := m.Get(spans.AttrSampleThroughput); ok {
+								v.SetDouble(32 / seconds)
+							}
+						}
+					}
+					runtime.GC() // the copies' garbage is not the processor's
+					b.StartTimer()
+				}
+				process(b, p, fresh[n%copies])
+				n++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/steps, "ns/span")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/steps, "ns/span")
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -208,7 +209,7 @@ func (b *batch) resource(it *item) spans.Resource {
 }
 
 func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
-	n := 8 + it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom
+	n := 7 + it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom
 	if it.kind == record.Step && it.model != nil {
 		n += judged
 	}
@@ -221,10 +222,10 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		m.PutInt(spans.AttrRecord, it.ordinal)
 	}
 	putRank(m, it)
-	if it.covered > 0 {
+	if it.covered > 1 {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
 	}
-	if it.kindOfDuration != "" && it.kind == record.Step {
+	if it.kindOfDuration != spans.DurationStep && it.kindOfDuration != "" && it.kind == record.Step {
 		m.PutStr(spans.AttrStepDurationKind, it.kindOfDuration)
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
@@ -236,11 +237,12 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		}
 	}
 	if gpus := b.gpus[it.gpusFrom:it.gpusTo]; len(gpus) > 0 {
-		list := m.PutEmptySlice(spans.AttrGPUUtilization)
-		list.EnsureCapacity(len(gpus))
+		sum := 0.0
 		for _, g := range gpus {
-			list.AppendEmpty().SetDouble(g)
+			sum += g
 		}
+		putNumber(m, spans.AttrGPUUtilization, sum/float64(len(gpus)))
+		putNumber(m, spans.AttrGPUUtilizationMin, slices.Min(gpus))
 	}
 	for i := it.extrasFrom; i < it.extrasTo; i++ {
 		e := &b.extras[i]

@@ -191,15 +191,14 @@ func TestStepsCoverWhatLiesBetween(t *testing.T) {
 	})
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := []struct {
-		it, covered any
-		kind        string
-		end, length time.Duration
+		it, covered, kind any
+		end, length       time.Duration
 	}{
 		{int64(20), nil, spans.DurationMean, 0, 2 * time.Second},
 		{int64(30), int64(10), spans.DurationMean, time.Minute, 20 * time.Second},
 		{int64(25), nil, spans.DurationMean, 2 * time.Minute, 2 * time.Second},
 		{int64(35), int64(10), spans.DurationMean, 3 * time.Minute, 20 * time.Second},
-		{int64(1), int64(1), spans.DurationStep, 4 * time.Minute, 9 * time.Second},
+		{int64(1), nil, nil, 4 * time.Minute, 9 * time.Second},
 	}
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, len(want))
@@ -262,7 +261,7 @@ func TestRanks(t *testing.T) {
 	})
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 5)
-	for i, want := range []struct{ rank, local, covered any }{{int64(0), nil, int64(1)}, {int64(1), nil, int64(1)}, {int64(1), nil, int64(1)}, {nil, int64(3), nil}, {int64(7), nil, nil}} {
+	for i, want := range []struct{ rank, local, covered any }{{int64(0), nil, nil}, {int64(1), nil, nil}, {int64(1), nil, nil}, {nil, int64(3), nil}, {int64(7), nil, nil}} {
 		assert.Equal(t, want.rank, attr(got[i], spans.AttrRank), i)
 		assert.Equal(t, want.local, attr(got[i], spans.AttrLocalRank), i)
 		assert.Equal(t, want.covered, attr(got[i], spans.AttrStepsCovered), i)
@@ -283,7 +282,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	require.Len(t, got, 2)
 	for name, want := range map[string]any{
 		spans.AttrLoss: 2.0, spans.AttrMemoryUsage: 8.0 * (1 << 20), spans.AttrSampleThroughput: 16.0, spans.AttrTrainFieldPrefix + "note": "x",
-		spans.AttrSourceUnit: spans.AttrMemoryUsage + "=MiBy", spans.AttrGPUUtilization: []any{0.5},
+		spans.AttrSourceUnit: spans.AttrMemoryUsage + "=MiBy", spans.AttrGPUUtilization: 0.5,
 	} {
 		assert.Equal(t, want, attr(got[0], name), name)
 	}
