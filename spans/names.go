@@ -187,9 +187,9 @@ const (
 	MetricSamples              = "ml.train.samples"                // counter, {sample}
 	MetricTokens               = "ml.train.tokens"                 // counter, {token}
 	MetricFlopDisagreement     = AttrFlopDisagreement              // histogram, 1
-	// MetricSummaryDisagreement is |recomputed − reported| / recomputed of one final statistic (AttrStatistic), from flagscale.
-	MetricSummaryDisagreement = "ml.train.summary.disagreement" // gauge, 1
-	AttrStatistic             = "ml.train.summary.statistic"
+	// MetricFinalDisagreement is |recomputed − reported| / recomputed of one final statistic (AttrStatistic), from flagscale.
+	MetricFinalDisagreement = "ml.train.final.disagreement" // gauge, 1
+	AttrStatistic           = "ml.train.final.statistic"
 )
 
 // TransferQueue (verl utils/transferqueue_utils.py @c55ddc26, mission seed 000).

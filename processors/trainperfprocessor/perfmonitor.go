@@ -20,8 +20,7 @@ func (t *train) judgePerfMonitor(w *work, s *scratch) {
 	if !positive(w.batch) {
 		return
 	}
-	var dps [maxDivisors]float64
-	candidates := w.dataParallelSizes(dps[:0])
+	candidates := w.dataParallelSizes()
 	found := hypothesis{dp: 1}
 	if counted, tolerance := w.counted(); w.res.known && counted > 0 {
 		ok := false
@@ -57,19 +56,24 @@ func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 const maxDivisors = 256
 
 // dataParallelSizes lists what the data-parallel size may be, without 1: the model's, else every divisor of the world size.
-func (w *work) dataParallelSizes(dps []float64) []float64 {
-	if dp := w.res.model.DataParallelSize; dp > 0 {
+func (w *work) dataParallelSizes() []float64 {
+	r := w.res
+	if r.dpsWorld == w.world {
+		return r.dps
+	}
+	r.dpsWorld, r.dps = w.world, r.dps[:0]
+	if dp := r.model.DataParallelSize; dp > 0 {
 		if dp > 1 {
-			dps = append(dps, float64(dp))
+			r.dps = append(r.dps, float64(dp))
 		}
-		return dps
+		return r.dps
 	}
-	for n := 2.0; n <= w.world && w.world < 1<<20 && len(dps) < maxDivisors; n++ {
+	for n := 2.0; n <= w.world && w.world < 1<<20 && len(r.dps) < maxDivisors; n++ {
 		if math.Mod(w.world, n) == 0 {
-			dps = append(dps, n)
+			r.dps = append(r.dps, n)
 		}
 	}
-	return dps
+	return r.dps
 }
 
 func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, bool) {

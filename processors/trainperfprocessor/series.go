@@ -35,24 +35,56 @@ type seriesKey struct {
 
 // allSeries holds the last values per key.
 type allSeries struct {
-	cfg   TrainConfig
-	mu    sync.Mutex
+	mu    sync.Mutex // of the map and of the series in it; held while the steps of a resource are judged
 	byKey *simplelru.LRU[seriesKey, *series]
 }
 
-func newAllSeries(cfg TrainConfig) *allSeries {
-	return &allSeries{cfg: cfg, byKey: newLRU[seriesKey, *series]()}
+func newAllSeries() *allSeries { return &allSeries{byKey: newLRU[seriesKey, *series]()} }
+
+// recentSeries are the series used last, one per quantity, of a service and run: mostly all steps of a resource go into the same two.
+type recentSeries [quantityLoss + 1]struct {
+	source string
+	rank   int64
+	series *series
 }
 
-// series is a ring of the last values, and the same values in order: medians and percentiles are then read off.
+// of returns the series of a key, and makes it where there is none. evicted tells that another series was forgotten.
+func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted bool) {
+	r := &recent[key.quantity]
+	if r.series != nil && r.rank == key.rank && r.source == key.source {
+		return r.series, false
+	}
+	s, ok := a.byKey.Get(key)
+	if !ok {
+		s = &series{last: math.MinInt64, newest: math.MinInt64}
+		// The key outlives the batch it was read from.
+		key.service, key.run, key.source = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.source)
+		if evicted = a.byKey.Add(key, s); evicted {
+			*recent = recentSeries{} // it may have been one of them
+		}
+	}
+	r.source, r.rank, r.series = key.source, key.rank, s
+	return s, evicted
+}
+
+// series is a ring of the last values. The same values in order, off which medians and percentiles are read, are made only when a value
+// stands out: floor and ceiling, which cost two comparisons per value, tell those that cannot.
 type series struct {
 	ids    []uint64
 	ring   []float64
-	sorted []float64
 	next   int
 	seen   int64 // values ever added since the series began or began again
 	batch  float64
+	begun  bool
 	last   int64 // iteration
+	newest int64 // highest iteration ever
+
+	sorted  []float64 // the ring in order, while ordered
+	ordered bool
+	keep    int // how many more values are sorted in as they come
+	// As long as fewer than half of the values are below floor, and fewer than half above ceiling, the median is between them.
+	floor, ceiling float64
+	below, above   int
 
 	skipped uint64 // id of the last value that was not added
 
@@ -87,77 +119,128 @@ type value struct {
 	hasIteration bool
 }
 
-// add puts a value into the series of its key and says what it is there. A span id that the series still holds is not added again, so
-// a retried batch changes nothing. evicted tells that another series was forgotten.
-func (a *allSeries) add(key seriesKey, v value) (f finding, evicted bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, ok := a.byKey.Get(key)
-	if !ok {
-		s = &series{last: math.MinInt64}
-		// The key outlives the batch it was read from.
-		key.service, key.run, key.source = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.source)
-		evicted = a.byKey.Add(key, s)
-	}
-	if v.id == s.skipped && ok || slices.Contains(s.ids, v.id) {
-		return finding{}, evicted
+// add puts a value into its series and says what it is there. A span id that the series still holds is not added again, so a retried
+// batch changes nothing. A span of a higher iteration than any before is no such span.
+func (s *series) add(q quantity, v value, cfg *TrainConfig) (f finding) {
+	began := !s.begun
+	s.begun = true
+	if !v.hasIteration || v.iteration <= s.newest {
+		if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) {
+			return finding{}
+		}
+	} else {
+		s.newest = v.iteration
 	}
 	if v.batch > 0 && v.batch != s.batch {
 		if s.batch > 0 {
 			// Another batch size makes other steps (Megatron's batch size ramp-up).
-			*s = series{last: s.last, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
+			*s = series{begun: true, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
 		}
 		s.batch = v.batch
 	}
-	warmUp := !ok
+	warmUp := began
 	if v.hasIteration {
 		// The first iteration compiles and allocates; so does the first after a return to a checkpoint.
 		warmUp = warmUp || v.iteration <= 1 || v.iteration < s.last
 		s.last = v.iteration
 	}
-	if key.quantity == quantityLoss {
-		f = s.spike(v.x, &a.cfg)
-	} else {
-		if warmUp {
-			s.skipped = v.id
-			return finding{}, evicted
-		}
-		f = s.low(v.x, &a.cfg)
+	if q == quantityLoss {
+		f = s.spike(v.x, cfg)
+		s.push(v.id, v.x, cfg.Window)
+		return f
 	}
-	s.push(v.id, v.x, a.cfg.Window)
-	if key.quantity != quantityLoss {
-		s.slow(&f, &a.cfg)
+	if warmUp {
+		s.skipped = v.id
+		return finding{}
 	}
-	return f, evicted
+	f = s.low(v.x, cfg)
+	s.push(v.id, v.x, cfg.Window)
+	s.slow(&f, cfg)
+	return f
 }
 
 func (s *series) push(id uint64, x float64, size int) {
 	s.seen++
+	// A series that is looked at value by value is kept in order; any other is left to be sorted when it matters.
+	s.ordered = s.ordered && s.keep > 0
+	s.keep = max(s.keep-1, 0)
 	if len(s.ring) < size {
 		s.ids, s.ring = append(s.ids, id), append(s.ring, x)
 	} else {
-		i, _ := slices.BinarySearch(s.sorted, s.ring[s.next])
-		s.sorted = slices.Delete(s.sorted, i, i+1)
+		old := s.ring[s.next]
+		s.count(old, -1)
+		if s.ordered {
+			i, _ := slices.BinarySearch(s.sorted, old)
+			s.sorted = slices.Delete(s.sorted, i, i+1)
+		}
 		s.ids[s.next], s.ring[s.next] = id, x
-		s.next = (s.next + 1) % size
+		if s.next++; s.next == size {
+			s.next = 0
+		}
 	}
-	i, _ := slices.BinarySearch(s.sorted, x)
-	s.sorted = slices.Insert(s.sorted, i, x)
+	s.count(x, 1)
+	if s.ordered {
+		i, _ := slices.BinarySearch(s.sorted, x)
+		s.sorted = slices.Insert(s.sorted, i, x)
+	}
+}
+
+func (s *series) count(x float64, n int) {
+	if x < s.floor {
+		s.below += n
+	} else if x > s.ceiling {
+		s.above += n
+	}
+}
+
+// order returns the values in order. Some of the next ones are then sorted in as they come: what stands out rarely comes alone.
+func (s *series) order() []float64 {
+	s.bound()
+	s.keep = 8
+	return s.sorted
+}
+
+// bound sorts the values and sets floor and ceiling to their thirds.
+func (s *series) bound() {
+	if !s.ordered {
+		// From the oldest on: a loss that only falls is then sorted already.
+		s.sorted = append(append(s.sorted[:0], s.ring[s.next:]...), s.ring[:s.next]...)
+		slices.Sort(s.sorted)
+		s.ordered = true
+	}
+	third := len(s.sorted) / 3
+	s.floor, s.ceiling = s.sorted[third], s.sorted[len(s.sorted)-1-third]
+	s.below, _ = slices.BinarySearch(s.sorted, s.floor)
+	after, _ := slices.BinarySearch(s.sorted, math.Nextafter(s.ceiling, math.Inf(1)))
+	s.above = len(s.sorted) - after
+}
+
+// bounds returns what the median is not below, and what it is not above. Rounding keeps the order of numbers, so that a comparison with
+// the median, of one side scaled, holds only where it holds with the bound.
+func (s *series) bounds() (floor, ceiling float64) {
+	if half := (len(s.ring) - 1) / 2; s.below > half || s.above > half {
+		s.bound()
+	}
+	return s.floor, s.ceiling
 }
 
 // low compares a speed with the ones before it: below their P10, below the median by the configured share, and by more than robustZ.
 // Dips at equal distances (a checkpoint every so many steps), and one right after the other (a slower phase, which is the
 // slowdown's to tell), are said twice and then no more.
 func (s *series) low(x float64, cfg *TrainConfig) finding {
-	f := finding{n: len(s.sorted)}
+	f := finding{n: len(s.ring)}
 	if f.n < cfg.MinSamples {
 		return f
 	}
-	f.median, f.p10 = median(s.sorted), s.sorted[(f.n-1)/10]
+	if _, ceiling := s.bounds(); !(x < ceiling*(1-cfg.ThroughputDrop)) {
+		return f
+	}
+	sorted := s.order()
+	f.median, f.p10 = median(sorted), sorted[(f.n-1)/10]
 	if !(x < f.p10 && x < f.median*(1-cfg.ThroughputDrop)) {
 		return f
 	}
-	f.spread = deviation(s.sorted, f.median)
+	f.spread = deviation(sorted, f.median)
 	// Of logarithms, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
 	if x >= f.lowest() {
 		return f
@@ -178,20 +261,30 @@ func (s *series) slow(f *finding, cfg *TrainConfig) {
 	if s.quiet > 0 {
 		s.quiet--
 	}
-	if len(s.sorted) < cfg.Window {
+	if len(s.ring) < cfg.Window {
 		return
 	}
-	f.current = median(s.sorted)
-	if s.best > 0 && s.quiet == 0 && s.best > f.current*(1+cfg.Slowdown) {
-		// Nor may noise explain it: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
-		f.best = s.best
-		se := 1.2533 * deviation(s.sorted, f.current) * math.Sqrt(2/float64(len(s.sorted)))
-		if f.slow = s.best-f.current > 5*se; f.slow {
-			s.quiet = cfg.Window
+	if s.best > 0 && s.quiet == 0 {
+		if floor, _ := s.bounds(); s.best > floor*(1+cfg.Slowdown) {
+			s.slowed(f, cfg)
 		}
 	}
 	if s.seen%int64(cfg.Window) == 0 {
-		s.best = max(s.best, f.current)
+		s.bound()
+		s.best = max(s.best, median(s.sorted))
+	}
+}
+
+func (s *series) slowed(f *finding, cfg *TrainConfig) {
+	sorted := s.order()
+	f.current, f.best = median(sorted), s.best
+	if !(f.best > f.current*(1+cfg.Slowdown)) {
+		return
+	}
+	// Nor may noise explain it: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
+	se := 1.2533 * deviation(sorted, f.current) * math.Sqrt(2/float64(len(sorted)))
+	if f.slow = f.best-f.current > 5*se; f.slow {
+		s.quiet = cfg.Window
 	}
 }
 
@@ -200,18 +293,22 @@ const spikeFloor = 0.10
 
 // spike compares a loss with the ones before it. A rise that lasts is said at its start.
 func (s *series) spike(x float64, cfg *TrainConfig) finding {
-	f := finding{n: len(s.sorted)}
+	f := finding{n: len(s.ring)}
 	if f.n < cfg.MinSamples {
 		return f
 	}
-	f.median = median(s.sorted)
-	if f.spike = x > f.median+spikeFloor*math.Abs(f.median); f.spike {
-		f.spread = deviation(s.sorted, f.median)
-		f.spike = x-f.median > cfg.LossSpike*f.spread
+	if floor, _ := s.bounds(); x > risen(floor) {
+		sorted := s.order()
+		f.median = median(sorted)
+		f.spread = deviation(sorted, f.median)
+		f.spike = x > risen(f.median) && x-f.median > cfg.LossSpike*f.spread
 	}
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
 	return f
 }
+
+// risen is what a loss has to be above.
+func risen(median float64) float64 { return median + spikeFloor*math.Abs(median) }
 
 // lowest is the speed that chance does not get below.
 func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }
@@ -273,12 +370,11 @@ func (t *train) feed(w *work, q quantity, x float64, s *scratch) finding {
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
 	}
-	f, evicted := t.series.add(seriesKey{service: s.service, run: s.run, source: w.source, rank: rank, quantity: q},
-		value{id: binary.BigEndian.Uint64(w.id[:]), x: x, batch: batch, iteration: w.iteration, hasIteration: w.hasIteration})
+	of, evicted := t.series.of(seriesKey{service: s.service, run: s.run, source: w.source, rank: rank, quantity: q}, &s.recent)
 	if evicted {
 		s.evicted++
 	}
-	return f
+	return of.add(q, value{id: binary.BigEndian.Uint64(w.id[:]), x: x, batch: batch, iteration: w.iteration, hasIteration: w.hasIteration}, &t.cfg)
 }
 
 func (t *train) judgeLoss(w *work, s *scratch) {

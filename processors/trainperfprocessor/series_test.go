@@ -260,6 +260,7 @@ func TestSeriesAgainstOracle(t *testing.T) {
 			all = append(all, x)
 			want := slices.Clone(all[max(0, len(all)-size):])
 			slices.Sort(want)
+			s.bound()
 			require.Equal(t, want, s.sorted)
 			middle := func(v []float64) float64 {
 				slices.Sort(v)

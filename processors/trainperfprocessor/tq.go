@@ -103,14 +103,8 @@ type tqScratch struct {
 	outcomes  [outcomes]int64
 }
 
-// process handles the spans of one resource. A function and its stages share one (that is how tq_trace builds them).
-func (t *tq) process(rs ptrace.ResourceSpans, s *scratch) {
-	for _, ss := range rs.ScopeSpans().All() {
-		list := ss.Spans()
-		for i := range list.Len() {
-			t.collect(list.At(i), s)
-		}
-	}
+// process handles the spans collected of one resource. A function and its stages share one (that is how tq_trace builds them).
+func (t *tq) process(s *scratch) {
 	t.resolve(s)
 	next := 0
 	for i := range s.functions {

@@ -57,7 +57,7 @@ type train struct {
 }
 
 func newTrain(cfg TrainConfig, logger *zap.Logger) *train {
-	return &train{cfg: cfg, logger: logger, series: newAllSeries(cfg), peaks: newLRU[string, float64](), warned: map[string]bool{}}
+	return &train{cfg: cfg, logger: logger, series: newAllSeries(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
 }
 
 var errHFConfig = errors.New("'train::model::hf_config' cannot be used: give the path of a Hugging Face config.json, or describe the model under 'train::model'")
@@ -108,30 +108,26 @@ type stepResource struct {
 	known       bool // the model is
 	sample      flops.Count
 	other       flops.Count // by Megatron's formula with the other convention
+
+	// The answers that the last step got, and what it asked.
+	peak, dpsWorld float64
+	peakDevice     string
+	peakKnown      bool
+	dps            []float64
 }
 
 // process handles the training steps of one resource.
-func (t *train) process(rs ptrace.ResourceSpans, s *scratch) {
-	var res stepResource
-	ready := false
-	for _, ss := range rs.ScopeSpans().All() {
-		list := ss.Spans()
-		for i := range list.Len() {
-			span := list.At(i)
-			if span.Name() != spans.SpanStep {
-				continue
-			}
-			if !ready {
-				res = t.resource(rs.Resource().Attributes())
-				ready = true
-			}
-			s.steps[t.step(span, &res, s)]++
-		}
+func (t *train) process(attrs pcommon.Map, s *scratch) {
+	res := t.resource(attrs)
+	t.series.mu.Lock()
+	defer t.series.mu.Unlock()
+	for _, span := range s.stepSpans {
+		s.steps[t.step(span, &res, s)]++
 	}
 }
 
 func (t *train) resource(attrs pcommon.Map) stepResource {
-	res := stepResource{device: spans.AttrText(attrs, spans.AttrDeviceModel)}
+	res := stepResource{device: spans.AttrText(attrs, spans.AttrDeviceModel), dpsWorld: -1}
 	if v, ok := attrs.Get(spans.AttrRank); ok {
 		res.rank = v.Int()
 	}
@@ -175,28 +171,32 @@ func (t *train) warnMissing(key string) {
 
 // step measures and judges one step.
 func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcome {
-	in := readStep(span)
-	if in.done {
+	w := &s.step
+	*w = work{res: res}
+	w.read(span)
+	if w.done {
 		return stepAlreadyMeasured
 	}
-	s.verdicts = s.verdicts[:0]
-	attrs := span.Attributes()
-	attrs.EnsureCapacity(attrs.Len() + 16)
-	w := work{stepSpan: in, res: res}
-	w.world = t.worldSize(&w)
+	s.verdicts, s.added = s.verdicts[:0], s.added[:0]
+	w.world = t.worldSize(w)
 	w.batch = w.batchSize
 	if !positive(w.batch) && res.model.GlobalBatchSize > 0 {
 		w.batch = float64(res.model.GlobalBatchSize)
 	}
 	w.seq = float64(max(res.model.SeqLength, 0))
-	w.amounts(attrs)
-	outcome := t.flops(&w, attrs)
+	w.amounts(&s.added)
+	outcome := t.flops(w, &s.added)
 	if w.source == sourcePerfMonitor {
-		t.judgePerfMonitor(&w, s)
+		t.judgePerfMonitor(w, s)
 	} else {
-		t.judgeReport(&w, s)
+		t.judgeReport(w, s)
 	}
-	t.judge(&w, s)
+	t.judge(w, s)
+	others := 0
+	if len(s.verdicts) > 0 {
+		others = 2
+	}
+	s.added.put(span.Attributes(), others)
 	put(span, s.verdicts)
 	return outcome
 }
@@ -234,15 +234,15 @@ func (t *train) worldSize(w *work) float64 {
 }
 
 // amounts adds the samples and tokens that the span covers, and the throughputs that the log left out.
-func (w *work) amounts(attrs pcommon.Map) {
+func (w *work) amounts(add *additions) {
 	seconds := float64(w.end-w.start) / 1e9
 	samples := w.batch * w.covered
 	switch {
 	case samples > 0:
-		putWhole(attrs, spans.AttrSamples, samples)
+		add.whole(spans.AttrSamples, samples)
 	case w.sampleThroughput > 0 && seconds > 0 && w.source != sourcePerfMonitor:
 		samples = w.sampleThroughput * seconds
-		putFinite(attrs, spans.AttrSamples, samples)
+		add.finite(spans.AttrSamples, samples)
 	}
 	tokens := w.tokenThroughput
 	if !(tokens > 0) {
@@ -254,33 +254,33 @@ func (w *work) amounts(attrs pcommon.Map) {
 			tokens = w.tokens / (w.seconds * w.covered)
 		}
 	case w.batch > 0 && w.seq > 0:
-		putWhole(attrs, spans.AttrTokens, w.batch*w.seq*w.covered)
+		add.whole(spans.AttrTokens, w.batch*w.seq*w.covered)
 	case tokens > 0 && seconds > 0 && w.source != sourcePerfMonitor:
-		putFinite(attrs, spans.AttrTokens, tokens*seconds)
+		add.finite(spans.AttrTokens, tokens*seconds)
 	case samples > 0 && w.seq > 0:
-		putFinite(attrs, spans.AttrTokens, samples*w.seq)
+		add.finite(spans.AttrTokens, samples*w.seq)
 	}
 	if math.IsNaN(w.sampleThroughput) && w.batch > 0 && w.seconds > 0 {
-		putFinite(attrs, spans.AttrSampleThroughput, w.batch/w.seconds)
+		add.finite(spans.AttrSampleThroughput, w.batch/w.seconds)
 	}
 	if math.IsNaN(w.tokenThroughput) {
 		switch {
 		case tokens > 0:
-			putFinite(attrs, spans.AttrTokenThroughput, tokens)
+			add.finite(spans.AttrTokenThroughput, tokens)
 		case w.batch > 0 && w.seq > 0 && w.seconds > 0:
-			putFinite(attrs, spans.AttrTokenThroughput, w.batch*w.seq/w.seconds)
+			add.finite(spans.AttrTokenThroughput, w.batch*w.seq/w.seconds)
 		}
 	}
 }
 
 // flops adds FLOPs, FLOP/s and utilization.
-func (t *train) flops(w *work, attrs pcommon.Map) stepOutcome {
+func (t *train) flops(w *work, add *additions) stepOutcome {
 	if !w.res.known {
-		return t.reported(w, attrs)
+		return t.reported(w, add)
 	}
 	sample := w.res.sample.Model()
 	if w.batch > 0 {
-		putFinite(attrs, spans.AttrFlopCount, sample*w.batch)
+		add.finite(spans.AttrFlopCount, sample*w.batch)
 		w.total = sample * w.batch / w.seconds
 	}
 	// A rate will do where the log has no time or batch, but for perf_monitor's, which leaves out the data-parallel size.
@@ -302,55 +302,55 @@ func (t *train) flops(w *work, attrs pcommon.Map) stepOutcome {
 		return stepNoTime
 	}
 	w.formula = t.cfg.Formula
-	attrs.PutStr(spans.AttrFlopFormula, w.formula)
+	add.text(spans.AttrFlopFormula, w.formula)
 	convention := t.cfg.Attention
 	if w.formula == formulaFlagScale {
 		convention = attentionFull
 	}
-	attrs.PutStr(spans.AttrFlopConvention, convention)
+	add.text(spans.AttrFlopConvention, convention)
 	recompute := t.cfg.Recompute
 	if recompute == "" {
 		recompute = w.res.model.Recompute
 	}
 	if recompute != "" {
-		attrs.PutStr(spans.AttrFlopRecompute, recompute)
+		add.text(spans.AttrFlopRecompute, recompute)
 	}
 	if positive(w.total) {
-		putFinite(attrs, spans.AttrFlopThroughput, w.total)
+		add.finite(spans.AttrFlopThroughput, w.total)
 	}
 	if !positive(w.device) {
-		w.disagree(w.total, w.flopReported, attrs)
+		w.disagree(w.total, w.flopReported, add)
 		if positive(w.total) {
 			return stepMeasured
 		}
 		return stepNoTime
 	}
-	putFinite(attrs, spans.AttrDeviceFlopThroughput, w.device)
+	add.finite(spans.AttrDeviceFlopThroughput, w.device)
 	if r := w.deviceReported; r > 0 {
-		w.disagree(w.device, r, attrs)
+		w.disagree(w.device, r, add)
 	} else {
-		w.disagree(w.total, w.flopReported, attrs)
+		w.disagree(w.total, w.flopReported, add)
 	}
 	if w.peak = t.peakOf(w); w.peak > 0 {
 		w.mfu = w.device / w.peak
-		putFinite(attrs, spans.AttrFlopPeak, w.peak)
-		putFinite(attrs, spans.AttrMFU, w.mfu)
+		add.finite(spans.AttrFlopPeak, w.peak)
+		add.finite(spans.AttrMFU, w.mfu)
 		if recompute != "" {
-			putFinite(attrs, spans.AttrHFU, w.mfu*w.res.sample.Hardware(recompute)/sample)
+			add.finite(spans.AttrHFU, w.mfu*w.res.sample.Hardware(recompute)/sample)
 		}
 	}
 	return stepMeasured
 }
 
-func (w *work) disagree(recomputed, reported float64, attrs pcommon.Map) {
+func (w *work) disagree(recomputed, reported float64, add *additions) {
 	if positive(recomputed) && reported >= 0 {
 		w.disagreement = math.Abs(recomputed-reported) / recomputed
-		putFinite(attrs, spans.AttrFlopDisagreement, w.disagreement)
+		add.finite(spans.AttrFlopDisagreement, w.disagreement)
 	}
 }
 
 // reported makes an MFU of the log's own FLOP/s, where no model is known.
-func (t *train) reported(w *work, attrs pcommon.Map) stepOutcome {
+func (t *train) reported(w *work, add *additions) stepOutcome {
 	r := w.deviceReported
 	if !(r > 0) && w.world > 0 {
 		r = w.flopReported / w.world
@@ -362,9 +362,9 @@ func (t *train) reported(w *work, attrs pcommon.Map) stepOutcome {
 		return stepNoModel
 	}
 	w.mfu, w.formula = r/w.peak, formulaReported
-	attrs.PutStr(spans.AttrFlopFormula, w.formula)
-	putFinite(attrs, spans.AttrFlopPeak, w.peak)
-	putFinite(attrs, spans.AttrMFU, w.mfu)
+	add.text(spans.AttrFlopFormula, w.formula)
+	add.finite(spans.AttrFlopPeak, w.peak)
+	add.finite(spans.AttrMFU, w.mfu)
 	return stepReported
 }
 
@@ -380,6 +380,13 @@ func (t *train) peakOf(w *work) float64 {
 	if device == "" {
 		device = w.res.device
 	}
+	if r := w.res; !r.peakKnown || r.peakDevice != device {
+		r.peak, r.peakDevice, r.peakKnown = t.lookUpPeak(device), device, true
+	}
+	return w.res.peak
+}
+
+func (t *train) lookUpPeak(device string) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p, ok := t.peaks.Get(device); ok {
@@ -419,12 +426,6 @@ func or[T comparable](a, b T) T {
 	return b
 }
 
-func putWhole(attrs pcommon.Map, name string, x float64) {
-	if x == math.Trunc(x) && x < 1<<53 {
-		attrs.PutInt(name, int64(x))
-	} else {
-		putFinite(attrs, name, x)
-	}
-}
-
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -34,10 +34,10 @@ type stepSpan struct {
 	flopCountReported                      float64
 }
 
-// readStep passes over the attributes once.
-func readStep(span ptrace.Span) stepSpan {
+// read passes over the attributes once.
+func (in *stepSpan) read(span ptrace.Span) {
 	nan := math.NaN()
-	in := stepSpan{
+	*in = stepSpan{
 		id: span.SpanID(), start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()), covered: 1, seconds: nan, loss: nan, batchSize: nan, sampleThroughput: nan, tokens: nan,
 		tokenThroughput: nan, deviceTokenThroughput: nan, flopReported: nan, deviceReported: nan, flopCountReported: nan,
 	}
@@ -93,7 +93,51 @@ func readStep(span ptrace.Span) stepSpan {
 	if !in.hasIteration && record > 0 {
 		in.iteration, in.hasIteration = record, true
 	}
-	return in
+}
+
+// additions are the attributes to be added to a span: their number is known before the map has to grow.
+type additions []addition
+
+type addition struct {
+	name string
+	kind pcommon.ValueType
+	x    float64
+	text string
+}
+
+func (a *additions) text(name, text string) {
+	*a = append(*a, addition{name: name, kind: pcommon.ValueTypeStr, text: text})
+}
+
+// finite: NaN, here that there is no such number, breaks backends that keep JSON.
+func (a *additions) finite(name string, x float64) {
+	if isFinite(x) {
+		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeDouble, x: x})
+	}
+}
+
+// whole adds a count.
+func (a *additions) whole(name string, x float64) {
+	if x == math.Trunc(x) && x < 1<<53 {
+		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeInt, x: x})
+	} else {
+		a.finite(name, x)
+	}
+}
+
+// put writes them, leaving room for others.
+func (a additions) put(attrs pcommon.Map, others int) {
+	attrs.EnsureCapacity(attrs.Len() + len(a) + others)
+	for i := range a {
+		switch v := &a[i]; v.kind {
+		case pcommon.ValueTypeInt:
+			attrs.PutInt(v.name, int64(v.x))
+		case pcommon.ValueTypeDouble:
+			attrs.PutDouble(v.name, v.x)
+		default:
+			attrs.PutStr(v.name, v.text)
+		}
+	}
 }
 
 // readLoss: numbers that are not finite are text on spans; those of others may be doubles.

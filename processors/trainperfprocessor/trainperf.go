@@ -39,8 +39,20 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	for _, rs := range td.ResourceSpans().All() {
 		s.resetResource()
 		s.service, s.run = spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName), spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
-		p.tq.process(rs, s)
-		p.train.process(rs, s)
+		for _, ss := range rs.ScopeSpans().All() {
+			list := ss.Spans()
+			for i := range list.Len() {
+				if span := list.At(i); span.Name() == spans.SpanStep {
+					s.stepSpans = append(s.stepSpans, span)
+				} else {
+					p.tq.collect(span, s)
+				}
+			}
+		}
+		p.tq.process(s)
+		if len(s.stepSpans) > 0 {
+			p.train.process(rs.Resource().Attributes(), s)
+		}
 	}
 	for i, n := range s.outcomes {
 		if n > 0 {
@@ -68,6 +80,10 @@ func (p *trainPerf) shutdown(context.Context) error {
 // scratch is the memory of one processTraces call, reused by the next.
 type scratch struct {
 	tqScratch
+	stepSpans    []ptrace.Span
+	step         work
+	added        additions
+	recent       recentSeries
 	verdicts     []verdict
 	text         []byte
 	service, run string // of the resource
@@ -82,10 +98,14 @@ func (s *scratch) reset() {
 	s.outcomes = [outcomes]int64{}
 	s.steps = [stepOutcomes]int64{}
 	s.evicted = 0
+	s.step = work{}
 }
 
 func (s *scratch) resetResource() {
 	clear(s.functions)
+	clear(s.stepSpans)
+	clear(s.added)
+	s.stepSpans, s.added, s.recent = s.stepSpans[:0], s.added[:0], recentSeries{}
 	clear(s.verdicts[:cap(s.verdicts)])
 	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]
 }

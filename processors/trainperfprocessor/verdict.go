@@ -1,7 +1,6 @@
 package trainperfprocessor
 
 import (
-	"math"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -61,7 +60,7 @@ func put(span ptrace.Span, vs []verdict) {
 
 // putFinite: NaN, here that there is no such number, breaks backends that keep JSON.
 func putFinite(attrs pcommon.Map, name string, x float64) {
-	if !math.IsNaN(x) && !math.IsInf(x, 0) {
+	if isFinite(x) {
 		attrs.PutDouble(name, x)
 	}
 }

@@ -31,6 +31,7 @@ const (
 	summaryPrefix = "perf_summary_"
 	summaryGlob   = summaryPrefix + "*.json"
 	tablePrefix   = "perf_metrics_"
+	realtimeName  = "perf_realtime.log"
 )
 
 // withSummaries adds to the documents what the include globs reach of the summaries, so that `include: [dir/*]` is all there is to say.

@@ -1,6 +1,7 @@
 package flagscalereceiver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/perfmonitor"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -29,7 +31,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 		return filereceiver.Parts{}, err
 	}
 	files := cfg.withSummaries()
-	summary := perfmonitor.Summary{Zone: zone, Metric: spans.MetricSummaryDisagreement, Unit: spans.UnitOne}
+	summary := perfmonitor.Summary{Zone: zone, Metric: spans.MetricFinalDisagreement, Unit: spans.UnitOne}
 	handlers := step.NewHandlers(step.Settings{
 		Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName,
 		Duplicate: func() { tel.TrainbridgeFlagscaleDuplicates.Add(context.Background(), 1) },
@@ -38,7 +40,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 			if matches(files.Document, path) {
 				return &document{path: path, files: &files, summary: summary}
 			}
-			return &parser{}
+			return &parser{path: path, files: &files}
 		},
 	})
 	return filereceiver.Parts{Tail: files, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Shutdown: tel.Shutdown}, nil
@@ -46,19 +48,41 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 
 // parser reads logs.
 type parser struct {
+	path     string
+	files    *tail.Config
 	table    perfmonitor.Parser
 	megatron megatronstep.Parser
+	copied   bool // the rows of the session stand in a table that is read
+	nothing  discard
 }
 
+// discard takes records that are not wanted.
+type discard struct{ rec record.Record }
+
+func (d *discard) Record() *record.Record {
+	d.rec.Reset()
+	return &d.rec
+}
+
+func (*discard) Emit(*record.Record) {}
+
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
-	switch result, reason := p.table.Line(text, out.Prefix().Stamp != nil, out); result {
+	var rows perfmonitor.Out = out
+	if p.copied {
+		rows = &p.nothing
+	}
+	switch result, reason := p.table.Line(text, out.Prefix().Stamp != nil, rows); result {
 	case perfmonitor.Records:
+		if p.copied {
+			return tail.Ignored, "realtime_copy"
+		}
 		return tail.Record, ""
 	case perfmonitor.Ignored:
 		return tail.Ignored, reason
 	case perfmonitor.Malformed:
 		return tail.Rejected, reason
 	case perfmonitor.Session:
+		p.session(text)
 		out.Restarted()
 		return tail.Ignored, "session"
 	}
@@ -68,15 +92,27 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, "not_flagscale"
 }
 
+// session finds out whether perf_realtime.log only repeats the rows of the table that the session writes too. The table has the breakdown as well, and rows that
+// come from one file only are not counted again after a restart of the collector.
+func (p *parser) session(header []byte) {
+	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
+	if dir, name := filepath.Split(p.path); ok && name == realtimeName {
+		// 2026-06-12 10:30:00 → 20260612_103000
+		stamp := strings.NewReplacer("-", "", ":", "", " ", "_").Replace(string(bytes.TrimSpace(started)))
+		p.copied = tableIsRead(p.files, dir, stamp)
+	}
+}
+
 // state of both parsers.
 type state struct {
+	Copied   bool   `json:"copied,omitempty"`
 	Table    []byte `json:"table,omitempty"`
 	Megatron []byte `json:"megatron,omitempty"`
 }
 
 func (p *parser) Save() []byte {
-	s := state{p.table.Save(), p.megatron.Save()}
-	if s.Table == nil && s.Megatron == nil {
+	s := state{p.copied, p.table.Save(), p.megatron.Save()}
+	if s.Table == nil && s.Megatron == nil && !s.Copied {
 		return nil
 	}
 	b, err := json.Marshal(s)
@@ -91,6 +127,7 @@ func (p *parser) Restore(saved []byte) {
 	if json.Unmarshal(saved, &s) != nil {
 		return
 	}
+	p.copied = s.Copied
 	if s.Table != nil {
 		p.table.Restore(s.Table)
 	}
@@ -107,20 +144,20 @@ type document struct {
 }
 
 func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
-	d.summary.Rows = !d.tableIsRead()
+	dir, name := filepath.Split(d.path)
+	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
+	// Where the rows stand in a table too, nothing else would tell after a restart of the collector that they were counted before.
+	d.summary.Rows = !ok || !tableIsRead(d.files, dir, stamp)
 	if !d.summary.Read(text, out) {
 		return tail.Rejected, "bad_summary"
 	}
 	return tail.Record, ""
 }
 
-// tableIsRead says whether the session's table is there and read, too. The rows of a summary are those of the table, and after a restart of
-// the collector nothing else would tell that they were counted before.
-func (d *document) tableIsRead() bool {
-	dir, name := filepath.Split(d.path)
-	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
+// tableIsRead says whether the table of the session that began at a time (20260612_103000) is there and read, too.
+func tableIsRead(files *tail.Config, dir, stamp string) bool {
 	table := dir + tablePrefix + stamp + ".log"
-	if !ok || !reads(d.files, table) {
+	if !reads(files, table) {
 		return false
 	}
 	_, err := os.Stat(table)

@@ -192,7 +192,7 @@ func TestAccounts(t *testing.T) {
 		records, duplicates int64
 		ignored, rejected   map[string]int64
 	}{
-		"merged":    {16, 3, map[string]int64{"rule": 6, "session": 4, "breakdown_title": 3, "duplicate": 3}, map[string]int64{}},
+		"merged":    {16, 0, map[string]int64{"rule": 6, "session": 4, "breakdown_title": 3, "realtime_copy": 3}, map[string]int64{}},
 		"douzi":     {3, 0, map[string]int64{"rule": 5, "session": 5, "empty": 1}, map[string]int64{}},
 		"json_only": {1, 0, map[string]int64{}, map[string]int64{}},
 		"restart":   {5, 0, map[string]int64{"rule": 9, "session": 6}, map[string]int64{}},

@@ -404,7 +404,7 @@ func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trai
 	assert.Equal(t, 1, said["jsonl"][spans.VerdictLossNotFinite])
 	low := 0
 	for _, r := range logs[1].steps() {
-		if r.MFU < 0.3 {
+		if r.MFU < 0.3 && r.Iteration > 1 { // the first one warms up
 			low++
 		}
 	}

@@ -76,7 +76,6 @@ const defaultHeader = "Timestamp Step TFLOPS/GPU TFLOPS Samples/s Tokens/s Time(
 
 var (
 	wordTimestamp = []byte("Timestamp ")
-	wordStarted   = []byte("Performance Monitor Session Started:")
 	session       = [][]byte{ // lines around the table
 		[]byte("Performance Monitor Session Completed:"), []byte("Summary saved to:"),
 		[]byte("Performance monitor initialized"), []byte("[Performance Monitor] "),
@@ -90,6 +89,9 @@ const maxHeader = 4096
 
 // minRule is how long a line of = or - must be to be a rule: 80 in the first writer, 96 in the merged one.
 const minRule = 20
+
+// Started begins the line before a table, before its time.
+var Started = []byte("Performance Monitor Session Started:")
 
 // Line reads one line. stamped says that a time stood before it and was peeled off, which may be that of a row.
 func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
@@ -112,7 +114,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 		p.setHeader(string(t))
 		return Session, ""
 	case c == 'P' || c == 'S' || c == '[':
-		if bytes.HasPrefix(t, wordStarted) {
+		if bytes.HasPrefix(t, Started) {
 			p.columns, p.block = nil, noBlock
 			return Session, ""
 		}
