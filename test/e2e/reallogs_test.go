@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,6 +48,42 @@ func TestRealLogs(t *testing.T) {
 				t.Log(own, "spans")
 				assert.Positive(t, own)
 			}
+			c.stop(t)
+		})
+	}
+}
+
+// Training logs likewise: each folder is one job. What is broken in the samples on purpose is rejected, nothing else.
+func TestRealTrainingLogs(t *testing.T) {
+	broken := map[string]int64{"jsonl_seed004": 1} // the half-written last line
+	receivers := map[string]string{"flagscale_perf_monitor": "flagscale", "megatron_flagscale_stdout": "flagscale"}
+	bin, j := trainbridgeBin(t), startJaeger(t)
+	for _, name := range []string{"flagscale_perf_monitor", "megatron_flagscale_stdout", "jsonl_seed004", "hf_trainer", "deepspeed", "torchtitan", "nemo", "verl_console"} {
+		t.Run(name, func(t *testing.T) {
+			dir, err := filepath.Abs(filepath.Join(repoRoot, "../shared/logs", name))
+			require.NoError(t, err)
+			if _, err := os.Stat(dir); err != nil {
+				t.Logf("no logs in %s: nothing to check", dir)
+				return
+			}
+			receiver := receivers[name]
+			if receiver == "" {
+				receiver = "train_log"
+			}
+			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {%s: {include: [%q], exclude: [%q, %q], service_name: %q, pending_timeout: 2s}}",
+				receiver, dir+"/**/*", dir+"/SOURCE.txt", dir+"/flops_golden.json", name))
+			c.up(t)
+			var sum map[string]int64
+			eventually(t, time.Minute, func() error { // a last line without an end is one after pending_timeout
+				if sum = accountsOf(t, c, receiver, 1); sum["rejected"] != broken[name] {
+					return fmt.Errorf("%v, want %d rejected", sum, broken[name])
+				}
+				return nil
+			})
+			assert.Zero(t, sum["refused"])
+			own := ownSpans(t, j, name)
+			t.Log(own, "spans of", sum["records"], "records")
+			assert.Positive(t, own)
 			c.stop(t)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,7 +59,12 @@ type trainRecord struct {
 // generateTrain writes a log of a kind, which is a receiver too: "jsonl" or, with flags of its own, "jsonl/minimal".
 func generateTrain(tb testing.TB, name, receiver string, flags ...string) *trainLog {
 	tb.Helper()
-	l := &trainLog{name: name, receiver: receiver, dir: tb.TempDir()}
+	return generateTrainIn(tb, tb.TempDir(), name, receiver, flags...)
+}
+
+func generateTrainIn(tb testing.TB, dir, name, receiver string, flags ...string) *trainLog {
+	tb.Helper()
+	l := &trainLog{name: name, receiver: receiver, dir: dir}
 	format, _, _ := strings.Cut(name, "-")
 	truth := filepath.Join(tb.TempDir(), "truth.json")
 	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", format, "--out", l.dir, "--truth", truth, "--seed", "7"}, flags...)...)
@@ -312,6 +318,63 @@ service:
 	})
 	t.Run("verdicts", func(t *testing.T) { checkTrainVerdicts(t, logs, answers) })
 	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
+	c.stop(t)
+}
+
+// Logs that grow while the collector runs; FlagScale's session is started anew, which truncates perf_realtime.log.
+func TestTrainLive(t *testing.T) {
+	j := startJaeger(t)
+	scale, hf := t.TempDir(), t.TempDir()
+	c := newCollector(t, trainbridgeBin(t), filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
+receivers:
+  flagscale: {include: [%q], run_id: flagscale, service_name: flagscale, poll_interval: 20ms}
+  train_log: {include: [%q], run_id: hf, service_name: hf, poll_interval: 20ms}
+`, scale+"/*", hf+"/*.log"))
+	c.up(t)
+	var logs [2]*trainLog
+	var both sync.WaitGroup
+	both.Go(func() {
+		logs[0] = generateTrainIn(t, scale, "flagscale", "flagscale", "--rate", "20", "--steps", "40", "--interval", "1", "--restart", "--breakdown")
+	})
+	both.Go(func() { logs[1] = generateTrainIn(t, hf, "hf", "train_log", "--rate", "20", "--steps", "200") })
+	both.Wait()
+	if t.Failed() {
+		return
+	}
+	eventually(t, time.Minute, func() error {
+		td, err := j.find("flagscale")
+		if err != nil {
+			return err
+		}
+		return logs[0].check(td).err()
+	})
+	sum := accountsOf(t, c, "flagscale", 1)
+	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+	// What has no clock and no step is timed by its arrival.
+	eventually(t, time.Minute, func() error {
+		td, err := j.find("hf")
+		if err != nil {
+			return err
+		}
+		steps := 0
+		for _, trace := range read(td).traces {
+			for _, n := range trace {
+				if n.Name() == spans.SpanStep && n.str(spans.AttrTimeSource) == string(spans.TimeObserved) {
+					steps++
+				}
+			}
+		}
+		want := 0
+		for _, r := range logs[1].steps() {
+			if r.File != "trainer_state.json" {
+				want++
+			}
+		}
+		if steps != want {
+			return fmt.Errorf("%d steps with the time of arrival, want %d", steps, want)
+		}
+		return nil
+	})
 	c.stop(t)
 }
 

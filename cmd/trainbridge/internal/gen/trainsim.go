@@ -14,6 +14,7 @@ const (
 	healthyMFU = 0.42
 	actorShare = 0.27 // of verl's step: update_actor, which is what its MFU is about
 	restartGap = 90e9 // ns
+	liveGap    = 3e9  // the same with a rate: stamps have seconds, and someone waits
 	warmup     = 2.8  // factor on the first step: compilation, allocator, caches
 	evalSteps  = 3    // an evaluation takes as long as so many steps
 	lrMax      = 1.5e-4
@@ -163,7 +164,11 @@ func (s *trainSim) next(st *trainStep) {
 		seconds *= s.opt.SlowFactor
 	}
 	if st.restarted {
-		s.now += restartGap
+		if s.opt.Rate > 0 {
+			s.now += liveGap
+		} else {
+			s.now += restartGap
+		}
 	}
 	if s.n == 1 || st.restarted {
 		seconds *= warmup
