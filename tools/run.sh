@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make run`: Jaeger, Prometheus and the collector on one log, then what they say about it.
-#   LOGS=glob[,glob]  read these logs instead of a generated one
+#   LOGS=glob[,glob]  read these logs of verl + TransferQueue instead of generated ones
+#   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
 #   RUN_ONCE=1        end after printing
 set -eu
 cd "$(dirname "$0")/.."
@@ -37,10 +38,14 @@ ready() {
   exit 1
 }
 
-if [ -z "${LOGS:-}" ]; then
+if [ -z "${LOGS:-}${TRAIN_LOGS:-}" ]; then
   echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
   "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
   LOGS="$work/logs/*.err"
+  echo "== a Megatron log: 120 iterations on 8 GPUs, some of them slow"
+  mkdir "$work/train"
+  "$bin/trainbridge" gen megatron --out "$work/train/megatron.log" --steps 120 --log-interval 1 --slow 0.04 --seed "${SEED:-$RANDOM}"
+  TRAIN_LOGS="$work/train/*.log" TRAINBRIDGE_DEVICE=A100
 fi
 
 # Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.
@@ -49,18 +54,18 @@ ready jaeger http://127.0.0.1:13134/status
 start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
   --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
 ready prometheus http://127.0.0.1:9090/-/ready
-TRAINBRIDGE_TQ_LOGS=$LOGS TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
+TRAINBRIDGE_TQ_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$work/none}" TRAINBRIDGE_DEVICE="${TRAINBRIDGE_DEVICE:-}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
 ready trainbridge http://127.0.0.1:13133/
 
 # Done when the collector has read lines and none of them waits for the backend.
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
-echo "== reading $LOGS"
+echo "== reading ${LOGS:-} ${TRAIN_LOGS:-}"
 for i in $(seq 600); do
-  read -r lines sent <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent)"
-  if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
+  read -r lines sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
+  if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$pending" = 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
   last="$lines $sent"
   if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
-    echo "no line found within 20 s: LOGS must be comma-separated globs of files with TQ lines; the collector's log ends:" >&2
+    echo "no line found within 20 s: LOGS and TRAIN_LOGS must be comma-separated globs of logs; the collector's log ends:" >&2
     tail -5 "$work/trainbridge.log" >&2
     exit 1
   fi
@@ -68,7 +73,11 @@ for i in $(seq 600); do
 done
 echo "   $lines lines read, $sent of them are in accepted spans"
 echo
-"$bin/trainbridge" show --jaeger http://127.0.0.1:16686
+if [ -n "${LOGS:-}" ]; then "$bin/trainbridge" show --jaeger http://127.0.0.1:16686; fi
+if [ -n "${TRAIN_LOGS:-}" ]; then
+  [ -z "${LOGS:-}" ] || echo
+  "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service train
+fi
 
 cat <<END
 

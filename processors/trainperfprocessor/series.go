@@ -121,12 +121,13 @@ type value struct {
 
 // add puts a value into its series and says what it is there. A span id that the series still holds is not added again, so a retried
 // batch changes nothing. A span of a higher iteration than any before is no such span.
-func (s *series) add(q quantity, v value, cfg *TrainConfig) (f finding) {
+func (s *series) add(q quantity, v *value, cfg *TrainConfig, f *finding) {
+	*f = finding{}
 	began := !s.begun
 	s.begun = true
 	if !v.hasIteration || v.iteration <= s.newest {
 		if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) {
-			return finding{}
+			return
 		}
 	} else {
 		s.newest = v.iteration
@@ -145,18 +146,17 @@ func (s *series) add(q quantity, v value, cfg *TrainConfig) (f finding) {
 		s.last = v.iteration
 	}
 	if q == quantityLoss {
-		f = s.spike(v.x, cfg)
+		s.spike(v.x, cfg, f)
 		s.push(v.id, v.x, cfg.Window)
-		return f
+		return
 	}
 	if warmUp {
 		s.skipped = v.id
-		return finding{}
+		return
 	}
-	f = s.low(v.x, cfg)
+	s.low(v.x, cfg, f)
 	s.push(v.id, v.x, cfg.Window)
-	s.slow(&f, cfg)
-	return f
+	s.slow(cfg, f)
 }
 
 func (s *series) push(id uint64, x float64, size int) {
@@ -224,26 +224,39 @@ func (s *series) bounds() (floor, ceiling float64) {
 	return s.floor, s.ceiling
 }
 
+// median looks at the values between floor and ceiling only.
+func (s *series) median() float64 {
+	floor, ceiling := s.bounds()
+	s.sorted, s.ordered = s.sorted[:0], false
+	for _, x := range s.ring {
+		if x >= floor && x <= ceiling {
+			s.sorted = append(s.sorted, x)
+		}
+	}
+	slices.Sort(s.sorted)
+	n := len(s.ring)
+	return (s.sorted[(n-1)/2-s.below] + s.sorted[n/2-s.below]) / 2
+}
+
 // low compares a speed with the ones before it: below their P10, below the median by the configured share, and by more than robustZ.
 // Dips at equal distances (a checkpoint every so many steps), and one right after the other (a slower phase, which is the
 // slowdown's to tell), are said twice and then no more.
-func (s *series) low(x float64, cfg *TrainConfig) finding {
-	f := finding{n: len(s.ring)}
-	if f.n < cfg.MinSamples {
-		return f
+func (s *series) low(x float64, cfg *TrainConfig, f *finding) {
+	if f.n = len(s.ring); f.n < cfg.MinSamples {
+		return
 	}
 	if _, ceiling := s.bounds(); !(x < ceiling*(1-cfg.ThroughputDrop)) {
-		return f
+		return
 	}
 	sorted := s.order()
 	f.median, f.p10 = median(sorted), sorted[(f.n-1)/10]
 	if !(x < f.p10 && x < f.median*(1-cfg.ThroughputDrop)) {
-		return f
+		return
 	}
 	f.spread = deviation(sorted, f.median)
 	// Of logarithms, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
 	if x >= f.lowest() {
-		return f
+		return
 	}
 	gap := s.seen - s.lastDip
 	regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
@@ -252,12 +265,11 @@ func (s *series) low(x float64, cfg *TrainConfig) finding {
 	}
 	s.lastDip = s.seen
 	f.low = !regular
-	return f
 }
 
 // slow compares the median of a full window with that of the run's best one, once per value and, when it is said, not again for a window.
 // best is taken at the ends of windows that do not overlap: of fewer values, the best of chance is less far off.
-func (s *series) slow(f *finding, cfg *TrainConfig) {
+func (s *series) slow(cfg *TrainConfig, f *finding) {
 	if s.quiet > 0 {
 		s.quiet--
 	}
@@ -266,16 +278,15 @@ func (s *series) slow(f *finding, cfg *TrainConfig) {
 	}
 	if s.best > 0 && s.quiet == 0 {
 		if floor, _ := s.bounds(); s.best > floor*(1+cfg.Slowdown) {
-			s.slowed(f, cfg)
+			s.slowed(cfg, f)
 		}
 	}
 	if s.seen%int64(cfg.Window) == 0 {
-		s.bound()
-		s.best = max(s.best, median(s.sorted))
+		s.best = max(s.best, s.median())
 	}
 }
 
-func (s *series) slowed(f *finding, cfg *TrainConfig) {
+func (s *series) slowed(cfg *TrainConfig, f *finding) {
 	sorted := s.order()
 	f.current, f.best = median(sorted), s.best
 	if !(f.best > f.current*(1+cfg.Slowdown)) {
@@ -292,10 +303,9 @@ func (s *series) slowed(f *finding, cfg *TrainConfig) {
 const spikeFloor = 0.10
 
 // spike compares a loss with the ones before it. A rise that lasts is said at its start.
-func (s *series) spike(x float64, cfg *TrainConfig) finding {
-	f := finding{n: len(s.ring)}
-	if f.n < cfg.MinSamples {
-		return f
+func (s *series) spike(x float64, cfg *TrainConfig, f *finding) {
+	if f.n = len(s.ring); f.n < cfg.MinSamples {
+		return
 	}
 	if floor, _ := s.bounds(); x > risen(floor) {
 		sorted := s.order()
@@ -304,7 +314,6 @@ func (s *series) spike(x float64, cfg *TrainConfig) finding {
 		f.spike = x > risen(f.median) && x-f.median > cfg.LossSpike*f.spread
 	}
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
-	return f
 }
 
 // risen is what a loss has to be above.
@@ -361,7 +370,7 @@ func (t *train) judge(w *work, s *scratch) {
 	}
 }
 
-func (t *train) feed(w *work, q quantity, x float64, s *scratch) finding {
+func (t *train) feed(w *work, q quantity, x float64, s *scratch) *finding {
 	rank := w.rank
 	if rank == 0 {
 		rank = w.res.rank
@@ -374,7 +383,9 @@ func (t *train) feed(w *work, q quantity, x float64, s *scratch) finding {
 	if evicted {
 		s.evicted++
 	}
-	return of.add(q, value{id: binary.BigEndian.Uint64(w.id[:]), x: x, batch: batch, iteration: w.iteration, hasIteration: w.hasIteration}, &t.cfg)
+	v := value{id: binary.BigEndian.Uint64(w.id[:]), x: x, batch: batch, iteration: w.iteration, hasIteration: w.hasIteration}
+	of.add(q, &v, &t.cfg, &s.found)
+	return &s.found
 }
 
 func (t *train) judgeLoss(w *work, s *scratch) {

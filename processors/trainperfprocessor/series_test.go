@@ -280,6 +280,137 @@ func TestSeriesAgainstOracle(t *testing.T) {
 	}
 }
 
+// exact is a series that sorts its values anew for every value, and looks every span id up.
+type exact struct {
+	series
+	window []float64
+}
+
+func (s *exact) add(q quantity, v *value, cfg *TrainConfig) (f finding) {
+	began := !s.begun
+	s.begun = true
+	if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) {
+		return f
+	}
+	if v.batch > 0 && v.batch != s.batch {
+		if s.batch > 0 {
+			*s = exact{series: series{begun: true, last: s.last}}
+		}
+		s.batch = v.batch
+	}
+	warmUp := began
+	if v.hasIteration {
+		warmUp = warmUp || v.iteration <= 1 || v.iteration < s.last
+		s.last = v.iteration
+	}
+	if q != quantityLoss && warmUp {
+		s.skipped = v.id
+		return f
+	}
+	before := slices.Sorted(slices.Values(s.window))
+	f.n = len(before)
+	if f.n >= cfg.MinSamples {
+		f.median, f.p10 = median(before), before[(f.n-1)/10]
+		f.spread = deviation(before, f.median)
+	}
+	switch {
+	case f.n < cfg.MinSamples:
+	case q == quantityLoss:
+		spike := v.x > f.median+0.1*math.Abs(f.median) && v.x-f.median > cfg.LossSpike*f.spread
+		f.spike, s.inSpike = spike && !s.inSpike, spike
+	case v.x < f.p10 && v.x < f.median*(1-cfg.ThroughputDrop) && v.x < f.lowest():
+		gap := s.seen - s.lastDip
+		regular := s.lastDip > 0 && s.dipGap > 0 && max(gap-s.dipGap, s.dipGap-gap) <= 1
+		if s.lastDip > 0 {
+			s.dipGap = gap
+		}
+		s.lastDip, f.low = s.seen, !regular
+	}
+	s.seen++
+	s.ids, s.window = append(s.ids, v.id), append(s.window, v.x)
+	if len(s.window) > cfg.Window {
+		s.ids, s.window = s.ids[1:], s.window[1:]
+	}
+	s.quiet = max(s.quiet-1, 0)
+	if q == quantityLoss || len(s.window) < cfg.Window {
+		return f
+	}
+	after := slices.Sorted(slices.Values(s.window))
+	f.current = median(after)
+	se := 1.2533 * deviation(after, f.current) * math.Sqrt(2/float64(cfg.Window))
+	if s.quiet == 0 && s.best > f.current*(1+cfg.Slowdown) && s.best-f.current > 5*se {
+		f.slow, f.best, s.quiet = true, s.best, cfg.Window
+	}
+	if s.seen%int64(cfg.Window) == 0 {
+		s.best = max(s.best, f.current)
+	}
+	return f
+}
+
+// TestSeriesAgainstExact: not to sort is never to miss. Random series with noise of every size, trends, jumps, ties, retries, returns to a
+// checkpoint and other batch sizes get the same verdicts with the same numbers.
+func TestSeriesAgainstExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	var low, slow, spike int
+	for trial := range 300 {
+		cfg := defaultTrainConfig()
+		cfg.Window = []int{10, 11, 37, 100}[trial%4]
+		cfg.MinSamples = 5 + rng.IntN(cfg.Window-4)
+		q := []quantity{quantitySteps, quantityLoss}[rng.IntN(2)]
+		noise, trend, outliers := 0.5*math.Pow(rng.Float64(), 3), 0.002*rng.NormFloat64(), 0.03*rng.Float64()
+		level, coarse, batch := 1.0, rng.IntN(3) == 0, 0.0
+		got, want := &series{last: math.MinInt64, newest: math.MinInt64}, &exact{series: series{last: math.MinInt64}}
+		var sent []value
+		iteration := int64(0)
+		for i := range 1500 {
+			iteration++
+			level *= math.Exp(trend)
+			switch {
+			case rng.IntN(300) == 0:
+				level *= math.Exp(0.5 * rng.NormFloat64()) // a throttled device
+			case rng.IntN(400) == 0:
+				iteration = max(iteration-rng.Int64N(50), 0)
+			case rng.IntN(700) == 0:
+				batch += 32
+			}
+			x := level * math.Exp(noise*rng.NormFloat64())
+			if rng.Float64() < outliers {
+				x *= math.Exp(1.5 * rng.NormFloat64())
+			}
+			if coarse {
+				x = math.Round(20*x)/20 + 0.05
+			}
+			if q == quantityLoss && trial%3 == 0 {
+				x -= 1.2 // such as a policy's
+			}
+			v := value{id: uint64(i + 1), x: x, batch: batch, iteration: iteration, hasIteration: trial%5 != 0}
+			if len(sent) > 0 && rng.IntN(40) == 0 {
+				v = sent[max(len(sent)-1-rng.IntN(2*cfg.Window), 0)] // a retry
+			}
+			sent = append(sent, v)
+			var f finding
+			got.add(q, &v, &cfg, &f)
+			w := want.add(q, &v, &cfg)
+			require.Equal(t, [...]bool{w.low, w.slow, w.spike}, [...]bool{f.low, f.slow, f.spike}, "trial %d, value %d", trial, i)
+			if w.low || w.spike {
+				require.Equal(t, [...]float64{float64(w.n), w.median, w.spread}, [...]float64{float64(f.n), f.median, f.spread})
+			}
+			if w.low {
+				low++
+				require.InDelta(t, w.p10, f.p10, 0)
+			}
+			if w.slow {
+				slow++
+				require.Equal(t, [...]float64{w.current, w.best}, [...]float64{f.current, f.best})
+			}
+			if w.spike {
+				spike++
+			}
+		}
+	}
+	assert.Greater(t, min(low, slow, spike), 100, "there was something to find: %d, %d, %d", low, slow, spike)
+}
+
 func TestSeriesAreSeparate(t *testing.T) {
 	p, _ := newTrainTest(t)
 	for i := range int64(60) {
@@ -314,6 +445,25 @@ func TestSeriesAreBounded(t *testing.T) {
 	process(t, p, b.Traces())
 	assert.Equal(t, maxWindows, p.train.series.byKey.Len())
 	metadatatest.AssertEqualProcessorTrainPerfWindowsEvicted(t, tel, []metricdata.DataPoint[int64]{{Value: 5}}, metricdatatest.IgnoreTimestamp())
+}
+
+// TestRecentSeriesAreKept: a series that had to make room is not fed any more.
+func TestRecentSeriesAreKept(t *testing.T) {
+	a := newAllSeries()
+	var recent recentSeries
+	loss := seriesKey{run: "a", source: "s", quantity: quantityLoss}
+	first, _ := a.of(loss, &recent)
+	again, _ := a.of(loss, &recent)
+	assert.Same(t, first, again)
+	for rank := range int64(maxWindows) {
+		_, evicted := a.of(seriesKey{run: "a", source: "s", rank: rank, quantity: quantitySteps}, &recent)
+		assert.Equal(t, rank == maxWindows-1, evicted)
+	}
+	again, evicted := a.of(loss, &recent)
+	assert.True(t, evicted)
+	assert.NotSame(t, first, again)
+	kept, _ := a.byKey.Peek(loss)
+	assert.Same(t, kept, again)
 }
 
 func TestStepsConcurrently(t *testing.T) {

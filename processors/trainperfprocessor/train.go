@@ -172,8 +172,8 @@ func (t *train) warnMissing(key string) {
 // step measures and judges one step.
 func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcome {
 	w := &s.step
-	*w = work{res: res}
 	w.read(span)
+	w.res, w.made = res, made{}
 	if w.done {
 		return stepAlreadyMeasured
 	}
@@ -208,7 +208,11 @@ type work struct {
 	world float64
 	batch float64 // samples per step
 	seq   float64 // tokens per sample
-	// Recomputed.
+	made
+}
+
+// made is what is recomputed of a step.
+type made struct {
 	device       float64 // {flop}/s
 	total        float64
 	disagreement float64

@@ -556,7 +556,7 @@ func BenchmarkSteps(b *testing.B) {
 		}, 28},
 	} {
 		b.Run(name, func(b *testing.B) {
-			const steps, copies = 100, 64
+			const steps, copies = 100, 8 // as warm as what a receiver has just built
 			rng := rand.New(rand.NewPCG(1, 2))
 			batch := spans.NewBatch("bench", "")
 			for i := range int64(steps) {

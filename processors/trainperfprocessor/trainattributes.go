@@ -34,14 +34,20 @@ type stepSpan struct {
 	flopCountReported                      float64
 }
 
-// read passes over the attributes once.
-func (in *stepSpan) read(span ptrace.Span) {
+// unknown is a step of which nothing is known.
+var unknown = func() stepSpan {
 	nan := math.NaN()
-	*in = stepSpan{
-		id: span.SpanID(), start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()), covered: 1, seconds: nan, loss: nan, batchSize: nan, sampleThroughput: nan, tokens: nan,
+	return stepSpan{
+		covered: 1, seconds: nan, loss: nan, batchSize: nan, sampleThroughput: nan, tokens: nan,
 		tokenThroughput: nan, deviceTokenThroughput: nan, flopReported: nan, deviceReported: nan, flopCountReported: nan,
 	}
-	in.end = max(in.end, in.start)
+}()
+
+// read passes over the attributes once.
+func (in *stepSpan) read(span ptrace.Span) {
+	*in = unknown
+	in.id, in.start = span.SpanID(), uint64(span.StartTimestamp())
+	in.end = max(uint64(span.EndTimestamp()), in.start)
 	interval, record := false, int64(0)
 	for name, v := range span.Attributes().All() {
 		switch name {
@@ -88,7 +94,7 @@ func (in *stepSpan) read(span ptrace.Span) {
 		}
 	}
 	if interval {
-		in.seconds = nan
+		in.seconds = math.NaN()
 	}
 	if !in.hasIteration && record > 0 {
 		in.iteration, in.hasIteration = record, true

@@ -84,6 +84,7 @@ type scratch struct {
 	step         work
 	added        additions
 	recent       recentSeries
+	found        finding
 	verdicts     []verdict
 	text         []byte
 	service, run string // of the resource
@@ -104,7 +105,7 @@ func (s *scratch) reset() {
 func (s *scratch) resetResource() {
 	clear(s.functions)
 	clear(s.stepSpans)
-	clear(s.added)
+	clear(s.added[:cap(s.added)])
 	s.stepSpans, s.added, s.recent = s.stepSpans[:0], s.added[:0], recentSeries{}
 	clear(s.verdicts[:cap(s.verdicts)])
 	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]

@@ -57,6 +57,7 @@ var (
 	lineGen   = regexp.MustCompile(`(?m)^wrote (\d+) lines to \d+ file`)
 	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +\d+\.\d\d%$`)
 	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
+	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +\d+ +\d+\.\d +\d+\.\d +\d+\.\d%`)
 	verdict   = regexp.MustCompile(`(?m)^ *│ *! tq_overhead_high \d+\.\d% > 30%$`)
 )
 
@@ -85,12 +86,20 @@ func TestMakeRun(t *testing.T) {
 	t.Run("a generated log", func(t *testing.T) {
 		text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
 		checkDrawing(t, text)
-		read, wrote := linesRead.FindStringSubmatch(text), lineGen.FindStringSubmatch(text)
+		read, wrote := linesRead.FindStringSubmatch(text), 0
 		require.NotNil(t, read, text)
-		require.NotNil(t, wrote, text)
-		assert.Equal(t, wrote[1], read[1], "lines read")
+		for _, m := range lineGen.FindAllStringSubmatch(text, -1) {
+			n, err := strconv.Atoi(m[1])
+			require.NoError(t, err)
+			wrote += n
+		}
+		assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
+		assert.Regexp(t, stepRow, text)
+		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · \d+\.\d TFLOP/s/GPU · MFU \d+\.\d%`, text)
+		assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
+		assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
 		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
-		assert.LessOrEqual(t, strings.Count(text, "\n"), 85, "fits one or two screens")
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 115, "fits two screens")
 		assert.True(t, strings.HasSuffix(text, "\n"))
 	})
 	t.Run("logs of mine until Ctrl-C", func(t *testing.T) {
