@@ -67,4 +67,4 @@ run: build jaeger apt
 	tools/run.sh
 
 clean:
-	rm -rf bin .trainbridge tq-logs
+	rm -rf bin .trainbridge tq-logs megatron-logs

@@ -397,7 +397,11 @@ func (t *train) lookUpPeak(device string) float64 {
 		return p
 	}
 	p, _, ok := peak.Of(device)
-	if !ok {
+	switch {
+	case ok:
+	case device == "": // nobody asked for MFU
+		t.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops'.")
+	default:
 		t.logger.Warn("The peak of this device is not known, so there is no MFU. Set 'train::peak_flops', or 'train::device' to a device of the table.",
 			zap.String("device", device))
 	}

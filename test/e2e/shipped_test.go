@@ -27,12 +27,27 @@ func TestShippedConfig(t *testing.T) {
 			requireFree(t, collectorPorts...)
 			j := startJaeger(t)
 			tr := generate(t, logs, "--workers", "2", "--batches", "5", "--seed", "7")
-			env := []string{"TRAINBRIDGE_TQ_LOGS=" + globOf(logs), "TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir()}
+			mega, perf := generateTrain(t, "megatron", "train_log", "--steps", "20"), generateTrain(t, "flagscale", "flagscale", "--steps", "20")
+			env := []string{"TRAINBRIDGE_TRAIN_LOGS=" + mega.dir + "/*", "TRAINBRIDGE_FLAGSCALE_LOGS=" + perf.dir + "/*", "TRAINBRIDGE_DEVICE=" + mega.run.Device, "TRAINBRIDGE_TQ_LOGS=" + globOf(logs), "TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir()}
 			run(t, env, bin, append([]string{"validate"}, args...)...)
 
 			c := &collector{process: start(t, tt.name, bin, env, args...)}
 			c.ready(t, "http://127.0.0.1:13133")
-			tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("") })
+			tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+			for service, l := range map[string]*trainLog{"train": mega, "flagscale": perf} {
+				eventually(t, time.Minute, func() error {
+					td, err := j.find(service)
+					if err != nil {
+						return err
+					}
+					a := l.check(td)
+					if err := a.err(); err != nil || service != "train" {
+						return err
+					}
+					checkMFU(t, l, a) // of the model in Megatron's log and the device of the environment
+					return nil
+				})
+			}
 			eventually(t, time.Minute, func() error {
 				page, err := get("http://127.0.0.1:8889/metrics", "")
 				if err == nil && !strings.Contains(string(page), "tq_stage_duration_seconds_bucket{") {
