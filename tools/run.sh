@@ -57,12 +57,13 @@ ready prometheus http://127.0.0.1:9090/-/ready
 TRAINBRIDGE_TQ_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$work/none}" TRAINBRIDGE_DEVICE="${TRAINBRIDGE_DEVICE:-}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
 ready trainbridge http://127.0.0.1:13133/
 
-# Done when the collector has read lines and none of them waits for the backend.
+# Done when the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, when nothing has changed for 3 s.
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
 echo "== reading ${LOGS:-} ${TRAIN_LOGS:-}"
 for i in $(seq 600); do
   read -r lines sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
-  if [ "$lines" -gt 0 ] && [ "$sent" -gt 0 ] && [ "$pending" = 0 ] && [ "$lines $sent" = "${last:-}" ]; then break; fi
+  if [ "$lines $sent" = "${last:-}" ]; then same=$((same + 1)); else same=0; fi
+  if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
   last="$lines $sent"
   if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
     echo "no line found within 20 s: LOGS and TRAIN_LOGS must be comma-separated globs of logs; the collector's log ends:" >&2

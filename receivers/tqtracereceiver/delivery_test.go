@@ -79,8 +79,8 @@ func oneBatch(t *testing.T, r *tqReceiver, lines ...string) tail.Deliver {
 	return h.Cut()
 }
 
-func prepared(t testing.TB, traces consumer.Traces, metrics consumer.Metrics) *tqReceiver {
-	t.Helper()
+func prepared(tb testing.TB, traces consumer.Traces, metrics consumer.Metrics) *tqReceiver {
+	tb.Helper()
 	cfg := createDefaultConfig().(*Config)
 	cfg.RunID = "run"
 	var r *tqReceiver
@@ -88,8 +88,8 @@ func prepared(t testing.TB, traces consumer.Traces, metrics consumer.Metrics) *t
 		r, parts, err = newReceiver(base, cfg)
 		return parts, err
 	}, traces, metrics)
-	require.NoError(t, err)
-	t.Cleanup(r.tel.Shutdown)
+	require.NoError(tb, err)
+	tb.Cleanup(r.tel.Shutdown)
 	return r
 }
 

@@ -95,7 +95,7 @@ func TestMakeRun(t *testing.T) {
 		}
 		assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
 		assert.Regexp(t, stepRow, text)
-		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · \d+\.\d TFLOP/s/GPU · MFU \d+\.\d%`, text)
+		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
 		assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
 		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")

@@ -28,7 +28,6 @@ import (
 type trainLog struct {
 	name, receiver string // receiver: component id
 	dir            string
-	model          map[string]any
 	run            trainRun
 	records        []*trainRecord
 }
