@@ -57,12 +57,16 @@ type Batch struct {
 	lastOK bool
 	slice  ptrace.SpanSlice
 	n      int
+	room   int
 }
 
 // NewBatch starts an empty batch. scope and version name the component that writes it.
 func NewBatch(scope, version string) *Batch {
-	return &Batch{traces: ptrace.NewTraces(), scope: scope, version: version, groups: make(map[Resource]ptrace.SpanSlice)}
+	return &Batch{traces: ptrace.NewTraces(), scope: scope, version: version, groups: make(map[Resource]ptrace.SpanSlice), room: 64}
 }
+
+// Grow makes room for n spans, which are expected to be of one resource for the most part.
+func (b *Batch) Grow(n int) { b.room = max(b.room, n) }
 
 // Len is the number of spans added.
 func (b *Batch) Len() int { return b.n }
@@ -78,7 +82,8 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 			ss.Scope().SetName(b.scope)
 			ss.Scope().SetVersion(b.version)
 			slice = ss.Spans()
-			slice.EnsureCapacity(64) // growing from nothing would cost as much again
+			slice.EnsureCapacity(b.room) // growing from nothing would cost as much again
+			b.room = 64
 			b.groups[res] = slice
 		}
 		b.last, b.lastOK, b.slice = res, true, slice

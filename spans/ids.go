@@ -28,7 +28,11 @@ func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
 	for _, k := range key {
 		b = appendPart(b, k)
 	}
-	h := xxh3.Hash128(b)
+	return traceID(b)
+}
+
+func traceID(key []byte) pcommon.TraceID {
+	h := xxh3.Hash128(key)
 	if h.Hi == 0 && h.Lo == 0 {
 		h.Lo = 1
 	}
@@ -41,6 +45,31 @@ func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
 func StepTraceID(runID string, iteration int64) pcommon.TraceID {
 	var buf [20]byte
 	return KeyTraceID(runID, SpanStep, strconv.AppendInt(buf[:0], iteration, 10))
+}
+
+// StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
+type StepIDs struct {
+	key []byte
+	n   int // how much of key is the same for all
+
+	last  int64
+	trace pcommon.TraceID
+}
+
+// NewStepIDs returns the maker of a run's trace ids. It is not safe for concurrent use.
+func NewStepIDs(runID string) *StepIDs {
+	key := appendPart(appendPart(nil, runID), SpanStep)
+	return &StepIDs{key: key, n: len(key)}
+}
+
+// Trace returns the trace of an iteration.
+func (s *StepIDs) Trace(iteration int64) pcommon.TraceID {
+	if s.trace.IsEmpty() || iteration != s.last { // the ranks of a job log the same iteration one after the other
+		var digits [20]byte
+		s.key = appendPart(s.key[:s.n], strconv.AppendInt(digits[:0], iteration, 10))
+		s.last, s.trace = iteration, traceID(s.key)
+	}
+	return s.trace
 }
 
 // SpanID returns the id of a span: a 64-bit hash (XXH3) of its trace, its role (such as "tq.get") and a natural

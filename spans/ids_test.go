@@ -91,3 +91,10 @@ func BenchmarkSpanID(b *testing.B) {
 		SpanID(trace, "tq.get", fn, pid, start)
 	}
 }
+
+func TestStepIDs(t *testing.T) {
+	ids := NewStepIDs("run")
+	for _, n := range []int64{0, 0, 1, 10, 9, 1, 1 << 60, -3} {
+		assert.Equal(t, StepTraceID("run", n), ids.Trace(n))
+	}
+}

@@ -10,16 +10,20 @@ var ErrStamp = errors.New("not a time stamp")
 
 // Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is what costs.
 // It is not safe for concurrent use.
-type Stamps struct {
-	loc    *time.Location
-	text   [16]byte // "2026-02-11 16:40"
-	minute int64    // its Unix time, ns
-	ok     bool
+type Stamps struct{ local, utc minutes }
+
+// minutes reads the minutes of one zone.
+type minutes struct {
+	loc  *time.Location
+	text [16]byte // "2026-02-11 16:40"
+	unix int64    // its Unix time, ns
 }
 
 // NewStamps reads stamps without a zone as times in loc. Of an hour that happens twice, or never, when clocks change, it takes
 // what Go's time.Date takes: the text cannot tell. Such a log is right to the hour only where it carries a zone.
-func NewStamps(loc *time.Location) *Stamps { return &Stamps{loc: loc} }
+func NewStamps(loc *time.Location) *Stamps {
+	return &Stamps{minutes{loc: loc}, minutes{loc: time.UTC}}
+}
 
 // Parse reads "2026-02-11 16:40:00" with a blank or T between, an optional fraction after "." or "," (digits beyond nanoseconds
 // are dropped) and an optional zone (Z, +08:00, +0800), and returns Unix nanoseconds. Years 1970 to 2261.
@@ -40,18 +44,24 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 		if !ok {
 			return 0, ErrStamp
 		}
-		minute, err := parseMinute(b, time.UTC)
+		minute, err := s.utc.parse(b)
 		return minute + (sec-offset)*1e9 + frac, err
 	}
-	if !s.ok || string(b[:16]) != string(s.text[:]) {
-		minute, err := parseMinute(b, s.loc)
+	minute, err := s.local.parse(b)
+	return minute + sec*1e9 + frac, err
+}
+
+// parse reads the minute that b begins with.
+func (m *minutes) parse(b []byte) (int64, error) {
+	if string(b[:16]) != string(m.text[:]) {
+		unix, err := parseMinute(b, m.loc)
 		if err != nil {
 			return 0, err
 		}
-		s.minute, s.ok = minute, true
-		copy(s.text[:], b)
+		m.unix = unix
+		copy(m.text[:], b)
 	}
-	return s.minute + sec*1e9 + frac, nil
+	return m.unix, nil
 }
 
 // fraction reads what follows the seconds, up to the zone.

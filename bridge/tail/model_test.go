@@ -475,7 +475,7 @@ func runModel(t *testing.T, seed uint64) {
 			c.Include = append(c.Include, filepath.Join(filepath.Dir(c.Include[0]), "*.log.*"))
 		}
 		if rnd.IntN(2) == 0 {
-			c.MaxInFlightBytes = minInFlight
+			c.MaxInFlightBytes = 8 * minInFlight // a thousand records
 		}
 	})
 	// Clocks of file systems are coarse: files written one after the other may have the same time.

@@ -22,7 +22,7 @@ type batch struct {
 	stream  *Stream
 	pieces  []piece
 	records int64 // record lines
-	bytes   int64 // of record lines
+	bytes   int64 // of record lines, what they take from the budget
 	deliver Deliver
 	sum     uint64 // of a document's content
 }

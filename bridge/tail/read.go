@@ -78,8 +78,11 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk reads on in one file and handles the lines found. more is false at the end of the file.
+// readChunk reads on in one file and handles the lines found, up to the limit of what they may take from the budget. more is false at the
+// end of the file.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
+	s.limit = int64(limit)
+	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead)
 	if f.src == nil {
 		if err := s.t.reopen(f); err != nil {
 			return false, err
@@ -88,12 +91,12 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	s.line.Observed = s.t.now()
 	s.line.ModTime = f.mtime
 	if len(f.replay) > 0 {
-		return true, s.readHole(f, buf, limit)
+		return true, s.readHole(f, buf, size)
 	}
 	now := s.line.Observed
 	s.line.Live = !f.caught.IsZero() && now.Sub(f.caught) < liveWithin
 	before := f.tailN
-	want := before + limit
+	want := before + size
 	for {
 		// The bytes before head come along: when they differ, the file is no longer the one that was being read.
 		b := grow(buf, want)
@@ -114,12 +117,16 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			}
 		}
 		used := s.lines(f, data, f.head, &f.skip, false)
+		if s.isFull() {
+			atEOF = false
+		}
 		if rest := data[used:]; atEOF && len(rest) > 0 && s.lastIsDone(f, now) && len(bytes.TrimLeft(rest, "\x00")) > 0 {
 			used += s.lines(f, rest, f.head+int64(used), &f.skip, true)
 		}
 		if used > 0 {
 			f.advance(data[:used])
 			s.dirty = true
+			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
 		}
 		if atEOF {
 			f.caught, f.changed = now, false
@@ -161,7 +168,10 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
-// lines hands over the lines of data, which stand at offset base, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
+// isFull says that the batch being built has taken what it may.
+func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit }
+
+// lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
 // belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
 	sp := newSplitter(data)
@@ -185,11 +195,14 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 			text = bytes.TrimPrefix(text, bom)
 		}
 		s.handle(f, text, base+int64(begin), base+int64(sp.pos))
+		if s.isFull() {
+			return sp.pos
+		}
 	}
 }
 
 // readHole reads the next part of the first hole again. Its end is the end of a line.
-func (s *Stream) readHole(f *file, buf *[]byte, limit int) error {
+func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
 	check := grow(buf, f.tailN)
 	if n, _ := f.src.ReadAt(check, f.head-int64(f.tailN)); n < f.tailN || !f.tailMatches(check) {
@@ -197,18 +210,18 @@ func (s *Stream) readHole(f *file, buf *[]byte, limit int) error {
 	}
 	r := &f.replay[0]
 	for {
-		size := int(min(int64(limit), r.end-r.begin))
-		b := grow(buf, size)
-		if n, err := f.src.ReadAt(b, r.begin); n < size {
+		n := int(min(int64(size), r.end-r.begin))
+		b := grow(buf, n)
+		if got, err := f.src.ReadAt(b, r.begin); got < n {
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
 			return errTruncated
 		}
 		f.failed = false
-		used := s.lines(f, b, r.begin, new(bool), r.begin+int64(size) == r.end)
+		used := s.lines(f, b, r.begin, new(bool), r.begin+int64(n) == r.end)
 		if used == 0 {
-			limit *= 2 // a long line; a hole is never longer than its lines
+			size *= 2 // a long line; a hole is never longer than its lines
 			continue
 		}
 		r.begin += int64(used)

@@ -81,7 +81,7 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayRead returns how many bytes a stream may read now; 0 when it must wait for an ack. One stream gets at most a quarter of the budget. A stream with nothing
+// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. One stream gets at most a quarter of the budget. A stream with nothing
 // in flight may always read a little, so that streams whose consumer is stuck cannot stall the others.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()

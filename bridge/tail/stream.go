@@ -7,8 +7,10 @@ import (
 
 const (
 	chunkBytes   = 256 << 10
-	smallChunk   = 4 << 10 // what a stream may read when the others have used up the budget
-	quantum      = 8       // chunks per turn
+	minRead      = 1 << 10
+	maxBatchCost = 1 << 20  // what a batch takes from the budget at most, a line more or less
+	smallChunk   = 16 << 10 // the same of a stream's only batch when the others have used up the budget
+	quantum      = 8        // chunks per turn
 	maxHeld      = 1_000_000
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
@@ -17,6 +19,9 @@ const (
 	sampleBytes  = 200
 	liveWithin   = 10 * time.Second
 	minBatchCost = 512 // bytes that a batch takes from the budget at least
+	// What a record becomes downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was:
+	// short lines must not fill the memory with what the budget takes for little.
+	minRecordCost = 512
 )
 
 // farFuture is later than every line.
@@ -39,6 +44,8 @@ type Stream struct {
 	held   heldLines
 
 	line    Line
+	limit   int64 // of what the batch being built takes from the budget
+	density int64 // what the bytes read last took from the budget, each; 0 for none
 	cur     piece
 	curHeld Held
 	tally   tally
@@ -99,7 +106,7 @@ func (s *Stream) Release(h Held) {
 	s.batch.add(e.file, e.begin, e.end)
 	if e.record {
 		s.batch.records++
-		s.batch.bytes += int64(e.bytes)
+		s.batch.bytes += max(int64(e.bytes), minRecordCost)
 	}
 }
 
@@ -138,7 +145,7 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 		s.curHeld = -1
 	case v == Record:
 		s.batch.records++
-		s.batch.bytes += end - begin
+		s.batch.bytes += max(end-begin, minRecordCost)
 		fallthrough
 	default:
 		s.batch.add(f, begin, end)

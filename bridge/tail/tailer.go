@@ -100,7 +100,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 		t.now = time.Now
 	}
 	t.wakeup = sync.NewCond(&t.mu)
-	t.chunk = int(min(chunkBytes, cfg.MaxInFlightBytes/4))
+	t.chunk = int(min(maxBatchCost, cfg.MaxInFlightBytes/4))
 	t.launch = func(b *batch) { t.sending.Go(func() { t.deliver(t.life, b) }) }
 	t.life, t.kill = context.WithCancel(context.Background())
 	t.sweeper.init(t)

@@ -63,7 +63,7 @@ func newParser(name string, mapped map[string]object.Target) *parser {
 
 // Line reads one line. The format of the record before comes first.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
-	if len(bytes.TrimSpace(text)) == 0 {
+	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
 		return tail.Ignored, "empty"
 	}
 	v, reason, mine := p.formats[p.last](text, out)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
@@ -460,6 +461,29 @@ func TestOrdinalsOfTwoFormats(t *testing.T) {
 }
 
 // Whatever a line holds, it is a record of the lines, ignored or rejected, with a reason unless it is a record.
+// The format of the record before comes first, so each must refuse the others' lines.
+func TestNeMoAfterMegatron(t *testing.T) {
+	b := read(t, nil, write(t, "x.log",
+		"[2026-06-12 10:00:00] iteration        3/     100 | consumed samples:           96 | elapsed time per iteration (ms): 500.0 | lm loss: 2.5E+00 |",
+		"[2026-06-12 10:00:01] Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08",
+	))
+	steps := b.named(spans.SpanStep)
+	assert.ElementsMatch(t, []string{"megatron", "nemo"}, attrs(steps, spans.AttrSource))
+	assert.ElementsMatch(t, []string{"2.5", "11.96"}, attrs(steps, spans.AttrLoss))
+	assert.ElementsMatch(t, []string{"", "0.000006897"}, attrs(steps, spans.AttrLearningRate))
+}
+
+func TestDroppedFields(t *testing.T) {
+	var line strings.Builder
+	line.WriteString(`{"loss": 2.5`)
+	for i := range 300 {
+		fmt.Fprintf(&line, `, "f%d": %d`, i, i)
+	}
+	b := read(t, nil, write(t, "x.log", line.String()+"}"))
+	require.Len(t, b.named(spans.SpanStep), 1)
+	assert.EqualValues(t, 300-record.MaxExtra, b.named(spans.SpanStep)[0].DroppedAttributesCount())
+}
+
 func FuzzParser(f *testing.F) {
 	for _, name := range fixtures {
 		b, err := os.ReadFile(filepath.Join("testdata", name))

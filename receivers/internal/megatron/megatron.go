@@ -41,7 +41,8 @@ type Parser struct {
 	Dump bool
 
 	args  []Argument
-	names []byte // names made for extras
+	names []byte   // names made for extras
+	order []*known // the columns that the record before began with
 }
 
 // Arguments are those of the line for which Line returned Arguments.
@@ -105,7 +106,7 @@ func (p *Parser) find(t []byte) int {
 			break
 		}
 		i += from
-		if _, _, rest := iterationOf(t[i:]); rest != nil {
+		if _, _, rest := iterationOf(t[i:]); rest != nil && !isNeMo(t[:i]) {
 			at = stampBefore(t, i)
 			break
 		}
@@ -119,6 +120,11 @@ func (p *Parser) find(t []byte) int {
 		return i
 	}
 	return at
+}
+
+// isNeMo knows "Training epoch 0, iteration 45/99 | lr: …": NeMo's lines go on as Megatron's do.
+func isNeMo(before []byte) bool {
+	return bytes.HasSuffix(before, []byte(", ")) && bytes.Contains(before, []byte("Training epoch "))
 }
 
 // stampBefore returns where the bracketed time before i begins, or i.
@@ -194,11 +200,16 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	n, total, t := iterationOf(t)
 	rec.Set(record.Iteration, float64(n))
 	rec.Set(record.Iterations, float64(total))
-	fields := false
+	t = p.inOrder(rec, t)
+	fields, learn := len(p.order) > 0, true
 	var c column
 	for c.next(t) {
 		fields = fields || len(c.key) > 0
-		if end := p.field(rec, c.key, c.value); end < len(c.value) { // "0.0[Rank 6] (after …", "0 iteration 4/ 10 |"
+		k, end := p.field(rec, c.key, c.value)
+		if learn = learn && k != nil && len(p.order) < maxOrder; learn {
+			p.order = append(p.order, k)
+		}
+		if end < len(c.value) { // "0.0[Rank 6] (after …", "0 iteration 4/ 10 |"
 			t = t[c.at+end:]
 			break
 		}
@@ -245,69 +256,92 @@ func begins(b []byte) bool {
 	return b[0] == '[' || bytes.HasPrefix(b, wordIteration) && len(b) > 9 && b[9] == ' '
 }
 
-// unitOf is where a column goes. ok is false for those that have no field.
-func unitOf(key []byte) (f record.Field, u record.Unit, ok bool) {
-	switch string(key) {
-	case "consumed samples":
-		return record.ConsumedSamples, record.Base, true
-	case "consumed tokens":
-		return record.ConsumedTokens, record.Base, true
-	case "elapsed time per iteration (ms)":
-		return record.Duration, record.Milliseconds, true
-	case "throughput per GPU (TFLOP/s/GPU)", "TFLOPs": // the latter is Megatron-DeepSpeed's
-		return record.DeviceFlopThroughput, record.TeraFlopPerSecond, true
-	case "energy per GPU (J/iter/GPU)":
-		return record.DeviceEnergy, record.Base, true
-	case "power per GPU (W/GPU)":
-		return record.DevicePower, record.Base, true
-	case "learning rate":
-		return record.LearningRate, record.Base, true
-	case "global batch size":
-		return record.BatchSize, record.Base, true
-	case "lm loss", "loss":
-		return record.Loss, record.Base, true
-	case "loss scale":
-		return record.LossScale, record.Base, true
-	case "grad norm":
-		return record.GradientNorm, record.Base, true
-	case "num zeros":
-		return record.GradientZeros, record.Base, true
-	case "params norm":
-		return record.ParamsNorm, record.Base, true
-	case "number of skipped iterations":
-		return record.SkippedIterations, record.Base, true
-	case "number of nan iterations":
-		return record.NaNIterations, record.Base, true
-	case "tokens/sec/gpu", "tokens/sec/GPU", "tokens per GPU (tokens/s/GPU)", "tokens per gpu per second (tgs)": // forks, Primus, Megatron-DeepSpeed
-		return record.DeviceTokenThroughput, record.Base, true
-	case "samples per second":
-		return record.SampleThroughput, record.Base, true
-	}
-	return 0, 0, false
+// known is a column that has a field.
+type known struct {
+	name  string
+	field record.Field
+	unit  record.Unit
 }
 
-// field takes one column of an iteration line and returns how much of the value is its own.
-func (p *Parser) field(rec *record.Record, key, value []byte) int {
-	if len(key) == 0 {
-		return len(value)
+var knownColumns = []known{
+	{"consumed samples", record.ConsumedSamples, record.Base},
+	{"consumed tokens", record.ConsumedTokens, record.Base},
+	{"elapsed time per iteration (ms)", record.Duration, record.Milliseconds},
+	{"throughput per GPU (TFLOP/s/GPU)", record.DeviceFlopThroughput, record.TeraFlopPerSecond},
+	{"TFLOPs", record.DeviceFlopThroughput, record.TeraFlopPerSecond}, // Megatron-DeepSpeed
+	{"energy per GPU (J/iter/GPU)", record.DeviceEnergy, record.Base},
+	{"power per GPU (W/GPU)", record.DevicePower, record.Base},
+	{"learning rate", record.LearningRate, record.Base},
+	{"global batch size", record.BatchSize, record.Base},
+	{"lm loss", record.Loss, record.Base},
+	{"loss", record.Loss, record.Base},
+	{"loss scale", record.LossScale, record.Base},
+	{"grad norm", record.GradientNorm, record.Base},
+	{"num zeros", record.GradientZeros, record.Base},
+	{"params norm", record.ParamsNorm, record.Base},
+	{"number of skipped iterations", record.SkippedIterations, record.Base},
+	{"number of nan iterations", record.NaNIterations, record.Base},
+	{"tokens/sec/gpu", record.DeviceTokenThroughput, record.Base}, // forks, Primus, Megatron-DeepSpeed
+	{"tokens/sec/GPU", record.DeviceTokenThroughput, record.Base},
+	{"tokens per GPU (tokens/s/GPU)", record.DeviceTokenThroughput, record.Base},
+	{"tokens per gpu per second (tgs)", record.DeviceTokenThroughput, record.Base},
+	{"samples per second", record.SampleThroughput, record.Base},
+}
+
+var knownByName = func() map[string]*known {
+	m := make(map[string]*known, len(knownColumns))
+	for i := range knownColumns {
+		m[knownColumns[i].name] = &knownColumns[i]
 	}
-	v, n := Leading(value)
+	return m
+}()
+
+// maxOrder bounds the columns remembered: Megatron has a third of that.
+const maxOrder = 64
+
+// inOrder takes the columns that follow each other as in the record before, which nearly all do: there is no need to look for where each
+// ends and what it is called. It returns the rest of the line.
+func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
+	for i, k := range p.order {
+		b, ok := bytes.CutPrefix(blanks(t), []byte(k.name))
+		if ok = ok && len(b) > 0 && b[0] == ':'; ok {
+			b = blanks(b[1:])
+			v, n := record.Leading(b)
+			if b = blanks(b[n:]); n > 0 && len(b) > 0 && b[0] == '|' {
+				rec.SetIn(k.field, v, k.unit)
+				t = b[1:]
+				continue
+			}
+		}
+		p.order = p.order[:i]
+		break
+	}
+	return t
+}
+
+// field takes one column of an iteration line and returns how much of the value is its own, and which column it is when that is known and
+// the value a number.
+func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
+	if len(key) == 0 {
+		return nil, len(value)
+	}
+	v, n := record.Leading(value)
 	if n == 0 {
 		if len(value) > 0 {
 			rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
 		}
-		return len(value)
+		return nil, len(value)
 	}
-	f, unit, known := unitOf(key)
+	k := knownByName[string(key)]
 	rest := value[n:]
 	switch {
-	case len(rest) == 0:
-	case known && rest[0] == '/': // Primus: current and average
-		if average, m := Leading(rest[1:]); m > 0 {
+	case len(rest) == 0 || k == nil:
+	case rest[0] == '/': // Primus: current and average
+		if average, m := record.Leading(rest[1:]); m > 0 {
 			rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
 			n += 1 + m
 		}
-	case f == record.ConsumedTokens && known:
+	case k.field == record.ConsumedTokens:
 		if scale := scaleOf(rest[0]); scale > 0 {
 			v *= scale
 			n++
@@ -316,11 +350,11 @@ func (p *Parser) field(rec *record.Record, key, value []byte) int {
 	if rest = value[n:]; len(rest) > 0 && !isGlue(rest) {
 		// "0:00:00", "58.2GB": a text that begins with a number.
 		rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
-		return len(value)
+		return nil, len(value)
 	}
 	switch {
-	case known:
-		rec.SetIn(f, v, unit)
+	case k != nil:
+		rec.SetIn(k.field, v, k.unit)
 	case string(key) == "current time": // very old releases: seconds since the epoch in place of a time stamp
 		if ns, err := clock.Nanos(value[:n]); err == nil {
 			rec.Unix, rec.RawUnix = ns, value[:n]
@@ -328,7 +362,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) int {
 	default:
 		rec.AddExtra(record.Extra{Name: p.name(key, ""), Value: v})
 	}
-	return n
+	return k, n
 }
 
 // isGlue says whether what follows a number begins another record.
@@ -391,7 +425,7 @@ func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 	fields := false
 	var c column
 	for c.next(t) {
-		v, n := Leading(c.value)
+		v, n := record.Leading(c.value)
 		if len(c.key) == 0 || n == 0 {
 			t = c.rest
 			continue
@@ -525,12 +559,12 @@ func timer(t []byte, out Out) bool {
 	stage := record.Stage{Name: name}
 	b := t[i+3:]
 	if b = trim(b); len(b) > 0 && b[0] == '(' {
-		fastest, n := Leading(b[1:])
+		fastest, n := record.Leading(b[1:])
 		after := b[1+n:]
 		if n == 0 || !bytes.HasPrefix(after, []byte(", ")) {
 			return false
 		}
-		slowest, n := Leading(after[2:])
+		slowest, n := record.Leading(after[2:])
 		if n == 0 || string(after[2+n:]) != ")" {
 			return false
 		}

@@ -236,23 +236,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLeading(t *testing.T) {
-	for text, want := range map[string]struct {
-		v float64
-		n int
-	}{
-		"": {}, "-": {}, "e": {}, ".": {}, "x1": {}, "5": {5, 1}, "-5.5x": {-5.5, 4}, "1e3/2": {1000, 3}, "1e": {}, "13236.0[Rank": {13236, 7}, "1.258B": {1.258, 5}, "0:00": {0, 1}, "inf": {math.Inf(1), 3}, "-inf|": {math.Inf(-1), 4},
-		"+Infinity": {math.Inf(1), 9}, "nano": {}, "1-2": {}, "eta": {}, strings.Repeat("9", 400): {math.Inf(1), 400},
-	} {
-		v, n := Leading([]byte(text))
-		assert.Equal(t, want.n, n, text)
-		assert.InDelta(t, want.v, v, 0, text)
-	}
-	v, n := Leading([]byte("nan |"))
-	assert.Equal(t, 3, n)
-	assert.True(t, math.IsNaN(v))
-}
-
 // Every line of the sample logs that are of Megatron is read, when they are there.
 func TestSamples(t *testing.T) {
 	names, err := filepath.Glob("../../../../shared/logs/megatron_flagscale_stdout/*.log")

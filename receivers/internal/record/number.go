@@ -13,8 +13,62 @@ var exact10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 // and JSON writers spell them: nan, -nan, NaN, inf, -inf, Infinity. What is too large becomes infinite, as in Python. It does
 // not take blanks, hexadecimal, underscores or an empty text, and does not allocate for up to 32 bytes.
 func Float(b []byte) (float64, bool) {
+	v, n, exact := decimal(b)
+	switch {
+	case n == 0:
+		return notFinite(b)
+	case n < len(b):
+		return 0, false
+	case exact:
+		return v, true
+	}
+	return slow(b)
+}
+
+// slow reads a well-formed number of many digits, or very large or small.
+func slow(b []byte) (float64, bool) {
+	v, err := strconv.ParseFloat(string(b), 64)
+	return v, err == nil || math.IsInf(v, 0)
+}
+
+// Leading reads the number that b begins with, as Float reads one, and returns its length, 0 when there is none.
+func Leading(b []byte) (float64, int) {
+	v, n, exact := decimal(b)
+	if n > 0 && (n == len(b) || !continues(b[n])) {
+		if !exact {
+			v, _ = slow(b[:n])
+		}
+		return v, n
+	}
+	n = 0
+	for n < len(b) && continues(b[n]) {
+		n++
+	}
+	if n < 2 { // a word, perhaps with a sign
+		from := n
+		if from > 0 && b[0] != '-' && b[0] != '+' {
+			from = len(b)
+		}
+		for m := from; m < len(b) && m < from+9 && b[m]|0x20 >= 'a' && b[m]|0x20 <= 'z'; m++ {
+			n = m + 1
+		}
+	}
+	v, ok := Float(b[:n])
+	if !ok {
+		return 0, 0
+	}
+	return v, n
+}
+
+// continues says whether a number may go on with c.
+func continues(c byte) bool {
+	return c-'0' <= 9 || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
+}
+
+// decimal reads the finite number that b begins with, in one pass: most of a log is numbers. n is its length, 0 for none. Without
+// exact it is well-formed, but v is not its value.
+func decimal(b []byte) (v float64, n int, exact bool) {
 	var mantissa uint64
-	digits, exp, n := 0, 0, 0
 	neg := len(b) > 0 && b[0] == '-'
 	if neg || len(b) > 0 && b[0] == '+' {
 		n++
@@ -24,7 +78,7 @@ func Float(b []byte) (float64, bool) {
 		mantissa = mantissa*10 + uint64(b[n]-'0')
 		n++
 	}
-	digits = n - from
+	digits, exp := n-from, 0
 	if n < len(b) && b[n] == '.' {
 		n++
 		from = n
@@ -36,56 +90,48 @@ func Float(b []byte) (float64, bool) {
 		digits -= exp
 	}
 	if digits == 0 {
-		return notFinite(b)
+		return 0, 0, false
 	}
-	if n < len(b) {
-		e, ok := exponent(b[n:])
-		if !ok {
-			return 0, false
-		}
+	if n < len(b) && b[n]|0x20 == 'e' {
+		e, length := exponent(b[n:])
 		exp += e
+		n += length
 	}
 	// Up to 19 digits the mantissa did not overflow; where it and the power of ten are exact, so is one operation on them.
-	if digits <= 19 && mantissa <= 1<<53 && exp >= -22 && exp <= 22 {
-		v := float64(mantissa)
-		if exp < 0 {
-			v /= exact10[-exp]
-		} else {
-			v *= exact10[exp]
-		}
-		if neg {
-			v = -v
-		}
-		return v, true
+	if digits > 19 || mantissa > 1<<53 || exp < -22 || exp > 22 {
+		return 0, n, false
 	}
-	v, err := strconv.ParseFloat(string(b), 64)
-	return v, err == nil || math.IsInf(v, 0)
-}
-
-// exponent reads the "e-05" of a number.
-func exponent(b []byte) (int, bool) {
-	if b[0] != 'e' && b[0] != 'E' {
-		return 0, false
-	}
-	n := 1
-	neg := n < len(b) && b[n] == '-'
-	if neg || n < len(b) && b[n] == '+' {
-		n++
-	}
-	if n == len(b) {
-		return 0, false
-	}
-	v := 0
-	for ; n < len(b); n++ {
-		if b[n]-'0' > 9 {
-			return 0, false
-		}
-		v = min(v*10+int(b[n]-'0'), 1e6)
+	v = float64(mantissa)
+	switch {
+	case exp < 0:
+		v /= exact10[-exp]
+	case exp > 0:
+		v *= exact10[exp]
 	}
 	if neg {
 		v = -v
 	}
-	return v, true
+	return v, n, true
+}
+
+// exponent reads the "e-05" that b begins with. n is 0 where its digits are missing.
+func exponent(b []byte) (v, n int) {
+	n = 1
+	neg := n < len(b) && b[n] == '-'
+	if neg || n < len(b) && b[n] == '+' {
+		n++
+	}
+	from := n
+	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+		v = min(v*10+int(b[n]-'0'), 1e6)
+	}
+	if n == from {
+		return 0, 0
+	}
+	if neg {
+		v = -v
+	}
+	return v, n
 }
 
 func notFinite(b []byte) (float64, bool) {

@@ -38,6 +38,23 @@ func TestFloat(t *testing.T) {
 	}
 }
 
+func TestLeading(t *testing.T) {
+	for text, want := range map[string]struct {
+		v float64
+		n int
+	}{
+		"": {}, "-": {}, "e": {}, ".": {}, "x1": {}, "5": {5, 1}, "-5.5x": {-5.5, 4}, "1e3/2": {1000, 3}, "1e": {}, "13236.0[Rank": {13236, 7}, "1.258B": {1.258, 5}, "0:00": {0, 1}, "inf": {math.Inf(1), 3}, "-inf|": {math.Inf(-1), 4},
+		"+Infinity": {math.Inf(1), 9}, "nano": {}, "0.09767807275056839,": {0.09767807275056839, 19}, "1e999}": {math.Inf(1), 5}, "1-2": {}, "eta": {}, strings.Repeat("9", 400): {math.Inf(1), 400},
+	} {
+		v, n := record.Leading([]byte(text))
+		assert.Equal(t, want.n, n, text)
+		assert.InDelta(t, want.v, v, 0, text)
+	}
+	v, n := record.Leading([]byte("nan |"))
+	assert.Equal(t, 3, n)
+	assert.True(t, math.IsNaN(v))
+}
+
 func TestGroupedFloat(t *testing.T) {
 	for in, want := range map[string]float64{"177,138": 177138, "5,941": 5941, "1,234,567.89": 1234567.89, "375": 375, "-1,000": -1000, "1234567": 1234567, "1,096.17": 1096.17} {
 		v, ok := record.GroupedFloat([]byte(in))

@@ -2,7 +2,9 @@
 package record
 
 import (
+	"iter"
 	"math"
+	"math/bits"
 )
 
 // Kind says what a record is about.
@@ -60,11 +62,14 @@ type Record struct {
 	// GPUs is hw.gpu.utilization of each device, 0..1.
 	GPUs []float64
 
-	has    uint64
-	values [NumFields]float64
-	units  [NumFields]Unit
 	Stages []Stage
 	Extra  []Extra
+	// Dropped counts what AddExtra did not keep.
+	Dropped int
+
+	has    uint64
+	values [NumFields]float64 // of the fields in has; the others hold what an earlier record left
+	units  [NumFields]Unit    // likewise
 }
 
 // Stage is a part of the step that the record states a duration of.
@@ -84,22 +89,33 @@ type Extra struct {
 	Metric, Unit, Statistic string
 }
 
-// MaxExtra bounds the unknown fields kept of one record: verl prints over a hundred.
+// MaxExtra bounds the unknown fields kept of one record, because each attribute put into a span is compared with those before it. verl
+// prints over a hundred.
 const MaxExtra = 256
 
 // Reset empties the record.
 func (r *Record) Reset() {
-	*r = Record{Stages: r.Stages[:0], Extra: r.Extra[:0], GPUs: r.GPUs[:0]}
+	r.Kind, r.Source, r.Of = Step, "", OneStep
+	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
+	r.Open, r.Join, r.Dedup = false, false, false
+	r.Rank, r.HasRank = 0, false
+	r.GPUs, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Stages[:0], r.Extra[:0], 0
+	r.has = 0 // clearing the values, too, would take longer than all of the above
 }
 
 // Set sets a field in its base unit.
-func (r *Record) Set(f Field, v float64) { r.SetIn(f, v, Base) }
+func (r *Record) Set(f Field, v float64) {
+	r.has |= 1 << f
+	r.values[f], r.units[f] = v, Base
+}
 
 // SetIn sets a field given in another unit, and remembers which.
 func (r *Record) SetIn(f Field, v float64, u Unit) {
+	if u != Base {
+		v = v * unitInfo[u].scale / unitInfo[u].per
+	}
 	r.has |= 1 << f
-	r.values[f] = v * unitInfo[u].scale / unitInfo[u].per
-	r.units[f] = u
+	r.values[f], r.units[f] = v, u
 }
 
 // Unset takes a field away.
@@ -116,6 +132,7 @@ func (r *Record) Merge(o *Record) {
 	if len(r.GPUs) == 0 {
 		r.GPUs = append(r.GPUs, o.GPUs...)
 	}
+	r.Dropped += o.Dropped
 }
 
 // Layout is which fields are set, in which units.
@@ -138,6 +155,18 @@ func (r *Record) Empty() bool {
 	return r.has == 0 && len(r.Stages) == 0 && len(r.Extra) == 0 && len(r.GPUs) == 0
 }
 
+// All returns the fields that are set, in their order, in base units.
+func (r *Record) All() iter.Seq2[Field, float64] {
+	return func(yield func(Field, float64) bool) {
+		for rest := r.has; rest != 0; rest &= rest - 1 {
+			f := Field(bits.TrailingZeros64(rest))
+			if !yield(f, r.values[f]) {
+				return
+			}
+		}
+	}
+}
+
 // Get returns a field in its base unit, NaN when it is not set (or is NaN).
 func (r *Record) Get(f Field) float64 {
 	if !r.Has(f) {
@@ -146,11 +175,13 @@ func (r *Record) Get(f Field) float64 {
 	return r.values[f]
 }
 
-// AddExtra keeps an unknown field, up to MaxExtra of them.
+// AddExtra keeps an unknown field, up to MaxExtra of them, and counts the others.
 func (r *Record) AddExtra(e Extra) {
-	if len(r.Extra) < MaxExtra {
-		r.Extra = append(r.Extra, e)
+	if len(r.Extra) == MaxExtra {
+		r.Dropped++
+		return
 	}
+	r.Extra = append(r.Extra, e)
 }
 
 // Unit is a unit of a log.

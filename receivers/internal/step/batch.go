@@ -53,8 +53,9 @@ type item struct {
 	pid            int64
 	model          *spans.Model
 	units          string
+	dropped        uint32 // fields
 
-	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo int
+	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
 
 func (it *item) key() key { return key{it.trace, it.id} }
@@ -121,10 +122,10 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
 	}
-	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = len(b.values), len(b.stages), len(b.extras), len(b.gpus)
-	for f := range record.NumFields {
-		if rec.Has(f) && (f != record.Duration || it.kind == record.Step) { // that of others is no step's
-			b.values = append(b.values, value{f, rec.Get(f)})
+	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
+	for f, v := range rec.All() {
+		if f != record.Duration || it.kind == record.Step { // that of others is no step's
+			b.values = append(b.values, value{f, v})
 		}
 	}
 	for i := range rec.Stages {
@@ -140,9 +141,13 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 		b.extras = append(b.extras, x)
 	}
 	b.gpus = append(b.gpus, rec.GPUs...)
-	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = len(b.values), len(b.stages), len(b.extras), len(b.gpus)
-	it.units = h.units.of(rec)
+	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = b.ends()
+	it.units, it.dropped = h.units.of(rec), uint32(rec.Dropped)
 	b.items = append(b.items, *it)
+}
+
+func (b *batch) ends() (values, stages, extras, gpus uint32) {
+	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
 // unitTexts makes AttrSourceUnit, which is the same for record after record.
@@ -155,8 +160,8 @@ func (u *unitTexts) of(rec *record.Record) string {
 	if layout := rec.Layout(); layout != u.layout {
 		u.layout = layout
 		u.text = ""
-		for f := range record.NumFields {
-			if unit := rec.UnitOf(f); rec.Has(f) && unit != record.Base {
+		for f := range rec.All() {
+			if unit := rec.UnitOf(f); unit != record.Base {
 				u.text += " " + fieldInfos[f].name + "=" + unit.String()
 			}
 		}
@@ -175,6 +180,7 @@ func (b *batch) Traces() ptrace.Traces {
 		first := b.first()
 		out.AddRun(b.resource(first), first.start, first.time, b.runFile)
 	}
+	out.Grow(len(b.items) + len(b.stages) + 1)
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
 		it := &b.items[i]
@@ -209,7 +215,16 @@ func (b *batch) resource(it *item) spans.Resource {
 }
 
 func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
-	n := 7 + it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom
+	// The time source, which Batch.Add counts, the source and the units are on nearly all spans; the others are counted.
+	n := 2 + int(it.valuesTo-it.valuesFrom+it.extrasTo-it.extrasFrom)
+	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.kindOfDuration != spans.DurationStep} {
+		if has {
+			n++
+		}
+	}
+	if it.gpusTo > it.gpusFrom {
+		n += 2
+	}
 	if it.kind == record.Step && it.model != nil {
 		n += judged
 	}
@@ -230,8 +245,8 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
 		info := &fieldInfos[v.field]
-		if info.integer && v.v == math.Trunc(v.v) && math.Abs(v.v) < 1<<53 {
-			m.PutInt(info.name, int64(v.v))
+		if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
+			m.PutInt(info.name, n)
 		} else {
 			putNumber(m, info.name, v.v)
 		}
@@ -254,6 +269,9 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 	}
 	if it.units != "" {
 		m.PutStr(spans.AttrSourceUnit, it.units)
+	}
+	if it.dropped > 0 {
+		s.SetDroppedAttributesCount(it.dropped)
 	}
 	return s
 }
@@ -326,6 +344,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 				if !g.have[v.field] {
 					g.have[v.field] = true
 					g.fields[v.field] = g.metric(md, info.name, info.unit, info.description)
+					g.fields[v.field].EnsureCapacity(len(b.items) - i)
 				}
 				point(g.fields[v.field], it, v.v)
 			}
@@ -381,8 +400,12 @@ func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.Num
 	dp := points.AppendEmpty()
 	dp.SetTimestamp(pcommon.Timestamp(it.end))
 	dp.SetDoubleValue(v)
-	dp.Attributes().PutStr(spans.AttrSource, it.source)
-	putRank(dp.Attributes(), it)
+	m := dp.Attributes()
+	if it.rank != noRank {
+		m.EnsureCapacity(2)
+	}
+	m.PutStr(spans.AttrSource, it.source)
+	putRank(m, it)
 	return dp
 }
 

@@ -36,6 +36,7 @@ func (*typical) Restore([]byte) {}
 func BenchmarkRecord(b *testing.B) {
 	const records = 1000
 	run := func(b *testing.B, work func(*batch)) {
+		b.Helper()
 		h := handlerWith(b, &direct{}, consumertest.NewNop(), consumertest.NewNop())
 		h.parser = &typical{}
 		l := tail.Line{Text: []byte("line"), Observed: time.Unix(1770828000, 0)}

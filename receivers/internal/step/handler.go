@@ -1,6 +1,7 @@
 package step
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"path/filepath"
 	"strconv"
@@ -86,9 +87,15 @@ type handler struct {
 	rec    record.Record
 	names  spans.Interner
 	host   spans.Interner
+	ids    *spans.StepIDs
+	salt   uint64 // of the run
+	it     item   // of the record at hand
 
 	state state
-	model *spans.Model // nil: not known
+	// The track of the record before, mostly that of the next one too.
+	lastWho   who
+	lastTrack *track
+	model     *spans.Model // nil: not known
 
 	pending pending
 	emitted int // of the line at hand
@@ -136,6 +143,7 @@ type track struct {
 	Made      int64            `json:"made"` // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
 	last      key              // the span of the last step
+	rankText  []byte           // of the ids of its spans
 }
 
 const (
@@ -151,6 +159,9 @@ func newHandler(set *Settings, known *seen, batches *pool, s stream) *handler {
 		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),
 	}
 	h.state.Tracks = make(map[who]*track)
+	h.ids = spans.NewStepIDs(h.run)
+	_, span := spans.RunIDs(h.run)
+	h.salt = binary.BigEndian.Uint64(span[:])
 	return h
 }
 
@@ -163,7 +174,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.emitted, h.known = 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
-		clear(h.state.Tracks) // a document is told anew from its beginning, not gone back to
+		h.forget() // a document is told anew from its beginning, not gone back to
 	} else {
 		h.text = h.peeler.Peel(l.Text, &h.prefix)
 	}
@@ -204,23 +215,32 @@ func (h *handler) Emit(rec *record.Record) {
 	if h.join(rec) {
 		return
 	}
-	it := h.place(rec)
+	it := &h.it
+	h.place(rec, it)
 	if rec.Kind == record.Side {
-		h.batch.add(h, &it, rec)
+		h.batch.add(h, it, rec)
 		return
 	}
 	// A duplicate does not end the record that waits: it may be a copy of that.
-	if rec.Dedup && h.seen.before(it.key()) {
+	if rec.Dedup && h.seen.before(it.id, h.setOf(it)) {
 		h.known++
 		h.set.Duplicate()
 		return
 	}
 	h.leave()
 	if rec.Open {
-		h.pending.set(h, &it, rec)
+		h.pending.set(h, it, rec)
 		return
 	}
-	h.batch.add(h, &it, rec)
+	h.batch.add(h, it, rec)
+}
+
+// setOf scatters runs and ranks, and keeps their iterations in a row.
+func (h *handler) setOf(it *item) uint64 {
+	if !it.hasIteration {
+		return binary.BigEndian.Uint64(it.id[:])
+	}
+	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration)
 }
 
 // rank is who the record is of.
@@ -235,23 +255,39 @@ func (h *handler) rank(rec *record.Record) int64 {
 }
 
 func (h *handler) track(w who) *track {
+	if h.lastTrack != nil && w == h.lastWho {
+		return h.lastTrack
+	}
 	t, ok := h.state.Tracks[w]
 	if !ok {
 		if len(h.state.Tracks) >= maxTracks {
-			clear(h.state.Tracks)
+			h.forget()
 		}
 		t = &track{}
 		h.state.Tracks[w] = t
 	}
+	if t.rankText == nil { // new, or restored
+		t.rankText = strconv.AppendInt(nil, w.rank, 10)
+	}
+	h.lastWho, h.lastTrack = w, t
 	return t
 }
 
+// forget drops all tracks.
+func (h *handler) forget() {
+	clear(h.state.Tracks)
+	h.lastTrack = nil
+}
+
 // place finds out when the record ended, how many steps it covers, and to which trace it belongs.
-func (h *handler) place(rec *record.Record) item {
-	it := item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, host: h.host.Text(h.prefix.IP), pid: h.prefix.PID, model: h.model}
+func (h *handler) place(rec *record.Record, it *item) {
+	*it = item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, pid: h.prefix.PID, model: h.model}
+	if h.prefix.IP != nil {
+		it.host = h.host.Text(h.prefix.IP)
+	}
 	t := h.track(who{rec.Source, it.rank})
 	before, beforeSource := t.End, t.Source
-	raw := h.when(rec, t, &it)
+	raw := h.when(rec, t, it)
 
 	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 {
 		it.iteration, it.hasIteration = int64(n), true
@@ -259,7 +295,7 @@ func (h *handler) place(rec *record.Record) item {
 		rec.Unset(record.Iteration)
 	}
 	if rec.Kind == record.Step {
-		h.count(&it, t)
+		h.count(it, t)
 	} else if !it.hasIteration && rec.Kind != record.Summary {
 		// It belongs to what was logged last.
 		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
@@ -290,7 +326,7 @@ func (h *handler) place(rec *record.Record) item {
 	if rec.Kind == record.Step {
 		t.End, t.Source = it.end, it.time
 	}
-	h.identify(rec, &it, t, raw)
+	h.identify(rec, it, t, raw)
 	switch rec.Kind {
 	case record.Step:
 		t.last = it.key()
@@ -300,7 +336,6 @@ func (h *handler) place(rec *record.Record) item {
 		}
 	case record.Evaluation, record.Summary:
 	}
-	return it
 }
 
 var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}
@@ -371,15 +406,15 @@ func (h *handler) count(it *item, t *track) {
 
 // identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
 func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
-	var rank, attempt [20]byte
-	rankText := strconv.AppendInt(rank[:0], it.rank, 10)
+	var number [20]byte
+	source := []byte(rec.Source)
 	switch {
 	case rec.Kind == record.Summary:
 		it.trace, it.parent = spans.RunIDs(h.run)
 	case it.hasIteration:
-		it.trace = spans.StepTraceID(h.run, it.iteration)
+		it.trace = h.ids.Trace(it.iteration)
 	default:
-		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, []byte(rec.Source), strconv.AppendInt(attempt[:0], it.ordinal, 10))
+		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, source, strconv.AppendInt(number[:0], it.ordinal, 10))
 	}
 	key := rec.Key
 	if key == nil {
@@ -387,13 +422,12 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 	}
 	switch {
 	case raw == nil:
-		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, spans.ShortKey(key), strconv.AppendInt(attempt[:0], t.Attempt, 10))
-		return
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, spans.ShortKey(key), strconv.AppendInt(number[:0], t.Attempt, 10))
 	case rec.Kind == record.Evaluation, rec.Key != nil: // several data sets, or the metrics of a step one by one, in the same second
-		it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw, spans.ShortKey(key))
-		return
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, raw, spans.ShortKey(key))
+	default:
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, raw)
 	}
-	it.id = spans.SpanID(it.trace, roles[rec.Kind], []byte(rec.Source), rankText, raw)
 }
 
 var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side"}

@@ -22,7 +22,8 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.open, p.it = true, *it
 	stages, extra, gpus := p.rec.Stages[:0], p.rec.Extra[:0], p.rec.GPUs[:0]
 	p.rec = *rec
-	p.rec.Stages, p.rec.Extra, p.rec.GPUs = stages, extra, append(gpus, rec.GPUs...)
+	p.rec.Stages, p.rec.Extra = stages, extra
+	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not that of rec
 	p.keep = p.keep[:0]
 	p.take(rec)
 	p.held = append(p.held[:0], h.stream.Hold())

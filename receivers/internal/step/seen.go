@@ -1,27 +1,40 @@
 package step
 
-import "sync"
+import (
+	"encoding/binary"
+	"sync"
 
-// maxSeen bounds the records remembered, twice: two generations.
-const maxSeen = 1 << 16
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
 
-// seen remembers the records of all files of a receiver. FlagScale writes each row to two files and a summary.
+const (
+	seenSets = 1 << 16
+	seenWays = 8 // of 8 bytes: a line of the processor's cache
+)
+
+// seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary.
+// The newest of a set push the oldest out. Iterations that follow each other have sets that do: places all over a table of this size, as
+// those of a map, would each cost a miss of every cache, a tenth of the receiver's time.
 type seen struct {
-	mu       sync.Mutex
-	new, old map[key]struct{}
+	mu   sync.Mutex
+	sets [][seenWays]uint64 // 4 MiB, for those receivers that need it
 }
 
-// before says whether a record was seen before, and remembers it.
-func (s *seen) before(k key) bool {
+// before says whether a record was seen before, and remembers it. set is the same for the same record, and for few others.
+func (s *seen) before(span pcommon.SpanID, set uint64) bool {
+	id := binary.BigEndian.Uint64(span[:]) // never 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.new[k]; ok {
-		return true
+	if s.sets == nil {
+		s.sets = make([][seenWays]uint64, seenSets)
 	}
-	_, known := s.old[k]
-	if s.new == nil || len(s.new) >= maxSeen {
-		s.new, s.old = make(map[key]struct{}), s.new
+	ways := &s.sets[set%seenSets]
+	for _, other := range ways {
+		if other == id {
+			return true
+		}
 	}
-	s.new[k] = struct{}{}
-	return known
+	copy(ways[1:], ways[:seenWays-1])
+	ways[0] = id
+	return false
 }

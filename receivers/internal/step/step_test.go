@@ -390,11 +390,11 @@ func (d *direct) Release(tail.Held)    { d.released++ }
 func (d *direct) outstanding() (n int) { return d.held - d.released }
 
 // handlerWith makes a handler whose receiver delivers to the consumers.
-func handlerWith(t testing.TB, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
-	t.Helper()
+func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
+	tb.Helper()
 	cfg := tail.DefaultConfig()
 	r, err := filereceiver.Prepare(receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(&result{}), traces, metrics)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return newHandler(&Settings{
 		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
 	}, &seen{}, &pool{}, d)
@@ -532,17 +532,16 @@ func TestDelivery(t *testing.T) {
 
 func TestSeenForgetsTheOldest(t *testing.T) {
 	var s seen
-	k := func(i int) key {
-		var id pcommon.SpanID
-		copy(id[:], strconv.Itoa(i))
-		return key{id: id}
+	const all = seenSets * seenWays
+	ids := make([]pcommon.SpanID, 2*all)
+	for i := range ids {
+		_, ids[i] = spans.RunIDs(strconv.Itoa(i))
+		require.False(t, s.before(ids[i], uint64(i)))
 	}
-	for i := range 3 * maxSeen {
-		require.False(t, s.before(k(i)))
+	for i := all; i < 2*all; i++ {
+		require.True(t, s.before(ids[i], uint64(i)), i)
 	}
-	assert.True(t, s.before(k(3*maxSeen-1)))
-	assert.False(t, s.before(k(0)))
-	assert.LessOrEqual(t, len(s.new)+len(s.old), 2*maxSeen)
+	assert.False(t, s.before(ids[0], 0))
 }
 
 func TestIndex(t *testing.T) {

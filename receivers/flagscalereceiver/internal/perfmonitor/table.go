@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -38,7 +37,14 @@ type Parser struct {
 	block   block
 	about   int64 // the iteration that the block is about
 
-	tokens [][]byte
+	tokens []token
+}
+
+// token is what stands between blanks.
+type token struct {
+	text     []byte
+	v        float64
+	isNumber bool
 }
 
 // block is what the lines after a title are about.
@@ -221,9 +227,8 @@ func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 		if c.kind == stampColumn {
 			continue
 		}
-		text := p.tokens[i]
+		text, v, ok := p.tokens[i].text, p.tokens[i].v, p.tokens[i].isNumber
 		i++
-		v, ok := record.Float(text)
 		switch {
 		case c.kind == stepColumn:
 			if !isInteger(text) {
@@ -266,24 +271,23 @@ func (p *Parser) split(t []byte) {
 			continue
 		}
 		from := i
-		for i < len(t) && t[i] != ' ' && t[i] != '\t' {
-			i++
+		v, n := record.Leading(t[i:])
+		isNumber := n > 0
+		for i += n; i < len(t) && t[i] != ' ' && t[i] != '\t'; i++ {
+			isNumber = false
 		}
-		p.tokens = append(p.tokens, t[from:i])
+		p.tokens = append(p.tokens, token{t[from:i], v, isNumber})
 	}
 }
 
 // looksLikeRow keeps other lines that begin with a time apart: a row is numbers, all or at its beginning, of which one may be spoilt.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
-	for _, token := range p.tokens {
-		if _, ok := record.Float(token); !ok {
-			break
-		}
+	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {
 		numbers++
 	}
 	if numbers >= 2 {
-		return isInteger(p.tokens[0])
+		return isInteger(p.tokens[0].text)
 	}
 	if len(p.tokens) != p.width {
 		return false
@@ -295,7 +299,7 @@ func (p *Parser) looksLikeRow() bool {
 		}
 		if c.kind == valueColumn {
 			values++
-			if _, ok := record.Float(p.tokens[i]); ok {
+			if p.tokens[i].isNumber {
 				numbers++
 			}
 		}
@@ -339,7 +343,7 @@ func (p *Parser) component(t []byte, out Out) (Result, string) {
 		return p.leaveBlock()
 	}
 	name, value := bytes.TrimSpace(t[:i]), bytes.TrimSpace(t[i+1:])
-	v, n := megatron.Leading(value)
+	v, n := record.Leading(value)
 	if n == 0 || len(name) == 0 {
 		return p.leaveBlock()
 	}

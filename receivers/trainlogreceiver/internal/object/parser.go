@@ -7,7 +7,6 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
@@ -318,7 +317,7 @@ func (p *Parser) list(e *entry, raw []byte) {
 			return
 		}
 	case e.action == set || e.action == ratio:
-		if v, n := megatron.Leading(in); n > 0 {
+		if v, n := record.Leading(in); n > 0 {
 			p.number(e, v, in[:n])
 			return
 		}
@@ -336,7 +335,12 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 		} else {
 			in = nil
 		}
-		item = bytes.Trim(item, " \t\"'%")
+		for len(item) > 0 && aside(item[0]) {
+			item = item[1:]
+		}
+		for len(item) > 0 && aside(item[len(item)-1]) {
+			item = item[:len(item)-1]
+		}
 		v, ok := record.Float(item)
 		if !ok {
 			p.rec.GPUs = p.rec.GPUs[:0]
@@ -345,6 +349,12 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 		percent = percent || v > 1 || bytes.IndexByte(item, '.') < 0
 		p.rec.GPUs = append(p.rec.GPUs, v)
 	}
+	p.gpus(e, p.rec.GPUs, percent)
+	return true
+}
+
+// gpus takes the utilization of several devices.
+func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	p.flags |= e.flags
 	scale := 1.0
 	if e.Scale != 0 {
@@ -352,11 +362,14 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 	} else if percent {
 		scale = 0.01
 	}
-	for i := range p.rec.GPUs {
-		p.rec.GPUs[i] *= scale
+	for i := range all {
+		all[i] *= scale
 	}
-	return true
+	p.rec.GPUs = all
 }
+
+// aside says what may stand around a number in a list.
+func aside(c byte) bool { return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '%' }
 
 // Apply gives the unknown fields of a record that another package has read the meaning that the configuration asks for.
 func Apply(rec *record.Record, mapped map[string]Target) {

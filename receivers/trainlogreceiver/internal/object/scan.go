@@ -1,10 +1,11 @@
 package object
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/megatron"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
 // maxDepth bounds how deep objects are followed. What lies deeper is kept as text.
@@ -133,6 +134,9 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		p.path = p.path[:from]
 		return at
 	case '[', '(':
+		if at := p.numbers(b, i, e); at >= 0 {
+			return at
+		}
 	case '-':
 		if i+1 < len(b) && b[i+1]|0x20 == 'i' {
 			v, k, n := word(b[i+1:])
@@ -144,7 +148,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		}
 		fallthrough
 	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '+', '.':
-		v, n := megatron.Leading(b[i:])
+		v, n := record.Leading(b[i:])
 		if n == 0 {
 			return -1
 		}
@@ -170,6 +174,33 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	return at
 }
 
+// numbers reads "[97, 100, 98]" of the utilization of GPUs, the list that is on every line. -1: it is something else, or not all numbers.
+func (p *Parser) numbers(b []byte, i int, e *entry) int {
+	if e.action != gpus || e.Scale != 0 {
+		return -1
+	}
+	all, percent := p.rec.GPUs[:0], false
+	for i++; ; i++ {
+		for i < len(b) && b[i] == ' ' {
+			i++
+		}
+		v, n := record.Leading(b[i:])
+		if n == 0 {
+			return -1
+		}
+		percent = percent || v > 1 || bytes.IndexByte(b[i:i+n], '.') < 0
+		all = append(all, v)
+		if i += n; i == len(b) || b[i] != ',' {
+			break
+		}
+	}
+	if i == len(b) || b[i] != ']' {
+		return -1
+	}
+	p.gpus(e, all, percent)
+	return i + 1
+}
+
 // call reads "np.float64(0.1)" and "tensor(2.3, device='cuda:0')" as their first number.
 func (p *Parser) call(b []byte, i int, e *entry) int {
 	n := i
@@ -183,7 +214,7 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 	if at < 0 {
 		return -1
 	}
-	if v, m := megatron.Leading(b[n+1 : at-1]); m > 0 {
+	if v, m := record.Leading(b[n+1 : at-1]); m > 0 {
 		p.number(e, v, b[n+1:n+1+m])
 	} else {
 		p.text(e, b[i:at])
