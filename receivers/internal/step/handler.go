@@ -307,7 +307,9 @@ func (h *handler) place(rec *record.Record, it *item) {
 
 	steps := max(it.covered, 1)
 	duration := rec.Get(record.Duration)
-
+	if duration*float64(steps) >= maxSeconds { // a spoilt iteration: it says nothing about time
+		it.covered, steps = 0, 1
+	}
 	switch {
 	case rec.Start != 0 && rec.Start <= it.end:
 		it.start = rec.Start
@@ -378,6 +380,9 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 		steps := int64(1)
 		if rec.Kind == record.Step && rec.Has(record.Iteration) && t.Known {
 			steps = max(int64(rec.Get(record.Iteration))-t.Iteration, 1)
+		}
+		if d*float64(steps) >= maxSeconds {
+			steps = 1
 		}
 		t.Made += int64(d*1e9) * steps
 	}

@@ -216,6 +216,19 @@ func TestStepsCoverWhatLiesBetween(t *testing.T) {
 	assert.Equal(t, run[0].SpanID(), got[0].Links().At(0).SpanID())
 }
 
+// A digit too many in an iteration must not make a span of a thousand years.
+func TestSpoiltIteration(t *testing.T) {
+	for _, stamp := range []string{"", " stamp=2026-01-01T00:00:00"} {
+		res := read(t, []string{"step it=1 dur=2" + stamp, "step it=9000000000000 dur=2" + stamp, "step it=2 dur=2" + stamp})
+		got := res.spans(spans.SpanStep)
+		require.Len(t, got, 3)
+		for _, s := range got {
+			assert.Equal(t, 2*time.Second, s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime()))
+			assert.Nil(t, attr(s, spans.AttrStepsCovered))
+		}
+	}
+}
+
 func TestDurationFromTheRecordBefore(t *testing.T) {
 	res := read(t, []string{"step it=10 stamp=2026-01-01T00:00:00", "step it=20 stamp=2026-01-01T00:00:30", "step it=30 stamp=2026-01-01T00:00:30"})
 	got := res.spans(spans.SpanStep)
