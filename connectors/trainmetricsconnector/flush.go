@@ -42,7 +42,7 @@ var metrics = [numMetrics]struct {
 // labels are the attributes of a series.
 type labels struct {
 	of      *group
-	stage   stage // stageNone for none
+	stage   spans.TQStage // spans.TQNone for none
 	verdict string
 	part    string // of a training step
 }
@@ -61,8 +61,8 @@ func (l labels) put(m pcommon.Map) {
 	if l.of.name != "" {
 		m.PutStr(spans.AttrTQFunction, l.of.name)
 	}
-	if l.stage != stageNone {
-		m.PutStr(spans.AttrTQStage, stageText[l.stage])
+	if l.stage != spans.TQNone {
+		m.PutStr(spans.AttrTQStage, l.stage.String())
 	}
 	if l.part != "" {
 		m.PutStr(spans.AttrStage, l.part)
@@ -137,10 +137,10 @@ func (e *emitter) group(fs *group) {
 	if fs.steps != nil {
 		e.steps(fs)
 	}
-	label := func(st stage) labels { return labels{of: fs, stage: st} }
-	for st := range stages {
-		if st == stageFunction {
-			emit(e, functionDuration, label(stageNone), &fs.duration[st], durationPoint)
+	label := func(st spans.TQStage) labels { return labels{of: fs, stage: st} }
+	for st := range spans.TQStages {
+		if st == spans.TQFunction {
+			emit(e, functionDuration, label(spans.TQNone), &fs.duration[st], durationPoint)
 		} else {
 			emit(e, stageDuration, label(st), &fs.duration[st], durationPoint)
 		}
@@ -148,12 +148,12 @@ func (e *emitter) group(fs *group) {
 		emit(e, incompleteCount, label(st), &fs.incomplete[st], counterPoint)
 	}
 	for st := range fs.share {
-		emit(e, stageUtilization, label(stage(st)), &fs.share[st], gaugePoint)
+		emit(e, stageUtilization, label(spans.TQStage(st)), &fs.share[st], gaugePoint)
 	}
-	emit(e, overheadUtilization, label(stageNone), &fs.overhead, gaugePoint)
-	emit(e, disagreement, label(stageNone), &fs.disagreement, disagreementPoint)
+	emit(e, overheadUtilization, label(spans.TQNone), &fs.overhead, gaugePoint)
+	emit(e, disagreement, label(spans.TQNone), &fs.disagreement, disagreementPoint)
 	fs.verdicts = slices.DeleteFunc(fs.verdicts, func(v named[counter]) bool {
-		emit(e, verdictCount, labels{of: fs, stage: stageNone, verdict: v.name}, &v.series, counterPoint)
+		emit(e, verdictCount, labels{of: fs, stage: spans.TQNone, verdict: v.name}, &v.series, counterPoint)
 		return v.series == nil
 	})
 }

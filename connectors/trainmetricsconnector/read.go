@@ -10,27 +10,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stage is the value of tq.stage. Get, compute and put come first: they index the shares.
-type stage uint8
-
-const (
-	stageGet stage = iota
-	stageCompute
-	stagePut
-	stageClientGet
-	stageClientPut
-	stageClientGetMeta
-	stageClientClear
-	stageFunction
-	stages
-	stageNone = stages
-)
-
-var stageText = [stages]string{
-	spans.StageGet, spans.StageCompute, spans.StagePut, spans.StageClientGet, spans.StageClientPut,
-	spans.StageClientGetMeta, spans.StageClientClear, spans.StageFunction,
-}
-
 const shares = 3
 
 // maxDuration is what no span of a job takes; a longer one has a start that was never set.
@@ -44,7 +23,7 @@ type observation struct {
 	resource   int32 // index in scratch.resources
 	shares     int32 // index in scratch.shares, −1 for none
 	step       int32 // index in scratch.steps, −1 for none
-	stage      stage
+	stage      spans.TQStage
 	incomplete bool
 	judged     bool
 	name       string // tq.function, or ml.train.stage
@@ -98,13 +77,13 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		return
 	}
 	attrs := span.Attributes()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: -1, stage: stageNone, throughput: math.NaN()}
+	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: -1, stage: spans.TQNone, throughput: math.NaN()}
 	reported, part := math.NaN(), ""
 	// One pass: a look-up per name would scan the attributes a dozen times.
 	for name, v := range attrs.All() {
 		switch name {
 		case spans.AttrTQStage:
-			o.stage = stageOf(v)
+			o.stage = spans.TQStageOf(v)
 		case spans.AttrTQFunction:
 			o.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
@@ -118,11 +97,11 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		case spans.AttrTQThroughputReported:
 			reported = spans.ValueNumber(v)
 		case spans.AttrTQGetUtilization:
-			s.sharesOf(&o).share[stageGet] = spans.ValueNumber(v)
+			s.sharesOf(&o).share[spans.TQGet] = spans.ValueNumber(v)
 		case spans.AttrTQComputeUtilization:
-			s.sharesOf(&o).share[stageCompute] = spans.ValueNumber(v)
+			s.sharesOf(&o).share[spans.TQCompute] = spans.ValueNumber(v)
 		case spans.AttrTQPutUtilization:
-			s.sharesOf(&o).share[stagePut] = spans.ValueNumber(v)
+			s.sharesOf(&o).share[spans.TQPut] = spans.ValueNumber(v)
 		case spans.AttrTQOverheadUtilization:
 			s.sharesOf(&o).overhead = spans.ValueNumber(v)
 		case spans.AttrTQUtilizationDisagreement:
@@ -131,7 +110,7 @@ func (s *scratch) readSpan(span ptrace.Span) {
 			part = spans.ValueText(v)
 		}
 	}
-	if o.stage == stageNone {
+	if o.stage == spans.TQNone {
 		if part != "" {
 			s.readStep(span, part)
 		}
@@ -144,7 +123,7 @@ func (s *scratch) readSpan(span ptrace.Span) {
 	if math.IsNaN(o.throughput) {
 		o.throughput = reported
 	}
-	if o.stage != stageFunction {
+	if o.stage != spans.TQFunction {
 		o.shares = -1
 	}
 	s.observations = append(s.observations, o)
@@ -168,26 +147,4 @@ func (s *scratch) sharesOf(o *observation) *functionShares {
 		s.shares = append(s.shares, functionShares{share: [shares]float64{nan, nan, nan}, overhead: nan, disagreement: nan})
 	}
 	return &s.shares[o.shares]
-}
-
-func stageOf(v pcommon.Value) stage {
-	switch spans.ValueText(v) {
-	case spans.StageFunction:
-		return stageFunction
-	case spans.StageGet:
-		return stageGet
-	case spans.StageCompute:
-		return stageCompute
-	case spans.StagePut:
-		return stagePut
-	case spans.StageClientGet:
-		return stageClientGet
-	case spans.StageClientPut:
-		return stageClientPut
-	case spans.StageClientGetMeta:
-		return stageClientGetMeta
-	case spans.StageClientClear:
-		return stageClientClear
-	}
-	return stageNone
 }

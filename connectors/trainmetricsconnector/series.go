@@ -2,6 +2,8 @@ package trainmetricsconnector
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // life is what every series has. Times are Unix ns.
@@ -123,12 +125,12 @@ type group struct {
 	name         string    // of the function
 	source       sourceKey // of the steps
 	steps        *stepSeries
-	duration     [stages]*histogram[uint64] // [stageFunction] is tq.function.duration, the others tq.stage.duration
-	throughput   [stages]*histogram[float64]
+	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
+	throughput   [spans.TQStages]*histogram[float64]
 	disagreement *histogram[float64]
 	share        [shares]*gauge
 	overhead     *gauge
-	incomplete   [stages]*counter
+	incomplete   [spans.TQStages]*counter
 	verdicts     []named[counter]
 }
 

@@ -44,7 +44,7 @@ const maxCount = 1 << 53
 // readStep reads a training step, or a named part of one.
 func (s *scratch) readStep(span ptrace.Span, part string) {
 	nan := math.NaN()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: int32(len(s.steps)), stage: stageNone, name: part, throughput: nan}
+	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: int32(len(s.steps)), stage: spans.TQNone, name: part, throughput: nan}
 	v := stepValues{counts: [...]float64{1, nan, nan}, gauges: [...]float64{nan, nan, nan, nan}, disagreement: nan}
 	seconds, bad := nan, false
 	count := func(v pcommon.Value) float64 {
@@ -165,7 +165,7 @@ func (s *store) addStep(g *group, o *observation, v *stepValues) {
 	s.judge(g, o)
 	switch {
 	case o.incomplete:
-		s.count(slot(s, incompleteCount, g, &ss.incomplete, &s.overflow.incomplete[stageFunction]), 1, o)
+		s.count(slot(s, incompleteCount, g, &ss.incomplete, &s.overflow.incomplete[spans.TQFunction]), 1, o)
 		return
 	case o.name != "":
 		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, o.name), o)
@@ -193,7 +193,7 @@ func (s *store) addStep(g *group, o *observation, v *stepValues) {
 
 // steps writes the series of training steps of one group.
 func (e *emitter) steps(g *group) {
-	ss, l := g.steps, labels{of: g, stage: stageNone}
+	ss, l := g.steps, labels{of: g, stage: spans.TQNone}
 	emit(e, stepDuration, l, &ss.duration, durationPoint)
 	ss.parts = slices.DeleteFunc(ss.parts, func(p named[histogram[uint64]]) bool {
 		l := l

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 const mib = 1 << 20
@@ -162,20 +164,20 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 	s.judge(fs, o)
 	if o.incomplete {
 		// Its duration is only what was seen of it.
-		s.count(slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[stageFunction]), 1, o)
+		s.count(slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[spans.TQFunction]), 1, o)
 		return
 	}
 
-	m, spill := stageDuration, stageGet
-	if o.stage == stageFunction {
-		m, spill = functionDuration, stageFunction
+	m, spill := stageDuration, spans.TQGet
+	if o.stage == spans.TQFunction {
+		m, spill = functionDuration, spans.TQFunction
 	}
 	h := slot(s, m, fs, &fs.duration[o.stage], &over.duration[spill])
 	s.observe(h, o)
 
 	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
-	if o.throughput > 0 && (o.stage == stageClientGet || o.stage == stageClientPut) {
-		h := slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[stageClientGet])
+	if o.throughput > 0 && (o.stage == spans.TQClientGet || o.stage == spans.TQClientPut) {
+		h := slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[spans.TQClientGet])
 		s.touch(&h.life)
 		h.observe(o.throughput, throughputBounds)
 		h.add(o.throughput, o)
@@ -186,7 +188,7 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 	f := &in.shares[o.shares]
 	for i, share := range f.share {
 		if !math.IsNaN(share) {
-			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[stageGet]), share, o)
+			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[spans.TQGet]), share, o)
 		}
 	}
 	if !math.IsNaN(f.overhead) {

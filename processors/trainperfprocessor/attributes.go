@@ -11,7 +11,7 @@ import (
 
 // tqSpan is what one pass over the attributes of a span finds. Numbers that are not there are NaN.
 type tqSpan struct {
-	stage              stage
+	stage              spans.TQStage
 	name               string
 	incomplete         bool
 	done               bool // has a share or verdict already: a retried batch
@@ -25,13 +25,13 @@ type tqSpan struct {
 // readTQ passes over the attributes once: a look-up per name would scan them a dozen times.
 func readTQ(attrs pcommon.Map) tqSpan {
 	in := tqSpan{
-		stage: stageNone, throughput: math.NaN(), throughputReported: math.NaN(),
+		stage: spans.TQNone, throughput: math.NaN(), throughputReported: math.NaN(),
 		reported: [childStages]float64{math.NaN(), math.NaN(), math.NaN()},
 	}
 	for name, v := range attrs.All() {
 		switch name {
 		case spans.AttrTQStage:
-			in.stage = stageOf(v)
+			in.stage = spans.TQStageOf(v)
 		case spans.AttrTQFunction:
 			in.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
@@ -39,11 +39,11 @@ func readTQ(attrs pcommon.Map) tqSpan {
 		case spans.AttrVerdict, spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization:
 			in.done = true
 		case spans.AttrTQGetUtilizationReported:
-			in.report(stageGet, v)
+			in.report(spans.TQGet, v)
 		case spans.AttrTQComputeUtilizationReported:
-			in.report(stageCompute, v)
+			in.report(spans.TQCompute, v)
 		case spans.AttrTQPutUtilizationReported:
-			in.report(stagePut, v)
+			in.report(spans.TQPut, v)
 		case spans.AttrTQThroughput:
 			in.throughput = spans.ValueNumber(v)
 		case spans.AttrTQThroughputReported:
@@ -57,27 +57,9 @@ func readTQ(attrs pcommon.Map) tqSpan {
 	return in
 }
 
-func (in *tqSpan) report(st stage, v pcommon.Value) {
+func (in *tqSpan) report(st spans.TQStage, v pcommon.Value) {
 	in.reported[st] = spans.ValueNumber(v)
 	in.reportedAny = in.reportedAny || !math.IsNaN(in.reported[st])
-}
-
-func stageOf(v pcommon.Value) stage {
-	switch spans.ValueText(v) {
-	case spans.StageFunction:
-		return stageFunction
-	case spans.StageGet:
-		return stageGet
-	case spans.StageCompute:
-		return stageCompute
-	case spans.StagePut:
-		return stagePut
-	case spans.StageClientGet:
-		return stageClientGet
-	case spans.StageClientPut:
-		return stageClientPut
-	}
-	return stageNone
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

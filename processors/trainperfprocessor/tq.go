@@ -17,27 +17,14 @@ import (
 // mib turns the MiB/s of the config into the By/s of the spans.
 const mib = 1 << 20
 
-// stage is the value of tq.stage. The three stages of a function come first: they index arrays.
-type stage uint8
-
-const (
-	stageGet stage = iota
-	stageCompute
-	stagePut
-	stageFunction
-	stageClientGet
-	stageClientPut
-	stageNone
-)
-
-const childStages = 3
+const childStages = 3 // get, compute, put
 
 var (
 	shareAttr    = [childStages]string{spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization}
-	stageTitle   = [...]string{stageGet: "GET", stageCompute: "COMPUTE", stagePut: "PUT", stageClientGet: "GET", stageClientPut: "PUT"}
+	stageTitle   = [...]string{spans.TQGet: "GET", spans.TQCompute: "COMPUTE", spans.TQPut: "PUT", spans.TQClientGet: "GET", spans.TQClientPut: "PUT"}
 	stageVerdict = [...]string{
-		stageGet: spans.VerdictTQGetFluctuating, stagePut: spans.VerdictTQPutFluctuating,
-		stageClientGet: spans.VerdictTQGetFluctuating, stageClientPut: spans.VerdictTQPutFluctuating,
+		spans.TQGet: spans.VerdictTQGetFluctuating, spans.TQPut: spans.VerdictTQPutFluctuating,
+		spans.TQClientGet: spans.VerdictTQGetFluctuating, spans.TQClientPut: spans.VerdictTQPutFluctuating,
 	}
 )
 
@@ -88,7 +75,7 @@ type function struct {
 // child is a stage span of a function.
 type child struct {
 	fn         int32 // index of the function, −1 while unknown
-	stage      stage
+	stage      spans.TQStage
 	open       bool // its duration is not known
 	parent     spanKey
 	id         pcommon.SpanID
@@ -120,9 +107,9 @@ func (t *tq) process(s *scratch) {
 func (t *tq) collect(span ptrace.Span, s *scratch) {
 	in := readTQ(span.Attributes())
 	switch in.stage {
-	case stageFunction:
+	case spans.TQFunction:
 		s.functions = append(s.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}, tqSpan: in})
-	case stageGet, stageCompute, stagePut:
+	case spans.TQGet, spans.TQCompute, spans.TQPut:
 		c := child{
 			fn: -1, stage: in.stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),
 			start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()),
@@ -133,7 +120,7 @@ func (t *tq) collect(span ptrace.Span, s *scratch) {
 			c.fn = int32(last)
 		}
 		s.children = append(s.children, c)
-	case stageClientGet, stageClientPut:
+	case spans.TQClientGet, spans.TQClientPut:
 		t.client(span, &in, s)
 	}
 }
@@ -199,7 +186,7 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 		// The end of such a function is only the last thing seen of it: shares of that would be invented.
 		return incomplete
 	case !complete:
-	case !have[stageGet] && !have[stageCompute] && !have[stagePut]:
+	case !have[spans.TQGet] && !have[spans.TQCompute] && !have[spans.TQPut]:
 		t.judgeReported(f, s)
 		return noStages
 	}
@@ -220,11 +207,11 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 			disagreement, compared = max(disagreement, math.Abs(share[i]-r)), true
 		}
 	}
-	overhead := float64(addSaturated(sum[stageGet], sum[stagePut])) / total
-	if complete || have[stageGet] && have[stagePut] {
+	overhead := float64(addSaturated(sum[spans.TQGet], sum[spans.TQPut])) / total
+	if complete || have[spans.TQGet] && have[spans.TQPut] {
 		attrs.PutDouble(spans.AttrTQOverheadUtilization, overhead)
 	}
-	if complete || have[stageGet] && have[stageCompute] && have[stagePut] {
+	if complete || have[spans.TQGet] && have[spans.TQCompute] && have[spans.TQPut] {
 		attrs.PutDouble(spans.AttrTQUnattributedUtilization, float64(end-start-covered)/total)
 	}
 	if compared {
@@ -235,8 +222,8 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	}
 
 	s.verdicts = s.verdicts[:0]
-	t.judgeCompute(share[stageCompute], s)
-	t.judgeOverhead(f, share[stageGet], share[stagePut], overhead, false, s)
+	t.judgeCompute(share[spans.TQCompute], s)
+	t.judgeOverhead(f, share[spans.TQGet], share[spans.TQPut], overhead, false, s)
 	t.judgeFluctuation(f, children, s)
 	put(f.span, s.verdicts)
 	return measured
@@ -245,8 +232,8 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 // judgeReported judges a function that came without stages by the ratios its log printed.
 func (t *tq) judgeReported(f *function, s *scratch) {
 	s.verdicts = s.verdicts[:0]
-	t.judgeCompute(f.reported[stageCompute], s)
-	get, putShare := f.reported[stageGet], f.reported[stagePut]
+	t.judgeCompute(f.reported[spans.TQCompute], s)
+	get, putShare := f.reported[spans.TQGet], f.reported[spans.TQPut]
 	t.judgeOverhead(f, get, putShare, get+putShare, true, s)
 	put(f.span, s.verdicts)
 }
@@ -300,18 +287,18 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 func (t *tq) judgeFluctuation(f *function, children []child, s *scratch) {
 	var news [childStages]spread
 	for i := range children {
-		if c := &children[i]; c.stage != stageCompute {
+		if c := &children[i]; c.stage != spans.TQCompute {
 			sp := t.feed(f.name, c.stage, c.id, c.end-c.start, s)
 			if !news[c.stage].tell {
 				news[c.stage] = sp
 			}
 		}
 	}
-	t.judgeSpread(f.name, stageGet, news[stageGet], s)
-	t.judgeSpread(f.name, stagePut, news[stagePut], s)
+	t.judgeSpread(f.name, spans.TQGet, news[spans.TQGet], s)
+	t.judgeSpread(f.name, spans.TQPut, news[spans.TQPut], s)
 }
 
-func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *scratch) spread {
+func (t *tq) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64, s *scratch) spread {
 	key := windowKey{service: s.service, run: s.run, function: fn, stage: st}
 	got, evicted := t.windows.add(key, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
@@ -320,7 +307,7 @@ func (t *tq) feed(fn string, st stage, id pcommon.SpanID, ns uint64, s *scratch)
 	return got
 }
 
-func (t *tq) judgeSpread(fn string, st stage, sp spread, s *scratch) {
+func (t *tq) judgeSpread(fn string, st spans.TQStage, sp spread, s *scratch) {
 	if !sp.tell {
 		return
 	}

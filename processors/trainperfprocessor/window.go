@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // maxWindows bounds how many windows are kept; the one not used for longest makes room.
@@ -20,7 +22,7 @@ const maxWindowNS = 1 << 50
 // windowKey names one population of durations that should resemble each other.
 type windowKey struct {
 	service, run, function string
-	stage                  stage
+	stage                  spans.TQStage
 }
 
 // windows holds the last durations per key.
