@@ -141,6 +141,24 @@ func (f *file) tailMatches(b []byte) bool {
 	return true
 }
 
+// begins says whether b, read at the beginning, begins as the file did when it was last read or, if nothing of it was read, looked at.
+func (f *file) begins(b []byte) bool {
+	return f.print.n == 0 || len(b) >= f.print.n && fnv(fnvOffset, b[:f.print.n]) == f.print.sum
+}
+
+// wasCut says whether the file was cut or rewritten: the bytes before head are others, or those that were seen of a file of which nothing was read.
+func (f *file) wasCut() bool {
+	if f.raw == nil || f.compressed {
+		return false
+	}
+	if f.head == 0 {
+		return !sameFile(f, f.raw)
+	}
+	b := make([]byte, f.tailN)
+	n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
+	return n < f.tailN || !f.tailMatches(b)
+}
+
 func (f *file) tailHash() uint64 {
 	if f.restored {
 		return f.tailSum
@@ -173,7 +191,7 @@ func openRegular(path string, follow bool) (*os.File, fs.FileInfo, error) {
 func sameFile(f *file, src io.ReaderAt) bool {
 	var b [printBytes]byte
 	if p := b[:f.print.n]; len(p) > 0 {
-		if n, _ := src.ReadAt(p, 0); n < len(p) || fnv(fnvOffset, p) != f.print.sum {
+		if n, _ := src.ReadAt(p, 0); !f.begins(p[:n]) {
 			return false
 		}
 	}

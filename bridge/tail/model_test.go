@@ -160,17 +160,23 @@ func (m *model) destroy(f *modelFile) {
 	}
 }
 
-// sight says whether the tailer knows the file under this name, and has read of it what tells it from the next one: more than the preamble.
-func (m *model) sight(name string) bool {
+// sight says whether the tailer knows the file under this name, and has read of it what tells it from the next one: more than the preamble. seen is set
+// also when it has read nothing, but seen the number of the first line.
+func (m *model) sight(name string) (read, seen bool) {
 	fi, err := os.Stat(m.path(name))
 	if err != nil {
-		return false
+		return false, false
 	}
 	if m.tl == nil {
-		return false
+		return false, false
 	}
 	f := m.tl.sweeper.files[idOf(fi)]
-	return f != nil && f.stream.path == m.path(name) && f.head > m.paths[name].pre
+	if f == nil || f.stream.path != m.path(name) {
+		return false, false
+	}
+	pre := m.paths[name].pre
+	read = f.head > pre
+	return read, read || f.head == 0 && pre == 0 && f.print.n >= len("START 00000")
 }
 
 // shift makes room for name.1.
@@ -200,7 +206,8 @@ func (m *model) rotate(name string) {
 	if before {
 		m.complete(name)
 	}
-	f.loose = f.loose || !m.inGlob && !m.sight(name)
+	read, _ := m.sight(name)
+	f.loose = f.loose || !m.inGlob && !read
 	if f.loose && !m.inGlob && !m.everSeen(name) {
 		m.destroy(f) // nobody could know of it
 	}
@@ -233,7 +240,7 @@ func (m *model) copytruncate(name string) {
 		return
 	}
 	m.complete(name)
-	seen := m.sight(name)
+	read, seen := m.sight(name)
 	m.shift(name)
 	m.copy(name, name+".1")
 	if m.rnd.IntN(3) == 0 {
@@ -243,7 +250,7 @@ func (m *model) copytruncate(name string) {
 	m.paths[name+".1"] = f
 	f.copied = true
 	m.paths[name] = &modelFile{loose: f.loose}
-	f.loose = f.loose || !seen
+	f.loose = f.loose || !read
 	if !seen && !m.inGlob {
 		m.destroy(f)
 	}
@@ -475,7 +482,7 @@ func runModel(t *testing.T, seed uint64) {
 			c.Include = append(c.Include, filepath.Join(filepath.Dir(c.Include[0]), "*.log.*"))
 		}
 		if rnd.IntN(2) == 0 {
-			c.MaxInFlightBytes = 8 * minInFlight // a thousand records
+			c.MaxInFlightBytes = minInFlight
 		}
 	})
 	// Clocks of file systems are coarse: files written one after the other may have the same time.

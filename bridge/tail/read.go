@@ -110,6 +110,9 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			return false, errTruncated
 		}
 		data := b[before:n]
+		if f.head == 0 && !f.begins(data) {
+			return false, errTruncated
+		}
 		if len(data) > 0 && f.raw != nil {
 			if fi, err := f.raw.Stat(); err == nil {
 				s.line.ModTime = fi.ModTime()

@@ -27,7 +27,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			w.advance(s, now, true)
 			return
 		}
-		if cur.truncated || !cur.compressed && fi.Size() < cur.head {
+		if cur.truncated || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
 			w.truncated(s, cur, now)
 			return
 		}
@@ -126,7 +126,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.t.counts.bump(&w.t.counts.truncs, 1)
 	f.truncated = false
-	if f.head == 0 {
+	s.lastWrite = f.wrote
+	if f.head == 0 && f.src == nil {
 		w.lost(f, true) // it cannot be opened any more
 		return
 	}
@@ -135,22 +136,26 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		// The open file may be the only way to what it holds now.
 		g.src, g.raw = f.src, f.raw
 		f.src, f.raw = nil, nil
+		g.begin() // it may be cut as well before anything of it is read
 	}
 	w.t.close(f)
 	if f.rotated.IsZero() {
 		f.rotated = now
 	}
-	s.lastWrite = f.wrote
-	if !w.adoptCopy(s, f, now) {
-		w.lost(f, f.size > f.head)
-	}
+	found := w.adoptCopy(s, f, now)
+	f.dead = !found
 	w.files[g.id] = g
 	if s.current == f {
 		s.current = g
+		n := len(s.files)
 		w.advance(s, now, false)
+		found = found || f.head == 0 && len(s.files) > n // the copy of what was not read is like a file rotated unseen
 		s.files = append(s.files, g)
 	} else {
 		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
+	}
+	if !found {
+		w.lost(f, f.head == 0 || f.size > f.head)
 	}
 	s.dirty = true
 	w.active(s, now)
@@ -206,6 +211,10 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	for _, b := range beside {
 		suffix, ok := strings.CutPrefix(b.path, s.path)
 		id := idOf(b.fi)
+		if ok && s.current != nil && id == s.current.id {
+			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
+			continue
+		}
 		if !ok || !rotationSuffix(suffix) || w.files[id] != nil || own != nil && id == idOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
 			continue
 		}
@@ -231,17 +240,25 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
 	sortGenerations(gens, own)
+	// A current file that was rotated meanwhile is one of them: what is younger is taken up when its own rotation is noticed.
+	late := false
 	for _, g := range gens {
-		w.adopt(s, g.path, g.raw, g.fi, now, first)
+		switch late = late || g.current; {
+		case !late:
+			w.adopt(s, g.path, g.raw, g.fi, now, first)
+		case g.raw != nil:
+			_ = g.raw.Close()
+		}
 	}
 	return true
 }
 
-// generation is a rotated file, open.
+// generation is a rotated file, open, or the stream's current one, which was cut before: its inode is older than what it holds.
 type generation struct {
 	path, suffix string
 	raw          *os.File
 	fi           fs.FileInfo
+	current      bool
 }
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
@@ -250,7 +267,7 @@ type generation struct {
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
 	for i, a := range gens {
-		fresh = fresh && idOf(a.fi).ino < idOf(own).ino
+		fresh = fresh && !a.current && idOf(a.fi).ino < idOf(own).ino
 		for _, b := range gens[:i] {
 			x, isX := rotationNumber(a.suffix)
 			y, isY := rotationNumber(b.suffix)
@@ -484,15 +501,7 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 // verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
 func (w *sweeper) verify(s *Stream, now time.Time) {
 	f := s.current
-	if f.raw == nil || f.compressed || f.head == 0 || f.dead {
-		return
-	}
-	if !f.truncated {
-		b := make([]byte, f.tailN)
-		n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
-		f.truncated = n < f.tailN || !f.tailMatches(b)
-	}
-	if f.truncated {
+	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
 		w.truncated(s, f, now)
 	}
 }

@@ -318,6 +318,103 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
+// While the consumer is away and the budget is used up, a file is cut again before anything was read of what followed the first cut.
+func TestCopyTruncateOfUnreadFile(t *testing.T) {
+	const fits = minInFlight / 4 / minRecordCost // lines that may be in flight
+	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+		for _, when := range []string{"a look between copy and cut", "a look before the copy", "read before the look", "renamed before the look", "no copy"} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				r := newRig(t, change, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+				r.hold = true
+				r.append("a.log", numbered(1, fits+5))
+				r.step(0)
+				r.copy("a.log", "a.log.1")
+				r.truncate("a.log")
+				r.append("a.log", numbered(fits+6, fits+7))
+				if when != "a look between copy and cut" {
+					r.step(poll) // notices the first cut
+				}
+				if when == "no copy" {
+					r.truncate("a.log")
+				} else {
+					r.rename("a.log.1", "a.log.2")
+					r.copy("a.log", "a.log.1")
+					if when == "a look between copy and cut" {
+						r.step(poll) // notices the first cut
+					}
+					r.truncate("a.log")
+				}
+				r.append("a.log", numbered(fits+8, fits+9))
+				r.hold = false
+				switch when {
+				case "read before the look":
+					r.ackAll()
+					for len(r.tl.ready) > 0 {
+						r.tl.turn(r.tl.pop(), &r.buf)
+						r.ackAll()
+					}
+				case "renamed before the look":
+					r.rename("a.log.2", "a.log.3")
+					r.rename("a.log.1", "a.log.2")
+					r.rename("a.log", "a.log.1")
+				default:
+					r.step(poll)
+				}
+				r.rest()
+				if when == "no copy" {
+					r.want(append(numberedLines(1, fits+5), numberedLines(fits+8, fits+9)...)...)
+					assert.EqualValues(t, 1, r.tl.Counts().LostFiles)
+				} else {
+					r.want(numberedLines(1, fits+9)...)
+					assert.Zero(t, r.tl.Counts().LostFiles)
+				}
+				assert.EqualValues(t, 2, r.tl.Counts().Truncations)
+			})
+		}
+	}
+}
+
+// What is beside a file that was cut before anything of it was read is its copy only if it is younger than the file.
+func TestCutOfUnreadFile(t *testing.T) {
+	r := newRig(t)
+	r.write("a.log.1", "old\n")
+	require.NoError(t, os.Chtimes(r.path("a.log.1"), r.now.Add(-time.Hour), r.now.Add(-time.Hour)))
+	r.append("a.log", "unfini")
+	r.step(0)
+	r.truncate("a.log")
+	r.append("a.log", "new line\n")
+	r.step(poll)
+	r.want("new line")
+	assert.EqualValues(t, 1, r.tl.Counts().Truncations)
+	assert.EqualValues(t, 1, r.tl.Counts().LostFiles)
+}
+
+// A file that was empty at one restart, and filled but not read before the next one, is known again although it was renamed meanwhile.
+func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
+	const fits = minInFlight / 4 / minRecordCost
+	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+	r.hold = true
+	r.append("a.log", numbered(1, fits+5))
+	r.step(0)
+	r.copy("a.log", "a.log.1")
+	r.truncate("a.log")
+	r.step(poll)
+	r.checkpoint()
+	r.crash()
+	r.append("a.log", numbered(fits+6, fits+7))
+	r.boot()
+	r.step(poll)
+	r.rename("a.log.1", "a.log.2")
+	r.rename("a.log", "a.log.1")
+	r.append("a.log", numbered(fits+8, fits+9))
+	r.step(poll)
+	r.checkpoint()
+	r.restart()
+	r.hold = false
+	r.rest()
+	r.want(numberedLines(1, fits+9)...)
+}
+
 func TestRotationSuffix(t *testing.T) {
 	for s, want := range map[string]bool{
 		".1": true, ".12.gz": true, "-20260101": true, "-2026-01-01.zst": true, ".2026-01-01_00": true, ".old": true,

@@ -213,6 +213,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
 			continue
 		}
+		f.begin() // it may have been empty when the checkpoint was stored
 		s.files = append(s.files, f)
 		if w.files[f.id] == nil {
 			w.files[f.id] = f
