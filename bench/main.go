@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-
 	"errors"
 	"flag"
 	"fmt"

@@ -1,6 +1,8 @@
 package spans
 
 import (
+	"bytes"
+
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -163,15 +165,19 @@ func (m *Model) Set(name string, text []byte) bool {
 		}
 		switch {
 		case f.i != nil:
+			digits := bytes.TrimPrefix(text, []byte("-"))
 			var v int64
-			for _, c := range text {
+			for _, c := range digits {
 				if c-'0' > 9 || v > 1<<53 {
 					return false
 				}
 				v = v*10 + int64(c-'0')
 			}
+			if len(digits) < len(text) {
+				v = -v
+			}
 			*f.i = v
-			return len(text) > 0
+			return len(digits) > 0
 		case f.s != nil:
 			if string(text) != "None" {
 				*f.s = Text(text)

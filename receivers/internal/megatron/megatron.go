@@ -632,8 +632,8 @@ func (p *Parser) argument(t []byte) bool {
 	return true
 }
 
-// layers reads moe_layer_freq as a list of 0 (dense) and 1 (experts), one per layer. Of other patterns than dense layers first,
-// and experts in every Nth layer, there is nothing to say.
+// layers reads moe_layer_freq as a list of 0 (dense) and 1 (experts), one per layer. Patterns other than dense layers first cannot be told in
+// the names of spans.Model: they become -1, of which train_perf makes no FLOPs.
 func (p *Parser) layers(value []byte) {
 	var pattern []byte
 	for _, c := range value {
@@ -644,7 +644,9 @@ func (p *Parser) layers(value []byte) {
 	dense := len(pattern) - len(bytes.TrimLeft(pattern, "0"))
 	if bytes.IndexByte(pattern[dense:], '0') < 0 {
 		p.args = append(p.args, Argument{[]byte("first_k_dense_replace"), strconv.AppendInt(nil, int64(dense), 10)}, Argument{[]byte("moe_layer_freq"), []byte{'1'}})
+		return
 	}
+	p.args = append(p.args, Argument{[]byte("moe_layer_freq"), []byte("-1")})
 }
 
 // padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", which comes after the dump.

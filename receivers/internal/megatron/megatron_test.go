@@ -194,7 +194,7 @@ func TestArguments(t *testing.T) {
 		{text: "  moe_layer_freq .................................. 2", result: Arguments, args: "moe_layer_freq=2"},
 		{text: "  moe_layer_freq .................................. [0, 0, 0, 1, 1, 1]", result: Arguments, args: "first_k_dense_replace=3 moe_layer_freq=1"},
 		{text: "  moe_layer_freq .................................. [1, 1]", result: Arguments, args: "first_k_dense_replace=0 moe_layer_freq=1"},
-		{text: "  moe_layer_freq .................................. [0, 1, 0, 1]", result: Arguments},
+		{text: "  moe_layer_freq .................................. [0, 1, 0, 1]", result: Arguments, args: "moe_layer_freq=-1"},
 		{text: "WARNING: something of another rank"},
 		{text: " two words"},
 		{text: "  name: value"},
