@@ -2,7 +2,6 @@ package spans
 
 import (
 	"bytes"
-
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
