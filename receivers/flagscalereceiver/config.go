@@ -55,17 +55,3 @@ func (c *Config) withSummaries() tail.Config {
 	}
 	return out
 }
-
-// reads says whether a file is one that the globs ask for.
-func reads(cfg *tail.Config, file string) bool {
-	return matches(cfg.Include, file) && !matches(cfg.Exclude, file)
-}
-
-func matches(globs []string, file string) bool {
-	for _, g := range globs {
-		if ok, err := doublestar.PathMatch(filepath.Clean(g), file); ok && err == nil {
-			return true
-		}
-	}
-	return false
-}

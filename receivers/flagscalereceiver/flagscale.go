@@ -35,9 +35,9 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	handlers := step.NewHandlers(step.Settings{
 		Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName,
 		Duplicate: func() { tel.TrainbridgeFlagscaleDuplicates.Add(context.Background(), 1) },
-		Document:  func(path string) bool { return matches(files.Document, path) },
+		Document:  files.IsDocument,
 		NewParser: func(path string) step.Parser {
-			if matches(files.Document, path) {
+			if files.IsDocument(path) {
 				return &document{path: path, files: &files, summary: summary}
 			}
 			return &parser{path: path, files: &files}
@@ -157,7 +157,7 @@ func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 // tableIsRead says whether the table of the session that began at a time (20260612_103000) is there and read, too.
 func tableIsRead(files *tail.Config, dir, stamp string) bool {
 	table := dir + tablePrefix + stamp + ".log"
-	if !reads(files, table) {
+	if !files.Includes(table) {
 		return false
 	}
 	_, err := os.Stat(table)

@@ -3,7 +3,6 @@ package trainlogreceiver
 import (
 	"context"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
 
@@ -35,23 +34,15 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 	}
 	files := cfg.Config
 	files.Document = cfg.documents()
-	document := func(path string) bool {
-		for _, g := range files.Document {
-			if ok, err := doublestar.PathMatch(g, path); ok && err == nil {
-				return true
-			}
-		}
-		return false
-	}
 	mapped := cfg.mapped()
 	return filereceiver.Parts{
 		Tail:        files,
 		HoldTimeout: step.HoldTimeout,
 		NewHandler: step.NewHandlers(step.Settings{
-			Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName, Document: document,
+			Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName, Document: files.IsDocument,
 			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },
 			NewParser: func(path string) step.Parser {
-				if document(path) {
+				if files.IsDocument(path) {
 					return newDocumentParser(mapped)
 				}
 				return newParser(cfg.Format, mapped)

@@ -1,22 +1,6 @@
 package gen
 
-import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-)
-
-// Truth is what a generated log of verl with TransferQueue says, known before it was printed. Its file holds JSON lines: one Function per
-// line in the order in which they ended, then one line {"run": Run}, written when the generator stops.
-type Truth struct {
-	Run       Run
-	Functions []Function
-}
-
-// Run sums up one run of the generator.
+// Run sums up one run of `gen tq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are one Function each, in the order in which they ended.
 type Run struct {
 	Seed    uint64 `json:"seed"`
 	Workers int    `json:"workers"`
@@ -110,32 +94,4 @@ type Ratio struct {
 	Den     int64   `json:"den"`
 	Value   float64 `json:"value"`
 	Printed string  `json:"printed,omitempty"`
-}
-
-// ReadTruth reads a truth file whole.
-func ReadTruth(path string) (*Truth, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t := &Truth{}
-	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
-	for {
-		var rec struct {
-			Function
-			Run *Run `json:"run"`
-		}
-		err := dec.Decode(&rec)
-		switch {
-		case errors.Is(err, io.EOF):
-			return t, fmt.Errorf("%s: %w", path, ErrTruthUnfinished)
-		case err != nil:
-			return t, fmt.Errorf("%s: %w", path, err)
-		case rec.Run != nil:
-			t.Run = *rec.Run
-			return t, nil
-		}
-		t.Functions = append(t.Functions, rec.Function)
-	}
 }

@@ -1,22 +1,9 @@
 package gen
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"strconv"
 )
-
-// TrainTruth is what a generated training log says. Its file holds JSON lines: one TrainRecord per line in the order of the
-// log, then one line {"run": TrainRun}, written when the generator stops.
-type TrainTruth struct {
-	Run     TrainRun
-	Records []TrainRecord
-}
 
 // Number is a float64 that JSON can hold: NaN and infinities are the texts "NaN", "+Inf" and "-Inf", as in span attributes.
 type Number float64
@@ -81,7 +68,8 @@ type TrainStage struct {
 	Min     float64 `json:"min_seconds,omitempty"`
 }
 
-// TrainRun sums up one run of the generator.
+// TrainRun sums up one run of the generator: the last line of a truth file, {"run": TrainRun}, written when the generator stops. The lines before are one
+// TrainRecord each, in the order of the log.
 type TrainRun struct {
 	Format string `json:"format"`
 	Seed   uint64 `json:"seed"`
@@ -101,32 +89,4 @@ type TrainRun struct {
 	FlopsFlagScale float64        `json:"flops_flagscale"`
 	StartUnixNano  int64          `json:"start_unix_nano"`
 	EndUnixNano    int64          `json:"end_unix_nano"`
-}
-
-// ReadTrainTruth reads a truth file whole.
-func ReadTrainTruth(path string) (*TrainTruth, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t := &TrainTruth{}
-	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
-	for {
-		var rec struct {
-			TrainRecord
-			Run *TrainRun `json:"run"`
-		}
-		err := dec.Decode(&rec)
-		switch {
-		case errors.Is(err, io.EOF):
-			return t, fmt.Errorf("%s: %w", path, ErrTruthUnfinished)
-		case err != nil:
-			return t, fmt.Errorf("%s: %w", path, err)
-		case rec.Run != nil:
-			t.Run = *rec.Run
-			return t, nil
-		}
-		t.Records = append(t.Records, rec.TrainRecord)
-	}
 }

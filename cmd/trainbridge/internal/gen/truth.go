@@ -1,7 +1,5 @@
 package gen
 
-import "errors"
-
 // File is one log file.
 type File struct {
 	Path  string `json:"path"`
@@ -21,6 +19,3 @@ type LineCounts struct {
 	Ignored  int64 `json:"ignored_lines,omitempty"`
 	Rejected int64 `json:"rejected_lines,omitempty"` // records that are broken
 }
-
-// ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
-var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")

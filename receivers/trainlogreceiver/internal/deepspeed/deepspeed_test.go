@@ -1,64 +1,20 @@
 package deepspeed_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse shows what a line gives, after its prefixes were peeled as the receiver does: the record, "!" and the reason, or "".
-func parse(text string) string {
-	var p line.Peeler
-	var prefix line.Prefix
-	var rec record.Record
-	found, reason := deepspeed.Parse(p.Peel([]byte(text), &prefix), &rec)
-	switch {
-	case found && reason != "":
-		return "both"
-	case !found && !rec.Empty():
-		return "not empty"
-	case found && rec.Source != deepspeed.Source:
-		return "no source"
-	case found:
-		return recordtest.Show(&rec)
-	case reason != "":
-		return "!" + reason
-	}
-	return ""
-}
+var parser = recordtest.Parser{Source: deepspeed.Source, Parse: deepspeed.Parse}
 
-// samples are the lines of the mission's sample logs, where they are at hand.
-func samples(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")
-	require.NoError(t, err)
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
-	}
-	return lines
-}
-
-func TestSamples(t *testing.T) {
-	for _, l := range samples(t, "deepspeed") {
-		assert.NotContains(t, []string{"", "both", "no source", "not empty"}, parse(l), l)
-		assert.False(t, strings.HasPrefix(parse(l), "!"), l)
-	}
-}
+func TestSamples(t *testing.T) { parser.Samples(t, "deepspeed") }
 
 var seeds = []string{
 	"[Rank 0] step=10, skipped=4, lr=[4.99804827338393e-05, 4.99804827338393e-05], mom=[(0.9, 0.95), (0.9, 0.95)]",
@@ -131,7 +87,7 @@ func TestParse(t *testing.T) {
 		"my_rank=x time (ms) | forward: 10.00":                           "",
 		" iteration 5/ 10 | elapsed time per iteration (ms): 100.0 |":    "",
 	} {
-		assert.Equal(t, want, parse(in), in)
+		assert.Equal(t, want, parser.Line(in), in)
 	}
 }
 
@@ -139,30 +95,6 @@ func benchmarks() map[string]string {
 	return map[string]string{"progress": seeds[0], "throughput": seeds[1], "pipeline": seeds[5], "timers": seeds[6], "other": "[2026-01-02] some other line of a log that is about as long as these lines are, with nothing in it to read, but words and words"}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var rec record.Record
-		found, reason := deepspeed.Parse(b, &rec)
-		if found == rec.Empty() || found && (reason != "" || rec.Source == "") {
-			t.Fatalf("%q: %v %q %s", b, found, reason, recordtest.Show(&rec))
-		}
-	})
-}
+func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }
 
-func BenchmarkParse(b *testing.B) {
-	for name, text := range benchmarks() {
-		b.Run(name, func(b *testing.B) {
-			in := []byte(text)
-			var rec record.Record
-			b.SetBytes(int64(len(in)))
-			b.ReportAllocs()
-			for b.Loop() {
-				rec.Reset()
-				deepspeed.Parse(in, &rec)
-			}
-		})
-	}
-}
+func BenchmarkParse(b *testing.B) { parser.Bench(b, benchmarks()) }

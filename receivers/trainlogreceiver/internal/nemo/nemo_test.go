@@ -1,64 +1,20 @@
 package nemo_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nemo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse shows what a line gives, after its prefixes were peeled as the receiver does: the record, "!" and the reason, or "".
-func parse(text string) string {
-	var p line.Peeler
-	var prefix line.Prefix
-	var rec record.Record
-	found, reason := nemo.Parse(p.Peel([]byte(text), &prefix), &rec)
-	switch {
-	case found && reason != "":
-		return "both"
-	case !found && !rec.Empty():
-		return "not empty"
-	case found && rec.Source != nemo.Source:
-		return "no source"
-	case found:
-		return recordtest.Show(&rec)
-	case reason != "":
-		return "!" + reason
-	}
-	return ""
-}
+var parser = recordtest.Parser{Source: nemo.Source, Parse: nemo.Parse}
 
-// samples are the lines of the mission's sample logs, where they are at hand.
-func samples(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")
-	require.NoError(t, err)
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
-	}
-	return lines
-}
-
-func TestSamples(t *testing.T) {
-	for _, l := range samples(t, "nemo") {
-		assert.NotContains(t, []string{"", "both", "no source", "not empty"}, parse(l), l)
-		assert.False(t, strings.HasPrefix(parse(l), "!"), l)
-	}
-}
+func TestSamples(t *testing.T) { parser.Samples(t, "nemo") }
 
 var seeds = []string{
 	"Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | max_memory_reserved: 127785762816 | max_memory_allocated: 115792977920 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08 | TFLOPS_per_GPU: 1.249e+03 | consumed_samples: 5888",
@@ -88,7 +44,7 @@ func TestParse(t *testing.T) {
 		"": "", "Validation: iteration 3/8": "", "Sanity checking Validation: iteration 1/2": "", "Testing: iteration 1/2": "",
 		"Training epoch 3 took 5 minutes": "", "Training epoch x, iteration 5/9 | lr: 1": "", "Training epoch ": "",
 	} {
-		assert.Equal(t, want, parse(in), in)
+		assert.Equal(t, want, parser.Line(in), in)
 	}
 }
 
@@ -96,30 +52,6 @@ func benchmarks() map[string]string {
 	return map[string]string{"step": seeds[0], "other": "[NeMo W 2025-06-18 21:57:03 rerun_state_machine:1264] Implicit initialization of Rerun State Machine!"}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var rec record.Record
-		found, reason := nemo.Parse(b, &rec)
-		if found == rec.Empty() || found && (reason != "" || rec.Source == "") {
-			t.Fatalf("%q: %v %q %s", b, found, reason, recordtest.Show(&rec))
-		}
-	})
-}
+func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }
 
-func BenchmarkParse(b *testing.B) {
-	for name, text := range benchmarks() {
-		b.Run(name, func(b *testing.B) {
-			in := []byte(text)
-			var rec record.Record
-			b.SetBytes(int64(len(in)))
-			b.ReportAllocs()
-			for b.Loop() {
-				rec.Reset()
-				nemo.Parse(in, &rec)
-			}
-		})
-	}
-}
+func BenchmarkParse(b *testing.B) { parser.Bench(b, benchmarks()) }

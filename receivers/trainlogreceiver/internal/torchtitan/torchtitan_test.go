@@ -1,64 +1,20 @@
 package torchtitan_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse shows what a line gives, after its prefixes were peeled as the receiver does: the record, "!" and the reason, or "".
-func parse(text string) string {
-	var p line.Peeler
-	var prefix line.Prefix
-	var rec record.Record
-	found, reason := torchtitan.Parse(p.Peel([]byte(text), &prefix), &rec)
-	switch {
-	case found && reason != "":
-		return "both"
-	case !found && !rec.Empty():
-		return "not empty"
-	case found && rec.Source != torchtitan.Source:
-		return "no source"
-	case found:
-		return recordtest.Show(&rec)
-	case reason != "":
-		return "!" + reason
-	}
-	return ""
-}
+var parser = recordtest.Parser{Source: torchtitan.Source, Parse: torchtitan.Parse}
 
-// samples are the lines of the mission's sample logs, where they are at hand.
-func samples(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")
-	require.NoError(t, err)
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
-	}
-	return lines
-}
-
-func TestSamples(t *testing.T) {
-	for _, l := range samples(t, "torchtitan") {
-		assert.NotContains(t, []string{"", "both", "no source", "not empty"}, parse(l), l)
-		assert.False(t, strings.HasPrefix(parse(l), "!"), l)
-	}
-}
+func TestSamples(t *testing.T) { parser.Samples(t, "torchtitan") }
 
 var seeds = []string{
 	"[titan] 2025-10-30 14:32:58,990 - root - INFO - step:  2  loss:  6.1098  grad_norm:  4.6416  memory:  2.49GiB(3.14%)  tps: 177,138  tflops: 96.17  mfu: 9.72%",
@@ -90,7 +46,7 @@ func TestParse(t *testing.T) {
 		"step: 10  saving checkpoint: now":   "",
 		"[titan] 2025-02-13 11:33:29,482 - root - INFO - Training starts at step 1, with local batch size 1": "",
 	} {
-		assert.Equal(t, want, parse(in), in)
+		assert.Equal(t, want, parser.Line(in), in)
 	}
 }
 
@@ -98,30 +54,6 @@ func benchmarks() map[string]string {
 	return map[string]string{"step": seeds[0], "validate": seeds[1], "other": "[titan] 2025-02-13 11:33:29,482 - root - INFO - Training starts at step 1, with local batch size 1, global batch size 8, sequence length 8192"}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var rec record.Record
-		found, reason := torchtitan.Parse(b, &rec)
-		if found == rec.Empty() || found && (reason != "" || rec.Source == "") {
-			t.Fatalf("%q: %v %q %s", b, found, reason, recordtest.Show(&rec))
-		}
-	})
-}
+func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }
 
-func BenchmarkParse(b *testing.B) {
-	for name, text := range benchmarks() {
-		b.Run(name, func(b *testing.B) {
-			in := []byte(text)
-			var rec record.Record
-			b.SetBytes(int64(len(in)))
-			b.ReportAllocs()
-			for b.Loop() {
-				rec.Reset()
-				torchtitan.Parse(in, &rec)
-			}
-		})
-	}
-}
+func BenchmarkParse(b *testing.B) { parser.Bench(b, benchmarks()) }

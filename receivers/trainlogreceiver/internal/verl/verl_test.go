@@ -1,8 +1,6 @@
 package verl_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
@@ -18,47 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// parse shows what a line gives, after its prefixes were peeled as the receiver does: the record, "!" and the reason, or "".
-func parse(text string) string {
-	var p line.Peeler
-	var prefix line.Prefix
-	var rec record.Record
-	found, reason := verl.Parse(p.Peel([]byte(text), &prefix), &rec)
-	switch {
-	case found && reason != "":
-		return "both"
-	case !found && !rec.Empty():
-		return "not empty"
-	case found && rec.Source != verl.Source:
-		return "no source"
-	case found:
-		return recordtest.Show(&rec)
-	case reason != "":
-		return "!" + reason
-	}
-	return ""
-}
+var parser = recordtest.Parser{Source: verl.Source, Parse: verl.Parse}
 
-// samples are the lines of the mission's sample logs, where they are at hand.
-func samples(t *testing.T, folder string) []string {
-	t.Helper()
-	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")
-	require.NoError(t, err)
-	var lines []string
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		require.NoError(t, err)
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")...)
-	}
-	return lines
-}
-
-func TestSamples(t *testing.T) {
-	for _, l := range samples(t, "verl_console") {
-		assert.NotContains(t, []string{"", "both", "no source", "not empty"}, parse(l), l)
-		assert.False(t, strings.HasPrefix(parse(l), "!"), l)
-	}
-}
+func TestSamples(t *testing.T) { parser.Samples(t, "verl_console") }
 
 var seeds = []string{
 	"step:1 - global_seqlen/min:159906 - actor/entropy:0.09767807275056839 - actor/pg_loss:-0.0036091046008680547 - timing_s/gen:16.227 - timing_s/step:48.7025266494602 - perf/throughput:3283.320414789452",
@@ -96,7 +55,7 @@ func TestParse(t *testing.T) {
 		"step:5 - saving the checkpoint": "",
 		"step:1234567890123456 - a:1":    "",
 	} {
-		assert.Equal(t, want, parse(in), in)
+		assert.Equal(t, want, parser.Line(in), in)
 	}
 }
 
@@ -139,30 +98,6 @@ func benchmarks() map[string]string {
 	return map[string]string{"short": seeds[0], "4kB": long(), "other": "(WorkerDict pid=3258596) INFO:2025-10-07 07:01:41,025:[Rank 0] Saved optim to /root/checkpoint/global_step_60/actor/optim_world_size_8_rank_0.pt"}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var rec record.Record
-		found, reason := verl.Parse(b, &rec)
-		if found == rec.Empty() || found && (reason != "" || rec.Source == "") {
-			t.Fatalf("%q: %v %q %s", b, found, reason, recordtest.Show(&rec))
-		}
-	})
-}
+func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }
 
-func BenchmarkParse(b *testing.B) {
-	for name, text := range benchmarks() {
-		b.Run(name, func(b *testing.B) {
-			in := []byte(text)
-			var rec record.Record
-			b.SetBytes(int64(len(in)))
-			b.ReportAllocs()
-			for b.Loop() {
-				rec.Reset()
-				verl.Parse(in, &rec)
-			}
-		})
-	}
-}
+func BenchmarkParse(b *testing.B) { parser.Bench(b, benchmarks()) }
