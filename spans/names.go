@@ -268,6 +268,116 @@ const (
 	MetricIncompleteSpans           = "trainbridge.incomplete.spans"         // counter, {span}; kept out of the duration histograms
 )
 
+// ZeroMQ RPC (amoncjj/TSQP tee_gpu/tee_runner_optimized.py, mission seed 002). A span per call, named by its method, kind CLIENT, with
+// AttrRPCSystem; below it the stages. Calls are grouped into traces whose root is one of the first three.
+const (
+	SpanRPCPass    = "rpc.pass"    // one forward pass: from a pass_start method to a pass_end method
+	SpanRPCSession = "rpc.session" // what a client calls before its first pass (Init)
+	SpanRPCCalls   = "rpc.calls"   // calls that belong to no pass
+	// SpanRPCSummary is what the log says about itself at its end; in the trace of the last group.
+	SpanRPCSummary = "rpc.summary"
+
+	SpanRPCSerialize    = "rpc.serialize"
+	SpanRPCSend         = "rpc.send"
+	SpanRPCReceive      = "rpc.receive" // server queue, compute and transfer are in it
+	SpanRPCDeserialize  = "rpc.deserialize"
+	SpanRPCServer       = "rpc.server.compute" // server-reported, below rpc.receive; when in it, the log does not say
+	SpanRPCUnattributed = "rpc.unattributed"   // of the call's time, what no stage explains
+	SpanRPCOffline      = "rpc.offline"        // client work for a call, before it: beside the call, not in its time
+
+	AttrRPCSystem        = "rpc.system.name"   // semconv
+	AttrRPCMethod        = "rpc.method"        // semconv
+	AttrNetworkTransport = "network.transport" // semconv: unix (IPC), tcp
+	AttrZMQTransport     = "zeromq.transport"  // as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP
+	// AttrZMQSharedMemory is true where tensors go through shared memory: sizes are then those of the messages only, and no bandwidth is made of them.
+	AttrZMQSharedMemory = "zeromq.shared_memory"
+	AttrZMQCallID       = "zeromq.call.id"       // as printed; restarts within a file
+	AttrZMQRequestSize  = "zeromq.request.size"  // By; from Sent(KB), KB = 1024 B, two decimals: ± 5 B
+	AttrZMQResponseSize = "zeromq.response.size" // By
+	// AttrZMQThroughput is (request + response) / duration, By/s; *.reported is the log's column, which is MiB/s, in By/s.
+	AttrZMQThroughput         = "zeromq.throughput"
+	AttrZMQThroughputReported = "zeromq.throughput.reported"
+	// AttrZMQThroughputDisagreement is |recomputed − reported| / recomputed, 0 where print rounding explains it; of a group: the largest of its calls.
+	AttrZMQThroughputDisagreement = "zeromq.throughput.disagreement"
+	// The slowest and the largest calls of a group carry their rank there, 1..5.
+	AttrZMQCallSlowest = "zeromq.call.slowest"
+	AttrZMQCallLargest = "zeromq.call.largest"
+
+	// Of groups. Durations are sums over the calls, s; they are not there where the log has no such column.
+	AttrZMQPass                 = "zeromq.pass.ordinal" // in its session, from 1
+	AttrZMQPassCalls            = "zeromq.pass.calls"   // {call}
+	AttrZMQPassEnd              = "zeromq.pass.end"     // why it ended: one of the PassEnd… values
+	AttrZMQCallDuration         = "zeromq.call.duration"
+	AttrZMQSerializeDuration    = "zeromq.serialize.duration"
+	AttrZMQSendDuration         = "zeromq.send.duration"
+	AttrZMQReceiveDuration      = "zeromq.receive.duration"
+	AttrZMQDeserializeDuration  = "zeromq.deserialize.duration"
+	AttrZMQServerDuration       = "zeromq.server.duration" // within receive
+	AttrZMQUnattributedDuration = "zeromq.unattributed.duration"
+	AttrZMQOfflineDuration      = "zeromq.offline.duration" // beside the calls
+	AttrZMQSlowestMethod        = "zeromq.slowest.method"
+	AttrZMQSlowestDuration      = "zeromq.slowest.duration"
+
+	// Shares of zeromq.call.duration, 0..1, by train_perf.
+	AttrZMQSerializeUtilization    = "zeromq.serialize.utilization"
+	AttrZMQSendUtilization         = "zeromq.send.utilization"
+	AttrZMQReceiveUtilization      = "zeromq.receive.utilization"
+	AttrZMQDeserializeUtilization  = "zeromq.deserialize.utilization"
+	AttrZMQServerUtilization       = "zeromq.server.utilization"
+	AttrZMQUnattributedUtilization = "zeromq.unattributed.utilization"
+	AttrZMQTransportUtilization    = "zeromq.transport.utilization" // send + receive − server
+
+	// AttrZMQFieldPrefix goes before the name of a column this version does not know, AttrZMQFinalPrefix before that of a line of the summary.
+	AttrZMQFieldPrefix = "zeromq.field."
+	AttrZMQFinalPrefix = "zeromq.final."
+	// AttrZMQFinalDisagreement is the largest |recomputed − reported| / recomputed over the statistics of the summary.
+	AttrZMQFinalDisagreement = "zeromq.final.disagreement"
+)
+
+// RPCSystemZeroMQ is the value of AttrRPCSystem.
+const RPCSystemZeroMQ = "zeromq"
+
+// The values of AttrZMQPassEnd.
+const (
+	PassEndMethod  = "method"    // a pass_end method
+	PassEndNext    = "next"      // the next pass began
+	PassEndMax     = "max_calls" // it had max_calls calls
+	PassEndSummary = "summary"   // the log's summary
+	PassEndRestart = "restart"   // the client began anew: incomplete
+	PassEndTimeout = "timeout"   // nothing came for pending_timeout: incomplete
+)
+
+// Where a trace would have too many spans, the shorter ones of one name become one span with these attributes.
+const (
+	AttrAggregateCount = "trainbridge.aggregate.count" // spans it stands for
+	AttrAggregateSum   = "trainbridge.aggregate.sum"   // s
+	AttrAggregateP50   = "trainbridge.aggregate.p50"   // s
+	AttrAggregateMax   = "trainbridge.aggregate.max"   // s
+)
+
+// Verdicts of train_perf about groups of RPCs (values of AttrVerdictName); thresholds and advice from the mission, seed 002.
+const (
+	VerdictZMQSerializeHigh = "zeromq_serialize_high" // warning: serialization > 30 % of the calls' time
+	VerdictZMQTransportHigh = "zeromq_transport_high" // warning: send + receive, without server compute, > 30 %
+	VerdictZMQCallsHigh     = "zeromq_calls_high"     // warning: > 50 calls per pass
+	VerdictZMQTransportTCP  = "zeromq_transport_tcp"  // warning: TCP where IPC was expected
+)
+
+// Metrics of RPCs, by train_metrics but for the last.
+const (
+	MetricRPCCallDuration           = "rpc.client.call.duration"       // semconv; histogram, s; by AttrRPCMethod
+	MetricRPCRequestSize            = "rpc.client.request.size"        // semconv; histogram, By
+	MetricRPCResponseSize           = "rpc.client.response.size"       // semconv; histogram, By
+	MetricZMQPassDuration           = "zeromq.pass.duration"           // histogram, s
+	MetricZMQPassCalls              = "zeromq.pass.calls"              // histogram, {call}
+	MetricZMQStageUtilization       = "zeromq.stage.utilization"       // gauge, 1; by AttrZMQStage; the pass that ended last
+	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement" // histogram, 1
+	AttrZMQStage                    = "zeromq.stage"                   // serialize | send | receive | deserialize | server | unattributed | transport
+	// MetricZMQFinalDisagreement is |recomputed − reported| / recomputed of one line of the summary (AttrZMQStatistic), from zmq_rpc.
+	MetricZMQFinalDisagreement = "zeromq.final.disagreement" // gauge, 1
+	AttrZMQStatistic           = "zeromq.final.statistic"
+)
+
 // Metrics that tq_trace makes of log lines that state them (verl main @1dda039b, TransferQueue @b75d570d). All are gauges.
 const (
 	MetricTQTaskDuration = "tq.task.duration" // s; "cost time" of one get or put
@@ -302,4 +412,5 @@ const (
 	UnitJoules            = "J"
 	UnitWatts             = "W"
 	UnitSpan              = "{span}"
+	UnitCall              = "{call}"
 )
