@@ -285,7 +285,7 @@ const (
 	SpanRPCUnattributed = "rpc.unattributed"   // of the call's time, what no stage explains
 	SpanRPCOffline      = "rpc.offline"        // client work for a call, before it: beside the call, not in its time
 
-	AttrRPCSystem        = "rpc.system.name"   // semconv
+	AttrRPCSystem        = "rpc.system.name"   // semconv 1.39
 	AttrRPCMethod        = "rpc.method"        // semconv
 	AttrNetworkTransport = "network.transport" // semconv: unix (IPC), tcp
 	AttrZMQTransport     = "zeromq.transport"  // as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP
@@ -318,7 +318,7 @@ const (
 	AttrZMQSlowestMethod        = "zeromq.slowest.method"
 	AttrZMQSlowestDuration      = "zeromq.slowest.duration"
 
-	// Shares of zeromq.call.duration, 0..1, by train_perf.
+	// Shares of zeromq.call.duration, by train_perf: 0..1, unless a log contradicts itself.
 	AttrZMQSerializeUtilization    = "zeromq.serialize.utilization"
 	AttrZMQSendUtilization         = "zeromq.send.utilization"
 	AttrZMQReceiveUtilization      = "zeromq.receive.utilization"
@@ -365,9 +365,9 @@ const (
 
 // Metrics of RPCs, by train_metrics but for the last.
 const (
-	MetricRPCCallDuration           = "rpc.client.call.duration"       // semconv; histogram, s; by AttrRPCMethod
-	MetricRPCRequestSize            = "rpc.client.request.size"        // semconv; histogram, By
-	MetricRPCResponseSize           = "rpc.client.response.size"       // semconv; histogram, By
+	MetricRPCCallDuration           = "rpc.client.call.duration"       // semconv 1.39; histogram, s; by AttrRPCMethod
+	MetricRPCRequestSize            = "rpc.client.request.size"        // semconv 1.37, removed later; histogram, By
+	MetricRPCResponseSize           = "rpc.client.response.size"       // as above
 	MetricZMQPassDuration           = "zeromq.pass.duration"           // histogram, s
 	MetricZMQPassCalls              = "zeromq.pass.calls"              // histogram, {call}
 	MetricZMQStageUtilization       = "zeromq.stage.utilization"       // gauge, 1; by AttrZMQStage; the pass that ended last

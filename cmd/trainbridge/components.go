@@ -38,6 +38,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
 // version is that of builder-config.yaml; the test holds them equal.
@@ -51,6 +52,7 @@ func components() (otelcol.Factories, error) {
 		tqtracereceiver.NewFactory(),
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
+		zmqrpcreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		filelogreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),

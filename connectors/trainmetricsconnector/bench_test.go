@@ -128,6 +128,52 @@ func BenchmarkSpanMetricsSteps(b *testing.B) {
 	benchPeer(b, benchSteps(), spans.AttrSource, spans.AttrRank, spans.AttrStage)
 }
 
+// benchRPC is ten passes of a hundred calls, as train_perf passes them on: five spans below each call, unless only the calls are asked for.
+func benchRPC(callsOnly bool) ptrace.Traces {
+	b := spans.NewBatch("bench", "")
+	for i := range 1000 {
+		if i%100 == 0 && !callsOnly {
+			pass := addGroup(b, resourceA, 10*i+9, spans.SpanRPCPass, 450e6, map[string]float64{
+				spans.AttrZMQPassCalls: 100, spans.AttrZMQCallDuration: 0.45, spans.AttrZMQThroughput: 3e9, spans.AttrZMQThroughputDisagreement: 0,
+				spans.AttrZMQSerializeDuration: 0.18, spans.AttrZMQSendDuration: 0.02, spans.AttrZMQReceiveDuration: 0.2, spans.AttrZMQDeserializeDuration: 0.05,
+				spans.AttrZMQSerializeUtilization: 0.41, spans.AttrZMQSendUtilization: 0.05, spans.AttrZMQReceiveUtilization: 0.44,
+				spans.AttrZMQDeserializeUtilization: 0.1, spans.AttrZMQUnattributedUtilization: 0.001, spans.AttrZMQTransportUtilization: 0.49,
+			})
+			judged(pass, spans.VerdictZMQSerializeHigh, spans.VerdictZMQCallsHigh)
+		}
+		method := [...]string{"BatchLinear", "BatchLinear", "Matmul", "BatchLinear", "Matmul", "LMHead"}[i%6]
+		call := addCall(b, resourceA, 10*i+1, method, "unix", 4_450_000, 8_388_608, 25_165_824)
+		call.Attributes().PutDouble(spans.AttrZMQThroughput, 7.5e9)
+		call.Attributes().PutDouble(spans.AttrZMQThroughputReported, 7.5e9)
+		for j, name := range []string{spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize, spans.SpanRPCUnattributed} {
+			if !callsOnly {
+				addRPC(b, resourceA, 10*i+2+j, ptrace.SpanKindInternal, name, 1e6, 1e6)
+			}
+		}
+	}
+	return b.Traces()
+}
+
+func BenchmarkTrainMetricsRPC(b *testing.B) {
+	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
+		b.Run(name, func(b *testing.B) {
+			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+			require.NoError(b, err)
+			bench(b, c, benchRPC(callsOnly))
+			require.NoError(b, c.Shutdown(context.Background()))
+		})
+	}
+}
+
+// BenchmarkSpanMetricsRPC makes one histogram and one counter of every span, those below the calls too.
+func BenchmarkSpanMetricsRPC(b *testing.B) {
+	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
+		b.Run(name, func(b *testing.B) {
+			benchPeer(b, benchRPC(callsOnly), spans.AttrRPCMethod, spans.AttrRPCSystem, spans.AttrNetworkTransport)
+		})
+	}
+}
+
 // BenchmarkFlush writes 2,000 series.
 func BenchmarkFlush(b *testing.B) {
 	c := newBed(b, func(c *Config) { c.MetricsExpiration = 0 })

@@ -23,16 +23,17 @@ type Config struct {
 
 // HistogramConfig holds the buckets of the duration histograms.
 type HistogramConfig struct {
-	// Buckets are the upper bounds (inclusive), ascending. Default 1 ms to 30 min in 21 steps.
+	// Buckets are the upper bounds (inclusive), ascending. Default 20 µs to 30 min in 26 steps.
 	Buckets []time.Duration `mapstructure:"buckets"`
 }
 
 const maxBuckets = 200
 
 func defaultConfig() *Config {
-	const ms, s, m = time.Millisecond, time.Second, time.Minute
+	const us, ms, s, m = time.Microsecond, time.Millisecond, time.Second, time.Minute
 	return &Config{
 		Histogram: HistogramConfig{Buckets: []time.Duration{
+			20 * us, 50 * us, 100 * us, 200 * us, 500 * us, // a call over IPC takes 20 µs to a few ms
 			1 * ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
 			1 * s, 2 * s, 5 * s, 10 * s, 20 * s, 30 * s, 1 * m, 2 * m, 5 * m, 10 * m, 20 * m, 30 * m,
 		}},

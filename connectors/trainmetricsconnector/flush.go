@@ -36,6 +36,13 @@ var metrics = [numMetrics]struct {
 	deviceFlopThroughput: {spans.AttrDeviceFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of one device.", pmetric.MetricTypeGauge},
 	mfu:                  {spans.AttrMFU, spans.UnitOne, "Model FLOP/s utilization (MFU).", pmetric.MetricTypeGauge},
 	hfu:                  {spans.AttrHFU, spans.UnitOne, "Hardware FLOP/s utilization (HFU): recomputed activations count as work too.", pmetric.MetricTypeGauge},
+	callDuration:         {spans.MetricRPCCallDuration, spans.UnitSeconds, "Duration of complete RPCs.", pmetric.MetricTypeHistogram},
+	requestSize:          {spans.MetricRPCRequestSize, spans.UnitBytes, "Size of requests.", pmetric.MetricTypeHistogram},
+	responseSize:         {spans.MetricRPCResponseSize, spans.UnitBytes, "Size of responses.", pmetric.MetricTypeHistogram},
+	passDuration:         {spans.MetricZMQPassDuration, spans.UnitSeconds, "Duration of complete forward passes.", pmetric.MetricTypeHistogram},
+	passCalls:            {spans.MetricZMQPassCalls, spans.UnitCall, "Calls in a complete forward pass.", pmetric.MetricTypeHistogram},
+	rpcUtilization:       {spans.MetricZMQStageUtilization, spans.UnitOne, "Share of the calls' time in the last pass, by stage.", pmetric.MetricTypeGauge},
+	rpcDisagreement:      {spans.MetricZMQThroughputDisagreement, spans.UnitOne, "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", pmetric.MetricTypeHistogram},
 	incompleteCount:      {spans.MetricIncompleteSpans, spans.UnitSpan, "Spans whose end, start or stages were never seen; they are in no duration histogram.", pmetric.MetricTypeSum},
 }
 
@@ -45,6 +52,8 @@ type labels struct {
 	stage   spans.TQStage // spans.TQNone for none
 	verdict string
 	part    string // of a training step
+	// rpcStage is a value of zeromq.stage.
+	rpcStage string
 }
 
 func (l labels) overflow() bool { return l.of.resource == nil }
@@ -68,6 +77,12 @@ func (l labels) put(m pcommon.Map) {
 		m.PutStr(spans.AttrStage, l.part)
 	}
 	l.of.source.put(m)
+	if l.of.rpc != nil {
+		l.of.call.put(m)
+	}
+	if l.rpcStage != "" {
+		m.PutStr(spans.AttrZMQStage, l.rpcStage)
+	}
 }
 
 // emitter writes the series of one resource.
@@ -98,12 +113,16 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			if e.group(g); e.kept > 0 {
 				return false
 			}
-			if g.source == (sourceKey{}) {
-				delete(r.byName, g.name)
-				s.functions--
-			} else {
+			switch {
+			case g.rpc != nil:
+				delete(r.byCall, g.call)
+				s.methods--
+			case g.source != (sourceKey{}):
 				delete(r.bySource, g.source)
 				s.sources--
+			default:
+				delete(r.byName, g.name)
+				s.functions--
 			}
 			return true
 		})
@@ -136,6 +155,9 @@ func (e *emitter) group(fs *group) {
 	e.kept = 0
 	if fs.steps != nil {
 		e.steps(fs)
+	}
+	if fs.rpc != nil {
+		e.rpc(fs)
 	}
 	label := func(st spans.TQStage) labels { return labels{of: fs, stage: st} }
 	for st := range spans.TQStages {
@@ -235,6 +257,14 @@ func throughputPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labe
 
 func disagreementPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
 	histogramPoint(e, m, h, l, disagreementBounds, 1)
+}
+
+func sizePoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
+	histogramPoint(e, m, h, l, sizeBounds, 1)
+}
+
+func callsPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
+	histogramPoint(e, m, h, l, callBounds, 1)
 }
 
 // histogramPoint writes a histogram whose values are in 1/scale of the metric's unit.

@@ -116,6 +116,41 @@ func TestPrometheusNames(t *testing.T) {
 	assert.NotContains(t, scrape(t, address, openMetrics), "rollout")
 }
 
+// TestPrometheusRPC: the names of calls and passes.
+func TestPrometheusRPC(t *testing.T) {
+	exp, address := startPrometheus(t)
+	c := newBed(t)
+	c.next = exp
+	c.clock = time.Now()
+	c.consume(rpcBatch())
+	c.flush(context.Background())
+	const job = `instance="run-1",job="verl"`
+	const matmul, pass = job + `,network_transport="unix",rpc_method="Matmul",rpc_system_name="zeromq"`, job + `,rpc_system_name="zeromq"`
+	lines := strings.Split(scrape(t, address, openMetrics), "\n")
+	for _, want := range []string{
+		`# TYPE rpc_client_call_duration_seconds histogram`,
+		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.05"} 0`,
+		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.1"} 1 # {`,
+		`rpc_client_call_duration_seconds_sum{` + matmul + `} 0.81992`,
+		`rpc_client_call_duration_seconds_bucket{` + job + `,rpc_method="Embedding",rpc_system_name="zeromq",le="2e-05"} 1 # {`,
+		`rpc_client_request_size_bytes_bucket{` + matmul + `,le="64.0"} 1 # {`,
+		`rpc_client_request_size_bytes_sum{` + matmul + `} 1.6777362e+07`,
+		`rpc_client_response_size_bytes_bucket{` + matmul + `,le="1.7179869184e+10"} 2`,
+		`zeromq_pass_duration_seconds_bucket{` + pass + `,le="1.0"} 1 # {`,
+		`zeromq_pass_calls_bucket{` + pass + `,le="5.0"} 1 # {`,
+		`zeromq_stage_utilization_ratio{` + pass + `,zeromq_stage="transport"} 0.17`,
+		`zeromq_throughput_disagreement_bucket{` + pass + `,le="0.0001"} 2 # {`,
+		`trainbridge_verdicts_total{` + pass + `,trainbridge_verdict_name="zeromq_serialize_high"} 2.0 # {`,
+		`trainbridge_incomplete_spans_total{` + pass + `} 1.0 # {`,
+		`trainbridge_incomplete_spans_total{` + matmul + `} 1.0 # {`,
+	} {
+		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)
+	}
+	if t.Failed() {
+		t.Log(strings.Join(lines, "\n"))
+	}
+}
+
 // TestPrometheusSteps: names, and that counters of steps can be rated from their first record on.
 func TestPrometheusSteps(t *testing.T) {
 	exp, address := startPrometheus(t)

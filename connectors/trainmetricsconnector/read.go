@@ -18,11 +18,21 @@ const maxDuration = 366 * 24 * time.Hour
 // resourceKey is what the resource of the metrics is made of. Host and pid would make a series per worker.
 type resourceKey struct{ service, run string }
 
+// kind says what a span is, and so which list holds the values that only such spans have.
+type kind uint8
+
+const (
+	tqSpan   kind = iota // scratch.shares: of functions only
+	stepSpan             // scratch.steps; parts of steps too
+	callSpan             // scratch.calls
+	passSpan             // scratch.passes; every group of calls
+)
+
 // observation is what one span says. Numbers that are not there are NaN.
 type observation struct {
 	resource   int32 // index in scratch.resources
-	shares     int32 // index in scratch.shares, −1 for none
-	step       int32 // index in scratch.steps, −1 for none
+	values     int32 // index in the list of its kind, −1 for none
+	kind       kind
 	stage      spans.TQStage
 	incomplete bool
 	judged     bool
@@ -46,6 +56,8 @@ type scratch struct {
 	observations []observation
 	shares       []functionShares
 	steps        []stepValues
+	calls        []callValues
+	passes       []passValues
 	invalid      int64
 }
 
@@ -54,7 +66,9 @@ func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.observations)
 	clear(s.steps)
+	clear(s.calls)
 	s.resources, s.observations, s.shares, s.steps, s.invalid = s.resources[:0], s.observations[:0], s.shares[:0], s.steps[:0], 0
+	s.calls, s.passes = s.calls[:0], s.passes[:0]
 }
 
 // read finds the spans that metrics are made of. It needs no lock.
@@ -76,9 +90,13 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		s.readStep(span, "")
 		return
 	}
+	if s.readRPC(span) {
+		return
+	}
 	attrs := span.Attributes()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: -1, stage: spans.TQNone, throughput: math.NaN()}
+	o := observation{resource: int32(len(s.resources) - 1), values: -1, stage: spans.TQNone, throughput: math.NaN()}
 	reported, part := math.NaN(), ""
+	call, zeromq, aggregate, bad := callValues{request: math.NaN(), response: math.NaN()}, false, false, false
 	// One pass: a look-up per name would scan the attributes a dozen times.
 	for name, v := range attrs.All() {
 		switch name {
@@ -108,11 +126,26 @@ func (s *scratch) readSpan(span ptrace.Span) {
 			s.sharesOf(&o).disagreement = spans.ValueNumber(v)
 		case spans.AttrStage:
 			part = spans.ValueText(v)
+		case spans.AttrRPCSystem:
+			zeromq = span.Kind() == ptrace.SpanKindClient && spans.ValueText(v) == spans.RPCSystemZeroMQ
+		case spans.AttrRPCMethod:
+			call.key.method = spans.ValueText(v)
+		case spans.AttrNetworkTransport:
+			call.key.transport = spans.ValueText(v)
+		case spans.AttrZMQRequestSize:
+			call.request = countOf(v, &bad)
+		case spans.AttrZMQResponseSize:
+			call.response = countOf(v, &bad)
+		case spans.AttrAggregateCount:
+			aggregate = true
 		}
 	}
 	if o.stage == spans.TQNone {
-		if part != "" {
+		switch {
+		case part != "":
 			s.readStep(span, part)
+		case zeromq && !aggregate: // its length is not that of a call
+			s.readCall(span, &o, &call, bad)
 		}
 		return
 	}
@@ -124,7 +157,7 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		o.throughput = reported
 	}
 	if o.stage != spans.TQFunction {
-		o.shares = -1
+		o.values = -1
 	}
 	s.observations = append(s.observations, o)
 }
@@ -141,10 +174,10 @@ func (o *observation) locate(span ptrace.Span) bool {
 
 // sharesOf makes room for the values of function spans when the first of them is met: most spans have none.
 func (s *scratch) sharesOf(o *observation) *functionShares {
-	if o.shares < 0 {
+	if o.values < 0 {
 		nan := math.NaN()
-		o.shares = int32(len(s.shares))
+		o.values = int32(len(s.shares))
 		s.shares = append(s.shares, functionShares{share: [shares]float64{nan, nan, nan}, overhead: nan, disagreement: nan})
 	}
-	return &s.shares[o.shares]
+	return &s.shares[o.values]
 }

@@ -115,16 +115,25 @@ const (
 	deviceFlopThroughput
 	mfu
 	hfu
+	callDuration
+	requestSize
+	responseSize
+	passDuration
+	passCalls
+	rpcUtilization
+	rpcDisagreement
 	numMetrics
 )
 
-// group are all series of one function of one resource, or of one source of training steps. Arrays by stage in place of
-// a map by labels: one map look-up per span at most.
+// group are all series of one function of one resource, of one source of training steps, of one method of ZeroMQ calls, or of
+// the groups of such calls. Arrays by stage in place of a map by labels: one map look-up per span at most.
 type group struct {
 	resource     *resource // nil: the series that take what is above the limit
 	name         string    // of the function
 	source       sourceKey // of the steps
 	steps        *stepSeries
+	call         rpcKey                             // of the calls
+	rpc          *rpcSeries                         // nil in a group of functions or steps
 	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
 	throughput   [spans.TQStages]*histogram[float64]
 	disagreement *histogram[float64]
@@ -140,4 +149,5 @@ type resource struct {
 	groups   []*group // in order of arrival, so that output has an order
 	byName   map[string]*group
 	bySource map[sourceKey]*group
+	byCall   map[rpcKey]*group
 }

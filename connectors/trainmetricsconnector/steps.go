@@ -41,19 +41,21 @@ type stepValues struct {
 // maxCount is the most that one span can add to a counter: more than any job trains on, and a sum of such stays finite.
 const maxCount = 1 << 53
 
+// countOf reads a number that can be neither negative nor above maxCount: it is bad then, and NaN.
+func countOf(v pcommon.Value, bad *bool) float64 {
+	n := spans.ValueNumber(v)
+	if n < 0 || n > maxCount {
+		n, *bad = math.NaN(), true
+	}
+	return n
+}
+
 // readStep reads a training step, or a named part of one.
 func (s *scratch) readStep(span ptrace.Span, part string) {
 	nan := math.NaN()
-	o := observation{resource: int32(len(s.resources) - 1), shares: -1, step: int32(len(s.steps)), stage: spans.TQNone, name: part, throughput: nan}
+	o := observation{resource: int32(len(s.resources) - 1), kind: stepSpan, values: int32(len(s.steps)), stage: spans.TQNone, name: part, throughput: nan}
 	v := stepValues{counts: [...]float64{1, nan, nan}, gauges: [...]float64{nan, nan, nan, nan}, disagreement: nan}
 	seconds, bad := nan, false
-	count := func(v pcommon.Value) float64 {
-		n := spans.ValueNumber(v)
-		if n < 0 || n > maxCount {
-			n, bad = nan, true
-		}
-		return n
-	}
 	for name, a := range span.Attributes().All() {
 		switch name {
 		case spans.AttrSource:
@@ -71,13 +73,13 @@ func (s *scratch) readStep(span ptrace.Span, part string) {
 		case spans.AttrStepDuration:
 			seconds = spans.ValueNumber(a)
 		case spans.AttrStepsCovered:
-			if n := count(a); !math.IsNaN(n) {
+			if n := countOf(a, &bad); !math.IsNaN(n) {
 				v.counts[0] = n
 			}
 		case spans.AttrSamples:
-			v.counts[sampleCount-stepCounts] = count(a)
+			v.counts[sampleCount-stepCounts] = countOf(a, &bad)
 		case spans.AttrTokens:
-			v.counts[tokenCount-stepCounts] = count(a)
+			v.counts[tokenCount-stepCounts] = countOf(a, &bad)
 		case spans.AttrFlopThroughput:
 			v.gauges[0] = spans.ValueNumber(a)
 		case spans.AttrDeviceFlopThroughput:
@@ -184,10 +186,7 @@ func (s *store) addStep(g *group, o *observation, v *stepValues) {
 		}
 	}
 	if x := v.disagreement; !math.IsNaN(x) {
-		h := slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement)
-		s.touch(&h.life)
-		h.observe(x, disagreementBounds)
-		h.add(x, o)
+		s.record(slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement), x, disagreementBounds, o)
 	}
 }
 

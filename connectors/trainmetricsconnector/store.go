@@ -36,6 +36,7 @@ type store struct {
 	byKey     map[resourceKey]*resource
 	functions int             // groups by tq.function
 	sources   int             // groups by source
+	methods   int             // groups by method and transport of calls
 	live      [numMetrics]int // series per metric, without the overflow ones
 	overflow  group
 	lastFlush int64
@@ -65,11 +66,12 @@ func newStore(cfg *Config, now time.Time) *store {
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate = now.UnixNano(), 0, 0
 	s.seen.advance(s.now)
-	// Spans come in runs of one function, or one source.
-	var fs, src *group
+	// Spans come in runs of one function, one source, or one method.
+	var fs, src, method *group
 	var name string
 	var key sourceKey
-	last, lastStep := int32(-1), int32(-1)
+	var call rpcKey
+	last, lastStep, lastCall := int32(-1), int32(-1), int32(-1)
 	for i := range in.observations {
 		if i%warmChunk == 0 {
 			s.seen.warm(in.observations[i:min(i+warmChunk, len(in.observations))])
@@ -80,19 +82,32 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.duplicate++
 			continue
 		}
-		if o.step < 0 {
+		switch o.kind {
+		case tqSpan:
 			if o.resource != last || o.name != name {
 				fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
 			}
 			s.spilled = fs == &s.overflow
 			s.add(fs, o, in)
-		} else {
-			v := &in.steps[o.step]
+		case stepSpan:
+			v := &in.steps[o.values]
 			if o.resource != lastStep || v.source != key {
 				src, lastStep, key = s.source(in.resources[o.resource], v.source), o.resource, v.source
 			}
 			s.spilled = src == &s.overflow
 			s.addStep(src, o, v)
+			s.grace = 0
+		case callSpan:
+			v := &in.calls[o.values]
+			if o.resource != lastCall || v.key != call {
+				method, lastCall, call = s.calls(in.resources[o.resource], v.key), o.resource, v.key
+			}
+			s.spilled = method == &s.overflow
+			s.addCall(method, o, v)
+		case passSpan: // rare
+			g := s.calls(in.resources[o.resource], rpcKey{})
+			s.spilled = g == &s.overflow
+			s.addPass(g, o, &in.passes[o.values])
 			s.grace = 0
 		}
 		if s.spilled {
@@ -123,7 +138,7 @@ func (s *store) function(key resourceKey, name string) *group {
 func (s *store) newGroup(r *resource, key resourceKey) *group {
 	if r == nil {
 		key.service, key.run = strings.Clone(key.service), strings.Clone(key.run)
-		r = &resource{key: key, byName: make(map[string]*group), bySource: make(map[sourceKey]*group)}
+		r = &resource{key: key, byName: make(map[string]*group), bySource: make(map[sourceKey]*group), byCall: make(map[rpcKey]*group)}
 		s.byKey[key] = r
 		s.resources = append(s.resources, r)
 	}
@@ -177,15 +192,12 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 
 	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
 	if o.throughput > 0 && (o.stage == spans.TQClientGet || o.stage == spans.TQClientPut) {
-		h := slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[spans.TQClientGet])
-		s.touch(&h.life)
-		h.observe(o.throughput, throughputBounds)
-		h.add(o.throughput, o)
+		s.record(slot(s, clientThroughput, fs, &fs.throughput[o.stage], &over.throughput[spans.TQClientGet]), o.throughput, throughputBounds, o)
 	}
-	if o.shares < 0 {
+	if o.values < 0 {
 		return
 	}
-	f := &in.shares[o.shares]
+	f := &in.shares[o.values]
 	for i, share := range f.share {
 		if !math.IsNaN(share) {
 			s.set(slot(s, stageUtilization, fs, &fs.share[i], &over.share[spans.TQGet]), share, o)
@@ -195,10 +207,7 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 		s.set(slot(s, overheadUtilization, fs, &fs.overhead, &over.overhead), f.overhead, o)
 	}
 	if !math.IsNaN(f.disagreement) {
-		h := slot(s, disagreement, fs, &fs.disagreement, &over.disagreement)
-		s.touch(&h.life)
-		h.observe(f.disagreement, disagreementBounds)
-		h.add(f.disagreement, o)
+		s.record(slot(s, disagreement, fs, &fs.disagreement, &over.disagreement), f.disagreement, disagreementBounds, o)
 	}
 }
 
@@ -207,6 +216,13 @@ func (s *store) observe(h *histogram[uint64], o *observation) {
 	s.touch(&h.life)
 	h.observe(o.ns, s.bounds)
 	h.add(float64(o.ns)/1e9, o)
+}
+
+// record adds a number that a span states.
+func (s *store) record(h *histogram[float64], value float64, bounds []float64, o *observation) {
+	s.touch(&h.life)
+	h.observe(value, bounds)
+	h.add(value, o)
 }
 
 func (s *store) count(c *counter, n float64, o *observation) {

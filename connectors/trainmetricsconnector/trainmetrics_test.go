@@ -248,12 +248,12 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
 	assert.Equal(t, start, h.start)
 	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
-	assert.Equal(t, []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}, h.bounds)
-	assert.Equal(t, uint64(1), h.buckets[9], "0.914 s is above 0.5 and at most 1")
+	assert.Equal(t, []float64{2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}, h.bounds)
+	assert.Equal(t, uint64(1), h.buckets[14], "0.914 s is above 0.5 and at most 1")
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, h.host)
 	// A bound belongs to its bucket.
-	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=client_clear]"].buckets[0])
-	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.stage=client_get]"].buckets[1])
+	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=client_clear]"].buckets[5])
+	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.stage=client_get]"].buckets[6])
 	assert.Equal(t, uint64(1), got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_get]"].buckets[slices.Index(throughputBounds, 500*mib)])
 	assert.InDelta(t, 253.33*mib, got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_put]"].sum, 0)
 	assert.Equal(t, uint64(1), got[prefix+"tq.utilization.reported.disagreement|[tq.function=rollout]"].buckets[1])
@@ -501,6 +501,9 @@ func TestCardinalityLimit(t *testing.T) {
 		judged(step, "v0")
 		addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
 		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
+		res.RunID = fmt.Sprint("run-", i) // of groups of calls there is a series per run
+		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
+		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1, spans.AttrZMQThroughputDisagreement: 1})
 		c.consume(b.Traces())
 	}
 	series, total := map[string]int{}, map[string]float64{}
@@ -528,7 +531,10 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
 	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
-	for _, m := range []string{"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement"} {
+	for _, m := range []string{
+		"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
+		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls", "zeromq.throughput.disagreement",
+	} {
 		assert.InDelta(t, float64(functions), total[m], 0, m)
 	}
 	assert.InDelta(t, float64(4*functions), total["trainbridge.verdicts"], 0)
@@ -764,7 +770,7 @@ func TestFactory(t *testing.T) {
 }
 
 // FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with
-// one, is counted once.
+// one, is counted once; so are calls and passes.
 func FuzzConsume(f *testing.F) {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
@@ -775,6 +781,11 @@ func FuzzConsume(f *testing.F) {
 	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1e9, spans.AttrMFU: 0.5}).Attributes().PutInt(spans.AttrStepsCovered, 3)
 	addStepSpan(b, resourceA, 3, "hf", 1, 1, nil)
 	addPart(b, resourceA, 4, "verl", "gen", -1, 1)
+	addCall(b, resourceA, 5, "Matmul", "unix", 1e6, 1024, 2048)
+	addCall(b, resourceA, 6, "LMHead", "", 1e6, 1, 2).Attributes().PutBool(spans.AttrIncomplete, true)
+	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5, spans.AttrZMQThroughputDisagreement: 0.1})
+	addGroup(b, resourceA, 8, spans.SpanRPCSession, 1e9, nil)
+	addGroup(b, resourceA, 9, spans.SpanRPCCalls, 1e9, nil).Attributes().PutBool(spans.AttrIncomplete, true)
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)
@@ -796,18 +807,20 @@ func FuzzConsume(f *testing.F) {
 				continue
 			}
 			met[o.id] = o.id != 0
-			whole := o.step >= 0 && o.name == ""
-			if !whole || o.incomplete || in.steps[o.step].timed {
+			whole := o.kind == stepSpan && o.name == ""
+			group := o.kind == passSpan && !in.passes[o.values].pass // without a duration
+			if o.incomplete || !group && (!whole || in.steps[o.values].timed) {
 				want++
 			}
 			if whole && !o.incomplete {
-				steps += in.steps[o.step].counts[0]
+				steps += in.steps[o.values].counts[0]
 			}
 		}
 		for _, rm := range st.build(time.Unix(2, base)).ResourceMetrics().All() {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				switch m.Name() {
-				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration:
+				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
+					spans.MetricRPCCallDuration, spans.MetricZMQPassDuration:
 					for _, p := range m.Histogram().DataPoints().All() {
 						got += p.Count()
 					}

@@ -19,6 +19,8 @@ type Config struct {
 	TQ TQConfig `mapstructure:"tq"`
 	// Train says how FLOPs of training steps are counted, and when a step gets a verdict.
 	Train TrainConfig `mapstructure:"train"`
+	// ZMQ holds the thresholds of the verdicts about ZeroMQ RPCs.
+	ZMQ ZMQConfig `mapstructure:"zmq"`
 }
 
 // TrainConfig says how FLOPs of training steps are counted, and when a step gets a verdict.
@@ -185,6 +187,50 @@ var (
 	errFluctuationCount = errors.New("'tq::fluctuation::window' must be 2 to 10000, and 'tq::fluctuation::min_samples' from 2 up to the window")
 )
 
+// ZMQConfig holds the thresholds of the verdicts about ZeroMQ RPCs. The defaults are those of TSQP's guide to ZeroMQ performance monitoring.
+type ZMQConfig struct {
+	// SerializeHigh: a group of calls that serializes for more than this share of their time gets a warning. 0..1, default 0.30; 0: never.
+	SerializeHigh float64 `mapstructure:"serialize_high"`
+	// TransportHigh: a group of calls that sends and receives for more than this share of their time gets a warning; the server's compute is
+	// left out where the log has it. 0..1, default 0.30; 0: never.
+	TransportHigh float64 `mapstructure:"transport_high"`
+	// CallsHigh: a pass of more calls gets a warning. Default 50; 0: never.
+	CallsHigh int `mapstructure:"calls_high"`
+	// ExpectedTransport: with ipc, calls over TCP get a warning. ipc, tcp, or empty for either. Default ipc.
+	ExpectedTransport string `mapstructure:"expected_transport"`
+}
+
+// The values of 'zmq::expected_transport', beside none.
+const (
+	expectIPC = "ipc"
+	expectTCP = "tcp"
+)
+
+func defaultZMQConfig() ZMQConfig {
+	return ZMQConfig{SerializeHigh: 0.30, TransportHigh: 0.30, CallsHigh: 50, ExpectedTransport: expectIPC}
+}
+
+var (
+	errZMQShare     = errors.New("'zmq::serialize_high' and 'zmq::transport_high' must be from 0 (never) to 1: they are shares of time, write 0.30 for 30 %")
+	errZMQCalls     = errors.New("'zmq::calls_high' must not be below 0: it is a number of calls per pass, 0 for never")
+	errZMQTransport = errors.New("'zmq::expected_transport' must be ipc or tcp, or empty for either")
+)
+
+func (c *ZMQConfig) validate() []error {
+	var errs []error
+	share := func(x float64) bool { return x >= 0 && x <= 1 } // NaN is none
+	if !share(c.SerializeHigh) || !share(c.TransportHigh) {
+		errs = append(errs, errZMQShare)
+	}
+	if c.CallsHigh < 0 {
+		errs = append(errs, errZMQCalls)
+	}
+	if c.ExpectedTransport != expectIPC && c.ExpectedTransport != expectTCP && c.ExpectedTransport != "" {
+		errs = append(errs, errZMQTransport)
+	}
+	return errs
+}
+
 var _ component.Config = (*Config)(nil)
 
 // Validate returns every error of the config, joined.
@@ -211,5 +257,6 @@ func (c *Config) Validate() error {
 	if f.Window < 2 || f.Window > maxWindow || f.MinSamples < 2 || f.MinSamples > f.Window {
 		errs = append(errs, errFluctuationCount)
 	}
-	return errors.Join(append(errs, c.Train.validate()...)...)
+	errs = append(errs, c.Train.validate()...)
+	return errors.Join(append(errs, c.ZMQ.validate()...)...)
 }

@@ -32,7 +32,8 @@ func TestLoadConfig(t *testing.T) {
 			}},
 			Formula: "flagscale", Attention: "full", Recompute: "selective", Device: "NVIDIA H800", PeakFlops: 989e12, WorldSize: 128,
 			FlopsDisagreement: 0.1, MFULow: 0.4, Window: 200, MinSamples: 50, ThroughputDrop: 0.3, Slowdown: 0.2, LossSpike: 8,
-		}},
+		}, ZMQ: ZMQConfig{SerializeHigh: 0.2, TransportHigh: 0.5, CallsHigh: 10, ExpectedTransport: "tcp"}},
+		"train_perf/never": {TQ: defaultTQConfig(), Train: defaultTrainConfig()},
 	} {
 		t.Run(id, func(t *testing.T) {
 			sub, err := file.Sub(id)
@@ -123,6 +124,34 @@ func TestValidateTrain(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 	// With a config.json, what is missing is known at the start only.
 	cfg.Train.Model.HiddenSize, cfg.Train.Model.HFConfig = 4096, "config.json"
+	assert.NoError(t, cfg.Validate())
+}
+
+func TestValidateZMQ(t *testing.T) {
+	nan := math.NaN()
+	for name, tt := range map[string]struct {
+		change func(*ZMQConfig)
+		want   error
+		key    string
+	}{
+		"serialize in percent": {func(c *ZMQConfig) { c.SerializeHigh = 30 }, errZMQShare, "'zmq::serialize_high'"},
+		"serialize negative":   {func(c *ZMQConfig) { c.SerializeHigh = -0.1 }, errZMQShare, "'zmq::serialize_high'"},
+		"serialize NaN":        {func(c *ZMQConfig) { c.SerializeHigh = nan }, errZMQShare, "'zmq::serialize_high'"},
+		"transport in percent": {func(c *ZMQConfig) { c.TransportHigh = 1.01 }, errZMQShare, "'zmq::transport_high'"},
+		"transport NaN":        {func(c *ZMQConfig) { c.TransportHigh = nan }, errZMQShare, "'zmq::transport_high'"},
+		"calls":                {func(c *ZMQConfig) { c.CallsHigh = -1 }, errZMQCalls, "'zmq::calls_high'"},
+		"expected transport":   {func(c *ZMQConfig) { c.ExpectedTransport = "IPC" }, errZMQTransport, "'zmq::expected_transport'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			tt.change(&cfg.ZMQ)
+			err := cfg.Validate()
+			require.ErrorIs(t, err, tt.want)
+			assert.ErrorContains(t, err, tt.key)
+		})
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.ZMQ = ZMQConfig{SerializeHigh: 1, TransportHigh: 1}
 	assert.NoError(t, cfg.Validate())
 }
 

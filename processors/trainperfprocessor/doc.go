@@ -1,8 +1,8 @@
 //go:generate go tool -modfile=../../tools/go.mod mdatagen metadata.yaml
 
 // Package trainperfprocessor is the train_perf processor: it recomputes where the time of a training function went and how many FLOPs a
-// training step made, keeps what the log reported beside it, and judges both with verdicts that say why.
+// training step made, keeps what the log reported beside it, and judges both with verdicts that say why; so it does with ZeroMQ RPCs.
 //
 // One file per domain: tq.go is TransferQueue; train.go counts training steps, perfmonitor.go compares them with what their log says, series.go
-// compares them with the steps before; native.go renames Megatron's own metrics.
+// compares them with the steps before; native.go renames Megatron's own metrics; zmq.go is ZeroMQ RPCs.
 package trainperfprocessor

@@ -19,7 +19,7 @@ func NewFactory() processor.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig()}
+	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig()}
 }
 
 func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {

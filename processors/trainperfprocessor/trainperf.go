@@ -2,6 +2,7 @@ package trainperfprocessor
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -17,6 +18,7 @@ type trainPerf struct {
 	telemetry *metadata.TelemetryBuilder
 	tq        *tq
 	train     *train
+	zmq       zmq
 	scratch   sync.Pool // of *scratch
 }
 
@@ -25,7 +27,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger)}
+	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}}
 	p.scratch.New = func() any { return new(scratch) }
 	return p, nil
 }
@@ -42,9 +44,13 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
-				if span := list.At(i); span.Name() == spans.SpanStep {
+				span := list.At(i)
+				switch name := span.Name(); {
+				case name == spans.SpanStep:
 					s.stepSpans = append(s.stepSpans, span)
-				} else {
+				case strings.HasPrefix(name, rpcPrefix):
+					p.zmq.span(span, s)
+				default:
 					p.tq.collect(span, s)
 				}
 			}
@@ -62,6 +68,11 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	for i, n := range s.steps {
 		if n > 0 {
 			p.telemetry.ProcessorTrainPerfSteps.Add(ctx, n, stepOptions[i])
+		}
+	}
+	for i, n := range s.groups {
+		if n > 0 {
+			p.telemetry.ProcessorTrainPerfRPCGroups.Add(ctx, n, groupOptions[i])
 		}
 	}
 	if s.evicted > 0 {
@@ -89,6 +100,7 @@ type scratch struct {
 	text         []byte
 	service, run string // of the resource
 	steps        [stepOutcomes]int64
+	groups       [groupOutcomes]int64
 	evicted      int64
 }
 
@@ -98,6 +110,7 @@ func (s *scratch) reset() {
 	s.service, s.run = "", ""
 	s.outcomes = [outcomes]int64{}
 	s.steps = [stepOutcomes]int64{}
+	s.groups = [groupOutcomes]int64{}
 	s.evicted = 0
 	s.step = work{}
 }

@@ -595,6 +595,8 @@ func FuzzProcess(f *testing.F) {
 	odd := addFunction(b, 300, "odd", math.MinInt64, 1, stageSpan{"get", math.MinInt64, 0}, stageSpan{"put", 0, -1}, stageSpan{"get", 0, math.MaxInt64})
 	odd.Attributes().PutEmptyMap(spans.AttrIncomplete)
 	odd.Attributes().PutEmptySlice(spans.AttrTQGetUtilizationReported)
+	addPass(b, 400, 2, realPass)
+	addGroup(b, 500, spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: []any{1.0}, spans.AttrZMQTransport: map[string]any{"tcp": true}})
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)

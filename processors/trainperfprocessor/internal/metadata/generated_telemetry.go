@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	registrations                    []metric.Registration
 	ProcessorTrainPerfFunctions      metric.Int64Counter
 	ProcessorTrainPerfNativeMetrics  metric.Int64Counter
+	ProcessorTrainPerfRPCGroups      metric.Int64Counter
 	ProcessorTrainPerfSteps          metric.Int64Counter
 	ProcessorTrainPerfWindowsEvicted metric.Int64Counter
 }
@@ -71,6 +72,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_processor_train_perf_native_metrics",
 		metric.WithDescription("Metrics of Megatron's own (megatron.training.*) seen; an exponential histogram is left as it is, for its buckets cannot be scaled exactly. [Alpha]"),
 		metric.WithUnit("{metric}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ProcessorTrainPerfRPCGroups, err = builder.meter.Int64Counter(
+		"otelcol_processor_train_perf_rpc_groups",
+		metric.WithDescription("Spans of groups of ZeroMQ RPCs (rpc.pass, rpc.calls, rpc.session) seen, by what could be said about them. [Alpha]"),
+		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorTrainPerfSteps, err = builder.meter.Int64Counter(

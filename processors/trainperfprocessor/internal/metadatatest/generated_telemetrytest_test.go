@@ -21,12 +21,16 @@ func TestSetupTelemetry(t *testing.T) {
 	defer tb.Shutdown()
 	tb.ProcessorTrainPerfFunctions.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfNativeMetrics.Add(context.Background(), 1)
+	tb.ProcessorTrainPerfRPCGroups.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfSteps.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfWindowsEvicted.Add(context.Background(), 1)
 	AssertEqualProcessorTrainPerfFunctions(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTrainPerfNativeMetrics(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualProcessorTrainPerfRPCGroups(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTrainPerfSteps(t, testTel,

@@ -1,0 +1,623 @@
+package trainperfprocessor
+
+import (
+	"context"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+var tee = spans.Resource{Service: "tee_runner", RunID: "run-1"}
+
+func newZMQTest(tb testing.TB, change ...func(*ZMQConfig)) *trainPerf {
+	tb.Helper()
+	cfg := createDefaultConfig().(*Config)
+	for _, f := range change {
+		f(&cfg.ZMQ)
+	}
+	require.NoError(tb, cfg.Validate())
+	p, err := newTrainPerf(cfg, componenttest.NewNopTelemetrySettings())
+	require.NoError(tb, err)
+	return p
+}
+
+// addRPC appends a span as zmq_rpc does.
+func addRPC(b *spans.Batch, id, parent int, name string, kind ptrace.SpanKind, a attrs) ptrace.Span {
+	span := b.Add(tee, spans.Span{Trace: traceID, ID: spanID(id), Parent: spanID(parent), Name: name, Kind: kind, Start: base, End: base + 1e9, Source: spans.TimeDerived})
+	for name, v := range a {
+		if v == nil {
+			continue
+		}
+		value, _ := span.Attributes().GetOrPutEmpty(name)
+		if err := value.FromRaw(v); err != nil {
+			panic(err)
+		}
+	}
+	return span
+}
+
+func addGroup(b *spans.Batch, id int, name string, a attrs) ptrace.Span {
+	return addRPC(b, id, 0, name, ptrace.SpanKindInternal, a)
+}
+
+func oneGroup(tb testing.TB, p *trainPerf, name string, a attrs) ptrace.Span {
+	tb.Helper()
+	b := spans.NewBatch("test", "")
+	g := addGroup(b, 1, name, a)
+	process(tb, p, b.Traces())
+	return g
+}
+
+// with is a copy with others in place; nil: left out.
+func (a attrs) with(others attrs) attrs {
+	out := maps.Clone(a)
+	maps.Copy(out, others)
+	return out
+}
+
+// realPass is the second block of a real log, 98 calls over IPC: the sums of its columns.
+var realPass = attrs{
+	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(98), spans.AttrZMQCallDuration: 42.999571,
+	spans.AttrZMQSerializeDuration: 5.533732, spans.AttrZMQSendDuration: 2.522379, spans.AttrZMQReceiveDuration: 32.035494, spans.AttrZMQDeserializeDuration: 2.904932,
+}
+
+// fastPass gives no verdict: 1 s, of which the server computed 0.7.
+var fastPass = attrs{
+	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 1.0,
+	spans.AttrZMQSerializeDuration: 0.0625, spans.AttrZMQSendDuration: 0.03125, spans.AttrZMQReceiveDuration: 0.8125, spans.AttrZMQDeserializeDuration: 0.0625,
+	spans.AttrZMQServerDuration: 0.71875, spans.AttrZMQUnattributedDuration: 0.03125, spans.AttrZMQOfflineDuration: 0.25,
+}
+
+var zmqShares = []string{
+	spans.AttrZMQSerializeUtilization, spans.AttrZMQSendUtilization, spans.AttrZMQReceiveUtilization, spans.AttrZMQDeserializeUtilization,
+	spans.AttrZMQServerUtilization, spans.AttrZMQUnattributedUtilization, spans.AttrZMQTransportUtilization,
+}
+
+// sharesOf is every share a span has.
+func sharesOf(s ptrace.Span) map[string]float64 {
+	got := map[string]float64{}
+	for _, name := range zmqShares {
+		if v, ok := s.Attributes().Get(name); ok {
+			got[name] = v.Double()
+		}
+	}
+	return got
+}
+
+func assertShares(tb testing.TB, want map[string]float64, s ptrace.Span) {
+	tb.Helper()
+	got := sharesOf(s)
+	assert.Len(tb, got, len(want))
+	for name, x := range want {
+		if assert.Contains(tb, got, name) {
+			assert.InDelta(tb, x, got[name], 1e-15, name)
+		}
+	}
+}
+
+func TestZMQRealPass(t *testing.T) {
+	g := oneGroup(t, newZMQTest(t), spans.SpanRPCPass, realPass)
+	assertShares(t, map[string]float64{
+		spans.AttrZMQSerializeUtilization: 0.12869272579486896, spans.AttrZMQSendUtilization: 0.058660561985606784, spans.AttrZMQReceiveUtilization: 0.7450189212352839,
+		spans.AttrZMQDeserializeUtilization: 0.06755723214075787, spans.AttrZMQTransportUtilization: 0.8036794832208907,
+	}, g)
+	assert.Equal(t, []string{spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh}, verdicts(g))
+	assert.Equal(t, spans.SeverityWarning, severityOf(g))
+}
+
+func TestZMQShares(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	all := map[string]float64{
+		spans.AttrZMQSerializeUtilization: 0.0625, spans.AttrZMQSendUtilization: 0.03125, spans.AttrZMQReceiveUtilization: 0.8125, spans.AttrZMQDeserializeUtilization: 0.0625,
+		spans.AttrZMQServerUtilization: 0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
+	}
+	// less is all of them but for some, and with others changed.
+	less := func(without []string, changed ...map[string]float64) map[string]float64 {
+		out := maps.Clone(all)
+		for _, m := range changed {
+			maps.Copy(out, m)
+		}
+		for _, name := range without {
+			delete(out, name)
+		}
+		return out
+	}
+	noSend := less([]string{spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization})
+	noServer := less([]string{spans.AttrZMQServerUtilization}, map[string]float64{spans.AttrZMQTransportUtilization: 0.84375})
+	for name, tt := range map[string]struct {
+		change attrs
+		want   map[string]float64
+	}{
+		"all":                   {nil, all},
+		"incomplete":            {attrs{spans.AttrIncomplete: true}, all},
+		"shared memory":         {attrs{spans.AttrZMQSharedMemory: true}, all},
+		"twice the time":        {attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil}, map[string]float64{spans.AttrZMQSerializeUtilization: 0.125, spans.AttrZMQReceiveUtilization: 1.625, spans.AttrZMQDeserializeUtilization: 0.125, spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625}},
+		"whole seconds":         {attrs{spans.AttrZMQCallDuration: int64(1)}, all},
+		"no total":              {attrs{spans.AttrZMQCallDuration: nil}, nil},
+		"total 0":               {attrs{spans.AttrZMQCallDuration: 0.0}, nil},
+		"total negative":        {attrs{spans.AttrZMQCallDuration: -1.0}, nil},
+		"total NaN":             {attrs{spans.AttrZMQCallDuration: nan}, nil},
+		"total infinite":        {attrs{spans.AttrZMQCallDuration: inf}, nil},
+		"total as text":         {attrs{spans.AttrZMQCallDuration: "1.0"}, nil},
+		"total next to nothing": {attrs{spans.AttrZMQCallDuration: 5e-324}, nil}, // every share would be infinite
+		"no send":               {attrs{spans.AttrZMQSendDuration: nil}, noSend},
+		"send NaN":              {attrs{spans.AttrZMQSendDuration: nan}, noSend},
+		"send infinite":         {attrs{spans.AttrZMQSendDuration: inf}, noSend},
+		"send negative":         {attrs{spans.AttrZMQSendDuration: -0.03125}, noSend},
+		"send as text":          {attrs{spans.AttrZMQSendDuration: "0.03125"}, noSend},
+		"send as list":          {attrs{spans.AttrZMQSendDuration: []any{0.03125}}, noSend},
+		"send 0": {attrs{spans.AttrZMQSendDuration: 0.0}, less(nil, map[string]float64{
+			spans.AttrZMQSendUtilization: 0, spans.AttrZMQTransportUtilization: 0.09375,
+		})},
+		"no receive":      {attrs{spans.AttrZMQReceiveDuration: nil}, less([]string{spans.AttrZMQReceiveUtilization, spans.AttrZMQTransportUtilization})},
+		"no server":       {attrs{spans.AttrZMQServerDuration: nil}, noServer},
+		"server as text":  {attrs{spans.AttrZMQServerDuration: "0.71875"}, noServer},
+		"server negative": {attrs{spans.AttrZMQServerDuration: -1.0}, noServer},
+		"server 0": {attrs{spans.AttrZMQServerDuration: 0.0}, less(nil, map[string]float64{
+			spans.AttrZMQServerUtilization: 0, spans.AttrZMQTransportUtilization: 0.84375,
+		})},
+		"server all of the wait": {attrs{spans.AttrZMQServerDuration: 0.84375}, less(nil, map[string]float64{
+			spans.AttrZMQServerUtilization: 0.84375, spans.AttrZMQTransportUtilization: 0,
+		})},
+		"server longer than the wait": {attrs{spans.AttrZMQServerDuration: 0.90625}, less([]string{spans.AttrZMQTransportUtilization}, map[string]float64{
+			spans.AttrZMQServerUtilization: 0.90625,
+		})},
+		"unattributed negative": {attrs{spans.AttrZMQUnattributedDuration: -1e-6}, less([]string{spans.AttrZMQUnattributedUtilization})},
+		"no stages": {attrs{
+			spans.AttrZMQSerializeDuration: nil, spans.AttrZMQSendDuration: nil, spans.AttrZMQReceiveDuration: nil, spans.AttrZMQDeserializeDuration: nil,
+			spans.AttrZMQServerDuration: nil, spans.AttrZMQUnattributedDuration: nil,
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession} {
+				assertShares(t, tt.want, oneGroup(t, newZMQTest(t), kind, fastPass.with(tt.change)))
+			}
+		})
+	}
+}
+
+// TestZMQTransportShareIsExact: sums of decimal fractions are off in the last bits; neither may make a share of −1e-17 or a verdict at 30 %.
+func TestZMQTransportShareIsExact(t *testing.T) {
+	send, receive, server := 0.1, 0.7, 0.8
+	assert.Less(t, send+receive-server, 0.0)
+	g := oneGroup(t, newZMQTest(t), spans.SpanRPCPass, attrs{
+		spans.AttrZMQCallDuration: 1.0, spans.AttrZMQSendDuration: send, spans.AttrZMQReceiveDuration: receive, spans.AttrZMQServerDuration: server,
+	})
+	assert.Zero(t, double(t, g, spans.AttrZMQTransportUtilization))
+	g = oneGroup(t, newZMQTest(t), spans.SpanRPCPass, attrs{spans.AttrZMQCallDuration: 1.0, spans.AttrZMQSendDuration: 0.1, spans.AttrZMQReceiveDuration: 0.2})
+	assert.Greater(t, double(t, g, spans.AttrZMQTransportUtilization), 0.3)
+	assert.Empty(t, verdicts(g))
+}
+
+func TestZMQVerdicts(t *testing.T) {
+	const serialize, transport, calls, tcp = spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh, spans.VerdictZMQTransportTCP
+	serializes := func(s float64) attrs { return attrs{spans.AttrZMQSerializeDuration: s} }
+	never := func(c *ZMQConfig) { *c = ZMQConfig{} }
+	noTotal := attrs{spans.AttrZMQCallDuration: nil}
+	for name, tt := range map[string]struct {
+		change attrs
+		config func(*ZMQConfig)
+		want   []string // of rpc.pass; rpc.calls has the same but for the number of calls
+	}{
+		"healthy":                       {nil, nil, nil},
+		"serialize exactly 30":          {serializes(0.3), nil, nil},
+		"serialize above 30":            {serializes(0.300001), nil, []string{serialize}}, // a microsecond of the log
+		"serialize above, incomplete":   {serializes(0.5).with(attrs{spans.AttrIncomplete: true}), nil, []string{serialize}},
+		"serialize above another limit": {nil, func(c *ZMQConfig) { c.SerializeHigh = 0.0624 }, []string{serialize}},
+		"serialize exactly that":        {nil, func(c *ZMQConfig) { c.SerializeHigh = 0.0625 }, nil},
+		"serialize NaN":                 {serializes(math.NaN()), nil, nil},
+		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
+		"serialize without total":       {serializes(0.5).with(noTotal), nil, nil},
+		"everything, never":             {serializes(0.9).with(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40), spans.AttrNetworkTransport: "tcp"}), never, nil},
+		"transport exactly 30":          {attrs{spans.AttrZMQServerDuration: 0.54375}, nil, nil},
+		"transport above 30":            {attrs{spans.AttrZMQServerDuration: 0.543749}, nil, []string{transport}},
+		"transport, no server":          {attrs{spans.AttrZMQServerDuration: nil}, nil, []string{transport}},
+		"transport, server 0":           {attrs{spans.AttrZMQServerDuration: 0.0}, nil, []string{transport}},
+		"transport, no send":            {attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQSendDuration: nil}, nil, nil},
+		"transport, other limit":        {nil, func(c *ZMQConfig) { c.TransportHigh = 0.12 }, []string{transport}},
+		"calls 51":                      {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
+		"calls 51, incomplete":          {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
+		"calls 51, no total":            {attrs{spans.AttrZMQPassCalls: int64(51)}.with(noTotal), nil, []string{calls}},
+		"calls as text":                 {attrs{spans.AttrZMQPassCalls: "51"}, nil, nil},
+		"calls 50, limit 49":            {nil, func(c *ZMQConfig) { c.CallsHigh = 49 }, []string{calls}},
+		"calls negative":                {attrs{spans.AttrZMQPassCalls: int64(-51)}, nil, nil},
+		"tcp":                           {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by semconv only":           {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by the log only":           {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, small letters":            {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, no total":                 {attrs{spans.AttrNetworkTransport: "tcp"}.with(noTotal), nil, []string{tcp}},
+		"tcp expected":                  {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, func(c *ZMQConfig) { c.ExpectedTransport = "tcp" }, nil},
+		"tcp or ipc":                    {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, func(c *ZMQConfig) { c.ExpectedTransport = "" }, nil},
+		"ipc where tcp is expected":     {nil, func(c *ZMQConfig) { c.ExpectedTransport = "tcp" }, nil},
+		"transport unknown":             {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
+		"transport of wrong type":       {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
+		"transport of one letter":       {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
+		"all":                           {serializes(0.5).with(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98), spans.AttrNetworkTransport: "tcp"}), nil, []string{serialize, transport, calls, tcp}},
+		"flags of wrong type":           {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newZMQTest(t)
+			if tt.config != nil {
+				p = newZMQTest(t, tt.config)
+			}
+			a := fastPass.with(tt.change)
+			pass, others, session := oneGroup(t, p, spans.SpanRPCPass, a), oneGroup(t, p, spans.SpanRPCCalls, a), oneGroup(t, p, spans.SpanRPCSession, a)
+			assert.Equal(t, tt.want, verdicts(pass))
+			var want []string
+			for _, name := range tt.want {
+				if name != calls {
+					want = append(want, name)
+				}
+			}
+			assert.Equal(t, want, verdicts(others))
+			assert.Empty(t, verdicts(session))
+			assert.Zero(t, session.Events().Len())
+			assert.Equal(t, len(tt.want), pass.Events().Len())
+			for _, e := range pass.Events().All() {
+				assert.Equal(t, spans.EventVerdict, e.Name())
+				assert.Equal(t, pass.EndTimestamp(), e.Timestamp())
+				assert.True(t, strings.HasSuffix(spans.AttrText(e.Attributes(), spans.AttrVerdictReason), "."))
+			}
+			if len(tt.want) > 0 {
+				assert.Equal(t, spans.SeverityWarning, severityOf(pass))
+			}
+		})
+	}
+}
+
+func TestZMQReasons(t *testing.T) {
+	slow := attrs{spans.AttrZMQSlowestMethod: "Matmul", spans.AttrZMQSlowestDuration: 0.76892}
+	for name, tt := range map[string]struct {
+		group            string
+		attrs            attrs
+		reasons          []string
+		value, threshold float64 // of the first; NaN: none
+	}{
+		"the real pass": {
+			spans.SpanRPCPass, realPass.with(slow), []string{
+				"Sending and receiving took 80.4% of the 42.9996 s of 98 calls (send 5.9%, receive 74.5%), above the limit of 30%: check the transport (IPC or TCP), " +
+					"which the log says is IPC. The log does not say how long the server computed: its queue and its compute are in receive too, " +
+					"so the transport may not be the cause. The slowest call was Matmul with 0.76892 s.",
+				"The pass made 98 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
+					"cache results that are computed again.",
+			}, 34.557873 / 42.999571, 0.30,
+		},
+		// The mission's example: 40.9 % of 332.45 ms.
+		"the seed's serialization": {
+			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597, spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234}, []string{
+				"Serialization took 40.9% of the 0.33245 s of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding (protobuf), " +
+					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 0.005234 s.",
+			}, 0.13597 / 0.33245, 0.30,
+		},
+		"under shared memory, one call": {
+			spans.SpanRPCCalls, attrs{spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001, spans.AttrZMQSerializeDuration: 0.000005}, []string{
+				"Serialization took 50% of the 1e-05 s of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
+					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
+			}, 0.5, 0.30,
+		},
+		"server known, number of calls not": {
+			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25, spans.AttrZMQServerDuration: 0.75}, []string{
+				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the limit of 30%: " +
+					"check the transport (IPC or TCP). The server's queue is in it.",
+			}, 0.5, 0.30,
+		},
+		"broken off": {
+			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
+				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
+					"cache results that are computed again.",
+			}, 60, 50,
+		},
+		"TCP": {
+			spans.SpanRPCPass, attrs{spans.AttrZMQTransport: "TCP+OTP"}, []string{
+				"The transport is TCP+OTP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
+					"if they do not, set 'zmq::expected_transport' to tcp.",
+			}, math.NaN(), math.NaN(),
+		},
+		"TCP without the log's word": {
+			spans.SpanRPCCalls, attrs{spans.AttrNetworkTransport: "tcp"}, []string{
+				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
+					"if they do not, set 'zmq::expected_transport' to tcp.",
+			}, math.NaN(), math.NaN(),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := oneGroup(t, newZMQTest(t), tt.group, tt.attrs)
+			assert.Equal(t, tt.reasons, reasons(g))
+			e := g.Events().At(0).Attributes()
+			for name, want := range map[string]float64{spans.AttrVerdictValue: tt.value, spans.AttrVerdictThreshold: tt.threshold} {
+				v, ok := e.Get(name)
+				assert.Equal(t, !math.IsNaN(want), ok, name)
+				if ok {
+					assert.InDelta(t, want, v.Double(), 1e-15, name)
+				}
+			}
+		})
+	}
+}
+
+// addPass appends a pass of a number of calls, each with its stages, as zmq_rpc does.
+func addPass(b *spans.Batch, id, calls int, a attrs) {
+	addGroup(b, id, spans.SpanRPCPass, a)
+	for i := range calls {
+		call := id + 1 + 10*i
+		addCall(b, call, id)
+		for j, stage := range []string{spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize, spans.SpanRPCUnattributed} {
+			addRPC(b, call+1+j, call, stage, ptrace.SpanKindInternal, nil)
+		}
+	}
+}
+
+// addCall puts the attributes in the order in which zmq_rpc does, which a map would not.
+func addCall(b *spans.Batch, id, parent int) ptrace.Span {
+	span := addRPC(b, id, parent, "BatchLinear", ptrace.SpanKindClient, nil)
+	m := span.Attributes()
+	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
+	m.PutStr(spans.AttrRPCMethod, "BatchLinear")
+	m.PutStr(spans.AttrNetworkTransport, "unix")
+	m.PutInt(spans.AttrZMQCallID, 3)
+	m.PutInt(spans.AttrZMQRequestSize, 8_388_721)
+	m.PutInt(spans.AttrZMQResponseSize, 12_583_025)
+	m.PutDouble(spans.AttrZMQThroughput, 185.26e6)
+	m.PutDouble(spans.AttrZMQThroughputReported, 185.26e6)
+	return span
+}
+
+// TestZMQOthersAreLeftAlone: calls, stages and the summary pass as they are, even when they have what a group has.
+func TestZMQOthersAreLeftAlone(t *testing.T) {
+	b := spans.NewBatch("test", "")
+	addPass(b, 1, 3, nil)
+	for i, name := range []string{spans.SpanRPCSummary, spans.SpanRPCOffline, spans.SpanRPCServer, "rpc.", "rpc.passes", "rpc", "Rpc.pass", "Matmul", ""} {
+		addRPC(b, 1000+i, 1, name, ptrace.SpanKindInternal, realPass)
+	}
+	before := ptrace.NewTraces()
+	b.Traces().CopyTo(before)
+	process(t, newZMQTest(t), b.Traces())
+	require.NoError(t, ptracetest.CompareTraces(before, b.Traces()))
+}
+
+// TestZMQBesideTheOtherDomains: one batch with a function of TransferQueue, a step and a pass; the RPC attributes take nothing from TransferQueue.
+func TestZMQBesideTheOtherDomains(t *testing.T) {
+	b := spans.NewBatch("test", "")
+	f := addFunction(b, 1, "rollout", base, 1000, stageSpan{"get", 0, 400}, stageSpan{"compute", 400, 1000})
+	f.Attributes().PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ) // someone's, on top
+	c := addRPC(b, 10, 0, "tq.client_get", ptrace.SpanKindClient, attrs{spans.AttrRPCSystem: "grpc"})
+	c.Attributes().PutStr(spans.AttrTQStage, spans.StageClientGet)
+	c.Attributes().PutDouble(spans.AttrTQThroughput, mib)
+	g := addGroup(b, 20, spans.SpanRPCPass, realPass)
+	s := addStep(b, job, 7, 0.5, attrs{spans.AttrBatchSize: int64(32)})
+	process(t, newZMQTest(t), b.Traces())
+	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, verdicts(f))
+	assert.Equal(t, []string{spans.VerdictTQThroughputLow}, verdicts(c))
+	assert.Equal(t, []string{spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh}, verdicts(g))
+	numbers(t, s, map[string]float64{spans.AttrSamples: 32})
+}
+
+func TestZMQRetry(t *testing.T) {
+	for _, name := range []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession} {
+		for _, a := range []attrs{
+			realPass, fastPass,
+			{spans.AttrZMQCallDuration: 1.0, spans.AttrZMQUnattributedDuration: 0.5},
+			{spans.AttrZMQPassCalls: int64(98)}, // a verdict but no share
+			{spans.AttrZMQCallDuration: 1.0},
+			nil,
+		} {
+			p := newZMQTest(t)
+			b := spans.NewBatch("test", "")
+			addGroup(b, 1, name, a)
+			process(t, p, b.Traces())
+			once := ptrace.NewTraces()
+			b.Traces().CopyTo(once)
+			process(t, p, b.Traces())
+			require.NoError(t, ptracetest.CompareTraces(once, b.Traces()))
+		}
+	}
+	// Any one share tells that the group is measured.
+	for _, name := range zmqShares {
+		g := oneGroup(t, newZMQTest(t), spans.SpanRPCPass, realPass.with(attrs{name: 0.5}))
+		assert.Equal(t, map[string]float64{name: 0.5}, sharesOf(g))
+		assert.Empty(t, verdicts(g))
+	}
+}
+
+func TestZMQOwnTelemetry(t *testing.T) {
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	p, err := newTrainPerf(createDefaultConfig().(*Config), tel.NewTelemetrySettings())
+	require.NoError(t, err)
+	b := spans.NewBatch("test", "")
+	addPass(b, 1, 2, realPass)                                                                                            // measured, then already
+	addGroup(b, 100, spans.SpanRPCCalls, fastPass)                                                                        // measured, then already
+	addGroup(b, 200, spans.SpanRPCSession, attrs{spans.AttrZMQCallDuration: 1.0})                                         // no stages, twice
+	addGroup(b, 300, spans.SpanRPCPass, attrs{spans.AttrZMQSendDuration: 1.0})                                            // no duration, twice
+	addGroup(b, 400, spans.SpanRPCPass, attrs{spans.AttrZMQCallDuration: math.NaN(), spans.AttrZMQPassCalls: int64(999)}) // no duration, then its verdict
+	addGroup(b, 500, spans.SpanRPCSummary, realPass)
+	process(t, p, b.Traces())
+	process(t, p, b.Traces())
+	point := func(outcome string, n int64) metricdata.DataPoint[int64] {
+		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("outcome", outcome))}
+	}
+	metadatatest.AssertEqualProcessorTrainPerfRPCGroups(t, tel, []metricdata.DataPoint[int64]{
+		point("measured", 2), point("no_stages", 2), point("no_duration", 3), point("already_measured", 3),
+	}, metricdatatest.IgnoreTimestamp())
+}
+
+// TestZMQSampleLogs adds up the shared sample logs, where this checkout has them, in whole microseconds; every block of ids is a group.
+func TestZMQSampleLogs(t *testing.T) {
+	paths, err := filepath.Glob("../../../shared/logs/zmq_tsqp/*.log")
+	require.NoError(t, err)
+	if len(paths) == 0 {
+		t.Log("no sample logs beside this checkout")
+	}
+	columns := map[string]string{ // by the start of their name
+		"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration, "Deser": spans.AttrZMQDeserializeDuration,
+		"Total": spans.AttrZMQCallDuration, "GPU": spans.AttrZMQServerDuration, "Compute": spans.AttrZMQServerDuration,
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			var header []string
+			var blocks []map[string]int64 // µs
+			for line := range strings.Lines(string(text)) {
+				f := strings.Fields(line)
+				if len(f) > 2 && f[0] == "ID" {
+					header = f
+				}
+				if len(f) != len(header) || len(f) == 0 || f[0] == "ID" {
+					continue
+				}
+				if f[0] == "1" {
+					blocks = append(blocks, map[string]int64{})
+				}
+				sum := blocks[len(blocks)-1]
+				sum["calls"]++
+				for i, name := range header {
+					for start, attr := range columns {
+						if strings.HasPrefix(name, start) {
+							us, err := strconv.ParseInt(strings.Replace(f[i], ".", "", 1), 10, 64)
+							require.NoError(t, err)
+							sum[attr] += us
+						}
+					}
+				}
+			}
+			require.NotEmpty(t, blocks)
+			for _, sum := range blocks {
+				a := attrs{spans.AttrZMQPassCalls: sum["calls"]}
+				for _, attr := range columns {
+					if us := sum[attr]; us > 0 {
+						a[attr] = float64(us) / 1e6
+					}
+				}
+				g := oneGroup(t, newZMQTest(t), spans.SpanRPCPass, a)
+				total := sum[spans.AttrZMQCallDuration]
+				wait := sum[spans.AttrZMQSendDuration] + sum[spans.AttrZMQReceiveDuration] - sum[spans.AttrZMQServerDuration]
+				assert.InDelta(t, float64(sum[spans.AttrZMQSerializeDuration])/float64(total), double(t, g, spans.AttrZMQSerializeUtilization), 1e-14)
+				assert.InDelta(t, float64(wait)/float64(total), double(t, g, spans.AttrZMQTransportUtilization), 1e-14)
+				var want []string
+				if 10*sum[spans.AttrZMQSerializeDuration] > 3*total {
+					want = append(want, spans.VerdictZMQSerializeHigh)
+				}
+				if 10*wait > 3*total {
+					want = append(want, spans.VerdictZMQTransportHigh)
+				}
+				if sum["calls"] > 50 {
+					want = append(want, spans.VerdictZMQCallsHigh)
+				}
+				assert.Equal(t, want, verdicts(g))
+			}
+		})
+	}
+}
+
+// TestZMQGolden runs the whole component on a session, a pass, one that ended early, and calls of no pass.
+func TestZMQGolden(t *testing.T) {
+	in, err := golden.ReadTraces(filepath.Join("testdata", "zmq_in.yaml"))
+	require.NoError(t, err)
+	sink := new(consumertest.TracesSink)
+	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
+	require.NoError(t, p.ConsumeTraces(context.Background(), in))
+	require.NoError(t, p.Shutdown(context.Background()))
+	require.Len(t, sink.AllTraces(), 1)
+	want, err := golden.ReadTraces(filepath.Join("testdata", "zmq_want.yaml"))
+	require.NoError(t, err)
+	require.NoError(t, ptracetest.CompareTraces(want, sink.AllTraces()[0]))
+}
+
+// FuzzZMQ: whatever a group holds, nothing panics, shares are finite and not negative, and processing twice is processing once.
+func FuzzZMQ(f *testing.F) {
+	f.Add(42.999571, 5.533732, 2.522379, 32.035494, 2.904932, 0.0, int64(98), "IPC", "Matmul", true)
+	f.Add(5e-324, math.MaxFloat64, math.NaN(), math.Inf(1), -1.0, math.Copysign(0, -1), int64(math.MinInt64), "TCP+SHM", "", false)
+	p := newZMQTest(f)
+	f.Fuzz(func(t *testing.T, total, serialize, send, receive, deserialize, server float64, calls int64, transport, method string, incomplete bool) {
+		b := spans.NewBatch("test", "")
+		g := addGroup(b, 1, spans.SpanRPCPass, attrs{
+			spans.AttrZMQCallDuration: total, spans.AttrZMQSerializeDuration: serialize, spans.AttrZMQSendDuration: send, spans.AttrZMQReceiveDuration: receive,
+			spans.AttrZMQDeserializeDuration: deserialize, spans.AttrZMQServerDuration: server, spans.AttrZMQPassCalls: calls, spans.AttrZMQTransport: transport,
+			spans.AttrZMQSlowestMethod: method, spans.AttrZMQSlowestDuration: total, spans.AttrIncomplete: incomplete, spans.AttrZMQSharedMemory: incomplete,
+		})
+		process(t, p, b.Traces())
+		for name, x := range sharesOf(g) {
+			if !(x >= 0) || math.IsInf(x, 0) {
+				t.Fatalf("%s is %v", name, x)
+			}
+		}
+		once := ptrace.NewTraces()
+		b.Traces().CopyTo(once)
+		process(t, p, b.Traces())
+		one, err := new(ptrace.ProtoMarshaler).MarshalTraces(once)
+		require.NoError(t, err)
+		two, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
+		require.NoError(t, err)
+		assert.Equal(t, one, two)
+	})
+}
+
+// BenchmarkZMQ: a pass of 98 calls, each with five stages, as zmq_rpc sends it; groups alone, healthy and with two verdicts.
+func BenchmarkZMQ(b *testing.B) {
+	passes := func(n int, a attrs) *spans.Batch {
+		batch := spans.NewBatch("bench", "")
+		for i := range n {
+			addGroup(batch, i+1, spans.SpanRPCPass, a)
+		}
+		return batch
+	}
+	whole := spans.NewBatch("bench", "")
+	addPass(whole, 1, 98, fastPass)
+	for name, batch := range map[string]*spans.Batch{"pass": whole, "groups": passes(100, fastPass), "verdicts": passes(100, realPass)} {
+		b.Run(name, func(b *testing.B) {
+			const copies = 16
+			fresh := make([]ptrace.SpanSlice, copies)
+			td := make([]ptrace.Traces, copies)
+			for i := range td {
+				td[i] = ptrace.NewTraces()
+				batch.Traces().CopyTo(td[i])
+				fresh[i] = td[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+			}
+			list := batch.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+			p := newZMQTest(b)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n%copies == 0 {
+					b.StopTimer()
+					for i, span := range list.All() {
+						for j := range fresh { // only the roots are written to
+							if span.Name() == spans.SpanRPCPass {
+								root := ptrace.NewSpan()
+								span.CopyTo(root)
+								root.MoveTo(fresh[j].At(i))
+							}
+						}
+					}
+					b.StartTimer()
+				}
+				process(b, p, td[n%copies])
+				n++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/float64(batch.Traces().SpanCount()), "ns/span")
+		})
+	}
+}

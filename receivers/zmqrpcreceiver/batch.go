@@ -1,0 +1,258 @@
+package zmqrpcreceiver
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// batch is what goes downstream together.
+type batch struct {
+	r       *zmqReceiver
+	run     string
+	runFile string // not empty: the batch opens the run, which was seen in this file
+	groups  []*group
+	finals  []*final
+}
+
+func (b *batch) reset() {
+	clear(b.groups)
+	clear(b.finals)
+	*b = batch{r: b.r, groups: b.groups[:0], finals: b.finals[:0]}
+}
+
+// Done lets the batch be used again.
+func (b *batch) Done() { b.r.reuse(b) }
+
+// builder turns groups into spans.
+type builder struct {
+	*spans.Batch
+	res spans.Resource
+	run ref
+}
+
+// Traces builds the spans.
+func (b *batch) Traces() ptrace.Traces {
+	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
+	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
+	n := 1 + len(b.finals)
+	for _, g := range b.groups {
+		n += 1 + len(stageSpans)
+		for i := range g.calls {
+			n += 1 + g.calls[i].stages()
+		}
+	}
+	bd.Grow(n)
+	if b.runFile != "" {
+		first := &b.groups[0].calls[0]
+		bd.AddRun(bd.res, first.start, timeSource(first.observed), b.runFile)
+	}
+	for _, g := range b.groups {
+		bd.group(g)
+	}
+	for _, f := range b.finals {
+		bd.final(f)
+	}
+	return bd.Traces()
+}
+
+func timeSource(observed bool) spans.TimeSource {
+	if observed {
+		return spans.TimeObserved
+	}
+	return spans.TimeSynthetic
+}
+
+func (bd *builder) link(s ptrace.Span, to ref) {
+	if to.none() {
+		return
+	}
+	l := s.Links().AppendEmpty()
+	l.SetTraceID(to.Trace)
+	l.SetSpanID(to.Span)
+}
+
+// judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
+const judged = 9
+
+func (bd *builder) group(g *group) {
+	first, last := &g.calls[0], &g.calls[len(g.calls)-1]
+	observed := !slices.ContainsFunc(g.calls, func(c call) bool { return !c.observed })
+	s := bd.Add(bd.res, spans.Span{
+		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Kind: ptrace.SpanKindInternal,
+		Start: first.start - first.ns[rpclog.Offline], End: last.end(), Source: timeSource(observed), Attributes: 24 + judged,
+	})
+	g.describe(s.Attributes())
+	bd.link(s, bd.run)
+	if g.session != g.before {
+		bd.link(s, g.session)
+	}
+	bd.link(s, g.before)
+
+	network := networkTransport(g.transport)
+	var key [4]byte
+	bare := 0
+	for i := range g.calls {
+		c := &g.calls[i]
+		binary.BigEndian.PutUint32(key[:], uint32(i))
+		id := spans.SpanID(g.root.Trace, "call", key[:])
+		cs := bd.Add(bd.res, spans.Span{
+			Trace: g.root.Trace, ID: id, Parent: g.root.Span, Name: c.method, Kind: ptrace.SpanKindClient,
+			Start: c.start, End: c.end(), Source: timeSource(c.observed), Attributes: c.attributes(),
+		})
+		c.describe(cs.Attributes(), network, g)
+		if c.bare {
+			bare++
+			continue
+		}
+		bd.stages(g, c, id)
+	}
+	if bare > 0 {
+		bd.aggregates(g, bare)
+	}
+}
+
+// describe writes the attributes of the root.
+func (g *group) describe(m pcommon.Map) {
+	if g.transport != "" {
+		m.PutStr(spans.AttrZMQTransport, g.transport)
+	}
+	if network := networkTransport(g.transport); network != "" {
+		m.PutStr(spans.AttrNetworkTransport, network)
+	}
+	if sharedMemory(g.transport) {
+		m.PutBool(spans.AttrZMQSharedMemory, true)
+	}
+	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
+	if g.kind == passGroup {
+		m.PutInt(spans.AttrZMQPass, g.ordinal)
+		if g.end == spans.PassEndRestart || g.end == spans.PassEndTimeout {
+			m.PutBool(spans.AttrIncomplete, true)
+			m.PutStr(spans.AttrIncompleteReason, g.end)
+		}
+	}
+	m.PutInt(spans.AttrZMQPassCalls, g.sums.Calls)
+	m.PutStr(spans.AttrZMQPassEnd, g.end)
+	t := &g.sums
+	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
+	for i := range stageSpans {
+		// Of server and offline time a column of zeros says that nothing was measured.
+		if st := &stageSpans[i]; t.Has.Has(st.column) && (st.always || t.NS[st.column] > 0) {
+			m.PutDouble(st.duration, seconds(t.NS[st.column]))
+		}
+	}
+	if sum, n := explained(&t.NS, t.Has); n > 0 {
+		m.PutDouble(spans.AttrZMQUnattributedDuration, seconds(max(0, t.NS[rpclog.Total]-sum)))
+	}
+	putSizes(m, t.Has, t.Sent, t.Received)
+	if !sharedMemory(g.transport) {
+		whole := call{has: t.Has, sent: t.Sent, received: t.Received, ns: t.NS}
+		if own := whole.recomputed(); !math.IsNaN(own) {
+			m.PutDouble(spans.AttrZMQThroughput, own)
+		}
+	}
+	if g.compared {
+		m.PutDouble(spans.AttrZMQThroughputDisagreement, g.disagreement)
+	}
+	slowest := &g.calls[g.slowest]
+	m.PutStr(spans.AttrZMQSlowestMethod, slowest.method)
+	m.PutDouble(spans.AttrZMQSlowestDuration, seconds(slowest.ns[rpclog.Total]))
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+func putSizes(m pcommon.Map, has rpclog.Columns, sent, received int64) {
+	if has.Has(rpclog.Sent) {
+		m.PutInt(spans.AttrZMQRequestSize, sent)
+	}
+	if has.Has(rpclog.Received) {
+		m.PutInt(spans.AttrZMQResponseSize, received)
+	}
+}
+
+func (c *call) end() int64 { return c.start + c.ns[rpclog.Total] }
+
+// attributes is how many describe will write, about.
+func (c *call) attributes() int {
+	n := 8 + c.fieldsTo - c.fieldsFrom
+	if c.bare {
+		n += len(stageSpans)
+	}
+	return n
+}
+
+// describe writes the attributes of a call.
+func (c *call) describe(m pcommon.Map, network string, g *group) {
+	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
+	m.PutStr(spans.AttrRPCMethod, c.method)
+	if network != "" {
+		m.PutStr(spans.AttrNetworkTransport, network)
+	}
+	m.PutInt(spans.AttrZMQCallID, c.id)
+	putSizes(m, c.has, c.sent, c.received)
+	if !sharedMemory(g.transport) {
+		if own := c.recomputed(); !math.IsNaN(own) {
+			m.PutDouble(spans.AttrZMQThroughput, own)
+		}
+		if c.has.Has(rpclog.Throughput) {
+			m.PutDouble(spans.AttrZMQThroughputReported, c.throughput)
+		}
+		if c.disagreement > 0 {
+			m.PutDouble(spans.AttrZMQThroughputDisagreement, c.disagreement)
+		}
+	}
+	if c.slowest > 0 {
+		m.PutInt(spans.AttrZMQCallSlowest, int64(c.slowest))
+	}
+	if c.largest > 0 {
+		m.PutInt(spans.AttrZMQCallLargest, int64(c.largest))
+	}
+	if c.bare {
+		for i := range stageSpans {
+			if st := &stageSpans[i]; c.shows(st) {
+				m.PutDouble(st.duration, seconds(c.ns[st.column]))
+			}
+		}
+	}
+	for _, f := range g.fields[c.fieldsFrom:c.fieldsTo] {
+		m.PutStr(spans.AttrZMQFieldPrefix+f.name, f.text)
+	}
+}
+
+// Metrics makes gauges of what the summaries say.
+func (b *batch) Metrics() pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	if len(b.finals) == 0 {
+		return md
+	}
+	rm := md.ResourceMetrics().AppendEmpty()
+	spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}.Put(rm.Resource().Attributes())
+	sm := rm.ScopeMetrics().AppendEmpty()
+	sm.Scope().SetName(metadata.ScopeName)
+	sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)
+	m := sm.Metrics().AppendEmpty()
+	m.SetName(spans.MetricZMQFinalDisagreement)
+	m.SetUnit(spans.UnitOne)
+	m.SetDescription("Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0: print rounding explains it.")
+	points := m.SetEmptyGauge().DataPoints()
+	for _, f := range b.finals {
+		for _, c := range f.compared {
+			dp := points.AppendEmpty()
+			dp.SetTimestamp(pcommon.Timestamp(f.at))
+			dp.SetDoubleValue(c.off)
+			dp.Attributes().PutStr(spans.AttrZMQStatistic, c.key)
+		}
+	}
+	if points.Len() == 0 {
+		return pmetric.NewMetrics()
+	}
+	return md
+}

@@ -1,0 +1,50 @@
+package zmqrpcreceiver
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Config is the configuration of zmq_rpc.
+type Config struct {
+	tail.Config     `mapstructure:",squash"`
+	spans.RunConfig `mapstructure:",squash"`
+	// SessionStart lists the methods that a client calls first. What is called before the first pass is a trace of its own. Default [Init].
+	SessionStart []string `mapstructure:"session_start"`
+	// PassStart lists the methods that begin a forward pass, and so a trace. Default [Embedding].
+	PassStart []string `mapstructure:"pass_start"`
+	// PassEnd lists the methods that end one. May be empty: then the next pass ends it. Default [LMHead].
+	PassEnd []string `mapstructure:"pass_end"`
+	// MaxCalls ends a pass, or a trace of calls outside of passes, after so many calls. 1..1900 (a trace holds 2,000 spans), default 1000.
+	MaxCalls int `mapstructure:"max_calls"`
+}
+
+// maxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well.
+const maxSpans = 2_000
+
+// maxCallSpans leaves room for the root, the summary and what stands for the stages that found no room.
+const maxCallSpans = maxSpans - 100
+
+var (
+	errMaxCalls = errors.New("'max_calls' must be 1 to 1900: a trace holds 2,000 spans, 1000 by default")
+	errMethod   = errors.New("'session_start', 'pass_start' and 'pass_end' must not have empty names: list methods as the log has them, such as [Embedding]")
+	errBoth     = errors.New("'session_start' and 'pass_start' must not have the same method: one of them would never be looked at")
+)
+
+// Validate says what is wrong, naming the keys.
+func (c *Config) Validate() error {
+	errs := []error{c.Config.Validate()}
+	if c.MaxCalls < 1 || c.MaxCalls > maxCallSpans {
+		errs = append(errs, errMaxCalls)
+	}
+	if slices.Contains(slices.Concat(c.SessionStart, c.PassStart, c.PassEnd), "") {
+		errs = append(errs, errMethod)
+	}
+	if slices.ContainsFunc(c.PassStart, func(m string) bool { return slices.Contains(c.SessionStart, m) }) {
+		errs = append(errs, errBoth)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,131 @@
+package zmqrpcreceiver
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// groupKind is what the calls of a trace are.
+type groupKind uint8
+
+const (
+	callsGroup groupKind = iota
+	sessionGroup
+	passGroup
+)
+
+var rootNames = [...]string{callsGroup: spans.SpanRPCCalls, sessionGroup: spans.SpanRPCSession, passGroup: spans.SpanRPCPass}
+
+// group is the calls of one trace.
+type group struct {
+	kind      groupKind
+	ordinal   int64 // of passes
+	transport string
+	end       string // why it ended
+	since     int64  // when its first row was read, ns
+	held      []tail.Held
+
+	root, session, before ref // before and session: none where there is none
+	calls                 []call
+	fields                []field
+	sums                  totals
+	disagreement          float64 // the largest of its calls
+	compared              bool    // there is a disagreement, if only of 0
+	slowest               int32   // index in calls
+}
+
+// call is one row.
+type call struct {
+	id                   int64
+	method               string
+	has                  rpclog.Columns
+	ns                   [rpclog.Durations]int64
+	sent, received       int64
+	throughput           float64 // By/s, as printed
+	step                 int64   // ns of the last printed digit
+	disagreement         float64 // of throughput; 0: none beyond print rounding
+	start                int64
+	observed             bool
+	bare                 bool  // its stages are no spans: the trace would have too many
+	slowest, largest     uint8 // rank in the group, from 1; 0: below the first ranks
+	fieldsFrom, fieldsTo int
+}
+
+// field is a column that this version does not know.
+type field struct{ name, text string }
+
+func (g *group) reset() {
+	clear(g.fields)
+	*g = group{held: g.held[:0], calls: g.calls[:0], fields: g.fields[:0]}
+}
+
+// name makes the ids of the group's root. The natural key is its first row, the session's, and how many groups that had before.
+func (g *group) name(run string, st *state, first []byte) {
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(st.Groups))
+	g.root.Trace = spans.KeyTraceID(run, "zeromq", st.Session, number[:], spans.ShortKey(first))
+	g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind])
+}
+
+// ranks is how many of the slowest and of the largest calls are marked.
+const ranks = 5
+
+// finish ranks the calls and decides which of them have their stages as spans.
+func (g *group) finish(why string) {
+	g.end = why
+	rank(g.calls, func(c *call) int64 { return c.ns[rpclog.Total] }, func(i int, r uint8) {
+		if g.calls[i].slowest = r; r == 1 {
+			g.slowest = int32(i)
+		}
+	})
+	if !sharedMemory(g.transport) {
+		rank(g.calls, func(c *call) int64 { return c.sent + c.received }, func(i int, r uint8) { g.calls[i].largest = r })
+	}
+	room := maxSpans - maxAround - len(g.calls)
+	need := 0
+	for i := range g.calls {
+		need += g.calls[i].stages()
+	}
+	if need <= room {
+		return
+	}
+	byTime := make([]int32, len(g.calls))
+	for i := range byTime {
+		byTime[i] = int32(i)
+	}
+	slices.SortStableFunc(byTime, func(a, b int32) int { return cmp.Compare(g.calls[b].ns[rpclog.Total], g.calls[a].ns[rpclog.Total]) })
+	for _, i := range byTime {
+		c := &g.calls[i]
+		if room -= c.stages(); room < 0 {
+			c.bare = true
+		}
+	}
+}
+
+// rank finds the calls with the largest values above 0, the earlier one of two that are equal.
+func rank(calls []call, value func(*call) int64, mark func(i int, rank uint8)) {
+	var room [ranks + 1]int
+	top := room[:0]
+	for i := range calls {
+		v := value(&calls[i])
+		if v <= 0 {
+			continue
+		}
+		at := len(top)
+		for at > 0 && value(&calls[top[at-1]]) < v {
+			at--
+		}
+		if at < ranks {
+			top = slices.Insert(top, at, i)
+			top = top[:min(len(top), ranks)]
+		}
+	}
+	for r, i := range top {
+		mark(i, uint8(r+1))
+	}
+}

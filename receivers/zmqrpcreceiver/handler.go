@@ -1,0 +1,332 @@
+package zmqrpcreceiver
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stream is what a handler needs of tail.Stream.
+type stream interface {
+	Path() string
+	Hold() tail.Held
+	Release(tail.Held)
+	Ahead(visit func(text []byte) bool)
+	Beginning(visit func(text []byte) bool)
+}
+
+// handler turns the lines of one stream into groups of calls. The lines of a group are held until it ends: it leaves as a whole, and a restart
+// reads it again from its first line.
+type handler struct {
+	r      *zmqReceiver
+	stream stream
+	run    string
+	parser rpclog.Parser
+	names  spans.Interner
+	looked bool // for a header at the beginning of the file
+
+	state state
+	saved state // what state was before the first line that is held
+	open  *group
+	final *final // the summary that is being read
+
+	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	runDone bool
+}
+
+// state is what is kept over a restart.
+type state struct {
+	Parser []byte `json:"parser,omitempty"`
+	// Session is the key of the session, of its first row as printed. Empty: the next row begins one.
+	Session []byte `json:"session,omitempty"`
+	Groups  int64  `json:"groups"`         // of the session
+	Passes  int64  `json:"passes"`         // of them
+	More    bool   `json:"more,omitempty"` // the pass before had max_calls, what comes belongs to it
+	LastID  int64  `json:"last_id"`
+	Block   totals `json:"block"` // rows since the ids began anew
+	// Root is the session's root span, Last that of the group before.
+	Root ref `json:"root"`
+	Last ref `json:"last"`
+	// End is where the time of the last row stands, ns.
+	End int64 `json:"end"`
+	// Ahead is how many rows that were already there have their place behind End, and Live how that was anchored.
+	Ahead int  `json:"ahead,omitempty"`
+	Live  bool `json:"live,omitempty"`
+}
+
+// ref names a span.
+type ref struct {
+	Trace pcommon.TraceID `json:"trace"`
+	Span  pcommon.SpanID  `json:"span"`
+}
+
+func (r ref) none() bool { return r.Trace.IsEmpty() }
+
+func newHandler(r *zmqReceiver, s stream) *handler {
+	return &handler{r: r, stream: s, run: r.cfg.Run(s.Path())}
+}
+
+// Line takes the next line.
+func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
+	if h.batch == nil {
+		h.batch = h.r.newBatch()
+	}
+	kind := h.parser.Line(l.Text)
+	if kind == rpclog.Bad && h.parser.Reason() == rpclog.ReasonNoHeader && !h.looked {
+		h.findHeader()
+		kind = h.parser.Line(l.Text)
+	}
+	switch kind {
+	case rpclog.Call:
+		h.endSummary()
+		h.call(l)
+		return tail.Record, ""
+	case rpclog.Statistic:
+		h.statistic(l)
+		return tail.Record, ""
+	case rpclog.Bad:
+		return tail.Rejected, h.parser.Reason()
+	case rpclog.Title, rpclog.Header:
+		// The client has begun to write anew.
+		h.endSummary()
+		h.close(spans.PassEndRestart)
+		h.state.Session, h.state.Last, h.state.Root, h.state.LastID, h.state.Block = nil, ref{}, ref{}, 0, totals{}
+	case rpclog.Summary:
+		h.endSummary()
+		h.close(spans.PassEndSummary)
+		h.keep(l)
+	case rpclog.Section:
+		h.keep(l)
+	case rpclog.Rule:
+		if h.final != nil && len(h.final.stats) > 0 {
+			h.endSummary()
+		}
+	case rpclog.Blank, rpclog.Unknown:
+	}
+	return tail.Ignored, reasons[kind]
+}
+
+var reasons = [...]string{
+	rpclog.Blank: "blank", rpclog.Rule: "rule", rpclog.Title: "title", rpclog.Header: "header", rpclog.Summary: "summary",
+	rpclog.Section: "section", rpclog.Unknown: "unknown",
+}
+
+// findHeader reads the columns from the beginning of the file, when reading began later.
+func (h *handler) findHeader() {
+	h.looked = true
+	h.stream.Beginning(func(text []byte) bool {
+		kind := h.parser.Line(text)
+		return kind != rpclog.Header && kind != rpclog.Call
+	})
+}
+
+// call takes a row.
+func (h *handler) call(l *tail.Line) {
+	row := &h.parser.Row
+	is := h.r.methods[string(row.Method)]
+	st := &h.state
+	if st.Block.Calls > 0 && row.ID <= st.LastID { // the statistics were reset: another count, the same client
+		h.close(spans.PassEndRestart)
+		st.Block = totals{}
+	}
+	switch {
+	case is.session:
+		h.close(spans.PassEndRestart)
+		st.Session = nil
+	case is.begin:
+		h.close(spans.PassEndNext)
+	}
+	if len(st.Session) == 0 {
+		st.Session = spans.ShortKey(l.Text)
+		st.Groups, st.Passes, st.More, st.Root, st.Last = 0, 0, false, ref{}, ref{}
+	}
+	if h.open == nil {
+		h.begin(l, is)
+	}
+	st.LastID = row.ID
+	h.open.held = append(h.open.held, h.stream.Hold())
+	h.add(l)
+	switch g := h.open; {
+	case g.kind == passGroup && is.end:
+		h.close(spans.PassEndMethod)
+	case len(g.calls) >= h.r.cfg.MaxCalls:
+		h.close(spans.PassEndMax)
+	}
+}
+
+// begin opens a group with the row at hand.
+func (h *handler) begin(l *tail.Line, is role) {
+	st := &h.state
+	h.snapshot()
+	g := h.r.newGroup()
+	g.kind = callsGroup
+	switch {
+	case is.session:
+		g.kind = sessionGroup
+	case is.begin || st.More:
+		g.kind = passGroup
+	}
+	st.More = false
+	st.Groups++
+	if g.kind == passGroup {
+		st.Passes++
+		g.ordinal = st.Passes
+	}
+	g.since = l.Observed.UnixNano()
+	g.transport = h.names.Text([]byte(h.parser.Transport()))
+	g.name(h.run, st, l.Text)
+	if g.kind == sessionGroup {
+		st.Root = g.root
+	} else {
+		g.session = st.Root
+	}
+	g.before, st.Last = st.Last, g.root
+	h.open = g
+}
+
+// snapshot remembers what a restart must know before the row at hand: it and what follows are read again.
+func (h *handler) snapshot() {
+	h.saved = h.state
+	h.saved.Parser = h.parser.Save()
+}
+
+// add puts the row into the open group.
+func (h *handler) add(l *tail.Line) {
+	row, g, st := &h.parser.Row, h.open, &h.state
+	from := len(g.fields)
+	for _, f := range row.Fields {
+		g.fields = append(g.fields, field{h.names.Text([]byte(f.Name)), spans.Text(f.Text)})
+	}
+	d, offline := row.NS[rpclog.Total], row.NS[rpclog.Offline]
+	start := h.place(l, d, offline)
+	g.calls = append(g.calls, call{
+		id: row.ID, method: h.names.Text(row.Method), has: row.Has, ns: row.NS, sent: row.Sent, received: row.Received, throughput: row.Throughput, step: row.Step,
+		start: start, observed: st.Live, fieldsFrom: from, fieldsTo: len(g.fields),
+	})
+	c := &g.calls[len(g.calls)-1]
+	g.sums.add(row)
+	st.Block.add(row)
+	h.check(row, c)
+}
+
+// place returns when the call began, and moves the time of the log on. The log has no clock. A row that was seen arriving ended then; where
+// rows were there before, the last of them ended when the file was written last, and each before it when the next one (with its offline
+// work) began. Time between calls is not known then.
+func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
+	st := &h.state
+	if st.Ahead > 0 {
+		st.Ahead--
+		start = st.End + offline
+	} else {
+		var rest int64
+		h.stream.Ahead(func(text []byte) bool {
+			if ns, ok := h.parser.Duration(text); ok && rest < maxLog {
+				rest += ns
+				st.Ahead++
+			}
+			return true
+		})
+		anchor := l.ModTime
+		if l.Live {
+			anchor = l.Observed
+		}
+		st.Live = l.Live
+		end := anchor.UnixNano() - rest
+		start = end - d
+		// A client makes one call at a time. The one before may have been seen a little late.
+		if st.End <= end {
+			start = max(start, st.End)
+		}
+	}
+	st.End = start + d
+	return start
+}
+
+// maxLog bounds the time that a log is taken to cover: a century.
+const maxLog = 100 * 365 * 24 * int64(time.Hour)
+
+// close ends the open group and hands it over.
+func (h *handler) close(why string) {
+	g := h.open
+	if g == nil {
+		return
+	}
+	h.open = nil
+	h.state.More = g.kind == passGroup && why == spans.PassEndMax
+	g.finish(why)
+	for _, held := range g.held {
+		h.stream.Release(held)
+	}
+	h.batch.groups = append(h.batch.groups, g)
+}
+
+// Expire gives up on a group and on a summary that began before the given time.
+func (h *handler) Expire(before time.Time) {
+	ns := int64(math.MaxInt64)
+	if before.Unix() < math.MaxInt64/1_000_000_000 { // what is later does not fit
+		ns = before.UnixNano()
+	}
+	if h.batch == nil {
+		h.batch = h.r.newBatch()
+	}
+	if h.open != nil && h.open.since < ns {
+		h.close(spans.PassEndTimeout)
+	}
+	if h.final != nil && h.final.since < ns {
+		h.endSummary()
+	}
+}
+
+// Cut ends the current batch.
+func (h *handler) Cut() tail.Deliver {
+	b := h.batch
+	if b == nil {
+		return nil
+	}
+	h.batch = nil
+	if len(b.groups)+len(b.finals) == 0 {
+		b.Done()
+		return nil
+	}
+	b.run = h.run
+	if !h.runDone && len(b.groups) > 0 {
+		h.runDone = true
+		if h.r.FirstOf(h.run) {
+			b.runFile = h.stream.Path()
+		}
+	}
+	return h.r.Deliver(b)
+}
+
+// Save returns the state before the first line that is held.
+func (h *handler) Save() []byte {
+	s := h.saved
+	if h.open == nil && h.final == nil {
+		s = h.state
+		s.Parser = h.parser.Save()
+	}
+	if s.Parser == nil {
+		return nil
+	}
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil // cannot be: numbers, texts and bytes
+	}
+	return b
+}
+
+// Restore takes what Save returned.
+func (h *handler) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) != nil {
+		return
+	}
+	h.parser.Restore(s.Parser)
+	h.state = s
+}

@@ -1,0 +1,227 @@
+package rpclog
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Column is a column of the table whose meaning is known.
+type Column uint8
+
+// The columns. Server is what the server says it computed, within Receive; Offline is beside Total; Comm is the four stages again.
+const (
+	ID Column = iota
+	Method
+	Serialize
+	Send
+	Receive
+	Deserialize
+	Total
+	Server
+	Offline
+	Comm
+	Sent
+	Received
+	Throughput
+)
+
+// Durations is the length of Row.NS: the columns up to Comm.
+const Durations = Comm + 1
+
+// Columns is a set of them.
+type Columns uint16
+
+// Has says whether c is in the set.
+func (s Columns) Has(c Column) bool { return s&(1<<c) != 0 }
+
+// dimension is what a column or a unit measures.
+type dimension uint8
+
+const (
+	none dimension = iota
+	duration
+	size
+	rate
+	method // the text
+	other  // a column that is not known
+)
+
+type unit struct {
+	of     dimension
+	digits int    // of a duration: decimals down to a nanosecond
+	bytes  uint64 // of the others
+}
+
+// unitOf reads a unit. K, M and G are powers of 1024: so the writers compute them. "Mbps" could be bits and is none.
+func unitOf(s string) unit {
+	switch s {
+	case "s":
+		return unit{duration, 9, 0}
+	case "ms":
+		return unit{duration, 6, 0}
+	case "us", "µs", "μs":
+		return unit{duration, 3, 0}
+	case "ns":
+		return unit{duration, 0, 0}
+	}
+	of := size
+	if base, ok := strings.CutSuffix(s, "/s"); ok {
+		s, of = base, rate
+	} else if strings.HasSuffix(s, "Bps") {
+		s, of = s[:len(s)-2], rate
+	}
+	switch s {
+	case "B":
+		return unit{of, 0, 1}
+	case "KB", "kB", "kb", "KiB":
+		return unit{of, 0, 1 << 10}
+	case "MB", "mb", "MiB":
+		return unit{of, 0, 1 << 20}
+	case "GB", "gb", "GiB":
+		return unit{of, 0, 1 << 30}
+	}
+	return unit{}
+}
+
+// What a column without a unit is in: what the writers print in.
+var usual = map[dimension]unit{duration: unitOf("ms"), size: unitOf("KB"), rate: unitOf("MB/s")}
+
+// columnOf returns the column of a name, with a unit that measures of, and what it has to measure.
+func columnOf(name string, of dimension) (Column, dimension) {
+	switch name {
+	case "method":
+		return Method, method
+	case "serialize", "ser":
+		return Serialize, duration
+	case "send":
+		return Send, duration
+	case "recv", "receive":
+		if of == size {
+			return Received, size
+		}
+		return Receive, duration
+	case "deserialize", "deser":
+		return Deserialize, duration
+	case "total":
+		return Total, duration
+	case "gpu", "compute", "gpu_compute":
+		return Server, duration
+	case "offline":
+		return Offline, duration
+	case "comm", "communication":
+		return Comm, duration
+	case "sent":
+		return Sent, size
+	case "received":
+		return Received, size
+	case "throughput":
+		return Throughput, rate
+	}
+	return 0, none
+}
+
+const (
+	maxHeader  = 4096 // bytes: it is kept over a restart
+	maxColumns = 64
+	maxNS      = 9e15    // of a duration, a quarter of a year: sums of some hundred do not overflow
+	maxBytes   = 1 << 43 // of a size, so that it can be computed in integers; and of throughput
+)
+
+// layout is what a header says, made into a program that reads rows.
+type layout struct {
+	header string
+	has    Columns
+	cells  []cell // but the ID, which is the first
+}
+
+// cell says how to read one cell of a row.
+type cell struct {
+	of     dimension
+	column Column
+	digits int    // decimals that count
+	limit  uint64 // of what stands before the point
+	bytes  uint64 // in the unit
+	name   string // of other
+}
+
+// sizeDigits are the decimals of a size or throughput that count, in sizeParts.
+const (
+	sizeDigits = 6
+	sizeParts  = 1e6
+)
+
+// newLayout reads a header: "ID" is first and "Method" among the rest, split at commas or blanks.
+func newLayout(header string) (l layout, ok bool) {
+	if len(header) < 3 || !strings.EqualFold(header[:2], "ID") || header[2] > ' ' && header[2] != ',' {
+		return l, false
+	}
+	var names []string
+	if strings.Contains(header, ",") {
+		names = strings.Split(header, ",")
+	} else {
+		names = strings.FieldsFunc(header, func(c rune) bool { return c <= ' ' })
+	}
+	if len(names) > maxColumns || strings.TrimSpace(names[0]) != header[:2] {
+		return l, false
+	}
+	l.header, l.has = header, 1<<ID
+	for i, text := range names[1:] {
+		name, u := splitUnit(strings.TrimSpace(text))
+		c := cell{of: other, name: name}
+		if column, of := columnOf(name, u.of); of != none && (u.of == none || u.of == of) && !l.has.Has(column) {
+			if u.of == none {
+				u = usual[of]
+			}
+			c = newCell(column, of, u)
+			l.has |= 1 << column
+		} else if name == "" {
+			c.name = "column_" + strconv.Itoa(i+2)
+		}
+		l.cells = append(l.cells, c)
+	}
+	return l, l.has.Has(Method)
+}
+
+func newCell(column Column, of dimension, u unit) cell {
+	c := cell{of: of, column: column, digits: u.digits, bytes: u.bytes}
+	switch of {
+	case duration:
+		c.limit = maxNS / pow10[u.digits]
+	case size, rate:
+		c.digits, c.limit = sizeDigits, maxBytes/u.bytes
+	}
+	return c
+}
+
+// splitUnit splits "Recv(KB)", "Recv_KB" and "GPU_Compute".
+func splitUnit(s string) (name string, u unit) {
+	if before, inside, ok := strings.Cut(strings.TrimSuffix(s, ")"), "("); ok {
+		if u = unitOf(strings.TrimSpace(inside)); u.of != none {
+			return snake(before), u
+		}
+	} else if i := strings.LastIndexByte(s, '_'); i >= 0 {
+		if u = unitOf(s[i+1:]); u.of != none {
+			return snake(s[:i]), u
+		}
+	}
+	return snake(s), unit{}
+}
+
+// snake writes a name in small letters and digits, with _ for what is between them.
+func snake(s string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range s {
+		if !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			gap = true
+			continue
+		}
+		if gap && b.Len() > 0 {
+			b.WriteByte('_')
+		}
+		gap = false
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}

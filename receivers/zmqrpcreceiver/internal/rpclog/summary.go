@@ -1,0 +1,129 @@
+package rpclog
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Stat is a line of the summary. Its key is in snake_case, with the headings above it: "average_serialize_time",
+// "operation_statistics.linear.avg_comm", "effective_time".
+type Stat struct {
+	Key    string
+	Value  float64 // in Unit, to the nearest
+	Unit   string  // s, By, By/s; empty: a plain number; else as printed
+	Step   float64 // what the last digit that was printed is worth, in Unit
+	Detail string  // what is in parentheses behind the value, or else behind the name: "3.590 ms/call", "excl. offline & comm"
+}
+
+// summary is where in it the parser is.
+type summary struct {
+	In      bool   `json:"in"`
+	Section string `json:"section,omitempty"`
+	// Below is a section within it, Indent how far that is indented.
+	Below  string `json:"below,omitempty"`
+	Indent int    `json:"indent,omitempty"`
+}
+
+var summaryWord = []byte("SUMMARY")
+
+const maxStatistic = 256 // bytes of a line
+
+// beginSummary reads "SUMMARY" and "SUMMARY (OTP Encryption)".
+func (p *Parser) beginSummary(t []byte) bool {
+	rest, ok := bytes.CutPrefix(t, summaryWord)
+	if !ok || len(t) > maxStatistic || len(rest) > 0 && rest[0] != ' ' && rest[0] != '(' {
+		return false
+	}
+	p.summary = summary{In: true}
+	p.Statistic = Stat{Key: "summary", Detail: strings.Trim(string(rest), " ()")}
+	return true
+}
+
+var (
+	statisticLine  = regexp.MustCompile(`^([^:()]+)(?:\(([^()]*)\))?\s*:\s*(.*)$`)
+	statisticValue = regexp.MustCompile(`^([-+]?\d+(?:\.(\d+))?)\s*([\pL%][\pL%/ ]*?)?\s*(?:\(\s*([^()]*?)\s*\))?$`)
+)
+
+// statistic reads "Key: value unit (detail)", "Key:" and "Key (count=3):".
+func (p *Parser) statistic(t string, indent int) Kind {
+	if len(t) > maxStatistic {
+		return Unknown
+	}
+	m := statisticLine.FindStringSubmatch(t)
+	if m == nil {
+		return Unknown
+	}
+	name, inside, value := snake(m[1]), m[2], m[3]
+	if name == "" {
+		return Unknown
+	}
+	s := &p.summary
+	if value == "" {
+		if indent <= 1 {
+			s.Section, s.Below = name, ""
+		} else {
+			s.Below, s.Indent = name, indent
+		}
+		if key, count, ok := strings.Cut(inside, "="); ok && p.Statistic.read(count) {
+			p.Statistic.Key = s.path(snake(key))
+			return Statistic
+		}
+		return Section
+	}
+	if !p.Statistic.read(value) {
+		return Unknown
+	}
+	switch {
+	case indent <= 1:
+		s.Section, s.Below = "", ""
+	case indent <= s.Indent:
+		s.Below = ""
+	}
+	p.Statistic.Key, p.Statistic.Detail = s.path(name), cmp.Or(p.Statistic.Detail, inside)
+	return Statistic
+}
+
+// path puts the headings before a name.
+func (s *summary) path(name string) string {
+	for _, above := range []string{s.Below, s.Section} {
+		if above != "" {
+			name = above + "." + name
+		}
+	}
+	return name
+}
+
+// read reads what follows a key.
+func (s *Stat) read(text string) bool {
+	m := statisticValue.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	u, exp, by := unitOf(m[3]), 0, 1.0
+	read := Stat{Unit: m[3], Detail: m[4]}
+	switch u.of {
+	case duration:
+		read.Unit, exp = "s", u.digits-9
+	case size:
+		read.Unit, by = "By", float64(u.bytes)
+	case rate:
+		read.Unit, by = "By/s", float64(u.bytes)
+	}
+	// The power of ten in the text makes the result the closest float there is.
+	v, err := strconv.ParseFloat(m[1]+"e"+strconv.Itoa(exp), 64)
+	if err != nil {
+		return false
+	}
+	read.Value, read.Step = v*by, math.Pow10(exp-len(m[2]))*by
+	*s = read
+	return true
+}
+
+// indentation is how far a line is indented. A tab counts as four.
+func indentation(blanks []byte) int {
+	return len(blanks) + 3*bytes.Count(blanks, []byte{'\t'})
+}

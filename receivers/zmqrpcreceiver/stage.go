@@ -1,0 +1,123 @@
+package zmqrpcreceiver
+
+import (
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stageSpan is a column that becomes a span.
+type stageSpan struct {
+	column         rpclog.Column
+	name, duration string
+	always         bool // also when it is 0
+}
+
+// stageSpans are in the order of a call. The client works through the first four one after the other (tee_runner_optimized.py, _send_request).
+var stageSpans = [...]stageSpan{
+	{rpclog.Serialize, spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration, true},
+	{rpclog.Send, spans.SpanRPCSend, spans.AttrZMQSendDuration, true},
+	{rpclog.Receive, spans.SpanRPCReceive, spans.AttrZMQReceiveDuration, true},
+	{rpclog.Deserialize, spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration, true},
+	{rpclog.Server, spans.SpanRPCServer, spans.AttrZMQServerDuration, false},
+	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration, false},
+}
+
+// maxAround are the spans of a trace that are no calls or stages: the root, the summary and what stands for stages that have no span.
+const maxAround = 2 + len(stageSpans)
+
+// shows says whether the stage has something to show in this call.
+func (c *call) shows(st *stageSpan) bool {
+	return c.has.Has(st.column) && (st.always || c.ns[st.column] > 0)
+}
+
+// stages is how many spans beside its own the call has.
+func (c *call) stages() (n int) {
+	for i := range stageSpans {
+		if c.shows(&stageSpans[i]) {
+			n++
+		}
+	}
+	if c.unattributed() > 0 {
+		n++
+	}
+	return n
+}
+
+// stages adds the spans of a call's stages, one after the other from its start. What they leave is drawn at the end: the log does not say
+// between which of them it lies. Nor does it say when in rpc.receive the server computed: drawn at the end of it.
+func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
+	at := c.start
+	source := timeSource(c.observed)
+	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
+		sid := spans.SpanID(g.root.Trace, name, id[:])
+		bd.Add(bd.res, spans.Span{
+			Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: source,
+		})
+		return sid
+	}
+	for i := range stageSpans {
+		st := &stageSpans[i]
+		if !c.shows(st) {
+			continue
+		}
+		ns := c.ns[st.column]
+		switch st.column {
+		case rpclog.Server, rpclog.Offline:
+			continue
+		case rpclog.Receive:
+			receive := add(st.name, id, at, ns)
+			if server := c.ns[rpclog.Server]; server > 0 {
+				add(spans.SpanRPCServer, receive, at+ns-server, server)
+			}
+		default:
+			add(st.name, id, at, ns)
+		}
+		at += ns
+	}
+	if rest := c.unattributed(); rest > 0 {
+		add(spans.SpanRPCUnattributed, id, at, rest)
+	}
+	if offline := c.ns[rpclog.Offline]; offline > 0 {
+		add(spans.SpanRPCOffline, g.root.Span, c.start-offline, offline)
+	}
+}
+
+// aggregates adds a span per stage that stands for the stages of all calls that have none.
+func (bd *builder) aggregates(g *group, bare int) {
+	all := make([]int64, 0, bare)
+	for i := range stageSpans {
+		st := &stageSpans[i]
+		all = all[:0]
+		var sum, from, to int64
+		for j := range g.calls {
+			c := &g.calls[j]
+			if !c.bare || !c.shows(st) {
+				continue
+			}
+			if len(all) == 0 {
+				from = c.start
+			}
+			to = c.end()
+			all = append(all, c.ns[st.column])
+			sum = addSaturated(sum, c.ns[st.column])
+		}
+		if len(all) == 0 {
+			continue
+		}
+		slices.Sort(all)
+		s := bd.Add(bd.res, spans.Span{
+			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Kind: ptrace.SpanKindInternal,
+			Start: from, End: to, Source: timeSource(g.calls[0].observed), Attributes: 4,
+		})
+		m := s.Attributes()
+		m.PutInt(spans.AttrAggregateCount, int64(len(all)))
+		m.PutDouble(spans.AttrAggregateSum, seconds(sum))
+		m.PutDouble(spans.AttrAggregateP50, seconds(all[(len(all)-1)/2]))
+		m.PutDouble(spans.AttrAggregateMax, seconds(all[len(all)-1]))
+	}
+}

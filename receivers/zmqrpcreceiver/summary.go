@@ -1,0 +1,174 @@
+package zmqrpcreceiver
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// final is what the log says about itself at its end.
+type final struct {
+	since    int64 // when its first line was read, ns
+	at       int64 // time of the last row, ns
+	observed bool
+	group    ref // the last one before it
+	id       ref
+	held     []tail.Held
+	stats    []rpclog.Stat
+	rows     totals
+	compared []comparison
+}
+
+// comparison is what became of one statistic.
+type comparison struct {
+	key string
+	off float64 // |recomputed − reported| / recomputed; 0: print rounding explains it
+}
+
+// maxSummaryLines bounds a summary. Real ones have up to 20 lines.
+const maxSummaryLines = 200
+
+// beginSummary opens a summary with the line at hand.
+func (h *handler) beginSummary(l *tail.Line) {
+	h.snapshot()
+	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}
+	if f.at == 0 {
+		f.at, f.observed = l.ModTime.UnixNano(), false
+	}
+	h.final = f
+}
+
+// keep holds a line of the summary: the headings too, a restart needs them to read the rest.
+func (h *handler) keep(l *tail.Line) {
+	if h.final == nil || len(h.final.held) >= maxSummaryLines {
+		h.endSummary()
+		h.beginSummary(l)
+	}
+	h.final.held = append(h.final.held, h.stream.Hold())
+}
+
+// statistic takes a value of the summary.
+func (h *handler) statistic(l *tail.Line) {
+	h.keep(l)
+	f := h.final
+	if len(f.stats) == 0 {
+		if f.id.Trace = f.group.Trace; f.group.none() {
+			f.id.Trace = spans.KeyTraceID(h.run, "zeromq.summary", spans.ShortKey(l.Text))
+		}
+		f.id.Span = spans.SpanID(f.id.Trace, spans.SpanRPCSummary, spans.ShortKey(l.Text))
+	}
+	f.stats = append(f.stats, h.parser.Statistic)
+}
+
+// endSummary compares the summary with the rows and hands it over.
+func (h *handler) endSummary() {
+	f := h.final
+	if f == nil {
+		return
+	}
+	h.final = nil
+	for _, held := range f.held {
+		h.stream.Release(held)
+	}
+	if len(f.stats) == 0 {
+		return
+	}
+	for _, s := range f.stats {
+		if off, ok := f.rows.compare(&s); ok {
+			f.compared = append(f.compared, comparison{s.Key, off})
+		}
+	}
+	h.batch.finals = append(h.batch.finals, f)
+}
+
+// compare recomputes a statistic from the rows. ok is false for those that do not follow from rows: what the log calls GPU compute is
+// measured in other ways in each version.
+func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
+	if t.Calls == 0 {
+		return 0, false
+	}
+	calls := float64(t.Calls)
+	// How far the rounding of the rows' last digits may have moved a sum, at most.
+	nsSlack, bySlack := calls*0.5e-6, calls*5.12
+	sum := func(c rpclog.Column) (float64, float64, bool) { return seconds(t.NS[c]), nsSlack, t.Has.Has(c) }
+	average := func(c rpclog.Column) (float64, float64, bool) {
+		return seconds(t.NS[c]) / calls, nsSlack / calls, t.Has.Has(c)
+	}
+	var own, slack float64
+	switch s.Key {
+	case "total_rpc_calls":
+		own, ok = calls, true
+	case "average_serialize_time":
+		own, slack, ok = average(rpclog.Serialize)
+	case "average_send_time":
+		own, slack, ok = average(rpclog.Send)
+	case "average_receive_time":
+		own, slack, ok = average(rpclog.Receive)
+	case "average_deserialize_time":
+		own, slack, ok = average(rpclog.Deserialize)
+	case "average_total_time":
+		own, slack, ok = average(rpclog.Total)
+	case "communication_overhead.serialize":
+		own, slack, ok = sum(rpclog.Serialize)
+	case "communication_overhead.send":
+		own, slack, ok = sum(rpclog.Send)
+	case "communication_overhead.receive":
+		own, slack, ok = sum(rpclog.Receive)
+	case "communication_overhead.deserialize":
+		own, slack, ok = sum(rpclog.Deserialize)
+	case "communication_overhead.total": // the four stages; the Comm column is timed as a whole, a little longer
+		stages, n := explained(&t.NS, t.Has)
+		own, slack, ok = seconds(stages), float64(n)*nsSlack, n > 0
+	case "offline_precomputation.total":
+		own, slack, ok = sum(rpclog.Offline)
+	case "total_data_sent":
+		own, slack, ok = float64(t.Sent), bySlack, t.Has.Has(rpclog.Sent)
+	case "total_data_received":
+		own, slack, ok = float64(t.Received), bySlack, t.Has.Has(rpclog.Received)
+	case "average_throughput":
+		if own, ok = float64(t.Sent+t.Received)/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0; ok {
+			slack = own * (2*bySlack/float64(max(1, t.Sent+t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
+		}
+	}
+	if !ok {
+		return 0, false
+	}
+	diff := math.Abs(own - s.Value)
+	switch {
+	case diff <= slack+s.Step/2+1e-9*math.Abs(own):
+		return 0, true
+	case own == 0:
+		return 1, true
+	}
+	return diff / math.Abs(own), true
+}
+
+// final adds the span of a summary.
+func (bd *builder) final(f *final) {
+	s := bd.Add(bd.res, spans.Span{
+		Trace: f.id.Trace, ID: f.id.Span, Parent: f.group.Span, Name: spans.SpanRPCSummary, Kind: ptrace.SpanKindInternal,
+		Start: f.at, End: f.at, Source: timeSource(f.observed), Attributes: 2*len(f.stats) + 1,
+	})
+	m := s.Attributes()
+	worst := 0.0
+	for _, c := range f.compared {
+		worst = max(worst, c.off)
+	}
+	if len(f.compared) > 0 {
+		m.PutDouble(spans.AttrZMQFinalDisagreement, worst)
+	}
+	for i := range f.stats {
+		st := &f.stats[i]
+		m.PutDouble(spans.AttrZMQFinalPrefix+st.Key, st.Value)
+		if st.Detail != "" {
+			m.PutStr(spans.AttrZMQFinalPrefix+st.Key+".detail", st.Detail)
+		}
+	}
+	if f.group.none() {
+		bd.link(s, bd.run)
+	}
+}

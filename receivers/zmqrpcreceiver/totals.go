@@ -1,0 +1,118 @@
+package zmqrpcreceiver
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
+)
+
+// totals are sums over rows.
+type totals struct {
+	Calls    int64                   `json:"calls"`
+	NS       [rpclog.Durations]int64 `json:"ns"`
+	Sent     int64                   `json:"sent"` // By
+	Received int64                   `json:"received"`
+	Has      rpclog.Columns          `json:"has"`
+}
+
+func (t *totals) add(row *rpclog.Row) {
+	t.Calls++
+	for i, ns := range row.NS {
+		t.NS[i] = addSaturated(t.NS[i], ns)
+	}
+	t.Sent, t.Received = addSaturated(t.Sent, row.Sent), addSaturated(t.Received, row.Received)
+	t.Has |= row.Has
+}
+
+// addSaturated keeps spoilt rows from turning a sum negative.
+func addSaturated(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// stages are the parts of a call's time, in their order. Server compute is within receive, offline work beside the call.
+var stages = [...]rpclog.Column{rpclog.Serialize, rpclog.Send, rpclog.Receive, rpclog.Deserialize}
+
+// explained is what the stages explain of a call's time, and how many of them the log has.
+func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n int64) {
+	for _, s := range stages {
+		if has.Has(s) {
+			sum = addSaturated(sum, ns[s])
+			n++
+		}
+	}
+	return sum, n
+}
+
+// unattributed is what no stage explains of a call's time. What rounding in print can make (half a digit of each number) is 0.
+func (c *call) unattributed() int64 {
+	sum, n := explained(&c.ns, c.has)
+	if rest := c.ns[rpclog.Total] - sum; 2*rest > (n+1)*c.step {
+		return rest
+	}
+	return 0
+}
+
+// sharedMemory says whether tensors go through shared memory, so that the sizes in the log are those of the messages about them.
+func sharedMemory(transport string) bool { return strings.Contains(transport, "SHM") }
+
+// networkTransport is the semconv name: ZeroMQ's ipc is a Unix domain socket. Empty: neither.
+func networkTransport(transport string) string {
+	switch {
+	case strings.HasPrefix(transport, "IPC"):
+		return "unix"
+	case strings.HasPrefix(transport, "TCP"):
+		return "tcp"
+	}
+	return ""
+}
+
+// check compares the numbers of a row with one another.
+func (h *handler) check(row *rpclog.Row, c *call) {
+	sum, n := explained(&c.ns, c.has)
+	limit := func(numbers int64) int64 { return numbers * c.step / 2 }
+	if c.has.Has(rpclog.Comm) && max(sum-c.ns[rpclog.Comm], c.ns[rpclog.Comm]-sum-commSlack) > limit(n+1) {
+		h.inconsistent(commSum)
+	}
+	if sum-c.ns[rpclog.Total] > limit(n+1) {
+		h.inconsistent(stagesExceedTotal)
+	}
+	if c.has.Has(rpclog.Server) && c.has.Has(rpclog.Receive) && c.ns[rpclog.Server]-c.ns[rpclog.Receive] > limit(2) {
+		h.inconsistent(serverExceedsReceive)
+	}
+	g := h.open
+	if !c.has.Has(rpclog.Throughput) || sharedMemory(g.transport) {
+		return
+	}
+	own := c.recomputed()
+	if own <= 0 {
+		return
+	}
+	g.compared = true
+	bytes := float64(c.sent + c.received)
+	rounding := float64(row.SizeStep)/bytes + float64(c.step)/2/float64(c.ns[rpclog.Total]) + row.ThroughputStep/2/own
+	if off := math.Abs(row.Throughput-own) / own; off > rounding+1e-9 {
+		c.disagreement = off
+		g.disagreement = max(g.disagreement, off)
+		h.inconsistent(throughputOff)
+	}
+}
+
+// commSlack: the writers of Comm time it as a whole, so that what lies between the stages is in it. FORMATS 3.2: up to 0.08 ms.
+const commSlack = 100_000
+
+func (h *handler) inconsistent(what inconsistency) {
+	h.r.tel.TrainbridgeZmqInconsistentRows.Add(context.Background(), 1, inconsistencyOptions[what])
+}
+
+// recomputed is (sent + received) / total, By/s. NaN: not known.
+func (c *call) recomputed() float64 {
+	if !c.has.Has(rpclog.Sent) || !c.has.Has(rpclog.Received) || c.ns[rpclog.Total] <= 0 {
+		return math.NaN()
+	}
+	return (float64(c.sent) + float64(c.received)) / (float64(c.ns[rpclog.Total]) / 1e9)
+}
