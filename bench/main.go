@@ -34,7 +34,7 @@ func main() {
 	lines := flag.Int64("lines", 1_000_000, "lines of the log")
 	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
 	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
-	only := flag.String("only", "", "one duel: tq, jsonl, megatron or perf_monitor; without the idle test")
+	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor or zmq; without the idle test")
 	flag.Parse()
 	if err := run(*bin, *out, *only, *lines, *rounds, *idle); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -93,6 +93,12 @@ var duels = []duel{
 		name: "perf_monitor", ours: "flagscale", peer: "file_log_perf_monitor", peerParser: "regex_parser",
 		gen: func(lines int64) []string {
 			return []string{"flagscale", "--interval", "1", "--steps", strconv.FormatInt(lines, 10)}
+		},
+	},
+	{
+		name: "zmq", ours: "zmq_rpc", peer: "file_log_zmq", peerParser: "regex_parser",
+		gen: func(lines int64) []string {
+			return []string{"zmq", "--no-footer", "--lines", strconv.FormatInt(lines, 10)}
 		},
 	},
 }

@@ -144,8 +144,8 @@ func (g *group) describe(m pcommon.Map) {
 	t := &g.sums
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
 	for i := range stageSpans {
-		// Of server and offline time a column of zeros says that nothing was measured.
-		if st := &stageSpans[i]; t.Has.Has(st.column) && (st.always || t.NS[st.column] > 0) {
+		// A column of zeros says of server and offline time that nothing was measured.
+		if st := &stageSpans[i]; t.Has.Has(st.column) && (t.NS[st.column] > 0 || slices.Contains(stages[:], st.column)) {
 			m.PutDouble(st.duration, seconds(t.NS[st.column]))
 		}
 	}
@@ -217,7 +217,7 @@ func (c *call) describe(m pcommon.Map, network string, g *group) {
 	}
 	if c.bare {
 		for i := range stageSpans {
-			if st := &stageSpans[i]; c.shows(st) {
+			if st := &stageSpans[i]; c.ns[st.column] > 0 {
 				m.PutDouble(st.duration, seconds(c.ns[st.column]))
 			}
 		}

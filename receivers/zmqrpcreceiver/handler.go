@@ -239,14 +239,17 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 		st.Live = l.Live
 		end := anchor.UnixNano() - rest
 		start = end - d
-		// A client makes one call at a time. The one before may have been seen a little late.
-		if st.End <= end {
+		// A client makes one call at a time. The one before may have been seen late, so that this one has to wait for its place.
+		if st.End-end < maxLate {
 			start = max(start, st.End)
 		}
 	}
 	st.End = start + d
 	return start
 }
+
+// maxLate bounds how late rows are seen. If the row before seems to have ended so much later than this one, the clock was set back.
+const maxLate = 10 * int64(time.Second)
 
 // maxLog bounds the time that a log is taken to cover: a century.
 const maxLog = 100 * 365 * 24 * int64(time.Hour)

@@ -195,6 +195,11 @@ func TestTimes(t *testing.T) {
 			[]line{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}},
 			[]string{"900-1000 observed", "1000-1060 observed"},
 		},
+		{
+			"a short one after one that was seen late", "ID Method Total(ms)",
+			[]line{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}, {1055, true, "3 A 2"}, {1400, true, "4 A 5"}},
+			[]string{"900-1000 observed", "1000-1060 observed", "1060-1062 observed", "1395-1400 observed"},
+		},
 		{"were there before", "ID Method Total(ms)", []line{{9000, false, "1 A 100"}, {9000, false, "2 A 300"}}, []string{"-400--300 synthetic", "-300-0 synthetic"}},
 		{"with work before them", offline, []line{{9000, false, "1 A 5 100"}, {9000, false, "2 A 50 300"}}, []string{"-450--350 synthetic", "-300-0 synthetic"}},
 		{
@@ -202,7 +207,7 @@ func TestTimes(t *testing.T) {
 			[]line{{9000, false, "1 A 100"}, {9000, true, "2 A 300"}},
 			[]string{"-100-0 synthetic", "8700-9000 observed"},
 		},
-		{"the clock was set back", "ID Method Total(ms)", []line{{9000, true, "1 A 100"}, {2000, true, "2 A 300"}}, []string{"8900-9000 observed", "1700-2000 observed"}},
+		{"the clock was set back", "ID Method Total(ms)", []line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}}, []string{"89900-90000 observed", "1700-2000 observed"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFeed(t, tc.header)

@@ -10,35 +10,30 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stageSpan is a column that becomes a span.
+// stageSpan is a column that becomes a span. One of 0 does not: the log says that it was shorter than its last digit, and Jaeger marks spans without
+// duration as invalid.
 type stageSpan struct {
 	column         rpclog.Column
 	name, duration string
-	always         bool // also when it is 0
 }
 
-// stageSpans are in the order of a call. The client works through the first four one after the other (tee_runner_optimized.py, _send_request).
+// stageSpans begin with the stages. The client works through these one after the other (tee_runner_optimized.py, _send_request).
 var stageSpans = [...]stageSpan{
-	{rpclog.Serialize, spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration, true},
-	{rpclog.Send, spans.SpanRPCSend, spans.AttrZMQSendDuration, true},
-	{rpclog.Receive, spans.SpanRPCReceive, spans.AttrZMQReceiveDuration, true},
-	{rpclog.Deserialize, spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration, true},
-	{rpclog.Server, spans.SpanRPCServer, spans.AttrZMQServerDuration, false},
-	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration, false},
+	{rpclog.Serialize, spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration},
+	{rpclog.Send, spans.SpanRPCSend, spans.AttrZMQSendDuration},
+	{rpclog.Receive, spans.SpanRPCReceive, spans.AttrZMQReceiveDuration},
+	{rpclog.Deserialize, spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration},
+	{rpclog.Server, spans.SpanRPCServer, spans.AttrZMQServerDuration},
+	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration},
 }
 
 // maxAround are the spans of a trace that are no calls or stages: the root, the summary and what stands for stages that have no span.
 const maxAround = 2 + len(stageSpans)
 
-// shows says whether the stage has something to show in this call.
-func (c *call) shows(st *stageSpan) bool {
-	return c.has.Has(st.column) && (st.always || c.ns[st.column] > 0)
-}
-
 // stages is how many spans beside its own the call has.
 func (c *call) stages() (n int) {
 	for i := range stageSpans {
-		if c.shows(&stageSpans[i]) {
+		if c.ns[stageSpans[i].column] > 0 {
 			n++
 		}
 	}
@@ -60,24 +55,17 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 		})
 		return sid
 	}
-	for i := range stageSpans {
+	for i := range stages {
 		st := &stageSpans[i]
-		if !c.shows(st) {
-			continue
-		}
 		ns := c.ns[st.column]
-		switch st.column {
-		case rpclog.Server, rpclog.Offline:
+		if ns == 0 {
 			continue
-		case rpclog.Receive:
-			receive := add(st.name, id, at, ns)
-			if server := c.ns[rpclog.Server]; server > 0 {
-				add(spans.SpanRPCServer, receive, at+ns-server, server)
-			}
-		default:
-			add(st.name, id, at, ns)
 		}
+		sid := add(st.name, id, at, ns)
 		at += ns
+		if server := c.ns[rpclog.Server]; st.column == rpclog.Receive && server > 0 {
+			add(spans.SpanRPCServer, sid, at-server, server)
+		}
 	}
 	if rest := c.unattributed(); rest > 0 {
 		add(spans.SpanRPCUnattributed, id, at, rest)
@@ -96,7 +84,7 @@ func (bd *builder) aggregates(g *group, bare int) {
 		var sum, from, to int64
 		for j := range g.calls {
 			c := &g.calls[j]
-			if !c.bare || !c.shows(st) {
+			if !c.bare || c.ns[st.column] == 0 {
 				continue
 			}
 			if len(all) == 0 {

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // Logs that others collected, where the checkout has them beside it: every file becomes spans, or metrics if it has no spans, and every line is accounted for.
@@ -103,4 +105,49 @@ func ownSpans(t *testing.T, j *jaeger, service string) (n int) {
 		}
 	}
 	return n
+}
+
+// Logs of ZeroMQ clients likewise: each row is a call.
+func TestRealZMQLogs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repoRoot, "../shared/logs/zmq_tsqp/*.log"))
+	require.NoError(t, err)
+	if len(files) == 0 {
+		t.Log("no logs of ZeroMQ clients: nothing to check")
+		return
+	}
+	rows := regexp.MustCompile(`(?m)^\d+ +[A-Z]\w+ +[\d.]+ `)
+	bin, j := trainbridgeBin(t), startJaeger(t)
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			path, err := filepath.Abs(file)
+			require.NoError(t, err)
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {zmq_rpc: {include: [%q], service_name: %q, run_id: %q, pending_timeout: 2s}}", path, name, name))
+			c.up(t)
+			sum := accountsOf(t, c, "zmq_rpc", int64(bytes.Count(data, []byte("\n"))))
+			assert.Zero(t, sum["refused"]+sum["rejected"])
+			want := len(rows.FindAll(data, -1))
+			eventually(t, time.Minute, func() error {
+				td, err := j.find(name)
+				if err != nil {
+					return err
+				}
+				calls := 0
+				for _, trace := range read(td).traces {
+					for _, n := range trace {
+						if n.Kind() == ptrace.SpanKindClient {
+							calls++
+						}
+					}
+				}
+				if calls != want {
+					return fmt.Errorf("%d calls, want %d", calls, want)
+				}
+				return nil
+			})
+			c.stop(t)
+		})
+	}
 }

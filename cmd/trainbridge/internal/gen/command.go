@@ -15,6 +15,7 @@ func NewCommand() *cobra.Command {
 		newTrain(FormatJSONL, "Generate a training log of JSON lines", "  trainbridge gen jsonl --out train.jsonl --rate 2 --steps 0   # live, until Ctrl-C"),
 		newTrain(FormatHF, "Generate logs of transformers.Trainer", "  trainbridge gen hf --out hf-logs --transformers 5"),
 		newTrain(FormatVerl, "Generate the step lines of a verl training", "  trainbridge gen verl --out verl-logs --steps 200 --filelogger"),
+		newZMQ(),
 	)
 	return cmd
 }

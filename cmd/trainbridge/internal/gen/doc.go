@@ -1,5 +1,6 @@
 // Package gen writes logs as the originals do, made of a seeded simulation, and beside them the exact ground truth: verl with
-// TransferQueue (TQ-TRACE and TQ-DETAIL lines of verl/utils/transferqueue_utils.py @c55ddc26), and training logs of several formats.
+// TransferQueue (TQ-TRACE and TQ-DETAIL lines of verl/utils/transferqueue_utils.py @c55ddc26), training logs of several formats, and the log
+// of a client of RPCs over ZeroMQ.
 //
 // For TransferQueue, simulated are processes with one event loop each: a coroutine runs from one await to the next, reading the clock
 // and logging as the original does, so that lines of one process never share an instant and coroutines interleave
@@ -9,4 +10,7 @@
 // For training logs, simulated are the steps of one run: every format of a seed tells of the same losses and durations, and one
 // printer per format writes them. The truth of a record is taken from the text that was printed, so that a reader who keeps to
 // the text agrees exactly.
+//
+// For ZeroMQ, simulated are the calls of one client, with times around those of the real logs. A layout is only how they are printed,
+// but for what only one of them measures.
 package gen

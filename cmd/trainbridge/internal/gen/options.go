@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,19 @@ const TruthNone = "none"
 
 // ErrOptions wraps everything that is wrong with the options.
 var ErrOptions = errors.New("gen")
+
+// complaints collects what is wrong with options.
+type complaints []error
+
+func (c *complaints) bad(format string, args ...any) {
+	*c = append(*c, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
+}
+
+func (c *complaints) oneOf(flag, value string, names ...string) {
+	if !slices.Contains(names, value) {
+		c.bad("--%s %q: use one of %q", flag, value, names)
+	}
+}
 
 // isDir says whether --out is a directory: one that exists, or a name without extension.
 func isDir(out string) bool {
@@ -40,12 +54,16 @@ func truthPath(out, truth string) string {
 	return out + ".truth.json"
 }
 
-// timeFlags are --start and --timezone, which all logs have.
+// timeFlags are --start and, of logs with stamps, --timezone.
 type timeFlags struct{ start, timezone string }
 
 func (f *timeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.start, "start", "", "time of the first line, RFC 3339 (default: such that the log ends now)")
+	f.addStart(cmd)
 	cmd.Flags().StringVar(&f.timezone, "timezone", "", "zone of the stamps in the log (default: local)")
+}
+
+func (f *timeFlags) addStart(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.start, "start", "", "time of the first line, RFC 3339 (default: such that the log ends now)")
 }
 
 func (f *timeFlags) parse(start *time.Time, zone **time.Location) (err error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -76,6 +77,21 @@ func (k *sink) create(l *logFile, truth string, buffer int) error {
 	return nil
 }
 
+// openLog opens the log of a simulation that writes one, or one of several: out itself, or the file of this name in it.
+func (k *sink) openLog(out string, dir bool, name, truth string, stdout io.Writer) (*logFile, error) {
+	if out == "-" {
+		return k.stdout(stdout), nil
+	}
+	if dir {
+		if err := os.MkdirAll(out, 0o755); err != nil {
+			return nil, fmt.Errorf("%w: --out: %w", ErrOptions, err)
+		}
+		out = filepath.Join(out, name)
+	}
+	f := &logFile{File: File{Path: out}}
+	return f, k.create(f, truth, 1<<18)
+}
+
 // openTruth creates the truth; an empty path is none.
 func (k *sink) openTruth(path string) error {
 	if path == "" {
@@ -117,6 +133,52 @@ func (k *sink) write(l *logFile, b []byte, lines int) []byte {
 	}
 	k.err = err
 	return b
+}
+
+// lineClass sorts lines as LineCounts does.
+type lineClass int
+
+const (
+	classRecord lineClass = iota
+	classSide
+	classIgnored
+	classRejected
+)
+
+// text begins a line in the buffer that all lines share.
+func (k *sink) text(parts ...string) []byte {
+	b := k.buf[:0]
+	for _, s := range parts {
+		b = append(b, s...)
+	}
+	return b
+}
+
+// line ends a line.
+func (k *sink) line(f *logFile, b []byte, class lineClass) {
+	switch class {
+	case classRecord:
+		f.Records++
+	case classSide:
+		f.Sides++
+	case classIgnored:
+		f.Ignored++
+	case classRejected:
+		f.Rejected++
+	}
+	k.buf = k.write(f, b, 1)
+}
+
+// lineCounts sums up the lines of all files.
+func (k *sink) lineCounts() (lines int64, c LineCounts) {
+	for _, f := range k.files {
+		lines += f.Lines
+		c.Records += f.Records
+		c.Sides += f.Sides
+		c.Ignored += f.Ignored
+		c.Rejected += f.Rejected
+	}
+	return lines, c
 }
 
 // rotate renames the file to the next number and goes on in a new one.

@@ -2,7 +2,6 @@ package gen
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -52,10 +51,8 @@ func DefaultOptions() Options {
 }
 
 func (o *Options) validate() error {
-	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
-	}
+	var errs complaints
+	bad := errs.bad
 	if o.Out == "" {
 		bad("--out is empty: give a directory, a file or -")
 	}

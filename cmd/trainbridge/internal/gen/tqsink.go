@@ -40,14 +40,9 @@ func (k *tqSink) open(s *sim, stdout io.Writer) error {
 		}
 		return k.openTruth(truth)
 	}
-	var l *logFile
-	if k.opt.Out == "-" {
-		l = k.stdout(stdout)
-	} else {
-		l = &logFile{File: File{Path: k.opt.Out}}
-		if err := k.create(l, truth, 1<<18); err != nil {
-			return err
-		}
+	l, err := k.openLog(k.opt.Out, false, "", truth, stdout)
+	if err != nil {
+		return err
 	}
 	for _, w := range s.ws {
 		w.out = l

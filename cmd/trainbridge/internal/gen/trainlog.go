@@ -2,10 +2,8 @@ package gen
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -68,13 +66,7 @@ func generateTrain(ctx context.Context, opt TrainOptions, stdout io.Writer, c cl
 		l.steps(p)
 		err = l.err
 	}
-	for _, f := range l.files {
-		l.run.Lines += f.Lines
-		l.run.Records += f.Records
-		l.run.Sides += f.Sides
-		l.run.Ignored += f.Ignored
-		l.run.Rejected += f.Rejected
-	}
+	l.run.Lines, l.run.LineCounts = l.lineCounts()
 	err = l.close(&l.run, &l.run.Files, err)
 	return l.run, err
 }
@@ -146,52 +138,7 @@ func (l *trainLog) describe(start int64) {
 
 // file opens a log: --out itself, or the file of this name in it.
 func (l *trainLog) file(name string) (*logFile, error) {
-	if l.opt.Out == "-" {
-		return l.stdout(l.out), nil
-	}
-	path := l.opt.Out
-	if l.opt.Format == FormatFlagScale || isDir(path) {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return nil, fmt.Errorf("%w: --out: %w", ErrOptions, err)
-		}
-		path = filepath.Join(path, name)
-	}
-	f := &logFile{File: File{Path: path}}
-	return f, l.create(f, l.opt.truthPath(), 1<<18)
-}
-
-// lineClass sorts lines as LineCounts does.
-type lineClass int
-
-const (
-	classRecord lineClass = iota
-	classSide
-	classIgnored
-	classRejected
-)
-
-// text begins a line in the buffer that all lines share.
-func (l *trainLog) text(parts ...string) []byte {
-	b := l.buf[:0]
-	for _, s := range parts {
-		b = append(b, s...)
-	}
-	return b
-}
-
-// line ends a line.
-func (l *trainLog) line(f *logFile, b []byte, class lineClass) {
-	switch class {
-	case classRecord:
-		f.Records++
-	case classSide:
-		f.Sides++
-	case classIgnored:
-		f.Ignored++
-	case classRejected:
-		f.Rejected++
-	}
-	l.buf = l.write(f, b, 1)
+	return l.openLog(l.opt.Out, l.opt.Format == FormatFlagScale || isDir(l.opt.Out), name, l.opt.truthPath(), l.out)
 }
 
 // begin starts the truth of a record.

@@ -2,10 +2,8 @@ package gen
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -75,15 +73,8 @@ func DefaultTrainOptions(format string) TrainOptions {
 }
 
 func (o *TrainOptions) validate() error {
-	var errs []error
-	bad := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
-	}
-	oneOf := func(flag, value string, names ...string) {
-		if !slices.Contains(names, value) {
-			bad("--%s %q: use one of %q", flag, value, names)
-		}
-	}
+	var errs complaints
+	bad, oneOf := errs.bad, errs.oneOf
 	if o.Out == "" {
 		bad("--out is empty: give a directory, a file or -")
 	}

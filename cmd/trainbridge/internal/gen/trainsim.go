@@ -191,8 +191,10 @@ func (s *trainSim) next(st *trainStep) {
 	}
 }
 
-// noise is a normal deviate that never exceeds 3, so that steps are slow on purpose only.
-func (s *trainSim) noise() float64 { return min(max(s.rng.NormFloat64(), -3), 3) }
+func (s *trainSim) noise() float64 { return noise(s.rng) }
+
+// noise is a normal deviate that never exceeds 3, so that what is slow is slow on purpose.
+func noise(rng *rand.Rand) float64 { return min(max(rng.NormFloat64(), -3), 3) }
 
 // learningRate warms up linearly and decays along a cosine.
 func (s *trainSim) learningRate() float64 {

@@ -8,11 +8,11 @@ type File struct {
 	Lines int64  `json:"lines"` // rotated files included
 	// Rotated is how many parts were renamed: Path.1 (the oldest) to Path.Rotated.
 	Rotated int `json:"rotated,omitempty"`
-	// LineCounts is of training logs only.
+	// LineCounts is of all logs but those of TransferQueue.
 	LineCounts
 }
 
-// LineCounts sorts the lines of a training log.
+// LineCounts sorts the lines of a log.
 type LineCounts struct {
 	Records  int64 `json:"record_lines,omitempty"`
 	Sides    int64 `json:"side_lines,omitempty"` // with values that belong to the record before

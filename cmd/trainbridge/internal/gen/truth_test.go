@@ -21,6 +21,12 @@ type TrainTruth struct {
 	Records []TrainRecord
 }
 
+// ZMQTruth is what a truth file of `gen zmq` holds.
+type ZMQTruth struct {
+	Run    ZMQRun
+	Passes []ZMQPass
+}
+
 // ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
 var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
 
@@ -32,6 +38,11 @@ func ReadTruth(path string) (*Truth, error) {
 func ReadTrainTruth(path string) (*TrainTruth, error) {
 	t := &TrainTruth{}
 	return t, readTruth(path, &t.Run, &t.Records)
+}
+
+func ReadZMQTruth(path string) (*ZMQTruth, error) {
+	t := &ZMQTruth{}
+	return t, readTruth(path, &t.Run, &t.Passes)
 }
 
 // readTruth reads a truth file whole: JSON lines, one record each, then {"run": …}.

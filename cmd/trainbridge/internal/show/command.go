@@ -32,7 +32,8 @@ func NewCommand() *cobra.Command {
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
 		Long: `Draws one trace as a waterfall. Without --trace, it prints tables over the latest 100 traces of the service, and draws
-the one with the highest TQ overhead, or the latest with the worst training step.`,
+the one with the highest TQ overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs.`,
+		Example:      `  trainbridge show --service zeromq`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -114,6 +115,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, p palette, now t
 	fmt.Fprintf(w, "%s\n\n", p.bold(fmt.Sprintf("The latest %s of service %s in Jaeger at %s", plural(batches, "trace"), clean(opt.service), j.base)))
 	table(w, traces, p)
 	steps(w, traces, p)
+	passes(w, traces, loc, p)
 	fmt.Fprintln(w)
 	waterfall(w, interesting(traces), opt.width, loc, p)
 	return nil

@@ -352,6 +352,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d","spanId":"0430eb22437a41d3",`+
 		`"name":"train.step","startTimeUnixNano":"1770799200120000000","endTimeUnixNano":"1770799201034050000","attributes":[{"key":"ml.train.loss",`+
 		`"value":{"doubleValue":2.5}},{"key":"ml.train.steps_covered","value":{"intValue":"10"}}]}]}]}]}}`), 100)
+	f.Add([]byte(`{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d","spanId":"0430eb22437a41d3",`+
+		`"name":"rpc.pass","startTimeUnixNano":"1770799200120000000","endTimeUnixNano":"1770799201034050000","attributes":[{"key":"zeromq.call.duration",`+
+		`"value":{"doubleValue":2.5}},{"key":"zeromq.pass.calls","value":{"intValue":"98"}}]}]}]}]}}`), 100)
 	f.Add([]byte(testdata(f, "none.json")), 60)
 	f.Fuzz(func(_ *testing.T, body []byte, width int) {
 		td, err := decode(body)
@@ -365,6 +368,7 @@ func FuzzDecode(f *testing.F) {
 		var out strings.Builder
 		table(&out, traces, true)
 		steps(&out, traces, true)
+		passes(&out, traces, cst, true)
 		waterfall(&out, interesting(traces), width%500, cst, true)
 	})
 }

@@ -30,33 +30,6 @@ func (s *span) stepTime() float64 {
 	return float64(s.ns()) / s.covered()
 }
 
-// Ranks of badness.
-const (
-	noStep = iota
-	goodStep
-	warningStep
-	badStep
-)
-
-// badness is that of the worst training step of the trace.
-func (t *trace) badness() int {
-	worst := noStep
-	for _, s := range t.all {
-		if !s.isStep() {
-			continue
-		}
-		switch s.attr(spans.AttrVerdictSeverity) {
-		case spans.SeverityBad:
-			worst = max(worst, badStep)
-		case spans.SeverityWarning:
-			worst = max(worst, warningStep)
-		default:
-			worst = max(worst, goodStep)
-		}
-	}
-	return worst
-}
-
 // series is what the records of one log say, in the order of time.
 type series struct {
 	records                                 int

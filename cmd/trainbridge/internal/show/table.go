@@ -91,10 +91,8 @@ func tally(w *strings.Builder, name string, verdicts map[string]int) {
 
 // count adds the verdicts about a span and those below it.
 func count(s *span, into map[string]int) {
-	if v, ok := s.Attributes().Get(spans.AttrVerdict); ok {
-		for _, name := range v.Slice().All() {
-			into[name.AsString()]++
-		}
+	for _, name := range s.verdictNames() {
+		into[name]++
 	}
 	for _, c := range s.children {
 		count(c, into)

@@ -162,16 +162,48 @@ func spanID(s *span) []byte {
 	return id[:]
 }
 
-// interesting is the trace with the highest TQ overhead, else that with the worst training step, else the one with the most
-// spans; the newest of equals.
-func interesting(traces []*trace) *trace {
-	size := func(t *trace) int {
-		if t.badness() > noStep {
-			return 0 // the newest step, not the one with the most parts
+// Ranks of badness.
+const (
+	notJudged = iota
+	good
+	warning
+	bad
+)
+
+// badness is that of the worst training step or pass of the trace.
+func (t *trace) badness() int {
+	worst := notJudged
+	for _, s := range t.all {
+		if !s.isStep() && !s.isPass() {
+			continue
 		}
-		return len(t.all)
+		switch s.attr(spans.AttrVerdictSeverity) {
+		case spans.SeverityBad:
+			worst = max(worst, bad)
+		case spans.SeverityWarning:
+			worst = max(worst, warning)
+		default:
+			worst = max(worst, good)
+		}
 	}
+	return worst
+}
+
+// size decides between traces that are equally bad: of steps it is none, so that the newest is taken and not the one with the most parts.
+func (t *trace) size() int {
+	if t.badness() > notJudged {
+		return 0
+	}
+	return len(t.all)
+}
+
+// interesting is the trace with the highest TQ overhead, else that with the worst training step or pass (of passes, the one with the most
+// verdicts, then the slowest), else the one with the most spans; the newest of equals.
+func interesting(traces []*trace) *trace {
 	return slices.MaxFunc(traces, func(a, b *trace) int {
-		return cmp.Or(cmp.Compare(a.overhead(), b.overhead()), cmp.Compare(a.badness(), b.badness()), cmp.Compare(size(a), size(b)), cmp.Compare(a.start, b.start))
+		return cmp.Or(
+			cmp.Compare(a.overhead(), b.overhead()), cmp.Compare(a.badness(), b.badness()), a.pass().compare(b.pass()),
+			cmp.Compare(a.size(), b.size()), cmp.Compare(a.start, b.start),
+		)
 	})
 }

@@ -20,6 +20,16 @@ type verdict struct {
 	value, threshold float64 // NaN: not given
 }
 
+// verdictNames are those of all verdicts, good ones too.
+func (s *span) verdictNames() (names []string) {
+	if v, ok := s.Attributes().Get(spans.AttrVerdict); ok && v.Type() == pcommon.ValueTypeSlice {
+		for _, name := range v.Slice().All() {
+			names = append(names, name.AsString())
+		}
+	}
+	return names
+}
+
 func (s *span) verdicts() []verdict {
 	var out []verdict
 	for _, e := range s.Events().All() {
@@ -61,7 +71,7 @@ func (v verdict) short() string {
 	case spans.VerdictTQThroughputLow, spans.VerdictTQThroughputGood:
 		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
 	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating,
-		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported:
+		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
 	case spans.VerdictThroughputLow, spans.VerdictSlowdown:
 		if v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
@@ -129,10 +139,13 @@ func meanings(w *strings.Builder, t *trace, width int, p palette) {
 	}
 }
 
-// fold sums up roots of one name that are not drawn one by one.
+// fold sums up spans of one name, below one parent, that are not drawn one by one.
 type fold struct {
 	n, incomplete     int
+	whole             bool // there are no others of the name
+	parent            *span
 	shortest, longest int64 // ns
+	together          int64 // ns
 	start, end        int64
 	low, high         float64 // TQ overhead
 	withOverhead      bool
@@ -141,13 +154,14 @@ type fold struct {
 }
 
 func newFold(s *span) *fold {
-	f := &fold{shortest: s.ns(), start: s.start(), end: s.end(), verdicts: map[string]int{}}
+	f := &fold{parent: s.parent, shortest: s.ns(), start: s.start(), end: s.end(), verdicts: map[string]int{}}
 	f.add(s)
 	return f
 }
 
 func (f *fold) add(s *span) {
 	f.n++
+	f.together += s.ns()
 	f.shortest, f.longest = min(f.shortest, s.ns()), max(f.longest, s.ns())
 	f.start, f.end = min(f.start, s.start()), max(f.end, s.end())
 	if s.incomplete() {
@@ -201,6 +215,12 @@ func (f *fold) details() string {
 	var d []string
 	if f.incomplete > 0 {
 		d = append(d, fmt.Sprintf("%d INCOMPLETE", f.incomplete))
+	}
+	if f.parent != nil {
+		d = append(d, "together "+duration(f.together))
+		if whole := f.parent.ns(); whole > 0 {
+			d = append(d, percent(float64(f.together)/float64(whole)))
+		}
 	}
 	if f.withOverhead {
 		share := fmt.Sprintf("%.0f", 100*f.high)

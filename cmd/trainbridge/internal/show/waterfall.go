@@ -41,8 +41,11 @@ func (p palette) overhead(s string, part, whole int64) string {
 	return p.paint("32", s)
 }
 
+// stageColour is by tq.stage, else by name.
 var stageColour = map[string]string{
 	spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95", spans.StageFunction: "1",
+	spans.SpanRPCPass: "1", spans.SpanRPCSerialize: "35", spans.SpanRPCSend: "34", spans.SpanRPCReceive: "94", spans.SpanRPCServer: "32",
+	spans.SpanRPCDeserialize: "95", spans.SpanRPCUnattributed: "90", spans.SpanRPCOffline: "90",
 }
 
 var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
@@ -53,7 +56,7 @@ type row struct {
 	tree string
 	rest string // what continues below it, for verdicts
 	note string // details of folded children
-	fold *fold  // the functions that this row stands for; the span is the first of them
+	fold *fold  // the spans that this row stands for; the span is the first of them
 }
 
 // waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
@@ -78,7 +81,7 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), p.dim(axis(t.end-t.start, barWidth)))
 	for _, r := range rows {
 		name := pad(r.name(nameWidth), nameWidth)
-		colour := cmp.Or(stageColour[r.stage()], "36")
+		colour := cmp.Or(stageColour[cmp.Or(r.stage(), r.Name())], "36")
 		detail, drawn := details(r.span), bar(r.span, t, barWidth, colour, p)
 		if r.note != "" {
 			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
@@ -132,6 +135,8 @@ func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 	what := plural(len(fs), "function")
 	if i := slices.IndexFunc(t.all, (*span).isStep); i >= 0 && len(fs) == 0 {
 		what = strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
+	} else if i := slices.IndexFunc(t.all, (*span).isCalls); i >= 0 && len(fs) == 0 {
+		what = t.all[i].what()
 	}
 	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), what, plural(len(t.all), "span"))
 	if incomplete > 0 {
@@ -150,19 +155,23 @@ func plural(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations; else
-// three workers per function, or two, or one, and the others as one row.
+// view is what to draw of a trace.
+type view struct {
+	roots   int  // of one name that are drawn whole; the others become one row
+	clients bool // client operations become a note of the stage above
+	calls   int  // the longest children of a span that are drawn whole; of the others those of one name become one row. 0: all are drawn
+}
+
+// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations; else three workers per function and
+// five calls per pass, or less of both.
 func fit(t *trace) (rows []row, folded bool) {
 	all := len(t.roots)
-	for _, try := range []struct {
-		keep int
-		fold bool
-	}{{all, false}, {all, true}, {3, true}, {2, true}, {1, true}} {
-		if rows, folded = list(t, try.keep, try.fold), try.fold; height(rows) <= maxLines {
+	for _, v := range []view{{all, false, 0}, {all, true, 0}, {3, true, 5}, {2, true, 4}, {1, true, 3}} {
+		if rows, folded = list(t, v), v.clients; height(rows) <= maxLines {
 			break
 		}
 	}
-	return rows, folded
+	return rows, folded && slices.ContainsFunc(rows, func(r row) bool { return r.note != "" })
 }
 
 // height is the lines that rows take.
@@ -174,16 +183,15 @@ func height(rows []row) int {
 	return n
 }
 
-// list walks the tree. Of the roots of one name it keeps the first ones whole, the others become one row. With
-// clients, client operations become a note of the stage above.
-func list(t *trace, keep int, clients bool) []row {
+// list walks the tree.
+func list(t *trace, v view) []row {
 	var rows []row
 	var walk func(s *span, tree, rest string)
 	walk = func(s *span, tree, rest string) {
 		i := len(rows)
 		below := s.children
 		rows = append(rows, row{span: s, tree: tree})
-		if clients {
+		if v.clients {
 			below = nil
 			for _, c := range s.children {
 				if st := c.stage(); (st == spans.StageClientGet || st == spans.StageClientPut) && len(c.children) == 0 && len(c.verdicts()) == 0 && !c.incomplete() {
@@ -197,12 +205,17 @@ func list(t *trace, keep int, clients bool) []row {
 		if len(below) > 0 {
 			rows[i].rest = rest + "│ "
 		}
-		for n, c := range below {
-			if n == len(below)-1 {
-				walk(c, rest+"└─", rest+"  ")
-			} else {
-				walk(c, rest+"├─", rest+"│ ")
+		drawn := longest(below, v.calls)
+		for n, c := range drawn {
+			branch, stem := "├─", "│ "
+			if n == len(drawn)-1 {
+				branch, stem = "└─", "  "
 			}
+			if c.bare || c.fold != nil {
+				rows = append(rows, row{span: c.span, tree: rest + branch, rest: rest + stem + "  ", fold: c.fold})
+				continue
+			}
+			walk(c.span, rest+branch, rest+stem)
 		}
 	}
 	count := map[string]int{}
@@ -215,7 +228,7 @@ func list(t *trace, keep int, clients bool) []row {
 		name := r.Name()
 		seen[name]++
 		switch f := folds[name]; {
-		case seen[name] <= keep || count[name] == keep+1: // a row for one saves little
+		case seen[name] <= v.roots || count[name] == v.roots+1: // a row for one saves little
 			walk(r, "", "")
 		case f == nil:
 			f = newFold(r)
@@ -228,12 +241,64 @@ func list(t *trace, keep int, clients bool) []row {
 	return rows
 }
 
+// child is a span to draw below another one, with what is below it or without, or as one of those that a fold sums up.
+type child struct {
+	*span
+	bare bool
+	fold *fold
+}
+
+// longest keeps so many of the children whole, and draws the others without what is below them: those of one name as one row at the end.
+func longest(children []*span, keep int) []child {
+	out := make([]child, 0, len(children))
+	if keep == 0 || len(children) <= keep {
+		for _, c := range children {
+			out = append(out, child{span: c})
+		}
+		return out
+	}
+	ranked := slices.DeleteFunc(slices.Clone(children), (*span).aggregate)
+	slices.SortStableFunc(ranked, func(a, b *span) int { return cmp.Compare(b.ns(), a.ns()) })
+	whole := map[*span]bool{}
+	for _, c := range ranked[:min(keep, len(ranked))] {
+		whole[c] = true
+	}
+	count, left := map[string]int{}, map[string]int{}
+	for _, c := range children {
+		count[c.Name()]++
+		if !whole[c] {
+			left[c.Name()]++
+		}
+	}
+	var folds []child
+	at := map[string]int{}
+	for _, c := range children {
+		name := c.Name()
+		i, known := at[name]
+		switch {
+		case whole[c] || left[name] == 1:
+			out = append(out, child{span: c, bare: !whole[c]})
+		case known:
+			folds[i].fold.add(c)
+		default:
+			at[name] = len(folds)
+			f := newFold(c)
+			f.whole = left[name] == count[name]
+			folds = append(folds, child{span: c, fold: f})
+		}
+	}
+	return append(out, folds...)
+}
+
 // name is the tree and the name in at most so many columns. Functions say in which process they ran, folds how many they are;
 // this end of the name is kept where there is room.
 func (r row) name(width int) string {
 	name, end := clean(r.Name()), ""
 	if r.fold != nil {
 		end = fmt.Sprintf(" ×%d more", r.fold.n)
+		if r.fold.whole {
+			end = fmt.Sprintf(" ×%d", r.fold.n)
+		}
 	} else if pid := r.attr(spans.AttrProcessPID); pid != "" && (r.stage() == spans.StageFunction || r.ParentSpanID().IsEmpty()) {
 		end = " [" + clean(pid) + "]"
 	} else if source := r.attr(spans.AttrSource); source != "" && r.ParentSpanID().IsEmpty() {
@@ -293,7 +358,8 @@ func details(s *span) string {
 	if v, ok := s.number(spans.AttrTQBatchSize); ok && s.stage() == spans.StageFunction {
 		d = append(d, fmt.Sprintf("batch %.0f", v))
 	}
-	return strings.Join(append(d, stepDetails(s)...), " · ")
+	d = append(d, stepDetails(s)...)
+	return strings.Join(append(d, callDetails(s)...), " · ")
 }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
@@ -301,7 +367,7 @@ func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 
 // bar is the bar of one span.
 func bar(s *span, t *trace, cells int, colour string, p palette) string {
 	full := '█'
-	if s.incomplete() {
+	if s.incomplete() || s.aggregate() {
 		full = '░'
 	}
 	return place(s.start(), s.end(), full, t, cells, colour, p)

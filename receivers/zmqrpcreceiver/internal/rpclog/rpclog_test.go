@@ -329,7 +329,10 @@ func TestLine(t *testing.T) {
 			{"1 m x", "call 1 m ±0 column_3:x"}, // longer when it is saved
 		},
 		"a layout without a total": {
-			{"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Offline(ms)", "header"}, {"1 m 1 2 3 4 5", "call 1 m ser=1000000 send=2000000 recv=3000000 deser=4000000 offline=5000000 ±1000000"},
+			{"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Offline(ms)", "header"},
+			{"1 m 1 2 3 4 5", "call 1 m ser=1000000 send=2000000 recv=3000000 deser=4000000 offline=5000000 ±1000000"},
+			{"ID Method Ser(ms) Comm(ms)", "header"},
+			{"1 m 1 2.5", "call 1 m ser=1000000 comm=2500000 ±1000000"},
 		},
 		"lines": {
 			{"", "blank"},
@@ -468,6 +471,27 @@ func TestNumbersComeBack(t *testing.T) {
 func decimals(v int64, n int) string {
 	s := fmt.Sprintf("%0*d", n+1, v)
 	return s[:len(s)-n] + "." + s[len(s)-n:]
+}
+
+// Where the log has no total, it is what it must have been at least.
+func TestNoTotal(t *testing.T) {
+	for _, c := range []struct {
+		header, text string
+		total, ahead int64
+	}{
+		{"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Offline(ms)", "1 m 1 2 3 4 5", 10e6, 15e6},
+		{"ID Method Ser(ms) Recv(ms) Comm(ms) GPU(ms)", "1 m 1 2 3.5 2", 3.5e6, 3.5e6},
+		{"ID Method Sent(KB)", "1 m 1", 0, 0},
+	} {
+		var p Parser
+		p.Line([]byte(c.header))
+		require.Equal(t, Call, p.Line([]byte(c.text)))
+		assert.Equal(t, c.total, p.Row.NS[Total])
+		assert.False(t, p.Row.Has.Has(Total))
+		ns, ok := p.Duration([]byte(c.text))
+		assert.True(t, ok)
+		assert.Equal(t, c.ahead, ns)
+	}
 }
 
 func TestRestoreRefuses(t *testing.T) {

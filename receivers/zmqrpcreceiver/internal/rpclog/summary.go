@@ -116,7 +116,7 @@ func (s *Stat) read(text string) bool {
 	// The power of ten in the text makes the result the closest float there is.
 	v, err := strconv.ParseFloat(m[1]+"e"+strconv.Itoa(exp), 64)
 	if err != nil {
-		return false
+		return false // cannot be: a line has no room for so large a number
 	}
 	read.Value, read.Step = v*by, math.Pow10(exp-len(m[2]))*by
 	*s = read

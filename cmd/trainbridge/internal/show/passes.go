@@ -1,0 +1,242 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// tabled is how many passes the table has a row for.
+const tabled = 10
+
+func (s *span) isPass() bool { return s.Name() == spans.SpanRPCPass }
+
+// isCalls says whether a span is the root of a group of RPCs.
+func (s *span) isCalls() bool {
+	return s.isPass() || s.Name() == spans.SpanRPCSession || s.Name() == spans.SpanRPCCalls
+}
+
+// isCall says whether a span is one RPC.
+func (s *span) isCall() bool {
+	return s.parent != nil && s.parent.isCalls() && s.attr(spans.AttrRPCMethod) != ""
+}
+
+// aggregate says whether a span stands for others.
+func (s *span) aggregate() bool {
+	_, ok := s.number(spans.AttrAggregateCount)
+	return ok
+}
+
+// what says which group of RPCs it is.
+func (s *span) what() string {
+	var parts []string
+	if n, ok := s.number(spans.AttrZMQPass); ok {
+		parts = append(parts, fmt.Sprintf("pass %.0f", n))
+	}
+	if n, ok := s.number(spans.AttrZMQPassCalls); ok {
+		parts = append(parts, plural(int(n), "call"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pass is the pass of a trace, nil if it is about something else.
+func (t *trace) pass() *span {
+	for _, s := range t.all {
+		if s.isPass() {
+			return s
+		}
+	}
+	return nil
+}
+
+// compare orders passes by how many verdicts were passed on them, then by time.
+func (s *span) compare(o *span) int {
+	if s == nil || o == nil {
+		return 0
+	}
+	a, _ := s.number(spans.AttrZMQCallDuration)
+	b, _ := o.number(spans.AttrZMQCallDuration)
+	return cmp.Or(cmp.Compare(len(s.verdictNames()), len(o.verdictNames())), cmp.Compare(a, b))
+}
+
+// zmqShare is a share of the time of a group's calls.
+type zmqShare struct {
+	attr        string   // train_perf's
+	plus, minus []string // if it did not run: durations that must be there, and one that may be
+}
+
+var (
+	serializeShare = zmqShare{spans.AttrZMQSerializeUtilization, []string{spans.AttrZMQSerializeDuration}, nil}
+	serverShare    = zmqShare{spans.AttrZMQServerUtilization, []string{spans.AttrZMQServerDuration}, nil}
+	transportShare = zmqShare{spans.AttrZMQTransportUtilization, []string{spans.AttrZMQSendDuration, spans.AttrZMQReceiveDuration}, []string{spans.AttrZMQServerDuration}}
+)
+
+func (z *zmqShare) of(s *span) (float64, bool) {
+	if v, ok := s.number(z.attr); ok {
+		return v, true
+	}
+	whole, ok := s.number(spans.AttrZMQCallDuration)
+	if !ok || whole <= 0 {
+		return 0, false
+	}
+	sum := 0.0
+	for _, attr := range z.plus {
+		v, ok := s.number(attr)
+		if !ok {
+			return 0, false
+		}
+		sum += v
+	}
+	for _, attr := range z.minus {
+		v, _ := s.number(attr)
+		sum -= v
+	}
+	return sum / whole, true
+}
+
+// passColumn is a column of the table of passes.
+type passColumn struct {
+	name    string
+	width   int
+	of      func(*span) (float64, bool)
+	text    func(float64) string
+	limited bool // above 30 % is bad
+}
+
+// in reads an attribute in a unit.
+func in(attr string, unit float64) func(*span) (float64, bool) {
+	return func(s *span) (float64, bool) {
+		v, ok := s.number(attr)
+		return v / unit, ok
+	}
+}
+
+func decimals(n int) func(float64) string {
+	return func(v float64) string { return fmt.Sprintf("%.*f", n, v) }
+}
+
+var passColumns = []passColumn{
+	{"pass", 5, in(spans.AttrZMQPass, 1), decimals(0), false},
+	{"calls", 6, in(spans.AttrZMQPassCalls, 1), decimals(0), false},
+	{"duration", 10, in(spans.AttrZMQCallDuration, 1e-9), func(ns float64) string { return duration(int64(ns)) }, false},
+	{"serialize", 9, serializeShare.of, percent, true},
+	{"transport", 9, transportShare.of, percent, true},
+	{"server", 7, serverShare.of, percent, false},
+	{"MiB/s", 8, in(spans.AttrZMQThroughput, 1<<20), decimals(1), false},
+}
+
+func (c *passColumn) cell(v float64, ok bool, p palette) string {
+	if !ok || math.IsNaN(v) {
+		return fmt.Sprintf(" %*s", c.width, "-")
+	}
+	text := fmt.Sprintf(" %*s", c.width, c.text(v))
+	if c.limited {
+		return p.overhead(text, int64(v*1e9), 1e9)
+	}
+	return text
+}
+
+// passes prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
+func passes(w *strings.Builder, traces []*trace, loc *time.Location, p palette) {
+	var all []*span
+	values := make([][]float64, len(passColumns))
+	verdicts := map[string]int{}
+	whole := 0
+	for _, t := range traces { // by start
+		s := t.pass()
+		if s == nil {
+			continue
+		}
+		all = append(all, s)
+		count(s, verdicts)
+		if s.incomplete() {
+			continue
+		}
+		whole++
+		for i := range passColumns {
+			if v, ok := passColumns[i].of(s); ok {
+				values[i] = append(values[i], v)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	var head strings.Builder
+	fmt.Fprintf(&head, "%-14s", "RPC passes")
+	for _, c := range passColumns {
+		fmt.Fprintf(&head, " %*s", c.width, c.name)
+	}
+	fmt.Fprintln(w, p.bold(head.String()+"  verdicts"))
+	if n := len(all); n > tabled {
+		fmt.Fprintf(w, "%s\n", p.dim(fmt.Sprintf("%d before these", n-tabled)))
+		all = all[n-tabled:]
+	}
+	for _, s := range all {
+		w.WriteString(time.Unix(0, s.start()).In(loc).Format("01-02 15:04:05"))
+		for i := range passColumns {
+			v, ok := passColumns[i].of(s)
+			w.WriteString(passColumns[i].cell(v, ok, p))
+		}
+		sep := "  "
+		if s.incomplete() {
+			w.WriteString(sep + "INCOMPLETE")
+			sep = " "
+		}
+		for _, name := range s.verdictNames() {
+			w.WriteString(sep + clean(strings.TrimPrefix(name, "zeromq_")))
+			sep = " "
+		}
+		w.WriteByte('\n')
+	}
+	fmt.Fprintf(w, "%-14s", fmt.Sprintf("median of %d", whole))
+	for i := range passColumns {
+		w.WriteString(passColumns[i].cell(quantile(values[i], 0.5), i > 0, p)) // none of the ordinal
+	}
+	w.WriteByte('\n')
+	tally(w, "passes", verdicts)
+}
+
+// callDetails are the numbers of a group of RPCs, of one of them or of a stage.
+func callDetails(s *span) (d []string) {
+	ofParent := func() {
+		if whole := s.parent.ns(); whole > 0 {
+			d = append(d, percent(float64(s.ns())/float64(whole)))
+		}
+	}
+	switch {
+	case s.isCalls():
+		if v, ok := serializeShare.of(s); ok {
+			d = append(d, "serialize "+percent(v))
+		}
+		if v, ok := transportShare.of(s); ok {
+			d = append(d, "transport "+percent(v))
+		}
+	case s.aggregate():
+		n, _ := s.number(spans.AttrAggregateCount)
+		d = append(d, plural(int(n), "span"))
+		if v, ok := s.number(spans.AttrAggregateSum); ok {
+			d = append(d, "together "+duration(int64(v*1e9)))
+		}
+		if v, ok := s.number(spans.AttrAggregateMax); ok {
+			d = append(d, "longest "+duration(int64(v*1e9)))
+		}
+	case s.isCall():
+		ofParent()
+		if id := s.attr(spans.AttrZMQCallID); id != "" {
+			d = append(d, "#"+clean(id))
+		}
+		if rate, ok := s.number(spans.AttrZMQThroughput); ok { // not through shared memory
+			sent, _ := s.number(spans.AttrZMQRequestSize)
+			received, _ := s.number(spans.AttrZMQResponseSize)
+			d = append(d, fmt.Sprintf("%.2f MiB", (sent+received)/(1<<20)), fmt.Sprintf("%.1f MiB/s", rate/(1<<20)))
+		}
+	case s.parent != nil && (s.parent.isCall() || s.Name() == spans.SpanRPCServer):
+		ofParent()
+	}
+	return d
+}

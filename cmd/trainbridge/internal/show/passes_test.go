@@ -1,0 +1,292 @@
+package show
+
+import (
+	"encoding/binary"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// client is a simulated client of RPCs, as zmq_rpc and train_perf tell of it.
+type client struct {
+	layers, passes int
+	slow           map[int]bool // passes that serialize for long
+	crash          bool         // the last pass breaks off
+	shared, server bool
+	offline        bool
+	unjudged       bool // train_perf did not run
+}
+
+// traces makes a session and passes. A call of the n-th place in a layer takes n ms more than 10, of which serialization is a tenth, send a
+// twentieth, deserialization a fifth, and 20 µs nobody's; the calls of slow passes serialize for 10 ms more.
+func (c client) traces() ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	res := spans.Resource{Service: "zeromq", RunID: "run-5"}
+	at := int64(1770799200) * second
+	for pass := range c.passes + 1 {
+		var key [8]byte
+		binary.BigEndian.PutUint64(key[:], uint64(pass))
+		trace := spans.TraceID("run-5", key[:])
+		name, methods := spans.SpanRPCPass, []string{"Embedding"}
+		for range c.layers {
+			methods = append(methods, "BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear")
+		}
+		methods = append(methods, "LMHead")
+		if pass == 0 {
+			name, methods = spans.SpanRPCSession, []string{"Init"}
+		}
+		if c.crash && pass == c.passes {
+			methods = methods[:3]
+		}
+		root := spans.SpanID(trace, name)
+		begin := at
+		sums := map[string]float64{}
+		size := int64(0)
+		for i, method := range methods {
+			var ikey [4]byte
+			binary.BigEndian.PutUint32(ikey[:], uint32(i))
+			ns := int64(10e6) + int64(i%6)*1e6 + int64(i)*1e3
+			serialize, send, deserialize := ns/10, ns/20, ns/5
+			receive := ns - serialize - send - deserialize - 20e3
+			if c.slow[pass] {
+				serialize += 10e6
+				ns += 10e6
+			}
+			add := func(name string, parent pcommon.SpanID, start, took int64) (ptrace.Span, pcommon.SpanID) {
+				id := spans.SpanID(trace, name, ikey[:])
+				return b.Add(res, spans.Span{Trace: trace, ID: id, Parent: parent, Name: name, Start: start, End: start + took}), id
+			}
+			if c.offline && (method == "Matmul" || method == "BatchLinear") {
+				add(spans.SpanRPCOffline, root, at, 2e6)
+				at += 2e6
+				sums[spans.AttrZMQOfflineDuration] += 0.002
+			}
+			s, id := add(method, root, at, ns)
+			s.SetKind(ptrace.SpanKindClient)
+			m := s.Attributes()
+			m.PutStr(spans.AttrRPCMethod, method)
+			m.PutInt(spans.AttrZMQCallID, int64(i+1))
+			m.PutInt(spans.AttrZMQRequestSize, 1<<20)
+			m.PutInt(spans.AttrZMQResponseSize, 3<<19)
+			if !c.shared {
+				m.PutDouble(spans.AttrZMQThroughput, 5<<19/(float64(ns)/1e9))
+			}
+			size += 5 << 19
+			sums[spans.AttrZMQCallDuration] += float64(ns) / 1e9
+			start := at
+			for _, stage := range []struct {
+				name, attr string
+				ns         int64
+			}{
+				{spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration, serialize},
+				{spans.SpanRPCSend, spans.AttrZMQSendDuration, send},
+				{spans.SpanRPCReceive, spans.AttrZMQReceiveDuration, receive},
+				{spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration, deserialize},
+				{spans.SpanRPCUnattributed, spans.AttrZMQUnattributedDuration, 20e3},
+			} {
+				_, sid := add(stage.name, id, start, stage.ns)
+				start += stage.ns
+				sums[stage.attr] += float64(stage.ns) / 1e9
+				if c.server && stage.name == spans.SpanRPCReceive {
+					add(spans.SpanRPCServer, sid, start-receive/2, receive/2)
+					sums[spans.AttrZMQServerDuration] += float64(receive/2) / 1e9
+				}
+			}
+			at += ns + 1e6
+		}
+		s := b.Add(res, spans.Span{Trace: trace, ID: root, Name: name, Start: begin, End: at - 1e6})
+		m := s.Attributes()
+		for attr, v := range sums {
+			m.PutDouble(attr, v)
+		}
+		m.PutInt(spans.AttrZMQPassCalls, int64(len(methods)))
+		whole := sums[spans.AttrZMQCallDuration]
+		if !c.shared {
+			m.PutDouble(spans.AttrZMQThroughput, float64(size)/whole)
+		}
+		if pass == 0 {
+			continue
+		}
+		m.PutInt(spans.AttrZMQPass, int64(pass))
+		if len(methods) < 2+6*c.layers {
+			m.PutBool(spans.AttrIncomplete, true)
+			m.PutStr(spans.AttrIncompleteReason, spans.PassEndTimeout)
+		}
+		if c.unjudged {
+			continue
+		}
+		share := sums[spans.AttrZMQSerializeDuration] / whole
+		transport := (sums[spans.AttrZMQSendDuration] + sums[spans.AttrZMQReceiveDuration] - sums[spans.AttrZMQServerDuration]) / whole
+		m.PutDouble(spans.AttrZMQSerializeUtilization, share)
+		m.PutDouble(spans.AttrZMQTransportUtilization, transport)
+		for _, v := range []verdict{
+			{spans.VerdictZMQSerializeHigh, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
+			{spans.VerdictZMQTransportHigh, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
+			{spans.VerdictZMQCallsHigh, "The pass had more than 50 calls.", float64(len(methods)), 50},
+		} {
+			if v.value > v.threshold {
+				judge(s, v)
+			}
+		}
+	}
+	return b.Traces()
+}
+
+// judge adds a warning to those that a span has.
+func judge(s ptrace.Span, v verdict) {
+	before := pcommon.NewSlice()
+	if old, ok := s.Attributes().Get(spans.AttrVerdict); ok {
+		old.Slice().CopyTo(before)
+	}
+	verdictOn(s, spans.SeverityWarning, v)
+	now, _ := s.Attributes().Get(spans.AttrVerdict)
+	before.AppendEmpty().SetStr(v.name)
+	before.CopyTo(now.Slice())
+}
+
+func TestPassesGolden(t *testing.T) {
+	clients := map[string]client{
+		"passes.txt":         {layers: 16, passes: 12, slow: map[int]bool{3: true, 11: true}},
+		"passes_server.txt":  {layers: 2, passes: 2, server: true, shared: true, crash: true},
+		"passes_offline.txt": {layers: 1, passes: 3, offline: true, unjudged: true},
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m ptrace.JSONMarshaler
+		body, err := m.MarshalTraces(clients[r.URL.Query().Get("query.service_name")].traces())
+		assert.NoError(t, err)
+		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
+	}))
+	defer srv.Close()
+	for golden := range clients {
+		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
+		require.NoError(t, err)
+		assert.Equal(t, testdata(t, golden), got)
+	}
+}
+
+// A pass has hundreds of spans; drawn are the slowest calls with their stages, and how many others there are.
+func TestLongPassIsFolded(t *testing.T) {
+	for _, c := range []client{{layers: 16, passes: 1}, {layers: 500, passes: 1, server: true, offline: true}, {layers: 16, passes: 1, slow: map[int]bool{1: true}}} {
+		for _, width := range []int{60, 120} {
+			var out strings.Builder
+			waterfall(&out, interesting(build(c.traces())), width, cst, false)
+			text := out.String()
+			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
+			assert.NotContains(t, text, "more rows")
+			assert.NotContains(t, text, "client operations")
+			drawn := strings.Count(text, "rpc.serialize")
+			assert.GreaterOrEqual(t, drawn, 3)
+			if width == 120 {
+				assert.Regexp(t, ` ×\d+ more `, text)
+			}
+		}
+	}
+}
+
+func TestLongestChildren(t *testing.T) {
+	root := interesting(build(client{layers: 1, passes: 1}.traces())).pass()
+	var got []string
+	for _, c := range longest(root.children, 2) {
+		text := row{span: c.span, fold: c.fold}.name(80)
+		if c.bare {
+			text += " alone"
+		}
+		if c.fold != nil {
+			text += " " + c.fold.times() + " " + c.fold.details()
+		}
+		got = append(got, text)
+	}
+	// The places 4 and 5 of 0 to 7 are the longest; with gaps of 1 ms the pass takes 103.028 ms.
+	assert.Equal(t, []string{
+		"Embedding alone", "BatchLinear", "BatchLinear", "LMHead alone",
+		"BatchLinear ×2 more 10.0–11.0 ms together 21.0 ms · 20.4%", "Matmul ×2 12.0–13.0 ms together 25.0 ms · 24.3%",
+	}, got)
+	for _, keep := range []int{0, len(root.children)} {
+		all := longest(root.children, keep)
+		require.Len(t, all, 8)
+		for i, c := range all {
+			assert.Equal(t, child{span: root.children[i]}, c)
+		}
+	}
+}
+
+func TestWorstPassIsInteresting(t *testing.T) {
+	for _, tt := range []struct {
+		c    client
+		want string
+	}{
+		{client{layers: 4, passes: 5, slow: map[int]bool{2: true}}, "2"},
+		{client{layers: 4, passes: 5, slow: map[int]bool{2: true}, unjudged: true}, "2"}, // the slowest
+		{client{layers: 4, passes: 5}, "5"},                                              // the newest
+		{client{layers: 4, passes: 5, crash: true}, "4"},                                 // the slowest
+		{client{layers: 4, passes: 0}, ""},
+	} {
+		s := interesting(build(tt.c.traces())).pass()
+		if tt.want == "" {
+			assert.Nil(t, s)
+			continue
+		}
+		assert.Equal(t, tt.want, s.attr(spans.AttrZMQPass))
+	}
+}
+
+// Spans that stand for the stages of many calls are drawn as such, and are not among the longest calls.
+func TestAggregatedStages(t *testing.T) {
+	td := client{layers: 3, passes: 1}.traces()
+	root := interesting(build(td)).pass()
+	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
+	s.SetTraceID(root.TraceID())
+	s.SetSpanID(pcommon.SpanID{7})
+	s.SetParentSpanID(root.SpanID())
+	s.SetName(spans.SpanRPCSerialize)
+	s.SetStartTimestamp(root.StartTimestamp())
+	s.SetEndTimestamp(root.EndTimestamp())
+	s.Attributes().PutInt(spans.AttrAggregateCount, 512)
+	s.Attributes().PutDouble(spans.AttrAggregateSum, 1.25)
+	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
+	var out strings.Builder
+	waterfall(&out, interesting(build(td)), 200, cst, false)
+	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.250 s · longest 4.0 ms\n`, out.String())
+	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
+}
+
+func TestPassVerdictInShort(t *testing.T) {
+	for _, tt := range []struct {
+		v    verdict
+		want string
+	}{
+		{verdict{name: spans.VerdictZMQSerializeHigh, value: 0.4512, threshold: 0.3}, "zeromq_serialize_high 45.1% > 30%"},
+		{verdict{name: spans.VerdictZMQTransportHigh, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81.0% > 30%"},
+		{verdict{name: spans.VerdictZMQCallsHigh, value: 98, threshold: 50}, "zeromq_calls_high 98 > 50"},
+	} {
+		assert.Equal(t, tt.want, tt.v.short())
+	}
+}
+
+// A pass without anything but its name, or with texts for numbers, is drawn too.
+func TestBarePass(t *testing.T) {
+	td := ptrace.NewTraces()
+	s := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	s.SetName(spans.SpanRPCPass)
+	for range 2 {
+		var out strings.Builder
+		traces := build(td)
+		passes(&out, traces, cst, true)
+		waterfall(&out, interesting(traces), 80, cst, false)
+		assert.Contains(t, out.String(), "RPC passes")
+		assert.NotContains(t, out.String(), "\x1b[2J")
+		s.Attributes().PutStr(spans.AttrVerdict, "\x1b[2J")
+		s.Attributes().PutStr(spans.AttrZMQPass, "\x1b[2J")
+		s.Attributes().PutDouble(spans.AttrZMQCallDuration, 0)
+		s.Attributes().PutDouble(spans.AttrZMQSerializeDuration, 1)
+	}
+}

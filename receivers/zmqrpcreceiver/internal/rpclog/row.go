@@ -1,0 +1,151 @@
+package rpclog
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+)
+
+// notRow is what layout.row says of a line that does not begin with an integer.
+const notRow = "not_a_row"
+
+// Row is a call. Method and the Text of Fields are parts of the line.
+type Row struct {
+	ID     int64
+	Method []byte
+	Has    Columns
+	// NS are the durations, exact, 0 where there is no such column. But the Total that a log does not have is its Comm, or else the stages.
+	NS             [Durations]int64
+	Sent, Received int64   // By, to the nearest
+	Throughput     float64 // By/s, as printed
+	// What the last digit of a printed number is worth: of the coarsest of the durations (ns), of the sizes (By), of the throughput (By/s).
+	Step                     int64
+	SizeStep, ThroughputStep float64
+	Fields                   []Field // of the columns that are not known
+}
+
+// Field is a cell of a column that is not known. The name is in snake_case, without its unit.
+type Field struct {
+	Name string
+	Text []byte
+}
+
+// row reads a row, of which t begins with a digit, and returns "" or why it is none. Cells are split at commas or at blanks, whatever those
+// of the header are: the export of seed 002 puts a header with commas above rows with blanks.
+func (l *layout) row(t []byte, r *Row) (reason string) {
+	id, i := int64(0), 0
+	for i < len(t) && t[i]-'0' <= 9 {
+		id = id*10 + int64(t[i]-'0')
+		i++
+	}
+	switch {
+	case i < len(t) && t[i] > ' ' && t[i] != ',':
+		return notRow
+	case l.cells == nil:
+		return ReasonNoHeader
+	case i > 18:
+		reason = reasonNumber
+	}
+	i = skip(t, i)
+	comma := i < len(t) && t[i] == ','
+	r.ID, r.Has, r.Fields = id, l.has, r.Fields[:0]
+	r.Step, r.SizeStep, r.ThroughputStep = 0, 0, 0
+	for n := range l.cells {
+		if i == len(t) {
+			return reasonColumnCount
+		}
+		if comma {
+			i = skip(t, i+1)
+		}
+		c := &l.cells[n]
+		if c.of >= method {
+			end := cellEnd(t, i, comma)
+			cellText := trimRight(t[i:end])
+			i = skip(t, end)
+			if c.of == other {
+				r.Fields = append(r.Fields, Field{c.name, cellText})
+			} else if r.Method = cellText; len(cellText) == 0 {
+				reason = reasonNoMethod
+			}
+			continue
+		}
+		v, decimals, end := c.decimal(t, i)
+		next := skip(t, end)
+		if plain := end > 0 && (next == len(t) || comma && t[next] == ',' || !comma && next > end); !plain {
+			end = cellEnd(t, i, comma)
+			var why string
+			v, decimals, why = c.odd(trimRight(t[i:end]))
+			reason = cmp.Or(reason, why)
+			next = skip(t, end)
+		}
+		i = next
+		step := pow10[c.digits-decimals]
+		switch c.of {
+		case duration:
+			r.NS[c.column] = int64(v)
+			r.Step = max(r.Step, int64(step))
+		case size:
+			n := int64((v*c.bytes + sizeParts/2) / sizeParts)
+			if c.column == Sent {
+				r.Sent = n
+			} else {
+				r.Received = n
+			}
+			r.SizeStep = max(r.SizeStep, float64(step)/sizeParts*float64(c.bytes))
+		default:
+			r.Throughput = float64(v) / sizeParts * float64(c.bytes)
+			r.ThroughputStep = float64(step) / sizeParts * float64(c.bytes)
+		}
+	}
+	if i < len(t) {
+		return reasonColumnCount
+	}
+	switch {
+	case l.has.Has(Total):
+	case l.has.Has(Comm):
+		r.NS[Total] = r.NS[Comm]
+	default:
+		r.NS[Total] = r.NS[Serialize] + r.NS[Send] + r.NS[Receive] + r.NS[Deserialize]
+	}
+	return reason
+}
+
+// cellEnd is where the cell that t[i:] begins with ends.
+func cellEnd(t []byte, i int, comma bool) int {
+	if comma {
+		if n := bytes.IndexByte(t[i:], ','); n >= 0 {
+			return i + n
+		}
+		return len(t)
+	}
+	for i < len(t) && t[i] > ' ' {
+		i++
+	}
+	return i
+}
+
+// skip returns where the blanks at t[i:] end. Columns are far apart: eight blanks at a time are cheaper.
+func skip(t []byte, i int) int {
+	for len(t)-i >= 8 {
+		x := binary.LittleEndian.Uint64(t[i:]) ^ blanks
+		if x != 0 {
+			i += bits.TrailingZeros64(x) / 8
+			break
+		}
+		i += 8
+	}
+	for i < len(t) && t[i] <= ' ' {
+		i++
+	}
+	return i
+}
+
+const blanks = ' ' * 0x0101010101010101
+
+func trimRight(t []byte) []byte {
+	for len(t) > 0 && t[len(t)-1] <= ' ' {
+		t = t[:len(t)-1]
+	}
+	return t
+}

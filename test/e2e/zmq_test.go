@@ -1,0 +1,392 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// zmqLog is what `trainbridge gen zmq` knows about the log it wrote.
+type zmqLog struct {
+	name  string
+	path  string
+	run   zmqRun
+	roots []*zmqRoot
+}
+
+type zmqRun struct {
+	Lines  int64
+	Calls  int64 `json:"record_lines"`
+	Footer *zmqSums
+}
+
+type zmqRoot struct {
+	Kind          string
+	Complete      bool
+	SerializeHigh bool `json:"serialize_high"`
+	zmqSums
+	Slowest struct {
+		Method  string
+		TotalNS int64 `json:"total_ns"`
+	}
+	EndUnixNano int64 `json:"end_unix_nano"`
+}
+
+type zmqSums struct {
+	Calls          int64
+	SerializeNS    int64 `json:"serialize_ns"`
+	SendNS         int64 `json:"send_ns"`
+	ReceiveNS      int64 `json:"receive_ns"`
+	DeserializeNS  int64 `json:"deserialize_ns"`
+	UnattributedNS int64 `json:"unattributed_ns"`
+	ServerNS       int64 `json:"server_ns"`
+	OfflineNS      int64 `json:"offline_ns"`
+	TotalNS        int64 `json:"total_ns"`
+	RequestBytes   int64 `json:"request_bytes"`
+	ResponseBytes  int64 `json:"response_bytes"`
+}
+
+func generateZMQ(tb testing.TB, path, name string, flags ...string) *zmqLog {
+	tb.Helper()
+	l := &zmqLog{name: name, path: path}
+	truth := path + ".truth.json"
+	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "zmq", "--out", path, "--truth", truth}, flags...)...)
+	f, err := os.Open(truth)
+	require.NoError(tb, err)
+	defer f.Close()
+	for dec := json.NewDecoder(f); ; {
+		var rec struct {
+			zmqRoot
+			Run *zmqRun
+		}
+		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d passes", truth, len(l.roots))
+		if rec.Run != nil {
+			l.run = *rec.Run
+			return l
+		}
+		l.roots = append(l.roots, &rec.zmqRoot)
+	}
+}
+
+// passes are the roots that are passes.
+func (l *zmqLog) passes() []*zmqRoot {
+	return slices.DeleteFunc(slices.Clone(l.roots), func(r *zmqRoot) bool { return r.Kind != spans.SpanRPCPass })
+}
+
+type zmqAnswer struct {
+	*answer
+	of map[*zmqRoot]*node
+}
+
+// check holds a backend's answer against the truth: each pass is a trace, each row a call with its stages, which add up to what was printed.
+func (l *zmqLog) check(td ptrace.Traces) *zmqAnswer {
+	a := &zmqAnswer{answer: read(td), of: make(map[*zmqRoot]*node)}
+	var roots []*node
+	finals := 0
+	for _, trace := range a.traces {
+		for _, n := range trace {
+			switch {
+			case n.Name() == spans.SpanRPCSummary:
+				finals++
+			case n.ParentSpanID().IsEmpty() && n.Name() != spans.SpanRun:
+				roots = append(roots, n)
+			}
+		}
+	}
+	slices.SortFunc(roots, func(x, y *node) int { return cmp.Compare(x.StartTimestamp(), y.StartTimestamp()) })
+	if len(roots) != len(l.roots) {
+		a.missing = append(a.missing, fmt.Sprintf("%d roots, want %d", len(roots), len(l.roots)))
+		return a
+	}
+	if want := l.run.Footer != nil; want != (finals == 1) {
+		a.missing = append(a.missing, fmt.Sprintf("%d summaries, want one: %v", finals, want))
+	}
+	for i, want := range l.roots {
+		a.of[want] = roots[i]
+		a.root(i, want, roots[i])
+	}
+	return a
+}
+
+func (a *zmqAnswer) root(i int, want *zmqRoot, n *node) {
+	var got zmqSums
+	var slowest *node
+	at := n.StartTimestamp()
+	calls := slices.DeleteFunc(slices.Clone(n.children), func(c *node) bool { return c.Kind() != ptrace.SpanKindClient })
+	slices.SortFunc(calls, func(x, y *node) int { return cmp.Compare(x.StartTimestamp(), y.StartTimestamp()) })
+	sums := map[string]*int64{
+		spans.SpanRPCSerialize: &got.SerializeNS, spans.SpanRPCSend: &got.SendNS, spans.SpanRPCReceive: &got.ReceiveNS,
+		spans.SpanRPCDeserialize: &got.DeserializeNS, spans.SpanRPCServer: &got.ServerNS, spans.SpanRPCOffline: &got.OfflineNS,
+	}
+	var add func(n *node)
+	add = func(n *node) {
+		if sum := sums[n.Name()]; sum != nil {
+			*sum += n.duration()
+		}
+		for _, c := range n.children {
+			add(c)
+		}
+	}
+	add(n)
+	for _, c := range calls {
+		got.Calls++
+		got.TotalNS += c.duration()
+		got.RequestBytes += c.int(spans.AttrZMQRequestSize)
+		got.ResponseBytes += c.int(spans.AttrZMQResponseSize)
+		if c.StartTimestamp() < at {
+			a.wrong("%s %d: call %s begins before the one before it has ended", want.Kind, i, c.str(spans.AttrZMQCallID))
+		}
+		at = c.EndTimestamp()
+		if c.str(spans.AttrRPCMethod) != c.Name() || c.str(spans.AttrRPCSystem) != spans.RPCSystemZeroMQ {
+			a.wrong("%s %d: call %s is %v", want.Kind, i, c.Name(), c.Attributes().AsRaw())
+		}
+		if c.int(spans.AttrZMQCallSlowest) == 1 {
+			slowest = c
+		}
+	}
+	got.UnattributedNS = want.UnattributedNS // of which a span shows what is more than print rounding
+	if got != want.zmqSums {
+		a.missing = append(a.missing, fmt.Sprintf("%s %d is %+v, want %+v", want.Kind, i, got, want.zmqSums))
+		return
+	}
+	if n.Name() != want.Kind {
+		a.wrong("%s %d is %s", want.Kind, i, n.Name())
+	}
+	if slowest == nil || slowest.Name() != want.Slowest.Method || slowest.duration() != want.Slowest.TotalNS {
+		a.wrong("the slowest call of %s %d is %v, want %v", want.Kind, i, slowest, want.Slowest)
+	}
+	for name, ns := range map[string]int64{
+		spans.AttrZMQCallDuration: want.TotalNS, spans.AttrZMQSerializeDuration: want.SerializeNS, spans.AttrZMQReceiveDuration: want.ReceiveNS,
+		spans.AttrZMQUnattributedDuration: want.UnattributedNS,
+	} {
+		if got := n.attr(name); math.Abs(got-float64(ns)/1e9) > 1e-12*float64(ns) {
+			a.wrong("%s of %s %d is %v, want %d ns", name, want.Kind, i, got, ns)
+		}
+	}
+	if incomplete := n.str(spans.AttrIncomplete) == "true"; incomplete == want.Complete {
+		a.wrong("%s %d: incomplete is %v", want.Kind, i, incomplete)
+	}
+}
+
+// ZeroMQ logs of all layouts in; passes in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
+func TestZMQ(t *testing.T) { forBothBinaries(t, testZMQ) }
+
+func testZMQ(t *testing.T, bin string) {
+	t.Helper()
+	j, s := startJaeger(t), startTempo(t)
+	dir := t.TempDir()
+	log := func(name string, flags ...string) *zmqLog {
+		return generateZMQ(t, filepath.Join(dir, name), name, append([]string{"--seed", "11"}, flags...)...)
+	}
+	logs := []*zmqLog{
+		log("v1.log", "--passes", "30", "--layers", "4", "--serialize-high", "0.3"),
+		log("v2.log", "--layout", "v2", "--transport", "IPC+SHM+OTP", "--passes", "5"),
+		log("v3.log", "--layout", "v3", "--transport", "IPC+SHM+OURS", "--passes", "5"),
+		log("v4.log", "--layout", "v4", "--transport", "IPC+SHM", "--passes", "5"),
+		log("export.csv", "--layout", "csv", "--passes", "5"),
+		log("tcp.log", "--transport", "TCP", "--passes", "5", "--crash"),
+	}
+	var receivers, names []string
+	for _, l := range logs {
+		receiver := "zmq_rpc/" + l.name
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 50ms, pending_timeout: 2s}", receiver, l.path, l.name, l.name))
+		names = append(names, receiver)
+	}
+	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s
+exporters:
+  otlp_grpc/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
+    retry_on_failure: {max_elapsed_time: 0}
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}
+    metrics: {receivers: [%s, train_metrics]}
+`, strings.Join(receivers, "\n"), s.otlp, strings.Join(names, ", "), strings.Join(names, ", ")))
+	prom := startPrometheus(t, c.scrape...)
+	c.up(t)
+
+	answers := make(map[string]*zmqAnswer)
+	for i, l := range logs {
+		t.Run(l.name, func(t *testing.T) {
+			answers[l.name] = l.await(t, j)
+			checkZMQPrometheus(t, prom, l)
+			sum := accountsOf(t, c, names[i], l.run.Lines)
+			assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	t.Run("Tempo has every trace", func(t *testing.T) {
+		for _, l := range logs {
+			eventually(t, time.Minute, func() error {
+				all := ptrace.NewTraces()
+				for id := range answers[l.name].traces {
+					td, err := s.trace(id)
+					if err != nil {
+						return fmt.Errorf("trace %s: %w", id, err)
+					}
+					td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+				}
+				return l.check(all).err()
+			})
+		}
+	})
+	t.Run("TraceQL", func(t *testing.T) {
+		l := logs[0]
+		want := make(map[pcommon.TraceID]bool)
+		for _, r := range l.passes() {
+			if r.SerializeHigh {
+				want[answers[l.name].of[r].TraceID()] = true
+			}
+		}
+		require.NotEmpty(t, want)
+		require.Less(t, len(want), len(l.passes()))
+		query := `{ resource.service.name = "v1.log" && name = "rpc.pass" && span.zeromq.serialize.utilization > 0.3 }`
+		eventually(t, time.Minute, func() error {
+			got, err := s.search(query)
+			if err == nil && !maps.Equal(got, want) {
+				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
+			}
+			return err
+		})
+	})
+	t.Run("verdicts", func(t *testing.T) {
+		for _, l := range logs {
+			for _, r := range l.passes() {
+				n := answers[l.name].of[r]
+				said := make(map[string]string)
+				for _, e := range n.Events().All() {
+					name, _ := e.Attributes().Get(spans.AttrVerdictName)
+					reason, _ := e.Attributes().Get(spans.AttrVerdictReason)
+					said[name.AsString()] = reason.AsString()
+				}
+				send := float64(r.SendNS+r.ReceiveNS-r.ServerNS) / float64(r.TotalNS)
+				for verdict, want := range map[string]bool{
+					spans.VerdictZMQSerializeHigh: r.SerializeHigh, spans.VerdictZMQTransportHigh: send > 0.3, spans.VerdictZMQCallsHigh: r.Calls > 50,
+					spans.VerdictZMQTransportTCP: l.name == "tcp.log",
+				} {
+					assert.Equal(t, want, said[verdict] != "", "%s of a pass of %s: %q", verdict, l.name, said[verdict])
+				}
+			}
+		}
+	})
+	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
+	c.stop(t)
+}
+
+// await asks Jaeger until everything is there.
+func (l *zmqLog) await(t *testing.T, j *jaeger) (a *zmqAnswer) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		td, err := j.find(l.name)
+		if err != nil {
+			return err
+		}
+		a = l.check(td)
+		return a.err()
+	})
+	return a
+}
+
+// checkZMQPrometheus asks for what the log's calls and passes add up to, and for what its summary is worth.
+func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
+	t.Helper()
+	var all zmqSums
+	complete, inPasses := 0.0, 0.0
+	for _, r := range l.roots {
+		all.Calls += r.Calls
+		all.TotalNS += r.TotalNS
+		all.RequestBytes += r.RequestBytes
+		all.ResponseBytes += r.ResponseBytes
+		if r.Kind == spans.SpanRPCPass && r.Complete {
+			complete++
+			inPasses += float64(r.Calls)
+		}
+	}
+	// A pass that broke off says nothing of how passes are.
+	passes := slices.DeleteFunc(l.passes(), func(r *zmqRoot) bool { return !r.Complete })
+	last := passes[len(passes)-1]
+	want := map[string]float64{
+		`sum(rpc_client_call_duration_seconds_count{%s})`:                                          float64(all.Calls),
+		`sum(rpc_client_call_duration_seconds_sum{%s})`:                                            float64(all.TotalNS) / 1e9,
+		`sum(rpc_client_request_size_bytes_sum{%s})`:                                               float64(all.RequestBytes),
+		`sum(rpc_client_response_size_bytes_sum{%s})`:                                              float64(all.ResponseBytes),
+		`zeromq_pass_duration_seconds_count{%s}`:                                                   complete,
+		`zeromq_pass_calls_sum{%s}`:                                                                inPasses,
+		`zeromq_stage_utilization_ratio{zeromq_stage="serialize",%s}`:                              float64(last.SerializeNS) / float64(last.TotalNS),
+		`zeromq_stage_utilization_ratio{zeromq_stage="receive",%s}`:                                float64(last.ReceiveNS) / float64(last.TotalNS),
+		`count(count by (rpc_method) (rpc_client_call_duration_seconds_count{rpc_method!="",%s}))`: 5, // Init, Embedding, BatchLinear, Matmul, LMHead
+	}
+	if l.run.Footer != nil {
+		want[`max(zeromq_final_disagreement_ratio{%s})`] = 0
+	}
+	eventually(t, time.Minute, func() error {
+		for query, v := range want {
+			query = fmt.Sprintf(query, fmt.Sprintf("job=%q", l.name))
+			got, err := prom.query(query)
+			if err != nil {
+				return err
+			}
+			if len(got) != 1 || !same(got[0].Value, v) {
+				return fmt.Errorf("%s is %v, want %v", query, got, v)
+			}
+		}
+		return nil
+	})
+}
+
+// Rows are appended while the collector runs, as calls end; then another run of the client writes the file anew.
+func TestZMQLive(t *testing.T) {
+	j := startJaeger(t)
+	path := filepath.Join(t.TempDir(), "zmq_performance.log")
+	c := newCollector(t, trainbridgeBin(t), filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {zmq_rpc: {include: [%q], exclude: [\"*.json\"], service_name: live, poll_interval: 20ms}}", path))
+	c.up(t)
+	both := &zmqLog{name: "live"}
+	for _, seed := range []string{"1", "2"} {
+		l := generateZMQ(t, path, "live", "--seed", seed, "--rate", "100", "--passes", "3", "--layers", "4")
+		both.roots = append(both.roots, l.roots...)
+		both.run.Lines += l.run.Lines
+		both.run.Calls += l.run.Calls
+	}
+	var a *zmqAnswer
+	eventually(t, time.Minute, func() error {
+		td, err := j.find("live")
+		if err != nil {
+			return err
+		}
+		a = both.check(td)
+		a.missing = slices.DeleteFunc(a.missing, func(s string) bool { return strings.HasPrefix(s, "2 summaries") }) // one a run
+		return a.err()
+	})
+	for i, r := range both.roots {
+		n := a.of[r]
+		assert.Equal(t, string(spans.TimeObserved), n.str(spans.AttrTimeSource), "%s %d", r.Kind, i)
+		assert.GreaterOrEqual(t, int64(n.EndTimestamp()), r.EndUnixNano, "%s %d cannot have been seen before it ended", r.Kind, i)
+	}
+	sum := accountsOf(t, c, "zmq_rpc", both.run.Lines)
+	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+	c.stop(t)
+}
