@@ -58,6 +58,7 @@ var (
 	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +\d+\.\d\d%$`)
 	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
 	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +\d+ +\d+\.\d +\d+\.\d +\d+\.\d%`)
+	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d `)
 	verdict   = regexp.MustCompile(`(?m)^ *│ *! tq_overhead_high \d+\.\d% > 30%$`)
 )
 
@@ -98,8 +99,12 @@ func TestMakeRun(t *testing.T) {
 		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
 		assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
+		assert.Len(t, passRow.FindAllString(text, -1), 6, "a warm-up and 5 passes")
+		assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
+		assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
+		assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
 		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
-		assert.LessOrEqual(t, strings.Count(text, "\n"), 115, "fits two screens")
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 170, "fits three screens")
 		assert.True(t, strings.HasSuffix(text, "\n"))
 	})
 	t.Run("logs of mine until Ctrl-C", func(t *testing.T) {
@@ -166,6 +171,7 @@ func TestReadme(t *testing.T) {
 		"make test": TestReadme, // it runs this test
 		"TRAINBRIDGE_TQ_LOGS='/tmp/ray/session_*/logs/worker-*.err' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                  TestShippedConfig,
 		"TRAINBRIDGE_TRAIN_LOGS='/data/job/logs/*.log' TRAINBRIDGE_DEVICE='H100 SXM' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestShippedConfig,
+		"TRAINBRIDGE_ZMQ_LOGS='/data/tee_gpu/zmq_performance*.log' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                   TestShippedConfig,
 	}
 	text, err := os.ReadFile(filepath.Join(repoRoot, "README.md"))
 	require.NoError(t, err)
