@@ -304,7 +304,7 @@ const (
 	AttrZMQCallLargest = "zeromq.call.largest"
 
 	// Of groups. Durations are sums over the calls, s; they are not there where the log has no such column.
-	AttrZMQPass                 = "zeromq.pass.ordinal" // in its session, from 1
+	AttrZMQPass                 = "zeromq.pass.ordinal" // in its session, from 1; ids that begin anew do not begin a session
 	AttrZMQPassCalls            = "zeromq.pass.calls"   // {call}
 	AttrZMQPassEnd              = "zeromq.pass.end"     // why it ended: one of the PassEnd… values
 	AttrZMQCallDuration         = "zeromq.call.duration"
