@@ -32,9 +32,9 @@ type zmqLog struct {
 }
 
 type zmqRun struct {
-	Lines  int64
-	Calls  int64 `json:"record_lines"`
-	Footer *zmqSums
+	Lines   int64
+	Footer  *zmqSums
+	Footers int `json:"-"`
 }
 
 type zmqRoot struct {
@@ -78,7 +78,9 @@ func generateZMQ(tb testing.TB, path, name string, flags ...string) *zmqLog {
 		}
 		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d passes", truth, len(l.roots))
 		if rec.Run != nil {
-			l.run = *rec.Run
+			if l.run = *rec.Run; l.run.Footer != nil {
+				l.run.Footers = 1
+			}
 			return l
 		}
 		l.roots = append(l.roots, &rec.zmqRoot)
@@ -115,8 +117,8 @@ func (l *zmqLog) check(td ptrace.Traces) *zmqAnswer {
 		a.missing = append(a.missing, fmt.Sprintf("%d roots, want %d", len(roots), len(l.roots)))
 		return a
 	}
-	if want := l.run.Footer != nil; want != (finals == 1) {
-		a.missing = append(a.missing, fmt.Sprintf("%d summaries, want one: %v", finals, want))
+	if finals != l.run.Footers {
+		a.missing = append(a.missing, fmt.Sprintf("%d summaries, want %d", finals, l.run.Footers))
 	}
 	for i, want := range l.roots {
 		a.of[want] = roots[i]
@@ -203,75 +205,26 @@ func testZMQ(t *testing.T, bin string) {
 		log("export.csv", "--layout", "csv", "--passes", "5"),
 		log("tcp.log", "--transport", "TCP", "--passes", "5", "--crash"),
 	}
-	var receivers, names []string
-	for _, l := range logs {
-		receiver := "zmq_rpc/" + l.name
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 50ms, pending_timeout: 2s}", receiver, l.path, l.name, l.name))
-		names = append(names, receiver)
-	}
-	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
-connectors: {train_metrics: {metrics_flush_interval: 1s}}
-receivers:
-%s
-exporters:
-  otlp_grpc/tempo:
-    endpoint: %q
-    tls: {insecure: true}
-    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
-    retry_on_failure: {max_elapsed_time: 0}
-service:
-  pipelines:
-    traces: {receivers: [%s], exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}
-    metrics: {receivers: [%s, train_metrics]}
-`, strings.Join(receivers, "\n"), s.otlp, strings.Join(names, ", "), strings.Join(names, ", ")))
+	c := newZMQCollector(t, bin, j, s, logs...)
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
 
 	answers := make(map[string]*zmqAnswer)
-	for i, l := range logs {
+	for _, l := range logs {
 		t.Run(l.name, func(t *testing.T) {
 			answers[l.name] = l.await(t, j)
 			checkZMQPrometheus(t, prom, l)
-			sum := accountsOf(t, c, names[i], l.run.Lines)
+			sum := accountsOf(t, c, l.receiver(), l.run.Lines)
 			assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 		})
 	}
 	if t.Failed() {
 		return
 	}
-	t.Run("Tempo has every trace", func(t *testing.T) {
+	t.Run("Tempo", func(t *testing.T) {
 		for _, l := range logs {
-			eventually(t, time.Minute, func() error {
-				all := ptrace.NewTraces()
-				for id := range answers[l.name].traces {
-					td, err := s.trace(id)
-					if err != nil {
-						return fmt.Errorf("trace %s: %w", id, err)
-					}
-					td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
-				}
-				return l.check(all).err()
-			})
+			l.checkTempo(t, s, answers[l.name])
 		}
-	})
-	t.Run("TraceQL", func(t *testing.T) {
-		l := logs[0]
-		want := make(map[pcommon.TraceID]bool)
-		for _, r := range l.passes() {
-			if r.SerializeHigh {
-				want[answers[l.name].of[r].TraceID()] = true
-			}
-		}
-		require.NotEmpty(t, want)
-		require.Less(t, len(want), len(l.passes()))
-		query := `{ resource.service.name = "v1.log" && name = "rpc.pass" && span.zeromq.serialize.utilization > 0.3 }`
-		eventually(t, time.Minute, func() error {
-			got, err := s.search(query)
-			if err == nil && !maps.Equal(got, want) {
-				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
-			}
-			return err
-		})
 	})
 	t.Run("verdicts", func(t *testing.T) {
 		for _, l := range logs {
@@ -295,6 +248,66 @@ service:
 	})
 	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
 	c.stop(t)
+}
+
+// receiver is the component that reads the log.
+func (l *zmqLog) receiver() string { return "zmq_rpc/" + l.name }
+
+// newZMQCollector prepares a collector that reads the logs and sends their spans to Jaeger and Tempo.
+func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmqLog) *collector {
+	t.Helper()
+	var receivers, names []string
+	for _, l := range logs {
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 5s}", l.receiver(), l.path, l.name, l.name))
+		names = append(names, l.receiver())
+	}
+	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s
+exporters:
+  otlp_grpc/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
+    retry_on_failure: {max_elapsed_time: 0}
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}
+    metrics: {receivers: [%s, train_metrics]}
+`, strings.Join(receivers, "\n"), s.otlp, strings.Join(names, ", "), strings.Join(names, ", ")))
+}
+
+// checkTempo: Tempo has every trace that Jaeger has, and finds those whose passes serialize for more than 30 % of the time.
+func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		all := ptrace.NewTraces()
+		for id := range a.traces {
+			td, err := s.trace(id)
+			if err != nil {
+				return fmt.Errorf("trace %s: %w", id, err)
+			}
+			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		}
+		return l.check(all).err()
+	})
+	want := make(map[pcommon.TraceID]bool)
+	for _, r := range l.passes() {
+		if r.SerializeHigh {
+			want[a.of[r].TraceID()] = true
+		}
+	}
+	require.NotEmpty(t, want)
+	require.Less(t, len(want), len(l.passes()))
+	query := fmt.Sprintf(`{ resource.service.name = %q && name = "rpc.pass" && span.zeromq.serialize.utilization > 0.3 }`, l.name)
+	eventually(t, time.Minute, func() error {
+		got, err := s.search(query)
+		if err == nil && !maps.Equal(got, want) {
+			err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
+		}
+		return err
+	})
 }
 
 // await asks Jaeger until everything is there.
@@ -340,7 +353,7 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 		`zeromq_stage_utilization_ratio{zeromq_stage="receive",%s}`:                                float64(last.ReceiveNS) / float64(last.TotalNS),
 		`count(count by (rpc_method) (rpc_client_call_duration_seconds_count{rpc_method!="",%s}))`: 5, // Init, Embedding, BatchLinear, Matmul, LMHead
 	}
-	if l.run.Footer != nil {
+	if l.run.Footers > 0 {
 		want[`max(zeromq_final_disagreement_ratio{%s})`] = 0
 	}
 	eventually(t, time.Minute, func() error {
@@ -360,33 +373,26 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 
 // Rows are appended while the collector runs, as calls end; then another run of the client writes the file anew.
 func TestZMQLive(t *testing.T) {
-	j := startJaeger(t)
-	path := filepath.Join(t.TempDir(), "zmq_performance.log")
-	c := newCollector(t, trainbridgeBin(t), filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {zmq_rpc: {include: [%q], exclude: [\"*.json\"], service_name: live, poll_interval: 20ms}}", path))
+	j, s := startJaeger(t), startTempo(t)
+	live := &zmqLog{name: "live", path: filepath.Join(t.TempDir(), "zmq_performance.log")}
+	c := newZMQCollector(t, trainbridgeBin(t), j, s, live)
+	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
-	both := &zmqLog{name: "live"}
 	for _, seed := range []string{"1", "2"} {
-		l := generateZMQ(t, path, "live", "--seed", seed, "--rate", "100", "--passes", "3", "--layers", "4")
-		both.roots = append(both.roots, l.roots...)
-		both.run.Lines += l.run.Lines
-		both.run.Calls += l.run.Calls
+		l := generateZMQ(t, live.path, "live", "--seed", seed, "--rate", "100", "--passes", "3", "--layers", "4", "--serialize-high", "0.4")
+		live.roots = append(live.roots, l.roots...)
+		live.run.Lines += l.run.Lines
+		live.run.Footers += l.run.Footers
 	}
-	var a *zmqAnswer
-	eventually(t, time.Minute, func() error {
-		td, err := j.find("live")
-		if err != nil {
-			return err
-		}
-		a = both.check(td)
-		a.missing = slices.DeleteFunc(a.missing, func(s string) bool { return strings.HasPrefix(s, "2 summaries") }) // one a run
-		return a.err()
-	})
-	for i, r := range both.roots {
+	a := live.await(t, j)
+	for i, r := range live.roots {
 		n := a.of[r]
 		assert.Equal(t, string(spans.TimeObserved), n.str(spans.AttrTimeSource), "%s %d", r.Kind, i)
 		assert.GreaterOrEqual(t, int64(n.EndTimestamp()), r.EndUnixNano, "%s %d cannot have been seen before it ended", r.Kind, i)
 	}
-	sum := accountsOf(t, c, "zmq_rpc", both.run.Lines)
+	checkZMQPrometheus(t, prom, live)
+	live.checkTempo(t, s, a)
+	sum := accountsOf(t, c, live.receiver(), live.run.Lines)
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 	c.stop(t)
 }
