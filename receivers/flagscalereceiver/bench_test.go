@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 )
 
 // perfLine is a row of the table.
@@ -38,8 +39,7 @@ func BenchmarkLog(b *testing.B) {
 		for i := range lines {
 			text = log.line(text, i)
 		}
-		path := b.TempDir() + "/" + log.name + ".log"
-		write(b, path, string(text))
+		path := filereceivertest.Put(b, b.TempDir(), log.name+".log", string(text))
 		for _, to := range []struct {
 			name    string
 			traces  consumer.Traces

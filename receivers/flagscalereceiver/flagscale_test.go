@@ -3,45 +3,30 @@ package flagscalereceiver
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
-	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/metadatatest"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// observed is when the fixtures were written and are read.
-var observed = time.Date(2026, 4, 20, 12, 0, 0, 0, time.UTC)
-
-// result is what came of reading files once.
-type result struct {
-	traces     consumertest.TracesSink
-	metrics    consumertest.MetricsSink
-	counts     tail.Counts
-	duplicates int64
-}
+func init() { filereceivertest.Written = time.Date(2026, 4, 20, 12, 0, 0, 0, time.UTC) }
 
 func config(globs ...string) *Config {
 	cfg := createDefaultConfig().(*Config)
@@ -50,32 +35,12 @@ func config(globs ...string) *Config {
 }
 
 // read reads files and holds the accounts.
-func read(t *testing.T, cfg *Config) *result {
+func read(t *testing.T, cfg *Config) *filereceivertest.Result {
 	t.Helper()
-	require.NoError(t, cfg.Validate())
-	res := &result{}
-	tel := componenttest.NewTelemetry()
-	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
-	set := receivertest.NewNopSettings(metadata.Type)
-	set.TelemetrySettings = tel.NewTelemetrySettings()
-	var err error
-	res.counts, err = filereceiver.ReadAll(context.Background(), set, cfg, newParts, func() time.Time { return observed }, &res.traces, &res.metrics)
-	require.NoError(t, err)
-	sum := res.counts.Records
-	for _, reasons := range []map[string]int64{res.counts.Ignored, res.counts.Rejected} {
-		for _, n := range reasons {
-			sum += n
-		}
-	}
-	assert.Equal(t, res.counts.Lines, sum, "lines = records + ignored + rejected")
-	assert.Equal(t, res.counts.Records, res.counts.Sent, "records = sent + pending")
-	if m, err := tel.GetMetric("otelcol_trainbridge.flagscale.duplicates"); err == nil {
-		res.duplicates = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
-	}
-	return res
+	return filereceivertest.Read(t, receivertest.NewNopSettings(metadata.Type), cfg, newParts)
 }
 
-// fixture copies one to a place with a fixed modification time.
+// fixture copies a directory of testdata.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,90 +49,9 @@ func fixture(t *testing.T, name string) string {
 	for _, f := range files {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
-		write(t, filepath.Join(dir, filepath.Base(f)), string(b))
+		filereceivertest.Put(t, dir, filepath.Base(f), string(b))
 	}
 	return dir
-}
-
-func write(tb testing.TB, path, text string) {
-	tb.Helper()
-	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
-	require.NoError(tb, os.Chtimes(path, observed, observed))
-}
-
-// all returns the spans of a name, of every name if it is empty.
-func (r *result) all(name string) []ptrace.Span {
-	var out []ptrace.Span
-	for _, td := range r.traces.AllTraces() {
-		for _, rs := range td.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, s := range ss.Spans().All() {
-					if name == "" || s.Name() == name {
-						out = append(out, s)
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
-// merged is everything in one ptrace.Traces, one ResourceSpans per resource; the path of the log is cut to its name.
-func (r *result) merged() ptrace.Traces {
-	out := ptrace.NewTraces()
-	for _, td := range r.traces.AllTraces() {
-	next:
-		for _, rs := range td.ResourceSpans().All() {
-			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-				if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
-					v.SetStr(filepath.Base(v.Str()))
-				}
-			}
-			for _, o := range out.ResourceSpans().All() {
-				if o.Resource().Attributes().Equal(rs.Resource().Attributes()) {
-					for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-						s.CopyTo(o.ScopeSpans().At(0).Spans().AppendEmpty())
-					}
-					continue next
-				}
-			}
-			rs.CopyTo(out.ResourceSpans().AppendEmpty())
-		}
-	}
-	return out
-}
-
-// points is everything in one pmetric.Metrics, one metric of each name. NaN, which is not equal to itself, becomes an attribute.
-func (r *result) points() pmetric.Metrics {
-	out := pmetric.NewMetrics()
-	byName := map[string]pmetric.Metric{}
-	for _, md := range r.metrics.AllMetrics() {
-		for _, rm := range md.ResourceMetrics().All() {
-			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				if out.ResourceMetrics().Len() == 0 {
-					rm.CopyTo(out.ResourceMetrics().AppendEmpty())
-					out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(pmetric.Metric) bool { return true })
-				}
-				if byName[m.Name()] == (pmetric.Metric{}) {
-					byName[m.Name()] = out.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().AppendEmpty()
-					m.CopyTo(byName[m.Name()])
-					continue
-				}
-				for _, dp := range m.Gauge().DataPoints().All() {
-					dp.CopyTo(byName[m.Name()].Gauge().DataPoints().AppendEmpty())
-				}
-			}
-		}
-	}
-	for _, m := range byName {
-		for _, dp := range m.Gauge().DataPoints().All() {
-			if math.IsNaN(dp.DoubleValue()) {
-				dp.SetDoubleValue(0)
-				dp.Attributes().PutStr("value", "NaN")
-			}
-		}
-	}
-	return out
 }
 
 var fixtures = []string{"merged", "douzi", "json_only", "restart", "realtime", "console", "megatron"}
@@ -175,13 +59,7 @@ var fixtures = []string{"merged", "douzi", "json_only", "restart", "realtime", "
 func TestGolden(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
-			res := read(t, config(fixture(t, name)+"/*"))
-			traces, err := golden.ReadTraces(filepath.Join("testdata", name+".traces.yaml"))
-			require.NoError(t, err)
-			assert.NoError(t, ptracetest.CompareTraces(traces, res.merged(), ptracetest.IgnoreResourceSpansOrder(), ptracetest.IgnoreScopeSpansOrder(), ptracetest.IgnoreSpansOrder()))
-			metrics, err := golden.ReadMetrics(filepath.Join("testdata", name+".metrics.yaml"))
-			require.NoError(t, err)
-			assert.NoError(t, pmetrictest.CompareMetrics(metrics, res.points(), pmetrictest.IgnoreResourceMetricsOrder(), pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+			read(t, config(fixture(t, name)+"/*")).Golden(t, filepath.Join("testdata", name))
 		})
 	}
 }
@@ -201,20 +79,26 @@ func TestAccounts(t *testing.T) {
 		"megatron":  {9, 0, map[string]int64{"arguments": 21, "not_flagscale": 2, "rule": 2, "times_title": 2}, map[string]int64{"no_fields": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := read(t, config(fixture(t, name)+"/*"))
-			assert.Equal(t, want.records, res.counts.Records)
-			assert.Equal(t, want.duplicates, res.duplicates)
-			assert.Equal(t, want.ignored, res.counts.Ignored)
-			assert.Equal(t, want.rejected, res.counts.Rejected)
+			tel := componenttest.NewTelemetry()
+			defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
+			res := filereceivertest.Read(t, metadatatest.NewSettings(tel), config(fixture(t, name)+"/*"), newParts)
+			assert.Equal(t, want.records, res.Counts.Records)
+			duplicates := int64(0)
+			if m, err := tel.GetMetric("otelcol_trainbridge.flagscale.duplicates"); err == nil { // it is not there before the first
+				duplicates = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
+			}
+			assert.Equal(t, want.duplicates, duplicates)
+			assert.Equal(t, want.ignored, res.Counts.Ignored)
+			assert.Equal(t, want.rejected, res.Counts.Rejected)
 		})
 	}
 }
 
 // ids of the steps by iteration.
-func (r *result) ids(t *testing.T) map[int64]pcommon.SpanID {
+func ids(t *testing.T, r *filereceivertest.Result) map[int64]pcommon.SpanID {
 	t.Helper()
 	out := map[int64]pcommon.SpanID{}
-	for _, s := range r.all(spans.SpanStep) {
+	for _, s := range r.All(spans.SpanStep) {
 		n, ok := s.Attributes().Get(spans.AttrIteration)
 		require.True(t, ok)
 		require.NotContains(t, out, n.Int(), "one span per iteration")
@@ -227,7 +111,7 @@ func (r *result) ids(t *testing.T) map[int64]pcommon.SpanID {
 // The same rows stand in three files. Each is one step, and the same one whichever files are read.
 func TestOneStepPerRow(t *testing.T) {
 	dir := fixture(t, "merged")
-	want := read(t, config(dir+"/perf_metrics_*")).ids(t)
+	want := ids(t, read(t, config(dir+"/perf_metrics_*")))
 	require.Len(t, want, 3)
 	for name, c := range map[string]struct {
 		globs, exclude []string
@@ -248,9 +132,9 @@ func TestOneStepPerRow(t *testing.T) {
 			cfg := config(c.globs...)
 			cfg.Exclude = c.exclude
 			res := read(t, cfg)
-			assert.Equal(t, want, res.ids(t))
-			assert.Len(t, res.all(spans.SpanSummary), c.summaries)
-			assert.Empty(t, res.counts.Rejected)
+			assert.Equal(t, want, ids(t, res))
+			assert.Len(t, res.All(spans.SpanSummary), c.summaries)
+			assert.Empty(t, res.Counts.Rejected)
 		})
 	}
 }
@@ -261,21 +145,21 @@ func TestSummaryWithoutItsTable(t *testing.T) {
 	require.NoError(t, os.Remove(dir+"/perf_metrics_20260410_080000.log"))
 	require.NoError(t, os.Remove(dir+"/perf_realtime.log"))
 	res := read(t, config(dir+"/*"))
-	assert.Len(t, res.ids(t), 3)
-	peak, ok := res.all(spans.SpanStep)[0].Attributes().Get(spans.AttrMemoryPeak)
+	assert.Len(t, ids(t, res), 3)
+	peak, ok := res.All(spans.SpanStep)[0].Attributes().Get(spans.AttrMemoryPeak)
 	require.True(t, ok)
 	assert.InDelta(t, 61.0*(1<<30), peak.Double(), 0)
 	cfg := config()
 	cfg.Include, cfg.Document = nil, []string{dir + "/*.json"}
-	assert.Len(t, read(t, cfg).ids(t), 3)
+	assert.Len(t, ids(t, read(t, cfg)), 3)
 }
 
 func TestBrokenSummary(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/perf_summary_20260410_080000.json", `{"session_info": {"start_time": "2026`)
+	filereceivertest.Put(t, dir, "perf_summary_20260410_080000.json", `{"session_info": {"start_time": "2026`)
 	res := read(t, config(dir+"/*"))
-	assert.Equal(t, map[string]int64{"bad_summary": 1}, res.counts.Rejected)
-	assert.Zero(t, res.traces.SpanCount())
+	assert.Equal(t, map[string]int64{"bad_summary": 1}, res.Counts.Rejected)
+	assert.Zero(t, res.Traces.SpanCount())
 }
 
 func TestTimezone(t *testing.T) {
@@ -285,11 +169,9 @@ func TestTimezone(t *testing.T) {
 		"Europe/Berlin": {"2026-03-29T00:59:50Z", "2026-03-29T01:00:40Z"}, // the clock was set on in between
 		"UTC":           {"2026-03-29T01:59:50Z", "2026-03-29T03:00:40Z"},
 	} {
-		dir := t.TempDir()
-		write(t, dir+"/perf_realtime.log", row)
-		cfg := config(dir + "/*")
+		cfg := config(filereceivertest.Put(t, t.TempDir(), "perf_realtime.log", row))
 		cfg.Timezone = zone
-		got := read(t, cfg).all(spans.SpanStep)
+		got := read(t, cfg).All(spans.SpanStep)
 		require.Len(t, got, 2)
 		for i := range got {
 			assert.Equal(t, want[i], got[i].EndTimestamp().AsTime().Format(time.RFC3339), zone)
@@ -391,13 +273,13 @@ func TestSamples(t *testing.T) {
 			glob, err := filepath.Abs(glob)
 			require.NoError(t, err)
 			res := read(t, config(glob))
-			assert.Empty(t, res.counts.Rejected)
-			assert.Len(t, res.all(spans.SpanStep), want.steps)
-			assert.Len(t, res.all(spans.SpanEvaluation), want.evaluations)
-			for _, s := range res.all(spans.SpanStep) {
+			assert.Empty(t, res.Counts.Rejected)
+			assert.Len(t, res.All(spans.SpanStep), want.steps)
+			assert.Len(t, res.All(spans.SpanEvaluation), want.evaluations)
+			for _, s := range res.All(spans.SpanStep) {
 				assert.Greater(t, s.EndTimestamp(), s.StartTimestamp())
 			}
-			for _, s := range res.all(spans.SpanSummary) {
+			for _, s := range res.All(spans.SpanSummary) {
 				for k, v := range s.Attributes().All() {
 					if strings.HasSuffix(k, ".disagreement") {
 						assert.Zero(t, v.Double(), k)

@@ -1,11 +1,10 @@
 package tqtracereceiver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 )
 
@@ -126,11 +126,7 @@ func BenchmarkHandler(b *testing.B) {
 func BenchmarkReadAll(b *testing.B) {
 	for _, ray := range []bool{false, true} {
 		b.Run(fmt.Sprintf("ray=%v", ray), func(b *testing.B) {
-			path := filepath.Join(b.TempDir(), "x.log")
-			lines := typicalLog(40_000, ray)
-			if err := os.WriteFile(path, append(slices.Concat(joined(lines)...), '\n'), 0o600); err != nil {
-				b.Fatal(err)
-			}
+			path := filereceivertest.Put(b, b.TempDir(), "x.log", string(bytes.Join(typicalLog(40_000, ray), []byte("\n")))+"\n")
 			cfg := createDefaultConfig().(*Config)
 			cfg.Include = []string{path}
 			set := receivertest.NewNopSettings(metadata.Type)
@@ -147,15 +143,4 @@ func BenchmarkReadAll(b *testing.B) {
 			b.ReportMetric(float64(cpu()-from)/float64(n), "cpu-ns/line")
 		})
 	}
-}
-
-func joined(lines [][]byte) [][]byte {
-	out := make([][]byte, 0, 2*len(lines))
-	for i, l := range lines {
-		if i > 0 {
-			out = append(out, []byte("\n"))
-		}
-		out = append(out, l)
-	}
-	return out
 }

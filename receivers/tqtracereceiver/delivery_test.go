@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -28,6 +26,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadatatest"
 	"github.com/trainbridge/trainbridge/spans"
@@ -135,8 +134,8 @@ func TestWithoutPipeline(t *testing.T) {
 
 // After a restart the clock goes on where it was, and records without any clock get keys of their own.
 func TestSaveRestore(t *testing.T) {
-	sink := &consumertest.TracesSink{}
-	r := prepared(t, sink, nil)
+	b := &filereceivertest.Result{}
+	r := prepared(t, &b.Traces, nil)
 	ctx := context.Background()
 	h := r.handle(&noLines{})
 	put := func(h *handler, text string) {
@@ -156,19 +155,15 @@ func TestSaveRestore(t *testing.T) {
 	require.NoError(t, next.Cut()(ctx))
 	require.NotNil(t, r.handle(&noLines{}))
 
-	b := &bench{}
-	for _, td := range sink.AllTraces() {
-		require.NoError(t, b.traces.ConsumeTraces(ctx, td))
-	}
-	f := b.named("f")
+	f := b.All("f")
 	require.Len(t, f, 2)
 	assert.Equal(t, f[0].EndTimestamp()+1e9, f[1].EndTimestamp(), "anchored by the line before the restart")
 	v, _ := f[1].Attributes().Get(spans.AttrTimeSource)
 	assert.Equal(t, string(spans.TimeAnchored), v.Str())
-	puts := b.named(spans.SpanTQClientPut)
+	puts := b.All(spans.SpanTQClientPut)
 	require.Len(t, puts, 2)
 	assert.NotEqual(t, puts[0].TraceID(), puts[1].TraceID())
-	assert.Len(t, b.named(spans.SpanRun), 1, "once per process and run")
+	assert.Len(t, b.All(spans.SpanRun), 1, "once per process and run")
 
 	for n := range state { // damaged
 		r.handle(&noLines{}).Restore(state[:n])
@@ -183,7 +178,7 @@ func TestCounterStartsAnew(t *testing.T) {
 		"INFO:2026-03-05 10:30:00,000:[TQ-TRACE] trace_id=b | func=f | pid=1 | stage=FUNCTION_START | timestamp=12.0",
 		"INFO:2026-03-05 10:30:01,000:[TQ-TRACE] trace_id=b | func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.0",
 	))
-	f := b.named("f")
+	f := b.All("f")
 	require.Len(t, f, 2)
 	assert.Equal(t, "2026-03-05T09:30:00Z", f[0].StartTimestamp().AsTime().Format(time.RFC3339Nano))
 	_, open := f[0].Attributes().Get(spans.AttrIncomplete)
@@ -205,7 +200,7 @@ func TestTimeSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := read(t, nil, write(t, "x.log", tt.line))
-			f := b.named("f")
+			f := b.All("f")
 			require.Len(t, f, 1)
 			v, _ := f[0].Attributes().Get(spans.AttrTimeSource)
 			assert.Equal(t, tt.source, v.Str())
@@ -215,21 +210,18 @@ func TestTimeSources(t *testing.T) {
 			assert.Equal(t, "2026-03-05T09:30:00Z", f[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
 		})
 	}
-	sink := &consumertest.TracesSink{}
-	r := prepared(t, sink, nil)
-	h := r.handle(&noLines{})
+	b := &filereceivertest.Result{}
+	h := prepared(t, &b.Traces, nil).handle(&noLines{})
 	h.Line(&tail.Line{Text: []byte("[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"), Observed: observed, Live: true})
 	require.NoError(t, h.Cut()(context.Background()))
-	b := &bench{}
-	require.NoError(t, b.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
-	v, _ := b.named("f")[0].Attributes().Get(spans.AttrTimeSource)
+	v, _ := b.All("f")[0].Attributes().Get(spans.AttrTimeSource)
 	assert.Equal(t, "observed", v.Str())
-	assert.Equal(t, observed, b.named("f")[0].EndTimestamp().AsTime())
+	assert.Equal(t, observed, b.All("f")[0].EndTimestamp().AsTime())
 }
 
 func TestZone(t *testing.T) {
 	b := read(t, func(c *Config) { c.Timezone = "Asia/Shanghai" }, write(t, "x.log", "INFO:2026-03-05 17:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"))
-	assert.Equal(t, "2026-03-05T09:30:00Z", b.named("f")[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
+	assert.Equal(t, "2026-03-05T09:30:00Z", b.All("f")[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
 }
 
 func TestPidOfFileName(t *testing.T) {
@@ -241,10 +233,10 @@ func TestPidOfFileName(t *testing.T) {
 		assert.Equal(t, want, pidOfFile(path), path)
 	}
 	b := read(t, nil, write(t, "worker-0a1b-01000000-2642022.err", aFunction))
-	pid, ok := b.named("f")[0].Attributes().Get(spans.AttrProcessPID)
+	pid, ok := b.All("f")[0].Attributes().Get(spans.AttrProcessPID)
 	require.True(t, ok)
 	assert.Equal(t, int64(2642022), pid.Int())
-	pid, ok = b.named("f")[0].res.Get(spans.AttrProcessPID)
+	pid, ok = resource(b, b.All("f")[0]).Get(spans.AttrProcessPID)
 	require.True(t, ok)
 	assert.Equal(t, int64(2642022), pid.Int())
 }
@@ -268,32 +260,13 @@ func TestTelemetry(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
-	require.NoError(t, err)
-	for name, want := range map[string]string{
+	cfg := filereceivertest.Configs(t, NewFactory(), map[string]string{
 		"tq_trace":          "",
 		"tq_trace/all":      "",
 		"tq_trace/zone":     "'timezone': unknown time zone Mars/Olympus: use an IANA name",
 		"tq_trace/include":  "'include'",
 		"tq_trace/start_at": "'start_at' must be beginning or end",
-	} {
-		t.Run(name, func(t *testing.T) {
-			sub, err := cm.Sub(name)
-			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
-			require.NoError(t, sub.Unmarshal(cfg))
-			err = confmap.Validate(cfg)
-			if want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, want)
-		})
-	}
-	sub, err := cm.Sub("tq_trace/all")
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	require.NoError(t, sub.Unmarshal(cfg))
+	})["tq_trace/all"].(*Config)
 	assert.Equal(t, "verl-ppo", cfg.ServiceName)
 	assert.Equal(t, "ppo-17", cfg.RunID)
 	assert.Equal(t, "Asia/Shanghai", cfg.Timezone)

@@ -2,9 +2,8 @@ package trainlogreceiver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
@@ -47,18 +48,14 @@ func BenchmarkReadAll(b *testing.B) {
 		}
 		for _, format := range []string{name, formatAuto} {
 			b.Run(name+"/format="+format, func(b *testing.B) {
-				path := filepath.Join(b.TempDir(), "x.log")
-				if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-					b.Fatal(err)
-				}
 				cfg := createDefaultConfig().(*Config)
-				cfg.Include = []string{path}
+				cfg.Include = []string{filereceivertest.Put(b, b.TempDir(), "x.log", text.String())}
 				cfg.Format = format
 				b.ReportAllocs()
 				from := cpu()
 				n := int64(0)
 				for b.Loop() {
-					c, err := readAll(receivertest.NewNopSettings(metadata.Type), cfg, consumertest.NewNop(), consumertest.NewNop())
+					c, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, nil, consumertest.NewNop(), consumertest.NewNop())
 					if err != nil {
 						b.Fatal(err)
 					}

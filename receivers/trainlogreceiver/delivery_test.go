@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -22,15 +20,15 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadatatest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestConfig(t *testing.T) {
-	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
-	require.NoError(t, err)
-	for name, want := range map[string]string{
+	cfg := filereceivertest.Configs(t, NewFactory(), map[string]string{
 		"train_log":         "",
 		"train_log/all":     "",
 		"train_log/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
@@ -40,24 +38,7 @@ func TestConfig(t *testing.T) {
 		"train_log/nothing": "'fields::reward/mean::metric' must be the name of a metric",
 		"train_log/unit":    "'fields::my_loss::unit' must be left out",
 		"train_log/scale":   "'fields::x::scale' must be a finite number",
-	} {
-		t.Run(name, func(t *testing.T) {
-			sub, err := cm.Sub(name)
-			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
-			require.NoError(t, sub.Unmarshal(cfg))
-			err = confmap.Validate(cfg)
-			if want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, want)
-		})
-	}
-	sub, err := cm.Sub("train_log/all")
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	require.NoError(t, sub.Unmarshal(cfg))
+	})["train_log/all"].(*Config)
 	assert.Equal(t, "sft", cfg.ServiceName)
 	assert.Equal(t, "sft-17", cfg.RunID)
 	assert.Equal(t, "Asia/Shanghai", cfg.Timezone)
@@ -117,12 +98,12 @@ func started(t *testing.T, cfg *Config) sinks {
 // next returns the next steps, in as many batches as they come.
 func (s sinks) next(t *testing.T, n int) []ptrace.Span {
 	t.Helper()
-	b := &bench{}
+	b := &filereceivertest.Result{}
 	for {
-		if got := b.named(spans.SpanStep); len(got) >= n {
+		if got := b.All(spans.SpanStep); len(got) >= n {
 			return got
 		}
-		require.NoError(t, b.traces.ConsumeTraces(context.Background(), <-s.traces))
+		require.NoError(t, b.Traces.ConsumeTraces(context.Background(), <-s.traces))
 	}
 }
 
@@ -187,12 +168,12 @@ func TestStatesOfCheckpoints(t *testing.T) {
 	rows := `{"step": 10, "loss": 2.5}, {"step": 20, "loss": 2.25}`
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "checkpoint-20"), 0o700))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "checkpoint-30"), 0o700))
-	put(t, filepath.Join(dir, "checkpoint-20"), "trainer_state.json", `{"log_history": [`+rows+`]}`)
-	put(t, filepath.Join(dir, "checkpoint-30"), "trainer_state.json", `{"log_history": [`+rows+`, {"step": 30, "loss": 2}]}`)
+	filereceivertest.Put(t, filepath.Join(dir, "checkpoint-20"), "trainer_state.json", `{"log_history": [`+rows+`]}`)
+	filereceivertest.Put(t, filepath.Join(dir, "checkpoint-30"), "trainer_state.json", `{"log_history": [`+rows+`, {"step": 30, "loss": 2}]}`)
 	tt := componenttest.NewTelemetry()
 	t.Cleanup(func() { assert.NoError(t, tt.Shutdown(context.Background())) })
 	b := readWith(t, metadatatest.NewSettings(tt), nil, filepath.Join(dir, "**", "trainer_state.json"))
-	assert.ElementsMatch(t, []string{"10", "20", "30"}, attrs(b.named(spans.SpanStep), spans.AttrIteration))
+	assert.ElementsMatch(t, []string{"10", "20", "30"}, attrs(b.All(spans.SpanStep), spans.AttrIteration))
 	metadatatest.AssertEqualTrainbridgeTrainLogDuplicates(t, tt, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 }
 
@@ -208,8 +189,9 @@ func TestRetry(t *testing.T) {
 	})
 	require.NoError(t, err)
 	cfg := live(fixture(t, "jsonl.log"))
-	c, err := readAll(receivertest.NewNopSettings(metadata.Type), cfg, tc, nil)
+	c, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, func() time.Time { return filereceivertest.Written }, tc, nil)
 	require.NoError(t, err)
+	filereceivertest.Accounts(t, c)
 	assert.Equal(t, int64(5), c.Sent)
 	assert.Equal(t, 6, sink.SpanCount(), "5 records and the run")
 }

@@ -2,8 +2,6 @@ package trainlogreceiver
 
 import (
 	"bytes"
-	"context"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -11,132 +9,52 @@ import (
 	"sort"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var update = flag.Bool("update", false, "write the expected output anew")
-
-// bench holds what came out of files that were read whole.
-type bench struct {
-	traces  consumertest.TracesSink
-	metrics consumertest.MetricsSink
-	counts  tail.Counts
-}
-
-var written = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
-
-// read reads files whole and checks the accounts.
-func read(t *testing.T, change func(*Config), paths ...string) *bench {
+// read reads files whole and holds the accounts.
+func read(t *testing.T, change func(*Config), paths ...string) *filereceivertest.Result {
 	t.Helper()
 	return readWith(t, receivertest.NewNopSettings(metadata.Type), change, paths...)
 }
 
-func readWith(t *testing.T, set receiver.Settings, change func(*Config), paths ...string) *bench {
+func readWith(t *testing.T, set receiver.Settings, change func(*Config), paths ...string) *filereceivertest.Result {
 	t.Helper()
 	cfg := createDefaultConfig().(*Config)
-	cfg.Include = paths
-	cfg.RunID = "run"
-	cfg.Timezone = "UTC"
+	cfg.Include, cfg.RunID, cfg.Timezone = paths, "run", "UTC"
 	if change != nil {
 		change(cfg)
 	}
-	require.NoError(t, cfg.Validate())
-	b := &bench{}
-	var err error
-	b.counts, err = readAll(set, cfg, &b.traces, &b.metrics)
-	require.NoError(t, err)
-	checkAccounts(t, b.counts)
-	return b
+	return filereceivertest.Read(t, set, cfg, makeParts)
 }
 
-func readAll(set receiver.Settings, cfg *Config, traces consumer.Traces, metrics consumer.Metrics) (tail.Counts, error) {
-	return filereceiver.ReadAll(context.Background(), set, cfg, makeParts, func() time.Time { return written.Add(time.Hour) }, traces, metrics)
-}
+var write, fixture, attr = filereceivertest.Write, filereceivertest.Fixture, filereceivertest.Attr
 
-func checkAccounts(t *testing.T, c tail.Counts) {
-	t.Helper()
-	sum := c.Records
-	for _, n := range c.Ignored {
-		sum += n
-	}
-	for _, n := range c.Rejected {
-		sum += n
-	}
-	assert.Equal(t, c.Lines, sum, "lines = records + ignored + rejected: %+v", c)
-	assert.Equal(t, c.Records, c.Sent+c.Refused+c.Pending, "records = sent + refused + pending: %+v", c)
-	assert.Zero(t, c.Pending)
-}
-
-// write makes a log of lines; the file's time is fixed, so that what depends on it can be compared.
-func write(t *testing.T, name string, lines ...string) string {
-	t.Helper()
-	return put(t, t.TempDir(), name, strings.Join(lines, "\n")+"\n")
-}
-
-func put(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	path := filepath.Join(dir, name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	require.NoError(t, os.Chtimes(path, written, written))
-	return path
-}
-
-// fixture copies one to a place with a fixed modification time.
-func fixture(t *testing.T, name string) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", name))
-	require.NoError(t, err)
-	return put(t, t.TempDir(), name, string(b))
-}
-
-func (b *bench) all() []ptrace.Span {
-	var out []ptrace.Span
-	for _, td := range b.traces.AllTraces() {
-		for _, rs := range td.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, s := range ss.Spans().All() {
-					out = append(out, s)
-				}
-			}
-		}
-	}
-	return out
-}
-
-func (b *bench) named(name string) []ptrace.Span {
-	var out []ptrace.Span
-	for _, s := range b.all() {
-		if s.Name() == name {
-			out = append(out, s)
-		}
+func attrs(list []ptrace.Span, name string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = attr(s, name)
 	}
 	return out
 }
 
 // points lists the gauges of a name.
-func (b *bench) points(name string) []float64 {
+func points(b *filereceivertest.Result, name string) []float64 {
 	var out []float64
-	for _, md := range b.metrics.AllMetrics() {
+	for _, md := range b.Metrics.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, sm := range rm.ScopeMetrics().All() {
 				for _, m := range sm.Metrics().All() {
@@ -153,10 +71,10 @@ func (b *bench) points(name string) []float64 {
 }
 
 // waterfall draws the spans as text, one a line, in the order in which they came.
-func (b *bench) waterfall() string {
+func waterfall(b *filereceivertest.Result) string {
 	children := map[pcommon.SpanID][]ptrace.Span{}
 	var roots []ptrace.Span
-	for _, s := range b.all() {
+	for _, s := range b.All("") {
 		switch {
 		case s.Name() == spans.SpanRun:
 		case s.ParentSpanID().IsEmpty() || s.Name() == spans.SpanSummary:
@@ -187,34 +105,6 @@ func (b *bench) waterfall() string {
 	return w.String()
 }
 
-// merged is everything in one piece; the path of the log is cut to its name, and NaN is the largest number.
-func (b *bench) merged() (ptrace.Traces, pmetric.Metrics) {
-	td, md := ptrace.NewTraces(), pmetric.NewMetrics()
-	for _, x := range b.traces.AllTraces() {
-		x.ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
-	}
-	for _, x := range b.metrics.AllMetrics() {
-		x.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
-	}
-	for _, rs := range td.ResourceSpans().All() {
-		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-			if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
-				v.SetStr(filepath.Base(v.Str()))
-			}
-		}
-	}
-	for _, rm := range md.ResourceMetrics().All() {
-		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for _, dp := range m.Gauge().DataPoints().All() {
-				if math.IsNaN(dp.DoubleValue()) { // which is equal to nothing
-					dp.SetDoubleValue(math.MaxFloat64)
-				}
-			}
-		}
-	}
-	return td, md
-}
-
 var fixtures = []string{
 	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
 }
@@ -224,41 +114,10 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := read(t, nil, fixture(t, name))
 			base := filepath.Join("testdata", strings.TrimSuffix(name, filepath.Ext(name)))
-			drawn := b.waterfall()
-			traces, metrics := b.merged()
-			if *update {
-				require.NoError(t, os.WriteFile(base+".waterfall.txt", []byte(drawn), 0o600))
-				require.NoError(t, golden.WriteTracesToFile(base+".traces.yaml", traces))
-				require.NoError(t, golden.WriteMetricsToFile(base+".metrics.yaml", metrics, golden.SkipMetricTimestampNormalization()))
-			}
-			text, err := os.ReadFile(base + ".waterfall.txt")
-			require.NoError(t, err)
-			assert.Equal(t, string(text), drawn)
-			wantTraces, err := golden.ReadTraces(base + ".traces.yaml")
-			require.NoError(t, err)
-			assert.NoError(t, ptracetest.CompareTraces(wantTraces, traces, ptracetest.IgnoreResourceSpansOrder(), ptracetest.IgnoreSpansOrder()))
-			wantMetrics, err := golden.ReadMetrics(base + ".metrics.yaml")
-			require.NoError(t, err)
-			assert.NoError(t, pmetrictest.CompareMetrics(wantMetrics, metrics, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+			filereceivertest.GoldenText(t, base+".waterfall.txt", waterfall(b))
+			b.Golden(t, base)
 		})
 	}
-}
-
-// attr is an attribute as text, empty when there is none.
-func attr(s ptrace.Span, name string) string {
-	v, ok := s.Attributes().Get(name)
-	if !ok {
-		return ""
-	}
-	return v.AsString()
-}
-
-func attrs(list []ptrace.Span, name string) []string {
-	out := make([]string, len(list))
-	for i, s := range list {
-		out[i] = attr(s, name)
-	}
-	return out
 }
 
 func TestAccounts(t *testing.T) {
@@ -278,9 +137,9 @@ func TestAccounts(t *testing.T) {
 		if want.Rejected == nil {
 			want.Rejected = map[string]int64{}
 		}
-		assert.Equal(t, want.Records, b.counts.Records, name)
-		assert.Equal(t, want.Ignored, b.counts.Ignored, name)
-		assert.Equal(t, want.Rejected, b.counts.Rejected, name)
+		assert.Equal(t, want.Records, b.Counts.Records, name)
+		assert.Equal(t, want.Ignored, b.Counts.Ignored, name)
+		assert.Equal(t, want.Rejected, b.Counts.Rejected, name)
 	}
 }
 
@@ -291,15 +150,15 @@ func TestFormats(t *testing.T) {
 		"megatron": {}, "torchtitan": {}, "nemo": {},
 	} {
 		b := read(t, func(c *Config) { c.Format = format }, fixture(t, "mixed.log"))
-		assert.Equal(t, sources, attrs(b.named(spans.SpanStep), spans.AttrSource), format)
-		assert.Equal(t, map[string]int64{"not_a_record": int64(7 - len(sources))}, b.counts.Ignored, format)
+		assert.Equal(t, sources, attrs(b.All(spans.SpanStep), spans.AttrSource), format)
+		assert.Equal(t, map[string]int64{"not_a_record": int64(7 - len(sources))}, b.Counts.Ignored, format)
 	}
 	for format, name := range map[string]string{
 		"jsonl": "jsonl.log", "hf": "hf.log", "deepspeed": "deepspeed.log", "megatron": "megatron.log", "torchtitan": "torchtitan.log", "nemo": "nemo.log", "verl": "verl.log",
 	} {
-		auto := read(t, nil, fixture(t, name)).waterfall()
+		auto := waterfall(read(t, nil, fixture(t, name)))
 		assert.NotEmpty(t, auto)
-		assert.Equal(t, auto, read(t, func(c *Config) { c.Format = format }, fixture(t, name)).waterfall(), "%s, set and found out", format)
+		assert.Equal(t, auto, waterfall(read(t, func(c *Config) { c.Format = format }, fixture(t, name))), "%s, set and found out", format)
 	}
 }
 
@@ -334,11 +193,11 @@ func TestSamples(t *testing.T) {
 			}
 		}, path)
 		rejected := int64(0)
-		for _, n := range b.counts.Rejected {
+		for _, n := range b.Counts.Rejected {
 			rejected += n
 		}
-		assert.Equal(t, want.records, b.counts.Records, "%s: %+v", name, b.counts)
-		assert.Equal(t, want.rejected, rejected, "%s: %+v", name, b.counts)
+		assert.Equal(t, want.records, b.Counts.Records, "%s: %+v", name, b.Counts)
+		assert.Equal(t, want.rejected, rejected, "%s: %+v", name, b.Counts)
 	}
 }
 
@@ -346,25 +205,25 @@ func TestSamples(t *testing.T) {
 func TestOrdinals(t *testing.T) {
 	path := write(t, "seed.jsonl", `{"loss": 2.0, "throughput": 100}`, `{"loss": 1.99, "throughput": 102}`, `{"loss": 1.99, "throughput": 102}`)
 	b := read(t, nil, path)
-	steps := b.named(spans.SpanStep)
+	steps := b.All(spans.SpanStep)
 	assert.Equal(t, []string{"1", "2", "3"}, attrs(steps, spans.AttrRecord))
 	traces := map[pcommon.TraceID]bool{}
 	for i, s := range steps {
 		traces[s.TraceID()] = true
 		assert.Equal(t, string(spans.TimeSynthetic), attr(s, spans.AttrTimeSource))
-		again := read(t, nil, path).named(spans.SpanStep)[i]
+		again := read(t, nil, path).All(spans.SpanStep)[i]
 		assert.Equal(t, s.TraceID(), again.TraceID())
 		assert.Equal(t, s.SpanID(), again.SpanID())
 		require.Equal(t, 1, s.Links().Len())
 	}
 	assert.Len(t, traces, 3)
-	assert.Equal(t, []float64{2, 1.99, 1.99}, b.points(spans.AttrLoss))
-	assert.Len(t, b.named(spans.SpanRun), 1)
+	assert.Equal(t, []float64{2, 1.99, 1.99}, points(b, spans.AttrLoss))
+	assert.Len(t, b.All(spans.SpanRun), 1)
 }
 
 // Ranks that append to one file are told apart, and share the trace of a step.
 func TestRanks(t *testing.T) {
-	steps := read(t, nil, fixture(t, "ranks.log")).named(spans.SpanStep)
+	steps := read(t, nil, fixture(t, "ranks.log")).All(spans.SpanStep)
 	assert.Equal(t, []string{"0", "1", "0", "1", "1"}, attrs(steps, spans.AttrRank))
 	assert.Equal(t, []string{"", "", "", "", "2"}, attrs(steps, spans.AttrStepsCovered), "steps covered are a rank's own")
 	assert.Equal(t, steps[0].TraceID(), steps[1].TraceID())
@@ -377,7 +236,7 @@ func TestRestart(t *testing.T) {
 	steps := read(t, nil, write(t, "x.jsonl",
 		`{"step": 10, "loss": 2.5, "step_time": 0.5}`, `{"step": 20, "loss": 2.4, "step_time": 0.5}`, `{"step": 30, "loss": 2.3, "step_time": 0.5}`,
 		`{"step": 20, "loss": 2.4, "step_time": 0.5}`, `{"step": 30, "loss": 2.3, "step_time": 0.5}`,
-	)).named(spans.SpanStep)
+	)).All(spans.SpanStep)
 	require.Len(t, steps, 5)
 	assert.Equal(t, []string{"", "10", "10", "", "10"}, attrs(steps, spans.AttrStepsCovered))
 	assert.Equal(t, steps[1].TraceID(), steps[3].TraceID())
@@ -390,14 +249,14 @@ func TestRestart(t *testing.T) {
 func TestAppendedRuns(t *testing.T) {
 	run := []string{`{'loss': 2.0, 'epoch': 0.5}`, `{'loss': 1.5, 'epoch': 1.0}`, `{'train_runtime': 10.0, 'train_loss': 1.75, 'epoch': 1.0}`}
 	b := read(t, nil, write(t, "x.log", append(run, run...)...))
-	steps := b.named(spans.SpanStep)
+	steps := b.All(spans.SpanStep)
 	assert.Equal(t, []string{"1", "2", "3", "4"}, attrs(steps, spans.AttrRecord))
 	ids := map[pcommon.SpanID]bool{}
 	for _, s := range steps {
 		ids[s.SpanID()] = true
 	}
 	assert.Len(t, ids, 4)
-	assert.Len(t, b.named(spans.SpanSummary), 2)
+	assert.Len(t, b.All(spans.SpanSummary), 2)
 }
 
 func TestFields(t *testing.T) {
@@ -409,12 +268,12 @@ func TestFields(t *testing.T) {
 	}
 	b := read(t, fields, write(t, "x.log",
 		`{"step": 1, "reward/mean": 0.5, "seq_s": 8, "wait_ms": 250, "loss": 3}`, `{'step': '2', 'reward/mean': '0.75', 'loss': '4'}`, `step:3 - actor/pg_loss:0.25 - reward/mean:1 - timing_s/step:2`))
-	assert.Equal(t, []float64{0.5, 0.75, 1}, b.points("rl.reward.mean"))
-	assert.Equal(t, []float64{8}, b.points(spans.AttrSampleThroughput))
-	assert.Equal(t, []float64{0.25}, b.points("dataloader.wait"))
-	assert.Equal(t, []float64{3, 4}, b.points("my.loss"))
-	assert.Equal(t, []float64{0.25}, b.points(spans.AttrLoss))
-	steps := b.named(spans.SpanStep)
+	assert.Equal(t, []float64{0.5, 0.75, 1}, points(b, "rl.reward.mean"))
+	assert.Equal(t, []float64{8}, points(b, spans.AttrSampleThroughput))
+	assert.Equal(t, []float64{0.25}, points(b, "dataloader.wait"))
+	assert.Equal(t, []float64{3, 4}, points(b, "my.loss"))
+	assert.Equal(t, []float64{0.25}, points(b, spans.AttrLoss))
+	steps := b.All(spans.SpanStep)
 	require.Len(t, steps, 3)
 	assert.Equal(t, []string{"0.5", "0.75", "1"}, attrs(steps, spans.AttrTrainFieldPrefix+"reward/mean"))
 	assert.Equal(t, []string{"3", "4", ""}, attrs(steps, spans.AttrTrainFieldPrefix+"loss"))
@@ -424,20 +283,20 @@ func TestFields(t *testing.T) {
 // Numbers that JSON does not have are text on spans, and themselves in gauges.
 func TestNotFinite(t *testing.T) {
 	b := read(t, nil, write(t, "x.jsonl", `{"step": 1, "loss": NaN, "throughput": Infinity, "x": -Infinity}`))
-	s := b.named(spans.SpanStep)[0]
+	s := b.All(spans.SpanStep)[0]
 	for name, want := range map[string]string{spans.AttrLoss: "NaN", spans.AttrSampleThroughput: "+Inf", spans.AttrTrainFieldPrefix + "x": "-Inf"} {
 		v, ok := s.Attributes().Get(name)
 		require.True(t, ok)
 		assert.Equal(t, pcommon.ValueTypeStr, v.Type())
 		assert.Equal(t, want, v.Str())
 	}
-	assert.True(t, math.IsNaN(b.points(spans.AttrLoss)[0]))
-	assert.Equal(t, []float64{math.Inf(1)}, b.points(spans.AttrSampleThroughput))
+	assert.True(t, math.IsNaN(points(b, spans.AttrLoss)[0]))
+	assert.Equal(t, []float64{math.Inf(1)}, points(b, spans.AttrSampleThroughput))
 }
 
 // Records of one line are told apart, without times and with the number of one step.
 func TestSeveralInALine(t *testing.T) {
-	steps := read(t, nil, write(t, "x.jsonl", `[{"step": 1, "loss": 2}, {"step": 1, "grad_norm": 3}]`, `{'step': 2, 'loss': 2}{'step': 2, 'loss': 4}`)).named(spans.SpanStep)
+	steps := read(t, nil, write(t, "x.jsonl", `[{"step": 1, "loss": 2}, {"step": 1, "grad_norm": 3}]`, `{'step': 2, 'loss': 2}{'step': 2, 'loss': 4}`)).All(spans.SpanStep)
 	require.Len(t, steps, 4)
 	assert.Equal(t, steps[0].TraceID(), steps[1].TraceID())
 	assert.NotEqual(t, steps[0].SpanID(), steps[1].SpanID())
@@ -447,7 +306,7 @@ func TestSeveralInALine(t *testing.T) {
 
 // Some loggers write each metric of a step into a line of its own, at one time.
 func TestMetricByMetric(t *testing.T) {
-	steps := read(t, nil, write(t, "x.jsonl", `{"ts": 1781260200, "step": 1, "loss": 2}`, `{"ts": 1781260200, "step": 1, "lr": 1}`)).named(spans.SpanStep)
+	steps := read(t, nil, write(t, "x.jsonl", `{"ts": 1781260200, "step": 1, "loss": 2}`, `{"ts": 1781260200, "step": 1, "lr": 1}`)).All(spans.SpanStep)
 	require.Len(t, steps, 2)
 	assert.Equal(t, steps[0].TraceID(), steps[1].TraceID())
 	assert.NotEqual(t, steps[0].SpanID(), steps[1].SpanID())
@@ -455,7 +314,7 @@ func TestMetricByMetric(t *testing.T) {
 
 // Records without steps in two notations are not the same step.
 func TestOrdinalsOfTwoFormats(t *testing.T) {
-	steps := read(t, nil, write(t, "x.jsonl", `{"loss": 2}`, `{'loss': 2}`)).named(spans.SpanStep)
+	steps := read(t, nil, write(t, "x.jsonl", `{"loss": 2}`, `{'loss': 2}`)).All(spans.SpanStep)
 	require.Len(t, steps, 2)
 	assert.NotEqual(t, steps[0].TraceID(), steps[1].TraceID())
 }
@@ -467,7 +326,7 @@ func TestNeMoAfterMegatron(t *testing.T) {
 		"[2026-06-12 10:00:00] iteration        3/     100 | consumed samples:           96 | elapsed time per iteration (ms): 500.0 | lm loss: 2.5E+00 |",
 		"[2026-06-12 10:00:01] Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08",
 	))
-	steps := b.named(spans.SpanStep)
+	steps := b.All(spans.SpanStep)
 	assert.ElementsMatch(t, []string{"megatron", "nemo"}, attrs(steps, spans.AttrSource))
 	assert.ElementsMatch(t, []string{"2.5", "11.96"}, attrs(steps, spans.AttrLoss))
 	assert.ElementsMatch(t, []string{"", "0.000006897"}, attrs(steps, spans.AttrLearningRate))
@@ -480,8 +339,8 @@ func TestDroppedFields(t *testing.T) {
 		fmt.Fprintf(&line, `, "f%d": %d`, i, i)
 	}
 	b := read(t, nil, write(t, "x.log", line.String()+"}"))
-	require.Len(t, b.named(spans.SpanStep), 1)
-	assert.EqualValues(t, 300-record.MaxExtra, b.named(spans.SpanStep)[0].DroppedAttributesCount())
+	require.Len(t, b.All(spans.SpanStep), 1)
+	assert.EqualValues(t, 300-record.MaxExtra, b.All(spans.SpanStep)[0].DroppedAttributesCount())
 }
 
 func FuzzParser(f *testing.F) {

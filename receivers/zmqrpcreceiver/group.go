@@ -33,6 +33,7 @@ type group struct {
 	root, session, before ref // before and session: none where there is none
 	calls                 []call
 	fields                []field
+	text                  int // bytes of the log
 	sums                  totals
 	disagreement          float64 // the largest of its calls
 	compared              bool    // there is a disagreement, if only of 0
@@ -55,6 +56,13 @@ type call struct {
 	slowest, largest     uint8 // rank in the group, from 1; 0: below the first ranks
 	fieldsFrom, fieldsTo int
 }
+
+// maxText bounds the bytes of the log in a trace: its names and unknown columns are the rest of the 4 MB that a trace may have. A field takes
+// fieldBytes beside its text.
+const (
+	maxText    = 1 << 20
+	fieldBytes = 64
+)
 
 // field is a column that this version does not know.
 type field struct{ name, text string }

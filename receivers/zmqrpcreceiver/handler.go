@@ -155,7 +155,7 @@ func (h *handler) call(l *tail.Line) {
 	switch g := h.open; {
 	case g.kind == passGroup && is.end:
 		h.close(spans.PassEndMethod)
-	case len(g.calls) >= h.r.cfg.MaxCalls:
+	case len(g.calls) >= h.r.cfg.MaxCalls, g.text >= maxText:
 		h.close(spans.PassEndMax)
 	}
 }
@@ -203,6 +203,7 @@ func (h *handler) add(l *tail.Line) {
 	for _, f := range row.Fields {
 		g.fields = append(g.fields, field{h.names.Text([]byte(f.Name)), spans.Text(f.Text)})
 	}
+	g.text += len(l.Text) + len(row.Fields)*fieldBytes
 	d, offline := row.NS[rpclog.Total], row.NS[rpclog.Offline]
 	start := h.place(l, d, offline)
 	g.calls = append(g.calls, call{

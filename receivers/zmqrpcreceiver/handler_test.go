@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
@@ -365,33 +363,14 @@ func TestLive(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
-	require.NoError(t, err)
-	for name, want := range map[string]string{
+	cfg := filereceivertest.Configs(t, NewFactory(), map[string]string{
 		"zmq_rpc":         "",
 		"zmq_rpc/all":     "",
 		"zmq_rpc/include": "'include'",
 		"zmq_rpc/calls":   "'max_calls' must be 1 to 1900",
 		"zmq_rpc/empty":   "'session_start', 'pass_start' and 'pass_end' must not have empty names",
 		"zmq_rpc/both":    "'session_start' and 'pass_start' must not have the same method",
-	} {
-		t.Run(name, func(t *testing.T) {
-			sub, err := cm.Sub(name)
-			require.NoError(t, err)
-			cfg := createDefaultConfig().(*Config)
-			require.NoError(t, sub.Unmarshal(cfg))
-			err = confmap.Validate(cfg)
-			if want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, want)
-		})
-	}
-	sub, err := cm.Sub("zmq_rpc/all")
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	require.NoError(t, sub.Unmarshal(cfg))
+	})["zmq_rpc/all"].(*Config)
 	assert.Equal(t, []string{"Hello"}, cfg.SessionStart)
 	assert.Equal(t, []string{"Prefill", "Decode"}, cfg.PassStart)
 	assert.Empty(t, cfg.PassEnd)

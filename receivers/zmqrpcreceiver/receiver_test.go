@@ -1,7 +1,6 @@
 package zmqrpcreceiver
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +19,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var update = flag.Bool("update", false, "write the expected output anew")
-
 func config(globs ...string) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include, cfg.RunID = globs, "run"
@@ -31,7 +28,6 @@ func config(globs ...string) *Config {
 // read reads logs whole.
 func read(tb testing.TB, cfg *Config) *filereceivertest.Result {
 	tb.Helper()
-	require.NoError(tb, cfg.Validate())
 	return filereceivertest.Read(tb, receivertest.NewNopSettings(metadata.Type), cfg, newParts)
 }
 
@@ -100,14 +96,8 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := read(t, config(filereceivertest.Copy(t, filepath.Join("testdata", name))))
 			base := filepath.Join("testdata", strings.TrimSuffix(name, filepath.Ext(name)))
-			drawn := tree(r)
-			if *update {
-				require.NoError(t, os.WriteFile(base+".tree.txt", []byte(drawn), 0o600))
-			}
-			want, err := os.ReadFile(base + ".tree.txt")
-			require.NoError(t, err)
-			assert.Equal(t, string(want), drawn)
-			r.Golden(t, base, *update)
+			filereceivertest.GoldenText(t, base+".tree.txt", tree(r))
+			r.Golden(t, base)
 		})
 	}
 }
@@ -377,6 +367,35 @@ func TestCap(t *testing.T) {
 		return
 	}
 	assert.Fail(t, "no aggregate")
+}
+
+// A trace keeps within 4 MB too, whatever the columns hold.
+func TestCapOfBytes(t *testing.T) {
+	for name, column := range map[string]string{"long texts": strings.Repeat("x", 5000), "long names": "1"} {
+		t.Run(name, func(t *testing.T) {
+			names := make([]string, 40)
+			for i := range names {
+				names[i] = fmt.Sprintf("%s%d", strings.Repeat("c", 40), i)
+			}
+			extra := strings.Repeat(" "+column[:min(len(column), 1000)], len(names))
+			lines := []string{header + " " + strings.Join(names, " ")}
+			for i := range 1900 {
+				lines = append(lines, fmt.Sprintf("%d %s 0.1 0.2 0.3 0.4 1.0%s", i+1, "M"+column, extra))
+			}
+			r := text(t, func(c *Config) { c.MaxCalls = 1900 }, lines...)
+			size := make(map[pcommon.TraceID]int)
+			marshal := ptrace.ProtoMarshaler{}
+			for _, s := range r.All("") {
+				td := ptrace.NewTraces()
+				s.CopyTo(td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty())
+				size[s.TraceID()] += marshal.TracesSize(td)
+			}
+			require.Len(t, calls(r), 1900)
+			for _, n := range size {
+				assert.Less(t, n, 4<<20)
+			}
+		})
+	}
 }
 
 func mustDouble(tb testing.TB, s ptrace.Span, name string) float64 {

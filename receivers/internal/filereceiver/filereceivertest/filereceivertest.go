@@ -4,9 +4,12 @@ package filereceivertest
 
 import (
 	"context"
+	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -26,7 +31,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Written is the modification time of the files. They are read an hour later.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Written is the modification time of the files. They are read an hour later. Tests whose golden files have another one set it in init.
 var Written = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
 
 // Result is what came out of files that were read whole.
@@ -45,6 +52,12 @@ func Put(tb testing.TB, dir, name, text string) string {
 	return path
 }
 
+// Write makes a file of lines.
+func Write(tb testing.TB, name string, lines ...string) string {
+	tb.Helper()
+	return Put(tb, tb.TempDir(), name, strings.Join(lines, "\n")+"\n")
+}
+
 // Copy makes a copy of a file.
 func Copy(tb testing.TB, path string) string {
 	tb.Helper()
@@ -53,14 +66,22 @@ func Copy(tb testing.TB, path string) string {
 	return Put(tb, tb.TempDir(), filepath.Base(path), string(b))
 }
 
+// Fixture makes a copy of a file of testdata.
+func Fixture(tb testing.TB, name string) string {
+	tb.Helper()
+	return Copy(tb, filepath.Join("testdata", name))
+}
+
 // Read reads the files of a config whole and holds the accounts.
 func Read(tb testing.TB, set receiver.Settings, cfg component.Config, mk filereceiver.Make) *Result {
 	tb.Helper()
+	require.NoError(tb, confmap.Validate(cfg))
 	r := &Result{}
 	var err error
 	r.Counts, err = filereceiver.ReadAll(context.Background(), set, cfg, mk, func() time.Time { return Written.Add(time.Hour) }, &r.Traces, &r.Metrics)
 	require.NoError(tb, err)
 	Accounts(tb, r.Counts)
+	assert.Zero(tb, r.Counts.Refused)
 	return r
 }
 
@@ -104,9 +125,61 @@ func Attr(s ptrace.Span, name string) string {
 	return v.AsString()
 }
 
-// Golden compares everything with base.traces.yaml and base.metrics.yaml, or writes these anew. The path of the log is cut to its name, and NaN,
-// which is equal to nothing, is the largest number.
-func (r *Result) Golden(tb testing.TB, base string, update bool) {
+// merge brings batches together, so that how many there were makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of
+// each name. The path of the log is cut to its name, and NaN, which is equal to nothing, is the largest number.
+func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
+	tb.Helper()
+	all := make(map[string]ptrace.SpanSlice) // by resource
+	td.ResourceSpans().RemoveIf(func(rs ptrace.ResourceSpans) bool {
+		require.Equal(tb, 1, rs.ScopeSpans().Len())
+		got, resource := rs.ScopeSpans().At(0).Spans(), fmt.Sprint(rs.Resource().Attributes().AsRaw())
+		for _, s := range got.All() {
+			if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
+				v.SetStr(filepath.Base(v.Str()))
+			}
+		}
+		first, again := all[resource]
+		if again {
+			got.MoveAndAppendTo(first)
+		} else {
+			all[resource] = got
+		}
+		return again
+	})
+	metrics := make(map[string]pmetric.MetricSlice) // by resource
+	md.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool {
+		require.Equal(tb, 1, rm.ScopeMetrics().Len())
+		got, resource := rm.ScopeMetrics().At(0).Metrics(), fmt.Sprint(rm.Resource().Attributes().AsRaw())
+		first, again := metrics[resource]
+		if again {
+			got.MoveAndAppendTo(first)
+		} else {
+			metrics[resource] = got
+		}
+		return again
+	})
+	for _, list := range metrics {
+		points := make(map[string]pmetric.NumberDataPointSlice) // by name
+		list.RemoveIf(func(m pmetric.Metric) bool {
+			got := m.Gauge().DataPoints()
+			for _, dp := range got.All() {
+				if math.IsNaN(dp.DoubleValue()) {
+					dp.SetDoubleValue(math.MaxFloat64)
+				}
+			}
+			first, again := points[m.Name()]
+			if again {
+				got.MoveAndAppendTo(first)
+			} else {
+				points[m.Name()] = got
+			}
+			return again
+		})
+	}
+}
+
+// Golden compares everything, whatever came in which batch, with base.traces.yaml and base.metrics.yaml. It takes it out of the result: draw it before.
+func (r *Result) Golden(tb testing.TB, base string) {
 	tb.Helper()
 	td, md := ptrace.NewTraces(), pmetric.NewMetrics()
 	for _, x := range r.Traces.AllTraces() {
@@ -115,30 +188,52 @@ func (r *Result) Golden(tb testing.TB, base string, update bool) {
 	for _, x := range r.Metrics.AllMetrics() {
 		x.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 	}
-	for _, rs := range td.ResourceSpans().All() {
-		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-			if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
-				v.SetStr(filepath.Base(v.Str()))
-			}
-		}
-	}
-	for _, rm := range md.ResourceMetrics().All() {
-		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-			for _, dp := range m.Gauge().DataPoints().All() {
-				if math.IsNaN(dp.DoubleValue()) {
-					dp.SetDoubleValue(math.MaxFloat64)
-				}
-			}
-		}
-	}
-	if update {
+	merge(tb, td, md)
+	if *update {
 		require.NoError(tb, golden.WriteTracesToFile(base+".traces.yaml", td))
 		require.NoError(tb, golden.WriteMetricsToFile(base+".metrics.yaml", md, golden.SkipMetricTimestampNormalization()))
 	}
 	wantTraces, err := golden.ReadTraces(base + ".traces.yaml")
 	require.NoError(tb, err)
-	assert.NoError(tb, ptracetest.CompareTraces(wantTraces, td, ptracetest.IgnoreResourceSpansOrder(), ptracetest.IgnoreSpansOrder()))
 	wantMetrics, err := golden.ReadMetrics(base + ".metrics.yaml")
 	require.NoError(tb, err)
-	assert.NoError(tb, pmetrictest.CompareMetrics(wantMetrics, md, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+	merge(tb, wantTraces, wantMetrics)
+	assert.NoError(tb, ptracetest.CompareTraces(wantTraces, td, ptracetest.IgnoreResourceSpansOrder(), ptracetest.IgnoreSpansOrder()))
+	assert.NoError(tb, pmetrictest.CompareMetrics(wantMetrics, md,
+		pmetrictest.IgnoreResourceMetricsOrder(), pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+}
+
+// GoldenText compares a text, such as drawn spans, with a file.
+func GoldenText(tb testing.TB, path, got string) {
+	tb.Helper()
+	if *update {
+		require.NoError(tb, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(tb, err)
+	assert.Equal(tb, string(want), got)
+}
+
+// Configs holds that each configuration of testdata/config.yaml is refused with the text that is given for its name, or is good where that is empty.
+// It returns them by name.
+func Configs(t *testing.T, f receiver.Factory, want map[string]string) map[string]component.Config {
+	t.Helper()
+	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	out := make(map[string]component.Config)
+	for name, text := range want {
+		sub, err := cm.Sub(name)
+		require.NoError(t, err)
+		out[name] = f.CreateDefaultConfig()
+		require.NoError(t, sub.Unmarshal(out[name]))
+		t.Run(name, func(t *testing.T) {
+			err := confmap.Validate(out[name])
+			if text == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, text)
+			}
+		})
+	}
+	return out
 }
