@@ -96,6 +96,20 @@ func ShortKey(key []byte) []byte {
 	return h[:]
 }
 
+// Digest is a running hash of parts, such as the lines that something is made of. The zero value is ready.
+type Digest struct{ hi, lo uint64 }
+
+// Add takes the next part.
+func (d *Digest) Add(part []byte) {
+	h := xxh3.Hash128Seed(part, d.lo)
+	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo
+}
+
+// Key is a key of 16 bytes of what was added.
+func (d *Digest) Key() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, d.hi), d.lo)
+}
+
 // appendPart prefixes the length, so that ("a", "bc") and ("ab", "c") differ.
 func appendPart[T string | []byte](b []byte, part T) []byte {
 	b = binary.AppendUvarint(b, uint64(len(part)))

@@ -11,6 +11,9 @@ const MaxAttributeBytes = 4096
 // Text makes an attribute value of raw log bytes: invalid UTF-8 becomes U+FFFD (OTLP strings must be UTF-8), and
 // what exceeds MaxAttributeBytes is cut at a rune's edge.
 func Text[T string | []byte](raw T) string {
+	if len(raw) > MaxAttributeBytes+utf8.UTFMax {
+		raw = raw[:MaxAttributeBytes+utf8.UTFMax] // what is cut off below would stay in memory with the rest
+	}
 	s := string(raw)
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
@@ -38,6 +41,9 @@ func (in *Interner) Text(raw []byte) string {
 		return s
 	}
 	s := Text(raw)
+	if len(raw) > MaxAttributeBytes {
+		return s // thousands of these would be too much to keep
+	}
 	if in.known == nil || len(in.known) >= maxInterned {
 		in.known = make(map[string]string)
 	}

@@ -1,6 +1,10 @@
 package tail
 
-import "io"
+import (
+	"bytes"
+	"io"
+	"math"
+)
 
 // Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false. What is
 // read next stays as it is: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
@@ -8,26 +12,30 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
-	s.visit(s.cur.file, s.cur.end, visit)
+	s.visit(s.cur.file, span{s.cur.end, math.MaxInt64}, visit)
 }
 
-// Beginning visits the lines of the file being handled from its start, as Ahead does: for what a reader that starts at the end has missed.
+// Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: what a reader that starts at the end has missed.
 func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
-	s.visit(s.cur.file, 0, visit)
+	s.visit(s.cur.file, span{0, s.cur.begin}, visit)
 }
 
-func (s *Stream) visit(f *file, off int64, visit func(text []byte) bool) {
+func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
+	off := part.begin
 	src := f.src
+	size := int64(chunkBytes)
 	if u, ok := src.(*unpacked); ok {
 		// Going back in the one that is being read would mean to decompress everything before head again, each time.
 		fresh := &unpacked{raw: u.raw, kind: u.kind, size: u.size, free: u.free}
 		defer fresh.stop()
 		src = fresh
+	} else if fi, err := f.raw.Stat(); err == nil {
+		size = min(size, max(fi.Size()-off+1, minRead)) // mostly little or nothing follows a row that arrives
 	}
-	buf := make([]byte, chunkBytes)
+	buf := make([]byte, size)
 	skip := false
 	for {
 		n, err := src.ReadAt(buf, off)
@@ -37,6 +45,10 @@ func (s *Stream) visit(f *file, off int64, visit func(text []byte) bool) {
 		}
 		sp := newSplitter(buf[:n])
 		for {
+			begin := off + int64(sp.pos)
+			if begin >= part.end {
+				return
+			}
 			text, ok := sp.next(atEOF && s.lastIsDone(f, s.line.Observed))
 			if !ok {
 				break
@@ -44,6 +56,10 @@ func (s *Stream) visit(f *file, off int64, visit func(text []byte) bool) {
 			if skip {
 				skip = false
 				continue
+			}
+			text = bytes.TrimLeft(text, "\x00")
+			if begin == 0 {
+				text = bytes.TrimPrefix(text, bom)
 			}
 			if len(text) > 0 && len(text) <= s.t.cfg.MaxLineBytes && !visit(text) {
 				return

@@ -238,6 +238,10 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	if s.current != nil {
 		c.lastWrite = unixNano(s.current.wrote)
 	}
+	first := s.firstMark()
+	if first != nil {
+		c.handler = first.state
+	}
 	out := map[*file][]span{}
 	for i := range s.held.slots {
 		if h := &s.held.slots[i]; h.file != nil {
@@ -253,11 +257,14 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		if f.dead || f != s.current && f.head == 0 && f.print.n == 0 {
 			continue // an empty file cannot be told from another that gets its inode
 		}
+		if first != nil && first.at[f] < f.head { // a file that came later: all of it
+			out[f] = append(out[f], span{first.at[f], f.head})
+		}
 		spans := mergeSpans(append(out[f], f.replay...))
 		holes += len(spans)
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,
-			skip: f.skip, current: f == s.current, retired: f.retired, holes: spans,
+			skip: f.skip, current: f == s.current, retired: f.retired && len(spans) == 0, holes: spans,
 		})
 	}
 	return c.encode(b), holes

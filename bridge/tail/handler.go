@@ -15,6 +15,8 @@ type Line struct {
 	Live     bool
 	// ModTime is the file's modification time when the line was read.
 	ModTime time.Time
+	// File is another number where the lines of another file begin, or of one that was written anew.
+	File int
 }
 
 // Verdict is what a handler made of a line; with it tail keeps the accounts of every receiver:
@@ -47,6 +49,13 @@ type Handler interface {
 	Save() []byte
 	// Restore is called once, before the first Line, with what Save returned.
 	Restore(state []byte)
+}
+
+// InOrder is a Handler to which a line means something by all that came before it, as for ids that count. After a restart it is given everything again from
+// the oldest batch that was not accepted, also what was accepted since, and the state it had then. Others are given only what was not accepted.
+type InOrder interface {
+	Handler
+	InOrder()
 }
 
 // NewHandler makes the handler of a stream.

@@ -212,7 +212,11 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
-		s.expire(now.Add(-timeout))
+		seen := now
+		if f := s.current; f != nil && f.changed {
+			seen = f.caught // what is still to be read, as while the next component is down, may be the other half
+		}
+		s.expire(seen.Add(-timeout))
 	}
 	if s.held.n > w.t.maxHeld {
 		before := s.held.oldestThird()

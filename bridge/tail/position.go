@@ -25,6 +25,14 @@ type batch struct {
 	bytes   int64 // of record lines, what they take from the budget
 	deliver Deliver
 	sum     uint64 // of a document's content
+	from    *mark  // InOrder: where it begins
+}
+
+// mark is where a batch begins: what was not accepted before it, and the handler's state before that.
+type mark struct {
+	number int
+	state  []byte
+	at     map[*file]int64
 }
 
 // add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.

@@ -23,6 +23,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		s.readDocument(buf)
 		return false
 	}
+	if s.mark == nil {
+		s.setMark()
+	}
 	turns := quantum
 	for _, f := range s.files {
 		if !s.readable(f) {

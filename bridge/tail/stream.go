@@ -41,6 +41,7 @@ type Stream struct {
 
 	batch  *batch // being built
 	flying map[*batch]struct{}
+	mark   *mark // of the batch being built, for a handler that is InOrder
 	held   heldLines
 
 	line    Line
@@ -127,6 +128,9 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 
 // give hands a line to the handler and books what it made of it.
 func (s *Stream) give(f *file, text []byte, begin, end int64) {
+	if f != s.cur.file {
+		s.line.File++
+	}
 	s.cur, s.curHeld = piece{f, span{begin, end}}, -1
 	s.line.Text = text
 	v, reason := s.handler.Line(&s.line)
@@ -175,12 +179,46 @@ func (s *Stream) cut() {
 		b.done()
 		return
 	}
-	b.stream, b.deliver = s, d
+	b.stream, b.deliver, b.from = s, d, s.mark
 	b.bytes = max(b.bytes, minBatchCost)
 	s.flying[b] = struct{}{}
 	s.batch = t.newBatch()
+	s.setMark()
 	t.take(s, b.bytes)
 	t.launch(b)
+}
+
+// setMark notes where the batch being built begins.
+func (s *Stream) setMark() {
+	if _, ok := s.handler.(InOrder); !ok {
+		return
+	}
+	m := &mark{state: s.handler.Save(), at: make(map[*file]int64, len(s.files))}
+	if s.mark != nil {
+		m.number = s.mark.number + 1
+	}
+	for _, f := range s.files {
+		m.at[f] = f.head
+		if len(f.replay) > 0 {
+			m.at[f] = f.replay[0].begin
+		}
+	}
+	for i := range s.held.slots {
+		if h := &s.held.slots[i]; h.file != nil {
+			m.at[h.file] = min(m.at[h.file], h.begin)
+		}
+	}
+	s.mark = m
+}
+
+// firstMark is where the oldest batch in flight begins. nil: there is none, or it does not matter.
+func (s *Stream) firstMark() (first *mark) {
+	for b := range s.flying {
+		if b.from != nil && (first == nil || b.from.number < first.number) {
+			first = b.from
+		}
+	}
+	return first
 }
 
 // expire gives up what has been held since before the given time.

@@ -84,11 +84,15 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 const judged = 9
 
 func (bd *builder) group(g *group) {
-	first, last := &g.calls[0], &g.calls[len(g.calls)-1]
-	observed := !slices.ContainsFunc(g.calls, func(c call) bool { return !c.observed })
+	// The calls are in order, unless the clock was set back.
+	start, end, observed := int64(math.MaxInt64), int64(0), true
+	for i := range g.calls {
+		c := &g.calls[i]
+		start, end, observed = min(start, c.start-c.ns[rpclog.Offline]), max(end, c.end()), observed && c.observed
+	}
 	s := bd.Add(bd.res, spans.Span{
 		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Kind: ptrace.SpanKindInternal,
-		Start: first.start - first.ns[rpclog.Offline], End: last.end(), Source: timeSource(observed), Attributes: 24 + judged,
+		Start: start, End: end, Source: timeSource(observed), Attributes: 24 + judged,
 	})
 	g.describe(s.Attributes())
 	bd.link(s, bd.run)

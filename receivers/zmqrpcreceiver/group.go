@@ -30,6 +30,8 @@ type group struct {
 	since     int64  // when its first row was read, ns
 	held      []tail.Held
 
+	number                int64 // in the session
+	rows                  spans.Digest
 	root, session, before ref // before and session: none where there is none
 	calls                 []call
 	fields                []field
@@ -69,14 +71,15 @@ type field struct{ name, text string }
 
 func (g *group) reset() {
 	clear(g.fields)
+	clear(g.calls)
 	*g = group{held: g.held[:0], calls: g.calls[:0], fields: g.fields[:0]}
 }
 
-// name makes the ids of the group's root. The natural key is its first row, the session's, and how many groups that had before.
-func (g *group) name(run string, st *state, first []byte) {
+// name makes the ids of the group's root. The natural key is its rows, the first one of its session, and how many groups that had before.
+func (g *group) name(run string, session []byte) {
 	var number [8]byte
-	binary.BigEndian.PutUint64(number[:], uint64(st.Groups))
-	g.root.Trace = spans.KeyTraceID(run, "zeromq", st.Session, number[:], spans.ShortKey(first))
+	binary.BigEndian.PutUint64(number[:], uint64(g.number))
+	g.root.Trace = spans.KeyTraceID(run, "zeromq", session, number[:], g.rows.Key())
 	g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind])
 }
 

@@ -31,6 +31,10 @@ type handler struct {
 	names  spans.Interner
 	looked bool // for a header at the beginning of the file
 
+	// ahead is how many rows that were already there have their place behind state.End, file of which file, and live how that was anchored.
+	ahead, file int
+	live        bool
+
 	state state
 	saved state // what state was before the first line that is held
 	open  *group
@@ -47,7 +51,7 @@ type state struct {
 	Session []byte `json:"session,omitempty"`
 	Groups  int64  `json:"groups"`         // of the session
 	Passes  int64  `json:"passes"`         // of them
-	More    bool   `json:"more,omitempty"` // the pass before had max_calls, what comes belongs to it
+	More    bool   `json:"more,omitempty"` // the pass before was cut, what comes belongs to it
 	LastID  int64  `json:"last_id"`
 	Block   totals `json:"block"` // rows since the ids began anew
 	// Root is the session's root span, Last that of the group before.
@@ -55,9 +59,8 @@ type state struct {
 	Last ref `json:"last"`
 	// End is where the time of the last row stands, ns.
 	End int64 `json:"end"`
-	// Ahead is how many rows that were already there have their place behind End, and Live how that was anchored.
-	Ahead int  `json:"ahead,omitempty"`
-	Live  bool `json:"live,omitempty"`
+	// Summed says that the last group has its summary.
+	Summed bool `json:"summed,omitempty"`
 }
 
 // ref names a span.
@@ -77,6 +80,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 	}
+	columns := h.parser.Header()
 	kind := h.parser.Line(l.Text)
 	if kind == rpclog.Bad && h.parser.Reason() == rpclog.ReasonNoHeader && !h.looked {
 		h.findHeader()
@@ -92,11 +96,12 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		return tail.Record, ""
 	case rpclog.Bad:
 		return tail.Rejected, h.parser.Reason()
-	case rpclog.Title, rpclog.Header:
-		// The client has begun to write anew.
-		h.endSummary()
-		h.close(spans.PassEndRestart)
-		h.state.Session, h.state.Last, h.state.Root, h.state.LastID, h.state.Block = nil, ref{}, ref{}, 0, totals{}
+	case rpclog.Title:
+		h.restart()
+	case rpclog.Header:
+		if columns != h.parser.Header() { // else it is only said again
+			h.restart()
+		}
 	case rpclog.Summary:
 		h.endSummary()
 		h.close(spans.PassEndSummary)
@@ -117,12 +122,19 @@ var reasons = [...]string{
 	rpclog.Section: "section", rpclog.Unknown: "unknown",
 }
 
+// restart ends everything: the client has begun to write anew.
+func (h *handler) restart() {
+	h.endSummary()
+	h.close(spans.PassEndRestart)
+	h.state = state{End: h.state.End}
+}
+
 // findHeader reads the columns from the beginning of the file, when reading began later.
 func (h *handler) findHeader() {
 	h.looked = true
 	h.stream.Beginning(func(text []byte) bool {
-		kind := h.parser.Line(text)
-		return kind != rpclog.Header && kind != rpclog.Call
+		h.parser.Line(text)
+		return true
 	})
 }
 
@@ -133,7 +145,7 @@ func (h *handler) call(l *tail.Line) {
 	st := &h.state
 	if st.Block.Calls > 0 && row.ID <= st.LastID { // the statistics were reset: another count, the same client
 		h.close(spans.PassEndRestart)
-		st.Block = totals{}
+		st.Block, st.More = totals{}, false
 	}
 	switch {
 	case is.session:
@@ -178,15 +190,9 @@ func (h *handler) begin(l *tail.Line, is role) {
 		st.Passes++
 		g.ordinal = st.Passes
 	}
-	g.since = l.Observed.UnixNano()
+	g.number, g.since = st.Groups, l.Observed.UnixNano()
 	g.transport = h.names.Text([]byte(h.parser.Transport()))
-	g.name(h.run, st, l.Text)
-	if g.kind == sessionGroup {
-		st.Root = g.root
-	} else {
-		g.session = st.Root
-	}
-	g.before, st.Last = st.Last, g.root
+	g.session, g.before = st.Root, st.Last
 	h.open = g
 }
 
@@ -202,13 +208,15 @@ func (h *handler) add(l *tail.Line) {
 	from := len(g.fields)
 	for _, f := range row.Fields {
 		g.fields = append(g.fields, field{h.names.Text([]byte(f.Name)), spans.Text(f.Text)})
+		g.text += len(f.Name)
 	}
 	g.text += len(l.Text) + len(row.Fields)*fieldBytes
+	g.rows.Add(l.Text)
 	d, offline := row.NS[rpclog.Total], row.NS[rpclog.Offline]
 	start := h.place(l, d, offline)
 	g.calls = append(g.calls, call{
 		id: row.ID, method: h.names.Text(row.Method), has: row.Has, ns: row.NS, sent: row.Sent, received: row.Received, throughput: row.Throughput, step: row.Step,
-		start: start, observed: st.Live, fieldsFrom: from, fieldsTo: len(g.fields),
+		start: start, observed: h.live, fieldsFrom: from, fieldsTo: len(g.fields),
 	})
 	c := &g.calls[len(g.calls)-1]
 	g.sums.add(row)
@@ -221,28 +229,32 @@ func (h *handler) add(l *tail.Line) {
 // work) began. Time between calls is not known then.
 func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 	st := &h.state
-	if st.Ahead > 0 {
-		st.Ahead--
+	if l.File != h.file {
+		h.file, h.ahead = l.File, 0
+	}
+	if h.ahead > 0 {
+		h.ahead--
 		start = st.End + offline
 	} else {
 		var rest int64
+		h.parser.LookAhead()
 		h.stream.Ahead(func(text []byte) bool {
-			if ns, ok := h.parser.Duration(text); ok && rest < maxLog {
+			if ns, ok := h.parser.Duration(text); ok {
 				rest += ns
-				st.Ahead++
+				h.ahead++
 			}
-			return true
+			return rest < maxLog
 		})
 		anchor := l.ModTime
 		if l.Live {
 			anchor = l.Observed
 		}
-		st.Live = l.Live
+		h.live = l.Live
 		end := anchor.UnixNano() - rest
-		start = end - d
+		start = max(end-d, offline) // a file can be of 1970
 		// A client makes one call at a time. The one before may have been seen late, so that this one has to wait for its place.
 		if st.End-end < maxLate {
-			start = max(start, st.End)
+			start = max(start, st.End+offline)
 		}
 	}
 	st.End = start + d
@@ -252,8 +264,8 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 // maxLate bounds how late rows are seen. If the row before seems to have ended so much later than this one, the clock was set back.
 const maxLate = 10 * int64(time.Second)
 
-// maxLog bounds the time that a log is taken to cover: a century.
-const maxLog = 100 * 365 * 24 * int64(time.Hour)
+// maxLog bounds the time that a log is taken to cover: ten years.
+const maxLog = 10 * 365 * 24 * int64(time.Hour)
 
 // close ends the open group and hands it over.
 func (h *handler) close(why string) {
@@ -262,7 +274,12 @@ func (h *handler) close(why string) {
 		return
 	}
 	h.open = nil
-	h.state.More = g.kind == passGroup && why == spans.PassEndMax
+	st := &h.state
+	st.More = g.kind == passGroup && (why == spans.PassEndMax || why == spans.PassEndTimeout)
+	g.name(h.run, st.Session)
+	if st.Last, st.Summed = g.root, false; g.kind == sessionGroup {
+		st.Root = g.root
+	}
 	g.finish(why)
 	for _, held := range g.held {
 		h.stream.Release(held)
@@ -307,6 +324,9 @@ func (h *handler) Cut() tail.Deliver {
 	}
 	return h.r.Deliver(b)
 }
+
+// InOrder says that groups are numbered, and that the time of a row follows from those around it.
+func (h *handler) InOrder() {}
 
 // Save returns the state before the first line that is held.
 func (h *handler) Save() []byte {

@@ -47,6 +47,7 @@ func (c *call) stages() (n int) {
 // between which of them it lies. Nor does it say when in rpc.receive the server computed: drawn at the end of it.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
+	within, until := id, c.end() // of server compute, where the log does not have the receive time
 	source := timeSource(c.observed)
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
@@ -62,10 +63,12 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 			continue
 		}
 		sid := add(st.name, id, at, ns)
-		at += ns
-		if server := c.ns[rpclog.Server]; st.column == rpclog.Receive && server > 0 {
-			add(spans.SpanRPCServer, sid, at-server, server)
+		if at += ns; st.column == rpclog.Receive {
+			within, until = sid, at
 		}
+	}
+	if server := c.ns[rpclog.Server]; server > 0 {
+		add(spans.SpanRPCServer, within, until-server, server)
 	}
 	if rest := c.unattributed(); rest > 0 {
 		add(spans.SpanRPCUnattributed, id, at, rest)
@@ -90,7 +93,7 @@ func (bd *builder) aggregates(g *group, bare int) {
 			if len(all) == 0 {
 				from = c.start
 			}
-			to = c.end()
+			from, to = min(from, c.start), max(to, c.end())
 			all = append(all, c.ns[st.column])
 			sum = addSaturated(sum, c.ns[st.column])
 		}

@@ -39,6 +39,10 @@ func (h *handler) beginSummary(l *tail.Line) {
 	if f.at == 0 {
 		f.at, f.observed = l.ModTime.UnixNano(), false
 	}
+	if h.state.Summed { // a trace has room for one
+		f.group = ref{}
+	}
+	h.state.Summed = true
 	h.final = f
 }
 
@@ -130,8 +134,8 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	case "total_data_received":
 		own, slack, ok = float64(t.Received), bySlack, t.Has.Has(rpclog.Received)
 	case "average_throughput":
-		if own, ok = float64(t.Sent+t.Received)/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0; ok {
-			slack = own * (2*bySlack/float64(max(1, t.Sent+t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
+		if own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0; ok {
+			slack = own * (2*bySlack/max(1, float64(t.Sent)+float64(t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
 		}
 	}
 	if !ok {

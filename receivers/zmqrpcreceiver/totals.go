@@ -51,7 +51,7 @@ func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n in
 // unattributed is what no stage explains of a call's time. What rounding in print can make (half a digit of each number) is 0.
 func (c *call) unattributed() int64 {
 	sum, n := explained(&c.ns, c.has)
-	if rest := c.ns[rpclog.Total] - sum; 2*rest > (n+1)*c.step {
+	if rest := c.ns[rpclog.Total] - sum; n > 0 && 2*rest > (n+1)*c.step {
 		return rest
 	}
 	return 0
@@ -89,7 +89,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 		return
 	}
 	own := c.recomputed()
-	if own <= 0 {
+	if !(own > 0) { // or not known
 		return
 	}
 	g.compared = true

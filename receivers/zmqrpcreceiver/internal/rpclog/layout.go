@@ -1,6 +1,7 @@
 package rpclog
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -177,6 +178,9 @@ func newLayout(header string) (l layout, ok bool) {
 			l.has |= 1 << column
 		} else if name == "" {
 			c.name = "column_" + strconv.Itoa(i+2)
+		}
+		if slices.ContainsFunc(l.cells, func(o cell) bool { return c.name != "" && o.name == c.name }) {
+			c.name += "_" + strconv.Itoa(i+2)
 		}
 		l.cells = append(l.cells, c)
 	}

@@ -38,7 +38,8 @@ type Parser struct {
 	Statistic Stat // valid after Statistic and Summary
 
 	layout    layout
-	ahead     Row // of Duration
+	ahead     Row // of Duration, as is below
+	below     layout
 	transport string
 	reason    string
 	summary   summary
@@ -46,6 +47,9 @@ type Parser struct {
 
 // Transport is what the title says.
 func (p *Parser) Transport() string { return p.transport }
+
+// Header is the header at hand; empty: none.
+func (p *Parser) Header() string { return p.layout.header }
 
 // Reason says why the line is Bad.
 func (p *Parser) Reason() string { return p.reason }
@@ -84,11 +88,25 @@ func (p *Parser) Line(text []byte) Kind {
 	return Unknown
 }
 
-// Duration looks ahead: it returns how long a call took, with its offline work, if the line is one by the header at hand. It leaves Row and
+// LookAhead begins to look ahead, below the line at hand.
+func (p *Parser) LookAhead() { p.below, p.ahead = p.layout, Row{} }
+
+// Duration looks ahead: it returns how long a call took, with its offline work, if the line is one by the header above it. It leaves Row and
 // everything else as it is.
 func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	i := skip(text, 0)
-	if i == len(text) || text[i]-'0' > 9 || p.layout.row(text[i:], &p.ahead) != "" {
+	if i == len(text) {
+		return 0, false
+	}
+	if text[i]-'0' > 9 {
+		if t := trimRight(text[i:]); len(t) <= maxHeader && t[0]|' ' == 'i' && string(t) != p.below.header {
+			if l, ok := newLayout(string(t)); ok {
+				p.below, p.ahead = l, Row{}
+			}
+		}
+		return 0, false
+	}
+	if p.below.row(text[i:], &p.ahead) != "" {
 		return 0, false
 	}
 	return p.ahead.NS[Total] + p.ahead.NS[Offline], true
@@ -114,7 +132,7 @@ func (p *Parser) header(t []byte) bool {
 		if !ok {
 			return false
 		}
-		p.layout, p.Row, p.ahead = l, Row{}, Row{}
+		p.layout, p.Row = l, Row{}
 	}
 	p.summary = summary{}
 	return true
@@ -127,7 +145,7 @@ const maxTransport = 128
 // title reads "ZeroMQ Performance Log (OTP) - Transport: IPC+SHM+OTP".
 func (p *Parser) title(t []byte) bool {
 	i := bytes.Index(t, transport)
-	if i < 0 {
+	if i < 0 || i == 0 && p.summary.In { // a line of the summary may say it too
 		return false
 	}
 	rest := t[i+len(transport):]

@@ -75,6 +75,7 @@ func read(t *testing.T, p *Parser, text string) (Kind, string) {
 		restored.Restore(state)
 	}
 	before := p.Row
+	p.LookAhead()
 	ns, ok := p.Duration([]byte(text))
 	require.Equal(t, before, p.Row, text)
 	kind := p.Line([]byte(text))
@@ -488,6 +489,7 @@ func TestNoTotal(t *testing.T) {
 		require.Equal(t, Call, p.Line([]byte(c.text)))
 		assert.Equal(t, c.total, p.Row.NS[Total])
 		assert.False(t, p.Row.Has.Has(Total))
+		p.LookAhead()
 		ns, ok := p.Duration([]byte(c.text))
 		assert.True(t, ok)
 		assert.Equal(t, c.ahead, ns)
@@ -563,7 +565,7 @@ func BenchmarkLine(b *testing.B) {
 		})
 	}
 	b.Run("ahead", func(b *testing.B) {
-		benchmark(b, headerV1, v1, func(p *Parser, text []byte) bool { _, ok := p.Duration(text); return ok })
+		benchmark(b, headerV1, v1, func(p *Parser, text []byte) bool { p.LookAhead(); _, ok := p.Duration(text); return ok })
 	})
 }
 
