@@ -19,6 +19,7 @@
 // Delivery: a batch is sent until it is accepted or refused for good. Lines of a batch that is neither are holes in the checkpoint.
 //
 // Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
+// A handler that is InOrder is given everything again from the oldest batch that was not accepted.
 // A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
 //
 // # What is not
