@@ -3,7 +3,6 @@ package zmqrpcreceiver
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -149,7 +148,7 @@ func (g *group) describe(m pcommon.Map) {
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
 	for i := range stageSpans {
 		// A column of zeros says of server and offline time that nothing was measured.
-		if st := &stageSpans[i]; t.Has.Has(st.column) && (t.NS[st.column] > 0 || slices.Contains(stages[:], st.column)) {
+		if st := &stageSpans[i]; t.Has.Has(st.column) && (i < callStages || t.NS[st.column] > 0) {
 			m.PutDouble(st.duration, seconds(t.NS[st.column]))
 		}
 	}

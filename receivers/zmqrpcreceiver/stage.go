@@ -17,7 +17,7 @@ type stageSpan struct {
 	name, duration string
 }
 
-// stageSpans begin with the stages. The client works through these one after the other (tee_runner_optimized.py, _send_request).
+// stageSpans begin with the stages of a call, which the client works through one after the other (tee_runner_optimized.py, _send_request).
 var stageSpans = [...]stageSpan{
 	{rpclog.Serialize, spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration},
 	{rpclog.Send, spans.SpanRPCSend, spans.AttrZMQSendDuration},
@@ -26,6 +26,9 @@ var stageSpans = [...]stageSpan{
 	{rpclog.Server, spans.SpanRPCServer, spans.AttrZMQServerDuration},
 	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration},
 }
+
+// callStages is how many of them are the parts of a call's time. Server compute is within receive, offline work beside the call.
+const callStages = 4
 
 // maxAround are the spans of a trace that are no calls or stages: the root, the summary and what stands for stages that have no span.
 const maxAround = 2 + len(stageSpans)
@@ -56,7 +59,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 		})
 		return sid
 	}
-	for i := range stages {
+	for i := range stageSpans[:callStages] {
 		st := &stageSpans[i]
 		ns := c.ns[st.column]
 		if ns == 0 {

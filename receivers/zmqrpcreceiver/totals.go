@@ -34,13 +34,10 @@ func addSaturated(a, b int64) int64 {
 	return a + b
 }
 
-// stages are the parts of a call's time, in their order. Server compute is within receive, offline work beside the call.
-var stages = [...]rpclog.Column{rpclog.Serialize, rpclog.Send, rpclog.Receive, rpclog.Deserialize}
-
 // explained is what the stages explain of a call's time, and how many of them the log has.
 func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n int64) {
-	for _, s := range stages {
-		if has.Has(s) {
+	for i := range stageSpans[:callStages] {
+		if s := stageSpans[i].column; has.Has(s) {
 			sum = addSaturated(sum, ns[s])
 			n++
 		}
