@@ -64,6 +64,52 @@ func TestSpanIDSeparatesItsParts(t *testing.T) {
 	assert.False(t, ab.IsEmpty())
 }
 
+func TestDigest(t *testing.T) {
+	key := func(parts ...string) string {
+		var d Digest
+		for _, p := range parts {
+			d.Add([]byte(p))
+		}
+		return hex.EncodeToString(d.Key())
+	}
+	all := [][]string{
+		{},
+		{""},
+		{"", ""},
+		{"a"},
+		{"b"},
+		{"a", ""},
+		{"", "a"},
+		{"a", "b"},
+		{"b", "a"},
+		{"ab"},
+		{"a", "a"},
+		{"a", "a", "a"},
+		{"a", "b", "c"},
+		{"a", "bc"},
+		{"ab", "c"},
+		{"abc"},
+		{"c", "b", "a"},
+		{"b", "a", "c"},
+	}
+	seen := map[string][]string{}
+	for _, parts := range all {
+		k := key(parts...)
+		assert.Len(t, k, 32)
+		assert.Equal(t, k, key(parts...), "the same parts give the same key")
+		assert.NotContains(t, seen, k, "%q is %q", parts, seen[k])
+		seen[k] = parts
+	}
+	// It goes into ids, see TestIDsStayTheSame. Here the reference computes each part's hash, with the lower half of the one before as its seed.
+	assert.Equal(t, "8b58f87459277d59ffd4ef3f9add15d8", key("1 Embedding 0.1", "", "2 LMHead 0.25"))
+}
+
+func TestDigestAllocatesNothing(t *testing.T) {
+	var d Digest
+	row := []byte(strings.Repeat("98 LMHead 9.000 ", 20))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { d.Add(row) }))
+}
+
 func FuzzTraceID(f *testing.F) {
 	f.Add("run", []byte("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"))
 	f.Add("", []byte("N/A"))

@@ -12,7 +12,7 @@ const MaxAttributeBytes = 4096
 // what exceeds MaxAttributeBytes is cut at a rune's edge.
 func Text[T string | []byte](raw T) string {
 	if len(raw) > MaxAttributeBytes+utf8.UTFMax {
-		raw = raw[:MaxAttributeBytes+utf8.UTFMax] // what is cut off below would stay in memory with the rest
+		raw = raw[:MaxAttributeBytes+utf8.UTFMax]
 	}
 	s := string(raw)
 	if !utf8.ValidString(s) {
@@ -25,7 +25,7 @@ func Text[T string | []byte](raw T) string {
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-	return s[:cut]
+	return strings.Clone(s[:cut]) // which does not keep the rest in memory
 }
 
 // Interner returns one string for equal bytes, so that names that repeat on every line are allocated once.

@@ -1,9 +1,11 @@
 package spans
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -29,6 +31,32 @@ func TestText(t *testing.T) {
 			assert.Equal(t, tt.want, in.Text([]byte(tt.in)))
 		})
 	}
+}
+
+// What is cut off a long text does not stay in memory with the rest.
+func TestCutTextKeepsNothingElse(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	raw := []byte(long)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cut := Text(raw)
+	runtime.ReadMemStats(&after)
+	assert.Len(t, cut, MaxAttributeBytes)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
+	cut = Text(long)
+	assert.NotSame(t, unsafe.StringData(long), unsafe.StringData(cut))
+}
+
+// Nor is a text that is cut worth keeping as a name.
+func TestInternerKeepsNoLongText(t *testing.T) {
+	var in Interner
+	short := in.Text([]byte("short"))
+	for i := range 10 {
+		assert.Len(t, in.Text([]byte(strings.Repeat(string(rune('a'+i)), MaxAttributeBytes+1))), MaxAttributeBytes)
+	}
+	in.Text([]byte(strings.Repeat("y", MaxAttributeBytes)))
+	assert.Len(t, in.known, 2)
+	assert.Same(t, unsafe.StringData(short), unsafe.StringData(in.Text([]byte("short"))))
 }
 
 func TestInternerIsBounded(t *testing.T) {

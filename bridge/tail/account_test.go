@@ -3,6 +3,8 @@ package tail
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -144,6 +146,79 @@ func TestLive(t *testing.T) {
 	assert.Equal(t, map[string]bool{
 		"old": false, "appended": true, "in a new file": true, "after a pause in which nobody looked": false, "while down": false, "appended again": true,
 	}, live)
+}
+
+// Lines know where another file begins, also when it has the name of the one before.
+func TestLineFile(t *testing.T) {
+	r := newRig(t)
+	var got []string
+	r.onLine = func(_ *toy, text string, l *Line) { got = append(got, fmt.Sprintf("%s %d", text, l.File)) }
+	r.append("a.log", "one\ntwo\n")
+	r.step(0)
+	r.append("a.log", "three\n")
+	r.step(poll)
+	r.rename("a.log", "a.log.1")
+	r.append("a.log", "four\nfive\n")
+	r.step(poll)
+	r.truncate("a.log")
+	r.append("a.log", "six\n")
+	r.step(poll)
+	r.append("a.log", "seven\n")
+	r.step(poll)
+	r.append("b.log", "of another stream\n")
+	r.step(poll)
+	assert.Equal(t, []string{"one 1", "two 1", "three 1", "four 2", "five 2", "six 3", "seven 3", "of another stream 1"}, got)
+}
+
+// Held lines wait on while reading pauses, since what is not read yet may be their other half.
+func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
+	for _, rotated := range []string{"", "renamed", "renamed, and there is another"} {
+		t.Run(rotated, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.MaxInFlightBytes, c.PendingTimeout = minInFlight, time.Minute })
+			r.append("a.log", "START x\n")
+			r.step(0)
+			r.hold, r.err = true, errors.New("down")
+			r.append("a.log", numbered(1, 100)+"END x\n")
+			r.step(poll)
+			for range 100 {
+				r.step(3 * time.Second)
+			}
+			if rotated != "" {
+				r.rename("a.log", "a.log.1")
+			}
+			if rotated == "renamed, and there is another" {
+				r.append("a.log", "new\n")
+			}
+			for range 100 {
+				r.step(3 * time.Second)
+			}
+			r.want()
+			r.hold, r.err = false, nil
+			r.ackAll()
+			r.step(time.Minute)
+			assert.Contains(t, r.out, "START x | END x")
+		})
+	}
+}
+
+// They do not wait for what may yet be written, nor for a last line that never ends.
+func TestHeldLinesExpireAtTheEnd(t *testing.T) {
+	for name, grow := range map[string]string{"nothing follows": "", "a line that grows": "x"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.PendingTimeout = time.Minute })
+			r.append("a.log", "START x\n"+grow)
+			r.step(0)
+			for range 6 {
+				r.step(10 * time.Second)
+				r.want()
+				r.append("a.log", grow)
+			}
+			r.step(10 * time.Second)
+			r.append("a.log", grow)
+			r.step(10 * time.Second)
+			r.want("START x")
+		})
+	}
 }
 
 func TestHeldLinesAreBounded(t *testing.T) {

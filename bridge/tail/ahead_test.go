@@ -23,6 +23,7 @@ func TestAhead(t *testing.T) {
 		{"each line sees those behind it", "a\nb\r\nc\n", []string{"a", "b", "c"}},
 		{"an unfinished line is not one yet", "a\nb\nc", []string{"a", "b"}},
 		{"empty lines are passed over", "a\n\n\nb\n", []string{"a", "b"}},
+		{"neither a mark nor a hole at the beginning is of a line", "\xef\xbb\xbfa\nb\n\x00\x00c\n", []string{"a", "b", "c"}},
 		{"a line longer than a chunk", "a\n" + long + "\nb\n", []string{"a", long, "b"}},
 		{"a line longer than is allowed", "a\n" + huge + "\nb\n", []string{"a", "b"}},
 	} {

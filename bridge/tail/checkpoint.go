@@ -264,7 +264,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		holes += len(spans)
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,
-			skip: f.skip, current: f == s.current, retired: f.retired && len(spans) == 0, holes: spans,
+			skip: f.skip, current: f == s.current, retired: f.retired, holes: spans,
 		})
 	}
 	return c.encode(b), holes

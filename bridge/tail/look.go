@@ -213,8 +213,10 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
 		seen := now
-		if f := s.current; f != nil && f.changed {
-			seen = f.caught // what is still to be read, as while the next component is down, may be the other half
+		for _, f := range s.files { // what is still to be read, as while the next component is down, may be the other half
+			if f.changed && !f.dead && !f.retired && f.caught.Before(seen) {
+				seen = f.caught
+			}
 		}
 		s.expire(seen.Add(-timeout))
 	}
@@ -284,7 +286,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 				w.grew(s, f, fi, now)
 			}
 		}
-		if f.outstanding > 0 || len(f.replay) > 0 {
+		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) {
 			return false
 		}
 		if f.dead {

@@ -149,6 +149,8 @@ type rig struct {
 	err    error    // what the consumer answers
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
+	// handler makes other handlers than toys.
+	handler NewHandler
 	// consume stands for the next component.
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
@@ -191,7 +193,11 @@ func (r *rig) boot() {
 	if r.telemetry.MeterProvider != nil {
 		set.Telemetry = r.telemetry
 	}
-	tl, err := New(r.cfg, set, func(s *Stream) Handler { return &toy{rig: r, s: s, open: map[string]opened{}} })
+	mk := r.handler
+	if mk == nil {
+		mk = func(s *Stream) Handler { return &toy{rig: r, s: s, open: map[string]opened{}} }
+	}
+	tl, err := New(r.cfg, set, mk)
 	require.NoError(r.t, err)
 	require.NoError(r.t, tl.openCounts())
 	tl.store, tl.noWatch = r.store, true

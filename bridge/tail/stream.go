@@ -221,6 +221,12 @@ func (s *Stream) firstMark() (first *mark) {
 	return first
 }
 
+// comesAgain says whether a restart now would read something of the file again although all of it was accepted.
+func (s *Stream) comesAgain(f *file) bool {
+	first := s.firstMark()
+	return first != nil && first.at[f] < f.head
+}
+
 // expire gives up what has been held since before the given time.
 func (s *Stream) expire(before time.Time) {
 	s.handler.Expire(before)

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/attribute"
@@ -40,6 +41,7 @@ type feed struct {
 	next  int
 	held  map[tail.Held]int // line numbers
 	n     tail.Held
+	file  int // the number of the file that the lines are of
 	sent  consumertest.TracesSink
 }
 
@@ -85,7 +87,7 @@ func (f *feed) Ahead(visit func([]byte) bool) {
 }
 
 func (f *feed) Beginning(visit func([]byte) bool) {
-	for _, l := range f.lines {
+	for _, l := range f.lines[:f.next] {
 		if !visit([]byte(l)) {
 			return
 		}
@@ -95,7 +97,7 @@ func (f *feed) Beginning(visit func([]byte) bool) {
 // line hands the i-th line over.
 func (f *feed) line(i int, observed time.Time, live bool) {
 	f.next = i
-	f.h.Line(&tail.Line{Text: []byte(f.lines[i]), Observed: observed, Live: live, ModTime: filereceivertest.Written})
+	f.h.Line(&tail.Line{Text: []byte(f.lines[i]), Observed: observed, Live: live, ModTime: filereceivertest.Written, File: f.file})
 }
 
 func (f *feed) cut() {
@@ -104,20 +106,35 @@ func (f *feed) cut() {
 	}
 }
 
-// all are the spans sent, as text.
-func (f *feed) all() []string {
-	var out []string
+// spans are those sent.
+func (f *feed) spans() []ptrace.Span {
+	var out []ptrace.Span
 	for _, td := range f.sent.AllTraces() {
 		for _, rs := range td.ResourceSpans().All() {
 			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
 				if s.Name() != spans.SpanRun {
-					out = append(out, fmt.Sprintf("%s %s %s %d %v %d", s.TraceID(), s.SpanID(), s.Name(), s.EndTimestamp()-s.StartTimestamp(), s.Attributes().AsRaw(), s.Links().Len()))
+					out = append(out, s)
 				}
 			}
 		}
 	}
+	return out
+}
+
+// all are the spans sent, as text.
+func (f *feed) all() []string {
+	var out []string
+	for _, s := range f.spans() {
+		out = append(out, fmt.Sprintf("%s %s %s %d %v %d", s.TraceID(), s.SpanID(), s.Name(), s.EndTimestamp()-s.StartTimestamp(), s.Attributes().AsRaw(), s.Links().Len()))
+	}
 	slices.Sort(out)
 	return out
+}
+
+// end gives up what is open and sends all.
+func (f *feed) end() {
+	f.h.Expire(time.Unix(1<<40, 0))
+	f.cut()
 }
 
 // A restart at any line gives the same spans: what was held comes again.
@@ -146,8 +163,7 @@ func TestRestart(t *testing.T) {
 						f.line(i, filereceivertest.Written, false)
 					}
 				}
-				f.h.Expire(time.Unix(1<<40, 0))
-				f.cut()
+				f.end()
 				assert.Empty(t, f.held)
 				return f.all()
 			}
@@ -165,6 +181,12 @@ func fixtureText(t *testing.T, name string) string {
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	require.NoError(t, err)
 	return string(b)
+}
+
+// when a span was, in ms from when the file was written, and how that is known.
+func when(s ptrace.Span) string {
+	ms := func(at pcommon.Timestamp) int64 { return at.AsTime().Sub(filereceivertest.Written).Milliseconds() }
+	return fmt.Sprintf("%d-%d %s", ms(s.StartTimestamp()), ms(s.EndTimestamp()), attr(s, spans.AttrTimeSource))
 }
 
 // When the calls were.
@@ -220,15 +242,11 @@ func TestTimes(t *testing.T) {
 				}
 				f.line(i+1, filereceivertest.Written.Add(time.Duration(l.at)*time.Millisecond), l.live)
 			}
-			f.h.Expire(time.Unix(1<<40, 0))
-			f.cut()
+			f.end()
 			var got []string
-			for _, td := range f.sent.AllTraces() {
-				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
-					if s.Kind() == ptrace.SpanKindClient {
-						ms := func(ns int64) int64 { return (ns - filereceivertest.Written.UnixNano()) / 1e6 }
-						got = append(got, fmt.Sprintf("%d-%d %s", ms(int64(s.StartTimestamp())), ms(int64(s.EndTimestamp())), attr(s, spans.AttrTimeSource)))
-					}
+			for _, s := range f.spans() {
+				if s.Kind() == ptrace.SpanKindClient {
+					got = append(got, when(s))
 				}
 			}
 			assert.Equal(t, tc.want, got)
@@ -236,15 +254,103 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Rows that come after reading began at the end of the file are read by the header at its beginning.
-func TestHeaderBeforeTheStart(t *testing.T) {
-	f := newFeed(t, "Log - Transport: TCP", "====", "ID Method Total(ms)", "1 A 1", "2 A 2")
-	f.line(4, filereceivertest.Written, true)
-	f.h.Expire(time.Unix(1<<40, 0))
+// What was seen ahead in a file says nothing of the rows of another, as of the one that replaced it.
+func TestTimesInAnotherFile(t *testing.T) {
+	f := newFeed(t, "ID Method Total(ms)", "1 A 100", "2 A 100", "3 A 100")
+	f.line(0, filereceivertest.Written, false)
+	f.line(1, filereceivertest.Written, false)
+	f.lines, f.file = []string{"ID Method Total(ms)", "1 B 5"}, 1
+	f.line(0, filereceivertest.Written.Add(time.Hour), true)
+	f.line(1, filereceivertest.Written.Add(time.Hour), true)
+	f.end()
+	var got []string
+	for _, s := range f.spans() {
+		got = append(got, s.Name()+" "+when(s))
+	}
+	assert.Equal(t, []string{
+		"rpc.calls -300--200 synthetic", "A -300--200 synthetic", "rpc.calls 3599995-3600000 observed", "B 3599995-3600000 observed",
+	}, got)
+}
+
+// Each row's time is read by the header above it, also when looking ahead.
+func TestTimesUnderAnotherHeader(t *testing.T) {
+	for name, tc := range map[string]struct{ header, more string }{
+		"a column more":       {"ID Method Ser(ms) Total(ms)", "100 4000"},
+		"as many, others":     {"ID Total(ms) Method", ""},
+		"with offline work":   {"ID Method Offline(ms) Total(ms)", "0 4000"},
+		"in other units":      {"ID Method Total(s)", "4"},
+		"with commas between": {"ID,Method,Total(ms)", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := []string{"1 B " + tc.more, "2 B " + tc.more}
+			switch tc.header {
+			case "ID Total(ms) Method":
+				below = []string{"1 4000 B", "2 4000 B"}
+			case "ID,Method,Total(ms)":
+				below = []string{"1,B,4000", "2,B,4000"}
+			}
+			r := text(t, nil, append([]string{"ID Method Total(ms)", "1 A 3000", "2 A 3000", tc.header}, below...)...)
+			var got []string
+			for _, s := range calls(r) {
+				got = append(got, s.Name()+" "+when(s))
+			}
+			assert.Equal(t, []string{"A -14000--11000 synthetic", "A -11000--8000 synthetic", "B -8000--4000 synthetic", "B -4000-0 synthetic"}, got)
+		})
+	}
+}
+
+// When the clock is set back within a pass, its root still spans all its calls.
+func TestRootWhenTheClockIsSetBack(t *testing.T) {
+	lines := []string{"ID Method Total(ms)", "1 Embedding 10", "2 A 10", "3 LMHead 10"}
+	f := newFeed(t, lines...)
+	for i, ms := range []int{0, 60_000, 60_020, 0} {
+		f.lines = lines[:i+1]
+		f.line(i, filereceivertest.Written.Add(time.Duration(ms)*time.Millisecond), true)
+	}
 	f.cut()
-	got := strings.Join(f.all(), "\n")
-	assert.Contains(t, got, " A 2000000 ")
-	assert.Contains(t, got, "zeromq.transport:TCP")
+	var got []string
+	for _, s := range f.spans() {
+		got = append(got, s.Name()+" "+when(s))
+	}
+	assert.Equal(t, []string{
+		"rpc.pass -10-60020 observed", "Embedding 59990-60000 observed", "A 60010-60020 observed", "LMHead -10-0 observed",
+	}, got)
+}
+
+// A pass that was cut by a timeout goes on as a pass.
+func TestPassGoesOnAfterATimeout(t *testing.T) {
+	f := newFeed(t, rows("Embedding A B LMHead Ping")...)
+	for i := range f.lines {
+		f.line(i, filereceivertest.Written, false)
+		if strings.Contains(f.lines[i], " A ") {
+			f.h.Expire(filereceivertest.Written.Add(time.Second))
+		}
+	}
+	f.end()
+	var got []string
+	for _, s := range f.spans() {
+		if s.ParentSpanID().IsEmpty() {
+			got = append(got, strings.Join([]string{s.Name(), attr(s, spans.AttrZMQPass), attr(s, spans.AttrZMQPassCalls), attr(s, spans.AttrZMQPassEnd), attr(s, spans.AttrIncomplete)}, " "))
+		}
+	}
+	assert.Equal(t, []string{"rpc.pass 1 2 timeout true", "rpc.pass 2 2 method ", "rpc.calls  1 timeout "}, got)
+}
+
+// Rows that come after reading began at the end of the file are read by the header above them: the last one, where it holds several logs.
+func TestHeaderBeforeTheStart(t *testing.T) {
+	for name, above := range map[string][]string{
+		"one log":  {"Log - Transport: TCP", "====", "ID Method Total(ms)", "1 A 1"},
+		"two logs": {"Log - Transport: IPC", "ID Total(ms) Method", "1 5 A", "Log - Transport: TCP", "ID Method Total(ms)", "1 A 5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeed(t, append(above, "2 A 2", "Log - Transport: SHM", "ID Method Offline(ms)")...)
+			f.line(len(above), filereceivertest.Written, true)
+			f.end()
+			got := strings.Join(f.all(), "\n")
+			assert.Contains(t, got, " A 2000000 ")
+			assert.Contains(t, got, "zeromq.transport:TCP")
+		})
+	}
 }
 
 // A consumer that takes the data and fails gets the same again.

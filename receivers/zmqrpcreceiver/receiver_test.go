@@ -238,7 +238,7 @@ func TestRealLogs(t *testing.T) {
 
 const header = "ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Total(ms)"
 
-// rows are calls of the given methods, all of 1 ms, the ids counted from 1; "#" starts them anew.
+// rows are calls of the given methods, all of 1 ms, the ids counted from 1; "#" starts them anew, "header" and "columns" are headers, the same and another.
 func rows(methods string) []string {
 	out := []string{"ZeroMQ Performance Log - Transport: IPC", header}
 	id := 0
@@ -249,6 +249,10 @@ func rows(methods string) []string {
 		case "title":
 			out = append(out, out[:2]...)
 			id = 0
+		case "header":
+			out = append(out, header)
+		case "columns":
+			out = append(out, strings.Replace(header, "Ser(ms)", "Serialize(ms)", 1))
 		case "sum":
 			out = append(out, "SUMMARY", "Total RPC Calls: 1", "====")
 		default:
@@ -280,6 +284,8 @@ func TestPasses(t *testing.T) {
 		}},
 		{"one call is a whole pass", "Run Run", "pass 1 method, pass 1 method", func(c *Config) { c.PassStart, c.PassEnd = []string{"Run"}, []string{"Run"} }},
 		{"the summary ends a pass", "Embedding A sum", "pass 2 summary", nil},
+		{"the header is repeated", "Embedding A header B LMHead", "pass 4 method", nil},
+		{"another header", "Embedding A columns B Embedding LMHead", "pass 2 restart!, calls 1 next, pass 2 method", nil},
 		{"calls after a summary", "Embedding LMHead sum A", "pass 2 method, calls 1 timeout", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -371,11 +377,17 @@ func TestCap(t *testing.T) {
 
 // A trace keeps within 4 MB too, whatever the columns hold.
 func TestCapOfBytes(t *testing.T) {
-	for name, column := range map[string]string{"long texts": strings.Repeat("x", 5000), "long names": "1"} {
+	for name, tc := range map[string]struct {
+		columns, bytes int
+		column         string
+	}{
+		"long texts": {40, 40, strings.Repeat("x", 5000)}, "long names": {40, 40, "1"}, "longer names": {56, 66, "1"}, "one very long name": {1, 4000, "1"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			names := make([]string, 40)
+			column := tc.column
+			names := make([]string, tc.columns)
 			for i := range names {
-				names[i] = fmt.Sprintf("%s%d", strings.Repeat("c", 40), i)
+				names[i] = fmt.Sprintf("%s%d", strings.Repeat("c", tc.bytes), i)
 			}
 			extra := strings.Repeat(" "+column[:min(len(column), 1000)], len(names))
 			lines := []string{header + " " + strings.Join(names, " ")}
@@ -391,6 +403,7 @@ func TestCapOfBytes(t *testing.T) {
 				size[s.TraceID()] += marshal.TracesSize(td)
 			}
 			require.Len(t, calls(r), 1900)
+			assert.Equal(t, 5+tc.columns, calls(r)[0].Attributes().Len(), "time source, system, method, id, the slowest")
 			for _, n := range size {
 				assert.Less(t, n, 4<<20)
 			}
@@ -433,6 +446,41 @@ func TestMarks(t *testing.T) {
 	assert.Empty(t, marks(r, spans.AttrZMQCallLargest))
 	for _, s := range r.All("") {
 		assert.Empty(t, attr(s, spans.AttrZMQThroughput), "no bandwidth is made of control messages")
+	}
+}
+
+// A summary is in the trace of the group before it, if that has none yet. What its lines say is not the title of another log.
+func TestSummaries(t *testing.T) {
+	lines := append(rows("Embedding A LMHead"), "SUMMARY", "Total RPC Calls: 3", "Transport: TCP", "Average Total Time: 1.000 ms", "====")
+	lines = append(lines, rows("sum Embedding LMHead sum")[2:]...)
+	r := text(t, nil, lines...)
+	passes, sums := r.All(spans.SpanRPCPass), r.All(spans.SpanRPCSummary)
+	require.Len(t, passes, 2)
+	require.Len(t, sums, 3)
+	assert.Equal(t, "IPC", attr(passes[1], spans.AttrZMQTransport))
+	assert.Equal(t, "0.001", attr(sums[0], spans.AttrZMQFinalPrefix+"average_total_time"))
+	for i, pass := range map[int]ptrace.Span{0: passes[0], 2: passes[1]} {
+		assert.Equal(t, pass.TraceID(), sums[i].TraceID())
+		assert.Equal(t, pass.SpanID(), sums[i].ParentSpanID())
+	}
+	run, _ := spans.RunIDs("run")
+	assert.True(t, sums[1].ParentSpanID().IsEmpty())
+	assert.NotEqual(t, passes[0].TraceID(), sums[1].TraceID())
+	assert.Equal(t, run, sums[1].Links().At(0).TraceID())
+}
+
+// Odd columns.
+func TestColumns(t *testing.T) {
+	r := text(t, nil, "Log - Transport: IPC", "ID Method Ser(ms) Total(ms) GPU(ms)", "1 A 1 3000 40")
+	assert.Equal(t, `rpc.calls -3000.000 +3000.000 1 calls, timeout
+  A -3000.000 +3000.000
+    rpc.serialize -3000.000 +1.000
+    rpc.server.compute -40.000 +40.000
+    rpc.unattributed -2999.000 +2999.000
+`, tree(r), "the server's time is within the call when it is not known when that received")
+	attrs := calls(text(t, nil, "ID Method Total(ms) A A a-", "1 Embedding 1 x y z"))[0].Attributes().AsRaw()
+	for name, want := range map[string]string{"a": "x", "a_5": "y", "a_6": "z"} {
+		assert.Equal(t, want, attrs[spans.AttrZMQFieldPrefix+name], "columns of one name keep their values")
 	}
 }
 

@@ -1,0 +1,267 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// numbering is a handler that numbers its lines. From one that begins with ( to one that begins with ) it holds them, but for those that begin with !: they leave
+// as one, and its state is that before them.
+type numbering struct {
+	rig    *rig
+	s      *Stream
+	n      int // lines so far
+	before int // lines before those that are held
+	held   []Held
+	open   []string
+	batch  []string
+}
+
+func (h *numbering) Line(l *Line) (Verdict, string) {
+	if len(h.held) == 0 {
+		h.before = h.n
+	}
+	h.n++
+	text := fmt.Sprintf("%d%s", h.n, l.Text)
+	if len(h.held) == 0 && l.Text[0] != '(' || l.Text[0] == '!' {
+		h.batch = append(h.batch, text)
+		return Record, ""
+	}
+	h.held, h.open = append(h.held, h.s.Hold()), append(h.open, text)
+	if l.Text[0] == ')' {
+		h.close()
+	}
+	return Record, ""
+}
+
+func (h *numbering) close() {
+	for _, held := range h.held {
+		h.s.Release(held)
+	}
+	h.batch = append(h.batch, strings.Join(h.open, " "))
+	h.held, h.open, h.before = nil, nil, h.n
+}
+
+func (h *numbering) Expire(before time.Time) {
+	if len(h.held) > 0 && before.Equal(farFuture) {
+		h.close()
+	}
+}
+
+func (h *numbering) Cut() Deliver {
+	if len(h.batch) == 0 {
+		return nil
+	}
+	out := h.batch
+	h.batch = nil
+	return func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) }
+}
+
+func (h *numbering) Save() []byte {
+	if len(h.held) > 0 {
+		return fmt.Append(nil, h.before)
+	}
+	return fmt.Append(nil, h.n)
+}
+func (h *numbering) Restore(b []byte) { _, _ = fmt.Sscan(string(b), &h.n) }
+
+// ordered is a numbering that says that its numbers matter.
+type ordered struct{ *numbering }
+
+func (ordered) InOrder() {}
+
+func newNumbering(t *testing.T, inOrder bool, change ...func(*Config)) *rig {
+	t.Helper()
+	r := newRig(t, change...)
+	r.crash()
+	r.handler = func(s *Stream) Handler {
+		c := &numbering{rig: r, s: s}
+		if inOrder {
+			return ordered{c}
+		}
+		return c
+	}
+	r.boot()
+	r.hold = true
+	return r
+}
+
+// After a crash, everything from the oldest batch on that was not accepted is given again, with the state that the handler had then.
+// A handler that is not InOrder gets what is missing, with the state it had last.
+func TestInOrder(t *testing.T) {
+	pieces := func(texts ...string) func(*rig) {
+		return func(r *rig) {
+			for _, text := range texts {
+				r.append("a.log", strings.ReplaceAll(text, " ", "\n")+"\n")
+				r.step(poll)
+			}
+		}
+	}
+	rotated := func(r *rig) {
+		pieces("a b (", "c")(r)
+		r.rename("a.log", "a.log.1")
+		pieces("d ) e", "f")(r)
+	}
+	old := func(r *rig) {
+		pieces("a")(r)
+		r.rename("a.log", "a.log.1")
+		pieces("b c")(r)
+		r.rename("a.log.1", "a.log.2")
+		r.rename("a.log", "a.log.1")
+		pieces("d")(r)
+		require.True(r.t, r.ack(1))
+		for range 4 {
+			r.rest()
+		}
+	}
+	for name, tc := range map[string]struct {
+		write    func(*rig)
+		accepted []string // by what they begin with
+		// ordered is what comes after the crash, holes what comes to a handler that is not InOrder.
+		ordered, holes []string
+	}{
+		"a later one was accepted":       {pieces("a", "b", "c"), []string{"2b"}, []string{"1a", "2b", "3c"}, []string{"4a", "5c"}},
+		"nothing before is given again":  {pieces("a", "b", "c"), []string{"1a", "3c"}, []string{"2b", "3c"}, []string{"4b"}},
+		"all were accepted":              {pieces("a", "b", "c"), []string{"3c", "1a", "2b"}, []string{}, []string{}},
+		"none was accepted":              {pieces("a", "b"), []string{}, []string{"1a", "2b"}, []string{"3a", "4b"}},
+		"held lines over several pieces": {pieces("a (", "b", "c ) d", "e"), []string{"1a", "7e"}, []string{"2( 3b 4c 5)", "6d", "7e"}, []string{"8( 9b 10c 11)", "12d"}},
+		"what was held is older":         {pieces("a (", "b ) c", "d"), []string{"2( 3b 4)"}, []string{"1a", "2( 3b 4)", "5c", "6d"}, []string{"7a", "8d"}},
+		"lines are held at the crash":    {pieces("a", "b ("), []string{"1a", "2b"}, []string{"3("}, []string{"3("}},
+		"held, and a batch before it":    {pieces("a", "b", "c ("), []string{"2b", "3c"}, []string{"1a", "2b", "3c", "4("}, []string{"4a", "5("}},
+		"a batch while lines are held":   {pieces("a (", "!b", "c )", "d"), []string{"1a", "2( 4c 5)"}, []string{"3!b", "2( 4c 5)", "6d"}, []string{"7!b", "8d"}},
+		"over a rotation":                {rotated, []string{"3( 4c 5d 6)"}, []string{"1a", "2b", "3( 4c 5d 6)", "7e", "8f"}, []string{"9a", "10b", "11f"}},
+		"over a rotation, the last half": {rotated, []string{"1a", "8f"}, []string{"3( 4c 5d 6)", "7e", "8f"}, []string{"9( 10c 11d 12)", "13e"}},
+		"a file between is long done":    {old, nil, []string{"1a", "2b", "3c", "4d"}, []string{"5a", "6d"}},
+	} {
+		for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+			for _, inOrder := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, in order %v", name, pattern, inOrder), func(t *testing.T) {
+					r := newNumbering(t, inOrder, change)
+					tc.write(r)
+					for _, first := range tc.accepted {
+						r.accept(first)
+					}
+					r.checkpoint()
+					r.restart()
+					r.hold, r.out = false, []string{}
+					r.step(0)
+					r.rest()
+					r.tl.expireAll() // a ( without its )
+					r.ackAll()
+					if inOrder {
+						assert.Equal(t, tc.ordered, r.out)
+					} else {
+						assert.Equal(t, tc.holes, r.out)
+					}
+				})
+			}
+		}
+	}
+}
+
+// accept has the consumer accept the batch that begins with the given record, and no other.
+func (r *rig) accept(first string) {
+	r.t.Helper()
+	all := r.consume
+	defer func() { r.consume = all }()
+	r.consume = func(ctx context.Context, s *Stream, out []string) error {
+		if out[0] != first {
+			return errors.New("another one")
+		}
+		return all(ctx, s, out)
+	}
+	for i := range r.flying {
+		if r.ack(i) {
+			return
+		}
+	}
+	require.Fail(r.t, "no batch begins so", first)
+}
+
+// TestInOrderModel does to a file, the consumer and the process what may happen to them, in random order: each record comes at least once, with the numbers
+// that its lines have when nothing happens.
+func TestInOrderModel(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			change := func(*Config) {}
+			if rnd.IntN(2) == 0 {
+				change = every
+			}
+			r := newNumbering(t, true, change, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+			r.early = true
+			at := r.now
+			r.tick = func(string) time.Time { at = at.Add(time.Second); return at }
+			var want, open []string
+			n, files := 0, 0
+			line := func(text string) string {
+				n++
+				text = fmt.Sprintf("%s-%d", text, n) // a copy is known by what it holds
+				if open = append(open, fmt.Sprintf("%d%s", n, text)); text[0] == ')' || len(open) == 1 && text[0] != '(' {
+					want, open = append(want, strings.Join(open, " ")), nil
+				}
+				return text + "\n"
+			}
+			for range 30 {
+				switch rnd.IntN(9) {
+				case 0, 1, 2, 3:
+					var b strings.Builder
+					for range 1 + rnd.IntN(40) {
+						switch k := rnd.IntN(8); {
+						case k == 0 && len(open) == 0:
+							b.WriteString(line("("))
+						case k <= 1 && len(open) > 0:
+							b.WriteString(line(")"))
+						default:
+							b.WriteString(line("x"))
+						}
+					}
+					r.append("a.log", b.String())
+				case 4:
+					if n > 0 {
+						r.step(poll)
+						files++
+						if old := fmt.Sprintf("a.log.%d", files); rnd.IntN(3) > 0 {
+							r.rename("a.log", old)
+						} else {
+							r.copy("a.log", old)
+							r.truncate("a.log")
+						}
+						r.append("a.log", line("x"))
+						r.step(time.Duration(rnd.IntN(100)) * time.Second)
+					}
+				case 5, 6:
+					if len(r.flying) > 0 {
+						r.ack(rnd.IntN(len(r.flying)))
+					}
+				case 7:
+					r.checkpoint()
+				case 8:
+					r.restart()
+				}
+				if rnd.IntN(2) == 0 {
+					r.step(poll)
+				}
+			}
+			r.hold = false
+			r.append("a.log", line("x")+line(")"))
+			r.step(0)
+			r.ackAll()
+			r.rest()
+			for _, rec := range r.out {
+				require.Contains(t, want, rec)
+			}
+			for _, rec := range want {
+				require.Contains(t, r.out, rec)
+			}
+		})
+	}
+}

@@ -1,0 +1,453 @@
+package zmqrpcreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// host has one extension.
+type host struct {
+	id  component.ID
+	ext component.Component
+}
+
+func (h host) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{h.id: h.ext}
+}
+
+// follow runs the receiver, with its positions in a directory, until stop.
+func follow(t *testing.T, cfg *Config, dir string, take consumer.ConsumeTracesFunc) (stop func()) {
+	t.Helper()
+	storage := filestorage.NewFactory()
+	storageCfg := storage.CreateDefaultConfig().(*filestorage.Config)
+	storageCfg.Directory = dir
+	ext, err := storage.Create(t.Context(), extensiontest.NewNopSettings(storage.Type()), storageCfg)
+	require.NoError(t, err)
+	require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
+	id := component.NewID(storage.Type())
+	cfg.Storage, cfg.PollInterval = &id, time.Millisecond
+	next, err := consumer.NewTraces(take)
+	require.NoError(t, err)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type) // the same each time: its positions are kept under it
+	r, err := NewFactory().CreateTraces(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), host{id, ext}))
+	return func() {
+		require.NoError(t, r.Shutdown(context.Background()))
+		require.NoError(t, ext.Shutdown(context.Background()))
+	}
+}
+
+// wait waits until something is so.
+func wait(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "does not come: %s", what)
+	}
+}
+
+type spanKey struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// spanTexts are all that is known of spans but, unless times is set, when they were: that depends on when rows are seen.
+func spanTexts(td ptrace.Traces, times bool) map[spanKey]string {
+	out := make(map[spanKey]string)
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			if s.Name() == spans.SpanRun {
+				continue
+			}
+			at := ""
+			if times {
+				at = when(s)
+			} else if s.Kind() == ptrace.SpanKindClient {
+				at = strconv.FormatInt(int64(s.EndTimestamp()-s.StartTimestamp()), 10)
+			}
+			links := make([]spanKey, 0, 3)
+			for _, l := range s.Links().All() {
+				links = append(links, spanKey{l.TraceID(), l.SpanID()})
+			}
+			attrs := s.Attributes().AsRaw()
+			delete(attrs, spans.AttrTimeSource)
+			out[spanKey{s.TraceID(), s.SpanID()}] = fmt.Sprint(s.Name(), s.ParentSpanID(), at, links, attrs)
+		}
+	}
+	return out
+}
+
+// taker is a consumer that knows what has to come.
+type taker struct {
+	want  map[spanKey]string
+	times bool
+
+	mu     sync.Mutex
+	refuse func(td map[spanKey]string) bool // nil: nothing
+	tries  int
+	came   map[spanKey]bool
+	wrong  []string
+}
+
+// newTaker wants what comes of a log that is read whole, without interruption.
+func newTaker(t *testing.T, cfg *Config, times bool) *taker {
+	t.Helper()
+	k := &taker{want: make(map[spanKey]string), times: times, came: make(map[spanKey]bool)}
+	for _, td := range read(t, cfg).Traces.AllTraces() {
+		for id, text := range spanTexts(td, times) {
+			require.Empty(t, k.want[id], "each span has an id of its own")
+			k.want[id] = text
+		}
+	}
+	return k
+}
+
+func (k *taker) take(_ context.Context, td ptrace.Traces) error {
+	got := spanTexts(td, k.times)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tries++
+	if k.refuse != nil && k.refuse(got) {
+		return errors.New("down")
+	}
+	for id, text := range got {
+		k.came[id] = true
+		if text != k.want[id] {
+			k.wrong = append(k.wrong, fmt.Sprintf("want %q\n got %q", k.want[id], text))
+		}
+	}
+	return nil
+}
+
+func (k *taker) set(refuse func(map[spanKey]string) bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refuse = refuse
+}
+
+// so returns whether something is so, for wait.
+func (k *taker) so(what func() bool) func() bool {
+	return func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return what()
+	}
+}
+
+func (k *taker) check(t *testing.T) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	require.Empty(t, k.wrong[:min(3, len(k.wrong))])
+	require.Len(t, k.came, len(k.want))
+}
+
+// randomLog is a log of so many rows. At its end nothing is open.
+func randomLog(rnd *rand.Rand, n int) string {
+	var b strings.Builder
+	b.WriteString("Log - Transport: IPC\n====\n" + header + " Sent(KB) Recv(KB)\n====\n")
+	id := 0
+	row := func(method string) {
+		id++
+		fmt.Fprintf(&b, "%-5d %-20s %-15.3f %-12.3f %-12.3f %-17.3f %-12.3f %-12.2f %-12.2f\n", id, method,
+			rnd.Float64(), rnd.Float64(), rnd.Float64(), rnd.Float64(), 4+rnd.Float64(), rnd.Float64(), rnd.Float64())
+	}
+	for range n {
+		switch k := rnd.IntN(200); {
+		case k < 4:
+			row("Embedding")
+		case k < 8:
+			row("LMHead")
+		case k == 8:
+			id = 0
+			row("A")
+		case k == 9:
+			id = 0
+			row("Init")
+		case k == 10:
+			b.WriteString("====\nSUMMARY\n====\nTotal RPC Calls: 3\nAverage Total Time: 4.2 ms\n====\n")
+		default:
+			row("A")
+		}
+	}
+	row("Embedding")
+	row("LMHead")
+	return b.String()
+}
+
+// TestModel does to a log, the consumer and the process what may happen to them, in random order. What comes is what comes of reading the whole log at once.
+func TestModel(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 3))
+			log := randomLog(rnd, 1000+rnd.IntN(3000))
+			conf := func(path string) *Config {
+				c := config(path, path+".*")
+				c.MaxCalls = 300
+				if seed%2 == 0 {
+					c.MaxInFlightBytes = 64 << 10
+				}
+				return c
+			}
+			k := newTaker(t, conf(filereceivertest.Put(t, t.TempDir(), "zmq.log", log)), false)
+			path, positions := filepath.Join(t.TempDir(), "zmq.log"), t.TempDir()
+			stop := follow(t, conf(path), positions, k.take)
+			files := 0
+			for len(log) > 0 {
+				n := min(len(log), 1+rnd.IntN(40_000))
+				rotate := rnd.IntN(3) == 0
+				if rotate {
+					n += strings.IndexByte(log[n-1:], '\n') // up to a line's end
+				}
+				f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+				require.NoError(t, err)
+				_, err = f.WriteString(log[:n])
+				require.NoError(t, errors.Join(err, f.Close()))
+				log = log[n:]
+				switch rnd.IntN(3) {
+				case 0:
+					k.set(nil)
+				case 1:
+					k.set(func(map[spanKey]string) bool { return true })
+				case 2:
+					some := byte(rnd.IntN(256))
+					k.set(func(td map[spanKey]string) bool {
+						least := spanKey{span: pcommon.SpanID{255}}
+						for id := range td {
+							if string(id.span[:]) < string(least.span[:]) {
+								least = id
+							}
+						}
+						return least.span[7] < some
+					})
+				}
+				// Let it get on, or not.
+				if rnd.IntN(3) > 0 {
+					before, until := -1, time.Now().Add(20*time.Millisecond)
+					wait(t, "a batch, or time passes", k.so(func() bool {
+						if before < 0 {
+							before = k.tries
+						}
+						return k.tries > before || time.Now().After(until)
+					}))
+				}
+				if rnd.IntN(3) == 0 {
+					stop()
+					stop = follow(t, conf(path), positions, k.take)
+				}
+				if rotate && len(log) > 0 {
+					for i := files; i > 0; i-- {
+						require.NoError(t, os.Rename(fmt.Sprintf("%s.%d", path, i), fmt.Sprintf("%s.%d", path, i+1)))
+					}
+					require.NoError(t, os.Rename(path, path+".1"))
+					files++
+				}
+			}
+			k.set(nil)
+			wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
+			stop()
+			k.check(t)
+		})
+	}
+}
+
+// A restart with batches in flight: all spans come, as they would have, also in time. And what arrives then is placed where it was seen.
+func TestRestartInFlight(t *testing.T) {
+	log := randomLog(rand.New(rand.NewPCG(1, 4)), 6000) // three batches, of which two may be in flight
+	for name, tc := range map[string]struct {
+		refuse func(td map[spanKey]string, first spanKey) bool
+		until  func(k *taker) bool
+	}{
+		"none is accepted": {
+			func(map[spanKey]string, spanKey) bool { return true },
+			func(k *taker) bool { return k.tries >= 4 },
+		},
+		"only the first is accepted": {
+			func(td map[spanKey]string, first spanKey) bool { return td[first] == "" },
+			func(k *taker) bool { return len(k.came) > 0 && k.tries >= 4 },
+		},
+		"all but the first are accepted": {
+			func(td map[spanKey]string, first spanKey) bool { return td[first] != "" },
+			func(k *taker) bool { return len(k.came) > len(k.want)/2 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, positions := filereceivertest.Put(t, t.TempDir(), "zmq.log", log), t.TempDir()
+			k := newTaker(t, config(path), true)
+			roots := read(t, config(path)).All("")
+			first := spanKey{roots[1].TraceID(), roots[1].SpanID()} // roots[0] is the run
+			k.refuse = func(td map[spanKey]string) bool { return tc.refuse(td, first) }
+			stop := follow(t, config(path), positions, k.take)
+			wait(t, "batches", k.so(func() bool { return tc.until(k) }))
+			stop()
+			require.Less(t, len(k.came), len(k.want))
+			require.Empty(t, k.wrong)
+
+			var arrived map[string]ptrace.Span // calls that were not in the log, by method
+			stop = follow(t, config(path), positions, func(ctx context.Context, td ptrace.Traces) error {
+				k.mu.Lock()
+				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+					if arrived != nil && s.Kind() == ptrace.SpanKindClient {
+						arrived[s.Name()] = s
+					}
+				}
+				late := arrived != nil
+				k.mu.Unlock()
+				if late {
+					return nil
+				}
+				return k.take(ctx, td)
+			})
+			defer stop()
+			k.set(nil)
+			wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
+			k.check(t)
+			k.so(func() bool { arrived = make(map[string]ptrace.Span); return true })()
+			// The first may come before the receiver saw the end of the log.
+			for _, method := range []string{"First", "Second"} {
+				before := time.Now()
+				appendTo(t, path, "10001 Embedding 0 0 0 0 0 1 1\n10002 "+method+" 0 0 0 0 0 1 1\n10003 LMHead 0 0 0 0 0 1 1\n")
+				var s ptrace.Span
+				wait(t, method, k.so(func() (ok bool) { s, ok = arrived[method]; return ok }))
+				if method == "Second" {
+					assert.Equal(t, string(spans.TimeObserved), attr(s, spans.AttrTimeSource))
+					assert.WithinRange(t, s.EndTimestamp().AsTime(), before, time.Now())
+				}
+			}
+		})
+	}
+}
+
+// While the next component is down, reading pauses. A pass of which the rest is not read yet does not time out then.
+func TestPauseCutsNoPass(t *testing.T) {
+	var b strings.Builder
+	const passes = 40
+	for i := range passes {
+		for j, method := range []string{"Embedding", "A", "A", "A", "LMHead"} {
+			fmt.Fprintf(&b, "%d %s 1%s\n", 5*i+j+1, method, strings.Repeat(" ", 1000)) // so wide that few rows fill what may be in flight
+		}
+	}
+	log := b.String()
+	first := strings.Index(log, "\n") + 1 // the first row comes alone
+	path := filereceivertest.Put(t, t.TempDir(), "zmq.log", "ID Method Total(ms)\n"+log[:first])
+	cfg := config(path)
+	cfg.MaxInFlightBytes, cfg.PollInterval = 64<<10, time.Millisecond
+	var mu sync.Mutex
+	down, tried := true, false
+	ends := make(map[string]int)
+	next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		mu.Lock()
+		defer mu.Unlock()
+		tried = true
+		if down {
+			return errors.New("down")
+		}
+		for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+			if end := attr(s, spans.AttrZMQPassEnd); end != "" {
+				ends[end]++
+			}
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	var parts filereceiver.Parts
+	_, err = filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
+		var err error
+		parts, err = newParts(r, c)
+		return parts, err
+	}, next, nil)
+	require.NoError(t, err)
+	var ahead, asked atomic.Int64 // of the clock
+	tl, err := tail.New(parts.Tail, tail.Settings{
+		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(),
+		Clock: func() time.Time { asked.Add(1); return time.Now().Add(time.Duration(ahead.Load())) },
+	}, parts.NewHandler)
+	require.NoError(t, err)
+	require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, tl.Shutdown(context.Background())); parts.Shutdown() }()
+	wait(t, "the first row", func() bool { return tl.Counts().Records == 1 })
+	appendTo(t, path, log[first:])
+	so := func(what func() bool) func() bool {
+		return func() bool { mu.Lock(); defer mu.Unlock(); return what() }
+	}
+	wait(t, "a batch", so(func() bool { return tried }))
+	looks := func() {
+		before := asked.Load()
+		wait(t, "looks at the file", func() bool { return asked.Load() > before+50 })
+	}
+	looks()
+	read := tl.Counts().Records
+	require.NotZero(t, read%5, "reading paused within a pass")
+	ahead.Store(int64(6 * cfg.PendingTimeout))
+	looks()
+	require.Equal(t, read, tl.Counts().Records)
+	so(func() bool { down = false; return true })()
+	wait(t, "all passes", so(func() bool {
+		n := 0
+		for _, of := range ends {
+			n += of
+		}
+		return n >= passes
+	}))
+	assert.Equal(t, map[string]int{spans.PassEndMethod: passes}, ends)
+}
+
+// Reading that begins at the end of a log knows the columns that the header above says.
+func TestStartAtEnd(t *testing.T) {
+	for name, tc := range map[string]struct{ above, transport, comma string }{
+		"CSV with a mark at its beginning": {"\xef\xbb\xbfID,Method,Total(ms)\n1,A,1\n", "", ","},
+		"two logs in a file":               {"Log - Transport: IPC\nID Total(ms) Method\n1 5 A\nLog - Transport: TCP\nID Method Total(ms)\n1 A 5\n", "TCP", " "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filereceivertest.Put(t, t.TempDir(), "zmq.log", tc.above)
+			cfg := config(path)
+			cfg.StartAt = tail.StartAtEnd
+			got := make(chan ptrace.Traces, 1000)
+			stop := follow(t, cfg, t.TempDir(), func(_ context.Context, td ptrace.Traces) error { got <- td; return nil })
+			defer stop()
+			id := 1
+			// What comes before the receiver has looked is above the end too.
+			wait(t, "a pass", func() bool {
+				id += 2
+				appendTo(t, path, strings.ReplaceAll(fmt.Sprintf("%d Embedding 7\n%d LMHead 8\n", id, id+1), " ", tc.comma))
+				return len(got) > 0
+			})
+			ms := make(map[string]float64)
+			for _, s := range (<-got).ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+				ms[s.Name()] = float64(s.EndTimestamp()-s.StartTimestamp()) / 1e6
+				if s.Name() == spans.SpanRPCPass {
+					assert.Equal(t, tc.transport, attr(s, spans.AttrZMQTransport))
+				}
+			}
+			assert.Equal(t, map[string]float64{spans.SpanRun: 0, spans.SpanRPCPass: 15, "Embedding": 7, "LMHead": 8}, ms)
+		})
+	}
+}
