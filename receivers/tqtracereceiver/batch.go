@@ -32,29 +32,18 @@ func (b *batch) reset() {
 }
 
 // Done lets the batch be used again.
-func (b *batch) Done() { b.r.reuse(b) }
+func (b *batch) Done() {
+	b.reset()
+	b.r.batches.Put(b, maxFree)
+}
 
-// maxFree bounds the batches kept for reuse, some 100 KB each. A sync.Pool would lose them at every collection.
+// maxFree bounds the batches kept for reuse, some 100 KB each.
 const maxFree = 16
 
 func (r *tqReceiver) newBatch() *batch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.free); n > 0 {
-		b := r.free[n-1]
-		r.free = r.free[:n-1]
-		return b
-	}
-	return &batch{r: r}
-}
-
-func (r *tqReceiver) reuse(b *batch) {
-	b.reset()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.free) < maxFree {
-		r.free = append(r.free, b)
-	}
+	b := r.batches.Get()
+	b.r = r
+	return b
 }
 
 // builder turns the records of a batch into spans.

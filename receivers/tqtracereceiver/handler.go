@@ -278,7 +278,7 @@ func (h *handler) Cut() tail.Deliver {
 	}
 	h.batch, h.asm.Out = nil, nil
 	if b.empty() {
-		h.r.reuse(b)
+		b.Done()
 		return nil
 	}
 	b.run = h.run

@@ -26,8 +26,7 @@ type tqReceiver struct {
 
 	warnRepeated sync.Once
 
-	mu   sync.Mutex
-	free []*batch
+	batches filereceiver.Pool[batch]
 }
 
 func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqReceiver, filereceiver.Parts, error) {

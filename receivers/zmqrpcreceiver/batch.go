@@ -22,14 +22,20 @@ type batch struct {
 	finals  []*final
 }
 
-func (b *batch) reset() {
+// Done lets the batch and its groups be used again.
+func (b *batch) Done() {
+	r := b.r
+	for _, g := range b.groups {
+		if cap(g.calls) <= usualCalls {
+			g.reset()
+			r.groups.Put(g, maxFree)
+		}
+	}
 	clear(b.groups)
 	clear(b.finals)
-	*b = batch{r: b.r, groups: b.groups[:0], finals: b.finals[:0]}
+	*b = batch{groups: b.groups[:0], finals: b.finals[:0]}
+	r.batches.Put(b, maxFree)
 }
-
-// Done lets the batch be used again.
-func (b *batch) Done() { b.r.reuse(b) }
 
 // builder turns groups into spans.
 type builder struct {

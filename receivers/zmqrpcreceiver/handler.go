@@ -176,7 +176,7 @@ func (h *handler) call(l *tail.Line) {
 func (h *handler) begin(l *tail.Line, is role) {
 	st := &h.state
 	h.snapshot()
-	g := h.r.newGroup()
+	g := h.r.groups.Get()
 	g.kind = callsGroup
 	switch {
 	case is.session:

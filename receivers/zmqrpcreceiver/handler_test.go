@@ -382,7 +382,7 @@ func TestRetry(t *testing.T) {
 	require.Len(t, got, 3)
 	assert.Equal(t, got[0], got[1])
 	assert.Equal(t, got[0], got[2])
-	assert.NotEmpty(t, f.h.r.groups, "the groups are used again")
+	assert.Positive(t, f.h.r.groups.Len(), "the groups are used again")
 }
 
 // Numbers of a row that do not agree are counted.

@@ -1,8 +1,6 @@
 package zmqrpcreceiver
 
 import (
-	"sync"
-
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,9 +17,8 @@ type zmqReceiver struct {
 	tel     *metadata.TelemetryBuilder
 	methods map[string]role
 
-	mu     sync.Mutex
-	free   []*batch
-	groups []*group
+	batches filereceiver.Pool[batch]
+	groups  filereceiver.Pool[group]
 }
 
 // role is what a method says about the calls around it.
@@ -72,46 +69,14 @@ var inconsistencyOptions = func() (options [inconsistencies]metric.MeasurementOp
 	return options
 }()
 
-// maxFree bounds what is kept for reuse. A sync.Pool would lose it at every collection.
-const maxFree = 64
+// maxFree bounds what is kept for reuse, and usualCalls the groups among it: that is about what a pass has.
+const (
+	maxFree    = 64
+	usualCalls = 512
+)
 
 func (r *zmqReceiver) newBatch() *batch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.free); n > 0 {
-		b := r.free[n-1]
-		r.free = r.free[:n-1]
-		return b
-	}
-	return &batch{r: r}
+	b := r.batches.Get()
+	b.r = r
+	return b
 }
-
-func (r *zmqReceiver) newGroup() *group {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.groups); n > 0 {
-		g := r.groups[n-1]
-		r.groups = r.groups[:n-1]
-		return g
-	}
-	return new(group)
-}
-
-// reuse takes back a batch and its groups.
-func (r *zmqReceiver) reuse(b *batch) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, g := range b.groups {
-		if len(r.groups) < maxFree && cap(g.calls) <= usualCalls {
-			g.reset()
-			r.groups = append(r.groups, g)
-		}
-	}
-	b.reset()
-	if len(r.free) < maxFree {
-		r.free = append(r.free, b)
-	}
-}
-
-// usualCalls is about what a pass has: a group with many more is not kept.
-const usualCalls = 512

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // batch is the records that go downstream together, packed: a record has few of the fields.
 type batch struct {
-	pool    *pool
+	pool    *filereceiver.Pool[batch]
 	set     *Settings
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
@@ -78,26 +78,12 @@ type extra struct {
 	metric, unit, statistic string
 }
 
-// pool keeps batches that are done with: growing them anew costs more than filling them.
-type pool struct {
-	mu   sync.Mutex
-	free []*batch
-}
-
 // maxFree bounds the batches kept, some 200 KB each.
 const maxFree = 16
 
 func (h *handler) newBatch() *batch {
-	p := h.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.free)
-	if n == 0 {
-		return &batch{pool: p, set: h.set, run: h.run}
-	}
-	b := p.free[n-1]
-	p.free = p.free[:n-1]
-	b.set, b.run = h.set, h.run
+	b := h.pool.Get()
+	b.pool, b.set, b.run = h.pool, h.set, h.run
 	return b
 }
 
@@ -107,10 +93,8 @@ func (b *batch) Done() {
 	clear(b.stages)
 	clear(b.extras)
 	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], extras: b.extras[:0], gpus: b.gpus[:0]}
-	b.pool.mu.Lock()
-	defer b.pool.mu.Unlock()
-	if len(b.pool.free) < maxFree && cap(b.items) <= maxKept {
-		b.pool.free = append(b.pool.free, b)
+	if cap(b.items) <= maxKept {
+		b.pool.Put(b, maxFree)
 	}
 }
 

@@ -57,7 +57,7 @@ type Settings struct {
 
 // NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
 func NewHandlers(set Settings) tail.NewHandler {
-	known, batches := &seen{}, &pool{}
+	known, batches := &seen{}, &filereceiver.Pool[batch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
 }
 
@@ -72,7 +72,7 @@ type stream interface {
 type handler struct {
 	set    *Settings
 	seen   *seen
-	pool   *pool
+	pool   *filereceiver.Pool[batch]
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
@@ -153,7 +153,7 @@ const (
 	savedTracks = 64
 )
 
-func newHandler(set *Settings, known *seen, batches *pool, s stream) *handler {
+func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[batch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
 		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),

@@ -410,7 +410,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	require.NoError(tb, err)
 	return newHandler(&Settings{
 		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
-	}, &seen{}, &pool{}, d)
+	}, &seen{}, &filereceiver.Pool[batch]{}, d)
 }
 
 func (h *handler) feed(t *testing.T, live bool, texts ...string) {
