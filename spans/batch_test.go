@@ -55,7 +55,8 @@ func TestRunSpanAndLink(t *testing.T) {
 	res := Resource{Service: "verl", RunID: "r", PID: 9}
 	batch.AddRun(res, 100, TimeLogged, "/logs/a.err")
 	step := batch.Add(res, Span{Trace: pcommon.TraceID{5}, ID: pcommon.SpanID{5}, Source: TimeLogged})
-	LinkRun(step, "r")
+	trace, id := RunIDs("r")
+	Link(step, trace, id)
 	run := batch.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	assert.Equal(t, SpanRun, run.Name())
 	assert.Equal(t, map[string]any{"trainbridge.time.source": "logged", "log.file.path": "/logs/a.err"}, run.Attributes().AsRaw())

@@ -49,10 +49,9 @@ func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 	s.Attributes().PutStr(AttrLogFile, Text(file))
 }
 
-// LinkRun links a step or batch to its run.
-func LinkRun(s ptrace.Span, runID string) {
+// Link links a span to another, such as a step or batch to its run.
+func Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
 	link := s.Links().AppendEmpty()
-	trace, id := RunIDs(runID)
 	link.SetTraceID(trace)
 	link.SetSpanID(id)
 }

@@ -34,3 +34,11 @@ func ValueNumber(v pcommon.Value) float64 {
 	}
 	return math.NaN()
 }
+
+// PutIncomplete marks a span whose record was not read whole, and says why; empty: it was.
+func PutIncomplete(m pcommon.Map, reason string) {
+	if reason != "" {
+		m.PutBool(AttrIncomplete, true)
+		m.PutStr(AttrIncompleteReason, reason)
+	}
+}

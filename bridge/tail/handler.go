@@ -41,6 +41,7 @@ type Handler interface {
 	// Line takes the next line. Unless the handler calls Stream.Hold for it, the line is done with the current batch.
 	Line(l *Line) (v Verdict, reason string)
 	// Expire gives up on what has been held since before the given time: it goes into the current batch, marked incomplete.
+	// The time has a UnixNano.
 	Expire(before time.Time)
 	// Cut ends the current batch and returns how to deliver it, or nil when there is nothing to send.
 	Cut() Deliver

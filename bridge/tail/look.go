@@ -215,7 +215,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		seen := now
 		for _, f := range s.files { // what is still to be read, as while the next component is down, may be the other half
 			if f.changed && !f.dead && !f.retired && f.caught.Before(seen) {
-				seen = f.caught
+				seen = time.Unix(0, unixNano(f.caught)) // 1970: not yet
 			}
 		}
 		s.expire(seen.Add(-timeout))

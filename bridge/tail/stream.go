@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -24,8 +25,8 @@ const (
 	minRecordCost = 512
 )
 
-// farFuture is later than every line.
-var farFuture = time.Unix(1<<36, 0)
+// farFuture is later than every line, and the last time that UnixNano has a number for.
+var farFuture = time.Unix(0, math.MaxInt64)
 
 // Stream is the sequence of files that one path has named, in the order in which they are read.
 type Stream struct {

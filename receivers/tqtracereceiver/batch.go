@@ -111,13 +111,6 @@ func (bd *builder) identify(who assemble.Who, text, role, name string, key *asse
 	return trace, spans.SpanID(trace, role, fn, pid, key.Bytes())
 }
 
-// link is spans.LinkRun with the ids at hand.
-func (bd *builder) link(s ptrace.Span) {
-	l := s.Links().AppendEmpty()
-	l.SetTraceID(bd.runTrace)
-	l.SetSpanID(bd.runSpan)
-}
-
 var stageOf = [3]struct{ span, stage string }{{spans.SpanTQGet, spans.StageGet}, {spans.SpanTQCompute, spans.StageCompute}, {spans.SpanTQPut, spans.StagePut}}
 
 var opOf = [4]struct{ span, stage string }{
@@ -156,9 +149,9 @@ func (bd *builder) function(f *assemble.Function) {
 			m.PutDouble(name, f.Ratios[i])
 		}
 	}
-	putIncomplete(m, f.Incomplete)
+	spans.PutIncomplete(m, f.Incomplete)
 	bd.fields(m, f.FieldsFrom, f.FieldsTo)
-	bd.link(s)
+	spans.Link(s, bd.runTrace, bd.runSpan)
 
 	var parents [3]pcommon.SpanID
 	for i := range f.Stages {
@@ -173,7 +166,7 @@ func (bd *builder) function(f *assemble.Function) {
 		m := c.Attributes()
 		m.PutStr(spans.AttrTQStage, stageOf[i].stage)
 		m.PutStr(spans.AttrTQFunction, f.Name)
-		putIncomplete(m, st.Incomplete)
+		spans.PutIncomplete(m, st.Incomplete)
 	}
 	for i := f.OpsFrom; i < f.OpsTo; i++ {
 		o := &bd.b.out.Ops[i]
@@ -199,7 +192,7 @@ func (bd *builder) lone(o *assemble.Op) {
 	if o.PID != 0 {
 		m.PutInt(spans.AttrProcessPID, o.PID)
 	}
-	bd.link(s)
+	spans.Link(s, bd.runTrace, bd.runSpan)
 }
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
@@ -223,16 +216,9 @@ func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID,
 	if o.Reported >= 0 {
 		m.PutDouble(spans.AttrTQThroughputReported, o.Reported)
 	}
-	putIncomplete(m, o.Incomplete)
+	spans.PutIncomplete(m, o.Incomplete)
 	bd.fields(m, o.FieldsFrom, o.FieldsTo)
 	return s
-}
-
-func putIncomplete(m pcommon.Map, reason string) {
-	if reason != "" {
-		m.PutBool(spans.AttrIncomplete, true)
-		m.PutStr(spans.AttrIncompleteReason, reason)
-	}
 }
 
 func (bd *builder) fields(m pcommon.Map, from, to int) {

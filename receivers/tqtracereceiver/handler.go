@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -261,10 +260,7 @@ func (*handler) read(l *tail.Line) time.Time {
 
 // Expire gives up on what is held since before the given time.
 func (h *handler) Expire(before time.Time) {
-	ns := int64(math.MaxInt64)
-	if before.Unix() < math.MaxInt64/1_000_000_000 { // what is later does not fit
-		ns = before.UnixNano()
-	}
+	ns := before.UnixNano()
 	h.fill()
 	h.asm.Expire(ns)
 	h.perf.expire(h, ns)

@@ -80,9 +80,7 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	if to.none() {
 		return
 	}
-	l := s.Links().AppendEmpty()
-	l.SetTraceID(to.Trace)
-	l.SetSpanID(to.Span)
+	spans.Link(s, to.Trace, to.Span)
 }
 
 // judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
@@ -144,8 +142,7 @@ func (g *group) describe(m pcommon.Map) {
 	if g.kind == passGroup {
 		m.PutInt(spans.AttrZMQPass, g.ordinal)
 		if g.end == spans.PassEndRestart || g.end == spans.PassEndTimeout {
-			m.PutBool(spans.AttrIncomplete, true)
-			m.PutStr(spans.AttrIncompleteReason, g.end)
+			spans.PutIncomplete(m, g.end)
 		}
 	}
 	m.PutInt(spans.AttrZMQPassCalls, g.sums.Calls)

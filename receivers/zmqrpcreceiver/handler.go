@@ -2,7 +2,6 @@ package zmqrpcreceiver
 
 import (
 	"encoding/json"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -289,10 +288,7 @@ func (h *handler) close(why string) {
 
 // Expire gives up on a group and on a summary that began before the given time.
 func (h *handler) Expire(before time.Time) {
-	ns := int64(math.MaxInt64)
-	if before.Unix() < math.MaxInt64/1_000_000_000 { // what is later does not fit
-		ns = before.UnixNano()
-	}
+	ns := before.UnixNano()
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 	}

@@ -30,10 +30,3 @@ func (p *Pool[T]) Put(v *T, most int) {
 		p.free = append(p.free, v)
 	}
 }
-
-// Len is how many are kept.
-func (p *Pool[T]) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.free)
-}

@@ -12,7 +12,7 @@ func TestPool(t *testing.T) {
 	assert.NotSame(t, a, b)
 	p.Put(a, 1)
 	p.Put(b, 1)
-	assert.Equal(t, 1, p.Len(), "no more than so many")
+	assert.Len(t, p.free, 1, "no more than so many")
 	assert.Same(t, a, p.Get())
 	assert.NotSame(t, a, p.Get())
 }

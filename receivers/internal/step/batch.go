@@ -171,9 +171,7 @@ func (b *batch) Traces() ptrace.Traces {
 		if it.kind != record.Side {
 			s := b.span(out, it)
 			if it.kind != record.Summary {
-				l := s.Links().AppendEmpty()
-				l.SetTraceID(runTrace)
-				l.SetSpanID(runSpan)
+				spans.Link(s, runTrace, runSpan)
 			}
 		}
 		for j := it.stagesFrom; j < it.stagesTo; j++ {
