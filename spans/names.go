@@ -378,6 +378,153 @@ const (
 	AttrZMQStatistic           = "zeromq.final.statistic"
 )
 
+// Collectives (NCCL Inspector, NCCL's example profiler, PyTorch's Flight Recorder, VCCL telemetry; mission seed 003). All ranks' records of one collective
+// share a trace. Its root is named by the operation (AllReduce, …) and has AttrNCCLRanks; below it a SpanNCCLRank per rank. Send and Recv are one span.
+const (
+	SpanNCCLRank      = "nccl.rank"       // what one rank did
+	SpanNCCLChannel   = "nccl.channel"    // a kernel's channel (thread block)
+	SpanNCCLProxyOp   = "nccl.proxy.op"   // CPU time of the network proxy: not to be compared with GPU time
+	SpanNCCLProxyStep = "nccl.proxy.step" // a step of it
+
+	AttrNCCLOperation    = "nccl.operation"     // AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, Send, Recv, …
+	AttrNCCLAlgorithm    = "nccl.algorithm"     // as logged: RING, ring, NVLS, …
+	AttrNCCLProtocol     = "nccl.protocol"      // LL, LL128, SIMPLE
+	AttrNCCLDatatype     = "nccl.datatype"      // as logged
+	AttrNCCLCommID       = "nccl.comm.id"       // "0x…", the 64-bit hash, or as logged
+	AttrNCCLCommName     = "nccl.comm.name"     // "DP Group 0"
+	AttrNCCLCommSize     = "nccl.comm.size"     // ranks
+	AttrNCCLCommNodes    = "nccl.comm.nodes"    // nodes
+	AttrNCCLCommRank     = "nccl.comm.rank"     // rank in the communicator; AttrRank where the log has the global one
+	AttrNCCLSequence     = "nccl.sequence"      // per communicator and operation
+	AttrNCCLSequenceKind = "nccl.sequence.kind" // ordinal: not in the log, counted
+	AttrNCCLMessageSize  = "nccl.message.size"  // By, as logged: per rank for AllGather and ReduceScatter of NCCL
+	AttrNCCLDataSize     = "nccl.data.size"     // By, S of algbw = S/t: of all ranks together for AllGather, ReduceScatter, AllToAll
+	AttrNCCLChannels     = "nccl.channels"      // how many
+	AttrNCCLChannelID    = "nccl.channel.id"
+	AttrNCCLStreamID     = "nccl.stream.id"
+	AttrNCCLPeerRank     = "nccl.peer.rank"
+	AttrNCCLSource       = "nccl.source.rank"
+	AttrNCCLDestination  = "nccl.destination.rank"
+	AttrNCCLSourceHost   = "nccl.source.host"
+	AttrNCCLDestHost     = "nccl.destination.host"
+	AttrNCCLDirection    = "nccl.direction" // send | receive
+	AttrNCCLStep         = "nccl.proxy.step.index"
+	AttrNCCLProxyState   = "nccl.proxy.operation" // ScheduleSend, SendWait, …
+	AttrNCCLTiming       = "nccl.timing.source"   // kernel_gpu | kernel_cpu | collective_cpu, …
+	AttrNCCLState        = "nccl.state"           // of what is not completed: started | scheduled
+
+	// Of the root. AttrNCCLDuration is that of the rank that took longest, from the first arrival on; AttrNCCLTransferDuration that of the one that took
+	// least: it came last and waited for no one. s. Bandwidths are of the latter.
+	AttrNCCLRanks            = "nccl.ranks" // whose records are in the trace
+	AttrNCCLDuration         = "nccl.collective.duration"
+	AttrNCCLTransferDuration = "nccl.collective.transfer.duration"
+	// By/s: S/t, and that times the factor of nccl-tests (doc/PERFORMANCE.md); on a rank's span by its own duration, waiting included.
+	AttrNCCLBandwidthAlgorithm = "nccl.bandwidth.algorithm"
+	AttrNCCLBandwidthBus       = "nccl.bandwidth.bus"
+	// On ranks: as the log has it, in By/s, with the log's unit, and |recomputed − reported| / recomputed where that is more than print rounding.
+	AttrNCCLBandwidthAlgorithmReported = "nccl.bandwidth.algorithm.reported"
+	AttrNCCLBandwidthBusReported       = "nccl.bandwidth.bus.reported"
+	AttrNCCLBandwidthUnit              = "nccl.bandwidth.reported.unit" // GB/s | Gbit/s
+	AttrNCCLBandwidthDisagreement      = "nccl.bandwidth.disagreement"
+	// Against the median of the window before, for this communicator, operation and size (power of two): that median, By/s, and how many robust standard
+	// deviations below it.
+	AttrNCCLBandwidthBaseline  = "nccl.bandwidth.baseline"
+	AttrNCCLBandwidthDeviation = "nccl.bandwidth.deviation"
+	AttrNCCLErrors             = "nccl.errors"  // on the root: of all ranks
+	AttrNCCLRetries            = "nccl.retries" // as above
+
+	// Who was late. On a rank: s behind the first to arrive. On the root: the last to arrive (host, rank), how late, and what that cost the others: the time
+	// that all of them together would have been spared had it come with the last but one, s.
+	AttrNCCLLate     = "nccl.late"
+	AttrNCCLLateMax  = "nccl.late.max"
+	AttrNCCLLateRank = "nccl.late.rank"
+	AttrNCCLLateHost = "nccl.late.host"
+	AttrNCCLLateCost = "nccl.late.cost"
+	// On the root: the slowest rank over the window, where one is clearly slow: how late it is by median, s behind the median rank; its relative score (the best
+	// rank's time between collectives ÷ its own, 0..1) where the log has times; and what it cost the others over the window, s.
+	AttrNCCLStragglerRank  = "nccl.straggler.rank"
+	AttrNCCLStragglerHost  = "nccl.straggler.host"
+	AttrNCCLStragglerLate  = "nccl.straggler.late"
+	AttrNCCLStragglerScore = "nccl.straggler.score"
+	AttrNCCLStragglerCost  = "nccl.straggler.cost"
+	AttrNCCLStragglers     = "nccl.straggler.ranks" // int[]: all of them, the slowest first
+	AttrNCCLScore          = "nccl.rank.score"      // on a rank, where it is known
+
+	// What did not come. On the root: ranks that were seen in this communicator before and have no record here (int[], the first 32) and how many;
+	// ranks whose record says that they had not completed. On a rank: how many sequence numbers are missing before this one.
+	AttrNCCLRanksMissing      = "nccl.ranks.missing"
+	AttrNCCLRanksMissingCount = "nccl.ranks.missing.count"
+	AttrNCCLRanksStuck        = "nccl.ranks.stuck"
+	AttrNCCLWaited            = "nccl.waited" // s, without completion
+	AttrNCCLSequenceGap       = "nccl.sequence.gap"
+	AttrNCCLHang              = "nccl.hang"     // true: not completed within hang_timeout
+	AttrNCCLMismatch          = "nccl.mismatch" // true: the ranks disagree about the message size
+
+	// Clocks. On a rank: how much its host's clock is ahead of the reference host's, s, and ± what. Times are corrected by it only where AttrNCCLClockCorrected.
+	AttrNCCLClockOffset      = "nccl.clock.offset"
+	AttrNCCLClockUncertainty = "nccl.clock.uncertainty"
+	AttrNCCLClockReference   = "nccl.clock.reference" // on the root: the host
+	AttrNCCLClockCorrected   = "nccl.clock.corrected" // true
+
+	// Of a link from rank to rank: bandwidth of what the record says, By/s.
+	AttrNCCLLinkBandwidth      = "nccl.link.bandwidth"
+	AttrNCCLLinkBandwidthWorst = "nccl.link.bandwidth.min"
+	AttrNCCLLinkSends          = "nccl.link.sends"
+	AttrNCCLLinkHot            = "nccl.link.hot"  // string[] "0→8": they carry much more than the others
+	AttrNCCLLinkSlow           = "nccl.link.slow" // string[] "0→8": much slower than the others
+)
+
+// The reasons (AttrIncompleteReason) why a collective left without all its ranks.
+const (
+	NCCLIncompleteTimeout = "hang_timeout" // nothing came for so long
+	NCCLIncompleteGap     = "gap"          // the ranks that miss have gone on
+	NCCLIncompleteEvicted = "evicted"      // there was no more room to wait
+	NCCLIncompleteEnd     = "end"          // reading ended
+)
+
+// Verdicts of train_perf about collectives (values of AttrVerdictName).
+const (
+	VerdictNCCLHang          = "nccl_hang"           // bad: did not complete
+	VerdictNCCLRankMissing   = "nccl_rank_missing"   // bad: a rank that took part before has no record, and none later
+	VerdictNCCLSequenceGap   = "nccl_sequence_gap"   // warning: records are missing in between
+	VerdictNCCLStraggler     = "nccl_straggler"      // bad: one rank is late again and again
+	VerdictNCCLLate          = "nccl_late"           // warning: one rank was late, and by more than the transfer took
+	VerdictNCCLBandwidthLow  = "nccl_bandwidth_low"  // warning: below the baseline
+	VerdictNCCLErrors        = "nccl_errors"         // bad
+	VerdictNCCLRetries       = "nccl_retries"        // warning
+	VerdictNCCLMismatch      = "nccl_mismatch"       // bad: ranks with different sizes
+	VerdictNCCLLinkSlow      = "nccl_link_slow"      // warning
+	VerdictNCCLLinkHot       = "nccl_link_hot"       // warning
+	VerdictNCCLBandwidthUnit = "nccl_bandwidth_unit" // warning: the reported bandwidth is not what size and duration give
+)
+
+// Metrics of collectives: of spans by train_metrics …
+const (
+	MetricNCCLDuration  = "nccl.collective.duration"  // histogram, s; from the first arrival to the end
+	MetricNCCLLate      = "nccl.collective.late"      // histogram, s: how late the last rank was
+	MetricNCCLLateCost  = "nccl.collective.late.cost" // counter, s: rank time lost waiting for the last
+	MetricNCCLIO        = "nccl.collective.io"        // counter, By: AttrNCCLDataSize
+	MetricNCCLBandwidth = "nccl.collective.bandwidth" // gauge, By/s; by AttrNCCLBandwidthKind; the collective that ended last
+	MetricNCCLErrors    = "nccl.collective.errors"    // counter, {error}
+	MetricNCCLRetries   = "nccl.collective.retries"   // counter, {retry}
+	MetricNCCLMissing   = "nccl.collective.missing"   // counter, {record}: ranks without a record
+	// AttrNCCLBandwidthKind is algbw or busbw, the names of nccl-tests.
+	AttrNCCLBandwidthKind = "nccl.bandwidth.kind"
+
+	// … and by the nccl receiver.
+	MetricNCCLLinkIO           = "nccl.link.io"           // counter, By; by source and destination rank
+	MetricNCCLLinkBandwidth    = "nccl.link.bandwidth"    // gauge, By/s; as above
+	MetricNCCLNodeIO           = "nccl.node.io"           // counter, By; by source and destination host
+	MetricNCCLDeviceBandwidth  = "nccl.device.bandwidth"  // gauge, By/s; of a NIC (log.file.path), as VCCL logs it; by AttrNCCLStatistic
+	MetricNCCLDeviceAbnormal   = "nccl.device.abnormal"   // gauge, 1: VCCL's status bit
+	MetricNCCLRecordsDropped   = "nccl.records.dropped"   // counter, {record}: by NCCL Inspector itself; by AttrNCCLRecordKind
+	MetricNCCLRankScore        = "nccl.rank.score"        // gauge, 1
+	MetricNCCLClockOffset      = "nccl.clock.offset"      // gauge, s; by host.name
+	MetricNCCLClockUncertainty = "nccl.clock.uncertainty" // gauge, s
+	AttrNCCLStatistic          = "nccl.statistic"         // mean | max
+	AttrNCCLRecordKind         = "nccl.record.kind"       // coll | p2p | proxy | proxy_op | proxy_step
+)
+
 // Metrics that tq_trace makes of log lines that state them (verl main @1dda039b, TransferQueue @b75d570d). All are gauges.
 const (
 	MetricTQTaskDuration = "tq.task.duration" // s; "cost time" of one get or put
@@ -413,4 +560,7 @@ const (
 	UnitWatts             = "W"
 	UnitSpan              = "{span}"
 	UnitCall              = "{call}"
+	UnitError             = "{error}"
+	UnitRetry             = "{retry}"
+	UnitRecord            = "{record}"
 )

@@ -1,0 +1,183 @@
+// Package op is what every format says about collectives, in one form: the operation of one rank.
+package op
+
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Kind is an operation of NCCL.
+type Kind uint8
+
+// The operations. Their names are those of NCCL's API without "nccl".
+const (
+	Other Kind = iota // Op.Name has its name
+	AllReduce
+	AllGather
+	ReduceScatter
+	Broadcast
+	Reduce
+	AllToAll
+	Gather
+	Scatter
+	Send
+	Recv
+	SendRecv // of VCCL's enum
+	Kinds
+)
+
+// Unknown is the value of an integer field that the log does not state.
+const Unknown = -1
+
+// State is how far an operation had come when it was written down.
+type State uint8
+
+// The states; the last two are of PyTorch's Flight Recorder.
+const (
+	Completed State = iota
+	Started
+	Scheduled
+)
+
+// Op is an operation of one rank. Slices point into the line that was read and live as long as it. Init makes one in which nothing is known.
+type Op struct {
+	// The communicator. Comm is its id: "0x…" in small letters without leading zeros for a hash, else text as logged; empty where the format has none.
+	Comm, CommName []byte
+	CommSize       int32 // ranks; 0: unknown
+	Nodes          int32 // 0: unknown
+	Rank           int32 // in the communicator; Unknown
+	Global         bool  // Rank is the global rank
+	Host           []byte
+	PID            int64 // 0: unknown
+
+	Kind Kind
+	Name []byte // as logged, of Other
+	Seq  uint64 // per communicator and Kind, unless SeqOfAll
+	// HasSeq says that Seq counts what the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
+	HasSeq bool
+	// Ordinal says that Seq is not in the log: it is how many operations of this kind the rank's log had before.
+	Ordinal bool
+
+	Peer                int32 // of Send and Recv; Unknown
+	Source, Destination int32 // ranks, of a record about a transfer between two; Unknown
+
+	// Size is the message size as logged, By. Total is S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): of AllGather, ReduceScatter and AllToAll
+	// what all ranks have together. Unknown.
+	Size, Total int64
+
+	// Start is Unix ns, 0: unknown; then End is about when the record was written (Time is synthetic), or 0.
+	Start, End int64
+	Duration   int64 // ns; Unknown. Where Start is known, End = Start + Duration
+	Time       spans.TimeSource
+	// Waits says that Duration includes waiting for the other ranks to arrive, as that of a kernel does.
+	Waits bool
+
+	Timing                        []byte // Inspector: kernel_gpu, kernel_cpu, collective_cpu, …
+	Algorithm, Protocol, Datatype []byte
+	Channel, Channels             int32 // Unknown; 0: unknown
+	Stream                        int64 // Unknown
+
+	// As logged, in By/s; NaN: not there. ReportedUnit is the log's unit: GB/s or Gbit/s.
+	ReportedAlg, ReportedBus float64
+	ReportedUnit             string
+
+	Errors, Retries int64
+	State           State
+	TimedOut        bool // the log itself says that it waited too long
+
+	// Of VCCL's rows, one per send: how many, and their sliding bandwidth, By/s. 0 sends: not such a record.
+	Sends                             int64
+	LinkBandwidth, LinkBandwidthWorst float64
+
+	Details []Detail
+}
+
+// Detail is a part of an operation: what one channel or one proxy did of it.
+type Detail struct {
+	Name       string // a span name: spans.SpanNCCLChannel, …
+	Start, End int64  // Unix ns; 0: unknown
+	Duration   int64  // ns; Unknown
+	Channel    int32  // Unknown
+	Peer       int32  // Unknown
+	Step       int32  // Unknown
+	Size       int64  // By; Unknown
+	Direction  string // send | receive | ""
+	Operation  string // what a proxy was doing: ScheduleSend, SendWait, …; ""
+	// Under is the index in Op.Details of the detail that this is a part of; Unknown: of the operation itself.
+	Under int32
+}
+
+// Init makes an operation of which nothing is known. It keeps the room for details.
+func (o *Op) Init() {
+	*o = Op{
+		Rank: Unknown, Peer: Unknown, Source: Unknown, Destination: Unknown, Size: Unknown, Total: Unknown, Duration: Unknown, Channel: Unknown, Stream: Unknown,
+		ReportedAlg: math.NaN(), ReportedBus: math.NaN(), Details: o.Details[:0],
+	}
+}
+
+// Sample is a value over time that a log states.
+type Sample struct {
+	Metric              string // spans.MetricNCCL…
+	At                  int64  // Unix ns; 0: unknown
+	Value               float64
+	Comm                []byte
+	Kind                Kind
+	HasKind             bool
+	Source, Destination int32  // ranks; Unknown
+	Statistic           string // mean | max | ""
+	Cumulative          bool   // a count since the process began, not a gauge
+	Record              string // of drop counters: coll, p2p, proxy, proxy_op, proxy_step
+	Host                []byte
+	PID                 int64
+	Rank                int32 // Unknown
+	// FromEnd says that At is not known but relative to the last sample of the file: ns before that, negative.
+	FromEnd bool
+}
+
+// Out is what a parser found in a line.
+type Out struct {
+	Ops     []Op
+	Samples []Sample
+	// Open says that the line is part of a record that goes on: it and those before it belong to the next Ops and Samples.
+	Open bool
+	// Tag is to be given back when the line is read again after a restart without those before it. 0: there is nothing to remember.
+	Tag uint64
+}
+
+// Reset empties it and keeps its room.
+func (o *Out) Reset() { *o = Out{Ops: o.Ops[:0], Samples: o.Samples[:0]} }
+
+// Add appends an operation of which nothing is known, reusing room.
+func (o *Out) Add() *Op {
+	if n := len(o.Ops); n < cap(o.Ops) {
+		o.Ops = o.Ops[:n+1]
+	} else {
+		o.Ops = append(o.Ops, Op{})
+	}
+	p := &o.Ops[len(o.Ops)-1]
+	p.Init()
+	return p
+}
+
+// Verdict is what a parser made of a line.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Record Verdict = iota
+	Ignored
+	Rejected
+)
+
+// Parser reads the lines of one stream in one format. It keeps what it must know of lines before.
+type Parser interface {
+	// Line reads a line. Out was Reset. The reason of what is no record is a constant. again says that the line is read again after a restart, not
+	// necessarily with those before it; tag is then what Out.Tag was.
+	Line(text []byte, again bool, tag uint64, out *Out) (v Verdict, reason string)
+	// End gives up waiting for the rest of an open record: what is there of it goes into out.
+	End(out *Out)
+	// Save and Restore are of what the next line means by those before it, without open records: these are read again. nil: nothing.
+	Save() []byte
+	Restore(state []byte)
+}
