@@ -1,8 +1,10 @@
 package tail
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +33,7 @@ type savedFile struct {
 	current bool
 	retired bool
 	holes   []span
+	tags    []tag
 }
 
 // saved is the checkpoint of a stream.
@@ -47,6 +50,7 @@ const (
 	flagSkip = 1 << iota
 	flagCurrent
 	flagRetired
+	flagTags // tags follow the holes
 )
 
 func checkpointKey(path string) string {
@@ -84,7 +88,7 @@ func (c *saved) encode(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(f.tailN))
 		b = binary.LittleEndian.AppendUint64(b, f.tailSum)
 		flags := uint64(0)
-		for bit, on := range map[uint64]bool{flagSkip: f.skip, flagCurrent: f.current, flagRetired: f.retired} {
+		for bit, on := range map[uint64]bool{flagSkip: f.skip, flagCurrent: f.current, flagRetired: f.retired, flagTags: len(f.tags) > 0} {
 			if on {
 				flags |= bit
 			}
@@ -96,6 +100,16 @@ func (c *saved) encode(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(h.begin-at))
 			b = binary.AppendUvarint(b, uint64(h.end-h.begin))
 			at = h.end
+		}
+		if len(f.tags) == 0 {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(f.tags)))
+		at = 0
+		for _, t := range f.tags {
+			b = binary.AppendUvarint(b, uint64(t.begin-at))
+			b = binary.AppendUvarint(b, t.value)
+			at = t.begin
 		}
 	}
 	return seal(b, start)
@@ -201,6 +215,17 @@ func decode(b []byte) (*saved, error) {
 			}
 			f.holes = append(f.holes, h)
 		}
+		if flags&flagTags != 0 {
+			begin := int64(0)
+			for range c.count(2) {
+				gap := c.uint()
+				if gap > 1<<62 || begin+int64(gap) < begin {
+					return nil, errCheckpoint
+				}
+				begin += int64(gap)
+				f.tags = append(f.tags, tag{begin, c.uint()})
+			}
+		}
 		if c.bad || f.head < 0 || f.print.n > printBytes || f.tailN > tailBytes || int64(f.tailN) > f.head || f.head > 0 && int64(f.print.n) > f.head || at > f.head {
 			return nil, errCheckpoint
 		}
@@ -242,10 +267,13 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	if first != nil {
 		c.handler = first.state
 	}
-	out := map[*file][]span{}
+	out, tags := map[*file][]span{}, map[*file][]tag{}
 	for i := range s.held.slots {
 		if h := &s.held.slots[i]; h.file != nil {
 			out[h.file] = append(out[h.file], h.span)
+			if h.tag != 0 {
+				tags[h.file] = append(tags[h.file], tag{h.begin, h.tag})
+			}
 		}
 	}
 	for fb := range s.flying {
@@ -262,9 +290,11 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 		spans := mergeSpans(append(out[f], f.replay...))
 		holes += len(spans)
+		tagged := append(tags[f], f.tags...)
+		slices.SortFunc(tagged, func(a, b tag) int { return cmp.Compare(a.begin, b.begin) })
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,
-			skip: f.skip, current: f == s.current, retired: f.retired, holes: spans,
+			skip: f.skip, current: f == s.current, retired: f.retired, holes: spans, tags: tagged,
 		})
 	}
 	return c.encode(b), holes

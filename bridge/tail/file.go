@@ -87,6 +87,7 @@ type file struct {
 
 	skip   bool   // head stands inside a line that is too long
 	replay []span // holes that are to be read again before head
+	tags   []tag  // of lines in them, in order
 
 	size  int64 // at the last look
 	mtime time.Time
@@ -300,4 +301,23 @@ func (t *Tailer) findNow(f *file) *os.File {
 		}
 	}
 	return nil
+}
+
+// tag is what a lent line that begins there was lent with.
+type tag struct {
+	begin int64
+	value uint64
+}
+
+// tag returns that of the line which begins there, and forgets those before it: holes are read in order.
+func (f *file) tag(begin int64) (value uint64) {
+	n := 0
+	for n < len(f.tags) && f.tags[n].begin <= begin {
+		if f.tags[n].begin == begin {
+			value = f.tags[n].value
+		}
+		n++
+	}
+	f.tags = f.tags[n:]
+	return value
 }

@@ -17,6 +17,9 @@ type Line struct {
 	ModTime time.Time
 	// File is another number where the lines of another file begin, or of one that was written anew.
 	File int
+	// Again says that the line was held before a restart and is given again, not necessarily with its neighbours; Tag is what it was lent with.
+	Again bool
+	Tag   uint64
 }
 
 // Verdict is what a handler made of a line; with it tail keeps the accounts of every receiver:
@@ -64,3 +67,10 @@ type NewHandler func(*Stream) Handler
 
 // Held names a held line until its release.
 type Held int32
+
+// Lent is a held line that any stream of the Tailer may put into its batch (Stream.Take).
+type Lent struct {
+	stream *Stream
+	held   Held
+	bytes  int32
+}

@@ -44,6 +44,7 @@ type sweeper struct {
 	watches    int
 	fresh      bool // a file was taken up that no checkpoint knows
 	first      bool // no full scan yet: StartAt applies
+	numbered   int  // streams so far
 	last       lastListing
 }
 
@@ -108,7 +109,8 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 
 // newStream takes up a path.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
-	s := &Stream{t: w.t, path: path, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, lastExpire: now, next: now}
+	w.numbered++
+	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
 	s.handler = w.t.newHandler(s)
 	w.streams[path] = s
@@ -205,7 +207,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
 	}
-	if s.current != nil && s.current.complete {
+	if s.current != nil && s.current.complete && !w.t.set.Joint { // else the other half may come in another stream
 		s.expire(farFuture) // nothing can come any more
 		return
 	}

@@ -21,8 +21,9 @@ type piece struct {
 type batch struct {
 	stream  *Stream
 	pieces  []piece
-	records int64 // record lines
-	bytes   int64 // of record lines, what they take from the budget
+	lent    []Lent // lines of this and other streams that are held until then
+	records int64  // record lines, without those lent
+	bytes   int64  // of record lines, what they take from the budget
 	deliver Deliver
 	sum     uint64 // of a document's content
 	from    *mark  // InOrder: where it begins
@@ -47,13 +48,16 @@ func (b *batch) add(f *file, begin, end int64) {
 	b.pieces = append(b.pieces, piece{f, span{begin, end}})
 }
 
+func (b *batch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
+
 // done gives the pieces back.
 func (b *batch) done() {
 	for i := range b.pieces {
 		b.pieces[i].file.outstanding--
 	}
 	clear(b.pieces)
-	*b = batch{pieces: b.pieces[:0]}
+	clear(b.lent)
+	*b = batch{pieces: b.pieces[:0], lent: b.lent[:0]}
 }
 
 // held is a line that waits for its other half.
@@ -61,6 +65,8 @@ type held struct {
 	piece
 	at     int64 // when it was read, Unix ns
 	bytes  int32
+	refs   int32  // of a line that is lent: batches that it goes with, or will
+	tag    uint64 // as above: what Line.Tag is when it is read again
 	record bool
 	next   Held // in the free list
 }

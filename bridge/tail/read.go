@@ -27,6 +27,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		s.setMark()
 	}
 	turns := quantum
+	if s.t.set.Joint {
+		turns = jointQuantum
+	}
 	for _, f := range s.files {
 		if !s.readable(f) {
 			continue
@@ -93,7 +96,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	}
 	s.line.Observed = s.t.now()
 	s.line.ModTime = f.mtime
-	if len(f.replay) > 0 {
+	if s.line.Again = len(f.replay) > 0; s.line.Again {
 		return true, s.readHole(f, buf, size)
 	}
 	now := s.line.Observed

@@ -167,7 +167,7 @@ func (w *sweeper) lost(f *file, unread bool) {
 	if unread || len(f.replay) > 0 {
 		w.t.counts.bump(&w.t.counts.lost, 1)
 	}
-	f.replay = nil
+	f.replay, f.tags = nil, nil
 }
 
 // advance takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it names now.

@@ -82,15 +82,16 @@ func (t *Tailer) wakeSweeper() {
 }
 
 // mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. One stream gets at most a quarter of the budget. A stream with nothing
-// in flight may always read a little, so that streams whose consumer is stuck cannot stall the others.
+// in flight may always read a little, so that streams whose consumer is stuck cannot stall the others; not where records are joint: these streams have one consumer, and
+// what is read and cannot leave would fill the memory.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	full := t.inFlight >= t.cfg.MaxInFlightBytes
 	switch {
-	case s.inFlight == 0 && full:
+	case s.inFlight == 0 && full && !t.set.Joint:
 		return smallChunk
-	case s.inFlight == 0 || !full && s.inFlight < t.cfg.MaxInFlightBytes/4:
+	case !full && (s.inFlight == 0 || s.inFlight < t.cfg.MaxInFlightBytes/4):
 		return t.chunk
 	}
 	s.blocked = true

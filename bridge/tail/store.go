@@ -114,19 +114,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		ops = append(ops, storage.SetOperation(indexKey, encodeIndex(keys)))
 	}
 	t.sweepMu.Unlock()
-	now := t.now()
-	var stored []*Stream
-	for _, s := range streams {
-		s.mu.Lock()
-		if s.dirty && !s.gone && (last || !now.Before(s.nextStore)) {
-			b, holes := s.snapshot(nil)
-			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
-			s.dirty = false
-			stored = append(stored, s)
-			ops = append(ops, storage.SetOperation(checkpointKey(s.path), b))
-		}
-		s.mu.Unlock()
-	}
+	ops, stored := t.snapshots(ops, streams, last)
 	if len(ops) == 0 {
 		return nil
 	}
@@ -146,6 +134,34 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	w.indexDirty = w.indexDirty || indexed
 	t.sweepMu.Unlock()
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
+}
+
+// snapshots appends the checkpoints of those streams that changed and are due.
+func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, stored []*Stream) {
+	now := t.now()
+	if t.set.Joint {
+		// A record has lines of several streams: all are stored, or none.
+		if !last && now.Before(t.nextStore) {
+			return ops, nil
+		}
+		t.settling.Lock()
+		defer t.settling.Unlock()
+	}
+	all := 0
+	for _, s := range streams {
+		s.mu.Lock()
+		if s.dirty && !s.gone && (last || t.set.Joint || !now.Before(s.nextStore)) {
+			b, holes := s.snapshot(nil)
+			all += holes
+			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
+			s.dirty = false
+			stored = append(stored, s)
+			ops = append(ops, storage.SetOperation(checkpointKey(s.path), b))
+		}
+		s.mu.Unlock()
+	}
+	t.nextStore = now.Add(time.Duration(all/holesPerSecond) * time.Second)
+	return ops, stored
 }
 
 // restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.
@@ -199,7 +215,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		sf := &c.files[i]
 		f := &file{
 			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
-			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, grown: now, changed: true, rotated: now, seen: w.scans + 1,
+			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, tags: sf.tags, grown: now, changed: true, rotated: now, seen: w.scans + 1,
 		}
 		f.wrote = f.mtime
 		if sf.current && !s.lastWrite.IsZero() {

@@ -1,7 +1,9 @@
 package tail
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,6 +14,7 @@ const (
 	maxBatchCost = 1 << 20  // what a batch takes from the budget at most, a line more or less
 	smallChunk   = 16 << 10 // the same of a stream's only batch when the others have used up the budget
 	quantum      = 8        // chunks per turn
+	jointQuantum = 1        // the same where lines of several streams become one record: what one is ahead of the others waits in memory
 	maxHeld      = 1_000_000
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
@@ -30,8 +33,9 @@ var farFuture = time.Unix(0, math.MaxInt64)
 
 // Stream is the sequence of files that one path has named, in the order in which they are read.
 type Stream struct {
-	t    *Tailer
-	path string
+	t      *Tailer
+	path   string
+	number int // of the streams of the Tailer
 
 	mu        sync.Mutex // everything below, and the handler's methods
 	handler   Handler
@@ -112,6 +116,32 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
+// Lend holds the line being handled until the batches into which it is put (Take), of this or other streams of the Tailer, are accepted or refused. There is
+// one such batch unless Share says more. It is called inside Handler.Line only, and not for a line that Hold holds. tag is given back with the line (Line.Tag) when
+// a restart reads it again. Settings.Joint must be set.
+func (s *Stream) Lend(tag uint64) Lent {
+	h := s.Hold()
+	e := &s.held.slots[h]
+	e.refs, e.tag = 1, tag
+	return Lent{s, h, e.bytes}
+}
+
+// Share says that a lent line of this stream goes with so many batches; 0: with none, it is done with the batch being built. It is called inside Handler.Line and
+// Handler.Expire, before the line was put into a batch.
+func (s *Stream) Share(l Lent, batches int) {
+	if batches == 0 {
+		s.Release(l.held)
+		return
+	}
+	s.held.slots[l.held].refs = int32(batches)
+}
+
+// Take puts a lent line into the batch being built, whichever stream it is of. It is called inside Handler.Line and Handler.Expire only.
+func (s *Stream) Take(l Lent) {
+	s.batch.lent = append(s.batch.lent, l)
+	s.batch.bytes += max(int64(l.bytes), minRecordCost)
+}
+
 // handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
 func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
@@ -133,7 +163,10 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 		s.line.File++
 	}
 	s.cur, s.curHeld = piece{f, span{begin, end}}, -1
-	s.line.Text = text
+	s.line.Text, s.line.Tag = text, 0
+	if s.line.Again {
+		s.line.Tag = f.tag(begin)
+	}
 	v, reason := s.handler.Line(&s.line)
 	if v != Record {
 		if v == Rejected {
@@ -168,7 +201,7 @@ func (s *Stream) cut() {
 	t := s.t
 	t.counts.add(&s.tally)
 	b := s.batch
-	if len(b.pieces) == 0 && d == nil {
+	if b.empty() && d == nil {
 		return
 	}
 	s.dirty = true
@@ -228,19 +261,29 @@ func (s *Stream) comesAgain(f *file) bool {
 	return first != nil && first.at[f] < f.head
 }
 
-// expire gives up what has been held since before the given time.
+// expire gives up what has been held since before the given time, in as many batches as the handler makes of it.
 func (s *Stream) expire(before time.Time) {
-	s.handler.Expire(before)
-	s.cut()
+	for {
+		s.handler.Expire(before)
+		done := s.batch.empty()
+		s.cut()
+		if done || !s.t.set.Joint {
+			return
+		}
+	}
 }
 
 // settle takes note of a batch's fate.
 func (s *Stream) settle(b *batch, accepted bool) {
 	t := s.t
+	// A checkpoint has all of the lines of a record or none, of whichever streams they are.
+	t.settling.RLock()
+	defer t.settling.RUnlock()
+	records := b.records + settleLent(b.lent)
 	if accepted {
-		t.counts.sent(b.records)
+		t.counts.sent(records)
 	} else {
-		t.counts.refused(b.records)
+		t.counts.refused(records)
 	}
 	bytes := b.bytes
 	s.mu.Lock()
@@ -253,4 +296,24 @@ func (s *Stream) settle(b *batch, accepted bool) {
 	s.mu.Unlock()
 	t.batches.Put(b)
 	t.give(s, bytes)
+}
+
+// settleLent lets go of lent lines, stream by stream, and returns how many of them were records and go with no other batch.
+func settleLent(lent []Lent) (records int64) {
+	slices.SortFunc(lent, func(a, b Lent) int { return cmp.Compare(a.stream.number, b.stream.number) })
+	for len(lent) > 0 {
+		o := lent[0].stream
+		o.mu.Lock()
+		for len(lent) > 0 && lent[0].stream == o {
+			if e := &o.held.slots[lent[0].held]; e.refs > 1 {
+				e.refs--
+			} else if e, ok := o.held.take(lent[0].held); ok && e.record {
+				records++
+			}
+			lent = lent[1:]
+		}
+		o.dirty = true
+		o.mu.Unlock()
+	}
+	return records
 }

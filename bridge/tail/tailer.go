@@ -35,6 +35,8 @@ type Settings struct {
 	Clock     func() time.Time // nil: time.Now
 	// HoldTimeout is how long a line may be held before Expire is called for it. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
+	// Joint says that lines of several streams may become one record (Stream.Lend).
+	Joint bool
 }
 
 // Tailer reads the files of a Config.
@@ -65,26 +67,29 @@ type Tailer struct {
 	inFlight int64
 	stopping bool
 
-	wake     chan struct{} // of the sweeper
-	early    chan struct{} // of the checkpoints: there is a file that none knows
-	halt     chan struct{} // closed by Shutdown: no more retries
-	open     atomic.Int64  // files
-	packed   atomic.Int64  // decoders
-	watched  atomic.Int64
-	warned   map[string]time.Time
-	warnMu   sync.Mutex
-	store    storage.Client
-	storeMu  sync.Mutex
-	watcher  *fsnotify.Watcher
-	batches  sync.Pool
-	workers  sync.WaitGroup
-	sending  sync.WaitGroup
-	life     context.Context // of deliveries
-	kill     context.CancelFunc
-	stop     context.CancelFunc // of the loops
-	started  bool
-	shutOnce sync.Once
-	shutErr  error
+	wake    chan struct{} // of the sweeper
+	early   chan struct{} // of the checkpoints: there is a file that none knows
+	halt    chan struct{} // closed by Shutdown: no more retries
+	open    atomic.Int64  // files
+	packed  atomic.Int64  // decoders
+	watched atomic.Int64
+	warned  map[string]time.Time
+	warnMu  sync.Mutex
+	store   storage.Client
+	storeMu sync.Mutex
+	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
+	settling  sync.RWMutex
+	nextStore time.Time // of a Tailer whose records are joint, under storeMu
+	watcher   *fsnotify.Watcher
+	batches   sync.Pool
+	workers   sync.WaitGroup
+	sending   sync.WaitGroup
+	life      context.Context // of deliveries
+	kill      context.CancelFunc
+	stop      context.CancelFunc // of the loops
+	started   bool
+	shutOnce  sync.Once
+	shutErr   error
 }
 
 // New makes a Tailer; nothing is opened before Start.
