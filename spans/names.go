@@ -476,10 +476,12 @@ const (
 
 // The reasons (AttrIncompleteReason) why a collective left without all its ranks.
 const (
-	NCCLIncompleteTimeout = "hang_timeout" // nothing came for so long
-	NCCLIncompleteGap     = "gap"          // the ranks that miss have gone on
-	NCCLIncompleteEvicted = "evicted"      // there was no more room to wait
-	NCCLIncompleteEnd     = "end"          // reading ended
+	NCCLIncompleteTimeout = "hang_timeout"  // nothing came for so long
+	NCCLIncompleteGap     = "gap"           // the ranks that miss have gone on
+	NCCLIncompleteGone    = "rank_gone"     // the ranks that miss were waited for in vain before
+	NCCLIncompleteEvicted = "evicted"       // there was no more room to wait
+	NCCLIncompleteEnd     = "end"           // reading ended
+	NCCLIncompleteStuck   = "not_completed" // the records themselves say so
 )
 
 // Verdicts of train_perf about collectives (values of AttrVerdictName).

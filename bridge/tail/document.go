@@ -47,6 +47,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	if d.changed && d.stable {
 		w.t.schedule(s)
 	}
+	s.noteCaught()
 	w.expire(s, now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }

@@ -155,6 +155,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.t.readError(s.path, err)
 	}
 	w.lookOld(s, now)
+	s.noteCaught()
 	w.expire(s, now)
 	if s.current == nil && len(s.files) == 0 && s.held.n == 0 && len(s.flying) == 0 {
 		if w.advance(s, now, false); len(s.files) == 0 {
@@ -214,13 +215,16 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
-		seen := now
-		for _, f := range s.files { // what is still to be read, as while the next component is down, may be the other half
-			if f.changed && !f.dead && !f.retired && f.caught.Before(seen) {
-				seen = time.Unix(0, unixNano(f.caught)) // 1970: not yet
+		seen := now.UnixNano() // what is still to be read, as while the next component is down, may be the other half
+		if w.t.set.Joint {
+			for _, o := range w.streams {
+				seen = min(seen, o.caught.Load())
 			}
+		} else {
+			s.noteCaught()
+			seen = min(seen, s.caught.Load())
 		}
-		s.expire(seen.Add(-timeout))
+		s.expire(time.Unix(0, seen).Add(-timeout))
 	}
 	if s.held.n > w.t.maxHeld {
 		before := s.held.oldestThird()

@@ -19,6 +19,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.gone {
 		return false
 	}
+	defer s.noteCaught()
 	if s.document {
 		s.readDocument(buf)
 		return false

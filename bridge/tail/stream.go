@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -67,6 +68,8 @@ type Stream struct {
 	inFlight int64
 	blocked  bool // stands still until an ack
 	waits    bool // is in Tailer.waiting
+	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
+	caught atomic.Int64
 	// of the sweeper
 	next       time.Time
 	heapAt     int
@@ -271,6 +274,20 @@ func (s *Stream) expire(before time.Time) {
 			return
 		}
 	}
+}
+
+// noteCaught takes note of whether there is something to read.
+func (s *Stream) noteCaught() {
+	at := farFuture.UnixNano()
+	if s.document && s.doc.changed {
+		at = 0
+	}
+	for _, f := range s.files {
+		if f.changed && !f.failed && !f.dead && !f.retired { // what cannot be opened is waited for by no one
+			at = min(at, unixNano(f.caught)) // 0: not yet
+		}
+	}
+	s.caught.Store(at)
 }
 
 // settle takes note of a batch's fate.

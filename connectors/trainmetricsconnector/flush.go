@@ -43,6 +43,14 @@ var metrics = [numMetrics]struct {
 	passCalls:            {spans.MetricZMQPassCalls, spans.UnitCall, "Calls in a complete forward pass.", pmetric.MetricTypeHistogram},
 	rpcUtilization:       {spans.MetricZMQStageUtilization, spans.UnitOne, "Share of the calls' time in the last pass, by stage.", pmetric.MetricTypeGauge},
 	rpcDisagreement:      {spans.MetricZMQThroughputDisagreement, spans.UnitOne, "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", pmetric.MetricTypeHistogram},
+	collectiveDuration:   {spans.MetricNCCLDuration, spans.UnitSeconds, "Time of complete collectives, from the first rank's arrival to the end.", pmetric.MetricTypeHistogram},
+	collectiveLate:       {spans.MetricNCCLLate, spans.UnitSeconds, "How long after the first rank the last came.", pmetric.MetricTypeHistogram},
+	collectiveLateCost:   {spans.MetricNCCLLateCost, spans.UnitSeconds, "Time that the ranks lost together waiting for the last.", pmetric.MetricTypeSum},
+	collectiveIO:         {spans.MetricNCCLIO, spans.UnitBytes, "Data of complete collectives, S of algbw = S/t.", pmetric.MetricTypeSum},
+	collectiveBandwidth:  {spans.MetricNCCLBandwidth, spans.UnitBytesPerSecond, "Bandwidth of the last collective.", pmetric.MetricTypeGauge},
+	collectiveErrors:     {spans.MetricNCCLErrors, spans.UnitError, "Errors that the log tells of.", pmetric.MetricTypeSum},
+	collectiveRetries:    {spans.MetricNCCLRetries, spans.UnitRetry, "Retries that the log tells of.", pmetric.MetricTypeSum},
+	collectiveMissing:    {spans.MetricNCCLMissing, spans.UnitRecord, "Ranks without a record.", pmetric.MetricTypeSum},
 	incompleteCount:      {spans.MetricIncompleteSpans, spans.UnitSpan, "Spans whose end, start or stages were never seen; they are in no duration histogram.", pmetric.MetricTypeSum},
 }
 
@@ -54,6 +62,8 @@ type labels struct {
 	part    string // of a training step
 	// rpcStage is a value of zeromq.stage.
 	rpcStage string
+	// bandwidth is a value of nccl.bandwidth.kind.
+	bandwidth string
 }
 
 func (l labels) overflow() bool { return l.of.resource == nil }
@@ -82,6 +92,12 @@ func (l labels) put(m pcommon.Map) {
 	}
 	if l.rpcStage != "" {
 		m.PutStr(spans.AttrZMQStage, l.rpcStage)
+	}
+	if l.of.nccl != nil {
+		l.of.collective.put(m)
+	}
+	if l.bandwidth != "" {
+		m.PutStr(spans.AttrNCCLBandwidthKind, l.bandwidth)
 	}
 }
 
@@ -117,6 +133,9 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			case g.rpc != nil:
 				delete(r.byCall, g.call)
 				s.methods--
+			case g.nccl != nil:
+				delete(r.byCollective, g.collective)
+				s.operations--
 			case g.source != (sourceKey{}):
 				delete(r.bySource, g.source)
 				s.sources--
@@ -158,6 +177,9 @@ func (e *emitter) group(fs *group) {
 	}
 	if fs.rpc != nil {
 		e.rpc(fs)
+	}
+	if fs.nccl != nil {
+		e.collectives(fs)
 	}
 	label := func(st spans.TQStage) labels { return labels{of: fs, stage: st} }
 	for st := range spans.TQStages {

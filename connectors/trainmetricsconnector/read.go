@@ -22,10 +22,11 @@ type resourceKey struct{ service, run string }
 type kind uint8
 
 const (
-	tqSpan   kind = iota // scratch.shares: of functions only
-	stepSpan             // scratch.steps; parts of steps too
-	callSpan             // scratch.calls
-	passSpan             // scratch.passes; every group of calls
+	tqSpan         kind = iota // scratch.shares: of functions only
+	stepSpan                   // scratch.steps; parts of steps too
+	callSpan                   // scratch.calls
+	passSpan                   // scratch.passes; every group of calls
+	collectiveSpan             // scratch.collectives
 )
 
 // observation is what one span says. Numbers that are not there are NaN.
@@ -58,6 +59,7 @@ type scratch struct {
 	steps        []stepValues
 	calls        []callValues
 	passes       []passValues
+	collectives  []collectiveValues
 	invalid      int64
 }
 
@@ -67,8 +69,9 @@ func (s *scratch) reset() {
 	clear(s.observations)
 	clear(s.steps)
 	clear(s.calls)
+	clear(s.collectives)
 	s.resources, s.observations, s.shares, s.steps, s.invalid = s.resources[:0], s.observations[:0], s.shares[:0], s.steps[:0], 0
-	s.calls, s.passes = s.calls[:0], s.passes[:0]
+	s.calls, s.passes, s.collectives = s.calls[:0], s.passes[:0], s.collectives[:0]
 }
 
 // read finds the spans that metrics are made of. It needs no lock.
@@ -86,11 +89,15 @@ func (s *scratch) read(td ptrace.Traces) {
 }
 
 func (s *scratch) readSpan(span ptrace.Span) {
-	if span.Name() == spans.SpanStep {
+	name := span.Name()
+	switch name {
+	case spans.SpanStep:
 		s.readStep(span, "")
 		return
+	case spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep:
+		return // thousands below each collective, whose root says what they add up to
 	}
-	if s.readRPC(span) {
+	if s.readRPC(span, name) {
 		return
 	}
 	attrs := span.Attributes()
@@ -100,6 +107,11 @@ func (s *scratch) readSpan(span ptrace.Span) {
 	// One pass: a look-up per name would scan the attributes a dozen times.
 	for name, v := range attrs.All() {
 		switch name {
+		case spans.AttrNCCLRanks:
+			if v.Type() == pcommon.ValueTypeInt {
+				s.readCollective(span)
+				return
+			}
 		case spans.AttrTQStage:
 			o.stage = spans.TQStageOf(v)
 		case spans.AttrTQFunction:

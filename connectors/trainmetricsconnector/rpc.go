@@ -70,8 +70,7 @@ func (s *scratch) readCall(span ptrace.Span, o *observation, v *callValues, bad 
 
 // readRPC reads the root of a group of calls, and passes over what stands below the calls without a look at its attributes:
 // that is five of six spans. It says false for a span of another kind.
-func (s *scratch) readRPC(span ptrace.Span) bool {
-	name := span.Name()
+func (s *scratch) readRPC(span ptrace.Span, name string) bool {
 	if !strings.HasPrefix(name, "rpc.") || span.Kind() == ptrace.SpanKindClient { // a method may have any name
 		return false
 	}

@@ -122,18 +122,28 @@ const (
 	passCalls
 	rpcUtilization
 	rpcDisagreement
+	collectiveDuration
+	collectiveLate
+	collectiveLateCost
+	collectiveIO
+	collectiveBandwidth
+	collectiveErrors // the first of len(collectiveValues.counts)
+	collectiveRetries
+	collectiveMissing
 	numMetrics
 )
 
-// group are all series of one function of one resource, of one source of training steps, of one method of ZeroMQ calls, or of
-// the groups of such calls. Arrays by stage in place of a map by labels: one map look-up per span at most.
+// group are all series of one function of one resource, of one source of training steps, of one method of ZeroMQ calls, of
+// the groups of such calls, or of collectives with the same labels. Arrays by stage in place of a map by labels: one map look-up per span at most.
 type group struct {
 	resource     *resource // nil: the series that take what is above the limit
 	name         string    // of the function
 	source       sourceKey // of the steps
 	steps        *stepSeries
-	call         rpcKey                             // of the calls
-	rpc          *rpcSeries                         // nil in a group of functions or steps
+	call         rpcKey     // of the calls
+	rpc          *rpcSeries // nil in a group of functions or steps
+	collective   collectiveKey
+	nccl         *collectiveSeries                  // nil but in a group of collectives
 	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
 	throughput   [spans.TQStages]*histogram[float64]
 	disagreement *histogram[float64]
@@ -150,4 +160,6 @@ type resource struct {
 	byName   map[string]*group
 	bySource map[sourceKey]*group
 	byCall   map[rpcKey]*group
+
+	byCollective map[collectiveKey]*group
 }

@@ -31,15 +31,16 @@ type store struct {
 	expiration int64    // ns, 0 for never
 	limit      int
 
-	seen      seen
-	resources []*resource // in order of arrival
-	byKey     map[resourceKey]*resource
-	functions int             // groups by tq.function
-	sources   int             // groups by source
-	methods   int             // groups by method and transport of calls
-	live      [numMetrics]int // series per metric, without the overflow ones
-	overflow  group
-	lastFlush int64
+	seen       seen
+	resources  []*resource // in order of arrival
+	byKey      map[resourceKey]*resource
+	functions  int             // groups by tq.function
+	sources    int             // groups by source
+	methods    int             // groups by method and transport of calls
+	operations int             // groups by labels of collectives
+	live       [numMetrics]int // series per metric, without the overflow ones
+	overflow   group
+	lastFlush  int64
 
 	// Of the batch being applied.
 	now       int64
@@ -66,12 +67,13 @@ func newStore(cfg *Config, now time.Time) *store {
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate = now.UnixNano(), 0, 0
 	s.seen.advance(s.now)
-	// Spans come in runs of one function, one source, or one method.
-	var fs, src, method *group
+	// Spans come in runs of one function, one source, one method, or one operation of one communicator.
+	var fs, src, method, operation *group
 	var name string
 	var key sourceKey
 	var call rpcKey
-	last, lastStep, lastCall := int32(-1), int32(-1), int32(-1)
+	var collective collectiveKey
+	last, lastStep, lastCall, lastCollective := int32(-1), int32(-1), int32(-1), int32(-1)
 	for i := range in.observations {
 		if i%warmChunk == 0 {
 			s.seen.warm(in.observations[i:min(i+warmChunk, len(in.observations))])
@@ -109,6 +111,13 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.spilled = g == &s.overflow
 			s.addPass(g, o, &in.passes[o.values])
 			s.grace = 0
+		case collectiveSpan:
+			v := &in.collectives[o.values]
+			if o.resource != lastCollective || v.key != collective {
+				operation, lastCollective, collective = s.collectives(in.resources[o.resource], &v.key), o.resource, v.key
+			}
+			s.spilled = operation == &s.overflow
+			s.addCollective(operation, o, v)
 		}
 		if s.spilled {
 			s.spills++
@@ -138,7 +147,10 @@ func (s *store) function(key resourceKey, name string) *group {
 func (s *store) newGroup(r *resource, key resourceKey) *group {
 	if r == nil {
 		key.service, key.run = strings.Clone(key.service), strings.Clone(key.run)
-		r = &resource{key: key, byName: make(map[string]*group), bySource: make(map[sourceKey]*group), byCall: make(map[rpcKey]*group)}
+		r = &resource{
+			key: key, byName: make(map[string]*group), bySource: make(map[sourceKey]*group), byCall: make(map[rpcKey]*group),
+			byCollective: make(map[collectiveKey]*group),
+		}
 		s.byKey[key] = r
 		s.resources = append(s.resources, r)
 	}
@@ -212,10 +224,13 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 }
 
 // observe adds the duration of a span.
-func (s *store) observe(h *histogram[uint64], o *observation) {
+func (s *store) observe(h *histogram[uint64], o *observation) { s.observeNS(h, o.ns, o) }
+
+// observeNS adds a time that a span states.
+func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	s.touch(&h.life)
-	h.observe(o.ns, s.bounds)
-	h.add(float64(o.ns)/1e9, o)
+	h.observe(ns, s.bounds)
+	h.add(float64(ns)/1e9, o)
 }
 
 // record adds a number that a span states.

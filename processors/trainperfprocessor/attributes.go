@@ -12,6 +12,7 @@ import (
 // tqSpan is what one pass over the attributes of a span finds. Numbers that are not there are NaN.
 type tqSpan struct {
 	stage              spans.TQStage
+	collective         bool // it is none of TransferQueue
 	name               string
 	incomplete         bool
 	done               bool // has a share or verdict already: a retried batch
@@ -22,7 +23,8 @@ type tqSpan struct {
 	throughputReported float64
 }
 
-// readTQ passes over the attributes once: a look-up per name would scan them a dozen times.
+// readTQ passes over the attributes once: a look-up per name would scan them a dozen times. The root of a collective can have any name; what tells it
+// is among them too.
 func readTQ(attrs pcommon.Map) tqSpan {
 	in := tqSpan{
 		stage: spans.TQNone, throughput: math.NaN(), throughputReported: math.NaN(),
@@ -48,6 +50,11 @@ func readTQ(attrs pcommon.Map) tqSpan {
 			in.throughput = spans.ValueNumber(v)
 		case spans.AttrTQThroughputReported:
 			in.throughputReported = spans.ValueNumber(v)
+		case spans.AttrNCCLRanks:
+			if v.Type() == pcommon.ValueTypeInt {
+				in.collective = true
+				return in
+			}
 		case spans.AttrTQDataSize:
 			if v.Type() == pcommon.ValueTypeInt {
 				in.size = v.Int()

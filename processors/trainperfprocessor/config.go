@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 
@@ -21,6 +22,8 @@ type Config struct {
 	Train TrainConfig `mapstructure:"train"`
 	// ZMQ holds the thresholds of the verdicts about ZeroMQ RPCs.
 	ZMQ ZMQConfig `mapstructure:"zmq"`
+	// NCCL holds the thresholds of the verdicts about collectives.
+	NCCL NCCLConfig `mapstructure:"nccl"`
 }
 
 // TrainConfig says how FLOPs of training steps are counted, and when a step gets a verdict.
@@ -231,6 +234,40 @@ func (c *ZMQConfig) validate() []error {
 	return errs
 }
 
+// NCCLConfig holds the thresholds of the verdicts about collectives. Those that a window is needed for are the nccl receiver's.
+type NCCLConfig struct {
+	// LateTransfers: a collective whose last rank came later than the transfer took, times this, gets a warning. Default 1; 0: never.
+	LateTransfers float64 `mapstructure:"late_transfers"`
+	// LateMin: no rank is late that came at most this long after the first. Default 1ms.
+	LateMin time.Duration `mapstructure:"late_min"`
+	// BandwidthDisagreement is how far the log's bandwidth may be from the recomputed one before a verdict says so. Relative, default 0.05; 0: never.
+	BandwidthDisagreement float64 `mapstructure:"bandwidth_disagreement"`
+}
+
+func defaultNCCLConfig() NCCLConfig {
+	return NCCLConfig{LateTransfers: 1, LateMin: time.Millisecond, BandwidthDisagreement: 0.05}
+}
+
+var (
+	errNCCLTransfers    = errors.New("'nccl::late_transfers' must be 0 (never) or above: it is relative to the time of the transfer, 1 by default")
+	errNCCLLateMin      = errors.New("'nccl::late_min' must not be below 0: it is a duration, 1ms by default")
+	errNCCLDisagreement = errors.New("'nccl::bandwidth_disagreement' must be 0 (never) or above: it is relative, write 0.05 for 5 %")
+)
+
+func (c *NCCLConfig) validate() []error {
+	var errs []error
+	if !(c.LateTransfers >= 0 && isFinite(c.LateTransfers)) {
+		errs = append(errs, errNCCLTransfers)
+	}
+	if c.LateMin < 0 {
+		errs = append(errs, errNCCLLateMin)
+	}
+	if !(c.BandwidthDisagreement >= 0 && isFinite(c.BandwidthDisagreement)) {
+		errs = append(errs, errNCCLDisagreement)
+	}
+	return errs
+}
+
 var _ component.Config = (*Config)(nil)
 
 // Validate returns every error of the config, joined.
@@ -258,5 +295,6 @@ func (c *Config) Validate() error {
 		errs = append(errs, errFluctuationCount)
 	}
 	errs = append(errs, c.Train.validate()...)
-	return errors.Join(append(errs, c.ZMQ.validate()...)...)
+	errs = append(errs, c.ZMQ.validate()...)
+	return errors.Join(append(errs, c.NCCL.validate()...)...)
 }

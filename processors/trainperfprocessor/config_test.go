@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,19 +21,22 @@ func TestLoadConfig(t *testing.T) {
 	require.NoError(t, err)
 	for id, want := range map[string]*Config{
 		"train_perf": createDefaultConfig().(*Config),
-		"train_perf/all": {TQ: TQConfig{
-			ComputeShareGood: 0.9, OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputGood: 1000, ThroughputLow: 50,
-			Fluctuation: FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
-		}, Train: TrainConfig{
-			Model: ModelConfig{HFConfig: "model/config.json", Model: spans.Model{
-				Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, QueryGroups: 128, KVChannels: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280, VocabSize: 129279,
-				GlobalBatchSize: 512, WorldSize: 64, DataParallelSize: 8, SwiGLU: true, MTPLayers: 1, OutputGate: true,
-				NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, MoELayerFreq: 1, FirstDense: 3,
-				MLA: true, QLoRARank: 1536, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
-			}},
-			Formula: "flagscale", Attention: "full", Recompute: "selective", Device: "NVIDIA H800", PeakFlops: 989e12, WorldSize: 128,
-			FlopsDisagreement: 0.1, MFULow: 0.4, Window: 200, MinSamples: 50, ThroughputDrop: 0.3, Slowdown: 0.2, LossSpike: 8,
-		}, ZMQ: ZMQConfig{SerializeHigh: 0.2, TransportHigh: 0.5, CallsHigh: 10, ExpectedTransport: "tcp"}},
+		"train_perf/all": {
+			TQ: TQConfig{
+				ComputeShareGood: 0.9, OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputGood: 1000, ThroughputLow: 50,
+				Fluctuation: FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
+			}, Train: TrainConfig{
+				Model: ModelConfig{HFConfig: "model/config.json", Model: spans.Model{
+					Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, QueryGroups: 128, KVChannels: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280, VocabSize: 129279,
+					GlobalBatchSize: 512, WorldSize: 64, DataParallelSize: 8, SwiGLU: true, MTPLayers: 1, OutputGate: true,
+					NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, MoELayerFreq: 1, FirstDense: 3,
+					MLA: true, QLoRARank: 1536, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
+				}},
+				Formula: "flagscale", Attention: "full", Recompute: "selective", Device: "NVIDIA H800", PeakFlops: 989e12, WorldSize: 128,
+				FlopsDisagreement: 0.1, MFULow: 0.4, Window: 200, MinSamples: 50, ThroughputDrop: 0.3, Slowdown: 0.2, LossSpike: 8,
+			}, ZMQ: ZMQConfig{SerializeHigh: 0.2, TransportHigh: 0.5, CallsHigh: 10, ExpectedTransport: "tcp"},
+			NCCL: NCCLConfig{LateTransfers: 2.5, LateMin: 300 * time.Microsecond, BandwidthDisagreement: 0.1},
+		},
 		"train_perf/never": {TQ: defaultTQConfig(), Train: defaultTrainConfig()},
 	} {
 		t.Run(id, func(t *testing.T) {
@@ -152,6 +156,33 @@ func TestValidateZMQ(t *testing.T) {
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.ZMQ = ZMQConfig{SerializeHigh: 1, TransportHigh: 1}
+	assert.NoError(t, cfg.Validate())
+}
+
+func TestValidateNCCL(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, tt := range map[string]struct {
+		change func(*NCCLConfig)
+		want   error
+		key    string
+	}{
+		"transfers negative":    {func(c *NCCLConfig) { c.LateTransfers = -1 }, errNCCLTransfers, "'nccl::late_transfers'"},
+		"transfers NaN":         {func(c *NCCLConfig) { c.LateTransfers = nan }, errNCCLTransfers, "'nccl::late_transfers'"},
+		"transfers infinite":    {func(c *NCCLConfig) { c.LateTransfers = inf }, errNCCLTransfers, "'nccl::late_transfers'"},
+		"minimum negative":      {func(c *NCCLConfig) { c.LateMin = -1 }, errNCCLLateMin, "'nccl::late_min'"},
+		"disagreement negative": {func(c *NCCLConfig) { c.BandwidthDisagreement = -0.1 }, errNCCLDisagreement, "'nccl::bandwidth_disagreement'"},
+		"disagreement NaN":      {func(c *NCCLConfig) { c.BandwidthDisagreement = nan }, errNCCLDisagreement, "'nccl::bandwidth_disagreement'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			tt.change(&cfg.NCCL)
+			err := cfg.Validate()
+			require.ErrorIs(t, err, tt.want)
+			assert.ErrorContains(t, err, tt.key)
+		})
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.NCCL = NCCLConfig{}
 	assert.NoError(t, cfg.Validate())
 }
 

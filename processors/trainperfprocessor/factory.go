@@ -19,7 +19,7 @@ func NewFactory() processor.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig()}
+	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig(), NCCL: defaultNCCLConfig()}
 }
 
 func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {

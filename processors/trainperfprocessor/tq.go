@@ -104,11 +104,10 @@ func (t *tq) process(s *scratch) {
 }
 
 // collect sorts one span into the scratch. Client operations need nothing but themselves and are judged at once.
-func (t *tq) collect(span ptrace.Span, s *scratch) {
-	in := readTQ(span.Attributes())
+func (t *tq) collect(span ptrace.Span, in *tqSpan, s *scratch) {
 	switch in.stage {
 	case spans.TQFunction:
-		s.functions = append(s.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}, tqSpan: in})
+		s.functions = append(s.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}, tqSpan: *in})
 	case spans.TQGet, spans.TQCompute, spans.TQPut:
 		c := child{
 			fn: -1, stage: in.stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),
@@ -121,7 +120,7 @@ func (t *tq) collect(span ptrace.Span, s *scratch) {
 		}
 		s.children = append(s.children, c)
 	case spans.TQClientGet, spans.TQClientPut:
-		t.client(span, &in, s)
+		t.client(span, in, s)
 	}
 }
 

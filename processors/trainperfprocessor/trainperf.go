@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
@@ -19,6 +20,7 @@ type trainPerf struct {
 	tq        *tq
 	train     *train
 	zmq       zmq
+	nccl      nccl
 	scratch   sync.Pool // of *scratch
 }
 
@@ -27,7 +29,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}}
+	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}, nccl: nccl{cfg: cfg.NCCL}}
 	p.scratch.New = func() any { return new(scratch) }
 	return p, nil
 }
@@ -40,24 +42,17 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	s := p.scratch.Get().(*scratch)
 	for _, rs := range td.ResourceSpans().All() {
 		s.resetResource()
-		s.service, s.run = spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName), spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+		s.resource = rs.Resource().Attributes()
+		s.service, s.run = spans.AttrText(s.resource, spans.AttrServiceName), spans.AttrText(s.resource, spans.AttrRunID)
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
-				span := list.At(i)
-				switch name := span.Name(); {
-				case name == spans.SpanStep:
-					s.stepSpans = append(s.stepSpans, span)
-				case strings.HasPrefix(name, rpcPrefix):
-					p.zmq.span(span, s)
-				default:
-					p.tq.collect(span, s)
-				}
+				p.span(list.At(i), s)
 			}
 		}
 		p.tq.process(s)
 		if len(s.stepSpans) > 0 {
-			p.train.process(rs.Resource().Attributes(), s)
+			p.train.process(s.resource, s)
 		}
 	}
 	for i, n := range s.outcomes {
@@ -75,12 +70,38 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 			p.telemetry.ProcessorTrainPerfRPCGroups.Add(ctx, n, groupOptions[i])
 		}
 	}
+	for i, n := range s.collectives {
+		if n > 0 {
+			p.telemetry.ProcessorTrainPerfCollectives.Add(ctx, n, collectiveOptions[i])
+		}
+	}
 	if s.evicted > 0 {
 		p.telemetry.ProcessorTrainPerfWindowsEvicted.Add(ctx, s.evicted)
 	}
 	s.reset()
 	p.scratch.Put(s)
 	return td, nil
+}
+
+// span judges one span, or sorts it into the scratch where its resource has to be seen whole.
+func (p *trainPerf) span(span ptrace.Span, s *scratch) {
+	switch name := span.Name(); name {
+	case spans.SpanStep:
+		s.stepSpans = append(s.stepSpans, span)
+	case spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep:
+		// Thousands below each root, which says what they add up to.
+	default:
+		if strings.HasPrefix(name, rpcPrefix) {
+			p.zmq.span(span, s)
+			return
+		}
+		in := readTQ(span.Attributes())
+		if in.collective {
+			s.collectives[p.nccl.collective(span, s)]++
+			return
+		}
+		p.tq.collect(span, &in, s)
+	}
 }
 
 func (p *trainPerf) shutdown(context.Context) error {
@@ -98,19 +119,22 @@ type scratch struct {
 	found        finding
 	verdicts     []verdict
 	text         []byte
-	service, run string // of the resource
+	resource     pcommon.Map // its attributes
+	service, run string      // of the resource
 	steps        [stepOutcomes]int64
 	groups       [groupOutcomes]int64
+	collectives  [collectiveOutcomes]int64
 	evicted      int64
 }
 
 // reset also lets go of what belongs to the batch: spans, and strings that may share memory with it.
 func (s *scratch) reset() {
 	s.resetResource()
-	s.service, s.run = "", ""
+	s.resource, s.service, s.run = pcommon.Map{}, "", ""
 	s.outcomes = [outcomes]int64{}
 	s.steps = [stepOutcomes]int64{}
 	s.groups = [groupOutcomes]int64{}
+	s.collectives = [collectiveOutcomes]int64{}
 	s.evicted = 0
 	s.step = work{}
 }

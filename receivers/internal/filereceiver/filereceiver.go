@@ -25,6 +25,8 @@ type Parts struct {
 	NewHandler tail.NewHandler
 	// HoldTimeout is tail.Settings.HoldTimeout.
 	HoldTimeout time.Duration
+	// Joint is tail.Settings.Joint.
+	Joint bool
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -106,7 +108,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 }
 
 func (r *Receiver) tailSettings() tail.Settings {
-	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout}
+	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint}
 }
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.

@@ -16,6 +16,7 @@ func NewCommand() *cobra.Command {
 		newTrain(FormatHF, "Generate logs of transformers.Trainer", "  trainbridge gen hf --out hf-logs --transformers 5"),
 		newTrain(FormatVerl, "Generate the step lines of a verl training", "  trainbridge gen verl --out verl-logs --steps 200 --filelogger"),
 		newZMQ(),
+		newNCCL(),
 	)
 	return cmd
 }

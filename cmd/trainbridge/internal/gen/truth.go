@@ -10,6 +10,11 @@ type File struct {
 	Rotated int `json:"rotated,omitempty"`
 	// LineCounts is of all logs but those of TransferQueue.
 	LineCounts
+	// Of `gen nccl`: the host that writes, how many operations or sends the file is about, and how many lines were overwritten since (of a file that
+	// is one of two in turn).
+	Host        string `json:"host,omitempty"`
+	Operations  int64  `json:"operations,omitempty"`
+	Overwritten int64  `json:"overwritten_lines,omitempty"`
 }
 
 // LineCounts sorts the lines of a log.

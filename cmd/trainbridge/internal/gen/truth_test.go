@@ -27,6 +27,12 @@ type ZMQTruth struct {
 	Passes []ZMQPass
 }
 
+// NCCLTruth is what a truth file of `gen nccl` holds.
+type NCCLTruth struct {
+	Run         NCCLRun
+	Collectives []NCCLCollective
+}
+
 // ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
 var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
 
@@ -43,6 +49,11 @@ func ReadTrainTruth(path string) (*TrainTruth, error) {
 func ReadZMQTruth(path string) (*ZMQTruth, error) {
 	t := &ZMQTruth{}
 	return t, readTruth(path, &t.Run, &t.Passes)
+}
+
+func ReadNCCLTruth(path string) (*NCCLTruth, error) {
+	t := &NCCLTruth{}
+	return t, readTruth(path, &t.Run, &t.Collectives)
 }
 
 // readTruth reads a truth file whole: JSON lines, one record each, then {"run": …}.

@@ -26,6 +26,7 @@ type TelemetryBuilder struct {
 	meter                            metric.Meter
 	mu                               sync.Mutex
 	registrations                    []metric.Registration
+	ProcessorTrainPerfCollectives    metric.Int64Counter
 	ProcessorTrainPerfFunctions      metric.Int64Counter
 	ProcessorTrainPerfNativeMetrics  metric.Int64Counter
 	ProcessorTrainPerfRPCGroups      metric.Int64Counter
@@ -62,6 +63,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ProcessorTrainPerfCollectives, err = builder.meter.Int64Counter(
+		"otelcol_processor_train_perf_collectives",
+		metric.WithDescription("Collectives (root spans with nccl.ranks) seen, by whether there was a verdict about them. [Alpha]"),
+		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ProcessorTrainPerfFunctions, err = builder.meter.Int64Counter(
 		"otelcol_processor_train_perf_functions",
 		metric.WithDescription("TransferQueue function spans seen, by what could be said about them. [Alpha]"),

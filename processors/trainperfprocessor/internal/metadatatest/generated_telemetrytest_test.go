@@ -19,11 +19,15 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	tb.ProcessorTrainPerfCollectives.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfFunctions.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfNativeMetrics.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfRPCGroups.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfSteps.Add(context.Background(), 1)
 	tb.ProcessorTrainPerfWindowsEvicted.Add(context.Background(), 1)
+	AssertEqualProcessorTrainPerfCollectives(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
 	AssertEqualProcessorTrainPerfFunctions(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

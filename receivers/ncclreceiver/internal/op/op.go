@@ -56,6 +56,8 @@ type Op struct {
 	Seq  uint64 // per communicator and Kind, unless SeqOfAll
 	// HasSeq says that Seq counts what the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
 	HasSeq bool
+	// SeqOfAll says that Seq counts all collectives of the communicator together, not those of each Kind: PyTorch's collective_seq_id.
+	SeqOfAll bool
 	// Ordinal says that Seq is not in the log: it is how many operations of this kind the rank's log had before.
 	Ordinal bool
 

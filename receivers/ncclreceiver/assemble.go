@@ -1,0 +1,447 @@
+package ncclreceiver
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/baseline"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/clocks"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/late"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/links"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// assembler joins the records of all streams. A handler calls it with its stream locked; it locks no stream.
+type assembler struct {
+	r *ncclReceiver
+
+	mu    sync.Mutex
+	names spans.Interner
+	runs  map[string]*run
+	// The collectives that wait, in the order of their last record.
+	oldest, newest *collective
+	bytes          int64
+	// silent is how many streams have not had a line: their ranks are not known yet.
+	silent int
+	begun  int // streams with a record that goes on
+	ghosts ghosts
+
+	arrivals []late.Arrival // scratch
+	lateness []int64
+	ends     []clocks.End
+}
+
+// run is what is known of one run.
+type run struct {
+	id        string
+	comms     map[commKey]*communicator
+	clocks    map[string]int32
+	hosts     []string // of clocks
+	est       clocks.Estimator
+	links     links.Links     // rank to rank
+	nodes     links.Links     // clock to clock
+	ranks     map[int32]int32 // clock of a global rank
+	closed    int
+	hot, slow []string
+	moved     bool               // links have changed since they were told
+	since     int64              // the end of the first collective that had links
+	told      map[[2]int32]int64 // records of the pairs when they were told last
+}
+
+type commKey struct{ family, id string }
+
+// communicator is what is known of one.
+type communicator struct {
+	run         *run
+	family      string // of formats: each counts by itself
+	id, name    string
+	size        int32
+	tracks      [op.Kinds]*track
+	others      map[string]*track
+	all         *track // where one sequence counts all operations
+	seen        bits   // ranks that had a record
+	known       int    // how many
+	gone        bits   // of them those that were waited for in vain
+	lost        int    // how many
+	settled     bool   // ranks that were never seen are not waited for any more
+	completedAt int64  // when the last one was complete
+	window      *late.Window
+	baselines   map[baselineKey]*baseline.Baseline
+	hosts       []*source // by rank
+	closed      int
+	reported    int // closed, when the scores were told last
+}
+
+type baselineKey struct {
+	kind   op.Kind
+	name   string
+	bucket int
+}
+
+// track is one sequence of a communicator.
+type track struct {
+	key  ghostTrack
+	open map[uint64]*collective
+	seqs []uint64 // of open ones, in order
+	last []lastSeq
+	top  uint64
+	any  bool
+}
+
+type lastSeq struct {
+	seq  uint64
+	seen bool
+}
+
+func newAssembler(r *ncclReceiver) *assembler {
+	return &assembler{r: r, runs: make(map[string]*run), ghosts: newGhosts()}
+}
+
+// stream takes note of a stream that has had no line yet; heard says that it has one now.
+func (a *assembler) stream() {
+	a.mu.Lock()
+	a.silent++
+	a.mu.Unlock()
+}
+
+func (a *assembler) heard() {
+	a.mu.Lock()
+	a.silent--
+	a.mu.Unlock()
+}
+
+func (a *assembler) runOf(id string) *run {
+	r := a.runs[id]
+	if r == nil {
+		r = &run{id: id, comms: make(map[commKey]*communicator), clocks: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64)}
+		a.runs[id] = r
+	}
+	return r
+}
+
+// source makes one of a host, or of a file where the host is not known: each is a clock.
+func (a *assembler) source(runID string, host []byte, pid int64, file string) *source {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.runOf(runID)
+	s := &source{host: a.names.Text(host), pid: pid, name: a.names.Text(host)}
+	if s.host == "" {
+		s.name = file
+	}
+	clock, ok := r.clocks[s.name]
+	if !ok {
+		clock = int32(len(r.hosts))
+		r.hosts = append(r.hosts, s.name)
+		r.clocks[s.name] = clock
+	}
+	s.clock = clock
+	return s
+}
+
+// communicator finds that of an operation, or takes it up.
+func (a *assembler) communicator(runID, family string, id []byte) *communicator {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.runOf(runID)
+	key := commKey{family, spans.Text(id)}
+	c := r.comms[key]
+	if c == nil {
+		c = &communicator{run: r, family: family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
+		c.window = late.NewWindow(a.r.cfg.WindowSize)
+		r.comms[key] = c
+	}
+	return c
+}
+
+// add takes an operation with the lines it was read from. What leaves goes into the handler's batch.
+func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, lents []tail.Lent, at int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o.CommSize > 0 {
+		comm.size = o.CommSize
+	}
+	if len(o.CommName) > 0 && string(o.CommName) != comm.name && string(o.CommName) != unnamed {
+		comm.name = a.names.Text(o.CommName)
+	}
+	if !o.HasSeq || o.Rank < 0 || o.Rank > maxRank {
+		c := a.r.collectives.Get()
+		a.describe(c, comm, o, at)
+		a.put(c, src, o, lents)
+		a.close(h, c, complete)
+		return
+	}
+	t := a.track(comm, o)
+	c := t.open[o.Seq]
+	if c == nil && a.ghosts.has(t.key, o.Seq) {
+		c = a.r.collectives.Get()
+		a.describe(c, comm, o, at)
+		c.joined = true
+		a.put(c, src, o, lents)
+		a.close(h, c, tardy)
+		return
+	}
+	if c == nil {
+		c = a.open(t, comm, o, at)
+	}
+	a.touch(c, at)
+	a.put(c, src, o, lents)
+	if c.has.set(o.Rank) {
+		c.ranks++
+	}
+	a.see(comm, o.Rank, src)
+	a.pass(h, t, o.Rank, o.Seq, c)
+	if a.full(c) {
+		a.close(h, c, a.outcome(c))
+	}
+	for a.bytes > a.r.cfg.MaxStateBytes && a.oldest != nil {
+		a.close(h, a.oldest, evicted)
+	}
+}
+
+// unnamed is what Inspector writes where a communicator has no name.
+const unnamed = "unknown"
+
+// track finds the sequence of an operation.
+func (a *assembler) track(comm *communicator, o *op.Op) *track {
+	var at **track
+	switch {
+	case o.SeqOfAll:
+		at = &comm.all
+	case o.Kind != op.Other:
+		at = &comm.tracks[o.Kind]
+	default:
+		t := comm.others[string(o.Name)]
+		if t == nil {
+			if comm.others == nil {
+				comm.others = make(map[string]*track)
+			}
+			t = a.newTrack()
+			comm.others[a.names.Text(o.Name)] = t
+		}
+		return t
+	}
+	if *at == nil {
+		*at = a.newTrack()
+	}
+	return *at
+}
+
+func (a *assembler) newTrack() *track {
+	return &track{key: a.ghosts.track(), open: make(map[uint64]*collective)}
+}
+
+// open takes up a collective.
+func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *collective {
+	c := a.r.collectives.Get()
+	a.describe(c, comm, o, at)
+	c.joined, c.track = true, t
+	if t.any && o.Seq > t.top+1 {
+		c.gap = o.Seq - t.top - 1
+	}
+	t.top, t.any = max(t.top, o.Seq), true
+	t.open[o.Seq] = c
+	if n := len(t.seqs); n == 0 || t.seqs[n-1] < o.Seq {
+		t.seqs = append(t.seqs, o.Seq)
+	} else {
+		i, _ := slices.BinarySearch(t.seqs, o.Seq)
+		t.seqs = slices.Insert(t.seqs, i, o.Seq)
+	}
+	c.older = a.newest
+	if a.newest != nil {
+		a.newest.newer = c
+	} else {
+		a.oldest = c
+	}
+	a.newest = c
+	return c
+}
+
+// describe writes down what its first record says of the whole.
+func (a *assembler) describe(c *collective, comm *communicator, o *op.Op, at int64) {
+	c.comm, c.run = comm, comm.run
+	c.kind, c.seq, c.ordinal = o.Kind, o.Seq, o.Ordinal
+	c.name = a.names.Text(o.Name)
+	c.algorithm, c.protocol, c.datatype = a.names.Text(o.Algorithm), a.names.Text(o.Protocol), a.names.Text(o.Datatype)
+	c.nodes, c.channels = o.Nodes, o.Channels
+	c.size, c.total = o.Size, o.Total
+	c.opened, c.last = at, at
+}
+
+// touch moves a collective to the end of those that wait.
+func (a *assembler) touch(c *collective, at int64) {
+	c.last = at
+	if c == a.newest {
+		return
+	}
+	a.unlink(c)
+	c.older = a.newest
+	a.newest.newer = c
+	a.newest = c
+}
+
+func (a *assembler) unlink(c *collective) {
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		a.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		a.newest = c.older
+	}
+	c.older, c.newer = nil, nil
+}
+
+// put adds a record to a collective.
+func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent) {
+	if o.Size >= 0 && c.size >= 0 && o.Size != c.size || o.Kind != c.kind {
+		c.mismatch = c.joined
+	}
+	c.total = max(c.total, o.Total)
+	c.channels = max(c.channels, o.Channels)
+	c.errs += o.Errors
+	c.retries += o.Retries
+	c.parts = append(c.parts, part{
+		src: src, rank: o.Rank, global: o.Global, waits: o.Waits, synthetic: o.Start == 0, state: o.State, start: o.Start, end: o.End, duration: o.Duration, late: op.Unknown,
+		reportedAlg: o.ReportedAlg, reportedBus: o.ReportedBus, time: o.Time, timing: a.names.Text(o.Timing),
+	})
+	p := &c.parts[len(c.parts)-1]
+	bytes := int64(partBytes)
+	if len(lents) > 0 {
+		p.lent = lents[0]
+	}
+	if p.more = a.more(o, lents); p.more != nil {
+		bytes += moreBytes + int64(len(p.more.details))*detailBytes + int64(len(lents))*16
+	}
+	c.bytes += bytes
+	if c.track != nil {
+		a.bytes += bytes
+	}
+}
+
+// more copies what few records have; nil: this one has nothing of it.
+func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
+	if len(lents) <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 && len(o.Details) == 0 && !o.TimedOut {
+		return nil
+	}
+	m := &more{
+		peer: o.Peer, sourceRank: o.Source, destRank: o.Destination, channel: o.Channel, stream: o.Stream, unit: o.ReportedUnit, errors: o.Errors, retries: o.Retries,
+		timedOut: o.TimedOut, sends: o.Sends, linkBandwidth: o.LinkBandwidth, linkWorst: o.LinkBandwidthWorst,
+	}
+	if len(lents) > 1 {
+		m.lents = append([]tail.Lent(nil), lents[1:]...)
+	}
+	if len(o.Details) > 0 {
+		m.details = make([]detail, len(o.Details))
+		for i := range o.Details {
+			d := &o.Details[i]
+			m.details[i] = detail{
+				name: d.Name, direction: d.Direction, operation: d.Operation, start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
+				channel: d.Channel, peer: d.Peer, step: d.Step, parent: d.Under,
+			}
+		}
+	}
+	return m
+}
+
+// see takes note of a rank of a communicator.
+func (a *assembler) see(comm *communicator, rank int32, src *source) {
+	if comm.seen.set(rank) {
+		comm.known++
+		for int(rank) >= len(comm.hosts) {
+			comm.hosts = append(comm.hosts, nil)
+		}
+	}
+	comm.hosts[rank] = src
+	if comm.gone.has(rank) {
+		comm.gone.unset(rank)
+		comm.lost--
+	}
+}
+
+// pass takes note that a rank has gone on to seq: what it left out does not come any more. Ranks log what they do in order.
+func (a *assembler) pass(h *handler, t *track, rank int32, seq uint64, c *collective) {
+	for int(rank) >= len(t.last) {
+		t.last = append(t.last, lastSeq{})
+	}
+	before := t.last[rank]
+	if before.seen && seq <= before.seq {
+		if c.passed > 0 && seq < before.seq {
+			c.passed-- // it does come
+		}
+		return
+	}
+	t.last[rank] = lastSeq{seq, true}
+	if before.seen && seq == before.seq+1 {
+		return
+	}
+	from := 0
+	if before.seen {
+		from, _ = slices.BinarySearch(t.seqs, before.seq+1)
+	}
+	for i := from; i < len(t.seqs) && t.seqs[i] < seq; {
+		o := t.open[t.seqs[i]]
+		if !o.has.has(rank) {
+			o.passed++
+			if a.full(o) {
+				a.close(h, o, a.outcome(o)) // takes it out of seqs
+				continue
+			}
+		}
+		i++
+	}
+}
+
+// full says whether no more records are to be expected.
+func (a *assembler) full(c *collective) bool {
+	comm := c.comm
+	need := comm.known - comm.lost
+	switch {
+	case comm.settled:
+	case comm.size > 0:
+		need = a.r.ranksOf(comm.size) - comm.lost
+	case a.silent > 0:
+		return false
+	}
+	return c.ranks+c.passed >= need
+}
+
+func (a *assembler) outcome(c *collective) outcome {
+	switch {
+	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost:
+		return gap
+	case c.comm.lost > 0:
+		return gone
+	}
+	return complete
+}
+
+// expireMost bounds what one call of expire lets go, in records: a batch.
+const expireMost = 2_000
+
+// unfinished counts the streams with a record that goes on.
+func (a *assembler) unfinished(n int) {
+	a.mu.Lock()
+	a.begun += n
+	a.mu.Unlock()
+}
+
+// expire lets go of the collectives whose last record was read before the given time.
+func (a *assembler) expire(h *handler, before int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why := timedOut
+	if before == math.MaxInt64 { // reading ends: first the streams end what they have begun
+		if why = ended; a.begun > 0 {
+			return
+		}
+	}
+	for records := 0; a.oldest != nil && a.oldest.last < before && records < expireMost; {
+		records += len(a.oldest.parts)
+		a.close(h, a.oldest, why)
+	}
+}

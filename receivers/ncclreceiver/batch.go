@@ -1,0 +1,569 @@
+package ncclreceiver
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// batch is what goes downstream together.
+type batch struct {
+	r           *ncclReceiver
+	runFile     string // not empty: the batch opens the run, which was seen in this file
+	collectives []*collective
+	points      []point
+}
+
+func (r *ncclReceiver) newBatch() *batch {
+	b := r.batches.Get()
+	b.r = r
+	return b
+}
+
+// Done lets the batch and its collectives be used again.
+func (b *batch) Done() {
+	r := b.r
+	var left [outcomes]int64
+	dropped := int64(0)
+	for _, c := range b.collectives {
+		left[c.outcome]++
+		if c.dropped {
+			dropped += int64(len(c.parts))
+		}
+		if cap(c.parts) <= usualParts {
+			c.reset()
+			r.collectives.Put(c, maxFree)
+		}
+	}
+	for i, n := range left {
+		if n > 0 {
+			r.tel.TrainbridgeNcclCollectives.Add(context.Background(), n, outcomeOptions[i])
+		}
+	}
+	if dropped > 0 {
+		r.tel.TrainbridgeNcclSampledOut.Add(context.Background(), dropped)
+	}
+	clear(b.collectives)
+	clear(b.points)
+	*b = batch{collectives: b.collectives[:0], points: b.points[:0]}
+	r.batches.Put(b, maxFreeBatches)
+}
+
+// maxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well. maxAround of them are the root and what stands for those that found no room.
+const (
+	maxSpans  = 2_000
+	maxAround = 10
+)
+
+// builder turns collectives into spans.
+type builder struct {
+	*spans.Batch
+	service string
+}
+
+// Traces builds the spans.
+func (b *batch) Traces() ptrace.Traces {
+	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), service: b.r.cfg.ServiceName}
+	roots, most := 0, 0
+	for _, c := range b.collectives {
+		if !c.dropped {
+			roots++
+			most = max(most, len(c.parts))
+		}
+	}
+	bd.Grow(roots + 1)
+	first := true
+	for _, c := range b.collectives {
+		if c.dropped {
+			continue
+		}
+		if first && b.runFile != "" {
+			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].time, b.runFile)
+		}
+		first = false
+		if c.alone() {
+			bd.single(c)
+		} else if c.outcome != tardy {
+			bd.root(c)
+		}
+	}
+	// Rank by rank: spans of one resource follow one another.
+	for i := range most {
+		bd.Grow(roots)
+		for _, c := range b.collectives {
+			if c.dropped || c.alone() || i >= len(c.parts) {
+				continue
+			}
+			if i == 0 {
+				c.fit()
+			}
+			if p := &c.parts[i]; !p.left {
+				bd.rank(c, p)
+			}
+		}
+	}
+	for _, c := range b.collectives {
+		if !c.dropped && c.crowded {
+			bd.aggregate(c)
+		}
+	}
+	return bd.Traces()
+}
+
+// alone says whether there is no collective around the record: it is one span.
+func (c *collective) alone() bool { return !c.joined }
+
+func (bd *builder) resource(c *collective, src *source) spans.Resource {
+	if src == nil {
+		return spans.Resource{Service: bd.service, RunID: c.run.id}
+	}
+	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: src.host, PID: src.pid}
+}
+
+// judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
+const judged = 2
+
+func (bd *builder) root(c *collective) {
+	source := c.parts[0].time
+	for i := range c.parts {
+		if c.parts[i].synthetic {
+			source = spans.TimeSynthetic
+		}
+	}
+	s := bd.Add(bd.resource(c, nil), spans.Span{
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 26 + judged,
+	})
+	m := s.Attributes()
+	c.describe(m)
+	trace, id := spans.RunIDs(c.run.id)
+	spans.Link(s, trace, id)
+	c.status(s)
+}
+
+// status says of errors and retries what Jaeger and Tempo show in red.
+func (c *collective) status(s ptrace.Span) {
+	switch {
+	case c.errs > 0:
+		s.Status().SetCode(ptrace.StatusCodeError)
+		s.Status().SetMessage("errors")
+	case c.hang:
+		s.Status().SetCode(ptrace.StatusCodeError)
+		s.Status().SetMessage("did not complete")
+	case c.retries > 0:
+		s.Status().SetCode(ptrace.StatusCodeError)
+		s.Status().SetMessage("retried")
+	}
+}
+
+// describe writes what is true of the whole.
+func (c *collective) describe(m pcommon.Map) {
+	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts)))))
+	m.PutStr(spans.AttrNCCLOperation, c.operation())
+	putText(m, spans.AttrNCCLCommID, c.comm.id)
+	putText(m, spans.AttrNCCLCommName, c.commName)
+	if c.commSize > 0 {
+		m.PutInt(spans.AttrNCCLCommSize, int64(c.commSize))
+	}
+	if c.nodes > 0 {
+		m.PutInt(spans.AttrNCCLCommNodes, int64(c.nodes))
+	}
+	m.PutInt(spans.AttrNCCLSequence, int64(c.seq))
+	if c.ordinal {
+		m.PutStr(spans.AttrNCCLSequenceKind, "ordinal")
+	}
+	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
+	putText(m, spans.AttrNCCLProtocol, c.protocol)
+	putText(m, spans.AttrNCCLDatatype, c.datatype)
+	if c.channels > 0 {
+		m.PutInt(spans.AttrNCCLChannels, int64(c.channels))
+	}
+	if c.size >= 0 {
+		m.PutInt(spans.AttrNCCLMessageSize, c.size)
+	}
+	if c.total >= 0 {
+		m.PutInt(spans.AttrNCCLDataSize, c.total)
+	}
+	putText(m, spans.AttrNCCLTiming, c.parts[0].timing)
+	putSeconds(m, spans.AttrNCCLDuration, c.duration)
+	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
+	putNumber(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
+	putNumber(m, spans.AttrNCCLBandwidthBus, c.bus)
+	putNumber(m, spans.AttrNCCLBandwidthBaseline, c.baseline)
+	putNumber(m, spans.AttrNCCLBandwidthDeviation, c.deviation)
+	if c.disagreement > 0 {
+		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, c.disagreement)
+	}
+	if c.latest >= 0 {
+		p := &c.parts[c.latest]
+		m.PutDouble(spans.AttrNCCLLateMax, seconds(c.lateMax))
+		m.PutInt(spans.AttrNCCLLateRank, int64(p.rank))
+		putText(m, spans.AttrNCCLLateHost, p.src.host)
+		m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
+	}
+	if len(c.slow) > 0 {
+		c.stragglers(m)
+	}
+	m.PutInt(spans.AttrNCCLErrors, c.errs)
+	m.PutInt(spans.AttrNCCLRetries, c.retries)
+	c.absence(m)
+	if c.mismatch {
+		m.PutBool(spans.AttrNCCLMismatch, true)
+	}
+	if c.gap > 0 {
+		m.PutInt(spans.AttrNCCLSequenceGap, int64(c.gap))
+	}
+	putText(m, spans.AttrNCCLClockReference, c.reference)
+	if c.corrected {
+		m.PutBool(spans.AttrNCCLClockCorrected, true)
+	}
+	putList(m, spans.AttrNCCLLinkHot, c.hotLinks)
+	putList(m, spans.AttrNCCLLinkSlow, c.slowLinks)
+}
+
+func (c *collective) stragglers(m pcommon.Map) {
+	s := &c.slow[0]
+	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.rank))
+	putText(m, spans.AttrNCCLStragglerHost, s.host)
+	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.late))
+	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.cost))
+	if s.score > 0 {
+		putNumber(m, spans.AttrNCCLStragglerScore, s.score)
+	}
+	all := m.PutEmptySlice(spans.AttrNCCLStragglers)
+	for i := range c.slow {
+		all.AppendEmpty().SetInt(int64(c.slow[i].rank))
+	}
+}
+
+// absence writes what did not come.
+func (c *collective) absence(m pcommon.Map) {
+	if c.missingCount > 0 {
+		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
+		putRanks(m, spans.AttrNCCLRanksMissing, c.missing)
+	}
+	putRanks(m, spans.AttrNCCLRanksStuck, c.stuck)
+	if c.hang {
+		m.PutBool(spans.AttrNCCLHang, true)
+	}
+	if c.waited > 0 {
+		m.PutDouble(spans.AttrNCCLWaited, seconds(c.waited))
+	}
+	if c.missingCount > 0 || len(c.stuck) > 0 {
+		why := reasons[c.outcome]
+		if why == "" {
+			why = spans.NCCLIncompleteStuck
+		}
+		spans.PutIncomplete(m, why)
+	}
+}
+
+// single is an operation that is not joined with others.
+func (bd *builder) single(c *collective) {
+	p := &c.parts[0]
+	kind := ptrace.SpanKindInternal
+	s := bd.Add(bd.resource(c, p.src), spans.Span{
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: kind, Start: c.start, End: c.end, Source: p.time, Attributes: 24 + judged,
+	})
+	m := s.Attributes()
+	c.describe(m)
+	p.describe(m, c)
+	trace, id := spans.RunIDs(c.run.id)
+	spans.Link(s, trace, id)
+	c.status(s)
+	if p.more != nil {
+		bd.details(c, p, c.id, maxSpans-maxAround)
+	}
+}
+
+// rank is what one rank did.
+func (bd *builder) rank(c *collective, p *part) {
+	id := c.rankID(p)
+	s := bd.Add(bd.resource(c, p.src), spans.Span{
+		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.time, Attributes: p.attributes(),
+	})
+	m := s.Attributes()
+	p.describe(m, c)
+	if p.timing != c.parts[0].timing {
+		putText(m, spans.AttrNCCLTiming, p.timing)
+	}
+	if m2 := p.more; m2 != nil {
+		if m2.errors > 0 {
+			s.Status().SetCode(ptrace.StatusCodeError)
+			s.Status().SetMessage("errors")
+		} else if m2.retries > 0 {
+			s.Status().SetCode(ptrace.StatusCodeError)
+			s.Status().SetMessage("retried")
+		}
+		if !p.bare {
+			bd.details(c, p, id, maxSpans)
+		}
+	}
+}
+
+// rankID names the span of a rank. A rank with several links has a span for each.
+func (c *collective) rankID(p *part) pcommon.SpanID {
+	var key [16]byte
+	binary.BigEndian.PutUint32(key[:], uint32(p.rank))
+	n := 4
+	if p.again > 0 {
+		binary.BigEndian.PutUint32(key[4:], uint32(p.again))
+		n = 8
+	}
+	return spans.SpanID(c.trace, "rank", key[:n])
+}
+
+func (p *part) attributes() int {
+	n := 6
+	if p.more != nil {
+		n += 9
+	}
+	return n
+}
+
+// describe writes what is true of one rank.
+func (p *part) describe(m pcommon.Map, c *collective) {
+	if p.rank >= 0 {
+		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
+		if p.global {
+			m.PutInt(spans.AttrRank, int64(p.rank))
+		}
+	}
+	if p.late >= 0 {
+		m.PutDouble(spans.AttrNCCLLate, seconds(p.late))
+	}
+	if c.joined {
+		if putNumber(m, spans.AttrNCCLBandwidthBus, p.bus); math.IsNaN(p.bus) {
+			putNumber(m, spans.AttrNCCLBandwidthAlgorithm, p.alg)
+		}
+	}
+	if putNumber(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
+		putNumber(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
+	}
+	if off := p.disagreement(); off > 0 && c.joined {
+		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, off)
+	}
+	if p.state != op.Completed {
+		m.PutStr(spans.AttrNCCLState, states[p.state])
+	}
+	if o := c.offset(p.src.clock); o != nil && !p.synthetic {
+		m.PutDouble(spans.AttrNCCLClockOffset, o.offset/1e9)
+		m.PutDouble(spans.AttrNCCLClockUncertainty, o.uncertainty/1e9)
+	}
+	if p.more != nil {
+		p.more.describe(m, c.joined)
+	}
+}
+
+var states = [...]string{op.Completed: "completed", op.Started: "started", op.Scheduled: "scheduled"}
+
+func (d *more) describe(m pcommon.Map, joined bool) {
+	if d.unit != "" && d.unit != usualUnit {
+		m.PutStr(spans.AttrNCCLBandwidthUnit, d.unit)
+	}
+	putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
+	putIndex(m, spans.AttrNCCLSource, int64(d.sourceRank))
+	putIndex(m, spans.AttrNCCLDestination, int64(d.destRank))
+	putIndex(m, spans.AttrNCCLChannelID, int64(d.channel))
+	putIndex(m, spans.AttrNCCLStreamID, d.stream)
+	if joined && d.errors > 0 {
+		m.PutInt(spans.AttrNCCLErrors, d.errors)
+	}
+	if joined && d.retries > 0 {
+		m.PutInt(spans.AttrNCCLRetries, d.retries)
+	}
+	if d.sends > 0 {
+		m.PutInt(spans.AttrNCCLLinkSends, d.sends)
+		m.PutDouble(spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
+		m.PutDouble(spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
+	}
+}
+
+// usualUnit is the unit that needs no word: that of NCCL's own tools.
+const usualUnit = "GB/s"
+
+// details adds what is known below a rank.
+func (bd *builder) details(c *collective, p *part, parent pcommon.SpanID, most int) {
+	ids := make([]pcommon.SpanID, len(p.more.details))
+	var key [8]byte
+	for i := range p.more.details[:min(most, len(p.more.details))] {
+		d := &p.more.details[i]
+		binary.BigEndian.PutUint32(key[:], uint32(i))
+		ids[i] = spans.SpanID(parent16(c.trace, parent), d.name, key[:4])
+		under := parent
+		if d.parent >= 0 && int(d.parent) < i {
+			under = ids[d.parent]
+		}
+		start, end := d.start, d.end
+		switch {
+		case start == 0 && end == 0:
+			start, end = p.start, p.start+max(d.duration, 0)
+		case start == 0:
+			start = end - max(d.duration, 0)
+		case end < start:
+			end = start + max(d.duration, 0)
+		}
+		s := bd.Add(bd.resource(c, p.src), spans.Span{
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.time, Attributes: 6,
+		})
+		m := s.Attributes()
+		putIndex(m, spans.AttrNCCLChannelID, int64(d.channel))
+		putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
+		putIndex(m, spans.AttrNCCLStep, int64(d.step))
+		putIndex(m, spans.AttrNCCLMessageSize, d.size)
+		putText(m, spans.AttrNCCLDirection, d.direction)
+		putText(m, spans.AttrNCCLProxyState, d.operation)
+	}
+}
+
+// parent16 makes the key space of a span's children: ranks have equal details.
+func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
+	for i := range parent {
+		trace[i] ^= parent[i]
+	}
+	return trace
+}
+
+// fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
+func (c *collective) fit() {
+	need := len(c.parts)
+	for i := range c.parts {
+		if p := &c.parts[i]; p.more != nil {
+			need += len(p.more.details)
+		}
+		if i > 0 && c.parts[i-1].rank == c.parts[i].rank {
+			c.parts[i].again = c.parts[i-1].again + 1
+		}
+	}
+	room := maxSpans - maxAround
+	if need <= room {
+		return
+	}
+	c.crowded = true
+	order := make([]int32, len(c.parts))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(x, y int32) int {
+		a, b := &c.parts[x], &c.parts[y]
+		return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(b.duration, a.duration))
+	})
+	room -= len(c.parts)
+	for n, i := range order {
+		p := &c.parts[i]
+		if n >= maxSpans-maxAround {
+			p.left = true
+		}
+		if p.more != nil {
+			if room -= len(p.more.details); room < 0 {
+				p.bare = true
+			}
+		}
+	}
+}
+
+// aggregate stands for the spans that found no room.
+func (bd *builder) aggregate(c *collective) {
+	type sums struct {
+		all      []int64
+		sum      int64
+		from, to int64
+	}
+	var names []string
+	by := map[string]*sums{}
+	add := func(name string, start, end, d int64) {
+		s := by[name]
+		if s == nil {
+			s = &sums{from: math.MaxInt64}
+			by[name] = s
+			names = append(names, name)
+		}
+		d = max(d, 0)
+		s.all = append(s.all, d)
+		s.sum += d
+		s.from, s.to = min(s.from, start), max(s.to, end)
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.left {
+			add(spans.SpanNCCLRank, p.start, p.end, p.duration)
+		}
+		if p.bare || p.left && p.more != nil {
+			for j := range p.more.details {
+				d := &p.more.details[j]
+				took := d.duration
+				if took < 0 {
+					took = d.end - d.start
+				}
+				add(d.name, p.start, p.end, took)
+			}
+		}
+	}
+	for _, name := range names {
+		v := by[name]
+		slices.Sort(v.all)
+		s := bd.Add(bd.resource(c, nil), spans.Span{
+			Trace: c.trace, ID: spans.SpanID(c.trace, "aggregate", []byte(name)), Parent: c.id, Name: name, Kind: ptrace.SpanKindInternal,
+			Start: v.from, End: v.to, Source: c.parts[0].time, Attributes: 4,
+		})
+		m := s.Attributes()
+		m.PutInt(spans.AttrAggregateCount, int64(len(v.all)))
+		m.PutDouble(spans.AttrAggregateSum, seconds(v.sum))
+		m.PutDouble(spans.AttrAggregateP50, seconds(v.all[(len(v.all)-1)/2]))
+		m.PutDouble(spans.AttrAggregateMax, seconds(v.all[len(v.all)-1]))
+	}
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+func putText(m pcommon.Map, name, text string) {
+	if text != "" {
+		m.PutStr(name, text)
+	}
+}
+
+func putNumber(m pcommon.Map, name string, v float64) {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		m.PutDouble(name, v)
+	}
+}
+
+func putSeconds(m pcommon.Map, name string, ns int64) {
+	if ns >= 0 {
+		m.PutDouble(name, seconds(ns))
+	}
+}
+
+func putIndex(m pcommon.Map, name string, v int64) {
+	if v >= 0 {
+		m.PutInt(name, v)
+	}
+}
+
+func putRanks(m pcommon.Map, name string, ranks []int32) {
+	if len(ranks) == 0 {
+		return
+	}
+	list := m.PutEmptySlice(name)
+	for _, r := range ranks {
+		list.AppendEmpty().SetInt(int64(r))
+	}
+}
+
+func putList(m pcommon.Map, name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	list := m.PutEmptySlice(name)
+	for _, t := range texts {
+		list.AppendEmpty().SetStr(t)
+	}
+}

@@ -1,0 +1,400 @@
+package ncclreceiver
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	bits64 "math/bits"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/baseline"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/busbw"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/clocks"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/late"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// close lets a collective go: into the batch of the handler at hand, whichever stream brought its records.
+func (a *assembler) close(h *handler, c *collective, why outcome) {
+	c.outcome = why
+	if t := c.track; t != nil {
+		a.unlink(c)
+		a.bytes -= c.bytes
+		delete(t.open, c.seq)
+		if i, ok := slices.BinarySearch(t.seqs, c.seq); ok {
+			if i == 0 {
+				t.seqs = t.seqs[1:]
+			} else {
+				t.seqs = slices.Delete(t.seqs, i, i+1)
+			}
+		}
+		a.absent(c)
+		if len(c.missing) > 0 || c.comm.size == 0 || c.ranks < a.r.ranksOf(c.comm.size) {
+			a.ghosts.put(t.key, c.seq)
+		}
+	}
+	c.commName, c.commSize = c.comm.name, c.comm.size
+	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
+	c.identify()
+	c.run.closed++
+	c.comm.closed++
+	a.times(c)
+	a.measure(c)
+	a.judge(c)
+	a.follow(c)
+	c.dropped = !a.keeps(c)
+	h.take(c)
+}
+
+// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined.
+func (c *collective) identify() {
+	var seq [9]byte
+	binary.BigEndian.PutUint64(seq[:], c.seq)
+	if c.ordinal {
+		seq[8] = 1
+	}
+	operation := c.operation()
+	if c.track != nil && c.track == c.comm.all {
+		operation = "" // ranks may disagree about it
+	}
+	if !c.joined {
+		var key [40]byte
+		p := &c.parts[0]
+		b := binary.BigEndian.AppendUint64(key[:0], uint64(p.rank)<<32|uint64(uint32(p.peer())))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.start))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.duration))
+		b = binary.BigEndian.AppendUint64(b, uint64(c.size))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.channel())<<32)
+		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.name), b)
+	} else {
+		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
+	}
+	c.id = spans.SpanID(c.trace, "collective")
+}
+
+func (p *part) peer() int32 {
+	if p.more == nil {
+		return op.Unknown
+	}
+	return p.more.peer
+}
+
+func (p *part) channel() int32 {
+	if p.more == nil {
+		return op.Unknown
+	}
+	return p.more.channel
+}
+
+// absent finds out which ranks have no record, and what that means.
+func (a *assembler) absent(c *collective) {
+	comm := c.comm
+	for w, word := range comm.seen {
+		for word != 0 {
+			rank := int32(w*64) + int32(bits64.TrailingZeros64(word))
+			word &= word - 1
+			if c.has.has(rank) {
+				continue
+			}
+			if c.missingCount++; len(c.missing) < maxListed {
+				c.missing = append(c.missing, rank)
+			}
+			if c.outcome == timedOut && !comm.gone.has(rank) && !c.track.beyond(rank, c.seq) {
+				comm.gone.set(rank)
+				comm.lost++
+			}
+		}
+	}
+	stuck := 0
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.state == op.Completed {
+			continue
+		}
+		stuck++
+		if len(c.stuck) < maxListed {
+			c.stuck = append(c.stuck, p.rank)
+		}
+		if p.more != nil && p.more.timedOut {
+			c.hang = true
+		}
+	}
+	switch c.outcome {
+	case complete:
+		if stuck == 0 {
+			comm.completedAt = c.last
+		}
+	case timedOut:
+		comm.settled = true
+		// Nothing of this communicator was completed since: the others wait too.
+		c.hang = c.hang || (stuck > 0 || c.missingCount > 0) && comm.completedAt <= c.last
+		c.waited = a.r.cfg.HangTimeout.Nanoseconds()
+	case evicted:
+		comm.settled = comm.settled || a.silent == 0
+	case gap, gone, ended, tardy, outcomes:
+	}
+}
+
+// beyond says whether a rank has gone on.
+func (t *track) beyond(rank int32, seq uint64) bool {
+	return int(rank) < len(t.last) && t.last[rank].seen && t.last[rank].seq > seq
+}
+
+// times corrects clocks and finds the ends of the whole.
+func (a *assembler) times(c *collective) {
+	many := false
+	for i := range c.parts {
+		many = many || c.parts[i].src.clock != c.parts[0].src.clock
+	}
+	if many {
+		a.offsets(c)
+	}
+	// Where only the time of writing is known, all ended at the latest when the first of them was written.
+	written := int64(math.MaxInt64)
+	for i := range c.parts {
+		if p := &c.parts[i]; p.synthetic {
+			written = min(written, p.end)
+		}
+	}
+	c.start, c.end = math.MaxInt64, math.MinInt64
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.synthetic {
+			p.end = written
+			p.start = p.end - max(p.duration, 0)
+		} else if p.end < p.start {
+			p.end = p.start + max(p.duration, 0)
+		}
+		c.start, c.end = min(c.start, p.start), max(c.end, p.end)
+	}
+}
+
+// offsets learns from a collective how its hosts' clocks differ, and says what is known of that.
+func (a *assembler) offsets(c *collective) {
+	r := c.run
+	if c.kind.Symmetric() && !c.mismatch {
+		a.ends = a.ends[:0]
+		for i := range c.parts {
+			if p := &c.parts[i]; !p.synthetic && p.waits && p.state == op.Completed {
+				a.ends = append(a.ends, clocks.End{Clock: p.src.clock, At: p.end})
+			}
+		}
+		r.est.Observe(a.ends)
+	}
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.synthetic || slices.ContainsFunc(c.offsets, func(o clockOffset) bool { return o.clock == p.src.clock }) {
+			continue
+		}
+		if offset, uncertainty, ok := r.est.Offset(p.src.clock, p.end); ok {
+			c.offsets = append(c.offsets, clockOffset{p.src.clock, offset, uncertainty})
+		}
+	}
+	if len(c.offsets) == 0 {
+		return
+	}
+	c.reference = r.hosts[r.est.Reference()]
+	if !a.r.cfg.CorrectClock {
+		return
+	}
+	c.corrected = true
+	for i := range c.parts {
+		p := &c.parts[i]
+		if o := c.offset(p.src.clock); o != nil && !p.synthetic {
+			p.start -= int64(o.offset)
+			p.end -= int64(o.offset)
+		}
+	}
+}
+
+func (c *collective) offset(clock int32) *clockOffset {
+	for i := range c.offsets {
+		if c.offsets[i].clock == clock {
+			return &c.offsets[i]
+		}
+	}
+	return nil
+}
+
+// measure finds durations and bandwidths.
+func (a *assembler) measure(c *collective) {
+	c.duration, c.transfer = op.Unknown, op.Unknown
+	c.alg, c.bus = math.NaN(), math.NaN()
+	factor, known := busbw.Factor(c.kind, int(c.commSize), busbw.InNetwork([]byte(c.algorithm)))
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.alg, p.bus = math.NaN(), math.NaN()
+		if p.duration <= 0 || p.state != op.Completed {
+			continue
+		}
+		c.duration = max(c.duration, p.duration)
+		if c.transfer < 0 || p.duration < c.transfer {
+			c.transfer = p.duration
+		}
+		if c.total > 0 {
+			p.alg = float64(c.total) / (float64(p.duration) / 1e9)
+			if known {
+				p.bus = p.alg * factor
+			}
+		}
+		if off := p.disagreement(); off > c.disagreement {
+			c.disagreement = off
+		}
+	}
+	if c.total > 0 && c.transfer > 0 {
+		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
+		if known {
+			c.bus = c.alg * factor
+		}
+	}
+}
+
+// A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.
+const roundingShare = 0.02
+
+// disagreement is |recomputed − reported| / recomputed; 0: print rounding explains it, or there is nothing to compare.
+func (p *part) disagreement() float64 {
+	own, reported := p.bus, p.reportedBus
+	if math.IsNaN(reported) || math.IsNaN(own) {
+		own, reported = p.alg, p.reportedAlg
+	}
+	off := math.Abs(own-reported) / own
+	if math.IsNaN(off) || off <= roundingShare {
+		return 0
+	}
+	return off
+}
+
+// judge finds out who was late, and whether the bandwidth is low.
+func (a *assembler) judge(c *collective) {
+	c.latest = -1
+	c.baseline, c.deviation = math.NaN(), math.NaN()
+	if !a.r.cfg.AnomalyDetection {
+		return
+	}
+	if c.joined && c.kind.Symmetric() && len(c.parts) > 1 && c.outcome != tardy {
+		a.arrive(c)
+	}
+	v := c.bus
+	if math.IsNaN(v) {
+		v = c.alg
+	}
+	if math.IsNaN(v) {
+		return
+	}
+	key := baselineKey{c.kind, c.name, baseline.Bucket(c.total)}
+	b := c.comm.baselines[key]
+	if b == nil {
+		if len(c.comm.baselines) >= maxBaselines {
+			return
+		}
+		b = baseline.New(a.r.cfg.WindowSize)
+		c.comm.baselines[key] = b
+	}
+	if median, deviation, ok := b.Observe(v); ok && deviation > a.r.cfg.AnomalyThreshold {
+		c.baseline, c.deviation = median, deviation
+	}
+}
+
+// maxBaselines bounds those of a communicator: operations × powers of two.
+const maxBaselines = 512
+
+func (a *assembler) arrive(c *collective) {
+	a.arrivals = a.arrivals[:0]
+	for i := range c.parts {
+		p := &c.parts[i]
+		if !p.waits || p.duration < 0 || p.state != op.Completed {
+			return // the ranks' durations do not compare
+		}
+		start := p.start
+		if p.synthetic {
+			start = 0
+		}
+		a.arrivals = append(a.arrivals, late.Arrival{Rank: p.rank, Duration: p.duration, Start: start})
+	}
+	if n := len(a.arrivals); n > len(a.lateness) {
+		a.lateness = make([]int64, 2*n)
+	}
+	lateness := a.lateness[:len(a.arrivals)]
+	res := c.comm.window.Observe(a.arrivals, lateness)
+	for i := range c.parts {
+		c.parts[i].late = lateness[i]
+	}
+	c.latest, c.lateMax, c.lateCost = res.Last, res.Max, res.Cost
+	for _, s := range res.Slow {
+		c.newlySlow = c.newlySlow || s.New
+		host := ""
+		if src := c.comm.hosts[s.Rank]; src != nil {
+			host = src.host
+		}
+		c.slow = append(c.slow, slowRank{rank: s.Rank, host: host, late: s.Late, cost: s.Cost, score: s.Score})
+	}
+}
+
+// linksEvery is how many collectives of a run lie between two looks at its links.
+const linksEvery = 64
+
+// follow adds up what went from rank to rank.
+func (a *assembler) follow(c *collective) {
+	r := c.run
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.rank >= 0 && p.rank <= maxRank {
+			r.ranks[p.rank] = p.src.clock
+		}
+		m := p.more
+		if m == nil {
+			continue
+		}
+		src, dst := m.sourceRank, m.destRank
+		if src < 0 && m.peer >= 0 && c.kind == op.Send {
+			src, dst = p.rank, m.peer
+		}
+		if src < 0 || dst < 0 {
+			continue
+		}
+		switch {
+		case c.size > 0 && p.duration > 0:
+			r.links.Add(src, dst, c.size, p.duration)
+		case m.sends > 0:
+			r.links.AddBandwidth(src, dst, m.linkBandwidth)
+		default:
+			continue
+		}
+		r.moved = true
+		if c.size > 0 {
+			if to, ok := r.ranks[dst]; ok {
+				from := p.src.clock
+				if at, ok := r.ranks[src]; ok {
+					from = at
+				}
+				r.nodes.Add(from, to, c.size, max(p.duration, 0))
+			}
+		}
+	}
+	if r.closed%linksEvery == 0 {
+		r.hot, r.slow = r.hot[:0:0], r.slow[:0:0]
+		for _, l := range r.links.Hot() {
+			r.hot = append(r.hot, linkName(l.Src, l.Dst))
+		}
+		for _, l := range r.links.Slow() {
+			r.slow = append(r.slow, linkName(l.Src, l.Dst))
+		}
+	}
+	c.hotLinks, c.slowLinks = r.hot, r.slow
+}
+
+// keeps says whether a collective is sent.
+func (a *assembler) keeps(c *collective) bool {
+	rate := a.r.cfg.SampleRate
+	switch {
+	case rate >= 1:
+		return true
+	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation) || c.outcome == tardy:
+		return true
+	case len(c.slow) > 0 && c.newlySlow:
+		return true
+	}
+	return float64(binary.BigEndian.Uint64(c.trace[:8])>>11)/(1<<53) < rate
+}

@@ -1,0 +1,191 @@
+package ncclreceiver
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// maxRank bounds the ranks that are joined: one with a larger number leaves alone.
+const maxRank = 1<<16 - 1
+
+// source is who wrote records.
+type source struct {
+	host  string
+	pid   int64
+	clock int32 // of the run's estimator
+	name  string
+}
+
+// part is the record of one rank.
+type part struct {
+	lent                 tail.Lent
+	src                  *source
+	more                 *more // what few records have
+	rank                 int32
+	again                int32 // of a rank with several records, how many come before
+	global, waits        bool
+	left, bare           bool // the trace has no room for its span, for its details
+	synthetic            bool // no clock of this operation is in the log: its end is about when the record was written
+	state                op.State
+	start, end, duration int64 // Unix ns, ns; op.Unknown
+	late                 int64 // ns behind the first to arrive; op.Unknown
+	alg, bus             float64
+	reportedAlg          float64
+	reportedBus          float64
+	time                 spans.TimeSource
+	timing               string
+}
+
+// more is what few records have.
+type more struct {
+	lents                []tail.Lent // further lines of the record
+	peer                 int32
+	sourceRank, destRank int32
+	channel              int32
+	stream               int64
+	unit                 string
+	errors, retries      int64
+	timedOut             bool
+	sends                int64
+	linkBandwidth        float64
+	linkWorst            float64
+	details              []detail
+}
+
+type detail struct {
+	name, direction, operation  string
+	start, end, duration, size  int64
+	channel, peer, step, parent int32
+}
+
+// What a waiting record takes, about: it, its place in tail and in the maps.
+const (
+	partBytes   = 260
+	moreBytes   = 160
+	detailBytes = 96
+)
+
+// outcome is why a collective left.
+type outcome uint8
+
+const (
+	complete outcome = iota
+	gap
+	gone
+	timedOut
+	evicted
+	ended
+	tardy
+	outcomes
+)
+
+// reasons of those that left without ranks that were seen before.
+var reasons = [outcomes]string{
+	gap: spans.NCCLIncompleteGap, gone: spans.NCCLIncompleteGone, timedOut: spans.NCCLIncompleteTimeout, evicted: spans.NCCLIncompleteEvicted, ended: spans.NCCLIncompleteEnd,
+}
+
+// maxListed bounds the ranks that an attribute lists.
+const maxListed = 32
+
+// collective is what the ranks said of one collective, or the only record of an operation that is not joined.
+type collective struct {
+	comm  *communicator
+	track *track
+	run   *run
+
+	kind                          op.Kind
+	name                          string
+	seq                           uint64
+	joined, ordinal               bool
+	algorithm, protocol, datatype string
+	commName                      string
+	commSize, nodes, channels     int32
+	size, total                   int64
+
+	parts         []part
+	has           bits
+	ranks         int // distinct ones
+	passed        int // known ranks that have gone on without it
+	gap           uint64
+	opened, last  int64 // when its first and its last record were read
+	bytes         int64
+	older, newer  *collective // in the order of last
+	mismatch      bool
+	errs, retries int64
+
+	// From here on: when it leaves.
+	outcome             outcome
+	dropped             bool // by sampling
+	trace               pcommon.TraceID
+	id                  pcommon.SpanID
+	missing, stuck      []int32
+	missingCount        int
+	hang                bool
+	waited              int64
+	start, end          int64
+	duration, transfer  int64 // ns; op.Unknown
+	alg, bus            float64
+	baseline, deviation float64
+	disagreement        float64
+	latest              int // index in parts of the last to arrive
+	lateMax, lateCost   int64
+	slow                []slowRank
+	newlySlow           bool // one of them is named for the first time
+	offsets             []clockOffset
+	reference           string
+	corrected           bool
+	hotLinks, slowLinks []string
+	crowded             bool // the trace has no room for all
+}
+
+// slowRank is a rank that is late again and again.
+type slowRank struct {
+	rank       int32
+	host       string
+	late, cost int64
+	score      float64
+}
+
+// clockOffset is how much a clock is ahead of the reference, ns.
+type clockOffset struct {
+	clock               int32
+	offset, uncertainty float64
+}
+
+func (c *collective) reset() {
+	clear(c.parts)
+	clear(c.has)
+	*c = collective{parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], offsets: c.offsets[:0]}
+}
+
+// operation is its name.
+func (c *collective) operation() string {
+	if c.kind == op.Other {
+		return c.name
+	}
+	return c.kind.String()
+}
+
+// bits is a set of ranks.
+type bits []uint64
+
+func (b bits) has(i int32) bool { return int(i>>6) < len(b) && b[i>>6]>>(uint(i)&63)&1 == 1 }
+
+// set says whether it was not there.
+func (b *bits) set(i int32) bool {
+	for int(i>>6) >= len(*b) {
+		*b = append(*b, 0)
+	}
+	old := (*b)[i>>6]
+	(*b)[i>>6] = old | 1<<(uint(i)&63)
+	return (*b)[i>>6] != old
+}
+
+func (b bits) unset(i int32) {
+	if int(i>>6) < len(b) {
+		b[i>>6] &^= 1 << (uint(i) & 63)
+	}
+}

@@ -1,0 +1,25 @@
+package ncclreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// NewFactory makes the factory of nccl.
+func NewFactory() receiver.Factory {
+	return filereceiver.NewFactory(metadata.Type, createDefaultConfig, metadata.TracesStability, metadata.MetricsStability, newParts)
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
+		Format: formatAuto, SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20,
+	}
+}

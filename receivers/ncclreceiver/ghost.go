@@ -1,0 +1,50 @@
+package ncclreceiver
+
+// ghosts remembers collectives that left without all their ranks, so that what comes later joins their traces instead of making new ones.
+// The oldest are forgotten.
+type ghosts struct {
+	set    map[ghost]struct{}
+	ring   []ghost
+	next   int
+	tracks ghostTrack
+}
+
+type ghostTrack uint32
+
+type ghost struct {
+	track ghostTrack
+	seq   uint64
+}
+
+const maxGhosts = 1 << 16
+
+func newGhosts() ghosts { return ghosts{set: make(map[ghost]struct{})} }
+
+// track makes the key of a sequence.
+func (g *ghosts) track() ghostTrack {
+	g.tracks++
+	return g.tracks
+}
+
+func (g *ghosts) has(track ghostTrack, seq uint64) bool {
+	if len(g.set) == 0 {
+		return false
+	}
+	_, ok := g.set[ghost{track, seq}]
+	return ok
+}
+
+func (g *ghosts) put(track ghostTrack, seq uint64) {
+	e := ghost{track, seq}
+	if _, ok := g.set[e]; ok {
+		return
+	}
+	g.set[e] = struct{}{}
+	if len(g.ring) < maxGhosts {
+		g.ring = append(g.ring, e)
+		return
+	}
+	delete(g.set, g.ring[g.next])
+	g.ring[g.next] = e
+	g.next = (g.next + 1) % maxGhosts
+}

@@ -1,0 +1,353 @@
+package ncclreceiver
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/profiler"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/vccl"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stream is what a handler needs of tail.Stream.
+type stream interface {
+	Path() string
+	Lend(tag uint64) tail.Lent
+	Share(l tail.Lent, batches int)
+	Take(l tail.Lent)
+	Ahead(visit func(text []byte) bool)
+}
+
+// handler reads the lines of one stream and gives what they say to the assembler.
+type handler struct {
+	r      *ncclReceiver
+	stream stream
+	run    string
+	format string // empty: not known yet
+	parser op.Parser
+	out    op.Out
+	heard  bool
+	file   int
+
+	open      []tail.Lent // lines of a record that goes on
+	openSince int64       // when the first of them was read
+
+	comms   map[string]*communicator
+	comm    *communicator // the last one
+	commID  string
+	sources []*source
+	now     int64
+	modTime int64
+	words   words
+	names   spans.Interner
+
+	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	runDone bool
+}
+
+func newHandler(r *ncclReceiver, s stream) *handler {
+	h := &handler{r: r, stream: s, run: r.cfg.Run(s.Path()), comms: make(map[string]*communicator)}
+	if r.cfg.Format != formatAuto {
+		h.setFormat(r.cfg.Format)
+	}
+	r.asm.stream()
+	return h
+}
+
+// setFormat makes the parser.
+func (h *handler) setFormat(format string) {
+	path := h.stream.Path()
+	switch format {
+	case formatInspector:
+		h.parser = inspector.New()
+	case formatProfiler:
+		h.parser = profiler.New(path)
+	case formatRecorder:
+		h.parser = flightrecorder.New(path)
+	case formatJSON:
+		h.parser = vccl.NewJSON(path)
+	case formatCSV:
+		h.parser = vccl.NewCSV(path)
+	case formatFlow:
+		h.parser = vccl.NewFlow(path)
+	case formatPacked:
+		h.parser = vccl.NewPacked(path)
+	case formatMean:
+		h.parser = vccl.NewMean(path, h.r.zone)
+	case formatText:
+		h.parser = vccl.NewText(path, h.r.zone)
+	default:
+		return
+	}
+	h.format = format
+}
+
+// family is what a format's communicators are told apart by: the same collective in the logs of two tools would have each rank twice.
+func (h *handler) family() string {
+	if strings.HasPrefix(h.format, "vccl") {
+		return "vccl"
+	}
+	return h.format
+}
+
+// The reasons of lines of no format.
+const (
+	reasonBracket = "bracket"
+	reasonUnknown = "unknown_format"
+	reasonBinary  = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
+	reasonPickle  = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
+)
+
+// sniff finds the format by a line. While it is not known, the reason says why.
+func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
+	switch {
+	case flightrecorder.IsPickle(text):
+		return tail.Rejected, reasonPickle
+	case vccl.Binary(text):
+		return tail.Rejected, reasonBinary
+	case len(bytes.Trim(text, "[]{}, \t\r")) == 0 && bytes.IndexByte(text, '{') < 0:
+		return tail.Ignored, reasonBracket // an array or a trace: the next line says
+	case flightrecorder.Sniff(text):
+		h.setFormat(formatRecorder)
+	case inspector.Sniff(text):
+		h.setFormat(formatInspector)
+	case profiler.Sniff(text):
+		h.setFormat(formatProfiler)
+	default:
+		if f := vccl.Sniff(text); f != vccl.None {
+			h.setFormat(vcclFormats[f])
+			return tail.Record, ""
+		}
+		return tail.Rejected, reasonUnknown
+	}
+	return tail.Record, ""
+}
+
+var vcclFormats = map[vccl.Format]string{
+	vccl.FormatJSON: formatJSON, vccl.FormatCSV: formatCSV, vccl.FormatFlow: formatFlow, vccl.FormatPacked: formatPacked, vccl.FormatMean: formatMean, vccl.FormatText: formatText,
+}
+
+// Line takes the next line.
+func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
+	if h.batch == nil {
+		h.batch = h.r.newBatch()
+	}
+	if !h.heard {
+		h.heard = true
+		h.r.asm.heard()
+	}
+	h.now, h.modTime = l.Observed.UnixNano(), l.ModTime.UnixNano()
+	if h.parser == nil {
+		if v, reason := h.sniff(l.Text); h.parser == nil {
+			return v, reason
+		}
+	}
+	if l.File != h.file && !l.Again {
+		if p, ok := h.parser.(interface{ NewFile() }); ok && h.file != 0 {
+			p.NewFile()
+		}
+		h.file = l.File
+	}
+	h.out.Reset()
+	v, reason := h.parser.Line(l.Text, l.Again, l.Tag, &h.out)
+	switch {
+	case v == op.Ignored:
+		h.give(false)
+		return tail.Ignored, reason
+	case v == op.Rejected:
+		h.give(false)
+		return tail.Rejected, reason
+	case h.out.Open:
+		h.give(false)
+		if len(h.open) == 0 {
+			h.openSince = h.now
+			h.r.asm.unfinished(1)
+		}
+		h.open = append(h.open, h.stream.Lend(h.out.Tag))
+		return tail.Record, ""
+	}
+	if reason := h.give(true); reason != "" {
+		return tail.Ignored, reason
+	}
+	return tail.Record, ""
+}
+
+// give hands on what the parser found, in the lines that were open and, if so, in the one at hand. It returns why nothing of it is wanted.
+func (h *handler) give(line bool) (reason string) {
+	if !line && len(h.out.Ops)+len(h.out.Samples) == 0 {
+		return ""
+	}
+	for i := range h.out.Samples {
+		h.sample(&h.out.Samples[i])
+	}
+	wanted := h.out.Ops[:0]
+	for i := range h.out.Ops {
+		o := &h.out.Ops[i]
+		if reason = h.r.unwanted(o); reason != "" {
+			continue
+		}
+		if n := len(wanted); n == i {
+			wanted = h.out.Ops[:n+1]
+		} else {
+			wanted = h.out.Ops[:n+1]
+			wanted[n], *o = *o, wanted[n]
+		}
+	}
+	opened := len(h.open) > 0
+	lents := h.open
+	if line && len(wanted) > 0 {
+		lents = append(lents, h.stream.Lend(h.out.Tag))
+	}
+	if n := len(wanted); n != 1 {
+		for _, l := range lents {
+			h.stream.Share(l, n)
+		}
+	}
+	for i := range wanted {
+		o := &wanted[i]
+		if o.Start == 0 && o.End == 0 {
+			o.End, o.Time = h.modTime, spans.TimeSynthetic
+		}
+		h.r.asm.add(h, h.communicator(o.Comm), h.source(o.Host, o.PID), o, lents, h.now)
+	}
+	h.open = lents[:0]
+	if opened {
+		h.r.asm.unfinished(-1)
+		return ""
+	}
+	if len(wanted)+len(h.out.Samples) > 0 {
+		return ""
+	}
+	return reason
+}
+
+// communicator finds that of an operation; mostly it is that of the one before.
+func (h *handler) communicator(id []byte) *communicator {
+	if h.comm != nil && h.commID == string(id) {
+		return h.comm
+	}
+	c := h.comms[string(id)]
+	if c == nil {
+		if len(h.comms) >= maxKnown {
+			clear(h.comms)
+		}
+		c = h.r.asm.communicator(h.run, h.family(), id)
+		h.comms[string(id)] = c
+	}
+	h.comm, h.commID = c, string(id)
+	return c
+}
+
+// maxKnown bounds what a handler remembers of communicators and sources; it may ask again.
+const maxKnown = 256
+
+// source finds who wrote a record.
+func (h *handler) source(host []byte, pid int64) *source {
+	for i := len(h.sources) - 1; i >= 0; i-- {
+		if s := h.sources[i]; s.pid == pid && s.host == string(host) {
+			return s
+		}
+	}
+	if len(h.sources) >= maxKnown {
+		h.sources = h.sources[:0]
+	}
+	s := h.r.asm.source(h.run, host, pid, h.stream.Path())
+	h.sources = append(h.sources, s)
+	return s
+}
+
+// take puts a collective into the batch, with its lines.
+func (h *handler) take(c *collective) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		h.stream.Take(p.lent)
+		if p.more != nil {
+			for _, l := range p.more.lents {
+				h.stream.Take(l)
+			}
+		}
+	}
+	h.batch.collectives = append(h.batch.collectives, c)
+}
+
+// Expire gives up waiting since before the given time.
+func (h *handler) Expire(before time.Time) {
+	if h.batch == nil {
+		h.batch = h.r.newBatch()
+	}
+	ns := before.UnixNano()
+	if len(h.open) > 0 && h.openSince < ns {
+		h.out.Reset()
+		h.parser.End(&h.out)
+		if len(h.out.Ops)+len(h.out.Samples) > 0 {
+			h.give(false)
+		} else {
+			for _, l := range h.open {
+				h.stream.Share(l, 0)
+			}
+			h.open = h.open[:0]
+			h.r.asm.unfinished(-1)
+		}
+	}
+	h.r.asm.expire(h, ns)
+}
+
+// Cut ends the current batch.
+func (h *handler) Cut() tail.Deliver {
+	b := h.batch
+	if b == nil {
+		return nil
+	}
+	h.batch = nil
+	if len(b.collectives)+len(b.points) == 0 {
+		b.Done()
+		return nil
+	}
+	if len(b.collectives) > 0 {
+		h.r.asm.estimates(b)
+		if !h.runDone && h.r.HasTraces() {
+			h.runDone = true
+			if h.r.FirstOf(h.run) {
+				b.runFile = h.stream.Path()
+			}
+		}
+	}
+	deliver := h.r.Deliver(b)
+	return func(ctx context.Context) error {
+		select {
+		case h.r.building <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-h.r.building }()
+		return deliver(ctx)
+	}
+}
+
+// Save returns the format and what its parser must know.
+func (h *handler) Save() []byte {
+	if h.parser == nil {
+		return nil
+	}
+	return append(append([]byte(h.format), 0), h.parser.Save()...)
+}
+
+// Restore takes what Save returned.
+func (h *handler) Restore(saved []byte) {
+	format, state, ok := bytes.Cut(saved, []byte{0})
+	if !ok {
+		return
+	}
+	if h.parser == nil {
+		h.setFormat(string(format))
+	}
+	if h.parser != nil && h.format == string(format) && len(state) > 0 {
+		h.parser.Restore(state)
+	}
+}

@@ -1,0 +1,15 @@
+// Package flightrecorder reads the dump of PyTorch's Flight Recorder in its JSON form: pytorch/pytorch, version "2.x",
+// torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (dump_json), of torch._C._distributed_c10d._dump_nccl_trace_json() and of the worker's
+// handler dump_nccl_trace_json. What PyTorch writes to disk by itself is a Python pickle, which can run code when it is read: it is refused.
+//
+// # What an entry is
+//
+// collective_seq_id counts the kernel launches of a process group, of all operations together; so the sequence of two ranks is comparable,
+// but not with that of NCCL Inspector, which counts each operation. What was coalesced is one launch: its entries share a number and only the
+// last, "nccl:coalesced", is ever completed (ProcessGroupNCCL.cpp: endCoalescing). These collectives become one operation with the sum of
+// their sizes; sends and receives stay apart and get the state and the times of the last.
+//
+// time_created_ns is when the operation was enqueued; time_discovered_… is when a thread that polls found that it had started or completed,
+// which is later than it did, by up to a second. So they make no duration; duration_ms, which is between two CUDA events around the kernel and
+// thus includes waiting for the other ranks, does. It is there only with TORCH_NCCL_ENABLE_TIMING=1.
+package flightrecorder

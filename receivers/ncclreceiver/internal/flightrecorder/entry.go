@@ -1,0 +1,333 @@
+package flightrecorder
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// launch is what the entries of one kernel launch have in common.
+type launch struct {
+	comm string
+	p2p  bool
+	seq  integer
+}
+
+// launch returns that of an entry; not ok: it has no number.
+func (e *entry) launch() (l launch, ok bool) {
+	switch {
+	case e.IsP2P:
+		return launch{e.comm(), true, e.P2P}, e.P2P > 0
+	case e.Collective != nil:
+		return launch{e.comm(), false, e.seq()}, e.seq() >= 0
+	}
+	return launch{}, false
+}
+
+func (e *entry) seq() integer {
+	if e.Collective == nil {
+		return 0
+	}
+	return *e.Collective
+}
+
+// comm names the process group: "0:default_pg".
+func (e *entry) comm() string {
+	switch len(e.ProcessGroup) {
+	case 0:
+		return strconv.FormatInt(int64(e.PGID), 10)
+	case 1:
+		return string(e.ProcessGroup[0])
+	}
+	return string(e.ProcessGroup[0]) + ":" + string(e.ProcessGroup[1])
+}
+
+const nameCoalesced = "coalesced"
+
+// ends says whether an entry is the end of what was coalesced, which has no tensors.
+func (e *entry) ends() bool {
+	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
+}
+
+// entries adds the operations of a dump.
+func (p *Parser) entries(d *dump, out *op.Out) {
+	latest := integer(0) // time: there is no other clock in it
+	launches := make(map[launch][]*entry, len(d.Entries))
+	batches := map[launch][]*entry{}
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		latest = max(latest, e.Created, e.Started, e.Completed)
+		l, ok := e.launch()
+		if ok {
+			launches[l] = append(launches[l], e)
+		}
+		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have that number besides.
+		switch batch := (launch{comm: e.comm(), seq: e.seq()}); {
+		case e.IsP2P:
+			batches[batch] = append(batches[batch], e)
+		case e.ends() && batches[batch] != nil:
+			for _, part := range batches[batch] {
+				part.end = e
+			}
+			e.over = true
+		}
+	}
+	for l, all := range launches {
+		last := all[len(all)-1]
+		if len(all) == 1 || !last.ends() {
+			continue
+		}
+		last.over = true
+		for _, part := range all[:len(all)-1] {
+			part.end, part.over = last, !l.p2p && part != all[0]
+		}
+	}
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if e.Name == "" || e.over {
+			continue
+		}
+		o := p.operation(d, e, latest, out)
+		l, ok := e.launch()
+		if !ok || l.p2p {
+			continue
+		}
+		all := launches[l]
+		if o.HasSeq = len(all) == 1 || e.end != nil; e.end != nil {
+			for _, more := range all[1 : len(all)-1] {
+				merge(o, more)
+			}
+		}
+	}
+}
+
+// operation adds that of an entry. Its state and times are those of the end of what it was coalesced into.
+func (p *Parser) operation(d *dump, e *entry, latest integer, out *op.Out) *op.Op {
+	end := e
+	if e.end != nil {
+		end = e.end
+	}
+	o := out.Add()
+	o.Comm = []byte(e.comm())
+	var group ranks
+	if len(e.ProcessGroup) > 0 {
+		group = d.PGConfig[string(e.ProcessGroup[0])].Ranks
+	}
+	if len(e.ProcessGroup) > 1 {
+		o.CommName = []byte(e.ProcessGroup[1])
+	}
+	o.CommSize = int32(len(group))
+	o.Rank, o.Global = p.rank, p.rank >= 0
+	var name, ends string
+	if o.Kind, name, ends = kindOf(string(e.Name)); o.Kind == op.Other {
+		o.Name = []byte(name)
+	}
+	if o.Kind == op.Send || o.Kind == op.Recv {
+		o.Peer = peerOf(ends, group)
+	}
+	if l, ok := e.launch(); ok {
+		o.Seq, o.SeqOfAll = uint64(l.seq), !l.p2p
+	}
+	o.Size, o.Total = e.measure(o.Kind, int64(len(group)))
+	o.Datatype = e.datatype()
+
+	switch end.State {
+	case "completed":
+		o.State = op.Completed
+	case "started":
+		o.State = op.Started
+	default:
+		o.State = op.Scheduled
+	}
+	o.Start = int64(max(0, end.Started))
+	if o.Start == 0 {
+		o.Start = int64(max(0, e.Created))
+	}
+	if o.Time = spans.TimeLogged; o.Start == 0 {
+		o.Time = spans.TimeSynthetic
+	}
+	if ms := end.Millis; ms != nil && *ms >= 0 && *ms < maxMillis { // not NaN
+		o.Duration, o.Waits = int64(math.Round(float64(*ms)*1e6)), true
+	}
+	if o.State == op.Completed {
+		if o.End = int64(max(0, end.Completed)); o.Duration >= 0 && o.Start > 0 {
+			o.End = o.Start + o.Duration
+		}
+	} else {
+		// "A retired but not completed event has timed out" (FlightRecorder.hpp).
+		o.TimedOut = end.Retired || end.TimeoutMS > 0 && end.TimeoutMS < maxMillis && end.Created > 0 && latest-end.Created > end.TimeoutMS*1e6
+	}
+	return o
+}
+
+// maxMillis bounds durations to three years, so that ns of them fit.
+const maxMillis = 1e11
+
+// merge makes one operation of o and another entry of its launch.
+func merge(o *op.Op, e *entry) {
+	kind, name, _ := kindOf(string(e.Name))
+	if kind != o.Kind || kind == op.Other && name != string(o.Name) {
+		o.Kind, o.Name = op.Other, []byte(nameCoalesced)
+	}
+	size, total := e.measure(kind, int64(o.CommSize))
+	o.Size, o.Total = sum(o.Size, size), sum(o.Total, total)
+	if string(e.datatype()) != string(o.Datatype) {
+		o.Datatype = nil
+	}
+}
+
+func sum(a, b int64) int64 {
+	if a < 0 || b < 0 || a > math.MaxInt64-b {
+		return op.Unknown
+	}
+	return a + b
+}
+
+// measure returns the message size, By, and S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): for AllGather what a rank has at the end, for
+// ReduceScatter what it has at the beginning, for AllToAll (count × ranks in alltoall.cu) all that it sends; n is the number of ranks, 0: unknown.
+// The root of Gather and Scatter has other tensors than the rest; what all have is the size.
+func (e *entry) measure(k op.Kind, n int64) (size, total int64) {
+	in, out := bytesOf(e.InputSizes, e.InputDtypes), bytesOf(e.OutputSizes, e.OutputDtypes)
+	if size = in; size < 0 {
+		size = out
+	}
+	switch k {
+	case op.AllReduce, op.Broadcast, op.Reduce, op.AllToAll, op.Send, op.Recv:
+		return size, size
+	case op.ReduceScatter:
+		if in < 0 {
+			return size, times(out, n)
+		}
+		return size, in
+	case op.AllGather:
+		if out < 0 {
+			return size, times(in, n)
+		}
+		return size, out
+	case op.Gather:
+		return size, times(in, n)
+	case op.Scatter:
+		if out < 0 {
+			return size, in // the root's tensors for all
+		}
+		return out, times(out, n)
+	}
+	return size, op.Unknown
+}
+
+func times(size, n int64) int64 {
+	if size < 0 || n <= 0 || size > math.MaxInt64/n {
+		return op.Unknown
+	}
+	return size * n
+}
+
+// bytesOf is what tensors of these dimensions take; Unknown where there are none.
+func bytesOf(sizes [][]int64, dtypes []text) int64 {
+	if len(sizes) == 0 || len(sizes) != len(dtypes) {
+		return op.Unknown
+	}
+	all := int64(0)
+	for i, dims := range sizes {
+		size := elementBytes(string(dtypes[i]))
+		if size == 0 {
+			return op.Unknown
+		}
+		for _, dim := range dims {
+			if dim == 0 {
+				size = 0
+				break
+			}
+			if size = times(size, dim); size < 0 {
+				return op.Unknown
+			}
+		}
+		if all = sum(all, size); all < 0 {
+			return op.Unknown
+		}
+	}
+	return all
+}
+
+// elementBytes is the size of an element of a c10::ScalarType by its name (c10/core/ScalarType.h); 0: unknown.
+func elementBytes(dtype string) int64 {
+	switch dtype {
+	case "Byte", "Char", "Bool", "QInt8", "QUInt8", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz", "Float8_e8m0fnu", "Bits8":
+		return 1
+	case "Half", "BFloat16", "Short", "UInt16", "Bits16":
+		return 2
+	case "Float", "Int", "UInt32", "QInt32", "ComplexHalf":
+		return 4
+	case "Double", "Long", "UInt64", "ComplexFloat":
+		return 8
+	case "ComplexDouble":
+		return 16
+	}
+	return 0
+}
+
+// datatype is that of all tensors, or none.
+func (e *entry) datatype() []byte {
+	all := e.InputDtypes
+	if len(all) == 0 {
+		all = e.OutputDtypes
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for _, d := range all[1:] {
+		if d != all[0] {
+			return nil
+		}
+	}
+	return []byte(all[0])
+}
+
+// kindOf reads a profiling_name, as the process groups of PyTorch write it (ProcessGroupNCCL.cpp, ProcessGroupXCCL.cpp, ProcessGroupGloo.cpp):
+// "nccl:_all_gather_base", "nccl:send 0->1". name is without the backend, ends is what follows.
+func kindOf(profiling string) (k op.Kind, name, ends string) {
+	name = profiling
+	if _, after, ok := strings.Cut(name, ":"); ok {
+		name = after
+	}
+	name, ends, _ = strings.Cut(name, " ")
+	switch name {
+	case "all_reduce", "allreduce", "all_reduce_barrier", "all_reduce_sparse", "allreduce_coalesced", "all_reduce_coalesced":
+		return op.AllReduce, name, ends
+	case "all_gather", "allgather", "_all_gather_base", "_allgather_base", "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "allgather_into_tensor_coalesced":
+		return op.AllGather, name, ends
+	case "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced":
+		return op.ReduceScatter, name, ends
+	case "broadcast", "_broadcast_oop":
+		return op.Broadcast, name, ends
+	case "reduce", "_reduce_oop":
+		return op.Reduce, name, ends
+	case "all_to_all", "alltoall", "all_to_all_single", "alltoall_base", "all_to_all_base":
+		return op.AllToAll, name, ends
+	case "gather":
+		return op.Gather, name, ends
+	case "scatter":
+		return op.Scatter, name, ends
+	case "send":
+		return op.Send, name, ends
+	case "recv":
+		return op.Recv, name, ends
+	}
+	return op.Other, name, ends
+}
+
+// peerOf reads the other end of "0->1" or "0<-1", a rank of the group, as a global rank where the group's are known.
+func peerOf(ends string, group ranks) int32 {
+	i := strings.LastIndexAny(ends, ">-") // of -> or <-
+	n, err := strconv.ParseInt(ends[i+1:], 10, 31)
+	if i < 1 || err != nil || n < 0 {
+		return op.Unknown
+	}
+	if int(n) < len(group) {
+		return group[n]
+	}
+	return int32(n)
+}

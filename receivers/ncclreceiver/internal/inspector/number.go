@@ -1,0 +1,216 @@
+package inspector
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// What is not stated: null, "nan", or a number below 0 where only others make sense.
+const unknown = math.MaxUint64
+
+// integer reads one that is not negative, as large as 2^64-2; unknown where there is none.
+func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
+	from := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		v = v*10 + uint64(b[i]-'0')
+		i++
+	}
+	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+		return p.oddInteger(b, from)
+	}
+	return v, i
+}
+
+// oddInteger reads any other: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
+func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
+	text, end := p.scalar(b, i)
+	if len(text) == 0 {
+		return unknown, end
+	}
+	if v, err := strconv.ParseUint(string(text), 10, 64); err == nil && v != unknown {
+		return v, end
+	}
+	if whole, zeros, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(zeros, "0")) == 0 {
+		if v, err := strconv.ParseUint(string(whole), 10, 64); err == nil && v != unknown {
+			return v, end
+		}
+	}
+	v, ok := record.Float(text)
+	switch {
+	case !ok || v >= 1<<63 || v >= 0 && v != math.Trunc(v):
+		p.line.bad = true
+		return unknown, end
+	case !(v >= 0): // NaN too
+		return unknown, end
+	}
+	return uint64(v), end
+}
+
+// int64 reads an integer as one that fits, as does int32; op.Unknown where there is none.
+func (p *Parser) int64(b []byte, i int) (int64, int) {
+	v, i := p.integer(b, i)
+	if v > math.MaxInt64 {
+		p.line.bad = p.line.bad || v != unknown
+		return op.Unknown, i
+	}
+	return int64(v), i
+}
+
+func (p *Parser) int32(b []byte, i int) (int32, int) {
+	v, i := p.int64(b, i)
+	if v > math.MaxInt32 {
+		p.line.bad = true
+		return op.Unknown, i
+	}
+	return int32(v), i
+}
+
+// micros reads microseconds as nanoseconds, exact but for what is less than one. op.Unknown: there is none.
+func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
+	from := i
+	var v uint64
+	for i < len(b) && b[i]-'0' <= 9 {
+		v = v*10 + uint64(b[i]-'0')
+		i++
+	}
+	if n := i - from; n == 0 || n > 15 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+		return p.oddMicros(b, from)
+	}
+	return int64(v) * 1000, i
+}
+
+func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
+	text, end := p.scalar(b, i)
+	if len(text) == 0 {
+		return op.Unknown, end
+	}
+	whole, frac, _ := bytes.Cut(text, []byte("."))
+	if v, err := strconv.ParseUint(string(whole), 10, 64); err == nil && v < math.MaxInt64/1000 && digits(frac) {
+		ns := int64(v) * 1000
+		for n, unit := 0, int64(100); n < len(frac) && unit > 0; n++ {
+			ns += int64(frac[n]-'0') * unit
+			unit /= 10
+		}
+		if len(frac) > 3 && frac[3] >= '5' {
+			ns++
+		}
+		return ns, end
+	}
+	v, ok := record.Float(text)
+	switch {
+	case !ok || v >= math.MaxInt64/1000 || v < 0:
+		p.line.bad = true
+		return op.Unknown, end
+	case math.IsNaN(v):
+		return op.Unknown, end
+	}
+	return int64(math.Round(v * 1000)), end
+}
+
+// stamp reads a point in time, microseconds since the epoch, as Unix ns. 0: there is none. A callback that did not fire has 0, the clock of a GPU that
+// counts from elsewhere is out of range; nanoseconds since the epoch are taken for what they are. What is less than a microsecond is cut.
+func (p *Parser) stamp(b []byte, i int) (int64, int) {
+	from := i
+	var v uint64
+	for i < len(b) && b[i]-'0' <= 9 {
+		v = v*10 + uint64(b[i]-'0')
+		i++
+	}
+	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
+		text, end := p.scalar(b, from)
+		f, ok := record.Float(text)
+		p.line.bad = p.line.bad || !ok && len(text) > 0
+		if !(f >= 0 && f < 1<<63) {
+			return 0, end
+		}
+		v, i = uint64(f), end
+	}
+	switch {
+	case v >= 1e15 && v < 9e15: // from 2001 to 2255; a float64 holds them exactly
+		return int64(v) * 1000, i
+	case v >= 1e18 && v < 9e18:
+		return int64(v), i
+	}
+	return 0, i
+}
+
+func digits(b []byte) bool {
+	for _, c := range b {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return true
+}
+
+// scalar reads a number, in quotes or not, as text. Empty: it is null, or nothing that can be one.
+func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
+	if i < len(b) && b[i] == '"' {
+		return p.quoted(b, i)
+	}
+	if i >= len(b) || b[i] == '{' || b[i] == '[' || b[i] == 't' || b[i] == 'f' || b[i] == 'n' {
+		return nil, p.wrong(b, i)
+	}
+	end := skip(b, i)
+	if end < 0 {
+		return nil, -1
+	}
+	return b[i:end], end
+}
+
+var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}
+
+// gigabytes reads GB/s of 1e9 By as By/s. NaN: there is none. The plugin prints 0 of what it has not computed: without a time, or of other operations than the
+// six that it knows (inspectorComputeCollBw).
+func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
+	from := i
+	var m uint64
+	for i < len(b) && b[i]-'0' <= 9 {
+		m = m*10 + uint64(b[i]-'0')
+		i++
+	}
+	point := i
+	if i < len(b) && b[i] == '.' {
+		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+			m = m*10 + uint64(b[i]-'0')
+		}
+	}
+	decimals := max(i-point-1, 0)
+	// Both factors are exact, so the product is what the decimal number is nearest to.
+	if i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.' {
+		return p.oddGigabytes(b, from)
+	}
+	if m == 0 {
+		return math.NaN(), i
+	}
+	return float64(m) * pow10[decimals], i
+}
+
+func (p *Parser) oddGigabytes(b []byte, i int) (float64, int) {
+	text, end := p.scalar(b, i)
+	if len(text) == 0 {
+		return math.NaN(), end
+	}
+	v, ok := record.Float(text)
+	if !ok {
+		p.line.bad = true
+	}
+	if !ok || !(v > 0) || math.IsInf(v, 0) {
+		return math.NaN(), end
+	}
+	return v * 1e9, end
+}
+
+// truth reads true and false, also as text (the plugin's jsonBool) or number.
+func (p *Parser) truth(b []byte, i int) (bool, int) {
+	if i < len(b) && b[i] == '"' {
+		t, end := p.quoted(b, i)
+		return string(t) == "true", end
+	}
+	end := skip(b, i)
+	return end >= 0 && (b[i] == 't' || b[i] == '1'), end
+}

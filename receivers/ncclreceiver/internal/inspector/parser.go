@@ -1,0 +1,388 @@
+package inspector
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The reasons of lines that are no records.
+const (
+	reasonBlank      = "blank"
+	reasonPrometheus = "prometheus"     // a line of the plugin's other output: a file for the prometheus receiver
+	reasonUnknown    = "unknown_record" // an object without any record that is known
+	reasonNotJSON    = "not_json"
+	reasonTruncated  = "truncated" // an object that does not end
+	reasonValue      = "value"     // a member of another type than it has, or out of range
+	reasonOperation  = "no_operation"
+	reasonOrphan     = "orphan" // no marker before it announces it, so that it is not known whose it is
+)
+
+// Parser reads the lines of one log. It is not safe for concurrent use.
+type Parser struct {
+	next [len(keys)]uint8 // what came after each key when it last came
+	last uint8
+	own  []byte // texts of the line that had escapes, and ids that were normalized
+	out  *op.Out
+
+	line        line
+	op          *op.Op // that is being read
+	trace       trace
+	kernelEvent kernelEvent
+	record      proxyRecord
+	step        step
+
+	prefixes prefixes
+	contexts table
+	head     head
+}
+
+// line is what the line at hand says.
+type line struct {
+	context
+	hasContext bool
+	hasStats   bool
+	stateless  bool  // it is of a version whose records do not rely on a marker
+	bad        bool  // a value was not what it should be
+	unnamed    bool  // an operation without a name
+	dump       int64 // Unix ns; 0: unknown
+	prefix     int   // where the metadata end, if nothing but the header was before
+	seen       [numKinds]uint64
+	announced  [numKinds]uint64
+	dropped    [len(drops)]uint64
+}
+
+// New returns a parser.
+func New() *Parser { return &Parser{} }
+
+var _ op.Parser = (*Parser)(nil)
+
+// Sniff says whether the first line of a file is of this format. One that is cut counts by what is there of it.
+func Sniff(text []byte) bool {
+	i := blanks(text, 0)
+	if i == len(text) || text[i] != '{' {
+		return false
+	}
+	for _, mark := range [...]string{`"coll_perf"`, `"p2p_perf"`, `"proxy_trace"`, `"dump_stats"`, `"inspector_output_format_version"`} {
+		if bytes.Contains(text, []byte(mark)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Line reads a line.
+func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verdict, string) {
+	p.begin(out)
+	i := blanks(text, 0)
+	if i == len(text) {
+		return op.Ignored, reasonBlank
+	}
+	if isPrometheus(text[i:]) {
+		return op.Ignored, reasonPrometheus
+	}
+	l := &p.line
+	end := -1
+	if at := p.begun(text); at > 0 {
+		end = p.members(text, at, whole)
+	} else if text[i] == '{' {
+		end = p.object(text, i, whole)
+	}
+	switch {
+	case end < 0 && text[i] == '{' && text[len(text)-1] != '}':
+		return p.reject(again, reasonTruncated)
+	case end < 0 || blanks(text, end) < len(text):
+		return p.reject(again, reasonNotJSON)
+	case l.bad:
+		return p.reject(again, reasonValue)
+	case l.unnamed:
+		return p.reject(again, reasonOperation)
+	}
+	if l.prefix > 0 {
+		p.learn(text, l.prefix)
+	}
+	c, dump := &l.context, l.dump
+	if !l.hasContext && l.seen != [numKinds]uint64{} {
+		if c, dump = p.inherit(again, tag); c == nil {
+			out.Reset()
+			return op.Rejected, reasonOrphan
+		}
+	}
+	for n := range out.Ops {
+		finish(&out.Ops[n], c, dump)
+	}
+	if l.hasStats {
+		p.samples()
+		if !again {
+			p.mark()
+		}
+	}
+	if len(out.Ops) == 0 && len(out.Samples) == 0 {
+		return op.Ignored, reasonUnknown
+	}
+	return op.Record, ""
+}
+
+// End has nothing to give up: every record is one line.
+func (p *Parser) End(*op.Out) {}
+
+// begin forgets the line before.
+func (p *Parser) begin(out *op.Out) {
+	if cap(p.own) > maxOwn {
+		p.own = nil
+	}
+	p.own = p.own[:0]
+	p.last, p.out = 0, out
+	p.line = line{context: context{Rank: op.Unknown}}
+}
+
+// reject refuses a line. If it was one of those announced, it has come. Else it may have been a marker, and what follows is not of the one before.
+func (p *Parser) reject(again bool, reason string) (op.Verdict, string) {
+	p.out.Reset()
+	switch {
+	case again:
+	case !p.line.hasContext && p.line.seen != [numKinds]uint64{}:
+		p.take()
+	default:
+		p.head = head{}
+	}
+	return op.Rejected, reason
+}
+
+// take takes the line from those that are still to come. ok is false for one that was not announced.
+func (p *Parser) take() (ok bool) {
+	ok = true
+	for n, seen := range p.line.seen {
+		if p.head.left[n] < seen {
+			p.head.left[n], ok = 0, false
+		} else {
+			p.head.left[n] -= seen
+		}
+	}
+	return ok
+}
+
+// inherit returns the context of a line that has none itself: that of the marker, or of its tag where it is read again. nil: it is not known.
+func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
+	if again {
+		p.out.Tag = tag
+		return p.contexts.tagged(tag)
+	}
+	if !p.take() {
+		return nil, 0
+	}
+	p.out.Tag = tagOf(p.head.Number, p.head.dump)
+	return p.head.context, p.head.dump
+}
+
+// mark begins a dump: the next records belong to it.
+func (p *Parser) mark() {
+	l := &p.line
+	p.head = head{}
+	if !l.stateless && l.hasContext {
+		p.head = head{p.contexts.find(&l.context), l.dump, l.announced}
+	}
+}
+
+// whole reads a member of the outermost object. The flat form has the members of "header" and "metadata" there.
+func (p *Parser) whole(b []byte, i int, n name) int {
+	switch n {
+	case header:
+		p.line.hasContext = true
+		return p.object(b, i, headerObject)
+	case metadata:
+		alone := p.line.hasContext && p.line.seen == [numKinds]uint64{} && !p.line.hasStats
+		if i = p.object(b, i, metadataObject); alone {
+			p.line.prefix = i
+		}
+		return i
+	case collPerf:
+		return p.operation(b, i, perfObject, collectives)
+	case p2pPerf:
+		return p.operation(b, i, perfObject, pointToPoint)
+	case proxyTrace:
+		p.record = proxyRecord{}
+		return p.operation(b, i, proxyObject, proxies)
+	case proxyOp:
+		p.record = proxyRecord{kind: proxyOpType}
+		return p.operation(b, i, proxyObject, proxies)
+	case dumpStats:
+		p.line.hasStats = true
+		for n := range p.line.dropped {
+			p.line.dropped[n] = unknown
+		}
+		return p.object(b, i, statsObject)
+	case commID, commName, rank, nRanks, nNodes:
+		p.line.hasContext = true
+		return p.header(b, i, n)
+	}
+	return p.metadata(b, i, n)
+}
+
+// header reads a member of "header".
+func (p *Parser) header(b []byte, i int, n name) int {
+	l := &p.line
+	switch n {
+	case commID:
+		l.Comm, i = p.id(b, i)
+	case commName:
+		l.Name, i = p.known(b, i)
+	case rank:
+		l.Rank, i = p.int32(b, i)
+	case nRanks:
+		l.Size, i = p.int32(b, i)
+		l.Size = max(l.Size, 0)
+	case nNodes:
+		l.Nodes, i = p.int32(b, i)
+		l.Nodes = max(l.Nodes, 0)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// metadata reads a member of "metadata".
+func (p *Parser) metadata(b []byte, i int, n name) int {
+	l := &p.line
+	switch n {
+	case version:
+		var v []byte
+		v, i = p.text(b, i)
+		switch string(v) {
+		case "v4.0", "v4.1", "v4.2":
+			l.stateless = true
+		}
+	case dumpTime:
+		l.dump, i = p.stamp(b, i)
+	case hostname:
+		l.Host, i = p.text(b, i)
+	case pid:
+		l.PID, i = p.int64(b, i)
+		l.PID = max(l.PID, 0)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// id reads the id of a communicator, a 64-bit hash. Hexadecimal numbers become "0x" and small digits without leading zeros, as do integers.
+func (p *Parser) id(b []byte, i int) ([]byte, int) {
+	if i < len(b) && b[i] != '"' {
+		v, i := p.integer(b, i)
+		if v == unknown {
+			return nil, i
+		}
+		from := len(p.own)
+		p.own = strconv.AppendUint(append(p.own, "0x"...), v, 16)
+		return p.own[from:], i
+	}
+	text, i := p.text(b, i)
+	if len(text) < 3 || text[0] != '0' || text[1]|0x20 != 'x' {
+		return text, i
+	}
+	canonical := text[1] == 'x' && (text[2] != '0' || len(text) == 3)
+	for _, c := range text[2:] {
+		switch {
+		case c-'0' <= 9 || c >= 'a' && c <= 'f':
+		case c >= 'A' && c <= 'F':
+			canonical = false
+		default:
+			return text, i
+		}
+	}
+	if canonical {
+		return text, i
+	}
+	digits := bytes.TrimLeft(text[2:len(text)-1], "0")
+	from := len(p.own)
+	p.own = append(append(p.own, "0x"...), digits...)
+	p.own = append(p.own, text[len(text)-1])
+	for n := from; n < len(p.own); n++ {
+		if p.own[n] <= 'F' && p.own[n] >= 'A' {
+			p.own[n] |= 0x20
+		}
+	}
+	return p.own[from:len(p.own):len(p.own)], i
+}
+
+// operation reads the object of a record.
+func (p *Parser) operation(b []byte, i int, of object, kind int) int {
+	if i >= len(b) || b[i] != '{' {
+		return p.wrong(b, i)
+	}
+	p.line.seen[kind]++
+	p.op = p.out.Add()
+	p.trace = trace{}
+	if of != proxyObject {
+		i = p.object(b, i, of)
+		p.line.unnamed = !p.finishPerf(kind == pointToPoint) || p.line.unnamed
+		return i
+	}
+	p.step = noStep
+	i = p.object(b, i, of)
+	if !p.finishProxy() {
+		p.out.Ops = p.out.Ops[:len(p.out.Ops)-1]
+	}
+	return i
+}
+
+// finish adds what an operation has from its context.
+func finish(o *op.Op, c *context, dump int64) {
+	o.Comm, o.CommName, o.CommSize, o.Nodes = c.Comm, c.Name, c.Size, c.Nodes
+	o.Host, o.PID = c.Host, c.PID
+	if c.Rank != op.Unknown {
+		o.Rank = c.Rank
+	}
+	o.Total = dataSize(o.Kind, o.Size, c.Size)
+	if o.Start == 0 {
+		o.End, o.Time = dump, spans.TimeSynthetic
+	}
+}
+
+// drops are the counters of records that the plugin lost, by what they count. Those of steps are among those of proxy records.
+var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy_pxn"}
+
+// pxn is the last of drops. It is of the whole process, and stands in the markers of all its communicators.
+const pxn = len(drops) - 1
+
+// stats reads a member of "dump_stats".
+func (p *Parser) stats(b []byte, i int, n name) int {
+	l := &p.line
+	switch n {
+	case collRecords, p2pRecords, proxyRecords:
+		var v uint64
+		if v, i = p.integer(b, i); v != unknown {
+			l.announced[n-collRecords] = v
+		}
+	case collDropped, p2pDropped, proxyDropped, proxyOpsDropped, proxyStepsOverwritten, proxyPXNSkipped:
+		l.dropped[n-collDropped], i = p.integer(b, i)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// samples makes samples of the counters.
+func (p *Parser) samples() {
+	l := &p.line
+	for n, v := range l.dropped {
+		if v == unknown {
+			continue
+		}
+		s := op.Sample{
+			Metric: spans.MetricNCCLRecordsDropped, At: l.dump, Value: float64(v), Cumulative: true, Record: drops[n],
+			Comm: l.Comm, Rank: l.Rank, Host: l.Host, PID: l.PID, Source: op.Unknown, Destination: op.Unknown,
+		}
+		if n == pxn {
+			s.Comm, s.Rank = nil, op.Unknown
+		}
+		p.out.Samples = append(p.out.Samples, s)
+	}
+}
+
+// isPrometheus says whether a line is one of the text format: a comment, or a metric of the plugin.
+func isPrometheus(t []byte) bool {
+	return t[0] == '#' || t[0] == 'n' && bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
+}

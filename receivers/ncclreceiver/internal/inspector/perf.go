@@ -1,0 +1,210 @@
+package inspector
+
+import (
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// gigabyteUnit is the unit of the plugin's bandwidths: 1e9 By/s.
+const gigabyteUnit = "GB/s"
+
+// trace is what the verbose trace of the operation at hand says, Unix ns; 0: nothing.
+type trace struct {
+	start                   int64 // of the call: when the CPU began to enqueue it
+	kernelStart, kernelStop int64 // the first and the last
+	kernels                 int32
+}
+
+// kernelEvent is one channel's kernel.
+type kernelEvent struct {
+	channel     int32
+	start, stop int64
+	duration    int64 // as logged
+}
+
+var noKernelEvent = kernelEvent{channel: op.Unknown, duration: op.Unknown}
+
+// perf reads a member of "coll_perf" or "p2p_perf".
+func (p *Parser) perf(b []byte, i int, n name) int {
+	o := p.op
+	switch n {
+	case operation:
+		o.Name, i = p.text(b, i)
+	case sequence:
+		var v uint64
+		if v, i = p.integer(b, i); v != unknown {
+			o.Seq, o.HasSeq = v, true
+		}
+	case messageSize:
+		o.Size, i = p.int64(b, i)
+	case execTime:
+		o.Duration, i = p.micros(b, i)
+	case timing:
+		o.Timing, i = p.text(b, i)
+	case algBandwidth:
+		o.ReportedAlg, i = p.gigabytes(b, i)
+	case busBandwidth:
+		o.ReportedBus, i = p.gigabytes(b, i)
+	case algorithm:
+		o.Algorithm, i = p.known(b, i)
+	case protocol:
+		o.Protocol, i = p.known(b, i)
+	case peer:
+		o.Peer, i = p.int32(b, i)
+	case channels:
+		o.Channels, i = p.int32(b, i)
+	case traceTS:
+		i = p.object(b, i, perfTrace)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// known reads a text; "unknown" is the plugin's word for none.
+func (p *Parser) known(b []byte, i int) ([]byte, int) {
+	t, i := p.text(b, i)
+	if string(t) == "unknown" {
+		t = nil
+	}
+	return t, i
+}
+
+// perfTrace reads a member of "event_trace_ts". The numbers of "event_trace_sn" say in which order the callbacks came, which the times say too.
+func (p *Parser) perfTrace(b []byte, i int, n name) int {
+	switch n {
+	case opStart:
+		p.trace.start, i = p.stamp(b, i)
+	case kernelEvents:
+		i = p.list(b, i, kernelObject)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// kernel reads a member of one of "kernel_events".
+func (p *Parser) kernel(b []byte, i int, n name) int {
+	e := &p.kernelEvent
+	switch n {
+	case channel:
+		e.channel, i = p.int32(b, i)
+	case kernelStart:
+		e.start, i = p.stamp(b, i)
+	case kernelStop:
+		e.stop, i = p.stamp(b, i)
+	case kernelTime:
+		e.duration, i = p.micros(b, i)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// addKernel adds what a channel did, unless none of its callbacks fired.
+func (p *Parser) addKernel() {
+	e := &p.kernelEvent
+	p.trace.kernels++
+	if e.duration != op.Unknown {
+		e.start, e.stop = 0, 0 // ACCL: ticks of the GPU's clock
+	}
+	if e.start == 0 && e.stop == 0 && e.duration == op.Unknown {
+		return
+	}
+	t := &p.trace
+	if e.start > 0 && (t.kernelStart == 0 || e.start < t.kernelStart) {
+		t.kernelStart = e.start
+	}
+	t.kernelStop = max(t.kernelStop, e.stop)
+	if e.start > 0 && e.stop >= e.start {
+		e.duration = e.stop - e.start
+	}
+	p.op.Details = append(p.op.Details, op.Detail{
+		Name: spans.SpanNCCLChannel, Start: e.start, End: e.stop, Duration: e.duration, Channel: e.channel,
+		Peer: op.Unknown, Step: op.Unknown, Size: op.Unknown, Under: op.Unknown,
+	})
+}
+
+// finishPerf says what the members of an operation mean together, all but what the header must be known for. ok is false where it has no name.
+func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
+	o, t := p.op, &p.trace
+	if o.Kind = kindOf(o.Name); o.Kind != op.Other {
+		o.Name = nil
+	} else if len(o.Name) == 0 {
+		return false
+	}
+	o.HasSeq = o.HasSeq && !pointToPoint
+	o.ReportedUnit = gigabyteUnit
+	o.Channels = max(o.Channels, 0)
+	if o.Channels == 0 {
+		o.Channels = t.kernels
+	}
+	o.Start = t.kernelStart
+	switch string(o.Timing) {
+	case "", "kernel_gpu", "kernel_cpu", "gpu_globaltimer":
+		// From the kernel's start, when this rank had arrived, to its end: waiting for the others is in it. The CPU sees both a little late.
+		o.Waits = true
+	case "cpu_wallclock":
+		o.Waits = t.kernels > 0 // ACCL: of the kernels, or else of the call
+	case "collective_cpu":
+		// From the call on, which is long before the kernel where kernels are queued, and where no kernel was seen to its return: neither begins with the
+		// arrival, so durations of ranks cannot be compared.
+		o.Start = t.start
+	}
+	if o.Start == 0 {
+		o.Start = t.start
+	}
+	if o.Start == 0 {
+		return true
+	}
+	o.Time = spans.TimeLogged
+	if o.Duration == op.Unknown && t.kernelStop >= o.Start {
+		o.Duration = t.kernelStop - o.Start
+	}
+	if o.Duration != op.Unknown {
+		o.End = o.Start + o.Duration
+	}
+	return true
+}
+
+// kindOf knows the names of ncclFuncToString, and those of AllToAll that are about.
+func kindOf(name []byte) op.Kind {
+	switch string(name) {
+	case "AllReduce":
+		return op.AllReduce
+	case "AllGather":
+		return op.AllGather
+	case "ReduceScatter":
+		return op.ReduceScatter
+	case "Broadcast":
+		return op.Broadcast
+	case "Reduce":
+		return op.Reduce
+	case "AllToAll", "AlltoAll", "Alltoall":
+		return op.AllToAll
+	case "Gather":
+		return op.Gather
+	case "Scatter":
+		return op.Scatter
+	case "Send":
+		return op.Send
+	case "Recv":
+		return op.Recv
+	case "SendRecv":
+		return op.SendRecv
+	}
+	return op.Other
+}
+
+// dataSize is S of algbw = S/t: the plugin's size is that of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw
+// multiplies it too). op.Unknown: that takes the number of ranks, which is not known.
+func dataSize(k op.Kind, size int64, ranks int32) int64 {
+	switch k {
+	case op.AllGather, op.ReduceScatter, op.AllToAll:
+		if size > 0 && (ranks <= 0 || size > (1<<63-1)/int64(ranks)) {
+			return op.Unknown
+		}
+		return size * int64(max(ranks, 1))
+	}
+	return size
+}

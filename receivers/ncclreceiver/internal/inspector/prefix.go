@@ -1,0 +1,79 @@
+package inspector
+
+import "bytes"
+
+// maxPrefixes is of how many communicators (and ranks) of a process the beginning of the line is known.
+const maxPrefixes = 64
+
+// prefix is how lines begin that differ in the time of the dump only: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the rest of the
+// metadata with a comma. It is half of a line, and to compare it is much faster than to read it.
+type prefix struct {
+	before, after []byte
+	context       *context
+	stateless     bool
+}
+
+// prefixes are those that lines had. Its zero value is ready.
+type prefixes struct {
+	all    []prefix
+	used   int
+	misses int // since one was replaced
+}
+
+// dumpKey is what stands before the time of the dump.
+const dumpKey = `"dump_timestamp_us":`
+
+// known reads the beginning of a line by what others began with. It returns where the next member begins, 0 where it must be read. Records of a communicator
+// come together, and the communicators in one order.
+func (p *Parser) begun(b []byte) int {
+	s := &p.prefixes
+	for n := range s.all {
+		at := s.used + n
+		if at >= len(s.all) {
+			at -= len(s.all)
+		}
+		e := &s.all[at]
+		if !bytes.HasPrefix(b, e.before) {
+			continue
+		}
+		dump, i := p.stamp(b, len(e.before))
+		if i < 0 || !bytes.HasPrefix(b[i:], e.after) {
+			break
+		}
+		l := &p.line
+		l.context, l.hasContext, l.dump, l.stateless = *e.context, true, dump, e.stateless
+		s.used = at
+		return i + len(e.after)
+	}
+	return 0
+}
+
+// learn remembers how a line began, up to the end of its metadata. When there is no room, only some that are new replace others, so that lines of more
+// communicators than there is room for do not cost more than to read them.
+func (p *Parser) learn(b []byte, end int) {
+	s, l := &p.prefixes, &p.line
+	if end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
+		return
+	}
+	from := bytes.Index(b[:end], []byte(dumpKey)) + len(dumpKey)
+	to := from
+	for to < end && b[to]-'0' <= 9 {
+		to++
+	}
+	// Text within texts may look like the time. Then it is not what was read.
+	if dump, _ := p.stamp(b[:to], from); dump == 0 || dump != l.dump {
+		return
+	}
+	at := len(s.all)
+	if at < maxPrefixes {
+		s.all = append(s.all, prefix{})
+	} else {
+		if s.misses++; s.misses < maxPrefixes {
+			return
+		}
+		s.misses = 0
+		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
+	}
+	s.all[at] = prefix{bytes.Clone(b[:from]), bytes.Clone(b[to : end+1]), l.context.clone(), l.stateless}
+	s.used = at
+}

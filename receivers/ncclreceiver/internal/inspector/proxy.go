@@ -1,0 +1,235 @@
+package inspector
+
+import (
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The names of operations that records of the network proxy become. They belong to a collective or a point-to-point operation by parent_type and parent_sn,
+// which counts per kind of collective: which of them is not in the record.
+var (
+	proxyOpName   = []byte("ProxyOp")
+	proxyStepName = []byte("ProxyStep")
+	proxyOpType   = []byte("proxy_op")
+)
+
+// The phases of a step, by what it waits for: the states of NCCL's profiler interface (ncclProfilerProxyStep…, profiler_v4.h).
+const (
+	phaseSendGPU = iota
+	phaseSendPeer
+	phaseSend
+	phaseRecv
+	phaseRecvFlush
+	phaseRecvGPU
+	numPhases
+)
+
+var phases = [numPhases]string{"SendGPUWait", "SendPeerWait", "SendWait", "RecvWait", "RecvFlushWait", "RecvGPUWait"}
+
+// The values of op.Detail.Direction.
+const (
+	directionSend    = "send"
+	directionReceive = "receive"
+)
+
+// proxyRecord is the "proxy_trace" at hand.
+type proxyRecord struct {
+	kind        []byte // record_type
+	direction   string
+	start, stop int64
+	open        bool // is_final is false
+}
+
+// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: not known.
+type step struct {
+	start, stop, total int64
+	wire               int64
+	index              int32
+	size               int64
+	at, took           [numPhases]int64
+}
+
+var noStep = step{
+	total: op.Unknown, wire: op.Unknown, index: op.Unknown, size: op.Unknown,
+	took: [numPhases]int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown},
+}
+
+// proxy reads a member of "proxy_trace". A step that is a record of its own has its members among those of the operation.
+func (p *Parser) proxy(b []byte, i int, n name) int {
+	o, r := p.op, &p.record
+	switch n {
+	case recordType:
+		r.kind, i = p.text(b, i)
+	case proxySN:
+		var v uint64
+		if v, i = p.integer(b, i); v != unknown {
+			o.Seq = v
+		}
+	case rank:
+		o.Rank, i = p.int32(b, i)
+	case channel:
+		o.Channel, i = p.int32(b, i)
+	case peer:
+		o.Peer, i = p.int32(b, i)
+	case direction:
+		var t []byte
+		switch t, i = p.text(b, i); string(t) {
+		case "send":
+			r.direction = directionSend
+		case "recv":
+			r.direction = directionReceive
+		}
+	case isSend:
+		var send bool
+		if send, i = p.truth(b, i); send {
+			r.direction = directionSend
+		} else {
+			r.direction = directionReceive
+		}
+	case timing:
+		o.Timing, i = p.text(b, i)
+	case isFinal:
+		var final bool
+		final, i = p.truth(b, i)
+		r.open = !final
+	case traceTS:
+		i = p.object(b, i, proxyTimes)
+	case steps:
+		i = p.list(b, i, stepObject)
+	case proxyStart, proxyStop: // Datadog's
+		i = p.proxyTimes(b, i, n)
+	default:
+		i = p.stepMember(b, i, n)
+	}
+	return i
+}
+
+// proxyTimes reads a member of a proxy record's "event_trace_ts". What did not fire is left out.
+func (p *Parser) proxyTimes(b []byte, i int, n name) int {
+	switch n {
+	case proxyStart:
+		p.record.start, i = p.stamp(b, i)
+	case proxyStop:
+		p.record.stop, i = p.stamp(b, i)
+	default:
+		i = p.stepTimes(b, i, n)
+	}
+	return i
+}
+
+// stepMember reads a member of one of "steps".
+func (p *Parser) stepMember(b []byte, i int, n name) int {
+	s := &p.step
+	switch n {
+	case stepIndex:
+		s.index, i = p.int32(b, i)
+	case transferSize:
+		s.size, i = p.int64(b, i)
+	case total:
+		s.total, i = p.micros(b, i)
+	case wire:
+		s.wire, i = p.micros(b, i)
+	case gpuProduce:
+		s.took[phaseSendGPU], i = p.micros(b, i)
+	case peerCredit:
+		s.took[phaseSendPeer], i = p.micros(b, i)
+	case flush:
+		s.took[phaseRecvFlush], i = p.micros(b, i)
+	case gpuConsume:
+		s.took[phaseRecvGPU], i = p.micros(b, i)
+	case traceTS:
+		i = p.object(b, i, stepTimes)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// stepTimes reads a member of a step's "event_trace_ts".
+func (p *Parser) stepTimes(b []byte, i int, n name) int {
+	s := &p.step
+	switch n {
+	case stepStart:
+		s.start, i = p.stamp(b, i)
+	case stepStop:
+		s.stop, i = p.stamp(b, i)
+	case sendGPUWait, sendPeerWait, sendWait, recvWait, recvFlushWait, recvGPUWait:
+		s.at[n-sendGPUWait], i = p.stamp(b, i)
+	default:
+		i = skip(b, i)
+	}
+	return i
+}
+
+// addStep adds the step at hand and, below it, its phases.
+func (p *Parser) addStep() {
+	o, s := p.op, &p.step
+	under := int32(len(o.Details))
+	o.Details = append(o.Details, op.Detail{
+		Name: spans.SpanNCCLProxyStep, Start: s.start, End: s.stop, Duration: elapsed(s.total, s.start, s.stop),
+		Channel: op.Unknown, Peer: op.Unknown, Step: s.index, Size: s.size, Under: op.Unknown,
+	})
+	if s.wire != op.Unknown { // its name does not say which way
+		if s.at[phaseRecv] > 0 || s.took[phaseRecvFlush] != op.Unknown || s.took[phaseRecvGPU] != op.Unknown || p.record.direction == directionReceive {
+			s.took[phaseRecv] = s.wire
+		} else {
+			s.took[phaseSend] = s.wire
+		}
+	}
+	for n, at := range s.at {
+		if at == 0 && s.took[n] == op.Unknown {
+			continue
+		}
+		d := op.Detail{
+			Name: spans.SpanNCCLProxyStep, Start: at, Duration: s.took[n], Operation: phases[n],
+			Channel: op.Unknown, Peer: op.Unknown, Step: s.index, Size: op.Unknown, Under: under,
+		}
+		if at > 0 && d.Duration != op.Unknown {
+			d.End = at + d.Duration
+		}
+		o.Details = append(o.Details, d)
+	}
+}
+
+// elapsed is how long it took: as logged, or else by its times.
+func elapsed(logged, start, stop int64) int64 {
+	if logged == op.Unknown && start > 0 && stop >= start {
+		return stop - start
+	}
+	return logged
+}
+
+// finishProxy says what the members of a proxy's record mean together. ok is false for a record of no known type.
+func (p *Parser) finishProxy() (ok bool) {
+	o, r, s := p.op, &p.record, &p.step
+	o.Name = proxyOpName
+	switch string(r.kind) {
+	case "proxy_op":
+	case "proxy_op_start", "proxy_op_segment": // snapshots; the final record, if there comes one, has the whole
+		r.open = true
+	case "proxy_step":
+		o.Name = proxyStepName
+		r.start, r.stop = s.start, s.stop
+	default:
+		return false
+	}
+	if r.open {
+		o.State = op.Started
+	}
+	o.Size, o.Total = s.size, s.size
+	o.Start, o.Duration = r.start, elapsed(s.total, r.start, r.stop)
+	if o.Start > 0 {
+		o.Time = spans.TimeLogged
+		if o.Duration != op.Unknown {
+			o.End = o.Start + o.Duration
+		}
+	}
+	if string(r.kind) == "proxy_step" {
+		p.addStep()
+	}
+	for n := range o.Details {
+		d := &o.Details[n]
+		d.Channel, d.Peer, d.Direction = o.Channel, o.Peer, r.direction
+	}
+	return true
+}

@@ -1,0 +1,224 @@
+package late
+
+import "math"
+
+// weight is what collectives usually weigh: Σw²/Σw.
+type weight struct {
+	squares, sum float64
+	n            int
+}
+
+// counts says whether a collective of weight v counts.
+func (w *weight) counts(v float64) bool {
+	w.n++
+	m := max(1/float64(w.n), weightMemory)
+	if w.n > 1 {
+		v = min(v, weightJump*w.usual())
+	}
+	// Judged by what was before it: by itself, the first after a long time without would never be too light.
+	ok := w.n == 1 || v >= weightShare*w.usual()
+	w.squares += m * (v*v - w.squares)
+	w.sum += m * (v - w.sum)
+	return ok
+}
+
+func (w *weight) usual() float64 {
+	if w.sum <= 0 {
+		return 0
+	}
+	return w.squares / w.sum
+}
+
+// moving is a mean that forgets.
+type moving struct {
+	mean   float64
+	n      int
+	spread float64 // of mean, for values of spread 1: the inverse of how many values it is worth
+}
+
+// add takes the mean of so many values.
+func (m *moving) add(mean float64, values int, memory float64) {
+	m.n++
+	share := max(1/float64(m.n), memory)
+	m.mean += share * (mean - m.mean)
+	m.spread = (1-share)*(1-share)*m.spread + share*share/float64(max(values, 1))
+}
+
+// restart forgets what was learnt in the other unit; who is named stays named.
+func (w *Window) restart(timed bool) {
+	w.timed, w.counted = timed, 0
+	w.weight, w.noise = weight{}, [2]moving{}
+	w.spread, w.ownNoise, w.spreadOf, w.duration = 0, 0, 0, 0
+	w.k, w.h, w.cut = math.Inf(1), math.Inf(1), math.Inf(1)
+	for i := range w.ranks {
+		w.ranks[i].forget()
+	}
+}
+
+func (r *rank) forget() { r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0 }
+
+// judge takes a collective of at least two and of at least half of the ranks known.
+func (w *Window) judge(a []Arrival, b bounds, r *Result) {
+	others := w.medians(a)
+	interval, starts := w.interval(a, b.n)
+	timed := 2*starts >= b.n
+	if timed && interval < 0 {
+		return // there are times, but not yet of two collectives
+	}
+	if timed != w.timed {
+		w.restart(timed)
+	}
+	weight := interval
+	if !timed {
+		weight = 0
+		for i := range a {
+			if a[i].Duration >= 0 {
+				weight += min(math.Abs(others.behind(a[i].Duration)), w.cut)
+			}
+		}
+		weight /= float64(b.n)
+	}
+	last := int32(-1)
+	if r.Last >= 0 {
+		last = w.at[r.Last]
+	}
+	if !w.weight.counts(weight) {
+		if last >= 0 {
+			w.addCost(last, r.Cost)
+		}
+		return
+	}
+	unit := 1.
+	if timed {
+		unit = max(interval, minWork*float64(b.shortest), 1)
+	}
+	w.counted++
+	w.duration += max(1/float64(w.counted), noiseMemory) * (others.mid - w.duration)
+	w.limits()
+	w.best = 0
+	var t tally
+	w.halves = w.halves[:0]
+	for i := range a {
+		if w.at[i] < 0 || a[i].Duration < 0 {
+			continue
+		}
+		x, cost := others.behind(a[i].Duration), int64(0)
+		if w.at[i] == last {
+			cost = r.Cost
+		}
+		p := w.push(w.at[i], x, cost, w.works[i])
+		w.sum(p, max(-w.cut, min(x/unit, w.cut)), &t)
+		if p.median > 0 && (w.best == 0 || p.median < w.best) {
+			w.best = p.median
+		}
+	}
+	w.learn(&t)
+}
+
+// tally sums up over the ranks of a collective.
+type tally struct {
+	noise         [2]float64
+	noisy         [2]int
+	means, ownVar float64
+	n             int
+}
+
+// limits sets K, H and where lateness is cut off, from the collectives before.
+func (w *Window) limits() {
+	if w.noise[1].n == 0 {
+		return
+	}
+	d1, d2 := w.noise[0].mean, w.noise[1].mean
+	rho := 0.
+	if d1 > 0 {
+		rho = min(max(d2/d1-1, 0), maxRho)
+	}
+	variance := d1 / (1 - rho)
+	long := variance * (1 + rho) / (1 - rho)
+	sigma := math.Sqrt(variance)
+	if w.k = material; !w.timed {
+		w.k = max(sigmaShare*sigma, durationShare*w.duration, 1)
+		if w.spreadOf >= spreadRanks {
+			w.k = max(w.k, spreadShare*math.Sqrt(max(0, w.spread-w.ownNoise*long)))
+		}
+	}
+	long *= 1 + freedom*w.noise[0].spread
+	w.h = max(evidence*long/(2*w.k), minSum*w.k)
+	w.cut = max(cutSigma*sigma, cutK*w.k)
+}
+
+// sum takes the next value of a rank, as it was cut off.
+func (w *Window) sum(p *rank, y float64, t *tally) {
+	for lag := range int(p.ys) {
+		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
+		if lag == 0 && w.noise[0].n < robust {
+			w.halves = append(w.halves, float32(half))
+		}
+		t.noise[lag] += min(half, w.most())
+		t.noisy[lag]++
+	}
+	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
+	if w.counted <= warmUp || w.noise[1].n == 0 {
+		return
+	}
+	p.means++
+	share := max(1/float64(p.means), meanMemory)
+	p.mean += share * (y - p.mean)
+	p.ownVar = (1-share)*(1-share)*p.ownVar + share*share
+	square := p.mean * p.mean
+	if w.spreadOf > 0 {
+		square = min(square, max(4*w.spread, w.least()))
+	}
+	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
+
+	if p.up = max(0, p.up+y-w.k); p.up == 0 && !p.named {
+		p.run = 0
+	} else {
+		p.run = min(p.run+1, int32(w.size))
+	}
+	if !p.named {
+		if p.up > w.h && p.run >= minRun {
+			p.named, p.isNew, p.down = true, true, 0
+			w.slows++
+		}
+		return
+	}
+	if p.down = max(0, p.down+w.k/2-y); p.down > w.h {
+		p.named, p.up, p.run = false, 0, 0
+		w.slows--
+	}
+}
+
+// most is what one squared difference may add to their mean: (3σ)², or one hiccup would say that all is noise. It is never so little that the mean cannot grow.
+func (w *Window) most() float64 {
+	if w.noise[0].n == 0 {
+		return math.Inf(1)
+	}
+	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
+}
+
+// least is what is nothing: the square of a tenth of K.
+func (w *Window) least() float64 {
+	if w.timed {
+		return material * material / 100
+	}
+	return durationShare * durationShare * w.duration * w.duration / 100
+}
+
+// learn is for the next collective.
+func (w *Window) learn(t *tally) {
+	for lag := range t.noise {
+		if t.noisy[lag] == 0 {
+			continue
+		}
+		mean := t.noise[lag] / float64(t.noisy[lag])
+		if lag == 0 && w.noise[0].n < robust {
+			nth(w.halves, len(w.halves)/2)
+			mean = medianToMean * float64(w.halves[len(w.halves)/2])
+		}
+		w.noise[lag].add(mean, t.noisy[lag]-1, noiseMemory)
+	}
+	if t.n > 0 {
+		w.spread, w.ownNoise, w.spreadOf = t.means/float64(t.n), t.ownVar/float64(t.n), t.n
+	}
+}

@@ -1,0 +1,266 @@
+package late
+
+import (
+	"math"
+	"slices"
+)
+
+// arrive finds the ranks and how long each worked since the last collective.
+func (w *Window) arrive(a []Arrival) {
+	w.at, w.works = slices.Grow(w.at[:0], len(a)), slices.Grow(w.works[:0], len(a))
+	next := int32(0) // ranks mostly come in the same order
+	for i := range a {
+		at := next
+		if int(at) >= len(w.ranks) || w.ranks[at].id != a[i].Rank {
+			at = w.find(a[i].Rank)
+		}
+		work := int64(-1)
+		if at >= 0 {
+			next = at + 1
+			p := &w.ranks[at]
+			if p.seen == w.calls {
+				at = -1 // twice in one collective: the first counts
+			} else {
+				if w.calls-p.seen > uint64(w.size) {
+					w.reset(p)
+				} else if p.seen == w.calls-1 && p.end != 0 && a[i].Start > 0 {
+					work = max(0, a[i].Start-p.end)
+				}
+				p.seen, p.isNew = w.calls, false
+			}
+		}
+		w.at, w.works = append(w.at, at), append(w.works, work)
+	}
+}
+
+// find gives a rank a place; −1: there is none left.
+func (w *Window) find(id int32) int32 {
+	at, ok := w.index[id]
+	switch {
+	case ok:
+	case len(w.ranks) == maxRanks:
+		return -1
+	default:
+		at = int32(len(w.ranks))
+		w.index[id] = at
+		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1})
+		for _, ring := range []*[]float32{&w.late, &w.cost, &w.work} {
+			*ring = slices.Grow(*ring, w.size)[:len(*ring)+w.size]
+		}
+	}
+	return at
+}
+
+// reset is for a rank that was away for longer than the window.
+func (w *Window) reset(p *rank) {
+	if p.named {
+		w.slows--
+	}
+	*p = rank{id: p.id}
+}
+
+// known is how many ranks took part within the window.
+func (w *Window) known(here int) (n int) {
+	if here >= len(w.ranks) {
+		return len(w.ranks)
+	}
+	for i := range w.ranks {
+		if w.calls-w.ranks[i].seen <= uint64(w.size) {
+			n++
+		}
+	}
+	return n
+}
+
+// leave remembers when the ranks left.
+func (w *Window) leave(a []Arrival) {
+	for i := range a {
+		if w.at[i] < 0 {
+			continue
+		}
+		end := int64(0)
+		if a[i].Start > 0 && a[i].Duration >= 0 {
+			end = a[i].Start + a[i].Duration
+		}
+		w.ranks[w.at[i]].end = end
+	}
+}
+
+// push puts what is known of a rank and a collective into the rings.
+func (w *Window) push(at int32, late float64, cost, work int64) *rank {
+	p := &w.ranks[at]
+	i := int(at)*w.size + int(p.next)
+	w.late[i], w.cost[i], w.work[i] = float32(late), float32(cost), float32(work)
+	p.next++
+	if p.n = max(p.n, p.next); int(p.next) == w.size {
+		p.next = 0
+	}
+	if work >= 0 {
+		p.works++
+		// Half of the window's median may be missing: that is still a median.
+		if p.works >= minScored && (p.works-minScored < refresh || (p.works+at)%refresh == 0) {
+			p.median = w.middle(w.work, at, p, int(p.n), true)
+		}
+	}
+	return p
+}
+
+// addCost adds what a collective cost that does not count to the one before.
+func (w *Window) addCost(at int32, cost int64) {
+	p := &w.ranks[at]
+	if p.n == 0 {
+		return
+	}
+	last := (int(p.next) + w.size - 1) % w.size
+	w.cost[int(at)*w.size+last] += float32(cost)
+}
+
+// middle is the median of the last n values in a ring; only of those that are not negative, if known.
+func (w *Window) middle(ring []float32, at int32, p *rank, n int, known bool) float64 {
+	w.values = w.values[:0]
+	from := int(at) * w.size
+	for i := range n {
+		if v := ring[from+(int(p.next)+2*w.size-1-i)%w.size]; v >= 0 || !known {
+			w.values = append(w.values, v)
+		}
+	}
+	if len(w.values) == 0 {
+		return 0
+	}
+	k := len(w.values) / 2
+	nth(w.values, k)
+	if hi := float64(w.values[k]); len(w.values)%2 == 1 {
+		return hi
+	} else {
+		return (hi + float64(slices.Max(w.values[:k]))) / 2
+	}
+}
+
+// named lists the slow ranks.
+func (w *Window) named() []Slow {
+	if w.slow = w.slow[:0]; w.slows == 0 {
+		return w.slow
+	}
+	for i := range w.ranks {
+		p := &w.ranks[i]
+		if !p.named || w.calls-p.seen > uint64(w.size) {
+			continue
+		}
+		s := Slow{Rank: p.id, Late: int64(w.middle(w.late, int32(i), p, int(min(p.run, p.n)), false)), Score: math.NaN(), New: p.isNew && p.seen == w.calls}
+		if score, ok := w.score(p); ok {
+			s.Score = score
+		}
+		var cost float64
+		for _, c := range w.cost[i*w.size:][:p.n] {
+			cost += float64(c)
+		}
+		s.Cost = int64(cost)
+		w.slow = append(w.slow, s)
+	}
+	slices.SortFunc(w.slow, func(a, b Slow) int {
+		if a.Late != b.Late {
+			return int(max(-1, min(b.Late-a.Late, 1)))
+		}
+		return int(a.Rank - b.Rank)
+	})
+	return w.slow
+}
+
+// interval is the median of the ranks' work times, −1: of less than half of n they are known. starts is how many say when they started.
+func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
+	w.times = w.times[:0]
+	for i := range a {
+		if a[i].Duration >= 0 && a[i].Start > 0 {
+			starts++
+			if w.works[i] >= 0 {
+				w.times = append(w.times, w.works[i])
+			}
+		}
+	}
+	if len(w.times) == 0 || 2*len(w.times) < n {
+		return -1, starts
+	}
+	nth(w.times, len(w.times)/2)
+	return float64(w.times[len(w.times)/2]), starts
+}
+
+// others are medians of all durations but one.
+type others struct {
+	lower, upper  int64   // a duration up to lower is in the lower half, one from upper on in the upper one
+	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
+	mid           float64 // the median of all
+}
+
+// behind is by how much a duration falls short of the median of the others: how late its rank came. Of two ranks, and nearly so of four, the median of all would be
+// drawn half way to the late one.
+func (o *others) behind(d int64) float64 {
+	switch {
+	case d <= o.lower:
+		return o.below - float64(d)
+	case d >= o.upper:
+		return o.up - float64(d)
+	}
+	return o.at - float64(d)
+}
+
+func (w *Window) medians(a []Arrival) (o others) {
+	w.times = w.times[:0]
+	for i := range a {
+		if a[i].Duration >= 0 {
+			w.times = append(w.times, a[i].Duration)
+		}
+	}
+	d := w.times
+	h := len(d) / 2
+	nth(d, h)
+	mid, prev := d[h], slices.Max(d[:h])
+	if len(d)%2 == 0 {
+		o = others{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
+		o.mid = (o.below + o.up) / 2
+		return o
+	}
+	next := slices.Min(d[h+1:])
+	m, p, n := float64(mid), float64(prev), float64(next)
+	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2, mid: m}
+}
+
+// nth moves the value that would be v[k], were v sorted, there, smaller ones before and larger ones behind (Hoare's FIND).
+func nth[T int64 | float32](v []T, k int) {
+	lo, hi := 0, len(v)-1
+	for lo < hi {
+		// The median of three keeps sorted input from taking quadratic time.
+		m := lo + (hi-lo)/2
+		if v[m] < v[lo] {
+			v[m], v[lo] = v[lo], v[m]
+		}
+		if v[hi] < v[m] {
+			v[hi], v[m] = v[m], v[hi]
+			if v[m] < v[lo] {
+				v[m], v[lo] = v[lo], v[m]
+			}
+		}
+		pivot := v[m]
+		i, j := lo, hi
+		for i <= j {
+			for v[i] < pivot {
+				i++
+			}
+			for pivot < v[j] {
+				j--
+			}
+			if i <= j {
+				v[i], v[j] = v[j], v[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}

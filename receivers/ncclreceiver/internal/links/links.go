@@ -1,0 +1,185 @@
+// Package links sums up what went from whom to whom: between ranks, or between hosts.
+package links
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+const (
+	// MaxSeries is how many pairs Walk gives, the first seen: each makes a series of its own.
+	MaxSeries = 512
+	// MaxTracked is how many pairs are told apart at all.
+	MaxTracked = 4096
+
+	recent  = 32 // bandwidths per pair that Slow looks at
+	minSeen = 8  // … and from how many on
+	minHot  = 4  // pairs among which one can be hot, or slow
+	top     = 10
+	hot     = 2   // times the mean of all pairs
+	slow    = 0.5 // of the median of all pairs' medians
+)
+
+// Pair is what went from Src to Dst, two ranks or two hosts.
+type Pair struct {
+	Src, Dst int32
+	Bytes    int64 // since the beginning
+	Records  int64
+	// Bandwidth is that of the last record that had one and Median that of the last 32, By/s; NaN: there was none.
+	Bandwidth, Median float64
+}
+
+// Links are all pairs. The zero value is ready; it is not safe for concurrent use.
+type Links struct {
+	index    map[[2]int32]int32
+	pairs    []pair
+	beyond   Pair // what came after MaxTracked pairs
+	list     []Pair
+	medians  []float64
+	measured int // pairs with minSeen bandwidths
+}
+
+type pair struct {
+	Pair
+	last  [recent]float64
+	n     int // bandwidths in last
+	next  int
+	stale bool // Median is not yet that of last
+}
+
+// Add counts bytes (By) that went from src to dst within ns. Where these are unknown, ≤ 0, it only counts the record.
+func (l *Links) Add(src, dst int32, bytes, ns int64) {
+	bandwidth := math.NaN()
+	if bytes > 0 && ns > 0 {
+		bandwidth = float64(bytes) / (float64(ns) / 1e9)
+	}
+	l.add(src, dst, bytes, bandwidth)
+}
+
+// AddBandwidth counts a record that only states a bandwidth, By/s.
+func (l *Links) AddBandwidth(src, dst int32, bytesPerSecond float64) {
+	l.add(src, dst, 0, bytesPerSecond)
+}
+
+func (l *Links) add(src, dst int32, bytes int64, bandwidth float64) {
+	i, ok := l.index[[2]int32{src, dst}]
+	if !ok {
+		if len(l.pairs) == MaxTracked {
+			l.beyond.count(bytes)
+			return
+		}
+		if l.index == nil {
+			l.index = make(map[[2]int32]int32)
+		}
+		i = int32(len(l.pairs))
+		l.index[[2]int32{src, dst}] = i
+		l.pairs = append(l.pairs, pair{Pair: Pair{Src: src, Dst: dst, Bandwidth: math.NaN(), Median: math.NaN()}})
+	}
+	p := &l.pairs[i]
+	p.count(bytes)
+	if !(bandwidth > 0) || math.IsInf(bandwidth, 1) {
+		return
+	}
+	p.Bandwidth, p.stale = bandwidth, true
+	p.last[p.next] = bandwidth
+	p.next = (p.next + 1) % recent
+	if p.n < recent {
+		if p.n++; p.n == minSeen {
+			l.measured++
+		}
+	}
+}
+
+func (p *Pair) count(bytes int64) {
+	p.Records++
+	if bytes > 0 {
+		p.Bytes = min(p.Bytes, math.MaxInt64-bytes) + bytes
+	}
+}
+
+// Len is how many pairs are told apart.
+func (l *Links) Len() int { return len(l.pairs) }
+
+// Walk gives the first MaxSeries pairs in the order in which they were first seen. Median is not filled in.
+func (l *Links) Walk(visit func(Pair)) {
+	for i := range min(len(l.pairs), MaxSeries) {
+		p := l.pairs[i].Pair
+		p.Median = math.NaN()
+		visit(p)
+	}
+}
+
+// Overflow is what went between all the pairs that Walk does not give, together. Bandwidth and Median are NaN; Src and Dst −1.
+func (l *Links) Overflow() Pair {
+	sum := l.beyond
+	for i := MaxSeries; i < len(l.pairs); i++ {
+		sum.Records += l.pairs[i].Records
+		sum.Bytes = min(sum.Bytes, math.MaxInt64-l.pairs[i].Bytes) + l.pairs[i].Bytes
+	}
+	sum.Src, sum.Dst, sum.Bandwidth, sum.Median = -1, -1, math.NaN(), math.NaN()
+	return sum
+}
+
+// Hot are the pairs that carry at least twice the mean of all pairs, at most 10, those with the most bytes first; none among fewer than 4 pairs. The slice is
+// valid until the next call of Hot or Slow.
+func (l *Links) Hot() []Pair {
+	l.list = l.list[:0]
+	if len(l.pairs) < minHot {
+		return nil
+	}
+	var sum float64
+	for i := range l.pairs {
+		sum += float64(l.pairs[i].Bytes)
+	}
+	limit := hot * sum / float64(len(l.pairs))
+	for i := range l.pairs {
+		if p := &l.pairs[i]; p.Bytes > 0 && float64(p.Bytes) >= limit {
+			l.list = append(l.list, p.Pair)
+		}
+	}
+	slices.SortFunc(l.list, func(a, b Pair) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
+	})
+	return l.list[:min(len(l.list), top)]
+}
+
+// Slow are the pairs whose median bandwidth is below half of the median of all pairs' medians, at most 10, the slowest first; only among at least 4 pairs with 8
+// bandwidths each. The slice is valid until the next call of Hot or Slow.
+func (l *Links) Slow() []Pair {
+	if l.list = l.list[:0]; l.measured < minHot {
+		return nil
+	}
+	l.medians = l.medians[:0]
+	for i := range l.pairs {
+		p := &l.pairs[i]
+		if p.n < minSeen {
+			continue
+		}
+		if p.stale {
+			sorted := p.last
+			slices.Sort(sorted[:p.n])
+			p.Median, p.stale = middle(sorted[:p.n]), false
+		}
+		l.medians = append(l.medians, p.Median)
+	}
+	slices.Sort(l.medians)
+	limit := slow * middle(l.medians)
+	for i := range l.pairs {
+		if p := &l.pairs[i]; p.n >= minSeen && p.Median < limit {
+			l.list = append(l.list, p.Pair)
+		}
+	}
+	slices.SortFunc(l.list, func(a, b Pair) int {
+		return cmp.Or(cmp.Compare(a.Median, b.Median), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
+	})
+	return l.list[:min(len(l.list), top)]
+}
+
+func middle(sorted []float64) float64 {
+	n := len(sorted)
+	if n%2 == 1 {
+		return sorted[n/2]
+	}
+	return sorted[n/2-1]/2 + sorted[n/2]/2
+}

@@ -1,0 +1,36 @@
+package op
+
+import "strings"
+
+var names = [Kinds]string{
+	AllReduce: "AllReduce", AllGather: "AllGather", ReduceScatter: "ReduceScatter", Broadcast: "Broadcast", Reduce: "Reduce", AllToAll: "AllToAll",
+	Gather: "Gather", Scatter: "Scatter", Send: "Send", Recv: "Recv", SendRecv: "SendRecv",
+}
+
+// String is the name of the operation, empty for Other.
+func (k Kind) String() string { return names[k] }
+
+// Symmetric says whether every rank needs all others, so that none can leave before the last has arrived and all leave about together.
+func (k Kind) Symmetric() bool {
+	switch k {
+	case AllReduce, AllGather, ReduceScatter, AllToAll:
+		return true
+	case Other, Broadcast, Reduce, Gather, Scatter, Send, Recv, SendRecv, Kinds:
+	}
+	return false
+}
+
+// Canonical makes names alike that differ in spelling only: "all_reduce", "ncclAllReduce" and "AllReduce" are "allreduce".
+func Canonical(name string) string {
+	b := make([]byte, 0, len(name))
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c+'a'-'A')
+		case c == '_' || c == '-' || c == ' ':
+		default:
+			b = append(b, c)
+		}
+	}
+	return strings.TrimPrefix(string(b), "nccl")
+}

@@ -1,0 +1,159 @@
+package profiler
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// Why a line is no record.
+const (
+	reasonBlank     = "blank"
+	reasonBracket   = "bracket"
+	reasonControl   = "proxy_control" // of the proxy thread itself
+	reasonUnmatched = "unmatched_end"
+	reasonPhase     = "phase" // an event of another kind, by another writer
+	reasonNotJSON   = "not_json"
+	reasonField     = "field" // an event without category or id
+)
+
+// What a unit may hold. Beyond split it ends with the operation at hand, beyond the others as it is.
+const (
+	splitLines = 20_000
+	maxLines   = 100_000
+	maxBytes   = 16 << 20
+	maxGPUs    = 64
+)
+
+// Parser reads one trace. A record is what the plugin prints at once, from the first event outside of any other to its end, usually a group;
+// it yields an operation per COLL, P2P and CE_COLL, which may be none. It is not safe for concurrent use.
+type Parser struct {
+	origin origin
+	event  event
+
+	open   bool
+	stack  []frame
+	ops    []pending
+	lines  int
+	room   int    // bytes that details take
+	text   []byte // of ops
+	stream int64  // of the API call at hand
+
+	anchored bool
+	anchor   int64 // Unix ns of ts 0
+	gpus     []device
+}
+
+// device is a GPU's clock: what ts 0 is by it.
+type device struct {
+	comm   uint64
+	rank   int32
+	offset int64
+}
+
+// New makes a parser of a trace that is in file.
+func New(file string) *Parser { return &Parser{origin: originOf(file), stream: op.Unknown} }
+
+// Sniff says whether a line is an event of such a trace.
+func Sniff(text []byte) bool {
+	var e event
+	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
+}
+
+// Line implements op.Parser.
+func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+	text = bytes.TrimSpace(text)
+	switch string(text) {
+	case "":
+		return op.Ignored, reasonBlank
+	case "[":
+		v, reason := p.bracket(out)
+		p.anchored, p.anchor, p.gpus = false, 0, p.gpus[:0] // the trace of another process
+		return v, reason
+	case "{}]", "{}", "]":
+		return p.bracket(out)
+	}
+	e := &p.event
+	if !e.scan(text) {
+		return op.Rejected, reasonNotJSON
+	}
+	if len(e.cat) == 0 || e.id < 0 {
+		return op.Rejected, reasonField
+	}
+	c := categoryOf(e.cat)
+	if c == proxy && isControl(e.name) {
+		return op.Ignored, reasonControl
+	}
+	switch e.phase {
+	case 'b':
+		p.begin(c)
+	case 'e':
+		n := p.find(c)
+		if n < 0 {
+			return op.Ignored, reasonUnmatched
+		}
+		p.end(n)
+	default:
+		return op.Ignored, reasonPhase
+	}
+	p.lines++
+	switch {
+	case len(p.stack) == 0, p.lines >= maxLines, p.room+len(p.text) >= maxBytes:
+		p.close(out)
+	case p.lines >= splitLines && e.phase == 'e' && levels[c] == levels[collective]:
+		p.emit(out)
+	default:
+		out.Open = true
+	}
+	return op.Record, ""
+}
+
+// bracket ends the unit whose end is missing; else the line means nothing.
+func (p *Parser) bracket(out *op.Out) (op.Verdict, string) {
+	if !p.open {
+		return op.Ignored, reasonBracket
+	}
+	p.close(out)
+	return op.Record, ""
+}
+
+// End implements op.Parser.
+func (p *Parser) End(out *op.Out) {
+	if p.open {
+		p.close(out)
+	}
+}
+
+// Save implements op.Parser: it keeps the clocks, so that what is read later gets the times that it would have had.
+func (p *Parser) Save() []byte {
+	if !p.anchored {
+		return nil
+	}
+	b := binary.AppendVarint(nil, p.anchor)
+	for _, d := range p.gpus {
+		b = binary.AppendUvarint(b, d.comm)
+		b = binary.AppendVarint(b, int64(d.rank))
+		b = binary.AppendVarint(b, d.offset)
+	}
+	return b
+}
+
+// Restore implements op.Parser.
+func (p *Parser) Restore(state []byte) {
+	anchor, n := binary.Varint(state)
+	if n <= 0 {
+		return
+	}
+	p.anchored, p.anchor, p.gpus = true, anchor, p.gpus[:0]
+	for state = state[n:]; len(state) > 0 && len(p.gpus) < maxGPUs; {
+		comm, a := binary.Uvarint(state)
+		rank, b := binary.Varint(state[max(a, 0):])
+		offset, c := binary.Varint(state[max(a, 0)+max(b, 0):])
+		if a <= 0 || b <= 0 || c <= 0 {
+			return
+		}
+		p.gpus = append(p.gpus, device{comm, int32(rank), offset})
+		state = state[a+b+c:]
+	}
+}

@@ -1,0 +1,333 @@
+package profiler
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// frame is an event that has begun.
+type frame struct {
+	category   category
+	name       string
+	id, pid    int64
+	begin      int64
+	op, detail int32 // indices; -1: it is of none
+}
+
+// pending is an operation of the unit at hand. In its details times are as logged: ns of the GPU's clock where they are minEpoch or more,
+// else ns since the profiler's start.
+type pending struct {
+	op         op.Op
+	comm       uint64
+	begin, end int64
+	ended      bool
+	// Of the parts that the plugin waits for (KernelCh, PROXY): how many begun, how many ended, when the last one.
+	parts, partsEnded int
+	lastEnd           int64
+	// Of kernels with clocks: how many started and stopped, when the first and the last.
+	started, stopped int32
+	start, stop      int64
+}
+
+// What a GPU's clock must be to be taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
+const minEpoch, maxEpoch = 1e18, 4e18
+
+const detailBytes = int(unsafe.Sizeof(op.Detail{}))
+
+// find returns the index of the event that begun and ends now; -1: none.
+func (p *Parser) find(c category) int {
+	e := &p.event
+	for i := len(p.stack) - 1; i >= 0; i-- {
+		if f := &p.stack[i]; f.category == c && f.id == e.id && f.pid == e.pid && f.name == string(e.name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p *Parser) begin(c category) {
+	if !p.open {
+		p.open = true
+		p.text = p.text[:0] // those who had the operations are done with them
+	}
+	// An event that is still open though one of its level begins has lost its end.
+	n := len(p.stack)
+	for n > 0 && levels[p.stack[n-1].category] >= levels[c] {
+		n--
+	}
+	p.stack = p.stack[:n]
+	e := &p.event
+	f := frame{category: c, name: nameOf(e.name), id: e.id, pid: e.pid, begin: e.ts, op: -1, detail: -1}
+	if n := len(p.stack); n > 0 {
+		f.op = p.stack[n-1].op
+	}
+	switch c {
+	case group:
+		p.stream = op.Unknown
+	case api:
+		p.stream = streamOf(e.stream)
+	case collective, pointToPoint, copyEngine:
+		f.op = p.operation(c, f.name)
+	case gpu, proxy, net, netPlugin:
+		if f.op >= 0 {
+			f.detail = p.detail(c, f.name)
+		}
+	}
+	p.stack = append(p.stack, f)
+}
+
+// operation adds one and returns its index.
+func (p *Parser) operation(c category, name string) int32 {
+	e := &p.event
+	n := len(p.ops)
+	if n < cap(p.ops) {
+		p.ops = p.ops[:n+1]
+	} else {
+		p.ops = append(p.ops, pending{})
+	}
+	q := &p.ops[n]
+	*q = pending{op: op.Op{Details: q.op.Details}, begin: e.ts, start: math.MaxInt64}
+	o := &q.op
+	o.Init()
+	if o.Kind = kindOf(name); o.Kind == op.Other {
+		o.Name = p.keep(e.name)
+	}
+	hash, known := e.comm, e.hasComm
+	if !known {
+		hash, known = p.origin.comm, p.origin.hasComm
+	}
+	if q.comm = hash; known {
+		from := len(p.text)
+		p.text = strconv.AppendUint(append(p.text, "0x"...), hash, 16)
+		o.Comm = p.text[from:len(p.text):len(p.text)]
+	}
+	if o.Rank = e.rank; o.Rank < 0 {
+		o.Rank = p.origin.rank
+	}
+	o.Host, o.PID = p.origin.host, e.pid
+	o.Seq, o.HasSeq = e.seq, e.hasSeq && c == collective
+	if c == pointToPoint {
+		o.Peer = e.peer
+	}
+	if size := bytesOf(e.datatype); size > 0 && e.hasCount && e.count <= math.MaxInt64/size {
+		o.Size = int64(e.count * size)
+		switch o.Kind {
+		case op.AllReduce, op.Broadcast, op.Reduce, op.Send, op.Recv:
+			o.Total = o.Size
+		}
+		// Of the others Count is what one rank sends or receives, and how many ranks there are is not in the trace.
+	}
+	o.Algorithm, o.Protocol, o.Datatype = p.keep(e.algorithm), p.keep(e.protocol), p.keep(e.datatype)
+	o.Channels, o.Stream = max(0, e.channels), p.stream
+	if c == copyEngine {
+		if o.Duration, o.Timing = e.gpuMicros, timingCopyEngine; o.Duration < 0 {
+			o.Duration, o.Timing = e.cpuMicros, timingCPU
+		}
+	}
+	return int32(n)
+}
+
+// detail adds one to the operation at hand and returns its index; -1: the event is none.
+func (p *Parser) detail(c category, name string) int32 {
+	e := &p.event
+	parent := p.stack[len(p.stack)-1]
+	q := &p.ops[parent.op]
+	d := op.Detail{Start: e.ts, Duration: op.Unknown, Channel: e.channel, Peer: e.peer, Step: e.step, Size: e.size, Under: op.Unknown}
+	switch c {
+	case gpu:
+		if name != "KernelCh" { // KernelStep: thousands
+			return -1
+		}
+		d.Name = spans.SpanNCCLChannel
+		q.parts++
+		p.kernel(q, &d)
+	case proxy:
+		// In the trace it stands within the kernel of its channel, but it is not a part of that.
+		d.Name, d.Operation = spans.SpanNCCLProxyOp, name
+		if strings.HasSuffix(name, "Send") {
+			d.Direction = "send"
+		} else if strings.HasSuffix(name, "Recv") {
+			d.Direction = "receive"
+		}
+		q.parts++
+	default:
+		d.Name, d.Operation = spans.SpanNCCLProxyStep, name
+		if parent.detail >= 0 && parent.category != gpu {
+			above := &q.op.Details[parent.detail]
+			d.Under, d.Channel, d.Peer, d.Direction = parent.detail, above.Channel, above.Peer, above.Direction
+			if c == netPlugin {
+				d.Step = above.Step
+			}
+		}
+	}
+	q.op.Details = append(q.op.Details, d)
+	p.room += detailBytes
+	return int32(len(q.op.Details) - 1)
+}
+
+// kernel reads the clocks of a KernelCh, and sets the trace's own by the first.
+func (p *Parser) kernel(q *pending, d *op.Detail) {
+	e := &p.event
+	if e.start < minEpoch || e.start >= maxEpoch {
+		return
+	}
+	start := int64(e.start)
+	d.Start = start
+	q.started++
+	q.start = min(q.start, start)
+	if stop := int64(e.stop); e.stop < maxEpoch && stop >= start {
+		d.End, d.Duration = stop, stop-start
+		q.stopped++
+		q.stop = max(q.stop, stop)
+	}
+	if e.ts == 0 {
+		return
+	}
+	if !p.anchored {
+		p.anchored, p.anchor = true, start-e.ts
+	}
+	if p.device(q) == nil && len(p.gpus) < maxGPUs {
+		p.gpus = append(p.gpus, device{q.comm, q.op.Rank, start - e.ts})
+	}
+}
+
+func (p *Parser) device(q *pending) *device {
+	for i := range p.gpus {
+		if d := &p.gpus[i]; d.comm == q.comm && d.rank == q.op.Rank {
+			return d
+		}
+	}
+	return nil
+}
+
+// end ends the event at stack[n], and what is in it.
+func (p *Parser) end(n int) {
+	f := p.stack[n]
+	p.stack = p.stack[:n]
+	if f.op < 0 {
+		return
+	}
+	q, ts := &p.ops[f.op], p.event.ts
+	switch {
+	case levels[f.category] == levels[collective]:
+		q.end, q.ended = ts, ts > 0
+	case f.detail >= 0:
+		d := &q.op.Details[f.detail]
+		if d.Start < minEpoch && ts > 0 {
+			d.End = ts
+			if f.begin > 0 && ts >= f.begin {
+				d.Duration = ts - f.begin
+			}
+		}
+		if (f.category == gpu || f.category == proxy) && ts > 0 {
+			q.partsEnded++
+			q.lastEnd = max(q.lastEnd, ts)
+		}
+	}
+}
+
+// keep copies what has to outlive the line.
+func (p *Parser) keep(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	from := len(p.text)
+	p.text = append(p.text, b...)
+	return p.text[from:len(p.text):len(p.text)]
+}
+
+// streamOf reads 0x262ca50.
+func streamOf(v []byte) int64 {
+	if len(v) < 3 || v[0] != '0' || v[1] != 'x' || len(v) > 2+15 {
+		return op.Unknown
+	}
+	n := int64(0)
+	for _, c := range v[2:] {
+		switch {
+		case c-'0' <= 9:
+			n = n<<4 | int64(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			n = n<<4 | int64(c|0x20-'a'+10)
+		default:
+			return op.Unknown
+		}
+	}
+	return n
+}
+
+// close ends the unit.
+func (p *Parser) close(out *op.Out) {
+	p.emit(out)
+	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
+}
+
+// emit hands out the operations.
+func (p *Parser) emit(out *op.Out) {
+	for i := range p.ops {
+		q := &p.ops[i]
+		p.finish(q)
+		o := out.Add()
+		*o, q.op = q.op, *o // which keeps the room of both
+	}
+	for i := range p.stack {
+		p.stack[i].op, p.stack[i].detail = -1, -1
+	}
+	p.ops, p.lines, p.room = p.ops[:0], 0, 0
+}
+
+var (
+	timingGPU        = []byte("kernel_gpu") // as NCCL Inspector's coll_timing_source
+	timingCPU        = []byte("collective_cpu")
+	timingCopyEngine = []byte("copy_engine_gpu")
+)
+
+// finish makes of what was logged what it means.
+func (p *Parser) finish(q *pending) {
+	o := &q.op
+	ahead := int64(0) // how far this GPU's clock is ahead of the one that the trace's times are by
+	if d := p.device(q); d != nil {
+		ahead = d.offset - p.anchor
+	}
+	for i := range o.Details {
+		d := &o.Details[i]
+		d.Start, d.End = p.at(d.Start, ahead), p.at(d.End, ahead)
+	}
+	if !q.ended && (o.Channels == 0 || q.stopped < o.Channels) {
+		o.State = op.Started
+	}
+	begin := q.begin
+	switch {
+	case o.Duration >= 0: // of a copy engine
+	case q.started > 0 && q.stopped == q.started:
+		begin, o.Duration, o.Waits, o.Timing = q.start, q.stop-q.start, true, timingGPU
+	case q.begin > 0 && q.parts > 0 && q.partsEnded == q.parts && q.end >= q.lastEnd && q.end >= q.begin:
+		o.Duration, o.Timing = q.end-q.begin, timingCPU
+	case q.started > 0:
+		begin = q.start
+	}
+	o.Time = spans.TimeSynthetic
+	if o.Start = p.at(begin, ahead); o.Start > 0 {
+		o.Time = spans.TimeAnchored
+		if o.Duration >= 0 {
+			o.End = o.Start + o.Duration
+		}
+	}
+}
+
+// at makes Unix ns of a time as logged; 0: unknown.
+func (p *Parser) at(t, ahead int64) int64 {
+	switch {
+	case t == 0:
+		return 0
+	case t >= minEpoch:
+		return t - ahead
+	case p.anchored:
+		return t + p.anchor
+	}
+	return 0
+}

@@ -1,0 +1,99 @@
+package vccl
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp"
+
+// FlowParser reads the CSV with 13 columns that VCCL writes with NCCL_TELEMETRY_OBSERVE=1 and v0.3.x always (timer_log.cc): a row per send between nodes, once as
+// many sends (TELEMETRY_WINDOWSIZE) of the same operation were seen. See sends for what becomes of rows. It is not safe for concurrent use.
+//
+// Time is local and of seconds: Timestamp is used, the end of the send by CLOCK_REALTIME. So Start is when the first send was done, not when it began.
+// FromRank is the rank in the communicator, the hash of which is Group. A bandwidth below 0 is none (sends at the same time: the writer divides by 0).
+type FlowParser struct{ sends }
+
+// NewFlow reads the file of this path.
+func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
+
+// Line reads a line.
+func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+	b := trim(text)
+	switch {
+	case len(b) == 0:
+		return op.Ignored, ignoredBlank
+	case b[0]-'0' > 9:
+		if string(b) == flowHeader {
+			return op.Ignored, ignoredHeader
+		}
+		return op.Rejected, reasonNotARow
+	}
+	var r row
+	if reason := flowRow(b, &r); reason != "" {
+		return op.Rejected, reason
+	}
+	p.add(&r, out)
+	return op.Record, ""
+}
+
+// flowRow reads "%s,%lu,%d,%d,%d,%u,%lld,%d.%d.%d.%d,%d.%d.%d.%d,%d,%d,%d,%lld".
+func flowRow(b []byte, r *row) (reason string) {
+	if !digits14(b, ',') {
+		return reasonNotARow
+	}
+	i := 15
+	ok := true
+	for c := 1; c < 13; c++ {
+		var v int64
+		end := i
+		switch c {
+		case 1:
+			r.group, end = column(b, i)
+		case 5:
+			r.function, end = column(b, i)
+		case 6:
+			r.times, end = column(b, i)
+		case 7, 8: // the addresses
+			if end += bytes.IndexByte(b[i:], ','); end < i {
+				return reasonColumnCount
+			}
+		default:
+			v, end = signed(b, i)
+		}
+		switch {
+		case end == len(b) && c < 12:
+			return reasonColumnCount
+		case end == i:
+			return reasonNumber
+		case c == 12 && end < len(b):
+			return reasonColumnCount
+		case c < 12 && b[end] != ',':
+			return reasonNumber
+		}
+		switch c {
+		case 2:
+			r.from, ok = rank(v, ok)
+		case 3:
+			r.to, ok = rank(v, ok)
+		case 4:
+			r.dev, ok = rank(v, ok)
+		case 9:
+			r.bandwidth = v
+		case 12:
+			r.at = v
+		}
+		i = end + 1
+	}
+	if !ok || r.at <= 0 || r.bandwidth > math.MaxInt32 {
+		return reasonNumber
+	}
+	return ""
+}
+
+// rank is a rank, −1 for none; ok stays false.
+func rank(n int64, ok bool) (int32, bool) {
+	return int32(n), ok && n >= op.Unknown && n <= math.MaxInt32
+}

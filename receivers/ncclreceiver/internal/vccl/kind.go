@@ -1,0 +1,62 @@
+package vccl
+
+import "github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+
+// kindOf reads the name of an operation: "allreduce", "all_reduce", "AllReduce" and "ncclAllReduce" are the same. op.Other: none of NCCL's.
+func kindOf(name []byte) op.Kind {
+	var room [24]byte
+	b := room[:0]
+	for _, c := range name {
+		switch {
+		case c == '_' || c == '-' || c == ' ':
+			continue
+		case len(b) == len(room):
+			return op.Other
+		case c >= 'A' && c <= 'Z':
+			c |= 0x20
+		}
+		b = append(b, c)
+	}
+	if len(b) > 4 && string(b[:4]) == "nccl" {
+		b = b[4:]
+	}
+	switch string(b) {
+	case "allreduce":
+		return op.AllReduce
+	case "allgather":
+		return op.AllGather
+	case "reducescatter":
+		return op.ReduceScatter
+	case "broadcast", "bcast":
+		return op.Broadcast
+	case "reduce":
+		return op.Reduce
+	case "alltoall", "alltoallv":
+		return op.AllToAll
+	case "gather":
+		return op.Gather
+	case "scatter":
+		return op.Scatter
+	case "send":
+		return op.Send
+	case "recv", "receive":
+		return op.Recv
+	case "sendrecv":
+		return op.SendRecv
+	}
+	return op.Other
+}
+
+// together says whether an operation of this kind is one of all ranks, so that equal numbers of two ranks are one operation.
+func together(k op.Kind) bool { return k != op.Send && k != op.Recv && k != op.SendRecv }
+
+// funcs are NCCL's ncclFunc_t (src/include/nccl_common.h), as VCCL prints them.
+var funcs = [...]op.Kind{op.Broadcast, op.Reduce, op.AllGather, op.ReduceScatter, op.AllReduce, op.SendRecv, op.Send, op.Recv}
+
+// funcKind is the operation of a number of ncclFunc_t; op.Other for those that VCCL's do not have.
+func funcKind(n uint64) op.Kind {
+	if n < uint64(len(funcs)) {
+		return funcs[n]
+	}
+	return op.Other
+}

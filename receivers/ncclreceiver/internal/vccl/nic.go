@@ -1,0 +1,137 @@
+package vccl
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// nic are the samples of a NIC.
+type nic struct{ host []byte }
+
+// sample is one that says nothing of ranks.
+func (n *nic) sample(metric string, at int64, value float64) op.Sample {
+	return op.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
+}
+
+// End has nothing to give: a sample is a line.
+func (n *nic) End(*op.Out) {}
+
+// Save returns nothing: a line means what it says.
+func (n *nic) Save() []byte { return nil }
+
+// Restore has nothing to take.
+func (n *nic) Restore([]byte) {}
+
+const packedHeader = "64 bits data:"
+
+// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 | bandwidth<<54 |
+// ns. An older header says "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. It is not safe for concurrent use.
+//
+// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of what FlowParser has: from 512 on it begins again at 0), and
+// whether VCCL thinks it abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of that process, whose time is nowhere; FromEnd says
+// so. The newest word of a file is as old as its modification time. Words stand around anomalies (± 50 ms) and once a second as a mean; nothing tells which.
+type PackedParser struct{ nic }
+
+// NewPacked reads the file of this path.
+func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
+
+// Line reads a line.
+func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+	b := trim(text)
+	if len(b) == 0 {
+		return op.Ignored, ignoredBlank
+	}
+	word, end := column(b, 0)
+	switch {
+	case bytes.HasPrefix(b, []byte(packedHeader)):
+		return op.Ignored, ignoredHeader
+	case end < len(b):
+		return op.Rejected, reasonNumber
+	case word == 0: // "Timestamp exceeds compressible range!"
+		return op.Ignored, ignoredOverflow
+	}
+	at := int64(word & (1<<54 - 1))
+	for _, s := range [...]op.Sample{
+		p.sample(spans.MetricNCCLDeviceBandwidth, at, float64(word>>54&511)*perUnit),
+		p.sample(spans.MetricNCCLDeviceAbnormal, at, float64(word>>63)),
+	} {
+		s.FromEnd = true
+		out.Samples = append(out.Samples, s)
+	}
+	return op.Record, ""
+}
+
+const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
+
+// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, of 100 ms each, once a mean was below half of
+// the best mean before: then Status is 1, and nothing is written when it is over. It is not safe for concurrent use.
+//
+// Of each row there are three samples, by operation: bandwidth, the greatest and the mean, By/s, and Status. Time is local and of seconds.
+type MeanParser struct {
+	nic
+	stamps *clock.Stamps
+}
+
+// NewMean reads the file of this path, the stamps of which are of the zone loc.
+func NewMean(file string, loc *time.Location) *MeanParser {
+	return &MeanParser{nic{hostOf(file)}, clock.NewStamps(loc)}
+}
+
+// Line reads a line.
+func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+	b := trim(text)
+	switch {
+	case len(b) == 0:
+		return op.Ignored, ignoredBlank
+	case string(b) == meanHeader:
+		return op.Ignored, ignoredHeader
+	case !digits14(b, ','):
+		return op.Rejected, reasonNotARow
+	}
+	at, ok := compactStamp(p.stamps, b)
+	if !ok {
+		return op.Rejected, reasonNumber
+	}
+	var function, most, mean, status int64
+	i := 15
+	for c, to := range []*int64{new(int64), &function, &most, &mean, &status} {
+		end := i
+		*to, end = signed(b, i)
+		last := c == 4
+		switch {
+		case end == len(b) && !last:
+			return op.Rejected, reasonColumnCount
+		case end == i:
+			return op.Rejected, reasonNumber
+		case last && end < len(b):
+			return op.Rejected, reasonColumnCount
+		case !last && b[end] != ',':
+			return op.Rejected, reasonNumber
+		}
+		i = end + 1
+	}
+	switch {
+	case function < 0 || most < 0 || mean < 0 || status < 0:
+		return op.Rejected, reasonNegative
+	case status > 1:
+		return op.Rejected, reasonNumber
+	}
+	kind := funcKind(uint64(function))
+	for _, s := range [...]struct {
+		metric, statistic string
+		value             float64
+	}{
+		{spans.MetricNCCLDeviceBandwidth, "max", float64(most) * perUnit},
+		{spans.MetricNCCLDeviceBandwidth, "mean", float64(mean) * perUnit},
+		{spans.MetricNCCLDeviceAbnormal, "", float64(status)},
+	} {
+		x := p.sample(s.metric, at, s.value)
+		x.Statistic, x.Kind, x.HasKind = s.statistic, kind, true
+		out.Samples = append(out.Samples, x)
+	}
+	return op.Record, ""
+}

@@ -1,0 +1,159 @@
+package vccl
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// The reasons of rejected lines.
+const (
+	reasonNotJSON     = "not_json"
+	reasonTooLong     = "too_long"     // an object over more than maxObject
+	reasonNoOperation = "no_operation" // a record that does not say of what
+	reasonNoTime      = "no_time"      // … nor when, nor how long
+	reasonNumber      = "number"       // a value that is no number, or absurdly large
+	reasonNegative    = "negative"
+	reasonNoHeader    = "no_header"
+	reasonColumnCount = "column_count" // a row that was cut
+	reasonNotARow     = "not_a_row"
+)
+
+// The reasons of ignored lines.
+const (
+	ignoredBlank    = "blank"
+	ignoredBracket  = "bracket"
+	ignoredHeader   = "header"
+	ignoredOverflow = "overflow" // VCCL's word for a time that it could not pack
+)
+
+// absent says whether a value is none: nothing in a cell, null, or a number that could not be computed.
+func absent(b []byte) bool {
+	switch string(b) {
+	case "", "null", "None", "NaN", "nan":
+		return true
+	}
+	return false
+}
+
+// integer reads an integer, also "4194304.0" and "4.194304e+06", as pandas and printf may write it.
+func integer(b []byte) (int64, bool) {
+	i, neg := 0, false
+	if len(b) > 0 && b[0] == '-' {
+		i, neg = 1, true
+	}
+	v, n := uint64(0), i
+	for n < len(b) && n-i < 18 && b[n]-'0' <= 9 {
+		v = v*10 + uint64(b[n]-'0')
+		n++
+	}
+	if n > i && n == len(b) {
+		if neg {
+			return -int64(v), true
+		}
+		return int64(v), true
+	}
+	f, ok := record.Float(b)
+	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// micros reads decimal microseconds as ns. Digits below are cut off.
+func micros(b []byte) (int64, bool) {
+	v, err := clock.Fixed9(b)
+	switch {
+	case err == nil:
+		return v / 1e6, true
+	case errors.Is(err, clock.ErrRange): // beyond 2.5 hours
+		if f, ok := record.Float(b); ok && math.Abs(f) < math.MaxInt64/1000 {
+			return int64(f * 1000), true
+		}
+	}
+	return 0, false
+}
+
+// column reads the unsigned number that b[i:] begins with and returns where it ends; i itself where there is none, or one beyond uint64.
+func column(b []byte, i int) (v uint64, end int) {
+	from := i
+	for i < len(b) && b[i]-'0' <= 9 {
+		d := uint64(b[i] - '0')
+		if i-from < 19 {
+			v = v*10 + d
+		} else {
+			hi, lo := bits.Mul64(v, 10)
+			sum, carry := bits.Add64(lo, d, 0)
+			if hi != 0 || carry != 0 {
+				return 0, from
+			}
+			v = sum
+		}
+		i++
+	}
+	return v, i
+}
+
+// signed is column for a number that may have a minus sign, as far as int64 goes.
+func signed(b []byte, i int) (v int64, end int) {
+	neg := i < len(b) && b[i] == '-'
+	from := i
+	if neg {
+		i++
+	}
+	u, end := column(b, i)
+	if end == i || u > math.MaxInt64 {
+		return 0, from
+	}
+	if neg {
+		return -int64(u), end
+	}
+	return int64(u), end
+}
+
+// digits14 says whether b begins with 14 digits and then sep.
+func digits14(b []byte, sep byte) bool {
+	if len(b) < 15 || b[14] != sep {
+		return false
+	}
+	for _, c := range b[:14] {
+		if c-'0' > 9 {
+			return false
+		}
+	}
+	return true
+}
+
+// compactStamp reads VCCL's local "20260108180000" (strftime %Y%m%d%H%M%S) as Unix ns.
+func compactStamp(s *clock.Stamps, b []byte) (int64, bool) {
+	text := [19]byte{4: '-', 7: '-', 10: ' ', 13: ':', 16: ':'}
+	copy(text[0:], b[0:4])
+	copy(text[5:], b[4:6])
+	copy(text[8:], b[6:8])
+	copy(text[11:], b[8:10])
+	copy(text[14:], b[10:12])
+	copy(text[17:], b[12:14])
+	at, err := s.Parse(text[:])
+	return at, err == nil
+}
+
+// appendHash writes a 64-bit hash as NCCL Inspector does.
+func appendHash(b []byte, v uint64) []byte { return strconv.AppendUint(append(b, "0x"...), v, 16) }
+
+// trim takes off blanks at both ends, a byte order mark, and the zeros that a writer leaves before its row when another has truncated the file.
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[len(b)-1] <= ' ') {
+		b = b[:len(b)-1]
+	}
+	for len(b) > 0 && b[0] <= ' ' {
+		b = b[1:]
+	}
+	if len(b) >= 3 && b[0] == 0xef && b[1] == 0xbb && b[2] == 0xbf {
+		return trim(b[3:])
+	}
+	return b
+}

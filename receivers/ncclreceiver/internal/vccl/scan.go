@@ -1,0 +1,190 @@
+package vccl
+
+import "bytes"
+
+// status is how far an object was read.
+type status uint8
+
+const (
+	closed status = iota
+	more          // it goes on in the next line
+	bad           // it cannot
+)
+
+// want is what may come next.
+type want uint8
+
+const (
+	wantFirst   want = iota // a key or the end
+	wantKey                 // after a comma
+	wantColon               // after a key
+	wantValue               // after a colon, or a comma in an array
+	wantElement             // a value or the end
+	wantComma               // or the end
+)
+
+// maxDepth bounds how deep unknown values may be nested.
+const maxDepth = 64
+
+// scan reads an object that may go on over several lines. Texts and numbers do not: JSON has no line ends in them.
+type scan struct {
+	v       values
+	pending []byte // value of the key at hand: it counts once a comma or the end follows
+	key     key
+	want    want
+	depth   int    // open containers; 1: the object alone
+	arrays  uint64 // which of them are arrays: bit depth−1
+}
+
+// begin makes it ready for an object, the brace of which was read.
+func (s *scan) begin() { *s = scan{key: noKey, depth: 1} }
+
+// run reads on from b[i:] and returns where the object ends, the text ends, or what cannot be read begins. What it keeps are parts of b.
+func (s *scan) run(b []byte, i int) (end int, st status) {
+	for {
+		for i < len(b) && b[i] <= ' ' {
+			i++
+		}
+		if i == len(b) {
+			return i, more
+		}
+		c := b[i]
+		switch s.want {
+		case wantFirst, wantKey:
+			if c == '}' && s.want == wantFirst {
+				break
+			}
+			if c != '"' {
+				return i, bad
+			}
+			text, next := quoted(b, i+1)
+			if next < 0 {
+				return i, bad
+			}
+			s.key = noKey
+			if s.depth == 1 {
+				s.key = keyOf(text)
+			}
+			s.want, i = wantColon, next
+			continue
+		case wantColon:
+			if c != ':' {
+				return i, bad
+			}
+			s.want = wantValue
+			i++
+			continue
+		case wantValue, wantElement:
+			if c == ']' && s.want == wantElement {
+				break
+			}
+			next := s.value(b, i, c)
+			if next < 0 {
+				return i, bad
+			}
+			i = next
+			continue
+		case wantComma:
+			if c != ',' {
+				break
+			}
+			s.keep()
+			s.want = wantKey
+			if s.inArray() {
+				s.want = wantValue
+			}
+			i++
+			continue
+		}
+		// The container ends.
+		if c != '}' && c != ']' || (c == ']') != s.inArray() {
+			return i, bad
+		}
+		s.keep()
+		s.depth--
+		s.want = wantComma
+		i++
+		if s.depth == 0 {
+			return i, closed
+		}
+	}
+}
+
+func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
+
+// keep takes the value of the key at hand.
+func (s *scan) keep() {
+	if s.depth == 1 && s.key != noKey && s.pending != nil {
+		s.v[s.key] = s.pending
+		s.pending = nil
+	}
+}
+
+// value reads a value, or the beginning of a container. −1: it is none.
+func (s *scan) value(b []byte, i int, c byte) int {
+	next := i
+	switch c {
+	case '"':
+		text, end := quoted(b, i+1)
+		if end < 0 {
+			return -1
+		}
+		if s.depth == 1 {
+			s.pending = text
+		}
+		next = end
+	case '{', '[':
+		// A value of ours is never one: an object was torn before its value, and here is another.
+		if s.depth == maxDepth || s.depth == 1 && s.key != noKey {
+			return -1
+		}
+		s.depth++
+		s.arrays &^= 1 << (s.depth - 1)
+		s.want = wantFirst
+		if c == '[' {
+			s.arrays |= 1 << (s.depth - 1)
+			s.want = wantElement
+		}
+		return i + 1
+	default:
+		for next < len(b) && literal[b[next]] {
+			next++
+		}
+		if next == i {
+			return -1
+		}
+		if s.depth == 1 {
+			s.pending = b[i:next]
+		}
+	}
+	s.want = wantComma
+	return next
+}
+
+// literal are the bytes of numbers and of words such as null and NaN.
+var literal = func() (t [256]bool) {
+	for _, c := range "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+		t[c] = true
+	}
+	return t
+}()
+
+// quoted returns the text that b[i:] begins with, up to its quotation mark, and where it goes on; −1: it has no end.
+func quoted(b []byte, i int) (text []byte, next int) {
+	n := bytes.IndexByte(b[i:], '"')
+	if n < 0 {
+		return nil, -1
+	}
+	if n == 0 || b[i+n-1] != '\\' {
+		return b[i : i+n], i + n + 1
+	}
+	for from := i; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return b[from:i], i + 1
+		}
+	}
+	return nil, -1
+}

@@ -1,0 +1,210 @@
+package vccl
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// perUnit is what one of VCCL's bandwidths is in By/s. The number is whole and called Gbps in the source (timer_log.h, getBandWidths: bytes·0.93·8/ns, cut):
+// with the factor 0.93 ≈ 1e9/2^30 it is rather Gibit/s, so that the truth is up to 7.5 % above what is published. It is taken as printed.
+const perUnit = 1e9 / 8
+
+const (
+	maxLinks    = 64   // operations and links that are open
+	maxRows     = 4096 // their rows
+	maxChannels = 64   // of one of them, in Details
+)
+
+// sends makes one operation of the rows of its sends: those with the same group, function, FuncTimes, ranks and device. They stay open until a row of their
+// group is about another operation, there is no more room, or the end. Then all leave that are open, also those of other groups: the lines held are between
+// each other, and belong to the operations that come next. What goes on then leaves in parts; Sends is their weight.
+//
+// The rows of a file that was written anew begin with what is open leaving.
+type sends struct {
+	host    []byte
+	open    []link
+	hint    int // the last one
+	rows    int
+	newFile bool
+	text    []byte // communicators and names of what left last
+}
+
+// row is a send.
+type row struct {
+	group, times  uint64
+	function      uint64
+	from, to, dev int32
+	at            int64 // Unix ns
+	bandwidth     int64 // as printed; below 0: none
+	// Of the oldest form; ns 0: not there.
+	bytes, ns int64
+	channel   int32
+}
+
+// link is what is known of the sends of an operation over a link.
+type link struct {
+	group, times  uint64
+	function      uint64
+	from, to, dev int32
+	first, last   int64
+	n             int64
+	measured, sum int64 // rows with a bandwidth
+	least         int64
+	bytes, ns     int64
+	slowest       float64 // By/ns
+	channels      []channel
+}
+
+type channel struct {
+	id        int32
+	bytes, ns int64
+}
+
+func (l *link) is(r *row) bool {
+	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
+}
+
+// NewFile says that the lines that follow are of another file, or of one that was written anew: VCCL's files A and B are truncated in turn. What is open
+// leaves with the next row.
+func (s *sends) NewFile() { s.newFile = true }
+
+// add takes a row. Operations that leave are those of the rows before, unless Out.Open is false.
+func (s *sends) add(r *row, out *op.Out) {
+	if s.newFile {
+		s.newFile = false
+		s.flush(out)
+	}
+	if s.hint >= len(s.open) || !s.open[s.hint].is(r) {
+		s.find(r, out)
+	}
+	s.open[s.hint].add(r)
+	s.rows++
+	if s.rows < maxRows {
+		out.Open = true
+		return
+	}
+	s.flush(out)
+}
+
+// find makes hint the link of a row.
+func (s *sends) find(r *row, out *op.Out) {
+	for i := range s.open {
+		if s.open[i].is(r) {
+			s.hint = i
+			return
+		}
+	}
+	other := func(l link) bool { return l.group == r.group && (l.times != r.times || l.function != r.function) }
+	if len(s.open) == maxLinks || slices.ContainsFunc(s.open, other) {
+		s.flush(out)
+	}
+	s.hint = len(s.open)
+	if s.hint < cap(s.open) {
+		s.open = s.open[:s.hint+1]
+	} else {
+		s.open = append(s.open, link{})
+	}
+	l := &s.open[s.hint]
+	*l = link{
+		group: r.group, times: r.times, function: r.function, from: r.from, to: r.to, dev: r.dev, first: r.at, last: r.at, least: math.MaxInt64,
+		slowest: math.Inf(1), channels: l.channels[:0],
+	}
+}
+
+func (l *link) add(r *row) {
+	l.n++
+	l.first, l.last = min(l.first, r.at), max(l.last, r.at)
+	if r.bandwidth >= 0 {
+		l.measured++
+		l.sum += r.bandwidth
+		l.least = min(l.least, r.bandwidth)
+	}
+	if r.ns > 0 {
+		l.bytes += r.bytes
+		l.ns += r.ns
+		l.slowest = min(l.slowest, float64(r.bytes)/float64(r.ns))
+		for i := range l.channels {
+			if c := &l.channels[i]; c.id == r.channel {
+				c.bytes += r.bytes
+				c.ns += r.ns
+				return
+			}
+		}
+		if len(l.channels) < maxChannels {
+			l.channels = append(l.channels, channel{r.channel, r.bytes, r.ns})
+		}
+	}
+}
+
+// flush gives out all that is open, with a sample of the bandwidth for each.
+func (s *sends) flush(out *op.Out) {
+	s.text = s.text[:0]
+	for i := range s.open {
+		s.give(&s.open[i], out)
+	}
+	s.open, s.hint, s.rows = s.open[:0], 0, 0
+}
+
+func (s *sends) give(l *link, out *op.Out) {
+	o := out.Add()
+	o.Kind, o.Seq = funcKind(l.function), l.times
+	o.HasSeq = together(o.Kind)
+	from := len(s.text)
+	s.text = appendHash(s.text, l.group)
+	o.Comm = s.text[from:len(s.text):len(s.text)]
+	if o.Kind == op.Other {
+		from = len(s.text)
+		s.text = strconv.AppendUint(s.text, l.function, 10)
+		o.Name = s.text[from:len(s.text):len(s.text)]
+	}
+	o.Rank, o.Source, o.Destination, o.Host = l.from, l.from, l.to, s.host
+	if !together(o.Kind) {
+		o.Peer = l.to
+	}
+	o.Start, o.End, o.Duration, o.Time = l.first, l.last, l.last-l.first, spans.TimeLogged
+	o.Sends = l.n
+	o.LinkBandwidth, o.LinkBandwidthWorst = math.NaN(), math.NaN()
+	switch {
+	case l.ns > 0:
+		l.detail(o)
+	case l.measured > 0:
+		o.LinkBandwidth = float64(l.sum) / float64(l.measured) * perUnit
+		o.LinkBandwidthWorst = float64(l.least) * perUnit
+	}
+	if !math.IsNaN(o.LinkBandwidth) {
+		out.Samples = append(out.Samples, op.Sample{
+			Metric: spans.MetricNCCLLinkBandwidth, At: o.End, Value: o.LinkBandwidth, Comm: o.Comm, Kind: o.Kind, HasKind: true, Source: l.from, Destination: l.to,
+			Statistic: "mean", Host: s.host, Rank: l.from,
+		})
+	}
+}
+
+// detail is what the oldest form knows: bytes and how long each send took. Its clock has only seconds, so that the times are made of the last stamp and the
+// longest channel: sends of a channel overlap, so that is an upper bound. Size is what went over the link, not the size of the message.
+func (l *link) detail(o *op.Op) {
+	o.Size, o.Duration = l.bytes, 0
+	for _, c := range l.channels {
+		o.Duration = max(o.Duration, c.ns)
+		o.Details = append(o.Details, op.Detail{
+			Name: spans.SpanNCCLChannel, Duration: c.ns, Channel: c.id, Peer: l.to, Step: op.Unknown, Size: c.bytes, Direction: "send", Under: op.Unknown,
+		})
+	}
+	if len(l.channels) == 1 {
+		o.Channel = l.channels[0].id
+	}
+	o.End, o.Start, o.Time = l.last, l.last-o.Duration, spans.TimeDerived
+	o.LinkBandwidth, o.LinkBandwidthWorst = float64(l.bytes)/float64(l.ns)*1e9, l.slowest*1e9
+}
+
+// End gives out what is open.
+func (s *sends) End(out *op.Out) { s.flush(out) }
+
+// Save returns nothing: what is open is read again.
+func (s *sends) Save() []byte { return nil }
+
+// Restore has nothing to take.
+func (s *sends) Restore([]byte) {}

@@ -1,0 +1,105 @@
+package vccl
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec, devIndex:%d,
+// sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to completion, so those
+// in flight together overlap), and a local stamp of seconds of about when it was done. LinkBandwidth is the bytes of all by the time of all. It is not safe
+// for concurrent use.
+type TextParser struct {
+	sends
+	stamps *clock.Stamps
+}
+
+// NewText reads the file of this path, the stamps of which are of the zone loc.
+func NewText(file string, loc *time.Location) *TextParser {
+	return &TextParser{sends{host: hostOf(file)}, clock.NewStamps(loc)}
+}
+
+// Line reads a line.
+func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+	b := trim(text)
+	if len(b) == 0 {
+		return op.Ignored, ignoredBlank
+	}
+	r := row{bandwidth: -1}
+	if reason := p.row(b, &r); reason != "" {
+		return op.Rejected, reason
+	}
+	p.add(&r, out)
+	return op.Record, ""
+}
+
+// between are the texts between the numbers of a line.
+var between = [...]string{": Group:", ", from rank ", " to rank ", ", channel_id:", ", func:", ",FuncTimes:", ", ", " send ", " Bytes used ", " nsec, devIndex:", ", sendWrCounter:"}
+
+func (p *TextParser) row(b []byte, r *row) (reason string) {
+	if !digits14(b, ':') {
+		return reasonNotARow
+	}
+	at, ok := compactStamp(p.stamps, b)
+	if !ok {
+		return reasonNumber
+	}
+	r.at = at
+	fit := true
+	i := 14
+	for c, text := range between {
+		if len(b)-i < len(text) || string(b[i:i+len(text)]) != text {
+			return reasonNotARow
+		}
+		i += len(text)
+		var v int64
+		end := i
+		switch c {
+		case 0:
+			r.group, end = column(b, i)
+		case 4:
+			r.function, end = column(b, i)
+		case 5:
+			r.times, end = column(b, i)
+		case 6: // the addresses
+			end += max(0, bytes.IndexByte(b[i:], ' '))
+		default:
+			v, end = signed(b, i)
+		}
+		if end == i {
+			return reasonNumber
+		}
+		switch c {
+		case 1:
+			r.from, fit = rank(v, fit)
+		case 2:
+			r.to, fit = rank(v, fit)
+		case 3:
+			r.channel, fit = rank(v, fit)
+		case 7: // %d of an unsigned size: beyond 2 GiB it is negative
+			r.bytes = v
+		case 8:
+			r.ns = v
+		case 9:
+			r.dev, fit = rank(v, fit)
+		}
+		i = end
+	}
+	if i < len(b) {
+		return reasonNotARow
+	}
+	switch {
+	case !fit || r.bytes > math.MaxInt32 || r.ns > maxSend:
+		return reasonNumber
+	case r.bytes < 0 || r.ns < 0:
+		return reasonNegative
+	}
+	return ""
+}
+
+// maxSend is how long a send may take, ns: an hour. Sums stay within int64.
+const maxSend = 3600e9
