@@ -10,7 +10,7 @@ export CGO_ENABLED := 1
 BIN := $(CURDIR)/bin
 FUZZTIME ?= 30s
 GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otelcol-config.yaml
-COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver processors/trainperfprocessor connectors/trainmetricsconnector
+COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver processors/trainperfprocessor connectors/trainmetricsconnector
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 .PHONY: build ocb jaeger tempo apt test unit e2e lint generate fuzz bench run clean

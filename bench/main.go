@@ -34,7 +34,7 @@ func main() {
 	lines := flag.Int64("lines", 1_000_000, "lines of the log")
 	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
 	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
-	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor or zmq; without the idle test")
+	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor, zmq or nccl; without the idle test")
 	flag.Parse()
 	if err := run(*bin, *out, *only, *lines, *rounds, *idle); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -101,6 +101,14 @@ var duels = []duel{
 			return []string{"zmq", "--no-footer", "--lines", strconv.FormatInt(lines, 10)}
 		},
 	},
+	{
+		name: "nccl", ours: "nccl", peer: "file_log_nccl", peerParser: "json_parser",
+		// One process with the 8 GPUs of a node writes one file: NCCL Inspector v4.0.
+		gen: func(lines int64) []string {
+			const ranks, collectives = 8, 4 // per step
+			return []string{"nccl", "--ranks", "8", "--nodes", "1", "--ranks-per-file", "8", "--collectives-per-step", "4", "--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10)}
+		},
+	},
 }
 
 // duel is one kind of log. ours and peer name files in bench/config.
@@ -155,7 +163,7 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 	return nil
 }
 
-// generate writes a log and returns its lines and bytes. What a format writes into a directory of several files, it writes one of: the metrics.
+// generate writes a log and returns its lines and bytes. What a format writes into a directory of several files, it writes one of: what is to be read.
 func generate(bin, log string, args []string) (total, size int64, err error) {
 	dir := log + ".d"
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(log), os.MkdirAll(dir, 0o755)); err != nil {
@@ -163,7 +171,8 @@ func generate(bin, log string, args []string) (total, size int64, err error) {
 	}
 	defer os.RemoveAll(dir)
 	to := filepath.Join(dir, "x.log")
-	if args[0] == "flagscale" {
+	written, several := map[string]string{"flagscale": "perf_metrics_*.log", "nccl": "*-pid*.log"}[args[0]]
+	if several {
 		to = filepath.Join(dir, "x")
 	}
 	cmd := exec.Command(bin, slices.Concat([]string{"gen"}, args, []string{"--out", to, "--seed", "1", "--truth", "none"})...)
@@ -171,10 +180,10 @@ func generate(bin, log string, args []string) (total, size int64, err error) {
 	if err := cmd.Run(); err != nil {
 		return 0, 0, err
 	}
-	if args[0] == "flagscale" {
-		found, err := filepath.Glob(filepath.Join(to, "perf_metrics_*.log"))
+	if several {
+		found, err := filepath.Glob(filepath.Join(to, written))
 		if err != nil || len(found) != 1 {
-			return 0, 0, fmt.Errorf("%d perf_metrics files in %s: %w", len(found), to, err)
+			return 0, 0, fmt.Errorf("%d %s in %s: %w", len(found), written, to, err)
 		}
 		to = found[0]
 	}

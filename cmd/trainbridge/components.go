@@ -36,6 +36,7 @@ import (
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
@@ -53,6 +54,7 @@ func components() (otelcol.Factories, error) {
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
 		zmqrpcreceiver.NewFactory(),
+		ncclreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		filelogreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),

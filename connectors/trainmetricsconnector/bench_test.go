@@ -48,21 +48,23 @@ func benchBatch() ptrace.Traces {
 // the cost of that is in both figures.
 func bench(b *testing.B, c connector.Traces, td ptrace.Traces) {
 	b.Helper()
-	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	var n uint64
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		for i := range list.Len() {
-			var trace pcommon.TraceID
-			binary.BigEndian.PutUint64(trace[8:], n*0x9e3779b97f4a7c15)
-			list.At(i).SetTraceID(trace)
+		for i := range td.ResourceSpans().Len() {
+			list := td.ResourceSpans().At(i).ScopeSpans().At(0).Spans()
+			for j := range list.Len() {
+				var trace pcommon.TraceID
+				binary.BigEndian.PutUint64(trace[8:], n*0x9e3779b97f4a7c15)
+				list.At(j).SetTraceID(trace)
+			}
 		}
 		if err := c.ConsumeTraces(context.Background(), td); err != nil {
 			b.Fatal(err)
 		}
 	}
-	spans := float64(n) * float64(list.Len())
+	spans := float64(n) * float64(td.SpanCount())
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/spans, "ns/span")
 }
 
@@ -170,6 +172,52 @@ func BenchmarkSpanMetricsRPC(b *testing.B) {
 	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
 		b.Run(name, func(b *testing.B) {
 			benchPeer(b, benchRPC(callsOnly), spans.AttrRPCMethod, spans.AttrRPCSystem, spans.AttrNetworkTransport)
+		})
+	}
+}
+
+// benchCollectives is 32 collectives of 64 ranks, as train_perf passes them on: a span per rank below each, whose resource is that of the rank. Without roots
+// it is those below them, without ranks the roots.
+func benchCollectives(roots, ranks int) ptrace.Traces {
+	b := spans.NewBatch("bench", "")
+	for i := range 32 * roots {
+		root := addCollective(b, resourceA, i+1, [...]string{"AllReduce", "AllGather", "ReduceScatter"}[i%3], "RING", 3e6, map[string]float64{
+			spans.AttrNCCLMessageSize: 1 << 28, spans.AttrNCCLDataSize: 1 << 28, spans.AttrNCCLDuration: 0.0029, spans.AttrNCCLTransferDuration: 0.002,
+			spans.AttrNCCLBandwidthAlgorithm: 134.2e9, spans.AttrNCCLBandwidthBus: 264.2e9, spans.AttrNCCLLateMax: 0.0009, spans.AttrNCCLLateCost: 0.05,
+			spans.AttrNCCLErrors: 0, spans.AttrNCCLRetries: 0,
+		})
+		root.Attributes().PutInt(spans.AttrNCCLLateRank, 5)
+		root.Attributes().PutStr(spans.AttrNCCLLateHost, "node-0")
+		root.Attributes().PutStr(spans.AttrNCCLProtocol, "SIMPLE")
+	}
+	for i := range ranks {
+		res := resourceA
+		res.PID += int64(i)
+		for j := range 32 {
+			addBelow(b, res, 1000+32*i+j, spans.SpanNCCLRank)
+		}
+	}
+	return b.Traces()
+}
+
+var collectiveBenches = map[string]struct{ roots, ranks int }{"collectives": {1, 64}, "roots": {1, 0}, "ranks": {0, 64}}
+
+func BenchmarkTrainMetricsCollectives(b *testing.B) {
+	for name, n := range collectiveBenches {
+		b.Run(name, func(b *testing.B) {
+			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+			require.NoError(b, err)
+			bench(b, c, benchCollectives(n.roots, n.ranks))
+			require.NoError(b, c.Shutdown(context.Background()))
+		})
+	}
+}
+
+// BenchmarkSpanMetricsCollectives makes one histogram and one counter of every span, those of the ranks too.
+func BenchmarkSpanMetricsCollectives(b *testing.B) {
+	for name, n := range collectiveBenches {
+		b.Run(name, func(b *testing.B) {
+			benchPeer(b, benchCollectives(n.roots, n.ranks), spans.AttrNCCLOperation, spans.AttrNCCLAlgorithm, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLCommSize)
 		})
 	}
 }

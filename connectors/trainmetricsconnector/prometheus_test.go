@@ -151,6 +151,45 @@ func TestPrometheusRPC(t *testing.T) {
 	}
 }
 
+// TestPrometheusCollectives: the names of collectives, and that what never happened is 0.
+func TestPrometheusCollectives(t *testing.T) {
+	exp, address := startPrometheus(t)
+	c := newBed(t)
+	c.next = exp
+	c.clock = time.Now()
+	c.consume(collectiveBatch())
+	c.flush(context.Background())
+	const job = `instance="run-1",job="verl"`
+	// The exporter sorts labels by name.
+	const comm = `nccl_comm_id="0x9e",nccl_comm_name="DP",nccl_comm_size="4"`
+	const ring, gather = job + `,nccl_algorithm="RING",` + comm + `,nccl_operation="AllReduce"`, job + `,` + comm + `,nccl_operation="AllGather"`
+	lines := strings.Split(scrape(t, address, openMetrics), "\n")
+	for _, want := range []string{
+		`# TYPE nccl_collective_duration_seconds histogram`,
+		`# TYPE nccl_collective_io_bytes counter`,
+		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.002"} 1`,
+		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.005"} 2 # {`,
+		`nccl_collective_duration_seconds_bucket{` + job + `,nccl_operation="Send",le="0.001"} 1 # {`,
+		`nccl_collective_late_seconds_bucket{` + ring + `,le="0.001"} 1`,
+		`nccl_collective_late_seconds_sum{` + ring + `} 0.0129`,
+		`nccl_collective_late_cost_seconds_total{` + ring + `} 0.039 # {`,
+		`nccl_collective_io_bytes_total{` + ring + `} 2.69484032e+08 # {`,
+		`nccl_collective_bandwidth_bytes_per_second{` + job + `,nccl_algorithm="RING",nccl_bandwidth_kind="busbw",` + comm + `,nccl_operation="AllReduce"} 7.5e+10`,
+		`nccl_collective_bandwidth_bytes_per_second{` + job + `,nccl_algorithm="RING",nccl_bandwidth_kind="algbw",` + comm + `,nccl_operation="AllReduce"} 5e+10`,
+		`nccl_collective_errors_total{` + ring + `} 5.0 # {`,
+		`nccl_collective_errors_total{` + gather + `} 0.0`,
+		`nccl_collective_retries_total{` + ring + `} 10.0 # {`,
+		`nccl_collective_missing_total{` + gather + `} 2.0 # {`,
+		`trainbridge_verdicts_total{` + gather + `,trainbridge_verdict_name="nccl_hang"} 1.0 # {`,
+		`trainbridge_incomplete_spans_total{` + gather + `} 1.0 # {`,
+	} {
+		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)
+	}
+	if t.Failed() {
+		t.Log(strings.Join(lines, "\n"))
+	}
+}
+
 // TestPrometheusSteps: names, and that counters of steps can be rated from their first record on.
 func TestPrometheusSteps(t *testing.T) {
 	exp, address := startPrometheus(t)

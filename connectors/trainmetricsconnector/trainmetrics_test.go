@@ -504,6 +504,10 @@ func TestCardinalityLimit(t *testing.T) {
 		res.RunID = fmt.Sprint("run-", i) // of groups of calls there is a series per run
 		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
 		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1, spans.AttrZMQThroughputDisagreement: 1})
+		addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
+			spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
+			spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
+		})
 		c.consume(b.Traces())
 	}
 	series, total := map[string]int{}, map[string]float64{}
@@ -534,6 +538,7 @@ func TestCardinalityLimit(t *testing.T) {
 	for _, m := range []string{
 		"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
 		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls", "zeromq.throughput.disagreement",
+		"nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.errors", "nccl.collective.retries", "nccl.collective.missing",
 	} {
 		assert.InDelta(t, float64(functions), total[m], 0, m)
 	}
@@ -770,7 +775,7 @@ func TestFactory(t *testing.T) {
 }
 
 // FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with
-// one, is counted once; so are calls and passes.
+// one, is counted once; so are calls, passes and collectives.
 func FuzzConsume(f *testing.F) {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
@@ -786,6 +791,9 @@ func FuzzConsume(f *testing.F) {
 	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5, spans.AttrZMQThroughputDisagreement: 0.1})
 	addGroup(b, resourceA, 8, spans.SpanRPCSession, 1e9, nil)
 	addGroup(b, resourceA, 9, spans.SpanRPCCalls, 1e9, nil).Attributes().PutBool(spans.AttrIncomplete, true)
+	addCollective(b, resourceA, 10, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 1e9, spans.AttrNCCLErrors: 3, spans.AttrNCCLBandwidthBus: 1e9})
+	cut(addCollective(b, resourceA, 11, "Send", "", 1e9, map[string]float64{spans.AttrNCCLLateMax: 1, spans.AttrNCCLRanksMissingCount: 1}), spans.NCCLIncompleteGap)
+	addBelow(b, resourceA, 12, spans.SpanNCCLRank)
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)
@@ -809,7 +817,8 @@ func FuzzConsume(f *testing.F) {
 			met[o.id] = o.id != 0
 			whole := o.kind == stepSpan && o.name == ""
 			group := o.kind == passSpan && !in.passes[o.values].pass // without a duration
-			if o.incomplete || !group && (!whole || in.steps[o.values].timed) {
+			untimed := o.kind == collectiveSpan && !in.collectives[o.values].timed
+			if o.incomplete || !group && !untimed && (!whole || in.steps[o.values].timed) {
 				want++
 			}
 			if whole && !o.incomplete {
@@ -820,7 +829,7 @@ func FuzzConsume(f *testing.F) {
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				switch m.Name() {
 				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
-					spans.MetricRPCCallDuration, spans.MetricZMQPassDuration:
+					spans.MetricRPCCallDuration, spans.MetricZMQPassDuration, spans.MetricNCCLDuration:
 					for _, p := range m.Histogram().DataPoints().All() {
 						got += p.Count()
 					}

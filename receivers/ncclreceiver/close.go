@@ -94,7 +94,7 @@ func (a *assembler) absent(c *collective) {
 		for word != 0 {
 			rank := int32(w*64) + int32(bits64.TrailingZeros64(word))
 			word &= word - 1
-			if c.has.has(rank) {
+			if c.has.has(rank) || comm.size > 0 && rank >= comm.size {
 				continue
 			}
 			if c.missingCount++; len(c.missing) < maxListed {

@@ -247,7 +247,7 @@ func (l *ncclLog) finish() {
 	}
 	for _, k := range l.links {
 		if k.Records > 0 {
-			k.Bandwidth = k.sum / float64(k.Records) / 8
+			k.Bandwidth, k.sum = k.sum/float64(k.Records)/8, 0
 			l.run.Links = append(l.run.Links, k)
 		}
 	}

@@ -77,7 +77,9 @@ type ncclHost struct {
 }
 
 // local is what the host's clock shows.
-func (h *ncclHost) local(at int64) int64 { return at + h.skew + int64(h.drift*1e-6*float64(at-h.start)) }
+func (h *ncclHost) local(at int64) int64 {
+	return at + h.skew + int64(h.drift*1e-6*float64(at-h.start))
+}
 
 // ncclSim draws collectives. It knows nothing of formats.
 type ncclSim struct {

@@ -76,8 +76,8 @@ type NCCLRun struct {
 	Ranks             int    `json:"ranks"`
 	Nodes             int    `json:"nodes"`
 	Steps             int    `json:"steps"`
-	Communicator      string `json:"communicator"`       // as the log spells it; empty where it has none
-	CommunicatorHash  string `json:"communicator_hash"`  // "0x…"
+	Communicator      string `json:"communicator"`      // as the log spells it; empty where it has none
+	CommunicatorHash  string `json:"communicator_hash"` // "0x…"
 	CollectivesInStep int    `json:"collectives_in_step"`
 	Collectives       int    `json:"collectives"`
 	Files             []File `json:"files"`

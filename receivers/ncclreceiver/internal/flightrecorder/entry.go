@@ -22,7 +22,7 @@ func (e *entry) launch() (l launch, ok bool) {
 	case e.IsP2P:
 		return launch{e.comm(), true, e.P2P}, e.P2P > 0
 	case e.Collective != nil:
-		return launch{e.comm(), false, e.seq()}, e.seq() >= 0
+		return launch{e.comm(), false, e.seq()}, e.seq() > 0 // they begin with 1
 	}
 	return launch{}, false
 }

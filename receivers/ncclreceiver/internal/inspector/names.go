@@ -82,7 +82,7 @@ const (
 	p2pDropped
 	proxyDropped
 	proxyOpsDropped
-	proxyStepsOverwritten
+	proxyStepsDropped
 	proxyPXNSkipped
 )
 
@@ -141,6 +141,7 @@ var keys = [...]struct {
 	{`"event_trace_sn":`, other},
 	{`"event_trace_ts":`, traceTS},
 	{`"kernel_events":`, kernelEvents},
+	{`"events":`, kernelEvents},
 	{`"channel_id":`, channel},
 	{`"kernel_start_ts":`, kernelStart},
 	{`"kernel_stop_ts":`, kernelStop},
@@ -200,12 +201,16 @@ var keys = [...]struct {
 	{`"proxy_dropped_since_last_dump":`, other},
 	{`"proxy_ops_dropped_total":`, proxyOpsDropped},
 	{`"proxy_ops_dropped_since_last_dump":`, other},
-	{`"proxy_steps_overwritten_total":`, proxyStepsOverwritten},
+	{`"proxy_steps_overwritten_total":`, proxyStepsDropped},
 	{`"proxy_steps_overwritten_since_last_dump":`, other},
 	{`"proxy_output_mode":`, other},
 	{`"proxy_segment_step_capacity":`, other},
 	{`"proxy_pxn_skipped_process_total":`, proxyPXNSkipped},
 	{`"proxy_steps_enabled":`, other},
+	{`"summary":`, dumpStats}, // this and the next are ACCL's, once at its end
+	{`"dropped_collectives":`, collDropped},
+	{`"dropped_proxy_ops":`, proxyOpsDropped},
+	{`"dropped_proxy_steps":`, proxyStepsDropped},
 }
 
 // byText finds a key by its name alone.

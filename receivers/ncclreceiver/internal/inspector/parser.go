@@ -335,6 +335,12 @@ func finish(o *op.Op, c *context, dump int64) {
 	if c.Rank != op.Unknown {
 		o.Rank = c.Rank
 	}
+	switch {
+	case o.Destination != op.Unknown:
+		o.Source = o.Rank
+	case o.Source != op.Unknown:
+		o.Destination = o.Rank
+	}
 	o.Total = dataSize(o.Kind, o.Size, c.Size)
 	if o.Start == 0 {
 		o.End, o.Time = dump, spans.TimeSynthetic
@@ -356,7 +362,7 @@ func (p *Parser) stats(b []byte, i int, n name) int {
 		if v, i = p.integer(b, i); v != unknown {
 			l.announced[n-collRecords] = v
 		}
-	case collDropped, p2pDropped, proxyDropped, proxyOpsDropped, proxyStepsOverwritten, proxyPXNSkipped:
+	case collDropped, p2pDropped, proxyDropped, proxyOpsDropped, proxyStepsDropped, proxyPXNSkipped:
 		l.dropped[n-collDropped], i = p.integer(b, i)
 	default:
 		i = skip(b, i)

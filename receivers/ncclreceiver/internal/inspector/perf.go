@@ -55,6 +55,8 @@ func (p *Parser) perf(b []byte, i int, n name) int {
 		o.Channels, i = p.int32(b, i)
 	case traceTS:
 		i = p.object(b, i, perfTrace)
+	case kernelEvents: // of the fork that nests all events
+		i = p.list(b, i, kernelObject)
 	default:
 		i = skip(b, i)
 	}
@@ -83,7 +85,14 @@ func (p *Parser) perfTrace(b []byte, i int, n name) int {
 	return i
 }
 
-// kernel reads a member of one of "kernel_events".
+// kernelMember reads a member of one of "kernel_events". In a fork's "events" the times are one level below; those of its proxies have other names.
+func (p *Parser) kernelMember(b []byte, i int, n name) int {
+	if n == traceTS {
+		return p.object(b, i, kernelTimes)
+	}
+	return p.kernel(b, i, n)
+}
+
 func (p *Parser) kernel(b []byte, i int, n name) int {
 	e := &p.kernelEvent
 	switch n {
@@ -103,24 +112,22 @@ func (p *Parser) kernel(b []byte, i int, n name) int {
 
 // addKernel adds what a channel did, unless none of its callbacks fired.
 func (p *Parser) addKernel() {
-	e := &p.kernelEvent
-	p.trace.kernels++
-	if e.duration != op.Unknown {
-		e.start, e.stop = 0, 0 // ACCL: ticks of the GPU's clock
+	e, t := &p.kernelEvent, &p.trace
+	if e.channel != op.Unknown {
+		t.kernels++
+	}
+	if took := e.stop - e.start; e.duration != op.Unknown && (took < e.duration || took >= e.duration+1000) {
+		e.start, e.stop = 0, 0 // ACCL: start and stop are ticks of the GPU's clock, the duration is microseconds
 	}
 	if e.start == 0 && e.stop == 0 && e.duration == op.Unknown {
 		return
 	}
-	t := &p.trace
 	if e.start > 0 && (t.kernelStart == 0 || e.start < t.kernelStart) {
 		t.kernelStart = e.start
 	}
 	t.kernelStop = max(t.kernelStop, e.stop)
-	if e.start > 0 && e.stop >= e.start {
-		e.duration = e.stop - e.start
-	}
 	p.op.Details = append(p.op.Details, op.Detail{
-		Name: spans.SpanNCCLChannel, Start: e.start, End: e.stop, Duration: e.duration, Channel: e.channel,
+		Name: spans.SpanNCCLChannel, Start: e.start, End: e.stop, Duration: elapsed(e.duration, e.start, e.stop), Channel: e.channel,
 		Peer: op.Unknown, Step: op.Unknown, Size: op.Unknown, Under: op.Unknown,
 	})
 }

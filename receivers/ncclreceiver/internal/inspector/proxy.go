@@ -95,7 +95,9 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 	case traceTS:
 		i = p.object(b, i, proxyTimes)
 	case steps:
+		own := p.step
 		i = p.list(b, i, stepObject)
+		p.step = own
 	case proxyStart, proxyStop: // Datadog's
 		i = p.proxyTimes(b, i, n)
 	default:
@@ -216,7 +218,13 @@ func (p *Parser) finishProxy() (ok bool) {
 	if r.open {
 		o.State = op.Started
 	}
-	o.Size, o.Total = s.size, s.size
+	switch r.direction {
+	case directionSend:
+		o.Destination = o.Peer
+	case directionReceive:
+		o.Source = o.Peer
+	}
+	o.Size = s.size
 	o.Start, o.Duration = r.start, elapsed(s.total, r.start, r.stop)
 	if o.Start > 0 {
 		o.Time = spans.TimeLogged

@@ -17,6 +17,7 @@ const (
 	perfObject
 	perfTrace
 	kernelObject
+	kernelTimes
 	proxyObject
 	proxyTimes
 	stepObject
@@ -70,6 +71,8 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		case perfTrace:
 			i = p.perfTrace(b, at, n)
 		case kernelObject:
+			i = p.kernelMember(b, at, n)
+		case kernelTimes:
 			i = p.kernel(b, at, n)
 		case proxyObject:
 			i = p.proxy(b, at, n)

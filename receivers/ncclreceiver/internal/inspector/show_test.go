@@ -3,9 +3,7 @@ package inspector
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
-	"testing"
 
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
@@ -78,18 +76,4 @@ func result(v op.Verdict, reason string, out *op.Out) string {
 		parts = append(parts, showSample(&out.Samples[n]))
 	}
 	return strings.Join(parts, "\n")
-}
-func TestX(t *testing.T) {
-	for _, f := range []string{"GENERATED_v4.0_2.30.7_coll_p2p_nan.log", "GENERATED_v4.4_marker_context_with_proxy.log","GENERATED_v4.2_per_record_context_with_dump_stats.log", "GENERATED_v4.4_orphan_lines_rotated_away_marker.log","README_nccl_inspector_metrics.prom","README_proxy_flat_step_and_op_v4.4.jsonl","README_records_v4.0_one_per_line.jsonl"} {
-		b,_ := os.ReadFile("../../../../../shared/logs/nccl_inspector/"+f)
-		fmt.Println("==",f)
-		p := New()
-		var out op.Out
-		for l := range strings.Lines(string(b)) {
-			out.Reset()
-			v, r := p.Line([]byte(strings.TrimSuffix(l,"\n")), false,0,&out)
-			fmt.Println(result(v, r, &out))
-		}
-		fmt.Println(string(p.Save()))
-	}
 }

@@ -48,14 +48,16 @@ func (m *moving) add(mean float64, values int, memory float64) {
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
 	w.weight, w.noise = weight{}, [2]moving{}
-	w.spread, w.ownNoise, w.spreadOf, w.duration = 0, 0, 0, 0
+	w.spread, w.ownNoise, w.spreadOf, w.transfer, w.cube, w.shift = 0, 0, 0, 0, moving{}, moving{}
 	w.k, w.h, w.cut = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := range w.ranks {
 		w.ranks[i].forget()
 	}
 }
 
-func (r *rank) forget() { r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0 }
+func (r *rank) forget() {
+	r.earlies, r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0, 0
+}
 
 // judge takes a collective of at least two and of at least half of the ranks known.
 func (w *Window) judge(a []Arrival, b bounds, r *Result) {
@@ -93,7 +95,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		unit = max(interval, minWork*float64(b.shortest), 1)
 	}
 	w.counted++
-	w.duration += max(1/float64(w.counted), noiseMemory) * (others.mid - w.duration)
+	w.transfer += max(1/float64(w.counted), noiseMemory) * (float64(b.shortest) - w.transfer)
 	w.limits()
 	w.best = 0
 	var t tally
@@ -121,6 +123,8 @@ type tally struct {
 	noisy         [2]int
 	means, ownVar float64
 	n             int
+	cube, shift   float64
+	cubes         int
 }
 
 // limits sets K, H and where lateness is cut off, from the collectives before.
@@ -134,16 +138,27 @@ func (w *Window) limits() {
 		rho = min(max(d2/d1-1, 0), maxRho)
 	}
 	variance := d1 / (1 - rho)
-	long := variance * (1 + rho) / (1 - rho)
+	grown := (1 + rho) / (1 - rho)
+	long := variance * grown
 	sigma := math.Sqrt(variance)
+	w.sigma = sigma
 	if w.k = material; !w.timed {
-		w.k = max(sigmaShare*sigma, durationShare*w.duration, 1)
-		if w.spreadOf >= spreadRanks {
-			w.k = max(w.k, spreadShare*math.Sqrt(max(0, w.spread-w.ownNoise*long)))
+		w.k = sigmaShare * sigma
+		if w.spreadOf >= manyRanks {
+			w.k += spreadShare * math.Sqrt(max(0, w.spread-w.ownNoise*long))
 		}
+		w.k = max(w.k, transferShare*w.transfer, 1)
+	}
+	if w.spreadOf >= manyRanks {
+		w.k += max(0, w.shift.mean)
 	}
 	long *= 1 + freedom*w.noise[0].spread
-	w.h = max(evidence*long/(2*w.k), minSum*w.k)
+	third := max(0, w.cube.mean) * grown * math.Sqrt(grown)
+	exponent := 2 * w.k / long
+	if third > 1e-3*long*math.Sqrt(long) {
+		exponent = (math.Sqrt(long*long/4+2*third*w.k/3) - long/2) / (third / 3)
+	}
+	w.h = max(evidence/exponent, minSum*w.k)
 	w.cut = max(cutSigma*sigma, cutK*w.k)
 }
 
@@ -158,19 +173,54 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 		t.noisy[lag]++
 	}
 	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
-	if w.counted <= warmUp || w.noise[1].n == 0 {
+	if w.counted <= warmUp || w.noise[1].n == 0 { // nothing says yet where to cut off
+		if int(p.earlies) < warmUp {
+			p.early[p.earlies] = y
+			p.earlies++
+		}
 		return
 	}
-	p.means++
-	share := max(1/float64(p.means), meanMemory)
-	p.mean += share * (y - p.mean)
-	p.ownVar = (1-share)*(1-share)*p.ownVar + share*share
+	if p.means == 0 {
+		for _, early := range p.early[:p.earlies] {
+			w.average(p, max(-w.cut, min(early, w.cut)), t)
+		}
+	}
+	w.average(p, y, t)
 	square := p.mean * p.mean
 	if w.spreadOf > 0 {
 		square = min(square, max(4*w.spread, w.least()))
 	}
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
+	t.shift += max(-3*w.sigma, min(y, 3*w.sigma))
 
+	if w.spreadOf == 0 { // nor what is usual between the ranks
+		if int(p.earlies) < len(p.early) {
+			p.early[p.earlies] = y
+			p.earlies++
+		}
+		return
+	}
+	for _, early := range p.early[:p.earlies] {
+		w.page(p, max(-w.cut, min(early, w.cut)))
+	}
+	p.earlies = 0
+	w.page(p, y)
+}
+
+// average goes on with a rank's mean.
+func (w *Window) average(p *rank, y float64, t *tally) {
+	if p.means >= warmUp {
+		d := y - p.mean
+		t.cube, t.cubes = t.cube+d*d*d, t.cubes+1
+	}
+	p.means++
+	share := max(1/float64(p.means), meanMemory)
+	p.mean += share * (y - p.mean)
+	p.ownVar = (1-share)*(1-share)*p.ownVar + share*share
+}
+
+// page goes on with Page's sums.
+func (w *Window) page(p *rank, y float64) {
 	if p.up = max(0, p.up+y-w.k); p.up == 0 && !p.named {
 		p.run = 0
 	} else {
@@ -202,7 +252,7 @@ func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100
 	}
-	return durationShare * durationShare * w.duration * w.duration / 100
+	return transferShare * transferShare * w.transfer * w.transfer / 100
 }
 
 // learn is for the next collective.
@@ -216,9 +266,13 @@ func (w *Window) learn(t *tally) {
 			nth(w.halves, len(w.halves)/2)
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}
-		w.noise[lag].add(mean, t.noisy[lag]-1, noiseMemory)
+		w.noise[lag].add(mean, t.noisy[lag]-1, min(noiseMemory, float64(t.noisy[lag])/256))
+	}
+	if t.cubes > 0 {
+		w.cube.add(t.cube/float64(t.cubes), t.cubes, noiseMemory)
 	}
 	if t.n > 0 {
+		w.shift.add(t.shift/float64(t.n), t.n, noiseMemory)
 		w.spread, w.ownNoise, w.spreadOf = t.means/float64(t.n), t.ownVar/float64(t.n), t.n
 	}
 }

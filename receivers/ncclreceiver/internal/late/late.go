@@ -50,20 +50,20 @@ const (
 	// σ and ρ (step 3).
 	noiseMemory = 1. / 32
 	maxRho      = 0.9
-	warmUp      = 4  // collectives from which nothing but σ is learnt
-	robust      = 3  // of them, the first: σ² is by the median of squares, not yet by their mean, cut off
+	warmUp      = 4 // collectives from which nothing but σ is learnt
+	robust      = 3 // of them, the first: σ² is by the median of squares, not yet by their mean, cut off
 
 	medianToMean = 2.198 // of a squared normal variable: 1/Φ⁻¹(¾)²
 
 	// K and H (step 4).
-	freedom     = 16 // s² is taken as 1 + 16/values times as large: few values may say too little
+	freedom = 16 // s² is taken as 1 + 16/values times as large: few values may say too little
 
 	// K and H (step 4).
-	material      = 0.025
+	material      = 0.02
 	sigmaShare    = 1.25
-	durationShare = 0.05
-	spreadShare   = 3
-	spreadRanks   = 16 // among fewer, one slow rank is most of the spread
+	transferShare = 0.025
+	spreadShare   = 2
+	manyRanks     = 16 // among fewer, one slow rank is most of the spread
 	meanMemory    = 1. / 16
 	evidence      = 16 // L
 	minSum        = 4  // H is at least this times K …
@@ -115,14 +115,16 @@ type Window struct {
 	timed   bool
 	counted int // collectives, since timed is what it is
 	// ½(yₜ−yₜ₋₁)² and ½(yₜ−yₜ₋₂)²
-	noise    [2]moving
-	spread   float64 // mean of the ranks' squared means …
-	ownNoise float64 // … and what share of s² is in there by chance
-	spreadOf int
-	duration float64 // ns
-	k, h     float64
-	cut      float64
-	best     float64 // median work time of the best rank, ns
+	noise       [2]moving
+	spread      float64 // mean of the ranks' squared means …
+	ownNoise    float64 // … and what share of s² is in there by chance
+	spreadOf    int
+	transfer    float64 // ns
+	cube, shift moving
+	sigma       float64
+	k, h        float64
+	cut         float64
+	best        float64 // median work time of the best rank, ns
 
 	at     []int32 // of each arrival in ranks; −1: not known
 	works  []int64 // of each arrival; −1: unknown
@@ -142,16 +144,18 @@ type rank struct {
 	next  int32
 	works int32 // collectives that counted and had a work time
 
-	y      [2]float64 // the last two
-	ys     int8
-	mean   float64
-	ownVar float64 // the part of s² that is in mean by chance
-	means  int32
-	up     float64 // S
-	run    int32   // collectives since S was 0
-	down   float64
-	named  bool
-	isNew  bool
+	y       [2]float64 // the last two
+	ys      int8
+	mean    float64
+	ownVar  float64 // the part of s² that is in mean by chance
+	means   int32
+	early   [warmUp + 1]float64
+	earlies int8
+	up      float64 // S
+	run     int32   // collectives since S was 0
+	down    float64
+	named   bool
+	isNew   bool
 
 	median float64 // work time, ns; 0: unknown
 }

@@ -43,6 +43,7 @@ func models() []model {
 		add("checkpoint every 5", job{sigma: 0.01, common: 0.1, every: 5})
 		add("AR(1) 1 %", job{sigma: 0.01, rho: 0.5})
 		add("AR(1) 1.5 %", job{sigma: 0.015, rho: 0.5})
+		add("AR(1) 1.5 %, differ .5", job{sigma: 0.015, rho: 0.5, differ: 0.005})
 		add("4 per step 1.5 %", job{sigma: 0.015, perStep: 4})
 		add("16 per step 1 %", job{sigma: 0.01, perStep: 16})
 		add("4 layers 1.5 %", job{sigma: 0.015, layers: 4, perStep: 2})
@@ -50,6 +51,9 @@ func models() []model {
 		add("differ 0.5 %, 0.1 %", job{sigma: 0.001, differ: 0.005})
 		add("differ 0.5 %, 1 %", job{sigma: 0.01, differ: 0.005})
 		add("all together", job{sigma: 0.01, rho: 0.3, hiccup: 1e-3, common: 0.05, every: 50, differ: 0.003, perStep: 4})
+		add("differ 0.3 %, 0.2 %", job{sigma: 0.002, differ: 0.003})
+		add("differ 0.5 %, 0.2 %, 4 per step, hiccups", job{sigma: 0.002, differ: 0.005, perStep: 4, hiccup: 1e-3})
+		add("AR .7 1.5 %", job{sigma: 0.015, rho: 0.7})
 		add("big transfer 1 %", job{sigma: 0.01, transfer: 80e6})
 		for _, n := range []int{2, 3, 4, 8, 16} {
 			add(fmt.Sprintf("%d ranks 1 %%", n), job{sigma: 0.01, ranks: n})

@@ -149,11 +149,11 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 func (p *CSVParser) End(*op.Out) {}
 
 // Save returns the header and the ordinals.
-func (p *CSVParser) Save() []byte { return p.m.save(p.header) }
+func (p *CSVParser) Save() []byte { return p.m.save(saved{Header: p.header}) }
 
 // Restore takes what Save returned.
 func (p *CSVParser) Restore(state []byte) {
-	if header := p.m.restore(state); header != "" {
+	if header := p.m.restore(state).Header; header != "" {
 		p.readHeader([]byte(header))
 	}
 }

@@ -24,6 +24,8 @@ type JSONParser struct {
 	// open: s has an object of the lines before, the text of which is in text, from number on. torn: it will not go on.
 	open, torn bool
 	again      bool // one of its lines was read again
+	// braceOnly: the object that is open has nothing yet but a brace, in a line that is not held for it. bare: it was so before a restart.
+	braceOnly, bare bool
 	text, free []byte
 }
 
@@ -34,6 +36,7 @@ func NewJSON(file string) *JSONParser { return &JSONParser{m: newMessages(file)}
 func (p *JSONParser) NewFile() {
 	p.m.NewFile()
 	p.tear()
+	p.braceOnly, p.bare = false, false
 }
 
 // tear gives up on the object that is open.
@@ -47,6 +50,7 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.
 		return op.Ignored, ignoredBlank
 	}
 	p.m.begin(again, tag)
+	p.braceOnly = false
 	l := jsonLine{JSONParser: p, again: again, out: out}
 	continued := p.open
 	if continued {
@@ -60,6 +64,8 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.
 		b = p.text[from : len(p.text)-1]
 	}
 	l.read(b, continued)
+	p.bare = p.bare && again
+	p.braceOnly = p.open && l.ended
 	switch {
 	case l.ops > 0, l.opened:
 		out.Open = p.open && !l.ended
@@ -99,7 +105,7 @@ func (l *jsonLine) read(b []byte, continued bool) {
 			}
 			brace := b[i] == '{'
 			// Of an object whose brace is in a line that is not read again.
-			if bare := !brace && i == 0 && l.again && b[0] == '"'; !brace && !bare {
+			if bare := !brace && i == 0 && (l.again || l.bare) && b[0] == '"'; !brace && !bare {
 				l.note(reasonNotJSON)
 				if i = l.resync(b, i, &resyncs); i < 0 {
 					return
@@ -223,7 +229,7 @@ func (p *JSONParser) End(out *op.Out) {
 }
 
 // Save returns the ordinals.
-func (p *JSONParser) Save() []byte { return p.m.save("") }
+func (p *JSONParser) Save() []byte { return p.m.save(saved{BraceOnly: p.braceOnly}) }
 
 // Restore takes what Save returned.
-func (p *JSONParser) Restore(state []byte) { p.m.restore(state) }
+func (p *JSONParser) Restore(state []byte) { p.bare = p.m.restore(state).BraceOnly }

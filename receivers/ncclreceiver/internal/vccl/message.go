@@ -430,17 +430,18 @@ func (m *messages) decode(b []byte) []byte {
 
 // saved is what a restart must know.
 type saved struct {
-	Session uint32  `json:"session,omitempty"`
-	Counts  []count `json:"counts,omitempty"`
-	Header  string  `json:"header,omitempty"`
+	Session   uint32  `json:"session,omitempty"`
+	Counts    []count `json:"counts,omitempty"`
+	Header    string  `json:"header,omitempty"`     // of CSV
+	BraceOnly bool    `json:"brace_only,omitempty"` // of JSON
 }
 
-func (m *messages) save(header string) []byte {
-	s := saved{m.session, m.counts, header}
+func (m *messages) save(s saved) []byte {
+	s.Session, s.Counts = m.session, m.counts
 	if m.newFile && len(s.Counts) > 0 {
 		s.Session, s.Counts = min(s.Session+1, maxSession), nil
 	}
-	if s.Session == 0 && len(s.Counts) == 0 && header == "" {
+	if s.Session == 0 && len(s.Counts) == 0 && s.Header == "" && !s.BraceOnly {
 		return nil
 	}
 	b, err := json.Marshal(&s)
@@ -450,14 +451,13 @@ func (m *messages) save(header string) []byte {
 	return b
 }
 
-func (m *messages) restore(state []byte) (header string) {
-	var s saved
+func (m *messages) restore(state []byte) (s saved) {
 	if json.Unmarshal(state, &s) != nil {
-		return ""
+		return saved{}
 	}
 	m.session = min(s.Session, maxSession)
 	for _, c := range s.Counts[:min(len(s.Counts), maxCounts)] {
 		m.put(c)
 	}
-	return s.Header
+	return s
 }

@@ -1,0 +1,556 @@
+package trainmetricsconnector
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// addCollective appends the root of a collective of four ranks as nccl writes it, which ends ns after base.
+func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algorithm string, ns int64, numbers map[string]float64) ptrace.Span {
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns, Attributes: 24})
+	a := s.Attributes()
+	a.PutInt(spans.AttrNCCLRanks, 4)
+	a.PutStr(spans.AttrNCCLOperation, operation)
+	a.PutStr(spans.AttrNCCLCommID, "0x9e")
+	a.PutStr(spans.AttrNCCLCommName, "DP")
+	a.PutInt(spans.AttrNCCLCommSize, 4)
+	a.PutInt(spans.AttrNCCLSequence, int64(id))
+	if algorithm != "" {
+		a.PutStr(spans.AttrNCCLAlgorithm, algorithm)
+	}
+	for n, v := range numbers {
+		switch n {
+		case spans.AttrNCCLDataSize, spans.AttrNCCLErrors, spans.AttrNCCLRetries, spans.AttrNCCLRanksMissingCount:
+			a.PutInt(n, int64(v))
+		default:
+			a.PutDouble(n, v)
+		}
+	}
+	return s
+}
+
+// addBelow appends a span below a collective, with attributes that a root has too.
+func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base, End: base + 1e6, Attributes: 10})
+	a := s.Attributes()
+	a.PutInt(spans.AttrNCCLCommRank, 3)
+	a.PutInt(spans.AttrRank, 3)
+	a.PutDouble(spans.AttrNCCLLate, 0.00001)
+	a.PutDouble(spans.AttrNCCLBandwidthBus, 264.2e9)
+	a.PutDouble(spans.AttrNCCLBandwidthBusReported, 264.2e9)
+	a.PutStr(spans.AttrNCCLTiming, "kernel_gpu")
+	a.PutInt(spans.AttrNCCLChannels, 16)
+	a.PutInt(spans.AttrNCCLErrors, 1)
+	a.PutBool(spans.AttrIncomplete, true)
+}
+
+var ncclChildren = []string{spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep}
+
+// ncclLabels are those of addCollective.
+func ncclLabels(operation, algorithm string) string {
+	if algorithm != "" {
+		algorithm = "nccl.algorithm=" + algorithm + " "
+	}
+	return "[" + algorithm + "nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=" + operation + "]"
+}
+
+func cut(s ptrace.Span, reason string) { spans.PutIncomplete(s.Attributes(), reason) }
+
+// collectiveBatch has all that collectives can say.
+func collectiveBatch() ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	addCollective(b, resourceA, 1, "AllReduce", "RING", 3_000_000, map[string]float64{
+		spans.AttrNCCLDuration: 0.0029, spans.AttrNCCLTransferDuration: 0.002, spans.AttrNCCLLateMax: 0.0009, spans.AttrNCCLLateCost: 0.0025,
+		spans.AttrNCCLDataSize: 1 << 28, spans.AttrNCCLBandwidthAlgorithm: 134e9, spans.AttrNCCLBandwidthBus: 201e9, spans.AttrNCCLErrors: 0, spans.AttrNCCLRetries: 2,
+	})
+	for i, name := range ncclChildren {
+		addBelow(b, resourceA, 20+i, name)
+	}
+	// It ended last; its bandwidth is the gauge's.
+	judged(addCollective(b, resourceA, 2, "AllReduce", "RING", 9_000_000, map[string]float64{
+		spans.AttrNCCLDuration: 0.00002, spans.AttrNCCLLateMax: 0.012, spans.AttrNCCLLateCost: 0.0365, spans.AttrNCCLDataSize: 1 << 20,
+		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 3,
+	}), spans.VerdictNCCLLate, spans.VerdictNCCLErrors)
+	addCollective(b, resourceA, 3, "AllReduce", "RING", 6_000_000, map[string]float64{spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1})
+	// Of what is not whole only that it happened: rank 3 is missing.
+	gap := addCollective(b, resourceA, 4, "AllReduce", "RING", 20_000_000, map[string]float64{
+		spans.AttrNCCLDuration: 0.9, spans.AttrNCCLLateMax: 0.9, spans.AttrNCCLLateCost: 0.9, spans.AttrNCCLDataSize: 1 << 30, spans.AttrNCCLBandwidthBus: 2,
+		spans.AttrNCCLRanksMissingCount: 1, spans.AttrNCCLErrors: 4, spans.AttrNCCLRetries: 5,
+	})
+	cut(gap, spans.NCCLIncompleteGap)
+	judged(gap, spans.VerdictNCCLSequenceGap)
+	// A log without algorithm and bandwidth.
+	hang := addCollective(b, resourceA, 5, "AllGather", "", 300e9, map[string]float64{spans.AttrNCCLRanksMissingCount: 2})
+	cut(hang, spans.NCCLIncompleteTimeout)
+	judged(hang, spans.VerdictNCCLHang)
+	// One span alone.
+	send := b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(6), Name: "Send", Start: base, End: base + 1e6})
+	send.Attributes().PutInt(spans.AttrNCCLRanks, 1)
+	send.Attributes().PutInt(spans.AttrNCCLCommRank, 3)
+	send.Attributes().PutInt(spans.AttrNCCLDataSize, 4096)
+	send.Attributes().PutDouble(spans.AttrNCCLDuration, 0.001)
+	return b.Traces()
+}
+
+func TestEveryCollectiveMetric(t *testing.T) {
+	c := newBed(t)
+	start := pcommon.NewTimestampFromTime(c.clock)
+	c.consume(collectiveBatch())
+	got := c.flushed(15 * time.Second)
+	ring, gather, send := ncclLabels("AllReduce", "RING"), ncclLabels("AllGather", ""), "[nccl.operation=Send]"
+	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" } // all sort behind the others
+	kind := func(kind string) string {
+		return "[nccl.algorithm=RING nccl.bandwidth.kind=" + kind + " nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=AllReduce]"
+	}
+	ids := func(ids ...int) (out []pcommon.SpanID) {
+		for _, id := range ids {
+			out = append(out, spanID(id))
+		}
+		return out
+	}
+	for key, want := range map[string]struct {
+		value, sum float64 // of a histogram: count and sum
+		spans      []pcommon.SpanID
+	}{
+		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
+		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
+		// The largest is the latest too.
+		"nccl.collective.late|" + ring:                                                     {2, 0.0129, ids(2)},
+		"nccl.collective.late.cost|" + ring:                                                {0.039, 0, ids(2)},
+		"nccl.collective.io|" + ring:                                                       {1<<28 + 1<<20, 0, ids(1, 2)},
+		"nccl.collective.io|" + send:                                                       {4096, 0, ids(6)},
+		"nccl.collective.bandwidth|" + kind("algbw"):                                       {50e9, 0, nil},
+		"nccl.collective.bandwidth|" + kind("busbw"):                                       {75e9, 0, nil},
+		"nccl.collective.errors|" + ring:                                                   {5, 0, ids(4)},
+		"nccl.collective.errors|" + gather:                                                 {0, 0, nil},
+		"nccl.collective.errors|" + send:                                                   {0, 0, nil},
+		"nccl.collective.retries|" + ring:                                                  {10, 0, ids(4)},
+		"nccl.collective.retries|" + gather:                                                {0, 0, nil},
+		"nccl.collective.retries|" + send:                                                  {0, 0, nil},
+		"nccl.collective.missing|" + ring:                                                  {1, 0, ids(4)},
+		"nccl.collective.missing|" + gather:                                                {2, 0, ids(5)},
+		"nccl.collective.missing|" + send:                                                  {0, 0, nil},
+		"trainbridge.incomplete.spans|" + ring:                                             {1, 0, ids(4)},
+		"trainbridge.incomplete.spans|" + gather:                                           {1, 0, ids(5)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_late"):         {1, 0, ids(2)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_errors"):       {1, 0, ids(2)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_sequence_gap"): {1, 0, ids(4)},
+		"trainbridge.verdicts|" + with(gather, "trainbridge.verdict.name=nccl_hang"):       {1, 0, ids(5)},
+	} {
+		p, ok := got[prefix+key]
+		if !assert.True(t, ok, key) {
+			continue
+		}
+		delete(got, prefix+key)
+		assert.InDelta(t, want.value, p.value+float64(p.count), 1e-15, key)
+		assert.InDelta(t, want.sum, p.sum, 1e-15, key)
+		assert.Equal(t, want.spans, p.spans, key)
+		if p.start != 0 {
+			assert.Equal(t, start, p.start, key)
+		}
+		assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
+		switch key {
+		case "nccl.collective.duration|" + ring:
+			assert.Equal(t, uint64(1), p.buckets[0], "a bound belongs to its bucket: 20 µs")
+			assert.Equal(t, uint64(1), p.buckets[7], "above 2 ms")
+			assert.Equal(t, []float64{0.0029, 0.00002}, p.exemplars)
+		case "nccl.collective.late|" + ring:
+			assert.Equal(t, uint64(1), p.buckets[5], "above 500 µs")
+			assert.Equal(t, uint64(1), p.buckets[9], "above 10 ms")
+		}
+	}
+	assert.Empty(t, got)
+}
+
+func TestCollectivesGolden(t *testing.T) {
+	want, err := golden.ReadMetrics(filepath.Join("testdata", "want_nccl.yaml"))
+	require.NoError(t, err)
+	c := newBed(t)
+	c.consume(collectiveBatch())
+	c.clock = c.clock.Add(15 * time.Second)
+	c.flush(t.Context())
+	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+}
+
+// TestCollectivesAgainstOracle sends random collectives with what is below them in random batches, some twice, and sums them again straight from the input.
+func TestCollectivesAgainstOracle(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		c := newBed(t)
+		counts, totals, latest, values := map[string]uint64{}, map[string]int64{}, map[string]int64{}, map[string]float64{}
+		var batches []ptrace.Traces
+		var last map[string]point
+		for i := range 40 {
+			b := spans.NewBatch("test", "")
+			for j := range 1 + rng.IntN(60) {
+				res, id, end := resourceA, 1+1000*i+j, 1+rng.Int64N(1e9)
+				res.RunID = fmt.Sprint("run-", rng.IntN(2))
+				if rng.IntN(3) > 0 {
+					addBelow(b, res, id, ncclChildren[rng.IntN(len(ncclChildren))])
+					continue
+				}
+				operation, algorithm := []string{"AllReduce", "AllGather", "Broadcast"}[rng.IntN(3)], []string{"", "RING", "TREE"}[rng.IntN(3)]
+				labels := ncclLabels(operation, algorithm)
+				key := func(metric string) string { return "verl|" + res.RunID + "|" + metric + "|" + labels }
+				// Whole ns and µs: the sums are exact.
+				duration, late, size := rng.Int64N(1<<rng.IntN(40)), rng.Int64N(1<<rng.IntN(34)), rng.Int64N(1<<rng.IntN(36))
+				errors, retries, missing := rng.Int64N(3), rng.Int64N(3), int64(0)
+				bus := rng.Float64() * 1e12
+				s := addCollective(b, res, id, operation, algorithm, end, map[string]float64{
+					spans.AttrNCCLDuration: float64(duration) / 1e9, spans.AttrNCCLLateMax: float64(late) / 1e9, spans.AttrNCCLLateCost: float64(late) / 64,
+					spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: bus, spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
+				})
+				if rng.IntN(6) == 0 {
+					missing = 1 + rng.Int64N(63)
+					s.Attributes().PutInt(spans.AttrNCCLRanksMissingCount, missing)
+					cut(s, spans.NCCLIncompleteEnd)
+					values[key("trainbridge.incomplete.spans")]++
+				} else {
+					counts[key("nccl.collective.duration")]++
+					totals[key("nccl.collective.duration")] += duration
+					counts[key("nccl.collective.late")]++
+					totals[key("nccl.collective.late")] += late
+					values[key("nccl.collective.late.cost")] += float64(late) / 64
+					values[key("nccl.collective.io")] += float64(size)
+					k := "verl|" + res.RunID + "|nccl.collective.bandwidth|" + gaugeLabels(operation, algorithm)
+					if end >= latest[k] {
+						latest[k], values[k] = end, bus
+					}
+				}
+				values[key("nccl.collective.errors")] += float64(errors)
+				values[key("nccl.collective.retries")] += float64(retries)
+				values[key("nccl.collective.missing")] += float64(missing)
+				if rng.IntN(5) == 0 {
+					judged(s, "v")
+					labels = labels[:len(labels)-1] + " trainbridge.verdict.name=v]"
+					values[key("trainbridge.verdicts")]++
+				}
+			}
+			batches = append(batches, b.Traces())
+			c.consume(b.Traces())
+			if rng.IntN(4) == 0 { // a retry, perhaps late
+				c.consume(batches[rng.IntN(len(batches))])
+			}
+			if rng.IntN(5) == 0 || i == 39 {
+				last = c.flushed(time.Second)
+			}
+		}
+		require.Len(t, last, len(counts)+len(values))
+		for key, want := range values {
+			assert.InDelta(t, want, last[key].value, 0, key)
+		}
+		for key, want := range counts {
+			p := last[key]
+			assert.Equal(t, want, p.count, key)
+			assert.InDelta(t, float64(totals[key])/1e9, p.sum, 0, key)
+			var inBuckets uint64
+			for _, n := range p.buckets {
+				inBuckets += n
+			}
+			assert.Equal(t, want, inBuckets, key)
+		}
+	}
+}
+
+// gaugeLabels are those of the bus bandwidth.
+func gaugeLabels(operation, algorithm string) string {
+	if algorithm != "" {
+		algorithm = "nccl.algorithm=" + algorithm + " "
+	}
+	return "[" + algorithm + "nccl.bandwidth.kind=busbw nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=" + operation + "]"
+}
+
+func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
+	c := newBed(t)
+	batch := collectiveBatch()
+	c.consume(batch)
+	before := c.flushed(time.Second)
+	for range 3 {
+		c.consume(batch)
+	}
+	after := c.flushed(time.Second)
+	require.Len(t, after, len(before))
+	for key, p := range after {
+		assert.InDelta(t, before[key].value, p.value, 0, key)
+		assert.Equal(t, before[key].count, p.count, key)
+	}
+	metadatatest.AssertEqualConnectorTrainMetricsDuplicateSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 3 * 6}}, metricdatatest.IgnoreTimestamp())
+}
+
+func TestCollectiveValues(t *testing.T) {
+	const duration, late, cost, io, bandwidth = "nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.bandwidth"
+	all := map[string]float64{
+		duration: 1, late: 1, cost: 0.5, io: 1 << 20, bandwidth: 3e9, "nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
+	}
+	const plain = "[nccl.operation=AllReduce]"
+	// but is all of it without some, or with other values.
+	but := func(change map[string]float64) map[string]float64 {
+		out := maps.Clone(all)
+		for name, x := range change {
+			if delete(out, name); x >= 0 {
+				out[name] = x
+			}
+		}
+		return out
+	}
+	set := func(name string, x any) func(pcommon.Map, ptrace.Span) {
+		return func(m pcommon.Map, _ ptrace.Span) {
+			v, _ := m.GetOrPutEmpty(name)
+			if err := v.FromRaw(x); err != nil {
+				panic(err)
+			}
+		}
+	}
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, tt := range map[string]struct {
+		change  func(pcommon.Map, ptrace.Span)
+		want    map[string]float64 // nil: no series at all
+		labels  string
+		invalid int64
+	}{
+		"good":                  {func(pcommon.Map, ptrace.Span) {}, all, plain, 0},
+		"incomplete":            {set(spans.AttrIncomplete, true), but(map[string]float64{duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1, "trainbridge.incomplete.spans": 1}), plain, 0},
+		"incomplete as text":    {set(spans.AttrIncomplete, "true"), all, plain, 0},
+		"of no time":            {set(spans.AttrNCCLDuration, 0.0), all, plain, 0},
+		"in whole seconds":      {set(spans.AttrNCCLDuration, int64(2)), all, plain, 0},
+		"duration negative":     {set(spans.AttrNCCLDuration, -1e-9), but(map[string]float64{duration: -1}), plain, 1},
+		"duration of two years": {set(spans.AttrNCCLDuration, 6.4e7), but(map[string]float64{duration: -1}), plain, 1},
+		"duration NaN":          {set(spans.AttrNCCLDuration, nan), but(map[string]float64{duration: -1}), plain, 0},
+		"duration infinite":     {set(spans.AttrNCCLDuration, inf), but(map[string]float64{duration: -1}), plain, 0},
+		"duration as text":      {set(spans.AttrNCCLDuration, "1"), but(map[string]float64{duration: -1}), plain, 0},
+		"early":                 {set(spans.AttrNCCLLateMax, -0.1), but(map[string]float64{late: -1}), plain, 1},
+		"not late":              {set(spans.AttrNCCLLateMax, 0.0), all, plain, 0},
+		"cost negative":         {set(spans.AttrNCCLLateCost, -0.1), but(map[string]float64{cost: -1}), plain, 1},
+		"size negative":         {set(spans.AttrNCCLDataSize, int64(-1)), but(map[string]float64{io: -1}), plain, 1},
+		"size of everything":    {set(spans.AttrNCCLDataSize, 1e300), but(map[string]float64{io: -1}), plain, 1},
+		"size as a double":      {set(spans.AttrNCCLDataSize, 2.5), but(map[string]float64{io: 2.5}), plain, 0},
+		"bandwidth infinite":    {set(spans.AttrNCCLBandwidthBus, inf), but(map[string]float64{bandwidth: -1}), plain, 0},
+		"errors negative":       {set(spans.AttrNCCLErrors, int64(-1)), but(map[string]float64{"nccl.collective.errors": 0}), plain, 1},
+		"errors as text":        {set(spans.AttrNCCLErrors, "1"), but(map[string]float64{"nccl.collective.errors": 0}), plain, 0},
+		"retries NaN":           {set(spans.AttrNCCLRetries, nan), but(map[string]float64{"nccl.collective.retries": 0}), plain, 0},
+		"verdicts":              {func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, but(map[string]float64{"trainbridge.verdicts": 1}), plain, 0},
+		"verdict as text":       {set(spans.AttrVerdict, "v"), all, plain, 0},
+		"its span has no start": {func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, all, plain, 0},
+		"its span ends early":   {func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, all, plain, 0},
+		"everything is bad, once": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrNCCLErrors, -1)
+			m.PutInt(spans.AttrNCCLRetries, -1)
+		}, but(map[string]float64{"nccl.collective.errors": 0, "nccl.collective.retries": 0}), plain, 1},
+
+		"labels of other types": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrNCCLOperation, 1) // then the span's name
+			m.PutBool(spans.AttrNCCLAlgorithm, true)
+			m.PutInt(spans.AttrNCCLCommID, 0x9e)
+			m.PutEmptyMap(spans.AttrNCCLCommName)
+			m.PutStr(spans.AttrNCCLCommSize, "64")
+		}, all, plain, 0},
+		"no name at all":         {func(m pcommon.Map, s ptrace.Span) { m.Remove(spans.AttrNCCLOperation); s.SetName("") }, all, "[nccl.operation=unknown]", 0},
+		"size of a communicator": {set(spans.AttrNCCLCommSize, int64(8)), all, "[nccl.comm.size=8 nccl.operation=AllReduce]", 0},
+		"negative":               {set(spans.AttrNCCLCommSize, int64(-8)), all, plain, 0},
+		"an algorithm":           {set(spans.AttrNCCLAlgorithm, "NVLS"), all, "[nccl.algorithm=NVLS nccl.operation=AllReduce]", 0},
+		"with a stage":           {set(spans.AttrTQStage, spans.StageFunction), all, plain, 0},
+		"another's name":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName("rpc") }, all, plain, 0},
+
+		"no ranks":       {func(m pcommon.Map, _ ptrace.Span) { m.Remove(spans.AttrNCCLRanks) }, nil, "", 0},
+		"ranks as text":  {set(spans.AttrNCCLRanks, "4"), nil, "", 0},
+		"a rank":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLRank) }, nil, "", 0},
+		"a channel":      {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLChannel) }, nil, "", 0},
+		"a proxy":        {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyOp) }, nil, "", 0},
+		"a proxy's step": {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyStep) }, nil, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newBed(t)
+			b := spans.NewBatch("test", "")
+			s := b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(1), Name: "AllReduce", Start: base, End: base + 1e9})
+			a := s.Attributes()
+			a.PutStr(spans.AttrNCCLOperation, "AllReduce")
+			for name, x := range map[string]float64{
+				spans.AttrNCCLDuration: 0.5, spans.AttrNCCLLateMax: 0.25, spans.AttrNCCLLateCost: 0.5, spans.AttrNCCLDataSize: 1 << 20, spans.AttrNCCLBandwidthBus: 3e9,
+				spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 2, spans.AttrNCCLRanksMissingCount: 3,
+			} {
+				a.PutDouble(name, x)
+			}
+			a.PutInt(spans.AttrNCCLRanks, 4)
+			tt.change(a, s)
+			c.consume(b.Traces())
+			got, labels := map[string]float64{}, map[string]bool{}
+			for key, p := range c.flushed(time.Second) {
+				parts := splitKey(key)
+				got[parts[2]] = float64(p.count) + p.value
+				switch parts[2] {
+				case bandwidth, "trainbridge.verdicts": // with one more
+				default:
+					labels[parts[3]] = true
+				}
+			}
+			if tt.want == nil {
+				assert.Empty(t, got)
+			} else {
+				assert.Equal(t, tt.want, got)
+				assert.Equal(t, map[string]bool{tt.labels: true}, labels)
+			}
+			assertInvalid(t, c, tt.invalid)
+		})
+	}
+}
+
+// TestCollectivesBesideTheOthers: a collective takes nothing from other spans of a resource without labels of their own, nor they from it.
+func TestCollectivesBesideTheOthers(t *testing.T) {
+	c := newBed(t)
+	b := spans.NewBatch("test", "")
+	addCollective(b, resourceA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLDuration: 0.001})
+	add(b, resourceA, 2, "AllReduce", spans.StageFunction, 1e6) // by name no function at all
+	addBelow(b, resourceA, 3, spans.SpanNCCLRank)
+	addStepSpan(b, resourceA, 4, "", -1, 1, map[string]float64{spans.AttrStepDuration: 1})
+	addCall(b, resourceA, 5, "AllReduce", "tcp", 1e6, -1, -1)
+	for i, add := range []func() ptrace.Span{
+		func() ptrace.Span { return add(b, resourceA, 10, "", spans.StageFunction, 1) },
+		func() ptrace.Span { return addStepSpan(b, resourceA, 11, "", -1, 1, nil) },
+		func() ptrace.Span { return addGroup(b, resourceA, 12, spans.SpanRPCPass, 1, nil) },
+		func() ptrace.Span {
+			s := b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(13), Start: base, End: base + 1})
+			s.Attributes().PutInt(spans.AttrNCCLRanks, 1)
+			return s
+		},
+	} {
+		s := add()
+		s.Attributes().PutBool(spans.AttrIncomplete, true)
+		judged(s, fmt.Sprint("v", i%2))
+	}
+	c.consume(b.Traces())
+	got := c.flushed(time.Second)
+	for key, want := range map[string]float64{
+		"tq.function.duration|[tq.function=AllReduce]": 1,
+		"ml.train.step.duration|[]":                    1,
+		"ml.train.steps|[]":                            1,
+		"rpc.client.call.duration|[network.transport=tcp rpc.method=AllReduce rpc.system.name=zeromq]": 1,
+		"nccl.collective.duration|" + ncclLabels("AllReduce", "RING"):                                  1,
+		"nccl.collective.errors|" + ncclLabels("AllReduce", "RING"):                                    0,
+		"nccl.collective.retries|" + ncclLabels("AllReduce", "RING"):                                   0,
+		"nccl.collective.missing|" + ncclLabels("AllReduce", "RING"):                                   0,
+		"nccl.collective.errors|[nccl.operation=unknown]":                                              0,
+		"nccl.collective.retries|[nccl.operation=unknown]":                                             0,
+		"nccl.collective.missing|[nccl.operation=unknown]":                                             0,
+		"trainbridge.incomplete.spans|[tq.stage=function]":                                             1,
+		"trainbridge.incomplete.spans|[]":                                                              1,
+		"trainbridge.incomplete.spans|[rpc.system.name=zeromq]":                                        1,
+		"trainbridge.incomplete.spans|[nccl.operation=unknown]":                                        1,
+		"trainbridge.verdicts|[trainbridge.verdict.name=v0]":                                           1,
+		"trainbridge.verdicts|[trainbridge.verdict.name=v1]":                                           1,
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=v0]":                    1,
+		"trainbridge.verdicts|[nccl.operation=unknown trainbridge.verdict.name=v1]":                    1,
+	} {
+		p, ok := got[prefix+key]
+		if assert.True(t, ok, key) {
+			assert.InDelta(t, want, p.value+float64(p.count), 0, key)
+			delete(got, prefix+key)
+		}
+	}
+	assert.Empty(t, got)
+}
+
+func TestCollectiveGaugeIsNotSetBack(t *testing.T) {
+	c := newBed(t)
+	ended := func(id int, end int64, bus float64) float64 {
+		b := spans.NewBatch("test", "")
+		addCollective(b, resourceA, id, "AllReduce", "", end, map[string]float64{spans.AttrNCCLBandwidthBus: bus})
+		c.consume(b.Traces())
+		return c.flushed(time.Second)[prefix+"nccl.collective.bandwidth|"+gaugeLabels("AllReduce", "")].value
+	}
+	assert.InDelta(t, 4e9, ended(1, 1000, 4e9), 0)
+	assert.InDelta(t, 4e9, ended(2, 900, 2e9), 0, "older")
+	assert.InDelta(t, 5e9, ended(3, 1000, 5e9), 0, "as old: the one that came last")
+}
+
+func TestCollectiveExpiry(t *testing.T) {
+	c := newBed(t)
+	c.consume(collectiveBatch())
+	n := len(c.flushed(15 * time.Second))
+	got := c.flushed(5 * time.Minute)
+	require.Len(t, got, n)
+	for key, p := range got {
+		assert.True(t, p.ended, key)
+	}
+	assert.Empty(t, c.flushed(time.Second))
+	assert.Empty(t, c.store.resources)
+	assert.Empty(t, c.store.byKey)
+	assert.Zero(t, c.store.operations)
+	assert.Equal(t, [numMetrics]int{}, c.store.live)
+
+	ended := pcommon.NewTimestampFromTime(c.clock)
+	b := spans.NewBatch("test", "")
+	addCollective(b, resourceA, 100, "AllReduce", "RING", 1, map[string]float64{spans.AttrNCCLDataSize: 7})
+	c.consume(b.Traces())
+	p := c.flushed(time.Second)[prefix+"nccl.collective.io|"+ncclLabels("AllReduce", "RING")]
+	assert.InDelta(t, 7.0, p.value, 0, "it begins again")
+	assert.Equal(t, ended, p.start)
+}
+
+// TestHugeIO: a job that moves more than an int64 holds still has a counter that only grows.
+func TestHugeIO(t *testing.T) {
+	c := newBed(t)
+	const n = 4096
+	b := spans.NewBatch("test", "")
+	for i := range n {
+		addCollective(b, resourceA, i+1, "AllReduce", "", 1, map[string]float64{spans.AttrNCCLDataSize: 1 << 53})
+	}
+	c.consume(b.Traces())
+	assert.InDelta(t, math.Ldexp(1, 65), c.flushed(time.Second)[prefix+"nccl.collective.io|"+ncclLabels("AllReduce", "")].value, 0)
+}
+
+func TestCollectiveOverflow(t *testing.T) {
+	const limit, operations = 4, 10
+	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	b := spans.NewBatch("test", "")
+	for i := range operations {
+		for j := range 2 {
+			addCollective(b, resourceA, 10+2*i+j, fmt.Sprint("op", i), "RING", 1e6, map[string]float64{
+				spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 10, spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1, spans.AttrNCCLErrors: 1,
+			})
+		}
+	}
+	c.consume(b.Traces())
+	series, counted := map[string]int{}, map[string]float64{}
+	for key, p := range c.flushed(time.Second) {
+		parts := splitKey(key)
+		counted[parts[2]] += float64(p.count) + p.value
+		if parts[3] == "["+attrOverflow+"=true]" {
+			assert.Equal(t, "|", parts[0]+"|"+parts[1])
+		} else {
+			series[parts[2]]++
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"nccl.collective.duration": limit, "nccl.collective.io": limit, "nccl.collective.bandwidth": limit, "nccl.collective.errors": limit,
+		"nccl.collective.retries": limit, "nccl.collective.missing": limit,
+	}, series)
+	assert.Equal(t, map[string]float64{
+		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": limit + 1, "nccl.collective.errors": 2 * operations,
+		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
+	}, counted, "nothing is lost by it")
+	// Two each of six operations, and of two more the bandwidths: of four series the first two operations have two each.
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2 * (operations - 2)}}, metricdatatest.IgnoreTimestamp())
+
+	c.flushed(time.Hour)
+	b = spans.NewBatch("test", "")
+	addCollective(b, resourceA, 100, "op9", "RING", 1, map[string]float64{spans.AttrNCCLDuration: 1})
+	c.consume(b.Traces())
+	assert.Contains(t, c.flushed(time.Second), prefix+"nccl.collective.duration|"+ncclLabels("op9", "RING"), "room that became free is used")
+}
