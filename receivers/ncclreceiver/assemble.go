@@ -29,6 +29,9 @@ type assembler struct {
 	begun  int // streams with a record that goes on
 	ghosts ghosts
 
+	hows    map[how]*how
+	lastHow *how
+
 	arrivals []late.Arrival // scratch
 	lateness []int64
 	ends     []clocks.End
@@ -97,7 +100,7 @@ type lastSeq struct {
 }
 
 func newAssembler(r *ncclReceiver) *assembler {
-	return &assembler{r: r, runs: make(map[string]*run), ghosts: newGhosts()}
+	return &assembler{r: r, runs: make(map[string]*run), hows: make(map[how]*how), ghosts: newGhosts()}
 }
 
 // stream takes note of a stream that has had no line yet; heard says that it has one now.
@@ -238,6 +241,9 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	c := a.r.collectives.Get()
 	a.describe(c, comm, o, at)
 	c.joined, c.track = true, t
+	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
+		c.parts = make([]part, 0, n)
+	}
 	if t.any && o.Seq > t.top+1 {
 		c.gap = o.Seq - t.top - 1
 	}
@@ -263,8 +269,7 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 func (a *assembler) describe(c *collective, comm *communicator, o *op.Op, at int64) {
 	c.comm, c.run = comm, comm.run
 	c.kind, c.seq, c.ordinal = o.Kind, o.Seq, o.Ordinal
-	c.name = a.names.Text(o.Name)
-	c.algorithm, c.protocol, c.datatype = a.names.Text(o.Algorithm), a.names.Text(o.Protocol), a.names.Text(o.Datatype)
+	c.name, c.algorithm, c.protocol, c.datatype = a.text(o.Name), a.text(o.Algorithm), a.text(o.Protocol), a.text(o.Datatype)
 	c.nodes, c.channels = o.Nodes, o.Channels
 	c.size, c.total = o.Size, o.Total
 	c.opened, c.last = at, at
@@ -306,8 +311,8 @@ func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent)
 	c.errs += o.Errors
 	c.retries += o.Retries
 	c.parts = append(c.parts, part{
-		src: src, rank: o.Rank, global: o.Global, waits: o.Waits, synthetic: o.Start == 0, state: o.State, start: o.Start, end: o.End, duration: o.Duration, late: op.Unknown,
-		reportedAlg: o.ReportedAlg, reportedBus: o.ReportedBus, time: o.Time, timing: a.names.Text(o.Timing),
+		src: src, rank: o.Rank, how: a.how(o), state: o.State, start: o.Start, end: o.End, duration: o.Duration, late: op.Unknown,
+		reportedAlg: o.ReportedAlg, reportedBus: o.ReportedBus,
 	})
 	p := &c.parts[len(c.parts)-1]
 	bytes := int64(partBytes)
@@ -323,13 +328,40 @@ func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent)
 	}
 }
 
+// text is one string for equal bytes.
+func (a *assembler) text(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return a.names.Text(b)
+}
+
+// how finds what the record has in common with others; mostly it is that of the one before.
+func (a *assembler) how(o *op.Op) *how {
+	h := a.lastHow
+	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits && h.synthetic == (o.Start == 0) && h.unit == o.ReportedUnit {
+		return h
+	}
+	key := how{global: o.Global, waits: o.Waits, synthetic: o.Start == 0, time: o.Time, timing: a.text(o.Timing), unit: o.ReportedUnit}
+	h = a.hows[key]
+	if h == nil {
+		if len(a.hows) >= maxKnown {
+			clear(a.hows)
+		}
+		h = &key
+		a.hows[key] = h
+	}
+	a.lastHow = h
+	return h
+}
+
 // more copies what few records have; nil: this one has nothing of it.
 func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
 	if len(lents) <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 && len(o.Details) == 0 && !o.TimedOut {
 		return nil
 	}
 	m := &more{
-		peer: o.Peer, sourceRank: o.Source, destRank: o.Destination, channel: o.Channel, stream: o.Stream, unit: o.ReportedUnit, errors: o.Errors, retries: o.Retries,
+		peer: o.Peer, sourceRank: o.Source, destRank: o.Destination, channel: o.Channel, stream: o.Stream, errors: o.Errors, retries: o.Retries,
 		timedOut: o.TimedOut, sends: o.Sends, linkBandwidth: o.LinkBandwidth, linkWorst: o.LinkBandwidthWorst,
 	}
 	if len(lents) > 1 {

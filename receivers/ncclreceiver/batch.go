@@ -87,7 +87,7 @@ func (b *batch) Traces() ptrace.Traces {
 			continue
 		}
 		if first && b.runFile != "" {
-			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].time, b.runFile)
+			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, b.runFile)
 		}
 		first = false
 		if c.alone() {
@@ -133,9 +133,9 @@ func (bd *builder) resource(c *collective, src *source) spans.Resource {
 const judged = 2
 
 func (bd *builder) root(c *collective) {
-	source := c.parts[0].time
+	source := c.parts[0].how.time
 	for i := range c.parts {
-		if c.parts[i].synthetic {
+		if c.parts[i].how.synthetic {
 			source = spans.TimeSynthetic
 		}
 	}
@@ -192,7 +192,7 @@ func (c *collective) describe(m pcommon.Map) {
 	if c.total >= 0 {
 		m.PutInt(spans.AttrNCCLDataSize, c.total)
 	}
-	putText(m, spans.AttrNCCLTiming, c.parts[0].timing)
+	putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
 	putSeconds(m, spans.AttrNCCLDuration, c.duration)
 	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
 	putNumber(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
@@ -271,7 +271,7 @@ func (bd *builder) single(c *collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: kind, Start: c.start, End: c.end, Source: p.time, Attributes: 24 + judged,
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: kind, Start: c.start, End: c.end, Source: p.how.time, Attributes: 24 + judged,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -288,12 +288,12 @@ func (bd *builder) single(c *collective) {
 func (bd *builder) rank(c *collective, p *part) {
 	id := c.rankID(p)
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.time, Attributes: p.attributes(),
+		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time, Attributes: p.attributes(),
 	})
 	m := s.Attributes()
 	p.describe(m, c)
-	if p.timing != c.parts[0].timing {
-		putText(m, spans.AttrNCCLTiming, p.timing)
+	if p.how.timing != c.parts[0].how.timing {
+		putText(m, spans.AttrNCCLTiming, p.how.timing)
 	}
 	if m2 := p.more; m2 != nil {
 		if m2.errors > 0 {
@@ -333,7 +333,7 @@ func (p *part) attributes() int {
 func (p *part) describe(m pcommon.Map, c *collective) {
 	if p.rank >= 0 {
 		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
-		if p.global {
+		if p.how.global {
 			m.PutInt(spans.AttrRank, int64(p.rank))
 		}
 	}
@@ -341,20 +341,24 @@ func (p *part) describe(m pcommon.Map, c *collective) {
 		m.PutDouble(spans.AttrNCCLLate, seconds(p.late))
 	}
 	if c.joined {
-		if putNumber(m, spans.AttrNCCLBandwidthBus, p.bus); math.IsNaN(p.bus) {
-			putNumber(m, spans.AttrNCCLBandwidthAlgorithm, p.alg)
+		alg := c.bandwidth(p)
+		if putNumber(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
+			putNumber(m, spans.AttrNCCLBandwidthAlgorithm, alg)
 		}
 	}
 	if putNumber(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
 		putNumber(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
 	}
-	if off := p.disagreement(); off > 0 && c.joined {
+	if off := c.off(p); off > 0 && c.joined {
 		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, off)
+	}
+	if p.how.unit != "" && p.how.unit != usualUnit {
+		m.PutStr(spans.AttrNCCLBandwidthUnit, p.how.unit)
 	}
 	if p.state != op.Completed {
 		m.PutStr(spans.AttrNCCLState, states[p.state])
 	}
-	if o := c.offset(p.src.clock); o != nil && !p.synthetic {
+	if o := c.offset(p.src.clock); o != nil && !p.how.synthetic {
 		m.PutDouble(spans.AttrNCCLClockOffset, o.offset/1e9)
 		m.PutDouble(spans.AttrNCCLClockUncertainty, o.uncertainty/1e9)
 	}
@@ -366,9 +370,6 @@ func (p *part) describe(m pcommon.Map, c *collective) {
 var states = [...]string{op.Completed: "completed", op.Started: "started", op.Scheduled: "scheduled"}
 
 func (d *more) describe(m pcommon.Map, joined bool) {
-	if d.unit != "" && d.unit != usualUnit {
-		m.PutStr(spans.AttrNCCLBandwidthUnit, d.unit)
-	}
 	putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
 	putIndex(m, spans.AttrNCCLSource, int64(d.sourceRank))
 	putIndex(m, spans.AttrNCCLDestination, int64(d.destRank))
@@ -412,7 +413,7 @@ func (bd *builder) details(c *collective, p *part, parent pcommon.SpanID, most i
 			end = start + max(d.duration, 0)
 		}
 		s := bd.Add(bd.resource(c, p.src), spans.Span{
-			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.time, Attributes: 6,
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time, Attributes: 6,
 		})
 		m := s.Attributes()
 		putIndex(m, spans.AttrNCCLChannelID, int64(d.channel))
@@ -512,7 +513,7 @@ func (bd *builder) aggregate(c *collective) {
 		slices.Sort(v.all)
 		s := bd.Add(bd.resource(c, nil), spans.Span{
 			Trace: c.trace, ID: spans.SpanID(c.trace, "aggregate", []byte(name)), Parent: c.id, Name: name, Kind: ptrace.SpanKindInternal,
-			Start: v.from, End: v.to, Source: c.parts[0].time, Attributes: 4,
+			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
 		})
 		m := s.Attributes()
 		m.PutInt(spans.AttrAggregateCount, int64(len(v.all)))

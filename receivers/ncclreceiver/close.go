@@ -153,14 +153,14 @@ func (a *assembler) times(c *collective) {
 	// Where only the time of writing is known, all ended at the latest when the first of them was written.
 	written := int64(math.MaxInt64)
 	for i := range c.parts {
-		if p := &c.parts[i]; p.synthetic {
+		if p := &c.parts[i]; p.how.synthetic {
 			written = min(written, p.end)
 		}
 	}
 	c.start, c.end = math.MaxInt64, math.MinInt64
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.synthetic {
+		if p.how.synthetic {
 			p.end = written
 			p.start = p.end - max(p.duration, 0)
 		} else if p.end < p.start {
@@ -176,7 +176,7 @@ func (a *assembler) offsets(c *collective) {
 	if c.kind.Symmetric() && !c.mismatch {
 		a.ends = a.ends[:0]
 		for i := range c.parts {
-			if p := &c.parts[i]; !p.synthetic && p.waits && p.state == op.Completed {
+			if p := &c.parts[i]; !p.how.synthetic && p.how.waits && p.state == op.Completed {
 				a.ends = append(a.ends, clocks.End{Clock: p.src.clock, At: p.end})
 			}
 		}
@@ -184,7 +184,7 @@ func (a *assembler) offsets(c *collective) {
 	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.synthetic || slices.ContainsFunc(c.offsets, func(o clockOffset) bool { return o.clock == p.src.clock }) {
+		if p.how.synthetic || slices.ContainsFunc(c.offsets, func(o clockOffset) bool { return o.clock == p.src.clock }) {
 			continue
 		}
 		if offset, uncertainty, ok := r.est.Offset(p.src.clock, p.end); ok {
@@ -201,7 +201,7 @@ func (a *assembler) offsets(c *collective) {
 	c.corrected = true
 	for i := range c.parts {
 		p := &c.parts[i]
-		if o := c.offset(p.src.clock); o != nil && !p.synthetic {
+		if o := c.offset(p.src.clock); o != nil && !p.how.synthetic {
 			p.start -= int64(o.offset)
 			p.end -= int64(o.offset)
 		}
@@ -221,10 +221,12 @@ func (c *collective) offset(clock int32) *clockOffset {
 func (a *assembler) measure(c *collective) {
 	c.duration, c.transfer = op.Unknown, op.Unknown
 	c.alg, c.bus = math.NaN(), math.NaN()
-	factor, known := busbw.Factor(c.kind, int(c.commSize), busbw.InNetwork([]byte(c.algorithm)))
+	c.factor = math.NaN()
+	if f, ok := busbw.Factor(c.kind, int(c.commSize), busbw.InNetwork([]byte(c.algorithm))); ok {
+		c.factor = f
+	}
 	for i := range c.parts {
 		p := &c.parts[i]
-		p.alg, p.bus = math.NaN(), math.NaN()
 		if p.duration <= 0 || p.state != op.Completed {
 			continue
 		}
@@ -232,32 +234,33 @@ func (a *assembler) measure(c *collective) {
 		if c.transfer < 0 || p.duration < c.transfer {
 			c.transfer = p.duration
 		}
-		if c.total > 0 {
-			p.alg = float64(c.total) / (float64(p.duration) / 1e9)
-			if known {
-				p.bus = p.alg * factor
-			}
-		}
-		if off := p.disagreement(); off > c.disagreement {
+		if off := c.off(p); off > c.disagreement {
 			c.disagreement = off
 		}
 	}
 	if c.total > 0 && c.transfer > 0 {
 		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
-		if known {
-			c.bus = c.alg * factor
-		}
+		c.bus = c.alg * c.factor
 	}
 }
 
 // A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.
 const roundingShare = 0.02
 
-// disagreement is |recomputed − reported| / recomputed; 0: print rounding explains it, or there is nothing to compare.
-func (p *part) disagreement() float64 {
-	own, reported := p.bus, p.reportedBus
+// bandwidth is S/t of one rank, By/s; NaN: it is not known. With the factor it is the bus bandwidth.
+func (c *collective) bandwidth(p *part) float64 {
+	if c.total <= 0 || p.duration <= 0 || p.state != op.Completed {
+		return math.NaN()
+	}
+	return float64(c.total) / (float64(p.duration) / 1e9)
+}
+
+// off is |recomputed − reported| / recomputed of one rank; 0: print rounding explains it, or there is nothing to compare.
+func (c *collective) off(p *part) float64 {
+	alg := c.bandwidth(p)
+	own, reported := alg*c.factor, p.reportedBus
 	if math.IsNaN(reported) || math.IsNaN(own) {
-		own, reported = p.alg, p.reportedAlg
+		own, reported = alg, p.reportedAlg
 	}
 	off := math.Abs(own-reported) / own
 	if math.IsNaN(off) || off <= roundingShare {
@@ -304,11 +307,11 @@ func (a *assembler) arrive(c *collective) {
 	a.arrivals = a.arrivals[:0]
 	for i := range c.parts {
 		p := &c.parts[i]
-		if !p.waits || p.duration < 0 || p.state != op.Completed {
+		if !p.how.waits || p.duration < 0 || p.state != op.Completed {
 			return // the ranks' durations do not compare
 		}
 		start := p.start
-		if p.synthetic {
+		if p.how.synthetic {
 			start = 0
 		}
 		a.arrivals = append(a.arrivals, late.Arrival{Rank: p.rank, Duration: p.duration, Start: start})

@@ -26,17 +26,21 @@ type part struct {
 	more                 *more // what few records have
 	rank                 int32
 	again                int32 // of a rank with several records, how many come before
-	global, waits        bool
-	left, bare           bool // the trace has no room for its span, for its details
-	synthetic            bool // no clock of this operation is in the log: its end is about when the record was written
+	how                  *how
 	state                op.State
+	left, bare           bool  // the trace has no room for its span, for its details
 	start, end, duration int64 // Unix ns, ns; op.Unknown
 	late                 int64 // ns behind the first to arrive; op.Unknown
-	alg, bus             float64
 	reportedAlg          float64
 	reportedBus          float64
-	time                 spans.TimeSource
-	timing               string
+}
+
+// how is what many records have in common.
+type how struct {
+	global, waits bool
+	synthetic     bool // no clock of the operation is in the log: its end is about when the record was written
+	time          spans.TimeSource
+	timing, unit  string
 }
 
 // more is what few records have.
@@ -46,7 +50,6 @@ type more struct {
 	sourceRank, destRank int32
 	channel              int32
 	stream               int64
-	unit                 string
 	errors, retries      int64
 	timedOut             bool
 	sends                int64
@@ -63,7 +66,7 @@ type detail struct {
 
 // What a waiting record takes, about: it, its place in tail and in the maps.
 const (
-	partBytes   = 260
+	partBytes   = 220
 	moreBytes   = 160
 	detailBytes = 96
 )
@@ -126,7 +129,8 @@ type collective struct {
 	hang                bool
 	waited              int64
 	start, end          int64
-	duration, transfer  int64 // ns; op.Unknown
+	duration, transfer  int64   // ns; op.Unknown
+	factor              float64 // of the bus bandwidth; NaN: there is none
 	alg, bus            float64
 	baseline, deviation float64
 	disagreement        float64

@@ -3,6 +3,7 @@ package flightrecorder
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -87,9 +88,7 @@ func one(name string, seq int, more map[string]any) map[string]any {
 		"time_created_ns": unix, "time_discovered_started_ns": nil, "time_discovered_completed_ns": unix + second, "state": "completed", "retired": true,
 		"timeout_ms": 1000, "is_p2p": false, "input_sizes": [][]int64{{2, 3}}, "input_dtypes": []string{"Float"}, "output_sizes": [][]int64{{2, 3}}, "output_dtypes": []string{"Float"},
 	}
-	for k, v := range more {
-		e[k] = v
-	}
+	maps.Copy(e, more)
 	return e
 }
 
@@ -214,12 +213,10 @@ func TestPeers(t *testing.T) {
 
 func TestCoalesced(t *testing.T) {
 	none := map[string]any{"input_sizes": [][]int64{}, "input_dtypes": []string{}, "output_sizes": [][]int64{}, "output_dtypes": []string{}}
-	with := func(maps ...map[string]any) map[string]any {
+	with := func(parts ...map[string]any) map[string]any {
 		all := map[string]any{}
-		for _, m := range maps {
-			for k, v := range m {
-				all[k] = v
-			}
+		for _, part := range parts {
+			maps.Copy(all, part)
 		}
 		return all
 	}

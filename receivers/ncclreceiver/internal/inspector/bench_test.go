@@ -1,35 +1,59 @@
 package inspector
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
-// Lines as the plugin writes them.
-const (
-	lineV40 = `{"header":{"id":"0x7f8c496ae9f661","comm_name":"DP Group 0","rank":0,"n_ranks":16,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1781000000748276,"hostname":"gpu-node-1","pid":1639453},"coll_perf":{"coll":"ReduceScatter","coll_sn":102,"coll_msg_size_bytes":3145728,"coll_exec_time_us":232,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":13.559172,"coll_busbw_gbs":25.423448}}`
-)
-
+// BenchmarkLine reads lines of each version, and as v4.0 has them: of one communicator, of as many as are known by their beginnings, and of more.
 func BenchmarkLine(b *testing.B) {
-	for name, lines := range map[string][]string{"v4.0": {lineV40}} {
-		b.Run(name, func(b *testing.B) {
-			p, size := New(), int64(0)
+	v40 := lines(b, "v4.0")[2]
+	v44 := lines(b, "v4.4")
+	of := func(ranks int) (all []string) {
+		for rank := range ranks {
+			all = append(all, strings.Replace(v40, `"rank":1`, fmt.Sprintf(`"rank":%d`, rank), 1))
+		}
+		return all
+	}
+	dump := []string{strings.Replace(v44[0], `"coll_records":2`, `"coll_records":8`, 1)}
+	for range 8 {
+		dump = append(dump, v44[1])
+	}
+	for _, c := range []struct {
+		name string
+		all  []string
+	}{
+		{"v4.0", of(1)},
+		{"v4.0/8_ranks", of(8)},
+		{"v4.0/64_ranks", of(64)},
+		{"v4.0/1000_ranks", of(1000)},
+		{"v4.0/p2p", lines(b, "v4.0")[10:12]},
+		{"v4.4/dump_of_8", dump},
+		{"v4.4/verbose", []string{strings.Replace(v44[2], `{`, v40[:strings.Index(v40, `"coll_perf"`)], 1)}},
+		{"v4.4/proxy", []string{strings.Replace(v44[6], `{`, v40[:strings.Index(v40, `"coll_perf"`)], 1)}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p, size := New(), 0
 			var texts [][]byte
-			for _, l := range lines {
+			for _, l := range c.all {
 				texts = append(texts, []byte(l))
-				size += int64(len(l))
+				size += len(l)
 			}
 			var out op.Out
-			b.SetBytes(size / int64(len(texts)))
+			b.SetBytes(int64(size / len(texts)))
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
 				out.Reset()
-				if v, reason := p.Line(texts[n%len(texts)], false, 0, &out); v != op.Record {
+				if v, reason := p.Line(texts[n], false, 0, &out); v != op.Record {
 					b.Fatal(reason)
 				}
-				n++
+				if n++; n == len(texts) {
+					n = 0
+				}
 			}
 		})
 	}

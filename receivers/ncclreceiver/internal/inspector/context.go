@@ -52,8 +52,8 @@ type table struct {
 }
 
 type numbered struct {
-	*context
-	Number uint16 `json:"number"`
+	Context *context `json:"context"`
+	Number  uint16   `json:"number"`
 }
 
 // find returns a context, which is added if it is new. Every dump has the communicators in one order: the one after that of the marker before is tried first.
@@ -63,7 +63,7 @@ func (t *table) find(c *context) numbered {
 		if at >= len(t.all) {
 			at -= len(t.all)
 		}
-		if t.all[at].equal(c) {
+		if t.all[at].Context.equal(c) {
 			t.used = at
 			return t.all[at]
 		}
@@ -88,7 +88,7 @@ func (t *table) add(c numbered) {
 func (t *table) tagged(tag uint64) (c *context, dump int64) {
 	for _, e := range t.all {
 		if e.Number == uint16(tag>>timeBits) {
-			return e.context, int64(tag&(1<<timeBits-1)) * 1000
+			return e.Context, int64(tag&(1<<timeBits-1)) * 1000
 		}
 	}
 	return nil, 0
@@ -142,7 +142,7 @@ func (p *Parser) Restore(state []byte) {
 	}
 	p.contexts.last = s.Last % (maxNumber + 1)
 	for _, c := range s.Contexts {
-		if c.context == nil || c.Number == 0 || c.Number > maxNumber {
+		if c.Context == nil || c.Number == 0 || c.Number > maxNumber {
 			continue
 		}
 		p.contexts.add(c)

@@ -79,7 +79,7 @@ func TestBandwidth(t *testing.T) {
 		{"coll", "AllReduce", 8, 17179869184, 61974, 277.210914, 485.119099, 2 * 7.0 / 8, 17179869184},
 		{"coll", "ReduceScatter", 8, 2147483648, 41057, 418.439467, 366.134533, 7.0 / 8, 17179869184},
 		{"coll", "ReduceScatter", 32, 65536, 110, 19.065018, 18.469236, 31.0 / 32, 2097152},
-		{"p2p", "Send", 8, 33554432, 721, 46.538740, 46.538740, 1, 33554432},
+		{"p2p", "Send", 8, 33554432, 721, 46.538741, 46.538741, 1, 33554432},
 	} {
 		text := fmt.Sprintf(`{"header":{"id":"0xab","rank":1,"n_ranks":%[1]v,"nnodes":1},"%[2]s_perf":{"%[2]s":"%[3]s","%[2]s_msg_size_bytes":%[4]d,"%[2]s_exec_time_us":%[5]d,"%[2]s_algobw_gbs":%[6]f,"%[2]s_busbw_gbs":%[7]f}}`,
 			c.ranks, c.kind, c.name, c.size, c.us, c.alg, c.bus)
@@ -139,6 +139,32 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestDataSize(t *testing.T) {
+	for _, c := range []struct {
+		kind  op.Kind
+		size  int64
+		ranks int32
+		want  int64
+	}{
+		{op.AllReduce, 10, 4, 10},
+		{op.AllGather, 10, 4, 40},
+		{op.ReduceScatter, 10, 4, 40},
+		{op.AllToAll, 10, 4, 40},
+		{op.Broadcast, 10, 4, 10},
+		{op.Send, 10, 4, 10},
+		{op.Other, 10, 4, 10},
+		{op.AllGather, 0, 4, 0},
+		{op.AllGather, op.Unknown, 4, op.Unknown},
+		{op.AllGather, 10, 0, op.Unknown},
+		{op.AllReduce, op.Unknown, 4, op.Unknown},
+		{op.AllReduce, 10, 0, 10},
+		{op.AllGather, math.MaxInt64/4 + 1, 4, op.Unknown},
+		{op.AllGather, math.MaxInt64 / 4, 4, math.MaxInt64 - 3},
+	} {
+		assert.Equal(t, c.want, dataSize(c.kind, c.size, c.ranks), "%v", c)
+	}
+}
+
 func TestID(t *testing.T) {
 	for in, want := range map[string]string{
 		`"0x7f8c496ae9f661"`: "0x7f8c496ae9f661", `"0x007F"`: "0x7f", `"0X7f"`: "0x7f", `"0x0"`: "0x0", `"0x000"`: "0x0", `"0xffffffffffffffff"`: "0xffffffffffffffff",
@@ -163,10 +189,10 @@ func TestNoRecords(t *testing.T) {
 		`NCCL INFO Init COMPLETE`:                     "rejected not_json", `[{"coll_perf":{}}]`: "rejected not_json", `"header"`: "rejected not_json", `}`: "rejected not_json",
 		selfContained(`"coll_perf":{"coll":"AllReduce"}`) + `,`:  "rejected not_json",
 		selfContained(`"coll_perf":{"coll":"AllReduce"}`) + `{}`: "rejected not_json",
-		`{"coll_perf":{"coll":"AllReduce"},}`:             "rejected not_json",
-		`{"coll_perf":{"coll" "AllReduce"}}`:              "rejected not_json", `{"coll_perf":{"coll":}}`: "rejected not_json", `{"a":x}`: "rejected not_json", `{"a":"\q","coll":"\q}`: "rejected not_json",
-		`{"header":{"id":"0xab","ra`: "rejected truncated",
-		selfContained(`"coll_perf":{}`):     "rejected no_operation", selfContained(`"coll_perf":{"coll":""}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":null}`): "rejected no_operation",
+		`{"coll_perf":{"coll":"AllReduce"},}`:                    "rejected not_json",
+		`{"coll_perf":{"coll" "AllReduce"}}`:                     "rejected not_json", `{"coll_perf":{"coll":}}`: "rejected not_json", `{"a":x}`: "rejected not_json", `{"a":"\q","coll":"\q}`: "rejected not_json",
+		`{"header":{"id":"0xab","ra`:    "rejected truncated",
+		selfContained(`"coll_perf":{}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":""}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":null}`): "rejected no_operation",
 		selfContained(`"coll_perf":{"coll":7}`): "rejected value", selfContained(`"coll_perf":[]`): "rejected value", selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":"abc"}`): "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":18446744073709551615}`):            "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":1.5}`):                             "rejected value",
@@ -179,7 +205,7 @@ func TestNoRecords(t *testing.T) {
 		selfContained(`"p2p_perf":{"p2p":"Send","p2p_peer":4294967296}`):                            "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","event_trace_ts":{"kernel_events":{}}}`):     "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","event_trace_ts":{"coll_start_ts":"x"}}`):    "rejected value",
-		`{"coll_perf":{"coll":"AllReduce"}}`:                                                 "rejected orphan", `{"proxy_trace":{"record_type":"proxy_op"}}`: "rejected orphan",
+		`{"coll_perf":{"coll":"AllReduce"}}`:                                                        "rejected orphan", `{"proxy_trace":{"record_type":"proxy_op"}}`: "rejected orphan",
 	} {
 		got, tag := read(New(), text)
 		assert.Equal(t, want, got, text)
@@ -365,7 +391,7 @@ func TestForgotten(t *testing.T) {
 			}
 		}
 	}
-	assert.Less(t, len(p.Save()), 128*maxContexts)
+	assert.Less(t, len(p.Save()), 160*maxContexts)
 	// Markers of known contexts add none.
 	last := p.contexts.last
 	for rank := ranks - maxContexts; rank < ranks; rank++ {
@@ -481,15 +507,16 @@ func TestOtherLogs(t *testing.T) {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		p := New()
-		got, ops, samples := make(map[string]int), "", 0
+		var all strings.Builder
+		got, samples := make(map[string]int), 0
 		for text := range strings.Lines(string(b)) {
 			r, _ := read(p, strings.TrimSuffix(text, "\n"))
 			verdict, rest, _ := strings.Cut(r, "\n")
 			got[verdict]++
-			ops += rest + "\n"
+			all.WriteString(rest + "\n")
 			samples += strings.Count(rest, "nccl.records.dropped")
 		}
-		name := filepath.Base(file)
+		name, ops := filepath.Base(file), all.String()
 		assert.Equal(t, want[name], got, name)
 		switch name {
 		case "GENERATED_v4.0_2.30.7_coll_p2p_nan.log":

@@ -174,7 +174,7 @@ func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 		return nil, 0
 	}
 	p.out.Tag = tagOf(p.head.Number, p.head.dump)
-	return p.head.context, p.head.dump
+	return p.head.Context, p.head.dump
 }
 
 // mark begins a dump: the next records belong to it.

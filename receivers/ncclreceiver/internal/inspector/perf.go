@@ -1,6 +1,8 @@
 package inspector
 
 import (
+	"math"
+
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -208,10 +210,10 @@ func kindOf(name []byte) op.Kind {
 func dataSize(k op.Kind, size int64, ranks int32) int64 {
 	switch k {
 	case op.AllGather, op.ReduceScatter, op.AllToAll:
-		if size > 0 && (ranks <= 0 || size > (1<<63-1)/int64(ranks)) {
+		if size < 0 || ranks <= 0 || size > math.MaxInt64/int64(ranks) {
 			return op.Unknown
 		}
-		return size * int64(max(ranks, 1))
+		return size * int64(ranks)
 	}
 	return size
 }

@@ -23,7 +23,7 @@ type prefixes struct {
 // dumpKey is what stands before the time of the dump.
 const dumpKey = `"dump_timestamp_us":`
 
-// known reads the beginning of a line by what others began with. It returns where the next member begins, 0 where it must be read. Records of a communicator
+// begun reads the beginning of a line by what others began with. It returns where the next member begins, 0 where it must be read. Records of a communicator
 // come together, and the communicators in one order.
 func (p *Parser) begun(b []byte) int {
 	s := &p.prefixes
@@ -74,6 +74,6 @@ func (p *Parser) learn(b []byte, end int) {
 		s.misses = 0
 		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
 	}
-	s.all[at] = prefix{bytes.Clone(b[:from]), bytes.Clone(b[to : end+1]), l.context.clone(), l.stateless}
+	s.all[at] = prefix{bytes.Clone(b[:from]), bytes.Clone(b[to : end+1]), l.clone(), l.stateless}
 	s.used = at
 }

@@ -1,32 +1,35 @@
 package late
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
-// weight is what collectives usually weigh: Σw²/Σw.
-type weight struct {
-	squares, sum float64
-	n            int
+// weights say what collectives usually weigh: sums of the roots of their weights, by powers of four of these. Roots, as one step of a hundred that takes a hundred
+// times as long must not be the measure of all, nor a hundred collectives that follow each other at once.
+type weights struct {
+	roots [33]float64
+	calls int
+	usual int // the power that has the third heaviest in root from above
 }
 
-// counts says whether a collective of weight v counts.
-func (w *weight) counts(v float64) bool {
-	w.n++
-	m := max(1/float64(w.n), weightMemory)
-	if w.n > 1 {
-		v = min(v, weightJump*w.usual())
+// counts says whether a collective of weight v counts. anew says that those before should not have: there was nothing yet to compare them with.
+func (w *weights) counts(v float64) (ok, anew bool) {
+	at := bits.Len64(uint64(v)) / 2
+	sum := 0.
+	for i := range w.roots {
+		w.roots[i] *= 1 - weightMemory
+		sum += w.roots[i]
 	}
-	// Judged by what was before it: by itself, the first after a long time without would never be too light.
-	ok := w.n == 1 || v >= weightShare*w.usual()
-	w.squares += m * (v*v - w.squares)
-	w.sum += m * (v - w.sum)
-	return ok
-}
-
-func (w *weight) usual() float64 {
-	if w.sum <= 0 {
-		return 0
+	w.roots[at] += math.Sqrt(v)
+	sum += math.Sqrt(v)
+	before := w.usual
+	w.usual = len(w.roots) - 1
+	for above := w.roots[w.usual]; w.usual > 0 && 3*above < sum; above += w.roots[w.usual] {
+		w.usual--
 	}
-	return w.squares / w.sum
+	w.calls++
+	return at >= w.usual-weightPowers, w.calls > 1 && w.calls < 1/weightMemory && w.usual > before+weightPowers
 }
 
 // moving is a mean that forgets.
@@ -47,7 +50,7 @@ func (m *moving) add(mean float64, values int, memory float64) {
 // restart forgets what was learnt in the other unit; who is named stays named.
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
-	w.weight, w.noise = weight{}, [2]moving{}
+	w.noise = [2]moving{}
 	w.spread, w.ownNoise, w.spreadOf, w.transfer, w.cube, w.shift = 0, 0, 0, 0, moving{}, moving{}
 	w.k, w.h, w.cut = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := range w.ranks {
@@ -68,6 +71,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		return // there are times, but not yet of two collectives
 	}
 	if timed != w.timed {
+		w.weights = weights{}
 		w.restart(timed)
 	}
 	weight := interval
@@ -84,7 +88,11 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	if r.Last >= 0 {
 		last = w.at[r.Last]
 	}
-	if !w.weight.counts(weight) {
+	counts, anew := w.weights.counts(weight)
+	if anew {
+		w.restart(timed)
+	}
+	if !counts {
 		if last >= 0 {
 			w.addCost(last, r.Cost)
 		}

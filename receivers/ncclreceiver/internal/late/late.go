@@ -43,9 +43,8 @@ const (
 	maxRanks         = 4096
 
 	// What counts (step 1).
-	weightShare  = 1. / 8
-	weightMemory = 1. / 64
-	weightJump   = 4 // times the usual weight: more than that does not count as more, so that one checkpoint is not the measure of all
+	weightMemory = 1. / 128 // EWMA
+	weightPowers = 2        // of four
 
 	// σ and ρ (step 3).
 	noiseMemory = 1. / 32
@@ -111,7 +110,7 @@ type Window struct {
 	late, cost, work []float32
 
 	calls   uint64
-	weight  weight
+	weights weights
 	timed   bool
 	counted int // collectives, since timed is what it is
 	// ½(yₜ−yₜ₋₁)² and ½(yₜ−yₜ₋₂)²

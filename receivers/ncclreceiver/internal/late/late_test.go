@@ -46,6 +46,8 @@ func models() []model {
 		add("AR(1) 1.5 %, differ .5", job{sigma: 0.015, rho: 0.5, differ: 0.005})
 		add("4 per step 1.5 %", job{sigma: 0.015, perStep: 4})
 		add("16 per step 1 %", job{sigma: 0.01, perStep: 16})
+		add("100 per step 1 %", job{sigma: 0.01, perStep: 100, transfer: 1e6})
+		add("4 per step 1.5 %, checkpoints x10 every 5", job{sigma: 0.015, perStep: 4, every: 5})
 		add("4 layers 1.5 %", job{sigma: 0.015, layers: 4, perStep: 2})
 		add("differ 0.5 %, 0.5 %", job{sigma: 0.005, differ: 0.005})
 		add("differ 0.5 %, 0.1 %", job{sigma: 0.001, differ: 0.005})

@@ -2,6 +2,7 @@ package vccl
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
@@ -10,10 +11,16 @@ import (
 // CSVParser reads the mission's schema (see messages) as CSV, the header of which names the columns by the keys, in any order; others are ignored. Cells may be
 // quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. It is not safe for concurrent use.
 type CSVParser struct {
-	m       messages
-	header  string
+	m messages
+	v values
+	// The headers that were seen, for rows that are read again; the one at hand.
+	headers []header
+	at      int
+}
+
+type header struct {
+	text    string
 	columns []key
-	v       values
 }
 
 // The bounds of a header.
@@ -34,61 +41,81 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.V
 	if len(b) == 0 {
 		return op.Ignored, ignoredBlank
 	}
-	if string(b) == p.header { // said again
-		return op.Ignored, ignoredHeader
-	}
-	if p.columns == nil {
-		if p.readHeader(b) {
+	if len(p.headers) == 0 {
+		if p.header(b) {
 			return op.Ignored, ignoredHeader
 		}
 		return op.Rejected, reasonNoHeader
 	}
 	p.m.begin(again, tag)
-	// Before a row is counted, it must not be a header with other columns.
+	h := &p.headers[p.at]
+	if i := int(tag >> tagHeader & (maxHeaders - 1)); p.m.again && i < len(p.headers) {
+		h = &p.headers[i]
+	}
+	if string(b) == h.text { // said again
+		return op.Ignored, ignoredHeader
+	}
 	reason := reasonColumnCount
-	if p.row(b) {
-		if name := p.v[keyOperation]; keyOf(name) == noKey {
-			reason = p.m.add(&p.v, out)
-			if reason == "" {
-				return op.Record, ""
+	if p.row(b, h.columns) && keyOf(p.v[keyOperation]) == noKey {
+		if reason = p.m.add(&p.v, out); reason == "" {
+			if !p.m.again {
+				out.Tag |= uint64(p.at) << tagHeader
 			}
-			return op.Rejected, reason
+			return op.Record, ""
 		}
 	}
-	if p.readHeader(b) {
+	if p.header(b) {
 		return op.Ignored, ignoredHeader
 	}
 	return op.Rejected, reason
 }
 
-// readHeader reads a header: its columns have an operation, and when or how long.
-func (p *CSVParser) readHeader(b []byte) bool {
-	if len(b) > maxHeader {
+// header takes a header.
+func (p *CSVParser) header(b []byte) bool {
+	h, ok := readHeader(b)
+	if !ok {
 		return false
 	}
-	var columns []key
-	has := 0
-	for i, more := 0, true; more; {
-		var c []byte
-		if c, i, more = cell(b, i); i < 0 || len(columns) == maxColumns {
-			return false
-		}
-		k := keyOf([]byte(strings.ToLower(strings.TrimSpace(string(c)))))
-		columns = append(columns, k)
-		has |= 1 << k
+	p.at = slices.IndexFunc(p.headers, func(o header) bool { return o.text == h.text })
+	switch {
+	case p.at >= 0:
+	case len(p.headers) < maxHeaders:
+		p.at = len(p.headers)
+		p.headers = append(p.headers, h)
+	default:
+		p.at = 0
+		p.headers = append(p.headers[:0], h)
 	}
-	if has&(1<<keyOperation) == 0 || has&(1<<keyTimestamp|1<<keyDuration) == 0 {
-		return false
-	}
-	p.header, p.columns = string(b), columns
 	return true
 }
 
+// readHeader reads a header: its columns have an operation, and when or how long.
+func readHeader(b []byte) (h header, ok bool) {
+	if len(b) > maxHeader {
+		return h, false
+	}
+	has := 0
+	for i, more := 0, true; more; {
+		var c []byte
+		if c, i, more = cell(b, i); i < 0 || len(h.columns) == maxColumns {
+			return h, false
+		}
+		k := keyOf([]byte(strings.ToLower(strings.TrimSpace(string(c)))))
+		h.columns = append(h.columns, k)
+		has |= 1 << k
+	}
+	if has&(1<<keyOperation) == 0 || has&(1<<keyTimestamp|1<<keyDuration) == 0 {
+		return h, false
+	}
+	h.text = string(b)
+	return h, true
+}
+
 // row splits a row.
-func (p *CSVParser) row(b []byte) bool {
+func (p *CSVParser) row(b []byte, columns []key) bool {
 	p.v = values{}
 	i, more := 0, true
-	for _, k := range p.columns {
+	for _, k := range columns {
 		if !more {
 			return false
 		}
@@ -148,12 +175,22 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 // End has nothing to give: a row is a line.
 func (p *CSVParser) End(*op.Out) {}
 
-// Save returns the header and the ordinals.
-func (p *CSVParser) Save() []byte { return p.m.save(saved{Header: p.header}) }
+// Save returns the headers and the ordinals.
+func (p *CSVParser) Save() []byte {
+	s := saved{Header: p.at}
+	for _, h := range p.headers {
+		s.Headers = append(s.Headers, h.text)
+	}
+	return p.m.save(s)
+}
 
 // Restore takes what Save returned.
 func (p *CSVParser) Restore(state []byte) {
-	if header := p.m.restore(state).Header; header != "" {
-		p.readHeader([]byte(header))
+	s := p.m.restore(state)
+	for _, text := range s.Headers[:min(len(s.Headers), maxHeaders)] {
+		p.header([]byte(text))
+	}
+	if s.Header >= 0 && s.Header < len(p.headers) {
+		p.at = s.Header
 	}
 }

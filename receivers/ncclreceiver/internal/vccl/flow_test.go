@@ -21,57 +21,106 @@ func send(group uint64, from, to, dev, function, times, bandwidth, at int) strin
 const nicFile = "/t/node01-mlx5_0-Port0-A.log"
 
 func TestFlow(t *testing.T) {
-	const hash = uint64(12715772615376301750) // printf '%x': b0770adb4a6a76b6
+	const hash = uint64(12715772615376301750) // printf '%x': b0777fd29824eeb6
 	for _, c := range []struct {
 		name, text    string
 		want, samples []string
 		open          int // lines before the end
 		verdicts      map[string]int
 	}{
-		{"two operations", flowHeader + "\n" + send(hash, 0, 8, 0, 4, 118, 180, 1000) + send(hash, 0, 8, 0, 4, 118, 90, 3000) + send(hash, 0, 8, 0, 4, 119, 200, 4000),
+		{
+			"two operations", flowHeader + "\n" + send(hash, 0, 8, 0, 4, 118, 180, 1000) + send(hash, 0, 8, 0, 4, 118, 90, 3000) + send(hash, 0, 8, 0, 4, 119, 200, 4000),
 			[]string{
-				"AllReduce =118 in 0xb0770adb4a6a76b6 of 0 on node01 [1000 3000] took=2000 from=0 to=8 sends=2 mean=16875000000 least=11250000000",
-				"AllReduce =119 in 0xb0770adb4a6a76b6 of 0 on node01 [4000 4000] took=0 from=0 to=8 sends=1 mean=25000000000 least=25000000000",
+				"AllReduce =118 in 0xb0777fd29824eeb6 of 0 on node01 [1000 3000] took=2000 from=0 to=8 sends=2 mean=16875000000 least=11250000000",
+				"AllReduce =119 in 0xb0777fd29824eeb6 of 0 on node01 [4000 4000] took=0 from=0 to=8 sends=1 mean=25000000000 least=25000000000",
 			},
 			[]string{
-				"nccl.link.bandwidth=16875000000 at 3000 AllReduce 0→8 in 0xb0770adb4a6a76b6 mean on node01 of 0",
-				"nccl.link.bandwidth=25000000000 at 4000 AllReduce 0→8 in 0xb0770adb4a6a76b6 mean on node01 of 0",
-			}, 1, map[string]int{"ignored header": 1, "record": 3}},
-		{"several links", send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 16, 0, 2, 7, 80, 1500) + send(1, 1, 8, 0, 2, 7, 80, 1600) + send(1, 0, 8, 1, 2, 7, 80, 1700) + send(1, 0, 8, 0, 2, 7, 40, 2000),
+				"nccl.link.bandwidth=16875000000 at 3000 AllReduce 0→8 in 0xb0777fd29824eeb6 mean on node01 of 0",
+				"nccl.link.bandwidth=25000000000 at 4000 AllReduce 0→8 in 0xb0777fd29824eeb6 mean on node01 of 0",
+			},
+			1,
+			map[string]int{"ignored header": 1, "record": 3},
+		},
+		{
+			"several links", send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 16, 0, 2, 7, 80, 1500) + send(1, 1, 8, 0, 2, 7, 80, 1600) + send(1, 0, 8, 1, 2, 7, 80, 1700) + send(1, 0, 8, 0, 2, 7, 40, 2000),
 			[]string{
 				"AllGather =7 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=7500000000 least=5000000000",
 				"AllGather =7 in 0x1 of 0 on node01 [1500 1500] took=0 from=0 to=16 sends=1 mean=10000000000 least=10000000000",
 				"AllGather =7 in 0x1 of 1 on node01 [1600 1600] took=0 from=1 to=8 sends=1 mean=10000000000 least=10000000000",
 				"AllGather =7 in 0x1 of 0 on node01 [1700 1700] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
-			}, nil, 5, map[string]int{"record": 5}},
-		{"groups that interleave leave together", send(1, 0, 8, 0, 4, 1, 80, 1000) + send(2, 0, 8, 0, 3, 9, 80, 1100) + send(1, 0, 8, 0, 4, 1, 80, 1200) + send(1, 0, 8, 0, 4, 2, 80, 1300) + send(2, 0, 8, 0, 3, 9, 40, 1400),
+			},
+			nil, 5,
+			map[string]int{"record": 5},
+		},
+		{
+			"groups that interleave leave together", send(1, 0, 8, 0, 4, 1, 80, 1000) + send(2, 0, 8, 0, 3, 9, 80, 1100) + send(1, 0, 8, 0, 4, 1, 80, 1200) + send(1, 0, 8, 0, 4, 2, 80, 1300) + send(2, 0, 8, 0, 3, 9, 40, 1400),
 			[]string{
 				"AllReduce =1 in 0x1 of 0 on node01 [1000 1200] took=200 from=0 to=8 sends=2 mean=10000000000 least=10000000000",
 				"ReduceScatter =9 in 0x2 of 0 on node01 [1100 1100] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
 				"AllReduce =2 in 0x1 of 0 on node01 [1300 1300] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
 				"ReduceScatter =9 in 0x2 of 0 on node01 [1400 1400] took=0 from=0 to=8 sends=1 mean=5000000000 least=5000000000",
-			}, nil, 2, map[string]int{"record": 5}},
-		{"another function with the same number", send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 8, 0, 3, 7, 80, 2000),
+			},
+			nil, 2,
+			map[string]int{"record": 5},
+		},
+		{
+			"another function with the same number", send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 8, 0, 3, 7, 80, 2000),
 			[]string{
 				"AllGather =7 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
 				"ReduceScatter =7 in 0x1 of 0 on node01 [2000 2000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
-			}, nil, 1, map[string]int{"record": 2}},
-		{"sends have no sequence", send(1, 0, 8, 0, 6, 7, 80, 1000),
-			[]string{"Send in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 peer=8 sends=1 mean=10000000000 least=10000000000"}, nil, 1, map[string]int{"record": 1}},
-		{"an operation of later versions", send(1, 0, 8, 0, 11, 7, 80, 1000),
-			[]string{`"11" =7 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000`}, nil, 1, map[string]int{"record": 1}},
-		{"late rows", send(1, 0, 8, 0, 4, 1, 80, 2000) + send(1, 0, 8, 0, 4, 1, 80, 1000),
-			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"}, nil, 2, map[string]int{"record": 2}},
-		{"divided by zero", send(1, 0, 8, 0, 4, 1, -2147483648, 1000) + send(1, 0, 8, 0, 4, 1, 80, 2000),
-			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"}, nil, 2, map[string]int{"record": 2}},
-		{"nothing but that", send(1, 0, 8, 0, 4, 1, -2147483648, 1000),
-			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=NaN least=NaN"}, []string{}, 1, map[string]int{"record": 1}},
-		{"header again", send(1, 0, 8, 0, 4, 1, 80, 1000) + flowHeader + "\r\n" + send(1, 0, 8, 0, 4, 1, 80, 2000),
-			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"}, nil, 2, map[string]int{"record": 2, "ignored header": 1}},
-		{"truncated by another process", "\x00\x00\x00" + send(1, 0, 8, 0, 4, 1, 80, 1000),
-			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000"}, nil, 1, map[string]int{"record": 1}},
-		{"largest numbers", send(1<<64-1, 0, 8, 0, 4, 1<<62, 511, 1<<62),
-			[]string{"AllReduce =4611686018427387904 in 0xffffffffffffffff of 0 on node01 [4611686018427387904 4611686018427387904] took=0 from=0 to=8 sends=1 mean=63875000000 least=63875000000"}, nil, 1, map[string]int{"record": 1}},
+			},
+			nil, 1,
+			map[string]int{"record": 2},
+		},
+		{
+			"sends have no sequence", send(1, 0, 8, 0, 6, 7, 80, 1000),
+			[]string{"Send in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 peer=8 sends=1 mean=10000000000 least=10000000000"},
+			nil, 1,
+			map[string]int{"record": 1},
+		},
+		{
+			"an operation of later versions", send(1, 0, 8, 0, 11, 7, 80, 1000),
+			[]string{`"11" =7 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000`},
+			nil, 1,
+			map[string]int{"record": 1},
+		},
+		{
+			"late rows", send(1, 0, 8, 0, 4, 1, 80, 2000) + send(1, 0, 8, 0, 4, 1, 80, 1000),
+			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"},
+			nil, 2,
+			map[string]int{"record": 2},
+		},
+		{
+			"divided by zero", send(1, 0, 8, 0, 4, 1, -2147483648, 1000) + send(1, 0, 8, 0, 4, 1, 80, 2000),
+			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"},
+			nil, 2,
+			map[string]int{"record": 2},
+		},
+		{
+			"nothing but that", send(1, 0, 8, 0, 4, 1, -2147483648, 1000),
+			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=NaN least=NaN"},
+			[]string{},
+			1,
+			map[string]int{"record": 1},
+		},
+		{
+			"header again", send(1, 0, 8, 0, 4, 1, 80, 1000) + flowHeader + "\r\n" + send(1, 0, 8, 0, 4, 1, 80, 2000),
+			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=10000000000 least=10000000000"},
+			nil, 2,
+			map[string]int{"record": 2, "ignored header": 1},
+		},
+		{
+			"truncated by another process", "\x00\x00\x00" + send(1, 0, 8, 0, 4, 1, 80, 1000),
+			[]string{"AllReduce =1 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000"},
+			nil, 1,
+			map[string]int{"record": 1},
+		},
+		{
+			"largest numbers", send(1<<64-1, 0, 8, 0, 4, 1<<62, 511, 1<<62),
+			[]string{"AllReduce =4611686018427387904 in 0xffffffffffffffff of 0 on node01 [4611686018427387904 4611686018427387904] took=0 from=0 to=8 sends=1 mean=63875000000 least=63875000000"},
+			nil, 1,
+			map[string]int{"record": 1},
+		},
 		{
 			"not rows", strings.Join([]string{
 				"Time,Group", "x", "2026010818000,1,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,1,0,8", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,1000,7", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,",
@@ -233,20 +282,20 @@ func TestText(t *testing.T) {
 		{
 			// 2025-07-10 14:30:00 UTC is 1752157800.
 			"one", line("20250710143000", 0, 118, 524288, 22310), time.UTC, []string{
-				"AllReduce =118 in 0xb0770adb4a6a76b6 of 0 on node01 [1752157799999977690 1752157800000000000] took=22310 size=524288 total=-1 from=0 to=8 channel=0 sends=1 mean=23500134468848.9 least=23500134468848.9 {nccl.channel 0: send 524288 By to 8 in 22310}",
+				"AllReduce =118 in 0xb0777fd29824eeb6 of 0 on node01 [1752157799999977690 1752157800000000000] took=22310 size=524288 total=-1 from=0 to=8 channel=0 sends=1 mean=23500134468.8 least=23500134468.8 {nccl.channel 0: send 524288 By to 8 in 22310}",
 			}, map[string]int{"record": 1},
 		},
 		{
 			"zone, channels, next", line("20250710223000", 0, 118, 1000, 100) + line("20250710223001", 1, 118, 3000, 100) + line("20250710223001", 1, 118, 2000, 300) + line("20250710223001", 0, 119, 1000, 100), shanghai, []string{
-				"AllReduce =118 in 0xb0770adb4a6a76b6 of 0 on node01 [1752157800999999600 1752157801000000000] took=400 size=6000 total=-1 from=0 to=8 sends=3 mean=12000000000 least=6666666666.67 {nccl.channel 0: send 1000 By to 8 in 100} {nccl.channel 1: send 5000 By to 8 in 400}",
-				"AllReduce =119 in 0xb0770adb4a6a76b6 of 0 on node01 [1752157800999999900 1752157801000000000] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
+				"AllReduce =118 in 0xb0777fd29824eeb6 of 0 on node01 [1752157800999999600 1752157801000000000] took=400 size=6000 total=-1 from=0 to=8 sends=3 mean=12000000000 least=6666666666.67 {nccl.channel 0: send 1000 By to 8 in 100} {nccl.channel 1: send 5000 By to 8 in 400}",
+				"AllReduce =119 in 0xb0777fd29824eeb6 of 0 on node01 [1752157800999999900 1752157801000000000] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
 			}, map[string]int{"record": 4},
 		},
 		{
-			// The hour that is not, 02:30 on 2025-03-09: what time.Date takes, 03:30 EDT = 07:30 UTC. Its number is 1741505400.
+			// 02:30 on 2025-03-09 is not; time.Date takes the later offset, −04:00.
 			"hour that is not", line("20250309023000", 0, 1, 1000, 100), newYork, []string{
-				fmt.Sprintf("AllReduce =1 in 0xb0770adb4a6a76b6 of 0 on node01 [%d %d] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
-					time.Date(2025, 3, 9, 7, 30, 0, 0, time.UTC).UnixNano()-100, time.Date(2025, 3, 9, 7, 30, 0, 0, time.UTC).UnixNano()),
+				fmt.Sprintf("AllReduce =1 in 0xb0777fd29824eeb6 of 0 on node01 [%d %d] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
+					time.Date(2025, 3, 9, 6, 30, 0, 0, time.UTC).UnixNano()-100, time.Date(2025, 3, 9, 6, 30, 0, 0, time.UTC).UnixNano()),
 			}, map[string]int{"record": 1},
 		},
 		{

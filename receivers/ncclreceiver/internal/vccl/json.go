@@ -26,7 +26,7 @@ type JSONParser struct {
 	again      bool // one of its lines was read again
 	// braceOnly: the object that is open has nothing yet but a brace, in a line that is not held for it. bare: it was so before a restart.
 	braceOnly, bare bool
-	text, free []byte
+	text, free      []byte
 }
 
 // NewJSON reads the file of this path.

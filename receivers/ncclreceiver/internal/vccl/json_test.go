@@ -237,9 +237,14 @@ func TestSessions(t *testing.T) {
 // What an operation is counted by: rank and operation; also where the record is rejected otherwise.
 func TestOrdinals(t *testing.T) {
 	in := []given{
-		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0}`}, {text: `{"timestamp": 1, "operation": "reduce", "rank": 1}`}, {text: `{"timestamp": 1, "operation": "Reduce", "rank": 0}`},
-		{text: `{"timestamp": 1, "operation": "x", "rank": 0}`}, {text: `{"timestamp": 1, "operation": "y", "rank": 0}`}, {text: `{"timestamp": 1, "operation": "x", "rank": 0}`},
-		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0, "duration_us": -1}`}, {text: `{"timestamp": 1, "operation": "reduce", "rank": 0}{"timestamp": 1, "operation": "x", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "reduce", "rank": 1}`},
+		{text: `{"timestamp": 1, "operation": "Reduce", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "x", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "y", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "x", "rank": 0}`},
+		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0, "duration_us": -1}`},
+		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0}{"timestamp": 1, "operation": "x", "rank": 0}`},
 	}
 	a := feed(t, NewJSON(""), in, nil)
 	var got []string
@@ -269,7 +274,7 @@ func TestCountersAreBounded(t *testing.T) {
 	q := NewJSON("")
 	q.Restore(saved)
 	assert.Equal(t, saved, q.Save())
-	for n := range saved { // damaged
+	for n := 0; n < len(saved); n += 97 { // damaged
 		NewJSON("").Restore(saved[:n])
 	}
 }
@@ -314,10 +319,10 @@ func TestBandwidthUnit(t *testing.T) {
 		{3.4, 3.4e9, 4194304, 1250500, "GB/s"},
 		{10, 1.25e9, 4194304, 1250500, "Gbit/s"}, // neither
 		{0, 0, 4194304, 1250500, "Gbit/s"},
-		{0.1, 0.1e9 / 8, 1000, 80000, "Gbit/s"},        // 0.0125 GB/s
-		{0.0, 0, 10, 80000, "GB/s"},                    // nothing is left of it in either
-		{5, 5e9 / 8, op.Unknown, 1000, "Gbit/s"},       // no size
-		{5, 5e9 / 8, 5000, op.Unknown, "Gbit/s"},       // no duration
+		{0.1, 0.1e9 / 8, 1000, 80000, "Gbit/s"},  // 0.0125 GB/s
+		{0.0, 0, 10, 80000, "GB/s"},              // nothing is left of it in either
+		{5, 5e9 / 8, op.Unknown, 1000, "Gbit/s"}, // no size
+		{5, 5e9 / 8, 5000, op.Unknown, "Gbit/s"}, // no duration
 		{5, 5e9 / 8, 5000, 0, "Gbit/s"},
 	} {
 		unit, v := bandwidth(c.reported, c.size, c.ns)

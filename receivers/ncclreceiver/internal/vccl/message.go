@@ -109,12 +109,14 @@ type place struct {
 // maxCounts bounds what Save writes. Whoever comes later has no Seq: a file of so many ranks is none of VCCL's.
 const maxCounts = 1024
 
-// A tag is the session and the ordinal of the line's first operation, +1. Of a line with several operations fromZero says that all began at 0: a compact
+// A tag is the session, the header of CSV (by its number), and the ordinal of the line's first operation, +1. Of a line with several operations fromZero says that all began at 0: a compact
 // array is a whole file. Else only the operations like the first are known.
 const (
 	tagOrdinal  = 1<<40 - 1
 	tagSession  = 40
-	maxSession  = 1<<22 - 1
+	maxSession  = 1<<20 - 1
+	tagHeader   = 60
+	maxHeaders  = 1 << 3
 	tagFromZero = 1 << 63
 )
 
@@ -221,6 +223,8 @@ func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok b
 		}
 	}
 	switch {
+	case m.tag&tagOrdinal == 0: // there was no room to count it
+		return 0, false
 	case len(m.line) == 0:
 		seq = m.tag&tagOrdinal - 1
 	case m.tag&tagFromZero == 0:
@@ -430,10 +434,13 @@ func (m *messages) decode(b []byte) []byte {
 
 // saved is what a restart must know.
 type saved struct {
-	Session   uint32  `json:"session,omitempty"`
-	Counts    []count `json:"counts,omitempty"`
-	Header    string  `json:"header,omitempty"`     // of CSV
-	BraceOnly bool    `json:"brace_only,omitempty"` // of JSON
+	Session uint32  `json:"session,omitempty"`
+	Counts  []count `json:"counts,omitempty"`
+	// Of CSV.
+	Headers []string `json:"headers,omitempty"`
+	Header  int      `json:"header,omitempty"`
+	// Of JSON.
+	BraceOnly bool `json:"brace_only,omitempty"`
 }
 
 func (m *messages) save(s saved) []byte {
@@ -441,7 +448,7 @@ func (m *messages) save(s saved) []byte {
 	if m.newFile && len(s.Counts) > 0 {
 		s.Session, s.Counts = min(s.Session+1, maxSession), nil
 	}
-	if s.Session == 0 && len(s.Counts) == 0 && s.Header == "" && !s.BraceOnly {
+	if s.Session == 0 && len(s.Counts) == 0 && len(s.Headers) == 0 && !s.BraceOnly {
 		return nil
 	}
 	b, err := json.Marshal(&s)

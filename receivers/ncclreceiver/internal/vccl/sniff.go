@@ -40,7 +40,8 @@ func Sniff(text []byte) Format {
 		return FormatMean
 	case digits14(b, ':') && bytes.HasPrefix(b[14:], []byte(between[0])):
 		return FormatText
-	case new(CSVParser).readHeader(b):
+	}
+	if _, ok := readHeader(b); ok {
 		return FormatCSV
 	}
 	return None

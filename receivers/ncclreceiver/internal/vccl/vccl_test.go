@@ -49,7 +49,7 @@ func show(o *op.Op) string {
 	number("took", o.Duration)
 	number("size", o.Size)
 	if o.Total != o.Size {
-		number("total", o.Total)
+		fmt.Fprintf(&s, " total=%d", o.Total)
 	}
 	number("from", int64(o.Source))
 	number("to", int64(o.Destination))
@@ -298,36 +298,36 @@ func TestNames(t *testing.T) {
 
 func TestSniff(t *testing.T) {
 	for text, want := range map[string]Format{
-		`{"timestamp": 1693958400.123, "rank": 0`:                                          FormatJSON,
-		`{`:                                                                                FormatJSON,
-		`[`:                                                                                FormatJSON,
-		"\xef\xbb\xbf [{ ":                                                                 FormatJSON,
-		`[{"operation": "allreduce"}]`:                                                     FormatJSON,
-		`{"version": 1, "operation": "allreduce"}`:                                         FormatJSON,
-		`{"header":{"id":"0x9e7a479f95a66c"}}`:                                             None,
-		`{"loss": 2}`:                                                                      None,
-		`[INFO] x`:                                                                         None,
-		`{"`:                                                                               None,
-		`rank,operation,timestamp`:                                                         FormatCSV,
-		` "Operation" , duration_us`:                                                       FormatCSV,
-		`operation,rank`:                                                                   None,
-		flowHeader + "\r":                                                                  FormatFlow,
-		`20260108180000,1,0,8,0,4,118,10.10.1.11,10.10.1.12,181,12,0,1767866400000062445`:   FormatFlow,
-		`64 bits data: status(63) | bandwidth(62 - 54) | timestamp(53 - 0) `:               FormatPacked,
-		`64 bits data: timestamp(63-10) | bandwidth(9-1) | status(0) `:                     FormatPacked,
-		`9601674407965897472`:                                                              FormatPacked,
-		`12345`:                                                                            None,
-		`99999999999999999999`:                                                             None, // beyond 64 bits
-		meanHeader:                                                                         FormatMean,
-		`20260112140501,0,4,187,181,1`:                                                     FormatMean,
-		`20250710143000: Group:1, from rank 0 to rank 8`:                                   FormatText,
-		`2025071014300x: Group:1, from rank 0 to rank 8`:                                   None,
-		``:                                                                                 None,
-		` `:                                                                                None,
-		"\x00\x00\x00" + meanHeader:                                                        FormatMean,
-		"{\x00\x01\x02}":                                                                   None,
-		"\xff\xfe\xfd\xfc\xfb\xfa":                                                         None,
-		"2026/08/22 hello":                                                                 None,
+		`{"timestamp": 1693958400.123, "rank": 0`: FormatJSON,
+		`{`:                            FormatJSON,
+		`[`:                            FormatJSON,
+		"\xef\xbb\xbf [{ ":             FormatJSON,
+		`[{"operation": "allreduce"}]`: FormatJSON,
+		`{"version": 1, "operation": "allreduce"}`: FormatJSON,
+		`{"header":{"id":"0x9e7a479f95a66c"}}`:     None,
+		`{"loss": 2}`:                              None,
+		`[INFO] x`:                                 None,
+		`{"`:                                       None,
+		`rank,operation,timestamp`:                 FormatCSV,
+		` "Operation" , duration_us`:               FormatCSV,
+		`operation,rank`:                           None,
+		flowHeader + "\r":                          FormatFlow,
+		`20260108180000,1,0,8,0,4,118,10.10.1.11,10.10.1.12,181,12,0,1767866400000062445`: FormatFlow,
+		`64 bits data: status(63) | bandwidth(62 - 54) | timestamp(53 - 0) `:              FormatPacked,
+		`64 bits data: timestamp(63-10) | bandwidth(9-1) | status(0) `:                    FormatPacked,
+		`9601674407965897472`:          FormatPacked,
+		`12345`:                        None,
+		`99999999999999999999`:         None, // beyond 64 bits
+		meanHeader:                     FormatMean,
+		`20260112140501,0,4,187,181,1`: FormatMean,
+		`20250710143000: Group:1, from rank 0 to rank 8`: FormatText,
+		`2025071014300x: Group:1, from rank 0 to rank 8`: None,
+		``:                          None,
+		` `:                         None,
+		"\x00\x00\x00" + meanHeader: FormatMean,
+		"{\x00\x01\x02}":            None,
+		"\xff\xfe\xfd\xfc\xfb\xfa":  None,
+		"2026/08/22 hello":          None,
 	} {
 		assert.Equal(t, want, Sniff([]byte(text)), text)
 	}

@@ -1,0 +1,171 @@
+package vccl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// parserOf makes the parser of a format.
+func parserOf(f Format, file string) op.Parser {
+	switch f {
+	case FormatJSON:
+		return NewJSON(file)
+	case FormatCSV:
+		return NewCSV(file)
+	case FormatFlow:
+		return NewFlow(file)
+	case FormatPacked:
+		return NewPacked(file)
+	case FormatMean:
+		return NewMean(file, time.UTC)
+	case FormatText:
+		return NewText(file, time.UTC)
+	case None:
+	}
+	return nil
+}
+
+// thousandth is a decimal number times 10^exp, which must be whole.
+func thousandth(t *testing.T, text string, exp int64) int64 {
+	t.Helper()
+	v, ok := new(big.Rat).SetString(text)
+	require.True(t, ok, text)
+	v.Mul(v, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(exp), nil)))
+	require.True(t, v.IsInt(), text)
+	return v.Num().Int64()
+}
+
+// The samples of the formats, when they are there, all lines of them, each against another way to read it.
+func TestLogs(t *testing.T) {
+	files, err := filepath.Glob("../../../../../shared/logs/vccl_flow/GENERATED_*")
+	require.NoError(t, err)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			in := lines(string(text))
+			format := Sniff([]byte(in[0].text))
+			require.NotEqual(t, None, format)
+			a := feed(t, parserOf(format, file), in, nil)
+			var want, samples []string
+			verdicts := map[string]int{"record": len(in)}
+			switch format {
+			case FormatJSON:
+				want = jsonOracle(t, text)
+			case FormatFlow:
+				want = flowOracle(t, in[1:])
+				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
+			case FormatPacked:
+				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
+				for _, l := range in[1:] {
+					word, ok := new(big.Int).SetString(l.text, 10)
+					require.True(t, ok)
+					bits := fmt.Sprintf("%064b", word)
+					bandwidth, _ := strconv.ParseInt(bits[1:10], 2, 64)
+					ns, _ := strconv.ParseInt(bits[10:], 2, 64)
+					samples = append(samples, fmt.Sprintf("nccl.device.bandwidth=%.12g at %d? on GENERATED_observe0_compressed_node01", float64(bandwidth)*125e6, ns),
+						fmt.Sprintf("nccl.device.abnormal=%c at %d? on GENERATED_observe0_compressed_node01", bits[0], ns))
+				}
+				assert.Contains(t, samples[len(samples)-2], "bandwidth=11000000000 ", "600 wraps to 88")
+			case FormatMean:
+				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
+				// 2026-01-12 14:05:01 is 1768226701.
+				samples = []string{
+					"nccl.device.bandwidth=23375000000 at 1768226701000000000 AllReduce max", "nccl.device.bandwidth=22625000000 at 1768226701000000000 AllReduce mean",
+					"nccl.device.abnormal=1 at 1768226701000000000 AllReduce",
+					"nccl.device.bandwidth=23250000000 at 1768226702000000000 AllReduce max", "nccl.device.bandwidth=22500000000 at 1768226702000000000 AllReduce mean",
+					"nccl.device.abnormal=1 at 1768226702000000000 AllReduce",
+				}
+			case FormatText:
+				want = []string{"AllReduce =118 in 0xb0777fd29824eeb6 of 0 [1752157799999977690 1752157800000000000] took=22310 size=524288 total=-1 from=0 to=8 channel=0 sends=1 mean=23500134468.8 least=23500134468.8 {nccl.channel 0: send 524288 By to 8 in 22310}"}
+			case FormatCSV, None:
+				t.Fatal(format)
+			}
+			if format != FormatPacked && format != FormatMean {
+				require.NotEmpty(t, want)
+			}
+			assert.Equal(t, want, a.ops())
+			assert.Equal(t, verdicts, a.verdicts)
+			if samples != nil {
+				assert.Equal(t, samples, a.samples())
+			}
+			if format != FormatFlow && format != FormatText {
+				assert.Empty(t, a.open)
+			}
+			key := sorted
+			if format == FormatFlow || format == FormatText {
+				key = sum
+			}
+			restarts(t, func() op.Parser { return parserOf(format, file) }, in, key)
+		})
+	}
+}
+
+// jsonOracle reads the records by the standard library, with exact numbers.
+func jsonOracle(t *testing.T, text []byte) (want []string) {
+	t.Helper()
+	names := map[string]string{"allreduce": "AllReduce", "broadcast": "Broadcast", "reduce": "Reduce", "allgather": "AllGather", "reducescatter": "ReduceScatter"}
+	seen := map[string]int{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	for d.More() {
+		var r map[string]any
+		require.NoError(t, d.Decode(&r))
+		number := func(key string) string { return string(r[key].(json.Number)) }
+		name := names[r["operation"].(string)]
+		require.NotEmpty(t, name)
+		start, took := thousandth(t, number("timestamp"), 9), thousandth(t, number("duration_us"), 3)
+		s := fmt.Sprintf("%s #%d of %s [%d %d] took=%d size=%s from=%s to=%s channel=%s stream=%s %s %.12g(Gbit/s)", name, seen[name], number("rank"), start, start+took, took,
+			number("message_size"), number("src_rank"), number("dst_rank"), number("channel_id"), number("stream_id"), r["algorithm"], float64(thousandth(t, number("bandwidth_gbps"), 1))*1.25e7)
+		if number("error_count") != "0" || number("retry_count") != "0" {
+			s += fmt.Sprintf(" errors=%s retries=%s", number("error_count"), number("retry_count"))
+		}
+		want = append(want, s)
+		seen[name]++
+	}
+	return want
+}
+
+// flowOracle groups rows that follow each other.
+func flowOracle(t *testing.T, rows []given) (want []string) {
+	t.Helper()
+	for from := 0; from < len(rows); {
+		f := strings.Split(rows[from].text, ",")
+		require.Len(t, f, 13)
+		name := map[string]string{"2": "AllGather", "4": "AllReduce"}[f[5]]
+		require.NotEmpty(t, name)
+		to, sum, least := from, 0, 1<<30
+		var last string
+		for ; to < len(rows); to++ {
+			g := strings.Split(rows[to].text, ",")
+			if strings.Join(g[1:7], ",") != strings.Join(f[1:7], ",") {
+				break
+			}
+			v, err := strconv.Atoi(g[9])
+			require.NoError(t, err)
+			sum += v
+			least = min(least, v)
+			last = g[12]
+		}
+		hash, ok := new(big.Int).SetString(f[1], 10)
+		require.True(t, ok)
+		n := to - from
+		want = append(want, fmt.Sprintf("%s =%s in 0x%x of %s on GENERATED_observe1_node01 [%s %s] took=%d from=%s to=%s sends=%d mean=%.12g least=%.12g", name, f[6], hash, f[2], f[12], last,
+			thousandth(t, last, 0)-thousandth(t, f[12], 0), f[2], f[3], n, float64(sum)/float64(n)*125e6, float64(least)*125e6))
+		from = to
+	}
+	return want
+}
