@@ -125,13 +125,13 @@ func (a *assembler) runOf(id string) *run {
 	return r
 }
 
-// source makes one of a host, or of a file where the host is not known: each is a clock.
-func (a *assembler) source(runID string, host []byte, pid int64, file string) *source {
+// source makes one of a host, or of a file where the host is not known or the clock is that of its GPU: each is a clock.
+func (a *assembler) source(runID string, host []byte, pid int64, file string, gpuClocks bool) *source {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.runOf(runID)
 	s := &source{host: a.names.Text(host), pid: pid, name: a.names.Text(host)}
-	if s.host == "" {
+	if s.host == "" || gpuClocks {
 		s.name = file
 	}
 	clock, ok := r.clocks[s.name]
@@ -303,7 +303,8 @@ func (a *assembler) unlink(c *collective) {
 
 // put adds a record to a collective.
 func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent) {
-	if o.Size >= 0 && c.size >= 0 && o.Size != c.size || o.Kind != c.kind {
+	// In AllToAll each rank may send as much as it likes.
+	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll || o.Kind != c.kind {
 		c.mismatch = c.joined
 	}
 	c.total = max(c.total, o.Total)

@@ -257,7 +257,7 @@ func (h *handler) source(host []byte, pid int64) *source {
 	if len(h.sources) >= maxKnown {
 		h.sources = h.sources[:0]
 	}
-	s := h.r.asm.source(h.run, host, pid, h.stream.Path())
+	s := h.r.asm.source(h.run, host, pid, h.stream.Path(), h.format == formatProfiler)
 	h.sources = append(h.sources, s)
 	return s
 }

@@ -32,7 +32,8 @@ func NewCommand() *cobra.Command {
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
 		Long: `Draws one trace as a waterfall. Without --trace, it prints tables over the latest 100 traces of the service, and draws
-the one with the highest TQ overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs.`,
+the one with the highest TQ overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst
+collectives the one whose last rank was latest.`,
 		Example:      `  trainbridge show --service zeromq`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
@@ -116,6 +117,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, p palette, now t
 	table(w, traces, p)
 	steps(w, traces, p)
 	passes(w, traces, loc, p)
+	collectives(w, traces, p)
 	fmt.Fprintln(w)
 	waterfall(w, interesting(traces), opt.width, loc, p)
 	return nil

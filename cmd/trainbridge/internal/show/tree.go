@@ -170,11 +170,11 @@ const (
 	bad
 )
 
-// badness is that of the worst training step or pass of the trace.
+// badness is that of the worst training step, pass or collective of the trace.
 func (t *trace) badness() int {
 	worst := notJudged
 	for _, s := range t.all {
-		if !s.isStep() && !s.isPass() {
+		if !s.isStep() && !s.isPass() && !s.isCollective() {
 			continue
 		}
 		switch s.attr(spans.AttrVerdictSeverity) {
@@ -197,12 +197,13 @@ func (t *trace) size() int {
 	return len(t.all)
 }
 
-// interesting is the trace with the highest TQ overhead, else that with the worst training step or pass (of passes, the one with the most
-// verdicts, then the slowest), else the one with the most spans; the newest of equals.
+// interesting is the trace with the highest TQ overhead, else that with the worst training step, pass or collective (of passes, the one with the most
+// verdicts, then the slowest; of collectives, the one with the latest rank, then the slowest), else the one with the most spans; the newest of equals.
 func interesting(traces []*trace) *trace {
 	return slices.MaxFunc(traces, func(a, b *trace) int {
 		return cmp.Or(
 			cmp.Compare(a.overhead(), b.overhead()), cmp.Compare(a.badness(), b.badness()), a.pass().compare(b.pass()),
+			a.collective().compareLate(b.collective()),
 			cmp.Compare(a.size(), b.size()), cmp.Compare(a.start, b.start),
 		)
 	})

@@ -71,8 +71,11 @@ func (v verdict) short() string {
 	case spans.VerdictTQThroughputLow, spans.VerdictTQThroughputGood:
 		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
 	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating,
-		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh:
+		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh,
+		spans.VerdictNCCLBandwidthUnit:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
+	case spans.VerdictNCCLLate:
+		value, limit = duration(int64(v.value*1e9)), duration(int64(v.threshold*1e9))
 	case spans.VerdictThroughputLow, spans.VerdictSlowdown:
 		if v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
 			value, limit = fmt.Sprintf("%.1f", v.value/1e12), fmt.Sprintf("%.1f TFLOP/s", v.threshold/1e12)
@@ -149,6 +152,8 @@ type fold struct {
 	start, end        int64
 	low, high         float64 // TQ overhead
 	withOverhead      bool
+	late              [2]float64 // s, of ranks: the least and the most
+	ranks             bool
 	verdicts          map[string]int
 	names             []string // of verdicts, as they came
 }
@@ -166,6 +171,12 @@ func (f *fold) add(s *span) {
 	f.start, f.end = min(f.start, s.start()), max(f.end, s.end())
 	if s.incomplete() {
 		f.incomplete++
+	}
+	if v := s.late(); s.isRank() && v >= 0 {
+		if !f.ranks {
+			f.ranks, f.late = true, [2]float64{v, v}
+		}
+		f.late = [2]float64{min(f.late[0], v), max(f.late[1], v)}
 	}
 	if v, ok := s.overhead(); ok && s.stage() == spans.StageFunction {
 		if !f.withOverhead {
@@ -216,7 +227,9 @@ func (f *fold) details() string {
 	if f.incomplete > 0 {
 		d = append(d, fmt.Sprintf("%d INCOMPLETE", f.incomplete))
 	}
-	if f.parent != nil {
+	if f.ranks {
+		d = append(d, "late by "+duration(int64(f.late[0]*1e9))+" to "+duration(int64(f.late[1]*1e9)))
+	} else if f.parent != nil && !f.parent.isCollective() {
 		d = append(d, "together "+duration(f.together))
 		if whole := f.parent.ns(); whole > 0 {
 			d = append(d, percent(float64(f.together)/float64(whole)))

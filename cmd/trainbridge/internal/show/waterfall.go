@@ -46,6 +46,7 @@ var stageColour = map[string]string{
 	spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95", spans.StageFunction: "1",
 	spans.SpanRPCPass: "1", spans.SpanRPCSerialize: "35", spans.SpanRPCSend: "34", spans.SpanRPCReceive: "94", spans.SpanRPCServer: "32",
 	spans.SpanRPCDeserialize: "95", spans.SpanRPCUnattributed: "90", spans.SpanRPCOffline: "90",
+	spans.SpanNCCLRank: "34", spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95",
 }
 
 var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
@@ -86,6 +87,9 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 		if r.note != "" {
 			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
 		}
+		if r.isRank() {
+			drawn = rankBar(r.span, t, barWidth, p)
+		}
 		if r.fold != nil {
 			detail, drawn = r.fold.details(), place(r.fold.start, r.fold.end, '░', t, barWidth, colour, p)
 		}
@@ -101,6 +105,13 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	}
 	if slices.ContainsFunc(t.all, func(s *span) bool { return s.attr(spans.AttrStageOrder) == spans.OrderUnknown }) {
 		fmt.Fprintln(w, p.dim("the log says how long the parts of a step took, not when: all are drawn from its start"))
+	}
+	if slices.ContainsFunc(rows, func(r row) bool { return r.isRank() }) {
+		fmt.Fprintln(w, p.dim("of a rank: ░ waiting for the last, █ transferring"))
+		part := func(s *span) bool { return s.parent != nil && s.parent.isRank() }
+		if slices.ContainsFunc(t.all, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.span) }) {
+			fmt.Fprintln(w, p.dim("channels and proxies are left out"))
+		}
 	}
 	if more > 0 {
 		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
@@ -137,6 +148,8 @@ func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 		what = strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
 	} else if i := slices.IndexFunc(t.all, (*span).isCalls); i >= 0 && len(fs) == 0 {
 		what = t.all[i].what()
+	} else if s := t.collective(); s != nil && len(fs) == 0 {
+		what = s.title()
 	}
 	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), what, plural(len(t.all), "span"))
 	if incomplete > 0 {
@@ -160,13 +173,15 @@ type view struct {
 	roots   int  // of one name that are drawn whole; the others become one row
 	clients bool // client operations become a note of the stage above
 	calls   int  // the longest children of a span that are drawn whole; of the others those of one name become one row. 0: all are drawn
+	ranks   int  // of a collective that are drawn; 0: all
+	bare    bool // ranks are drawn without their channels and proxies
 }
 
-// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations; else three workers per function and
-// five calls per pass, or less of both.
+// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations and the parts of ranks; else three workers
+// per function, five calls per pass and 30 ranks, or less of them.
 func fit(t *trace) (rows []row, folded bool) {
 	all := len(t.roots)
-	for _, v := range []view{{all, false, 0}, {all, true, 0}, {3, true, 5}, {2, true, 4}, {1, true, 3}} {
+	for _, v := range []view{{all, false, 0, 0, false}, {all, true, 0, 0, true}, {3, true, 5, 30, true}, {2, true, 4, 20, true}, {1, true, 3, 10, true}} {
 		if rows, folded = list(t, v), v.clients; height(rows) <= maxLines {
 			break
 		}
@@ -206,6 +221,9 @@ func list(t *trace, v view) []row {
 			rows[i].rest = rest + "│ "
 		}
 		drawn := longest(below, v.calls)
+		if s.isCollective() {
+			drawn = latest(below, v.ranks, v.bare)
+		}
 		for n, c := range drawn {
 			branch, stem := "├─", "│ "
 			if n == len(drawn)-1 {
@@ -294,7 +312,12 @@ func longest(children []*span, keep int) []child {
 // this end of the name is kept where there is room.
 func (r row) name(width int) string {
 	name, end := clean(r.Name()), ""
-	if r.fold != nil {
+	if rank := r.rank(); r.fold == nil && r.isRank() && rank >= 0 {
+		name = fmt.Sprintf("rank %.0f", rank)
+		if host := r.attr(spans.AttrHostName); host != "" {
+			end = " " + clean(host)
+		}
+	} else if r.fold != nil {
 		end = fmt.Sprintf(" ×%d more", r.fold.n)
 		if r.fold.whole {
 			end = fmt.Sprintf(" ×%d", r.fold.n)
@@ -359,7 +382,8 @@ func details(s *span) string {
 		d = append(d, fmt.Sprintf("batch %.0f", v))
 	}
 	d = append(d, stepDetails(s)...)
-	return strings.Join(append(d, callDetails(s)...), " · ")
+	d = append(d, callDetails(s)...)
+	return strings.Join(append(d, collectiveDetails(s)...), " · ")
 }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }

@@ -82,7 +82,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ConnectorTrainMetricsInvalidSpans, err = builder.meter.Int64Counter(
 		"otelcol_connector_train_metrics_invalid_spans",
-		metric.WithDescription("Spans whose duration is negative or above a year (a start that was never set), or with a count or size that is negative or impossibly large. A span of such a duration is then in no metric; a training step, and a span with such a count or size, only without that value. [Alpha]"),
+		metric.WithDescription("Spans whose duration is negative or above a year (a start that was never set), or with a count or size that is negative or impossibly large. A span of such a duration is then in no metric; a training step, a collective, and a span with such a count or size, only without that value. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

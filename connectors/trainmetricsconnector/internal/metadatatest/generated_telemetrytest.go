@@ -72,7 +72,7 @@ func AssertEqualConnectorTrainMetricsFlushFailures(t *testing.T, tt *componentte
 func AssertEqualConnectorTrainMetricsInvalidSpans(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_connector_train_metrics_invalid_spans",
-		Description: "Spans whose duration is negative or above a year (a start that was never set), or with a count or size that is negative or impossibly large. A span of such a duration is then in no metric; a training step, and a span with such a count or size, only without that value. [Alpha]",
+		Description: "Spans whose duration is negative or above a year (a start that was never set), or with a count or size that is negative or impossibly large. A span of such a duration is then in no metric; a training step, a collective, and a span with such a count or size, only without that value. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

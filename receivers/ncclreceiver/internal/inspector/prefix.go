@@ -17,8 +17,14 @@ type prefix struct {
 type prefixes struct {
 	all    []prefix
 	used   int
-	misses int // since one was replaced
+	missed int // lines since one began as one of these, of those that could be learned from
 }
+
+const (
+	// fewPrefixes are tried after manyMissed lines: there are more communicators than these.
+	fewPrefixes = 2
+	manyMissed  = 8
+)
 
 // dumpKey is what stands before the time of the dump.
 const dumpKey = `"dump_timestamp_us":`
@@ -27,7 +33,11 @@ const dumpKey = `"dump_timestamp_us":`
 // come together, and the communicators in one order.
 func (p *Parser) begun(b []byte) int {
 	s := &p.prefixes
-	for n := range s.all {
+	tries := len(s.all)
+	if s.missed >= manyMissed {
+		tries = min(tries, fewPrefixes)
+	}
+	for n := range tries {
 		at := s.used + n
 		if at >= len(s.all) {
 			at -= len(s.all)
@@ -42,7 +52,7 @@ func (p *Parser) begun(b []byte) int {
 		}
 		l := &p.line
 		l.context, l.hasContext, l.dump, l.stateless = *e.context, true, dump, e.stateless
-		s.used = at
+		s.used, s.missed = at, 0
 		return i + len(e.after)
 	}
 	return 0
@@ -52,6 +62,13 @@ func (p *Parser) begun(b []byte) int {
 // communicators than there is room for do not cost more than to read them.
 func (p *Parser) learn(b []byte, end int) {
 	s, l := &p.prefixes, &p.line
+	at := len(s.all)
+	if at == maxPrefixes {
+		if s.missed++; s.missed%maxPrefixes != 0 {
+			return
+		}
+		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
+	}
 	if end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
 		return
 	}
@@ -64,15 +81,8 @@ func (p *Parser) learn(b []byte, end int) {
 	if dump, _ := p.stamp(b[:to], from); dump == 0 || dump != l.dump {
 		return
 	}
-	at := len(s.all)
-	if at < maxPrefixes {
+	if at == len(s.all) {
 		s.all = append(s.all, prefix{})
-	} else {
-		if s.misses++; s.misses < maxPrefixes {
-			return
-		}
-		s.misses = 0
-		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
 	}
 	s.all[at] = prefix{bytes.Clone(b[:from]), bytes.Clone(b[to : end+1]), l.clone(), l.stateless}
 	s.used = at
