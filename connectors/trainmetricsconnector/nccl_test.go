@@ -503,6 +503,30 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Equal(t, ended, p.start)
 }
 
+// TestCollectiveComesBack: of two operations of a run one ends while the other goes on, and begins again.
+func TestCollectiveComesBack(t *testing.T) {
+	const key = prefix + "nccl.collective.io|"
+	c := newBed(t)
+	id := 0
+	consume := func(operation string) {
+		id++
+		b := spans.NewBatch("test", "")
+		addCollective(b, resourceA, id, operation, "", 1, map[string]float64{spans.AttrNCCLDataSize: 7})
+		c.consume(b.Traces())
+	}
+	consume("AllReduce")
+	for range 4 {
+		consume("AllGather")
+		c.flushed(100 * time.Second)
+	}
+	got := c.flushed(time.Second)
+	assert.InDelta(t, 28.0, got[key+ncclLabels("AllGather", "")].value, 0)
+	assert.NotContains(t, got, key+ncclLabels("AllReduce", ""))
+	assert.Equal(t, 1, c.store.operations)
+	consume("AllReduce")
+	assert.InDelta(t, 7.0, c.flushed(time.Second)[key+ncclLabels("AllReduce", "")].value, 0)
+}
+
 // TestHugeIO: a job that moves more than an int64 holds still has a counter that only grows.
 func TestHugeIO(t *testing.T) {
 	c := newBed(t)

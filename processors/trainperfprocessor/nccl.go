@@ -440,10 +440,11 @@ func (c *collective) judgeHot(s *scratch) {
 	c.judgeLinks(s, spans.VerdictNCCLLinkHot, c.hot, "", "", " carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.")
 }
 
+// judgeLinks: links are compared over the run so far, not within this collective.
 func (c *collective) judgeLinks(s *scratch, name string, links list, one, several, what string) {
 	none := math.NaN()
 	s.say(verdict{name: name, severity: warning, value: none, threshold: none}, func(b []byte) []byte {
-		b = append(b, "In "...)
+		b = append(b, "Up to "...)
 		b = c.appendSubject(b, s)
 		if links.n == 1 {
 			b = append(appendList(append(b, " the link "...), links, 0), one...)

@@ -119,6 +119,7 @@ func TestNCCLVerdicts(t *testing.T) {
 		"missing, evicted":           {missing(spans.NCCLIncompleteEvicted, int64(5)), nil, []string{gone}},
 		"missing, gap":               {missing(spans.NCCLIncompleteGap, int64(5)), nil, []string{gap}},
 		"missing, for another cause": {missing("sampled", int64(5)), nil, nil},
+		"missing, not completed":     {missing(spans.NCCLIncompleteStuck, int64(5)), nil, nil},
 		"missing, no cause":          {attrs{spans.AttrNCCLRanksMissingCount: int64(1)}, nil, nil},
 		"none missing":               {missing(spans.NCCLIncompleteTimeout), nil, nil},
 		"missing by count only":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(2)}, nil, []string{gone}},
@@ -348,11 +349,11 @@ func TestNCCLReasons(t *testing.T) {
 		},
 		"slow link": {
 			"AllReduce", allReduce.with(attrs{spans.AttrNCCLLinkSlow: []any{"0→8"}}),
-			"In " + subject + " the link 0→8 was much slower than the others: check the cable, NIC and switch port.", none, none,
+			"Up to " + subject + " the link 0→8 was much slower than the others: check the cable, NIC and switch port.", none, none,
 		},
 		"hot links": {
 			"AllReduce", allReduce.with(attrs{spans.AttrNCCLLinkHot: []any{"0→8", "8→16", true}}),
-			"In " + subject + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", none, none,
+			"Up to " + subject + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", none, none,
 		},
 		"unit": {
 			"AllReduce", allReduce.with(attrs{spans.AttrNCCLBandwidthDisagreement: 7.0, spans.AttrNCCLBandwidthUnit: "GB/s"}),

@@ -62,6 +62,7 @@ type ncclRecord struct {
 	name     string
 	sequence uint64
 	size     int64
+	data     int64 // of all ranks, where the log has it
 	ns       int64 // duration; -1: not there
 	start    int64 // ns
 	state    string
@@ -285,7 +286,8 @@ func readFlight(t *testing.T, rank int, text string) (records []ncclRecord) {
 			start: integer(t, m["time_created_ns"]), state: m["state"].(string), text: m,
 		}
 		elements := func(key string) int64 { return integer(t, m[key].([]any)[0].([]any)[0]) * 2 }
-		r.size = min(elements("input_sizes"), elements("output_sizes"))
+		r.size = elements("input_sizes")
+		r.data = max(r.size, elements("output_sizes"))
 		if ms, ok := m["duration_ms"]; ok {
 			r.ns = int64(math.Round(float(t, ms) * 1e6))
 		}
@@ -332,6 +334,7 @@ func checkNCCL(t *testing.T, o *NCCLOptions, truth *NCCLTruth) {
 			failed += r.errors
 			retried += r.retries
 			assert.Equal(t, c.MessageSize, r.size, "%s %d", c.Operation, c.Sequence)
+			assert.True(t, r.data == 0 || r.data == c.DataSize, "%s %d", c.Operation, c.Sequence)
 		}
 		for rank := range o.Ranks {
 			if !slices.Contains(c.Missing, rank) {
@@ -342,7 +345,7 @@ func checkNCCL(t *testing.T, o *NCCLOptions, truth *NCCLTruth) {
 		assert.Equal(t, want, have)
 		assert.Equal(t, failed, c.Errors)
 		assert.Equal(t, retried, c.Retries)
-		perRank := (c.Operation == "AllGather" || c.Operation == "ReduceScatter") && !o.seedForm()
+		perRank := (c.Operation == "AllGather" || c.Operation == "ReduceScatter" && o.Format != FormatFlightRecorder) && !o.seedForm()
 		if perRank {
 			assert.Equal(t, c.DataSize, c.MessageSize*int64(o.Ranks))
 		} else {
@@ -579,7 +582,7 @@ func TestProfilerEventsAreReal(t *testing.T) {
 func TestNCCLClocks(t *testing.T) {
 	for _, format := range []string{FormatInspector, FormatInspector + "_v4.4", FormatNCCLProfiler, FormatVCCLJSON, FormatFlightRecorder} {
 		o := ncclOptions(t, format, func(o *NCCLOptions) {
-			o.ClockSkew, o.ClockDrift, o.Steps, o.Ranks, o.Nodes = 5*time.Second, 50, 200, 8, 4
+			o.ClockSkew, o.ClockDrift, o.Steps, o.Ranks, o.Nodes = 5*time.Second, 50, 60, 8, 4
 			o.Verbose = format != FormatNCCLProfiler
 		})
 		truth := writeNCCL(t, o)
@@ -723,6 +726,8 @@ func TestNCCLFlow(t *testing.T) {
 			c := truth.Collectives[k/4]
 			assert.Equal(t, []string{truth.Run.Communicator, strconv.Itoa(i), strconv.Itoa((i + 4) % 8), strconv.Itoa(i % 4), functions[c.Operation], strconv.Itoa(c.Index)},
 				[]string{row["Group"], row["FromRank"], row["ToRank"], row["DevIndex"], row["Func"], row["FuncTimes"]})
+			assert.EqualValues(t, c.Index, c.Sequence)
+			assert.Zero(t, c.MessageSize)
 			at := integer(t, row["Timestamp"])
 			assert.InDelta(t, c.BegunUnixNano+c.TransferNS*int64(k%4+1)/4+host.SkewNS, at, 1)
 			assert.Equal(t, time.Unix(0, at).UTC().Format("20060102150405"), row["Time"])

@@ -95,6 +95,7 @@ func (p *flightLog) head(rank int) []byte {
 
 func (p *flightLog) collective(c *ncclCollective) {
 	p.rec.Sequence = uint64(c.index) + 1
+	p.rec.MessageSize, _ = c.buffers()
 	if p.hung(c) {
 		p.rec.EndUnixNano = 0
 		p.rec.State = "scheduled"
@@ -143,14 +144,8 @@ func (p *flightLog) entry(c *ncclCollective, rank int) int64 {
 		ns = end - start
 		b = strconv.AppendFloat(append(b, ",\n   \"duration_ms\": "...), float64(ns)/1e6, 'f', 6, 64)
 	}
-	in, out := c.message, c.message // bfloat16
-	switch c.name {
-	case "AllGather":
-		out = c.data
-	case "ReduceScatter":
-		in = c.data
-	}
-	b = p.shape(b, "input", in/2)
+	in, out := c.buffers()
+	b = p.shape(b, "input", in/2) // bfloat16
 	b = p.shape(b, "output", out/2)
 	started, completed := "null", "null"
 	if state != "scheduled" && !p.opt.NoTiming {
@@ -172,6 +167,18 @@ func (p *flightLog) entry(c *ncclCollective, rank int) int64 {
   }`, state, started, completed, state == "completed")
 	p.put(f, b)
 	return ns
+}
+
+// buffers are the sizes of what a rank gives and gets, By.
+func (k *ncclKind) buffers() (in, out int64) {
+	in, out = k.message, k.message
+	switch k.name {
+	case "AllGather":
+		out = k.data
+	case "ReduceScatter":
+		in = k.data
+	}
+	return in, out
 }
 
 func (p *flightLog) shape(b []byte, which string, elements int64) []byte {

@@ -116,7 +116,9 @@ func (p *flowLog) flip(c *flowCard) {
 	p.buf = row
 }
 
+// collective writes the sends. Of the collective itself the log only has a number, FuncTimes.
 func (p *flowLog) collective(c *ncclCollective) {
+	p.rec.Sequence, p.rec.MessageSize = uint64(c.index), 0
 	for _, card := range p.cards {
 		h := p.host(card.rank)
 		for i := range flowSends {

@@ -8,14 +8,15 @@ type NCCLCollective struct {
 	Operation    string `json:"operation"`    // AllReduce, AllGather, ReduceScatter, Broadcast
 	// Sequence is as in the log, or where it has none how many of the operation there were before.
 	Sequence    uint64 `json:"sequence"`
-	MessageSize int64  `json:"message_size"` // By, as logged
+	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder that of the input; 0: it is not
 	DataSize    int64  `json:"data_size"`    // By, S of nccl-tests
 	// The first arrives, data flows from Begun on, the last leaves.
 	StartUnixNano int64 `json:"start_unix_nano"`
 	BegunUnixNano int64 `json:"begun_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano"`
 	TransferNS    int64 `json:"transfer_ns"`
-	// The last to arrive, how late after the first, and the time that the others together would have been spared had it come with the last but one.
+	// The last to arrive, how late after the first, and the time that the others together would have been spared had it come with the last but one. Durations
+	// tell who was last only where that is more than the ranks' leaving scatters: CostNS / (ranks − 1) against --end-jitter.
 	LateRank int   `json:"late_rank"`
 	LateNS   int64 `json:"late_ns"`
 	CostNS   int64 `json:"cost_ns"`

@@ -247,16 +247,16 @@ func collectiveDetails(s *span) (d []string) {
 	}
 	switch {
 	case s.isCollective():
-		add(spans.AttrNCCLMessageSize, "%.2f MiB", 1<<20)
-		add(spans.AttrNCCLBandwidthBus, "busbw %.1f GB/s", 1e9)
+		if n, ok := s.number(spans.AttrNCCLRanksMissingCount); ok {
+			d = append(d, fmt.Sprintf("%.0f missing: %s", n, clean(strings.Trim(s.attr(spans.AttrNCCLRanksMissing), "[]"))))
+		}
 		if v, ok := s.number(spans.AttrNCCLLateMax); ok {
 			rank, _ := s.number(spans.AttrNCCLLateRank)
 			d = append(d, fmt.Sprintf("rank %.0f late by %s", rank, duration(int64(v*1e9))))
 		}
-		if n, ok := s.number(spans.AttrNCCLRanksMissingCount); ok {
-			d = append(d, fmt.Sprintf("%.0f missing: %s", n, clean(strings.Trim(s.attr(spans.AttrNCCLRanksMissing), "[]"))))
-		}
+		add(spans.AttrNCCLBandwidthBus, "busbw %.1f GB/s", 1e9)
 		add(spans.AttrNCCLPeerRank, "peer %.0f", 1)
+		add(spans.AttrNCCLMessageSize, "%.2f MiB", 1<<20)
 	case s.isRank():
 		switch v := s.late(); {
 		case s.last() && v > 0:

@@ -220,9 +220,11 @@ func list(t *trace, v view) []row {
 		if len(below) > 0 {
 			rows[i].rest = rest + "│ "
 		}
-		drawn := longest(below, v.calls)
+		var drawn []child
 		if s.isCollective() {
 			drawn = latest(below, v.ranks, v.bare)
+		} else {
+			drawn = longest(below, v.calls)
 		}
 		for n, c := range drawn {
 			branch, stem := "├─", "│ "

@@ -293,7 +293,7 @@ func escape(r *rand.Rand, s string) string {
 func TestScrambled(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for _, name := range fixtures {
-		for range 200 {
+		for range 60 {
 			p, q := New(), New()
 			for _, text := range lines(t, name) {
 				var s strings.Builder
@@ -468,6 +468,45 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+func TestLongTexts(t *testing.T) {
+	p := New()
+	for _, name := range []string{"id", "comm_name", "hostname"} {
+		for n, want := range map[int]string{maxText: "record", maxText + 1: "rejected value"} {
+			got, _ := read(p, fmt.Sprintf(`{"%s":"%s","rank":1,"dump_stats":{"coll_dropped_total":1}}`, name, strings.Repeat("x", n)))
+			got, _, _ = strings.Cut(got, "\n")
+			assert.Equal(t, want, got)
+		}
+	}
+	assert.Len(t, p.contexts.all, 3)
+	read(p, strings.Replace(selfContained(`"coll_perf":{"coll":"AllReduce"}`), `"pid"`, `"x":"`+strings.Repeat("x", maxPrefix)+`","pid"`, 1))
+	assert.Empty(t, p.prefixes.all)
+}
+
+// Once a parser and its output have room, lines take no memory.
+func TestAllocations(t *testing.T) {
+	for _, name := range fixtures {
+		p := New()
+		var texts [][]byte
+		for _, text := range lines(t, name) {
+			texts = append(texts, []byte(text))
+		}
+		var out op.Out
+		all := func() {
+			for _, text := range texts {
+				out.Reset()
+				p.Line(text, false, 0, &out)
+			}
+		}
+		all()
+		all()
+		want := 0.0
+		if name == "relatives" {
+			want = 4 // numbers that are no plain ones
+		}
+		assert.LessOrEqual(t, testing.AllocsPerRun(10, all), want, name)
+	}
+}
+
 func TestSniff(t *testing.T) {
 	for _, name := range fixtures {
 		for n, text := range lines(t, name) {
@@ -541,6 +580,7 @@ func FuzzLine(f *testing.F) {
 			read(used, text)
 		}
 	}
+	f.Add([]byte("{\"header\":{\"comm_name\":0,\x000}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, q := New(), New()
 		for _, parser := range []*Parser{p, q} {

@@ -91,7 +91,7 @@ var keys = [...]struct {
 	text string // with quotes and colon
 	name name
 }{
-	{"\x00", other}, // matches nothing
+	{"", other}, // none
 	{`"header":`, header},
 	{`"metadata":`, metadata},
 	{`"coll_perf":`, collPerf},

@@ -20,6 +20,9 @@ const (
 	reasonOrphan     = "orphan" // no marker before it announces it, so that it is not known whose it is
 )
 
+// maxText bounds the texts that contexts have: the plugin writes none that is longer (json.cc).
+const maxText = 2048
+
 // Parser reads the lines of one log. It is not safe for concurrent use.
 type Parser struct {
 	next [len(keys)]uint8 // what came after each key when it last came
@@ -95,7 +98,7 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verd
 		return p.reject(again, reasonTruncated)
 	case end < 0 || blanks(text, end) < len(text):
 		return p.reject(again, reasonNotJSON)
-	case l.bad:
+	case l.bad, len(l.Comm) > maxText, len(l.Name) > maxText, len(l.Host) > maxText:
 		return p.reject(again, reasonValue)
 	case l.unnamed:
 		return p.reject(again, reasonOperation)

@@ -2,8 +2,10 @@ package inspector
 
 import "bytes"
 
-// maxPrefixes is of how many communicators (and ranks) of a process the beginning of the line is known.
-const maxPrefixes = 64
+const (
+	maxPrefixes = 64 // communicators × ranks of one process
+	maxPrefix   = 4096
+)
 
 // prefix is how lines begin that differ in the time of the dump only: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the rest of the
 // metadata with a comma. It is half of a line, and to compare it is much faster than to read it.
@@ -48,7 +50,7 @@ func (p *Parser) begun(b []byte) int {
 		}
 		dump, i := p.stamp(b, len(e.before))
 		if i < 0 || !bytes.HasPrefix(b[i:], e.after) {
-			break
+			continue // of another process
 		}
 		l := &p.line
 		l.context, l.hasContext, l.dump, l.stateless = *e.context, true, dump, e.stateless
@@ -69,7 +71,7 @@ func (p *Parser) learn(b []byte, end int) {
 		}
 		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
 	}
-	if end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
+	if end > maxPrefix || end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
 		return
 	}
 	from := bytes.Index(b[:end], []byte(dumpKey)) + len(dumpKey)

@@ -148,7 +148,7 @@ func (p *Parser) list(b []byte, i int, of object) int {
 // before when that was last met is tried first.
 func (p *Parser) key(b []byte, i int) (name, int) {
 	next := p.next[p.last]
-	if t := keys[next].text; len(b)-i >= len(t) && string(b[i:i+len(t)]) == t {
+	if t := keys[next].text; next > 0 && len(b)-i >= len(t) && string(b[i:i+len(t)]) == t {
 		p.last = next
 		return keys[next].name, i + len(t)
 	}

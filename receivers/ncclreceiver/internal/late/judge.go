@@ -5,27 +5,28 @@ import (
 	"math/bits"
 )
 
-// weights say what collectives usually weigh: sums of the roots of their weights, by powers of four of these. Roots, as one step of a hundred that takes a hundred
-// times as long must not be the measure of all, nor a hundred collectives that follow each other at once.
+// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. ⅔, as neither one step in fifty that takes a hundred times as
+// long must be the measure of all, nor a hundred collectives that follow each other at once.
 type weights struct {
-	roots [33]float64
+	sums  [33]float64
 	calls int
-	usual int // the power that has the third heaviest in root from above
+	usual int // the power from which on upwards a third of all is
 }
 
 // counts says whether a collective of weight v counts. anew says that those before should not have: there was nothing yet to compare them with.
 func (w *weights) counts(v float64) (ok, anew bool) {
 	at := bits.Len64(uint64(v)) / 2
-	sum := 0.
-	for i := range w.roots {
-		w.roots[i] *= 1 - weightMemory
-		sum += w.roots[i]
+	root := math.Cbrt(v)
+	all := 0.
+	for i := range w.sums {
+		if w.sums[i] *= 1 - weightMemory; i == at {
+			w.sums[i] += root * root
+		}
+		all += w.sums[i]
 	}
-	w.roots[at] += math.Sqrt(v)
-	sum += math.Sqrt(v)
 	before := w.usual
-	w.usual = len(w.roots) - 1
-	for above := w.roots[w.usual]; w.usual > 0 && 3*above < sum; above += w.roots[w.usual] {
+	w.usual = len(w.sums) - 1
+	for above := w.sums[w.usual]; w.usual > 0 && 3*above < all; above += w.sums[w.usual] {
 		w.usual--
 	}
 	w.calls++
@@ -47,11 +48,12 @@ func (m *moving) add(mean float64, values int, memory float64) {
 	m.spread = (1-share)*(1-share)*m.spread + share*share/float64(max(values, 1))
 }
 
-// restart forgets what was learnt in the other unit; who is named stays named.
+// restart forgets what was learnt in another unit, or from what should not have counted. Who is named stays named.
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
 	w.noise = [2]moving{}
-	w.spread, w.ownNoise, w.spreadOf, w.transfer, w.cube, w.shift = 0, 0, 0, 0, moving{}, moving{}
+	w.cube, w.shift = moving{}, moving{}
+	w.spread, w.ownNoise, w.spreadOf, w.transfer, w.sigma = 0, 0, 0, 0, 0
 	w.k, w.h, w.cut = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := range w.ranks {
 		w.ranks[i].forget()
@@ -125,49 +127,48 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	w.learn(&t)
 }
 
-// tally sums up over the ranks of a collective.
+// tally sums up over the ranks of a collective what learn needs.
 type tally struct {
 	noise         [2]float64
 	noisy         [2]int
-	means, ownVar float64
-	n             int
-	cube, shift   float64
+	cube          float64
 	cubes         int
+	means, ownVar float64
+	shift         float64
+	n             int
 }
 
-// limits sets K, H and where lateness is cut off, from the collectives before.
+// limits sets K, H and where lateness is cut off, by the collectives before.
 func (w *Window) limits() {
 	if w.noise[1].n == 0 {
 		return
 	}
-	d1, d2 := w.noise[0].mean, w.noise[1].mean
 	rho := 0.
-	if d1 > 0 {
-		rho = min(max(d2/d1-1, 0), maxRho)
+	if d := w.noise[0].mean; d > 0 {
+		rho = min(max(w.noise[1].mean/d-1, 0), maxRho)
 	}
-	variance := d1 / (1 - rho)
+	variance := w.noise[0].mean / (1 - rho)
 	grown := (1 + rho) / (1 - rho)
-	long := variance * grown
-	sigma := math.Sqrt(variance)
-	w.sigma = sigma
+	s2 := variance * grown
+	w.sigma = math.Sqrt(variance)
 	if w.k = material; !w.timed {
-		w.k = sigmaShare * sigma
+		w.k = sigmaShare * w.sigma
 		if w.spreadOf >= manyRanks {
-			w.k += spreadShare * math.Sqrt(max(0, w.spread-w.ownNoise*long))
+			w.k += spreadShare * math.Sqrt(max(0, w.spread-w.ownNoise*s2))
 		}
 		w.k = max(w.k, transferShare*w.transfer, 1)
 	}
 	if w.spreadOf >= manyRanks {
 		w.k += max(0, w.shift.mean)
 	}
-	long *= 1 + freedom*w.noise[0].spread
-	third := max(0, w.cube.mean) * grown * math.Sqrt(grown)
-	exponent := 2 * w.k / long
-	if third > 1e-3*long*math.Sqrt(long) {
-		exponent = (math.Sqrt(long*long/4+2*third*w.k/3) - long/2) / (third / 3)
+	s2 *= 1 + freedom*w.noise[0].spread
+	theta := 2 * w.k / s2
+	// The third cumulant of the sums grows with ρ as their standard deviation does, by the third power, or a little more.
+	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) {
+		theta = 3 * (math.Sqrt(s2*s2/4+2*third*w.k/3) - s2/2) / third
 	}
-	w.h = max(evidence/exponent, minSum*w.k)
-	w.cut = max(cutSigma*sigma, cutK*w.k)
+	w.h = max(evidence/theta, minSum*w.k)
+	w.cut = max(cutSigma*w.sigma, cutK*w.k)
 }
 
 // sum takes the next value of a rank, as it was cut off.
@@ -177,7 +178,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 		if lag == 0 && w.noise[0].n < robust {
 			w.halves = append(w.halves, float32(half))
 		}
-		t.noise[lag] += min(half, w.most())
+		t.noise[lag] += min(half, w.mostNoise())
 		t.noisy[lag]++
 	}
 	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
@@ -247,8 +248,9 @@ func (w *Window) page(p *rank, y float64) {
 	}
 }
 
-// most is what one squared difference may add to their mean: (3σ)², or one hiccup would say that all is noise. It is never so little that the mean cannot grow.
-func (w *Window) most() float64 {
+// mostNoise is what one squared difference may add to their mean: (3σ)², or one hiccup would say that all is noise. It is never so little that the mean cannot
+// grow.
+func (w *Window) mostNoise() float64 {
 	if w.noise[0].n == 0 {
 		return math.Inf(1)
 	}
@@ -260,7 +262,8 @@ func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100
 	}
-	return transferShare * transferShare * w.transfer * w.transfer / 100
+	k := max(transferShare*w.transfer, 1)
+	return k * k / 100
 }
 
 // learn is for the next collective.

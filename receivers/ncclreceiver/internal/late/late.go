@@ -11,29 +11,32 @@
 // How late a rank is behind the median of the others is its deviation in the work since they last met; a rank that is slow deviates to one side again and
 // again. Four steps lead from there to a name:
 //
-//  1. Only collectives that follow work say something. Of several in a row (buckets, layers) all but the first start with all ranks in step: their lateness is
-//     near zero whoever is slow, and would dilute any mean. A collective counts if its weight (the median rank's time since the last collective; where there are
-//     no times, the mean lateness) is at least 1/8 of what collectives of weight have (Σw²/Σw over about 64 of them). The others are left out of
-//     the window; their cost is not.
-//  2. Lateness is measured in the median rank's work time, so that long steps (checkpoints) count as short ones; without times in ns. It is cut off at
-//     ±max(5σ, 3K), so that a hiccup of three steps weighs no more than a bad step.
-//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and about 32 collectives: neither who is slow nor common noise changes it.
-//     Differences over two collectives against those over one give the autocorrelation ρ (E(yₜ−yₜ₋₁)² = 2σ²(1−ρ), E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²) in an AR(1) process,
-//     so 1+ρ is their quotient), and s² = σ²·(1+ρ)/(1−ρ) the variance that sums grow by.
-//  4. Page's cumulative sum (Biometrika 41, 1954): S = max(0, S + y − K) per rank; named when S > H. K is the lateness that does not matter, H = L·s²/2K: a sum
-//     with drift −K and variance s² passes H with probability exp(−2KH/s²) = exp(−L) (Wald; Lundberg's exponent), whatever K and s are. L = 16.
-//     With times K is 2.5 % of the work time: half of the 5 % to be found, which is where Page's sum is optimal (Moustakides, Ann. Stat. 14, 1986), and five times the
-//     differences between healthy GPUs. Without, nothing says how long the work took: K is the largest of 1.25 σ, 5 % of the median duration, and three standard
-//     deviations of what persistent differences there are between the ranks.
+//  1. Only collectives that follow work say something. Of several in a row (buckets) all but the first start with all ranks in step: their lateness is near
+//     zero whoever is slow, and would dilute any mean. What a collective weighs is the median rank's work time, from the end of the last collective to the start
+//     of this one; where there are no times, the mean lateness. Those that weigh less than about a sixteenth of what others do (see weights) are left
+//     out of the window; what they cost is not.
+//  2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
+//     so that a hiccup of three steps weighs no more than a bad moment.
+//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither who is slow nor what all have in common changes
+//     them. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ
+//     is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
+//  4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K), named when S > H. K is what does not matter yet, and H = L/θ, where θ solves
+//     −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of what is not skewed; then H = L·s²/2K): a walk with that drift, variance and skewness passes H
+//     with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been above 0 five times.
 //
-// A name is taken back when the sum the other way round, of K/2 − y, passes the same H: what is between K/2 and K stays as it is.
+// With times K is 2 % of the work time: less than half of the 5 % to be found (half would be optimal for long runs: Moustakides, Ann. Stat. 14, 1986; with s²
+// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without, nothing says how long the work
+// took: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of what the transfers
+// take. L = 16: see TestFalseAlarms for what remains. Skewed noise (lognormal) has a mean above its median, which is added to K.
+//
+// A name is taken back when the sum the other way round, of K/2 − y, passes the same H. Of what is between K/2 and K nothing is said either way.
+//
+// The median is that of the other ranks, without the one in question: of two ranks that of both would be half way between them.
 //
 // Operations and sizes may alternate: lateness is about arriving.
 package late
 
-import (
-	"math"
-)
+import "math"
 
 // DefaultSize is the collectives looked back on where nothing else is set, as VCCL's TELEMETRY_WINDOWSIZE.
 const DefaultSize = 50
@@ -43,36 +46,35 @@ const (
 	maxRanks         = 4096
 
 	// What counts (step 1).
-	weightMemory = 1. / 128 // EWMA
+	weightMemory = 1. / 512 // EWMA
 	weightPowers = 2        // of four
 
 	// σ and ρ (step 3).
-	noiseMemory = 1. / 32
-	maxRho      = 0.9
-	warmUp      = 4 // collectives from which nothing but σ is learnt
-	robust      = 3 // of them, the first: σ² is by the median of squares, not yet by their mean, cut off
-
+	noiseMemory  = 1. / 32 // EWMA; longer among fewer than eight ranks
+	maxRho       = 0.9
+	warmUp       = 4     // collectives from which nothing but σ is learnt; their evidence counts later
+	robust       = 3     // of them, the first: σ² is by the median of squares, as there is nothing yet to cut them off by
 	medianToMean = 2.198 // of a squared normal variable: 1/Φ⁻¹(¾)²
-
-	// K and H (step 4).
-	freedom = 16 // s² is taken as 1 + 16/values times as large: few values may say too little
+	freedom      = 16    // s² is taken as 1 + 16/values times as large: few values may say too little
 
 	// K and H (step 4).
 	material      = 0.02
 	sigmaShare    = 1.25
 	transferShare = 0.025
 	spreadShare   = 2
-	manyRanks     = 16 // among fewer, one slow rank is most of the spread
-	meanMemory    = 1. / 16
-	evidence      = 16 // L
-	minSum        = 4  // H is at least this times K …
-	minRun        = 5  // … and S must be above 0 for so many collectives: a bad moment is not a slow rank
-	cutSigma      = 5  // step 2
+	manyRanks     = 16      // among fewer, one slow rank is most of the spread
+	meanMemory    = 1. / 16 // EWMA
+	evidence      = 16      // L
+	minSum        = 4
+	minRun        = 5
+	cutSigma      = 5
 	cutK          = 3
-	minWork       = 1. / 4 // of the transfer: a shorter work time counts as that, K does not go to 0 with it
+	minWork       = 1. / 4 // of the transfer: a shorter work time counts as that, K must not go to 0 with it
 
 	minScored = 5 // work times from which on there is a score
-	refresh   = 8 // a rank's median work time is computed anew once in so many collectives
+	refresh   = 3 // times per window, a rank's median work time is computed anew
+
+	most = 1 << 62 // ns: more is not a time
 )
 
 // Arrival is what one rank says about a collective.
@@ -106,32 +108,38 @@ type Window struct {
 	size  int
 	index map[int32]int32 // of a rank in ranks
 	ranks []rank
-	// Rings of size values per rank, for the collectives that count: ns behind the median of the others, Result.Cost where it was last, and ns of work.
-	late, cost, work []float32
+	rings []cell // size per rank, for the collectives that count
 
 	calls   uint64
 	weights weights
-	timed   bool
-	counted int // collectives, since timed is what it is
-	// ½(yₜ−yₜ₋₁)² and ½(yₜ−yₜ₋₂)²
-	noise       [2]moving
-	spread      float64 // mean of the ranks' squared means …
-	ownNoise    float64 // … and what share of s² is in there by chance
-	spreadOf    int
-	transfer    float64 // ns
-	cube, shift moving
-	sigma       float64
-	k, h        float64
-	cut         float64
-	best        float64 // median work time of the best rank, ns
+	timed   bool // the unit of y is the work time, else ns
+	counted int  // collectives, in this unit
 
-	at     []int32 // of each arrival in ranks; −1: not known
-	works  []int64 // of each arrival; −1: unknown
+	noise     [2]moving // ½(yₜ−yₜ₋₁)², ½(yₜ−yₜ₋₂)²
+	cube      moving    // (y − the rank's mean)³
+	shift     moving    // y: how far the mean is above the median
+	spread    float64   // mean of the ranks' squared means …
+	ownNoise  float64   // … and how much of s² is in there by chance
+	spreadOf  int       // ranks
+	transfer  float64   // EWMA, ns
+	sigma     float64
+	k, h, cut float64
+	best      float64 // median work time of the best rank, ns
+
+	at     []int32 // of each arrival: in ranks; −1: not known
+	works  []int64 // of each arrival: ns; −1: unknown
 	times  []int64
 	values []float32
 	halves []float32
 	slow   []Slow
 	slows  int // ranks that are named
+}
+
+// cell is what is known about a rank in one collective.
+type cell struct {
+	late float32 // ns behind the median of the others
+	cost float32 // Result.Cost where it was the last, ns
+	work float32 // ns; −1: unknown
 }
 
 // rank is what is known about a rank.
@@ -219,7 +227,7 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	b.shortest = a[last].Duration
 	if b.shortest < b.longest {
 		r.Last, r.Max = last, late[last]
-		r.Cost = int64(b.n-1) * (second - b.shortest) // late_last − late_second = duration_second − duration_last
+		r.Cost = int64(b.n-1) * min(second-b.shortest, most/int64(b.n)) // late_last − late_second = duration_second − duration_last
 	}
 	return r, b
 }

@@ -22,8 +22,10 @@ type job struct {
 	every  int     // steps between checkpoints, which take 10 times as long
 	differ float64 // persistent differences between the ranks: ±differ, uniform
 	slow   map[int32]float64
-	from   int // step from which on they are slow
-	until  int // 0: for ever
+	from   int                 // step from which on they are slow
+	until  int                 // 0: for ever
+	keep   func(rank int) bool // whose records there are; nil: all
+	change func([]Arrival)     // what happens to them
 
 	rng    *rand.Rand
 	step   int
@@ -35,7 +37,6 @@ type job struct {
 	window *Window
 	a      []Arrival
 	late   []int64
-	order  []int
 }
 
 func (j *job) start(seed uint64) *job {
@@ -54,7 +55,7 @@ func (j *job) start(seed uint64) *job {
 		j.ar[i] = j.rng.NormFloat64()
 	}
 	j.window = NewWindow(DefaultSize)
-	j.a, j.late = make([]Arrival, j.ranks), make([]int64, j.ranks)
+	j.late = make([]int64, j.ranks)
 	return j
 }
 
@@ -77,7 +78,7 @@ func (j *job) next(named func(Slow)) (last Result) {
 		if j.every > 0 && j.step%j.every == j.every-1 {
 			all *= 10
 		}
-		for i := range j.a {
+		for i := range j.left {
 			w := 1 + j.bias[i] + j.jitter(i)
 			if j.step >= j.from && (j.until == 0 || j.step < j.until) {
 				w += j.slow[int32(i)]
@@ -107,15 +108,22 @@ func (j *job) meet(transfer float64, named func(Slow)) Result {
 		end = max(end, t)
 	}
 	end += transfer * (1 + 0.05*j.rng.Float64())
+	j.a = j.a[:0]
 	for i, t := range j.left {
-		left := end + 2e3*j.rng.Float64()
-		j.a[i] = Arrival{Rank: int32(i), Duration: int64(left - t)}
-		if j.starts {
-			j.a[i].Start = 1.7e18 + int64(t*(1+j.drift[i])+j.clock[i])
+		j.left[i] = end + 2e3*j.rng.Float64()
+		if j.keep != nil && !j.keep(i) {
+			continue
 		}
-		j.left[i] = left
+		a := Arrival{Rank: int32(i), Duration: int64(j.left[i] - t)}
+		if j.starts {
+			a.Start = 1.7e18 + int64(t*(1+j.drift[i])+j.clock[i])
+		}
+		j.a = append(j.a, a)
 	}
-	r := j.window.Observe(j.a, j.late)
+	if j.change != nil {
+		j.change(j.a)
+	}
+	r := j.window.Observe(j.a, j.late[:len(j.a)])
 	for _, s := range r.Slow {
 		if s.New {
 			named(s)

@@ -1,6 +1,7 @@
 package late
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -44,9 +45,7 @@ func (w *Window) find(id int32) int32 {
 		at = int32(len(w.ranks))
 		w.index[id] = at
 		w.ranks = append(w.ranks, rank{id: id, seen: w.calls - 1})
-		for _, ring := range []*[]float32{&w.late, &w.cost, &w.work} {
-			*ring = slices.Grow(*ring, w.size)[:len(*ring)+w.size]
-		}
+		w.rings = slices.Grow(w.rings, w.size)[:len(w.rings)+w.size]
 	}
 	return at
 }
@@ -79,7 +78,7 @@ func (w *Window) leave(a []Arrival) {
 			continue
 		}
 		end := int64(0)
-		if a[i].Start > 0 && a[i].Duration >= 0 {
+		if a[i].Start > 0 && a[i].Start < most && a[i].Duration >= 0 && a[i].Duration < most {
 			end = a[i].Start + a[i].Duration
 		}
 		w.ranks[w.at[i]].end = end
@@ -89,17 +88,15 @@ func (w *Window) leave(a []Arrival) {
 // push puts what is known of a rank and a collective into the rings.
 func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	p := &w.ranks[at]
-	i := int(at)*w.size + int(p.next)
-	w.late[i], w.cost[i], w.work[i] = float32(late), float32(cost), float32(work)
+	w.rings[int(at)*w.size+int(p.next)] = cell{float32(late), float32(cost), float32(work)}
 	p.next++
 	if p.n = max(p.n, p.next); int(p.next) == w.size {
 		p.next = 0
 	}
 	if work >= 0 {
 		p.works++
-		// Half of the window's median may be missing: that is still a median.
-		if p.works >= minScored && (p.works-minScored < refresh || (p.works+at)%refresh == 0) {
-			p.median = w.middle(w.work, at, p, int(p.n), true)
+		if p.works >= minScored && (p.works < 2*minScored || (int(p.works)+int(uint16(p.id)))%(w.size/refresh) == 0) {
+			p.median = w.middle(at, int(p.n), func(c *cell) (float32, bool) { return c.work, c.work >= 0 })
 		}
 	}
 	return p
@@ -112,28 +109,32 @@ func (w *Window) addCost(at int32, cost int64) {
 		return
 	}
 	last := (int(p.next) + w.size - 1) % w.size
-	w.cost[int(at)*w.size+last] += float32(cost)
+	w.rings[int(at)*w.size+last].cost += float32(cost)
 }
 
-// middle is the median of the last n values in a ring; only of those that are not negative, if known.
-func (w *Window) middle(ring []float32, at int32, p *rank, n int, known bool) float64 {
+// middle is the median of what is known of a rank's last n cells.
+func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
-	from := int(at) * w.size
-	for i := range n {
-		if v := ring[from+(int(p.next)+2*w.size-1-i)%w.size]; v >= 0 || !known {
+	ring := w.rings[int(at)*w.size:][:w.size]
+	k := int(w.ranks[at].next)
+	for range n {
+		if k--; k < 0 {
+			k = w.size - 1
+		}
+		if v, ok := value(&ring[k]); ok {
 			w.values = append(w.values, v)
 		}
 	}
 	if len(w.values) == 0 {
 		return 0
 	}
-	k := len(w.values) / 2
+	k = len(w.values) / 2
 	nth(w.values, k)
-	if hi := float64(w.values[k]); len(w.values)%2 == 1 {
+	hi := float64(w.values[k])
+	if len(w.values)%2 == 1 {
 		return hi
-	} else {
-		return (hi + float64(slices.Max(w.values[:k]))) / 2
 	}
+	return (hi + float64(slices.Max(w.values[:k]))) / 2
 }
 
 // named lists the slow ranks.
@@ -146,23 +147,19 @@ func (w *Window) named() []Slow {
 		if !p.named || w.calls-p.seen > uint64(w.size) {
 			continue
 		}
-		s := Slow{Rank: p.id, Late: int64(w.middle(w.late, int32(i), p, int(min(p.run, p.n)), false)), Score: math.NaN(), New: p.isNew && p.seen == w.calls}
+		behind := w.middle(int32(i), int(min(p.run, p.n)), func(c *cell) (float32, bool) { return c.late, true })
+		s := Slow{Rank: p.id, Late: int64(max(-most, min(behind, most))), Score: math.NaN(), New: p.isNew && p.seen == w.calls}
 		if score, ok := w.score(p); ok {
 			s.Score = score
 		}
 		var cost float64
-		for _, c := range w.cost[i*w.size:][:p.n] {
-			cost += float64(c)
+		for k := range w.rings[i*w.size:][:p.n] {
+			cost += float64(w.rings[i*w.size+k].cost)
 		}
-		s.Cost = int64(cost)
+		s.Cost = int64(min(cost, most))
 		w.slow = append(w.slow, s)
 	}
-	slices.SortFunc(w.slow, func(a, b Slow) int {
-		if a.Late != b.Late {
-			return int(max(-1, min(b.Late-a.Late, 1)))
-		}
-		return int(a.Rank - b.Rank)
-	})
+	slices.SortFunc(w.slow, func(a, b Slow) int { return cmp.Or(cmp.Compare(b.Late, a.Late), cmp.Compare(a.Rank, b.Rank)) })
 	return w.slow
 }
 

@@ -46,12 +46,12 @@ func TestCSV(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := lines(c.text)
-			make := func() op.Parser { return NewCSV("rank_3.csv") }
-			a := feed(t, make(), in, nil)
+			create := func() op.Parser { return NewCSV("rank_3.csv") }
+			a := feed(t, create(), in, nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 			assert.Empty(t, a.open)
-			restarts(t, make, in, sorted)
+			restarts(t, create, in, sorted)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package vccl
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
-// send is a row of the CSV; group 2^63+1.
+// send is a row of the CSV.
 func send(group uint64, from, to, dev, function, times, bandwidth, at int) string {
 	return fmt.Sprintf("20260108180000,%d,%d,%d,%d,%d,%d,10.10.1.11,10.10.1.12,%d,3,524288,%d\n", group, from, to, dev, function, times, bandwidth, at)
 }
@@ -182,16 +183,18 @@ func TestFlip(t *testing.T) {
 	assert.Equal(t, []string{one}, a.left.ops)
 }
 
-// sends adds up what is said of each operation and link: a restart may divide it otherwise.
+// sum adds up what is said of each operation and link: a restart may divide it otherwise.
 func sum(ops []string) any {
 	m := map[string]int{}
 	for _, o := range ops {
 		name, _, _ := strings.Cut(o, " [")
 		_, link, _ := strings.Cut(o, " from=")
-		var to, n int
-		_, _ = fmt.Sscanf(link[strings.Index(link, " to="):], " to=%d", &to)
-		_, _ = fmt.Sscanf(link[strings.Index(link, " sends="):], " sends=%d", &n)
-		m[fmt.Sprint(name, to)] += n
+		_, to, _ := strings.Cut(link, " to=")
+		to, _, _ = strings.Cut(to, " ")
+		_, sends, _ := strings.Cut(link, " sends=")
+		sends, _, _ = strings.Cut(sends, " ")
+		n, _ := strconv.Atoi(sends)
+		m[name+" to "+to] += n
 	}
 	return m
 }
@@ -314,7 +317,9 @@ func TestText(t *testing.T) {
 }
 
 func TestPacked(t *testing.T) {
-	word := func(status, bandwidth, ns uint64) string { return fmt.Sprint(status<<63|bandwidth<<54|ns) + "\n" }
+	word := func(status, bandwidth, ns uint64) string {
+		return strconv.FormatUint(status<<63|bandwidth<<54|ns, 10) + "\n"
+	}
 	a := feed(t, NewPacked(nicFile), lines("64 bits data: status(63) | bandwidth(62 - 54) | timestamp(53 - 0) \n"+
 		word(0, 184, 1000)+word(1, 21, 1<<54-1)+word(0, 600&511, 2000)+"0\n\n64 bits data: timestamp(63-10) | bandwidth(9-1) | status(0) \n18446744073709551616\n-1\n12 13\nx\n18446744073709551615\n"), nil)
 	assert.Equal(t, map[string]int{"record": 4, "ignored header": 2, "ignored overflow": 1, "ignored blank": 1, "rejected number": 4}, a.verdicts)

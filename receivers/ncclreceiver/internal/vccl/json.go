@@ -12,8 +12,8 @@ const maxObject = 64 << 10
 // maxResyncs bounds how often reading begins anew within a line.
 const maxResyncs = 16
 
-// JSONParser reads the mission's schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the other, or
-// an array of them. Unknown keys are ignored. It is not safe for concurrent use.
+// JSONParser reads the mission's schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
+// other, or an array of them. Unknown keys are ignored. It is not safe for concurrent use.
 //
 // The lines of an object are Open up to that in which it ends. Where one is torn, reading goes on with the next line that begins an object; what was read of
 // it leaves with that line, or at End, if it says what, when and how long. Such a line may be Open itself: then the operations in Out are of the lines
@@ -21,7 +21,7 @@ const maxResyncs = 16
 type JSONParser struct {
 	m messages
 	s scan
-	// open: s has an object of the lines before, the text of which is in text, from number on. torn: it will not go on.
+	// open: s has an object of the lines before, the text of which is in text. torn: it will not go on.
 	open, torn bool
 	again      bool // one of its lines was read again
 	// braceOnly: the object that is open has nothing yet but a brace, in a line that is not held for it. bare: it was so before a restart.
@@ -67,6 +67,8 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.
 	p.bare = p.bare && again
 	p.braceOnly = p.open && l.ended
 	switch {
+	case l.ops == 0 && l.ended: // and it was none
+		return op.Rejected, l.reason
 	case l.ops > 0, l.opened:
 		out.Open = p.open && !l.ended
 		return op.Record, ""

@@ -37,6 +37,8 @@ func TestMessage(t *testing.T) {
 		{"send", `{"timestamp": 5, "operation": "send", "src_rank": 3, "dst_rank": 4}`, "Send (#0) of 3 [5000000000 5000000000] from=3 to=4 peer=4"},
 		{"receive", `{"timestamp": 5, "operation": "recv", "src_rank": 3, "dst_rank": 4}`, "Recv (#0) of 3 [5000000000 5000000000] from=3 to=4 peer=3"},
 		{"another operation", `{"timestamp": 5, "operation": "barrier"}`, `"barrier" #0 of 3 [5000000000 5000000000]`},
+		{"not UTF-8", "{\"timestamp\": 5, \"operation\": \"x\xff\"}", "\"x\ufffd\" #0 of 3 [5000000000 5000000000]"},
+		{"long name", `{"timestamp": 5, "operation": "` + strings.Repeat("x", 1000) + `"}`, `"` + strings.Repeat("x", maxName) + `" #0 of 3 [5000000000 5000000000]`},
 		{"no link", `{"timestamp": 5, "operation": "reduce", "src_rank": -1, "dst_rank": -1}`, "Reduce #0 of 3 [5000000000 5000000000]"},
 		{"no size", `{"timestamp": 5, "operation": "reduce", "bandwidth_gbps": 8, "duration_us": 1}`, "Reduce #0 of 3 [5000000000 5000001000] took=1000 1000000000(Gbit/s)"},
 		{"over 9 GB", `{"timestamp": 5, "operation": "reduce", "message_size": 34359738368}`, "Reduce #0 of 3 [5000000000 5000000000] size=34359738368"},
@@ -125,12 +127,12 @@ func TestLayouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := lines(c.text)
-			make := func() op.Parser { return NewJSON("rank_9.json") }
-			a := feed(t, make(), in, nil)
+			create := func() op.Parser { return NewJSON("rank_9.json") }
+			a := feed(t, create(), in, nil)
 			assert.Equal(t, want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 			assert.Empty(t, a.open)
-			restarts(t, make, in, sorted)
+			restarts(t, create, in, sorted)
 		})
 	}
 }
@@ -166,6 +168,7 @@ func TestTorn(t *testing.T) {
 		{"other text within", begin + "Traceback:\n" + rest + next, []string{alone}, map[string]int{"record": 4, "rejected not_json": 3}},
 		{"other text behind its duration", begin + "\"duration_us\": 10,\nTraceback:\n\"rank\": 5\n}\n" + next, []string{torn, after}, map[string]int{"record": 5, "rejected not_json": 3}},
 		{"twice", begin + begin + rest + next, []string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000", after}, map[string]int{"record": 9}},
+		{"not one of ours, the next begins with its end", "{\n\"x\": 1\n}{\n" + strings.TrimPrefix(begin, "{\n") + rest, []string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000"}, map[string]int{"record": 6, "rejected no_operation": 1}},
 		{"at the end", begin + "\"duration_us\": 10,\n", []string{torn}, map[string]int{"record": 4}},
 		{"at the end, too early", begin, nil, map[string]int{"record": 3}},
 		{"its beginning", strings.TrimPrefix(begin, "{\n") + rest + next, []string{alone}, map[string]int{"record": 1, "rejected not_json": 4}},
@@ -173,8 +176,8 @@ func TestTorn(t *testing.T) {
 		{"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next, []string{alone}, map[string]int{"record": 68, "rejected too_long": 1, "rejected not_json": 35}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			make := func() op.Parser { return NewJSON("rank_3.json") }
-			a := feed(t, make(), lines(c.text), nil)
+			create := func() op.Parser { return NewJSON("rank_3.json") }
+			a := feed(t, create(), lines(c.text), nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 		})
@@ -184,7 +187,7 @@ func TestTorn(t *testing.T) {
 // A job that is started again begins its ordinals anew, in another communicator.
 func TestSessions(t *testing.T) {
 	record := `{"timestamp": 1, "operation": "reduce"}`
-	for name, make := range map[string]func() op.Parser{"json": func() op.Parser { return NewJSON("rank_1.json") }, "csv": func() op.Parser { return NewCSV("rank_1.csv") }} {
+	for name, create := range map[string]func() op.Parser{"json": func() op.Parser { return NewJSON("rank_1.json") }, "csv": func() op.Parser { return NewCSV("rank_1.csv") }} {
 		t.Run(name, func(t *testing.T) {
 			in := []given{{text: record}, {text: record}, {text: record, file: true}, {text: record}, {text: record, file: true}}
 			if name == "csv" {
@@ -198,7 +201,7 @@ func TestSessions(t *testing.T) {
 				in[5], in[6] = given{text: "1,reduce"}, given{text: "1,reduce", file: true}
 			}
 			var saved [][]byte
-			p := make()
+			p := create()
 			a := feed(t, p, in, func(int) { saved = append(saved, p.Save()) })
 			const at = " of 1 [1000000000 1000000000]"
 			want := []string{"Reduce #0" + at, "Reduce #1" + at, "Reduce #0 in session-2" + at, "Reduce #1 in session-2" + at, "Reduce #0 in session-3" + at}
@@ -210,7 +213,7 @@ func TestSessions(t *testing.T) {
 					again = append(again, given{text: in[i].text, again: true, tag: a.tags[i]})
 				}
 			}
-			q := make()
+			q := create()
 			q.Restore(saved[len(saved)-1])
 			again = append(again, in[len(in)-1])
 			again[len(again)-1].file = false

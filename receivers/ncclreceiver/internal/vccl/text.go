@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
-// TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec, devIndex:%d,
-// sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to completion, so those
+// TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec,
+// devIndex:%d, sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to completion, so those
 // in flight together overlap), and a local stamp of seconds of about when it was done. LinkBandwidth is the bytes of all by the time of all. It is not safe
 // for concurrent use.
 type TextParser struct {
@@ -38,7 +38,10 @@ func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdic
 }
 
 // between are the texts between the numbers of a line.
-var between = [...]string{": Group:", ", from rank ", " to rank ", ", channel_id:", ", func:", ",FuncTimes:", ", ", " send ", " Bytes used ", " nsec, devIndex:", ", sendWrCounter:"}
+var between = [...]string{
+	": Group:", ", from rank ", " to rank ", ", channel_id:", ", func:", ",FuncTimes:", ", ",
+	" send ", " Bytes used ", " nsec, devIndex:", ", sendWrCounter:",
+}
 
 func (p *TextParser) row(b []byte, r *row) (reason string) {
 	if !digits14(b, ':') {

@@ -110,7 +110,7 @@ type given struct {
 }
 
 func lines(text string) (out []given) {
-	for _, s := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+	for s := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		out = append(out, given{text: s})
 	}
 	return out
@@ -221,14 +221,14 @@ func feed(tb testing.TB, p op.Parser, in []given, after func(i int)) *account {
 
 // restarts reads in with one restart at every line: what had not been accepted by then (by chance) is read again. All that leaves after it must be what had
 // left without it, and what was not accepted.
-func restarts(t *testing.T, make func() op.Parser, in []given, key func(ops []string) any) {
+func restarts(t *testing.T, create func() op.Parser, in []given, key func(ops []string) any) {
 	t.Helper()
-	whole := feed(t, make(), in, nil)
+	whole := feed(t, create(), in, nil)
 	rng := rand.New(rand.NewPCG(7, 7))
 	for at := range in {
 		for range 4 {
 			var state []byte
-			p := make()
+			p := create()
 			first := feed(t, p, in[:at+1], func(i int) {
 				if i == at {
 					state = p.Save()
@@ -259,7 +259,7 @@ func restarts(t *testing.T, make func() op.Parser, in []given, key func(ops []st
 				n += len(part.ops)
 			}
 			want = append(want, whole.ops()[n:]...)
-			p = make()
+			p = create()
 			if state != nil {
 				p.Restore(state)
 			}

@@ -1,0 +1,298 @@
+package show
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// cluster is a simulated training, as nccl and train_perf tell of its collectives.
+type cluster struct {
+	ranks, collectives int
+	channels           int // of each rank; 0: not in the log
+	slow               int // the rank that is late in every collective but the first; −1: none
+	missing            int // the rank that the last collective lacks; −1: none
+	twins              bool
+	untimed            bool // the log has no durations
+	p2p                int
+}
+
+// traces makes collectives in turn: AllReduce and AllGather of 64 MiB that transfer for 2 ms. Rank i is late by i%100 times 10 µs; the slow one by 5 ms.
+func (c cluster) traces() ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	at := int64(1770799200) * second
+	for n := range c.collectives {
+		var key [8]byte
+		binary.BigEndian.PutUint64(key[:], uint64(n))
+		trace := spans.TraceID("run-7", key[:])
+		operation := []string{"AllReduce", "AllGather"}[n%2]
+		id := spans.SpanID(trace, operation)
+		late := func(rank int) int64 {
+			if rank == c.slow && n > 0 {
+				return 5_000_000
+			}
+			return int64(rank%100) * 10_000
+		}
+		latest, ranks := -1, 0
+		for rank := range c.ranks {
+			if rank == c.missing && n == c.collectives-1 {
+				continue
+			}
+			ranks++
+			if latest < 0 || late(rank) > late(latest) {
+				latest = rank
+			}
+		}
+		end := at + late(latest) + 2_000_000
+		for rank := range c.ranks {
+			if rank == c.missing && n == c.collectives-1 {
+				continue
+			}
+			host := fmt.Sprintf("gpu-node-%d", rank/8)
+			var rkey [4]byte
+			binary.BigEndian.PutUint32(rkey[:], uint32(rank))
+			rid := spans.SpanID(trace, "rank", rkey[:])
+			res := spans.Resource{Service: "nccl", RunID: "run-7", Host: host, PID: 4000 + int64(rank%8)}
+			s := b.Add(res, spans.Span{Trace: trace, ID: rid, Parent: id, Name: spans.SpanNCCLRank, Start: at + late(rank), End: end})
+			s.Attributes().PutInt(spans.AttrNCCLCommRank, int64(rank))
+			if !c.untimed {
+				s.Attributes().PutDouble(spans.AttrNCCLLate, float64(late(rank))/1e9)
+			}
+			for ch := range c.channels {
+				rkey[0] = byte(ch + 1)
+				s := b.Add(res, spans.Span{Trace: trace, ID: spans.SpanID(trace, "channel", rkey[:]), Parent: rid, Name: spans.SpanNCCLChannel, Start: at + late(rank), End: end})
+				s.Attributes().PutInt(spans.AttrNCCLChannelID, int64(ch))
+			}
+		}
+		s := b.Add(spans.Resource{Service: "nccl", RunID: "run-7"}, spans.Span{Trace: trace, ID: id, Name: operation, Start: at, End: end})
+		m := s.Attributes()
+		m.PutInt(spans.AttrNCCLRanks, int64(ranks))
+		m.PutStr(spans.AttrNCCLOperation, operation)
+		m.PutStr(spans.AttrNCCLCommID, "0x7f8c496ae9f661")
+		m.PutStr(spans.AttrNCCLCommName, "DP Group 0")
+		if c.twins && n%4 > 1 {
+			m.PutStr(spans.AttrNCCLCommID, "0x1c9e09adf1b2a7")
+		}
+		m.PutInt(spans.AttrNCCLSequence, int64(n/2))
+		m.PutInt(spans.AttrNCCLMessageSize, 64<<20)
+		if ranks < c.ranks {
+			m.PutBool(spans.AttrIncomplete, true)
+			m.PutStr(spans.AttrIncompleteReason, spans.NCCLIncompleteTimeout)
+			m.PutInt(spans.AttrNCCLRanksMissingCount, 1)
+			m.PutEmptySlice(spans.AttrNCCLRanksMissing).AppendEmpty().SetInt(int64(c.missing))
+			verdictOn(s, spans.SeverityBad, verdict{name: spans.VerdictNCCLRankMissing, reason: fmt.Sprintf("Rank %d has no record.", c.missing)})
+		}
+		if !c.untimed {
+			m.PutDouble(spans.AttrNCCLDuration, float64(end-at)/1e9)
+			m.PutDouble(spans.AttrNCCLTransferDuration, 0.002)
+			m.PutDouble(spans.AttrNCCLBandwidthBus, (58+float64(n))*1e9)
+			m.PutDouble(spans.AttrNCCLLateMax, float64(late(latest))/1e9)
+			m.PutInt(spans.AttrNCCLLateRank, int64(latest))
+			m.PutStr(spans.AttrNCCLLateHost, fmt.Sprintf("gpu-node-%d", latest/8))
+			if late(latest) > 2_000_000 {
+				judge(s, verdict{spans.VerdictNCCLLate, fmt.Sprintf("Rank %d was late by 5.0 ms, more than the transfer took.", latest), 0.005, 0.002})
+			}
+		}
+		at = end + 80_000_000
+	}
+	for i := range c.p2p {
+		trace := spans.TraceID("run-7", []byte{byte(i)})
+		s := b.Add(spans.Resource{Service: "nccl", RunID: "run-7", Host: "gpu-node-0", PID: 4000}, spans.Span{Trace: trace, ID: spans.SpanID(trace, "Send"), Name: "Send", Start: at, End: at + 721_000})
+		m := s.Attributes()
+		m.PutInt(spans.AttrNCCLRanks, 1)
+		m.PutStr(spans.AttrNCCLOperation, "Send")
+		m.PutStr(spans.AttrNCCLCommName, "unknown")
+		m.PutInt(spans.AttrNCCLCommRank, 0)
+		m.PutInt(spans.AttrNCCLPeerRank, 3)
+		m.PutDouble(spans.AttrNCCLBandwidthBus, 46.5e9)
+	}
+	return b.Traces()
+}
+
+func TestCollectivesGolden(t *testing.T) {
+	clusters := map[string]cluster{
+		"collectives.txt":         {ranks: 64, collectives: 12, channels: 2, slow: 41, missing: -1, p2p: 3},
+		"collectives_missing.txt": {ranks: 8, collectives: 6, slow: -1, missing: 3, twins: true},
+		"collectives_small.txt":   {ranks: 4, collectives: 2, channels: 2, slow: 2, missing: -1},
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m ptrace.JSONMarshaler
+		body, err := m.MarshalTraces(clusters[r.URL.Query().Get("query.service_name")].traces())
+		assert.NoError(t, err)
+		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
+	}))
+	defer srv.Close()
+	for golden := range clusters {
+		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
+		require.NoError(t, err)
+		assert.Equal(t, testdata(t, golden), got)
+	}
+}
+
+// The rows of a table say what the spans say, counted by hand.
+func TestCollectiveGroups(t *testing.T) {
+	all := groups(build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces()))
+	require.Len(t, all, 3)
+	var names []string
+	for _, g := range all {
+		names = append(names, fmt.Sprintf("%s/%s %d %d", g.communicator, g.operation, g.count, g.incomplete))
+	}
+	assert.Equal(t, []string{"-/Send 2 0", "DP Group 0/AllGather 4 0", "DP Group 0/AllReduce 5 1"}, names)
+	gather, reduce := all[1], all[2]
+	assert.Equal(t, []float64{7e6, 7e6, 7e6, 7e6}, gather.took)
+	assert.Equal(t, []float64{59e9, 61e9, 63e9, 65e9}, gather.bus)
+	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", gather.culprit())
+	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", reduce.culprit()) // of 4 that completed; in the first it was rank 15
+	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.verdicts)
+	assert.Equal(t, []float64{721_000, 721_000}, all[0].took)
+	assert.Equal(t, "-", all[0].culprit())
+	assert.Equal(t, "rank 1 (2×)", (&collectiveGroup{last: map[string]int{"rank 3": 2, "rank 2": 1, "rank 1": 2}}).culprit(), "the first of equals")
+}
+
+// Who came last is drawn however many ranks there are, and all of it fits a screen.
+func TestManyRanksAreFolded(t *testing.T) {
+	for _, ranks := range []int{1, 2, 30, 36, 37, 64, 1024} {
+		for _, channels := range []int{0, 2} {
+			c := cluster{ranks: ranks, collectives: 3, channels: channels, slow: ranks / 2, missing: -1}
+			var out strings.Builder
+			waterfall(&out, interesting(build(c.traces())), 120, cst, false)
+			text := out.String()
+			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
+			assert.NotContains(t, text, "more rows")
+			assert.Regexp(t, fmt.Sprintf(`─rank %d gpu-node-%d .*LAST, late by 5\.0 ms`, ranks/2, ranks/16), text)
+			drawn := strings.Count(text, "─rank ")
+			if more := ranks - drawn; more > 0 {
+				assert.Contains(t, text, fmt.Sprintf("nccl.rank ×%d more", more))
+				assert.GreaterOrEqual(t, drawn, 30)
+				assert.Regexp(t, `×\d+ more .* late by 0 s to \d+ µs\n`, text)
+			}
+			assert.Equal(t, channels > 0 && !strings.Contains(text, spans.SpanNCCLChannel), strings.Contains(text, "left out"))
+		}
+	}
+}
+
+func TestLatestCollectiveIsInteresting(t *testing.T) {
+	for _, tt := range []struct {
+		c    cluster
+		want string
+	}{
+		{cluster{ranks: 4, collectives: 6, slow: 2, missing: -1}, "AllGather 2 of DP Group 0, 4 ranks"},  // the newest
+		{cluster{ranks: 4, collectives: 7, slow: 2, missing: 1}, "AllReduce 3 of DP Group 0, 3 ranks"},   // the worst
+		{cluster{ranks: 4, collectives: 6, slow: -1, missing: -1}, "AllGather 2 of DP Group 0, 4 ranks"}, // the newest
+		{cluster{ranks: 4, collectives: 2, slow: -1, missing: -1, p2p: 4}, "AllGather 0 of DP Group 0, 4 ranks"},
+		{cluster{p2p: 1}, "Send"},
+	} {
+		assert.Equal(t, tt.want, interesting(build(tt.c.traces())).collective().title())
+	}
+}
+
+// A rank's bar is in two parts, in one colour; that of the last one is red.
+func TestRankBar(t *testing.T) {
+	tr := interesting(build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
+	root := tr.collective()
+	require.Len(t, root.children, 2)
+	first, last := root.children[0], root.children[1]
+	// 7 ms on 14 cells: the first waits for 5 of them.
+	assert.Equal(t, "░░░░░░░░░░████", rankBar(first, tr, 14, false))
+	assert.Equal(t, "          ████", rankBar(last, tr, 14, false))
+	assert.Equal(t, "\x1b[34m░░░░░░░░░░████\x1b[0m", rankBar(first, tr, 14, true))
+	assert.Equal(t, "          \x1b[31m████\x1b[0m", rankBar(last, tr, 14, true))
+	root.Attributes().Remove(spans.AttrNCCLTransferDuration)
+	assert.Equal(t, "██████████████", rankBar(first, tr, 14, false))
+}
+
+func TestCollectiveDetails(t *testing.T) {
+	td := ptrace.NewTraces()
+	all := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	add := func(id, parent byte, name string, attrs map[string]any) {
+		s := all.AppendEmpty()
+		s.SetTraceID(pcommon.TraceID{1})
+		s.SetSpanID(pcommon.SpanID{id})
+		s.SetParentSpanID(pcommon.SpanID{parent})
+		s.SetName(name)
+		assert.NoError(t, s.Attributes().FromRaw(attrs))
+	}
+	add(1, 0, "AllReduce", map[string]any{
+		spans.AttrNCCLRanks: 3, spans.AttrNCCLMessageSize: 3 << 19, spans.AttrNCCLBandwidthBus: 109.25e9, spans.AttrNCCLLateMax: 0.0012, spans.AttrNCCLLateRank: 2,
+		spans.AttrNCCLRanksMissingCount: 2, spans.AttrNCCLRanksMissing: []any{4, 7},
+	})
+	add(2, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 0, spans.AttrNCCLLate: 0.0, spans.AttrNCCLState: "started", spans.AttrNCCLErrors: 2, spans.AttrNCCLRetries: 1})
+	add(3, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 1, spans.AttrNCCLLate: 0.000_3})
+	add(4, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 2, spans.AttrNCCLLate: 0.0012})
+	add(5, 4, spans.SpanNCCLChannel, map[string]any{spans.AttrNCCLChannelID: 7})
+	add(6, 5, spans.SpanNCCLProxyOp, map[string]any{spans.AttrNCCLChannelID: 7, spans.AttrNCCLDirection: "send", spans.AttrNCCLPeerRank: 3, spans.AttrNCCLMessageSize: 1 << 20})
+	add(7, 6, spans.SpanNCCLProxyStep, map[string]any{spans.AttrNCCLStep: 4, spans.AttrNCCLProxyState: "SendWait"})
+	want := map[pcommon.SpanID]string{
+		{1}: "2 missing: 4,7 · rank 2 late by 1.2 ms · busbw 109.2 GB/s · 1.50 MiB",
+		{2}: "first · started · errors 2 · retries 1",
+		{3}: "late by 300 µs",
+		{4}: "LAST, late by 1.2 ms",
+		{5}: "channel 7",
+		{6}: "channel 7 · send · peer 3 · 1.00 MiB",
+		{7}: "step 4 · SendWait",
+	}
+	for _, s := range build(td)[0].all {
+		assert.Equal(t, want[s.SpanID()], details(s))
+	}
+}
+
+func TestCollectiveVerdictInShort(t *testing.T) {
+	for _, tt := range []struct {
+		v    verdict
+		want string
+	}{
+		{verdict{name: spans.VerdictNCCLLate, value: 0.00512, threshold: 0.002}, "nccl_late 5.1 ms > 2.0 ms"},
+		{verdict{name: spans.VerdictNCCLBandwidthUnit, value: 7, threshold: 0.1}, "nccl_bandwidth_unit 700.0% > 10%"},
+	} {
+		assert.Equal(t, tt.want, tt.v.short())
+	}
+}
+
+// Spans without anything but what makes them a collective, and with texts of an attacker, are drawn too.
+func TestBareCollective(t *testing.T) {
+	td := ptrace.NewTraces()
+	ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
+	for i := range byte(3) {
+		s := ss.AppendEmpty()
+		s.SetTraceID(pcommon.TraceID{1})
+		s.SetSpanID(pcommon.SpanID{i + 1})
+		s.SetName("\x1b[2J")
+		if i > 0 {
+			s.SetParentSpanID(pcommon.SpanID{1})
+			s.SetName(spans.SpanNCCLRank)
+		}
+	}
+	ss.At(0).Attributes().PutInt(spans.AttrNCCLRanks, 2)
+	for range 2 {
+		for _, width := range []int{0, 60, 120} {
+			var out strings.Builder
+			traces := build(td)
+			collectives(&out, traces, true)
+			waterfall(&out, interesting(traces), width, cst, false)
+			assert.Contains(t, out.String(), "communicator")
+			assert.NotContains(t, out.String(), "\x1b[2J")
+		}
+		for _, s := range ss.All() {
+			for _, attr := range []string{
+				spans.AttrNCCLOperation, spans.AttrNCCLCommName, spans.AttrNCCLCommID, spans.AttrNCCLLateHost, spans.AttrNCCLSequence, spans.AttrNCCLCommRank, spans.AttrNCCLState,
+				spans.AttrNCCLRanksMissing, spans.AttrHostName,
+			} {
+				s.Attributes().PutStr(attr, "\x1b[2J")
+			}
+			s.Attributes().PutInt(spans.AttrNCCLRanksMissingCount, 1)
+			s.Attributes().PutInt(spans.AttrNCCLLateRank, 1)
+			s.Attributes().PutDouble(spans.AttrNCCLTransferDuration, -1e300)
+		}
+	}
+}

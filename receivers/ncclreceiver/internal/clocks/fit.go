@@ -1,0 +1,107 @@
+package clocks
+
+import (
+	"math"
+	"slices"
+)
+
+// fit puts the line through the points, unless it went through nearly all of them before.
+func (s *state) fit() {
+	if s.fitted && (s.fresh == 0 || s.n == window && s.fresh < refit && s.far == 0) {
+		return
+	}
+	s.fitted, s.fresh = true, 0
+	center, level, slope := s.resistant()
+	var residuals [window]float64
+	for range 2 {
+		r := residuals[:s.n]
+		for i := range r {
+			r[i] = math.Abs(s.y[i] - level - slope*(s.x[i]-center))
+		}
+		slices.Sort(r)
+		limit := max(trim*1.4826*r[s.n/2], minTrim)
+		s.least(center, level, slope, limit)
+		center, level, slope = s.line.center, s.line.mean, s.line.slope
+	}
+}
+
+// resistant is Tukey's line through the medians of the first and the last third; of fewer than three points, one with the drift known before.
+func (s *state) resistant() (center, level, slope float64) {
+	var order [window]int
+	o := order[:s.n]
+	for i := range o {
+		o[i] = i
+	}
+	if s.n == window { // the ring from its oldest on is nearly sorted
+		for i := range o {
+			o[i] = (s.next + i) % window
+		}
+	}
+	for i := 1; i < len(o); i++ { // insertion sort: collectives come in order but for a few
+		for k := i; k > 0 && s.x[o[k]] < s.x[o[k-1]]; k-- {
+			o[k], o[k-1] = o[k-1], o[k]
+		}
+	}
+	var scratch [window]float64
+	median := func(of []int, v func(i int) float64) float64 {
+		m := scratch[:0]
+		for _, i := range of {
+			m = append(m, v(i))
+		}
+		slices.Sort(m)
+		return (m[(len(m)-1)/2] + m[len(m)/2]) / 2
+	}
+	x, y := func(i int) float64 { return s.x[i] }, func(i int) float64 { return s.y[i] }
+	slope = s.drift
+	if third := s.n / 3; third >= 1 {
+		first, last := o[:third], o[s.n-third:]
+		if dx := median(last, x) - median(first, x); dx > 0 {
+			slope = (median(last, y) - median(first, y)) / dx
+		}
+	}
+	// Steeper than any clock is noise of points that are near to one another in time.
+	slope = max(-5*driftPrior, min(slope, 5*driftPrior))
+	center = median(o, x)
+	return center, median(o, func(i int) float64 { return s.y[i] - slope*(s.x[i]-center) }), slope
+}
+
+// least goes through the points within limit of a line by least squares, with a prior of the drift. The noise is that of the points.
+func (s *state) least(center, level, slope, limit float64) {
+	var n, sx, sy, sxx, sxy float64
+	for i := range s.n {
+		x := s.x[i] - center
+		if y := s.y[i] - level - slope*x; math.Abs(y) <= limit {
+			n, sx, sy = n+1, sx+x, sy+y
+		}
+	}
+	if n == 0 { // cannot be: half of the points are within the median of the distances
+		return
+	}
+	mx, my := sx/n, sy/n
+	for i := range s.n {
+		x := s.x[i] - center
+		if y := s.y[i] - level - slope*x; math.Abs(y) <= limit {
+			sxx, sxy = sxx+(x-mx)*(x-mx), sxy+(x-mx)*(y-my)
+		}
+	}
+	// y − mean = slope'·x with slope' ~ N(drift − slope, driftPrior²): the noise that the prior is weighed with is that around the first line.
+	noise := s.residual(center+mx, level+slope*mx+my, slope, limit, center, level, slope, n)
+	prior := noise * noise / (driftPrior * driftPrior)
+	change := (sxy + prior*(s.drift-slope)) / (sxx + prior)
+	s.line = line{center: center + mx, mean: level + slope*mx + my, slope: slope + change}
+	noise = s.residual(s.line.center, s.line.mean, s.line.slope, limit, center, level, slope, n)
+	s.line.noise = noise
+	s.line.meanVariance, s.line.slopeVar = noise*noise/n, noise*noise/(sxx+prior)
+}
+
+// residual is the standard deviation of the points within limit of one line around another.
+func (s *state) residual(center, mean, slope, limit, center0, level0, slope0, n float64) float64 {
+	sum := 0.
+	for i := range s.n {
+		if math.Abs(s.y[i]-level0-slope0*(s.x[i]-center0)) <= limit {
+			r := s.y[i] - mean - slope*(s.x[i]-center)
+			sum += r * r
+		}
+	}
+	return math.Sqrt((noiseCount*noisePrior*noisePrior + sum) / (noiseCount + max(n-2, 0)))
+}

@@ -1,0 +1,173 @@
+package vccl
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// count is how many records of an operation a rank has had.
+type count struct {
+	Operation op.Kind `json:"operation"`
+	Name      string  `json:"name,omitempty"` // of op.Other
+	Rank      int32   `json:"rank"`
+	N         uint64  `json:"n"`
+}
+
+// place is where in counts an operation of NCCL's is.
+type place struct {
+	rank int32
+	kind op.Kind
+}
+
+// maxCounts and maxName (By, of op.Other) bound what Save writes. Whoever comes later has no Seq: a file of so many ranks is none of VCCL's.
+const (
+	maxCounts = 1024
+	maxName   = 128
+)
+
+// A tag is the session, the header of CSV (by its number), and the ordinal of the line's first operation, +1. Of a line with several operations fromZero says
+// that all began at 0: a compact array is a whole file. Else only the operations like the first are known.
+const (
+	tagOrdinal  = 1<<40 - 1
+	tagSession  = 40
+	maxSession  = 1<<20 - 1
+	tagHeader   = 60
+	maxHeaders  = 1 << 3
+	tagFromZero = 1 << 63
+)
+
+// renew begins anew where NewFile asked for it.
+func (m *messages) renew() {
+	if m.newFile && !m.again {
+		m.newFile = false
+		if len(m.counts) > 0 {
+			m.session = min(m.session+1, maxSession)
+			m.counts = m.counts[:0]
+			clear(m.index)
+		}
+	}
+}
+
+// commOf is what stands for the communicator.
+func (m *messages) commOf(session uint32) []byte {
+	if session == 0 {
+		return nil
+	}
+	if session != m.of {
+		m.comm, m.of = strconv.AppendUint([]byte("session-"), uint64(session)+1, 10), session
+	}
+	return m.comm
+}
+
+// find returns the number of a count, −1 where there is no more room.
+func (m *messages) find(kind op.Kind, name []byte, rank int32) int {
+	if kind != op.Other {
+		if i, ok := m.index[place{rank, kind}]; ok {
+			return i
+		}
+	} else {
+		for i := range m.counts {
+			if c := &m.counts[i]; c.Operation == kind && c.Rank == rank && c.Name == string(name) {
+				return i
+			}
+		}
+	}
+	if len(m.counts) == maxCounts {
+		return -1
+	}
+	c := count{Operation: kind, Rank: rank}
+	if kind == op.Other {
+		c.Name = string(name)
+	}
+	return m.put(c)
+}
+
+func (m *messages) put(c count) int {
+	if c.Operation != op.Other {
+		m.index[place{c.Rank, c.Operation}] = len(m.counts)
+	}
+	m.counts = append(m.counts, c)
+	return len(m.counts) - 1
+}
+
+// next counts an operation. Of a line that is read again the tag knows.
+func (m *messages) next(o *op.Op, out *op.Out) (session uint32) {
+	if m.again {
+		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
+		return uint32(m.tag>>tagSession) & maxSession
+	}
+	fresh := len(m.counts) == 0
+	i := m.find(o.Kind, o.Name, o.Rank)
+	if i < 0 {
+		return m.session
+	}
+	c := &m.counts[i]
+	o.Seq, o.Ordinal = c.N, true
+	c.N++
+	if out.Tag == 0 {
+		out.Tag = uint64(m.session)<<tagSession | c.N&tagOrdinal
+		if fresh {
+			out.Tag |= tagFromZero
+		}
+	}
+	return m.session
+}
+
+// read counts an operation of a line that is read again.
+func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok bool) {
+	for i := range m.line {
+		if c := &m.line[i]; c.Operation == kind && c.Rank == rank && c.Name == string(name) {
+			c.N++
+			return c.N - 1, true
+		}
+	}
+	switch {
+	case m.tag&tagOrdinal == 0: // there was no room to count it
+		return 0, false
+	case len(m.line) == 0:
+		seq = m.tag&tagOrdinal - 1
+	case m.tag&tagFromZero == 0:
+		return 0, false
+	}
+	m.line = append(m.line, count{kind, string(name), rank, seq + 1})
+	return seq, true
+}
+
+// saved is what a restart must know.
+type saved struct {
+	Session uint32  `json:"session,omitempty"`
+	Counts  []count `json:"counts,omitempty"`
+	// Of CSV.
+	Headers []string `json:"headers,omitempty"`
+	Header  int      `json:"header,omitempty"`
+	// Of JSON.
+	BraceOnly bool `json:"brace_only,omitempty"`
+}
+
+func (m *messages) save(s saved) []byte {
+	s.Session, s.Counts = m.session, m.counts
+	if m.newFile && len(s.Counts) > 0 {
+		s.Session, s.Counts = min(s.Session+1, maxSession), nil
+	}
+	if s.Session == 0 && len(s.Counts) == 0 && len(s.Headers) == 0 && !s.BraceOnly {
+		return nil
+	}
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil // cannot be: numbers and texts
+	}
+	return b
+}
+
+func (m *messages) restore(state []byte) (s saved) {
+	if json.Unmarshal(state, &s) != nil {
+		return saved{}
+	}
+	m.session = min(s.Session, maxSession)
+	for _, c := range s.Counts[:min(len(s.Counts), maxCounts)] {
+		m.put(c)
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package vccl
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// fill reads the rest.
+func (m *messages) fill(v *values, o *op.Op) (reason string) {
+	note := func(why string) {
+		if reason == "" {
+			reason = why
+		}
+	}
+	var why string
+	o.Time = spans.TimeSynthetic
+	if b := v[keyTimestamp]; !absent(b) {
+		at, err := clock.Nanos(b)
+		switch {
+		case err != nil || b[len(b)-1] == 's':
+			note(reasonNumber)
+		case at <= 0:
+			note(reasonNegative)
+		}
+		o.Start, o.End, o.Time = at, at, spans.TimeLogged
+	}
+	if b := v[keyDuration]; !absent(b) {
+		d, ok := micros(b)
+		switch {
+		case !ok || d > math.MaxInt64-o.Start:
+			note(reasonNumber)
+		case d < 0:
+			note(reasonNegative)
+		default:
+			o.Duration = d
+			if o.Start > 0 {
+				o.End = o.Start + d
+			}
+		}
+	} else if o.Start == 0 {
+		note(reasonNoTime)
+	}
+	o.Size, why = natural(v[keySize], op.Unknown)
+	note(why)
+	o.Total = o.Size
+	o.Source, why = small(v[keySource])
+	note(why)
+	o.Destination, why = small(v[keyDestination])
+	note(why)
+	o.Channel, why = small(v[keyChannel])
+	note(why)
+	o.Stream, why = natural(v[keyStream], op.Unknown)
+	note(why)
+	o.Errors, why = natural(v[keyErrors], 0)
+	note(why)
+	o.Retries, why = natural(v[keyRetries], 0)
+	note(why)
+	switch o.Kind {
+	case op.Send, op.SendRecv:
+		o.Peer = o.Destination
+	case op.Recv:
+		o.Peer = o.Source
+	}
+	if b := v[keyBandwidth]; !absent(b) {
+		r, ok := record.Float(b)
+		if !ok {
+			note(reasonNumber)
+		}
+		if r >= 0 && !math.IsInf(r, 0) {
+			o.ReportedUnit, o.ReportedAlg = bandwidth(r, o.Total, o.Duration)
+		}
+	}
+	if b := v[keyAlgorithm]; !absent(b) {
+		if bytes.IndexByte(b, '\\') >= 0 {
+			b = m.decode(b)
+		}
+		o.Algorithm = b
+	}
+	return reason
+}
+
+// The units of bandwidth_gbps.
+const (
+	gigabytes = "GB/s"
+	gigabits  = "Gbit/s"
+	perGbit   = 1e9 / 8 // By/s
+	perGB     = 1e9
+	// A bandwidth fits a unit within this, and what rounding to a decimal may do.
+	fits     = 0.1
+	rounding = 0.05
+)
+
+// bandwidth tells in which unit bandwidth_gbps was printed, from S/t, and returns it in By/s. Where neither fits, or nothing is known, it is Gbit/s, as in the
+// seed's example (4194304 B in 1250.5 us are 26.8 Gbit/s or 3.35 GB/s; 26.8 is printed).
+func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond float64) {
+	if size > 0 && ns > 0 {
+		gb := float64(size) / float64(ns) // By/ns
+		asBits, asBytes := math.Abs(reported-8*gb), math.Abs(reported-gb)
+		if asBytes <= fits*gb+rounding && asBytes < asBits {
+			return gigabytes, reported * perGB
+		}
+	}
+	return gigabits, reported * perGbit
+}
+
+// natural reads an integer that cannot be negative; none where there is none.
+func natural(b []byte, none int64) (v int64, reason string) {
+	if absent(b) {
+		return none, ""
+	}
+	v, ok := integer(b)
+	switch {
+	case !ok:
+		return none, reasonNumber
+	case v < 0 && v != none:
+		return none, reasonNegative
+	}
+	return v, ""
+}
+
+// small reads an integer of 32 bits, −1 standing for none.
+func small(b []byte) (v int32, reason string) {
+	n, reason := natural(b, op.Unknown)
+	if n > math.MaxInt32 {
+		return op.Unknown, reasonNumber
+	}
+	return int32(n), reason
+}

@@ -1,0 +1,586 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// ncclLog is what `trainbridge gen nccl` knows about the logs it wrote.
+type ncclLog struct {
+	name, dir string
+	settings  string // of the receiver, YAML
+	run       ncclRun
+	truth     []*ncclTruth
+}
+
+type ncclRun struct {
+	Format            string
+	Lines, Operations int64
+	CommunicatorHash  string `json:"communicator_hash"`
+	Ranks             int
+	SlowRank          int `json:"slow_rank"`
+	MissingRank       int `json:"missing_rank"`
+	CollectivesInStep int `json:"collectives_in_step"`
+	Errors, Retries   int64
+	Hosts             []struct {
+		Name     string
+		OffsetNS int64 `json:"offset_ns"`
+	}
+	Links []struct {
+		From, To       int
+		Records, Bytes int64
+		Bandwidth      float64
+		Slow           bool
+	}
+}
+
+type ncclTruth struct {
+	Index, Step   int
+	Communicator  string
+	Operation     string
+	Sequence      uint64
+	MessageSize   int64   `json:"message_size"`
+	DataSize      int64   `json:"data_size"`
+	LateRank      int64   `json:"late_rank"`
+	LateNS        int64   `json:"late_ns"`
+	CostNS        int64   `json:"cost_ns"`
+	Missing       []int64 `json:"missing"`
+	Records       int64
+	ShortestNS    int64   `json:"shortest_ns"`
+	LongestNS     int64   `json:"longest_ns"`
+	Alg           float64 `json:"algbw"`
+	Bus           float64 `json:"busbw"`
+	Errors        int64
+	Retries       int64
+	EndUnixNano   int64 `json:"end_unix_nano"`
+	StartUnixNano int64 `json:"start_unix_nano"`
+	State         string
+}
+
+func generateNCCL(tb testing.TB, name, settings string, flags ...string) *ncclLog {
+	tb.Helper()
+	l := &ncclLog{name: name, settings: settings, dir: filepath.Join(tb.TempDir(), name)}
+	truth := l.dir + ".truth.json"
+	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "nccl", "--out", l.dir, "--truth", truth, "--timezone", "UTC"}, flags...)...)
+	f, err := os.Open(truth)
+	require.NoError(tb, err)
+	defer f.Close()
+	for dec := json.NewDecoder(f); ; {
+		var rec struct {
+			ncclTruth
+			Run *ncclRun
+		}
+		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d collectives", truth, len(l.truth))
+		if rec.Run != nil {
+			l.run = *rec.Run
+			return l
+		}
+		l.truth = append(l.truth, &rec.ncclTruth)
+	}
+}
+
+func (l *ncclLog) receiver() string { return "nccl/" + l.name }
+
+// newNCCLCollector prepares a collector that reads the logs.
+func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*ncclLog) *collector {
+	t.Helper()
+	var receivers, names []string
+	for _, l := range logs {
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC%s}",
+			l.receiver(), l.dir+"/*", l.name, l.name, l.settings))
+		names = append(names, l.receiver())
+	}
+	exporters := "otlp_grpc, train_metrics"
+	more := fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s
+`, strings.Join(receivers, "\n"))
+	if s != nil {
+		exporters = "otlp_grpc, otlp_grpc/tempo, train_metrics"
+		more += fmt.Sprintf(`
+exporters:
+  otlp_grpc/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
+    retry_on_failure: {max_elapsed_time: 0}
+`, s.otlp)
+	}
+	more += fmt.Sprintf(`
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [%s]}
+    metrics: {receivers: [%s, train_metrics]}
+`, strings.Join(names, ", "), exporters, strings.Join(names, ", "))
+	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), backend, more)
+}
+
+// ncclKey names a collective.
+type ncclKey struct {
+	operation string
+	sequence  uint64
+}
+
+// ncclAnswer are the collectives that a backend has.
+type ncclAnswer struct {
+	*answer
+	of map[ncclKey]*node
+}
+
+func (l *ncclLog) roots(td ptrace.Traces) *ncclAnswer {
+	a := &ncclAnswer{answer: read(td), of: make(map[ncclKey]*node)}
+	for _, trace := range a.traces {
+		for _, n := range trace {
+			if n.str(spans.AttrNCCLRanks) == "" || n.str(spans.AttrNCCLCommRank) != "" {
+				continue
+			}
+			key := ncclKey{n.str(spans.AttrNCCLOperation), uint64(n.int(spans.AttrNCCLSequence))}
+			if a.of[key] != nil {
+				a.wrong("there are two of %v", key)
+			}
+			a.of[key] = n
+		}
+	}
+	return a
+}
+
+// kernelError is what an end is away from the others': what the ranks leave apart, and printed µs.
+const kernelError = 25_000 // ns
+
+// check holds a backend's answer against the truth.
+func (l *ncclLog) check(td ptrace.Traces) *ncclAnswer {
+	a := l.roots(td)
+	for _, want := range l.truth {
+		key := ncclKey{want.Operation, want.Sequence}
+		n := a.of[key]
+		if n == nil {
+			a.missing = append(a.missing, fmt.Sprintf("%v", key))
+			continue
+		}
+		ranks := 0
+		for _, c := range n.children {
+			if c.Name() == spans.SpanNCCLRank {
+				ranks++
+			}
+		}
+		if int64(ranks) != want.Records {
+			a.missing = append(a.missing, fmt.Sprintf("%v has %d ranks, want %d", key, ranks, want.Records))
+			continue
+		}
+		l.compare(a, key, n, want)
+	}
+	return a
+}
+
+func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) {
+	number := func(name string, want, tolerance float64) {
+		if got := n.number(name); math.IsNaN(got) || math.Abs(got-want) > tolerance {
+			a.wrong("%s of %v is %v, want %v", name, key, got, want)
+		}
+	}
+	number(spans.AttrNCCLMessageSize, float64(want.MessageSize), 0)
+	if n.Name() != want.Operation {
+		a.wrong("%v is named %s", key, n.Name())
+	}
+	if l.run.Format != "flight_recorder" && want.Communicator != "" && n.str(spans.AttrNCCLCommID) != l.run.CommunicatorHash {
+		a.wrong("%v is of communicator %s, want %s", key, n.str(spans.AttrNCCLCommID), l.run.CommunicatorHash)
+	}
+	var missing []int64
+	if v, ok := n.Attributes().Get(spans.AttrNCCLRanksMissing); ok {
+		for _, r := range v.Slice().All() {
+			missing = append(missing, r.Int())
+		}
+	}
+	if !slices.Equal(missing, want.Missing) {
+		a.wrong("%v misses ranks %v, want %v", key, missing, want.Missing)
+	}
+	if want.ShortestNS == 0 || want.State != "" {
+		return
+	}
+	number(spans.AttrNCCLTransferDuration, float64(want.ShortestNS)/1e9, 1e-12)
+	number(spans.AttrNCCLDuration, float64(want.LongestNS)/1e9, 1e-12)
+	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and the mission's schema do not say for how many ranks a size is
+		number(spans.AttrNCCLDataSize, float64(want.DataSize), 0)
+		number(spans.AttrNCCLBandwidthAlgorithm, want.Alg, 1e-9*want.Alg)
+		if n.int(spans.AttrNCCLCommSize) > 0 {
+			number(spans.AttrNCCLBandwidthBus, want.Bus, 1e-9*want.Bus)
+		}
+	}
+	number(spans.AttrNCCLErrors, float64(want.Errors), 0)
+	number(spans.AttrNCCLRetries, float64(want.Retries), 0)
+	if len(want.Missing) == 0 && want.Operation != "Broadcast" {
+		number(spans.AttrNCCLLateMax, float64(want.LateNS)/1e9, kernelError/1e9)
+		if want.CostNS > 2*kernelError*int64(l.run.Ranks) && n.int(spans.AttrNCCLLateRank) != want.LateRank {
+			a.wrong("rank %d was last to %v, want %d", n.int(spans.AttrNCCLLateRank), key, want.LateRank)
+		}
+	}
+}
+
+func (l *ncclLog) await(t *testing.T, j *jaeger) (a *ncclAnswer) {
+	t.Helper()
+	eventually(t, 2*time.Minute, func() error {
+		td, err := j.find(l.name)
+		if err != nil {
+			return err
+		}
+		a = l.check(td)
+		return a.err()
+	})
+	return a
+}
+
+// said are the verdicts of a span and why.
+func (n *node) said() map[string]string {
+	out := make(map[string]string)
+	for _, e := range n.Events().All() {
+		name, _ := e.Attributes().Get(spans.AttrVerdictName)
+		reason, _ := e.Attributes().Get(spans.AttrVerdictReason)
+		out[name.AsString()] = reason.AsString()
+	}
+	return out
+}
+
+// Logs of all formats in; collectives in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
+func TestNCCL(t *testing.T) { forBothBinaries(t, testNCCL) }
+
+func testNCCL(t *testing.T, bin string) {
+	t.Helper()
+	j, s := startJaeger(t), startTempo(t)
+	small := []string{"--seed", "5", "--ranks", "8", "--nodes", "2", "--steps", "20"}
+	log := func(name, format string, flags ...string) *ncclLog {
+		return generateNCCL(t, name, "", slices.Concat(small, []string{"--format", format}, flags)...)
+	}
+	slow := log("slow", "nccl_inspector", "--ranks", "64", "--nodes", "8", "--ranks-per-file", "8", "--steps", "30", "--slow-rank", "17", "--slow-by", "0.05")
+	late := log("late", "nccl_inspector_v4.4", "--verbose", "--jitter", "0.05", "--gap-rank", "3", "--gap-at", "33")
+	skewed := log("skewed", "nccl_inspector_v4.2", "--verbose", "--nodes", "4", "--clock-skew", "5s", "--clock-drift", "50", "--steps", "40")
+	vccl := log("json", "vccl_json", "--retries", "0.02", "--errors", "0.02", "--slow-link", "2:3")
+	recorder := log("recorder", "flight_recorder", "--missing-rank", "5", "--missing-from", "60")
+	logs := []*ncclLog{
+		slow, late, skewed, vccl, recorder,
+		log("stops", "nccl_inspector_v4.1", "--missing-rank", "6", "--missing-from", "50"),
+		log("pretty", "vccl_json_pretty"), log("array", "vccl_json_array"), log("csv", "vccl_csv", "--gigabytes"),
+		log("profiler", "nccl_profiler", "--invalid-tokens", "--no-end"),
+	}
+	c := newNCCLCollector(t, bin, j.otlp, s, logs...)
+	prom := startPrometheus(t, c.scrape...)
+	c.up(t)
+
+	answers := make(map[string]*ncclAnswer)
+	for _, l := range logs {
+		t.Run(l.name, func(t *testing.T) {
+			answers[l.name] = l.await(t, j)
+			sum := accountsOf(t, c, l.receiver(), l.run.Lines)
+			assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+			checkNCCLPrometheus(t, prom, l)
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	t.Run("Tempo", func(t *testing.T) { late.checkTempo(t, s, answers["late"]) })
+	t.Run("straggler", func(t *testing.T) { slow.checkStraggler(t, answers["slow"]) })
+	t.Run("clocks", func(t *testing.T) { skewed.checkClocks(t, prom, answers["skewed"]) })
+	t.Run("hang", func(t *testing.T) {
+		last := recorder.truth[60]
+		n := answers["recorder"].of[ncclKey{last.Operation, last.Sequence}]
+		assert.Equal(t, []int64{5}, last.Missing)
+		reason := n.said()[spans.VerdictNCCLHang]
+		assert.Contains(t, reason, "5", "%v", n.Attributes().AsRaw())
+		assert.Contains(t, reason, strconv.FormatUint(last.Sequence, 10))
+	})
+	t.Run("verdicts", func(t *testing.T) {
+		for _, want := range vccl.truth {
+			said := answers["json"].of[ncclKey{want.Operation, want.Sequence}].said()
+			assert.Equal(t, want.Errors > 0, said[spans.VerdictNCCLErrors] != "", "%v", said)
+			assert.Equal(t, want.Retries > 0, said[spans.VerdictNCCLRetries] != "", "%v", said)
+		}
+		for _, l := range []*ncclLog{late, skewed, vccl} {
+			for key, n := range answers[l.name].of {
+				assert.Empty(t, n.said()[spans.VerdictNCCLStraggler], "%s: %v", l.name, key)
+			}
+		}
+		gap := late.truth[33]
+		assert.NotEmpty(t, answers["late"].of[ncclKey{gap.Operation, gap.Sequence}].said()[spans.VerdictNCCLSequenceGap])
+		stopped := answers["stops"].of[ncclKey{logs[5].truth[50].Operation, logs[5].truth[50].Sequence}].said()
+		assert.Contains(t, stopped[spans.VerdictNCCLRankMissing], "6", "%v", stopped)
+	})
+	t.Run("links", func(t *testing.T) { vccl.checkLinks(t, prom, answers["json"]) })
+	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
+	c.stop(t)
+}
+
+// checkTempo: Tempo finds the collectives to which a rank came late by more than so much.
+func (l *ncclLog) checkTempo(t *testing.T, s *tempo, a *ncclAnswer) {
+	t.Helper()
+	const limit = 4e-3 // s; none is nearer to it than ranks leave apart
+	want := make(map[pcommon.TraceID]bool)
+	for _, n := range a.of {
+		if n.attr(spans.AttrNCCLLateMax) > limit {
+			want[n.TraceID()] = true
+		}
+	}
+	require.NotEmpty(t, want)
+	require.Less(t, len(want), len(a.of))
+	query := fmt.Sprintf(`{ resource.service.name = %q && span.nccl.late.max > %v }`, l.name, limit)
+	eventually(t, time.Minute, func() error {
+		got, err := s.search(query)
+		if err == nil && !maps.Equal(got, want) {
+			err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
+		}
+		return err
+	})
+	eventually(t, time.Minute, func() error {
+		all := ptrace.NewTraces()
+		for id := range a.traces {
+			td, err := s.trace(id)
+			if err != nil {
+				return fmt.Errorf("trace %s: %w", id, err)
+			}
+			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		}
+		return l.check(all).err()
+	})
+}
+
+// checkStraggler: the slow rank is named within 20 steps, and no other.
+func (l *ncclLog) checkStraggler(t *testing.T, a *ncclAnswer) {
+	t.Helper()
+	first := -1
+	for _, want := range l.truth {
+		n := a.of[ncclKey{want.Operation, want.Sequence}]
+		if n.str(spans.AttrNCCLStragglerRank) == "" {
+			continue
+		}
+		if first < 0 {
+			first = want.Step
+		}
+		assert.EqualValues(t, l.run.SlowRank, n.int(spans.AttrNCCLStragglerRank), "step %d", want.Step)
+		assert.Contains(t, n.said()[spans.VerdictNCCLStraggler], strconv.Itoa(l.run.SlowRank))
+	}
+	assert.GreaterOrEqual(t, first, 0, "the slow rank is named")
+	assert.Less(t, first, 20)
+	t.Logf("rank %d is named in step %d", l.run.SlowRank, first)
+}
+
+// checkClocks: the offsets of the hosts at the end, relative to one another.
+func (l *ncclLog) checkClocks(t *testing.T, prom *prometheus, a *ncclAnswer) {
+	t.Helper()
+	last := l.truth[len(l.truth)-1]
+	n := a.of[ncclKey{last.Operation, last.Sequence}]
+	truth := make(map[string]int64)
+	for _, h := range l.run.Hosts {
+		truth[h.Name] = h.OffsetNS
+	}
+	reference := n.str(spans.AttrNCCLClockReference)
+	require.Contains(t, truth, reference)
+	hosts := make(map[string]bool)
+	for _, c := range n.children {
+		host, _ := c.resource.Attributes().Get(spans.AttrHostName)
+		hosts[host.Str()] = true
+		want := float64(truth[host.Str()]-truth[reference]) / 1e9
+		assert.InDelta(t, want, c.attr(spans.AttrNCCLClockOffset), 50e-6, host.Str())
+	}
+	assert.Len(t, hosts, 4)
+	got, err := prom.query(fmt.Sprintf("nccl_clock_offset_seconds{job=%q}", l.name))
+	require.NoError(t, err)
+	assert.Len(t, got, 4)
+}
+
+// checkLinks: what went from rank to rank, and which link is slow.
+func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
+	t.Helper()
+	slow := ""
+	for _, link := range l.run.Links {
+		query := fmt.Sprintf(`nccl_link_io_bytes_total{job=%q,nccl_source_rank="%d",nccl_destination_rank="%d"}`, l.name, link.From, link.To)
+		got, err := prom.query(query)
+		require.NoError(t, err)
+		require.Len(t, got, 1, query)
+		assert.InDelta(t, float64(link.Bytes), got[0].Value, 0, query)
+		if link.Slow {
+			slow = fmt.Sprintf("%d→%d", link.From, link.To)
+		}
+	}
+	last := l.truth[len(l.truth)-1]
+	n := a.of[ncclKey{last.Operation, last.Sequence}]
+	assert.Contains(t, n.str(spans.AttrNCCLLinkSlow), slow)
+	assert.NotEmpty(t, n.said()[spans.VerdictNCCLLinkSlow])
+}
+
+// checkNCCLPrometheus asks for what the collectives add up to.
+func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
+	t.Helper()
+	complete, bytes, missing := 0.0, 0.0, 0.0
+	last := make(map[string]*ncclTruth)
+	for _, c := range l.truth {
+		missing += float64(len(c.Missing))
+		if len(c.Missing) == 0 && c.State == "" && c.ShortestNS > 0 {
+			complete++
+			bytes += float64(c.DataSize)
+			last[c.Operation] = c
+		}
+	}
+	want := map[string]float64{
+		`sum(nccl_collective_missing_total{%s})`: missing,
+		`sum(nccl_collective_retries_total{%s})`: float64(l.run.Retries),
+		`sum(nccl_collective_errors_total{%s})`:  float64(l.run.Errors),
+	}
+	if complete > 0 {
+		want[`sum(nccl_collective_duration_seconds_count{%s})`] = complete
+	}
+	if strings.HasPrefix(l.run.Format, "nccl_inspector") {
+		want[`sum(nccl_collective_io_bytes_total{%s})`] = bytes
+		for name, c := range last {
+			want[`nccl_collective_bandwidth_bytes_per_second{nccl_bandwidth_kind="busbw",nccl_operation="`+name+`",nccl_comm_id="`+l.run.CommunicatorHash+`",%s}`] = c.Bus
+		}
+	}
+	eventually(t, time.Minute, func() error {
+		for query, v := range want {
+			query = fmt.Sprintf(query, fmt.Sprintf("job=%q", l.name))
+			got, err := prom.query(query)
+			if err != nil {
+				return err
+			}
+			if len(got) != 1 || !same(got[0].Value, v) {
+				return fmt.Errorf("%s is %v, want %v", query, got, v)
+			}
+		}
+		return nil
+	})
+}
+
+// Values over time that VCCL logs, and its sends: every line is accounted for, and is in Prometheus or in Jaeger.
+func TestNCCLSamples(t *testing.T) {
+	j := startJaeger(t)
+	flags := []string{"--seed", "9", "--ranks", "8", "--nodes", "2", "--steps", "10", "--slow-link", "0:4"}
+	var logs []*ncclLog
+	for _, format := range []string{"vccl_flow", "vccl_packed", "vccl_mean", "vccl_text"} {
+		logs = append(logs, generateNCCL(t, format, "", append(flags, "--format", format)...))
+	}
+	c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, logs...)
+	prom := startPrometheus(t, c.scrape...)
+	c.up(t)
+	for _, l := range logs {
+		t.Run(l.name, func(t *testing.T) {
+			sum := accountsOf(t, c, l.receiver(), l.run.Lines)
+			assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+			query, want := "", 0
+			switch l.name {
+			case "vccl_packed", "vccl_mean":
+				query, want = fmt.Sprintf(`count(count by (host_name, log_file_path) (nccl_device_bandwidth_bytes_per_second{job=%q}))`, l.name), len(l.run.Links)
+			default:
+				query, want = fmt.Sprintf(`count(nccl_link_bandwidth_bytes_per_second{job=%q})`, l.name), len(l.run.Links)
+				eventually(t, time.Minute, func() error {
+					td, err := j.find(l.name)
+					if err != nil {
+						return err
+					}
+					if a := l.roots(td); len(a.of) != len(l.truth) {
+						return fmt.Errorf("%d collectives, want %d", len(a.of), len(l.truth))
+					}
+					return nil
+				})
+			}
+			eventually(t, time.Minute, func() error {
+				got, err := prom.query(query)
+				if err == nil && (len(got) != 1 || int(got[0].Value) != want) {
+					err = fmt.Errorf("%s is %v, want %d", query, got, want)
+				}
+				return err
+			})
+		})
+	}
+	c.stop(t)
+}
+
+// 1024 ranks of 128 nodes, 1,000 collectives: all are joined, within the memory bound.
+func TestNCCLManyRanks(t *testing.T) {
+	l := generateNCCL(t, "many", "", "--seed", "7", "--ranks", "1024", "--nodes", "128", "--ranks-per-file", "8", "--steps", "250")
+	require.Len(t, l.truth, 1000)
+	sink := startSink(t)
+	c := newNCCLCollector(t, trainbridgeBin(t), sink.addr, nil, l)
+	c.up(t)
+	sum := accountsOf(t, c, l.receiver(), l.run.Lines)
+	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+	own, err := c.ownMetrics()
+	require.NoError(t, err)
+	outcomes := make(map[string]float64)
+	for _, m := range own {
+		if strings.HasPrefix(m.name, "trainbridge_nccl_collectives") {
+			outcomes[m.labels["outcome"]] += m.value
+		}
+	}
+	assert.Equal(t, map[string]float64{"complete": 1000}, outcomes)
+	assert.EqualValues(t, 1000*1025+1, sink.spans.Load())
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	require.NoError(t, err)
+	peak := 0
+	for _, line := range bytes.Split(status, []byte("\n")) {
+		if v, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
+			peak, err = strconv.Atoi(string(bytes.TrimSpace(bytes.TrimSuffix(v, []byte("kB")))))
+			require.NoError(t, err)
+		}
+	}
+	t.Logf("peak %d MiB", peak>>10)
+	assert.Positive(t, peak)
+	assert.Less(t, peak>>10, 400)
+	c.stop(t)
+}
+
+// number is an attribute that is a number, NaN when it is not there.
+func (n *node) number(key string) float64 {
+	v, ok := n.Attributes().Get(key)
+	if !ok {
+		return math.NaN()
+	}
+	return spans.ValueNumber(v)
+}
+
+// sink counts the spans that arrive over OTLP: a million of them are too many for a backend of a test.
+type sink struct {
+	ptraceotlp.UnimplementedGRPCServer
+	addr  string
+	spans atomic.Int64
+}
+
+func startSink(tb testing.TB) *sink {
+	tb.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	s := &sink{addr: listener.Addr().String()}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+	ptraceotlp.RegisterGRPCServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	tb.Cleanup(server.Stop)
+	return s
+}
+
+// Export counts.
+func (s *sink) Export(_ context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	s.spans.Add(int64(req.Traces().SpanCount()))
+	return ptraceotlp.NewExportResponse(), nil
+}
