@@ -18,6 +18,7 @@ type document struct {
 	mtime   time.Time
 	changed bool   // since it was handed over
 	stable  bool   // unchanged for one look
+	failed  bool   // the last try to read it ended in an error
 	sum     uint64 // of the content accepted last
 	given   uint64 // of the content handed over last
 }
@@ -60,6 +61,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	}
 	raw, fi, err := openRegular(s.path, s.t.cfg.FollowSymlinks)
 	if err != nil {
+		d.failed = true
 		s.t.readError(s.path, err)
 		return
 	}
@@ -74,6 +76,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 		m, err := src.ReadAt(b[n:], int64(n))
 		n += m
 		if err != nil && !errors.Is(err, io.EOF) {
+			d.failed = true
 			s.t.readError(s.path, err)
 			return
 		}
@@ -81,7 +84,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 			break
 		}
 	}
-	d.changed = false
+	d.changed, d.failed = false, false
 	text := (*buf)[:n]
 	if n > maxDocument {
 		s.tally.lines++
@@ -94,11 +97,17 @@ func (s *Stream) readDocument(buf *[]byte) {
 		return
 	}
 	d.given = sum
-	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime}
+	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File + 1}
 	s.tally.lines++
 	s.give(d.file, text, 0, int64(n))
-	s.batch.sum = sum
 	s.cut()
+}
+
+// documentDone notes that all contents handed over were accepted or refused, the last one among them, if that is so: a restart must not read it again.
+func (s *Stream) documentDone() {
+	if d := &s.doc; s.document && d.file != nil && d.file.outstanding == 0 && d.given != 0 {
+		d.sum = d.given
+	}
 }
 
 func grow2(buf *[]byte, keep, n int) []byte {

@@ -25,7 +25,6 @@ type batch struct {
 	records int64  // record lines, without those lent
 	bytes   int64  // of record lines, what they take from the budget
 	deliver Deliver
-	sum     uint64 // of a document's content
 	from    *mark  // InOrder: where it begins
 }
 

@@ -33,7 +33,8 @@ func (t *Tailer) pop() *Stream {
 	return s
 }
 
-// turn drains a stream once and puts it back in the queue when it must come again.
+// turn drains a stream once and puts it back in the queue when it must come again. Where records are joint, it lets one more stream go on that waits for the budget:
+// what was read may wait for other streams, and then there is nothing in flight whose ack would do it.
 func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	again := s.drain(buf)
 	t.mu.Lock()
@@ -44,6 +45,9 @@ func (t *Tailer) turn(s *Stream, buf *[]byte) {
 		t.wakeup.Signal()
 	} else {
 		s.sched = idle
+	}
+	if t.set.Joint {
+		t.rouse(1)
 	}
 }
 
@@ -120,16 +124,21 @@ func (t *Tailer) give(s *Stream, n int64) {
 		s.blocked = false
 		t.scheduleLocked(s)
 	}
-	// Streams that were unblocked by their own acks are still in the list: pass over them.
-	for free := 4; free > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes; {
+	t.rouse(4)
+}
+
+// rouse lets up to n streams go on that wait for the budget, while there is some. The caller holds t.mu.
+func (t *Tailer) rouse(n int) {
+	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
 		w := t.waiting[0]
 		t.waiting[0] = nil
 		t.waiting = t.waiting[1:]
 		w.waits = false
-		if w.blocked {
+		// Those that were unblocked by their own acks are still in the list: pass over them, and over those that wait for one.
+		if w.blocked && w.inFlight < t.cfg.MaxInFlightBytes/4 {
 			w.blocked = false
 			t.scheduleLocked(w)
-			free--
+			n--
 		}
 	}
 }

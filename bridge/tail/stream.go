@@ -2,6 +2,7 @@ package tail
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"sync"
@@ -208,12 +209,13 @@ func (s *Stream) cut() {
 		return
 	}
 	s.dirty = true
+	if d == nil && len(b.lent) > 0 {
+		d = func(context.Context) error { return nil } // other streams' lines are let go of without this one's lock
+	}
 	if d == nil {
 		t.counts.sent(b.records)
-		if b.sum != 0 && s.held.n == 0 {
-			s.doc.sum = b.sum
-		}
 		b.done()
+		s.documentDone()
 		return
 	}
 	b.stream, b.deliver, b.from = s, d, s.mark
@@ -305,10 +307,8 @@ func (s *Stream) settle(b *batch, accepted bool) {
 	bytes := b.bytes
 	s.mu.Lock()
 	delete(s.flying, b)
-	if b.sum != 0 {
-		s.doc.sum = b.sum
-	}
 	b.done()
+	s.documentDone()
 	s.dirty = true
 	s.mu.Unlock()
 	t.batches.Put(b)

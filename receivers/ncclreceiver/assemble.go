@@ -69,6 +69,7 @@ type communicator struct {
 	known       int    // how many
 	gone        bits   // of them those that were waited for in vain
 	lost        int    // how many
+	sparse      bool   // ranks may well have no record: VCCL logs sends between nodes, and only some of them
 	settled     bool   // ranks that were never seen are not waited for any more
 	completedAt int64  // when the last one was complete
 	window      *late.Window
@@ -166,6 +167,7 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	if o.CommSize > 0 {
 		comm.size = o.CommSize
 	}
+	comm.sparse = comm.sparse || o.Sends > 0
 	if len(o.CommName) > 0 && string(o.CommName) != comm.name && string(o.CommName) != unnamed {
 		comm.name = a.names.Text(o.CommName)
 	}
@@ -472,6 +474,8 @@ func (a *assembler) expire(h *handler, before int64) {
 		if why = ended; a.begun > 0 {
 			return
 		}
+	} else {
+		before -= a.r.cfg.HangTimeout.Nanoseconds() / 4 // what streams have begun ends a little before
 	}
 	for records := 0; a.oldest != nil && a.oldest.last < before && records < expireMost; {
 		records += len(a.oldest.parts)

@@ -90,7 +90,11 @@ func (p *part) channel() int32 {
 // absent finds out which ranks have no record, and what that means.
 func (a *assembler) absent(c *collective) {
 	comm := c.comm
-	for w, word := range comm.seen {
+	seen := comm.seen
+	if comm.sparse {
+		seen = nil
+	}
+	for w, word := range seen {
 		for word != 0 {
 			rank := int32(w*64) + int32(bits64.TrailingZeros64(word))
 			word &= word - 1
@@ -127,8 +131,8 @@ func (a *assembler) absent(c *collective) {
 		}
 	case timedOut:
 		comm.settled = true
-		// Nothing of this communicator was completed since: the others wait too.
-		c.hang = c.hang || (stuck > 0 || c.missingCount > 0) && comm.completedAt <= c.last
+		// Where records only tell what was completed: no rank has gone on since.
+		c.hang = c.hang || stuck > 0 || c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
 		c.waited = a.r.cfg.HangTimeout.Nanoseconds()
 	case evicted:
 		comm.settled = comm.settled || a.silent == 0
@@ -384,8 +388,8 @@ func (a *assembler) follow(c *collective) {
 		for _, l := range r.links.Slow() {
 			r.slow = append(r.slow, linkName(l.Src, l.Dst))
 		}
+		c.hotLinks, c.slowLinks = r.hot, r.slow
 	}
-	c.hotLinks, c.slowLinks = r.hot, r.slow
 }
 
 // keeps says whether a collective is sent.

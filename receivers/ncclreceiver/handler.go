@@ -3,6 +3,7 @@ package ncclreceiver
 import (
 	"bytes"
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -285,6 +286,9 @@ func (h *handler) Expire(before time.Time) {
 	if len(h.open) > 0 && h.openSince < ns {
 		h.out.Reset()
 		h.parser.End(&h.out)
+		if ns < math.MaxInt64 {
+			h.now = max(h.now, ns)
+		}
 		if len(h.out.Ops)+len(h.out.Samples) > 0 {
 			h.give(false)
 		} else {

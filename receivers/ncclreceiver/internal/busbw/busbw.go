@@ -1,7 +1,7 @@
 // Package busbw is the factor between algorithm and bus bandwidth: busbw = algbw · f(n), algbw = S/t.
 //
-// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (the derivations), and src/*.cu (…GetBw) for what the document does not name. S is what nccl-tests
-// calls size: of AllGather, ReduceScatter, AllToAll, Gather and Scatter what all ranks have together, else the buffer or message (op.Op.Total).
+// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and of what it does not name src/*.cu: gather.cu, scatter.cu: (n−1)/n; sendrecv.cu: 1. S is what
+// nccl-tests calls size: of AllGather, ReduceScatter, AllToAll, Gather and Scatter what all ranks have together, else the buffer or message (op.Op.Total).
 package busbw
 
 import (
@@ -10,15 +10,11 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
-// Factor is f(n) of an operation among n ranks. ok is false where there is none: for n ≤ 1 (except Send and Recv, which have two ends whatever the log says
-// about the communicator) and for operations nccl-tests does not know. inNetwork says that switches did the reduction (see InNetwork): it matters for AllReduce
-// only, as the document has it for nothing else.
+// Factor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but for
+// Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
+// (see InNetwork): it matters for AllReduce only, the document has it for nothing else.
 func Factor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
-	switch kind {
-	case op.Send, op.Recv:
-		return 1, true
-	}
-	if ranks <= 1 {
+	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
 		return 0, false
 	}
 	n := float64(ranks)
@@ -30,7 +26,7 @@ func Factor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 		return 2 * (n - 1) / n, true
 	case op.AllGather, op.ReduceScatter, op.AllToAll, op.Gather, op.Scatter:
 		return (n - 1) / n, true
-	case op.Broadcast, op.Reduce, op.SendRecv:
+	case op.Broadcast, op.Reduce, op.Send, op.Recv, op.SendRecv:
 		return 1, true
 	}
 	return 0, false
@@ -46,8 +42,8 @@ func InNetwork(algorithm []byte) bool {
 	return false
 }
 
-// NCCL's names (src/graph/tuning.cc, ncclAlgoStr: NVLS, NVLSTree, CollNetDirect, CollNetChain) with and without the underscores of NCCL_ALGO's readers.
+// As NCCL_ALGO and the Inspector write them (NVLS_TREE) and as NCCL's ncclAlgoStr has them (NVLSTree). The others (RING, TREE, PAT) go from rank to rank.
 var inNetwork = [][]byte{
-	[]byte("NVLS"), []byte("NVLS_TREE"), []byte("NVLSTree"), []byte("COLLNET_DIRECT"), []byte("CollNetDirect"), []byte("COLLNET_CHAIN"), []byte("CollNetChain"),
-	[]byte("COLLNET"), []byte("SHARP"),
+	[]byte("NVLS"), []byte("NVLS_TREE"), []byte("NVLSTree"), []byte("COLLNET"), []byte("COLLNET_DIRECT"), []byte("CollNetDirect"), []byte("COLLNET_CHAIN"),
+	[]byte("CollNetChain"), []byte("SHARP"),
 }

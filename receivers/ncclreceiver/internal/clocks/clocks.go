@@ -17,7 +17,8 @@
 // over seems to be ahead by that.
 //
 // Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): what was before
-// is forgotten, but for the drift. Two more clocks are needed to say that it was not the reference: all others jump then, which comes to the same.
+// is forgotten, but for the drift. If it was the reference that was set, all others jump against it, each on its own. After a pause much longer than the points
+// span, they are forgotten too.
 //
 // # The reference
 //

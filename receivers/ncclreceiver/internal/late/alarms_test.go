@@ -56,7 +56,8 @@ func models() (m []model) {
 		add("all together", job{sigma: 0.01, rho: 0.3, hiccup: 1e-3, common: 0.05, every: 50, differ: 0.003, perStep: 4}, 0)
 		add("long transfers", job{sigma: 0.01, transfer: 80e6}, 0)
 		// Fewer ranks tell less about σ: it takes longer to be sure.
-		for n, miss := range map[int]float64{2: 0.4, 4: 0.15, 8: 0.05} {
+		for i, miss := range []float64{0.4, 0.15, 0.05} {
+			n := 2 << i
 			add(fmt.Sprintf("%d ranks", n), job{sigma: 0.01, ranks: n}, miss/2)
 			add(fmt.Sprintf("%d ranks, hiccups 1.5 %%", n), job{sigma: 0.015, ranks: n, hiccup: 1e-3}, miss)
 			add(fmt.Sprintf("%d ranks, AR(1)", n), job{sigma: 0.01, rho: 0.5, ranks: n}, miss)
