@@ -67,10 +67,3 @@ type NewHandler func(*Stream) Handler
 
 // Held names a held line until its release.
 type Held int32
-
-// Lent is a held line that any stream of the Tailer may put into its batch (Stream.Take).
-type Lent struct {
-	stream *Stream
-	held   Held
-	bytes  int32
-}

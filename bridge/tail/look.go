@@ -42,9 +42,11 @@ type sweeper struct {
 	saved      map[string]*saved // checkpoints loaded and not yet taken up, by path
 	unindexed  bool              // the index was lost
 	watches    int
-	fresh      bool // a file was taken up that no checkpoint knows
-	first      bool // no full scan yet: StartAt applies
-	numbered   int  // streams so far
+	fresh      bool  // a file was taken up that no checkpoint knows
+	first      bool  // no full scan yet: StartAt applies
+	numbered   int   // streams so far
+	caught     int64 // see allCaught
+	caughtAt   time.Time
 	last       lastListing
 }
 
@@ -110,6 +112,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 // newStream takes up a path.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
+	w.caughtAt = time.Time{}
 	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
 	s.handler = w.t.newHandler(s)
@@ -215,23 +218,33 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
-		seen := now.UnixNano() // what is still to be read, as while the next component is down, may be the other half
+		// What is still to be read, as while the next component is down, may be the other half.
+		s.noteCaught()
+		seen := min(now.UnixNano(), s.caught.Load())
 		if w.t.set.Joint {
-			for _, o := range w.streams {
-				seen = min(seen, o.caught.Load())
-			}
-		} else {
-			s.noteCaught()
-			seen = min(seen, s.caught.Load())
+			seen = min(seen, w.allCaught(now))
 		}
 		s.expire(time.Unix(0, seen).Add(-timeout))
 	}
-	if s.held.n > w.t.maxHeld {
+	// Lent lines stay until what takes them away was accepted, so that there are too many for a while.
+	if s.held.n > w.t.maxHeld && (!w.t.set.Joint || now.Sub(s.lastForced) >= time.Second) {
+		s.lastForced = now
 		before := s.held.oldestThird()
 		w.t.counts.bump(&w.t.counts.forced, 1)
 		w.t.warn("held", "Too many lines wait for their other half; the oldest third is given up", zap.String("path", s.path))
 		s.expire(before)
 	}
+}
+
+// allCaught returns when all that there was, of all streams, had been read, Unix ns. It asks them all once per poll_interval: ten thousand that hold lines ask.
+func (w *sweeper) allCaught(now time.Time) int64 {
+	if age := now.Sub(w.caughtAt); age < 0 || age >= w.t.cfg.PollInterval {
+		w.caughtAt, w.caught = now, now.UnixNano()
+		for _, s := range w.streams {
+			w.caught = min(w.caught, s.caught.Load())
+		}
+	}
+	return w.caught
 }
 
 // active notes that something happened, so the stream is looked at often again, and has it drained.

@@ -25,7 +25,7 @@ type batch struct {
 	records int64  // record lines, without those lent
 	bytes   int64  // of record lines, what they take from the budget
 	deliver Deliver
-	from    *mark  // InOrder: where it begins
+	from    *mark // InOrder: where it begins
 }
 
 // mark is where a batch begins: what was not accepted before it, and the handler's state before that.

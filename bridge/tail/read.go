@@ -67,11 +67,11 @@ func (s *Stream) readable(f *file) bool {
 	if f != s.current && !f.changed && f.size == f.head && len(f.replay) == 0 {
 		return false // look sees when it grows
 	}
-	if !f.compressed || s.t.final {
-		return true
-	}
-	return s.t.now().Sub(f.grown) >= s.t.cfg.PollInterval && (f.src != nil || s.t.packed.Load() < maxPacked)
+	return !f.compressed || s.t.final || s.t.standsStill(f) && (f.src != nil || s.t.packed.Load() < maxPacked)
 }
+
+// standsStill says whether a compressed file is not being written.
+func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cfg.PollInterval }
 
 // readFailed takes note of an error. A truncated file is for look to decide on.
 func (s *Stream) readFailed(f *file, err error) {

@@ -94,7 +94,14 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	}
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
+	joint := t.set.Joint
+	if joint && !last && t.now().Before(t.nextStore) {
+		return nil // also of what is forgotten: a record has lines of several streams, and all are stored or none
+	}
 	t.sweepMu.Lock()
+	if joint {
+		t.settling.Lock() // before another stream can come whose lines are accepted together with those of the ones known now
+	}
 	w := &t.sweeper
 	streams := slices.Collect(maps.Values(w.streams))
 	forgotten, indexed := w.forgotten, w.indexDirty
@@ -115,6 +122,9 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	}
 	t.sweepMu.Unlock()
 	ops, stored := t.snapshots(ops, streams, last)
+	if joint {
+		t.settling.Unlock()
+	}
 	if len(ops) == 0 {
 		return nil
 	}
@@ -139,14 +149,6 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 // snapshots appends the checkpoints of those streams that changed and are due.
 func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, stored []*Stream) {
 	now := t.now()
-	if t.set.Joint {
-		// A record has lines of several streams: all are stored, or none.
-		if !last && now.Before(t.nextStore) {
-			return ops, nil
-		}
-		t.settling.Lock()
-		defer t.settling.Unlock()
-	}
 	all := 0
 	for _, s := range streams {
 		s.mu.Lock()

@@ -1,10 +1,8 @@
 package tail
 
 import (
-	"cmp"
 	"context"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +48,7 @@ type Stream struct {
 	flying map[*batch]struct{}
 	mark   *mark // of the batch being built, for a handler that is InOrder
 	held   heldLines
+	shared map[Held]*bond // of lent lines that go with more than one batch
 
 	line    Line
 	limit   int64 // of what the batch being built takes from the budget
@@ -76,6 +75,7 @@ type Stream struct {
 	heapAt     int
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
+	lastForced time.Time // expiry of too many
 	sweeping   bool // the sweeper holds mu
 	missed     int  // looks put off because the stream was being drained
 }
@@ -118,32 +118,6 @@ func (s *Stream) Release(h Held) {
 		s.batch.records++
 		s.batch.bytes += max(int64(e.bytes), minRecordCost)
 	}
-}
-
-// Lend holds the line being handled until the batches into which it is put (Take), of this or other streams of the Tailer, are accepted or refused. There is
-// one such batch unless Share says more. It is called inside Handler.Line only, and not for a line that Hold holds. tag is given back with the line (Line.Tag) when
-// a restart reads it again. Settings.Joint must be set.
-func (s *Stream) Lend(tag uint64) Lent {
-	h := s.Hold()
-	e := &s.held.slots[h]
-	e.refs, e.tag = 1, tag
-	return Lent{s, h, e.bytes}
-}
-
-// Share says that a lent line of this stream goes with so many batches; 0: with none, it is done with the batch being built. It is called inside Handler.Line and
-// Handler.Expire, before the line was put into a batch.
-func (s *Stream) Share(l Lent, batches int) {
-	if batches == 0 {
-		s.Release(l.held)
-		return
-	}
-	s.held.slots[l.held].refs = int32(batches)
-}
-
-// Take puts a lent line into the batch being built, whichever stream it is of. It is called inside Handler.Line and Handler.Expire only.
-func (s *Stream) Take(l Lent) {
-	s.batch.lent = append(s.batch.lent, l)
-	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
 // handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
@@ -278,14 +252,14 @@ func (s *Stream) expire(before time.Time) {
 	}
 }
 
-// noteCaught takes note of whether there is something to read.
+// noteCaught takes note of whether there is something to read. What cannot be read, or is being written and read only when that is over, is waited for by no one.
 func (s *Stream) noteCaught() {
 	at := farFuture.UnixNano()
-	if s.document && s.doc.changed {
+	if s.document && s.doc.changed && s.doc.stable && !s.doc.failed {
 		at = 0
 	}
 	for _, f := range s.files {
-		if f.changed && !f.failed && !f.dead && !f.retired { // what cannot be opened is waited for by no one
+		if f.changed && !f.failed && !f.dead && !f.retired && (!f.compressed || s.t.standsStill(f)) {
 			at = min(at, unixNano(f.caught)) // 0: not yet
 		}
 	}
@@ -298,7 +272,7 @@ func (s *Stream) settle(b *batch, accepted bool) {
 	// A checkpoint has all of the lines of a record or none, of whichever streams they are.
 	t.settling.RLock()
 	defer t.settling.RUnlock()
-	records := b.records + settleLent(b.lent)
+	records := b.records + t.settleLent(b.lent)
 	if accepted {
 		t.counts.sent(records)
 	} else {
@@ -313,24 +287,4 @@ func (s *Stream) settle(b *batch, accepted bool) {
 	s.mu.Unlock()
 	t.batches.Put(b)
 	t.give(s, bytes)
-}
-
-// settleLent lets go of lent lines, stream by stream, and returns how many of them were records and go with no other batch.
-func settleLent(lent []Lent) (records int64) {
-	slices.SortFunc(lent, func(a, b Lent) int { return cmp.Compare(a.stream.number, b.stream.number) })
-	for len(lent) > 0 {
-		o := lent[0].stream
-		o.mu.Lock()
-		for len(lent) > 0 && lent[0].stream == o {
-			if e := &o.held.slots[lent[0].held]; e.refs > 1 {
-				e.refs--
-			} else if e, ok := o.held.take(lent[0].held); ok && e.record {
-				records++
-			}
-			lent = lent[1:]
-		}
-		o.dirty = true
-		o.mu.Unlock()
-	}
-	return records
 }

@@ -53,6 +53,7 @@ type Tailer struct {
 	listed     func()       // tests: what others do to the files just after a directory was listed
 	chunk      int
 	maxHeld    int   // lines of one stream
+	maxKept    int   // lines that wait for shared ones
 	bombBytes  int64 // below this, a file may decompress to any multiple of its size
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
@@ -79,7 +80,10 @@ type Tailer struct {
 	storeMu sync.Mutex
 	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
 	settling  sync.RWMutex
-	nextStore time.Time // of a Tailer whose records are joint, under storeMu
+	nextStore time.Time    // of a Tailer whose records are joint, under storeMu
+	shared    atomic.Int64 // lines that are lent to more than one batch
+	sharing   sync.Mutex   // settling of batches while there are some
+	kept      int          // under sharing: lines that are kept for their sake
 	watcher   *fsnotify.Watcher
 	batches   sync.Pool
 	workers   sync.WaitGroup
@@ -97,7 +101,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, bombBytes: bombBytes}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}

@@ -383,8 +383,8 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 	}
 	if d.sends > 0 {
 		m.PutInt(spans.AttrNCCLLinkSends, d.sends)
-		m.PutDouble(spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
-		m.PutDouble(spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
+		putNumber(m, spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
+		putNumber(m, spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
 	}
 }
 

@@ -530,7 +530,7 @@ func TestNCCLManyRanks(t *testing.T) {
 	require.NoError(t, err)
 	outcomes := make(map[string]float64)
 	for _, m := range own {
-		if strings.HasPrefix(m.name, "trainbridge_nccl_collectives") {
+		if strings.HasPrefix(m.name, "otelcol_trainbridge_nccl_collectives") {
 			outcomes[m.labels["outcome"]] += m.value
 		}
 	}

@@ -175,12 +175,6 @@ func (s *sends) give(l *link, out *op.Out) {
 		o.LinkBandwidth = float64(l.sum) / float64(l.measured) * perUnit
 		o.LinkBandwidthWorst = float64(l.least) * perUnit
 	}
-	if !math.IsNaN(o.LinkBandwidth) {
-		out.Samples = append(out.Samples, op.Sample{
-			Metric: spans.MetricNCCLLinkBandwidth, At: o.End, Value: o.LinkBandwidth, Comm: o.Comm, Kind: o.Kind, HasKind: true, Source: l.from, Destination: l.to,
-			Statistic: "mean", Host: s.host, Rank: l.from,
-		})
-	}
 }
 
 // detail is what the oldest form knows: bytes and how long each send took. Its clock has only seconds, so that the times are made of the last stamp and the
