@@ -76,8 +76,8 @@ type Stream struct {
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
 	lastForced time.Time // expiry of too many
-	sweeping   bool // the sweeper holds mu
-	missed     int  // looks put off because the stream was being drained
+	sweeping   bool      // the sweeper holds mu
+	missed     int       // looks put off because the stream was being drained
 }
 
 type schedState uint8
@@ -259,7 +259,7 @@ func (s *Stream) noteCaught() {
 		at = 0
 	}
 	for _, f := range s.files {
-		if f.changed && !f.failed && !f.dead && !f.retired && (!f.compressed || s.t.standsStill(f)) {
+		if f.changed && !f.failed && !f.dead && !f.retired && (!f.compressed || s.t.final || s.t.standsStill(f)) {
 			at = min(at, unixNano(f.caught)) // 0: not yet
 		}
 	}

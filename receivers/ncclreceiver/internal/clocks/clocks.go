@@ -252,20 +252,21 @@ func (s *state) add(at, offset int64) {
 
 // jump forgets all but the last points if these are near to one another.
 func (s *state) jump() {
-	var x, y [jumpPoints]float64
+	last := func(i int) int { return (s.next + window - jumpPoints + i) % window }
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i := range jumpPoints {
-		k := (s.next + window - jumpPoints + i) % window
-		x[i], y[i] = s.x[k], s.y[k]
-		level := y[i] - s.line.slope*x[i]
+		level := s.y[last(i)] - s.line.slope*s.x[last(i)]
 		lo, hi = min(lo, level), max(hi, level)
 	}
 	if hi-lo > max(4*trim*s.line.noise, 10*minTrim) {
 		return
 	}
-	slope := s.line.slope
-	s.n, s.next, s.far, s.fitted = jumpPoints, jumpPoints, 0, false
-	copy(s.x[:], x[:])
-	copy(s.y[:], y[:])
-	s.drift = slope
+	var points [jumpPoints][2]float64
+	for i := range points {
+		points[i] = [2]float64{s.x[last(i)], s.y[last(i)]}
+	}
+	for i, p := range points {
+		s.x[i], s.y[i] = p[0], p[1]
+	}
+	s.n, s.next, s.far, s.fitted, s.drift = jumpPoints, jumpPoints, 0, false, s.line.slope
 }

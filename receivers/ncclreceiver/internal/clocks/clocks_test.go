@@ -73,7 +73,7 @@ func TestOffset(t *testing.T) {
 			t.Run(fmt.Sprintf("%d ranks, every %.0f ms", ranks, pause/1e6), func(t *testing.T) {
 				var worst float64
 				within, half, n := 0, 0, 0
-				for seed := range uint64(40) {
+				for seed := range uint64(16) {
 					h, e := newHosts(seed, 6, ranks), new(Estimator)
 					for i := range 200 {
 						h.meet(e, pause*(0.5+h.rng.Float64()), all(6)...)
@@ -110,7 +110,7 @@ func TestOffset(t *testing.T) {
 func TestEarly(t *testing.T) {
 	for _, pause := range []float64{10e6, 10e9} {
 		within, n := 0, 0
-		for seed := range uint64(400) {
+		for seed := range uint64(150) {
 			h, e := newHosts(seed, 4, 8), new(Estimator)
 			_, _, ok := e.Offset(1, epoch)
 			require.False(t, ok)

@@ -72,10 +72,11 @@ func TestFalseAlarms(t *testing.T) {
 	for i, m := range models() {
 		t.Run(m.name, func(t *testing.T) {
 			healthy, alarms := 0, 0
-			for seed := uint64(0); healthy < *rankSteps; seed++ {
+			enough := *rankSteps / max(1, m.job.perStep/4, m.job.layers) // they take their time
+			for seed := uint64(0); healthy < enough; seed++ {
 				j := m.job
 				j.start(seed<<8 + uint64(i))
-				steps := min(2000, (*rankSteps-healthy+j.ranks-1)/j.ranks)
+				steps := min(2000, (enough-healthy+j.ranks-1)/j.ranks)
 				alarms += len(j.steps(steps))
 				healthy += steps * j.ranks
 			}
@@ -91,8 +92,8 @@ func TestFound(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			missed, wrong, others, sum, worst := 0, 0, 0, 0, 0
 			n := *seeds
-			if m.job.ranks > 64 {
-				n = min(n, 10)
+			if m.job.ranks > 64 || m.job.perStep > 10 {
+				n = max(n/4, 10)
 			}
 			for seed := range n {
 				j := m.job

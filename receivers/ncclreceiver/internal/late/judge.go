@@ -61,7 +61,7 @@ func (w *Window) restart(timed bool) {
 }
 
 func (r *rank) forget() {
-	r.earlies, r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0, 0
+	r.held, r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0, 0
 }
 
 // judge takes a collective of at least two and of at least half of the ranks known.
@@ -183,14 +183,14 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	p.y[1], p.y[0], p.ys = p.y[0], y, min(p.ys+1, 2)
 	if w.counted <= warmUp || w.noise[1].n == 0 { // nothing says yet where to cut off
-		if int(p.earlies) < warmUp {
-			p.early[p.earlies] = y
-			p.earlies++
+		if int(p.held) < warmUp {
+			p.early[p.held] = y
+			p.held++
 		}
 		return
 	}
 	if p.means == 0 {
-		for _, early := range p.early[:p.earlies] {
+		for _, early := range p.early[:p.held] {
 			w.average(p, max(-w.cut, min(early, w.cut)), t)
 		}
 	}
@@ -203,16 +203,16 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	t.shift += max(-3*w.sigma, min(y, 3*w.sigma))
 
 	if w.spreadOf == 0 { // nor what is usual between the ranks
-		if int(p.earlies) < len(p.early) {
-			p.early[p.earlies] = y
-			p.earlies++
+		if int(p.held) < len(p.early) {
+			p.early[p.held] = y
+			p.held++
 		}
 		return
 	}
-	for _, early := range p.early[:p.earlies] {
+	for _, early := range p.early[:p.held] {
 		w.page(p, max(-w.cut, min(early, w.cut)))
 	}
-	p.earlies = 0
+	p.held = 0
 	w.page(p, y)
 }
 

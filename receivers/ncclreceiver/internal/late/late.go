@@ -157,7 +157,7 @@ type rank struct {
 	ownVar  float64 // the part of s² that is in mean by chance
 	means   int32
 	early   [warmUp + 1]float64
-	earlies int8
+	held int8
 	up      float64 // S
 	run     int32   // collectives since S was 0
 	down    float64
