@@ -109,7 +109,7 @@ func TestFileGoneWhileDown(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	c := saved{path: "/a", lastWrite: 5, handler: []byte("h"), files: []savedFile{{path: "/a", id: fileID{1, 2}, size: 9, head: 9, print: fingerprint{3, 9}, tailN: 9, holes: []span{{1, 2}, {4, 9}}, current: true}}}
+	c := saved{path: "/a", lastWrite: 5, handler: []byte("h"), files: []savedFile{{path: "/a", id: fileID{1, 2}, size: 9, head: 9, print: fingerprint{3, 9}, tailN: 9, holes: []span{{1, 2}, {4, 9}}, tags: []tag{{1, 7}, {6, 1 << 63}}, current: true}}}
 	b := c.encode(nil)
 	got, err := decode(b)
 	require.NoError(f, err)

@@ -13,7 +13,7 @@ const maxDocument = 64 << 20
 
 // document is the state of a stream whose file is rewritten whole: each content that differs from the last accepted one is handed over as one line.
 type document struct {
-	file    *file
+	file    *file // of the content handed over last
 	size    int64
 	mtime   time.Time
 	changed bool   // since it was handed over
@@ -97,13 +97,14 @@ func (s *Stream) readDocument(buf *[]byte) {
 		return
 	}
 	d.given = sum
-	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File + 1}
+	d.file = &file{stream: s, path: s.path}
+	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File}
 	s.tally.lines++
 	s.give(d.file, text, 0, int64(n))
 	s.cut()
 }
 
-// documentDone notes that all contents handed over were accepted or refused, the last one among them, if that is so: a restart must not read it again.
+// documentDone notes that the content handed over last was accepted or refused, if that is so: a restart must not read it again.
 func (s *Stream) documentDone() {
 	if d := &s.doc; s.document && d.file != nil && d.file.outstanding == 0 && d.given != 0 {
 		d.sum = d.given

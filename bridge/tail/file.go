@@ -106,6 +106,7 @@ type file struct {
 	dead        bool // nothing more can be read from it
 	retired     bool // read and closed, remembered so that it is not read again
 	seen        int  // the full scan that last saw it
+	unseen      bool // retired, and not seen by the last one
 }
 
 // advance moves head over b, which was read there.

@@ -157,5 +157,6 @@ func (t *Tailer) release(lines []Lent) {
 // letGo takes note that lent lines were let go of.
 func (s *Stream) letGo() {
 	s.dirty = true
+	s.lent.Store(int64(s.held.n))
 	s.documentDone()
 }

@@ -160,8 +160,12 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	s.noteCaught()
 	w.expire(s, now)
-	if s.current == nil && len(s.files) == 0 && s.held.n == 0 && len(s.flying) == 0 {
-		if w.advance(s, now, false); len(s.files) == 0 {
+	if s.current == nil && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
+		n := len(s.files)
+		if w.advance(s, now, false); len(s.files) == n {
+			for _, f := range s.files {
+				w.drop(f)
+			}
 			w.forget(s)
 			return
 		}
@@ -329,12 +333,14 @@ func (w *sweeper) drop(f *file) {
 	f.stream.dirty = true
 }
 
-// sweepRetired forgets files that are read and gone.
+// sweepRetired forgets files that are read and gone, or out of the globs. Those of a path that names nothing go with their stream: they or copies of them must not be
+// taken for files that were rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()
 		s.files = slices.DeleteFunc(s.files, func(f *file) bool {
-			if f.retired && f.seen != w.scans {
+			f.unseen = f.retired && f.seen != w.scans
+			if f.unseen && s.current != nil {
 				w.drop(f)
 				return true
 			}

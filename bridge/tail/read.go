@@ -19,7 +19,10 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.gone {
 		return false
 	}
-	defer s.noteCaught()
+	defer func() {
+		s.noteCaught()
+		s.lent.Store(int64(s.held.n))
+	}()
 	if s.document {
 		s.readDocument(buf)
 		return false

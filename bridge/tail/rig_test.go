@@ -150,7 +150,9 @@ type rig struct {
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
 	// handler makes other handlers than toys.
-	handler NewHandler
+	handler     NewHandler
+	joint       bool          // Settings.Joint
+	holdTimeout time.Duration // Settings.HoldTimeout
 	// consume stands for the next component.
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
@@ -190,6 +192,7 @@ func testSettings() Settings {
 func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
+	set.Joint, set.HoldTimeout = r.joint, r.holdTimeout
 	if r.telemetry.MeterProvider != nil {
 		set.Telemetry = r.telemetry
 	}
@@ -296,8 +299,9 @@ func (r *rig) balance() {
 	}
 	require.Equal(r.t, c.Lines, sum, "lines = records + ignored + rejected: %+v", c)
 	require.Equal(r.t, c.Records, c.Sent+c.Refused+c.Pending, "%+v", c)
-	var held, flying int64
+	var held, flying, budget int64
 	for _, s := range r.tl.sweeper.streams {
+		own := int64(0)
 		for i := range s.held.slots {
 			if s.held.slots[i].file != nil && s.held.slots[i].record {
 				held++
@@ -305,8 +309,12 @@ func (r *rig) balance() {
 		}
 		for b := range s.flying {
 			flying += b.records
+			own += b.bytes
 		}
+		require.Equal(r.t, own, s.inFlight, "the budget is what is in flight")
+		budget += own
 	}
+	require.Equal(r.t, budget, r.tl.inFlight, "the budget is what is in flight")
 	require.Equal(r.t, c.Pending, held+flying, "pending lines are held or in flight: %+v", c)
 }
 

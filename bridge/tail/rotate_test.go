@@ -126,6 +126,40 @@ func TestRotatedFileWaitsForItsSuccessor(t *testing.T) {
 	assert.Len(t, r.tl.sweeper.streams, 3)
 }
 
+// A rotated file is read once, also when nothing ever follows it.
+func TestRotatedFileWithoutSuccessor(t *testing.T) {
+	for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+		t.Run(pattern, func(t *testing.T) {
+			r := newRig(t, change)
+			r.append("a.log", "one\n")
+			r.step(0)
+			r.rename("a.log", "a.log.1")
+			r.append("a.log.1", "two\n")
+			r.step(poll)
+			r.want("one", "two")
+			for i := range 60 {
+				if r.step(5 * time.Second); i%20 == 7 {
+					r.checkpoint()
+					r.restart()
+				}
+			}
+			r.want()
+			r.append("a.log", "three\n")
+			r.rest()
+			r.want("three")
+			r.append("b.log", numbered(1, 100))
+			r.rest()
+			r.want(numberedLines(1, 100)...)
+			r.remove("b.log")
+			r.write("b.log.1.gz", gz(numbered(1, 100)))
+			for range 60 {
+				r.step(5 * time.Second)
+			}
+			r.want()
+		})
+	}
+}
+
 // What was there already when the first file was met and is not asked for stays unread.
 func TestOldRotatedFileOutOfPattern(t *testing.T) {
 	r := newRig(t)

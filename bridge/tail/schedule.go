@@ -26,11 +26,29 @@ func (t *Tailer) work() {
 
 // pop takes the next ready stream. The caller holds t.mu.
 func (t *Tailer) pop() *Stream {
-	s := t.ready[0]
-	t.ready[0] = nil
-	t.ready = t.ready[1:]
+	var s *Stream
+	s, t.ready = t.next(t.ready)
 	s.sched = running
 	return s
+}
+
+// next takes the stream that comes next out of a queue: the first; where records are joint, the one with the fewest lines that wait for those of others, so that
+// none gets far ahead of the others and fills the memory.
+func (t *Tailer) next(queue []*Stream) (s *Stream, rest []*Stream) {
+	if t.set.Joint {
+		least := 0
+		for i, o := range queue {
+			if o.lent.Load() < queue[least].lent.Load() {
+				least = i
+			}
+		}
+		s = queue[least]
+		copy(queue[1:least+1], queue[:least])
+	} else {
+		s = queue[0]
+	}
+	queue[0] = nil
+	return s, queue[1:]
 }
 
 // turn drains a stream once and puts it back in the queue when it must come again. Where records are joint, it lets one more stream go on that waits for the budget:
@@ -85,7 +103,8 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. One stream gets at most a quarter of the budget. A stream with nothing
+// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. One stream gets at most a quarter of the budget, unless records are
+// joint: then the one that is behind the others sends for all. A stream with nothing
 // in flight may always read a little, so that streams whose consumer is stuck cannot stall the others; not where records are joint: these streams have one consumer, and
 // what is read and cannot leave would fill the memory.
 func (t *Tailer) mayRead(s *Stream) int {
@@ -95,7 +114,7 @@ func (t *Tailer) mayRead(s *Stream) int {
 	switch {
 	case s.inFlight == 0 && full && !t.set.Joint:
 		return smallChunk
-	case !full && (s.inFlight == 0 || s.inFlight < t.cfg.MaxInFlightBytes/4):
+	case !full && (s.inFlight < t.cfg.MaxInFlightBytes/4 || t.set.Joint || s.inFlight == 0):
 		return t.chunk
 	}
 	s.blocked = true
@@ -130,9 +149,8 @@ func (t *Tailer) give(s *Stream, n int64) {
 // rouse lets up to n streams go on that wait for the budget, while there is some. The caller holds t.mu.
 func (t *Tailer) rouse(n int) {
 	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
-		w := t.waiting[0]
-		t.waiting[0] = nil
-		t.waiting = t.waiting[1:]
+		var w *Stream
+		w, t.waiting = t.next(t.waiting)
 		w.waits = false
 		// Those that were unblocked by their own acks are still in the list: pass over them, and over those that wait for one.
 		if w.blocked && w.inFlight < t.cfg.MaxInFlightBytes/4 {

@@ -70,6 +70,8 @@ type Stream struct {
 	waits    bool // is in Tailer.waiting
 	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
 	caught atomic.Int64
+	// lent is how many lines are held, as of the last turn or settlement; likewise.
+	lent atomic.Int64
 	// of the sweeper
 	next       time.Time
 	heapAt     int

@@ -151,18 +151,18 @@ type rank struct {
 	next  int32
 	works int32 // collectives that counted and had a work time
 
-	y       [2]float64 // the last two
-	ys      int8
-	mean    float64
-	ownVar  float64 // the part of s² that is in mean by chance
-	means   int32
-	early   [warmUp + 1]float64
-	held int8
-	up      float64 // S
-	run     int32   // collectives since S was 0
-	down    float64
-	named   bool
-	isNew   bool
+	y      [2]float64 // the last two
+	ys     int8
+	mean   float64
+	ownVar float64 // the part of s² that is in mean by chance
+	means  int32
+	early  [warmUp + 1]float64
+	held   int8
+	up     float64 // S
+	run    int32   // collectives since S was 0
+	down   float64
+	named  bool
+	isNew  bool
 
 	median float64 // work time, ns; 0: unknown
 }

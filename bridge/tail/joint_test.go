@@ -1,0 +1,693 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+)
+
+// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" is of two records.
+// "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all else is rejected.
+type meeting struct {
+	ranks   int
+	consume func(ctx context.Context, s *Stream, out []string) error
+	wrong   func(format string, args ...any) // a line was not given as it must be
+	most    int                              // records that Expire lets go at once; 0: all
+	silent  func(key string) bool            // records that nobody is told of; nil: none
+
+	mu   sync.Mutex
+	open map[string]*met
+}
+
+type met struct {
+	key   string
+	ranks map[string]int // how many lines each said, and open ones before them
+	lents []Lent
+	last  time.Time
+}
+
+// tagOf is what a line is lent with, of few or many bits, or none.
+func tagOf(text string) uint64 {
+	h := xxh3.HashString(text)
+	return h >> (h % 65)
+}
+
+// member is the handler of one stream.
+type member struct {
+	m     *meeting
+	s     *Stream
+	open  []Lent
+	since time.Time
+	batch []string
+	sent  int
+}
+
+func (h *member) Line(l *Line) (Verdict, string) {
+	text := string(l.Text)
+	if text[0] == '#' {
+		return Ignored, "comment"
+	}
+	if text[0] == '=' {
+		h.batch = append(h.batch, text)
+		return Record, ""
+	}
+	keys, rest, ok := strings.Cut(text, " ")
+	rank, _, whole := strings.Cut(rest, ";")
+	rank, _, _ = strings.Cut(rank, " ")
+	if text[0] != '(' && (!ok || !whole) {
+		return Rejected, "torn"
+	}
+	switch {
+	case l.Again && l.Tag != tagOf(text):
+		h.m.wrong("%q is given again with tag %d instead of %d", text, l.Tag, tagOf(text))
+	case !l.Again && l.Tag != 0:
+		h.m.wrong("%q is new, with tag %d", text, l.Tag)
+	}
+	lent := h.s.Lend(tagOf(text))
+	if text[0] == '(' {
+		if len(h.open) == 0 {
+			h.since = l.Observed
+		}
+		h.open = append(h.open, lent)
+		return Record, ""
+	}
+	h.open = append(h.open, lent)
+	h.m.add(h, strings.Split(keys, ","), rank, l.Observed)
+	return Record, ""
+}
+
+func (m *meeting) add(h *member, keys []string, rank string, at time.Time) {
+	for _, l := range h.open {
+		if len(keys) > 1 {
+			h.s.Share(l, len(keys))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range keys {
+		r := m.open[k]
+		if r == nil {
+			r = &met{key: k, ranks: map[string]int{}}
+			m.open[k] = r
+		}
+		r.ranks[rank] += len(h.open)
+		r.lents = append(r.lents, h.open...)
+		r.last = at
+		if len(r.ranks) == m.ranks {
+			m.leave(h, r)
+		}
+	}
+	h.open = h.open[:0]
+}
+
+// leave puts a record into the batch of whichever handler is at hand.
+func (m *meeting) leave(h *member, r *met) {
+	delete(m.open, r.key)
+	for _, l := range r.lents {
+		h.s.Take(l)
+	}
+	if m.silent != nil && m.silent(r.key) {
+		return
+	}
+	var said []string
+	for _, rank := range slices.Sorted(maps.Keys(r.ranks)) {
+		if n := r.ranks[rank]; n > 1 {
+			rank += "*" + strconv.Itoa(n)
+		}
+		said = append(said, rank)
+	}
+	h.batch = append(h.batch, r.key+":"+strings.Join(said, ","))
+}
+
+func (h *member) Expire(before time.Time) {
+	if len(h.open) > 0 && h.since.Before(before) {
+		for _, l := range h.open {
+			h.s.Share(l, 0)
+		}
+		h.batch = append(h.batch, "("+strconv.Itoa(len(h.open)))
+		h.open = h.open[:0]
+	}
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	n := 0
+	for _, k := range slices.Sorted(maps.Keys(h.m.open)) {
+		if r := h.m.open[k]; r.last.Before(before) && (h.m.most == 0 || n < h.m.most) {
+			h.m.leave(h, r)
+			n++
+		}
+	}
+}
+
+func (h *member) Cut() Deliver {
+	if len(h.batch) == 0 {
+		return nil
+	}
+	out := h.batch
+	h.batch = nil
+	h.sent++
+	return func(ctx context.Context) error { return h.m.consume(ctx, h.s, out) }
+}
+
+func (h *member) Save() []byte   { return nil }
+func (h *member) Restore([]byte) {}
+
+// jointRig is a rig whose handlers share a meeting.
+type jointRig struct {
+	*rig
+	m     *meeting
+	ranks int
+}
+
+func newJointRig(tb testing.TB, ranks int, change ...func(*Config)) *jointRig {
+	tb.Helper()
+	r := &jointRig{rig: newRig(tb, change...), ranks: ranks}
+	r.joint, r.holdTimeout = true, time.Hour
+	r.restart()
+	return r
+}
+
+func (r *jointRig) restart() {
+	r.crash()
+	r.m = &meeting{ranks: r.ranks, open: map[string]*met{}, wrong: func(format string, args ...any) { require.Fail(r.t, fmt.Sprintf(format, args...)) }}
+	r.m.consume = func(ctx context.Context, s *Stream, out []string) error { return r.consume(ctx, s, out) }
+	r.handler = func(s *Stream) Handler { return &member{m: r.m, s: s} }
+	r.boot()
+}
+
+// say appends what a rank says of some records, to its own file.
+func (r *jointRig) say(rank int, keys ...string) {
+	var b strings.Builder
+	for _, k := range keys {
+		fmt.Fprintf(&b, "%s %d;\n", k, rank)
+	}
+	r.append(fmt.Sprintf("r%d.log", rank), b.String())
+}
+
+// got checks which records were accepted since the last call, in any order.
+func (r *jointRig) got(want ...string) {
+	r.t.Helper()
+	slices.Sort(r.out)
+	slices.Sort(want)
+	if len(want) == 0 {
+		require.Empty(r.t, r.out)
+	} else {
+		require.Equal(r.t, want, r.out)
+	}
+	r.out = nil
+}
+
+// still checks that nothing is held or in flight.
+func (r *jointRig) still() {
+	r.t.Helper()
+	r.balance()
+	require.Zero(r.t, r.tl.Counts().Pending)
+	require.Zero(r.t, r.tl.inFlight)
+	require.Zero(r.t, r.tl.kept)
+	require.Zero(r.t, r.tl.shared.Load())
+	for _, s := range r.tl.sweeper.streams {
+		require.Zero(r.t, s.held.n, s.path)
+		require.Empty(r.t, s.shared, s.path)
+		require.False(r.t, s.blocked, s.path)
+		for _, f := range append(slices.Clone(s.files), s.doc.file) {
+			require.True(r.t, f == nil || f.outstanding == 0, s.path)
+		}
+	}
+}
+
+// stored returns the holes and tags that the store has of a file.
+func (r *jointRig) stored(name string) (head int64, holes []span, tags []tag) {
+	r.t.Helper()
+	c, err := decode(r.store.values[checkpointKey(r.path(name))])
+	require.NoError(r.t, err)
+	require.Len(r.t, c.files, 1)
+	return c.files[0].head, c.files[0].holes, c.files[0].tags
+}
+
+// A record of three files: what a crash leaves of it depends on when it comes.
+func TestJointRecord(t *testing.T) {
+	down := errors.New("down")
+	for name, tc := range map[string]struct {
+		do    func(r *jointRig) // while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2
+		again []string          // what comes after the crash; then c 2 is said
+	}{
+		"in flight":              {func(r *jointRig) { r.checkpoint() }, []string{"a:0,1,2", "b:0,1,2"}},
+		"accepted, not stored":   {func(r *jointRig) { r.checkpoint(); r.ackAll() }, []string{"a:0,1,2", "b:0,1,2"}},
+		"accepted and stored":    {func(r *jointRig) { r.ackAll(); r.checkpoint() }, nil},
+		"one of them accepted":   {func(r *jointRig) { r.ack(1); r.checkpoint() }, []string{"a:0,1,2"}},
+		"the other one accepted": {func(r *jointRig) { r.ack(0); r.checkpoint() }, []string{"b:0,1,2"}},
+		"refused":                {func(r *jointRig) { r.err = consumererror.NewPermanent(down); r.ackAll(); r.err = nil; r.checkpoint() }, nil},
+		"one refused, the other not taken": {func(r *jointRig) {
+			r.err = consumererror.NewPermanent(down)
+			r.ack(0)
+			r.err = down
+			r.ack(0)
+			r.err = nil
+			r.checkpoint()
+		}, []string{"b:0,1,2"}},
+		"nothing was ever stored": {func(r *jointRig) { r.ackAll(); clear(r.store.values) }, []string{"a:0,1,2", "b:0,1,2"}},
+		"the storage fails once": {func(r *jointRig) {
+			r.checkpoint()
+			r.ack(0)
+			r.store.fail = down
+			r.checkpoint()
+			r.store.fail = nil
+			r.ackAll()
+			r.checkpoint()
+		}, nil},
+		"the storage fails at last": {func(r *jointRig) {
+			r.ack(0)
+			r.checkpoint()
+			r.ackAll()
+			r.store.fail = down
+			r.checkpoint()
+			r.store.fail = nil
+		}, []string{"b:0,1,2"}},
+		"it was stored too often for now": {func(r *jointRig) {
+			r.ack(0)
+			r.checkpoint()
+			r.tl.nextStore = r.now.Add(time.Second)
+			r.ackAll()
+			require.NoError(r.t, r.tl.storeAll(context.Background(), false))
+		}, []string{"b:0,1,2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newJointRig(t, 3)
+			r.hold = true
+			r.say(0, "# x", "a", "= x", "b", "c")
+			r.say(1, "c", "b", "a")
+			r.step(0)
+			r.got()
+			r.say(2, "a")
+			r.step(poll)
+			r.say(2, "b")
+			r.step(poll)
+			require.Len(t, r.flying, 3)
+			require.EqualValues(t, 9, r.tl.Counts().Records)
+			require.True(t, r.ack(0))
+			r.got("= x 0;")
+			tc.do(r)
+			r.out = nil
+			r.restart()
+			r.hold = false
+			r.step(0)
+			r.rest()
+			r.out = slices.DeleteFunc(r.out, func(s string) bool { return s[0] == '=' })
+			r.got(tc.again...)
+			r.say(2, "c")
+			r.rest()
+			r.got("c:0,1,2")
+			r.still()
+			r.checkpoint()
+			r.restart()
+			r.step(0)
+			r.rest()
+			r.got()
+		})
+	}
+}
+
+// What becomes of a file does not matter to what was lent of it.
+func TestJointFiles(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(r *jointRig)
+		gone bool // nothing of it can be read again
+	}{
+		"appended": {func(r *jointRig) { r.append("r0.log", "# x\n") }, false},
+		"renamed":  {func(r *jointRig) { r.rename("r0.log", "r0.log.1") }, false},
+		"renamed twice": {func(r *jointRig) {
+			r.rename("r0.log", "r0.log.1")
+			r.append("r0.log", "# x\n")
+			r.rename("r0.log.1", "r0.log.2")
+			r.rename("r0.log", "r0.log.1")
+			r.append("r0.log", "# y\n")
+		}, false},
+		"copied and truncated": {func(r *jointRig) { r.copy("r0.log", "r0.log.1"); r.truncate("r0.log"); r.append("r0.log", "# x\n") }, false},
+		"compressed": {func(r *jointRig) {
+			r.append("r0.log", strings.Repeat("# x\n", 1000))
+			r.step(poll)
+			r.copy("r0.log", "x")
+			r.remove("r0.log")
+			b, _ := os.ReadFile(r.path("x"))
+			r.write("r0.log.1.gz", gz(string(b)))
+			r.remove("x")
+		}, false},
+		"truncated": {func(r *jointRig) { r.truncate("r0.log"); r.append("r0.log", "# x\n") }, true},
+		"deleted":   {func(r *jointRig) { r.remove("r0.log") }, true},
+		"made anew": {func(r *jointRig) { r.remove("r0.log"); r.append("r0.log", "# x\n") }, true},
+	} {
+		for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
+			for _, down := range []string{"", "the same process", "a crash", "a crash before it", "two crashes"} {
+				t.Run(name+", "+pattern+", "+down, func(t *testing.T) {
+					r := newJointRig(t, 2, change)
+					r.say(0, "# x", "a", "b", "( x", "c")
+					r.step(0)
+					r.say(1, "b")
+					r.step(poll)
+					r.got("b:0,1")
+					r.checkpoint()
+					if down == "a crash before it" || down == "two crashes" {
+						r.restart()
+						r.step(0)
+					}
+					tc.do(r)
+					if down == "a crash" || down == "two crashes" {
+						r.restart()
+					}
+					r.rest()
+					r.got()
+					r.say(1, "a", "c")
+					r.rest()
+					if tc.gone && (down == "a crash" || down == "two crashes") {
+						r.got()
+						r.step(2 * r.holdTimeout)
+						r.rest()
+						r.got("a:1", "c:1")
+					} else {
+						r.got("a:0,1", "c:0*2,1")
+					}
+					for range 50 {
+						r.step(5 * time.Second)
+					}
+					r.still()
+					for _, s := range r.tl.sweeper.streams {
+						for _, f := range s.files {
+							require.False(t, f.dead, f.path)
+						}
+					}
+					r.checkpoint()
+					r.restart()
+					r.rest()
+					r.got()
+					r.still()
+				})
+			}
+		}
+	}
+}
+
+// A compressed file that is complete has lines that wait like others, and a crash has these read again.
+func TestJointCompressed(t *testing.T) {
+	r := newJointRig(t, 2, every)
+	r.write("r0.log.1.gz", gz("a 0;\nb 0;\n# x\nc 0;\n"))
+	for range 3 {
+		r.rest()
+		r.got()
+		r.checkpoint()
+		_, holes, tags := r.stored("r0.log")
+		require.Len(t, holes, 2)
+		require.NotEmpty(t, tags)
+		r.restart()
+	}
+	r.say(1, "b", "a")
+	r.rest()
+	r.got("a:0,1", "b:0,1")
+	r.step(2 * r.holdTimeout)
+	r.rest()
+	r.got("c:0")
+	r.still()
+}
+
+// Tags come back after any number of restarts, whatever lies between their lines, and although they were read in parts.
+func TestJointTags(t *testing.T) {
+	r := newJointRig(t, 2)
+	var keys []string
+	for i := range 400 {
+		keys = append(keys, fmt.Sprintf("k%03d", i))
+	}
+	r.say(0, keys...)
+	r.say(1, "#")
+	r.step(0)
+	r.checkpoint()
+	head, holes, tags := r.stored("r0.log")
+	require.Equal(t, []span{{0, head}}, holes, "neighbours are one hole")
+	require.Greater(t, len(tags), 380)
+	r.say(1, keys[7], keys[200], keys[201])
+	r.step(poll)
+	r.checkpoint()
+	_, holes, tags = r.stored("r0.log")
+	require.Len(t, holes, 3)
+	r.got("k007:0,1", "k200:0,1", "k201:0,1")
+
+	for range 3 { // a crash after so many turns, each of 1 KiB
+		for turns := range 5 {
+			r.restart()
+			r.tl.chunk = minRead
+			r.tl.sweep(r.now)
+			for range turns {
+				for _, s := range r.tl.sweeper.streams {
+					s.drain(&r.buf)
+				}
+			}
+			r.checkpoint()
+			_, again, same := r.stored("r0.log")
+			require.Equal(t, holes, again)
+			require.Equal(t, tags, same)
+		}
+	}
+	r.step(0)
+	r.append("r0.log", "( x\n( y\nlast 0;\n")
+	r.step(poll)
+	r.checkpoint()
+	r.restart()
+	r.say(1, append(keys[8:], "last")...)
+	r.rest()
+	r.say(1, keys[:7]...)
+	r.rest()
+	want := []string{"last:0*3,1"}
+	for i, k := range keys {
+		if i != 7 && i != 200 && i != 201 {
+			want = append(want, k+":0,1")
+		}
+	}
+	slices.Sort(r.out)
+	r.out = slices.DeleteFunc(r.out, func(s string) bool { return slices.Contains([]string{"k200:1", "k201:1"}, s) })
+	r.got(want...)
+	r.step(2 * r.holdTimeout)
+	r.rest()
+	r.got("k200:1", "k201:1")
+	r.still()
+}
+
+// halves fails if the store has some of a record's lines accepted and others not. lines are the records of each line, by file and offset.
+func (r *jointRig) halves(lines map[string]map[int64][]string) {
+	r.t.Helper()
+	done := map[string]map[bool][]string{}
+	for name, at := range lines {
+		var head int64
+		var holes []span
+		if r.store.values[checkpointKey(r.path(name))] != nil {
+			head, holes, _ = r.stored(name)
+		}
+		for begin, keys := range at {
+			accepted := begin < head && !slices.ContainsFunc(holes, func(h span) bool { return h.begin <= begin && begin < h.end })
+			for _, k := range keys {
+				if done[k] == nil {
+					done[k] = map[bool][]string{}
+				}
+				done[k][accepted] = append(done[k][accepted], fmt.Sprintf("%s at %d", name, begin))
+			}
+		}
+	}
+	for k, d := range done {
+		require.False(r.t, len(d[true]) > 0 && len(d[false]) > 0, "%s: accepted %v, not accepted %v", k, d[true], d[false])
+	}
+}
+
+// A line of several records: what a crash brings again of it is whole, whichever of its batches were accepted and in whatever order.
+func TestJointShared(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 5))
+			ranks, keys := 2+rnd.IntN(3), 3+rnd.IntN(8)
+			r := newJointRig(t, ranks)
+			r.hold = true
+			lines := map[string]map[int64][]string{}
+			var want []string
+			said := make([]string, ranks)
+			for rank := range ranks {
+				name := fmt.Sprintf("r%d.log", rank)
+				lines[name] = map[int64][]string{}
+				order := rnd.Perm(keys)
+				var b strings.Builder
+				for len(order) > 0 {
+					n := min(1+rnd.IntN(3), len(order))
+					var ks []string
+					for _, k := range order[:n] {
+						ks = append(ks, fmt.Sprintf("k%d", k))
+					}
+					order = order[n:]
+					lines[name][int64(b.Len())] = ks
+					if rnd.IntN(4) == 0 {
+						b.WriteString("( x\n")
+						lines[name][int64(b.Len())] = ks
+					}
+					fmt.Fprintf(&b, "%s %d;\n", strings.Join(ks, ","), rank)
+				}
+				said[rank] = b.String()
+			}
+			for k := range keys {
+				want = append(want, fmt.Sprintf("k%d", k))
+			}
+			slices.Sort(want)
+			for { // each file line by line, in any order
+				rank := rnd.IntN(ranks)
+				if text, rest, ok := strings.Cut(said[rank], "\n"); ok {
+					said[rank] = rest
+					r.append(fmt.Sprintf("r%d.log", rank), text+"\n")
+				}
+				if !slices.ContainsFunc(said, func(s string) bool { return s != "" }) {
+					break
+				}
+				r.step(poll)
+				if len(r.flying) > 0 && rnd.IntN(2) == 0 {
+					r.ack(rnd.IntN(len(r.flying)))
+					r.checkpoint()
+					r.halves(lines)
+				}
+				if rnd.IntN(20) == 0 {
+					r.restart()
+				}
+			}
+			r.rest()
+			for len(r.flying) > 0 {
+				r.ack(rnd.IntN(len(r.flying)))
+				r.checkpoint()
+				r.halves(lines)
+			}
+			r.still()
+			got := map[string]bool{}
+			for _, rec := range r.out {
+				k, ranks, _ := strings.Cut(rec, ":")
+				require.Len(t, strings.Split(ranks, ","), r.ranks, rec)
+				got[k] = true
+			}
+			require.Equal(t, want, slices.Sorted(maps.Keys(got)))
+		})
+	}
+}
+
+// What is kept for the sake of shared lines has a bound: then a crash may bring a record again without all of its lines.
+func TestJointSharedBound(t *testing.T) {
+	r := newJointRig(t, 2)
+	r.tl.maxKept = 3
+	r.say(0, "a,b", "b,c", "c,d", "d,e", "e,f")
+	for _, tc := range []struct {
+		key  string
+		kept int
+	}{{"a", 1}, {"b", 3}, {"c", 0}, {"d", 2}, {"e", 0}} {
+		r.say(1, tc.key)
+		r.rest()
+		require.Equal(t, tc.kept, r.tl.kept, tc.key)
+	}
+	r.say(1, "f")
+	r.rest()
+	r.got("a:0,1", "b:0*2,1", "c:0*2,1", "d:0*2,1", "e:0*2,1", "f:0,1")
+	r.still()
+}
+
+func documents(c *Config) {
+	c.Document = []string{filepath.Join(filepath.Dir(c.Include[0]), "*.json")}
+	c.Include = append(c.Include, c.Document...)
+}
+
+// The content of a document is accepted when all of its records are.
+func TestJointDocuments(t *testing.T) {
+	stream := func(r *jointRig, name string) *Stream { return r.tl.sweeper.streams[r.path(name)] }
+	content := func(r *jointRig, text string) {
+		r.write("r0.json", text+" 0;")
+		r.rest()
+	}
+	for name, tc := range map[string]struct {
+		do    func(r *jointRig)
+		again []string // after a crash, when a, b and c were said by rank 1
+	}{
+		"it waits": {func(r *jointRig) { content(r, "a,b") }, []string{"a:0,1", "b:0,1", "c:1"}},
+		"it waits, and its stream sends another record": {func(r *jointRig) {
+			r.say(1, "x")
+			r.rest()
+			content(r, "a,b")
+			s := stream(r, "r0.json")
+			s.mu.Lock()
+			s.expire(r.now.Add(-time.Second * 30)) // x only
+			s.mu.Unlock()
+			r.ackAll()
+			r.got("x:1")
+		}, []string{"a:0,1", "b:0,1", "c:1"}},
+		"one of its records was accepted": {func(r *jointRig) {
+			content(r, "a,b")
+			r.say(1, "a")
+			r.rest()
+			r.got("a:0,1")
+		}, []string{"a:0,1", "a:1", "b:0,1", "c:1"}}, // rank 1 has said it twice
+		"all of them, in batches of the other": {func(r *jointRig) {
+			content(r, "a,b")
+			r.say(1, "a", "b")
+			r.rest()
+			r.got("a:0,1", "b:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"all of them, in its own batch": {func(r *jointRig) {
+			r.say(1, "a", "b")
+			r.rest()
+			content(r, "a,b")
+			r.got("a:0,1", "b:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"all of the second content, and not the first": {func(r *jointRig) {
+			content(r, "x")
+			content(r, "a")
+			r.say(1, "a")
+			r.rest()
+			r.got("a:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"the first content after the second": {func(r *jointRig) {
+			content(r, "x")
+			content(r, "a")
+			r.say(1, "a")
+			r.rest()
+			r.say(1, "x")
+			r.rest()
+			r.got("a:0,1", "x:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"nothing is wanted of it": {func(r *jointRig) { content(r, "#") }, []string{"a:1", "b:1", "c:1"}},
+		"it is not understood":    {func(r *jointRig) { r.write("r0.json", "no"); r.rest() }, []string{"a:1", "b:1", "c:1"}},
+		"it is refused": {func(r *jointRig) {
+			content(r, "a")
+			r.err = consumererror.NewPermanent(errors.New("no"))
+			r.say(1, "a")
+			r.rest()
+			r.err = nil
+		}, []string{"a:1", "b:1", "c:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newJointRig(t, 2, documents)
+			tc.do(r)
+			r.checkpoint()
+			r.out = nil
+			r.restart()
+			r.rest()
+			r.say(1, "a", "b", "c")
+			r.step(poll)
+			r.rest()
+			r.step(2 * r.holdTimeout)
+			r.rest()
+			r.got(tc.again...)
+			r.still()
+			r.remove("r0.json")
+			r.rest()
+			require.Nil(t, stream(r, "r0.json"))
+		})
+	}
+}
