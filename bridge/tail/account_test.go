@@ -257,3 +257,18 @@ func TestCompressionBombIsCounted(t *testing.T) {
 	assert.EqualValues(t, 1, c.Rejected[reasonBomb])
 	assert.Zero(t, r.tl.open.Load()-1, "b.log only")
 }
+
+// Each content of a document is a file of its own.
+func TestDocumentFile(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Document = c.Include })
+	seen := map[int]string{}
+	r.onLine = func(_ *toy, text string, l *Line) {
+		require.NotContains(t, seen, l.File)
+		seen[l.File] = text
+	}
+	for _, text := range []string{"one", "two", "three"} {
+		r.write("a.log", text)
+		r.rest()
+	}
+	require.Len(t, seen, 3)
+}

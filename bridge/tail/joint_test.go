@@ -691,3 +691,199 @@ func TestJointDocuments(t *testing.T) {
 		})
 	}
 }
+
+// Streams that wait for the budget go on when there is some, also when what those before them read puts nothing in flight.
+func TestJointBudget(t *testing.T) {
+	const ranks = 40
+	r := newJointRig(t, ranks, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+	fill := strings.Repeat("= x\n", 4*minInFlight/minRecordCost)
+	for range 2 { // twice, for one may be lucky
+		r.hold = true
+		for i := range 5 {
+			r.append(fmt.Sprintf("x%d.log", i), fill)
+		}
+		r.rest()
+		require.GreaterOrEqual(t, r.tl.inFlight, int64(minInFlight))
+		before := r.tl.Counts().Lines
+		for rank := range ranks - 1 {
+			r.say(rank, "# x", "a")
+		}
+		r.rest()
+		require.Equal(t, before, r.tl.Counts().Lines, "nothing is read ahead while the consumer is stuck")
+		r.hold = false
+		r.ackAll()
+		for len(r.tl.ready) > 0 { // no look
+			r.tl.turn(r.tl.pop(), &r.buf)
+			r.ackAll()
+		}
+		require.EqualValues(t, 5*strings.Count(fill, "\n"), len(r.out))
+		r.out = nil
+		r.say(ranks-1, "a")
+		r.rest()
+		require.Len(t, r.out, 1)
+		require.Len(t, strings.Split(r.out[0], ","), ranks)
+		r.out = nil
+		r.still()
+	}
+}
+
+// One stream that sends all records may use all of the budget, and no more; it is not woken for nothing, and goes on by acks.
+func TestJointBudgetOfOne(t *testing.T) {
+	r := newJointRig(t, 2, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+	var keys []string
+	for i := range 2000 {
+		keys = append(keys, fmt.Sprintf("k%04d", i))
+	}
+	r.say(0, keys...)
+	r.rest()
+	r.hold = true
+	r.say(1, keys...)
+	r.rest()
+	require.Less(t, r.tl.inFlight, int64(minInFlight+2*minRecordCost))
+	require.Len(t, r.flying, 4)
+	r.say(2, "# x")
+	r.rest()
+	require.Empty(t, r.tl.ready)
+	require.True(t, r.tl.sweeper.streams[r.path("r1.log")].blocked)
+	for len(r.flying) > 0 {
+		r.ack(0)
+		for len(r.tl.ready) > 0 {
+			r.tl.turn(r.tl.pop(), &r.buf)
+		}
+	}
+	require.Len(t, r.out, 2000)
+	r.still()
+}
+
+// ReadAll ends when all was read, also what waited for the budget while nothing of its stream was in flight.
+func TestJointReadAll(t *testing.T) {
+	const ranks = 40
+	cfg := DefaultConfig()
+	dir := t.TempDir()
+	cfg.Include = []string{filepath.Join(dir, "*.log")}
+	cfg.MaxInFlightBytes = minInFlight
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	for i := range 5 {
+		put(fmt.Sprintf("x%d.log", i), strings.Repeat("= x\n", 4*minInFlight/minRecordCost))
+	}
+	for rank := range ranks {
+		put(fmt.Sprintf("y%02d.log", rank), fmt.Sprintf("a %d;\n", rank))
+	}
+	m := &meeting{ranks: ranks + 1, open: map[string]*met{}, wrong: func(format string, args ...any) { t.Errorf(format, args...) }}
+	var mu sync.Mutex
+	out := map[string]int{}
+	waited := false
+	m.consume = func(_ context.Context, s *Stream, recs []string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		s.t.mu.Lock()
+		waited = waited || len(s.t.waiting) >= ranks
+		s.t.mu.Unlock()
+		if !waited {
+			return errors.New("not yet")
+		}
+		for _, rec := range recs {
+			out[rec]++
+		}
+		return nil
+	}
+	set := testSettings()
+	set.Joint = true
+	c, err := ReadAll(t.Context(), cfg, set, func(s *Stream) Handler { return &member{m: m, s: s} })
+	require.NoError(t, err)
+	require.Len(t, out, 2)
+	require.Zero(t, c.Pending)
+	require.EqualValues(t, 5*4*minInFlight/minRecordCost+ranks, c.Sent)
+}
+
+// Records wait for what is unread, but neither for what cannot be read nor for what is still being written.
+func TestJointExpiry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		obstacle func(r *jointRig)        // before time passes
+		again    func(r *jointRig, i int) // every step
+		waits    bool
+	}{
+		"nothing": {func(*jointRig) {}, nil, false},
+		"a document that cannot be opened": {func(r *jointRig) {
+			r.write("d.json", "b 0;")
+			r.rest()
+			r.write("d.json", "b,c 0;")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now) // it is to be read now
+			r.remove("d.json")
+			require.NoError(r.t, os.Mkdir(r.path("d.json"), 0o700))
+		}, nil, false},
+		"a document that is deleted before it was read": {func(r *jointRig) {
+			r.write("d.json", "b 0;")
+			r.rest()
+			r.write("d.json", "b,c 0;")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.remove("d.json")
+		}, nil, false},
+		"a document that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("d.json", strings.Repeat("x", i)) }, false},
+		"a file that cannot be opened": {func(r *jointRig) {
+			r.append("z.log", "# x\n")
+			r.rest()
+			r.append("z.log", "# y\n")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.tl.close(r.tl.sweeper.streams[r.path("z.log")].current)
+			r.rename("z.log", "elsewhere")
+			require.NoError(r.t, os.Mkdir(r.path("z.log"), 0o700))
+		}, nil, false},
+		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1))) }, false},
+		"a compressed file that is complete":             {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
+		"a last line without its end":                    {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
+		"a file of which nothing was read": {func(r *jointRig) {
+			r.hold = true
+			r.append("x.log", strings.Repeat("= x\n", 4*minInFlight/minRecordCost))
+		}, nil, true},
+		"a document that was not read": {func(r *jointRig) {
+			r.hold = true
+			r.append("x.log", "# x\n"+strings.Repeat("= x\n", minInFlight/minRecordCost))
+			r.rest()
+			r.tl.inFlight += minInFlight // of others
+			r.write("d.json", "b 0;")
+		}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newJointRig(t, 2, documents, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+			defer func() { r.tl.inFlight = 0 }()
+			r.say(0, "a")
+			r.step(0)
+			tc.obstacle(r)
+			for i := range 100 {
+				r.now = r.now.Add(r.holdTimeout / 50)
+				if tc.again != nil {
+					tc.again(r, i)
+				}
+				r.tl.sweep(r.now)
+				for len(r.tl.ready) > 0 {
+					r.tl.turn(r.tl.pop(), &r.buf)
+				}
+				if !r.hold {
+					r.ackAll()
+				}
+				if i < 48 {
+					require.NotContains(t, r.out, "a:0")
+				}
+			}
+			if !tc.waits {
+				require.Contains(t, r.out, "a:0")
+				return
+			}
+			all := func() (out []string) {
+				for _, b := range r.flying {
+					require.NoError(t, b.deliver(context.Background()))
+				}
+				return r.out
+			}
+			require.NotContains(t, all(), "a:0")
+		})
+	}
+}

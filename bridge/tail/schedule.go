@@ -153,7 +153,7 @@ func (t *Tailer) rouse(n int) {
 		w, t.waiting = t.next(t.waiting)
 		w.waits = false
 		// Those that were unblocked by their own acks are still in the list: pass over them, and over those that wait for one.
-		if w.blocked && w.inFlight < t.cfg.MaxInFlightBytes/4 {
+		if w.blocked && (t.set.Joint || w.inFlight < t.cfg.MaxInFlightBytes/4) {
 			w.blocked = false
 			t.scheduleLocked(w)
 			n--

@@ -274,6 +274,7 @@ func (a *assembler) describe(c *collective, comm *communicator, o *op.Op, at int
 	c.name, c.algorithm, c.protocol, c.datatype = a.text(o.Name), a.text(o.Algorithm), a.text(o.Protocol), a.text(o.Datatype)
 	c.nodes, c.channels = o.Nodes, o.Channels
 	c.size, c.total = o.Size, o.Total
+	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
 	c.opened, c.last = at, at
 }
 

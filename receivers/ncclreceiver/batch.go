@@ -35,7 +35,9 @@ func (b *batch) Done() {
 	var left [outcomes]int64
 	dropped := int64(0)
 	for _, c := range b.collectives {
-		left[c.outcome]++
+		if !c.proxy {
+			left[c.outcome]++
+		}
 		if c.dropped {
 			dropped += int64(len(c.parts))
 		}
@@ -90,7 +92,9 @@ func (b *batch) Traces() ptrace.Traces {
 			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, b.runFile)
 		}
 		first = false
-		if c.alone() {
+		if c.proxy {
+			bd.proxy(c)
+		} else if c.alone() {
 			bd.single(c)
 		} else if c.outcome != tardy {
 			bd.root(c)
@@ -283,6 +287,32 @@ func (bd *builder) single(c *collective) {
 		bd.details(c, p, c.id, maxSpans-maxAround)
 	}
 }
+
+// proxy is what a network proxy did: below its rank's span, where its collective is known.
+func (bd *builder) proxy(c *collective) {
+	p := &c.parts[0]
+	name := spans.SpanNCCLProxyOp
+	if c.name == proxyStep {
+		name = spans.SpanNCCLProxyStep
+	}
+	s := bd.Add(bd.resource(c, p.src), spans.Span{
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time, Attributes: 10,
+	})
+	m := s.Attributes()
+	putText(m, spans.AttrNCCLCommID, c.comm.id)
+	p.describe(m, c)
+	putIndex(m, spans.AttrNCCLMessageSize, c.size)
+	if !c.hasParent {
+		trace, id := spans.RunIDs(c.run.id)
+		spans.Link(s, trace, id)
+	}
+	if p.more != nil {
+		bd.details(c, p, c.id, maxSpans-maxAround)
+	}
+}
+
+// proxyStep is the name of an operation that is one step of a proxy's.
+const proxyStep = "ProxyStep"
 
 // rank is what one rank did.
 func (bd *builder) rank(c *collective, p *part) {

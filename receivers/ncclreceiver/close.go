@@ -71,6 +71,14 @@ func (c *collective) identify() {
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
 	}
 	c.id = spans.SpanID(c.trace, "collective")
+	if c.hasParent {
+		own := c.trace
+		var number [9]byte
+		binary.BigEndian.PutUint64(number[:], c.parentSeq)
+		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(c.parentKind.String()), number[:])
+		c.parent = c.rankID(&c.parts[0])
+		c.id = spans.SpanID(c.trace, "proxy", own[:])
+	}
 }
 
 func (p *part) peer() int32 {
@@ -358,7 +366,7 @@ func (a *assembler) follow(c *collective) {
 		if src < 0 && m.peer >= 0 && c.kind == op.Send {
 			src, dst = p.rank, m.peer
 		}
-		if src < 0 || dst < 0 {
+		if src < 0 || dst < 0 || c.proxy && src != p.rank || p.state != op.Completed { // both ends of a transfer have a proxy
 			continue
 		}
 		switch {

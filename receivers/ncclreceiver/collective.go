@@ -103,6 +103,10 @@ type collective struct {
 	name                          string
 	seq                           uint64
 	joined, ordinal               bool
+	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
+	parentKind                    op.Kind
+	parentSeq                     uint64
+	parent                        pcommon.SpanID
 	algorithm, protocol, datatype string
 	commName                      string
 	commSize, nodes, channels     int32

@@ -50,12 +50,15 @@ type ncclRun struct {
 		Name     string
 		OffsetNS int64 `json:"offset_ns"`
 	}
-	Links []struct {
-		From, To       int
-		Records, Bytes int64
-		Bandwidth      float64
-		Slow           bool
-	}
+	Links []ncclLink
+	Files []struct{ Operations int64 }
+}
+
+type ncclLink struct {
+	From, To       int
+	Records, Bytes int64
+	Bandwidth      float64
+	Slow           bool
 }
 
 type ncclTruth struct {
@@ -233,7 +236,8 @@ func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) 
 	}
 	number(spans.AttrNCCLErrors, float64(want.Errors), 0)
 	number(spans.AttrNCCLRetries, float64(want.Retries), 0)
-	if len(want.Missing) == 0 && want.Operation != "Broadcast" {
+	slowLink := slices.ContainsFunc(l.run.Links, func(k ncclLink) bool { return k.Slow }) // whose rank prints longer durations
+	if len(want.Missing) == 0 && want.Operation != "Broadcast" && !slowLink {
 		number(spans.AttrNCCLLateMax, float64(want.LateNS)/1e9, kernelError/1e9)
 		if want.CostNS > 2*kernelError*int64(l.run.Ranks) && n.int(spans.AttrNCCLLateRank) != want.LateRank {
 			a.wrong("rank %d was last to %v, want %d", n.int(spans.AttrNCCLLateRank), key, want.LateRank)
@@ -294,7 +298,11 @@ func testNCCL(t *testing.T, bin string) {
 	for _, l := range logs {
 		t.Run(l.name, func(t *testing.T) {
 			answers[l.name] = l.await(t, j)
-			sum := accountsOf(t, c, l.receiver(), l.run.Lines)
+			lines := l.run.Lines
+			if l == recorder { // a dump is one document
+				lines = int64(len(l.run.Files))
+			}
+			sum := accountsOf(t, c, l.receiver(), lines)
 			assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 			checkNCCLPrometheus(t, prom, l)
 		})
@@ -425,10 +433,16 @@ func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 			slow = fmt.Sprintf("%d→%d", link.From, link.To)
 		}
 	}
-	last := l.truth[len(l.truth)-1]
-	n := a.of[ncclKey{last.Operation, last.Sequence}]
-	assert.Contains(t, n.str(spans.AttrNCCLLinkSlow), slow)
-	assert.NotEmpty(t, n.said()[spans.VerdictNCCLLinkSlow])
+	require.NotEmpty(t, slow)
+	named := 0
+	for _, n := range a.of {
+		if links := n.str(spans.AttrNCCLLinkSlow); links != "" { // it is looked for now and then
+			named++
+			assert.Equal(t, fmt.Sprintf("[%q]", slow), links)
+			assert.Contains(t, n.said()[spans.VerdictNCCLLinkSlow], slow)
+		}
+	}
+	assert.Positive(t, named)
 }
 
 // checkNCCLPrometheus asks for what the collectives add up to.
@@ -491,7 +505,10 @@ func TestNCCLSamples(t *testing.T) {
 			query, want := "", 0
 			switch l.name {
 			case "vccl_packed", "vccl_mean":
-				query, want = fmt.Sprintf(`count(count by (host_name, log_file_path) (nccl_device_bandwidth_bytes_per_second{job=%q}))`, l.name), len(l.run.Links)
+				query = fmt.Sprintf(`count(count by (log_file_path) (nccl_device_bandwidth_bytes_per_second{job=%q}))`, l.name)
+				for _, f := range l.run.Files {
+					want += int(min(1, f.Operations))
+				}
 			default:
 				query, want = fmt.Sprintf(`count(nccl_link_bandwidth_bytes_per_second{job=%q})`, l.name), len(l.run.Links)
 				eventually(t, time.Minute, func() error {

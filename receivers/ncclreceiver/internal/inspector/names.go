@@ -50,6 +50,8 @@ const (
 
 	// Of a proxy's record.
 	recordType
+	parentType
+	parentSN
 	proxySN
 	direction
 	isSend
@@ -150,8 +152,8 @@ var keys = [...]struct {
 
 	{`"record_type":`, recordType},
 	{`"record_sn":`, other},
-	{`"parent_type":`, other},
-	{`"parent_sn":`, other},
+	{`"parent_type":`, parentType},
+	{`"parent_sn":`, parentSN},
 	{`"proxy_op_sn":`, proxySN},
 	{`"peer":`, peer},
 	{`"direction":`, direction},

@@ -25,10 +25,11 @@ const maxText = 2048
 
 // Parser reads the lines of one log. It is not safe for concurrent use.
 type Parser struct {
-	next [len(keys)]uint8 // what came after each key when it last came
-	last uint8
-	own  []byte // texts of the line that had escapes, and ids that were normalized
-	out  *op.Out
+	recent map[recentKey]op.Kind // collectives read lately
+	next   [len(keys)]uint8      // what came after each key when it last came
+	last   uint8
+	own    []byte // texts of the line that had escapes, and ids that were normalized
+	out    *op.Out
 
 	line        line
 	op          *op.Op // that is being read
@@ -115,6 +116,9 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verd
 	}
 	for n := range out.Ops {
 		finish(&out.Ops[n], c, dump)
+		if !l.hasContext {
+			p.relate(&out.Ops[n], c)
+		}
 	}
 	if l.hasStats {
 		p.samples()
@@ -347,6 +351,42 @@ func finish(o *op.Op, c *context, dump int64) {
 	o.Total = dataSize(o.Kind, o.Size, c.Size)
 	if o.Start == 0 {
 		o.End, o.Time = dump, spans.TimeSynthetic
+	}
+}
+
+// recentKey names a collective of a rank, but for what kind it is.
+type recentKey struct {
+	context *context
+	seq     uint64
+}
+
+// maxRecent bounds the collectives whose proxies may still come: they do in the dump of the collective, or the next.
+const maxRecent = 4096
+
+// ambiguous is the kind of collectives of several kinds with the same number.
+const ambiguous = op.Kinds
+
+// relate finds out of what kind the collective is that a proxy's record belongs to: kinds count by themselves, and parent_sn is only the number.
+func (p *Parser) relate(o *op.Op, c *context) {
+	key := recentKey{c, o.ParentSeq}
+	switch {
+	case o.Proxy:
+		kind, ok := p.recent[key]
+		o.ParentKind = kind
+		o.HasParent = o.HasParent && ok && kind != ambiguous
+	case o.HasSeq && o.Kind != op.Other:
+		key.seq = o.Seq
+		if len(p.recent) >= maxRecent {
+			clear(p.recent)
+		}
+		if p.recent == nil {
+			p.recent = make(map[recentKey]op.Kind)
+		}
+		if kind, ok := p.recent[key]; ok && kind != o.Kind {
+			p.recent[key] = ambiguous
+		} else {
+			p.recent[key] = o.Kind
+		}
 	}
 }
 

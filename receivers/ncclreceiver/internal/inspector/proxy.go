@@ -38,6 +38,9 @@ type proxyRecord struct {
 	direction   string
 	start, stop int64
 	open        bool // is_final is false
+	// parent is parent_sn; ofCollective says that parent_type is coll.
+	parent       uint64
+	ofCollective bool
 }
 
 // step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: not known.
@@ -60,6 +63,12 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 	switch n {
 	case recordType:
 		r.kind, i = p.text(b, i)
+	case parentType:
+		var t []byte
+		t, i = p.text(b, i)
+		r.ofCollective = string(t) == "coll"
+	case parentSN:
+		r.parent, i = p.integer(b, i)
 	case proxySN:
 		var v uint64
 		if v, i = p.integer(b, i); v != unknown {
@@ -204,7 +213,9 @@ func elapsed(logged, start, stop int64) int64 {
 // finishProxy says what the members of a proxy's record mean together. ok is false for a record of no known type.
 func (p *Parser) finishProxy() (ok bool) {
 	o, r, s := p.op, &p.record, &p.step
-	o.Name = proxyOpName
+	o.Name, o.Proxy = proxyOpName, true
+	o.ParentSeq = r.parent
+	o.HasParent = r.ofCollective && r.parent != unknown // and known to have had this number: finish
 	switch string(r.kind) {
 	case "proxy_op":
 	case "proxy_op_start", "proxy_op_segment": // snapshots; the final record, if there comes one, has the whole

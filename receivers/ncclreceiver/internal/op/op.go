@@ -93,6 +93,12 @@ type Op struct {
 	LinkBandwidth, LinkBandwidthWorst float64
 
 	Details []Detail
+
+	// Proxy says that this is what a network proxy did for a rank. Its collective, where that is known, is the one of ParentKind and ParentSeq of the communicator.
+	Proxy      bool
+	HasParent  bool
+	ParentKind Kind
+	ParentSeq  uint64
 }
 
 // Detail is a part of an operation: what one channel or one proxy did of it.
