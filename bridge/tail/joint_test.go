@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -696,12 +697,9 @@ func TestJointDocuments(t *testing.T) {
 func TestJointBudget(t *testing.T) {
 	const ranks = 40
 	r := newJointRig(t, ranks, func(c *Config) { c.MaxInFlightBytes = minInFlight })
-	fill := strings.Repeat("= x\n", 4*minInFlight/minRecordCost)
-	for range 2 { // twice, for one may be lucky
+	for range 2 {
 		r.hold = true
-		for i := range 5 {
-			r.append(fmt.Sprintf("x%d.log", i), fill)
-		}
+		r.append("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes it all
 		r.rest()
 		require.GreaterOrEqual(t, r.tl.inFlight, int64(minInFlight))
 		before := r.tl.Counts().Lines
@@ -716,7 +714,7 @@ func TestJointBudget(t *testing.T) {
 			r.tl.turn(r.tl.pop(), &r.buf)
 			r.ackAll()
 		}
-		require.EqualValues(t, 5*strings.Count(fill, "\n"), len(r.out))
+		require.Len(t, r.out, 1)
 		r.out = nil
 		r.say(ranks-1, "a")
 		r.rest()
@@ -765,9 +763,7 @@ func TestJointReadAll(t *testing.T) {
 	put := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	for i := range 5 {
-		put(fmt.Sprintf("x%d.log", i), strings.Repeat("= x\n", 4*minInFlight/minRecordCost))
-	}
+	put("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes it all
 	for rank := range ranks {
 		put(fmt.Sprintf("y%02d.log", rank), fmt.Sprintf("a %d;\n", rank))
 	}
@@ -795,7 +791,7 @@ func TestJointReadAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out, 2)
 	require.Zero(t, c.Pending)
-	require.EqualValues(t, 5*4*minInFlight/minRecordCost+ranks, c.Sent)
+	require.EqualValues(t, 1+ranks, c.Sent)
 }
 
 // Records wait for what is unread, but neither for what cannot be read nor for what is still being written.
@@ -886,4 +882,203 @@ func TestJointExpiry(t *testing.T) {
 			require.NotContains(t, all(), "a:0")
 		})
 	}
+}
+
+// What is given up leaves in as many batches as the handler makes of it.
+func TestJointExpiryInParts(t *testing.T) {
+	for _, end := range []bool{false, true} {
+		t.Run(fmt.Sprintf("at the end %v", end), func(t *testing.T) {
+			r := newJointRig(t, 3)
+			r.m.most = 2
+			r.say(0, "a", "b", "c", "d", "e")
+			r.say(1, "e", "f", "g", "( x", "( y")
+			r.step(0)
+			r.hold = true
+			if end {
+				r.tl.expireAll()
+			} else {
+				r.step(2 * r.holdTimeout)
+			}
+			require.Len(t, r.flying, 4)
+			r.ackAll()
+			r.got("a:0", "b:0", "c:0", "d:0", "e:0,1", "f:1", "g:1", "(2")
+			r.still()
+		})
+	}
+}
+
+// The oldest lines of a stream that lends too many are given up, and not again while they are on their way.
+func TestJointTooMany(t *testing.T) {
+	r := newJointRig(t, 2)
+	r.tl.maxHeld = 5
+	r.hold = true
+	for i := range 6 {
+		r.say(0, fmt.Sprintf("k%d", i))
+		r.step(poll)
+	}
+	r.step(poll)
+	require.Len(t, r.flying, 1)
+	for range 4 {
+		r.step(poll)
+	}
+	require.EqualValues(t, 1, r.tl.counts.forced.n)
+	r.hold = false
+	r.ackAll()
+	r.got("k0:0", "k1:0", "k2:0")
+	r.rest()
+	r.say(1, "k3", "k4", "k5")
+	r.rest()
+	r.got("k3:0,1", "k4:0,1", "k5:0,1")
+	require.EqualValues(t, 1, r.tl.counts.forced.n)
+	r.still()
+}
+
+// Records of which nobody is told let go of their lines all the same.
+func TestJointNothingToSend(t *testing.T) {
+	r := newJointRig(t, 3)
+	r.m.silent = func(key string) bool { return key[0] == 's' }
+	r.say(0, "s1", "a", "s2")
+	r.say(1, "s1", "a", "s2")
+	r.step(0)
+	r.say(2, "s1")
+	r.rest()
+	require.EqualValues(t, 3, r.tl.Counts().Sent)
+	r.say(2, "a", "s2")
+	r.rest()
+	r.got("a:0,1,2")
+	r.still()
+	r.say(0, "s3")
+	r.rest()
+	r.step(2 * r.holdTimeout)
+	r.rest()
+	r.got()
+	r.still()
+	r.checkpoint()
+	_, holes, _ := r.stored("r0.log")
+	require.Empty(t, holes)
+}
+
+// A checkpoint is one state of all streams: nothing is accepted, and no stream comes, between the first and the last that it has.
+func TestJointCheckpointIsOneState(t *testing.T) {
+	r := newJointRig(t, 2)
+	r.say(0, "a")
+	r.step(0)
+	r.hold = true
+	r.say(1, "a")
+	r.rest()
+	settling := func() bool { // a batch is being settled
+		if r.tl.settling.TryRLock() {
+			r.tl.settling.RUnlock()
+			return true
+		}
+		return false
+	}
+	require.True(t, settling())
+	r.tl.settling.RLock() // another one is
+	stored := make(chan error)
+	go func() { stored <- r.tl.storeAll(context.Background(), true) }()
+	for settling() {
+		runtime.Gosched()
+	}
+	require.False(t, r.tl.sweepMu.TryLock(), "a stream that comes now may have lines accepted with those of streams that are stored")
+	r.tl.settling.RUnlock()
+	require.NoError(t, <-stored)
+	require.True(t, r.tl.sweepMu.TryLock())
+	r.tl.sweepMu.Unlock()
+	r.ackAll()
+	r.got("a:0,1")
+	r.still()
+}
+
+// Checkpoints with many holes are stored less often, and then all that belongs to them: neither the index nor what is forgotten alone.
+func TestJointCheckpointsAreRare(t *testing.T) {
+	r := newJointRig(t, 2)
+	var b strings.Builder
+	for i := range 3 * holesPerSecond {
+		fmt.Fprintf(&b, "%d 0;\n= x\n", i)
+	}
+	r.append("r0.log", b.String())
+	r.say(1, "# x")
+	r.step(0)
+	store := func() { require.NoError(t, r.tl.storeAll(context.Background(), false)) }
+	store()
+	stored := maps.Clone(r.store.values)
+	require.Len(t, stored, 3)
+	r.say(1, "7")
+	r.say(2, "# a file that none knows")
+	r.remove("r1.log")
+	for range 14 {
+		r.step(poll)
+		store()
+		require.Equal(t, stored, r.store.values)
+	}
+	r.rest()
+	store()
+	require.NotEqual(t, stored, r.store.values)
+	_, holes, _ := r.stored("r0.log")
+	require.Len(t, holes, 3*holesPerSecond-1)
+	r.restart()
+	r.step(0)
+	require.Zero(t, r.tl.Counts().CheckpointErrors)
+}
+
+// BenchmarkJointExpiry is one look at 10,000 streams each of which holds a line, when all are to be asked what they give up.
+func BenchmarkJointExpiry(b *testing.B) {
+	r := benchStreams(b, 10_000, 1)
+	r.tl.sweep(r.now)
+	b.ReportAllocs()
+	for b.Loop() {
+		r.now = r.now.Add(30 * time.Second)
+		r.tl.sweepMu.Lock()
+		for _, s := range r.tl.sweeper.streams {
+			s.noteCaught()
+			r.tl.sweeper.expire(s, r.now)
+		}
+		r.tl.sweepMu.Unlock()
+	}
+}
+
+// BenchmarkJointCheckpoint stores a million lent lines of 1,000 streams.
+func BenchmarkJointCheckpoint(b *testing.B) {
+	r := benchStreams(b, 1000, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, s := range r.tl.sweeper.streams {
+			s.dirty = true
+		}
+		r.checkpoint()
+	}
+}
+
+// BenchmarkJointSettle settles batches of 1,000 lines of 1,000 streams.
+func BenchmarkJointSettle(b *testing.B) {
+	r := benchStreams(b, 1000, 1)
+	b.ReportAllocs()
+	lents := make([]Lent, 0, 1000)
+	for b.Loop() {
+		lents = lents[:0]
+		for _, s := range r.tl.sweeper.streams {
+			h := s.held.put(held{piece: piece{file: s.current}, refs: 1})
+			lents = append(lents, Lent{s, h, 100})
+		}
+		r.tl.settleLent(lents)
+	}
+}
+
+func benchStreams(b *testing.B, streams, lines int) *jointRig {
+	b.Helper()
+	r := newJointRig(b, streams+1)
+	var text strings.Builder
+	for i := range streams {
+		text.Reset()
+		for k := range lines {
+			fmt.Fprintf(&text, "%d %d;\n", k, i)
+		}
+		r.append(fmt.Sprintf("r%d.log", i), text.String())
+	}
+	r.step(0)
+	r.rest()
+	require.Len(b, r.tl.sweeper.streams, streams)
+	require.EqualValues(b, streams*lines, r.tl.Counts().Pending)
+	return r
 }

@@ -18,7 +18,7 @@ import (
 type point struct {
 	metric            string
 	run               string
-	host              string // of the resource
+	host              string
 	pid               int64
 	start, at         int64 // start: of a count; 0: a gauge
 	value             float64
@@ -153,30 +153,22 @@ func (b *batch) Metrics() pmetric.Metrics {
 	if len(b.points) == 0 {
 		return md
 	}
-	type resource struct {
-		run, host string
-		pid       int64
-	}
-	type key struct {
-		resource
-		metric string
-	}
-	scopes := map[resource]pmetric.MetricSlice{}
+	type key struct{ run, metric string }
+	scopes := map[string]pmetric.MetricSlice{}
 	lists := map[key]pmetric.NumberDataPointSlice{}
 	for i := range b.points {
 		p := &b.points[i]
-		res := resource{p.run, p.host, p.pid}
-		list, ok := lists[key{res, p.metric}]
+		list, ok := lists[key{p.run, p.metric}]
 		if !ok {
-			metrics, ok := scopes[res]
+			metrics, ok := scopes[p.run]
 			if !ok {
 				rm := md.ResourceMetrics().AppendEmpty()
-				spans.Resource{Service: b.r.cfg.ServiceName, RunID: p.run, Host: p.host, PID: p.pid}.Put(rm.Resource().Attributes())
+				spans.Resource{Service: b.r.cfg.ServiceName, RunID: p.run}.Put(rm.Resource().Attributes())
 				sm := rm.ScopeMetrics().AppendEmpty()
 				sm.Scope().SetName(metadata.ScopeName)
 				sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)
 				metrics = sm.Metrics()
-				scopes[res] = metrics
+				scopes[p.run] = metrics
 			}
 			m := metrics.AppendEmpty()
 			m.SetName(p.metric)
@@ -190,7 +182,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 			} else {
 				list = m.SetEmptyGauge().DataPoints()
 			}
-			lists[key{res, p.metric}] = list
+			lists[key{p.run, p.metric}] = list
 		}
 		dp := list.AppendEmpty()
 		dp.SetTimestamp(pcommon.Timestamp(p.at))
@@ -206,6 +198,11 @@ func (b *batch) Metrics() pmetric.Metrics {
 }
 
 func (p *point) describe(m pcommon.Map) {
+	// Not of the resource: these would be no labels in Prometheus, and the series of several processes one.
+	putText(m, spans.AttrHostName, p.host)
+	if p.pid != 0 {
+		m.PutInt(spans.AttrProcessPID, p.pid)
+	}
 	putText(m, spans.AttrNCCLCommID, p.comm)
 	putText(m, spans.AttrNCCLOperation, p.operation)
 	putText(m, spans.AttrNCCLStatistic, p.statistic)
