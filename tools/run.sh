@@ -3,6 +3,7 @@
 #   LOGS=glob[,glob]  read these logs of verl + TransferQueue instead of generated ones
 #   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
 #   ZMQ_LOGS=glob[,glob]  read these performance logs of ZeroMQ clients instead of generated ones
+#   NCCL_LOGS=glob[,glob]  read what NCCL Inspector, its example profiler, the Flight Recorder or VCCL wrote instead of generated ones
 #   RUN_ONCE=1        end after printing
 set -eu
 cd "$(dirname "$0")/.."
@@ -39,7 +40,7 @@ ready() {
   exit 1
 }
 
-if [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}" ]; then
+if [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}${NCCL_LOGS:-}" ]; then
   echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
   "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
   LOGS="$work/logs/*.err"
@@ -51,6 +52,9 @@ if [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}" ]; then
   mkdir "$work/zmq"
   "$bin/trainbridge" gen zmq --out "$work/zmq/zmq_performance.log" --passes 5 --serialize-high 0.2 --seed "${SEED:-$RANDOM}"
   ZMQ_LOGS="$work/zmq/*.log"
+  echo "== NCCL Inspector's logs of 16 GPUs on 2 nodes, one of them slow"
+  "$bin/trainbridge" gen nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
+  NCCL_LOGS="$work/nccl/*.log"
 fi
 
 # Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.
@@ -59,19 +63,19 @@ ready jaeger http://127.0.0.1:13134/status
 start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
   --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
 ready prometheus http://127.0.0.1:9090/-/ready
-TRAINBRIDGE_TQ_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$work/none}" TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$work/none}" TRAINBRIDGE_DEVICE="${TRAINBRIDGE_DEVICE:-}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
+TRAINBRIDGE_TQ_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$work/none}" TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$work/none}" TRAINBRIDGE_NCCL_LOGS="${NCCL_LOGS:-$work/none}" TRAINBRIDGE_DEVICE="${TRAINBRIDGE_DEVICE:-}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
 ready trainbridge http://127.0.0.1:13133/
 
 # Done when the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, when nothing has changed for 3 s.
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
-echo "== reading ${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-}"
+echo "== reading ${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-} ${NCCL_LOGS:-}"
 for i in $(seq 600); do
   read -r lines sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
   if [ "$lines $sent" = "${last:-}" ]; then same=$((same + 1)); else same=0; fi
   if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
   last="$lines $sent"
   if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
-    echo "no line found within 20 s: LOGS, TRAIN_LOGS and ZMQ_LOGS must be comma-separated globs of logs; the collector's log ends:" >&2
+    echo "no line found within 20 s: LOGS, TRAIN_LOGS, ZMQ_LOGS and NCCL_LOGS must be comma-separated globs of logs; the collector's log ends:" >&2
     tail -5 "$work/trainbridge.log" >&2
     exit 1
   fi
@@ -88,6 +92,10 @@ fi
 if [ -n "${ZMQ_LOGS:-}" ]; then
   [ -z "${LOGS:-}${TRAIN_LOGS:-}" ] || echo
   show zeromq
+fi
+if [ -n "${NCCL_LOGS:-}" ]; then
+  [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}" ] || echo
+  show nccl
 fi
 
 cat <<END

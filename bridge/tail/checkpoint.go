@@ -289,8 +289,8 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			out[f] = append(out[f], span{first.at[f], f.head})
 		}
 		spans := mergeSpans(append(out[f], f.replay...))
-		holes += len(spans)
 		tagged := append(tags[f], f.tags...)
+		holes += len(spans) + len(tagged)/10
 		slices.SortFunc(tagged, func(a, b tag) int { return cmp.Compare(a.begin, b.begin) })
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,

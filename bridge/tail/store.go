@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// holesPerSecond bounds how much of a stream's time goes into writing down its holes: one with many is stored less often.
+// holesPerSecond bounds how much of a stream's time goes into writing down its holes: one with many is stored less often. Ten tags cost as much as a hole.
 const holesPerSecond = 20_000
 
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything twice.

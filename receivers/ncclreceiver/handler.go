@@ -99,10 +99,11 @@ func (h *handler) family() string {
 
 // The reasons of lines of no format.
 const (
-	reasonBracket = "bracket"
-	reasonUnknown = "unknown_format"
-	reasonBinary  = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
-	reasonPickle  = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
+	reasonBracket    = "bracket"
+	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver
+	reasonUnknown    = "unknown_format"
+	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
+	reasonPickle     = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
 )
 
 // sniff finds the format by a line. While it is not known, the reason says why.
@@ -110,6 +111,8 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	switch {
 	case flightrecorder.IsPickle(text):
 		return tail.Rejected, reasonPickle
+	case inspector.IsPrometheus(text):
+		return tail.Ignored, reasonPrometheus
 	case vccl.Binary(text):
 		return tail.Rejected, reasonBinary
 	case len(bytes.Trim(text, "[]{}, \t\r")) == 0 && bytes.IndexByte(text, '{') < 0:

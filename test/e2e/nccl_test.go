@@ -553,6 +553,11 @@ func TestNCCLManyRanks(t *testing.T) {
 	}
 	assert.Equal(t, map[string]float64{"complete": 1000}, outcomes)
 	assert.EqualValues(t, 1000*1025+1, sink.spans.Load())
+	// 256,000 healthy steps of a rank: no one is named.
+	page, err := get(c.metrics, "")
+	require.NoError(t, err)
+	assert.Contains(t, string(page), `nccl_collective_duration_seconds_count{`)
+	assert.NotContains(t, string(page), spans.VerdictNCCLStraggler)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	require.NoError(t, err)
 	peak := 0

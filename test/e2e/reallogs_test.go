@@ -151,3 +151,48 @@ func TestRealZMQLogs(t *testing.T) {
 		})
 	}
 }
+
+// What NCCL and its relatives write, likewise: every file becomes spans or metrics. What is broken in the samples on purpose is rejected, nothing else.
+func TestRealNCCLLogs(t *testing.T) {
+	broken := map[string]int64{
+		"GENERATED_v4.4_orphan_lines_rotated_away_marker.log": 3, "README_proxy_flat_step_and_op_v4.4.jsonl": 2, // records without their marker
+		"README_nccl_inspector_metrics.prom":     4, // for the prometheus receiver
+		"readme_allreduce_2gpu_v2.30.7.json.txt": 2, // a curly quote and "truncated for brevity"
+	}
+	var files []string
+	for _, dir := range []string{"vccl_flow", "nccl_inspector", "nccl_example_profiler", "pytorch_flight_recorder"} {
+		list, err := filepath.Glob(filepath.Join(repoRoot, "../shared/logs", dir, "*_*"))
+		require.NoError(t, err)
+		files = append(files, list...)
+	}
+	if len(files) == 0 {
+		t.Log("no logs of NCCL: nothing to check")
+		return
+	}
+	bin, j := trainbridgeBin(t), startJaeger(t)
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			path, err := filepath.Abs(file)
+			require.NoError(t, err)
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			lines := int64(bytes.Count(data, []byte("\n")))
+			if strings.Contains(name, "nccl_trace_rank_") {
+				lines = 1 // a document
+			}
+			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp,
+				fmt.Sprintf("receivers: {nccl: {include: [%q], service_name: %q, run_id: %q, pending_timeout: 1s, hang_timeout: 1s}}", path, name, name))
+			c.up(t)
+			sum := accountsOf(t, c, "nccl", lines)
+			assert.Zero(t, sum["refused"])
+			assert.Equal(t, broken[name], sum["rejected"], "%v", sum)
+			page, err := get(c.metrics, "")
+			require.NoError(t, err)
+			if broken[name] != lines && sum["ignored"] != lines { // of Inspector's metrics all: they are for the prometheus receiver
+				assert.True(t, ownSpans(t, j, name) > 0 || bytes.Contains(page, []byte("nccl_device_bandwidth")), "spans or metrics")
+			}
+			c.stop(t)
+		})
+	}
+}

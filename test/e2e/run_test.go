@@ -103,8 +103,9 @@ func TestMakeRun(t *testing.T) {
 		assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
+		assert.Regexp(t, `(?m)^\d+× nccl_straggler: `, text)
 		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
-		assert.LessOrEqual(t, strings.Count(text, "\n"), 170, "fits three screens")
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 225, "fits four screens")
 		assert.True(t, strings.HasSuffix(text, "\n"))
 	})
 	t.Run("logs of mine until Ctrl-C", func(t *testing.T) {

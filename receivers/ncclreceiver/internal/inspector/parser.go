@@ -84,7 +84,7 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verd
 	if i == len(text) {
 		return op.Ignored, reasonBlank
 	}
-	if isPrometheus(text[i:]) {
+	if IsPrometheus(text[i:]) {
 		return op.Ignored, reasonPrometheus
 	}
 	l := &p.line
@@ -431,7 +431,7 @@ func (p *Parser) samples() {
 	}
 }
 
-// isPrometheus says whether a line is one of the text format: a comment, or a metric of the plugin.
-func isPrometheus(t []byte) bool {
+// IsPrometheus says whether a line is one of the text format: a comment, or a metric of the plugin.
+func IsPrometheus(t []byte) bool {
 	return t[0] == '#' || t[0] == 'n' && bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
 }
