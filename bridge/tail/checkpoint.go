@@ -289,7 +289,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			out[f] = append(out[f], span{first.at[f], f.head})
 		}
 		spans := mergeSpans(append(out[f], f.replay...))
-		tagged := append(tags[f], f.tags...)
+		tagged := slices.Concat(tags[f], f.tags)
 		holes += len(spans) + len(tagged)/10
 		slices.SortFunc(tagged, func(a, b tag) int { return cmp.Compare(a.begin, b.begin) })
 		c.files = append(c.files, savedFile{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -253,8 +254,8 @@ const maxKnown = 256
 
 // source finds who wrote a record.
 func (h *handler) source(host []byte, pid int64) *source {
-	for i := len(h.sources) - 1; i >= 0; i-- {
-		if s := h.sources[i]; s.pid == pid && s.host == string(host) {
+	for _, s := range slices.Backward(h.sources) {
+		if s.pid == pid && s.host == string(host) {
 			return s
 		}
 	}

@@ -32,7 +32,6 @@ import (
 // ncclLog is what `trainbridge gen nccl` knows about the logs it wrote.
 type ncclLog struct {
 	name, dir string
-	settings  string // of the receiver, YAML
 	run       ncclRun
 	truth     []*ncclTruth
 }
@@ -84,9 +83,9 @@ type ncclTruth struct {
 	State         string
 }
 
-func generateNCCL(tb testing.TB, name, settings string, flags ...string) *ncclLog {
+func generateNCCL(tb testing.TB, name string, flags ...string) *ncclLog {
 	tb.Helper()
-	l := &ncclLog{name: name, settings: settings, dir: filepath.Join(tb.TempDir(), name)}
+	l := &ncclLog{name: name, dir: filepath.Join(tb.TempDir(), name)}
 	truth := l.dir + ".truth.json"
 	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "nccl", "--out", l.dir, "--truth", truth, "--timezone", "UTC"}, flags...)...)
 	f, err := os.Open(truth)
@@ -113,8 +112,8 @@ func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*nccl
 	t.Helper()
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC%s}",
-			l.receiver(), l.dir+"/*", l.name, l.name, l.settings))
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
+			l.receiver(), l.dir+"/*", l.name, l.name))
 		names = append(names, l.receiver())
 	}
 	exporters := "otlp_grpc, train_metrics"
@@ -277,7 +276,7 @@ func testNCCL(t *testing.T, bin string) {
 	j, s := startJaeger(t), startTempo(t)
 	small := []string{"--seed", "5", "--ranks", "8", "--nodes", "2", "--steps", "20"}
 	log := func(name, format string, flags ...string) *ncclLog {
-		return generateNCCL(t, name, "", slices.Concat(small, []string{"--format", format}, flags)...)
+		return generateNCCL(t, name, slices.Concat(small, []string{"--format", format}, flags)...)
 	}
 	slow := log("slow", "nccl_inspector", "--ranks", "64", "--nodes", "8", "--ranks-per-file", "8", "--steps", "30", "--slow-rank", "17", "--slow-by", "0.05")
 	late := log("late", "nccl_inspector_v4.4", "--verbose", "--jitter", "0.05", "--gap-rank", "3", "--gap-at", "33")
@@ -493,7 +492,7 @@ func TestNCCLSamples(t *testing.T) {
 	flags := []string{"--seed", "9", "--ranks", "8", "--nodes", "2", "--steps", "10", "--slow-link", "0:4"}
 	var logs []*ncclLog
 	for _, format := range []string{"vccl_flow", "vccl_packed", "vccl_mean", "vccl_text"} {
-		logs = append(logs, generateNCCL(t, format, "", append(flags, "--format", format)...))
+		logs = append(logs, generateNCCL(t, format, append(flags, "--format", format)...))
 	}
 	c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, logs...)
 	prom := startPrometheus(t, c.scrape...)
@@ -536,7 +535,7 @@ func TestNCCLSamples(t *testing.T) {
 
 // 1024 ranks of 128 nodes, 1,000 collectives: all are joined, within the memory bound.
 func TestNCCLManyRanks(t *testing.T) {
-	l := generateNCCL(t, "many", "", "--seed", "7", "--ranks", "1024", "--nodes", "128", "--ranks-per-file", "8", "--steps", "250")
+	l := generateNCCL(t, "many", "--seed", "7", "--ranks", "1024", "--nodes", "128", "--ranks-per-file", "8", "--steps", "250")
 	require.Len(t, l.truth, 1000)
 	sink := startSink(t)
 	c := newNCCLCollector(t, trainbridgeBin(t), sink.addr, nil, l)
@@ -561,7 +560,7 @@ func TestNCCLManyRanks(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	require.NoError(t, err)
 	peak := 0
-	for _, line := range bytes.Split(status, []byte("\n")) {
+	for line := range bytes.SplitSeq(status, []byte("\n")) {
 		if v, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
 			peak, err = strconv.Atoi(string(bytes.TrimSpace(bytes.TrimSuffix(v, []byte("kB")))))
 			require.NoError(t, err)
