@@ -2,6 +2,7 @@ package ncclreceiver
 
 import (
 	"math"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -39,18 +40,22 @@ type assembler struct {
 
 // run is what is known of one run.
 type run struct {
-	id        string
+	id, file  string // the file it was first seen in
+	opened    bool   // its span is in a batch
 	comms     map[commKey]*communicator
 	clocks    map[string]int32
-	hosts     []string // of clocks
+	hosts     []*source // the first of each clock
+	nodes     map[string]int32
+	nodeNames []string
 	est       clocks.Estimator
 	links     links.Links     // rank to rank
-	nodes     links.Links     // clock to clock
-	ranks     map[int32]int32 // clock of a global rank
+	between   links.Links     // node to node
+	ranks     map[int32]int32 // node of a global rank
 	closed    int
 	hot, slow []string
 	moved     bool               // links have changed since they were told
 	since     int64              // the end of the first collective that had links
+	toldAt    int64              // of the last points of links
 	told      map[[2]int32]int64 // records of the pairs when they were told last
 }
 
@@ -117,10 +122,10 @@ func (a *assembler) heard() {
 	a.mu.Unlock()
 }
 
-func (a *assembler) runOf(id string) *run {
+func (a *assembler) runOf(id, file string) *run {
 	r := a.runs[id]
 	if r == nil {
-		r = &run{id: id, comms: make(map[commKey]*communicator), clocks: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64)}
+		r = &run{id: id, file: file, comms: make(map[commKey]*communicator), clocks: make(map[string]int32), nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64)}
 		a.runs[id] = r
 	}
 	return r
@@ -130,26 +135,37 @@ func (a *assembler) runOf(id string) *run {
 func (a *assembler) source(runID string, host []byte, pid int64, file string, gpuClocks bool) *source {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.runOf(runID)
-	s := &source{host: a.names.Text(host), pid: pid, name: a.names.Text(host)}
-	if s.host == "" || gpuClocks {
-		s.name = file
+	r := a.runOf(runID, file)
+	name := a.names.Text(host)
+	s := &source{host: name, pid: pid, name: name, key: name}
+	if name == "" || gpuClocks {
+		s.name, s.key = file, filepath.Base(file)
 	}
-	clock, ok := r.clocks[s.name]
-	if !ok {
-		clock = int32(len(r.hosts))
-		r.hosts = append(r.hosts, s.name)
-		r.clocks[s.name] = clock
+	var ok bool
+	if s.clock, ok = r.clocks[s.name]; !ok {
+		s.clock = clocks.MaxClocks // is not looked at
+		if len(r.hosts) < clocks.MaxClocks {
+			s.clock = int32(len(r.hosts))
+			r.hosts = append(r.hosts, s)
+			r.clocks[s.name] = s.clock
+		}
 	}
-	s.clock = clock
+	if s.node, ok = r.nodes[s.host]; !ok {
+		s.node = op.Unknown
+		if s.host != "" && len(r.nodeNames) < clocks.MaxClocks {
+			s.node = int32(len(r.nodeNames))
+			r.nodeNames = append(r.nodeNames, s.host)
+			r.nodes[s.host] = s.node
+		}
+	}
 	return s
 }
 
 // communicator finds that of an operation, or takes it up.
-func (a *assembler) communicator(runID, family string, id []byte) *communicator {
+func (a *assembler) communicator(runID, file, family string, id []byte) *communicator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.runOf(runID)
+	r := a.runOf(runID, file)
 	key := commKey{family, spans.Text(id)}
 	c := r.comms[key]
 	if c == nil {
@@ -180,24 +196,29 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	}
 	t := a.track(comm, o)
 	c := t.open[o.Seq]
-	if c == nil && a.ghosts.has(t.key, o.Seq) {
-		c = a.r.collectives.Get()
-		a.describe(c, comm, o, at)
-		c.joined = true
-		a.put(c, src, o, lents)
-		a.close(h, c, tardy)
-		return
-	}
 	if c == nil {
+		if sent, ok := a.ghosts.has(t.key, o.Seq); ok {
+			c = a.r.collectives.Get()
+			a.describe(c, comm, o, at)
+			c.joined, c.dropped = true, !sent
+			a.put(c, src, o, lents)
+			a.close(h, c, tardy)
+			return
+		}
 		c = a.open(t, comm, o, at)
 	}
 	a.touch(c, at)
 	a.put(c, src, o, lents)
-	if c.has.set(o.Rank) {
+	first := c.has.set(o.Rank)
+	if first {
 		c.ranks++
 	}
 	a.see(comm, o.Rank, src)
-	a.pass(h, t, o.Rank, o.Seq, c)
+	if !h.heard {
+		h.heard = true
+		a.silent--
+	}
+	a.pass(h, t, o.Rank, o.Seq, c, first)
 	if a.full(c) {
 		a.close(h, c, a.outcome(c))
 	}
@@ -249,8 +270,13 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	if t.any && o.Seq > t.top+1 {
 		c.gap = o.Seq - t.top - 1
 	}
+	if t.any && o.Seq < t.top {
+		t.passedBy(c, o)
+	}
 	t.top, t.any = max(t.top, o.Seq), true
 	t.open[o.Seq] = c
+	c.bytes = collectiveBytes + int64(cap(c.parts))*partBytes
+	a.bytes += c.bytes
 	if n := len(t.seqs); n == 0 || t.seqs[n-1] < o.Seq {
 		t.seqs = append(t.seqs, o.Seq)
 	} else {
@@ -265,6 +291,18 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	}
 	a.newest = c
 	return c
+}
+
+// passedBy counts the ranks that have gone on before c was taken up. Where its first rank has gone on too, numbers begin anew, as in a job that was started again.
+func (t *track) passedBy(c *collective, o *op.Op) {
+	if t.beyond(o.Rank, o.Seq) {
+		return
+	}
+	for rank := range t.last {
+		if t.beyond(int32(rank), o.Seq) {
+			c.passed++
+		}
+	}
 }
 
 // describe writes down what its first record says of the whole.
@@ -306,8 +344,8 @@ func (a *assembler) unlink(c *collective) {
 
 // put adds a record to a collective.
 func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent) {
-	// In AllToAll each rank may send as much as it likes.
-	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll || o.Kind != c.kind {
+	// In AllToAll each rank may send as much as it likes, and what went over a link is not the message.
+	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
 		c.mismatch = c.joined
 	}
 	c.total = max(c.total, o.Total)
@@ -319,7 +357,10 @@ func (a *assembler) put(c *collective, src *source, o *op.Op, lents []tail.Lent)
 		reportedAlg: o.ReportedAlg, reportedBus: o.ReportedBus,
 	})
 	p := &c.parts[len(c.parts)-1]
-	bytes := int64(partBytes)
+	bytes := int64(lentBytes)
+	if n := len(c.parts); n > usualParts {
+		bytes += partBytes
+	}
 	if len(lents) > 0 {
 		p.lent = lents[0]
 	}
@@ -400,28 +441,34 @@ func (a *assembler) see(comm *communicator, rank int32, src *source) {
 }
 
 // pass takes note that a rank has gone on to seq: what it left out does not come any more. Ranks log what they do in order.
-func (a *assembler) pass(h *handler, t *track, rank int32, seq uint64, c *collective) {
+// Where ranks have as many records of a collective as links, all have come once the rank goes on.
+func (a *assembler) pass(h *handler, t *track, rank int32, seq uint64, c *collective, first bool) {
+	sparse := c.comm.sparse
 	for int(rank) >= len(t.last) {
 		t.last = append(t.last, lastSeq{})
 	}
 	before := t.last[rank]
 	if before.seen && seq <= before.seq {
-		if c.passed > 0 && seq < before.seq {
+		if first && !sparse && c.passed > 0 && seq < before.seq {
 			c.passed-- // it does come
 		}
 		return
 	}
 	t.last[rank] = lastSeq{seq, true}
-	if before.seen && seq == before.seq+1 {
-		return
+	next := before.seq + 1 // of those that are passed now
+	if sparse {
+		next = before.seq
 	}
 	from := 0
 	if before.seen {
-		from, _ = slices.BinarySearch(t.seqs, before.seq+1)
+		if seq == next {
+			return
+		}
+		from, _ = slices.BinarySearch(t.seqs, next)
 	}
 	for i := from; i < len(t.seqs) && t.seqs[i] < seq; {
 		o := t.open[t.seqs[i]]
-		if !o.has.has(rank) {
+		if sparse || !o.has.has(rank) {
 			o.passed++
 			if a.full(o) {
 				a.close(h, o, a.outcome(o)) // takes it out of seqs
@@ -437,6 +484,8 @@ func (a *assembler) full(c *collective) bool {
 	comm := c.comm
 	need := comm.known - comm.lost
 	switch {
+	case comm.sparse:
+		return a.silent == 0 && c.passed >= need
 	case comm.settled:
 	case comm.size > 0:
 		need = a.r.ranksOf(comm.size) - comm.lost
@@ -448,6 +497,7 @@ func (a *assembler) full(c *collective) bool {
 
 func (a *assembler) outcome(c *collective) outcome {
 	switch {
+	case c.comm.sparse:
 	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost:
 		return gap
 	case c.comm.lost > 0:

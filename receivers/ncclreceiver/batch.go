@@ -18,7 +18,6 @@ import (
 // batch is what goes downstream together.
 type batch struct {
 	r           *ncclReceiver
-	runFile     string // not empty: the batch opens the run, which was seen in this file
 	collectives []*collective
 	points      []point
 }
@@ -83,15 +82,13 @@ func (b *batch) Traces() ptrace.Traces {
 		}
 	}
 	bd.Grow(roots + 1)
-	first := true
 	for _, c := range b.collectives {
 		if c.dropped {
 			continue
 		}
-		if first && b.runFile != "" {
-			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, b.runFile)
+		if c.opensRun {
+			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, c.run.file)
 		}
-		first = false
 		if c.proxy {
 			bd.proxy(c)
 		} else if c.alone() {
@@ -261,7 +258,7 @@ func (c *collective) absence(m pcommon.Map) {
 	if c.waited > 0 {
 		m.PutDouble(spans.AttrNCCLWaited, seconds(c.waited))
 	}
-	if c.missingCount > 0 || len(c.stuck) > 0 {
+	if c.missingCount > 0 || len(c.stuck) > 0 || !c.joined && c.parts[0].state != op.Completed {
 		why := reasons[c.outcome]
 		if why == "" {
 			why = spans.NCCLIncompleteStuck
@@ -283,9 +280,19 @@ func (bd *builder) single(c *collective) {
 	trace, id := spans.RunIDs(c.run.id)
 	spans.Link(s, trace, id)
 	c.status(s)
-	if p.more != nil {
-		bd.details(c, p, c.id, maxSpans-maxAround)
+	bd.detailsOf(c, p)
+}
+
+// detailsOf adds what is known below a span that stands alone.
+func (bd *builder) detailsOf(c *collective, p *part) {
+	if p.more == nil {
+		return
 	}
+	if c.crowded = len(p.more.details) > maxSpans-maxAround; c.crowded {
+		p.bare = true // aggregate stands for them
+		return
+	}
+	bd.details(c, p, c.id)
 }
 
 // proxy is what a network proxy did: below its rank's span, where its collective is known.
@@ -306,9 +313,7 @@ func (bd *builder) proxy(c *collective) {
 		trace, id := spans.RunIDs(c.run.id)
 		spans.Link(s, trace, id)
 	}
-	if p.more != nil {
-		bd.details(c, p, c.id, maxSpans-maxAround)
-	}
+	bd.detailsOf(c, p)
 }
 
 // proxyStep is the name of an operation that is one step of a proxy's.
@@ -334,13 +339,16 @@ func (bd *builder) rank(c *collective, p *part) {
 			s.Status().SetMessage("retried")
 		}
 		if !p.bare {
-			bd.details(c, p, id, maxSpans)
+			bd.details(c, p, id)
 		}
 	}
 }
 
 // rankID names the span of a rank. A rank with several links has a span for each.
 func (c *collective) rankID(p *part) pcommon.SpanID {
+	if p.more != nil && !p.more.id.IsEmpty() {
+		return p.more.id
+	}
 	var key [16]byte
 	binary.BigEndian.PutUint32(key[:], uint32(p.rank))
 	n := 4
@@ -422,10 +430,10 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 const usualUnit = "GB/s"
 
 // details adds what is known below a rank.
-func (bd *builder) details(c *collective, p *part, parent pcommon.SpanID, most int) {
+func (bd *builder) details(c *collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
 	var key [8]byte
-	for i := range p.more.details[:min(most, len(p.more.details))] {
+	for i := range p.more.details {
 		d := &p.more.details[i]
 		binary.BigEndian.PutUint32(key[:], uint32(i))
 		ids[i] = spans.SpanID(parent16(c.trace, parent), d.name, key[:4])
@@ -542,7 +550,7 @@ func (bd *builder) aggregate(c *collective) {
 		v := by[name]
 		slices.Sort(v.all)
 		s := bd.Add(bd.resource(c, nil), spans.Span{
-			Trace: c.trace, ID: spans.SpanID(c.trace, "aggregate", []byte(name)), Parent: c.id, Name: name, Kind: ptrace.SpanKindInternal,
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(name)), Parent: c.id, Name: name, Kind: ptrace.SpanKindInternal,
 			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
 		})
 		m := s.Attributes()

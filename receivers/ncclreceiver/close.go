@@ -30,9 +30,8 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 			}
 		}
 		a.absent(c)
-		if len(c.missing) > 0 || c.comm.size == 0 || c.ranks < a.r.ranksOf(c.comm.size) {
-			a.ghosts.put(t.key, c.seq)
-		}
+	} else if m := c.parts[0].more; m != nil {
+		c.hang = m.timedOut && c.parts[0].state != op.Completed
 	}
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
@@ -44,6 +43,9 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 	a.judge(c)
 	a.follow(c)
 	c.dropped = !a.keeps(c)
+	if t := c.track; t != nil && (len(c.missing) > 0 || c.comm.size == 0 || c.ranks < a.r.ranksOf(c.comm.size)) {
+		a.ghosts.put(t.key, c.seq, !c.dropped)
+	}
 	h.take(c)
 }
 
@@ -58,17 +60,19 @@ func (c *collective) identify() {
 	if c.track != nil && c.track == c.comm.all {
 		operation = "" // ranks may disagree about it
 	}
+	var room [64]byte
 	if !c.joined {
-		var key [40]byte
 		p := &c.parts[0]
-		b := binary.BigEndian.AppendUint64(key[:0], uint64(p.rank)<<32|uint64(uint32(p.peer())))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.start))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.duration))
-		b = binary.BigEndian.AppendUint64(b, uint64(c.size))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.channel())<<32)
-		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.name), b)
+		key := p.key(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
+		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.key), key)
 	} else {
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
+		for i := range c.parts {
+			// A rank has as many records as links, which may leave in parts. In what order they come depends on that of the files.
+			if p := &c.parts[i]; p.more != nil && p.more.sends > 0 {
+				p.more.id = spans.SpanID(c.trace, "rank", p.key(room[:0]))
+			}
+		}
 	}
 	c.id = spans.SpanID(c.trace, "collective")
 	if c.hasParent {
@@ -81,18 +85,23 @@ func (c *collective) identify() {
 	}
 }
 
-func (p *part) peer() int32 {
-	if p.more == nil {
-		return op.Unknown
+// key appends what tells the record from others about the same, as logged.
+func (p *part) key(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.start))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.duration))
+	m := p.more
+	if m == nil {
+		return b
 	}
-	return p.more.peer
-}
-
-func (p *part) channel() int32 {
-	if p.more == nil {
-		return op.Unknown
+	for _, n := range [...]int32{m.peer, m.sourceRank, m.destRank, m.channel} {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
 	}
-	return p.more.channel
+	if len(m.details) > 0 {
+		b = binary.BigEndian.AppendUint64(b, uint64(m.details[0].start))
+		b = binary.BigEndian.AppendUint32(b, uint32(m.details[0].step))
+	}
+	return b
 }
 
 // absent finds out which ranks have no record, and what that means.
@@ -206,7 +215,7 @@ func (a *assembler) offsets(c *collective) {
 	if len(c.offsets) == 0 {
 		return
 	}
-	c.reference = r.hosts[r.est.Reference()]
+	c.reference = r.hosts[r.est.Reference()].name
 	if !a.r.cfg.CorrectClock {
 		return
 	}
@@ -356,7 +365,7 @@ func (a *assembler) follow(c *collective) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.rank >= 0 && p.rank <= maxRank {
-			r.ranks[p.rank] = p.src.clock
+			r.ranks[p.rank] = p.src.node
 		}
 		m := p.more
 		if m == nil {
@@ -379,12 +388,12 @@ func (a *assembler) follow(c *collective) {
 		}
 		r.moved = true
 		if c.size > 0 {
-			if to, ok := r.ranks[dst]; ok {
-				from := p.src.clock
-				if at, ok := r.ranks[src]; ok {
-					from = at
-				}
-				r.nodes.Add(from, to, c.size, max(p.duration, 0))
+			from := p.src.node
+			if at, ok := r.ranks[src]; ok {
+				from = at
+			}
+			if to, ok := r.ranks[dst]; ok && from >= 0 && to >= 0 {
+				r.between.Add(from, to, c.size, max(p.duration, 0))
 			}
 		}
 	}
@@ -406,9 +415,11 @@ func (a *assembler) keeps(c *collective) bool {
 	switch {
 	case rate >= 1:
 		return true
-	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation) || c.outcome == tardy:
+	case c.outcome == tardy:
+		return !c.dropped // as those that came in time
+	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
 		return true
-	case len(c.slow) > 0 && c.newlySlow:
+	case len(c.slow) > 0 && c.newlySlow, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
 		return true
 	}
 	return float64(binary.BigEndian.Uint64(c.trace[:8])>>11)/(1<<53) < rate

@@ -17,6 +17,8 @@ type source struct {
 	pid   int64
 	clock int32 // of the run's estimator
 	name  string
+	key   string // the same wherever the log is: without the file's folder
+	node  int32  // the host's number; op.Unknown
 }
 
 // part is the record of one rank.
@@ -56,6 +58,7 @@ type more struct {
 	linkBandwidth        float64
 	linkWorst            float64
 	details              []detail
+	id                   pcommon.SpanID // of the rank's span; empty: that of its rank
 }
 
 type detail struct {
@@ -64,11 +67,13 @@ type detail struct {
 	channel, peer, step, parent int32
 }
 
-// What a waiting record takes, about: it, its place in tail and in the maps.
+// What a waiting collective takes, about: itself and its place in the maps, the room for its ranks, what tail knows of a held line.
 const (
-	partBytes   = 220
-	moreBytes   = 160
-	detailBytes = 96
+	collectiveBytes = 800
+	partBytes       = 112
+	lentBytes       = 110
+	moreBytes       = 160
+	detailBytes     = 96
 )
 
 // outcome is why a collective left.
@@ -126,6 +131,7 @@ type collective struct {
 	// From here on: when it leaves.
 	outcome             outcome
 	dropped             bool // by sampling
+	opensRun            bool // it is the first of its run that is sent
 	trace               pcommon.TraceID
 	id                  pcommon.SpanID
 	missing, stuck      []int32

@@ -3,7 +3,7 @@ package ncclreceiver
 // ghosts remembers collectives that left without all their ranks, so that what comes later joins their traces instead of making new ones.
 // The oldest are forgotten.
 type ghosts struct {
-	set    map[ghost]struct{}
+	set    map[ghost]bool // whether it was sent
 	ring   []ghost
 	next   int
 	tracks ghostTrack
@@ -18,7 +18,7 @@ type ghost struct {
 
 const maxGhosts = 1 << 16
 
-func newGhosts() ghosts { return ghosts{set: make(map[ghost]struct{})} }
+func newGhosts() ghosts { return ghosts{set: make(map[ghost]bool)} }
 
 // track makes the key of a sequence.
 func (g *ghosts) track() ghostTrack {
@@ -26,20 +26,21 @@ func (g *ghosts) track() ghostTrack {
 	return g.tracks
 }
 
-func (g *ghosts) has(track ghostTrack, seq uint64) bool {
+func (g *ghosts) has(track ghostTrack, seq uint64) (sent, ok bool) {
 	if len(g.set) == 0 {
-		return false
+		return false, false
 	}
-	_, ok := g.set[ghost{track, seq}]
-	return ok
+	sent, ok = g.set[ghost{track, seq}]
+	return sent, ok
 }
 
-func (g *ghosts) put(track ghostTrack, seq uint64) {
+func (g *ghosts) put(track ghostTrack, seq uint64, sent bool) {
 	e := ghost{track, seq}
-	if _, ok := g.set[e]; ok {
+	_, ok := g.set[e]
+	g.set[e] = sent
+	if ok {
 		return
 	}
-	g.set[e] = struct{}{}
 	if len(g.ring) < maxGhosts {
 		g.ring = append(g.ring, e)
 		return

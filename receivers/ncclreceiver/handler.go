@@ -48,9 +48,9 @@ type handler struct {
 	modTime int64
 	words   words
 	names   spans.Interner
+	counted map[countKey]int64 // when counts of the log were first seen
 
-	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
-	runDone bool
+	batch *batch // nil between Cut and the next line, so that idle files keep no memory
 }
 
 func newHandler(r *ncclReceiver, s stream) *handler {
@@ -144,8 +144,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.batch = h.r.newBatch()
 	}
 	if !h.heard {
-		h.heard = true
-		h.r.asm.heard()
+		defer h.hear()
 	}
 	h.now, h.modTime = l.Observed.UnixNano(), l.ModTime.UnixNano()
 	if h.parser == nil {
@@ -181,6 +180,14 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		return tail.Ignored, reason
 	}
 	return tail.Record, ""
+}
+
+// hear takes note of the first line that is not the beginning of a record. With an operation the assembler does so itself, when it has seen its rank.
+func (h *handler) hear() {
+	if !h.heard && len(h.open) == 0 {
+		h.heard = true
+		h.r.asm.heard()
+	}
 }
 
 // give hands on what the parser found, in the lines that were open and, if so, in the one at hand. It returns why nothing of it is wanted.
@@ -242,7 +249,7 @@ func (h *handler) communicator(id []byte) *communicator {
 		if len(h.comms) >= maxKnown {
 			clear(h.comms)
 		}
-		c = h.r.asm.communicator(h.run, h.family(), id)
+		c = h.r.asm.communicator(h.run, h.stream.Path(), h.family(), id)
 		h.comms[string(id)] = c
 	}
 	h.comm, h.commID = c, string(id)
@@ -319,12 +326,6 @@ func (h *handler) Cut() tail.Deliver {
 	}
 	if len(b.collectives) > 0 {
 		h.r.asm.estimates(b)
-		if !h.runDone && h.r.HasTraces() {
-			h.runDone = true
-			if h.r.FirstOf(h.run) {
-				b.runFile = h.stream.Path()
-			}
-		}
 	}
 	deliver := h.r.Deliver(b)
 	return func(ctx context.Context) error {

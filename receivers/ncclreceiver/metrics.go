@@ -61,13 +61,37 @@ func (h *handler) sample(s *op.Sample) {
 		p.at = h.modTime
 	}
 	if s.Cumulative {
-		p.start = p.at
+		p.start = h.since(countKey{p.host, p.comm, p.record, p.pid, p.rank}, p.at)
+		p.at = max(p.at, p.start)
 	}
 	if s.Metric == spans.MetricNCCLDeviceBandwidth || s.Metric == spans.MetricNCCLDeviceAbnormal {
 		p.file = h.stream.Path()
 	}
 	h.batch.points = append(h.batch.points, p)
 }
+
+// countKey is a count that a log states.
+type countKey struct {
+	host, comm, record string
+	pid                int64
+	rank               int32
+}
+
+// since is when a count was first seen: when it began is not in the log, and a new time would say that it began anew.
+func (h *handler) since(key countKey, at int64) int64 {
+	first, ok := h.counted[key]
+	if !ok {
+		if h.counted == nil || len(h.counted) >= maxCounted {
+			h.counted = make(map[countKey]int64)
+		}
+		first = at
+		h.counted[key] = at
+	}
+	return first
+}
+
+// maxCounted bounds the counts of a file: communicators × kinds of records.
+const maxCounted = 4096
 
 // estimates adds what the assembler has learned, for the runs in a batch.
 func (a *assembler) estimates(b *batch) {
@@ -76,6 +100,9 @@ func (a *assembler) estimates(b *batch) {
 	var done *run
 	for _, c := range b.collectives {
 		r, at := c.run, c.end
+		if !c.dropped && !r.opened { // which also others' handlers may let go
+			r.opened, c.opensRun = true, true
+		}
 		if r != done {
 			done = r
 			a.linkPoints(b, r, at)
@@ -90,7 +117,11 @@ func (a *assembler) estimates(b *batch) {
 			}
 		}
 		for _, o := range c.offsets {
-			p := point{metric: spans.MetricNCCLClockOffset, run: r.id, host: r.hosts[o.clock], at: at, value: o.offset / 1e9, rank: op.Unknown, src: op.Unknown, dst: op.Unknown}
+			src := r.hosts[o.clock]
+			p := point{metric: spans.MetricNCCLClockOffset, run: r.id, host: src.host, at: at, value: o.offset / 1e9, rank: op.Unknown, src: op.Unknown, dst: op.Unknown}
+			if src.name != src.host { // the clock of what wrote a file
+				p.file = src.name
+			}
 			b.points = append(b.points, p)
 			p.metric, p.value = spans.MetricNCCLClockUncertainty, o.uncertainty/1e9
 			b.points = append(b.points, p)
@@ -107,8 +138,10 @@ func (a *assembler) linkPoints(b *batch, r *run, at int64) {
 	if r.since == 0 {
 		r.since = at
 	}
+	r.toldAt = max(at, r.toldAt, r.since)
+	at = r.toldAt // what is counted later is not older
 	add := func(metric string, l links.Pair, overflow bool) point {
-		return point{metric: metric, run: r.id, start: r.since, at: max(at, r.since), value: float64(l.Bytes), rank: op.Unknown, src: l.Src, dst: l.Dst, overflow: overflow}
+		return point{metric: metric, run: r.id, start: r.since, at: at, value: float64(l.Bytes), rank: op.Unknown, src: l.Src, dst: l.Dst, overflow: overflow}
 	}
 	each := func(l links.Pair) {
 		key := [2]int32{l.Src, l.Dst}
@@ -133,13 +166,13 @@ func (a *assembler) linkPoints(b *batch, r *run, at int64) {
 	node := func(l links.Pair, overflow bool) {
 		p := add(spans.MetricNCCLNodeIO, l, overflow)
 		if !overflow {
-			p.srcHost, p.dstHost = r.hosts[l.Src], r.hosts[l.Dst]
+			p.srcHost, p.dstHost = r.nodeNames[l.Src], r.nodeNames[l.Dst]
 		}
 		p.src, p.dst = op.Unknown, op.Unknown
 		b.points = append(b.points, p)
 	}
-	r.nodes.Walk(func(l links.Pair) { node(l, false) })
-	if o := r.nodes.Overflow(); o.Bytes > 0 {
+	r.between.Walk(func(l links.Pair) { node(l, false) })
+	if o := r.between.Overflow(); o.Bytes > 0 {
 		node(o, true)
 	}
 }

@@ -1,6 +1,7 @@
 package ncclreceiver
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,10 @@ func tree(r *filereceivertest.Result) string {
 			draw(c, indent+"  ", zero)
 		}
 	}
+	// In what order they come depends on which file is read first.
+	slices.SortStableFunc(roots, func(a, b ptrace.Span) int {
+		return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(a.Name(), b.Name()), cmp.Compare(attr(a, spans.AttrNCCLCommRank), attr(b, spans.AttrNCCLCommRank)))
+	})
 	for _, s := range roots {
 		draw(s, "", s.StartTimestamp())
 	}

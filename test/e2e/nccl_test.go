@@ -85,7 +85,12 @@ type ncclTruth struct {
 
 func generateNCCL(tb testing.TB, name string, flags ...string) *ncclLog {
 	tb.Helper()
-	l := &ncclLog{name: name, dir: filepath.Join(tb.TempDir(), name)}
+	return generateNCCLInto(tb, filepath.Join(tb.TempDir(), name), name, flags...)
+}
+
+func generateNCCLInto(tb testing.TB, dir, name string, flags ...string) *ncclLog {
+	tb.Helper()
+	l := &ncclLog{name: name, dir: dir}
 	truth := l.dir + ".truth.json"
 	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "nccl", "--out", l.dir, "--truth", truth, "--timezone", "UTC"}, flags...)...)
 	f, err := os.Open(truth)
@@ -531,6 +536,42 @@ func TestNCCLSamples(t *testing.T) {
 		})
 	}
 	c.stop(t)
+}
+
+// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, with all its ranks, and none is said to miss one.
+func TestNCCLCrash(t *testing.T) {
+	for _, format := range []string{"nccl_inspector", "nccl_inspector_v4.4", "vccl_json"} {
+		t.Run(format, func(t *testing.T) {
+			j := startJaeger(t)
+			l := &ncclLog{name: format, dir: filepath.Join(t.TempDir(), format)}
+			c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				flags := []string{"--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms"}
+				written := generateNCCLInto(t, l.dir, format, flags...)
+				l.run, l.truth = written.run, written.truth
+			}()
+			kills := 0
+			for writing := true; writing; {
+				c.up(t)
+				select {
+				case <-done:
+					writing = false
+				case <-time.After(700 * time.Millisecond):
+					c.kill()
+					kills++
+				}
+			}
+			assert.GreaterOrEqual(t, kills, 3)
+			a := l.await(t, j)
+			for key, n := range a.of {
+				assert.Empty(t, n.str(spans.AttrIncomplete), "%v", key)
+			}
+			t.Logf("%d kills, %d spans came again", kills, a.copies)
+			c.stop(t)
+		})
+	}
 }
 
 // 1024 ranks of 128 nodes, 1,000 collectives: all are joined, within the memory bound.

@@ -3,6 +3,7 @@
 package filereceivertest
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -134,8 +135,10 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 		require.Equal(tb, 1, rs.ScopeSpans().Len())
 		got, resource := rs.ScopeSpans().At(0).Spans(), fmt.Sprint(rs.Resource().Attributes().AsRaw())
 		for _, s := range got.All() {
-			if v, ok := s.Attributes().Get(spans.AttrLogFile); ok {
-				v.SetStr(filepath.Base(v.Str()))
+			for _, name := range []string{spans.AttrLogFile, spans.AttrNCCLClockReference} {
+				if v, ok := s.Attributes().Get(name); ok {
+					v.SetStr(filepath.Base(v.Str()))
+				}
 			}
 		}
 		first, again := all[resource]
@@ -161,9 +164,12 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	for _, list := range metrics {
 		points := make(map[string]pmetric.NumberDataPointSlice) // by name
 		list.RemoveIf(func(m pmetric.Metric) bool {
-			got := m.Gauge().DataPoints()
+			got := numbers(tb, m)
 			for _, dp := range got.All() {
-				if math.IsNaN(dp.DoubleValue()) {
+				if v, ok := dp.Attributes().Get(spans.AttrLogFile); ok {
+					v.SetStr(filepath.Base(v.Str()))
+				}
+				if dp.ValueType() == pmetric.NumberDataPointValueTypeDouble && math.IsNaN(dp.DoubleValue()) {
 					dp.SetDoubleValue(math.MaxFloat64)
 				}
 			}
@@ -175,7 +181,22 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 			}
 			return again
 		})
+		for _, all := range points {
+			all.Sort(func(a, b pmetric.NumberDataPoint) bool { // batches come in any order
+				return cmp.Or(cmp.Compare(a.Timestamp(), b.Timestamp()), cmp.Compare(a.IntValue(), b.IntValue()), cmp.Compare(a.DoubleValue(), b.DoubleValue())) < 0
+			})
+		}
 	}
+}
+
+// numbers are the points of a gauge or a sum.
+func numbers(tb testing.TB, m pmetric.Metric) pmetric.NumberDataPointSlice {
+	tb.Helper()
+	if m.Type() == pmetric.MetricTypeSum {
+		return m.Sum().DataPoints()
+	}
+	require.Equal(tb, pmetric.MetricTypeGauge, m.Type(), m.Name())
+	return m.Gauge().DataPoints()
 }
 
 // Golden compares everything, whatever came in which batch, with base.traces.yaml and base.metrics.yaml. It takes it out of the result: draw it before.

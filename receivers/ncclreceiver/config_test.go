@@ -1,0 +1,87 @@
+package ncclreceiver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+)
+
+func TestConfig(t *testing.T) {
+	all := filereceivertest.Configs(t, NewFactory(), map[string]string{
+		"nccl":         "",
+		"nccl/all":     "",
+		"nccl/include": "'include'",
+		"nccl/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
+		"nccl/format": "'format' must be one of auto, nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed, " +
+			"vccl_mean, vccl_text",
+		"nccl/rank":         "'ranks' must be 0 to 65535, such as [0, 1, 2, 3]",
+		"nccl/large_rank":   "'ranks' must be 0 to 65535",
+		"nccl/min":          "'min_size' and 'max_size' must not be negative, and 'max_size' not below 'min_size': leave one out for no bound",
+		"nccl/max":          "'min_size' and 'max_size' must not be negative",
+		"nccl/rate":         "'sample_rate' must be 0 to 1, such as 0.1",
+		"nccl/no_rate":      "'sample_rate' must be 0 to 1",
+		"nccl/window":       "'window_size' must be 10 to 1000, 50 by default",
+		"nccl/large_window": "'window_size' must be 10 to 1000",
+		"nccl/threshold":    "'anomaly_threshold' must be greater than zero: standard deviations, 3.5 by default",
+		"nccl/no_threshold": "'anomaly_threshold' must be greater than zero",
+		"nccl/hang":         "'hang_timeout' must be greater than zero, such as 5m",
+		"nccl/state":        "'max_state_bytes' must be at least 1048576",
+		"nccl/operation":    "'operations' has an empty name: list operations such as [allreduce, broadcast]",
+		"nccl/several":      "'format' must be one of",
+	})
+	want := createDefaultConfig().(*Config)
+	want.Include = []string{"logs/nccl/*"}
+	assert.Equal(t, want, all["nccl"])
+	// The defaults, as the documentation has them.
+	assert.Equal(t, "nccl", want.ServiceName)
+	assert.Equal(t, "auto", want.Format)
+	assert.InDelta(t, 1, want.SampleRate, 0)
+	assert.Equal(t, 50, want.WindowSize)
+	assert.True(t, want.AnomalyDetection)
+	assert.InDelta(t, 3.5, want.AnomalyThreshold, 0)
+	assert.Equal(t, 5*time.Minute, want.HangTimeout)
+	assert.False(t, want.CorrectClock)
+	assert.EqualValues(t, 64<<20, want.MaxStateBytes)
+
+	want.ServiceName, want.RunID, want.Timezone = "pretrain", "pretrain-17", "Asia/Shanghai"
+	want.Format, want.Operations, want.Ranks, want.MinSize, want.MaxSize = "vccl_json", []string{"allreduce", "ncclAllGather"}, []int32{0, 8}, 1024, 1024
+	want.SampleRate, want.WindowSize, want.AnomalyDetection, want.AnomalyThreshold = 0.25, 100, false, 2
+	want.HangTimeout, want.CorrectClock, want.MaxStateBytes = 90*time.Second, true, 1<<20
+	assert.Equal(t, want, all["nccl/all"])
+
+	// All that is wrong is said at once.
+	require.ErrorContains(t, confmap.Validate(all["nccl/several"]), "'sample_rate' must be 0 to 1")
+	// No bound above.
+	want.MinSize, want.MaxSize = 1<<40, 0
+	require.NoError(t, want.Validate())
+}
+
+// Dumps of the Flight Recorder are documents wherever the globs reach them.
+func TestDocuments(t *testing.T) {
+	for include, want := range map[string][]string{
+		"/logs/**":                      {"/logs/**/*nccl_trace_rank_*"},
+		"/logs/*":                       {"/logs/*nccl_trace_rank_*"},
+		"/logs/*.json":                  {"/logs/*nccl_trace_rank_*.json"},
+		"/logs/**/*.json":               {"/logs/**/*nccl_trace_rank_*.json"},
+		"/tmp/nccl_trace_rank_*":        {"/tmp/nccl_trace_rank_*"},
+		"/tmp/job7_nccl_trace_rank_3":   {"/tmp/job7_nccl_trace_rank_3"},
+		"logs//nccl/*":                  {"logs/nccl/*nccl_trace_rank_*"},
+		"/logs/*.log":                   nil,
+		"/logs/rank_*.json":             nil,
+		"/logs/{*.log,nccl_trace_ra*}":  {"/logs/*nccl_trace_rank_*"},
+		"/logs/{a/*.log,b/nccl_trace*}": nil, // a glob with a slash in braces is not taken apart
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.Include = []string{include}
+		assert.ElementsMatch(t, want, cfg.withDocuments().Document, include)
+		assert.Empty(t, cfg.Document, "the configuration is not changed")
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.Format, cfg.Include, cfg.Document = formatRecorder, []string{"/a/*", "/b/x"}, []string{"/c/*"}
+	assert.Equal(t, []string{"/c/*", "/a/*", "/b/x"}, cfg.withDocuments().Document)
+}
