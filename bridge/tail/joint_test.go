@@ -30,6 +30,7 @@ type meeting struct {
 	wrong   func(format string, args ...any) // a line was not given as it must be
 	most    int                              // records that Expire lets go at once; 0: all
 	silent  func(key string) bool            // records that nobody is told of; nil: none
+	t       *Tailer
 
 	mu   sync.Mutex
 	open map[string]*met
@@ -178,16 +179,27 @@ func newJointRig(tb testing.TB, ranks int, change ...func(*Config)) *jointRig {
 	tb.Helper()
 	r := &jointRig{rig: newRig(tb, change...), ranks: ranks}
 	r.joint, r.holdTimeout = true, time.Hour
+	r.m = r.meet(nil)
+	r.handler = func(s *Stream) Handler {
+		switch r.m.t {
+		case nil:
+			r.m.t = s.t
+		case s.t:
+		default: // after a restart
+			r.m = r.meet(s.t)
+		}
+		return &member{m: r.m, s: s}
+	}
 	r.restart()
 	return r
 }
 
-func (r *jointRig) restart() {
-	r.crash()
-	r.m = &meeting{ranks: r.ranks, open: map[string]*met{}, wrong: func(format string, args ...any) { require.Fail(r.t, fmt.Sprintf(format, args...)) }}
-	r.m.consume = func(ctx context.Context, s *Stream, out []string) error { return r.consume(ctx, s, out) }
-	r.handler = func(s *Stream) Handler { return &member{m: r.m, s: s} }
-	r.boot()
+func (r *jointRig) meet(t *Tailer) *meeting {
+	return &meeting{
+		t: t, ranks: r.ranks, open: map[string]*met{},
+		wrong:   func(format string, args ...any) { require.Fail(r.t, fmt.Sprintf(format, args...)) },
+		consume: func(ctx context.Context, s *Stream, out []string) error { return r.consume(ctx, s, out) },
+	}
 }
 
 // say appends what a rank says of some records, to its own file.

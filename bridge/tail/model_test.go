@@ -52,6 +52,7 @@ type model struct {
 	open   map[string][]string // START lines without END, by stream
 	seen   map[*toy]map[*modelFile]int
 	inGlob bool
+	speak  func(name string) string // makes other lines; nil: those of a toy
 }
 
 func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
@@ -64,6 +65,9 @@ func (m *model) line(f *modelFile, text string, pre bool) *modelLine {
 }
 
 func (m *model) text(name string) string {
+	if m.speak != nil {
+		return m.speak(name)
+	}
 	name, _, _ = strings.Cut(name, ".")
 	m.ids++
 	switch n := m.rnd.IntN(10); {

@@ -34,7 +34,7 @@ type Config struct {
 	MaxSize int64 `mapstructure:"max_size"`
 	// SampleRate is the share of collectives to send, 0..1, all ranks of one or none. Those with errors, retries or anything unusual are always sent. Default 1.
 	SampleRate float64 `mapstructure:"sample_rate"`
-	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..1000, default 50.
+	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..512, default 50.
 	WindowSize int `mapstructure:"window_size"`
 	// AnomalyDetection looks for slow ranks and low bandwidth. Default true.
 	AnomalyDetection bool `mapstructure:"anomaly_detection"`
@@ -68,7 +68,7 @@ var formats = []string{
 
 const (
 	minWindow = 10
-	maxWindow = 1000
+	maxWindow = 512
 	minState  = 1 << 20
 )
 
