@@ -1,0 +1,236 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// memExtension is a storage extension that has one memStore.
+type memExtension struct {
+	component.StartFunc
+	component.ShutdownFunc
+	store *memStore
+}
+
+func (e *memExtension) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return e.store, nil
+}
+
+// crowd is a few hundred files that grow while they are read.
+type crowd struct {
+	t     *testing.T
+	dir   string
+	store *memStore
+	lines map[string]map[int64][]string // records of each line, by path and offset
+	text  map[string][]string           // of each file, in parts
+	size  map[string]int64
+
+	mu    sync.Mutex
+	rnd   *rand.Rand
+	whole map[string]int
+	wrong []string
+	full  chan struct{} // closed when all records came
+	want  int
+	stop  func() // ends this life of the process; it is called once so many records came
+	after int
+}
+
+func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case c.rnd.IntN(4) == 0:
+		return errors.New("not now")
+	}
+	for _, rec := range out {
+		k, said, ok := strings.Cut(rec, ":")
+		if !ok {
+			continue
+		}
+		if n := len(strings.Split(said, ",")); n != len(c.lines) {
+			c.wrong = append(c.wrong, fmt.Sprintf("%s left with %d of %d", k, n, len(c.lines)))
+		}
+		c.whole[k]++
+		if c.after--; c.after == 0 {
+			c.stop()
+		}
+		if len(c.whole) == c.want && c.full != nil {
+			close(c.full)
+			c.full = nil
+		}
+	}
+	if c.rnd.IntN(8) == 0 {
+		return consumererror.NewPermanent(errors.New("no")) // it has seen them, and does not want them
+	}
+	return nil
+}
+
+// live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns what was stored at
+// some time before its end.
+func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
+	t := c.t
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	crashed = maps.Clone(c.store.values)
+	stopped := make(chan struct{})
+	full := make(chan struct{})
+	c.mu.Lock()
+	c.after, c.stop, c.full = after, func() { close(stopped) }, full
+	if len(c.whole) == c.want { // perhaps all come again, perhaps none
+		close(full)
+		c.full = nil
+	}
+	c.mu.Unlock()
+
+	id := component.MustNewID("mem")
+	cfg := DefaultConfig()
+	cfg.Include = []string{filepath.Join(c.dir, "*.log")}
+	cfg.PollInterval = time.Millisecond
+	cfg.MaxInFlightBytes = 1 << 20
+	cfg.Storage = &id
+	set := testSettings()
+	set.Joint, set.HoldTimeout = true, time.Hour
+	m := &meeting{ranks: len(c.text), open: map[string]*met{}, consume: c.consume, wrong: func(format string, args ...any) {
+		c.mu.Lock()
+		c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+		c.mu.Unlock()
+	}}
+	tl, err := New(cfg, set, func(s *Stream) Handler { return &member{m: m, s: s} })
+	require.NoError(t, err)
+	require.NoError(t, tl.Start(ctx, host{id, &memExtension{store: c.store}}))
+
+	var others sync.WaitGroup
+	others.Go(func() { // writers
+		for grow {
+			grow = false
+			for path, parts := range c.text {
+				if ctx.Err() != nil || len(parts) == 0 {
+					continue
+				}
+				f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+				if err == nil {
+					_, err = f.WriteString(parts[0])
+					err = errors.Join(err, f.Close())
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				c.text[path] = parts[1:]
+				grow = true
+			}
+		}
+	})
+	ended := make(chan struct{})
+	others.Go(func() { // checkpoints
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if err := tl.storeAll(ctx, true); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			c.store.mu.Lock()
+			values := maps.Clone(c.store.values)
+			c.store.mu.Unlock()
+			if err := halves(values, c.lines); err != nil {
+				t.Error(err)
+				return
+			}
+			c.mu.Lock()
+			if c.rnd.IntN(3) == 0 {
+				crashed = values
+			}
+			c.mu.Unlock()
+			runtime.Gosched()
+		}
+	})
+	select {
+	case <-stopped:
+	case <-full:
+	case <-ctx.Done():
+		t.Error("not all records came")
+	}
+	close(ended)
+	others.Wait()
+	kill, now := context.WithCancel(ctx)
+	now()
+	require.NoError(t, tl.Shutdown(kill))
+	require.Equal(t, tl.Counts().Records, tl.Counts().Sent+tl.Counts().Refused+tl.Counts().Pending)
+	require.Zero(t, tl.Counts().LostFiles)
+	require.NoError(t, halves(c.store.values, c.lines))
+	return crashed
+}
+
+// Some hundred streams whose records have a line of each, with all goroutines there are: every checkpoint that is ever stored has all lines of a record or none, and over clean
+// restarts and crashes each record leaves with all of its lines; without crashes once.
+func TestJointRunning(t *testing.T) {
+	const streams, records = 240, 60
+	for name, tc := range map[string]struct{ shared, crash bool }{"restarts": {false, false}, "crashes": {false, true}, "restarts, shared lines": {true, false}, "crashes, shared lines": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			c := &crowd{
+				t: t, dir: t.TempDir(), store: newMemStore(), lines: map[string]map[int64][]string{}, text: map[string][]string{}, rnd: rand.New(rand.NewPCG(1, 1)),
+				whole: map[string]int{}, want: records,
+			}
+			for rank := range streams {
+				path := filepath.Join(c.dir, fmt.Sprintf("r%d.log", rank))
+				c.lines[path] = map[int64][]string{}
+				var b strings.Builder
+				begin := 0
+				for k := 0; k < records; k++ {
+					keys := []string{fmt.Sprintf("k%d", k)}
+					if tc.shared && k+1 < records && k%16 < 14 && c.rnd.IntN(4) == 0 {
+						k++
+						keys = append(keys, fmt.Sprintf("k%d", k))
+					}
+					if c.rnd.IntN(8) == 0 {
+						fmt.Fprintf(&b, "# x\n= %d %d\n", k, rank)
+					}
+					c.lines[path][int64(b.Len())] = keys
+					fmt.Fprintf(&b, "%s %d;\n", strings.Join(keys, ","), rank)
+					if k+1 == records || c.rnd.IntN(20) == 0 {
+						c.text[path] = append(c.text[path], b.String()[begin:])
+						begin = b.Len()
+					}
+				}
+			}
+			const lives = 3
+			again := 0 // how often a record may come again
+			for life := range lives {
+				crashed := c.live(records/(lives+1), life == 0)
+				if tc.crash {
+					c.store = newMemStore()
+					c.store.values = crashed
+				}
+				if tc.crash || tc.shared { // a shared line that waits has what was accepted with it come again
+					again++
+				}
+			}
+			c.live(-1, false)
+			require.Empty(t, c.wrong)
+			require.Len(t, c.whole, records)
+			for k, n := range c.whole {
+				require.LessOrEqual(t, n, 1+again, k)
+			}
+		})
+	}
+}
