@@ -421,7 +421,7 @@ const (
 	// By/s: S/t, and that times the factor of nccl-tests (doc/PERFORMANCE.md); on a rank's span by its own duration, waiting included.
 	AttrNCCLBandwidthAlgorithm = "nccl.bandwidth.algorithm"
 	AttrNCCLBandwidthBus       = "nccl.bandwidth.bus"
-	// On ranks: as the log has it, in By/s, with the log's unit, and |recomputed − reported| / recomputed where that is more than print rounding.
+	// On ranks: as the log has it, in By/s, with the log's unit, and |recomputed − reported| / recomputed where that is more than print rounding (on the root: the largest).
 	AttrNCCLBandwidthAlgorithmReported = "nccl.bandwidth.algorithm.reported"
 	AttrNCCLBandwidthBusReported       = "nccl.bandwidth.bus.reported"
 	AttrNCCLBandwidthUnit              = "nccl.bandwidth.reported.unit" // GB/s | Gbit/s
@@ -448,10 +448,9 @@ const (
 	AttrNCCLStragglerScore = "nccl.straggler.score"
 	AttrNCCLStragglerCost  = "nccl.straggler.cost"
 	AttrNCCLStragglers     = "nccl.straggler.ranks" // int[]: all of them, the slowest first
-	AttrNCCLScore          = "nccl.rank.score"      // on a rank, where it is known
 
 	// What did not come. On the root: ranks that were seen in this communicator before and have no record here (int[], the first 32) and how many;
-	// ranks whose record says that they had not completed. On a rank: how many sequence numbers are missing before this one.
+	// ranks whose record says that they had not completed; how many sequence numbers no rank has logged before this one (small messages are not).
 	AttrNCCLRanksMissing      = "nccl.ranks.missing"
 	AttrNCCLRanksMissingCount = "nccl.ranks.missing.count"
 	AttrNCCLRanksStuck        = "nccl.ranks.stuck"
@@ -524,7 +523,7 @@ const (
 	MetricNCCLClockOffset      = "nccl.clock.offset"      // gauge, s; by host.name
 	MetricNCCLClockUncertainty = "nccl.clock.uncertainty" // gauge, s
 	AttrNCCLStatistic          = "nccl.statistic"         // mean | max
-	AttrNCCLRecordKind         = "nccl.record.kind"       // coll | p2p | proxy | proxy_op | proxy_step
+	AttrNCCLRecordKind         = "nccl.record.kind"       // coll | p2p | proxy | proxy_op | proxy_step | proxy_pxn
 )
 
 // Metrics that tq_trace makes of log lines that state them (verl main @1dda039b, TransferQueue @b75d570d). All are gauges.

@@ -20,6 +20,7 @@
 //
 // Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
 // A handler that is InOrder is given everything again from the oldest batch that was not accepted.
+// Lines of several streams may be one record (Stream.Lend): they are in one batch, and every checkpoint has all of them accepted or none. See docs/adr/0003-joint-records.md.
 // A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
 //
 // # What is not

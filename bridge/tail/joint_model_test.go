@@ -247,7 +247,7 @@ func runJointModel(t *testing.T, seed uint64) (certain, crashes int) {
 		}
 	})
 	m.rig = m.r.rig
-	m.model.speak = m.line
+	m.speak = m.line
 	m.r.holdTimeout = 1000 * time.Hour
 	m.restart()
 	m.consume = func(_ context.Context, _ *Stream, out []string) error {

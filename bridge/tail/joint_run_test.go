@@ -38,7 +38,6 @@ type crowd struct {
 	store *memStore
 	lines map[string]map[int64][]string // records of each line, by path and offset
 	text  map[string][]string           // of each file, in parts
-	size  map[string]int64
 
 	mu    sync.Mutex
 	rnd   *rand.Rand

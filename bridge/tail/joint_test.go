@@ -242,10 +242,10 @@ func (r *jointRig) still() {
 	}
 }
 
-// stored returns the holes and tags that the store has of a file.
-func (r *jointRig) stored(name string) (head int64, holes []span, tags []tag) {
+// stored returns the holes and tags that the store has of the first rank's file.
+func (r *jointRig) stored() (head int64, holes []span, tags []tag) {
 	r.t.Helper()
-	c, err := decode(r.store.values[checkpointKey(r.path(name))])
+	c, err := decode(r.store.values[checkpointKey(r.path("r0.log"))])
 	require.NoError(r.t, err)
 	require.Len(r.t, c.files, 1)
 	return c.files[0].head, c.files[0].holes, c.files[0].tags
@@ -421,7 +421,7 @@ func TestJointCompressed(t *testing.T) {
 		r.rest()
 		r.got()
 		r.checkpoint()
-		_, holes, tags := r.stored("r0.log")
+		_, holes, tags := r.stored()
 		require.Len(t, holes, 2)
 		require.NotEmpty(t, tags)
 		r.restart()
@@ -446,13 +446,13 @@ func TestJointTags(t *testing.T) {
 	r.say(1, "#")
 	r.step(0)
 	r.checkpoint()
-	head, holes, tags := r.stored("r0.log")
+	head, holes, tags := r.stored()
 	require.Equal(t, []span{{0, head}}, holes, "neighbours are one hole")
 	require.Greater(t, len(tags), 380)
 	r.say(1, keys[7], keys[200], keys[201])
 	r.step(poll)
 	r.checkpoint()
-	_, holes, tags = r.stored("r0.log")
+	_, holes, tags = r.stored()
 	require.Len(t, holes, 3)
 	r.got("k007:0,1", "k200:0,1", "k201:0,1")
 
@@ -467,7 +467,7 @@ func TestJointTags(t *testing.T) {
 				}
 			}
 			r.checkpoint()
-			_, again, same := r.stored("r0.log")
+			_, again, same := r.stored()
 			require.Equal(t, holes, again)
 			require.Equal(t, tags, same)
 		}
@@ -773,6 +773,31 @@ func TestJointBudgetOfOne(t *testing.T) {
 	r.still()
 }
 
+// The stream that is behind is read first, but does not keep the others from being read for ever.
+func TestJointOrder(t *testing.T) {
+	r := newJointRig(t, 2)
+	r.tl.chunk = minRead
+	r.append("x.log", strings.Repeat("= "+strings.Repeat("x", 200)+"\n", 1000))
+	for k := range 1000 {
+		r.say(0, fmt.Sprintf("a%03d", k))
+	}
+	r.tl.sweep(r.now)
+	ahead, own := r.tl.sweeper.streams[r.path("r0.log")], 0
+	for range 6 * fairEvery {
+		s := r.tl.pop()
+		if s == ahead {
+			own++
+		}
+		r.tl.turn(s, &r.buf)
+		r.ackAll()
+	}
+	require.GreaterOrEqual(t, own, 6)
+	require.Less(t, own, 12)
+	r.rest()
+	require.EqualValues(t, 2000, r.tl.Counts().Records)
+	require.Len(t, r.out, 1000)
+}
+
 // ReadAll ends when all was read, also what waited for the budget while nothing of its stream was in flight.
 func TestJointReadAll(t *testing.T) {
 	const ranks = 40
@@ -852,6 +877,16 @@ func TestJointExpiry(t *testing.T) {
 			r.rename("z.log", "elsewhere")
 			require.NoError(r.t, os.Mkdir(r.path("z.log"), 0o700))
 		}, nil, false},
+		"a file that was cut, and whose path cannot be looked at": {func(r *jointRig) {
+			r.append("z.log", "# x\n")
+			r.rest()
+			r.append("z.log", "# y\n")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.truncate("z.log")
+			r.remove("z.log")
+			require.NoError(r.t, os.Symlink("z.log", r.path("z.log"))) // a loop
+		}, nil, false},
 		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1))) }, false},
 		"a compressed file that is complete":             {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
 		"a last line without its end":                    {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
@@ -868,7 +903,7 @@ func TestJointExpiry(t *testing.T) {
 		}, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newJointRig(t, 2, documents, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+			r := newJointRig(t, 2, documents, every, func(c *Config) { c.MaxInFlightBytes, c.FollowSymlinks = minInFlight, true })
 			defer func() { r.tl.inFlight = 0 }()
 			r.say(0, "a")
 			r.step(0)
@@ -974,7 +1009,7 @@ func TestJointNothingToSend(t *testing.T) {
 	r.got()
 	r.still()
 	r.checkpoint()
-	_, holes, _ := r.stored("r0.log")
+	_, holes, _ := r.stored()
 	require.Empty(t, holes)
 }
 
@@ -1035,7 +1070,7 @@ func TestJointCheckpointsAreRare(t *testing.T) {
 	r.rest()
 	store()
 	require.False(t, maps.EqualFunc(stored, r.store.values, bytes.Equal))
-	_, holes, _ := r.stored("r0.log")
+	_, holes, _ := r.stored()
 	require.Len(t, holes, 3*holesPerSecond-1)
 	r.restart()
 	r.step(0)

@@ -156,6 +156,9 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.unnamed(s, now)
 	default:
 		w.t.readError(s.path, err)
+		for _, f := range s.files {
+			f.failed = f.failed || f.truncated // it stays so until the path can be looked at
+		}
 	}
 	w.lookOld(s, now)
 	s.noteCaught()

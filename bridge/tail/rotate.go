@@ -307,7 +307,6 @@ func rotationNumber(suffix string) (n int, ok bool) {
 }
 
 // copied says whether a file is a copy of one of the stream's, or of what its path names now.
-// copied says whether a file is a copy of one of the stream's, or of what its path names now.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) bool {
 	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
 		return true

@@ -8,7 +8,7 @@ func (t *Tailer) work() {
 	var buf []byte
 	for {
 		t.mu.Lock()
-		for len(t.ready) == 0 && !t.stopping {
+		for (len(t.ready) == 0 || !t.swept) && !t.stopping {
 			t.wakeup.Wait()
 		}
 		if t.stopping {
@@ -32,10 +32,13 @@ func (t *Tailer) pop() *Stream {
 	return s
 }
 
+// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.
+const fairEvery = 64
+
 // next takes the stream that comes next out of a queue: the first; where records are joint, the one with the fewest lines that wait for those of others, so that
-// none gets far ahead of the others and fills the memory.
+// none gets far ahead of the others and fills the memory. But none waits for ever for those that write faster than they are read.
 func (t *Tailer) next(queue []*Stream) (s *Stream, rest []*Stream) {
-	if t.set.Joint {
+	if t.picked++; t.set.Joint && t.picked%fairEvery != 0 {
 		least := 0
 		for i, o := range queue {
 			if o.lent.Load() < queue[least].lent.Load() {

@@ -66,6 +66,8 @@ type Tailer struct {
 	kicked   []*Stream // to be looked at now
 	hints    hints
 	inFlight int64
+	swept    bool // the files were looked for once
+	picked   int  // streams that were taken out of a queue
 	stopping bool
 
 	wake    chan struct{} // of the sweeper
@@ -179,7 +181,18 @@ func (t *Tailer) run(ctx context.Context) {
 		case <-t.wake:
 		}
 		next := t.sweep(t.now())
+		t.begin()
 		timer.Reset(max(time.Millisecond, next))
+	}
+}
+
+// begin has the workers read, once all files that there are were found: where records are joint, a handler may count those that it has to wait for.
+func (t *Tailer) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.swept {
+		t.swept = true
+		t.wakeup.Broadcast()
 	}
 }
 

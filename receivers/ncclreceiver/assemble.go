@@ -25,8 +25,9 @@ type assembler struct {
 	// The collectives that wait, in the order of their last record.
 	oldest, newest *collective
 	bytes          int64
-	// silent is how many streams have not had a line: their ranks are not known yet.
+	// silent is how many streams have said nothing: their ranks are not known yet. When none is any more, walk goes through the collectives that waited for them.
 	silent int
+	walk   *collective
 	begun  int // streams with a record that goes on
 	ghosts ghosts
 
@@ -74,6 +75,7 @@ type communicator struct {
 	known       int    // how many
 	gone        bits   // of them those that were waited for in vain
 	lost        int    // how many
+	global      bool   // its ranks are global ones, of any number
 	sparse      bool   // ranks may well have no record: VCCL logs sends between nodes, and only some of them
 	settled     bool   // ranks that were never seen are not waited for any more
 	completedAt int64  // when the last one was complete
@@ -109,17 +111,41 @@ func newAssembler(r *ncclReceiver) *assembler {
 	return &assembler{r: r, runs: make(map[string]*run), hows: make(map[how]*how), ghosts: newGhosts()}
 }
 
-// stream takes note of a stream that has had no line yet; heard says that it has one now.
+// stream takes note of a stream that has said nothing yet.
 func (a *assembler) stream() {
 	a.mu.Lock()
 	a.silent++
 	a.mu.Unlock()
 }
 
-func (a *assembler) heard() {
+// heard says that a stream has, or has nothing to say.
+func (a *assembler) heard(h *handler) {
 	a.mu.Lock()
-	a.silent--
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	a.hear(h)
+}
+
+func (a *assembler) hear(h *handler) {
+	if h.heard {
+		return
+	}
+	h.heard = true
+	if a.silent--; a.silent == 0 {
+		a.walk = a.oldest
+	}
+}
+
+// walkMost bounds what leaves with one record: it goes with the batch at hand.
+const walkMost = 8
+
+// recheck lets go of those that waited for streams that had said nothing.
+func (a *assembler) recheck(h *handler, most int) {
+	for ; a.walk != nil && most > 0; most-- {
+		c := a.walk
+		if a.walk = c.newer; a.full(c) {
+			a.close(h, c, a.outcome(c))
+		}
+	}
 }
 
 func (a *assembler) runOf(id, file string) *run {
@@ -184,9 +210,11 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 		comm.size = o.CommSize
 	}
 	comm.sparse = comm.sparse || o.Sends > 0
+	comm.global = comm.global || o.Global
 	if len(o.CommName) > 0 && string(o.CommName) != comm.name && string(o.CommName) != unnamed {
 		comm.name = a.names.Text(o.CommName)
 	}
+	defer a.recheck(h, walkMost)
 	if !o.HasSeq || o.Rank < 0 || o.Rank > maxRank {
 		c := a.r.collectives.Get()
 		a.describe(c, comm, o, at)
@@ -214,10 +242,7 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 		c.ranks++
 	}
 	a.see(comm, o.Rank, src)
-	if !h.heard {
-		h.heard = true
-		a.silent--
-	}
+	a.hear(h)
 	a.pass(h, t, o.Rank, o.Seq, c, first)
 	if a.full(c) {
 		a.close(h, c, a.outcome(c))
@@ -267,7 +292,7 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
 		c.parts = make([]part, 0, n)
 	}
-	if t.any && o.Seq > t.top+1 {
+	if t.any && o.Seq > t.top+1 && !comm.sparse {
 		c.gap = o.Seq - t.top - 1
 	}
 	if t.any && o.Seq < t.top {
@@ -329,6 +354,9 @@ func (a *assembler) touch(c *collective, at int64) {
 }
 
 func (a *assembler) unlink(c *collective) {
+	if a.walk == c {
+		a.walk = c.newer
+	}
 	if c.older != nil {
 		c.older.newer = c.newer
 	} else {
@@ -417,7 +445,7 @@ func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
 		for i := range o.Details {
 			d := &o.Details[i]
 			m.details[i] = detail{
-				name: d.Name, direction: d.Direction, operation: d.Operation, start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
+				name: d.Name, direction: d.Direction, operation: spans.Text(d.Operation), start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
 				channel: d.Channel, peer: d.Peer, step: d.Step, parent: d.Under,
 			}
 		}
@@ -488,7 +516,7 @@ func (a *assembler) full(c *collective) bool {
 		return a.silent == 0 && c.passed >= need
 	case comm.settled:
 	case comm.size > 0:
-		need = a.r.ranksOf(comm.size) - comm.lost
+		need = max(a.r.ranksOf(comm.size), comm.known) - comm.lost // what the log says may be less than what it has
 	case a.silent > 0:
 		return false
 	}
@@ -528,6 +556,7 @@ func (a *assembler) expire(h *handler, before int64) {
 	} else {
 		before -= a.r.cfg.HangTimeout.Nanoseconds() / 4 // what streams have begun ends a little before
 	}
+	a.recheck(h, expireMost/usualParts)
 	for records := 0; a.oldest != nil && a.oldest.last < before && records < expireMost; {
 		records += len(a.oldest.parts)
 		a.close(h, a.oldest, why)

@@ -18,6 +18,7 @@ import (
 // close lets a collective go: into the batch of the handler at hand, whichever stream brought its records.
 func (a *assembler) close(h *handler, c *collective, why outcome) {
 	c.outcome = why
+	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
 	if t := c.track; t != nil {
 		a.unlink(c)
 		a.bytes -= c.bytes
@@ -34,7 +35,6 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 		c.hang = m.timedOut && c.parts[0].state != op.Completed
 	}
 	c.commName, c.commSize = c.comm.name, c.comm.size
-	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
 	c.identify()
 	c.run.closed++
 	c.comm.closed++
@@ -115,7 +115,7 @@ func (a *assembler) absent(c *collective) {
 		for word != 0 {
 			rank := int32(w*64) + int32(bits64.TrailingZeros64(word))
 			word &= word - 1
-			if c.has.has(rank) || comm.size > 0 && rank >= comm.size {
+			if c.has.has(rank) || comm.size > 0 && rank >= comm.size && !comm.global {
 				continue
 			}
 			if c.missingCount++; len(c.missing) < maxListed {
@@ -150,7 +150,7 @@ func (a *assembler) absent(c *collective) {
 		comm.settled = true
 		// Where records only tell what was completed: no rank has gone on since.
 		c.hang = c.hang || stuck > 0 || c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
-		c.waited = a.r.cfg.HangTimeout.Nanoseconds()
+		c.waited = a.r.cfg.HangTimeout.Nanoseconds() * 5 / 4
 	case evicted:
 		comm.settled = comm.settled || a.silent == 0
 	case gap, gone, ended, tardy, outcomes:
@@ -191,13 +191,16 @@ func (a *assembler) times(c *collective) {
 	}
 }
 
+// maxUncertainty is that of an offset which says nothing, ns.
+const maxUncertainty = 1e9
+
 // offsets learns from a collective how its hosts' clocks differ, and says what is known of that.
 func (a *assembler) offsets(c *collective) {
 	r := c.run
 	if c.kind.Symmetric() && !c.mismatch {
 		a.ends = a.ends[:0]
 		for i := range c.parts {
-			if p := &c.parts[i]; !p.how.synthetic && p.how.waits && p.state == op.Completed {
+			if p := &c.parts[i]; !p.how.synthetic && p.how.waits && p.state == op.Completed && c.comm.family != formatRecorder {
 				a.ends = append(a.ends, clocks.End{Clock: p.src.clock, At: p.end})
 			}
 		}
@@ -208,7 +211,7 @@ func (a *assembler) offsets(c *collective) {
 		if p.how.synthetic || slices.ContainsFunc(c.offsets, func(o clockOffset) bool { return o.clock == p.src.clock }) {
 			continue
 		}
-		if offset, uncertainty, ok := r.est.Offset(p.src.clock, p.end); ok {
+		if offset, uncertainty, ok := r.est.Offset(p.src.clock, p.end); ok && uncertainty < maxUncertainty {
 			c.offsets = append(c.offsets, clockOffset{p.src.clock, offset, uncertainty})
 		}
 	}
@@ -332,7 +335,7 @@ func (a *assembler) arrive(c *collective) {
 			return // the ranks' durations do not compare
 		}
 		start := p.start
-		if p.how.synthetic {
+		if p.how.synthetic || c.comm.family == formatRecorder { // whose times a watchdog saw, every 100 ms
 			start = 0
 		}
 		a.arrivals = append(a.arrivals, late.Arrival{Rank: p.rank, Duration: p.duration, Start: start})

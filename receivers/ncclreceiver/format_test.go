@@ -70,3 +70,19 @@ func TestAccounts(t *testing.T) {
 		})
 	}
 }
+
+// readFixture returns the files of a folder of testdata.
+func readFixture(name string) (texts [][]byte, err error) {
+	files, err := filepath.Glob(filepath.Join("testdata", name, "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, b)
+	}
+	return texts, nil
+}

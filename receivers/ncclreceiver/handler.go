@@ -34,7 +34,9 @@ type handler struct {
 	format string // empty: not known yet
 	parser op.Parser
 	out    op.Out
-	heard  bool
+	heard  bool // it said something, or had lines enough to
+	quiet  int  // lines that said nothing
+	paired bool // one of the two files that VCCL writes for a network card
 	file   int
 
 	open      []tail.Lent // lines of a record that goes on
@@ -55,6 +57,7 @@ type handler struct {
 
 func newHandler(r *ncclReceiver, s stream) *handler {
 	h := &handler{r: r, stream: s, run: r.cfg.Run(s.Path()), comms: make(map[string]*communicator)}
+	h.paired = strings.HasSuffix(s.Path(), "A.log") || strings.HasSuffix(s.Path(), "B.log") // <host>-<NIC>-Port<i>-A.log
 	if r.cfg.Format != formatAuto {
 		h.setFormat(r.cfg.Format)
 	}
@@ -143,12 +146,10 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 	}
-	if !h.heard {
-		defer h.hear()
-	}
 	h.now, h.modTime = l.Observed.UnixNano(), l.ModTime.UnixNano()
 	if h.parser == nil {
 		if v, reason := h.sniff(l.Text); h.parser == nil {
+			h.saidNothing()
 			return v, reason
 		}
 	}
@@ -162,9 +163,11 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.parser.Line(l.Text, l.Again, l.Tag, &h.out)
 	switch {
 	case v == op.Ignored:
+		h.saidNothing()
 		h.give(false)
 		return tail.Ignored, reason
 	case v == op.Rejected:
+		h.saidNothing()
 		h.give(false)
 		return tail.Rejected, reason
 	case h.out.Open:
@@ -182,11 +185,12 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// hear takes note of the first line that is not the beginning of a record. With an operation the assembler does so itself, when it has seen its rank.
-func (h *handler) hear() {
-	if !h.heard && len(h.open) == 0 {
-		h.heard = true
-		h.r.asm.heard()
+// maxQuiet is how many lines without a record a stream may begin with before others stop waiting for what it has to say.
+const maxQuiet = 64
+
+func (h *handler) saidNothing() {
+	if h.quiet++; h.quiet == maxQuiet {
+		h.r.asm.heard(h)
 	}
 }
 
@@ -227,6 +231,9 @@ func (h *handler) give(line bool) (reason string) {
 			o.End, o.Time = h.modTime, spans.TimeSynthetic
 		}
 		h.r.asm.add(h, h.communicator(o.Comm), h.source(o.Host, o.PID), o, lents, h.now)
+	}
+	if !h.heard {
+		h.r.asm.heard(h) // only after its ranks are known
 	}
 	h.open = lents[:0]
 	if opened {
@@ -315,6 +322,9 @@ func (h *handler) Expire(before time.Time) {
 
 // Cut ends the current batch.
 func (h *handler) Cut() tail.Deliver {
+	if h.paired && !h.heard && len(h.open) == 0 {
+		h.r.asm.heard(h) // the other file of the pair has what there is
+	}
 	b := h.batch
 	if b == nil {
 		return nil

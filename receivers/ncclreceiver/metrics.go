@@ -196,7 +196,9 @@ func (b *batch) Metrics() pmetric.Metrics {
 			metrics, ok := scopes[p.run]
 			if !ok {
 				rm := md.ResourceMetrics().AppendEmpty()
-				spans.Resource{Service: b.r.cfg.ServiceName, RunID: p.run}.Put(rm.Resource().Attributes())
+				attrs := rm.Resource().Attributes()
+				spans.Resource{Service: b.r.cfg.ServiceName, RunID: p.run}.Put(attrs)
+				attrs.PutStr(spans.AttrServiceInstanceID, p.run) // Prometheus' instance: two runs of a job are two series
 				sm := rm.ScopeMetrics().AppendEmpty()
 				sm.Scope().SetName(metadata.ScopeName)
 				sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)

@@ -50,7 +50,10 @@ type ncclRun struct {
 		OffsetNS int64 `json:"offset_ns"`
 	}
 	Links []ncclLink
-	Files []struct{ Operations int64 }
+	Files []struct {
+		Operations  int64
+		Overwritten int64 `json:"overwritten_lines"`
+	}
 }
 
 type ncclLink struct {
@@ -572,6 +575,30 @@ func TestNCCLCrash(t *testing.T) {
 			c.stop(t)
 		})
 	}
+}
+
+// VCCL writes two files per network card in turn, and cuts the one that it turns to: no row is missed.
+func TestNCCLFlip(t *testing.T) {
+	j := startJaeger(t)
+	l := &ncclLog{name: "flip", dir: filepath.Join(t.TempDir(), "flip")}
+	require.NoError(t, os.Mkdir(l.dir, 0o750)) // else it is found by the next full scan, half a minute later
+	c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
+	c.up(t)
+	written := generateNCCLInto(t, l.dir, "flip", "--live", "--format", "vccl_flow", "--flip-at", "20000", "--seed", "4", "--ranks", "8", "--nodes", "2", "--steps", "80", "--compute", "40ms")
+	overwritten := int64(0)
+	for _, f := range written.run.Files {
+		overwritten += f.Overwritten
+	}
+	require.Positive(t, overwritten)
+	eventually(t, time.Minute, func() error {
+		sum := accountsOf(t, c, l.receiver(), 1)
+		if sum["records"] != written.run.Operations || sum["sent"] != sum["records"] {
+			return fmt.Errorf("%v, want %d sends", sum, written.run.Operations)
+		}
+		assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
+		return nil
+	})
+	c.stop(t)
 }
 
 // 1024 ranks of 128 nodes, 1,000 collectives: all are joined, within the memory bound.

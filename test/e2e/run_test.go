@@ -173,6 +173,7 @@ func TestReadme(t *testing.T) {
 		"TRAINBRIDGE_TQ_LOGS='/tmp/ray/session_*/logs/worker-*.err' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                  TestShippedConfig,
 		"TRAINBRIDGE_TRAIN_LOGS='/data/job/logs/*.log' TRAINBRIDGE_DEVICE='H100 SXM' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestShippedConfig,
 		"TRAINBRIDGE_ZMQ_LOGS='/data/tee_gpu/zmq_performance*.log' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                   TestShippedConfig,
+		"TRAINBRIDGE_NCCL_LOGS='/shared/job-17/nccl/*' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                               TestShippedConfig,
 	}
 	text, err := os.ReadFile(filepath.Join(repoRoot, "README.md"))
 	require.NoError(t, err)

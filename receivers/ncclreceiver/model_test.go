@@ -1,0 +1,422 @@
+package ncclreceiver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// disk is a storage extension, and its only client. Once killed it forgets what is written, as a process that is gone would not have written it.
+type disk struct {
+	component.StartFunc
+	component.ShutdownFunc
+	mu     sync.Mutex
+	values map[string][]byte
+	killed bool
+}
+
+var diskID = component.MustNewID("disk")
+
+func (d *disk) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{diskID: d}
+}
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (d *disk) Get(_ context.Context, key string) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.values[key], nil
+}
+
+func (d *disk) Set(ctx context.Context, key string, value []byte) error {
+	return d.Batch(ctx, storage.SetOperation(key, value))
+}
+
+func (d *disk) Delete(ctx context.Context, key string) error {
+	return d.Batch(ctx, storage.DeleteOperation(key))
+}
+
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range ops {
+		switch {
+		case o.Type == storage.Get:
+			o.Value = d.values[o.Key]
+		case d.killed:
+		case o.Type == storage.Set:
+			d.values[o.Key] = slices.Clone(o.Value)
+		default:
+			delete(d.values, o.Key)
+		}
+	}
+	return nil
+}
+
+func (d *disk) Close(context.Context) error { return nil }
+
+func (d *disk) kill(now bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.killed = now
+}
+
+// follow runs the receiver until stop.
+func follow(t *testing.T, cfg *Config, d *disk, take consumer.ConsumeTracesFunc) (stop func()) {
+	t.Helper()
+	cfg.Storage, cfg.PollInterval = &diskID, time.Millisecond
+	next, err := consumer.NewTraces(take)
+	require.NoError(t, err)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.ID = component.NewID(metadata.Type) // the same each time: its positions are kept under it
+	r, err := NewFactory().CreateTraces(t.Context(), set, cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), d))
+	return func() { require.NoError(t, r.Shutdown(context.Background())) }
+}
+
+var _ component.Host = (*disk)(nil)
+
+// wait waits until something is so.
+func wait(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(end), "does not come: %s", what)
+	}
+}
+
+type spanKey struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// history are the attributes that depend on what was read before, which a restart forgets.
+var history = []string{
+	spans.AttrNCCLSequenceGap, spans.AttrNCCLLinkHot, spans.AttrNCCLLinkSlow, spans.AttrNCCLClockReference, spans.AttrNCCLClockOffset, spans.AttrNCCLClockUncertainty,
+}
+
+// spanTexts are all that is known of spans.
+func spanTexts(td ptrace.Traces) map[spanKey]string {
+	out := make(map[spanKey]string)
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			if s.Name() == spans.SpanRun {
+				continue
+			}
+			attrs := s.Attributes().AsRaw()
+			for _, name := range history {
+				delete(attrs, name)
+			}
+			at := [2]pcommon.Timestamp{s.StartTimestamp(), s.EndTimestamp()}
+			if attrs[spans.AttrTimeSource] == string(spans.TimeSynthetic) {
+				at = [2]pcommon.Timestamp{} // of the file
+			}
+			links := 0
+			for _, l := range s.Links().All() {
+				if trace, id := spans.RunIDs("run"); l.TraceID() == trace && l.SpanID() == id {
+					links++
+				}
+			}
+			out[spanKey{s.TraceID(), s.SpanID()}] = fmt.Sprint(s.Name(), s.ParentSpanID(), s.Status().Code(), at, links, attrs, rs.Resource().Attributes().AsRaw())
+		}
+	}
+	return out
+}
+
+// taker is a consumer that knows what has to come.
+type taker struct {
+	want map[spanKey]string
+
+	mu     sync.Mutex
+	refuse func() bool // nil: nothing
+	dead   bool        // the process is: nobody sees what it sends
+	tries  int
+	came   map[spanKey]bool
+	wrong  []string
+}
+
+func (k *taker) take(_ context.Context, td ptrace.Traces) error {
+	got := spanTexts(td)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tries++
+	if k.dead || k.refuse != nil && k.refuse() {
+		return errors.New("down")
+	}
+	for id, text := range got {
+		k.came[id] = true
+		if text != k.want[id] {
+			k.wrong = append(k.wrong, fmt.Sprintf("%v\nwant %q\n got %q", id, k.want[id], text))
+		}
+	}
+	return nil
+}
+
+func (k *taker) do(what func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	what()
+}
+
+func (k *taker) so(what func() bool) func() bool {
+	return func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return what()
+	}
+}
+
+// A job of three ranks, in each format: what each rank's file has. Every collective is complete.
+var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
+	"inspector v4.0": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("rank-%d.log", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			for i, o := range ops {
+				b.WriteString(record{host: "node", rank: rank, of: ranksOfJob, coll: o.name, sn: o.seq, size: o.size, start: int64(i)*1000 + 1, us: o.us(rank)}.String() + "\n")
+			}
+			return b.String()
+		})
+	},
+	"inspector v4.4": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("rank-%d.log", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			for i := 0; i < len(ops); {
+				m := min(1+(i*7+rank)%5, len(ops)-i)
+				fmt.Fprintf(&b, `{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4","git_rev":"",`+
+					`"dump_timestamp_us":%d,"hostname":"node","pid":%d},"dump_stats":{"coll_records":%d,"coll_dropped_total":0,"p2p_records":0,"proxy_records":0}}`+"\n",
+					rank, ranksOfJob, epochUS+i*1000, 1000+rank, m)
+				for _, o := range ops[i : i+m] {
+					fmt.Fprintf(&b, `{"coll_perf":{"coll":"%s","coll_algo":"RING","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu"}}`+"\n", o.name, o.seq, o.size, o.us(rank))
+				}
+				i += m
+			}
+			return b.String()
+		})
+	},
+	"vccl_json lines": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("rank_%d.json", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			for i, o := range ops {
+				b.WriteString(o.message(rank, i, " ") + "\n")
+			}
+			return b.String()
+		})
+	},
+	"vccl_json pretty": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("rank_%d.json", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			for i, o := range ops {
+				b.WriteString(o.message(rank, i, "\n  ") + "\n")
+			}
+			return b.String()
+		})
+	},
+	"vccl_csv": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("rank_%d.csv", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			b.WriteString("timestamp,rank,operation,message_size,duration_us,bandwidth_gbps\n")
+			for i, o := range ops {
+				fmt.Fprintf(&b, "%d.%03d,%d,%s,%d,%d,1\n", 1693958400+i/1000, i%1000, rank, o.name, o.size, o.us(rank))
+			}
+			return b.String()
+		})
+	},
+	"profiler": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("prof-%d.json", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			b.WriteString("[\n")
+			event := func(name, cat, ph string, id, ts int, args string) {
+				if args != "" {
+					args = `, "args": {` + args + "}"
+				}
+				fmt.Fprintf(&b, `{"name": "%s", "cat": "%s", "ph": "%s", "id": %d, "pid": %d, "tid": 1, "ts": %d.000%s},`+"\n", name, cat, ph, id, 1000+rank, ts, args)
+			}
+			for i, o := range ops {
+				at := 1000 + i*1000
+				clock := int64(epochUS+at) * 1000
+				event("Group API", "GROUP_API", "b", i, at, `"groupApiId": 1`)
+				event(o.name, "COLL", "b", i, at, fmt.Sprintf(`"SeqNum": %d, "CommHash": 77, "Rank": %d, "Count": %d, "Datatype": "ncclInt8", "nChannels": 1`, o.seq, rank, o.size))
+				event("KernelCh", "GPU", "b", i, at, fmt.Sprintf(`"Channel": 0, "StartGpuClk": %d, "StopGpuClk": %d`, clock, clock+o.us(rank)*1000))
+				event("KernelCh", "GPU", "e", i, at+int(o.us(rank)), "")
+				event(o.name, "COLL", "e", i, at+int(o.us(rank)), "")
+				event("Group API", "GROUP_API", "e", i, at+900, "")
+			}
+			return b.String() + "{}]\n"
+		})
+	},
+	"flight_recorder": func(rnd *rand.Rand, n int) map[string]string {
+		return perRank("nccl_trace_rank_%d", rnd, n, func(rank int, ops []operation) string {
+			entries := make([]map[string]any, len(ops))
+			for i, o := range ops {
+				at := int64(epochUS+i*1000) * 1000
+				entries[i] = map[string]any{
+					"record_id": i, "process_group": []string{"0", "default_pg"}, "collective_seq_id": i + 1, "p2p_seq_id": 0, "op_id": i + 1, "profiling_name": "nccl:all_reduce",
+					"time_created_ns": at, "input_sizes": [][]int64{{o.size}}, "input_dtypes": []string{"Byte"}, "output_sizes": [][]int64{{o.size}}, "output_dtypes": []string{"Byte"},
+					"state": "completed", "time_discovered_started_ns": at, "time_discovered_completed_ns": at + o.us(rank)*1000, "duration_ms": float64(o.us(rank)) / 1000, "is_p2p": false,
+				}
+			}
+			text, err := json.Marshal(map[string]any{"version": "2.5", "pg_config": map[string]any{"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}, "entries": entries})
+			if err != nil {
+				panic(err)
+			}
+			return string(text) + "\n"
+		})
+	},
+}
+
+const ranksOfJob = 3
+
+type operation struct {
+	name string
+	seq  int
+	size int64
+	base int64
+}
+
+func (o operation) us(rank int) int64 { return o.base + int64(rank*o.seq%7) }
+
+func (o operation) message(rank, i int, sep string) string {
+	return fmt.Sprintf(`{%s"timestamp": %d.%03d,%s"rank": %d,%s"operation": "%s",%s"message_size": %d,%s"duration_us": %d,%s"bandwidth_gbps": 1,%s"src_rank": %d,%s"dst_rank": %d}`,
+		sep, 1693958400+i/1000, i%1000, sep, rank, sep, o.name, sep, o.size, sep, o.us(rank), sep, sep, rank, sep, (rank+1)%ranksOfJob)
+}
+
+func perRank(name string, rnd *rand.Rand, n int, write func(rank int, ops []operation) string) map[string]string {
+	names := []string{"AllReduce", "AllGather", "ReduceScatter"}
+	next := make(map[string]int)
+	ops := make([]operation, n)
+	for i := range ops {
+		o := names[rnd.IntN(len(names))]
+		ops[i] = operation{o, next[o], int64(1) << rnd.IntN(20), int64(10 + rnd.IntN(300))}
+		next[o]++
+	}
+	out := make(map[string]string)
+	for rank := range ranksOfJob {
+		out[fmt.Sprintf(name, rank)] = write(rank, ops)
+	}
+	return out
+}
+
+// TestModel does to logs, the consumer and the process what may happen to them, in random order: files grow by pieces, the consumer is away, the process is stopped, or
+// killed. What comes is what comes of reading the whole logs at once: each span as often as it may, none missing, each with the same ids, parents and attributes.
+func TestModel(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(jobs)) {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(seed, 5))
+				model(t, rnd, jobs[name](rnd, 100+rnd.IntN(900)), seed)
+			})
+		}
+	}
+}
+
+func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
+	t.Helper()
+	conf := func(dir string) *Config {
+		c := config(dir + "/*")
+		c.AnomalyDetection = false // who is late again and again depends on what was before
+		if seed%2 == 0 {
+			c.MaxInFlightBytes = 64 << 10
+		}
+		return c
+	}
+	names := slices.Sorted(maps.Keys(files))
+	whole := t.TempDir()
+	for _, name := range names {
+		filereceivertest.Put(t, whole, name, files[name])
+	}
+	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}
+	for _, td := range read(t, conf(whole)).Traces.AllTraces() {
+		for id, text := range spanTexts(td) {
+			require.Empty(t, k.want[id], "each span has an id of its own")
+			k.want[id] = text
+		}
+	}
+	dir, d := t.TempDir(), &disk{values: make(map[string][]byte)}
+	put := func(name string, n int) {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = f.WriteString(files[name][:n])
+		require.NoError(t, errors.Join(err, f.Close()))
+		files[name] = files[name][n:]
+	}
+	document := strings.HasPrefix(names[0], recorderPrefix)
+	if !document {
+		for _, name := range names { // where no one says how many ranks there are, those are waited for that have a file
+			put(name, 1+rnd.IntN(len(files[name])/4))
+		}
+	}
+	stop := follow(t, conf(dir), d, k.take)
+	for len(files) > 0 {
+		left := slices.Sorted(maps.Keys(files))
+		name := left[rnd.IntN(len(left))]
+		n := min(len(files[name]), 1+rnd.IntN(30_000))
+		if document {
+			n = len(files[name])
+		}
+		put(name, n)
+		if files[name] == "" {
+			delete(files, name)
+		}
+		switch rnd.IntN(3) {
+		case 0:
+			k.do(func() { k.refuse = nil })
+		case 1:
+			k.do(func() { k.refuse = func() bool { return true } })
+		case 2:
+			nth := 0
+			k.do(func() { k.refuse = func() bool { nth++; return nth%3 != 0 } })
+		}
+		// Let it get on, or not.
+		if rnd.IntN(3) > 0 {
+			before, until := -1, time.Now().Add(20*time.Millisecond)
+			wait(t, "a batch, or time passes", k.so(func() bool {
+				if before < 0 {
+					before = k.tries
+				}
+				return k.tries > before || time.Now().After(until)
+			}))
+		}
+		switch rnd.IntN(4) {
+		case 0:
+			stop()
+			stop = follow(t, conf(dir), d, k.take)
+		case 1:
+			d.kill(true)
+			k.do(func() { k.dead = true })
+			stop()
+			d.kill(false)
+			k.do(func() { k.dead = false })
+			stop = follow(t, conf(dir), d, k.take)
+		}
+	}
+	k.do(func() { k.refuse = nil })
+	wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
+	stop()
+	require.Empty(t, k.wrong[:min(2, len(k.wrong))])
+	require.Len(t, k.came, len(k.want))
+}
