@@ -94,6 +94,47 @@ func TestForgottenStreamLeavesTheStore(t *testing.T) {
 	assert.Zero(t, r.tl.open.Load())
 }
 
+// forgetful is a toy that counts how often it was told to forget.
+type forgetful struct {
+	*toy
+	n *int
+}
+
+func (f forgetful) Forget() { *f.n++ }
+
+// A handler is told once that its stream is forgotten: when its file is gone, and all of it was accepted; also one that was gone when the process began.
+func TestForgetter(t *testing.T) {
+	r := newRig(t)
+	n := 0
+	r.handler = func(s *Stream) Handler { return forgetful{&toy{rig: r, s: s, open: map[string]opened{}}, &n} }
+	r.restart()
+	r.append("a.log", "START x\n")
+	r.append("b.log", "one\n")
+	r.append("c.log", "")
+	r.step(0)
+	r.checkpoint()
+	r.restart()
+	r.step(0)
+	r.remove("a.log")
+	r.remove("c.log")
+	for range 60 {
+		r.step(5 * time.Second)
+	}
+	require.Equal(t, 1, n, "a.log has a line that waits")
+	for range 60 {
+		r.step(10 * time.Second)
+	}
+	require.Equal(t, 2, n)
+	r.checkpoint()
+	r.crash()
+	r.remove("b.log")
+	r.boot()
+	r.step(0)
+	r.rest()
+	require.Equal(t, 3, n)
+	require.Empty(t, r.tl.sweeper.streams)
+}
+
 func TestFileGoneWhileDown(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", "START a\n")

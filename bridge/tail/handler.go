@@ -62,6 +62,12 @@ type InOrder interface {
 	InOrder()
 }
 
+// Forgetter is a Handler that is told when its stream is forgotten: none of its files is left, and nothing of it is held or in flight. It is called no more after that.
+type Forgetter interface {
+	Handler
+	Forget()
+}
+
 // NewHandler makes the handler of a stream.
 type NewHandler func(*Stream) Handler
 

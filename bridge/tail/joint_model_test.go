@@ -20,7 +20,7 @@ import (
 
 var (
 	jointSeed  = flag.Uint64("tail.jointseed", 0, "run the model test of joint records with this seed only")
-	jointSeeds = flag.Uint64("tail.jointseeds", 1500, "number of seeds of the model test of joint records")
+	jointSeeds = flag.Uint64("tail.jointseeds", 1000, "number of seeds of the model test of joint records")
 )
 
 // jointModel is the model of files, with ranks that speak of records in files of their own.

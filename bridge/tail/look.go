@@ -199,6 +199,9 @@ func (w *sweeper) again(s *Stream, at time.Time) {
 
 func (w *sweeper) forget(s *Stream) {
 	s.gone = true
+	if h, ok := s.handler.(Forgetter); ok {
+		h.Forget()
+	}
 	heap.Remove(&w.due, s.heapAt)
 	delete(w.streams, s.path)
 	dir, stem := stemOf(s.path)

@@ -1,6 +1,7 @@
 package ncclreceiver
 
 import (
+	"cmp"
 	"math"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type assembler struct {
 	// The collectives that wait, in the order of their last record.
 	oldest, newest *collective
 	bytes          int64
+	remembered     int64 // what the communicators take
 	// silent is how many streams have said nothing: their ranks are not known yet. When none is any more, walk goes through the collectives that waited for them.
 	silent int
 	walk   *collective
@@ -83,7 +85,11 @@ type communicator struct {
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
 	closed      int
-	reported    int // closed, when the scores were told last
+	reported    int   // closed, when the scores were told last
+	open        int   // collectives
+	bytes       int64 // what it takes, about
+	used        int64 // when its last record was read
+	forgotten   bool  // there may be another in its place
 }
 
 type baselineKey struct {
@@ -191,21 +197,54 @@ func (a *assembler) source(runID string, host []byte, pid int64, file string, gp
 func (a *assembler) communicator(runID, file, family string, id []byte) *communicator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.runOf(runID, file)
-	key := commKey{family, spans.Text(id)}
+	return a.find(a.runOf(runID, file), commKey{family, spans.Text(id)})
+}
+
+func (a *assembler) find(r *run, key commKey) *communicator {
 	c := r.comms[key]
 	if c == nil {
-		c = &communicator{run: r, family: family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
+		c = &communicator{run: r, family: key.family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
 		c.window = late.NewWindow(a.r.cfg.WindowSize)
 		r.comms[key] = c
+		a.remember(c, commBytes)
 	}
 	return c
+}
+
+func (a *assembler) remember(c *communicator, bytes int) {
+	c.bytes += int64(bytes)
+	a.remembered += int64(bytes)
+}
+
+// forget makes room for what is new: communicators that nothing waits in are forgotten, those first that were not heard of for longest.
+func (a *assembler) forget() {
+	var idle []*communicator
+	for _, r := range a.runs {
+		for _, c := range r.comms {
+			if c.open == 0 {
+				idle = append(idle, c)
+			}
+		}
+	}
+	slices.SortFunc(idle, func(x, y *communicator) int { return cmp.Compare(x.used, y.used) })
+	for _, c := range idle {
+		if a.remembered <= a.r.cfg.MaxStateBytes*3/4 {
+			return
+		}
+		a.remembered -= c.bytes
+		delete(c.run.comms, commKey{c.family, c.id})
+		*c = communicator{run: c.run, family: c.family, id: c.id, forgotten: true} // which handlers and batches still have
+	}
 }
 
 // add takes an operation with the lines it was read from. What leaves goes into the handler's batch.
 func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, lents []tail.Lent, at int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if comm.forgotten {
+		comm = a.find(comm.run, commKey{comm.family, comm.id})
+	}
+	comm.used = at
 	if o.CommSize > 0 {
 		comm.size = o.CommSize
 	}
@@ -214,6 +253,7 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	if len(o.CommName) > 0 && string(o.CommName) != comm.name && string(o.CommName) != unnamed {
 		comm.name = a.names.Text(o.CommName)
 	}
+	defer a.bound(h)
 	defer a.recheck(h, walkMost)
 	if !o.HasSeq || o.Rank < 0 || o.Rank > maxRank {
 		c := a.r.collectives.Get()
@@ -237,7 +277,12 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	}
 	a.touch(c, at)
 	a.put(c, src, o, lents)
+	words := len(c.has)
 	first := c.has.set(o.Rank)
+	if n := int64(len(c.has)-words) * 8; n > 0 {
+		c.bytes += n
+		a.bytes += n
+	}
 	if first {
 		c.ranks++
 	}
@@ -247,8 +292,19 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	if a.full(c) {
 		a.close(h, c, a.outcome(c))
 	}
-	for a.bytes > a.r.cfg.MaxStateBytes && a.oldest != nil {
+}
+
+// bound lets go of what there is no room for.
+func (a *assembler) bound(h *handler) {
+	most := a.r.cfg.MaxStateBytes
+	if a.remembered > most {
+		a.forget()
+	}
+	for a.oldest != nil && max(a.bytes, a.remembered) > most {
 		a.close(h, a.oldest, evicted)
+		if a.remembered > most {
+			a.forget()
+		}
 	}
 }
 
@@ -269,18 +325,19 @@ func (a *assembler) track(comm *communicator, o *op.Op) *track {
 			if comm.others == nil {
 				comm.others = make(map[string]*track)
 			}
-			t = a.newTrack()
+			t = a.newTrack(comm)
 			comm.others[a.names.Text(o.Name)] = t
 		}
 		return t
 	}
 	if *at == nil {
-		*at = a.newTrack()
+		*at = a.newTrack(comm)
 	}
 	return *at
 }
 
-func (a *assembler) newTrack() *track {
+func (a *assembler) newTrack(comm *communicator) *track {
+	a.remember(comm, trackBytes)
 	return &track{key: a.ghosts.track(), open: make(map[uint64]*collective)}
 }
 
@@ -300,6 +357,7 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	}
 	t.top, t.any = max(t.top, o.Seq), true
 	t.open[o.Seq] = c
+	comm.open++
 	c.bytes = collectiveBytes + int64(cap(c.parts))*partBytes
 	a.bytes += c.bytes
 	if n := len(t.seqs); n == 0 || t.seqs[n-1] < o.Seq {
@@ -457,9 +515,11 @@ func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
 func (a *assembler) see(comm *communicator, rank int32, src *source) {
 	if comm.seen.set(rank) {
 		comm.known++
-		for int(rank) >= len(comm.hosts) {
-			comm.hosts = append(comm.hosts, nil)
+		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
+			comm.hosts = append(comm.hosts, make([]*source, n)...)
+			a.remember(comm, 9*n)
 		}
+		a.remember(comm, rankBytes+rankWindowBytes*a.r.cfg.WindowSize)
 	}
 	comm.hosts[rank] = src
 	if comm.gone.has(rank) {
@@ -472,8 +532,9 @@ func (a *assembler) see(comm *communicator, rank int32, src *source) {
 // Where ranks have as many records of a collective as links, all have come once the rank goes on.
 func (a *assembler) pass(h *handler, t *track, rank int32, seq uint64, c *collective, first bool) {
 	sparse := c.comm.sparse
-	for int(rank) >= len(t.last) {
-		t.last = append(t.last, lastSeq{})
+	if n := int(rank) + 1 - len(t.last); n > 0 {
+		t.last = append(t.last, make([]lastSeq, n)...)
+		a.remember(c.comm, 16*n)
 	}
 	before := t.last[rank]
 	if before.seen && seq <= before.seq {

@@ -22,6 +22,7 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 	if t := c.track; t != nil {
 		a.unlink(c)
 		a.bytes -= c.bytes
+		c.comm.open--
 		delete(t.open, c.seq)
 		if i, ok := slices.BinarySearch(t.seqs, c.seq); ok {
 			if i == 0 {
@@ -318,6 +319,7 @@ func (a *assembler) judge(c *collective) {
 		}
 		b = baseline.New(a.r.cfg.WindowSize)
 		c.comm.baselines[key] = b
+		a.remember(c.comm, 16*a.r.cfg.WindowSize)
 	}
 	if median, deviation, ok := b.Observe(v); ok && deviation > a.r.cfg.AnomalyThreshold {
 		c.baseline, c.deviation = median, deviation

@@ -72,6 +72,11 @@ const (
 	collectiveBytes = 800
 	partBytes       = 112
 	lentBytes       = 110
+	// What is remembered of a communicator, about: itself, each sequence, each rank, and that of it in each collective of the window.
+	commBytes       = 1600
+	trackBytes      = 300
+	rankBytes       = 250
+	rankWindowBytes = 12
 	moreBytes       = 160
 	detailBytes     = 96
 )

@@ -349,6 +349,9 @@ func (h *handler) Cut() tail.Deliver {
 	}
 }
 
+// Forget is called when the stream is gone: it says nothing any more.
+func (h *handler) Forget() { h.r.asm.heard(h) }
+
 // Save returns the format and what its parser must know.
 func (h *handler) Save() []byte {
 	if h.parser == nil {

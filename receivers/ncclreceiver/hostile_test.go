@@ -1,0 +1,81 @@
+package ncclreceiver
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+)
+
+// keeping makes parts as newParts does, and tells of the assembler.
+func keeping(asm **assembler) filereceiver.Make {
+	return func(base *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
+		parts, err := newParts(base, c)
+		inner := parts.NewHandler
+		parts.NewHandler = func(s *tail.Stream) tail.Handler {
+			h := inner(s)
+			*asm = h.(*handler).r.asm
+			return h
+		}
+		return parts, err
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// Logs that never say the same twice: what is remembered of them stays within bounds.
+func TestHostile(t *testing.T) {
+	for name, line := range map[string]func(i int) record{
+		"communicators": func(i int) record {
+			return record{comm: fmt.Sprintf("0x%x", i+1), rank: i % 4, of: 4, sn: 1, size: 4096, us: 9}
+		},
+		"ranks": func(i int) record { return record{rank: i % (maxRank + 3), of: 1 << 20, sn: i, size: 4096, us: 9} },
+		"large ranks": func(i int) record {
+			return record{comm: fmt.Sprintf("0x%x", i+1), rank: maxRank, of: 1 << 20, sn: 1, size: 4096, us: 9}
+		},
+		"hosts": func(i int) record {
+			return record{host: fmt.Sprintf("host-%d", i), rank: i % 4, of: 4, sn: i / 4, size: 4096, us: 9}
+		},
+		"operations": func(i int) record {
+			return record{coll: fmt.Sprintf("Op%d", i), rank: i % 4, of: 4, sn: 1, size: 4096, us: 9}
+		},
+		"sequences": func(i int) record { return record{rank: 0, of: 2, sn: i * 1_000_003, size: 4096, us: 9} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 20_000
+			var b strings.Builder
+			for i := range n {
+				r := line(i)
+				r.start = int64(i)*100 + 1
+				b.WriteString(r.String() + "\n")
+			}
+			cfg := config(filereceivertest.Put(t, t.TempDir(), "all.log", b.String()))
+			cfg.MaxStateBytes = minState
+			b.Reset()
+			before := heap()
+			var asm *assembler
+			counts, err := filereceiver.ReadAll(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, keeping(&asm), nil, consumertest.NewNop(), consumertest.NewNop())
+			require.NoError(t, err)
+			assert.EqualValues(t, n, counts.Sent)
+			after := heap()
+			assert.Less(t, int64(after)-int64(before), int64(32<<20))
+			runtime.KeepAlive(asm)
+		})
+	}
+}
