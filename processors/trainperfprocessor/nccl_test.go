@@ -426,7 +426,6 @@ func addRank(b *spans.Batch, id, parent, rank int) {
 	m.PutDouble(spans.AttrNCCLBandwidthBusReported, 264.2e9)
 	m.PutStr(spans.AttrNCCLTiming, "kernel_gpu")
 	m.PutInt(spans.AttrNCCLChannels, 16)
-	m.PutDouble(spans.AttrNCCLScore, 0.99)
 }
 
 // TestNCCLOthersAreLeftAlone: what is below a root passes as it is, even when it has what a root has; and so does what only looks like a root.
