@@ -11,6 +11,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -93,9 +94,19 @@ func generateNCCL(tb testing.TB, name string, flags ...string) *ncclLog {
 
 func generateNCCLInto(tb testing.TB, dir, name string, flags ...string) *ncclLog {
 	tb.Helper()
+	run(tb, nil, trainbridgeBin(tb), ncclArgs(dir, flags...)...)
+	return readNCCL(tb, dir, name)
+}
+
+func ncclArgs(dir string, flags ...string) []string {
+	return append([]string{"gen", "nccl", "--out", dir, "--truth", dir + ".truth.json", "--timezone", "UTC"}, flags...)
+}
+
+// readNCCL reads what the generator knows about the logs in a folder.
+func readNCCL(tb testing.TB, dir, name string) *ncclLog {
+	tb.Helper()
 	l := &ncclLog{name: name, dir: dir}
-	truth := l.dir + ".truth.json"
-	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "nccl", "--out", l.dir, "--truth", truth, "--timezone", "UTC"}, flags...)...)
+	truth := dir + ".truth.json"
 	f, err := os.Open(truth)
 	require.NoError(tb, err)
 	defer f.Close()
@@ -548,18 +559,16 @@ func TestNCCLCrash(t *testing.T) {
 			j := startJaeger(t)
 			l := &ncclLog{name: format, dir: filepath.Join(t.TempDir(), format)}
 			c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				flags := []string{"--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms"}
-				written := generateNCCLInto(t, l.dir, format, flags...)
-				l.run, l.truth = written.run, written.truth
-			}()
+			written := make(chan error, 1)
+			gen := exec.Command(trainbridgeBin(t), ncclArgs(l.dir, "--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms")...)
+			require.NoError(t, gen.Start())
+			go func() { written <- gen.Wait() }()
 			kills := 0
 			for writing := true; writing; {
 				c.up(t)
 				select {
-				case <-done:
+				case err := <-written:
+					require.NoError(t, err)
 					writing = false
 				case <-time.After(700 * time.Millisecond):
 					c.kill()
@@ -567,6 +576,7 @@ func TestNCCLCrash(t *testing.T) {
 				}
 			}
 			assert.GreaterOrEqual(t, kills, 3)
+			l = readNCCL(t, l.dir, l.name)
 			a := l.await(t, j)
 			for key, n := range a.of {
 				assert.Empty(t, n.str(spans.AttrIncomplete), "%v", key)
