@@ -80,7 +80,7 @@ type communicator struct {
 	global      bool   // its ranks are global ones, of any number
 	sparse      bool   // ranks may well have no record: VCCL logs sends between nodes, and only some of them
 	settled     bool   // ranks that were never seen are not waited for any more
-	completedAt int64  // when the last one was complete
+	completedAt int64  // when the last one that was complete began to be read
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
@@ -233,7 +233,9 @@ func (a *assembler) forget() {
 		}
 		a.remembered -= c.bytes
 		delete(c.run.comms, commKey{c.family, c.id})
-		*c = communicator{run: c.run, family: c.family, id: c.id, forgotten: true} // which handlers and batches still have
+		// Handlers and batches still have it.
+		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines, c.hosts = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil, nil
+		c.forgotten = true
 	}
 }
 
@@ -401,7 +403,7 @@ func (a *assembler) describe(c *collective, comm *communicator, o *op.Op, at int
 
 // touch moves a collective to the end of those that wait.
 func (a *assembler) touch(c *collective, at int64) {
-	c.last = at
+	c.last = max(c.last, at) // streams are read beside each other
 	if c == a.newest {
 		return
 	}

@@ -145,7 +145,7 @@ func (a *assembler) absent(c *collective) {
 	switch c.outcome {
 	case complete:
 		if stuck == 0 {
-			comm.completedAt = c.last
+			comm.completedAt = max(comm.completedAt, c.opened) // the ranks' logs are not read at one time: its end may be read late
 		}
 	case timedOut:
 		comm.settled = true

@@ -41,9 +41,10 @@ type live struct {
 	got  filereceivertest.Result
 }
 
-func newLive(t *testing.T, change func(*Config)) *live {
+func newLive(t *testing.T, change func(*Config), before ...record) *live {
 	t.Helper()
 	l := &live{t: t, dir: t.TempDir()}
+	l.say(before...)
 	l.cfg = config(l.dir + "/*")
 	l.cfg.PollInterval = time.Millisecond
 	if change != nil {
@@ -222,5 +223,78 @@ func TestPauseIsNoHang(t *testing.T) {
 	for name, s := range l.roots(n) {
 		assert.Empty(t, attr(s, spans.AttrIncompleteReason), name)
 		assert.Empty(t, attr(s, spans.AttrNCCLHang), name)
+	}
+}
+
+// Streams that have said nothing are waited for where no one says how many ranks there are. When the last of them turns out to be about something else, what waited
+// leaves, with what comes next.
+func TestSilentStream(t *testing.T) {
+	l := newLive(t, nil)
+	other, err := os.Create(filepath.Join(l.dir, "other.log"))
+	require.NoError(t, err)
+	defer other.Close()
+	const n = 100
+	for sn := range n {
+		for rank := range 2 {
+			l.say(record{host: "n", rank: rank, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100})
+		}
+	}
+	l.read()
+	l.roots(0)
+	for range maxQuiet {
+		_, err := other.WriteString("# nothing to do with it\n")
+		require.NoError(t, err)
+	}
+	l.lines += maxQuiet
+	l.read()
+	for sn := range n {
+		for rank := range 2 {
+			l.say(record{host: "n", comm: "0xdef", rank: rank, of: 2, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100})
+		}
+	}
+	wait(t, "all", func() bool {
+		all := 0
+		l.do(func() { all = len(l.got.All(spans.SpanNCCLRank)) })
+		return all == 4*n
+	})
+	l.do(func() {
+		for _, s := range l.got.All("AllReduce") {
+			assert.Equal(t, "2", attr(s, spans.AttrNCCLRanks))
+		}
+	})
+}
+
+// The logs that are there at the start are all known before the first is read: where no one says how many ranks there are, none is left out.
+func TestStart(t *testing.T) {
+	const ranks = 200
+	var records []record
+	for rank := range ranks {
+		for sn := range 3 {
+			records = append(records, record{host: "n", rank: rank, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100})
+		}
+	}
+	l := newLive(t, nil, records...)
+	for name, s := range l.roots(3) {
+		assert.InDelta(t, ranks, number(t, s, spans.AttrNCCLRanks), 0, name)
+	}
+}
+
+// Ranks whose logs are elsewhere are waited for once.
+func TestRanksElsewhere(t *testing.T) {
+	l := newLive(t, nil)
+	say := func(sn int) {
+		for rank := range 2 {
+			l.say(record{host: "n", rank: rank, of: 16, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100})
+		}
+	}
+	say(0)
+	l.read()
+	l.roots(0)
+	l.pass(2 * l.cfg.HangTimeout)
+	l.roots(1)
+	say(1)
+	for name, s := range l.roots(2) {
+		assert.Empty(t, attr(s, spans.AttrNCCLHang), name)
+		assert.Empty(t, attr(s, spans.AttrIncompleteReason), name)
 	}
 }
