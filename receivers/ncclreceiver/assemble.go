@@ -43,6 +43,7 @@ type assembler struct {
 
 // run is what is known of one run.
 type run struct {
+	scores    int    // series of nccl.rank.score
 	id, file  string // the file it was first seen in
 	opened    bool   // its span is in a batch
 	comms     map[commKey]*communicator
@@ -86,6 +87,7 @@ type communicator struct {
 	hosts       []*source // by rank
 	closed      int
 	reported    int   // closed, when the scores were told last
+	scored      bool  // its ranks have series
 	open        int   // collectives
 	bytes       int64 // what it takes, about
 	used        int64 // when its last record was read

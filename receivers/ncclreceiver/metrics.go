@@ -93,6 +93,9 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
+// maxScores bounds the series of nccl.rank.score of a run: those of the communicators that had ten collectives first.
+const maxScores = 4096
+
 // estimates adds what the assembler has learned, for the runs in a batch.
 func (a *assembler) estimates(b *batch) {
 	a.mu.Lock()
@@ -111,7 +114,14 @@ func (a *assembler) estimates(b *batch) {
 			continue
 		}
 		c.comm.reported = c.comm.closed
+		if !c.comm.scored && r.scores+len(c.comm.hosts) <= maxScores {
+			r.scores += len(c.comm.hosts)
+			c.comm.scored = true
+		}
 		for rank := range c.comm.hosts {
+			if !c.comm.scored {
+				break
+			}
 			if score, ok := c.comm.window.Score(int32(rank)); ok {
 				b.points = append(b.points, point{metric: spans.MetricNCCLRankScore, run: r.id, at: at, value: score, comm: c.comm.id, rank: int32(rank), src: op.Unknown, dst: op.Unknown})
 			}
