@@ -221,3 +221,31 @@ func TestLinksAreNoMismatch(t *testing.T) {
 	other := read(t, config(logs(t, record{host: "a", rank: 0, of: 2, sn: 1, size: 4096, us: 9}, record{host: "a", rank: 1, of: 2, sn: 1, size: 8192, us: 9})))
 	assert.Equal(t, "true", attr(roots(other)["AllReduce 1"], spans.AttrNCCLMismatch))
 }
+
+// A run has a bounded number of score series, however many communicators it has.
+func TestScoreSeries(t *testing.T) {
+	const comms, collectives = maxScores/2 + 50, minWindow + 2
+	var records []record
+	for sn := range collectives {
+		for c := range comms {
+			for rank := range 2 {
+				records = append(records, record{comm: fmt.Sprintf("0x%x", c+1), host: "n", rank: rank, of: 2, sn: sn, size: 4096, start: 1 + int64(sn)*10_000 + int64(c%97), us: 100})
+			}
+		}
+	}
+	r := read(t, config(logs(t, records...)))
+	series := make(map[string]bool)
+	for _, md := range r.Metrics.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if m.Name() != spans.MetricNCCLRankScore {
+					continue
+				}
+				for _, dp := range m.Gauge().DataPoints().All() {
+					series[fmt.Sprint(dp.Attributes().AsRaw())] = true
+				}
+			}
+		}
+	}
+	assert.Len(t, series, maxScores)
+}
