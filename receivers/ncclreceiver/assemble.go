@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/baseline"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/clocks"
@@ -43,9 +45,11 @@ type assembler struct {
 
 // run is what is known of one run.
 type run struct {
-	scores    int    // series of nccl.rank.score
-	id, file  string // the file it was first seen in
-	opened    bool   // its span is in a batch
+	scores    int             // series of nccl.rank.score
+	id, file  string          // the file it was first seen in
+	trace     pcommon.TraceID // of its span
+	span      pcommon.SpanID
+	opened    bool // its span is in a batch
 	comms     map[commKey]*communicator
 	clocks    map[string]int32
 	hosts     []*source // the first of each clock
@@ -159,7 +163,8 @@ func (a *assembler) recheck(h *handler, most int) {
 func (a *assembler) runOf(id, file string) *run {
 	r := a.runs[id]
 	if r == nil {
-		r = &run{id: id, file: file, comms: make(map[commKey]*communicator), clocks: make(map[string]int32), nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64)}
+		trace, span := spans.RunIDs(id)
+		r = &run{id: id, trace: trace, span: span, file: file, comms: make(map[commKey]*communicator), clocks: make(map[string]int32), nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64)}
 		a.runs[id] = r
 	}
 	return r

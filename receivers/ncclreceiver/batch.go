@@ -141,12 +141,11 @@ func (bd *builder) root(c *collective) {
 		}
 	}
 	s := bd.Add(bd.resource(c, nil), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 26 + judged,
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 21 + judged,
 	})
 	m := s.Attributes()
 	c.describe(m)
-	trace, id := spans.RunIDs(c.run.id)
-	spans.Link(s, trace, id)
+	spans.Link(s, c.run.trace, c.run.span)
 	c.status(s)
 }
 
@@ -277,8 +276,7 @@ func (bd *builder) single(c *collective) {
 	m := s.Attributes()
 	c.describe(m)
 	p.describe(m, c)
-	trace, id := spans.RunIDs(c.run.id)
-	spans.Link(s, trace, id)
+	spans.Link(s, c.run.trace, c.run.span)
 	c.status(s)
 	bd.detailsOf(c, p)
 }
@@ -310,8 +308,7 @@ func (bd *builder) proxy(c *collective) {
 	p.describe(m, c)
 	putIndex(m, spans.AttrNCCLMessageSize, c.size)
 	if !c.hasParent {
-		trace, id := spans.RunIDs(c.run.id)
-		spans.Link(s, trace, id)
+		spans.Link(s, c.run.trace, c.run.span)
 	}
 	bd.detailsOf(c, p)
 }
@@ -323,7 +320,7 @@ const proxyStep = "ProxyStep"
 func (bd *builder) rank(c *collective, p *part) {
 	id := c.rankID(p)
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time, Attributes: p.attributes(),
+		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time, Attributes: p.attributes(c),
 	})
 	m := s.Attributes()
 	p.describe(m, c)
@@ -359,8 +356,14 @@ func (c *collective) rankID(p *part) pcommon.SpanID {
 	return spans.SpanID(c.trace, "rank", key[:n])
 }
 
-func (p *part) attributes() int {
-	n := 6
+func (p *part) attributes(c *collective) int {
+	n := 4
+	if p.how.global {
+		n++
+	}
+	if len(c.offsets) > 0 {
+		n += 2
+	}
 	if p.more != nil {
 		n += 9
 	}
