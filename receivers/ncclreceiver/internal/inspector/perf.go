@@ -137,7 +137,7 @@ func (p *Parser) addKernel() {
 // finishPerf says what the members of an operation mean together, all but what the header must be known for. ok is false where it has no name.
 func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o, t := p.op, &p.trace
-	if o.Kind = kindOf(o.Name); o.Kind != op.Other {
+	if o.Kind = op.KindOf(o.Name); o.Kind != op.Other {
 		o.Name = nil
 	} else if len(o.Name) == 0 {
 		return false
@@ -174,35 +174,6 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 		o.End = o.Start + o.Duration
 	}
 	return true
-}
-
-// kindOf knows the names of ncclFuncToString, and those of AllToAll that are about.
-func kindOf(name []byte) op.Kind {
-	switch string(name) {
-	case "AllReduce":
-		return op.AllReduce
-	case "AllGather":
-		return op.AllGather
-	case "ReduceScatter":
-		return op.ReduceScatter
-	case "Broadcast":
-		return op.Broadcast
-	case "Reduce":
-		return op.Reduce
-	case "AllToAll", "AlltoAll", "Alltoall":
-		return op.AllToAll
-	case "Gather":
-		return op.Gather
-	case "Scatter":
-		return op.Scatter
-	case "Send":
-		return op.Send
-	case "Recv":
-		return op.Recv
-	case "SendRecv":
-		return op.SendRecv
-	}
-	return op.Other
 }
 
 // dataSize is S of algbw = S/t: the plugin's size is that of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw

@@ -125,35 +125,6 @@ func isControl(name []byte) bool {
 	return false
 }
 
-// kindOf returns the operation of a name as ncclFuncToString (src/enqueue.cc) spells it.
-func kindOf(name string) op.Kind {
-	switch name {
-	case "AllReduce":
-		return op.AllReduce
-	case "AllGather":
-		return op.AllGather
-	case "ReduceScatter":
-		return op.ReduceScatter
-	case "Broadcast":
-		return op.Broadcast
-	case "Reduce":
-		return op.Reduce
-	case "AlltoAll", "AllToAll":
-		return op.AllToAll
-	case "Gather":
-		return op.Gather
-	case "Scatter":
-		return op.Scatter
-	case "Send":
-		return op.Send
-	case "Recv":
-		return op.Recv
-	case "SendRecv":
-		return op.SendRecv
-	}
-	return op.Other
-}
-
 // bytesOf is the size of an element, By; 0: unknown. The names are those of ncclDatatypeToString and of the enum's other spellings (nccl.h).
 func bytesOf(datatype []byte) uint64 {
 	switch string(datatype) {

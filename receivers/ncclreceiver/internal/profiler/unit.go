@@ -94,7 +94,7 @@ func (p *Parser) operation(c category, name string) int32 {
 	*q = pending{op: op.Op{Details: q.op.Details}, begin: e.ts, start: math.MaxInt64}
 	o := &q.op
 	o.Init()
-	if o.Kind = kindOf(name); o.Kind == op.Other {
+	if o.Kind = op.KindOf(name); o.Kind == op.Other {
 		o.Name = p.keep(e.name)
 	}
 	hash, known := e.comm, e.hasComm
