@@ -156,7 +156,6 @@ func TestRealZMQLogs(t *testing.T) {
 func TestRealNCCLLogs(t *testing.T) {
 	broken := map[string]int64{
 		"GENERATED_v4.4_orphan_lines_rotated_away_marker.log": 3, "README_proxy_flat_step_and_op_v4.4.jsonl": 2, // records without their marker
-		"README_nccl_inspector_metrics.prom":     4, // for the prometheus receiver
 		"readme_allreduce_2gpu_v2.30.7.json.txt": 2, // a curly quote and "truncated for brevity"
 	}
 	var files []string
