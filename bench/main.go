@@ -106,7 +106,7 @@ var duels = []duel{
 		// One process with the 8 GPUs of a node writes one file: NCCL Inspector v4.0.
 		gen: func(lines int64) []string {
 			const ranks, collectives = 8, 4 // per step
-			return []string{"nccl", "--ranks", "8", "--nodes", "1", "--ranks-per-file", "8", "--collectives-per-step", "4", "--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10)}
+			return []string{"nccl", "--ranks", strconv.Itoa(ranks), "--nodes", "1", "--ranks-per-file", strconv.Itoa(ranks), "--collectives-per-step", strconv.Itoa(collectives), "--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10)}
 		},
 	},
 }

@@ -35,6 +35,13 @@ func ValueNumber(v pcommon.Value) float64 {
 	return math.NaN()
 }
 
+// PutFinite writes a number. NaN and the infinities, which no JSON has, break backends that keep JSON: they mean that there is no such number.
+func PutFinite(m pcommon.Map, name string, x float64) {
+	if !math.IsNaN(x) && !math.IsInf(x, 0) {
+		m.PutDouble(name, x)
+	}
+}
+
 // PutIncomplete marks a span whose record was not read whole, and says why; empty: it was.
 func PutIncomplete(m pcommon.Map, reason string) {
 	if reason != "" {

@@ -106,10 +106,15 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. One stream gets at most a quarter of the budget, unless records are
-// joint: then the one that is behind the others sends for all. A stream with nothing
-// in flight may always read a little, so that streams whose consumer is stuck cannot stall the others; not where records are joint: these streams have one consumer, and
-// what is read and cannot leave would fill the memory.
+// mayHaveMore says whether a stream may take more of a budget that is not used up: at most a quarter, unless records are joint. Then the one that is behind the others
+// sends for all.
+func (t *Tailer) mayHaveMore(s *Stream) bool {
+	return t.set.Joint || s.inFlight < t.cfg.MaxInFlightBytes/4
+}
+
+// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. A stream with nothing in flight may always read a little,
+// so that streams whose consumer is stuck cannot stall the others; not where records are joint: these streams have one consumer, and what is read and cannot leave
+// would fill the memory.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +122,7 @@ func (t *Tailer) mayRead(s *Stream) int {
 	switch {
 	case s.inFlight == 0 && full && !t.set.Joint:
 		return smallChunk
-	case !full && (s.inFlight < t.cfg.MaxInFlightBytes/4 || t.set.Joint || s.inFlight == 0):
+	case !full && t.mayHaveMore(s):
 		return t.chunk
 	}
 	s.blocked = true
@@ -156,7 +161,7 @@ func (t *Tailer) rouse(n int) {
 		w, t.waiting = t.next(t.waiting)
 		w.waits = false
 		// Those that were unblocked by their own acks are still in the list: pass over them, and over those that wait for one.
-		if w.blocked && (t.set.Joint || w.inFlight < t.cfg.MaxInFlightBytes/4) {
+		if w.blocked && t.mayHaveMore(w) {
 			w.blocked = false
 			t.scheduleLocked(w)
 			n--

@@ -3,7 +3,6 @@ package trainperfprocessor
 import (
 	"strconv"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -52,17 +51,10 @@ func put(span ptrace.Span, vs []verdict) {
 		ea.EnsureCapacity(4)
 		ea.PutStr(spans.AttrVerdictName, v.name)
 		ea.PutStr(spans.AttrVerdictReason, v.reason)
-		putFinite(ea, spans.AttrVerdictValue, v.value)
-		putFinite(ea, spans.AttrVerdictThreshold, v.threshold)
+		spans.PutFinite(ea, spans.AttrVerdictValue, v.value)
+		spans.PutFinite(ea, spans.AttrVerdictThreshold, v.threshold)
 	}
 	attrs.PutStr(spans.AttrVerdictSeverity, severityText[worst])
-}
-
-// putFinite: NaN, here that there is no such number, breaks backends that keep JSON.
-func putFinite(attrs pcommon.Map, name string, x float64) {
-	if isFinite(x) {
-		attrs.PutDouble(name, x)
-	}
 }
 
 // appendPercent writes a share as a percentage with one decimal, without a trailing ".0": thresholds are mostly round.

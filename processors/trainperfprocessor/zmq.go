@@ -89,7 +89,7 @@ func (z *zmq) group(name string, span ptrace.Span, s *scratch) groupOutcome {
 				outcome = groupMeasured
 			}
 		}
-		putFinite(attrs, spans.AttrZMQTransportUtilization, transport)
+		spans.PutFinite(attrs, spans.AttrZMQTransportUtilization, transport)
 	}
 	if name == spans.SpanRPCSession { // setting up is no workload
 		return outcome

@@ -146,22 +146,24 @@ func (bd *builder) root(c *collective) {
 	m := s.Attributes()
 	c.describe(m)
 	spans.Link(s, c.run.trace, c.run.span)
-	c.status(s)
+	status(s, c.errs, c.retries, c.hang)
 }
 
 // status says of errors and retries what Jaeger and Tempo show in red.
-func (c *collective) status(s ptrace.Span) {
+func status(s ptrace.Span, errs, retries int64, hang bool) {
+	message := ""
 	switch {
-	case c.errs > 0:
-		s.Status().SetCode(ptrace.StatusCodeError)
-		s.Status().SetMessage("errors")
-	case c.hang:
-		s.Status().SetCode(ptrace.StatusCodeError)
-		s.Status().SetMessage("did not complete")
-	case c.retries > 0:
-		s.Status().SetCode(ptrace.StatusCodeError)
-		s.Status().SetMessage("retried")
+	case errs > 0:
+		message = "errors"
+	case hang:
+		message = "did not complete"
+	case retries > 0:
+		message = "retried"
+	default:
+		return
 	}
+	s.Status().SetCode(ptrace.StatusCodeError)
+	s.Status().SetMessage(message)
 }
 
 // describe writes what is true of the whole.
@@ -195,10 +197,10 @@ func (c *collective) describe(m pcommon.Map) {
 	putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
 	putSeconds(m, spans.AttrNCCLDuration, c.duration)
 	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
-	putNumber(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
-	putNumber(m, spans.AttrNCCLBandwidthBus, c.bus)
-	putNumber(m, spans.AttrNCCLBandwidthBaseline, c.baseline)
-	putNumber(m, spans.AttrNCCLBandwidthDeviation, c.deviation)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBus, c.bus)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBaseline, c.baseline)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthDeviation, c.deviation)
 	if c.disagreement > 0 {
 		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, c.disagreement)
 	}
@@ -236,7 +238,7 @@ func (c *collective) stragglers(m pcommon.Map) {
 	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.late))
 	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.cost))
 	if s.score > 0 {
-		putNumber(m, spans.AttrNCCLStragglerScore, s.score)
+		spans.PutFinite(m, spans.AttrNCCLStragglerScore, s.score)
 	}
 	all := m.PutEmptySlice(spans.AttrNCCLStragglers)
 	for i := range c.slow {
@@ -277,7 +279,7 @@ func (bd *builder) single(c *collective) {
 	c.describe(m)
 	p.describe(m, c)
 	spans.Link(s, c.run.trace, c.run.span)
-	c.status(s)
+	status(s, c.errs, c.retries, c.hang)
 	bd.detailsOf(c, p)
 }
 
@@ -328,13 +330,7 @@ func (bd *builder) rank(c *collective, p *part) {
 		putText(m, spans.AttrNCCLTiming, p.how.timing)
 	}
 	if m2 := p.more; m2 != nil {
-		if m2.errors > 0 {
-			s.Status().SetCode(ptrace.StatusCodeError)
-			s.Status().SetMessage("errors")
-		} else if m2.retries > 0 {
-			s.Status().SetCode(ptrace.StatusCodeError)
-			s.Status().SetMessage("retried")
-		}
+		status(s, m2.errors, m2.retries, false)
 		if !p.bare {
 			bd.details(c, p, id)
 		}
@@ -383,12 +379,12 @@ func (p *part) describe(m pcommon.Map, c *collective) {
 	}
 	if c.joined {
 		alg := c.bandwidth(p)
-		if putNumber(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
-			putNumber(m, spans.AttrNCCLBandwidthAlgorithm, alg)
+		if spans.PutFinite(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
+			spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, alg)
 		}
 	}
-	if putNumber(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
-		putNumber(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
+	if spans.PutFinite(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
+		spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
 	}
 	if off := c.off(p); off > 0 && c.joined {
 		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, off)
@@ -424,8 +420,8 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 	}
 	if d.sends > 0 {
 		m.PutInt(spans.AttrNCCLLinkSends, d.sends)
-		putNumber(m, spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
-		putNumber(m, spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
+		spans.PutFinite(m, spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
+		spans.PutFinite(m, spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
 	}
 }
 
@@ -569,12 +565,6 @@ func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 func putText(m pcommon.Map, name, text string) {
 	if text != "" {
 		m.PutStr(name, text)
-	}
-}
-
-func putNumber(m pcommon.Map, name string, v float64) {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		m.PutDouble(name, v)
 	}
 }
 

@@ -424,7 +424,7 @@ func (a *assembler) keeps(c *collective) bool {
 		return !c.dropped // as those that came in time
 	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
 		return true
-	case len(c.slow) > 0 && c.newlySlow, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
+	case c.newlySlow, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
 		return true
 	}
 	return float64(binary.BigEndian.Uint64(c.trace[:8])>>11)/(1<<53) < rate

@@ -119,7 +119,7 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 		return tail.Ignored, reasonPrometheus
 	case vccl.Binary(text):
 		return tail.Rejected, reasonBinary
-	case len(bytes.Trim(text, "[]{}, \t\r")) == 0 && bytes.IndexByte(text, '{') < 0:
+	case len(bytes.Trim(text, "[]}, \t\r")) == 0:
 		return tail.Ignored, reasonBracket // an array or a trace: the next line says
 	case flightrecorder.Sniff(text):
 		h.setFormat(formatRecorder)
@@ -208,10 +208,8 @@ func (h *handler) give(line bool) (reason string) {
 		if reason = h.r.unwanted(o); reason != "" {
 			continue
 		}
-		if n := len(wanted); n == i {
-			wanted = h.out.Ops[:n+1]
-		} else {
-			wanted = h.out.Ops[:n+1]
+		n := len(wanted)
+		if wanted = wanted[:n+1]; n < i {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}

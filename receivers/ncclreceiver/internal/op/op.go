@@ -139,7 +139,7 @@ type Sample struct {
 	Host                []byte
 	PID                 int64
 	Rank                int32 // Unknown
-	// FromEnd says that At is not known but relative to the last sample of the file: ns before that, negative.
+	// FromEnd says that At counts from a time that is not in the log: the newest sample of the file was written when the file was.
 	FromEnd bool
 }
 
