@@ -1,0 +1,312 @@
+//go:build linux && cgo
+
+package nvmlreceiver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
+)
+
+// device is a GPU, or a MIG device of one.
+type device struct {
+	handle                    nvml.Device
+	index                     int // of the GPU
+	uuid, name, model, parent string
+	wanted                    bool
+	nameless                  bool               // NVML did not tell its UUID
+	mig                       bool               // it is cut into MIG devices
+	parts                     map[string]*device // these, by UUID
+	fields                    []fieldOf
+	told                      bool // what it does not support has been said
+
+	seen   [sampleKinds]uint64 // time stamp of the last sample of each kind, µs
+	pcie   [directions]counter
+	nvlink [directions]counter
+	health
+}
+
+// health is what hw.status is made of, besides what NVML refuses.
+type health struct{ remapPending, remapFailed, retirePending, slowed bool }
+
+// fieldOf is a field of one device.
+type fieldOf struct {
+	*field
+	unsupported bool
+}
+
+// identify finds a GPU and its name. Where NVML refuses, the device is one that no other is taken for.
+func (g *gpus) identify(index int) (*device, nvml.Return) {
+	d := &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
+	var ret nvml.Return
+	if d.handle, ret = g.lib.DeviceGetHandleByIndex(index); ret != nvml.SUCCESS {
+		return d, ret
+	}
+	uuid, ret := d.handle.GetUUID()
+	if ret != nvml.SUCCESS {
+		return d, ret
+	}
+	d.uuid, d.nameless = uuid, false
+	d.model, _ = d.handle.GetName() // "" where it has none
+	if g.has("nvmlDeviceGetMigMode") {
+		current, _, ret := d.handle.GetMigMode()
+		d.mig = ret == nvml.SUCCESS && current == nvml.DEVICE_MIG_ENABLE
+	}
+	d.fields = g.fieldsOf(func(f *field) bool { return !d.mig || !f.mig || f.whole })
+	return d, nvml.SUCCESS
+}
+
+// fieldsOf are the fields that some metric in use needs.
+func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
+	var list []fieldOf
+	for i := range fields {
+		if f := &fields[i]; f.enabled(&g.cfg.Metrics) && use(f) {
+			list = append(list, fieldOf{field: f})
+		}
+	}
+	return list
+}
+
+// has says whether the driver has a function. Calling one that it lacks ends the process: the linker finds it only then.
+func (g *gpus) has(symbol string) bool {
+	has, known := g.symbols[symbol]
+	if !known {
+		has = g.lib.Extensions().LookupSymbol(symbol) == nil
+		g.symbols[symbol] = has
+	}
+	return has
+}
+
+// readAll reads the devices and keeps those that are still there.
+func (g *gpus) readAll() {
+	g.devices = slices.DeleteFunc(g.devices, func(d *device) bool {
+		if g.broken != nvml.SUCCESS {
+			return false
+		}
+		ret := nvml.SUCCESS
+		if d.wanted {
+			ret = g.read(d)
+		}
+		if d.mig && ret == nvml.SUCCESS {
+			ret = g.readParts(d)
+		}
+		if ret != nvml.SUCCESS {
+			g.lose(d, ret)
+			g.errs.AddPartial(1, fmt.Errorf("%s (%s) is lost: %w", d.name, d.uuid, ret))
+		}
+		return ret != nvml.SUCCESS
+	})
+}
+
+// read reads the fields of one device. It says with what the device answered that it is lost.
+func (g *gpus) read(d *device) nvml.Return {
+	g.asked = true
+	failed := make(map[nvml.Return][]string)
+	for i := range d.fields {
+		switch ret := g.readField(d, &d.fields[i]); {
+		case ret == nvml.SUCCESS:
+		case lost(ret):
+			return ret
+		case broken(ret):
+			g.broken = ret
+			return nvml.SUCCESS
+		default:
+			failed[ret] = append(failed[ret], d.fields[i].name)
+		}
+	}
+	for ret, names := range failed {
+		g.errs.AddPartial(len(names), fmt.Errorf("%s: %s: %w", d.name, strings.Join(names, ", "), ret))
+	}
+	if d.parent == "" {
+		g.status(d, d.state())
+	}
+	g.supported(d)
+	return nvml.SUCCESS
+}
+
+// readField reads a field, by its other way where the device or its driver does not have the first.
+func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
+	for !f.unsupported {
+		ret := nvml.ERROR_FUNCTION_NOT_FOUND
+		if g.has(f.symbol) {
+			ret = f.read(g, d)
+		}
+		switch {
+		case ret == nvml.SUCCESS:
+			g.heard = true
+			return ret
+		case !unsupported(ret):
+			return ret
+		case f.other != nil:
+			f.field = f.other
+		default:
+			f.unsupported = true
+		}
+	}
+	return nvml.SUCCESS
+}
+
+// readParts reads the MIG devices that a GPU has at the moment: they come and go while the driver runs.
+func (g *gpus) readParts(gpu *device) nvml.Return {
+	count, ret := gpu.handle.GetMaxMigDeviceCount()
+	if ret != nvml.SUCCESS {
+		return onlyLost(ret)
+	}
+	there := make(map[string]*device, len(gpu.parts))
+	for i := range count {
+		h, ret := gpu.handle.GetMigDeviceHandleByIndex(i)
+		if lost(ret) {
+			return ret
+		}
+		if ret != nvml.SUCCESS { // no device has this index
+			continue
+		}
+		uuid, ret := h.GetUUID()
+		if ret != nvml.SUCCESS {
+			continue
+		}
+		d := gpu.parts[uuid]
+		if d == nil {
+			d = &device{index: gpu.index, uuid: uuid, parent: gpu.uuid, fields: g.fieldsOf(func(f *field) bool { return f.mig })}
+			d.model, _ = h.GetName()
+			d.wanted = gpu.wanted || g.wanted(gpu.index, uuid, d.model, nil)
+		}
+		d.handle, d.name = h, fmt.Sprintf("GPU %d MIG %d", gpu.index, i)
+		there[uuid] = d
+		if d.wanted {
+			if ret := g.read(d); ret != nvml.SUCCESS {
+				return ret
+			}
+		}
+	}
+	gpu.parts = there
+	return nvml.SUCCESS
+}
+
+// lose keeps a GPU that fell off the bus, to report that at every scrape, and says so once.
+func (g *gpus) lose(d *device, ret nvml.Return) {
+	for _, was := range g.gone {
+		if was.index == d.index { // that one: what is lost does not tell its UUID
+			return
+		}
+	}
+	g.gone[d.uuid] = d
+	if d.wanted {
+		g.logger.Warn("A GPU is lost. The others go on; dmesg has its Xid errors.", zap.String("gpu", d.name), zap.String("uuid", d.uuid), zap.Error(ret))
+	}
+}
+
+// found ends the report of a GPU as lost.
+func (g *gpus) found(d *device) {
+	for uuid, was := range g.gone {
+		if uuid == d.uuid || was.nameless && was.index == d.index {
+			delete(g.gone, uuid)
+			g.logger.Info("A GPU is back.", zap.String("gpu", d.name), zap.String("uuid", d.uuid))
+		}
+	}
+}
+
+// lost says whether an answer means that the GPU is no longer to be had.
+func lost(ret nvml.Return) bool {
+	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED || ret == nvml.ERROR_GPU_NOT_FOUND
+}
+
+// onlyLost is SUCCESS for every other answer.
+func onlyLost(ret nvml.Return) nvml.Return {
+	if lost(ret) {
+		return ret
+	}
+	return nvml.SUCCESS
+}
+
+// broken says whether an answer means that NVML as a whole does not work any more.
+func broken(ret nvml.Return) bool {
+	switch ret {
+	case nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
+		return true
+	}
+	return false
+}
+
+// unsupported says whether an answer will stay the same: such a field is not asked for again.
+func unsupported(ret nvml.Return) bool {
+	switch ret {
+	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_DEPRECATED,
+		nvml.ERROR_NO_PERMISSION, nvml.ERROR_VGPU_ECC_NOT_SUPPORTED:
+		return true
+	}
+	return false
+}
+
+// state is that of a GPU that answers.
+func (h *health) state() metadata.AttributeHwState {
+	switch {
+	case h.remapFailed:
+		return metadata.AttributeHwStateFailed
+	case h.remapPending, h.retirePending, h.slowed:
+		return metadata.AttributeHwStateDegraded
+	}
+	return metadata.AttributeHwStateOk
+}
+
+// status reports the state of a GPU: 1 for the one that it is in, 0 for the others.
+func (g *gpus) status(d *device, state metadata.AttributeHwState) {
+	if !d.wanted {
+		return
+	}
+	for _, s := range [...]metadata.AttributeHwState{metadata.AttributeHwStateOk, metadata.AttributeHwStateDegraded, metadata.AttributeHwStateFailed} {
+		v := int64(0)
+		if s == state {
+			v = 1
+		}
+		g.mb.RecordHwStatusDataPoint(g.now, v, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu, metadata.AttributeHwVendorNVIDIA, g.driver, s)
+	}
+}
+
+// supported reports which fields the device has, and says once which it has not.
+func (g *gpus) supported(d *device) {
+	var lacks []string
+	for _, f := range d.fields {
+		v := int64(1)
+		if f.unsupported {
+			v = 0
+			lacks = append(lacks, f.name)
+		}
+		g.mb.RecordTrainbridgeGpuFieldSupportedDataPoint(g.now, v, g.host, d.uuid, d.name, d.model, f.name, d.options()...)
+	}
+	if !d.told && len(lacks) > 0 {
+		g.logger.Info("A GPU does not have some fields; they are left out.", zap.String("gpu", d.name), zap.Strings("fields", lacks))
+	}
+	d.told = true
+}
+
+// options is the attribute that only MIG devices have.
+func (d *device) options() []metadata.MetricAttributeOption {
+	if d.parent == "" {
+		return nil
+	}
+	return []metadata.MetricAttributeOption{metadata.WithHwParentMetricAttribute(d.parent)}
+}
+
+// counter makes a rate of a counter of the driver.
+type counter struct {
+	value uint64
+	at    time.Time
+}
+
+// add takes the next reading. ok is false for the first, and where the counter began anew.
+func (c *counter) add(value uint64, at time.Time) (perSecond float64, ok bool) {
+	last := *c
+	c.value, c.at = value, at
+	seconds := at.Sub(last.at).Seconds()
+	if last.at.IsZero() || value < last.value || seconds <= 0 {
+		return 0, false
+	}
+	return float64(value-last.value) / seconds, true
+}

@@ -1,0 +1,91 @@
+//go:build linux && cgo
+
+package nvmlreceiver
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
+)
+
+// maxEvents is how many events are taken at one scrape: a GPU in distress may make them faster than they are read.
+const maxEvents = 1000
+
+// xids counts the XID errors of all GPUs. Codes: docs.nvidia.com/deploy/xid-errors.
+type xids struct {
+	set   nvml.EventSet           // nil: NVML has none
+	of    map[nvml.Device]*device // a lost GPU no longer tells its UUID, so its handle has to do
+	count map[xid]int64
+	names map[string]*device // the last known of each UUID in count
+}
+
+type xid struct {
+	uuid string
+	code uint64
+}
+
+func newXIDs() xids {
+	return xids{count: make(map[xid]int64), names: make(map[string]*device)}
+}
+
+// watch begins anew; the counts stay.
+func (x *xids) watch(lib nvml.Interface) {
+	x.set, x.of = nil, make(map[nvml.Device]*device)
+	if lib.Extensions().LookupSymbol("nvmlEventSetCreate") != nil {
+		return
+	}
+	if set, ret := lib.EventSetCreate(); ret == nvml.SUCCESS {
+		x.set = set
+	}
+}
+
+func (x *xids) register(d *device) {
+	if x.set != nil && d.wanted && d.handle.RegisterEvents(nvml.EventTypeXidCriticalError, x.set) == nvml.SUCCESS {
+		x.of[d.handle] = d
+	}
+}
+
+func (x *xids) free() {
+	if x.set != nil {
+		_ = x.set.Free() // the driver may be away
+		x.set = nil
+	}
+}
+
+// readXIDs takes what NVML queued since the last scrape. The first of each code is said.
+func (g *gpus) readXIDs() {
+	x := &g.xids
+	if x.set == nil || len(x.of) == 0 || !g.cfg.Metrics.HwErrors.Enabled {
+		return
+	}
+	for range maxEvents {
+		e, ret := x.set.Wait(0)
+		if ret != nvml.SUCCESS { // TIMEOUT: no more; what else is wrong, the devices will say
+			return
+		}
+		d := x.of[e.Device]
+		if d == nil || e.EventType != nvml.EventTypeXidCriticalError {
+			continue
+		}
+		key := xid{d.uuid, e.EventData}
+		if x.count[key]++; x.count[key] == 1 {
+			g.logger.Warn("A GPU reported an XID error.", zap.String("gpu", d.name), zap.String("uuid", d.uuid), zap.Uint64("xid", e.EventData))
+		}
+		x.names[d.uuid] = d
+	}
+}
+
+// recordXIDs reports the counts, also those of GPUs that are lost.
+func (g *gpus) recordXIDs() {
+	keys := slices.SortedFunc(maps.Keys(g.xids.count), func(a, b xid) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.code, b.code)) })
+	for _, key := range keys {
+		d := g.xids.names[key.uuid]
+		g.mb.RecordHwErrorsDataPoint(g.now, g.xids.count[key], g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu, "xid_"+strconv.FormatUint(key.code, 10))
+	}
+}

@@ -1,0 +1,495 @@
+//go:build linux && cgo
+
+package nvmlreceiver
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
+)
+
+// field is something that NVML tells of a device, and the metrics that are made of it. Names and units of NVML: its nvml.h.
+type field struct {
+	name   string
+	symbol string // the function of NVML that it calls
+	mig    bool   // MIG devices have it too
+	whole  bool   // a GPU cut into MIG devices still has it for the whole
+	// enabled says whether any metric that it is for is switched on.
+	enabled func(*metadata.MetricsConfig) bool
+	read    func(*gpus, *device) nvml.Return
+	other   *field // another way, for devices or drivers that do not have this one
+}
+
+// The indices of counters and of samples.
+const (
+	receive = iota
+	transmit
+	directions
+)
+
+const (
+	sampledPower = iota
+	sampledGPU
+	sampledEncoder
+	sampledDecoder
+	sampleKinds
+)
+
+var samplings = [sampleKinds]nvml.SamplingType{
+	sampledPower: nvml.TOTAL_POWER_SAMPLES, sampledGPU: nvml.GPU_UTILIZATION_SAMPLES,
+	sampledEncoder: nvml.ENC_UTILIZATION_SAMPLES, sampledDecoder: nvml.DEC_UTILIZATION_SAMPLES,
+}
+
+var directionNames = [directions]metadata.AttributeNetworkIoDirection{
+	receive: metadata.AttributeNetworkIoDirectionReceive, transmit: metadata.AttributeNetworkIoDirectionTransmit,
+}
+
+type config = metadata.MetricsConfig
+
+var fields = concat(
+	utilization("general", metadata.AttributeHwGpuTaskGeneral, sampledGPU, "nvmlDeviceGetUtilizationRates", func(d nvml.Device) (uint32, nvml.Return) {
+		u, ret := d.GetUtilizationRates()
+		return u.Gpu, ret
+	}),
+	utilization("encoder", metadata.AttributeHwGpuTaskEncoder, sampledEncoder, "nvmlDeviceGetEncoderUtilization", func(d nvml.Device) (uint32, nvml.Return) {
+		u, _, ret := d.GetEncoderUtilization()
+		return u, ret
+	}),
+	utilization("decoder", metadata.AttributeHwGpuTaskDecoder, sampledDecoder, "nvmlDeviceGetDecoderUtilization", func(d nvml.Device) (uint32, nvml.Return) {
+		u, _, ret := d.GetDecoderUtilization()
+		return u, ret
+	}),
+	[]field{
+		{
+			name: "hw.gpu.memory", symbol: "nvmlDeviceGetMemoryInfo_v2", mig: true, whole: true, enabled: memoryEnabled,
+			// Unlike the first version, the second does not count what the driver keeps for itself as used.
+			read: func(g *gpus, d *device) nvml.Return {
+				m, ret := d.handle.GetMemoryInfo_v2()
+				return g.memory(d, m.Used, m.Total, ret)
+			},
+			other: &field{
+				name: "hw.gpu.memory", symbol: "nvmlDeviceGetMemoryInfo",
+				read: func(g *gpus, d *device) nvml.Return {
+					m, ret := d.handle.GetMemoryInfo()
+					return g.memory(d, m.Used, m.Total, ret)
+				},
+			},
+		},
+		{
+			name: "hw.gpu.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).pcieCounters,
+			enabled: func(c *config) bool { return c.HwGpuIo.Enabled || c.TrainbridgeGpuPcieThroughput.Enabled },
+			other:   &field{name: "hw.gpu.io", symbol: "nvmlDeviceGetPcieThroughput", read: (*gpus).pcieThroughput},
+		},
+		{
+			name: "hw.power", symbol: "nvmlDeviceGetSamples", enabled: func(c *config) bool { return c.HwPower.Enabled }, // mW
+			read: func(g *gpus, d *device) nvml.Return {
+				return g.sampled(d, sampledPower, power, func(v float64) { g.power(d, v/1e3) })
+			},
+			other: &field{
+				name: "hw.power", symbol: "nvmlDeviceGetPowerUsage",
+				read: func(g *gpus, d *device) nvml.Return {
+					v, ret := power(d.handle)
+					if ret == nvml.SUCCESS {
+						g.power(d, float64(v)/1e3)
+					}
+					return ret
+				},
+			},
+		},
+		{
+			name: "hw.energy", symbol: "nvmlDeviceGetTotalEnergyConsumption", enabled: func(c *config) bool { return c.HwEnergy.Enabled },
+			read: func(g *gpus, d *device) nvml.Return {
+				v, ret := d.handle.GetTotalEnergyConsumption() // mJ
+				if ret == nvml.SUCCESS {
+					g.mb.RecordHwEnergyDataPoint(g.now, float64(v)/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
+				}
+				return ret
+			},
+		},
+		{
+			name: "hw.temperature/gpu", symbol: "nvmlDeviceGetTemperature", enabled: temperatureEnabled,
+			read: func(g *gpus, d *device) nvml.Return {
+				v, ret := d.handle.GetTemperature(nvml.TEMPERATURE_GPU)
+				return g.temperature(d, float64(v), metadata.AttributeHwSensorLocationGpu, ret)
+			},
+		},
+		{
+			name: "hw.temperature/memory", symbol: "nvmlDeviceGetFieldValues", enabled: temperatureEnabled,
+			read: func(g *gpus, d *device) nvml.Return {
+				v := []nvml.FieldValue{{FieldId: nvml.FI_DEV_MEMORY_TEMP}}
+				ret := fieldValues(d, v)
+				return g.temperature(d, number(v[0]), metadata.AttributeHwSensorLocationMemory, ret)
+			},
+		},
+	},
+	eccErrors("ecc_corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED),
+	eccErrors("ecc_uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+	[]field{
+		{
+			name: "hw.status/remapped_rows", symbol: "nvmlDeviceGetRemappedRows", enabled: statusEnabled,
+			read: func(_ *gpus, d *device) (ret nvml.Return) {
+				_, _, d.remapPending, d.remapFailed, ret = d.handle.GetRemappedRows()
+				return ret
+			},
+		},
+		{
+			name: "hw.status/retired_pages", symbol: "nvmlDeviceGetRetiredPagesPendingStatus", enabled: statusEnabled,
+			read: func(_ *gpus, d *device) nvml.Return {
+				pending, ret := d.handle.GetRetiredPagesPendingStatus()
+				d.retirePending = ret == nvml.SUCCESS && pending == nvml.FEATURE_ENABLED
+				return ret
+			},
+		},
+		{
+			name: "trainbridge.gpu.throttle.active", symbol: "nvmlDeviceGetCurrentClocksEventReasons",
+			enabled: func(c *config) bool { return c.TrainbridgeGpuThrottleActive.Enabled || c.HwStatus.Enabled },
+			read: func(g *gpus, d *device) nvml.Return {
+				reasons, ret := d.handle.GetCurrentClocksEventReasons()
+				return g.throttled(d, reasons, ret)
+			},
+			other: &field{ // its name before driver 535
+				name: "trainbridge.gpu.throttle.active", symbol: "nvmlDeviceGetCurrentClocksThrottleReasons",
+				read: func(g *gpus, d *device) nvml.Return {
+					reasons, ret := d.handle.GetCurrentClocksThrottleReasons()
+					return g.throttled(d, reasons, ret)
+				},
+			},
+		},
+	},
+	clock("graphics", metadata.AttributeClockDomainGraphics, nvml.CLOCK_GRAPHICS),
+	clock("sm", metadata.AttributeClockDomainSm, nvml.CLOCK_SM),
+	clock("memory", metadata.AttributeClockDomainMemory, nvml.CLOCK_MEM),
+	clock("video", metadata.AttributeClockDomainVideo, nvml.CLOCK_VIDEO),
+	throttleTime("power", metadata.AttributeThrottlePolicyPower, nvml.PERF_POLICY_POWER),
+	throttleTime("thermal", metadata.AttributeThrottlePolicyThermal, nvml.PERF_POLICY_THERMAL),
+	throttleTime("sync_boost", metadata.AttributeThrottlePolicySyncBoost, nvml.PERF_POLICY_SYNC_BOOST),
+	throttleTime("board_limit", metadata.AttributeThrottlePolicyBoardLimit, nvml.PERF_POLICY_BOARD_LIMIT),
+	throttleTime("low_utilization", metadata.AttributeThrottlePolicyLowUtilization, nvml.PERF_POLICY_LOW_UTILIZATION),
+	throttleTime("reliability", metadata.AttributeThrottlePolicyReliability, nvml.PERF_POLICY_RELIABILITY),
+	throttleTime("total_application_clocks", metadata.AttributeThrottlePolicyTotalApplicationClocks, nvml.PERF_POLICY_TOTAL_APP_CLOCKS),
+	throttleTime("total_base_clocks", metadata.AttributeThrottlePolicyTotalBaseClocks, nvml.PERF_POLICY_TOTAL_BASE_CLOCKS),
+	[]field{
+		{
+			name: "trainbridge.gpu.nvlink.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).nvlinkSum,
+			enabled: func(c *config) bool {
+				return c.TrainbridgeGpuNvlinkIo.Enabled || c.TrainbridgeGpuNvlinkThroughput.Enabled
+			},
+			other: &field{name: "trainbridge.gpu.nvlink.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).nvlinkEach},
+		},
+		{
+			name: "trainbridge.gpu.process.memory", symbol: "nvmlDeviceGetComputeRunningProcesses", mig: true, read: (*gpus).processes,
+			enabled: func(c *config) bool { return c.TrainbridgeGpuProcessMemoryUsage.Enabled },
+		},
+	},
+)
+
+func concat(lists ...[]field) (all []field) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+func memoryEnabled(c *config) bool {
+	return c.HwGpuMemoryUsage.Enabled || c.HwGpuMemoryLimit.Enabled || c.HwGpuMemoryUtilization.Enabled
+}
+func temperatureEnabled(c *config) bool { return c.HwTemperature.Enabled }
+func statusEnabled(c *config) bool      { return c.HwStatus.Enabled }
+
+// utilization is in percent, sampled and as the driver has it at the moment.
+func utilization(task string, attr metadata.AttributeHwGpuTask, kind int, symbol string, current func(nvml.Device) (uint32, nvml.Return)) []field {
+	name := "hw.gpu.utilization/" + task
+	record := func(g *gpus, d *device, percent float64) {
+		g.mb.RecordHwGpuUtilizationDataPoint(g.now, percent/100, g.host, d.uuid, d.name, d.model, attr)
+	}
+	return []field{{
+		name: name, symbol: "nvmlDeviceGetSamples", enabled: func(c *config) bool { return c.HwGpuUtilization.Enabled },
+		read: func(g *gpus, d *device) nvml.Return {
+			return g.sampled(d, kind, current, func(v float64) { record(g, d, v) })
+		},
+		other: &field{
+			name: name, symbol: symbol,
+			read: func(g *gpus, d *device) nvml.Return {
+				v, ret := current(d.handle)
+				if ret == nvml.SUCCESS {
+					record(g, d, float64(v))
+				}
+				return ret
+			},
+		},
+	}}
+}
+
+// sampled reports the mean of the samples that NVML took since the last scrape, at the first scrape of all that it kept. Where there is none yet, it reports the
+// current reading: utilisation is sampled only every sixth of a second to every second.
+func (g *gpus) sampled(d *device, kind int, current func(nvml.Device) (uint32, nvml.Return), record func(float64)) nvml.Return {
+	valueType, samples, ret := d.handle.GetSamples(samplings[kind], d.seen[kind])
+	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_FOUND {
+		return ret
+	}
+	sum, n, last := 0.0, 0, d.seen[kind]
+	for _, s := range samples {
+		if s.TimeStamp <= d.seen[kind] { // also those that the slice is longer than
+			continue
+		}
+		if v := value(uint32(valueType), s.SampleValue); !math.IsNaN(v) {
+			sum += v
+			n++
+			last = max(last, s.TimeStamp)
+		}
+	}
+	d.seen[kind] = last
+	if n > 0 {
+		record(sum / float64(n))
+		return nvml.SUCCESS
+	}
+	v, ret := current(d.handle)
+	if ret == nvml.SUCCESS {
+		record(float64(v))
+	}
+	return ret
+}
+
+func power(d nvml.Device) (uint32, nvml.Return) { return d.GetPowerUsage() }
+
+func (g *gpus) power(d *device, watts float64) {
+	g.mb.RecordHwPowerDataPoint(g.now, watts, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
+}
+
+func (g *gpus) memory(d *device, used, total uint64, ret nvml.Return) nvml.Return {
+	if ret != nvml.SUCCESS {
+		return ret
+	}
+	options := d.options()
+	g.mb.RecordHwGpuMemoryUsageDataPoint(g.now, int64(used), g.host, d.uuid, d.name, d.model, options...)
+	g.mb.RecordHwGpuMemoryLimitDataPoint(g.now, int64(total), g.host, d.uuid, d.name, d.model, options...)
+	if total > 0 {
+		g.mb.RecordHwGpuMemoryUtilizationDataPoint(g.now, float64(used)/float64(total), g.host, d.uuid, d.name, d.model, options...)
+	}
+	return ret
+}
+
+func (g *gpus) temperature(d *device, celsius float64, at metadata.AttributeHwSensorLocation, ret nvml.Return) nvml.Return {
+	if ret == nvml.SUCCESS {
+		g.mb.RecordHwTemperatureDataPoint(g.now, celsius, g.host, d.uuid, d.name, d.model, at)
+	}
+	return ret
+}
+
+func eccErrors(name string, kind nvml.MemoryErrorType) []field {
+	return []field{{
+		name: "hw.errors/" + name, symbol: "nvmlDeviceGetTotalEccErrors", enabled: func(c *config) bool { return c.HwErrors.Enabled },
+		read: func(g *gpus, d *device) nvml.Return {
+			v, ret := d.handle.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
+			if ret == nvml.SUCCESS {
+				g.mb.RecordHwErrorsDataPoint(g.now, int64(v), g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu, name)
+			}
+			return ret
+		},
+	}}
+}
+
+func clock(name string, attr metadata.AttributeClockDomain, kind nvml.ClockType) []field {
+	return []field{{
+		name: "trainbridge.gpu.clock.frequency/" + name, symbol: "nvmlDeviceGetClockInfo",
+		enabled: func(c *config) bool { return c.TrainbridgeGpuClockFrequency.Enabled },
+		read: func(g *gpus, d *device) nvml.Return {
+			v, ret := d.handle.GetClockInfo(kind) // MHz
+			if ret == nvml.SUCCESS {
+				g.mb.RecordTrainbridgeGpuClockFrequencyDataPoint(g.now, int64(v)*1e6, g.host, d.uuid, d.name, d.model, attr)
+			}
+			return ret
+		},
+	}}
+}
+
+func throttleTime(name string, attr metadata.AttributeThrottlePolicy, policy nvml.PerfPolicyType) []field {
+	return []field{{
+		name: "trainbridge.gpu.throttle.time/" + name, symbol: "nvmlDeviceGetViolationStatus",
+		enabled: func(c *config) bool { return c.TrainbridgeGpuThrottleTime.Enabled },
+		read: func(g *gpus, d *device) nvml.Return {
+			v, ret := d.handle.GetViolationStatus(policy) // ns
+			if ret == nvml.SUCCESS {
+				g.mb.RecordTrainbridgeGpuThrottleTimeDataPoint(g.now, float64(v.ViolationTime)/1e9, g.host, d.uuid, d.name, d.model, attr)
+			}
+			return ret
+		},
+	}}
+}
+
+// reasons are nvmlClocksEventReasons, in the order of their bits.
+var reasons = [...]metadata.AttributeThrottleReason{
+	metadata.AttributeThrottleReasonGpuIdle, metadata.AttributeThrottleReasonApplicationsClocksSetting, metadata.AttributeThrottleReasonSwPowerCap,
+	metadata.AttributeThrottleReasonHwSlowdown, metadata.AttributeThrottleReasonSyncBoost, metadata.AttributeThrottleReasonSwThermalSlowdown,
+	metadata.AttributeThrottleReasonHwThermalSlowdown, metadata.AttributeThrottleReasonHwPowerBrakeSlowdown, metadata.AttributeThrottleReasonDisplayClockSetting,
+}
+
+// hardwareSlowdown are the reasons that a healthy machine does not have: too hot, too little power, or told to by the host's power supply.
+const hardwareSlowdown = nvml.ClocksThrottleReasonHwSlowdown | nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown
+
+func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
+	if ret != nvml.SUCCESS {
+		return ret
+	}
+	d.slowed = bits&hardwareSlowdown != 0
+	for i, reason := range reasons {
+		g.mb.RecordTrainbridgeGpuThrottleActiveDataPoint(g.now, int64(bits>>i&1), g.host, d.uuid, d.name, d.model, reason)
+	}
+	return ret
+}
+
+// pcieCounters reads the bytes that went over PCIe since the driver was loaded.
+func (g *gpus) pcieCounters(d *device) nvml.Return {
+	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
+	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
+		return ret
+	}
+	for i, direction := range directionNames {
+		bytes := integer(v[i])
+		g.mb.RecordHwGpuIoDataPoint(g.now, int64(bytes), g.host, d.uuid, d.name, d.model, direction)
+		if rate, ok := d.pcie[i].add(bytes, g.at(v[i])); ok {
+			g.mb.RecordTrainbridgeGpuPcieThroughputDataPoint(g.now, rate, g.host, d.uuid, d.name, d.model, direction)
+		}
+	}
+	return nvml.SUCCESS
+}
+
+// pcieThroughput has NVML watch PCIe for 20 ms in each direction.
+func (g *gpus) pcieThroughput(d *device) nvml.Return {
+	if !g.cfg.Metrics.TrainbridgeGpuPcieThroughput.Enabled {
+		return nvml.ERROR_NOT_SUPPORTED
+	}
+	for i, kind := range [directions]nvml.PcieUtilCounter{receive: nvml.PCIE_UTIL_RX_BYTES, transmit: nvml.PCIE_UTIL_TX_BYTES} {
+		v, ret := d.handle.GetPcieThroughput(kind) // KB/s
+		if ret != nvml.SUCCESS {
+			return ret
+		}
+		g.mb.RecordTrainbridgeGpuPcieThroughputDataPoint(g.now, float64(v)*1e3, g.host, d.uuid, d.name, d.model, directionNames[i])
+	}
+	return nvml.SUCCESS
+}
+
+// nvlinkSum reads the data bytes over all links at once (NVLink 2 to 4), which NVML counts in KiB.
+func (g *gpus) nvlinkSum(d *device) nvml.Return {
+	v := []nvml.FieldValue{
+		receive:  {FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ScopeId: math.MaxUint32},
+		transmit: {FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: math.MaxUint32},
+	}
+	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
+		return ret
+	}
+	for i := range v {
+		g.nvlink(d, i, integer(v[i])<<10, g.at(v[i]))
+	}
+	return nvml.SUCCESS
+}
+
+// nvlinkEach adds the bytes of each link up (NVLink 5).
+func (g *gpus) nvlinkEach(d *device) nvml.Return {
+	v := make([]nvml.FieldValue, 0, directions*nvml.NVLINK_MAX_LINKS)
+	for link := range uint32(nvml.NVLINK_MAX_LINKS) {
+		v = append(v, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, ScopeId: link}, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, ScopeId: link})
+	}
+	if ret := d.handle.GetFieldValues(v); ret != nvml.SUCCESS {
+		return ret
+	}
+	var sum [directions]uint64
+	var last nvml.FieldValue
+	ret := nvml.ERROR_NOT_SUPPORTED
+	for i := range v {
+		switch r := nvml.Return(v[i].NvmlReturn); {
+		case r == nvml.SUCCESS:
+			sum[i%directions] += integer(v[i])
+			last, ret = v[i], r
+		case !unsupported(r): // a sum without this link would be a counter that goes back
+			return r
+		}
+	}
+	if ret == nvml.SUCCESS {
+		for i := range sum {
+			g.nvlink(d, i, sum[i], g.at(last))
+		}
+	}
+	return ret
+}
+
+func (g *gpus) nvlink(d *device, direction int, bytes uint64, at time.Time) {
+	g.mb.RecordTrainbridgeGpuNvlinkIoDataPoint(g.now, int64(bytes), g.host, d.uuid, d.name, d.model, directionNames[direction])
+	if rate, ok := d.nvlink[direction].add(bytes, at); ok {
+		g.mb.RecordTrainbridgeGpuNvlinkThroughputDataPoint(g.now, rate, g.host, d.uuid, d.name, d.model, directionNames[direction])
+	}
+}
+
+// processes reports the memory of each process, which may have several contexts.
+func (g *gpus) processes(d *device) nvml.Return {
+	list, ret := d.handle.GetComputeRunningProcesses()
+	if ret != nvml.SUCCESS {
+		return ret
+	}
+	used := make(map[uint32]uint64, len(list))
+	for _, p := range list {
+		if p.UsedGpuMemory != math.MaxUint64 { // NVML_VALUE_NOT_AVAILABLE
+			used[p.Pid] += p.UsedGpuMemory
+		}
+	}
+	options := d.options()
+	for pid, bytes := range used {
+		g.mb.RecordTrainbridgeGpuProcessMemoryUsageDataPoint(g.now, int64(bytes), g.host, d.uuid, d.name, d.model, int64(pid), options...)
+	}
+	return ret
+}
+
+// fieldValues asks for several values, of which each has an answer of its own: it is the first that is no success.
+func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
+	ret := d.handle.GetFieldValues(v)
+	for i := range v {
+		if ret == nvml.SUCCESS {
+			ret = nvml.Return(v[i].NvmlReturn)
+		}
+	}
+	return ret
+}
+
+// at is when NVML took a value.
+func (g *gpus) at(v nvml.FieldValue) time.Time {
+	if v.Timestamp > 0 {
+		return time.UnixMicro(v.Timestamp)
+	}
+	return g.now.AsTime()
+}
+
+func number(v nvml.FieldValue) float64 { return value(v.ValueType, v.Value) }
+
+// integer is a counter's value; 0 for one below zero.
+func integer(v nvml.FieldValue) uint64 {
+	if nvml.ValueType(v.ValueType) == nvml.VALUE_TYPE_UNSIGNED_LONG_LONG { // exact beyond 2⁵³
+		return binary.NativeEndian.Uint64(v.Value[:])
+	}
+	if f := number(v); f > 0 {
+		return uint64(f)
+	}
+	return 0
+}
+
+// value reads nvmlValue_t, a union. NaN is a type that this version does not know.
+func value(valueType uint32, b [8]byte) float64 {
+	switch nvml.ValueType(valueType) {
+	case nvml.VALUE_TYPE_DOUBLE:
+		return math.Float64frombits(binary.NativeEndian.Uint64(b[:]))
+	case nvml.VALUE_TYPE_UNSIGNED_INT:
+		return float64(binary.NativeEndian.Uint32(b[:]))
+	case nvml.VALUE_TYPE_UNSIGNED_LONG, nvml.VALUE_TYPE_UNSIGNED_LONG_LONG: // long is 64 bits on Linux
+		return float64(binary.NativeEndian.Uint64(b[:]))
+	case nvml.VALUE_TYPE_SIGNED_LONG_LONG:
+		return float64(int64(binary.NativeEndian.Uint64(b[:])))
+	case nvml.VALUE_TYPE_SIGNED_INT:
+		return float64(int32(binary.NativeEndian.Uint32(b[:])))
+	case nvml.VALUE_TYPE_UNSIGNED_SHORT:
+		return float64(binary.NativeEndian.Uint16(b[:]))
+	}
+	return math.NaN()
+}
