@@ -26,6 +26,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip" // for the second table
+
+	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
 func main() {
@@ -34,7 +36,7 @@ func main() {
 	lines := flag.Int64("lines", 1_000_000, "lines of the log")
 	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
 	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
-	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor, zmq or nccl; without the idle test")
+	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor, zmq or nccl, or gpus; without the idle test")
 	flag.Parse()
 	if err := run(*bin, *out, *only, *lines, *rounds, *idle); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -59,6 +61,11 @@ func run(bin, out, only string, lines int64, rounds, idle int) error {
 		}
 		if err := d.run(bin, out, lines, rounds); err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	if only == "" || only == "gpus" {
+		if err := gpus(bin, out); err != nil {
+			return fmt.Errorf("gpus: %w", err)
 		}
 	}
 	if idle > 0 && only == "" {
@@ -294,17 +301,47 @@ func idleFiles(bin, out string, n int, ours, peer string) error {
 			return err
 		}
 	}
-	const settle, span = 30 * time.Second, 30 * time.Second
-	fmt.Printf("| %d idle files, after %v | %% of a core | peak MiB |\n|---|---|---|\n", n, settle)
-	for _, c := range []struct {
-		name, config string
-		env          []string
-	}{{"tq_trace", ours, nil}, {"file_log", peer, []string{"GOGC=100"}}} {
+	return waiting(bin, fmt.Sprintf("%d idle files", n), dir, 30*time.Second, []waiter{{"tq_trace", ours, nil}, {"file_log", peer, []string{"GOGC=100"}}})
+}
+
+// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without nvml. What a real driver takes is not in it.
+func gpus(bin, out string) error {
+	dir, err := os.MkdirTemp(out, "gpus")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	if err := fakenvml.BuildDir(dir); err != nil {
+		return err
+	}
+	state, err := fakenvml.New(filepath.Join(dir, "state"), "devices 8\n")
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	env := []string{"LD_LIBRARY_PATH=" + dir, fakenvml.Env + "=" + state.Path()}
+	return waiting(bin, "8 GPUs at 1 Hz", dir, 60*time.Second, []waiter{{"with nvml", "nvml", env}, {"without", "nvml_none", env}})
+}
+
+// waiter is a collector whose files, if any, do not change.
+type waiter struct {
+	name, config string
+	env          []string
+}
+
+// waiting measures what collectors take while nothing happens.
+func waiting(bin, what, dir string, span time.Duration, waiters []waiter) error {
+	const settle = 30 * time.Second
+	fmt.Printf("| %s, after %v | %% of a core | peak MiB |\n|---|---|---|\n", what, settle)
+	for _, w := range waiters {
 		s, err := newSink()
 		if err != nil {
 			return err
 		}
-		col, err := start(bin, c.config, filepath.Join(dir, "*.err"), dir, s.addr, c.env...)
+		col, err := start(bin, w.config, filepath.Join(dir, "*.err"), dir, s.addr, w.env...)
 		if err != nil {
 			return err
 		}
@@ -318,7 +355,10 @@ func idleFiles(bin, out string, n int, ours, peer string) error {
 		if err := errors.Join(errA, errB, errP); err != nil {
 			return err
 		}
-		fmt.Printf("| %s (%d items arrived) | %.2f | %.0f |\n", c.name, s.items.Load(), 100*(b-a).Seconds()/span.Seconds(), float64(peak)/(1<<20))
+		if n := s.items.Load(); n > 0 {
+			w.name += fmt.Sprintf(" (%d items arrived)", n)
+		}
+		fmt.Printf("| %s | %.2f | %.0f |\n", w.name, 100*(b-a).Seconds()/span.Seconds(), float64(peak)/(1<<20))
 	}
 	fmt.Println()
 	return nil

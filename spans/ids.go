@@ -19,6 +19,15 @@ func TraceID(runID string, text []byte) pcommon.TraceID {
 	return KeyTraceID(runID, "id", text)
 }
 
+// NoTraceID says whether an id text stands for no id: it is not there, or what Python and verl print in its place.
+func NoTraceID(text string) bool {
+	switch text {
+	case "", "N/A", "None", "none", "null":
+		return true
+	}
+	return false
+}
+
 // KeyTraceID returns the trace id of a record without an id of its own: a 128-bit hash (XXH3) of the run id, the
 // source (such as "tq") and a natural key made of raw log values (such as pid, function and start).
 func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {

@@ -23,8 +23,8 @@ func (c RunConfig) Run(path string) string {
 	if c.RunID != "" {
 		return c.RunID
 	}
-	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
-		return "slurm-" + job
+	if run := JobRunID(); run != "" {
+		return run
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil { // only when the working directory is gone
@@ -32,6 +32,14 @@ func (c RunConfig) Run(path string) string {
 	}
 	id := KeyTraceID("", "run", []byte(dir))
 	return "run-" + hex.EncodeToString(id[:6])
+}
+
+// JobRunID returns the run id that the environment of a process says: that of its Slurm job, or none.
+func JobRunID() string {
+	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
+		return "slurm-" + job
+	}
+	return ""
 }
 
 // RunIDs returns the ids of the span that stands for the run, in the run's own trace.

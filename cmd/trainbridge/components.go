@@ -37,6 +37,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
+	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
@@ -55,6 +56,7 @@ func components() (otelcol.Factories, error) {
 		trainlogreceiver.NewFactory(),
 		zmqrpcreceiver.NewFactory(),
 		ncclreceiver.NewFactory(),
+		nvmlreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		filelogreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),

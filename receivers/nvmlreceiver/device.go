@@ -22,6 +22,7 @@ type device struct {
 	wanted                    bool
 	nameless                  bool               // NVML did not tell its UUID
 	mig                       bool               // it is cut into MIG devices
+	migless                   bool               // it cannot be
 	parts                     map[string]*device // these, by UUID
 	fields                    []fieldOf
 	told                      bool // what it does not support has been said
@@ -54,12 +55,25 @@ func (g *gpus) identify(index int) (*device, nvml.Return) {
 	}
 	d.uuid, d.nameless = uuid, false
 	d.model, _ = d.handle.GetName() // "" where it has none
-	if g.has("nvmlDeviceGetMigMode") {
-		current, _, ret := d.handle.GetMigMode()
-		d.mig = ret == nvml.SUCCESS && current == nvml.DEVICE_MIG_ENABLE
+	d.fields = g.fieldsOf(func(*field) bool { return true })
+	d.migless = !g.has("nvmlDeviceGetMigMode")
+	return d, g.migMode(d)
+}
+
+// migMode finds out whether a GPU is cut into MIG devices. On Hopper and later that changes while the driver runs.
+func (g *gpus) migMode(d *device) nvml.Return {
+	if d.migless {
+		return nvml.SUCCESS
 	}
-	d.fields = g.fieldsOf(func(f *field) bool { return !d.mig || !f.mig || f.whole })
-	return d, nvml.SUCCESS
+	current, _, ret := d.handle.GetMigMode()
+	if d.migless = unsupported(ret); ret != nvml.SUCCESS {
+		return onlyLost(ret)
+	}
+	if mig := current == nvml.DEVICE_MIG_ENABLE; mig != d.mig {
+		d.mig, d.parts, d.told = mig, nil, false
+		d.fields = g.fieldsOf(func(f *field) bool { return !mig || !f.mig || f.whole })
+	}
+	return nvml.SUCCESS
 }
 
 // fieldsOf are the fields that some metric in use needs.
@@ -89,8 +103,8 @@ func (g *gpus) readAll() {
 		if g.broken != nvml.SUCCESS {
 			return false
 		}
-		ret := nvml.SUCCESS
-		if d.wanted {
+		ret := g.migMode(d)
+		if d.wanted && ret == nvml.SUCCESS {
 			ret = g.read(d)
 		}
 		if d.mig && ret == nvml.SUCCESS {

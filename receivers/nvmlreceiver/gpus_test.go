@@ -641,6 +641,19 @@ func TestMIG(t *testing.T) {
 	assert.NotEmpty(t, got.of("MIG-1"))
 	assert.Empty(t, got.of("MIG-2"))
 
+	t.Run("switched off and on", func(t *testing.T) {
+		on := gpu.GetMigModeFunc
+		gpu.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_DISABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
+		got, err := b.next()
+		require.NoError(t, err)
+		assert.Empty(t, got.of("MIG-1"))
+		assert.Contains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-0 pid=42")
+		gpu.GetMigModeFunc = on
+		got, err = b.next()
+		require.NoError(t, err)
+		assert.NotEmpty(t, got.of("MIG-1"))
+		assert.NotContains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-0 pid=42")
+	})
 	t.Run("one of them is asked for", func(t *testing.T) {
 		parts = []*mock.Device{part(1), part(2)}
 		got, err := newBed(t, h, func(c *Config) { c.Devices = []Device{"MIG-2"} }).begin(t).next()

@@ -101,10 +101,9 @@ func (bd *builder) identify(who assemble.Who, text, role, name string, key *asse
 	bd.buf[1] = append(bd.buf[1][:0], name...)
 	pid, fn := bd.buf[0], bd.buf[1]
 	var trace pcommon.TraceID
-	switch text {
-	case "", "N/A", "None", "none", "null":
+	if spans.NoTraceID(text) {
 		trace = spans.KeyTraceID(bd.b.run, "tq", pid, fn, key.Bytes())
-	default:
+	} else {
 		bd.buf[2] = append(bd.buf[2][:0], text...)
 		trace = spans.TraceID(bd.b.run, bd.buf[2])
 	}

@@ -1,0 +1,167 @@
+package bridge
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// costs has each helper beside what one would write with the SDK alone: the same span, with the same attributes.
+var costs = []struct {
+	name        string
+	spans       float64
+	sdk, bridge func(*Bridge, context.Context)
+}{
+	{"TQFunction", 1, func(b *Bridge, ctx context.Context) {
+		_, span := b.tracer.Start(ctx, "generate_sequences", trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQFunction, "generate_sequences"),
+			attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid),
+		))
+		defer span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.TQFunction(&ctx, "generate_sequences").End()
+	}},
+	// It says the trace too, where the SDK takes a random one.
+	{"TQFunctionInTrace", 1, func(b *Bridge, ctx context.Context) {
+		_, span := b.tracer.Start(ctx, "generate_sequences", trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQFunction, "generate_sequences"),
+			attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid), attribute.String(spans.AttrTQTraceID, batchID),
+		))
+		defer span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		ctx = WithTraceID(ctx, batchID)
+		defer b.TQFunction(&ctx, "generate_sequences").End()
+	}},
+	// The shares are measured by hand in the SDK's variant.
+	{"TQFunctionWithStages", 4, func(b *Bridge, ctx context.Context) {
+		start := time.Now()
+		ctx, span := b.tracer.Start(ctx, "generate_sequences", trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQFunction, "generate_sequences"),
+			attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid),
+		))
+		var took [3]time.Duration
+		for i, stage := range [...]string{spans.StageGet, spans.StageCompute, spans.StagePut} {
+			func() {
+				start := time.Now()
+				_, span := b.tracer.Start(ctx, [...]string{spans.SpanTQGet, spans.SpanTQCompute, spans.SpanTQPut}[i], trace.WithAttributes(
+					attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQStage, stage),
+					attribute.String(spans.AttrTQFunction, "generate_sequences"),
+				))
+				defer func() {
+					span.End()
+					took[i] = time.Since(start)
+				}()
+			}()
+		}
+		total := float64(time.Since(start))
+		span.SetAttributes(
+			attribute.Float64(spans.AttrTQGetUtilization, float64(took[0])/total), attribute.Float64(spans.AttrTQComputeUtilization, float64(took[1])/total),
+			attribute.Float64(spans.AttrTQPutUtilization, float64(took[2])/total), attribute.Float64(spans.AttrTQOverheadUtilization, float64(took[0]+took[2])/total),
+			attribute.Float64(spans.AttrTQUnattributedUtilization, 1-float64(took[0]+took[1]+took[2])/total),
+		)
+		span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.TQFunction(&ctx, "generate_sequences").End()
+		for _, stage := range [...]func(*Bridge, context.Context){
+			func(b *Bridge, ctx context.Context) { defer b.TQGet(&ctx).End() },
+			func(b *Bridge, ctx context.Context) { defer b.TQCompute(&ctx).End() },
+			func(b *Bridge, ctx context.Context) { defer b.TQPut(&ctx).End() },
+		} {
+			stage(b, ctx)
+		}
+	}},
+	{"TQGet", 1, func(b *Bridge, ctx context.Context) {
+		_, span := b.tracer.Start(ctx, spans.SpanTQGet, trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQStage, spans.StageGet),
+		))
+		defer span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.TQGet(&ctx).End()
+	}},
+	{"TQClientGet", 1, func(b *Bridge, ctx context.Context) {
+		start := time.Now()
+		_, span := b.tracer.Start(ctx, spans.SpanTQClientGet, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQStage, spans.StageClientGet),
+		))
+		n := int64(4096)
+		span.SetAttributes(attribute.Int64(spans.AttrTQDataSize, n), attribute.Float64(spans.AttrTQThroughput, float64(n)/time.Since(start).Seconds()))
+		span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		n := int64(-1)
+		defer b.TQClientGet(&ctx).DataSize(&n).End()
+		n = 4096
+	}},
+	{"TrainStep", 1, func(b *Bridge, ctx context.Context) {
+		start := time.Now()
+		_, span := b.tracer.Start(ctx, spans.SpanStep, trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrSource, "go"), attribute.Int64(spans.AttrIteration, 7),
+		))
+		span.SetAttributes(attribute.Float64(spans.AttrStepDuration, time.Since(start).Seconds()))
+		span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.TrainStep(&ctx, 7).End()
+	}},
+	{"RPC", 1, func(b *Bridge, ctx context.Context) {
+		_, span := b.tracer.Start(ctx, "Matmul", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrRPCSystem, spans.RPCSystemZeroMQ),
+			attribute.String(spans.AttrRPCMethod, "Matmul"),
+		))
+		defer span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul").End()
+	}},
+	{"RPCSend", 1, func(b *Bridge, ctx context.Context) {
+		_, span := b.tracer.Start(ctx, spans.SpanRPCSend, trace.WithAttributes(attribute.String(spans.AttrTimeSource, string(spans.TimeLogged))))
+		defer span.End()
+	}, func(b *Bridge, ctx context.Context) {
+		defer b.RPCSend(&ctx).End()
+	}},
+}
+
+// The providers are configured the same. Their queue is full, so that the exporter, which works at its own pace, is in neither figure.
+func BenchmarkSpan(b *testing.B) {
+	b.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
+	for _, it := range costs {
+		for name, run := range map[string]func(*Bridge, context.Context){"sdk": it.sdk, "bridge": it.bridge} {
+			b.Run(it.name+"/"+name, func(b *testing.B) {
+				quietErrors(b)
+				bridge, err := New(b.Context(), WithEndpoint(refusing(b)), WithRunID("run"), WithServiceName("bench"))
+				require.NoError(b, err)
+				ctx, cancel := context.WithCancel(b.Context())
+				b.ReportAllocs()
+				for b.Loop() {
+					run(bridge, ctx)
+				}
+				cancel()
+				_ = bridge.Shutdown(ctx)
+			})
+		}
+	}
+}
+
+// discard is a processor for which the SDK makes what it would make for a queue.
+type discard struct{}
+
+func (discard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (discard) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (discard) Shutdown(context.Context) error                  { return nil }
+func (discard) ForceFlush(context.Context) error                { return nil }
+
+func TestAllocations(t *testing.T) {
+	for _, it := range costs {
+		provider := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(ids{}), sdktrace.WithSpanProcessor(discard{}))
+		b := &Bridge{tracer: provider.Tracer(scopeName)}
+		sdk := testing.AllocsPerRun(200, func() { it.sdk(b, t.Context()) })
+		helper := testing.AllocsPerRun(200, func() { it.bridge(b, t.Context()) })
+		assert.LessOrEqual(t, helper-sdk, 3*it.spans, it.name)
+		assert.NoError(t, provider.Shutdown(t.Context()))
+	}
+}

@@ -1,0 +1,205 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/metric"
+	noopmetric "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	nooptrace "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	scopeName       = "github.com/trainbridge/trainbridge/bridge"
+	shutdownTimeout = 10 * time.Second
+)
+
+// Bridge owns the providers of a service. It is safe for concurrent use.
+type Bridge struct {
+	runID  string
+	pid    int
+	tracer trace.Tracer
+	traces trace.TracerProvider
+	meters metric.MeterProvider
+
+	stop    []func(context.Context) error // run at once
+	timeout time.Duration                 // of a Shutdown whose context has no deadline
+	once    sync.Once
+	stopErr error
+}
+
+// New makes a bridge that sends to the collector at http://127.0.0.1:4317, or where an option or the OTEL_EXPORTER_OTLP_* variables say. It neither connects
+// nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export errors go to OpenTelemetry's error
+// handler (otel.SetErrorHandler), which writes to stderr by default.
+//
+// The resource has service.name, ml.run.id, host.name, process.pid and telemetry.sdk.*, and what OTEL_RESOURCE_ATTRIBUTES says. With OTEL_SDK_DISABLED=true
+// nothing is recorded. An error names the option or variable that it is about.
+func New(ctx context.Context, opts ...Option) (*Bridge, error) {
+	set := settings{}
+	for _, opt := range opts {
+		opt(&set)
+	}
+	res, err := set.resource(ctx)
+	if err != nil {
+		return nil, err
+	}
+	run, _ := res.Set().Value(spans.AttrRunID)
+	b := &Bridge{runID: run.AsString(), pid: os.Getpid(), timeout: shutdownTimeout, traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider()}
+	if !strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") {
+		err := checkEnv()
+		if err == nil {
+			err = b.startTraces(ctx, &set, res)
+		}
+		if err == nil {
+			err = b.startMetrics(ctx, &set, res)
+		}
+		if err != nil {
+			return nil, errors.Join(err, b.Shutdown(ctx))
+		}
+	}
+	b.tracer = b.traces.Tracer(scopeName)
+	if set.global {
+		otel.SetTracerProvider(b.traces)
+		otel.SetMeterProvider(b.meters)
+		otel.SetTextMapPropagator(b.Propagator())
+	}
+	return b, nil
+}
+
+// startTraces makes the SDK's provider of tracers. Nothing runs when it returns an error.
+func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.Resource) error {
+	to, err := set.target("TRACES")
+	if err != nil || to.none {
+		return err
+	}
+	options := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(to.url)}
+	if to.plaintext { // a certificate in the environment would win over a URL that says http
+		options = append(options, otlptracegrpc.WithTLSCredentials(plaintext))
+	}
+	exporter, err := otlptracegrpc.New(ctx, options...)
+	if err != nil {
+		return failed(to.field, err)
+	}
+	queue := sdktrace.NewBatchSpanProcessor(exporter)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{b.runID}), sdktrace.WithSpanProcessor(queue))
+	b.traces = provider
+	b.stop = append(b.stop, func(ctx context.Context) error {
+		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter drops then what the queue has.
+		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx))
+	})
+	return nil
+}
+
+// startMetrics makes the SDK's provider of meters.
+func (b *Bridge) startMetrics(ctx context.Context, set *settings, res *resource.Resource) error {
+	to, err := set.target("METRICS")
+	if err != nil || to.none {
+		return err
+	}
+	options := []otlpmetricgrpc.Option{otlpmetricgrpc.WithEndpointURL(to.url)}
+	if to.plaintext {
+		options = append(options, otlpmetricgrpc.WithTLSCredentials(plaintext))
+	}
+	exporter, err := otlpmetricgrpc.New(ctx, options...)
+	if err != nil {
+		return failed(to.field, err)
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(res), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(nonEmpty{exporter})))
+	b.meters = provider
+	b.stop = append(b.stop, provider.Shutdown)
+	return nil
+}
+
+// nonEmpty exports nothing where nothing was measured: most services have no metrics of their own.
+type nonEmpty struct{ sdkmetric.Exporter }
+
+func (e nonEmpty) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
+	if len(rm.ScopeMetrics) == 0 {
+		return nil
+	}
+	return e.Exporter.Export(ctx, rm)
+}
+
+// TracerProvider returns the provider of tracers, for otelgrpc.WithTracerProvider and otelhttp.WithTracerProvider.
+func (b *Bridge) TracerProvider() trace.TracerProvider { return b.traces }
+
+// MeterProvider returns the provider of meters. The helpers measure nothing with it: train_metrics makes metrics of their spans.
+func (b *Bridge) MeterProvider() metric.MeterProvider { return b.meters }
+
+// Tracer returns the tracer of the helpers.
+func (b *Bridge) Tracer() trace.Tracer { return b.tracer }
+
+// Propagator returns the propagator of W3C trace context and baggage.
+func (b *Bridge) Propagator() propagation.TextMapPropagator {
+	return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+}
+
+// RunID returns ml.run.id, empty when there is none.
+func (b *Bridge) RunID() string { return b.runID }
+
+// Shutdown sends what is queued and stops. It returns when ctx ends, or after 10 s where ctx has no deadline; what could not be sent by then is lost. Calls after the
+// first return what that returned.
+func (b *Bridge) Shutdown(ctx context.Context) error {
+	b.once.Do(func() { b.stopErr = b.shutdown(ctx) })
+	return b.stopErr
+}
+
+func (b *Bridge) shutdown(ctx context.Context) error {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.timeout)
+		defer cancel()
+	}
+	errs := make([]error, len(b.stop))
+	var wg sync.WaitGroup
+	for i, stop := range b.stop {
+		wg.Go(func() { errs[i] = stop(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// resource describes the service. Later detectors win.
+func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
+	attrs := []attribute.KeyValue{}
+	put := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, attribute.String(key, value))
+		}
+	}
+	put(spans.AttrServiceName, s.serviceName)
+	put(spans.AttrRunID, s.runID)
+	// host.name is left out where the host has none that is known; the environment has errors to tell.
+	host, _ := os.Hostname()
+	base := []attribute.KeyValue{
+		attribute.String(spans.AttrServiceName, "unknown_service:"+filepath.Base(os.Args[0])), attribute.Int(spans.AttrProcessPID, os.Getpid()),
+	}
+	if host != "" {
+		base = append(base, attribute.String(spans.AttrHostName, host))
+	}
+	if run := spans.JobRunID(); run != "" {
+		base = append(base, attribute.String(spans.AttrRunID, run))
+	}
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(base...), resource.WithFromEnv(), resource.WithAttributes(attrs...))
+	if err != nil {
+		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
+	}
+	return res, nil
+}

@@ -1,0 +1,92 @@
+package bridge
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// WithTraceID makes the next span that is started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers build of this
+// id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and what else stands for no id start a new trace.
+//
+// The next span has no parent, unless the current span is of that trace already: then it stays the parent.
+func WithTraceID(ctx context.Context, text string) context.Context {
+	return (&join{text: text, fresh: spans.NoTraceID(text)}).in(ctx)
+}
+
+// WithStep does the same for the trace of a training iteration, which all logs and ranks of a run share (spans.StepTraceID).
+func WithStep(ctx context.Context, iteration int64) context.Context {
+	return (&join{iteration: iteration, step: true}).in(ctx)
+}
+
+// join says which trace a root span belongs to.
+type join struct {
+	text      string
+	iteration int64
+	step      bool // iteration, not text
+	fresh     bool // none of those that are known
+}
+
+type joinKey struct{}
+
+func joinOf(ctx context.Context) *join {
+	j, _ := ctx.Value(joinKey{}).(*join)
+	return j
+}
+
+func (j *join) traceID(runID string) trace.TraceID {
+	if j.step {
+		return trace.TraceID(spans.StepTraceID(runID, j.iteration))
+	}
+	return trace.TraceID(spans.TraceID(runID, []byte(j.text)))
+}
+
+// in puts the join into a context, and takes the current span out of it if that is of another trace.
+func (j *join) in(ctx context.Context) context.Context {
+	if current := trace.SpanFromContext(ctx); current.SpanContext().IsValid() && !j.joined(current) {
+		ctx = trace.ContextWithSpan(ctx, nil)
+	}
+	return context.WithValue(ctx, joinKey{}, j)
+}
+
+// joined says whether the span is of this trace. The run is that of the span's own provider; a span that is not recorded here has none, which matters to no UUID.
+func (j *join) joined(span trace.Span) bool {
+	runID := ""
+	if s, ok := span.(sdktrace.ReadOnlySpan); ok {
+		run, _ := s.Resource().Set().Value(spans.AttrRunID)
+		runID = run.AsString()
+	}
+	return j.traceID(runID) == span.SpanContext().TraceID()
+}
+
+// ids makes trace ids by the rule of the receivers where the context says which, and random ids otherwise. Span ids are random: a service does the same twice.
+type ids struct{ runID string }
+
+var _ sdktrace.IDGenerator = ids{}
+
+// NewIDs is called for spans without a parent.
+func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	var id trace.TraceID
+	if j := joinOf(ctx); j != nil && !j.fresh {
+		id = j.traceID(g.runID)
+	}
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64()) //nolint:gosec // ids are no secrets; the SDK does the same
+		binary.NativeEndian.PutUint64(id[8:], rand.Uint64()) //nolint:gosec // ids are no secrets; the SDK does the same
+	}
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID is called for spans with a parent.
+func (ids) NewSpanID(context.Context, trace.TraceID) trace.SpanID {
+	var id trace.SpanID
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:], rand.Uint64()) //nolint:gosec // ids are no secrets; the SDK does the same
+	}
+	return id
+}

@@ -1,0 +1,479 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The names are those of the receivers' READMEs, written out.
+func TestHelpers(t *testing.T) {
+	r := newRig(t)
+	pid := int64(os.Getpid())
+	ctx := WithTraceID(t.Context(), "a1b2c3d4")
+	func(ctx context.Context) {
+		defer r.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
+		func(ctx context.Context) {
+			defer r.TQGet(&ctx).End()
+			n := int64(-1)
+			defer r.TQClientGet(&ctx, attribute.Int(spans.AttrTQBatchSize, 8)).DataSize(&n).End()
+			n = 3 << 20
+		}(ctx)
+		func(ctx context.Context) { defer r.TQCompute(&ctx).End() }(ctx)
+		func(ctx context.Context) {
+			defer r.TQPut(&ctx, attribute.String("storage", "a")).End()
+			defer r.TQClientPut(&ctx).End()
+		}(ctx)
+	}(ctx)
+	func(ctx context.Context) {
+		defer r.TrainStep(&ctx, 7, attribute.Float64(spans.AttrLoss, 1.5), attribute.Int(spans.AttrRank, 3)).End()
+		request, response := int64(8), int64(-1)
+		defer r.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul", attribute.String(spans.AttrNetworkTransport, "unix")).MessageSizes(&request, &response).End()
+		func(ctx context.Context) { defer r.RPCSerialize(&ctx).End() }(ctx)
+		func(ctx context.Context) { defer r.RPCSend(&ctx).End() }(ctx)
+		func(ctx context.Context) { defer r.RPCReceive(&ctx).End() }(ctx)
+		func(ctx context.Context) { defer r.RPCDeserialize(&ctx).End() }(ctx)
+		response = 4096
+	}(t.Context())
+	all := r.flush()
+
+	assert.Equal(t, map[string]string{
+		"generate_sequences": "", "tq.get": "generate_sequences", "tq.client.get": "tq.get", "tq.compute": "generate_sequences", "tq.put": "generate_sequences", "tq.client.put": "tq.put",
+		"train.step": "", "Matmul": "train.step", "rpc.serialize": "Matmul", "rpc.send": "Matmul", "rpc.receive": "Matmul", "rpc.deserialize": "Matmul",
+	}, parents(all))
+	shares := map[string]any{}
+	for _, name := range shareNames {
+		x, ok := all["generate_sequences"].Attributes().Get(name)
+		require.True(t, ok, name)
+		shares[name] = x.Double()
+		all["generate_sequences"].Attributes().Remove(name)
+	}
+	assert.Equal(t, sharesOf(all["generate_sequences"], []got{all["tq.get"], all["tq.compute"], all["tq.put"]}), shares)
+
+	perSecond := func(bytes float64, name string) float64 { return bytes / all[name].seconds() }
+	for name, want := range map[string]struct {
+		kind  ptrace.SpanKind
+		trace [16]byte
+		attrs map[string]any
+	}{
+		"generate_sequences": {attrs: map[string]any{
+			"tq.function": "generate_sequences", "tq.stage": "function", "tq.trace_id": "a1b2c3d4", "tq.batch.size": int64(32), "process.pid": pid,
+		}},
+		"tq.get":     {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "get"}},
+		"tq.compute": {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "compute"}},
+		"tq.put":     {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "put", "storage": "a"}},
+		"tq.client.get": {kind: ptrace.SpanKindClient, attrs: map[string]any{
+			"tq.function": "generate_sequences", "tq.stage": "client_get", "tq.batch.size": int64(8), "tq.data.size": int64(3145728), "tq.throughput": perSecond(3145728, "tq.client.get"),
+		}},
+		"tq.client.put": {kind: ptrace.SpanKindClient, attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "client_put"}},
+		"train.step": {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
+			"ml.train.iteration": int64(7), "ml.train.loss": 1.5, "dl.rank": int64(3), "trainbridge.source": "go", "ml.train.step.duration": all["train.step"].seconds(),
+		}},
+		"Matmul": {kind: ptrace.SpanKindClient, trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
+			"rpc.system.name": "zeromq", "rpc.method": "Matmul", "network.transport": "unix", "zeromq.request.size": int64(8), "zeromq.response.size": int64(4096),
+			"zeromq.throughput": perSecond(4104, "Matmul"),
+		}},
+		"rpc.serialize":   {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{}},
+		"rpc.send":        {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{}},
+		"rpc.receive":     {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{}},
+		"rpc.deserialize": {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{}},
+	} {
+		if want.trace == [16]byte{} {
+			want.trace = spans.TraceID("run-1", []byte("a1b2c3d4"))
+		}
+		if want.kind == 0 {
+			want.kind = ptrace.SpanKindInternal
+		}
+		want.attrs["trainbridge.time.source"] = "logged"
+		assert.Equal(t, want.attrs, all[name].attrs(), name)
+		assert.Equal(t, want.kind, all[name].Kind(), name)
+		assert.EqualValues(t, want.trace, all[name].TraceID(), name)
+		assert.Positive(t, all[name].EndTimestamp()-all[name].StartTimestamp(), name)
+	}
+}
+
+// sharesOf computes the shares of a function from the spans that arrived, in another way: for each piece of time between two borders, is there a stage?
+func sharesOf(function got, stages []got) map[string]any {
+	start, end := int64(function.StartTimestamp()), int64(function.EndTimestamp())
+	sums := map[string]int64{}
+	borders := []int64{start, end}
+	for _, s := range stages {
+		stage, _ := s.Attributes().Get("tq.stage")
+		sums[stage.Str()] += int64(s.EndTimestamp() - s.StartTimestamp())
+		borders = append(borders, int64(s.StartTimestamp()), int64(s.EndTimestamp()))
+	}
+	slices.Sort(borders)
+	unattributed := int64(0)
+	for i, from := range borders[:len(borders)-1] {
+		to := borders[i+1]
+		if from >= start && to <= end && !slices.ContainsFunc(stages, func(s got) bool { return int64(s.StartTimestamp()) <= from && to <= int64(s.EndTimestamp()) }) {
+			unattributed += to - from
+		}
+	}
+	total := float64(end - start)
+	return map[string]any{
+		"tq.get.utilization": float64(sums["get"]) / total, "tq.compute.utilization": float64(sums["compute"]) / total, "tq.put.utilization": float64(sums["put"]) / total,
+		"tq.overhead.utilization": float64(sums["get"]+sums["put"]) / total, "tq.unattributed.utilization": float64(unattributed) / total,
+	}
+}
+
+func TestShares(t *testing.T) {
+	type stage struct {
+		stage      spans.TQStage
+		start, end int64 // end 0: still runs
+	}
+	for name, it := range map[string]struct {
+		stages []stage
+		want   []float64 // get, compute, put, overhead, unattributed
+	}{
+		"one after the other": {[]stage{{spans.TQGet, 1000, 1100}, {spans.TQCompute, 1100, 1800}, {spans.TQPut, 1900, 2000}}, []float64{0.1, 0.7, 0.1, 0.2, 0.1}},
+		"none of one kind":    {[]stage{{spans.TQCompute, 1000, 2000}}, []float64{0, 1, 0, 0, 0}},
+		"twice":               {[]stage{{spans.TQGet, 1000, 1100}, {spans.TQGet, 1500, 1600}}, []float64{0.2, 0, 0, 0.2, 0.8}},
+		"at once":             {[]stage{{spans.TQGet, 1000, 1500}, {spans.TQGet, 1000, 1500}, {spans.TQCompute, 1250, 1750}}, []float64{1, 0.5, 0, 1, 0.25}},
+		"one within another":  {[]stage{{spans.TQCompute, 1000, 2000}, {spans.TQPut, 1250, 1500}}, []float64{0, 1, 0.25, 0.25, 0}},
+		"begun out of order":  {[]stage{{spans.TQPut, 1500, 1750}, {spans.TQGet, 1000, 1250}}, []float64{0.25, 0, 0.25, 0.5, 0.5}},
+		"still runs":          {[]stage{{spans.TQGet, 1000, 1500}, {spans.TQPut, 1750, 0}}, []float64{0.5, 0, 0.25, 0.75, 0.25}},
+		"no time":             {[]stage{{spans.TQGet, 1000, 1000}}, []float64{0, 0, 0, 0, 1}},
+		"many": {[]stage{
+			{spans.TQGet, 1000, 1100}, {spans.TQCompute, 1100, 1200}, {spans.TQPut, 1200, 1300}, {spans.TQGet, 1300, 1400}, {spans.TQCompute, 1400, 1500}, {spans.TQPut, 1500, 1600},
+		}, []float64{0.2, 0.2, 0.2, 0.4, 0.4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var st stages
+			index := make([]int, len(it.stages))
+			for i, s := range it.stages {
+				index[i] = st.begin(s.stage, s.start)
+			}
+			for i, s := range it.stages {
+				if s.end != 0 {
+					st.end(index[i], s.end)
+				}
+			}
+			got, ok := st.shares(1000, 2000)
+			require.True(t, ok)
+			assert.InDeltaSlice(t, it.want, got[:], 1e-12)
+			st.end(st.begin(spans.TQGet, 2000), 2100) // too late, and no harm
+		})
+	}
+	var none stages
+	_, ok := none.shares(1000, 2000)
+	assert.False(t, ok, "no stages are no shares of zero")
+	none.end(none.begin(spans.TQGet, 2000), 2100)
+	var st stages
+	st.begin(spans.TQGet, 1000)
+	_, ok = st.shares(1000, 1000)
+	assert.False(t, ok)
+}
+
+func TestTraceIDAttribute(t *testing.T) {
+	r := newRig(t)
+	for name, ctx := range map[string]context.Context{
+		"text": WithTraceID(t.Context(), "a1"), "N/A": WithTraceID(t.Context(), "N/A"), "empty": WithTraceID(t.Context(), ""), "step": WithStep(t.Context(), 1),
+		"raw": WithTraceID(t.Context(), "\xff"), "none": t.Context(),
+	} {
+		r.TQFunction(&ctx, name).End()
+	}
+	got := map[string]any{}
+	for name, s := range r.flush() {
+		got[name] = s.attrs()["tq.trace_id"]
+	}
+	assert.Equal(t, map[string]any{"text": "a1", "N/A": "N/A", "empty": nil, "step": nil, "raw": "\uFFFD", "none": nil}, got)
+}
+
+func TestSizesThatAreNotKnown(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	n := int64(-1)
+	r.TQClientGet(&ctx).DataSize(&n).End()
+	r.TQClientPut(&ctx).DataSize(nil).End()
+	r.RPC(&ctx, "zeromq", "Matmul").MessageSizes(nil, &n).End()
+	all := r.flush()
+	require.Len(t, all, 3)
+	for _, s := range all {
+		for name := range s.attrs() {
+			assert.NotContains(t, []string{"tq.data.size", "tq.throughput", "zeromq.request.size", "zeromq.response.size", "zeromq.throughput"}, name)
+		}
+	}
+}
+
+func TestFunctionWithoutStages(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	r.TQFunction(&ctx, "f").End()
+	attrs := r.flush()["f"].attrs()
+	for _, name := range shareNames {
+		assert.NotContains(t, attrs, name)
+	}
+	assert.NotContains(t, attrs, "tq.trace_id")
+}
+
+func TestConcurrentStages(t *testing.T) {
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4096")
+	r := newRig(t)
+	func(ctx context.Context) {
+		defer r.TQFunction(&ctx, "f").End()
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				for range 25 {
+					ctx := ctx
+					switch i % 3 {
+					case 0:
+						defer r.TQGet(&ctx).End() // all run until the goroutine ends
+					case 1:
+						r.TQCompute(&ctx).End()
+					default:
+						r.TQPut(&ctx).End()
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}(t.Context())
+	require.NoError(t, r.Shutdown(t.Context()))
+	var function got
+	var below []got
+	for _, s := range r.collector.spans() {
+		if s.Name() == "f" {
+			function = s
+		} else {
+			below = append(below, s)
+		}
+	}
+	require.Len(t, below, 200)
+	want := sharesOf(function, below)
+	for _, name := range shareNames {
+		x, _ := function.Attributes().Get(name)
+		assert.InDelta(t, want[name], x.Double(), 1e-12, name)
+	}
+	for _, s := range below {
+		assert.Equal(t, function.SpanID(), s.ParentSpanID())
+	}
+}
+
+// Helpers that are used one after the other in one scope: ctx is still that of the span before.
+func TestPlace(t *testing.T) {
+	for name, it := range map[string]struct {
+		run  func(r *rig, ctx context.Context)
+		want map[string]string
+	}{
+		"stages": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			r.TQGet(&ctx).End()
+			r.TQCompute(&ctx).End()
+			put := r.TQPut(&ctx)
+			r.TQClientPut(&ctx).End()
+			r.TQClientGet(&ctx).End()
+			put.End()
+		}, map[string]string{"f": "", "tq.get": "f", "tq.compute": "f", "tq.put": "f", "tq.client.put": "tq.put", "tq.client.get": "tq.put"}},
+		"phases": {func(r *rig, ctx context.Context) {
+			defer r.RPC(&ctx, "zeromq", "a").End()
+			r.RPCSerialize(&ctx).End()
+			r.RPCSend(&ctx).End()
+			defer r.RPCReceive(&ctx).End()
+			defer r.RPCDeserialize(&ctx).End()
+		}, map[string]string{"a": "", "rpc.serialize": "a", "rpc.send": "a", "rpc.receive": "a", "rpc.deserialize": "a"}},
+		"calls": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			r.RPC(&ctx, "zeromq", "a").End()
+			r.RPC(&ctx, "zeromq", "b").End()
+			c := r.RPC(&ctx, "zeromq", "c")
+			r.RPC(&ctx, "zeromq", "d").End() // c has not ended
+			c.End()
+		}, map[string]string{"f": "", "a": "f", "b": "f", "c": "f", "d": "c"}},
+		"contexts of the caller between": {func(r *rig, ctx context.Context) {
+			type key struct{}
+			defer r.TQFunction(&ctx, "f").End()
+			for i, call := range [...]func() *Span{
+				func() *Span { return r.TQGet(&ctx) },
+				func() *Span { return r.TQPut(&ctx) },
+				func() *Span { return r.RPC(&ctx, "zeromq", "a") },
+				func() *Span { return r.RPC(&ctx, "zeromq", "b") },
+				func() *Span { return r.RPC(&ctx, "zeromq", "c") },
+			} {
+				ctx = context.WithValue(ctx, key{}, i) //nolint:fatcontext // that is what is tested
+				call().End()
+				assert.Equal(r.tb, i, ctx.Value(key{}))
+			}
+		}, map[string]string{"f": "", "tq.get": "f", "tq.put": "f", "a": "tq.put", "b": "tq.put", "c": "tq.put"}},
+		"context of the caller inside of a call": {func(r *rig, ctx context.Context) {
+			type key struct{}
+			a := r.RPC(&ctx, "zeromq", "a")
+			ctx = context.WithValue(ctx, key{}, 1)
+			r.RPCSend(&ctx).End()
+			a.End()
+			r.RPC(&ctx, "zeromq", "b").End()
+			assert.Equal(r.tb, 1, ctx.Value(key{}))
+		}, map[string]string{"a": "", "rpc.send": "a", "b": ""}},
+		"functions": {func(r *rig, ctx context.Context) {
+			outer := r.TQFunction(&ctx, "outer")
+			r.TQCompute(&ctx)
+			inner := r.TQFunction(&ctx, "inner")
+			r.TQGet(&ctx).End()
+			inner.End()
+			next := r.TQFunction(&ctx, "next")
+			r.TQPut(&ctx).End()
+			next.End()
+			outer.End()
+		}, map[string]string{"outer": "", "inner": "?", "tq.get": "inner", "next": "?", "tq.put": "next"}},
+		"stage in a span of the service": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			ctx, span := r.Tracer().Start(ctx, "own")
+			defer span.End()
+			defer r.TQGet(&ctx).End()
+			ctx, span = r.Tracer().Start(ctx, "try")
+			defer span.End()
+			defer r.TQClientGet(&ctx).End()
+		}, map[string]string{"f": "", "own": "f", "tq.get": "f", "try": "tq.get", "tq.client.get": "try"}},
+		"stage without a function": {func(r *rig, ctx context.Context) {
+			ctx, span := r.Tracer().Start(ctx, "own")
+			defer span.End()
+			defer r.TQGet(&ctx).End()
+		}, map[string]string{"own": "", "tq.get": "own"}},
+		"stage of another trace": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			ctx = WithTraceID(ctx, "another")
+			defer r.TQGet(&ctx).End()
+		}, map[string]string{"f": "", "tq.get": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			it.run(r, t.Context())
+			assert.Equal(t, it.want, parents(r.flush()))
+		})
+	}
+}
+
+// A loop of a million turns must not keep a million spans.
+func TestContextsOfALoop(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	turn := func(i int64) (outer context.Context) {
+		step := r.TrainStep(&ctx, i)
+		fn := r.TQFunction(&ctx, "f")
+		get := r.TQGet(&ctx)
+		op := r.TQClientGet(&ctx)
+		op.End()
+		get.End()
+		put := r.TQPut(&ctx)
+		put.End()
+		fn.End()
+		call := r.RPC(&ctx, "zeromq", "a")
+		send := r.RPCSend(&ctx)
+		send.End()
+		receive := r.RPCReceive(&ctx)
+		receive.End()
+		call.End()
+		step.End()
+		assert.Same(t, fn.inner, put.outer)
+		assert.Same(t, call.inner, receive.outer)
+		return step.outer
+	}
+	begin := ctx
+	assert.Same(t, begin, turn(0))
+	assert.Same(t, begin, turn(1))
+	own, cancel := context.WithCancel(ctx) // it has to stay
+	ctx = own
+	outer := turn(2)
+	assert.NotSame(t, begin, outer)
+	assert.Same(t, outer, turn(3))
+	cancel()
+	assert.ErrorIs(t, outer.Err(), context.Canceled)
+}
+
+func TestStepsOfALoop(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	for i := range int64(3) {
+		step := r.TrainStep(&ctx, i)
+		fn := r.TQFunction(&ctx, "f")
+		assert.Equal(t, trace.TraceID(spans.StepTraceID("run-1", i)), fn.SpanContext().TraceID())
+		fn.End()
+		step.End()
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+	for _, s := range r.collector.spans() {
+		assert.Equal(t, s.Name() == "train.step", s.ParentSpanID().IsEmpty())
+	}
+}
+
+// A step whose trace is known already stays in it.
+func TestStepInAnotherTrace(t *testing.T) {
+	r := newRig(t)
+	ctx := WithTraceID(t.Context(), "a1b2c3d4")
+	assert.Equal(t, trace.TraceID(spans.TraceID("run-1", []byte("a1b2c3d4"))), r.TrainStep(&ctx, 1).SpanContext().TraceID())
+	ctx, span := r.Tracer().Start(t.Context(), "own")
+	assert.Equal(t, span.SpanContext().TraceID(), r.TrainStep(&ctx, 1).SpanContext().TraceID())
+	ctx = WithTraceID(t.Context(), "N/A")
+	id := r.TrainStep(&ctx, 1).SpanContext().TraceID()
+	assert.True(t, id.IsValid())
+	assert.NotEqual(t, trace.TraceID(spans.StepTraceID("run-1", 1)), id)
+}
+
+func TestEndErr(t *testing.T) {
+	r := newRig(t)
+	call := func(name string, returned error) (err error) {
+		ctx := t.Context()
+		defer r.RPC(&ctx, "zeromq", name).EndErr(&err)
+		return returned
+	}
+	require.NoError(t, call("fine", nil))
+	require.Error(t, call("failed", errors.New("no route")))
+	ctx := t.Context()
+	r.RPC(&ctx, "zeromq", "nil").EndErr(nil)
+	all := r.flush()
+	assert.Equal(t, ptrace.StatusCodeUnset, all["fine"].Status().Code())
+	assert.Equal(t, ptrace.StatusCodeUnset, all["nil"].Status().Code())
+	assert.Equal(t, ptrace.StatusCodeError, all["failed"].Status().Code())
+	assert.Equal(t, "no route", all["failed"].Status().Message())
+	require.Equal(t, 1, all["failed"].Events().Len())
+	message, _ := all["failed"].Events().At(0).Attributes().Get("exception.message")
+	assert.Equal(t, "no route", message.Str())
+}
+
+func TestPanicGoesOn(t *testing.T) {
+	r := newRig(t)
+	assert.PanicsWithValue(t, "broken", func() {
+		ctx := t.Context()
+		defer r.TQFunction(&ctx, "f").End()
+		var err error
+		defer r.TQGet(&ctx).EndErr(&err)
+		panic("broken")
+	})
+	for name, s := range r.flush() {
+		assert.Equal(t, ptrace.StatusCodeError, s.Status().Code(), name)
+		assert.Equal(t, "panic: broken", s.Status().Message())
+		require.Equal(t, 1, s.Events().Len())
+		assert.Equal(t, "exception", s.Events().At(0).Name())
+		assert.Equal(t, map[string]any{"exception.type": "string", "exception.message": "broken"}, s.Events().At(0).Attributes().AsRaw())
+	}
+}
+
+func TestEndsOnce(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	fn := r.TQFunction(&ctx, "f")
+	get := r.TQGet(&ctx)
+	get.End()
+	get.End()
+	at := time.Now().Add(time.Hour)
+	fn.End(trace.WithTimestamp(at))
+	fn.End()
+	all := r.flush()
+	assert.Len(t, all, 2)
+	assert.EqualValues(t, at.UnixNano(), all["f"].EndTimestamp())
+	x, _ := all["f"].Attributes().Get("tq.get.utilization")
+	assert.InDelta(t, all["tq.get"].seconds()/all["f"].seconds(), x.Double(), 1e-12)
+}

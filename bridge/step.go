@@ -1,0 +1,26 @@
+package bridge
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// sourceGo is the value of spans.AttrSource: who stated the step.
+var sourceGo = attribute.String(spans.AttrSource, "go")
+
+// TrainStep starts the span of a training step, as the receivers make it of a record. Where ctx has neither a current span nor a trace id, the step joins
+// the trace of its iteration, as by [WithStep]. At its end it gets ml.train.step.duration, in seconds.
+//
+//	defer b.TrainStep(&ctx, iteration).End()
+func (b *Bridge) TrainStep(ctx *context.Context, iteration int64, attrs ...attribute.KeyValue) *Span {
+	j := joinOf(*ctx)
+	if j == nil || j.step {
+		j = &join{iteration: iteration, step: true}
+	}
+	s := b.begin(ctx, kindStep, spans.SpanStep, j)
+	s.set(attrs, timeLogged, sourceGo, attribute.Int64(spans.AttrIteration, iteration))
+	return s
+}

@@ -1,0 +1,155 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// TQFunction starts the span of a TransferQueue function, as tq_trace makes it of FUNCTION_START and FUNCTION_END. At its end it gets the shares of its time that its
+// stages took: tq.get.utilization and so on.
+//
+//	defer b.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
+func (b *Bridge) TQFunction(ctx *context.Context, name string, attrs ...attribute.KeyValue) *Span {
+	s := b.begin(ctx, kindFunction, name, nil)
+	s.name = name
+	if s.start.IsZero() {
+		return s
+	}
+	s.stages = new(stages)
+	own := []attribute.KeyValue{
+		timeLogged, attribute.String(spans.AttrTQFunction, name), attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid), {},
+	}
+	if j := joinOf(*ctx); j != nil && j.text != "" {
+		own[4] = attribute.String(spans.AttrTQTraceID, spans.Text(j.text))
+	} else {
+		own = own[:4]
+	}
+	s.set(attrs, own...)
+	return s
+}
+
+// TQGet starts a GET stage, directly below the function around it. Stages may overlap, and may run in goroutines of their own.
+func (b *Bridge) TQGet(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+	return b.tqStage(ctx, spans.TQGet, spans.SpanTQGet, attrs)
+}
+
+// TQCompute starts a COMPUTE stage.
+func (b *Bridge) TQCompute(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+	return b.tqStage(ctx, spans.TQCompute, spans.SpanTQCompute, attrs)
+}
+
+// TQPut starts a PUT stage.
+func (b *Bridge) TQPut(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+	return b.tqStage(ctx, spans.TQPut, spans.SpanTQPut, attrs)
+}
+
+// TQClientGet starts a client operation that gets data, below the stage it is part of. See [Span.DataSize].
+func (b *Bridge) TQClientGet(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+	return b.tqClient(ctx, spans.StageClientGet, spans.SpanTQClientGet, attrs)
+}
+
+// TQClientPut starts a client operation that puts data.
+func (b *Bridge) TQClientPut(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+	return b.tqClient(ctx, spans.StageClientPut, spans.SpanTQClientPut, attrs)
+}
+
+func (b *Bridge) tqStage(ctx *context.Context, stage spans.TQStage, name string, attrs []attribute.KeyValue) *Span {
+	s := b.begin(ctx, kindStage, name, nil)
+	if fn := s.enclosing(kindFunction); fn != nil && fn.stages != nil && !s.start.IsZero() {
+		s.stages, s.stage = fn.stages, fn.stages.begin(stage, s.start.UnixNano())
+	}
+	s.tq(stage.String(), attrs)
+	return s
+}
+
+func (b *Bridge) tqClient(ctx *context.Context, stage, name string, attrs []attribute.KeyValue) *Span {
+	s := b.begin(ctx, kindClient, name, nil, clientSpan...)
+	s.tq(stage, attrs)
+	return s
+}
+
+// tq sets the attributes of what is below a function.
+func (s *Span) tq(stage string, attrs []attribute.KeyValue) {
+	if fn := s.enclosing(kindFunction); fn != nil {
+		s.set(attrs, timeLogged, attribute.String(spans.AttrTQStage, stage), attribute.String(spans.AttrTQFunction, fn.name))
+		return
+	}
+	s.set(attrs, timeLogged, attribute.String(spans.AttrTQStage, stage))
+}
+
+// stages are the direct stages of a function, 24 bytes each: the SDK may send a function without its stages, so their shares are measured here.
+type stages struct {
+	mu     sync.Mutex
+	all    []stageTime
+	room   [4]stageTime
+	closed bool // the function has ended
+}
+
+// stageTime is a stage. Times are ns since the epoch.
+type stageTime struct {
+	start, end int64 // end 0: it still runs
+	stage      spans.TQStage
+}
+
+func (st *stages) begin(stage spans.TQStage, start int64) int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed {
+		return 0
+	}
+	if st.all == nil {
+		st.all = st.room[:0]
+	}
+	st.all = append(st.all, stageTime{start: start, stage: stage})
+	return len(st.all) - 1
+}
+
+func (st *stages) end(i int, end int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.closed {
+		st.all[i].end = end
+	}
+}
+
+// shareNames are the attributes that train_perf computes of a whole trace (trainperfprocessor/tq.go), in the order of shares.
+var shareNames = [...]string{
+	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
+}
+
+// shares computes them, of a function's time in ns since the epoch, and closes the list: what begins or ends later comes too late. Get, compute and put are sums, which
+// exceed 1 where stages overlap; unattributed is what no stage covers. A stage that still runs counts up to the function's end. Without stages there are no shares.
+func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	all := st.all
+	st.closed = true
+	if len(all) == 0 || end <= start {
+		return shares, false
+	}
+	slices.SortFunc(all, func(a, b stageTime) int { return cmp.Compare(a.start, b.start) })
+	var sum [3]int64
+	covered, at := int64(0), start
+	for i := range all {
+		t := &all[i]
+		if t.end == 0 {
+			t.end = max(t.start, end)
+		}
+		sum[t.stage] += t.end - t.start
+		if from, to := max(t.start, at), min(t.end, end); to > from {
+			covered += to - from
+			at = to
+		}
+	}
+	get, compute, put := sum[spans.TQGet], sum[spans.TQCompute], sum[spans.TQPut]
+	for i, ns := range [...]int64{get, compute, put, get + put, end - start - covered} {
+		shares[i] = float64(ns) / float64(end-start)
+	}
+	return shares, true
+}
