@@ -139,7 +139,7 @@ const (
 	AttrGPUUtilizationMin  = "hw.gpu.utilization.min"             // of the idlest of them
 	AttrDeviceEnergy       = "ml.train.device.energy"             // J per step
 	AttrDevicePower        = "ml.train.device.power"              // W
-	AttrHardwareID         = "hw.id"                              // semconv; on metrics: the index of the device in the log's list
+	AttrHardwareID         = "hw.id"                              // semconv; on metrics of logs: the index of the device in the log's list
 
 	// AttrStage names a part of a step (verl's timing_s/*, Megatron's timers), which is a child span of that name.
 	AttrStage = "ml.train.stage"
@@ -228,6 +228,9 @@ const (
 	AttrTQDirection   = "tq.direction"    // get | put
 	AttrTQStorageUnit = "tq.storage.unit" // TQ_STORAGE_UNIT_4f1c09ab
 	AttrTQOperation   = "tq.operation"    // PUT_DATA, GET_DATA, …
+
+	// AttrTQJudged is true on the scope of spans that a train_perf has seen: the next one leaves its TransferQueue spans alone.
+	AttrTQJudged = "trainbridge.tq.judged"
 
 	// AttrTQFieldPrefix goes before the name of a log field this version does not know.
 	AttrTQFieldPrefix = "tq.field."
@@ -564,4 +567,13 @@ const (
 	UnitError             = "{error}"
 	UnitRetry             = "{retry}"
 	UnitRecord            = "{record}"
+)
+
+// GPUs. All metrics of nvml stand in receivers/nvmlreceiver/metadata.yaml; these are what train_perf finds the devices of a host by.
+const (
+	MetricHardwareStatus = "hw.status"           // semconv
+	MetricGPUMemoryLimit = "hw.gpu.memory.limit" // semconv; By
+	AttrHardwareType     = "hw.type"             // semconv
+	AttrHardwareParent   = "hw.parent"           // semconv; of a MIG device: hw.id of its GPU
+	HardwareTypeGPU      = "gpu"
 )

@@ -36,7 +36,7 @@ var metrics = [numMetrics]struct {
 	deviceFlopThroughput: {spans.AttrDeviceFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of one device.", pmetric.MetricTypeGauge},
 	mfu:                  {spans.AttrMFU, spans.UnitOne, "Model FLOP/s utilization (MFU).", pmetric.MetricTypeGauge},
 	hfu:                  {spans.AttrHFU, spans.UnitOne, "Hardware FLOP/s utilization (HFU): recomputed activations count as work too.", pmetric.MetricTypeGauge},
-	callDuration:         {spans.MetricRPCCallDuration, spans.UnitSeconds, "Duration of complete RPCs.", pmetric.MetricTypeHistogram},
+	callDuration:         {spans.MetricRPCCallDuration, spans.UnitSeconds, "Measures the duration of an outgoing Remote Procedure Call (RPC).", pmetric.MetricTypeHistogram},
 	requestSize:          {spans.MetricRPCRequestSize, spans.UnitBytes, "Size of requests.", pmetric.MetricTypeHistogram},
 	responseSize:         {spans.MetricRPCResponseSize, spans.UnitBytes, "Size of responses.", pmetric.MetricTypeHistogram},
 	passDuration:         {spans.MetricZMQPassDuration, spans.UnitSeconds, "Duration of complete forward passes.", pmetric.MetricTypeHistogram},

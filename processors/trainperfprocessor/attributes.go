@@ -15,7 +15,8 @@ type tqSpan struct {
 	collective         bool // it is none of TransferQueue
 	name               string
 	incomplete         bool
-	done               bool // has a share or verdict already: a retried batch
+	done               bool // has a verdict already, or was seen by a train_perf: a retried batch, or one from an agent
+	carried            bool // has a share already: who made the span has measured it
 	reportedAny        bool // FUNCTION_END was seen, so the total is known
 	reported           [childStages]float64
 	size               int64 // By
@@ -38,8 +39,10 @@ func readTQ(attrs pcommon.Map) tqSpan {
 			in.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
 			in.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
-		case spans.AttrVerdict, spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization:
+		case spans.AttrVerdict:
 			in.done = true
+		case spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization:
+			in.carried = true
 		case spans.AttrTQGetUtilizationReported:
 			in.report(spans.TQGet, v)
 		case spans.AttrTQComputeUtilizationReported:

@@ -37,7 +37,8 @@ type TrainConfig struct {
 	Attention string `mapstructure:"attention"`
 	// Recompute is what activation recomputation runs again, for HFU: none, selective or full. Default: the model's recompute_granularity.
 	Recompute string `mapstructure:"recompute"`
-	// Device is the name of the devices, such as "NVIDIA H100 80GB HBM3", to look up their peak. Default: hw.model of the span or its resource.
+	// Device is the name of the devices, such as "NVIDIA H100 80GB HBM3", to look up their peak. Default: hw.model of the span or its resource, else the
+	// model that metrics of nvml, which pass the same component, show on its host.
 	Device string `mapstructure:"device"`
 	// PeakFlops is the dense peak of one device, {flop}/s, in place of the table's. Default 0: the table's.
 	PeakFlops float64 `mapstructure:"peak_flops"`

@@ -5,5 +5,5 @@
 // collectives it judges what the nccl receiver found out across their ranks.
 //
 // One file per domain: tq.go is TransferQueue; train.go counts training steps, perfmonitor.go compares them with what their log says, series.go
-// compares them with the steps before; native.go renames Megatron's own metrics; zmq.go is ZeroMQ RPCs; nccl.go is collectives.
+// compares them with the steps before; native.go renames Megatron's own metrics; devices.go notices which GPUs hosts have; zmq.go is ZeroMQ RPCs; nccl.go is collectives.
 package trainperfprocessor

@@ -13,17 +13,31 @@ import (
 
 // NewFactory returns the factory of the train_perf processor.
 func NewFactory() processor.Factory {
+	f := &factory{devices: sharedDevices{byID: make(map[component.ID]*usedDevices)}}
 	return processor.NewFactory(metadata.Type, createDefaultConfig,
-		processor.WithTraces(createTraces, metadata.TracesStability),
-		processor.WithMetrics(createMetrics, metadata.MetricsStability))
+		processor.WithTraces(f.createTraces, metadata.TracesStability),
+		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
 }
+
+// factory holds what the instances of one component share.
+type factory struct{ devices sharedDevices }
 
 func createDefaultConfig() component.Config {
 	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig(), NCCL: defaultNCCLConfig()}
 }
 
-func createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
+// create makes an instance that knows the devices which the others of its component id see.
+func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
 	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	p.train.devices, p.release = f.devices.use(set.ID)
+	return p, nil
+}
+
+func (f *factory) createTraces(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {
+	p, err := f.create(set, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +47,8 @@ func createTraces(ctx context.Context, set processor.Settings, cfg component.Con
 		processorhelper.WithShutdown(p.shutdown))
 }
 
-func createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
-	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings)
+func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+	p, err := f.create(set, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -18,20 +20,29 @@ type native struct {
 	unit       string // ours
 	sourceUnit string
 	mul, div   float64
+	// description is the one that the receivers and train_metrics give the name: the prometheus exporter notes every difference at every scrape.
+	description string
 }
 
 const nativePrefix = "megatron.training."
 
+// NCCL Inspector's own metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards want these names: the
+// prometheus exporter would add the unit once more.
+const (
+	inspectorPrefix = "nccl_"
+	inspectorUnit   = "GB/s"
+)
+
 var natives = map[string]native{
-	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000},
-	"megatron.training.loss":              {spans.AttrLoss, spans.UnitOne, "", 1, 1},
-	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1},
-	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitOne, "", 1, 1},
-	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitOne, "", 1, 1},
-	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitOne, "", 1, 1},
-	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1},
+	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000, "Time of one training step, one value per record of the log."},
+	"megatron.training.loss":              {spans.AttrLoss, spans.UnitOne, "", 1, 1, "Training loss."},
+	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1, "FLOP/s of one device, as the log states it."},
+	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitOne, "", 1, 1, "Norm of the gradient."},
+	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitOne, "", 1, 1, "Skipped iterations, as the log counts them."},
+	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitOne, "", 1, 1, "Learning rate."},
+	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1, "Tokens per second, all devices."},
 	// "Peak GPU memory allocated in GB", where PyTorch's habit is 2³⁰.
-	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1},
+	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1, "Most device memory allocated so far on the rank that logs."},
 }
 
 // What became of a native metric.
@@ -40,13 +51,22 @@ var (
 	nativeLeft    = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "left")))
 )
 
-// processMetrics puts Megatron's own metrics under our names and base units. All others pass as they are.
+// processMetrics puts Megatron's own metrics under our names and base units. All others pass as they are; those of GPUs say which devices there are.
 func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	renamed, left := int64(0), int64(0)
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if !strings.HasPrefix(m.Name(), nativePrefix) {
+				switch name := m.Name(); {
+				case name == spans.MetricHardwareStatus, name == spans.MetricGPUMemoryLimit:
+					p.notice(rm.Resource().Attributes(), m)
+					continue
+				case strings.HasPrefix(name, inspectorPrefix):
+					if m.Unit() == inspectorUnit {
+						m.SetUnit("")
+					}
+					continue
+				case !strings.HasPrefix(name, nativePrefix):
 					continue
 				}
 				if n, ok := natives[m.Name()]; ok && n.rename(m) {
@@ -64,6 +84,15 @@ func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pme
 		p.telemetry.ProcessorTrainPerfNativeMetrics.Add(ctx, left, nativeLeft)
 	}
 	return md, nil
+}
+
+func (p *trainPerf) notice(resource pcommon.Map, m pmetric.Metric) {
+	if !p.train.devices.notice(resource, m) {
+		p.crowded.Do(func() {
+			p.train.logger.Warn("There are more hosts with GPUs than are kept in mind: training steps of the others have no MFU without 'train::device'.",
+				zap.Int("kept", maxDevices))
+		})
+	}
 }
 
 // rename converts one metric. It says false for what it leaves as it is: empty metrics, and exponential histograms and summaries of
@@ -94,9 +123,7 @@ func (n *native) rename(m pmetric.Metric) bool {
 	source := m.Name()
 	m.SetName(name)
 	m.SetUnit(n.unit)
-	if m.Description() == "" {
-		m.SetDescription("Megatron's " + source + ".")
-	}
+	m.SetDescription(n.description)
 	// Not labels: these do not reach the series.
 	meta := m.Metadata()
 	meta.PutStr(spans.AttrSource, source)

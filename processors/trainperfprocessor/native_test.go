@@ -71,12 +71,30 @@ func TestNativeGauges(t *testing.T) {
 		if from != want.to {
 			source, _ := m.Metadata().Get(spans.AttrSource)
 			assert.Equal(t, from, source.Str())
-			assert.Contains(t, m.Description(), from)
+			assert.NotEmpty(t, m.Description())
+			assert.NotContains(t, m.Description(), "megatron", "that of the metric whose name it takes")
 		}
 		once := pmetric.NewMetrics()
 		md.CopyTo(once)
 		processMetrics(t, p, md)
 		require.NoError(t, pmetrictest.CompareMetrics(once, md), "the second pass changed something")
+	}
+}
+
+// NCCL Inspector's unit stands in its names already.
+func TestInspectorUnit(t *testing.T) {
+	p := newTest(t)
+	md, ms := newMetrics()
+	for name, want := range map[string]string{"nccl_bus_bandwidth_gbs": "", "nccl_p2p_bus_bandwidth_gbs": "", "other_bandwidth_gbs": "GB/s"} {
+		m := gauge(ms, name, 148.4)
+		m.SetUnit("GB/s")
+		exec := gauge(ms, "nccl_collective_exec_time_microseconds", 53)
+		exec.SetUnit("us")
+		processMetrics(t, p, md)
+		assert.Equal(t, name, m.Name())
+		assert.Equal(t, want, m.Unit(), name)
+		assert.InDelta(t, 148.4, m.Gauge().DataPoints().At(0).DoubleValue(), 0)
+		assert.Equal(t, "us", exec.Unit())
 	}
 }
 
@@ -112,7 +130,7 @@ func TestNativeTypes(t *testing.T) {
 
 	assert.Equal(t, "ml.train.step.duration", m.Name())
 	assert.Equal(t, "s", m.Unit())
-	assert.Equal(t, "Duration of one training step in milliseconds.", m.Description())
+	assert.Equal(t, "Time of one training step, one value per record of the log.", m.Description(), "it says no other unit")
 	assert.Equal(t, []float64{0, 0.005, 0.01, 0.25, 10}, dp.ExplicitBounds().AsRaw())
 	assert.Equal(t, []uint64{0, 1, 2, 3, 4, 5}, dp.BucketCounts().AsRaw())
 	assert.Equal(t, [3]float64{123.457, 0.003, 20.001}, [3]float64{dp.Sum(), dp.Min(), dp.Max()})
@@ -176,6 +194,7 @@ func FuzzNative(f *testing.F) {
 	for name := range natives {
 		gauge(ms, name, 1)
 	}
+	scrape(gpu{host: "a", model: h200}, gpu{parent: "GPU-0"}).ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 	raw, err := new(pmetric.ProtoMarshaler).MarshalMetrics(md)
 	require.NoError(f, err)
 	f.Add(raw)

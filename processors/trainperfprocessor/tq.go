@@ -37,11 +37,12 @@ const (
 	incomplete
 	noDuration
 	alreadyMeasured
+	selfMeasured
 	outcomes
 )
 
 var outcomeOptions = func() (options [outcomes]metric.AddOption) {
-	for i, name := range [outcomes]string{"measured", "no_stages", "incomplete", "no_duration", "already_measured"} {
+	for i, name := range [outcomes]string{"measured", "no_stages", "incomplete", "no_duration", "already_measured", "self_measured"} {
 		options[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", name)))
 	}
 	return options
@@ -82,15 +83,24 @@ type child struct {
 	start, end uint64
 }
 
+// apart is a stage span whose function did not come before it.
+type apart struct {
+	child int32 // its index
+	span  ptrace.Span
+	tqSpan
+}
+
 // tqScratch is the part of scratch that is about TransferQueue.
 type tqScratch struct {
 	functions []function
 	children  []child
+	apart     []apart
 	byKey     map[spanKey]int32
 	outcomes  [outcomes]int64
 }
 
-// process handles the spans collected of one resource. A function and its stages share one (that is how tq_trace builds them).
+// process handles the spans collected of one resource. A function and its stages share one, and tq_trace sends them together. The SDK of a Go service sends
+// what ended first, so that a function may come without its stages, and brings its shares itself.
 func (t *tq) process(s *scratch) {
 	t.resolve(s)
 	next := 0
@@ -105,6 +115,11 @@ func (t *tq) process(s *scratch) {
 
 // collect sorts one span into the scratch. Client operations need nothing but themselves and are judged at once.
 func (t *tq) collect(span ptrace.Span, in *tqSpan, s *scratch) {
+	if in.stage == spans.TQNone {
+		return
+	}
+	s.scopeTQ = true
+	in.done = in.done || s.scopeJudged
 	switch in.stage {
 	case spans.TQFunction:
 		s.functions = append(s.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}, tqSpan: *in})
@@ -118,17 +133,19 @@ func (t *tq) collect(span ptrace.Span, in *tqSpan, s *scratch) {
 		if last := len(s.functions) - 1; last >= 0 && s.functions[last].key == c.parent {
 			c.fn = int32(last)
 		}
+		if c.fn < 0 {
+			s.apart = append(s.apart, apart{child: int32(len(s.children)), span: span, tqSpan: *in})
+		}
 		s.children = append(s.children, c)
 	case spans.TQClientGet, spans.TQClientPut:
 		t.client(span, in, s)
 	}
 }
 
-// resolve finds the functions of children that did not follow theirs, drops children of no function, and leaves the
+// resolve finds the functions of children that did not follow theirs, judges those without function by themselves, and leaves the
 // rest in the order of functions and, within each, of time.
 func (t *tq) resolve(s *scratch) {
-	lost := slices.ContainsFunc(s.children, func(c child) bool { return c.fn < 0 })
-	if lost {
+	if len(s.apart) > 0 {
 		if s.byKey == nil {
 			s.byKey = make(map[spanKey]int32)
 		}
@@ -136,10 +153,13 @@ func (t *tq) resolve(s *scratch) {
 		for i := range s.functions {
 			s.byKey[s.functions[i].key] = int32(i)
 		}
-		for i := range s.children {
-			c := &s.children[i]
-			if fn, ok := s.byKey[c.parent]; ok && c.fn < 0 {
+		for i := range s.apart {
+			a := &s.apart[i]
+			c := &s.children[a.child]
+			if fn, ok := s.byKey[c.parent]; ok {
 				c.fn = fn
+			} else {
+				t.stageApart(a, c, s)
 			}
 		}
 		s.children = slices.DeleteFunc(s.children, func(c child) bool { return c.fn < 0 })
@@ -155,8 +175,11 @@ func (t *tq) resolve(s *scratch) {
 // The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
 // tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1.
 func (t *tq) function(f *function, children []child, s *scratch) outcome {
-	if f.done {
+	switch {
+	case f.done:
 		return alreadyMeasured
+	case f.carried:
+		return t.judgeCarried(f, children, s)
 	}
 	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
 	var sum [childStages]uint64
@@ -228,6 +251,36 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	return measured
 }
 
+// judgeCarried judges a function by the shares that it brought, and leaves them as they are: stages that miss here may have come in another batch.
+func (t *tq) judgeCarried(f *function, children []child, s *scratch) outcome {
+	switch {
+	case f.incomplete:
+		return incomplete
+	case f.span.EndTimestamp() <= f.span.StartTimestamp():
+		return noDuration
+	}
+	number := func(name string) float64 {
+		if v, ok := f.span.Attributes().Get(name); ok {
+			return spans.ValueNumber(v)
+		}
+		return math.NaN()
+	}
+	var share [childStages]float64
+	for i, name := range shareAttr {
+		share[i] = number(name)
+	}
+	overhead := number(spans.AttrTQOverheadUtilization)
+	if math.IsNaN(overhead) {
+		overhead = share[spans.TQGet] + share[spans.TQPut]
+	}
+	s.verdicts = s.verdicts[:0]
+	t.judgeCompute(share[spans.TQCompute], s)
+	t.judgeOverhead(f, share[spans.TQGet], share[spans.TQPut], overhead, false, s)
+	t.judgeFluctuation(f, children, s)
+	put(f.span, s.verdicts)
+	return selfMeasured
+}
+
 // judgeReported judges a function that came without stages by the ratios its log printed.
 func (t *tq) judgeReported(f *function, s *scratch) {
 	s.verdicts = s.verdicts[:0]
@@ -263,17 +316,20 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 	b = appendDecimal(b, float64(f.span.EndTimestamp()-f.span.StartTimestamp())/1e9, 6)
 	b = append(b, " s of "...)
 	b = append(b, f.name...)
-	b = append(b, " (GET "...)
-	b = appendPercent(b, get)
-	b = append(b, ", PUT "...)
-	b = appendPercent(b, put)
-	if reported {
-		b = append(b, ", as reported by the log"...)
+	if !math.IsNaN(get + put) {
+		b = append(b, " (GET "...)
+		b = appendPercent(b, get)
+		b = append(b, ", PUT "...)
+		b = appendPercent(b, put)
+		if reported {
+			b = append(b, ", as reported by the log"...)
+		}
+		b = append(b, ')')
 	}
 	if v.severity == bad {
-		b = append(b, "), above the limit of "...)
+		b = append(b, ", above the limit of "...)
 	} else {
-		b = append(b, "), not below the target of "...)
+		b = append(b, ", not below the target of "...)
 	}
 	b = appendPercent(b, v.threshold)
 	b = append(b, ": check the storage backend's configuration (Redis or distributed storage), "+
@@ -286,7 +342,7 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 func (t *tq) judgeFluctuation(f *function, children []child, s *scratch) {
 	var news [childStages]spread
 	for i := range children {
-		if c := &children[i]; c.stage != spans.TQCompute {
+		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
 			sp := t.feed(f.name, c.stage, c.id, c.end-c.start, s)
 			if !news[c.stage].tell {
 				news[c.stage] = sp
@@ -329,6 +385,17 @@ func (t *tq) judgeSpread(fn string, st spans.TQStage, sp spread, s *scratch) {
 	s.verdicts = append(s.verdicts, verdict{
 		name: stageVerdict[st], severity: warning, reason: string(b), value: sp.cv, threshold: limit,
 	})
+}
+
+// stageApart judges a stage that came without its function by the window of the function's name, so that a window misses nothing that a
+// batch was cut through. COMPUTE has no window.
+func (t *tq) stageApart(a *apart, c *child, s *scratch) {
+	if a.done || c.open || c.stage == spans.TQCompute || a.name == "" {
+		return
+	}
+	s.verdicts = s.verdicts[:0]
+	t.judgeSpread(a.name, c.stage, t.feed(a.name, c.stage, c.id, c.end-c.start, s), s)
+	put(a.span, s.verdicts)
 }
 
 // client judges one client operation. Those that stand alone (sync workers log no function around them) feed a

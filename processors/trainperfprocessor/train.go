@@ -50,6 +50,8 @@ type train struct {
 	cfg    TrainConfig
 	logger *zap.Logger
 	series *allSeries
+	// devices are shared with the metrics instance of the component.
+	devices *devices
 
 	mu     sync.Mutex
 	peaks  *simplelru.LRU[string, float64] // {flop}/s by device name; 0: not known, and said so
@@ -57,7 +59,7 @@ type train struct {
 }
 
 func newTrain(cfg TrainConfig, logger *zap.Logger) *train {
-	return &train{cfg: cfg, logger: logger, series: newAllSeries(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
+	return &train{cfg: cfg, logger: logger, series: newAllSeries(), devices: newDevices(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
 }
 
 var errHFConfig = errors.New("'train::model::hf_config' cannot be used: give the path of a Hugging Face config.json, or describe the model under 'train::model'")
@@ -103,7 +105,10 @@ func (t *train) start() error {
 // stepResource is what the steps of one resource share.
 type stepResource struct {
 	device      string
-	rank, world int64 // 0: not known (rank 0 is the same as none: nothing is told apart by it)
+	host        string
+	models      *models // of the GPUs that are known
+	detected    string  // that of the host
+	rank, world int64   // 0: not known (rank 0 is the same as none: nothing is told apart by it)
 	model       spans.Model
 	known       bool // the model is
 	sample      flops.Count
@@ -128,11 +133,15 @@ func (t *train) process(attrs pcommon.Map, s *scratch) {
 
 func (t *train) resource(attrs pcommon.Map) stepResource {
 	res := stepResource{device: spans.AttrText(attrs, spans.AttrDeviceModel), dpsWorld: -1}
+	if t.cfg.Device == "" && res.device == "" {
+		res.host, res.models = spans.AttrText(attrs, spans.AttrHostName), t.devices.known.Load()
+		res.detected = res.models.of(res.host)
+	}
 	if v, ok := attrs.Get(spans.AttrRank); ok {
-		res.rank = v.Int()
+		res.rank, _ = integerOf(v)
 	}
 	if v, ok := attrs.Get(spans.AttrWorldSize); ok {
-		res.world = v.Int()
+		res.world, _ = integerOf(v)
 	}
 	config := &t.cfg.Model.Model
 	found, ok := spans.ModelOf(attrs)
@@ -218,6 +227,7 @@ type made struct {
 	disagreement float64
 	mfu, peak    float64
 	formula      string
+	detected     string // the model of the device, where nothing but metrics of GPUs says it
 }
 
 // worldSize is the number of devices, 0 when nothing tells.
@@ -337,8 +347,7 @@ func (t *train) flops(w *work, add *additions) stepOutcome {
 	}
 	if w.peak = t.peakOf(w); w.peak > 0 {
 		w.mfu = w.device / w.peak
-		add.finite(spans.AttrFlopPeak, w.peak)
-		add.finite(spans.AttrMFU, w.mfu)
+		w.addPeak(add)
 		if recompute != "" {
 			add.finite(spans.AttrHFU, w.mfu*w.res.sample.Hardware(recompute)/sample)
 		}
@@ -367,9 +376,17 @@ func (t *train) reported(w *work, add *additions) stepOutcome {
 	}
 	w.mfu, w.formula = r/w.peak, formulaReported
 	add.text(spans.AttrFlopFormula, w.formula)
+	w.addPeak(add)
+	return stepReported
+}
+
+// addPeak adds the MFU, and what it is a share of.
+func (w *work) addPeak(add *additions) {
+	if w.detected != "" {
+		add.text(spans.AttrDeviceModel, w.detected)
+	}
 	add.finite(spans.AttrFlopPeak, w.peak)
 	add.finite(spans.AttrMFU, w.mfu)
-	return stepReported
 }
 
 // peakOf is the peak of the devices, {flop}/s; 0 when it is not known, which is said once per name.
@@ -383,6 +400,13 @@ func (t *train) peakOf(w *work) float64 {
 	}
 	if device == "" {
 		device = w.res.device
+	}
+	if device == "" {
+		device = w.res.detected
+		if w.host != "" && w.host != w.res.host {
+			device = w.res.models.of(w.host)
+		}
+		w.detected = device
 	}
 	if r := w.res; !r.peakKnown || r.peakDevice != device {
 		r.peak, r.peakDevice, r.peakKnown = t.lookUpPeak(device), device, true
@@ -400,7 +424,7 @@ func (t *train) lookUpPeak(device string) float64 {
 	switch {
 	case ok:
 	case device == "": // nobody asked for MFU
-		t.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops'.")
+		t.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops', or let metrics of nvml pass this component too.")
 	default:
 		t.logger.Warn("The peak of this device is not known, so there is no MFU. Set 'train::peak_flops', or 'train::device' to a device of the table.",
 			zap.String("device", device))

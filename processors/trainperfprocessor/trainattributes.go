@@ -17,6 +17,7 @@ type stepSpan struct {
 	done         bool // measured before: a retried batch
 	source       string
 	deviceModel  string
+	host         string // where it is not the resource's
 	iteration    int64
 	hasIteration bool
 	rank         int64
@@ -60,15 +61,19 @@ func (in *stepSpan) read(span ptrace.Span) {
 		case spans.AttrDeviceModel:
 			in.deviceModel = spans.ValueText(v)
 		case spans.AttrIteration:
-			in.iteration, in.hasIteration = v.Int(), v.Type() == pcommon.ValueTypeInt
+			in.iteration, in.hasIteration = integerOf(v)
 		case spans.AttrRecord:
-			record = v.Int()
+			record, _ = integerOf(v)
 		case spans.AttrRank, spans.AttrLocalRank:
-			in.rank = v.Int()
+			in.rank, _ = integerOf(v)
 		case spans.AttrWorldSize:
-			in.worldLogged = v.Int()
+			in.worldLogged, _ = integerOf(v)
 		case spans.AttrStepsCovered:
-			in.covered = max(float64(v.Int()), 1)
+			if n, ok := integerOf(v); ok {
+				in.covered = max(float64(n), 1)
+			}
+		case spans.AttrHostName:
+			in.host = spans.ValueText(v)
 		case spans.AttrStepDuration:
 			if x := spans.ValueNumber(v); x >= 1e-9 { // a span's resolution
 				in.seconds = x
@@ -99,6 +104,26 @@ func (in *stepSpan) read(span ptrace.Span) {
 	if !in.hasIteration && record > 0 {
 		in.iteration, in.hasIteration = record, true
 	}
+}
+
+// integerOf reads a whole number. Steps come over OTLP from services in any language, and some languages have doubles only.
+func integerOf(v pcommon.Value) (n int64, ok bool) {
+	if n = v.Int(); n != 0 {
+		return n, true // most are; what follows is not inlined
+	}
+	return integerOfDouble(v)
+}
+
+func integerOfDouble(v pcommon.Value) (n int64, ok bool) {
+	switch x := v.Double(); v.Type() {
+	case pcommon.ValueTypeInt:
+		return 0, true
+	case pcommon.ValueTypeDouble:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return int64(x), true
+		}
+	}
+	return 0, false
 }
 
 // additions are the attributes to be added to a span: their number is known before the map has to grow.

@@ -2,7 +2,6 @@ package trainperfprocessor
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -22,6 +21,8 @@ type trainPerf struct {
 	zmq       zmq
 	nccl      nccl
 	scratch   sync.Pool // of *scratch
+	release   func()    // the devices
+	crowded   sync.Once // there is no room for another host, and that was said
 }
 
 func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, error) {
@@ -29,7 +30,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}, nccl: nccl{cfg: cfg.NCCL}}
+	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}, nccl: nccl{cfg: cfg.NCCL}, release: func() {}}
 	p.scratch.New = func() any { return new(scratch) }
 	return p, nil
 }
@@ -45,9 +46,15 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 		s.resource = rs.Resource().Attributes()
 		s.service, s.run = spans.AttrText(s.resource, spans.AttrServiceName), spans.AttrText(s.resource, spans.AttrRunID)
 		for _, ss := range rs.ScopeSpans().All() {
+			scope := ss.Scope().Attributes()
+			_, s.scopeJudged = scope.Get(spans.AttrTQJudged)
+			s.scopeTQ = false
 			list := ss.Spans()
 			for i := range list.Len() {
 				p.span(list.At(i), s)
+			}
+			if s.scopeTQ && !s.scopeJudged {
+				scope.PutBool(spans.AttrTQJudged, true)
 			}
 		}
 		p.tq.process(s)
@@ -85,33 +92,43 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 
 // span judges one span, or sorts it into the scratch where its resource has to be seen whole.
 func (p *trainPerf) span(span ptrace.Span, s *scratch) {
-	switch name := span.Name(); name {
+	name := span.Name()
+	switch name { // what there are most of by far has a switch of its own
 	case spans.SpanStep:
 		s.stepSpans = append(s.stepSpans, span)
+		return
 	case spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep:
-		// Thousands below each root, which says what they add up to.
-	default:
-		if strings.HasPrefix(name, rpcPrefix) {
-			p.zmq.span(span, s)
-			return
-		}
-		in := readTQ(span.Attributes())
-		if in.collective {
-			s.collectives[p.nccl.collective(span, s)]++
-			return
-		}
-		p.tq.collect(span, &in, s)
+		return // thousands below each root, which says what they add up to
 	}
+	switch name {
+	case spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize, spans.SpanRPCServer, spans.SpanRPCUnattributed,
+		spans.SpanRPCOffline, spans.SpanRPCSummary:
+		return // below calls, or about them
+	case spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession:
+		if span.Kind() != ptrace.SpanKindClient { // a call is named by its method
+			s.groups[p.zmq.group(name, span, s)]++
+			return
+		}
+	}
+	in := readTQ(span.Attributes())
+	if in.collective {
+		s.collectives[p.nccl.collective(span, s)]++
+		return
+	}
+	p.tq.collect(span, &in, s)
 }
 
 func (p *trainPerf) shutdown(context.Context) error {
 	p.telemetry.Shutdown()
+	p.release()
 	return nil
 }
 
 // scratch is the memory of one processTraces call, reused by the next.
 type scratch struct {
 	tqScratch
+	scopeJudged  bool // another train_perf has seen the TransferQueue spans of the scope
+	scopeTQ      bool // it has some
 	stepSpans    []ptrace.Span
 	step         work
 	added        additions
@@ -141,9 +158,10 @@ func (s *scratch) reset() {
 
 func (s *scratch) resetResource() {
 	clear(s.functions)
+	clear(s.apart)
 	clear(s.stepSpans)
 	clear(s.added[:cap(s.added)])
 	s.stepSpans, s.added, s.recent = s.stepSpans[:0], s.added[:0], recentSeries{}
 	clear(s.verdicts[:cap(s.verdicts)])
-	s.functions, s.children, s.verdicts = s.functions[:0], s.children[:0], s.verdicts[:0]
+	s.functions, s.children, s.apart, s.verdicts = s.functions[:0], s.children[:0], s.apart[:0], s.verdicts[:0]
 }

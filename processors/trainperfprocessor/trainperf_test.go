@@ -560,13 +560,14 @@ func TestOwnTelemetry(t *testing.T) {
 	addFunction(b, 20, "a", base, 1000)
 	addFunction(b, 30, "a", base, 0)
 	addFunction(b, 40, "a", base, 1000).Attributes().PutBool(spans.AttrIncomplete, true)
+	carry(addFunction(b, 50, "a", base, 1000), 0.1, 0.5, 0.1)
 	process(t, p, b.Traces())
 	process(t, p, b.Traces())
 	point := func(outcome string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("outcome", outcome))}
 	}
 	metadatatest.AssertEqualProcessorTrainPerfFunctions(t, tel, []metricdata.DataPoint[int64]{
-		point("measured", 1), point("already_measured", 1), point("no_stages", 2), point("no_duration", 2), point("incomplete", 2),
+		point("measured", 1), point("already_measured", 5), point("no_stages", 1), point("no_duration", 1), point("incomplete", 1), point("self_measured", 1),
 	}, metricdatatest.IgnoreTimestamp())
 }
 
@@ -595,6 +596,8 @@ func FuzzProcess(f *testing.F) {
 	odd := addFunction(b, 300, "odd", math.MinInt64, 1, stageSpan{"get", math.MinInt64, 0}, stageSpan{"put", 0, -1}, stageSpan{"get", 0, math.MaxInt64})
 	odd.Attributes().PutEmptyMap(spans.AttrIncomplete)
 	odd.Attributes().PutEmptySlice(spans.AttrTQGetUtilizationReported)
+	carry(addFunction(b, 350, "own", base, 1000, stageSpan{"get", 0, 10}), int64(1), "0.5", 0.5)
+	addClient(b, 360, 9999, spans.StageGet, base, 10)
 	addPass(b, 400, 2, realPass)
 	addGroup(b, 500, spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: []any{1.0}, spans.AttrZMQTransport: map[string]any{"tcp": true}})
 	addCollective(b, 600, "AllReduce", allReduce.with(missing(spans.NCCLIncompleteGap, int64(5))).with(late(1, 0.5)))

@@ -12,9 +12,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rpcPrefix begins the names of the spans that zmq_rpc makes, but for the calls, which are named by their method.
-const rpcPrefix = "rpc."
-
 // transportTCP is the value of spans.AttrNetworkTransport, and in capitals how spans.AttrZMQTransport begins.
 const transportTCP = "tcp"
 
@@ -57,14 +54,6 @@ var groupOptions = func() (options [groupOutcomes]metric.AddOption) {
 // zmq measures and judges groups of ZeroMQ RPCs. A group's span has the sums of its calls, so nothing else is needed.
 type zmq struct {
 	cfg ZMQConfig
-}
-
-// span handles one span of zmq_rpc that is not a call; only the roots of groups say something.
-func (z *zmq) span(span ptrace.Span, s *scratch) {
-	switch name := span.Name(); name {
-	case spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession:
-		s.groups[z.group(name, span, s)]++
-	}
 }
 
 // group measures one group. What ended early is judged too: its sums are those of the calls that were seen.

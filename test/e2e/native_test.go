@@ -102,6 +102,7 @@ func TestNative(t *testing.T) {
 	})
 	c.stop(t)
 	c.assertQuiet(t)
+	assert.NotContains(t, c.output(t), "Instrument description conflict", "one text per metric, whoever sends it")
 }
 
 // outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second one the job goes on: what is above the step is not sent yet.
