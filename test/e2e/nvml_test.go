@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func TestNVML(t *testing.T) {
 			require.NoError(t, state.Set(gpus+"init 9\nall 9\n"))
 			eventually(t, time.Minute, func() error {
 				if !strings.Contains(strings.Join(c.complaints(t), "\n")+c.output(t), "ERROR_DRIVER_NOT_LOADED") && !strings.Contains(c.output(t), "NVML does not work") {
-					return fmt.Errorf("nothing is said of the driver")
+					return errors.New("nothing is said of the driver")
 				}
 				return nil
 			})

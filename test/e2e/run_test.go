@@ -179,7 +179,7 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, err)
 	var commands []string
 	for _, line := range shellLines(string(text)) {
-		if strings.HasPrefix(line, "bin/trainbridge ") {
+		if strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ") {
 			commands = append(commands, line)
 			continue
 		}
@@ -202,7 +202,8 @@ func TestReadme(t *testing.T) {
 	j.ready(t, "http://127.0.0.1:13134/status")
 	logs := t.TempDir()
 	tr := generate(t, logs, "--workers", "2", "--batches", "8", "--seed", "9", "--overhead-high", "0.5")
-	c := newCollector(t, trainbridgeBin(t), globOf(logs), "127.0.0.1:14317")
+	otlp := freeAddr(t)
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), "127.0.0.1:14317", fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}", otlp))
 	c.up(t)
 	tr.await(t, time.Minute, j.verl)
 
@@ -212,7 +213,10 @@ func TestReadme(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-c", line)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "NO_PROXY=*")
+			if strings.HasPrefix(line, "go run ") {
+				cmd.Dir = repoRoot
+			}
+			cmd.Env = append(os.Environ(), "NO_PROXY=*", "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+otlp)
 			out, err := cmd.CombinedOutput()
 			require.NoErrorf(t, err, "%s", out)
 			switch args := strings.Fields(line)[1:]; args[0] {
@@ -222,7 +226,15 @@ func TestReadme(t *testing.T) {
 				truth, err := os.ReadFile(filepath.Join(dir, args[i+1], "truth.json"))
 				require.NoError(t, err)
 				assert.Contains(t, string(truth), `{"run":`)
+			case "run": // the example sent its spans into the trace that the next command draws
+				assert.Contains(t, string(out), "9fddca35a6b44a70848589eaab933522")
 			case "show":
+				if strings.Contains(line, "--trace") { // TestGoService has the log's spans in it too
+					assert.Regexp(t, `(?m)^trace 9fddca35a6b44a70848589eaab933522 +services data-loader, data-server\b`, string(out))
+					assert.Regexp(t, `(?m)^prefetch_batch \[\d+\] +\d+\.\d m?s ▕█`, string(out))
+					assert.Regexp(t, `(?m)goservice\.Data/Fetch .* data-server$`, string(out))
+					return
+				}
 				checkDrawing(t, string(out))
 			case "validate":
 				assert.Empty(t, string(out))

@@ -45,6 +45,16 @@ func (s *span) number(key string) (float64, bool) {
 	return v.Double(), v.Type() == pcommon.ValueTypeDouble
 }
 
+func (s *span) service() string { return s.attr(spans.AttrServiceName) }
+
+// elsewhere says whether another service than that of its parent ran it; of a root: than that of the trace's first span.
+func (s *span) elsewhere(t *trace) bool {
+	if s.parent != nil {
+		return s.service() != s.parent.service()
+	}
+	return s.service() != t.all[0].service()
+}
+
 func (s *span) stage() string { return s.attr(spans.AttrTQStage) }
 
 func (s *span) incomplete() bool {

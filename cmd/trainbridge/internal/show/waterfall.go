@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -87,6 +89,9 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 		if r.note != "" {
 			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
 		}
+		if r.fold == nil && r.elsewhere(t) {
+			detail = strings.TrimSuffix(cmp.Or(clean(r.service()), "no service")+" · "+detail, " · ")
+		}
 		if r.isRank() {
 			drawn = rankBar(r.span, t, barWidth, p)
 		}
@@ -134,12 +139,11 @@ func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 		}
 	}
 	id := t.id.String()
-	service, run, text := "", "", ""
+	run, text := "", ""
 	for _, s := range t.all {
-		service, run = cmp.Or(service, s.attr(spans.AttrServiceName)), cmp.Or(run, s.attr(spans.AttrRunID))
-		text = cmp.Or(text, s.attr(spans.AttrTQTraceID))
+		run, text = cmp.Or(run, s.attr(spans.AttrRunID)), cmp.Or(text, s.attr(spans.AttrTQTraceID))
 	}
-	fmt.Fprintf(w, "%s  service %s", p.bold("trace "+id), clean(cmp.Or(service, "-")))
+	fmt.Fprintf(w, "%s  %s", p.bold("trace "+id), t.services())
 	if run != "" {
 		fmt.Fprintf(w, "  run %s", clean(run))
 	}
@@ -159,6 +163,25 @@ func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
 		fmt.Fprintf(w, "  trace_id=%s in the log", clean(text))
 	}
 	fmt.Fprint(w, "\n\n")
+}
+
+// services names those of the trace, the first one first.
+func (t *trace) services() string {
+	var names []string
+	for _, s := range t.all {
+		if name := clean(s.service()); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return "service -"
+	case n == 1:
+		return "service " + names[0]
+	case n > 4:
+		names = append(names[:3], fmt.Sprintf("%d more", n-3))
+	}
+	return "services " + strings.Join(names, ", ")
 }
 
 func plural(n int, what string) string {
@@ -362,6 +385,9 @@ func details(s *span) string {
 	}
 	if s.orphan {
 		d = append(d, "parent missing")
+	}
+	if s.Status().Code() == ptrace.StatusCodeError && !s.isCollective() && !s.isRank() { // those say it in numbers
+		d = append(d, strings.TrimSpace("ERROR "+clean(s.Status().Message())))
 	}
 	switch s.stage() {
 	case spans.StageFunction:
