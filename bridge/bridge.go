@@ -3,12 +3,15 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -31,7 +34,7 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// Bridge owns the providers of a service. It is safe for concurrent use.
+// Bridge owns the providers of a service. It is safe for concurrent use. A nil *Bridge is one that is switched off: spans go nowhere, and the traces of others go through.
 type Bridge struct {
 	runID  string
 	pid    int
@@ -45,11 +48,23 @@ type Bridge struct {
 	stopErr error
 }
 
+// off is what a nil *Bridge is.
+var off = &Bridge{
+	tracer: nooptrace.NewTracerProvider().Tracer(scopeName), traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider(),
+}
+
+func (b *Bridge) orOff() *Bridge {
+	if b == nil {
+		return off
+	}
+	return b
+}
+
 // New makes a bridge that sends to the collector at http://127.0.0.1:4317, or where an option or the OTEL_EXPORTER_OTLP_* variables say. It neither connects
-// nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export errors go to OpenTelemetry's error
-// handler (otel.SetErrorHandler), which writes to stderr by default.
+// nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export errors of spans go to
+// OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
 //
-// The resource has service.name, ml.run.id, host.name, process.pid and telemetry.sdk.*, and what OTEL_RESOURCE_ATTRIBUTES says. With OTEL_SDK_DISABLED=true
+// The resource has service.name, service.instance.id (random), ml.run.id, host.name, process.pid and telemetry.sdk.*, and what OTEL_RESOURCE_ATTRIBUTES says. With OTEL_SDK_DISABLED=true
 // nothing is recorded. An error names the option or variable that it is about.
 func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 	set := settings{}
@@ -89,20 +104,26 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	if err != nil || to.none {
 		return err
 	}
+	sampler, err := sampler()
+	if err != nil {
+		return err
+	}
 	options := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(to.url)}
 	if to.plaintext { // a certificate in the environment would win over a URL that says http
 		options = append(options, otlptracegrpc.WithTLSCredentials(plaintext))
 	}
-	exporter, err := otlptracegrpc.New(ctx, options...)
+	otlp, err := otlptracegrpc.New(ctx, options...)
 	if err != nil {
 		return failed(to.field, err)
 	}
+	exporter := &exporter{SpanExporter: otlp, now: time.Now}
 	queue := sdktrace.NewBatchSpanProcessor(exporter)
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{b.runID}), sdktrace.WithSpanProcessor(queue))
+	provider := sdktrace.NewTracerProvider(append(sampler, sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{b.runID}), sdktrace.WithSpanProcessor(queue))...)
 	b.traces = provider
 	b.stop = append(b.stop, func(ctx context.Context) error {
+		exporter.stop()
 		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter drops then what the queue has.
-		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx))
+		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx), exporter.failed())
 	})
 	return nil
 }
@@ -138,13 +159,13 @@ func (e nonEmpty) Export(ctx context.Context, rm *metricdata.ResourceMetrics) er
 }
 
 // TracerProvider returns the provider of tracers, for otelgrpc.WithTracerProvider and otelhttp.WithTracerProvider.
-func (b *Bridge) TracerProvider() trace.TracerProvider { return b.traces }
+func (b *Bridge) TracerProvider() trace.TracerProvider { return b.orOff().traces }
 
 // MeterProvider returns the provider of meters. The helpers measure nothing with it: train_metrics makes metrics of their spans.
-func (b *Bridge) MeterProvider() metric.MeterProvider { return b.meters }
+func (b *Bridge) MeterProvider() metric.MeterProvider { return b.orOff().meters }
 
 // Tracer returns the tracer of the helpers.
-func (b *Bridge) Tracer() trace.Tracer { return b.tracer }
+func (b *Bridge) Tracer() trace.Tracer { return b.orOff().tracer }
 
 // Propagator returns the propagator of W3C trace context and baggage.
 func (b *Bridge) Propagator() propagation.TextMapPropagator {
@@ -152,11 +173,14 @@ func (b *Bridge) Propagator() propagation.TextMapPropagator {
 }
 
 // RunID returns ml.run.id, empty when there is none.
-func (b *Bridge) RunID() string { return b.runID }
+func (b *Bridge) RunID() string { return b.orOff().runID }
 
-// Shutdown sends what is queued and stops. It returns when ctx ends, or after 10 s where ctx has no deadline; what could not be sent by then is lost. Calls after the
-// first return what that returned.
+// Shutdown sends what is queued and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. What could not be sent is lost, which the error says. Calls
+// after the first return what that returned. Spans of later are lost, too, and do no harm.
 func (b *Bridge) Shutdown(ctx context.Context) error {
+	if b == nil {
+		return nil
+	}
 	b.once.Do(func() { b.stopErr = b.shutdown(ctx) })
 	return b.stopErr
 }
@@ -178,6 +202,13 @@ func (b *Bridge) shutdown(ctx context.Context) error {
 
 // resource describes the service. Later detectors win.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
+	for _, it := range [...]struct{ field, text string }{
+		{"WithServiceName", s.serviceName}, {"WithRunID", s.runID}, {"OTEL_SERVICE_NAME", env("OTEL_SERVICE_NAME")}, {"SLURM_JOB_ID", env("SLURM_JOB_ID")},
+	} {
+		if !utf8.ValidString(it.text) {
+			return nil, failed(it.field, fmt.Errorf("%q: %w", it.text, ErrText))
+		}
+	}
 	attrs := []attribute.KeyValue{}
 	put := func(key, value string) {
 		if value != "" {
@@ -189,10 +220,11 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	// host.name is left out where the host has none that is known; the environment has errors to tell.
 	host, _ := os.Hostname()
 	base := []attribute.KeyValue{
-		attribute.String(spans.AttrServiceName, "unknown_service:"+filepath.Base(os.Args[0])), attribute.Int(spans.AttrProcessPID, os.Getpid()),
+		attribute.String(spans.AttrServiceName, spans.Text("unknown_service:"+filepath.Base(os.Args[0]))), attribute.Int(spans.AttrProcessPID, os.Getpid()),
+		attribute.String(spans.AttrServiceInstanceID, uuid.NewString()), // two processes of a service are two series
 	}
 	if host != "" {
-		base = append(base, attribute.String(spans.AttrHostName, host))
+		base = append(base, attribute.String(spans.AttrHostName, spans.Text(host)))
 	}
 	if run := spans.JobRunID(); run != "" {
 		base = append(base, attribute.String(spans.AttrRunID, run))
@@ -200,6 +232,11 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(base...), resource.WithFromEnv(), resource.WithAttributes(attrs...))
 	if err != nil {
 		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
+	}
+	for _, a := range res.Attributes() {
+		if !utf8.ValidString(string(a.Key)) || !utf8.ValidString(a.Value.AsString()) { // behind %: the rest was looked at
+			return nil, failed("OTEL_RESOURCE_ATTRIBUTES", fmt.Errorf("%q: %w", a.Key, ErrText))
+		}
 	}
 	return res, nil
 }

@@ -2,23 +2,37 @@ package bridge
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -41,6 +55,9 @@ func TestNewSendsSpansAndMetrics(t *testing.T) {
 		"service.name": "data-server", "ml.run.id": "run-1", "host.name": host, "process.pid": int64(os.Getpid()), "dl.rank": "3", "deployment.environment.name": "test",
 		"telemetry.sdk.name": "opentelemetry", "telemetry.sdk.language": "go", "telemetry.sdk.version": "1.44.0",
 	}
+	want["service.instance.id"] = all["work"].resource["service.instance.id"] // random
+	_, err = uuid.Parse(fmt.Sprint(want["service.instance.id"]))
+	require.NoError(t, err)
 	assert.Equal(t, want, all["work"].resource)
 	assert.Equal(t, "service", all["work"].scope)
 	assert.Equal(t, "github.com/trainbridge/trainbridge/bridge", all["own"].scope)
@@ -51,6 +68,11 @@ func TestNewSendsSpansAndMetrics(t *testing.T) {
 	assert.Equal(t, "requests", m.Name())
 	assert.EqualValues(t, 3, m.Sum().DataPoints().At(0).IntValue())
 	assert.Equal(t, "run-1", r.RunID())
+
+	other := newRig(t)
+	_, span = other.Tracer().Start(t.Context(), "work")
+	span.End()
+	assert.NotEqual(t, want["service.instance.id"], other.flush()["work"].resource["service.instance.id"], "of another process")
 }
 
 func TestResource(t *testing.T) {
@@ -119,6 +141,11 @@ func TestTarget(t *testing.T) {
 		"localhost":            {option: "localhost:4317", want: target{field: "WithEndpoint", url: "http://localhost:4317", plaintext: true}},
 		"loopback":             {option: "127.8.0.1:4317", want: target{field: "WithEndpoint", url: "http://127.8.0.1:4317", plaintext: true}},
 		"loopback of IPv6":     {option: "[::1]:4317", want: target{field: "WithEndpoint", url: "http://[::1]:4317", plaintext: true}},
+		"any case of a name":   {option: "LOCALHOST:4317", want: target{field: "WithEndpoint", url: "http://LOCALHOST:4317", plaintext: true}},
+		"IPv6 with a zone":     {option: "https://[fe80::1%25eth0]:4317", want: target{field: "WithEndpoint", url: "https://[fe80::1%25eth0]:4317"}}, // as in a URL
+		"IPv6 of port 443":     {option: "https://[::1]", want: target{field: "WithEndpoint", url: "https://[::1]"}},
+		"largest port":         {option: "https://c:65535", want: target{field: "WithEndpoint", url: "https://c:65535"}},
+		"blanks":               {env: map[string]string{common: " http://a:1 "}, want: target{field: common, url: "http://a:1", plaintext: true}},
 		"common variable":      {env: map[string]string{common: "http://a:1"}, want: target{field: common, url: "http://a:1", plaintext: true}},
 		"own variable":         {env: map[string]string{common: "http://a:1", own: "https://b:2"}, want: target{field: own, url: "https://b:2"}},
 		"variable of another":  {env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://b:2"}, want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true}},
@@ -153,14 +180,40 @@ func TestErrorsNameTheField(t *testing.T) {
 		"path":              {opts: []Option{WithEndpoint("http://collector:4318/v1/traces")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"no host":           {opts: []Option{WithEndpoint(":4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"no URL":            {opts: []Option{WithEndpoint("http://[::1:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
-		"password":          {opts: []Option{WithEndpoint("http://a:b@collector:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"password":          {opts: []Option{WithEndpoint("http://a:b@collector:4317")}, want: "bridge: WithEndpoint: not an endpoint", is: ErrEndpoint},
+		"port 0":            {opts: []Option{WithEndpoint("collector:0")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"port too large":    {opts: []Option{WithEndpoint("https://collector:65536")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"port has no end":   {opts: []Option{WithEndpoint("https://collector:")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"empty port":        {opts: []Option{WithEndpoint("collector:")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"name of a port":    {opts: []Option{WithEndpoint("collector:otlp")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"IPv6 in no []":     {opts: []Option{WithEndpoint("::1:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"socket":            {opts: []Option{WithEndpoint("unix:///run/otlp.sock")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"socket, no slash":  {opts: []Option{WithEndpoint("unix:/run/otlp.sock")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
+		"resolver of gRPC":  {opts: []Option{WithEndpoint("dns:///collector:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"variable":          {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_ENDPOINT: ", is: ErrEndpoint},
 		"own variable":      {env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ", is: ErrEndpoint},
 		"protocol":          {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, want: `bridge: OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf": `, is: ErrProtocol},
 		"exporter":          {env: map[string]string{"OTEL_METRICS_EXPORTER": "prometheus"}, want: `bridge: OTEL_METRICS_EXPORTER: "prometheus": `, is: ErrExporter},
 		"queue":             {env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "-1": `, is: ErrNumber},
 		"interval":          {env: map[string]string{"OTEL_METRIC_EXPORT_INTERVAL": "15s"}, want: `bridge: OTEL_METRIC_EXPORT_INTERVAL: "15s": `, is: ErrNumber},
-		"resource":          {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a"}, want: "bridge: OTEL_RESOURCE_ATTRIBUTES: "},
+		"queue too large":   {env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "9223372036854775807"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "9223372036854775807": `, is: ErrNumber},
+		"batch too large":   {env: map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1048577"}, want: `bridge: OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "1048577": `, is: ErrNumber},
+		"number in blanks":  {env: map[string]string{"OTEL_BSP_SCHEDULE_DELAY": " 5 "}, want: `bridge: OTEL_BSP_SCHEDULE_DELAY: " 5 ": `, is: ErrNumber}, // 5000 to the SDK
+		"timeout":           {env: map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, want: `bridge: OTEL_EXPORTER_OTLP_TIMEOUT: "10s": `, is: ErrNumber},
+		"compression":       {env: map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, want: `bridge: OTEL_EXPORTER_OTLP_COMPRESSION: "zstd": `, is: ErrCompression},
+		"sampler":           {env: map[string]string{"OTEL_TRACES_SAMPLER": "sometimes"}, want: `bridge: OTEL_TRACES_SAMPLER: "sometimes": `, is: ErrSampler},
+		"ratio":             {env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "10%"}, want: `bridge: OTEL_TRACES_SAMPLER_ARG: "10%": `, is: ErrRatio},
+		"ratio above 1":     {env: map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1.5"}, want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio},
+		"ratio is no number": {
+			env:  map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"},
+			want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio,
+		},
+		"service name": {opts: []Option{WithServiceName("a\xff")}, want: `bridge: WithServiceName: "a\xff": not UTF-8`, is: ErrText},
+		"run id":       {opts: []Option{WithRunID("a\xff")}, want: "bridge: WithRunID: ", is: ErrText},
+		"name of env":  {env: map[string]string{"OTEL_SERVICE_NAME": "a\xff"}, want: "bridge: OTEL_SERVICE_NAME: ", is: ErrText},
+		"job":          {env: map[string]string{"SLURM_JOB_ID": "a\xff"}, want: "bridge: SLURM_JOB_ID: ", is: ErrText},
+		"escape":       {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a=1,b=%ff"}, want: `bridge: OTEL_RESOURCE_ATTRIBUTES: "b": not UTF-8`, is: ErrText},
+		"resource":     {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a"}, want: "bridge: OTEL_RESOURCE_ATTRIBUTES: "},
 		"certificate": {
 			opts: []Option{WithEndpoint("collector:4317")}, env: map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": missing},
 			want: "bridge: OTEL_EXPORTER_OTLP_CERTIFICATE: ", is: os.ErrNotExist,
@@ -180,6 +233,66 @@ func TestErrorsNameTheField(t *testing.T) {
 	}
 }
 
+// An error is logged: what may be a secret is not in it.
+func TestErrorsTellNoSecret(t *testing.T) {
+	for name, it := range map[string]struct {
+		opts []Option
+		env  map[string]string
+		is   error
+	}{
+		"password":           {opts: []Option{WithEndpoint("http://user:s3cret@collector:4317")}, is: ErrEndpoint},
+		"without scheme":     {opts: []Option{WithEndpoint("user:s3cret@collector:4317")}, is: ErrEndpoint},
+		"no URL":             {opts: []Option{WithEndpoint("http://user:s3cret @collector:4317")}, is: ErrEndpoint},
+		"query":              {opts: []Option{WithEndpoint("https://collector:4317?token=s3cret")}, is: ErrEndpoint},
+		"variable":           {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://s3cret@collector:4317"}, is: ErrEndpoint},
+		"header without =":   {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer s3cret"}, is: ErrHeaders},
+		"header of a signal": {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "s3cret"}, is: ErrHeaders},
+		"header in vain":     {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a=b"}, is: ErrHeaders},
+		"name of a header":   {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret key=a"}, is: ErrHeaders},
+		"escape":             {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%zz"}, is: ErrHeaders},
+		"not to be sent":     {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%0Akey2"}, is: ErrHeaders},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range it.env {
+				t.Setenv(k, v)
+			}
+			_, err := New(t.Context(), it.opts...)
+			require.ErrorIs(t, err, it.is)
+			assert.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+}
+
+func TestValidHeaders(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": true, "a=b": true, " a = b , c=d,": true, "Authorization=Bearer%20abc==": true, "a=": true, "x-a_b.c=1": true,
+		"a": false, "a=b,c": false, "=b": false, "a b=c": false, "a=%": false, "a=%C3%A9": false, "a=\u00e9": false, "a/b=c": false,
+	} {
+		assert.Equal(t, want, validHeaders(text), text)
+	}
+}
+
+func TestHeadersAndCompression(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20abc, tenant=a")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "tenant=b")
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+	sent := make(chan metadata.MD, 1)
+	c := startCollector(t, grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		sent <- md
+		return handler(ctx, req)
+	}))
+	b, err := New(t.Context(), WithEndpoint(c.addr))
+	require.NoError(t, err)
+	ctx := t.Context()
+	b.TQFunction(&ctx, "f").End()
+	require.NoError(t, b.Shutdown(t.Context()))
+	md := <-sent
+	assert.Equal(t, []string{"b"}, md.Get("tenant"))
+	assert.Empty(t, md.Get("authorization"), "the headers of a signal replace all others: so the SDK does")
+	assert.Len(t, c.spans(), 1)
+}
+
 // certificate is one for 127.0.0.1, and a file with it.
 func certificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
@@ -189,6 +302,54 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}), 0o600))
 	return cert, file
+}
+
+// What the SDK would go on without, with the certificates of the system.
+func TestCertificatesAreLookedAt(t *testing.T) {
+	cert, ca := certificate(t)
+	dir := t.TempDir()
+	file := func(name string, text []byte) string {
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(name, text, 0o600))
+		return name
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	require.NoError(t, err)
+	_, other, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	otherDER, err := x509.MarshalPKCS8PrivateKey(other)
+	require.NoError(t, err)
+	key := file("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	otherKey := file("other.pem", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: otherDER}))
+	garbage := file("garbage.pem", []byte("garbage"))
+	const trusted, chain, private = "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_KEY"
+	for name, it := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"all":               {env: map[string]string{trusted: ca, chain: ca, private: key}},
+		"no PEM":            {env: map[string]string{trusted: garbage}, want: "bridge: " + trusted + ": not a certificate"},
+		"of a signal":       {env: map[string]string{trusted: ca, "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": garbage}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE: not a certificate"},
+		"key is missing":    {env: map[string]string{chain: ca}, want: "bridge: " + chain + ": "},
+		"key alone":         {env: map[string]string{private: key}, want: "bridge: " + private + ": "},
+		"key of another":    {env: map[string]string{chain: ca, private: otherKey}, want: "bridge: " + chain + ": "},
+		"key is no file":    {env: map[string]string{chain: ca, private: dir}, want: "bridge: " + private + ": "},
+		"client is no PEM":  {env: map[string]string{chain: garbage, private: key}, want: "bridge: " + chain + ": "},
+		"plaintext is none": {env: map[string]string{trusted: garbage, "OTEL_EXPORTER_OTLP_INSECURE": "TRUE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range it.env {
+				t.Setenv(k, v)
+			}
+			b, err := New(t.Context(), WithEndpoint("collector:4317"))
+			if it.want == "" {
+				require.NoError(t, err)
+				assert.NoError(t, b.Shutdown(t.Context()))
+				return
+			}
+			require.ErrorContains(t, err, it.want)
+		})
+	}
 }
 
 func TestTLS(t *testing.T) {
@@ -251,6 +412,88 @@ func TestSampler(t *testing.T) {
 	assert.Empty(t, r.flush())
 }
 
+// A ratio of the traces is sampled, of whatever ids, and everywhere the same ones.
+func TestRatio(t *testing.T) {
+	for name, traceOf := range map[string]func(context.Context, int) context.Context{
+		"UUIDs":  func(ctx context.Context, _ int) context.Context { return WithTraceID(ctx, uuid.NewString()) }, // bits 64 and 65 are always 10
+		"texts":  func(ctx context.Context, i int) context.Context { return WithTraceID(ctx, strconv.Itoa(i)) },
+		"steps":  func(ctx context.Context, i int) context.Context { return WithStep(ctx, int64(i)) },
+		"random": func(ctx context.Context, _ int) context.Context { return ctx },
+	} {
+		for _, sampler := range []string{"traceidratio", " PARENTBASED_traceidratio "} {
+			t.Run(name+" "+sampler, func(t *testing.T) {
+				t.Setenv("OTEL_TRACES_SAMPLER", sampler)
+				t.Setenv("OTEL_TRACES_SAMPLER_ARG", "0.25")
+				one, two := newRig(t), newRig(t)
+				sampled := 0
+				for i := range 4000 {
+					ctx := traceOf(t.Context(), i)
+					s := one.TQFunction(&ctx, "f")
+					if s.SpanContext().IsSampled() {
+						sampled++
+					}
+					assert.Equal(t, s.SpanContext().IsSampled(), two.TQGet(&ctx).SpanContext().IsSampled())
+				}
+				assert.InDelta(t, 1000, sampled, 200) // 7 standard deviations
+			})
+		}
+	}
+}
+
+func TestSamplerOfTheParent(t *testing.T) {
+	for sampler, want := range map[string][3]bool{ // of a root, below what is sampled, below what is not
+		"":                         {true, true, false},
+		"always_on":                {true, true, true},
+		"Always_Off":               {false, false, false},
+		"parentbased_always_on":    {true, true, false},
+		"parentbased_always_off":   {false, true, false},
+		"traceidratio":             {true, true, true},
+		"parentbased_traceidratio": {true, true, false},
+	} {
+		t.Run(sampler, func(t *testing.T) {
+			t.Setenv("OTEL_TRACES_SAMPLER", sampler)
+			r := newRig(t)
+			for i, parent := range []trace.SpanContextConfig{
+				{}, {TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}, {TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}},
+			} {
+				ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(parent))
+				assert.Equal(t, want[i], r.TQFunction(&ctx, "f").SpanContext().IsSampled(), i)
+			}
+		})
+	}
+}
+
+// A nil bridge is one that is switched off.
+func TestNilBridge(t *testing.T) {
+	var b *Bridge
+	n := int64(1)
+	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), remote)
+	err := errors.New("failed")
+	for _, s := range []*Span{
+		b.TrainStep(&ctx, 1), b.TQFunction(&ctx, "f"), b.TQGet(&ctx), b.TQClientGet(&ctx).DataSize(&n), b.TQClientPut(&ctx), b.TQCompute(&ctx), b.TQPut(&ctx),
+		b.RPC(&ctx, "zeromq", "a").MessageSizes(&n, &n), b.RPCSerialize(&ctx), b.RPCSend(&ctx), b.RPCReceive(&ctx), b.RPCDeserialize(&ctx),
+	} {
+		assert.False(t, s.IsRecording())
+		s.EndErr(&err)
+	}
+	assert.Equal(t, remote.TraceID(), trace.SpanContextFromContext(ctx).TraceID())
+	assert.PanicsWithValue(t, "broken", func() {
+		defer b.TQFunction(&ctx, "f").End()
+		panic("broken")
+	})
+	_, span := b.Tracer().Start(t.Context(), "a")
+	span.End()
+	_, span = b.TracerProvider().Tracer("a").Start(t.Context(), "a")
+	span.End()
+	counter, err := b.MeterProvider().Meter("a").Int64Counter("a")
+	require.NoError(t, err)
+	counter.Add(ctx, 1)
+	assert.NotEmpty(t, b.Propagator().Fields())
+	assert.Empty(t, b.RunID())
+	require.NoError(t, b.Shutdown(ctx))
+}
+
 func TestGlobals(t *testing.T) {
 	tracers, meters, propagator := otel.GetTracerProvider(), otel.GetMeterProvider(), otel.GetTextMapPropagator()
 	r := newRig(t)
@@ -294,9 +537,51 @@ func quietErrors(tb testing.TB) {
 	tb.Cleanup(func() { otel.SetErrorHandler(before) })
 }
 
+// collectorThat is one that answers so.
+func collectorThat(answers func(context.Context) error) func(testing.TB) string {
+	return func(tb testing.TB) string {
+		tb.Helper()
+		return startCollector(tb, grpc.UnaryInterceptor(func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+			return nil, answers(ctx)
+		})).addr
+	}
+}
+
+func exhausted(tb testing.TB, retry time.Duration) error {
+	tb.Helper()
+	s := status.New(codes.ResourceExhausted, "too much")
+	if retry > 0 {
+		info, err := protoregistry.GlobalTypes.FindMessageByName("google.rpc.RetryInfo")
+		require.NoError(tb, err)
+		m := info.New()
+		m.Set(info.Descriptor().Fields().ByName("retry_delay"), protoreflect.ValueOfMessage(durationpb.New(retry).ProtoReflect()))
+		s, err = s.WithDetails(protoadapt.MessageV1Of(m.Interface()))
+		require.NoError(tb, err)
+	}
+	return s.Err()
+}
+
+// Whatever the collector does, a service goes on at its pace, and its memory is bounded.
 func TestEndpointDown(t *testing.T) {
 	quietErrors(t)
-	for name, addr := range map[string]func(testing.TB) string{"refusing": refusing, "silent": silent} {
+	cert, _ := certificate(t)
+	withTLS := func(tb testing.TB) string {
+		tb.Helper()
+		return startCollector(tb, grpc.Creds(credentials.NewServerTLSFromCert(&cert))).addr
+	}
+	now, later := exhausted(t, 0), exhausted(t, 24*time.Hour)
+	for name, addr := range map[string]func(testing.TB) string{
+		"refuses connections":   refusing,
+		"silent":                silent,
+		"slow":                  collectorThat(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }),
+		"refuses":               collectorThat(func(context.Context) error { return now }),
+		"refuses for a day":     collectorThat(func(context.Context) error { return later }),
+		"is away":               collectorThat(func(context.Context) error { return status.Error(codes.Unavailable, "away") }),
+		"wants TLS":             withTLS,
+		"of another authority":  func(tb testing.TB) string { tb.Helper(); return "https://" + withTLS(tb) },
+		"has no TLS":            func(tb testing.TB) string { tb.Helper(); return "https://" + startCollector(tb).addr },
+		"has no address either": func(testing.TB) string { return "https://collector.invalid:4317" },
+	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := New(t.Context(), WithEndpoint(addr(t)))
 			require.NoError(t, err)
@@ -307,7 +592,7 @@ func TestEndpointDown(t *testing.T) {
 				return int64(m.HeapAlloc)
 			}
 			before := heap()
-			for range 100_000 { // which take 150 MB
+			for range 50_000 { // which take 75 MB
 				ctx := t.Context()
 				fn := b.TQFunction(&ctx, "generate_sequences")
 				fn.End()
@@ -319,6 +604,80 @@ func TestEndpointDown(t *testing.T) {
 			require.ErrorIs(t, b.Shutdown(ctx), context.Canceled)
 		})
 	}
+}
+
+// A busy service whose collector refuses all has one line in its log, not one per batch.
+func TestErrorsOfABusyService(t *testing.T) {
+	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+	handled := make(chan error, 100)
+	before := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled <- err }))
+	t.Cleanup(func() { otel.SetErrorHandler(before) })
+	calls := make(chan struct{}, 100)
+	b, err := New(t.Context(), WithEndpoint(collectorThat(func(context.Context) error { calls <- struct{}{}; return status.Error(codes.PermissionDenied, "no") })(t)))
+	require.NoError(t, err)
+	ctx := t.Context()
+	for range 20 {
+		b.TrainStep(&ctx, 1).End()
+	}
+	for range 20 {
+		<-calls
+	}
+	require.Error(t, <-handled)
+	_ = b.Shutdown(t.Context()) // it may wait for the last answer, and is told of it then
+	assert.Empty(t, handled)
+}
+
+// Who waits for Shutdown learns that spans were lost, and why.
+func TestShutdownTellsOfLostSpans(t *testing.T) {
+	handled := make(chan error, 10)
+	before := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled <- err }))
+	t.Cleanup(func() { otel.SetErrorHandler(before) })
+	for name, retry := range map[string]time.Duration{"at once": 0, "in a day": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			answer := exhausted(t, retry)
+			b, err := New(t.Context(), WithEndpoint(collectorThat(func(context.Context) error { return answer })(t)))
+			require.NoError(t, err)
+			ctx := t.Context()
+			b.TQFunction(&ctx, "f").End()
+			require.ErrorContains(t, b.Shutdown(t.Context()), "too much")
+			assert.Empty(t, handled, "it is told once")
+		})
+	}
+}
+
+// Others may still be at work.
+func TestShutdownMeanwhile(t *testing.T) {
+	r := newRig(t)
+	var wg sync.WaitGroup
+	begun := make(chan struct{}, 4)
+	stop := make(chan struct{})
+	for range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				ctx := WithTraceID(t.Context(), "a")
+				fn := r.TQFunction(&ctx, "f")
+				r.TQGet(&ctx).End()
+				fn.End()
+				if i == 10 {
+					begun <- struct{}{}
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 4 {
+		<-begun
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+	close(stop)
+	wg.Wait()
+	assert.NotEmpty(t, r.collector.spans())
 }
 
 func TestShutdownIsBounded(t *testing.T) {

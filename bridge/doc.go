@@ -5,5 +5,6 @@
 //
 //	defer b.TQFunction(&ctx, "generate_sequences").End()
 //
-// A helper replaces ctx, so that what is called with it comes below the span.
+// A helper replaces ctx, so that what is called with it comes below the span until that ends. Goroutines need a variable each (ctx := ctx): two helpers that write the
+// same one at once are a data race.
 package bridge

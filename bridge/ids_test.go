@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -23,11 +24,13 @@ func TestWithTraceID(t *testing.T) {
 		return hex.EncodeToString(id[:])
 	}
 	for text, want := range map[string]string{
-		text:                                   hex.EncodeToString(ofUUID[:]),
-		"A1B2C3D4-5E6F-4A7B-8C9D-0E1F2A3B4C5D": hex.EncodeToString(ofUUID[:]),
-		"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d":     hex.EncodeToString(ofUUID[:]),
-		"a1b2c3d4":                             "58006445d9153ef721f5d4fd9f6deea3", // by the reference XXH3, see spans/ids_test.go
-		"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g": hashed("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g"),
+		text:                                            hex.EncodeToString(ofUUID[:]),
+		"A1B2C3D4-5E6F-4A7B-8C9D-0E1F2A3B4C5D":          hex.EncodeToString(ofUUID[:]),
+		"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d":              hex.EncodeToString(ofUUID[:]),
+		"a1b2c3d4":                                      "58006445d9153ef721f5d4fd9f6deea3", // by the reference XXH3, see spans/ids_test.go
+		"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g":          hashed("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g"),
+		"{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}":        hashed("{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}"), // not so in logs
+		"urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d": hashed("urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"),
 		"n/a":                                  hashed("n/a"),
 		" ":                                    hashed(" "),
 		"\xff\x00":                             hashed("\xff\x00"),
@@ -108,5 +111,20 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 			assert.Equal(t, it.kept, all["work"].TraceID() == all["handler"].TraceID())
 			assert.Equal(t, "work", parents(all)["function"])
 		})
+	}
+}
+
+// Of a span that another process has sent, or that is not sampled, the run is not known, so that it is of the trace for a UUID only. The trace is the same one in any case.
+func TestJoinBelowSpanThatIsNotRecorded(t *testing.T) {
+	r := newRig(t)
+	for text, want := range map[string]string{batchID: "0100000000000000", "a1": "0000000000000000"} {
+		id := trace.TraceID(spans.TraceID("run-1", []byte(text)))
+		ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}))
+		ctx = WithTraceID(ctx, text)
+		fn := r.TQFunction(&ctx, "f")
+		assert.Equal(t, id, fn.SpanContext().TraceID())
+		recorded, ok := fn.Span.(sdktrace.ReadOnlySpan)
+		assert.True(t, ok)
+		assert.Equal(t, want, recorded.Parent().SpanID().String(), text)
 	}
 }

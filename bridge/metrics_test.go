@@ -2,54 +2,196 @@ package bridge
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/connector/connectortest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What the helpers send is counted like what the receivers send.
-func TestTrainMetricsCountsTheSpans(t *testing.T) {
+// ofLogs is what the receivers make of a function and its stages, of steps of two ranks, and of calls: their goldens.
+func ofLogs(t *testing.T) ptrace.Traces {
+	t.Helper()
+	all := ptrace.NewTraces()
+	for _, file := range []string{"tqtracereceiver/testdata/seed", "trainlogreceiver/testdata/ranks", "zmqrpcreceiver/testdata/v1"} {
+		td, err := golden.ReadTraces(filepath.Join("..", "receivers", filepath.FromSlash(file)+".traces.yaml"))
+		require.NoError(t, err)
+		td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+	}
+	for _, rs := range all.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			ss.Spans().RemoveIf(func(s ptrace.Span) bool {
+				_, incomplete := s.Attributes().Get(spans.AttrIncomplete)
+				_, several := s.Attributes().Get(spans.AttrStepsCovered)
+				return incomplete || several
+			})
+		}
+	}
+	return all
+}
+
+// ofService is the same work in a Go service.
+func ofService(t *testing.T) ptrace.Traces {
+	t.Helper()
 	r := newRig(t)
-	func(ctx context.Context) {
-		defer r.TrainStep(&ctx, 1).End()
-		defer r.TQFunction(&ctx, "generate_sequences").End()
+	function := func(ctx context.Context) {
+		defer r.TQFunction(&ctx, "rollout").End()
+		n := int64(10485760)
 		func(ctx context.Context) {
 			defer r.TQGet(&ctx).End()
-			n := int64(1 << 20)
 			defer r.TQClientGet(&ctx).DataSize(&n).End()
 		}(ctx)
+		r.TQCompute(&ctx).End()
+		func(ctx context.Context) {
+			defer r.TQPut(&ctx).End()
+			defer r.TQClientPut(&ctx).DataSize(&n).End()
+		}(ctx)
+	}
+	function(WithTraceID(t.Context(), "a1b2c3d4"))
+	ctx := t.Context()
+	for rank := range 2 {
+		r.TrainStep(&ctx, 1, attribute.Int(spans.AttrRank, rank), attribute.Float64(spans.AttrLoss, 2.5)).End()
+	}
+	for _, method := range []string{"Init", "Embedding", "BatchLinear", "LMHead"} {
 		request, response := int64(8), int64(4096)
-		defer r.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul").MessageSizes(&request, &response).End()
-		defer r.RPCSend(&ctx).End()
-	}(t.Context())
+		call := r.RPC(&ctx, spans.RPCSystemZeroMQ, method, attribute.String(spans.AttrNetworkTransport, "unix")).MessageSizes(&request, &response)
+		r.RPCSerialize(&ctx).End()
+		r.RPCSend(&ctx).End()
+		r.RPCReceive(&ctx).End()
+		r.RPCDeserialize(&ctx).End()
+		call.End()
+	}
 	require.NoError(t, r.Shutdown(t.Context()))
+	return r.collector.traces
+}
 
-	factory := trainmetricsconnector.NewFactory()
-	sink := new(consumertest.MetricsSink)
-	c, err := factory.CreateTracesToMetrics(t.Context(), connectortest.NewNopSettings(factory.Type()), factory.CreateDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, c.ConsumeTraces(t.Context(), r.collector.traces))
-	require.NoError(t, c.Shutdown(t.Context())) // which flushes
-
-	var names []string
-	for _, md := range sink.AllMetrics() {
-		for _, rm := range md.ResourceMetrics().All() {
-			assert.Equal(t, map[string]any{"service.name": "data-server", "ml.run.id": "run-1", "service.instance.id": "run-1"}, rm.Resource().Attributes().AsRaw())
-			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				names = append(names, m.Name())
+// kinds says of each span name what kind it is, and of what type its attributes are. Calls go by one name.
+func kinds(td ptrace.Traces) map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				name := s.Name()
+				if method, ok := s.Attributes().Get(spans.AttrRPCMethod); ok && method.Str() == name {
+					name = "a call"
+				}
+				if all[name] == nil {
+					all[name] = map[string]string{}
+				}
+				all[name]["the span"] = s.Kind().String()
+				for key, v := range s.Attributes().All() {
+					all[name][key] = v.Type().String()
+				}
 			}
 		}
 	}
-	assert.ElementsMatch(t, []string{
-		"tq.function.duration", "tq.stage.duration", "tq.stage.utilization", "tq.overhead.utilization", "tq.client.throughput",
-		"ml.train.step.duration", "ml.train.steps", "rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size",
-	}, names)
+	return all
+}
+
+func TestSpansAreAsOfLogs(t *testing.T) {
+	service, logs := kinds(ofService(t)), kinds(judge(t, ofLogs(t))) // by train_perf, which adds the shares
+	logs["rollout"][spans.AttrProcessPID] = "Int"                    // which these lines do not have
+	for name, attrs := range service {
+		require.Contains(t, logs, name)
+		for key, want := range attrs {
+			assert.Equal(t, want, logs[name][key], "%s of %s", key, name)
+		}
+	}
+}
+
+func judge(t *testing.T, td ptrace.Traces) ptrace.Traces {
+	t.Helper()
+	factory, sink := trainperfprocessor.NewFactory(), new(consumertest.TracesSink)
+	p, err := factory.CreateTraces(t.Context(), processortest.NewNopSettings(factory.Type()), factory.CreateDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, p.ConsumeTraces(t.Context(), td))
+	require.NoError(t, p.Shutdown(t.Context()))
+	return sink.AllTraces()[0]
+}
+
+// series names what train_perf and train_metrics make of spans: each metric with its type and unit, and the labels of its series.
+func series(t *testing.T, td ptrace.Traces) map[string][]string {
+	t.Helper()
+	factory, sink := trainmetricsconnector.NewFactory(), new(consumertest.MetricsSink)
+	c, err := factory.CreateTracesToMetrics(t.Context(), connectortest.NewNopSettings(factory.Type()), factory.CreateDefaultConfig(), sink)
+	require.NoError(t, err)
+	require.NoError(t, c.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, c.ConsumeTraces(t.Context(), judge(t, td)))
+	require.NoError(t, c.Shutdown(t.Context())) // which flushes
+
+	all := map[string][]string{}
+	for _, md := range sink.AllMetrics() {
+		for _, rm := range md.ResourceMetrics().All() {
+			assert.ElementsMatch(t, []string{spans.AttrServiceName, spans.AttrRunID, spans.AttrServiceInstanceID}, slices.Collect(maps.Keys(rm.Resource().Attributes().AsRaw())))
+			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+				name := fmt.Sprintf("%s (%s, %s)", m.Name(), m.Type(), m.Unit())
+				for _, labels := range labelsOf(m) {
+					all[name] = append(all[name], fmt.Sprint(labels.AsRaw()))
+				}
+				slices.Sort(all[name])
+			}
+		}
+	}
+	return all
+}
+
+func labelsOf(m pmetric.Metric) (all []pcommon.Map) {
+	switch m.Type() {
+	case pmetric.MetricTypeHistogram:
+		for _, p := range m.Histogram().DataPoints().All() {
+			all = append(all, p.Attributes())
+		}
+	case pmetric.MetricTypeSum:
+		for _, p := range m.Sum().DataPoints().All() {
+			all = append(all, p.Attributes())
+		}
+	case pmetric.MetricTypeGauge:
+		for _, p := range m.Gauge().DataPoints().All() {
+			all = append(all, p.Attributes())
+		}
+	}
+	return all
+}
+
+// What the helpers send is counted like what the receivers send.
+func TestTrainMetricsCountsTheSpans(t *testing.T) {
+	logs := ofLogs(t)
+	for _, rs := range logs.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			if _, ok := s.Attributes().Get(spans.AttrSource); ok {
+				s.Attributes().PutStr(spans.AttrSource, "go")
+			}
+		}
+	}
+	want, got := series(t, logs), series(t, ofService(t))
+	for _, name := range []string{ // of groups of calls, and of what else a log says
+		"zeromq.pass.duration (Histogram, s)", "zeromq.pass.calls (Histogram, {call})", "zeromq.stage.utilization (Gauge, 1)", "zeromq.throughput.disagreement (Histogram, 1)",
+		"tq.utilization.reported.disagreement (Histogram, 1)",
+	} {
+		assert.Contains(t, want, name)
+		delete(want, name)
+	}
+	for _, all := range []map[string][]string{want, got} { // which depend on how long it took
+		assert.Contains(t, all, "trainbridge.verdicts (Sum, {verdict})")
+		delete(all, "trainbridge.verdicts (Sum, {verdict})")
+	}
+	assert.Equal(t, want, got)
+	assert.Len(t, got, 10)
 }

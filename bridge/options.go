@@ -1,14 +1,22 @@
 package bridge
 
 import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/zeebo/xxh3"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -36,10 +44,16 @@ func WithGlobal() Option { return func(s *settings) { s.global = true } }
 
 // Errors of New, behind the name of the option or variable.
 var (
-	ErrEndpoint = errors.New("not an endpoint such as http://127.0.0.1:4317, https://host:4317 or host:4317")
-	ErrProtocol = errors.New("not supported, only grpc is")
-	ErrExporter = errors.New("not supported, only otlp and none are")
-	ErrNumber   = errors.New("not a whole number above 0")
+	ErrEndpoint    = errors.New("not an endpoint such as http://127.0.0.1:4317, https://host:4317 or host:4317")
+	ErrProtocol    = errors.New("not supported, only grpc is")
+	ErrExporter    = errors.New("not supported, only otlp and none are")
+	ErrCompression = errors.New("not supported, only gzip and none are")
+	ErrSampler     = errors.New("not a sampler that OpenTelemetry's SDK for Go has")
+	ErrRatio       = errors.New("not a ratio, 0 to 1")
+	ErrNumber      = errors.New("not a whole number above 0, or too large")
+	ErrHeaders     = errors.New("not of the form key=value,key=value") // what stands there is not told: it may be a secret
+	ErrCertificate = errors.New("not a certificate in PEM")
+	ErrText        = errors.New("not UTF-8")
 )
 
 func failed(field string, err error) error { return fmt.Errorf("bridge: %s: %w", field, err) }
@@ -55,7 +69,7 @@ type target struct {
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the target of a signal, TRACES or METRICS.
+// target finds the target of a signal, TRACES or METRICS. It looks at what the SDK would pass over.
 func (s *settings) target(signal string) (target, error) {
 	switch field := "OTEL_" + signal + "_EXPORTER"; env(field) {
 	case "", "otlp":
@@ -67,6 +81,14 @@ func (s *settings) target(signal string) (target, error) {
 	if field, protocol := envSignal(signal, "PROTOCOL"); protocol != "" && protocol != "grpc" {
 		return target{}, failed(field, fmt.Errorf("%q: %w", protocol, ErrProtocol))
 	}
+	if field, text := envSignal(signal, "COMPRESSION"); text != "" && text != "gzip" && text != "none" {
+		return target{}, failed(field, fmt.Errorf("%q: %w", text, ErrCompression))
+	}
+	for _, field := range [...]string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_" + signal + "_HEADERS"} { // the SDK takes both
+		if !validHeaders(env(field)) {
+			return target{}, failed(field, ErrHeaders)
+		}
+	}
 	field, text := "WithEndpoint", s.endpoint
 	if text == "" {
 		field, text = envSignal(signal, "ENDPOINT")
@@ -77,29 +99,76 @@ func (s *settings) target(signal string) (target, error) {
 	_, plain := envSignal(signal, "INSECURE")
 	out, ok := parseEndpoint(text, strings.EqualFold(plain, "true"))
 	out.field = field
-	if !ok {
+	switch {
+	case !ok && strings.ContainsAny(text, "@?#"): // a password or token may be in it
+		return out, failed(field, ErrEndpoint)
+	case !ok:
 		return out, failed(field, fmt.Errorf("%q: %w", text, ErrEndpoint))
-	}
-	if !out.plaintext {
-		for _, name := range [...]string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
-			if field, file := envSignal(signal, name); file != "" {
-				if _, err := os.ReadFile(file); err != nil { // the SDK would go on without it
-					return out, failed(field, err)
-				}
-			}
-		}
+	case !out.plaintext:
+		return out, checkCertificates(signal)
 	}
 	return out, nil
 }
 
-// checkEnv looks at numbers that the SDK takes as they are: it panics on a queue of negative size.
+// checkCertificates looks into the files of a signal's TLS.
+func checkCertificates(signal string) error {
+	var pem [3][]byte
+	var fields [3]string
+	for i, name := range [...]string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+		field, file := envSignal(signal, name)
+		if file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return failed(field, err)
+		}
+		fields[i], pem[i] = field, text
+	}
+	if fields[0] != "" && !x509.NewCertPool().AppendCertsFromPEM(pem[0]) {
+		return failed(fields[0], ErrCertificate)
+	}
+	if field := cmp.Or(fields[1], fields[2]); field != "" {
+		if _, err := tls.X509KeyPair(pem[1], pem[2]); err != nil {
+			return failed(field, err)
+		}
+	}
+	return nil
+}
+
+// validHeaders knows what can be sent as gRPC metadata.
+func validHeaders(text string) bool {
+	for pair := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(value)
+		notASCII := strings.ContainsFunc(strings.TrimSpace(value), func(r rune) bool { return r < ' ' || r > '~' })
+		if !ok || err != nil || notASCII || !headerKey.MatchString(strings.TrimSpace(key)) {
+			return false
+		}
+	}
+	return true
+}
+
+var headerKey = regexp.MustCompile(`^[0-9A-Za-z._-]+$`)
+
+// Bounds of numbers: milliseconds (24 days), and spans in memory.
+const (
+	maxMillis = math.MaxInt32
+	maxSpans  = 1 << 20
+)
+
+// checkEnv looks at numbers that the SDK takes as they are: it panics on a queue of negative or of huge size.
 func checkEnv() error {
-	for _, field := range [...]string{
-		"OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT", "OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-		"OTEL_METRIC_EXPORT_INTERVAL", "OTEL_METRIC_EXPORT_TIMEOUT",
+	for field, limit := range map[string]int{
+		"OTEL_BSP_SCHEDULE_DELAY": maxMillis, "OTEL_BSP_EXPORT_TIMEOUT": maxMillis, "OTEL_BSP_MAX_QUEUE_SIZE": maxSpans, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": maxSpans,
+		"OTEL_METRIC_EXPORT_INTERVAL": maxMillis, "OTEL_METRIC_EXPORT_TIMEOUT": maxMillis,
+		"OTEL_EXPORTER_OTLP_TIMEOUT": maxMillis, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": maxMillis, "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": maxMillis,
 	} {
-		if text := env(field); text != "" {
-			if n, err := strconv.Atoi(text); err != nil || n <= 0 {
+		if text := os.Getenv(field); text != "" { // with its blanks, which the SDK does not take for a number
+			if n, err := strconv.Atoi(text); err != nil || n <= 0 || n > limit {
 				return failed(field, fmt.Errorf("%q: %w", text, ErrNumber))
 			}
 		}
@@ -107,15 +176,48 @@ func checkEnv() error {
 	return nil
 }
 
+// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: it takes the end of a trace id for random, which in a UUID begins with the same two bits always.
+func sampler() ([]sdktrace.TracerProviderOption, error) {
+	const field = "OTEL_TRACES_SAMPLER"
+	name := strings.ToLower(env(field))
+	switch name {
+	case "", "always_on", "always_off", "parentbased_always_on", "parentbased_always_off":
+		return nil, nil
+	case "traceidratio", "parentbased_traceidratio":
+	default:
+		return nil, failed(field, fmt.Errorf("%q: %w", env(field), ErrSampler))
+	}
+	ratio := 1.0
+	if text := env(field + "_ARG"); text != "" {
+		var err error
+		if ratio, err = strconv.ParseFloat(text, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+			return nil, failed(field+"_ARG", fmt.Errorf("%q: %w", text, ErrRatio))
+		}
+	}
+	var s sdktrace.Sampler = hashed{sdktrace.TraceIDRatioBased(ratio)}
+	if name == "parentbased_traceidratio" {
+		s = sdktrace.ParentBased(s)
+	}
+	return []sdktrace.TracerProviderOption{sdktrace.WithSampler(s)}, nil
+}
+
+// hashed is a sampler that decides by a hash of the trace id: the same everywhere, like the id.
+type hashed struct{ sdktrace.Sampler }
+
+func (h hashed) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	binary.BigEndian.PutUint64(p.TraceID[8:], xxh3.Hash(p.TraceID[:]))
+	return h.Sampler.ShouldSample(p)
+}
+
 // parseEndpoint reads the forms of WithEndpoint. A port is needed where gRPC would take that of https for plaintext.
 func parseEndpoint(text string, plain bool) (target, bool) {
 	if !strings.Contains(text, "://") {
-		host, _, err := net.SplitHostPort(text)
-		if err != nil {
+		host, port, err := net.SplitHostPort(text)
+		if err != nil || port == "" {
 			return target{}, false
 		}
 		scheme := "https://"
-		if ip := net.ParseIP(host); plain || host == "localhost" || ip != nil && ip.IsLoopback() {
+		if ip := net.ParseIP(host); plain || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback() {
 			scheme = "http://"
 		}
 		text = scheme + text
@@ -124,16 +226,15 @@ func parseEndpoint(text string, plain bool) (target, bool) {
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
 		return target{}, false
 	}
-	switch u.Scheme {
-	case "http":
-		if u.Port() == "" {
-			return target{}, false
-		}
-	case "https":
-	default:
+	if u.Scheme != "http" && u.Scheme != "https" {
 		return target{}, false
 	}
-	return target{url: u.Scheme + "://" + u.Host, plaintext: u.Scheme == "http"}, true
+	withoutPort := u.Scheme == "https" && u.Port() == "" && !strings.HasSuffix(u.Host, ":")
+	if port, err := strconv.ParseUint(u.Port(), 10, 16); !withoutPort && (err != nil || port == 0) {
+		return target{}, false
+	}
+	out := url.URL{Scheme: u.Scheme, Host: u.Host} // which escapes the zone of an IPv6 address again
+	return target{url: out.String(), plaintext: u.Scheme == "http"}, true
 }
 
 // envSignal reads OTEL_EXPORTER_OTLP_<signal>_<name>, else OTEL_EXPORTER_OTLP_<name>.

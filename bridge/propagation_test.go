@@ -7,15 +7,18 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 const batchID = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
@@ -34,6 +37,13 @@ func (s *healthServer) Check(ctx context.Context, req *grpc_health_v1.HealthChec
 }
 
 func TestGRPC(t *testing.T) {
+	for _, id := range []string{batchID, "batch-17"} {
+		t.Run(id, func(t *testing.T) { testGRPC(t, id) })
+	}
+}
+
+func testGRPC(t *testing.T, id string) {
+	t.Helper()
 	client, server := newRig(t), newRig(t, WithServiceName("server"))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -48,12 +58,12 @@ func TestGRPC(t *testing.T) {
 	require.NoError(t, err)
 	func(ctx context.Context) {
 		defer client.TQFunction(&ctx, "generate_sequences").End()
-		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: batchID})
-	}(WithTraceID(t.Context(), batchID))
+		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: id})
+	}(WithTraceID(t.Context(), id))
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	srv.GracefulStop()
-	checkHop(t, client, server, "grpc.health.v1.Health/Check", "grpc.health.v1.Health/Check")
+	checkHop(t, client, server, id, "grpc.health.v1.Health/Check", "grpc.health.v1.Health/Check")
 	assert.Positive(t, client.collector.metrics.MetricCount(), "otelgrpc measures with the bridge's meters")
 	assert.Positive(t, server.collector.metrics.MetricCount())
 }
@@ -77,19 +87,19 @@ func TestHTTP(t *testing.T) {
 	}(WithTraceID(t.Context(), batchID))
 	transport.CloseIdleConnections()
 	srv.Close()
-	checkHop(t, client, server, "HTTP GET", "GET")
+	checkHop(t, client, server, batchID, "HTTP GET", "GET")
 }
 
 // checkHop wants the client's function, the client's span of the call, the server's span of it and the server's function, each below the one before, in the
 // batch's trace.
-func checkHop(t *testing.T, client, server *rig, clientSpan, serverSpan string) {
+func checkHop(t *testing.T, client, server *rig, id, clientSpan, serverSpan string) {
 	t.Helper()
 	sent, served := client.flush(), server.flush()
 	require.Contains(t, sent, clientSpan)
 	require.Contains(t, served, serverSpan)
 	chain := []got{sent["generate_sequences"], sent[clientSpan], served[serverSpan], served["serve"]}
 	for i, s := range chain {
-		assert.EqualValues(t, uuid.MustParse(batchID), s.TraceID(), s.Name())
+		assert.Equal(t, spans.TraceID("run-1", []byte(id)), s.TraceID(), s.Name())
 		if i == 0 {
 			assert.True(t, s.ParentSpanID().IsEmpty())
 		} else {
@@ -98,4 +108,59 @@ func checkHop(t *testing.T, client, server *rig, clientSpan, serverSpan string) 
 	}
 	assert.Equal(t, "data-server", sent[clientSpan].resource["service.name"])
 	assert.Equal(t, "server", served[serverSpan].resource["service.name"])
+}
+
+// A handler that says another batch than its caller is in that batch's trace, and the caller's baggage stays.
+func TestAnotherTraceThanTheCallers(t *testing.T) {
+	r := newRig(t)
+	member, err := baggage.NewMember("tenant", "a")
+	require.NoError(t, err)
+	bag, err := baggage.New(member)
+	require.NoError(t, err)
+	ctx, handler := r.Tracer().Start(WithTraceID(baggage.ContextWithBaggage(t.Context(), bag), "a1"), "handler")
+	ctx = WithTraceID(ctx, batchID)
+	assert.Equal(t, "a", baggage.FromContext(ctx).Member("tenant").Value())
+	fn := r.TQFunction(&ctx, "f")
+	r.TQGet(&ctx).End()
+	fn.End()
+	ctx = WithTraceID(ctx, batchID) // fn is no parent of what comes after it, though of the same trace
+	r.TQFunction(&ctx, "g").End()
+	handler.End()
+	assert.Equal(t, "a", baggage.FromContext(ctx).Member("tenant").Value())
+	all := r.flush()
+	assert.Equal(t, map[string]string{"handler": "", "f": "", "tq.get": "f", "g": ""}, parents(all))
+	for _, name := range []string{"f", "tq.get", "g"} {
+		assert.Equal(t, spans.TraceID("", []byte(batchID)), all[name].TraceID())
+	}
+}
+
+// Two bridges in one process: the spans of one below those of the other, in the trace of the outer one.
+func TestTwoBridges(t *testing.T) {
+	one, two := newRig(t), newRig(t, WithRunID("run-2"))
+	ctx := WithTraceID(t.Context(), "a1")
+	fn := one.TQFunction(&ctx, "f")
+	get := two.TQGet(&ctx)
+	get.End()
+	assert.Equal(t, fn.SpanContext().TraceID(), get.SpanContext().TraceID())
+	fn.End()
+	outer, inner := one.flush()["f"], two.flush()["tq.get"]
+	assert.Equal(t, outer.SpanID(), inner.ParentSpanID())
+	assert.Equal(t, "f", inner.attrs()["tq.function"])
+	assert.InDelta(t, inner.seconds()/outer.seconds(), outer.attrs()["tq.get.utilization"], 1e-12)
+	ctx = WithTraceID(ctx, "a1") // of whichever run
+	assert.NotEqual(t, spans.TraceID("run-1", []byte("a1")), spans.TraceID("run-2", []byte("a1")))
+	assert.EqualValues(t, spans.TraceID("run-2", []byte("a1")), two.TQFunction(&ctx, "f").SpanContext().TraceID())
+}
+
+// A function of a bridge that is switched off, and a stage of one that is not.
+func TestStageOfAnotherBridge(t *testing.T) {
+	r := newRig(t)
+	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
+	ctx := trace.ContextWithRemoteSpanContext(t.Context(), remote)
+	fn := (*Bridge)(nil).TQFunction(&ctx, "f")
+	r.TQGet(&ctx).End()
+	fn.End()
+	get := r.flush()["tq.get"]
+	assert.EqualValues(t, remote.SpanID(), get.ParentSpanID())
+	assert.Equal(t, "f", get.attrs()["tq.function"])
 }

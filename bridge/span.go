@@ -3,6 +3,8 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,16 +16,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Span is what the helpers start: an OpenTelemetry span that knows what to add at its end. It must be ended once, by End or EndErr; later calls do nothing.
+// Span is what the helpers start: an OpenTelemetry span that knows what to add at its end. It must be ended once, by End or EndErr, in whatever goroutine; later calls
+// do nothing.
 type Span struct {
 	trace.Span
-	kind   kind
-	up     *Span      // the helper's span around it
-	parent trace.Span // the current span around it
-	// The contexts around it and inside of it.
+	kind  kind
+	up    *Span // the helper's span around it
+	ended atomic.Bool
+	// The contexts before it and inside of it.
 	outer, inner context.Context
-	start        time.Time // zero: not recorded
-	ended        atomic.Bool
+	start        time.Time              // zero: not recorded
 	endAt        [1]trace.SpanEndOption // so that End allocates no slice
 
 	stages *stages // of a function; of a stage: that of its function
@@ -46,18 +48,13 @@ const (
 	kindPhase
 )
 
-// owner is the kind that a span of this kind stands directly below, whatever is current.
-func (k kind) owner() (owner kind, ok bool) {
-	switch k {
-	case kindStage:
-		return kindFunction, true
-	case kindPhase:
-		return kindRPC, true
-	}
-	return 0, false
-}
-
 type spanKey struct{}
+
+// helperIn finds the innermost helper's span of a context, nil if there is none.
+func helperIn(ctx context.Context) *Span {
+	s, _ := ctx.Value(spanKey{}).(*Span)
+	return s
+}
 
 var (
 	clientSpan = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient)}
@@ -65,14 +62,20 @@ var (
 )
 
 // begin starts a span of a kind and puts it into ctx. j, if any, is what a root joins.
+//
+// Its parent is the current span, as everywhere in OpenTelemetry, but for two rules: a helper's span that has ended takes no more children, and a stage stands directly
+// below its function, as a phase below its call.
 func (b *Bridge) begin(ctx *context.Context, k kind, name string, j *join, options ...trace.SpanStartOption) *Span {
-	s := &Span{kind: k, parent: trace.SpanFromContext(*ctx)}
-	s.up, _ = (*ctx).Value(spanKey{}).(*Span)
-	if s.up != nil && s.up.SpanContext().TraceID() != s.parent.SpanContext().TraceID() {
-		s.up = nil // the context has gone on to another trace
+	b = b.orOff()
+	outer := withoutEnded(*ctx)
+	s := &Span{kind: k, up: helperIn(outer), outer: outer}
+	inner := outer
+	if owner := ownerIn(*ctx, k); owner != nil {
+		s.up = owner
+		if !owner.isCurrent(outer) {
+			inner = trace.ContextWithSpan(outer, owner.Span)
+		}
 	}
-	s.outer = s.place(*ctx)
-	inner := s.outer
 	if j != nil {
 		inner = context.WithValue(inner, joinKey{}, j)
 	}
@@ -85,56 +88,53 @@ func (b *Bridge) begin(ctx *context.Context, k kind, name string, j *join, optio
 	return s
 }
 
-// place finds the context to start in, where helpers that follow one another in one scope leave that of the one before. A stage stands below its function then,
-// and a span not below one of its own kind that has ended: the steps of a loop are no children of one another.
-func (s *Span) place(ctx context.Context) context.Context {
-	if owner, ok := s.kind.owner(); ok {
-		up := s.enclosing(owner)
-		if up == nil || up.SpanContext().SpanID() == s.parent.SpanContext().SpanID() {
-			return ctx
+// withoutEnded takes the helpers' spans that have ended out of a context, as if End had put back the context before the span. (It must not: others may read the variable.)
+// Values that the caller has added since stay, and so does a span of the caller's own.
+func withoutEnded(ctx context.Context) context.Context {
+	for s := helperIn(ctx); s != nil && s.ended.Load() && s.isCurrent(ctx); s = helperIn(s.outer) {
+		if ctx == s.inner {
+			ctx = s.outer //nolint:fatcontext // which keeps the contexts of a long loop from growing by every turn
+			continue
 		}
-		back := s.leftBy(ctx, up)
-		s.up, s.parent = up, up.Span
-		if back {
-			return up.inner
+		ctx = context.WithValue(trace.ContextWithSpan(ctx, trace.SpanFromContext(s.outer)), spanKey{}, helperIn(s.outer))
+	}
+	return ctx
+}
+
+// isCurrent says whether this is the current span of a context.
+func (s *Span) isCurrent(ctx context.Context) bool {
+	return trace.SpanContextFromContext(ctx).SpanID() == s.SpanContext().SpanID()
+}
+
+// ownerIn finds the span that one of this kind stands directly below, nil if it stands where it is.
+func ownerIn(ctx context.Context, k kind) *Span {
+	switch k {
+	case kindStage:
+		return helperIn(ctx).innermost(kindFunction, trace.SpanContextFromContext(ctx).TraceID())
+	case kindPhase:
+		return helperIn(ctx).innermost(kindRPC, trace.SpanContextFromContext(ctx).TraceID())
+	}
+	return nil
+}
+
+// innermost finds the innermost span of a kind among this one and those around it: of those that still run, else of all, because a stage may begin in a goroutine that
+// its function does not wait for. A context may have gone on to another trace than that of its helpers' spans.
+func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
+	for ; s != nil; s = s.up {
+		if s.kind != k || s.SpanContext().TraceID() != id {
+			continue
 		}
-		return trace.ContextWithSpan(ctx, up.Span)
+		if !s.ended.Load() {
+			return s
+		}
+		if found == nil {
+			found = s
+		}
 	}
-	up := s.enclosing(s.kind)
-	if up == nil || !up.ended.Load() {
-		return ctx
-	}
-	back := s.leftBy(ctx, up)
-	s.up, s.parent = up.up, up.parent
-	if back {
-		return up.outer
-	}
-	return trace.ContextWithSpan(ctx, up.parent)
+	return found
 }
 
-// leftBy says whether ctx is what this span, or helpers inside of it, left behind, with nothing of the caller's own in it. Going back to it keeps the contexts of
-// a long loop from growing by every turn.
-func (s *Span) leftBy(ctx context.Context, span *Span) bool {
-	up := s.up
-	if up == nil || ctx != up.inner {
-		return false
-	}
-	for up != span && up.up != nil && up.outer == up.up.inner {
-		up = up.up
-	}
-	return up == span
-}
-
-// enclosing finds the innermost helper's span of a kind around this one.
-func (s *Span) enclosing(k kind) *Span {
-	up := s.up
-	for up != nil && up.kind != k {
-		up = up.up
-	}
-	return up
-}
-
-// set adds the attributes of a helper, then those of its caller.
+// set adds the attributes of a helper, then those of its caller, which win.
 func (s *Span) set(callers []attribute.KeyValue, own ...attribute.KeyValue) {
 	if s.start.IsZero() {
 		return
@@ -155,17 +155,17 @@ func (s *Span) DataSize(n *int64) *Span {
 }
 
 // MessageSizes says where the sizes of an RPC's request and response will stand, in bytes: at its end the span gets zeromq.request.size, zeromq.response.size and, with the
-// duration, zeromq.throughput. A negative number is not known.
+// duration, zeromq.throughput. A negative number is not known: a call that has failed has no throughput then.
 func (s *Span) MessageSizes(request, response *int64) *Span {
 	s.sizes, s.request, s.response = 2, request, response
 	return s
 }
 
-// End ends the span. Called by defer in a function that panics, it notes the panic and lets it go on, as the SDK does.
+// End ends the span. Called by defer in a function that panics, it notes the panic (event exception, status Error) and lets it go on.
 func (s *Span) End(options ...trace.SpanEndOption) {
 	if r := recover(); r != nil {
 		defer panic(r)
-		s.panicked(r)
+		s.panicked(r, options)
 	}
 	s.end(options)
 }
@@ -176,18 +176,31 @@ func (s *Span) End(options ...trace.SpanEndOption) {
 func (s *Span) EndErr(err *error) {
 	if r := recover(); r != nil {
 		defer panic(r)
-		s.panicked(r)
-	} else if err != nil && *err != nil {
-		s.RecordError(*err)
-		s.SetStatus(codes.Error, (*err).Error())
+		s.panicked(r, nil)
+	} else if err != nil && *err != nil && s.IsRecording() {
+		text := spans.Text(fmt.Sprint(*err)) // which outlives an Error that panics, as of a nil pointer
+		s.exception(*err, text)
+		s.SetStatus(codes.Error, text)
 	}
 	s.end(nil)
 }
 
-func (s *Span) panicked(r any) {
-	text := fmt.Sprint(r)
-	s.AddEvent("exception", trace.WithAttributes(attribute.String("exception.type", fmt.Sprintf("%T", r)), attribute.String("exception.message", text)))
+func (s *Span) panicked(r any, options []trace.SpanEndOption) {
+	if !s.IsRecording() {
+		return
+	}
+	text, stack := spans.Text(fmt.Sprint(r)), []attribute.KeyValue(nil)
+	if cfg := trace.NewSpanEndConfig(options...); cfg.StackTrace() {
+		stack = append(stack, attribute.String("exception.stacktrace", spans.Text(debug.Stack())))
+	}
+	s.exception(r, text, stack...)
 	s.SetStatus(codes.Error, "panic: "+text)
+}
+
+// exception adds the event that semconv has for errors. RecordError would keep the whole text.
+func (s *Span) exception(of any, text string, attrs ...attribute.KeyValue) {
+	attrs = append(attrs, attribute.String("exception.type", fmt.Sprintf("%T", of)), attribute.String("exception.message", text))
+	s.AddEvent("exception", trace.WithAttributes(attrs...))
 }
 
 func (s *Span) end(options []trace.SpanEndOption) {
@@ -216,7 +229,7 @@ func (s *Span) end(options []trace.SpanEndOption) {
 		}
 	case s.kind == kindStage && s.stages != nil:
 		s.stages.end(s.stage, end.UnixNano())
-	case s.kind == kindStep:
+	case s.kind == kindStep && ns >= 0:
 		s.SetAttributes(attribute.Float64(spans.AttrStepDuration, float64(ns)/1e9))
 	}
 	if s.sizes > 0 {
@@ -227,29 +240,33 @@ func (s *Span) end(options []trace.SpanEndOption) {
 		s.Span.End(s.endAt[:]...)
 		return
 	}
-	s.Span.End(append(options, s.endAt[:]...)...)
+	s.Span.End(slices.Concat(options, s.endAt[:])...)
 }
 
-// putSizes writes sizes that are known, and what they are by time.
+// putSizes writes the sizes that are known and, where all are, what they are by time.
 func (s *Span) putSizes(ns int64) {
 	var attrs [3]attribute.KeyValue
-	put, sum := attrs[:0], int64(0)
-	known := func(key string, n *int64) {
-		if n != nil && *n >= 0 {
+	put, sum, all := attrs[:0], 0.0, true
+	add := func(key string, n *int64) {
+		switch {
+		case n == nil:
+		case *n < 0:
+			all = false
+		default:
 			put = append(put, attribute.Int64(key, *n))
-			sum += *n
+			sum += float64(*n)
 		}
 	}
 	throughput := spans.AttrTQThroughput
 	if s.sizes == 1 {
-		known(spans.AttrTQDataSize, s.request)
+		add(spans.AttrTQDataSize, s.request)
 	} else {
 		throughput = spans.AttrZMQThroughput
-		known(spans.AttrZMQRequestSize, s.request)
-		known(spans.AttrZMQResponseSize, s.response)
+		add(spans.AttrZMQRequestSize, s.request)
+		add(spans.AttrZMQResponseSize, s.response)
 	}
-	if len(put) > 0 && ns > 0 {
-		put = append(put, attribute.Float64(throughput, float64(sum)/(float64(ns)/1e9)))
+	if len(put) > 0 && all && ns > 0 {
+		put = append(put, attribute.Float64(throughput, sum/(float64(ns)/1e9)))
 	}
 	s.SetAttributes(put...)
 }

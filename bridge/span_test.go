@@ -3,8 +3,11 @@ package bridge
 import (
 	"context"
 	"errors"
+	"io"
+	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -194,18 +197,37 @@ func TestTraceIDAttribute(t *testing.T) {
 
 func TestSizesThatAreNotKnown(t *testing.T) {
 	r := newRig(t)
-	ctx := t.Context()
-	n := int64(-1)
-	r.TQClientGet(&ctx).DataSize(&n).End()
-	r.TQClientPut(&ctx).DataSize(nil).End()
-	r.RPC(&ctx, "zeromq", "Matmul").MessageSizes(nil, &n).End()
+	sizes := []string{"tq.data.size", "tq.throughput", "zeromq.request.size", "zeromq.response.size", "zeromq.throughput"}
+	unknown, known, zero, most := int64(-1), int64(8), int64(0), int64(math.MaxInt64)
+	want := map[string][]string{}
+	for name, it := range map[string]struct {
+		start func(*Span) *Span
+		want  []string
+	}{
+		"unknown":         {func(s *Span) *Span { return s.DataSize(&unknown) }, nil},
+		"none":            {func(s *Span) *Span { return s.DataSize(nil) }, nil},
+		"zero":            {func(s *Span) *Span { return s.DataSize(&zero) }, sizes[:2]},
+		"both unknown":    {func(s *Span) *Span { return s.MessageSizes(nil, &unknown) }, nil},
+		"no response":     {func(s *Span) *Span { return s.MessageSizes(&known, nil) }, []string{"zeromq.request.size", "zeromq.throughput"}},
+		"response failed": {func(s *Span) *Span { return s.MessageSizes(&known, &unknown) }, []string{"zeromq.request.size"}},
+		"most":            {func(s *Span) *Span { return s.MessageSizes(&most, &most) }, sizes[2:]},
+	} {
+		ctx := t.Context()
+		it.start(r.RPC(&ctx, "zeromq", name)).End()
+		want[name] = it.want
+	}
 	all := r.flush()
-	require.Len(t, all, 3)
-	for _, s := range all {
-		for name := range s.attrs() {
-			assert.NotContains(t, []string{"tq.data.size", "tq.throughput", "zeromq.request.size", "zeromq.response.size", "zeromq.throughput"}, name)
+	require.Len(t, all, len(want))
+	for name, names := range want {
+		for _, size := range sizes {
+			if slices.Contains(names, size) {
+				assert.Contains(t, all[name].attrs(), size, name)
+			} else {
+				assert.NotContains(t, all[name].attrs(), size, name)
+			}
 		}
 	}
+	assert.Positive(t, all["most"].attrs()["zeromq.throughput"])
 }
 
 func TestFunctionWithoutStages(t *testing.T) {
@@ -217,6 +239,46 @@ func TestFunctionWithoutStages(t *testing.T) {
 		assert.NotContains(t, attrs, name)
 	}
 	assert.NotContains(t, attrs, "tq.trace_id")
+}
+
+// A function that has no end must not remember all its stages.
+func TestTooManyStages(t *testing.T) {
+	var st stages
+	for range maxStages {
+		st.end(st.begin(spans.TQGet, 1000), 1001)
+	}
+	assert.Len(t, st.all, maxStages)
+	late := st.begin(spans.TQPut, 1001)
+	assert.Empty(t, st.all)
+	st.end(late, 1002)
+	_, ok := st.shares(1000, 2000)
+	assert.False(t, ok, "shares of some of its stages would be wrong")
+}
+
+// A stage that begins when its function has ended is still part of it, and so is what is below it.
+func TestStageAfterItsFunction(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	r.TQFunction(&ctx, "f").End()
+	put := r.TQPut(&ctx)
+	r.TQClientPut(&ctx).End()
+	put.End()
+	all := r.flush()
+	assert.Equal(t, "f", all["tq.put"].attrs()["tq.function"])
+	assert.Equal(t, "f", all["tq.client.put"].attrs()["tq.function"])
+	assert.NotContains(t, all["f"].attrs(), "tq.put.utilization")
+}
+
+// What is part of no function says itself to what it belongs.
+func TestWithoutFunction(t *testing.T) {
+	r := newRig(t)
+	ctx := WithTraceID(t.Context(), "a1")
+	r.TQGet(&ctx).End()
+	r.TQClientGet(&ctx, attribute.String("tq.trace_id", "mine")).End()
+	all := r.flush()
+	pid := int64(os.Getpid())
+	assert.Equal(t, map[string]any{"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.get"].attrs())
+	assert.Equal(t, map[string]any{"tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.client.get"].attrs(), "the caller wins")
 }
 
 func TestConcurrentStages(t *testing.T) {
@@ -307,7 +369,7 @@ func TestPlace(t *testing.T) {
 				call().End()
 				assert.Equal(r.tb, i, ctx.Value(key{}))
 			}
-		}, map[string]string{"f": "", "tq.get": "f", "tq.put": "f", "a": "tq.put", "b": "tq.put", "c": "tq.put"}},
+		}, map[string]string{"f": "", "tq.get": "f", "tq.put": "f", "a": "f", "b": "f", "c": "f"}},
 		"context of the caller inside of a call": {func(r *rig, ctx context.Context) {
 			type key struct{}
 			a := r.RPC(&ctx, "zeromq", "a")
@@ -317,6 +379,17 @@ func TestPlace(t *testing.T) {
 			r.RPC(&ctx, "zeromq", "b").End()
 			assert.Equal(r.tb, 1, ctx.Value(key{}))
 		}, map[string]string{"a": "", "rpc.send": "a", "b": ""}},
+		"context of the caller, and the end of what is around it": {func(r *rig, ctx context.Context) {
+			type key struct{}
+			fn := r.TQFunction(&ctx, "f")
+			get := r.TQGet(&ctx)
+			ctx = context.WithValue(ctx, key{}, 1)
+			get.End()
+			r.RPC(&ctx, "zeromq", "a").End()
+			fn.End()
+			r.RPC(&ctx, "zeromq", "b").End()
+			assert.Equal(r.tb, 1, ctx.Value(key{}))
+		}, map[string]string{"f": "", "tq.get": "f", "a": "f", "b": ""}},
 		"functions": {func(r *rig, ctx context.Context) {
 			outer := r.TQFunction(&ctx, "outer")
 			r.TQCompute(&ctx)
@@ -342,6 +415,64 @@ func TestPlace(t *testing.T) {
 			defer span.End()
 			defer r.TQGet(&ctx).End()
 		}, map[string]string{"own": "", "tq.get": "own"}},
+		"after what has ended": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			r.TQGet(&ctx).End()
+			r.RPC(&ctx, "zeromq", "a").End()
+			r.TQClientPut(&ctx).End()
+			func(ctx context.Context) { r.RPC(&ctx, "zeromq", "b").End() }(ctx) // which is handed on
+			_, span := r.Tracer().Start(ctx, "own")                             // OpenTelemetry's own: the rule is the helpers'
+			span.End()
+		}, map[string]string{"f": "", "tq.get": "f", "a": "f", "tq.client.put": "f", "b": "f", "own": "tq.client.put"}},
+		"span of the service after what has ended": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			r.TQCompute(&ctx).End()
+			ctx, span := r.Tracer().Start(ctx, "own")
+			defer span.End()
+			r.RPC(&ctx, "zeromq", "a").End()
+			r.RPC(&ctx, "zeromq", "b").End()
+		}, map[string]string{"f": "", "tq.compute": "f", "own": "tq.compute", "a": "own", "b": "own"}},
+		"recursion": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "f").End()
+			defer r.TQGet(&ctx).End()
+			defer r.TQFunction(&ctx, "g").End()
+			defer r.TQCompute(&ctx).End()
+			defer r.TQPut(&ctx).End() // within COMPUTE, and beside it
+			defer r.RPC(&ctx, "zeromq", "a").End()
+			defer r.RPCReceive(&ctx).End()
+			defer r.RPC(&ctx, "zeromq", "b").End()
+			defer r.RPCSend(&ctx).End()
+			defer r.TrainStep(&ctx, 1).End()
+		}, map[string]string{
+			"f": "", "tq.get": "f", "g": "tq.get", "tq.compute": "g", "tq.put": "g", "a": "tq.put", "rpc.receive": "a", "b": "rpc.receive", "rpc.send": "b", "train.step": "rpc.send",
+		}},
+		"function after a function": {func(r *rig, ctx context.Context) {
+			defer r.TQFunction(&ctx, "outer").End()
+			r.TQFunction(&ctx, "inner").End()
+			r.TQGet(&ctx).End()
+		}, map[string]string{"outer": "", "inner": "outer", "tq.get": "outer"}},
+		"goroutine that outlives its function": {func(r *rig, ctx context.Context) {
+			fn := r.TQFunction(&ctx, "f")
+			later := func(ctx context.Context) {
+				defer r.TQPut(&ctx).End()
+				defer r.TQClientPut(&ctx).End()
+			}
+			fn.End()
+			later(ctx)
+		}, map[string]string{"f": "", "tq.put": "f", "tq.client.put": "tq.put"}},
+		"phases without a call": {func(r *rig, ctx context.Context) {
+			ctx, span := r.Tracer().Start(ctx, "own")
+			defer span.End()
+			r.RPCSend(&ctx).End()
+			r.RPCReceive(&ctx).End()
+		}, map[string]string{"own": "", "rpc.send": "own", "rpc.receive": "own"}},
+		"call of another trace": {func(r *rig, ctx context.Context) {
+			defer r.RPC(&ctx, "zeromq", "a").End()
+			remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
+			ctx = trace.ContextWithRemoteSpanContext(ctx, remote)
+			defer r.RPCSend(&ctx).End()
+			defer r.TQClientGet(&ctx).End()
+		}, map[string]string{"a": "", "rpc.send": "?", "tq.client.get": "rpc.send"}},
 		"stage of another trace": {func(r *rig, ctx context.Context) {
 			defer r.TQFunction(&ctx, "f").End()
 			ctx = WithTraceID(ctx, "another")
@@ -356,41 +487,64 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A loop of a million turns must not keep a million spans.
+// A loop of a million turns must not keep a million spans: the context goes back to that of before.
 func TestContextsOfALoop(t *testing.T) {
 	r := newRig(t)
-	ctx := t.Context()
-	turn := func(i int64) (outer context.Context) {
-		step := r.TrainStep(&ctx, i)
-		fn := r.TQFunction(&ctx, "f")
-		get := r.TQGet(&ctx)
-		op := r.TQClientGet(&ctx)
-		op.End()
-		get.End()
-		put := r.TQPut(&ctx)
-		put.End()
-		fn.End()
-		call := r.RPC(&ctx, "zeromq", "a")
-		send := r.RPCSend(&ctx)
-		send.End()
-		receive := r.RPCReceive(&ctx)
-		receive.End()
-		call.End()
-		step.End()
-		assert.Same(t, fn.inner, put.outer)
-		assert.Same(t, call.inner, receive.outer)
-		return step.outer
+	for name, turn := range map[string]func(ctx *context.Context) *Span{
+		"TQFunction":     func(ctx *context.Context) *Span { return r.TQFunction(ctx, "f") },
+		"TQGet":          func(ctx *context.Context) *Span { return r.TQGet(ctx) },
+		"TQClientPut":    func(ctx *context.Context) *Span { return r.TQClientPut(ctx) },
+		"TrainStep":      func(ctx *context.Context) *Span { return r.TrainStep(ctx, 1) },
+		"RPC":            func(ctx *context.Context) *Span { return r.RPC(ctx, "zeromq", "a") },
+		"RPCDeserialize": func(ctx *context.Context) *Span { return r.RPCDeserialize(ctx) },
+		"all": func(ctx *context.Context) *Span {
+			step := r.TrainStep(ctx, 1)
+			fn := r.TQFunction(ctx, "f")
+			get := r.TQGet(ctx)
+			r.TQClientGet(ctx).End()
+			put := r.TQPut(ctx) // GET has not ended
+			get.End()
+			put.End()
+			assert.Same(t, fn.inner, get.outer)
+			fn.End()
+			call := r.RPC(ctx, "zeromq", "a")
+			r.RPCSend(ctx).End()
+			receive := r.RPCReceive(ctx)
+			assert.Same(t, call.inner, receive.outer)
+			receive.End()
+			call.End()
+			return step
+		},
+		"in a function that goes on": func(ctx *context.Context) *Span {
+			get, put := r.TQGet(ctx), r.TQPut(ctx)
+			get.End()
+			put.End()
+			return get
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begin := t.Context()
+			if strings.HasPrefix(name, "in ") {
+				r.TQFunction(&begin, "f") // which does not end
+			}
+			ctx := begin
+			for range 3 {
+				s := turn(&ctx)
+				s.End()
+				assert.Same(t, begin, s.outer)
+			}
+			own, cancel := context.WithCancel(ctx) // it has to stay
+			ctx = own
+			first, second := turn(&ctx), (*Span)(nil)
+			first.End()
+			assert.NotSame(t, begin, first.outer)
+			second = turn(&ctx)
+			assert.Same(t, first.outer, second.outer)
+			cancel()
+			require.ErrorIs(t, second.outer.Err(), context.Canceled)
+			second.End()
+		})
 	}
-	begin := ctx
-	assert.Same(t, begin, turn(0))
-	assert.Same(t, begin, turn(1))
-	own, cancel := context.WithCancel(ctx) // it has to stay
-	ctx = own
-	outer := turn(2)
-	assert.NotSame(t, begin, outer)
-	assert.Same(t, outer, turn(3))
-	cancel()
-	assert.ErrorIs(t, outer.Err(), context.Canceled)
 }
 
 func TestStepsOfALoop(t *testing.T) {
@@ -422,6 +576,11 @@ func TestStepInAnotherTrace(t *testing.T) {
 	assert.NotEqual(t, trace.TraceID(spans.StepTraceID("run-1", 1)), id)
 }
 
+// broken is an error whose nil pointer is no nil error.
+type broken struct{ text string }
+
+func (b *broken) Error() string { return b.text }
+
 func TestEndErr(t *testing.T) {
 	r := newRig(t)
 	call := func(name string, returned error) (err error) {
@@ -430,17 +589,28 @@ func TestEndErr(t *testing.T) {
 		return returned
 	}
 	require.NoError(t, call("fine", nil))
-	require.Error(t, call("failed", errors.New("no route")))
+	require.Error(t, call("failed", io.ErrUnexpectedEOF))
+	if call("broken", (*broken)(nil)) == nil { // and lives
+		t.Error("it is an error")
+	}
+	require.Error(t, call("long", errors.New(strings.Repeat("é", 1<<20))))
 	ctx := t.Context()
-	r.RPC(&ctx, "zeromq", "nil").EndErr(nil)
+	s := r.RPC(&ctx, "zeromq", "nil")
+	s.EndErr(nil)
+	err := errors.New("too late")
+	s.EndErr(&err)
 	all := r.flush()
 	assert.Equal(t, ptrace.StatusCodeUnset, all["fine"].Status().Code())
 	assert.Equal(t, ptrace.StatusCodeUnset, all["nil"].Status().Code())
-	assert.Equal(t, ptrace.StatusCodeError, all["failed"].Status().Code())
-	assert.Equal(t, "no route", all["failed"].Status().Message())
-	require.Equal(t, 1, all["failed"].Events().Len())
-	message, _ := all["failed"].Events().At(0).Attributes().Get("exception.message")
-	assert.Equal(t, "no route", message.Str())
+	for name, want := range map[string][2]string{
+		"failed": {"*errors.errorString", "unexpected EOF"}, "broken": {"*bridge.broken", "<nil>"}, "long": {"*errors.errorString", strings.Repeat("é", 2048)},
+	} {
+		assert.Equal(t, ptrace.StatusCodeError, all[name].Status().Code())
+		assert.Equal(t, want[1], all[name].Status().Message())
+		require.Equal(t, 1, all[name].Events().Len())
+		assert.Equal(t, "exception", all[name].Events().At(0).Name())
+		assert.Equal(t, map[string]any{"exception.type": want[0], "exception.message": want[1]}, all[name].Events().At(0).Attributes().AsRaw())
+	}
 }
 
 func TestPanicGoesOn(t *testing.T) {
@@ -452,13 +622,76 @@ func TestPanicGoesOn(t *testing.T) {
 		defer r.TQGet(&ctx).EndErr(&err)
 		panic("broken")
 	})
+	assert.PanicsWithValue(t, "broken", func() {
+		ctx := t.Context()
+		defer r.TQFunction(&ctx, "with stack").End(trace.WithStackTrace(true))
+		panic("broken")
+	})
 	for name, s := range r.flush() {
 		assert.Equal(t, ptrace.StatusCodeError, s.Status().Code(), name)
 		assert.Equal(t, "panic: broken", s.Status().Message())
 		require.Equal(t, 1, s.Events().Len())
 		assert.Equal(t, "exception", s.Events().At(0).Name())
-		assert.Equal(t, map[string]any{"exception.type": "string", "exception.message": "broken"}, s.Events().At(0).Attributes().AsRaw())
+		attrs := s.Events().At(0).Attributes().AsRaw()
+		if name == "with stack" {
+			assert.Contains(t, attrs["exception.stacktrace"], "TestPanicGoesOn")
+			delete(attrs, "exception.stacktrace")
+		}
+		assert.Equal(t, map[string]any{"exception.type": "string", "exception.message": "broken"}, attrs)
 	}
+}
+
+// The caller's options are only read: several goroutines may share them.
+func TestEndLeavesOptionsAlone(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	options := make([]trace.SpanEndOption, 1, 2)
+	options[0] = trace.WithStackTrace(false)
+	r.TQFunction(&ctx, "f").End(options...)
+	assert.Nil(t, options[:2][1])
+}
+
+func TestEndFromAnotherGoroutine(t *testing.T) {
+	r := newRig(t)
+	for i := range int64(20) {
+		ctx := t.Context()
+		step := r.TrainStep(&ctx, i)
+		var wg sync.WaitGroup
+		for range 4 { // all of them at once
+			wg.Go(func() { step.End() })
+			wg.Go(func() {
+				ctx := ctx
+				r.RPC(&ctx, "zeromq", "a").End()
+			})
+		}
+		wg.Wait()
+	}
+	require.NoError(t, r.Shutdown(t.Context()))
+	steps := 0
+	for _, s := range r.collector.spans() {
+		if s.Name() == "train.step" {
+			steps++
+		}
+	}
+	assert.Equal(t, 20, steps)
+}
+
+// An end before the start is the caller's, and is no duration.
+func TestEndBeforeStart(t *testing.T) {
+	r := newRig(t)
+	ctx := t.Context()
+	fn, step, n := r.TQFunction(&ctx, "f"), r.TrainStep(&ctx, 1), int64(8)
+	r.TQGet(&ctx).End()
+	call := r.RPC(&ctx, "zeromq", "a").MessageSizes(&n, &n)
+	for _, s := range []*Span{call, step, fn} {
+		s.End(trace.WithTimestamp(time.Unix(1, 0)))
+	}
+	all := r.flush()
+	require.Len(t, all, 4)
+	assert.NotContains(t, all["train.step"].attrs(), "ml.train.step.duration")
+	assert.NotContains(t, all["f"].attrs(), "tq.get.utilization")
+	assert.NotContains(t, all["a"].attrs(), "zeromq.throughput")
+	assert.EqualValues(t, time.Second, all["a"].EndTimestamp())
 }
 
 func TestEndsOnce(t *testing.T) {

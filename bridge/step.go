@@ -16,8 +16,8 @@ var sourceGo = attribute.String(spans.AttrSource, "go")
 //
 //	defer b.TrainStep(&ctx, iteration).End()
 func (b *Bridge) TrainStep(ctx *context.Context, iteration int64, attrs ...attribute.KeyValue) *Span {
-	j := joinOf(*ctx)
-	if j == nil || j.step {
+	var j *join
+	if known := joinOf(*ctx); known == nil || known.step && known.iteration != iteration {
 		j = &join{iteration: iteration, step: true}
 	}
 	s := b.begin(ctx, kindStep, spans.SpanStep, j)

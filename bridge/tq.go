@@ -16,22 +16,25 @@ import (
 //
 //	defer b.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
 func (b *Bridge) TQFunction(ctx *context.Context, name string, attrs ...attribute.KeyValue) *Span {
+	name = spans.Text(name)
 	s := b.begin(ctx, kindFunction, name, nil)
 	s.name = name
 	if s.start.IsZero() {
 		return s
 	}
 	s.stages = new(stages)
-	own := []attribute.KeyValue{
-		timeLogged, attribute.String(spans.AttrTQFunction, name), attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid), {},
-	}
-	if j := joinOf(*ctx); j != nil && j.text != "" {
-		own[4] = attribute.String(spans.AttrTQTraceID, spans.Text(j.text))
-	} else {
-		own = own[:4]
-	}
-	s.set(attrs, own...)
+	own := append(make([]attribute.KeyValue, 0, 5), timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name))
+	s.set(attrs, b.outermost(*ctx, own)...)
 	return s
+}
+
+// outermost adds what a TransferQueue span has that is part of no other.
+func (b *Bridge) outermost(ctx context.Context, own []attribute.KeyValue) []attribute.KeyValue {
+	own = append(own, attribute.Int(spans.AttrProcessPID, b.pid))
+	if j := joinOf(ctx); j != nil && j.text != "" {
+		own = append(own, attribute.String(spans.AttrTQTraceID, spans.Text(j.text)))
+	}
+	return own
 }
 
 // TQGet starts a GET stage, directly below the function around it. Stages may overlap, and may run in goroutines of their own.
@@ -61,34 +64,46 @@ func (b *Bridge) TQClientPut(ctx *context.Context, attrs ...attribute.KeyValue) 
 
 func (b *Bridge) tqStage(ctx *context.Context, stage spans.TQStage, name string, attrs []attribute.KeyValue) *Span {
 	s := b.begin(ctx, kindStage, name, nil)
-	if fn := s.enclosing(kindFunction); fn != nil && fn.stages != nil && !s.start.IsZero() {
+	fn := s.function()
+	if fn != nil && fn.stages != nil && !s.start.IsZero() {
 		s.stages, s.stage = fn.stages, fn.stages.begin(stage, s.start.UnixNano())
 	}
-	s.tq(stage.String(), attrs)
+	b.tq(*ctx, s, fn, stage.String(), attrs)
 	return s
 }
 
 func (b *Bridge) tqClient(ctx *context.Context, stage, name string, attrs []attribute.KeyValue) *Span {
 	s := b.begin(ctx, kindClient, name, nil, clientSpan...)
-	s.tq(stage, attrs)
+	b.tq(*ctx, s, s.function(), stage, attrs)
 	return s
 }
 
-// tq sets the attributes of what is below a function.
-func (s *Span) tq(stage string, attrs []attribute.KeyValue) {
-	if fn := s.enclosing(kindFunction); fn != nil {
-		s.set(attrs, timeLogged, attribute.String(spans.AttrTQStage, stage), attribute.String(spans.AttrTQFunction, fn.name))
+// function finds the function that a stage or client operation is part of.
+func (s *Span) function() *Span { return s.up.innermost(kindFunction, s.SpanContext().TraceID()) }
+
+// tq sets the attributes of a stage or client operation.
+func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attribute.KeyValue) {
+	if s.start.IsZero() {
 		return
 	}
-	s.set(attrs, timeLogged, attribute.String(spans.AttrTQStage, stage))
+	own := append(make([]attribute.KeyValue, 0, 4), timeLogged, attribute.String(spans.AttrTQStage, stage))
+	if fn != nil {
+		own = append(own, attribute.String(spans.AttrTQFunction, fn.name))
+	} else {
+		own = b.outermost(ctx, own)
+	}
+	s.set(attrs, own...)
 }
+
+// maxStages bounds what a function remembers, to 1.5 MiB. One with more, such as one that never ends, gets no shares.
+const maxStages = 1 << 16
 
 // stages are the direct stages of a function, 24 bytes each: the SDK may send a function without its stages, so their shares are measured here.
 type stages struct {
 	mu     sync.Mutex
 	all    []stageTime
 	room   [4]stageTime
-	closed bool // the function has ended
+	closed bool // the function has ended, or has too many
 }
 
 // stageTime is a stage. Times are ns since the epoch.
@@ -100,6 +115,9 @@ type stageTime struct {
 func (st *stages) begin(stage spans.TQStage, start int64) int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if len(st.all) == maxStages {
+		st.all, st.closed = nil, true
+	}
 	if st.closed {
 		return 0
 	}

@@ -1,0 +1,142 @@
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// reportEvery is how often export errors are reported. A busy service whose collector refuses its spans would have hundreds a second.
+const reportEvery = time.Minute
+
+// exporter stands between the queue and OTLP.
+type exporter struct {
+	sdktrace.SpanExporter
+	now func() time.Time
+
+	mu       sync.Mutex
+	reported time.Time
+	lost     int   // exports since then
+	stopping bool  // errors are those of Shutdown
+	stopErr  error // the last of them
+}
+
+// ExportSpans is called by the queue, which reports the error.
+func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
+	texts, room := make([]sdktrace.ReadOnlySpan, len(batch)), make([]outgoing, len(batch))
+	for i, s := range batch {
+		room[i] = outgoing{s}
+		texts[i] = &room[i]
+	}
+	err := e.SpanExporter.ExportSpans(ctx, texts)
+	if err == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopping {
+		e.stopErr = err
+		return nil
+	}
+	e.lost++
+	now := e.now()
+	if now.Sub(e.reported) < reportEvery {
+		return nil
+	}
+	if e.lost > 1 {
+		err = fmt.Errorf("%w (and %d exports before it)", err, e.lost-1)
+	}
+	e.reported, e.lost = now, 0
+	return err
+}
+
+// stop is called before the queue is emptied for the last time, and failed after that.
+func (e *exporter) stop() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopping = true
+}
+
+func (e *exporter) failed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stopErr
+}
+
+// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text). One byte that is no UTF-8, sent by some client, would cost the whole batch.
+type outgoing struct{ sdktrace.ReadOnlySpan }
+
+func (s outgoing) Name() string { return spans.Text(s.ReadOnlySpan.Name()) }
+
+func (s outgoing) Attributes() []attribute.KeyValue { return texts(s.ReadOnlySpan.Attributes()) }
+
+func (s outgoing) Status() sdktrace.Status {
+	status := s.ReadOnlySpan.Status()
+	status.Description = spans.Text(status.Description)
+	return status
+}
+
+func (s outgoing) Events() []sdktrace.Event {
+	events := slices.Clone(s.ReadOnlySpan.Events())
+	for i := range events {
+		events[i].Name, events[i].Attributes = spans.Text(events[i].Name), texts(events[i].Attributes)
+	}
+	return events
+}
+
+func (s outgoing) Links() []sdktrace.Link {
+	links := slices.Clone(s.ReadOnlySpan.Links())
+	for i := range links {
+		links[i].Attributes = texts(links[i].Attributes)
+	}
+	return links
+}
+
+func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if !slices.ContainsFunc(attrs, mayNotFit) {
+		return attrs
+	}
+	out := slices.Clone(attrs) // the span's own are others' too
+	for i, a := range out {
+		out[i] = attribute.KeyValue{Key: attribute.Key(spans.Text(string(a.Key))), Value: textValue(a.Value)}
+	}
+	return out
+}
+
+func mayNotFit(a attribute.KeyValue) bool {
+	key, value := string(a.Key), ""
+	switch a.Value.Type() {
+	case attribute.STRING:
+		value = a.Value.AsString()
+	case attribute.STRINGSLICE, attribute.SLICE:
+		return true
+	}
+	return spans.Text(key) != key || spans.Text(value) != value
+}
+
+func textValue(v attribute.Value) attribute.Value {
+	switch v.Type() {
+	case attribute.STRING:
+		return attribute.StringValue(spans.Text(v.AsString()))
+	case attribute.STRINGSLICE:
+		all := v.AsStringSlice()
+		for i, text := range all {
+			all[i] = spans.Text(text)
+		}
+		return attribute.StringSliceValue(all)
+	case attribute.SLICE:
+		all := v.AsSlice()
+		for i, value := range all {
+			all[i] = textValue(value)
+		}
+		return attribute.SliceValue(all...)
+	}
+	return v
+}
