@@ -20,44 +20,63 @@ type device struct {
 	index                     int // of the GPU
 	uuid, name, model, parent string
 	wanted                    bool
-	nameless                  bool               // NVML did not tell its UUID
+	nameless                  bool               // NVML did not tell its UUID: index-3 stands for it
 	mig                       bool               // it is cut into MIG devices
 	migless                   bool               // it cannot be
 	parts                     map[string]*device // these, by UUID
+	list                      retry              // of these
 	fields                    []fieldOf
 	told                      bool // what it does not support has been said
 
 	seen   [sampleKinds]uint64 // time stamp of the last sample of each kind, µs
 	pcie   [directions]counter
 	nvlink [directions]counter
+	links  [directions * nvml.NVLINK_MAX_LINKS]uint64 // bytes of each, as last read
 	health
 }
 
-// health is what hw.status is made of, besides what NVML refuses.
-type health struct{ remapPending, remapFailed, retirePending, slowed bool }
+// health is what hw.status is made of, besides a GPU being lost. One is silent when all that it answers are errors.
+type health struct{ silent, remapPending, remapFailed, retirePending, slowed bool }
 
 // fieldOf is a field of one device.
 type fieldOf struct {
 	*field
+	known       bool // it was read once
 	unsupported bool
+	retry
 }
 
-// identify finds a GPU and its name. Where NVML refuses, the device is one that no other is taken for.
-func (g *gpus) identify(index int) (*device, nvml.Return) {
-	d := &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
-	var ret nvml.Return
+// retry says when to ask again for what fails: at the next scrape, then once a minute. Each error of a scrape is a line in the log.
+type retry struct {
+	failures int
+	at       time.Time
+}
+
+func (r *retry) fail(now time.Time) {
+	if r.failures++; r.failures > 1 {
+		r.at = now.Add(lookAgain)
+	}
+}
+
+// identify finds a GPU and its name; known: it is one of those before. Where NVML refuses, the device is one that no other is taken for.
+func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
+	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
 	if d.handle, ret = g.lib.DeviceGetHandleByIndex(index); ret != nvml.SUCCESS {
-		return d, ret
+		return d, false, ret
 	}
 	uuid, ret := d.handle.GetUUID()
 	if ret != nvml.SUCCESS {
-		return d, ret
+		return d, false, ret
+	}
+	if i := slices.IndexFunc(before, func(b *device) bool { return b.uuid == uuid && !slices.Contains(g.devices, b) }); i >= 0 {
+		before[i].handle, before[i].index, before[i].name = d.handle, index, d.name
+		return before[i], true, g.migMode(before[i])
 	}
 	d.uuid, d.nameless = uuid, false
 	d.model, _ = d.handle.GetName() // "" where it has none
 	d.fields = g.fieldsOf(func(*field) bool { return true })
 	d.migless = !g.has("nvmlDeviceGetMigMode")
-	return d, g.migMode(d)
+	return d, false, g.migMode(d)
 }
 
 // migMode finds out whether a GPU is cut into MIG devices. On Hopper and later that changes while the driver runs.
@@ -91,7 +110,9 @@ func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 func (g *gpus) has(symbol string) bool {
 	has, known := g.symbols[symbol]
 	if !known {
+		loading.Lock()
 		has = g.lib.Extensions().LookupSymbol(symbol) == nil
+		loading.Unlock()
 		g.symbols[symbol] = has
 	}
 	return has
@@ -110,20 +131,24 @@ func (g *gpus) readAll() {
 		if d.mig && ret == nvml.SUCCESS {
 			ret = g.readParts(d)
 		}
-		if ret != nvml.SUCCESS {
-			g.lose(d, ret)
+		if ret == nvml.SUCCESS {
+			g.status(d, d.state())
+			g.found(d)
+			return false
+		}
+		if (d.wanted || d.mig) && g.lose(d, ret) {
 			g.errs.AddPartial(1, fmt.Errorf("%s (%s) is lost: %w", d.name, d.uuid, ret))
 		}
-		return ret != nvml.SUCCESS
+		return true
 	})
 }
 
 // read reads the fields of one device. It says with what the device answered that it is lost.
 func (g *gpus) read(d *device) nvml.Return {
-	g.asked = true
-	failed := make(map[nvml.Return][]string)
+	failed, failing, fine := make(map[nvml.Return][]string), false, false
 	for i := range d.fields {
-		switch ret := g.readField(d, &d.fields[i]); {
+		f := &d.fields[i]
+		switch ret := g.readField(d, f); {
 		case ret == nvml.SUCCESS:
 		case lost(ret):
 			return ret
@@ -131,34 +156,40 @@ func (g *gpus) read(d *device) nvml.Return {
 			g.broken = ret
 			return nvml.SUCCESS
 		default:
-			failed[ret] = append(failed[ret], d.fields[i].name)
+			failed[ret] = append(failed[ret], f.name)
+			g.refused = ret
 		}
+		failing = failing || f.failures > 0
+		fine = fine || f.failures == 0 && !f.unsupported
 	}
 	for ret, names := range failed {
 		g.errs.AddPartial(len(names), fmt.Errorf("%s: %s: %w", d.name, strings.Join(names, ", "), ret))
 	}
-	if d.parent == "" {
-		g.status(d, d.state())
-	}
+	d.silent = failing && !fine
 	g.supported(d)
 	return nvml.SUCCESS
 }
 
-// readField reads a field, by its other way where the device or its driver does not have the first.
+// readField reads a field, by its other way where the device or its driver does not have the first. One that was there once is not given up, unless for being
+// deprecated.
 func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
-	for !f.unsupported {
+	for !f.unsupported && !g.began.Before(f.at) {
 		ret := nvml.ERROR_FUNCTION_NOT_FOUND
 		if g.has(f.symbol) {
 			ret = f.read(g, d)
 		}
 		switch {
 		case ret == nvml.SUCCESS:
-			g.heard = true
+			f.known, f.retry, g.heard = true, retry{}, true
 			return ret
-		case !unsupported(ret):
+		case f.other != nil && (ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)):
+			if f.name != f.other.name {
+				g.logger.Info("A GPU does not have a field; another takes its place.", zap.String("gpu", d.name), zap.String("field", f.name), zap.String("instead", f.other.name))
+			}
+			f.field, f.known = f.other, false
+		case f.known || !unsupported(ret):
+			f.fail(g.began)
 			return ret
-		case f.other != nil:
-			f.field = f.other
 		default:
 			f.unsupported = true
 		}
@@ -168,21 +199,29 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 
 // readParts reads the MIG devices that a GPU has at the moment: they come and go while the driver runs.
 func (g *gpus) readParts(gpu *device) nvml.Return {
+	if g.began.Before(gpu.list.at) {
+		return nvml.SUCCESS
+	}
 	count, ret := gpu.handle.GetMaxMigDeviceCount()
 	if ret != nvml.SUCCESS {
+		gpu.list.fail(g.began)
+		if !lost(ret) {
+			g.errs.AddPartial(1, fmt.Errorf("%s: MIG devices: %w", gpu.name, ret))
+		}
 		return onlyLost(ret)
 	}
+	gpu.list = retry{}
 	there := make(map[string]*device, len(gpu.parts))
 	for i := range count {
 		h, ret := gpu.handle.GetMigDeviceHandleByIndex(i)
 		if lost(ret) {
 			return ret
 		}
-		if ret != nvml.SUCCESS { // no device has this index
+		if ret != nvml.SUCCESS { // no device has this index, or none that may be used
 			continue
 		}
 		uuid, ret := h.GetUUID()
-		if ret != nvml.SUCCESS {
+		if ret != nvml.SUCCESS || there[uuid] != nil { // it moved in between
 			continue
 		}
 		d := gpu.parts[uuid]
@@ -203,25 +242,40 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// lose keeps a GPU that fell off the bus, to report that at every scrape, and says so once.
-func (g *gpus) lose(d *device, ret nvml.Return) {
+// lose keeps a GPU that fell off the bus, to report that at every scrape. It says so once, and whether that was now.
+func (g *gpus) lose(d *device, ret nvml.Return) bool {
 	for _, was := range g.gone {
 		if was.index == d.index { // that one: what is lost does not tell its UUID
-			return
+			return false
 		}
 	}
+	_, again := g.gone[d.uuid]
 	g.gone[d.uuid] = d
-	if d.wanted {
+	if !again && d.wanted {
 		g.logger.Warn("A GPU is lost. The others go on; dmesg has its Xid errors.", zap.String("gpu", d.name), zap.String("uuid", d.uuid), zap.Error(ret))
 	}
+	return !again
 }
 
 // found ends the report of a GPU as lost.
 func (g *gpus) found(d *device) {
+	if g.gone[d.uuid] != nil {
+		delete(g.gone, d.uuid)
+		g.logger.Info("A GPU is back.", zap.String("gpu", d.name), zap.String("uuid", d.uuid))
+	}
+}
+
+// placed takes note of the index of a GPU that told its UUID; known: it was there before. A lost one that had the index was this one without its UUID, or is no
+// longer there: NVML then numbers the others anew.
+func (g *gpus) placed(d *device, known bool) {
 	for uuid, was := range g.gone {
-		if uuid == d.uuid || was.nameless && was.index == d.index {
+		switch {
+		case uuid == d.uuid || was.index != d.index:
+		case was.nameless && !known:
 			delete(g.gone, uuid)
-			g.logger.Info("A GPU is back.", zap.String("gpu", d.name), zap.String("uuid", d.uuid))
+			g.gone[d.uuid] = d
+		default:
+			was.index = -1
 		}
 	}
 }
@@ -248,7 +302,7 @@ func broken(ret nvml.Return) bool {
 	return false
 }
 
-// unsupported says whether an answer will stay the same: such a field is not asked for again.
+// unsupported says whether an answer to the first question for a field will stay the same: it is not asked for again.
 func unsupported(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_DEPRECATED,
@@ -258,10 +312,10 @@ func unsupported(ret nvml.Return) bool {
 	return false
 }
 
-// state is that of a GPU that answers.
+// state is that of a GPU that is there.
 func (h *health) state() metadata.AttributeHwState {
 	switch {
-	case h.remapFailed:
+	case h.silent, h.remapFailed:
 		return metadata.AttributeHwStateFailed
 	case h.remapPending, h.retirePending, h.slowed:
 		return metadata.AttributeHwStateDegraded

@@ -19,7 +19,7 @@ const maxEvents = 1000
 
 // xids counts the XID errors of all GPUs. Codes: docs.nvidia.com/deploy/xid-errors.
 type xids struct {
-	set   nvml.EventSet           // nil: NVML has none
+	set   nvml.EventSet           // nil: NVML has none, or no metric needs it
 	of    map[nvml.Device]*device // a lost GPU no longer tells its UUID, so its handle has to do
 	count map[xid]int64
 	names map[string]*device // the last known of each UUID in count
@@ -34,12 +34,9 @@ func newXIDs() xids {
 	return xids{count: make(map[xid]int64), names: make(map[string]*device)}
 }
 
-// watch begins anew; the counts stay.
+// watch begins anew; the counts stay. A driver that has no events has no event set.
 func (x *xids) watch(lib nvml.Interface) {
-	x.set, x.of = nil, make(map[nvml.Device]*device)
-	if lib.Extensions().LookupSymbol("nvmlEventSetCreate") != nil {
-		return
-	}
+	x.of = make(map[nvml.Device]*device)
 	if set, ret := lib.EventSetCreate(); ret == nvml.SUCCESS {
 		x.set = set
 	}
@@ -61,7 +58,7 @@ func (x *xids) free() {
 // readXIDs takes what NVML queued since the last scrape. The first of each code is said.
 func (g *gpus) readXIDs() {
 	x := &g.xids
-	if x.set == nil || len(x.of) == 0 || !g.cfg.Metrics.HwErrors.Enabled {
+	if x.set == nil || len(x.of) == 0 {
 		return
 	}
 	for range maxEvents {

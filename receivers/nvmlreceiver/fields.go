@@ -65,14 +65,14 @@ var fields = concat(
 	}),
 	[]field{
 		{
-			name: "hw.gpu.memory", symbol: "nvmlDeviceGetMemoryInfo_v2", mig: true, whole: true, enabled: memoryEnabled,
+			name: "hw.gpu.memory.usage", symbol: "nvmlDeviceGetMemoryInfo_v2", mig: true, whole: true, enabled: memoryEnabled,
 			// Unlike the first version, the second does not count what the driver keeps for itself as used.
 			read: func(g *gpus, d *device) nvml.Return {
 				m, ret := d.handle.GetMemoryInfo_v2()
 				return g.memory(d, m.Used, m.Total, ret)
 			},
 			other: &field{
-				name: "hw.gpu.memory", symbol: "nvmlDeviceGetMemoryInfo",
+				name: "hw.gpu.memory.usage", symbol: "nvmlDeviceGetMemoryInfo",
 				read: func(g *gpus, d *device) nvml.Return {
 					m, ret := d.handle.GetMemoryInfo()
 					return g.memory(d, m.Used, m.Total, ret)
@@ -82,7 +82,7 @@ var fields = concat(
 		{
 			name: "hw.gpu.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).pcieCounters,
 			enabled: func(c *config) bool { return c.HwGpuIo.Enabled || c.TrainbridgeGpuPcieThroughput.Enabled },
-			other:   &field{name: "hw.gpu.io", symbol: "nvmlDeviceGetPcieThroughput", read: (*gpus).pcieThroughput},
+			other:   &field{name: "trainbridge.gpu.pcie.throughput", symbol: "nvmlDeviceGetPcieThroughput", read: (*gpus).pcieThroughput},
 		},
 		{
 			name: "hw.power", symbol: "nvmlDeviceGetSamples", enabled: func(c *config) bool { return c.HwPower.Enabled }, // mW
@@ -126,13 +126,16 @@ var fields = concat(
 			},
 		},
 	},
-	eccErrors("ecc_corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED),
-	eccErrors("ecc_uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+	eccErrors("corrected", nvml.MEMORY_ERROR_TYPE_CORRECTED),
+	eccErrors("uncorrected", nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
 	[]field{
 		{
 			name: "hw.status/remapped_rows", symbol: "nvmlDeviceGetRemappedRows", enabled: statusEnabled,
-			read: func(_ *gpus, d *device) (ret nvml.Return) {
-				_, _, d.remapPending, d.remapFailed, ret = d.handle.GetRemappedRows()
+			read: func(_ *gpus, d *device) nvml.Return {
+				_, _, pending, failed, ret := d.handle.GetRemappedRows()
+				if ret == nvml.SUCCESS {
+					d.remapPending, d.remapFailed = pending, failed
+				}
 				return ret
 			},
 		},
@@ -140,7 +143,9 @@ var fields = concat(
 			name: "hw.status/retired_pages", symbol: "nvmlDeviceGetRetiredPagesPendingStatus", enabled: statusEnabled,
 			read: func(_ *gpus, d *device) nvml.Return {
 				pending, ret := d.handle.GetRetiredPagesPendingStatus()
-				d.retirePending = ret == nvml.SUCCESS && pending == nvml.FEATURE_ENABLED
+				if ret == nvml.SUCCESS {
+					d.retirePending = pending == nvml.FEATURE_ENABLED
+				}
 				return ret
 			},
 		},
@@ -181,7 +186,7 @@ var fields = concat(
 			other: &field{name: "trainbridge.gpu.nvlink.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).nvlinkEach},
 		},
 		{
-			name: "trainbridge.gpu.process.memory", symbol: "nvmlDeviceGetComputeRunningProcesses", mig: true, read: (*gpus).processes,
+			name: "trainbridge.gpu.process.memory.usage", symbol: "nvmlDeviceGetComputeRunningProcesses", mig: true, read: (*gpus).processes,
 			enabled: func(c *config) bool { return c.TrainbridgeGpuProcessMemoryUsage.Enabled },
 		},
 	},
@@ -227,29 +232,36 @@ func utilization(task string, attr metadata.AttributeHwGpuTask, kind int, symbol
 // sampled reports the mean of the samples that NVML took since the last scrape, at the first scrape of all that it kept. Where there is none yet, it reports the
 // current reading: utilisation is sampled only every sixth of a second to every second.
 func (g *gpus) sampled(d *device, kind int, current func(nvml.Device) (uint32, nvml.Return), record func(float64)) nvml.Return {
-	valueType, samples, ret := d.handle.GetSamples(samplings[kind], d.seen[kind])
+	last := d.seen[kind]
+	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or is not the one of the samples
+		last = 0
+	}
+	valueType, samples, ret := d.handle.GetSamples(samplings[kind], last)
 	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_FOUND {
 		return ret
 	}
-	sum, n, last := 0.0, 0, d.seen[kind]
+	sum, n, newest := 0.0, 0, last
 	for _, s := range samples {
-		if s.TimeStamp <= d.seen[kind] { // also those that the slice is longer than
+		if s.TimeStamp <= last { // also those that the slice is longer than
 			continue
 		}
 		if v := value(uint32(valueType), s.SampleValue); !math.IsNaN(v) {
 			sum += v
 			n++
-			last = max(last, s.TimeStamp)
+			newest = max(newest, s.TimeStamp)
 		}
 	}
-	d.seen[kind] = last
+	d.seen[kind] = newest
 	if n > 0 {
 		record(sum / float64(n))
 		return nvml.SUCCESS
 	}
 	v, ret := current(d.handle)
-	if ret == nvml.SUCCESS {
+	switch {
+	case ret == nvml.SUCCESS:
 		record(float64(v))
+	case unsupported(ret) && last > 0: // there are samples, if not at every scrape
+		ret = nvml.SUCCESS
 	}
 	return ret
 }
@@ -263,6 +275,9 @@ func (g *gpus) power(d *device, watts float64) {
 func (g *gpus) memory(d *device, used, total uint64, ret nvml.Return) nvml.Return {
 	if ret != nvml.SUCCESS {
 		return ret
+	}
+	if used > total || total > math.MaxInt64 { // NVML_VALUE_NOT_AVAILABLE is all ones
+		return nvml.ERROR_NO_DATA
 	}
 	options := d.options()
 	g.mb.RecordHwGpuMemoryUsageDataPoint(g.now, int64(used), g.host, d.uuid, d.name, d.model, options...)
@@ -286,7 +301,7 @@ func eccErrors(name string, kind nvml.MemoryErrorType) []field {
 		read: func(g *gpus, d *device) nvml.Return {
 			v, ret := d.handle.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
 			if ret == nvml.SUCCESS {
-				g.mb.RecordHwErrorsDataPoint(g.now, int64(v), g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu, name)
+				g.mb.RecordHwErrorsDataPoint(g.now, count(v), g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu, name)
 			}
 			return ret
 		},
@@ -342,15 +357,22 @@ func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 	return ret
 }
 
-// pcieCounters reads the bytes that went over PCIe since the driver was loaded.
+// pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports): these wrap several times from scrape to scrape,
+// so they are none, whatever type NVML gives them.
 func (g *gpus) pcieCounters(d *device) nvml.Return {
 	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
 	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
 		return ret
 	}
+	for i := range v {
+		last := d.pcie[i].value
+		if nvml.ValueType(v[i].ValueType) == nvml.VALUE_TYPE_UNSIGNED_INT || integer(v[i]) < last && last <= math.MaxUint32 {
+			return nvml.ERROR_DEPRECATED
+		}
+	}
 	for i, direction := range directionNames {
 		bytes := integer(v[i])
-		g.mb.RecordHwGpuIoDataPoint(g.now, int64(bytes), g.host, d.uuid, d.name, d.model, direction)
+		g.mb.RecordHwGpuIoDataPoint(g.now, count(bytes), g.host, d.uuid, d.name, d.model, direction)
 		if rate, ok := d.pcie[i].add(bytes, g.at(v[i])); ok {
 			g.mb.RecordTrainbridgeGpuPcieThroughputDataPoint(g.now, rate, g.host, d.uuid, d.name, d.model, direction)
 		}
@@ -401,13 +423,14 @@ func (g *gpus) nvlinkEach(d *device) nvml.Return {
 	var last nvml.FieldValue
 	ret := nvml.ERROR_NOT_SUPPORTED
 	for i := range v {
-		switch r := nvml.Return(v[i].NvmlReturn); {
+		switch r := answer(v[i]); {
 		case r == nvml.SUCCESS:
-			sum[i%directions] += integer(v[i])
+			d.links[i] = integer(v[i])
 			last, ret = v[i], r
-		case !unsupported(r): // a sum without this link would be a counter that goes back
+		case !unsupported(r):
 			return r
 		}
+		sum[i%directions] += d.links[i] // also of a link that went down: without it the sum would go back
 	}
 	if ret == nvml.SUCCESS {
 		for i := range sum {
@@ -418,7 +441,7 @@ func (g *gpus) nvlinkEach(d *device) nvml.Return {
 }
 
 func (g *gpus) nvlink(d *device, direction int, bytes uint64, at time.Time) {
-	g.mb.RecordTrainbridgeGpuNvlinkIoDataPoint(g.now, int64(bytes), g.host, d.uuid, d.name, d.model, directionNames[direction])
+	g.mb.RecordTrainbridgeGpuNvlinkIoDataPoint(g.now, count(bytes), g.host, d.uuid, d.name, d.model, directionNames[direction])
 	if rate, ok := d.nvlink[direction].add(bytes, at); ok {
 		g.mb.RecordTrainbridgeGpuNvlinkThroughputDataPoint(g.now, rate, g.host, d.uuid, d.name, d.model, directionNames[direction])
 	}
@@ -432,7 +455,7 @@ func (g *gpus) processes(d *device) nvml.Return {
 	}
 	used := make(map[uint32]uint64, len(list))
 	for _, p := range list {
-		if p.UsedGpuMemory != math.MaxUint64 { // NVML_VALUE_NOT_AVAILABLE
+		if p.UsedGpuMemory <= math.MaxInt64 { // else NVML_VALUE_NOT_AVAILABLE
 			used[p.Pid] += p.UsedGpuMemory
 		}
 	}
@@ -448,10 +471,18 @@ func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
 	ret := d.handle.GetFieldValues(v)
 	for i := range v {
 		if ret == nvml.SUCCESS {
-			ret = nvml.Return(v[i].NvmlReturn)
+			ret = answer(v[i])
 		}
 	}
 	return ret
+}
+
+// answer is what NVML says of one value. One of a type that this version does not know is not supported.
+func answer(v nvml.FieldValue) nvml.Return {
+	if ret := nvml.Return(v.NvmlReturn); ret != nvml.SUCCESS || !math.IsNaN(number(v)) {
+		return ret
+	}
+	return nvml.ERROR_NOT_SUPPORTED
 }
 
 // at is when NVML took a value.
@@ -474,6 +505,9 @@ func integer(v nvml.FieldValue) uint64 {
 	}
 	return 0
 }
+
+// count is a counter's value as that of a point. Beyond 2⁶³ it begins anew: that is 8 months of NVLink at its full speed.
+func count(v uint64) int64 { return int64(v & math.MaxInt64) }
 
 // value reads nvmlValue_t, a union. NaN is a type that this version does not know.
 func value(valueType uint32, b [8]byte) float64 {

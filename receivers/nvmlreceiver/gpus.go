@@ -29,6 +29,9 @@ const lookAgain = time.Minute
 // library is NVML as go-nvml loads it, one for all receivers of the process: go-nvml keeps what it finds in the library in variables of its package.
 var library = sync.OnceValue(func() nvml.Interface { return nvml.New() })
 
+// loading is held while go-nvml counts who loaded the library, or reads that.
+var loading sync.Mutex
+
 // gpus scrapes all GPUs of the host. Its methods but start, scrape and shutdown run in one goroutine at a time: the pass.
 type gpus struct {
 	cfg    *Config
@@ -43,7 +46,7 @@ type gpus struct {
 	stuck bool // that has been said
 
 	connected bool
-	away      string          // why there is no driver, as was said
+	away      map[string]bool // why there is no driver, as was said since there was one
 	told      []string        // the devices, as was said
 	missed    bool            // that some are missing was said
 	driver    string          // its version
@@ -54,11 +57,12 @@ type gpus struct {
 	xids      xids
 
 	// Of the pass.
-	now    pcommon.Timestamp
-	errs   scrapererror.ScrapeErrors
-	broken nvml.Return // what says that NVML has to be started anew; SUCCESS: nothing
-	asked  bool        // some device
-	heard  bool        // one that answered
+	began   time.Time
+	now     pcommon.Timestamp // the same
+	errs    scrapererror.ScrapeErrors
+	broken  nvml.Return // what says that NVML has to be started anew; SUCCESS: nothing
+	refused nvml.Return // the last error of any field; SUCCESS: none
+	heard   bool        // some field was read
 }
 
 // scraped is what a pass ends with.
@@ -75,31 +79,37 @@ func newScraper(cfg *Config, set receiver.Settings) (scraper.Metrics, error) {
 func newGPUs(cfg *Config, set receiver.Settings, lib nvml.Interface) *gpus {
 	return &gpus{
 		cfg: cfg, logger: set.Logger, lib: lib, clock: time.Now,
-		mb: metadata.NewMetricsBuilder(cfg.MetricsBuilderConfig, set), gone: make(map[string]*device), xids: newXIDs(),
+		mb: metadata.NewMetricsBuilder(cfg.MetricsBuilderConfig, set), away: make(map[string]bool), gone: make(map[string]*device), xids: newXIDs(),
 	}
 }
 
-// start fails without a driver only where the config says so.
-func (g *gpus) start(context.Context, component.Host) error {
+// start looks for a driver only where the config wants an error without one, and then no longer than a scrape would: it may hang.
+func (g *gpus) start(ctx context.Context, _ component.Host) error {
 	g.host, _ = os.Hostname() // without a name the attribute is empty
-	if err := g.connect(); err != nil {
-		if g.cfg.ErrorMode == errorPropagate {
-			return fmt.Errorf("%w ('error_mode: ignore' starts without GPUs)", err)
-		}
-		g.sayAway(err)
+	if g.cfg.ErrorMode != errorPropagate {
+		return nil
+	}
+	ctx, cancel := g.patience(ctx)
+	defer cancel()
+	if _, err := g.wait(ctx, func() (pmetric.Metrics, error) { return pmetric.NewMetrics(), g.connect(nil) }); err != nil {
+		return fmt.Errorf("%w ('error_mode: ignore' starts without GPUs)", err)
 	}
 	return nil
 }
 
 var errNoAnswer = errors.New("NVML does not answer: the driver or a GPU hangs. Look at dmesg for Xid errors")
 
-// scrape makes a pass over the devices. It does not wait longer than ctx for a driver that hangs; the pass goes on, and what it finds leaves with a later scrape.
-func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) {
+// scrape makes a pass over the devices.
+func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) { return g.wait(ctx, g.collect) }
+
+// wait makes a pass. It does not wait longer than ctx for a driver that hangs; the pass goes on, and what it finds leaves with a later scrape.
+func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (pmetric.Metrics, error) {
 	if g.pass == nil {
 		g.pass = make(chan scraped, 1)
 		go func(done chan<- scraped) {
-			md, err := g.collect()
+			md, err := pass()
 			done <- scraped{md, err}
+			close(done)
 		}(g.pass)
 	}
 	select {
@@ -115,65 +125,78 @@ func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) {
 	}
 }
 
-// shutdown leaves NVML as it is while a call hangs in it.
+// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so that is ended also when the driver hangs and answers later.
 func (g *gpus) shutdown(ctx context.Context) error {
-	if g.pass != nil {
-		select {
-		case <-g.pass:
-			g.pass = nil
-		default:
-			return nil
+	ctx, cancel := g.patience(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		if g.pass != nil {
+			<-g.pass
 		}
+		g.disconnect()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
 	}
-	g.disconnect()
 	return nil
+}
+
+// patience limits ctx to the timeout of a scrape.
+func (g *gpus) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if g.cfg.Timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, g.cfg.Timeout)
 }
 
 // collect reads every field of every device once.
 func (g *gpus) collect() (pmetric.Metrics, error) {
-	now := g.clock()
-	g.now, g.errs, g.broken = pcommon.NewTimestampFromTime(now), scrapererror.ScrapeErrors{}, nvml.SUCCESS
-	g.asked, g.heard = false, false
-	if g.connected && len(g.gone) > 0 && now.Sub(g.looked) >= lookAgain {
+	g.began = g.clock()
+	g.now, g.errs = pcommon.NewTimestampFromTime(g.began), scrapererror.ScrapeErrors{}
+	g.broken, g.refused, g.heard = nvml.SUCCESS, nvml.SUCCESS, false
+	g.readXIDs() // also before NVML is started anew, which loses them
+	var before []*device
+	if g.connected && len(g.gone) > 0 && g.began.Sub(g.looked) >= lookAgain {
+		before = g.devices
 		g.disconnect()
 	}
 	if !g.connected {
-		if err := g.connect(); err != nil {
-			g.sayAway(err)
-			return pmetric.NewMetrics(), g.passOn(err)
+		if err := g.connect(before); err != nil {
+			return pmetric.NewMetrics(), g.sayAway(err)
 		}
 	}
-	g.readXIDs()
 	g.readAll()
 	for _, d := range g.gone {
 		g.status(d, metadata.AttributeHwStateFailed)
 	}
 	g.recordXIDs()
-	if g.broken == nvml.SUCCESS && g.asked && !g.heard && len(g.devices) > 0 {
-		g.broken = nvml.ERROR_UNKNOWN
-	}
-	if g.broken != nvml.SUCCESS { // what the devices said means nothing then
-		g.disconnect()
-		g.errs = scrapererror.ScrapeErrors{}
-		err := startError(g.broken)
-		g.sayAway(err)
-		if err = g.passOn(err); err != nil {
-			g.errs.AddPartial(1, err)
-		}
-	}
-	if g.heard && g.broken == nvml.SUCCESS && g.away != "" {
-		g.away = ""
-		g.logger.Info("NVML is there again.")
-	}
 	res := g.mb.NewResourceBuilder()
 	res.SetHostName(g.host)
-	return g.mb.Emit(metadata.WithResource(res.Emit())), g.errs.Combine()
+	md := g.mb.Emit(metadata.WithResource(res.Emit()))
+	switch {
+	case g.broken != nvml.SUCCESS: // what the devices said means nothing then
+		g.disconnect()
+		return pmetric.NewMetrics(), g.sayAway(startError(g.broken))
+	case g.refused != nvml.SUCCESS && !g.heard: // by all devices: they have failed, or NVML has
+		g.disconnect()
+		return md, g.sayAway(startError(g.refused))
+	case g.heard && len(g.away) > 0:
+		clear(g.away)
+		g.logger.Info("NVML is there again.")
+	}
+	return md, g.errs.Combine()
 }
 
-// connect starts NVML and finds the devices.
-func (g *gpus) connect() error {
+// connect starts NVML and finds the devices. What was known of those before stays known.
+func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()
-	if ret := g.lib.Init(); ret != nvml.SUCCESS {
+	loading.Lock()
+	ret := g.lib.Init()
+	loading.Unlock()
+	if ret != nvml.SUCCESS {
 		return startError(ret)
 	}
 	g.connected, g.symbols = true, make(map[string]bool)
@@ -183,17 +206,21 @@ func (g *gpus) connect() error {
 		return startError(ret)
 	}
 	g.driver, _ = g.lib.SystemGetDriverVersion() // "" where it does not tell
-	g.xids.watch(g.lib)
+	if g.cfg.Metrics.HwErrors.Enabled && g.has("nvmlEventSetCreate") {
+		g.xids.watch(g.lib)
+	}
 	matched := make([]bool, len(g.cfg.Devices))
 	refused := make(map[*device]nvml.Return)
 	for i := range count {
-		d, ret := g.identify(i)
+		d, known, ret := g.identify(i, before)
 		d.wanted = g.wanted(i, d.uuid, d.model, matched)
+		if !d.nameless {
+			g.placed(d, known)
+		}
 		switch ret {
 		case nvml.SUCCESS:
 			g.devices = append(g.devices, d)
 			g.xids.register(d)
-			g.found(d)
 		case nvml.ERROR_NO_PERMISSION: // a GPU that this container was not given
 			g.logger.Debug("A GPU may not be read.", zap.String("gpu", d.name))
 		default:
@@ -207,6 +234,9 @@ func (g *gpus) connect() error {
 		}
 	}
 	for d, ret := range refused {
+		if i := slices.IndexFunc(before, func(b *device) bool { return d.nameless && b.index == d.index && !slices.Contains(g.devices, b) }); i >= 0 {
+			d = before[i]
+		}
 		g.lose(d, ret)
 	}
 	if !g.missed {
@@ -234,24 +264,21 @@ func (g *gpus) disconnect() {
 	if !g.connected {
 		return
 	}
-	g.xids.free()
-	_ = g.lib.Shutdown() // what it says helps no one: the driver may be away
 	g.connected, g.devices = false, nil
+	g.xids.free()
+	loading.Lock()
+	defer loading.Unlock()
+	_ = g.lib.Shutdown() // what it says helps no one: the driver may be away
 }
 
-// sayAway says once that there is no driver, and why.
-func (g *gpus) sayAway(err error) {
-	if g.away == err.Error() {
-		return
-	}
-	g.away = err.Error()
-	g.logger.Warn("nvml is idle until there is a driver; it looks at every scrape. On hosts without a GPU, take 'nvml' out of the pipeline.", zap.Error(err))
-}
-
-// passOn is the error for those who do not want to go on without a driver.
-func (g *gpus) passOn(err error) error {
+// sayAway says that there is no driver, and why, each reason once. The error is for those who do not want to go on without one.
+func (g *gpus) sayAway(err error) error {
 	if g.cfg.ErrorMode == errorPropagate {
 		return err
+	}
+	if text := err.Error(); !g.away[text] {
+		g.away[text] = true
+		g.logger.Warn("nvml is idle until there is a driver; it looks at every scrape. On hosts without a GPU, take 'nvml' out of the pipeline.", zap.Error(err))
 	}
 	return nil
 }

@@ -16,19 +16,20 @@ import (
 // 1/DeviceGetName for GPU 1 alone.
 type host struct {
 	mock.Interface
-	mu      sync.Mutex
-	fail    map[string]nvml.Return
-	calls   map[string]int
-	lacks   map[string]bool // symbols
-	samples map[nvml.SamplingType][]nvml.Sample
-	fields  map[[2]uint32]uint64 // by field and scope; others are not supported
-	events  []nvml.EventData
-	gpus    []*mock.Device
+	mu        sync.Mutex
+	fail      map[string]nvml.Return
+	calls     map[string]int
+	lacks     map[string]bool // symbols
+	samples   map[nvml.SamplingType][]nvml.Sample
+	fields    map[[2]uint32]uint64 // by field and scope; others are not supported
+	valueType nvml.ValueType       // of the fields
+	events    []nvml.EventData
+	gpus      []*mock.Device
 }
 
 func newHost(count int) *host {
 	h := &host{
-		fail: map[string]nvml.Return{}, calls: map[string]int{}, lacks: map[string]bool{}, samples: map[nvml.SamplingType][]nvml.Sample{},
+		valueType: nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, fail: map[string]nvml.Return{}, calls: map[string]int{}, lacks: map[string]bool{}, samples: map[nvml.SamplingType][]nvml.Sample{},
 		fields: map[[2]uint32]uint64{
 			{nvml.FI_DEV_MEMORY_TEMP, 0}: 71, {nvml.FI_DEV_PCIE_COUNT_RX_BYTES, 0}: 1000, {nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0}: 2000,
 			{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32}: 3, {nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32}: 4,
@@ -142,7 +143,7 @@ func (h *host) gpu(i int) *mock.Device {
 			for j := range values {
 				v := &values[j]
 				n, ok := h.fields[[2]uint32{v.FieldId, v.ScopeId}]
-				v.ValueType, v.NvmlReturn = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG), uint32(nvml.SUCCESS)
+				v.ValueType, v.NvmlReturn = uint32(h.valueType), uint32(nvml.SUCCESS)
 				if !ok {
 					v.NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
 				}

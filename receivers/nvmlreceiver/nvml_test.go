@@ -4,6 +4,7 @@ package nvmlreceiver
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,7 @@ import (
 func TestNVML(t *testing.T) {
 	lib := nvml.New(nvml.WithLibraryPath(filepath.Join(fakenvml.Build(t), fakenvml.Library)))
 	for name, test := range map[string]func(*testing.T, nvml.Interface){
-		"golden": testGolden, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver, "hang": testNVMLHang, "errors": testNVMLErrors,
+		"golden": testGolden, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver, "hang": testNVMLHang, "errors": testNVMLErrors, "two": testNVMLTwo, "random": testNVMLRandom,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, lib) })
 	}
@@ -86,7 +87,7 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 		"trainbridge.gpu.pcie.throughput direction=transmit id=GPU-00000000-0000-0000-0000-000000000000":                                            2000, // in 2 s
 		"trainbridge.gpu.nvlink.throughput direction=receive id=GPU-00000000-0000-0000-0000-000000000000":                                           32 << 10,
 		"hw.errors id=GPU-00000000-0000-0000-0000-000000000000 type=xid_63":                                                                         1,
-		"hw.errors id=GPU-00000000-0000-0000-0000-000000000001 type=ecc_corrected":                                                                  3,
+		"hw.errors id=GPU-00000000-0000-0000-0000-000000000001 type=corrected":                                                                      3,
 		"hw.temperature id=GPU-00000000-0000-0000-0000-000000000001 sensor_location=memory":                                                         61,
 		"trainbridge.gpu.throttle.time id=GPU-00000000-0000-0000-0000-000000000000 policy=total_base_clocks":                                        12,
 		"trainbridge.gpu.clock.frequency domain=sm id=GPU-00000000-0000-0000-0000-000000000001":                                                     1610e6,
@@ -131,9 +132,12 @@ func testNVMLSamples(t *testing.T, lib nvml.Interface) {
 		{"now 2000000\nsamples 0 gpu_util 100=10 200=30 300=80 400=90\n", 0.85},
 		{"now 3000000\nsamples 0 gpu_util 100=10 200=30 300=80 400=90\n", 0.45}, // none is new: the current reading
 		{"now 4000000\nsamples 0 gpu_util\n", 0.45},
-		{"now 4000000\nfunction nvmlDeviceGetSamples 3\n", 0.45},
+		{"now 4000000\nfunction nvmlDeviceGetSamples 3\n", 0.45}, // from the start
 	} {
 		require.NoError(t, state.Set(tt.text))
+		if tt.text[len(tt.text)-2:] == "3\n" {
+			b = newBed(t, lib).begin(t)
+		}
 		got, err := b.next()
 		require.NoError(t, err)
 		assert.InDelta(t, tt.want, got[general], 1e-12, tt.text)
@@ -155,6 +159,11 @@ func testNVMLLost(t *testing.T, lib nvml.Interface) {
 	for _, uuid := range []string{first, third} {
 		assert.Len(t, got.of(uuid), len(before.of(uuid))+4, "as before, and rates") // pcie and nvlink, two directions
 	}
+	require.NoError(t, state.Set("devices 3\nlost 1\nxid 0 31\n")) // seen first by the scrape that starts NVML anew
+	b.at = b.at.Add(lookAgain)
+	got, err = b.next()
+	require.NoError(t, err)
+	assert.InDelta(t, 1, got["hw.errors id="+first+" type=xid_31"], 0)
 	require.NoError(t, state.Set("devices 3\n"))
 	b.at = b.at.Add(lookAgain)
 	got, err = b.next()
@@ -193,7 +202,6 @@ func testNVMLHang(t *testing.T, lib nvml.Interface) {
 	cancel()
 	_, err := b.scrape(over)
 	require.ErrorIs(t, err, errNoAnswer)
-	require.NoError(t, b.shutdown(context.Background()))
 	require.NoError(t, state.Set(""))
 	md, err := b.scrape(context.Background())
 	require.NoError(t, err)
@@ -218,6 +226,43 @@ func testNVMLErrors(t *testing.T, lib nvml.Interface) {
 	require.NoError(t, state.Set("devices 2\ndevice 1 nvmlDeviceGetClockInfo/1 10\n"))
 	_, err = b.next()
 	require.ErrorContains(t, err, "GPU 1: trainbridge.gpu.clock.frequency/sm: ")
+}
+
+// Two receivers in one collector share the library; one is started and stopped while the other scrapes.
+func testNVMLTwo(t *testing.T, lib nvml.Interface) {
+	t.Helper()
+	fakenvml.Use(t, "devices 2\n")
+	one := newBed(t, lib).begin(t)
+	want, err := one.next()
+	require.NoError(t, err)
+	done := make(chan error)
+	go func() {
+		defer close(done)
+		for range 50 {
+			two := newGPUs(createDefaultConfig().(*Config), receivertest.NewNopSettings(metadata.Type), lib)
+			if md, err := two.scrape(context.Background()); err != nil || len(pointsOf(md)) != len(want) {
+				done <- fmt.Errorf("%w, %d points", err, md.DataPointCount())
+			}
+			_ = two.shutdown(context.Background())
+		}
+	}()
+	for i := 0; ; i++ {
+		got, err := one.next()
+		require.NoError(t, err)
+		assert.Len(t, got, len(want)+8, "as at first, and rates: pcie and nvlink of two devices")
+		if i%10 == 0 { // NVML anew, while the other one uses it
+			_ = one.shutdown(context.Background())
+			one = newBed(t, lib).begin(t)
+			_, err = one.next()
+			require.NoError(t, err)
+		}
+		select {
+		case err, more := <-done:
+			require.False(t, more, "%v", err)
+			return
+		default:
+		}
+	}
 }
 
 // An old driver's library lacks functions. Calling one would end the process, so this test is a process of its own.

@@ -544,7 +544,7 @@ type metricHwErrors struct {
 // init fills hw.errors metric with initial data.
 func (m *metricHwErrors) init() {
 	m.data.SetName("hw.errors")
-	m.data.SetDescription("Errors of the GPU. ECC errors since the driver was loaded, XID errors since the receiver watches.")
+	m.data.SetDescription("Errors of the GPU. ECC errors since the driver was loaded, XID errors since the first scrape.")
 	m.data.SetUnit("{error}")
 	m.data.SetEmptySum()
 	m.data.Sum().SetIsMonotonic(true)
@@ -1576,7 +1576,7 @@ type metricTrainbridgeGpuFieldSupported struct {
 // init fills trainbridge.gpu.field.supported metric with initial data.
 func (m *metricTrainbridgeGpuFieldSupported) init() {
 	m.data.SetName("trainbridge.gpu.field.supported")
-	m.data.SetDescription("1 where the GPU and its driver have the value, 0 where they said that they do not.")
+	m.data.SetDescription("1 where the GPU and its driver have the field, 0 where they said that they do not.")
 	m.data.SetUnit("1")
 	m.data.SetEmptyGauge()
 	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)

@@ -322,7 +322,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["hw.errors"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Errors of the GPU. ECC errors since the driver was loaded, XID errors since the receiver watches.", mi.Description())
+						assert.Equal(t, "Errors of the GPU. ECC errors since the driver was loaded, XID errors since the first scrape.", mi.Description())
 						assert.Equal(t, "{error}", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
@@ -354,7 +354,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["hw.errors"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Errors of the GPU. ECC errors since the driver was loaded, XID errors since the receiver watches.", mi.Description())
+						assert.Equal(t, "Errors of the GPU. ECC errors since the driver was loaded, XID errors since the first scrape.", mi.Description())
 						assert.Equal(t, "{error}", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
@@ -956,7 +956,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["trainbridge.gpu.field.supported"] = true
 						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
 						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
-						assert.Equal(t, "1 where the GPU and its driver have the value, 0 where they said that they do not.", mi.Description())
+						assert.Equal(t, "1 where the GPU and its driver have the field, 0 where they said that they do not.", mi.Description())
 						assert.Equal(t, "1", mi.Unit())
 						dp := mi.Gauge().DataPoints().At(0)
 						assert.Equal(t, start, dp.StartTimestamp())
@@ -986,7 +986,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["trainbridge.gpu.field.supported"] = true
 						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
 						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
-						assert.Equal(t, "1 where the GPU and its driver have the value, 0 where they said that they do not.", mi.Description())
+						assert.Equal(t, "1 where the GPU and its driver have the field, 0 where they said that they do not.", mi.Description())
 						assert.Equal(t, "1", mi.Unit())
 						dp := mi.Gauge().DataPoints().At(0)
 						assert.Equal(t, start, dp.StartTimestamp())

@@ -1,0 +1,201 @@
+//go:build linux && cgo
+
+package nvmlreceiver
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/internal/fakenvml"
+)
+
+// code is any answer of NVML. Those that say that it does not work as a whole are for ill alone; one that has go-nvml take more and more memory for a list is for none.
+func code(r *rand.Rand, ill bool) nvml.Return {
+	for {
+		ret := nvml.Return(r.IntN(31))
+		if ret == 30 {
+			ret = nvml.ERROR_UNKNOWN
+		}
+		if ret != nvml.ERROR_INSUFFICIENT_SIZE && (ill || !broken(ret)) {
+			return ret
+		}
+	}
+}
+
+// check looks at what holds for each scrape, whatever NVML says. pointsOf has seen that no series is there twice.
+func check(t *testing.T, got points) {
+	t.Helper()
+	states := map[string]float64{}
+	for k, v := range got {
+		if math.IsNaN(v) || v < 0 {
+			t.Fatalf("%s is %v", k, v)
+		}
+		if id, is := strings.CutPrefix(k, "hw.status id="); is {
+			id, _, _ = strings.Cut(id, " ")
+			states[id] += v
+		}
+	}
+	for id, n := range states {
+		require.InDelta(t, 1, n, 0, "states of "+id)
+	}
+}
+
+// Any function of all GPUs but the first answers anything, scrape for scrape: the first one does not notice.
+func TestRandom(t *testing.T) {
+	for seed := range uint64(2) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			h := newHost(4)
+			part := h.gpu(9)
+			part.GetUUIDFunc = func() (string, nvml.Return) { return "MIG-1", h.call("3/part/GetUUID") }
+			h.gpus[3].GetMigModeFunc = func() (int, int, nvml.Return) {
+				return h.called("3/DeviceGetMigMode") / 20 % 2, 0, h.call("3/DeviceGetMigMode")
+			}
+			h.gpus[3].GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 2, h.call("3/DeviceGetMaxMigDeviceCount") }
+			h.gpus[3].GetMigDeviceHandleByIndexFunc = func(int) (nvml.Device, nvml.Return) {
+				return part, h.call("3/DeviceGetMigDeviceHandleByIndex")
+			}
+			b := newBed(t, h, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
+			first, err := b.next()
+			require.NoError(t, err)
+			want, err := b.next()
+			require.NoError(t, err)
+			require.Less(t, len(first), len(want), "rates from the second scrape on")
+			scrape := func() points {
+				b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
+				for k := range h.fields {
+					h.fields[k] += uint64(r.IntN(1000))
+				}
+				for range r.IntN(3) {
+					h.events = append(h.events, nvml.EventData{Device: h.gpus[1], EventType: nvml.EventTypeXidCriticalError, EventData: r.Uint64N(3)})
+				}
+				got, _ := b.next()
+				check(t, got)
+				return got
+			}
+			last := want.of("GPU-0")
+			for range 200 {
+				for _, name := range slices.Sorted(maps.Keys(h.calls)) {
+					if i := strings.IndexByte(name, '/'); i > 0 && name[0] != '0' && name[0] != '9' {
+						h.set(name, nvml.SUCCESS)
+						if r.IntN(30) == 0 {
+							h.set(name, code(r, false))
+						}
+					}
+				}
+				got := scrape().of("GPU-0")
+				for k := range last {
+					require.Contains(t, got, k)
+					if strings.Contains(k, ".io ") {
+						require.GreaterOrEqual(t, got[k], last[k], k)
+					}
+				}
+				require.InDelta(t, 1, got["hw.status state=ok"], 0)
+				last = got
+			}
+			require.Empty(t, b.log.FilterMessageSnippet("idle").All())
+			for range 200 { // now the first one and the library as well
+				for _, name := range slices.Sorted(maps.Keys(h.calls)) {
+					if h.set(name, nvml.SUCCESS); name != "Shutdown" && r.IntN(60) == 0 { // it has to count
+						h.set(name, code(r, true))
+					}
+				}
+				scrape()
+			}
+			for _, name := range slices.Sorted(maps.Keys(h.calls)) {
+				h.set(name, nvml.SUCCESS)
+			}
+			scrape()
+			b.at = b.at.Add(lookAgain)
+			for _, uuid := range []string{"GPU-0", "GPU-1", "GPU-2", "GPU-3"} {
+				failed, there := scrape()["hw.status id="+uuid+" state=failed"]
+				assert.True(t, there, uuid)
+				assert.Zero(t, failed, uuid) // it may be degraded: the older way to read throttle reasons says so
+			}
+		})
+	}
+}
+
+// The same through cgo: lost GPUs, other numbers of them, MIG, failing functions and fields, and a driver that comes and goes.
+func testNVMLRandom(t *testing.T, lib nvml.Interface) {
+	t.Helper()
+	functions := []string{
+		"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMigMode", "nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates",
+		"nvmlDeviceGetPowerUsage", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetTemperature", "nvmlDeviceGetTotalEccErrors",
+		"nvmlDeviceGetRemappedRows", "nvmlDeviceGetRetiredPagesPendingStatus", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetClockInfo",
+		"nvmlDeviceGetViolationStatus", "nvmlDeviceGetFieldValues", "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMaxMigDeviceCount",
+		"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceRegisterEvents",
+	}
+	r := rand.New(rand.NewPCG(6, 0))
+	state := fakenvml.Use(t, "devices 4\n")
+	b := newBed(t, lib, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
+	const healthy = "GPU-00000000-0000-0000-0000-000000000000"
+	_, err := b.next()
+	require.NoError(t, err)
+	want, err := b.next()
+	require.NoError(t, err)
+	text := func(first int, ill bool) string {
+		var s strings.Builder
+		fmt.Fprintf(&s, "devices %d\n", 2+r.IntN(3))
+		for gpu := first; gpu < 4; gpu++ {
+			for range r.IntN(3) {
+				fmt.Fprintf(&s, "device %d %s %d\n", gpu, functions[r.IntN(len(functions))], code(r, ill))
+			}
+			if r.IntN(10) == 0 {
+				fmt.Fprintf(&s, "lost %d\n", gpu)
+			}
+			if r.IntN(5) == 0 {
+				fmt.Fprintf(&s, "mig %d %d\n", gpu, r.IntN(8))
+			}
+			fmt.Fprintf(&s, "field %d %d %d\nxid %d %d\nvalue %d pcie_value_type %d\n", gpu, []int{82, 197, 138, 139, 202}[r.IntN(5)], code(r, ill), gpu, r.IntN(3), gpu, r.IntN(8))
+		}
+		if ill && r.IntN(10) == 0 {
+			fmt.Fprintf(&s, "all %d\n", code(r, ill))
+		}
+		if ill && r.IntN(10) == 0 {
+			fmt.Fprintf(&s, "init %d\n", code(r, ill))
+		}
+		return s.String()
+	}
+	for range 300 {
+		require.NoError(t, state.Set(text(1, false)))
+		b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
+		got, _ := b.next()
+		check(t, got)
+		for k, v := range want.of(healthy) {
+			now, there := got.of(healthy)[k]
+			require.True(t, there, k)
+			require.InDelta(t, v, now, 1e-9, k)
+		}
+	}
+	for range 300 {
+		require.NoError(t, state.Set(text(0, true)))
+		b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
+		got, _ := b.next()
+		check(t, got)
+	}
+	require.NoError(t, state.Set("all 1\n")) // NVML learns of another number of GPUs only when it is started anew
+	_, err = b.next()
+	require.NoError(t, err)
+	require.NoError(t, state.Set("devices 4\n"))
+	for range 2 {
+		b.at = b.at.Add(lookAgain)
+		_, _ = b.next()
+	}
+	got, err := b.next()
+	require.NoError(t, err)
+	for i := range 4 {
+		assert.InDelta(t, 1, got[fmt.Sprintf("hw.status id=GPU-00000000-0000-0000-0000-00000000000%d state=ok", i)], 0, i)
+	}
+}
