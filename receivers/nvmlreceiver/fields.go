@@ -63,6 +63,7 @@ var fields = concat(
 		u, _, ret := d.GetDecoderUtilization()
 		return u, ret
 	}),
+	sampled("hw.power", sampledPower, "nvmlDeviceGetPowerUsage", func(c *config) bool { return c.HwPower.Enabled }, nvml.Device.GetPowerUsage, recordPower),
 	[]field{
 		{
 			name: "hw.gpu.memory.usage", symbol: "nvmlDeviceGetMemoryInfo_v2", mig: true, whole: true, enabled: memoryEnabled,
@@ -83,22 +84,6 @@ var fields = concat(
 			name: "hw.gpu.io", symbol: "nvmlDeviceGetFieldValues", read: (*gpus).pcieCounters,
 			enabled: func(c *config) bool { return c.HwGpuIo.Enabled || c.TrainbridgeGpuPcieThroughput.Enabled },
 			other:   &field{name: "trainbridge.gpu.pcie.throughput", symbol: "nvmlDeviceGetPcieThroughput", read: (*gpus).pcieThroughput},
-		},
-		{
-			name: "hw.power", symbol: "nvmlDeviceGetSamples", enabled: func(c *config) bool { return c.HwPower.Enabled }, // mW
-			read: func(g *gpus, d *device) nvml.Return {
-				return g.sampled(d, sampledPower, power, func(v float64) { g.power(d, v/1e3) })
-			},
-			other: &field{
-				name: "hw.power", symbol: "nvmlDeviceGetPowerUsage",
-				read: func(g *gpus, d *device) nvml.Return {
-					v, ret := power(d.handle)
-					if ret == nvml.SUCCESS {
-						g.power(d, float64(v)/1e3)
-					}
-					return ret
-				},
-			},
 		},
 		{
 			name: "hw.energy", symbol: "nvmlDeviceGetTotalEnergyConsumption", enabled: func(c *config) bool { return c.HwEnergy.Enabled },
@@ -205,42 +190,60 @@ func memoryEnabled(c *config) bool {
 func temperatureEnabled(c *config) bool { return c.HwTemperature.Enabled }
 func statusEnabled(c *config) bool      { return c.HwStatus.Enabled }
 
-// utilization is in percent, sampled and as the driver has it at the moment.
+// utilization is in percent.
 func utilization(task string, attr metadata.AttributeHwGpuTask, kind int, symbol string, current func(nvml.Device) (uint32, nvml.Return)) []field {
-	name := "hw.gpu.utilization/" + task
 	record := func(g *gpus, d *device, percent float64) {
 		g.mb.RecordHwGpuUtilizationDataPoint(g.now, percent/100, g.host, d.uuid, d.name, d.model, attr)
 	}
+	return sampled("hw.gpu.utilization/"+task, kind, symbol, func(c *config) bool { return c.HwGpuUtilization.Enabled }, current, record)
+}
+
+// recordPower takes mW.
+func recordPower(g *gpus, d *device, milliwatts float64) {
+	g.mb.RecordHwPowerDataPoint(g.now, milliwatts/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
+}
+
+// sampled is a field of which NVML keeps samples; of a driver that keeps none, its current reading, which the function called symbol gives.
+func sampled(name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64)) []field {
+	now := func(g *gpus, d *device) nvml.Return {
+		v, ret := current(d.handle)
+		if ret == nvml.SUCCESS {
+			record(g, d, float64(v))
+		}
+		return ret
+	}
 	return []field{{
-		name: name, symbol: "nvmlDeviceGetSamples", enabled: func(c *config) bool { return c.HwGpuUtilization.Enabled },
+		name: name, symbol: "nvmlDeviceGetSamples", enabled: enabled,
 		read: func(g *gpus, d *device) nvml.Return {
-			return g.sampled(d, kind, current, func(v float64) { record(g, d, v) })
-		},
-		other: &field{
-			name: name, symbol: symbol,
-			read: func(g *gpus, d *device) nvml.Return {
-				v, ret := current(d.handle)
-				if ret == nvml.SUCCESS {
-					record(g, d, float64(v))
-				}
+			mean, n, ret := g.mean(d, kind)
+			switch {
+			case ret != nvml.SUCCESS:
 				return ret
-			},
+			case n > 0:
+				record(g, d, mean)
+				return ret
+			}
+			// Utilisation is sampled only every sixth of a second to every second.
+			if ret = now(g, d); unsupported(ret) && d.seen[kind] > 0 { // there are samples, if not at every scrape
+				ret = nvml.SUCCESS
+			}
+			return ret
 		},
+		other: &field{name: name, symbol: symbol, read: now},
 	}}
 }
 
-// sampled reports the mean of the samples that NVML took since the last scrape, at the first scrape of all that it kept. Where there is none yet, it reports the
-// current reading: utilisation is sampled only every sixth of a second to every second.
-func (g *gpus) sampled(d *device, kind int, current func(nvml.Device) (uint32, nvml.Return), record func(float64)) nvml.Return {
+// mean is that of the n samples that NVML took since the last scrape, at the first scrape of all that it kept.
+func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
 	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or is not the one of the samples
 		last = 0
 	}
 	valueType, samples, ret := d.handle.GetSamples(samplings[kind], last)
 	if ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_FOUND {
-		return ret
+		return 0, 0, ret
 	}
-	sum, n, newest := 0.0, 0, last
+	sum, newest := 0.0, last
 	for _, s := range samples {
 		if s.TimeStamp <= last { // also those that the slice is longer than
 			continue
@@ -252,24 +255,7 @@ func (g *gpus) sampled(d *device, kind int, current func(nvml.Device) (uint32, n
 		}
 	}
 	d.seen[kind] = newest
-	if n > 0 {
-		record(sum / float64(n))
-		return nvml.SUCCESS
-	}
-	v, ret := current(d.handle)
-	switch {
-	case ret == nvml.SUCCESS:
-		record(float64(v))
-	case unsupported(ret) && last > 0: // there are samples, if not at every scrape
-		ret = nvml.SUCCESS
-	}
-	return ret
-}
-
-func power(d nvml.Device) (uint32, nvml.Return) { return d.GetPowerUsage() }
-
-func (g *gpus) power(d *device, watts float64) {
-	g.mb.RecordHwPowerDataPoint(g.now, watts, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
+	return sum / float64(n), n, nvml.SUCCESS
 }
 
 func (g *gpus) memory(d *device, used, total uint64, ret nvml.Return) nvml.Return {
