@@ -16,6 +16,9 @@ const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
 //	Lines = Records + Σ Ignored + Σ Rejected
 //	Records = Sent + Refused + Pending
 //
+// The left sides are counted where lines are read, the right sides where they come to an end; Pending is what is held and in flight now. While lines are being read the
+// numbers may be a chunk apart.
+//
 // A line that is read again after a restart counts again in the new process.
 type Counts struct {
 	Lines, Records         int64
@@ -89,6 +92,7 @@ func (c *counter) add(n int64) {
 // counts keeps the accounts and publishes them. It is updated per chunk and per batch, never per line.
 type counts struct {
 	mu       sync.Mutex
+	pending  func() int64
 	id       attribute.KeyValue
 	lines    counter
 	records  counter
@@ -105,9 +109,9 @@ type counts struct {
 	reg      metric.Registration
 }
 
-func newCounts(set component.TelemetrySettings, id component.ID, files func() (open, watched int64)) (*counts, error) {
+func newCounts(set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64)) (*counts, error) {
 	m := set.MeterProvider.Meter(scopeName)
-	c := &counts{id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
+	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
 	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
 	var err error
 	inst := func(name, unit, desc string) metric.Int64Counter {
@@ -138,7 +142,7 @@ func newCounts(set component.TelemetrySettings, id component.ID, files func() (o
 	if err != nil {
 		return nil, err
 	}
-	pending, err := m.Int64ObservableUpDownCounter("trainbridge.tail.pending", metric.WithUnit("{line}"), metric.WithDescription("Record lines held or in flight."))
+	waiting, err := m.Int64ObservableUpDownCounter("trainbridge.tail.pending", metric.WithUnit("{line}"), metric.WithDescription("Record lines held or in flight."))
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +154,12 @@ func newCounts(set component.TelemetrySettings, id component.ID, files func() (o
 	open := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "open")))
 	watched := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "watched")))
 	c.reg, err = m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		o.ObserveInt64(pending, c.snapshot().Pending, self)
+		o.ObserveInt64(waiting, c.pending(), self)
 		no, nw := files()
 		o.ObserveInt64(gauge, no, open)
 		o.ObserveInt64(gauge, nw, watched)
 		return nil
-	}, pending, gauge)
+	}, waiting, gauge)
 	return c, err
 }
 
@@ -204,11 +208,12 @@ func (c *counts) sent(n int64)    { c.bump(&c.sentC, n) }
 func (c *counts) refused(n int64) { c.bump(&c.refusedC, n) }
 
 func (c *counts) snapshot() Counts {
+	pending := c.pending()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Counts{
 		Lines: c.lines.n, Records: c.records.n, Sent: c.sentC.n, Refused: c.refusedC.n,
-		Pending: c.records.n - c.sentC.n - c.refusedC.n,
+		Pending: pending,
 		Ignored: map[string]int64{}, Rejected: map[string]int64{},
 		Truncations: c.truncs.n, LostFiles: c.lost.n, ReadErrors: c.readErrs.n, CheckpointErrors: c.ckptErrs.n,
 	}

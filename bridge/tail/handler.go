@@ -33,9 +33,29 @@ const (
 	Rejected                // a line that should have been a record and cannot be read
 )
 
-// Deliver hands one batch downstream. nil: accepted; a permanent error (consumererror.IsPermanent): refused, counted and passed over; any other error:
-// tail calls it again, with back-off, until it succeeds or the receiver shuts down. It is called from another goroutine than the handler's methods.
-type Deliver func(ctx context.Context) error
+// Delivery is what a handler cut, on its way downstream. Its methods are called from other goroutines than the handler's.
+type Delivery interface {
+	// Send hands it downstream. nil: accepted. Refused: what it names was refused for good, the rest accepted. A permanent error (consumererror.IsPermanent): all of it
+	// was refused. What is refused is counted and passed over. Any other error: tail calls Send again, with back-off, until it succeeds or the receiver shuts down.
+	Send(ctx context.Context) error
+	// Join takes in what another handler of the Tailer cut, so that both are sent as one. false: the other has to be sent by itself. It is called before Send.
+	Join(other Delivery) bool
+}
+
+// Refused is the error of a delivery of which something was refused for good.
+type Refused struct {
+	// Places are the refused records of what was joined: 0 is the Delivery itself, 1 the first that Join took in.
+	Places map[int][]Place
+	// Lines is how many more record lines were refused, of which it is not known which ones.
+	Lines int64
+	Err   error
+}
+
+func (r *Refused) Error() string { return r.Err.Error() }
+func (r *Refused) Unwrap() error { return r.Err }
+
+// Place says of a record of a batch which lines it was made of. See Stream.Place.
+type Place int32
 
 // Handler turns the lines of one stream into batches. A stream is the sequence of files that one path has named: a rotated file
 // and its successor share a handler, so a record may begin in one and end in the other.
@@ -46,8 +66,8 @@ type Handler interface {
 	// Expire gives up on what has been held since before the given time: it goes into the current batch, marked incomplete.
 	// The time has a UnixNano.
 	Expire(before time.Time)
-	// Cut ends the current batch and returns how to deliver it, or nil when there is nothing to send.
-	Cut() Deliver
+	// Cut ends the current batch and returns it, or nil when there is nothing to send.
+	Cut() Delivery
 	// Save returns what the handler must know to go on after a restart from the end of the last line it was given, beyond held lines, which are
 	// given again (clock anchors, a column layout). It is small. nil: nothing.
 	Save() []byte

@@ -56,13 +56,13 @@ func (h *numbering) Expire(before time.Time) {
 	}
 }
 
-func (h *numbering) Cut() Deliver {
+func (h *numbering) Cut() Delivery {
 	if len(h.batch) == 0 {
 		return nil
 	}
 	out := h.batch
 	h.batch = nil
-	return func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) }
+	return sendFunc(func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) })
 }
 
 func (h *numbering) Save() []byte {

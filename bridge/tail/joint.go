@@ -116,6 +116,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 			if e.record {
 				records++
 				e.record = false // it is in the accounts, however long it is kept
+				o.held.records--
 			}
 			if shared {
 				done = append(done, l)
@@ -157,6 +158,7 @@ func (t *Tailer) release(lines []Lent) {
 // letGo takes note that lent lines were let go of.
 func (s *Stream) letGo() {
 	s.dirty = true
+	s.tellHeld()
 	s.lent.Store(int64(s.held.n))
 	s.documentDone()
 }

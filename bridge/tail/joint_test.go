@@ -155,14 +155,14 @@ func (h *member) Expire(before time.Time) {
 	}
 }
 
-func (h *member) Cut() Deliver {
+func (h *member) Cut() Delivery {
 	if len(h.batch) == 0 {
 		return nil
 	}
 	out := h.batch
 	h.batch = nil
 	h.sent++
-	return func(ctx context.Context) error { return h.m.consume(ctx, h.s, out) }
+	return sendFunc(func(ctx context.Context) error { return h.m.consume(ctx, h.s, out) })
 }
 
 func (h *member) Save() []byte   { return nil }
@@ -930,7 +930,7 @@ func TestJointExpiry(t *testing.T) {
 			}
 			all := func() (out []string) {
 				for _, b := range r.flying {
-					require.NoError(t, b.deliver(context.Background()))
+					require.NoError(t, b.what.Send(context.Background()))
 				}
 				return r.out
 			}

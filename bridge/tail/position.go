@@ -24,9 +24,23 @@ type batch struct {
 	lent    []Lent // lines of this and other streams that are held until then
 	records int64  // record lines, without those lent
 	bytes   int64  // of record lines, what they take from the budget
-	deliver Deliver
+	length  int64  // of all pieces together
+	places  []place
+	cut     time.Time // when it was
+	what    Delivery
 	from    *mark // InOrder: where it begins
 }
+
+// extent is how much there is in a batch: bytes of its pieces, taken as one text, record lines among them, and lent lines.
+type extent struct {
+	bytes, records int64
+	lent           int
+}
+
+// place is what of a batch became one record.
+type place struct{ from, to extent }
+
+func (b *batch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
 // mark is where a batch begins: what was not accepted before it, and the handler's state before that.
 type mark struct {
@@ -37,6 +51,7 @@ type mark struct {
 
 // add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
 func (b *batch) add(f *file, begin, end int64) {
+	b.length += end - begin
 	if n := len(b.pieces); n > 0 {
 		if last := &b.pieces[n-1]; last.file == f && last.end == begin {
 			last.end = end
@@ -56,7 +71,7 @@ func (b *batch) done() {
 	}
 	clear(b.pieces)
 	clear(b.lent)
-	*b = batch{pieces: b.pieces[:0], lent: b.lent[:0]}
+	*b = batch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
 }
 
 // held is a line that waits for its other half.
@@ -75,6 +90,8 @@ type heldLines struct {
 	slots []held
 	free  Held // first free slot, -1 for none
 	n     int
+	// records is how many of them are records, told how many of these the Tailer knows of.
+	records, told int64
 }
 
 func (h *heldLines) put(e held) Held {
@@ -97,6 +114,9 @@ func (h *heldLines) take(i Held) (held, bool) {
 	}
 	e := h.slots[i]
 	h.n--
+	if e.record {
+		h.records--
+	}
 	e.file.outstanding--
 	if h.n == 0 {
 		// A burst of held lines must not keep its memory for ever.

@@ -21,15 +21,15 @@ func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandle
 	defer t.counts.close()
 	t.store = storage.NewNopClient()
 	settled := make(chan struct{}, 1)
-	t.launch = func(b *batch) {
-		t.sending.Go(func() {
-			t.deliver(ctx, b)
-			select {
-			case settled <- struct{}{}:
-			default:
-			}
-		})
-	}
+	defer context.AfterFunc(ctx, t.kill)()
+	t.outbox.enough = 0 // nothing is to come that a batch could go with
+	t.outbox.open(func(group []*batch) {
+		t.send(group)
+		select {
+		case settled <- struct{}{}:
+		default:
+		}
+	})
 	t.sweep(t.now())
 	var buf []byte
 	looks := 0 // a file that is cut again and again must not keep this from ending
@@ -64,7 +64,7 @@ func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandle
 		}
 	}
 	t.expireAll()
-	t.sending.Wait()
+	t.outbox.close()
 	t.closeFiles()
 	return t.Counts(), ctx.Err()
 }

@@ -124,13 +124,13 @@ func (h *toy) Expire(before time.Time) {
 	}
 }
 
-func (h *toy) Cut() Deliver {
+func (h *toy) Cut() Delivery {
 	if len(h.batch) == 0 {
 		return nil
 	}
 	out := h.batch
 	h.batch = nil
-	return func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) }
+	return sendFunc(func(ctx context.Context) error { return h.rig.consume(ctx, h.s, out) })
 }
 
 func (h *toy) Save() []byte     { return fmt.Append(nil, h.lines) }
@@ -232,12 +232,12 @@ func (r *rig) checkpoint() { _ = r.tl.storeAll(context.Background(), true) }
 // ack lets the consumer answer the i-th batch in flight.
 func (r *rig) ack(i int) bool {
 	b := r.flying[i]
-	err := b.deliver(context.Background())
+	err := b.what.Send(context.Background())
 	if err != nil && !isPermanent(err) {
 		return false
 	}
 	r.flying = append(r.flying[:i], r.flying[i+1:]...)
-	b.stream.settle(b, err == nil)
+	r.tl.settle([]*batch{b}, err)
 	return true
 }
 
@@ -364,5 +364,11 @@ func (r *rig) want(lines ...string) {
 	}
 	r.out = nil
 }
+
+// sendFunc is a delivery that goes alone.
+type sendFunc func(ctx context.Context) error
+
+func (f sendFunc) Send(ctx context.Context) error { return f(ctx) }
+func (sendFunc) Join(Delivery) bool               { return false }
 
 func isPermanent(err error) bool { return consumererror.IsPermanent(err) }

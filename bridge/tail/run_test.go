@@ -29,13 +29,13 @@ func (s *sink) Line(l *Line) (Verdict, string) {
 func (s *sink) Expire(time.Time) {}
 func (s *sink) Save() []byte     { return nil }
 func (s *sink) Restore([]byte)   {}
-func (s *sink) Cut() Deliver {
+func (s *sink) Cut() Delivery {
 	out := s.lines
 	s.lines = nil
 	if len(out) == 0 {
 		return nil
 	}
-	return func(ctx context.Context) error {
+	return sendFunc(func(ctx context.Context) error {
 		if s.fails.Add(-1) >= 0 {
 			return errors.New("not yet")
 		}
@@ -47,7 +47,7 @@ func (s *sink) Cut() Deliver {
 			}
 		}
 		return nil
-	}
+	})
 }
 
 func TestRunning(t *testing.T) {
@@ -111,12 +111,12 @@ func (r *refuser) Line(*Line) (Verdict, string) { r.n++; return Record, "" }
 func (r *refuser) Expire(time.Time)             {}
 func (r *refuser) Save() []byte                 { return nil }
 func (r *refuser) Restore([]byte)               {}
-func (r *refuser) Cut() Deliver {
+func (r *refuser) Cut() Delivery {
 	if r.n == 0 {
 		return nil
 	}
 	r.n = 0
-	return func(context.Context) error { r.called <- struct{}{}; return errors.New("down") }
+	return sendFunc(func(context.Context) error { r.called <- struct{}{}; return errors.New("down") })
 }
 
 func TestConfigErrors(t *testing.T) {
@@ -133,7 +133,7 @@ type nop struct{ n int }
 
 func (h *nop) Line(*Line) (Verdict, string) { h.n++; return Record, "" }
 func (h *nop) Expire(time.Time)             {}
-func (h *nop) Cut() Deliver                 { return func(context.Context) error { return nil } }
+func (h *nop) Cut() Delivery                { return sendFunc(func(context.Context) error { return nil }) }
 func (h *nop) Save() []byte                 { return nil }
 func (h *nop) Restore([]byte)               {}
 

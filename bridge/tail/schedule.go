@@ -112,17 +112,11 @@ func (t *Tailer) mayHaveMore(s *Stream) bool {
 	return t.set.Joint || s.inFlight < t.cfg.MaxInFlightBytes/4
 }
 
-// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack. A stream with nothing in flight may always read a little,
-// so that streams whose consumer is stuck cannot stall the others; not where records are joint: these streams have one consumer, and what is read and cannot leave
-// would fill the memory.
+// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	full := t.inFlight >= t.cfg.MaxInFlightBytes
-	switch {
-	case s.inFlight == 0 && full && !t.set.Joint:
-		return smallChunk
-	case !full && t.mayHaveMore(s):
+	if t.inFlight < t.cfg.MaxInFlightBytes && t.mayHaveMore(s) {
 		return t.chunk
 	}
 	s.blocked = true
@@ -134,19 +128,21 @@ func (t *Tailer) mayRead(s *Stream) int {
 }
 
 // take charges a batch to the budget.
-func (t *Tailer) take(s *Stream, n int64) {
+func (t *Tailer) take(s *Stream, b *batch) {
 	t.mu.Lock()
-	t.inFlight += n
-	s.inFlight += n
+	t.inFlight += b.bytes
+	t.flyingRecords += b.records
+	s.inFlight += b.bytes
 	t.mu.Unlock()
 }
 
-// give returns a batch's bytes and lets streams go on that waited for them.
-func (t *Tailer) give(s *Stream, n int64) {
+// giveBack returns what a batch took, and lets streams go on that waited for it.
+func (t *Tailer) giveBack(s *Stream, bytes, records int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.inFlight -= n
-	s.inFlight -= n
+	t.inFlight -= bytes
+	t.flyingRecords -= records
+	s.inFlight -= bytes
 	if s.blocked {
 		s.blocked = false
 		t.scheduleLocked(s)

@@ -11,10 +11,9 @@ import (
 const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
-	maxBatchCost = 1 << 20  // what a batch takes from the budget at most, a line more or less
-	smallChunk   = 16 << 10 // the same of a stream's only batch when the others have used up the budget
-	quantum      = 8        // chunks per turn
-	jointQuantum = 1        // the same where lines of several streams become one record: what one is ahead of the others waits in memory
+	maxBatchCost = 1 << 20 // what a batch takes from the budget at most, a line more or less
+	quantum      = 8       // chunks per turn
+	jointQuantum = 1       // the same where lines of several streams become one record: what one is ahead of the others waits in memory
 	maxHeld      = 1_000_000
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
@@ -55,6 +54,9 @@ type Stream struct {
 	density int64 // what the bytes read last took from the budget, each; 0 for none
 	cur     piece
 	curHeld Held
+	since   extent // of the batch when the line being handled began, or the record before the one that expires
+	placed  bool   // the line being handled has a place
+	expires bool   // Handler.Expire is being called
 	tally   tally
 	gone    bool // forgotten: not to be drained any more
 	known   bool // has had a file, in this process or before
@@ -122,6 +124,18 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
+// Place names what went into the batch being built since the line being handled began: what a record of the batch was made of. In Handler.Expire it is what was released
+// since the last Place. It is called inside Handler.Line and Handler.Expire only, after Release and Take.
+func (s *Stream) Place() Place {
+	b := s.batch
+	if !s.placed {
+		b.places = append(b.places, place{s.since, b.extent()})
+		s.placed = !s.expires
+		s.since = b.extent()
+	}
+	return Place(len(b.places) - 1)
+}
+
 // handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
 func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
@@ -142,7 +156,7 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 	if f != s.cur.file {
 		s.line.File++
 	}
-	s.cur, s.curHeld = piece{f, span{begin, end}}, -1
+	s.cur, s.curHeld, s.since = piece{f, span{begin, end}}, -1, s.batch.extent()
 	s.line.Text, s.line.Tag = text, 0
 	if s.line.Again {
 		s.line.Tag = f.tag(begin)
@@ -159,7 +173,10 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 	}
 	switch {
 	case s.curHeld >= 0:
-		s.held.slots[s.curHeld].record = v == Record
+		if v == Record {
+			s.held.slots[s.curHeld].record = true
+			s.held.records++
+		}
 		s.curHeld = -1
 	case v == Record:
 		s.batch.records++
@@ -167,6 +184,10 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 		fallthrough
 	default:
 		s.batch.add(f, begin, end)
+	}
+	if s.placed {
+		s.placed = false
+		s.batch.places[len(s.batch.places)-1].to = s.batch.extent()
 	}
 }
 
@@ -180,13 +201,14 @@ func (s *Stream) cut() {
 	d := s.handler.Cut()
 	t := s.t
 	t.counts.add(&s.tally)
+	s.tellHeld()
 	b := s.batch
 	if b.empty() && d == nil {
 		return
 	}
 	s.dirty = true
 	if d == nil && len(b.lent) > 0 {
-		d = func(context.Context) error { return nil } // other streams' lines are let go of without this one's lock
+		d = nothing{} // other streams' lines are let go of without this one's lock
 	}
 	if d == nil {
 		t.counts.sent(b.records)
@@ -194,13 +216,25 @@ func (s *Stream) cut() {
 		s.documentDone()
 		return
 	}
-	b.stream, b.deliver, b.from = s, d, s.mark
+	b.stream, b.what, b.from = s, d, s.mark
 	b.bytes = max(b.bytes, minBatchCost)
 	s.flying[b] = struct{}{}
 	s.batch = t.newBatch()
 	s.setMark()
-	t.take(s, b.bytes)
+	t.take(s, b)
 	t.launch(b)
+}
+
+// nothing is a batch that has nothing to send.
+type nothing struct{}
+
+func (nothing) Send(context.Context) error { return nil }
+func (nothing) Join(other Delivery) bool   { return other == nothing{} }
+
+// tellHeld has the Tailer know how many record lines are held.
+func (s *Stream) tellHeld() {
+	s.t.heldRecords.Add(s.held.records - s.held.told)
+	s.held.told = s.held.records
 }
 
 // setMark notes where the batch being built begins.
@@ -245,7 +279,9 @@ func (s *Stream) comesAgain(f *file) bool {
 // expire gives up what has been held since before the given time, in as many batches as the handler makes of it.
 func (s *Stream) expire(before time.Time) {
 	for {
+		s.expires, s.since = true, s.batch.extent()
 		s.handler.Expire(before)
+		s.expires = false
 		done := s.batch.empty()
 		s.cut()
 		if done || !s.t.set.Joint {
@@ -268,19 +304,17 @@ func (s *Stream) noteCaught() {
 	s.caught.Store(at)
 }
 
-// settle takes note of a batch's fate.
-func (s *Stream) settle(b *batch, accepted bool) {
+// settle takes note of a batch's fate: all of it was accepted, but for so many of its record lines.
+func (s *Stream) settle(b *batch, refused int64) {
 	t := s.t
 	// A checkpoint has all of the lines of a record or none, of whichever streams they are.
 	t.settling.RLock()
 	defer t.settling.RUnlock()
-	records := b.records + t.settleLent(b.lent)
-	if accepted {
-		t.counts.sent(records)
-	} else {
-		t.counts.refused(records)
-	}
-	bytes := b.bytes
+	own, bytes := b.records, b.bytes
+	all := own + t.settleLent(b.lent)
+	refused = min(refused, all)
+	t.counts.sent(all - refused)
+	t.counts.refused(refused)
 	s.mu.Lock()
 	delete(s.flying, b)
 	b.done()
@@ -288,5 +322,5 @@ func (s *Stream) settle(b *batch, accepted bool) {
 	s.dirty = true
 	s.mu.Unlock()
 	t.batches.Put(b)
-	t.give(s, bytes)
+	t.giveBack(s, bytes, own)
 }

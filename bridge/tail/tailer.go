@@ -9,10 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/fsnotify/fsnotify"
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 )
@@ -47,7 +45,7 @@ type Tailer struct {
 	now        func() time.Time
 	newHandler NewHandler
 	counts     *counts
-	launch     func(*batch) // starts a delivery; the tests make it synchronous
+	launch     func(*batch) // sends a batch; the tests keep it
 	final      bool         // ReadAll: the end of a file is its end for good
 	noWatch    bool         // tests: as on a file system without inotify
 	listed     func()       // tests: what others do to the files just after a directory was listed
@@ -66,9 +64,11 @@ type Tailer struct {
 	kicked   []*Stream // to be looked at now
 	hints    hints
 	inFlight int64
-	swept    bool // the files were looked for once
-	picked   int  // streams that were taken out of a queue
-	stopping bool
+	// flyingRecords are the record lines in flight that no stream holds.
+	flyingRecords int64
+	swept         bool // the files were looked for once
+	picked        int  // streams that were taken out of a queue
+	stopping      bool
 
 	wake    chan struct{} // of the sweeper
 	early   chan struct{} // of the checkpoints: there is a file that none knows
@@ -82,20 +82,22 @@ type Tailer struct {
 	storeMu sync.Mutex
 	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
 	settling  sync.RWMutex
-	nextStore time.Time    // of a Tailer whose records are joint, under storeMu
-	shared    atomic.Int64 // lines that are lent to more than one batch
-	sharing   sync.Mutex   // settling of batches while there are some
-	kept      int          // under sharing: lines that are kept for their sake
-	watcher   *fsnotify.Watcher
-	batches   sync.Pool
-	workers   sync.WaitGroup
-	sending   sync.WaitGroup
-	life      context.Context // of deliveries
-	kill      context.CancelFunc
-	stop      context.CancelFunc // of the loops
-	started   bool
-	shutOnce  sync.Once
-	shutErr   error
+	nextStore time.Time // of a Tailer whose records are joint, under storeMu
+	// heldRecords are the record lines that streams hold.
+	heldRecords atomic.Int64
+	shared      atomic.Int64 // lines that are lent to more than one batch
+	sharing     sync.Mutex   // settling of batches while there are some
+	kept        int          // under sharing: lines that are kept for their sake
+	watcher     *fsnotify.Watcher
+	batches     sync.Pool
+	workers     sync.WaitGroup
+	outbox      outbox
+	life        context.Context // of deliveries
+	kill        context.CancelFunc
+	stop        context.CancelFunc // of the loops
+	started     bool
+	shutOnce    sync.Once
+	shutErr     error
 }
 
 // New makes a Tailer; nothing is opened before Start.
@@ -112,7 +114,8 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	}
 	t.wakeup = sync.NewCond(&t.mu)
 	t.chunk = int(min(maxBatchCost, cfg.MaxInFlightBytes/4))
-	t.launch = func(b *batch) { t.sending.Go(func() { t.deliver(t.life, b) }) }
+	t.outbox.init(t.chunk / 4)
+	t.launch = t.outbox.put
 	t.life, t.kill = context.WithCancel(context.Background())
 	t.sweeper.init(t)
 	return t, nil
@@ -134,6 +137,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	for range runtime.GOMAXPROCS(0) {
 		t.workers.Go(t.work)
 	}
+	t.outbox.open(t.send)
 	t.openWatcher()
 	if t.watcher != nil {
 		t.workers.Go(func() { t.listen(loop) })
@@ -144,7 +148,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 }
 
 func (t *Tailer) openCounts() (err error) {
-	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, func() (int64, int64) { return t.open.Load(), t.watched.Load() })
+	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, t.pending, func() (int64, int64) { return t.open.Load(), t.watched.Load() })
 	return err
 }
 
@@ -236,7 +240,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	}
 	stopKill := context.AfterFunc(ctx, t.kill)
 	defer stopKill()
-	t.sending.Wait()
+	t.outbox.close()
 	err := t.storeAll(context.WithoutCancel(ctx), true)
 	t.closeFiles()
 	if t.watcher != nil {
@@ -246,42 +250,11 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	return errors.Join(err, t.store.Close(context.WithoutCancel(ctx)))
 }
 
-// deliver sends a batch until it is accepted, refused for good, or the receiver shuts down; then it stays a hole.
-func (t *Tailer) deliver(ctx context.Context, b *batch) {
-	s := b.stream
-	var wait *backoff.ExponentialBackOff
-	for {
-		err := b.deliver(ctx)
-		if err == nil {
-			s.settle(b, true)
-			return
-		}
-		if consumererror.IsPermanent(err) {
-			t.warn("refused", "The next component refused a batch for good", zap.String("path", s.path), zap.Int64("lines", b.records), zap.Error(err))
-			s.settle(b, false)
-			return
-		}
-		select {
-		case <-t.halt:
-			return
-		default:
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		t.warn("retry", "The next component does not accept a batch; it is sent again until it does, and reading pauses", zap.String("path", s.path), zap.Error(err))
-		if wait == nil {
-			wait = &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: maxRetryWait}
-			wait.Reset()
-		}
-		timer := time.NewTimer(wait.NextBackOff())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-t.halt:
-		}
-		timer.Stop()
-	}
+// pending counts the record lines that are held or in flight.
+func (t *Tailer) pending() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.flyingRecords + t.heldRecords.Load()
 }
 
 // warn logs at most once a minute per key.

@@ -1,0 +1,198 @@
+package tail
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+)
+
+const (
+	senders = 4 // deliveries under way at once
+	// linger is how long a small batch waits for those of other streams, which then go with it: a request for each would cost more than what is in it.
+	linger = 100 * time.Millisecond
+)
+
+// outbox holds the batches that were cut until a sender takes them, oldest first. Streams whose consumer is stuck fill the budget (Config.MaxInFlightBytes), not this.
+type outbox struct {
+	enough int64 // what need not wait for more
+
+	mu      sync.Mutex
+	changed sync.Cond
+	batches []*batch
+	cost    int64
+	lingers bool // a sender waits for more
+	closed  bool
+	full    chan struct{} // there is enough to send
+	senders sync.WaitGroup
+}
+
+func (o *outbox) init(enough int) {
+	o.enough, o.full = int64(enough), make(chan struct{}, 1)
+	o.changed.L = &o.mu
+}
+
+// open starts the senders.
+func (o *outbox) open(send func(group []*batch)) {
+	for range senders {
+		o.senders.Go(func() {
+			for group := o.take(); group != nil; group = o.take() {
+				send(group)
+			}
+		})
+	}
+}
+
+// close lets the senders end when all that was put in has been sent, and waits for them.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.changed.Broadcast()
+	o.mu.Unlock()
+	o.signal()
+	o.senders.Wait()
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.full <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) put(b *batch) {
+	o.mu.Lock()
+	b.cut = time.Now()
+	o.batches = append(o.batches, b)
+	o.cost += b.bytes
+	full := o.cost >= o.enough
+	o.changed.Signal()
+	o.mu.Unlock()
+	if full {
+		o.signal()
+	}
+}
+
+// take returns the oldest batch and those that can go with it. nil: closed and empty.
+func (o *outbox) take() []*batch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for len(o.batches) == 0 && !o.closed || o.lingers {
+			o.changed.Wait()
+		}
+		if len(o.batches) == 0 {
+			return nil
+		}
+		wait := linger - time.Since(o.batches[0].cut)
+		if o.closed || o.cost >= o.enough || wait <= 0 {
+			return o.group()
+		}
+		o.lingers = true
+		o.mu.Unlock()
+		timer := time.NewTimer(wait)
+		select {
+		case <-o.full: // perhaps said of what is gone already: then it is looked at once more
+		case <-timer.C:
+		}
+		timer.Stop()
+		o.mu.Lock()
+		o.lingers = false
+		o.changed.Broadcast()
+	}
+}
+
+func (o *outbox) group() []*batch {
+	first := o.batches[0]
+	n, cost := 1, first.bytes
+	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && first.what.Join(o.batches[n].what) {
+		cost += o.batches[n].bytes
+		n++
+	}
+	group := append([]*batch(nil), o.batches[:n]...)
+	clear(o.batches[:n])
+	o.batches = o.batches[n:]
+	o.cost -= cost
+	if len(o.batches) > 0 {
+		o.changed.Signal()
+	}
+	return group
+}
+
+// send delivers what was joined, until it is accepted or refused for good, or the receiver shuts down; then it stays a hole.
+func (t *Tailer) send(group []*batch) {
+	d := group[0].what
+	var wait *backoff.ExponentialBackOff
+	for {
+		err := d.Send(t.life)
+		if err == nil || consumererror.IsPermanent(err) || errors.As(err, new(*Refused)) {
+			t.settle(group, err)
+			return
+		}
+		if t.ending() {
+			return
+		}
+		t.warn("retry", "The next component does not accept a batch; it is sent again until it does, and reading pauses", zap.String("path", group[0].stream.path), zap.Error(err))
+		if wait == nil {
+			wait = &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: maxRetryWait}
+			wait.Reset()
+		}
+		timer := time.NewTimer(wait.NextBackOff())
+		select {
+		case <-timer.C:
+		case <-t.life.Done():
+		case <-t.halt:
+		}
+		timer.Stop()
+	}
+}
+
+// ending says whether the receiver shuts down: what was not accepted is not sent again.
+func (t *Tailer) ending() bool {
+	select {
+	case <-t.halt:
+		return true
+	default:
+		return t.life.Err() != nil
+	}
+}
+
+// settle takes note of the fate of what was joined.
+func (t *Tailer) settle(group []*batch, err error) {
+	var refused Refused
+	if r := (*Refused)(nil); errors.As(err, &r) {
+		refused = *r
+	} else if err != nil {
+		refused.Lines = math.MaxInt64
+	}
+	if err != nil {
+		t.warn("refused", "The next component refused records for good", zap.String("path", group[0].stream.path), zap.Error(err))
+	}
+	for i, b := range group {
+		n := b.refused(refused.Places[i])
+		more := min(refused.Lines, b.all()-n)
+		refused.Lines -= more
+		b.stream.settle(b, n+more)
+	}
+}
+
+// all is how many record lines go with the batch, at most: a lent line may go with others, too.
+func (b *batch) all() int64 { return b.records + int64(len(b.lent)) }
+
+// refused counts the record lines of the places.
+func (b *batch) refused(places []Place) (n int64) {
+	seen := make(map[Place]bool, len(places))
+	for _, p := range places {
+		if int(p) >= len(b.places) || seen[p] {
+			continue
+		}
+		seen[p] = true
+		pl := &b.places[p]
+		n += pl.to.records - pl.from.records + int64(pl.to.lent-pl.from.lent)
+	}
+	return n
+}
