@@ -45,51 +45,87 @@ type Span struct {
 	Attributes int // how many attributes the caller will add: saves growing the map
 }
 
-// Batch builds a ptrace.Traces span by span, one ResourceSpans per distinct Resource.
+// What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors add.
+const (
+	MaxMessageSpans = 8192
+	MaxMessageBytes = 2_500_000 // a span more or less
+	perSpanRoom     = 64        // for those attributes, beside the rest
+	perGroupRoom    = 1024
+)
+
+// Batch builds messages span by span, with one ResourceSpans per distinct Resource in each.
 // It is not safe for concurrent use.
 type Batch struct {
-	traces  ptrace.Traces
-	scope   string
-	version string
-	groups  map[Resource]ptrace.SpanSlice
+	messages []Message
+	scope    string
+	version  string
+	groups   map[Resource]int // of the last message
 	// Spans come in runs of one resource: remembering the last saves the map look-up.
 	last   Resource
 	lastOK bool
+	group  int
 	slice  ptrace.SpanSlice
-	n      int
+	span   ptrace.Span // added last, not measured yet
+	begun  bool        // there is a span
+	n      int         // spans of the last message
+	bytes  int         // OTLP bytes of the last message, but for span
 	room   int
+	sizer  ptrace.ProtoMarshaler
+	origin int64
+	traced bool
+}
+
+// Message is what one request carries.
+type Message struct {
+	Traces ptrace.Traces
+	// Origins says of each span where it comes from (Batch.From), by ResourceSpans, when the batch keeps them.
+	Origins [][]int64
 }
 
 // NewBatch starts an empty batch. scope and version name the component that writes it.
 func NewBatch(scope, version string) *Batch {
-	return &Batch{traces: ptrace.NewTraces(), scope: scope, version: version, groups: make(map[Resource]ptrace.SpanSlice), room: 64}
+	return &Batch{scope: scope, version: version, room: 64}
 }
 
-// Grow makes room for n spans, which are expected to be of one resource for the most part.
-func (b *Batch) Grow(n int) { b.room = max(b.room, n) }
+// Keep has the messages say where their spans come from.
+func (b *Batch) Keep() { b.traced = true }
 
-// Len is the number of spans added.
+// From says where the spans that are added next come from, in the caller's own numbers.
+func (b *Batch) From(origin int64) { b.origin = origin }
+
+// Grow makes room for n spans, which are expected to be of one resource for the most part.
+func (b *Batch) Grow(n int) { b.room = max(b.room, min(n, MaxMessageSpans)) }
+
+// Len is the number of spans in the message that is being built.
 func (b *Batch) Len() int { return b.n }
 
-// Add appends a span and returns it, for the caller's own attributes, links and events.
+// Add appends a span and returns it, for the caller's own attributes, links and events, which it must have before the next span is added.
 func (b *Batch) Add(res Resource, s Span) ptrace.Span {
+	if b.begun {
+		b.bytes += b.sizer.SpanSize(b.span) + perSpanRoom
+	}
+	if !b.begun || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
+		b.messages = append(b.messages, Message{Traces: ptrace.NewTraces()})
+		b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
+	}
+	m := &b.messages[len(b.messages)-1]
 	if !b.lastOK || res != b.last {
-		slice, ok := b.groups[res]
+		group, ok := b.groups[res]
 		if !ok {
-			rs := b.traces.ResourceSpans().AppendEmpty()
-			res.Put(rs.Resource().Attributes())
-			ss := rs.ScopeSpans().AppendEmpty()
-			ss.Scope().SetName(b.scope)
-			ss.Scope().SetVersion(b.version)
-			slice = ss.Spans()
-			slice.EnsureCapacity(b.room) // growing from nothing would cost as much again
-			b.room = 64
-			b.groups[res] = slice
+			group = m.Traces.ResourceSpans().Len()
+			b.begin(m, res)
+			b.groups[res] = group
 		}
-		b.last, b.lastOK, b.slice = res, true, slice
+		b.last, b.lastOK, b.group = res, true, group
+		b.slice = m.Traces.ResourceSpans().At(group).ScopeSpans().At(0).Spans()
 	}
 	b.n++
+	b.begun = true
+	if b.traced {
+		m.Origins[b.group] = append(m.Origins[b.group], b.origin)
+	}
 	out := b.slice.AppendEmpty()
+	b.span = out
 	out.SetTraceID(s.Trace)
 	out.SetSpanID(s.ID)
 	out.SetParentSpanID(s.Parent)
@@ -103,5 +139,32 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	return out
 }
 
-// Traces returns what was built. The batch must not be used afterwards.
-func (b *Batch) Traces() ptrace.Traces { return b.traces }
+// begin starts the spans of a resource.
+func (b *Batch) begin(m *Message, res Resource) {
+	rs := m.Traces.ResourceSpans().AppendEmpty()
+	res.Put(rs.Resource().Attributes())
+	ss := rs.ScopeSpans().AppendEmpty()
+	ss.Scope().SetName(b.scope)
+	ss.Scope().SetVersion(b.version)
+	ss.Spans().EnsureCapacity(b.room) // growing from nothing would cost as much again
+	b.room = 64
+	b.bytes += perGroupRoom
+	if b.traced {
+		m.Origins = append(m.Origins, nil)
+	}
+}
+
+// Messages returns what was built. The batch must not be used afterwards.
+func (b *Batch) Messages() []Message { return b.messages }
+
+// Traces returns what was built as one, for tests and for batches known to be small.
+func (b *Batch) Traces() ptrace.Traces {
+	if len(b.messages) == 1 {
+		return b.messages[0].Traces
+	}
+	out := ptrace.NewTraces()
+	for _, m := range b.messages {
+		m.Traces.ResourceSpans().MoveAndAppendTo(out.ResourceSpans())
+	}
+	return out
+}

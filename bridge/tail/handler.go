@@ -46,8 +46,8 @@ type Delivery interface {
 type Refused struct {
 	// Places are the refused records of what was joined: 0 is the Delivery itself, 1 the first that Join took in.
 	Places map[int][]Place
-	// Lines is how many more record lines were refused, of which it is not known which ones.
-	Lines int64
+	// Share is what share of the records was refused besides, of which it is not known which ones they are. Over 1: all.
+	Share float64
 	Err   error
 }
 

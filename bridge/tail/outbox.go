@@ -167,15 +167,20 @@ func (t *Tailer) settle(group []*batch, err error) {
 	if r := (*Refused)(nil); errors.As(err, &r) {
 		refused = *r
 	} else if err != nil {
-		refused.Lines = math.MaxInt64
+		refused.Share = 1
 	}
 	if err != nil {
 		t.warn("refused", "The next component refused records for good", zap.String("path", group[0].stream.path), zap.Error(err))
 	}
+	lines := int64(0)
+	for _, b := range group {
+		lines += b.all()
+	}
+	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))
 	for i, b := range group {
 		n := b.refused(refused.Places[i])
-		more := min(refused.Lines, b.all()-n)
-		refused.Lines -= more
+		more := min(lines, b.all()-n)
+		lines -= more
 		b.stream.settle(b, n+more)
 	}
 }

@@ -55,8 +55,8 @@ type Stream struct {
 	cur     piece
 	curHeld Held
 	since   extent // of the batch when the line being handled began, or the record before the one that expires
-	placed  bool   // the line being handled has a place
-	expires bool   // Handler.Expire is being called
+	// placed says that a record has a place since the line being handled began, ownPlace that the last one is the line itself.
+	placed, ownPlace bool
 	tally   tally
 	gone    bool // forgotten: not to be drained any more
 	known   bool // has had a file, in this process or before
@@ -124,14 +124,15 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
-// Place names what went into the batch being built since the line being handled began: what a record of the batch was made of. In Handler.Expire it is what was released
-// since the last Place. It is called inside Handler.Line and Handler.Expire only, after Release and Take.
+// Place names what a record of the batch being built was made of: what was released or taken since the last Place, else the line being handled, which several records may
+// share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
-	if !s.placed {
-		b.places = append(b.places, place{s.since, b.extent()})
-		s.placed = !s.expires
-		s.since = b.extent()
+	now := b.extent()
+	own := now == s.since
+	if !own || !s.ownPlace {
+		b.places = append(b.places, place{s.since, now})
+		s.placed, s.ownPlace, s.since = true, own, now
 	}
 	return Place(len(b.places) - 1)
 }
@@ -186,7 +187,7 @@ func (s *Stream) give(f *file, text []byte, begin, end int64) {
 		s.batch.add(f, begin, end)
 	}
 	if s.placed {
-		s.placed = false
+		s.placed, s.ownPlace = false, false
 		s.batch.places[len(s.batch.places)-1].to = s.batch.extent()
 	}
 }
@@ -279,9 +280,9 @@ func (s *Stream) comesAgain(f *file) bool {
 // expire gives up what has been held since before the given time, in as many batches as the handler makes of it.
 func (s *Stream) expire(before time.Time) {
 	for {
-		s.expires, s.since = true, s.batch.extent()
+		s.since = s.batch.extent()
 		s.handler.Expire(before)
-		s.expires = false
+		s.placed, s.ownPlace = false, false
 		done := s.batch.empty()
 		s.cut()
 		if done || !s.t.set.Joint {

@@ -33,7 +33,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	files := cfg.withSummaries()
 	summary := perfmonitor.Summary{Zone: zone, Metric: spans.MetricFinalDisagreement, Unit: spans.UnitOne}
 	handlers := step.NewHandlers(step.Settings{
-		Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName,
+		Receiver: r, Run: cfg.RunConfig, Zone: zone,
 		Duplicate: func() { tel.TrainbridgeFlagscaleDuplicates.Add(context.Background(), 1) },
 		Document:  files.IsDocument,
 		NewParser: func(path string) step.Parser {
@@ -43,7 +43,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 			return &parser{path: path, files: &files}
 		},
 	})
-	return filereceiver.Parts{Tail: files, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Shutdown: tel.Shutdown}, nil
+	return filereceiver.Parts{Tail: files, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Shutdown: tel.Shutdown}, nil
 }
 
 // parser reads logs.

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -72,8 +72,8 @@ type builder struct {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces() ptrace.Traces {
-	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), service: b.r.cfg.ServiceName}
+func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+	bd := builder{Batch: out, service: b.r.cfg.ServiceName}
 	roots, most := 0, 0
 	for _, c := range b.collectives {
 		if !c.dropped {
@@ -86,6 +86,7 @@ func (b *batch) Traces() ptrace.Traces {
 		if c.dropped {
 			continue
 		}
+		from(c.place)
 		if c.opensRun {
 			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, c.run.file)
 		}
@@ -108,16 +109,17 @@ func (b *batch) Traces() ptrace.Traces {
 				c.fit()
 			}
 			if p := &c.parts[i]; !p.left {
+				from(c.place)
 				bd.rank(c, p)
 			}
 		}
 	}
 	for _, c := range b.collectives {
 		if !c.dropped && c.crowded {
+			from(c.place)
 			bd.aggregate(c)
 		}
 	}
-	return bd.Traces()
 }
 
 // alone says whether there is no collective around the record: it is one span.

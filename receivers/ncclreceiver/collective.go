@@ -108,6 +108,7 @@ type collective struct {
 	comm  *communicator
 	track *track
 	run   *run
+	place tail.Place
 
 	kind                          op.Kind
 	name                          string

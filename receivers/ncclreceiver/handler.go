@@ -2,7 +2,6 @@ package ncclreceiver
 
 import (
 	"bytes"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ type stream interface {
 	Lend(tag uint64) tail.Lent
 	Share(l tail.Lent, batches int)
 	Take(l tail.Lent)
+	Place() tail.Place
 	Ahead(visit func(text []byte) bool)
 }
 
@@ -290,6 +290,7 @@ func (h *handler) take(c *collective) {
 			}
 		}
 	}
+	c.place = h.stream.Place()
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 
@@ -319,7 +320,7 @@ func (h *handler) Expire(before time.Time) {
 }
 
 // Cut ends the current batch.
-func (h *handler) Cut() tail.Deliver {
+func (h *handler) Cut() tail.Delivery {
 	if h.paired && !h.heard && len(h.open) == 0 {
 		h.r.asm.heard(h) // the other file of the pair has what there is
 	}
@@ -335,16 +336,7 @@ func (h *handler) Cut() tail.Deliver {
 	if len(b.collectives) > 0 {
 		h.r.asm.estimates(b)
 	}
-	deliver := h.r.Deliver(b)
-	return func(ctx context.Context) error {
-		select {
-		case h.r.building <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		defer func() { <-h.r.building }()
-		return deliver(ctx)
-	}
+	return h.r.Deliver(b)
 }
 
 // Forget is called when the stream is gone: it says nothing any more.

@@ -27,14 +27,11 @@ type ncclReceiver struct {
 
 	batches     filereceiver.Pool[batch]
 	collectives filereceiver.Pool[collective]
-	// building bounds how many batches become spans at a time: giving up what waits makes many at once.
-	building chan struct{}
 }
 
 const (
-	maxBuilding    = 4
 	maxFreeBatches = 64
-	maxFree        = 8192 // collectives
+	maxFree        = 2048 // collectives
 	usualParts     = 64
 )
 
@@ -44,7 +41,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	return filereceiver.Parts{
-		Tail: r.cfg.withDocuments(), NewHandler: func(s *tail.Stream) tail.Handler { return newHandler(r, s) }, HoldTimeout: r.cfg.HangTimeout, Joint: true, Shutdown: r.tel.Shutdown,
+		Tail: r.cfg.withDocuments(), NewHandler: func(s *tail.Stream) tail.Handler { return newHandler(r, s) }, HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName, Shutdown: r.tel.Shutdown,
 	}, nil
 }
 
@@ -57,7 +54,7 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 	if err != nil {
 		return nil, err
 	}
-	r := &ncclReceiver{Receiver: base, cfg: cfg, zone: zone, tel: tel, building: make(chan struct{}, maxBuilding)}
+	r := &ncclReceiver{Receiver: base, cfg: cfg, zone: zone, tel: tel}
 	if len(cfg.Operations) > 0 {
 		r.operations = make(map[string]bool)
 		for _, name := range cfg.Operations {

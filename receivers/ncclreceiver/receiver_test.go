@@ -64,7 +64,9 @@ func tree(r *filereceivertest.Result) string {
 		}
 		w.WriteByte('\n')
 		list := children[s.SpanID()]
-		slices.SortStableFunc(list, func(a, b ptrace.Span) int { return int(int64(a.StartTimestamp()) - int64(b.StartTimestamp())) })
+		slices.SortStableFunc(list, func(a, b ptrace.Span) int {
+			return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(filereceivertest.Attr(a, spans.AttrNCCLCommRank), filereceivertest.Attr(b, spans.AttrNCCLCommRank)))
+		})
 		for _, c := range list {
 			draw(c, indent+"  ", zero)
 		}

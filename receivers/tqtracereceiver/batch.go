@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
@@ -58,20 +59,21 @@ type builder struct {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces() ptrace.Traces {
-	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), r: b.r, b: b}
+func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+	bd := builder{Batch: out, r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
 	if b.runFile != "" {
 		at, source := b.began()
 		bd.AddRun(bd.resource(assemble.Who{}), at, source, b.runFile)
 	}
 	for i := range b.out.Functions {
+		from(b.out.Functions[i].Place)
 		bd.function(&b.out.Functions[i])
 	}
 	for i := range b.out.Lone {
+		from(b.out.Lone[i].Place)
 		bd.lone(&b.out.Lone[i])
 	}
-	return bd.Traces()
 }
 
 // began is the start of the earliest record.

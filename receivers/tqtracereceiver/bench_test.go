@@ -24,6 +24,7 @@ type noLines struct{ n tail.Held }
 
 func (l *noLines) Hold() tail.Held { l.n++; return l.n }
 func (*noLines) Release(tail.Held) {}
+func (*noLines) Place() tail.Place { return 0 }
 func (*noLines) Path() string      { return "/logs/run/driver.log" }
 
 // typicalLog is what one driver prints: workers of several pids, a few calls at once in each, DETAIL on.
@@ -107,7 +108,7 @@ func BenchmarkHandler(b *testing.B) {
 							if !build {
 								h.batch.out.Reset()
 							} else if d := h.Cut(); d != nil {
-								if err := d(ctx); err != nil {
+								if err := d.Send(ctx); err != nil {
 									b.Fatal(err)
 								}
 							}

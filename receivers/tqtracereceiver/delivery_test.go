@@ -67,7 +67,7 @@ func (r *metricsRobber) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) 
 }
 
 // oneBatch reads lines into a batch and returns how to deliver it.
-func oneBatch(t *testing.T, r *tqReceiver, lines ...string) tail.Deliver {
+func oneBatch(t *testing.T, r *tqReceiver, lines ...string) tail.Delivery {
 	t.Helper()
 	h := r.handle(&noLines{})
 	for _, text := range lines {
@@ -103,10 +103,10 @@ func TestRetrySendsTheSameAgain(t *testing.T) {
 	r := prepared(t, traces, metrics)
 	d := oneBatch(t, r, aFunction, aCost)
 	ctx := context.Background()
-	require.ErrorIs(t, d(ctx), down)
-	require.ErrorIs(t, d(ctx), down)
-	require.ErrorIs(t, d(ctx), down, "the metrics now")
-	require.NoError(t, d(ctx))
+	require.ErrorIs(t, d.Send(ctx), down)
+	require.ErrorIs(t, d.Send(ctx), down)
+	require.ErrorIs(t, d.Send(ctx), down, "the metrics now")
+	require.NoError(t, d.Send(ctx))
 	assert.Equal(t, []int{2, 2, 2}, traces.seen, "every try has all spans, and the traces that were accepted are not sent again")
 	assert.Equal(t, 1, metrics.DataPointCount())
 	assert.Nil(t, oneBatch(t, r), "nothing to send, no batch")
@@ -114,7 +114,7 @@ func TestRetrySendsTheSameAgain(t *testing.T) {
 
 func TestRefusedForGood(t *testing.T) {
 	traces, metrics := &robber{fail: []error{consumererror.NewPermanent(errors.New("bad"))}}, &metricsRobber{}
-	err := oneBatch(t, prepared(t, traces, metrics), aFunction, aCost)(context.Background())
+	err := oneBatch(t, prepared(t, traces, metrics), aFunction, aCost).Send(context.Background())
 	require.True(t, consumererror.IsPermanent(err))
 	assert.Equal(t, 1, metrics.DataPointCount(), "the other signal still gets its part")
 }
@@ -144,7 +144,7 @@ func TestSaveRestore(t *testing.T) {
 	}
 	put(h, "INFO:2026-03-05 09:30:10,000:[TQ-TRACE] trace_id=x | func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=15.0")
 	put(h, "[TQ-LOG] op=TQ_PUT | func=f | stage=END | duration=1s")
-	require.NoError(t, h.Cut()(ctx))
+	require.NoError(t, h.Cut().Send(ctx))
 	state := h.Save()
 	require.NotEmpty(t, state)
 
@@ -152,7 +152,7 @@ func TestSaveRestore(t *testing.T) {
 	next.Restore(state)
 	put(next, "[TQ-TRACE] trace_id=y | func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=16.0")
 	put(next, "[TQ-LOG] op=TQ_PUT | func=f | stage=END | duration=1s")
-	require.NoError(t, next.Cut()(ctx))
+	require.NoError(t, next.Cut().Send(ctx))
 	require.NotNil(t, r.handle(&noLines{}))
 
 	f := b.All("f")
@@ -213,7 +213,7 @@ func TestTimeSources(t *testing.T) {
 	b := &filereceivertest.Result{}
 	h := prepared(t, &b.Traces, nil).handle(&noLines{})
 	h.Line(&tail.Line{Text: []byte("[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"), Observed: observed, Live: true})
-	require.NoError(t, h.Cut()(context.Background()))
+	require.NoError(t, h.Cut().Send(context.Background()))
 	v, _ := b.All("f")[0].Attributes().Get(spans.AttrTimeSource)
 	assert.Equal(t, "observed", v.Str())
 	assert.Equal(t, observed, b.All("f")[0].EndTimestamp().AsTime())

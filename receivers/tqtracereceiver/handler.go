@@ -267,7 +267,7 @@ func (h *handler) Expire(before time.Time) {
 }
 
 // Cut ends the current batch.
-func (h *handler) Cut() tail.Deliver {
+func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
 		return nil

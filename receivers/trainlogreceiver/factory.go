@@ -39,7 +39,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 		Tail:        files,
 		HoldTimeout: step.HoldTimeout,
 		NewHandler: step.NewHandlers(step.Settings{
-			Receiver: r, Run: cfg.RunConfig, Zone: zone, Scope: metadata.ScopeName, Document: files.IsDocument,
+			Receiver: r, Run: cfg.RunConfig, Zone: zone, Document: files.IsDocument,
 			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },
 			NewParser: func(path string) step.Parser {
 				if files.IsDocument(path) {
@@ -48,6 +48,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 				return newParser(cfg.Format, mapped)
 			},
 		}),
+		Scope:    metadata.ScopeName,
 		Shutdown: tel.Shutdown,
 	}, nil
 }

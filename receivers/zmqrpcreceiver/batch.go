@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 	"github.com/trainbridge/trainbridge/spans"
@@ -45,8 +46,8 @@ type builder struct {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces() ptrace.Traces {
-	bd := builder{Batch: spans.NewBatch(metadata.ScopeName, b.r.Set.BuildInfo.Version), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
+func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+	bd := builder{Batch: out, res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
 	n := 1 + len(b.finals)
 	for _, g := range b.groups {
@@ -61,12 +62,13 @@ func (b *batch) Traces() ptrace.Traces {
 		bd.AddRun(bd.res, first.start, timeSource(first.observed), b.runFile)
 	}
 	for _, g := range b.groups {
+		from(g.place)
 		bd.group(g)
 	}
 	for _, f := range b.finals {
+		from(f.place)
 		bd.final(f)
 	}
-	return bd.Traces()
 }
 
 func timeSource(observed bool) spans.TimeSource {

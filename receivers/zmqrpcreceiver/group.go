@@ -29,6 +29,7 @@ type group struct {
 	end       string // why it ended
 	since     int64  // when its first row was read, ns
 	held      []tail.Held
+	place     tail.Place
 
 	number                int64 // in the session
 	rows                  spans.Digest

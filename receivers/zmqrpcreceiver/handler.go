@@ -16,6 +16,7 @@ type stream interface {
 	Path() string
 	Hold() tail.Held
 	Release(tail.Held)
+	Place() tail.Place
 	Ahead(visit func(text []byte) bool)
 	Beginning(visit func(text []byte) bool)
 }
@@ -283,6 +284,7 @@ func (h *handler) close(why string) {
 	for _, held := range g.held {
 		h.stream.Release(held)
 	}
+	g.place = h.stream.Place()
 	h.batch.groups = append(h.batch.groups, g)
 }
 
@@ -301,7 +303,7 @@ func (h *handler) Expire(before time.Time) {
 }
 
 // Cut ends the current batch.
-func (h *handler) Cut() tail.Deliver {
+func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
 		return nil

@@ -17,7 +17,6 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -79,6 +78,8 @@ func (f *feed) Release(h tail.Held) {
 	delete(f.held, h)
 }
 
+func (*feed) Place() tail.Place { return 0 }
+
 func (f *feed) Ahead(visit func([]byte) bool) {
 	for _, l := range f.lines[f.next+1:] {
 		if !visit([]byte(l)) {
@@ -103,7 +104,7 @@ func (f *feed) line(i int, observed time.Time, live bool) {
 
 func (f *feed) cut() {
 	if deliver := f.h.Cut(); deliver != nil {
-		require.NoError(f.t, deliver(context.Background()))
+		require.NoError(f.t, deliver.Send(context.Background()))
 	}
 }
 
@@ -367,7 +368,7 @@ func TestRetry(t *testing.T) {
 		if tries < 3 {
 			return errors.New("not yet")
 		}
-		return consumererror.NewPermanent(errors.New("never"))
+		return nil
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
 	f := newFeed(t, strings.Split(fixtureText(t, "v1.log"), "\n")...)
@@ -377,9 +378,9 @@ func TestRetry(t *testing.T) {
 		f.line(i, filereceivertest.Written, false)
 	}
 	deliver := f.h.Cut()
-	require.Error(t, deliver(context.Background()))
-	require.Error(t, deliver(context.Background()))
-	require.True(t, consumererror.IsPermanent(deliver(context.Background())))
+	require.Error(t, deliver.Send(context.Background()))
+	require.Error(t, deliver.Send(context.Background()))
+	require.NoError(t, deliver.Send(context.Background()))
 	require.Len(t, got, 3)
 	assert.Equal(t, got[0], got[1])
 	assert.Equal(t, got[0], got[2])

@@ -18,6 +18,7 @@ type final struct {
 	group    ref // the last one before it
 	id       ref
 	held     []tail.Held
+	place    tail.Place
 	stats    []rpclog.Stat
 	rows     totals
 	compared []comparison
@@ -86,6 +87,7 @@ func (h *handler) endSummary() {
 			f.compared = append(f.compared, comparison{s.Key, off})
 		}
 	}
+	f.place = h.stream.Place()
 	h.batch.finals = append(h.batch.finals, f)
 }
 

@@ -4,15 +4,12 @@ package filereceiver
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/consumer/consumererror"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
@@ -27,6 +24,8 @@ type Parts struct {
 	HoldTimeout time.Duration
 	// Joint is tail.Settings.Joint.
 	Joint bool
+	// Scope names the receiver in what it sends.
+	Scope string
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -43,6 +42,8 @@ type Receiver struct {
 
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
+
+	accepted atomic.Int64 // messages of spans
 
 	mu   sync.Mutex
 	runs map[string]bool // runs whose train.run span was sent
@@ -146,6 +147,9 @@ func (r *Receiver) release() {
 	}
 }
 
+// Scope names the receiver in what it sends.
+func (r *Receiver) Scope() string { return r.parts.Scope }
+
 // HasTraces says whether there is a traces pipeline.
 func (r *Receiver) HasTraces() bool { return r.traces != nil }
 
@@ -161,64 +165,4 @@ func (r *Receiver) FirstOf(run string) bool {
 	}
 	r.runs[run] = true
 	return true
-}
-
-// Batch is what goes downstream together. It keeps records, not pdata: a consumer may change or empty what it is given
-// even when it fails, so each try builds its data anew, and the usual single try costs no copy.
-type Batch interface {
-	// Traces may be without spans, Metrics without points: then there is nothing to send of that signal.
-	Traces() ptrace.Traces
-	Metrics() pmetric.Metrics
-	// Done is called once when the batch is delivered or refused for good.
-	Done()
-}
-
-// Deliver makes a tail.Deliver of a batch.
-func (r *Receiver) Deliver(b Batch) tail.Deliver {
-	var tracesDone, metricsDone bool
-	var refused error
-	return func(ctx context.Context) error {
-		if !tracesDone && r.traces != nil {
-			err := r.sendTraces(ctx, b)
-			if err != nil && !consumererror.IsPermanent(err) {
-				return err
-			}
-			refused = errors.Join(refused, err)
-		}
-		tracesDone = true
-		if !metricsDone && r.metrics != nil {
-			err := r.sendMetrics(ctx, b)
-			if err != nil && !consumererror.IsPermanent(err) {
-				return err
-			}
-			refused = errors.Join(refused, err)
-		}
-		metricsDone = true
-		b.Done()
-		return refused
-	}
-}
-
-func (r *Receiver) sendTraces(ctx context.Context, b Batch) error {
-	td := b.Traces()
-	n := td.SpanCount() // before a consumer takes it
-	if n == 0 {
-		return nil
-	}
-	ctx = r.obs.StartTracesOp(ctx)
-	err := r.traces.ConsumeTraces(ctx, td)
-	r.obs.EndTracesOp(ctx, r.Set.ID.Type().String(), n, err)
-	return err
-}
-
-func (r *Receiver) sendMetrics(ctx context.Context, b Batch) error {
-	md := b.Metrics()
-	n := md.DataPointCount()
-	if n == 0 {
-		return nil
-	}
-	ctx = r.obs.StartMetricsOp(ctx)
-	err := r.metrics.ConsumeMetrics(ctx, md)
-	r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
-	return err
 }

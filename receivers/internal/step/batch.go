@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
@@ -54,6 +55,7 @@ type item struct {
 	model          *spans.Model
 	units          string
 	dropped        uint32 // fields
+	place          tail.Place
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
@@ -127,6 +129,7 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	b.gpus = append(b.gpus, rec.GPUs...)
 	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = b.ends()
 	it.units, it.dropped = h.units.of(rec), uint32(rec.Dropped)
+	it.place = h.stream.Place()
 	b.items = append(b.items, *it)
 }
 
@@ -158,8 +161,7 @@ func (u *unitTexts) of(rec *record.Record) string {
 const judged = 14
 
 // Traces builds the spans.
-func (b *batch) Traces() ptrace.Traces {
-	out := spans.NewBatch(b.set.Scope, b.set.Receiver.Set.BuildInfo.Version)
+func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.runFile != "" {
 		first := b.first()
 		out.AddRun(b.resource(first), first.start, first.time, b.runFile)
@@ -168,6 +170,7 @@ func (b *batch) Traces() ptrace.Traces {
 	runTrace, runSpan := spans.RunIDs(b.run)
 	for i := range b.items {
 		it := &b.items[i]
+		from(it.place)
 		if it.kind != record.Side {
 			s := b.span(out, it)
 			if it.kind != record.Summary {
@@ -178,7 +181,6 @@ func (b *batch) Traces() ptrace.Traces {
 			b.stage(out, it, &b.stages[j])
 		}
 	}
-	return out.Traces()
 }
 
 // first is the earliest record.
@@ -367,7 +369,7 @@ func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmet
 		spans.Resource{Service: g.b.set.Run.ServiceName, RunID: g.b.run}.Put(rm.Resource().Attributes())
 		rm.Resource().Attributes().PutStr(spans.AttrServiceInstanceID, g.b.run)
 		sm := rm.ScopeMetrics().AppendEmpty()
-		sm.Scope().SetName(g.b.set.Scope)
+		sm.Scope().SetName(g.b.set.Receiver.Scope())
 		sm.Scope().SetVersion(g.b.set.Receiver.Set.BuildInfo.Version)
 		g.scope = sm.Metrics()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // typical emits a record with the usual fields for every line; it parses nothing.
@@ -52,14 +53,20 @@ func BenchmarkRecord(b *testing.B) {
 		b.ReportMetric(float64(b.Elapsed())/float64(b.N)/records, "ns/record")
 	}
 	b.Run("packed", func(b *testing.B) { run(b, func(*batch) {}) })
-	b.Run("spans", func(b *testing.B) { run(b, func(bt *batch) { bt.Traces() }) })
+	b.Run("spans", func(b *testing.B) { run(b, func(bt *batch) { built(bt) }) })
 	b.Run("gauges", func(b *testing.B) { run(b, func(bt *batch) { bt.Metrics() }) })
 	b.Run("spans as OTLP", func(b *testing.B) {
 		m := &ptrace.ProtoMarshaler{}
-		run(b, func(bt *batch) { _, _ = m.MarshalTraces(bt.Traces()) })
+		run(b, func(bt *batch) { _, _ = m.MarshalTraces(built(bt)) })
 	})
 	b.Run("gauges as OTLP", func(b *testing.B) {
 		m := &pmetric.ProtoMarshaler{}
 		run(b, func(bt *batch) { _, _ = m.MarshalMetrics(bt.Metrics()) })
 	})
+}
+
+func built(b *batch) ptrace.Traces {
+	out := spans.NewBatch("bench", "")
+	b.Traces(out, func(tail.Place) {})
+	return out.Traces()
 }

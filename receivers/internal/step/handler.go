@@ -47,7 +47,6 @@ type Settings struct {
 	Receiver *filereceiver.Receiver
 	Run      spans.RunConfig
 	Zone     *time.Location // of stamps without a zone
-	Scope    string         // instrumentation scope
 	// Duplicate is called for each record that was seen before.
 	Duplicate func()
 	// Document says of a path whether its lines are whole documents. nil: none is.
@@ -66,6 +65,7 @@ type stream interface {
 	Path() string
 	Hold() tail.Held
 	Release(tail.Held)
+	Place() tail.Place
 }
 
 // handler turns the lines of one stream into batches.
@@ -446,7 +446,7 @@ func (h *handler) Expire(time.Time) {
 }
 
 // Cut ends the current batch.
-func (h *handler) Cut() tail.Deliver {
+func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
 		return nil

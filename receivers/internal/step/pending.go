@@ -86,9 +86,9 @@ func (h *handler) leave() {
 		return
 	}
 	p.open = false
-	h.batch.add(h, &p.it, &p.rec)
 	for _, held := range p.held {
 		h.stream.Release(held)
 	}
+	h.batch.add(h, &p.it, &p.rec)
 	p.held = p.held[:0]
 }

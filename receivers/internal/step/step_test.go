@@ -114,8 +114,8 @@ type result struct {
 func mk(res *result) filereceiver.Make {
 	return func(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
 		tc := *cfg.(*tail.Config)
-		return filereceiver.Parts{Tail: tc, HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
-			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() { res.duplicates++ },
+		return filereceiver.Parts{Tail: tc, Scope: "test", HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
+			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() { res.duplicates++ },
 			NewParser: func(string) Parser { return &words{} },
 		})}, nil
 	}
@@ -400,6 +400,7 @@ type direct struct{ held, released int }
 func (*direct) Path() string           { return "/logs/x.log" }
 func (d *direct) Hold() tail.Held      { d.held++; return tail.Held(d.held) }
 func (d *direct) Release(tail.Held)    { d.released++ }
+func (*direct) Place() tail.Place      { return 0 }
 func (d *direct) outstanding() (n int) { return d.held - d.released }
 
 // handlerWith makes a handler whose receiver delivers to the consumers.
@@ -409,7 +410,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	r, err := filereceiver.Prepare(receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(&result{}), traces, metrics)
 	require.NoError(tb, err)
 	return newHandler(&Settings{
-		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Scope: "test", Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
+		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
 	}, &seen{}, &filereceiver.Pool[batch]{}, d)
 }
 
@@ -424,7 +425,7 @@ func TestLiveTimes(t *testing.T) {
 	var sink consumertest.TracesSink
 	h := handlerWith(t, &direct{}, &sink, nil)
 	h.feed(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
-	require.NoError(t, h.Cut()(context.Background()))
+	require.NoError(t, h.Cut().Send(context.Background()))
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
 	got := res.spans(spans.SpanStep)
@@ -446,7 +447,7 @@ func TestExpire(t *testing.T) {
 	assert.Nil(t, h.Cut())
 	assert.Equal(t, 1, d.outstanding())
 	h.Expire(written)
-	require.NoError(t, h.Cut()(context.Background()))
+	require.NoError(t, h.Cut().Send(context.Background()))
 	assert.Zero(t, d.outstanding())
 	assert.Equal(t, 2, sink.SpanCount(), "the step and its run")
 	h.Expire(written)
@@ -462,7 +463,7 @@ func TestSaveRestore(t *testing.T) {
 		feed := func(lines []string) {
 			h.feed(t, false, lines...)
 			if d := h.Cut(); d != nil {
-				require.NoError(t, d(context.Background()))
+				require.NoError(t, d.Send(context.Background()))
 			}
 		}
 		feed(lines[:cut])
@@ -519,10 +520,10 @@ func TestDelivery(t *testing.T) {
 	down := errors.New("down")
 	for name, c := range map[string]struct {
 		fails []error
-		spans int
+		sends int
 	}{
-		"retried":          {[]error{down, down}, 3},
-		"refused for good": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 0},
+		"retried": {[]error{down, down}, 3},
+		"refused": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 2}, // its halves are not
 	} {
 		t.Run(name, func(t *testing.T) {
 			traces, metrics := &robber{fails: c.fails}, &consumertest.MetricsSink{}
@@ -530,14 +531,11 @@ func TestDelivery(t *testing.T) {
 			h.feed(t, true, "step it=1 loss=1", "step it=2 loss=1")
 			d := h.Cut()
 			ctx := context.Background()
-			require.ErrorIs(t, d(ctx), down)
-			if c.spans > 0 {
-				require.ErrorIs(t, d(ctx), down)
-				require.NoError(t, d(ctx))
-			} else {
-				require.True(t, consumererror.IsPermanent(d(ctx)))
+			for range c.sends - 1 {
+				require.ErrorIs(t, d.Send(ctx), down)
 			}
-			assert.Equal(t, c.spans, traces.SpanCount())
+			require.NoError(t, d.Send(ctx))
+			assert.Equal(t, 3, traces.SpanCount())
 			assert.Len(t, metrics.AllMetrics(), 1, "the other signal gets its part, once")
 		})
 	}

@@ -17,6 +17,7 @@ import (
 type Lines interface {
 	Hold() tail.Held
 	Release(h tail.Held)
+	Place() tail.Place
 }
 
 // Base says on which clock a record's time stands. Records on different clocks never belong together.

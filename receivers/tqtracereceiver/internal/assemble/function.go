@@ -614,11 +614,11 @@ func (a *Assembler) leave(f *function, open bool) {
 	out.FieldsFrom = len(a.Out.Fields)
 	a.Out.Fields = append(a.Out.Fields, f.fields...)
 	out.FieldsTo = len(a.Out.Fields)
-	a.Out.Functions = append(a.Out.Functions, out)
-
 	for _, h := range f.held {
 		a.lines.Release(h)
 	}
+	out.Place = a.lines.Place()
+	a.Out.Functions = append(a.Out.Functions, out)
 	g.remember(f)
 	a.unlink(f)
 	a.free(f)

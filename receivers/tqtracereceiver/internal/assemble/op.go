@@ -364,10 +364,11 @@ func (a *Assembler) leaveOp(o *op, reason string) {
 	if s.PID == 0 {
 		s.PID = g.proc.PID
 	}
-	a.Out.Lone = append(a.Out.Lone, s)
 	for _, h := range o.held {
 		a.lines.Release(h)
 	}
+	s.Place = a.lines.Place()
+	a.Out.Lone = append(a.Out.Lone, s)
 	a.freeOp(o)
 	a.settle(g)
 }

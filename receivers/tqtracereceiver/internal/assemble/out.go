@@ -3,6 +3,7 @@ package assemble
 import (
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -55,6 +56,7 @@ type Function struct {
 	// Ranges of Out.Ops and Out.Fields.
 	OpsFrom, OpsTo       int
 	FieldsFrom, FieldsTo int
+	Place                tail.Place
 }
 
 // Op is one client operation: of a function, or with no function around it (Out.Lone). Times in wall ns.
@@ -69,6 +71,7 @@ type Op struct {
 	Reported             float64 // By/s; −1: unknown
 	Incomplete           string
 	FieldsFrom, FieldsTo int
+	Place                tail.Place // of Out.Lone
 }
 
 // Field is an attribute of a field this version does not know.

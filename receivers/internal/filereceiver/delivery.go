@@ -1,0 +1,294 @@
+package filereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/refusal"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Batch is what a handler cuts. It keeps records, not pdata: a consumer may change or empty what it is given
+// even when it fails, so each try builds its data anew, and the usual single try costs no copy.
+type Batch interface {
+	// Traces adds the spans. From is called with the tail.Place of each record before its spans are added.
+	Traces(out *spans.Batch, from From)
+	// Metrics may be without points: then there is nothing to send of that signal.
+	Metrics() pmetric.Metrics
+	// Done is called once when the batch is delivered or refused for good.
+	Done()
+}
+
+// From takes note of the record whose spans come next.
+type From func(tail.Place)
+
+// Deliver sends a batch downstream.
+func (r *Receiver) Deliver(b Batch) tail.Delivery { return &delivery{r: r, batches: []Batch{b}} }
+
+// delivery is batches of one receiver, of several streams perhaps, that are sent together.
+type delivery struct {
+	r       *Receiver
+	batches []Batch
+	traces  progress
+	metrics progress
+	tries   int // of which the next component refused everything
+	since   int64
+	refused tail.Refused
+}
+
+// progress is what became of one signal.
+type progress struct {
+	messages int // that were accepted or refused for good
+	done     bool
+}
+
+// Join takes in another batch of the same receiver.
+func (d *delivery) Join(other tail.Delivery) bool {
+	o, ok := other.(*delivery)
+	if ok = ok && o.r == d.r; ok {
+		d.batches = append(d.batches, o.batches...)
+	}
+	return ok
+}
+
+// Send sends what has not been sent yet.
+func (d *delivery) Send(ctx context.Context) error {
+	if d.r.traces != nil && !d.traces.done {
+		if err := d.sendTraces(ctx); err != nil {
+			return err
+		}
+	}
+	d.traces.done = true
+	if d.r.metrics != nil && !d.metrics.done {
+		if err := d.sendMetrics(ctx); err != nil {
+			return err
+		}
+	}
+	d.metrics.done = true
+	for _, b := range d.batches {
+		b.Done()
+	}
+	if d.refused.Err != nil {
+		return &d.refused
+	}
+	return nil
+}
+
+// sendTraces sends message by message. The messages are cut anew at each try, in the same places.
+func (d *delivery) sendTraces(ctx context.Context) error {
+	messages := d.build(false)
+	total := spanCount(messages)
+	for ; d.traces.messages < len(messages); d.traces.messages++ {
+		td := messages[d.traces.messages].Traces
+		n := td.SpanCount() // before a consumer takes it
+		err := d.r.sendTraces(ctx, td)
+		var partial *refusal.Partial
+		switch {
+		case err == nil:
+			d.r.accepted.Add(1)
+		case errors.As(err, &partial) && partial.Rejected >= int64(n):
+			d.refuse(d.build(true)[d.traces.messages], all(n), err)
+		case errors.As(err, &partial):
+			d.partly(partial, total)
+		case !refusal.OfData(err):
+			return err
+		default:
+			if err := d.sift(ctx, d.build(true)[d.traces.messages], total, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build makes the messages of all batches, on request with where their spans come from.
+func (d *delivery) build(keep bool) []spans.Message {
+	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
+	from := From(func(tail.Place) {})
+	i := 0
+	if keep {
+		out.Keep()
+		from = func(p tail.Place) { out.From(int64(i)<<32 | int64(p)) }
+	}
+	for i = range d.batches {
+		d.batches[i].Traces(out, from)
+	}
+	return out.Messages()
+}
+
+func spanCount(messages []spans.Message) (n int) {
+	for _, m := range messages {
+		n += m.Traces.SpanCount()
+	}
+	return n
+}
+
+// partly books what an accepted message was refused of. Which spans these are is not known, only what share of all.
+func (d *delivery) partly(p *refusal.Partial, total int) {
+	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
+	d.refused.Err = errors.Join(d.refused.Err, p)
+	d.r.accepted.Add(1)
+}
+
+// refuse books spans of a message that were refused.
+func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
+	if len(bad) == 0 {
+		return
+	}
+	origins := slices.Concat(m.Origins...)
+	if d.refused.Places == nil {
+		d.refused.Places = map[int][]tail.Place{}
+	}
+	for _, i := range bad {
+		batch := int(origins[i] >> 32)
+		d.refused.Places[batch] = append(d.refused.Places[batch], tail.Place(uint32(origins[i])))
+	}
+	d.refused.Err = errors.Join(d.refused.Err, cause)
+}
+
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+const (
+	// unanimous is how many single spans are refused before it is the next component that is doubted, not they.
+	unanimous = 16
+	// patience is how often a few spans are sent again that are refused one by one while nothing else says that anything is accepted: some ten seconds.
+	patience = 8
+)
+
+// sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something else was
+// accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is away.
+func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
+	n := m.Traces.SpanCount()
+	if d.tries == 0 {
+		d.since = d.r.accepted.Load()
+	}
+	var bad []int
+	parts := []span{{0, n / 2}, {n / 2, n}}
+	if n == 1 {
+		parts, bad = nil, []int{0}
+	}
+	for len(parts) > 0 {
+		p := parts[0]
+		parts = parts[1:]
+		err := d.r.sendTraces(ctx, p.of(m.Traces))
+		var partial *refusal.Partial
+		switch {
+		case err == nil:
+			d.r.accepted.Add(1)
+		case errors.As(err, &partial):
+			d.partly(partial, total)
+		case !refusal.OfData(err):
+			return err
+		case p.to-p.from == 1:
+			bad = append(bad, p.from)
+			if len(bad) >= unanimous && d.r.accepted.Load() == d.since {
+				return d.nothing(cause)
+			}
+		default:
+			mid := (p.from + p.to) / 2
+			parts = slices.Insert(parts, 0, span{p.from, mid}, span{mid, p.to})
+		}
+	}
+	if d.r.accepted.Load() == d.since && d.tries < patience {
+		return d.nothing(cause)
+	}
+	d.tries = 0
+	d.refuse(m, bad, cause)
+	return nil
+}
+
+// nothing is the error of a try in which everything was refused.
+func (d *delivery) nothing(cause error) error {
+	d.tries++
+	// Not wrapped: it must not look like what is wrong with the data.
+	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
+}
+
+// span is a part of a message, in spans.
+type span struct{ from, to int }
+
+// of copies the part out of what it is a part of.
+func (p span) of(td ptrace.Traces) ptrace.Traces {
+	out := ptrace.NewTraces()
+	at := 0
+	for _, rs := range td.ResourceSpans().All() {
+		ss := rs.ScopeSpans().At(0)
+		first, last := max(p.from-at, 0), min(p.to-at, ss.Spans().Len())
+		at += ss.Spans().Len()
+		if first >= last {
+			continue
+		}
+		o := out.ResourceSpans().AppendEmpty()
+		rs.Resource().CopyTo(o.Resource())
+		os := o.ScopeSpans().AppendEmpty()
+		ss.Scope().CopyTo(os.Scope())
+		os.Spans().EnsureCapacity(last - first)
+		for i := first; i < last; i++ {
+			ss.Spans().At(i).CopyTo(os.Spans().AppendEmpty())
+		}
+	}
+	return out
+}
+
+// maxPoints bounds the points of many batches that are sent as one.
+const maxPoints = 8192
+
+// sendMetrics sends the points batch by batch, those of small ones together.
+func (d *delivery) sendMetrics(ctx context.Context) error {
+	for d.metrics.messages < len(d.batches) {
+		md := pmetric.NewMetrics()
+		to, points := d.metrics.messages, 0
+		for ; to < len(d.batches) && points < maxPoints; to++ {
+			own := d.batches[to].Metrics()
+			points += own.DataPointCount()
+			own.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+		}
+		part := float64(to-d.metrics.messages) / float64(len(d.batches))
+		err := d.r.sendMetrics(ctx, md)
+		var partial *refusal.Partial
+		switch {
+		case err == nil:
+		case errors.As(err, &partial):
+			d.refused.Share += part * float64(partial.Rejected) / float64(max(points, 1))
+			d.refused.Err = errors.Join(d.refused.Err, err)
+		case refusal.OfData(err):
+			d.refused.Share += part
+			d.refused.Err = errors.Join(d.refused.Err, err)
+		default:
+			return err
+		}
+		d.metrics.messages = to
+	}
+	return nil
+}
+
+func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
+	n := td.SpanCount()
+	ctx = r.obs.StartTracesOp(ctx)
+	err := r.traces.ConsumeTraces(ctx, td)
+	r.obs.EndTracesOp(ctx, r.Set.ID.Type().String(), n, err)
+	return err
+}
+
+func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
+	n := md.DataPointCount()
+	if n == 0 {
+		return nil
+	}
+	ctx = r.obs.StartMetricsOp(ctx)
+	err := r.metrics.ConsumeMetrics(ctx, md)
+	r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
+	return err
+}
