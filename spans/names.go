@@ -37,6 +37,8 @@ const (
 	// AttrIncompleteReason is one of the Incomplete… values.
 	AttrIncompleteReason = "trainbridge.incomplete.reason"
 	AttrLogFile          = "log.file.path" // semconv
+	// AttrTrimmed is how many bytes of texts were cut from a span that no message could hold, By.
+	AttrTrimmed = "trainbridge.trimmed"
 
 	// AttrVerdict holds the names of the verdicts about this span; each that is not good is also an event EventVerdict.
 	AttrVerdict         = "trainbridge.verdict"          // string[]

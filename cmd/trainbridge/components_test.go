@@ -128,7 +128,7 @@ func TestComponentTypes(t *testing.T) {
 	for want, has := range map[string]func(string) bool{
 		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp file_log kafka":                     has(f.Receivers),
 		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":  has(f.Processors),
-		"otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
+		"otlp_acked otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
 		"train_metrics span_metrics forward":                                                     has(f.Connectors),
 		"file_storage health_check basicauth bearertokenauth zpages":                             has(f.Extensions),
 	} {

@@ -23,15 +23,14 @@ const crashConfig = `
 receivers: {tq_trace: {include: [%q], storage: file_storage, run_id: %q, service_name: %q}}
 processors: {train_perf: }
 exporters:
-  otlp_grpc:
+  otlp_acked:
     endpoint: %q
     tls: {insecure: true}
-    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 50ms, min_size: 256, max_size: 1024}}
     retry_on_failure: {initial_interval: 100ms, max_interval: 500ms, max_elapsed_time: 0}
 extensions: {file_storage: {directory: %q, create_directory: true, fsync: true}}
 service:
   extensions: [file_storage]
-  pipelines: {traces: {receivers: [tq_trace], processors: [train_perf], exporters: [otlp_grpc]}}
+  pipelines: {traces: {receivers: [tq_trace], processors: [train_perf], exporters: [otlp_acked]}}
   telemetry: {metrics: {level: none}}
 `
 

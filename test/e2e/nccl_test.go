@@ -135,21 +135,19 @@ func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*nccl
 			l.receiver(), l.dir+"/*", l.name, l.name))
 		names = append(names, l.receiver())
 	}
-	exporters := "otlp_grpc, train_metrics"
+	exporters := "otlp_acked, train_metrics"
 	more := fmt.Sprintf(`
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 receivers:
 %s
 `, strings.Join(receivers, "\n"))
 	if s != nil {
-		exporters = "otlp_grpc, otlp_grpc/tempo, train_metrics"
+		exporters = "otlp_acked, otlp_acked/tempo, train_metrics"
 		more += fmt.Sprintf(`
 exporters:
-  otlp_grpc/tempo:
+  otlp_acked/tempo:
     endpoint: %q
     tls: {insecure: true}
-    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
-    retry_on_failure: {max_elapsed_time: 0}
 `, s.otlp)
 	}
 	more += fmt.Sprintf(`

@@ -28,12 +28,10 @@ const toTempo = `
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}
 exporters:
-  otlp_grpc/tempo:
+  otlp_acked/tempo:
     endpoint: %q
     tls: {insecure: true}
-    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
-    retry_on_failure: {max_elapsed_time: 0}
-service: {pipelines: {traces: {exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}}}
+service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}}}
 `
 
 // The main job: a log in, waterfalls in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.

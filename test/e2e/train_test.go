@@ -246,14 +246,12 @@ receivers:
 %s
 processors: {train_perf: {train: {model: %s, device: %q}}}
 exporters:
-  otlp_grpc/tempo:
+  otlp_acked/tempo:
     endpoint: %q
     tls: {insecure: true}
-    sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 200ms, min_size: 2048, max_size: 8192}}
-    retry_on_failure: {max_elapsed_time: 0}
 service:
   pipelines:
-    traces: {receivers: [%s], exporters: [otlp_grpc, otlp_grpc/tempo, train_metrics]}
+    traces: {receivers: [%s], exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}
     metrics: {receivers: [%s, train_metrics]}
 `, strings.Join(receivers, "\n"), model, logs[0].run.Device, s.otlp, strings.Join(names, ", "), strings.Join(names, ", "))
 	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, config)

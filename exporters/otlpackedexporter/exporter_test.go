@@ -1,0 +1,353 @@
+package otlpackedexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configcompression"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
+	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/internal/refusal"
+	vocabulary "github.com/trainbridge/trainbridge/spans"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+)
+
+// backend is a real OTLP/gRPC server that answers as it is told, and accepts when there is nothing left to say.
+type backend struct {
+	ptraceotlp.UnimplementedGRPCServer
+	mu      sync.Mutex
+	answers []error
+	partial int64
+	text    string
+	calls   int
+	names   map[string]int // of the spans accepted
+	last    ptrace.Span
+	points  int
+}
+
+func (b *backend) Export(_ context.Context, r ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls++
+	resp := ptraceotlp.NewExportResponse()
+	if len(b.answers) > 0 {
+		err := b.answers[0]
+		b.answers = b.answers[1:]
+		if err != nil {
+			return resp, err
+		}
+	}
+	for _, rs := range r.Traces().ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			b.names[s.Name()]++
+			b.last = s
+		}
+	}
+	resp.PartialSuccess().SetRejectedSpans(b.partial)
+	resp.PartialSuccess().SetErrorMessage(b.text)
+	return resp, nil
+}
+
+type pointServer struct {
+	pmetricotlp.UnimplementedGRPCServer
+	b *backend
+}
+
+func (p *pointServer) Export(_ context.Context, r pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.b.points += r.Metrics().DataPointCount()
+	resp := pmetricotlp.NewExportResponse()
+	resp.PartialSuccess().SetRejectedDataPoints(p.b.partial)
+	return resp, nil
+}
+
+func serve(t *testing.T, b *backend, opts ...grpc.ServerOption) string {
+	t.Helper()
+	b.names = map[string]int{}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	srv := grpc.NewServer(opts...)
+	ptraceotlp.RegisterGRPCServer(srv, b)
+	pmetricotlp.RegisterGRPCServer(srv, &pointServer{b: b})
+	go func() { _ = srv.Serve(ln) }()
+	t.Cleanup(srv.Stop)
+	return ln.Addr().String()
+}
+
+type rig struct {
+	exporter.Traces
+	metrics exporter.Metrics
+	logs    *observer.ObservedLogs
+	tel     *componenttest.Telemetry
+}
+
+func connect(t *testing.T, change func(*Config)) *rig {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	cfg.TLS.Insecure = true
+	cfg.Compression = configcompression.Type("none")
+	cfg.RetryConfig.InitialInterval, cfg.RetryConfig.MaxInterval = time.Millisecond, time.Millisecond
+	change(cfg)
+	require.NoError(t, cfg.Validate())
+	r := &rig{tel: componenttest.NewTelemetry()}
+	core, logs := observer.New(zap.InfoLevel)
+	r.logs = logs
+	set := exportertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = r.tel.NewTelemetrySettings()
+	set.Logger = zap.New(core)
+	var err error
+	r.Traces, err = createTraces(t.Context(), set, cfg)
+	require.NoError(t, err)
+	r.metrics, err = createMetrics(t.Context(), set, cfg)
+	require.NoError(t, err)
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, r.metrics.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() {
+		require.NoError(t, r.Shutdown(context.Background()))
+		require.NoError(t, r.metrics.Shutdown(context.Background()))
+		require.NoError(t, r.tel.Shutdown(context.Background()))
+	})
+	return r
+}
+
+func grpcTo(addr string) func(*Config) { return func(c *Config) { c.Endpoint = addr } }
+
+func numbered(n, size int) ptrace.Traces {
+	td := ptrace.NewTraces()
+	for i := range n {
+		if i%10 == 0 {
+			td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
+		}
+		s := td.ResourceSpans().At(i / 10).ScopeSpans().At(0).Spans().AppendEmpty()
+		s.SetName(fmt.Sprint(i))
+		s.Attributes().PutStr("text", strings.Repeat("x", size))
+	}
+	return td
+}
+
+// Whatever a backend that does not accept says, the data waits and is accepted later; only INVALID_ARGUMENT is the data's fault.
+func TestCodes(t *testing.T) {
+	withDelay, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
+	require.NoError(t, err)
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		t.Run(code.String(), func(t *testing.T) {
+			fault := status.Error(code, "no")
+			b := &backend{answers: []error{fault, fault, withDelay.Err()}}
+			r := connect(t, grpcTo(serve(t, b)))
+			err := r.ConsumeTraces(t.Context(), numbered(20, 0))
+			if code == codes.InvalidArgument {
+				require.True(t, consumererror.IsPermanent(err), "%v", err)
+				require.True(t, refusal.OfData(err))
+				assert.Empty(t, r.logs.All(), "the receiver finds the record and says so")
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, b.names, 20)
+			assert.Equal(t, 4, b.calls)
+			texts := r.logs.All()
+			require.Len(t, texts, 2, "once a minute, and when it is over")
+			assert.Contains(t, texts[0].Message, "20 items held")
+			assert.Contains(t, texts[1].Message, "accepts again")
+			assert.Empty(t, texts[0].Stack)
+		})
+	}
+}
+
+func TestPartialSuccess(t *testing.T) {
+	b := &backend{partial: 7, text: "seven are bad"}
+	r := connect(t, grpcTo(serve(t, b)))
+	err := r.ConsumeTraces(t.Context(), numbered(20, 0))
+	var partial *refusal.Partial
+	require.ErrorAs(t, err, &partial)
+	assert.EqualValues(t, 7, partial.Rejected)
+	assert.Equal(t, "seven are bad", partial.Message)
+	assert.Equal(t, 1, b.calls, "not sent again")
+
+	md := pmetric.NewMetrics()
+	md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty()
+	require.ErrorAs(t, r.metrics.ConsumeMetrics(t.Context(), md), &partial)
+	metadatatest.AssertEqualExporterOtlpAckedRejected(t, r.tel, []metricdata.DataPoint[int64]{{Value: 14}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+
+	b.partial, b.text = 0, "only a word"
+	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(1, 0)))
+}
+
+// A server's limit of a message's size is found, whatever it is.
+func TestTooLarge(t *testing.T) {
+	b := &backend{}
+	r := connect(t, grpcTo(serve(t, b, grpc.MaxRecvMsgSize(4000))))
+	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(200, 500)))
+	assert.Len(t, b.names, 200)
+	for name, n := range b.names {
+		assert.Equal(t, 1, n, name)
+	}
+
+	td := numbered(3, 0)
+	td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1).Attributes().PutStr("text", strings.Repeat("é", 50_000))
+	require.NoError(t, r.ConsumeTraces(t.Context(), td))
+	assert.Equal(t, 2, b.names["1"], "cut, not lost")
+	metadatatest.AssertEqualExporterOtlpAckedTrimmed(t, r.tel, []metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
+func TestTrimmedSpanSaysSo(t *testing.T) {
+	b := &backend{}
+	r := connect(t, grpcTo(serve(t, b, grpc.MaxRecvMsgSize(1000))))
+	td := numbered(1, 100_000)
+	span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	span.Events().AppendEmpty().SetName(strings.Repeat("e", 5000))
+	require.NoError(t, r.ConsumeTraces(t.Context(), td))
+	cut, ok := b.last.Attributes().Get(vocabulary.AttrTrimmed)
+	require.True(t, ok)
+	left, _ := b.last.Attributes().Get("text")
+	assert.EqualValues(t, 100_000-len(left.Str()), cut.Int())
+	whole, _ := span.Attributes().Get("text")
+	assert.Len(t, whole.Str(), 100_000, "others hold the same data")
+}
+
+// What cannot be made small enough is refused, not sent for ever.
+func TestNeverSmallEnough(t *testing.T) {
+	r := connect(t, grpcTo(serve(t, &backend{}, grpc.MaxRecvMsgSize(10))))
+	err := r.ConsumeTraces(t.Context(), numbered(1, 100))
+	require.True(t, refusal.OfData(err), "%v", err)
+}
+
+// When a part was accepted, only the rest is sent again.
+func TestPartsAreNotRepeated(t *testing.T) {
+	b := &backend{answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")}}
+	r := connect(t, grpcTo(serve(t, b)))
+	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(40, 0)))
+	assert.Len(t, b.names, 40)
+	for name, n := range b.names {
+		assert.Equal(t, 1, n, name)
+	}
+}
+
+func TestNoBackend(t *testing.T) {
+	r := connect(t, grpcTo("127.0.0.1:1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.ConsumeTraces(ctx, numbered(33, 0)) }()
+	require.Eventually(t, func() bool { return r.logs.Len() > 0 }, 10*time.Second, time.Millisecond)
+	cancel()
+	err := <-done
+	require.Error(t, err)
+	assert.False(t, consumererror.IsPermanent(err))
+	text := r.logs.All()[0].Message
+	assert.Contains(t, text, "no backend at 127.0.0.1:1 (connection refused)")
+	assert.Contains(t, text, "33 items held")
+	assert.Equal(t, 1, r.logs.Len())
+}
+
+func TestHTTP(t *testing.T) {
+	var mu sync.Mutex
+	var answers []int
+	got, partial := 0, int64(0)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(answers) > 0 {
+			code := answers[0]
+			answers = answers[1:]
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(code)
+			return
+		}
+		assert.Equal(t, "/v1/traces", req.URL.Path)
+		body := make([]byte, req.ContentLength)
+		_, _ = req.Body.Read(body)
+		in := ptraceotlp.NewExportRequest()
+		assert.NoError(t, in.UnmarshalProto(body))
+		got += in.Traces().SpanCount()
+		out := ptraceotlp.NewExportResponse()
+		out.PartialSuccess().SetRejectedSpans(partial)
+		text, _ := out.MarshalProto()
+		w.Header().Set("Content-Type", protobuf)
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(srv.Close)
+	for code, permanent := range map[int]bool{400: true, 422: true, 401: false, 403: false, 404: false, 408: false, 413: false, 429: false, 500: false, 502: false, 503: false, 504: false, 301: false} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			r := connect(t, func(c *Config) {
+				h := confighttp.NewDefaultClientConfig()
+				h.Endpoint, h.Compression = srv.URL, configcompression.Type("none")
+				c.HTTP = configoptional.Some(h)
+			})
+			mu.Lock()
+			answers, got = []int{code}, 0
+			mu.Unlock()
+			err := r.ConsumeTraces(t.Context(), numbered(5, 0))
+			if permanent {
+				require.True(t, refusal.OfData(err), "%v", err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, 5, got)
+		})
+	}
+	partial = 3
+	r := connect(t, func(c *Config) {
+		h := confighttp.NewDefaultClientConfig()
+		h.Endpoint, h.Compression = srv.URL+"/", configcompression.Type("none")
+		c.HTTP = configoptional.Some(h)
+	})
+	var p *refusal.Partial
+	require.ErrorAs(t, r.ConsumeTraces(t.Context(), numbered(5, 0)), &p)
+	assert.EqualValues(t, 3, p.Rejected)
+}
+
+func TestConfig(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	require.ErrorIs(t, cfg.Validate(), errEndpoint)
+	h := confighttp.NewDefaultClientConfig()
+	cfg.HTTP = configoptional.Some(h)
+	require.ErrorIs(t, cfg.Validate(), errURL)
+	h.Endpoint = "http://127.0.0.1:4318"
+	cfg.HTTP = configoptional.Some(h)
+	require.NoError(t, cfg.Validate())
+	cfg.Endpoint = "127.0.0.1:4317"
+	require.ErrorIs(t, cfg.Validate(), errBoth)
+	cfg.HTTP = configoptional.None[confighttp.ClientConfig]()
+	cfg.QueueConfig.Get().QueueSize = 1 << 20
+	require.ErrorIs(t, cfg.Validate(), errQueue)
+}
+
+func TestReason(t *testing.T) {
+	for text, want := range map[string]string{
+		`connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`: "connection refused",
+		"name resolver error": "Unavailable: name resolver error",
+	} {
+		assert.Equal(t, want, plain(status.New(codes.Unavailable, text)))
+	}
+	assert.False(t, refusal.OfData(errors.New("x")))
+}

@@ -1,0 +1,142 @@
+package otlpackedexporter
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+const (
+	protobuf    = "application/x-protobuf"
+	maxResponse = 64 << 10
+)
+
+type httpClient struct {
+	http      *http.Client
+	endpoint  string
+	userAgent string
+}
+
+func newHTTPClient(ctx context.Context, e *otlpExporter, host component.Host) (client, error) {
+	c, err := e.cfg.HTTP.Get().ToClient(ctx, host.GetExtensions(), e.set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	return &httpClient{http: c, endpoint: strings.TrimSuffix(e.cfg.HTTP.Get().Endpoint, "/"), userAgent: e.userAgent}, nil
+}
+
+func (c *httpClient) close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+func (c *httpClient) traces(ctx context.Context, td ptrace.Traces) (int64, string, error) {
+	body, err := ptraceotlp.NewExportRequestFromTraces(td).MarshalProto()
+	if err != nil {
+		return 0, "", status.Error(codes.InvalidArgument, err.Error())
+	}
+	answer, err := c.post(ctx, "/v1/traces", body)
+	resp := ptraceotlp.NewExportResponse()
+	if err != nil || resp.UnmarshalProto(answer) != nil { // an answer that is no OTLP says nothing
+		return 0, "", err
+	}
+	return resp.PartialSuccess().RejectedSpans(), resp.PartialSuccess().ErrorMessage(), nil
+}
+
+func (c *httpClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, string, error) {
+	body, err := pmetricotlp.NewExportRequestFromMetrics(md).MarshalProto()
+	if err != nil {
+		return 0, "", status.Error(codes.InvalidArgument, err.Error())
+	}
+	answer, err := c.post(ctx, "/v1/metrics", body)
+	resp := pmetricotlp.NewExportResponse()
+	if err != nil || resp.UnmarshalProto(answer) != nil {
+		return 0, "", err
+	}
+	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage(), nil
+}
+
+// post returns what the server answered to a request that it took.
+func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	req.Header.Set("Content-Type", protobuf)
+	req.Header.Set("User-Agent", c.userAgent)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
+	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
+		if resp.Header.Get("Content-Type") != protobuf {
+			answer = nil
+		}
+		return answer, nil // a body that broke off was accepted all the same
+	}
+	if err != nil {
+		answer = nil
+	}
+	return nil, httpError(resp, answer)
+}
+
+// httpError gives an HTTP status the code that an OTLP/gRPC server would have answered with (OTLP specification, "OTLP/HTTP Response").
+func httpError(resp *http.Response, answer []byte) error {
+	text := fmt.Sprintf("HTTP status %s", resp.Status)
+	var said spb.Status
+	if resp.Header.Get("Content-Type") == protobuf && proto.Unmarshal(answer, &said) == nil && said.GetMessage() != "" {
+		text += ": " + said.GetMessage()
+	}
+	code := codes.Unavailable
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		code = codes.InvalidArgument
+	case http.StatusUnauthorized:
+		code = codes.Unauthenticated
+	case http.StatusForbidden:
+		code = codes.PermissionDenied
+	case http.StatusNotFound:
+		code = codes.Unimplemented
+	case http.StatusTooManyRequests:
+		code = codes.ResourceExhausted
+	case http.StatusRequestEntityTooLarge:
+		return status.Error(codes.ResourceExhausted, text+": request entity too large")
+	}
+	st := status.New(code, text)
+	if after := retryAfter(resp.Header.Get("Retry-After")); after > 0 {
+		if with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}); err == nil {
+			st = with
+		}
+	}
+	return st.Err()
+}
+
+// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+func retryAfter(text string) time.Duration {
+	if seconds, err := strconv.Atoi(text); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(text); err == nil {
+		return time.Until(date)
+	}
+	return 0
+}

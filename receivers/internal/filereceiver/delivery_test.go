@@ -1,0 +1,246 @@
+package filereceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/refusal"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// numbers is a batch with a span for each number, made at the place of the same number.
+type numbers struct {
+	from, to, width int
+	done            bool
+}
+
+func (n *numbers) Traces(out *spans.Batch, from From) {
+	for i := n.from; i < n.to; i++ {
+		from(tail.Place(i))
+		s := out.Add(spans.Resource{PID: int64(i % 3)}, spans.Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{1}, Name: strconv.Itoa(i)})
+		s.Attributes().PutStr("text", strings.Repeat("x", n.width))
+	}
+}
+
+func (n *numbers) Metrics() pmetric.Metrics { return pmetric.NewMetrics() }
+func (n *numbers) Done()                    { n.done = true }
+
+// next is the next component: it calls answer for each message with the names of its spans, and takes what it is given, as one that mutates may.
+type next struct {
+	answer func(names []string) error
+	got    map[string]int
+	calls  int
+}
+
+func (*next) Capabilities() consumer.Capabilities { return consumer.Capabilities{MutatesData: true} }
+
+func (n *next) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+	n.calls++
+	var names []string
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			names = append(names, s.Name())
+		}
+	}
+	td.ResourceSpans().RemoveIf(func(ptrace.ResourceSpans) bool { return true })
+	if err := n.answer(names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		n.got[name]++
+	}
+	return nil
+}
+
+func with(t *testing.T, answer func(names []string) error) (*Receiver, *next) {
+	t.Helper()
+	n := &next{answer: answer, got: map[string]int{}}
+	mk := func(*Receiver, component.Config) (Parts, error) { return Parts{Scope: "test"}, nil }
+	r, err := Prepare(receivertest.NewNopSettings(component.MustNewType("numbers")), nil, mk, n, nil)
+	require.NoError(t, err)
+	return r, n
+}
+
+func bad(text string) error {
+	return consumererror.NewPermanent(status.Error(codes.InvalidArgument, text))
+}
+
+// A record that is refused takes no neighbour with it, in whichever of the batches that were joined it is.
+func TestOneBadRecord(t *testing.T) {
+	for _, want := range []int{0, 1, 4999, 5000, 7777, 9999} {
+		r, n := with(t, func(names []string) error {
+			for _, name := range names {
+				if name == strconv.Itoa(want) {
+					return bad(name)
+				}
+			}
+			return nil
+		})
+		a, b := &numbers{from: 0, to: 5000}, &numbers{from: 5000, to: 10_000}
+		d := r.Deliver(a)
+		require.True(t, d.Join(r.Deliver(b)))
+		err := d.Send(t.Context())
+		var refused *tail.Refused
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, map[int][]tail.Place{want / 5000: {tail.Place(want)}}, refused.Places)
+		assert.Zero(t, refused.Share)
+		assert.Len(t, n.got, 9999)
+		assert.True(t, a.done && b.done)
+		assert.Less(t, n.calls, 40)
+	}
+}
+
+// A backend that refuses whatever it is given is not believed: that is a wrong address or tenant, not 5,000 wrong records.
+func TestAllRefused(t *testing.T) {
+	away := true
+	r, n := with(t, func([]string) error {
+		if away {
+			return bad("tenant")
+		}
+		return nil
+	})
+	b := &numbers{to: 5000}
+	d := r.Deliver(b)
+	for range 3 * patience {
+		err := d.Send(t.Context())
+		require.Error(t, err)
+		require.False(t, consumererror.IsPermanent(err))
+		require.False(t, b.done)
+	}
+	away = false
+	require.NoError(t, d.Send(t.Context()))
+	assert.Len(t, n.got, 5000)
+}
+
+// When others are accepted meanwhile, it was the records.
+func TestAllBad(t *testing.T) {
+	r, _ := with(t, func(names []string) error {
+		if len(names[0]) < 4 {
+			return bad("short")
+		}
+		return nil
+	})
+	d := r.Deliver(&numbers{to: 100})
+	require.False(t, consumererror.IsPermanent(d.Send(t.Context())))
+	require.NoError(t, r.Deliver(&numbers{from: 1000, to: 1001}).Send(t.Context()))
+	var refused *tail.Refused
+	require.ErrorAs(t, d.Send(t.Context()), &refused)
+	assert.Len(t, refused.Places[0], 100)
+}
+
+// A single bad record in a log that says nothing else does not block for ever.
+func TestBadAlone(t *testing.T) {
+	r, _ := with(t, func([]string) error { return bad("never") })
+	d := r.Deliver(&numbers{to: 1})
+	for range patience {
+		require.False(t, consumererror.IsPermanent(d.Send(t.Context())))
+	}
+	var refused *tail.Refused
+	require.ErrorAs(t, d.Send(t.Context()), &refused)
+}
+
+// What is not the data's fault is waited for, also when the exporter calls it permanent.
+func TestOtherCodes(t *testing.T) {
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		if code == codes.InvalidArgument {
+			continue
+		}
+		for _, permanent := range []bool{false, true} {
+			t.Run(fmt.Sprint(code, permanent), func(t *testing.T) {
+				answer := status.Error(code, "no")
+				if permanent {
+					answer = consumererror.NewPermanent(answer)
+				}
+				r, n := with(t, func([]string) error { return answer })
+				d := r.Deliver(&numbers{to: 10})
+				for range 2 * patience {
+					require.Error(t, d.Send(t.Context()))
+				}
+				answer = nil
+				require.NoError(t, d.Send(t.Context()))
+				assert.Len(t, n.got, 10)
+			})
+		}
+	}
+}
+
+// In the middle of the search for a bad record the backend goes away: the search begins again.
+func TestAwayWhileSifting(t *testing.T) {
+	calls := 0
+	r, n := with(t, func(names []string) error {
+		if calls++; calls%5 == 0 && calls < 20 {
+			return errors.New("away")
+		}
+		for _, name := range names {
+			if name == "33" {
+				return bad(name)
+			}
+		}
+		return nil
+	})
+	d := r.Deliver(&numbers{to: 100})
+	var refused *tail.Refused
+	for range 10 {
+		if errors.As(d.Send(t.Context()), &refused) {
+			break
+		}
+	}
+	require.NotNil(t, refused)
+	assert.Equal(t, map[int][]tail.Place{0: {33}}, refused.Places)
+	assert.Len(t, n.got, 99)
+}
+
+// What a partial success rejects is refused by number, and not sent again.
+func TestPartial(t *testing.T) {
+	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {
+		r, n := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: rejected}) })
+		var refused *tail.Refused
+		require.ErrorAs(t, r.Deliver(&numbers{to: 1000}).Send(t.Context()), &refused)
+		assert.InDelta(t, want, refused.Share, 1e-9)
+		assert.Empty(t, refused.Places)
+		assert.Equal(t, 1, n.calls)
+	}
+	r, _ := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: 1000}) })
+	var refused *tail.Refused
+	require.ErrorAs(t, r.Deliver(&numbers{to: 1000}).Send(t.Context()), &refused)
+	assert.Len(t, refused.Places[0], 1000, "all: then it is known which")
+}
+
+// However wide the records and however many, no message is more than a default receiver takes, and each is sent once.
+func TestMessagesFit(t *testing.T) {
+	for _, width := range []int{0, 100, 4000, 400_000} {
+		n := 60_000
+		if width > 0 {
+			n = min(n, 20_000_000/width)
+		}
+		sizer := ptrace.ProtoMarshaler{}
+		b := &numbers{to: n, width: width}
+		r, next := with(t, func([]string) error { return nil })
+		for _, m := range (&delivery{r: r, batches: []Batch{b}}).build(false) {
+			assert.LessOrEqual(t, m.Traces.SpanCount(), spans.MaxMessageSpans)
+			assert.LessOrEqual(t, sizer.TracesSize(m.Traces), 3_500_000)
+		}
+		require.NoError(t, r.Deliver(b).Send(t.Context()))
+		assert.Len(t, next.got, n)
+		if width == 4000 {
+			assert.Greater(t, next.calls, 5)
+		}
+	}
+}
