@@ -169,9 +169,6 @@ func (t *Tailer) settle(group []*batch, err error) {
 	} else if err != nil {
 		refused.Share = 1
 	}
-	if err != nil {
-		t.warn("refused", "The next component refused records for good", zap.String("path", group[0].stream.path), zap.Error(err))
-	}
 	lines := int64(0)
 	for _, b := range group {
 		lines += b.all()
@@ -179,6 +176,10 @@ func (t *Tailer) settle(group []*batch, err error) {
 	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))
 	for i, b := range group {
 		n := b.refused(refused.Places[i])
+		sample := t.setAside(b, refused.Places[i])
+		if n > 0 || refused.Share > 0 {
+			t.warn("refused", "The next component refused records for good", zap.String("path", b.stream.path), zap.ByteString("sample", sample[:min(len(sample), sampleBytes)]), zap.Error(err))
+		}
 		more := min(lines, b.all()-n)
 		lines -= more
 		b.stream.settle(b, n+more)

@@ -147,6 +147,7 @@ type rig struct {
 	flying []*batch
 	out    []string // what was accepted
 	err    error    // what the consumer answers
+	bad    string   // what the consumer refuses
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
 	// handler makes other handlers than toys.

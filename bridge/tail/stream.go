@@ -57,9 +57,9 @@ type Stream struct {
 	since   extent // of the batch when the line being handled began, or the record before the one that expires
 	// placed says that a record has a place since the line being handled began, ownPlace that the last one is the line itself.
 	placed, ownPlace bool
-	tally   tally
-	gone    bool // forgotten: not to be drained any more
-	known   bool // has had a file, in this process or before
+	tally            tally
+	gone             bool // forgotten: not to be drained any more
+	known            bool // has had a file, in this process or before
 	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
 	lastWrite time.Time
 	document  bool

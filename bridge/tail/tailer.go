@@ -92,6 +92,7 @@ type Tailer struct {
 	batches     sync.Pool
 	workers     sync.WaitGroup
 	outbox      outbox
+	dead        deadLetters
 	life        context.Context // of deliveries
 	kill        context.CancelFunc
 	stop        context.CancelFunc // of the loops
@@ -114,6 +115,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	}
 	t.wakeup = sync.NewCond(&t.mu)
 	t.chunk = int(min(maxBatchCost, cfg.MaxInFlightBytes/4))
+	t.dead.path = cfg.DeadLetter
 	t.outbox.init(t.chunk / 4)
 	t.launch = t.outbox.put
 	t.life, t.kill = context.WithCancel(context.Background())

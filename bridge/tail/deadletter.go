@@ -1,0 +1,123 @@
+package tail
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// maxDeadLetters bounds the file of refused lines: a backend that refuses everything must not fill a disk.
+const maxDeadLetters = 256 << 20
+
+var errDeadLettersFull = errors.New("the file is full: move it away")
+
+// deadLetters is the file to which refused lines are written, as they stood in the log, so that they can be read again like it.
+type deadLetters struct {
+	path string
+	mu   sync.Mutex
+}
+
+// add appends texts and returns when they are on the disk.
+func (d *deadLetters) add(texts [][]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, err := os.OpenFile(d.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if fi, e := f.Stat(); e != nil || fi.Size() >= maxDeadLetters {
+		return errors.Join(e, errDeadLettersFull, f.Close())
+	}
+	for _, text := range texts {
+		if _, e := f.Write(text); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// setAside writes the lines of refused records to where they are wanted. It returns those of the first one, for the log.
+func (t *Tailer) setAside(b *batch, places []Place) (sample []byte) {
+	if len(places) == 0 {
+		return nil
+	}
+	if t.dead.path == "" {
+		places = places[:1] // a sample is enough
+	}
+	var texts [][]byte
+	seen := make(map[Place]bool, len(places))
+	for _, p := range places {
+		if int(p) >= len(b.places) || seen[p] {
+			continue
+		}
+		seen[p] = true
+		for _, part := range b.parts(b.places[p]) {
+			text, err := t.readAgain(part)
+			if err != nil {
+				t.warn("dead letter", "A refused line cannot be read again", zap.String("path", part.file.path), zap.Error(err))
+				continue
+			}
+			if n := len(text); n > 0 && text[n-1] != '\n' {
+				text = append(text, '\n')
+			}
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	if t.dead.path != "" {
+		if err := t.dead.add(texts); err != nil {
+			t.warn("dead letter", "Refused lines cannot be written to 'dead_letter'", zap.String("path", t.dead.path), zap.Error(err))
+		}
+	}
+	return texts[0]
+}
+
+// parts are the pieces of a place, in the order in which they came.
+func (b *batch) parts(p place) (out []piece) {
+	at := int64(0)
+	for _, pc := range b.pieces {
+		from, to := max(p.from.bytes-at, 0), min(p.to.bytes-at, pc.end-pc.begin)
+		at += pc.end - pc.begin
+		if from < to {
+			out = append(out, piece{pc.file, span{pc.begin + from, pc.begin + to}})
+		}
+	}
+	for _, l := range b.lent[p.from.lent:p.to.lent] {
+		l.stream.mu.Lock()
+		if h := &l.stream.held.slots[l.held]; h.file != nil {
+			out = append(out, h.piece)
+		}
+		l.stream.mu.Unlock()
+	}
+	return out
+}
+
+// readAgain reads a piece from its file, as it stands there now.
+func (t *Tailer) readAgain(p piece) ([]byte, error) {
+	s := p.file.stream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := make([]byte, p.end-p.begin)
+	src := source(p.file.raw)
+	if p.file.raw == nil || p.file.compressed {
+		raw, fi, err := openRegular(p.file.path, t.cfg.FollowSymlinks)
+		if err != nil {
+			return nil, err
+		}
+		src = t.unpack(p.file.path, raw)
+		defer src.Close()
+		if id := p.file.id; id != (fileID{}) && id != idOf(fi) {
+			return nil, errTruncated
+		}
+	}
+	n, err := src.ReadAt(b, p.begin)
+	if n == len(b) || errors.Is(err, io.EOF) && n > 0 {
+		err = nil
+	}
+	return b[:n], err
+}
