@@ -27,6 +27,8 @@ type Parts struct {
 	HoldTimeout time.Duration
 	// Joint is tail.Settings.Joint.
 	Joint bool
+	// Series bounds the series of the metrics. 0: not at all.
+	Series int
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -41,6 +43,7 @@ type Receiver struct {
 	tail  *tail.Tailer
 	obs   *receiverhelper.ObsReport
 
+	series  *series
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
 
@@ -103,7 +106,10 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 		return nil, err
 	}
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: make(map[string]bool)}
-	r.parts, err = mk(r, cfg)
+	if r.parts, err = mk(r, cfg); err != nil {
+		return r, err
+	}
+	r.series, err = newSeries(r.parts.Series, set)
 	return r, err
 }
 
@@ -213,12 +219,17 @@ func (r *Receiver) sendTraces(ctx context.Context, b Batch) error {
 
 func (r *Receiver) sendMetrics(ctx context.Context, b Batch) error {
 	md := b.Metrics()
+	dropped := r.series.trim(md)
 	n := md.DataPointCount()
 	if n == 0 {
+		r.series.count(dropped)
 		return nil
 	}
 	ctx = r.obs.StartMetricsOp(ctx)
 	err := r.metrics.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
+	if err == nil || consumererror.IsPermanent(err) { // any other is tried again, with the same points
+		r.series.count(dropped)
+	}
 	return err
 }
