@@ -89,12 +89,16 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				of, before := s.text(from, m.Name()), dropped
+				last, out := labels{}, false
 				numbers(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
-					if s.admit(s.labels(of, p.Attributes())) {
-						return false
+					if attrs := p.Attributes(); !last.same(attrs) {
+						out = !s.admit(s.key(of, attrs))
+						last.keep(attrs)
 					}
-					dropped++
-					return true
+					if out {
+						dropped++
+					}
+					return out
 				})
 				if dropped > before && !s.full {
 					s.full = true
@@ -153,8 +157,64 @@ func (s *series) admit(key uint64) bool {
 	return true
 }
 
-// labels makes a key of a metric's key and labels. A receiver writes the labels of a series in the same order each time.
-func (s *series) labels(key uint64, attrs pcommon.Map) uint64 {
+// labels are those of the point before: mostly the next point of a metric has them too, because a file is of one rank.
+type labels struct {
+	n    int // 0: none, or more than there is room for
+	list [8]struct {
+		name, text string
+		number     int64
+	}
+}
+
+func (l *labels) same(attrs pcommon.Map) bool {
+	if l.n == 0 || attrs.Len() != l.n {
+		return false
+	}
+	i := 0
+	for name, v := range attrs.All() {
+		at := &l.list[i]
+		i++
+		same := at.name == name
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			same = same && v.Str() == at.text
+		case pcommon.ValueTypeInt:
+			same = same && v.Int() == at.number
+		default:
+			return false
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// keep takes labels that are texts and integers; those that are not are the same as none.
+func (l *labels) keep(attrs pcommon.Map) {
+	if l.n = attrs.Len(); l.n > len(l.list) {
+		l.n = 0
+		return
+	}
+	i := 0
+	for name, v := range attrs.All() {
+		at := &l.list[i]
+		at.name, at.text, at.number = name, "", 0
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			at.text = v.Str()
+		case pcommon.ValueTypeInt:
+			at.number = v.Int()
+		default:
+			l.n = 0
+			return
+		}
+		i++
+	}
+}
+
+// key makes a key of a metric's key and labels. A receiver writes the labels of a series in the same order each time.
+func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
 	for name, v := range attrs.All() {
 		key = s.text(key, name)
 		switch v.Type() {

@@ -183,16 +183,23 @@ func TestSeriesConfig(t *testing.T) {
 	require.ErrorIs(t, confmap.Validate(&SeriesConfig{}), errCardinality)
 }
 
-// BenchmarkSeries trims what a batch of 64 ranks has, in ns a point.
+// BenchmarkSeries trims what a batch of 64 ranks has, or of one, in ns a point.
 func BenchmarkSeries(b *testing.B) {
 	metrics := make([]string, 10)
 	for i := range metrics {
 		metrics[i] = fmt.Sprint("ml.train.metric", i)
 	}
-	for name, limit := range map[string]int{"known": 1000, "overflow": 1} {
+	for name, limit := range map[string]int{"known": 1000, "one rank": 1000, "overflow": 1} {
 		b.Run(name, func(b *testing.B) {
 			r := newBench(b, limit)
 			md := gauges{run: "run-1", metrics: metrics, ranks: 64}.Metrics()
+			if name == "one rank" {
+				for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
+					for _, p := range m.Gauge().DataPoints().All() {
+						p.Attributes().PutInt(spans.AttrRank, 0)
+					}
+				}
+			}
 			again := pmetric.NewMetrics()
 			b.ReportAllocs()
 			for b.Loop() {
