@@ -33,11 +33,11 @@ var fixedBounds = map[metricID][]float64{
 
 // costs are the series of one point by metric, as Prometheus counts them: a histogram has one for each bucket, for +Inf, its sum and its count.
 func costs(buckets []time.Duration) (cost [targetInfo + 1]int, sum int) {
-	for m := range targetInfo + 1 {
+	for m := range cost {
 		cost[m] = 1
-		if m < numMetrics && metrics[m].kind == pmetric.MetricTypeHistogram {
+		if m < len(metrics) && metrics[m].kind == pmetric.MetricTypeHistogram {
 			n := len(buckets)
-			if fixed := fixedBounds[m]; fixed != nil {
+			if fixed := fixedBounds[metricID(m)]; fixed != nil {
 				n = len(fixed)
 			}
 			cost[m] = n + 3

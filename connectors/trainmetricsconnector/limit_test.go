@@ -174,7 +174,7 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 		"methods": {[]string{"rpc."}, func(b *spans.Batch, i int) { addCall(b, resourceA, i+1, fmt.Sprint("m", i), "unix", 1e6, 1, 1) }},
 		"communicators": {[]string{"nccl."}, func(b *spans.Batch, i int) {
 			c := addCollective(b, resourceA, i+1, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLErrors: 1})
-			c.Attributes().PutStr(spans.AttrNCCLCommID, fmt.Sprint(i))
+			c.Attributes().PutStr(spans.AttrNCCLCommID, strconv.Itoa(i))
 		}},
 		"verdicts": {[]string{"tq.", "trainbridge."}, func(b *spans.Batch, i int) {
 			judged(add(b, resourceA, i+1, fmt.Sprint("f", i/1000), spans.StageFunction, 1), fmt.Sprint("v", i))

@@ -13,6 +13,7 @@ import (
 func TestSeriesOfManyCommunicators(t *testing.T) {
 	for name, glob := range map[string]func(t *testing.T) string{
 		"dropped records": func(t *testing.T) string {
+			t.Helper()
 			lines := make([]string, 20_000)
 			for i := range lines {
 				lines[i] = fmt.Sprintf(`{"header":{"id":"0x%x","comm_name":"TP","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4","git_rev":"",`+
@@ -22,6 +23,7 @@ func TestSeriesOfManyCommunicators(t *testing.T) {
 			return filereceivertest.Write(t, "node-pid1.log", lines...)
 		},
 		"NICs": func(t *testing.T) string {
+			t.Helper()
 			dir := t.TempDir()
 			for i := range 2000 {
 				filereceivertest.Put(t, dir, fmt.Sprintf("node%d-mlx5_0-Port0-A.log", i), "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status\n20260112140501,0,4,187,181,1\n")

@@ -222,14 +222,14 @@ func (r *Receiver) sendMetrics(ctx context.Context, b Batch) error {
 	dropped := r.series.trim(md)
 	n := md.DataPointCount()
 	if n == 0 {
-		r.series.count(dropped)
+		r.series.count(ctx, dropped)
 		return nil
 	}
 	ctx = r.obs.StartMetricsOp(ctx)
 	err := r.metrics.ConsumeMetrics(ctx, md)
 	r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
 	if err == nil || consumererror.IsPermanent(err) { // any other is tried again, with the same points
-		r.series.count(dropped)
+		r.series.count(ctx, dropped)
 	}
 	return err
 }

@@ -127,9 +127,9 @@ func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
 }
 
 // count notes points that trim took out, once they are out for good.
-func (s *series) count(dropped int64) {
+func (s *series) count(ctx context.Context, dropped int64) {
 	if dropped > 0 {
-		s.dropped.Add(context.Background(), dropped, s.id)
+		s.dropped.Add(context.WithoutCancel(ctx), dropped, s.id)
 	}
 }
 

@@ -46,7 +46,7 @@ func (g gauges) Metrics() pmetric.Metrics {
 	for _, name := range g.metrics {
 		m := list.AppendEmpty()
 		m.SetName(name)
-		points := pmetric.NumberDataPointSlice{}
+		var points pmetric.NumberDataPointSlice
 		if g.counter {
 			points = m.SetEmptySum().DataPoints()
 		} else {
