@@ -222,9 +222,9 @@ func BenchmarkSpanMetricsCollectives(b *testing.B) {
 	}
 }
 
-// BenchmarkFlush writes 2,000 series.
+// BenchmarkFlush writes 2,000 histograms.
 func BenchmarkFlush(b *testing.B) {
-	c := newBed(b, func(c *Config) { c.MetricsExpiration = 0 })
+	c := newBed(b, func(c *Config) { c.MetricsExpiration, c.CardinalityLimit = 0, 100_000 })
 	batch := spans.NewBatch("bench", "")
 	for i := range 2000 {
 		add(batch, resourceA, i+1, string(rune('a'+i%26))+string(rune('a'+i/26)), spans.StageFunction, 1e6)

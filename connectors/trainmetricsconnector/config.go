@@ -2,6 +2,7 @@ package trainmetricsconnector
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -15,7 +16,8 @@ type Config struct {
 	MetricsFlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
 	// MetricsExpiration: a series without a new span for this long is reported as ended and forgotten. 0 keeps all. Default 5m.
 	MetricsExpiration time.Duration `mapstructure:"metrics_expiration"`
-	// CardinalityLimit is how many series one metric may have; the rest share one with otel.metric.overflow=true. Default 2000.
+	// CardinalityLimit is how many series all metrics together may have, as Prometheus counts them: each bucket of a histogram is one. What
+	// finds no room is summed in one point per metric with otel.metric.overflow=true, which is within the limit. Default 7000.
 	CardinalityLimit int `mapstructure:"cardinality_limit"`
 	// DedupWindow is how long a span id is remembered, so that a batch sent again is not counted again. Default 10m.
 	DedupWindow time.Duration `mapstructure:"dedup_window"`
@@ -39,7 +41,7 @@ func defaultConfig() *Config {
 		}},
 		MetricsFlushInterval: 15 * s,
 		MetricsExpiration:    5 * m,
-		CardinalityLimit:     2000,
+		CardinalityLimit:     7000,
 		DedupWindow:          10 * m,
 	}
 }
@@ -48,7 +50,7 @@ var (
 	errBuckets     = errors.New("'histogram::buckets' must be 1 to 200 durations above 0 in ascending order, such as [10ms, 100ms, 1s, 10s]")
 	errFlush       = errors.New("'metrics_flush_interval' must be above 0, 15s by default")
 	errExpiration  = errors.New("'metrics_expiration' must be 0 (never) or at least 'metrics_flush_interval': a series would end before it was sent")
-	errCardinality = errors.New("'cardinality_limit' must be at least 1, 2000 by default")
+	errCardinality = errors.New("'cardinality_limit' is too small, 7000 by default")
 	errDedup       = errors.New("'dedup_window' must be above 0, 10m by default: without it a retried batch counts twice")
 )
 
@@ -71,8 +73,8 @@ func (c *Config) Validate() error {
 	if c.MetricsExpiration != 0 && c.MetricsExpiration < max(c.MetricsFlushInterval, 1) {
 		errs = append(errs, errExpiration)
 	}
-	if c.CardinalityLimit < 1 {
-		errs = append(errs, errCardinality)
+	if _, point := costs(buckets); c.CardinalityLimit < minKept*point {
+		errs = append(errs, fmt.Errorf("%w: with %d buckets it must be at least %d, for two series of each metric", errCardinality, len(buckets), minKept*point))
 	}
 	if c.DedupWindow <= 0 {
 		errs = append(errs, errDedup)

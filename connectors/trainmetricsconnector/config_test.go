@@ -19,7 +19,7 @@ func TestLoadConfig(t *testing.T) {
 		"train_metrics": defaultConfig(),
 		"train_metrics/all": {
 			Histogram:            HistogramConfig{Buckets: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second}},
-			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 10, DedupWindow: time.Hour,
+			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 1000, DedupWindow: time.Hour,
 		},
 		"train_metrics/for_ever": forEver,
 	} {
@@ -47,6 +47,8 @@ func TestValidate(t *testing.T) {
 		"negative expiration":             {func(c *Config) { c.MetricsExpiration = -1 }, errExpiration},
 		"expiration before the flush":     {func(c *Config) { c.MetricsExpiration = time.Second }, errExpiration},
 		"no series":                       {func(c *Config) { c.CardinalityLimit = 0 }, errCardinality},
+		"two series of each metric":       {func(c *Config) { tight(c); c.CardinalityLimit-- }, errCardinality},
+		"more buckets, more series":       {func(c *Config) { tight(c); c.Histogram.Buckets = append(c.Histogram.Buckets, time.Hour) }, errCardinality},
 		"no window":                       {func(c *Config) { c.DedupWindow = 0 }, errDedup},
 		"the first of several is not all": {func(c *Config) { c.DedupWindow, c.CardinalityLimit = 0, -1 }, errCardinality},
 	} {

@@ -132,21 +132,18 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			switch {
 			case g.rpc != nil:
 				delete(r.byCall, g.call)
-				s.methods--
 			case g.nccl != nil:
 				delete(r.byCollective, g.collective)
-				s.operations--
 			case g.source != (sourceKey{}):
 				delete(r.bySource, g.source)
-				s.sources--
 			default:
 				delete(r.byName, g.name)
-				s.functions--
 			}
 			return true
 		})
 		if len(r.groups) == 0 {
 			delete(s.byKey, r.key)
+			s.room.give(targetInfo, r)
 		}
 		return len(r.groups) == 0
 	})
@@ -215,7 +212,7 @@ func emit[S any, P interface {
 		e.end(m, l, life)
 		*at = nil
 		if !l.overflow() {
-			e.s.live[m]--
+			e.s.room.give(m, l.of.resource)
 		}
 		return
 	}

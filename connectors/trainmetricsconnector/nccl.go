@@ -64,13 +64,13 @@ func (s *scratch) readCollective(span ptrace.Span) {
 				o.verdicts, o.judged = a.Slice(), true
 			}
 		case spans.AttrNCCLOperation:
-			v.key.operation = spans.ValueText(a)
+			v.key.operation = spans.Label(spans.ValueText(a))
 		case spans.AttrNCCLAlgorithm:
-			v.key.algorithm = spans.ValueText(a)
+			v.key.algorithm = spans.Label(spans.ValueText(a))
 		case spans.AttrNCCLCommID:
-			v.key.comm = spans.ValueText(a)
+			v.key.comm = spans.Label(spans.ValueText(a))
 		case spans.AttrNCCLCommName:
-			v.key.name = spans.ValueText(a)
+			v.key.name = spans.Label(spans.ValueText(a))
 		case spans.AttrNCCLCommSize:
 			if a.Type() == pcommon.ValueTypeInt {
 				v.key.size = max(a.Int(), 0)
@@ -96,7 +96,7 @@ func (s *scratch) readCollective(span ptrace.Span) {
 		}
 	}
 	if v.key.operation == "" {
-		v.key.operation = span.Name()
+		v.key.operation = spans.Label(span.Name())
 	}
 	if v.key.operation == "" {
 		v.key.operation = unnamed
@@ -143,25 +143,24 @@ func (g *group) collectiveSeries() *collectiveSeries {
 	return g.nccl
 }
 
-// collectives finds or makes the series of the collectives with the same labels. Above the limit it is the overflow.
-func (s *store) collectives(key resourceKey, labels *collectiveKey) *group {
+// collectives finds or makes the series of the collectives with the same labels. Without room for their first metric it is the overflow.
+func (s *store) collectives(key resourceKey, labels *collectiveKey, first metricID) *group {
 	r := s.byKey[key]
 	if r != nil {
 		if g := r.byCollective[*labels]; g != nil {
 			return g
 		}
 	}
-	if s.operations >= s.limit {
-		return &s.overflow
+	g := s.newGroup(r, key, first)
+	if g == &s.overflow {
+		return g
 	}
-	g := s.newGroup(r, key)
 	g.collective = collectiveKey{
 		operation: strings.Clone(labels.operation), algorithm: strings.Clone(labels.algorithm), comm: strings.Clone(labels.comm), name: strings.Clone(labels.name),
 		size: labels.size,
 	}
 	g.collectiveSeries()
 	g.resource.byCollective[g.collective] = g
-	s.operations++
 	return g
 }
 

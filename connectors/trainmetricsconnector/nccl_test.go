@@ -491,8 +491,7 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Zero(t, c.store.operations)
-	assert.Equal(t, [numMetrics]int{}, c.store.live)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	b := spans.NewBatch("test", "")
@@ -522,7 +521,7 @@ func TestCollectiveComesBack(t *testing.T) {
 	got := c.flushed(time.Second)
 	assert.InDelta(t, 28.0, got[key+ncclLabels("AllGather", "")].value, 0)
 	assert.NotContains(t, got, key+ncclLabels("AllReduce", ""))
-	assert.Equal(t, 1, c.store.operations)
+	assert.Len(t, c.store.resources[0].groups, 1)
 	consume("AllReduce")
 	assert.InDelta(t, 7.0, c.flushed(time.Second)[key+ncclLabels("AllReduce", "")].value, 0)
 }
@@ -540,8 +539,8 @@ func TestHugeIO(t *testing.T) {
 }
 
 func TestCollectiveOverflow(t *testing.T) {
-	const limit, operations = 4, 10
-	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	const limit, operations = 1, 10
+	c := newBed(t, tight)
 	b := spans.NewBatch("test", "")
 	for i := range operations {
 		for j := range 2 {
@@ -569,8 +568,8 @@ func TestCollectiveOverflow(t *testing.T) {
 		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": limit + 1, "nccl.collective.errors": 2 * operations,
 		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
 	}, counted, "nothing is lost by it")
-	// Two each of six operations, and of two more the bandwidths: of four series the first two operations have two each.
-	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2 * (operations - 2)}}, metricdatatest.IgnoreTimestamp())
+	// Also those of the first operation, of which one bandwidth found no room.
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2 * operations}}, metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)
 	b = spans.NewBatch("test", "")

@@ -78,7 +78,7 @@ func (s *scratch) reset() {
 func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		attrs := rs.Resource().Attributes()
-		s.resources = append(s.resources, resourceKey{service: spans.AttrText(attrs, spans.AttrServiceName), run: spans.AttrText(attrs, spans.AttrRunID)})
+		s.resources = append(s.resources, resourceKey{service: spans.Label(spans.AttrText(attrs, spans.AttrServiceName)), run: spans.Label(spans.AttrText(attrs, spans.AttrRunID))})
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
@@ -115,7 +115,7 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		case spans.AttrTQStage:
 			o.stage = spans.TQStageOf(v)
 		case spans.AttrTQFunction:
-			o.name = spans.ValueText(v)
+			o.name = spans.Label(spans.ValueText(v))
 		case spans.AttrIncomplete:
 			o.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
 		case spans.AttrVerdict:
@@ -137,13 +137,13 @@ func (s *scratch) readSpan(span ptrace.Span) {
 		case spans.AttrTQUtilizationDisagreement:
 			s.sharesOf(&o).disagreement = spans.ValueNumber(v)
 		case spans.AttrStage:
-			part = spans.ValueText(v)
+			part = spans.Label(spans.ValueText(v))
 		case spans.AttrRPCSystem:
 			zeromq = span.Kind() == ptrace.SpanKindClient && spans.ValueText(v) == spans.RPCSystemZeroMQ
 		case spans.AttrRPCMethod:
-			call.key.method = spans.ValueText(v)
+			call.key.method = spans.Label(spans.ValueText(v))
 		case spans.AttrNetworkTransport:
-			call.key.transport = spans.ValueText(v)
+			call.key.transport = spans.Label(spans.ValueText(v))
 		case spans.AttrZMQRequestSize:
 			call.request = countOf(v, &bad)
 		case spans.AttrZMQResponseSize:

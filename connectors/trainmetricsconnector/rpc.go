@@ -143,22 +143,21 @@ func (g *group) rpcSeries() *rpcSeries {
 	return g.rpc
 }
 
-// calls finds or makes the series of a method, or of the groups of calls. Above the limit it is the overflow.
-func (s *store) calls(key resourceKey, call rpcKey) *group {
+// calls finds or makes the series of a method, or of the groups of calls. Without room for their first metric it is the overflow.
+func (s *store) calls(key resourceKey, call rpcKey, first metricID) *group {
 	r := s.byKey[key]
 	if r != nil {
 		if g := r.byCall[call]; g != nil {
 			return g
 		}
 	}
-	if s.methods >= s.limit {
-		return &s.overflow
+	g := s.newGroup(r, key, first)
+	if g == &s.overflow {
+		return g
 	}
-	g := s.newGroup(r, key)
 	g.call = rpcKey{method: strings.Clone(call.method), transport: strings.Clone(call.transport)}
 	g.rpcSeries()
 	g.resource.byCall[g.call] = g
-	s.methods++
 	return g
 }
 

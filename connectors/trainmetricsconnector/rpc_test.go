@@ -481,8 +481,7 @@ func TestRPCExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Zero(t, c.store.methods)
-	assert.Equal(t, [numMetrics]int{}, c.store.live)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	b := spans.NewBatch("test", "")
@@ -512,8 +511,8 @@ func TestLongPasses(t *testing.T) {
 }
 
 func TestRPCOverflow(t *testing.T) {
-	const limit, methods = 4, 10
-	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	const limit, methods = 1, 10
+	c := newBed(t, tight)
 	b := spans.NewBatch("test", "")
 	addGroup(b, resourceA, 1, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5})
 	for i := range methods {
@@ -535,15 +534,15 @@ func TestRPCOverflow(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]int{
-		"rpc.client.call.duration": limit - 1, "rpc.client.request.size": limit - 1, "rpc.client.response.size": limit - 1, // and the group of the passes
-		"zeromq.pass.duration": 1, "zeromq.pass.calls": 1, "zeromq.stage.utilization": 1,
+		"rpc.client.call.duration": limit, "rpc.client.request.size": limit, "rpc.client.response.size": limit,
+		"zeromq.pass.duration": limit, "zeromq.pass.calls": limit, "zeromq.stage.utilization": limit,
 	}, series)
 	assert.Equal(t, map[string]float64{
 		"rpc.client.call.duration": 2 * methods, "rpc.client.request.size": 2 * methods, "rpc.client.response.size": methods,
 		"zeromq.pass.duration": 2, "zeromq.pass.calls": 2, "zeromq.stage.utilization": 0.75,
 	}, counted, "nothing is lost by it")
-	// Two calls each of seven methods, and the pass of the other run.
-	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit+1) + 1}}, metricdatatest.IgnoreTimestamp())
+	// Two calls each of nine methods, and the pass of the other run.
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit) + 1}}, metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)
 	b = spans.NewBatch("test", "")

@@ -156,6 +156,7 @@ type group struct {
 // resource holds the groups of one service and run.
 type resource struct {
 	key      resourceKey
+	series   int      // as Prometheus counts them
 	groups   []*group // in order of arrival, so that output has an order
 	byName   map[string]*group
 	bySource map[sourceKey]*group

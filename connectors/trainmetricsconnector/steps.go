@@ -59,7 +59,7 @@ func (s *scratch) readStep(span ptrace.Span, part string) {
 	for name, a := range span.Attributes().All() {
 		switch name {
 		case spans.AttrSource:
-			v.source.name = spans.ValueText(a)
+			v.source.name = spans.Label(spans.ValueText(a))
 		case spans.AttrRank:
 			if a.Type() == pcommon.ValueTypeInt {
 				v.source.rank, v.source.ranked = a.Int(), true
@@ -132,10 +132,10 @@ func (g *group) stepSeries() *stepSeries {
 	return g.steps
 }
 
-// source finds or makes the series of a source. Above the limit it is the overflow.
-func (s *store) source(key resourceKey, src sourceKey) *group {
+// source finds or makes the series of a source. Without room for its first metric it is the overflow.
+func (s *store) source(key resourceKey, src sourceKey, first metricID) *group {
 	if src == (sourceKey{}) {
-		return s.function(key, "") // which has no labels either: two groups would make the same series
+		return s.function(key, "", first) // which has no labels either: two groups would make the same series
 	}
 	r := s.byKey[key]
 	if r != nil {
@@ -143,14 +143,13 @@ func (s *store) source(key resourceKey, src sourceKey) *group {
 			return g
 		}
 	}
-	if s.sources >= s.limit {
-		return &s.overflow
+	g := s.newGroup(r, key, first)
+	if g == &s.overflow {
+		return g
 	}
-	g := s.newGroup(r, key)
 	src.name = strings.Clone(src.name)
 	g.source = src
 	g.resource.bySource[src] = g
-	s.sources++
 	return g
 }
 

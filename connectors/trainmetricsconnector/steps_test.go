@@ -366,9 +366,7 @@ func TestStepExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Zero(t, c.store.sources)
-	assert.Zero(t, c.store.functions)
-	assert.Equal(t, [numMetrics]int{}, c.store.live)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	c.consume(oneStep(100, 1, nil))
@@ -403,8 +401,8 @@ func TestRareRecords(t *testing.T) {
 }
 
 func TestStepOverflow(t *testing.T) {
-	const limit, ranks = 4, 10
-	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	const limit, ranks = 1, 10
+	c := newBed(t, tight)
 	b := spans.NewBatch("test", "")
 	for i := range ranks {
 		addStepSpan(b, resourceA, 100*i+1, "megatron", int64(i), 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 10})
@@ -427,8 +425,8 @@ func TestStepOverflow(t *testing.T) {
 	assert.Equal(t, map[string]float64{
 		"ml.train.steps": ranks, "ml.train.tokens": 10 * ranks, "ml.train.step.duration": ranks, "ml.train.stage.duration": 3 * ranks,
 	}, counted, "nothing is lost by it")
-	// 6 ranks have no group, and of the other four only the first has room for its parts, and the second for one.
-	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 6*4 + 2*3 + 2}}, metricdatatest.IgnoreTimestamp())
+	// Nine ranks, and two parts of the first.
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: (ranks-limit)*4 + 2}}, metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)
 	c.consume(oneStep(1000, 1, nil))

@@ -29,30 +29,26 @@ var (
 type store struct {
 	bounds     []uint64 // ns
 	expiration int64    // ns, 0 for never
-	limit      int
+	room       room
 
-	seen       seen
-	resources  []*resource // in order of arrival
-	byKey      map[resourceKey]*resource
-	functions  int             // groups by tq.function
-	sources    int             // groups by source
-	methods    int             // groups by method and transport of calls
-	operations int             // groups by labels of collectives
-	live       [numMetrics]int // series per metric, without the overflow ones
-	overflow   group
-	lastFlush  int64
+	seen      seen
+	resources []*resource // in order of arrival
+	byKey     map[resourceKey]*resource
+	overflow  group
+	lastFlush int64
 
 	// Of the batch being applied.
 	now       int64
 	grace     int64 // ns that a series touched now lives beyond the expiration
 	spilled   bool
 	spills    int64
+	full      metricID // the first that found no room; numMetrics: none
 	duplicate int64
 }
 
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
-		expiration: int64(cfg.MetricsExpiration), limit: cfg.CardinalityLimit,
+		expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
 		seen:      seen{window: int64(cfg.DedupWindow), since: now.UnixNano(), max: maxSeen},
 		byKey:     make(map[resourceKey]*resource),
 		lastFlush: now.UnixNano(),
@@ -65,7 +61,7 @@ func newStore(cfg *Config, now time.Time) *store {
 
 // apply adds the observations of one batch. It leaves spills and duplicate as the counts of this batch.
 func (s *store) apply(in *scratch, now time.Time) {
-	s.now, s.spills, s.duplicate = now.UnixNano(), 0, 0
+	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, numMetrics
 	s.seen.advance(s.now)
 	// Spans come in runs of one function, one source, one method, or one operation of one communicator.
 	var fs, src, method, operation *group
@@ -87,14 +83,14 @@ func (s *store) apply(in *scratch, now time.Time) {
 		switch o.kind {
 		case tqSpan:
 			if o.resource != last || o.name != name {
-				fs, last, name = s.function(in.resources[o.resource], o.name), o.resource, o.name
+				fs, last, name = s.function(in.resources[o.resource], o.name, primary(o)), o.resource, o.name
 			}
 			s.spilled = fs == &s.overflow
 			s.add(fs, o, in)
 		case stepSpan:
 			v := &in.steps[o.values]
 			if o.resource != lastStep || v.source != key {
-				src, lastStep, key = s.source(in.resources[o.resource], v.source), o.resource, v.source
+				src, lastStep, key = s.source(in.resources[o.resource], v.source, primary(o)), o.resource, v.source
 			}
 			s.spilled = src == &s.overflow
 			s.addStep(src, o, v)
@@ -102,19 +98,19 @@ func (s *store) apply(in *scratch, now time.Time) {
 		case callSpan:
 			v := &in.calls[o.values]
 			if o.resource != lastCall || v.key != call {
-				method, lastCall, call = s.calls(in.resources[o.resource], v.key), o.resource, v.key
+				method, lastCall, call = s.calls(in.resources[o.resource], v.key, primary(o)), o.resource, v.key
 			}
 			s.spilled = method == &s.overflow
 			s.addCall(method, o, v)
 		case passSpan: // rare
-			g := s.calls(in.resources[o.resource], rpcKey{})
+			g := s.calls(in.resources[o.resource], rpcKey{}, primary(o))
 			s.spilled = g == &s.overflow
 			s.addPass(g, o, &in.passes[o.values])
 			s.grace = 0
 		case collectiveSpan:
 			v := &in.collectives[o.values]
 			if o.resource != lastCollective || v.key != collective {
-				operation, lastCollective, collective = s.collectives(in.resources[o.resource], &v.key), o.resource, v.key
+				operation, lastCollective, collective = s.collectives(in.resources[o.resource], &v.key, primary(o)), o.resource, v.key
 			}
 			s.spilled = operation == &s.overflow
 			s.addCollective(operation, o, v)
@@ -125,26 +121,51 @@ func (s *store) apply(in *scratch, now time.Time) {
 	}
 }
 
-// function finds or makes the series of a function. Above the limit it is the overflow.
-func (s *store) function(key resourceKey, name string) *group {
+// primary is the metric that a span of a new name adds to for certain, of which so depends whether there is room for the name.
+func primary(o *observation) metricID {
+	switch {
+	case o.incomplete:
+		return incompleteCount
+	case o.kind == stepSpan && o.name != "":
+		return partDuration
+	case o.kind == stepSpan:
+		return stepCounts
+	case o.kind == callSpan:
+		return callDuration
+	case o.kind == passSpan:
+		return passDuration
+	case o.kind == collectiveSpan:
+		return collectiveErrors
+	case o.stage == spans.TQFunction:
+		return functionDuration
+	}
+	return stageDuration
+}
+
+// function finds or makes the series of a function. Without room for its first metric it is the overflow.
+func (s *store) function(key resourceKey, name string, first metricID) *group {
 	r := s.byKey[key]
 	if r != nil {
 		if g := r.byName[name]; g != nil {
 			return g
 		}
 	}
-	if s.functions >= s.limit {
-		return &s.overflow
+	g := s.newGroup(r, key, first)
+	if g == &s.overflow {
+		return g
 	}
-	g := s.newGroup(r, key)
 	g.name = strings.Clone(name)
 	g.resource.byName[g.name] = g
-	s.functions++
 	return g
 }
 
-// newGroup makes a group of r, or of a new resource where that is nil. The names outlive the batch they were read from.
-func (s *store) newGroup(r *resource, key resourceKey) *group {
+// newGroup makes a group of r, or of a new resource where that is nil. The names outlive the batch they were read from. Without room for
+// its first metric it is the overflow: groups without series would be unbounded.
+func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
+	if !s.room.fits(first, r) || r == nil && !s.room.fits(targetInfo, nil) {
+		s.spill(first)
+		return &s.overflow
+	}
 	if r == nil {
 		key.service, key.run = strings.Clone(key.service), strings.Clone(key.run)
 		r = &resource{
@@ -153,6 +174,7 @@ func (s *store) newGroup(r *resource, key resourceKey) *group {
 		}
 		s.byKey[key] = r
 		s.resources = append(s.resources, r)
+		s.room.take(targetInfo, r)
 	}
 	g := &group{resource: r}
 	r.groups = append(r.groups, g)
@@ -164,16 +186,24 @@ func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at
 	}
-	if fs.resource == nil || s.live[m] >= s.limit {
-		s.spilled = true
-		at = overflow
+	if fs.resource != nil && s.room.fits(m, fs.resource) {
+		s.room.take(m, fs.resource)
 	} else {
-		s.live[m]++
+		s.spill(m)
+		at = overflow
 	}
 	if *at == nil {
 		*at = new(S)
 	}
 	return *at
+}
+
+// spill notes that there was no room for a series of a metric.
+func (s *store) spill(m metricID) {
+	s.spilled = true
+	if s.full == numMetrics {
+		s.full = m
+	}
 }
 
 // touch marks a series as updated. A new one starts at the last flush: it held nothing then, and after a series of
@@ -263,7 +293,7 @@ func (s *store) judge(g *group, o *observation) {
 	}
 	for i := range o.verdicts.Len() {
 		if name := o.verdicts.At(i); name.Type() == pcommon.ValueTypeStr {
-			s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, name.Str()), 1, o)
+			s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, spans.Label(name.Str())), 1, o)
 		}
 	}
 }
@@ -278,6 +308,9 @@ func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], n
 	// The overflow has one series, without a name.
 	if len(*overflow) == 0 {
 		*overflow = make([]named[S], 1)
+	}
+	if len(*list) >= maxNames {
+		g = &s.overflow
 	}
 	var made *S
 	series := slot(s, m, g, &made, &(*overflow)[0].series)

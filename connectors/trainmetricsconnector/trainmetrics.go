@@ -32,6 +32,8 @@ type trainMetrics struct {
 	mu    sync.Mutex // guards store
 	store *store
 
+	crowded sync.Once // says that there is no room
+
 	cancel   context.CancelFunc
 	done     chan struct{}
 	shutdown sync.Once
@@ -109,7 +111,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	c.mu.Lock()
 	early := c.store.seen.early
 	c.store.apply(s, c.now())
-	duplicate, spills := c.store.duplicate, c.store.spills
+	duplicate, spills, full := c.store.duplicate, c.store.spills, c.store.full
 	early = c.store.seen.early - early
 	c.mu.Unlock()
 
@@ -118,6 +120,11 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	}
 	if spills > 0 {
 		c.telemetry.ConnectorTrainMetricsOverflowSpans.Add(ctx, spills)
+		c.crowded.Do(func() {
+			c.logger.Warn("there is no room for more series: what new names count goes to the series with otel.metric.overflow=true. "+
+				"Raise 'cardinality_limit', or see what in the log has so many names",
+				zap.Int("cardinality_limit", c.cfg.CardinalityLimit), zap.String("metric", metrics[full].name))
+		})
 	}
 	if early > 0 {
 		c.telemetry.ConnectorTrainMetricsDedupEarlyRotations.Add(ctx, early)

@@ -123,7 +123,8 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 		res := rm.Resource().Attributes()
 		put := func(m pmetric.Metric, attrs pcommon.Map, p point) {
 			key := spans.AttrText(res, spans.AttrServiceName) + "|" + spans.AttrText(res, spans.AttrRunID) + "|" + m.Name() + "|" + labelText(attrs)
-			require.NotContains(tb, out, key)
+			_, twice := out[key]
+			require.False(tb, twice, key)
 			p.host = res.AsRaw()
 			out[key] = p
 		}
@@ -445,8 +446,7 @@ func TestStaleness(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Zero(t, c.store.functions)
-	assert.Equal(t, [numMetrics]int{}, c.store.live)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
 }
 
 // TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over what follows such a point in its metric.
@@ -475,8 +475,8 @@ func TestNoExpiration(t *testing.T) {
 }
 
 func TestCardinalityLimit(t *testing.T) {
-	const limit = 10
-	c := newBed(t, func(c *Config) { c.CardinalityLimit = limit })
+	const limit = 1
+	c := newBed(t, tight)
 	const functions = 25
 	for i := range functions {
 		b := spans.NewBatch("test", "")
@@ -798,7 +798,7 @@ func FuzzConsume(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(raw)
 	cfg := defaultConfig()
-	cfg.CardinalityLimit = 3
+	tight(cfg)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(raw)
 		if err != nil {

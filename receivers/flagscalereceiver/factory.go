@@ -16,5 +16,5 @@ func NewFactory() receiver.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "flagscale"}}
+	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "flagscale"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}}
 }

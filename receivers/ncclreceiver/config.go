@@ -13,15 +13,17 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Config is the configuration of nccl. Operations to AnomalyThreshold have the meaning of VCCL's NCCL_TELEMETRY_… variables (mission seed 003).
 type Config struct {
-	tail.Config      `mapstructure:",squash"`
-	spans.RunConfig  `mapstructure:",squash"`
-	clock.ZoneConfig `mapstructure:",squash"`
+	tail.Config               `mapstructure:",squash"`
+	spans.RunConfig           `mapstructure:",squash"`
+	clock.ZoneConfig          `mapstructure:",squash"`
+	filereceiver.SeriesConfig `mapstructure:",squash"`
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.
 	Format string `mapstructure:"format"`

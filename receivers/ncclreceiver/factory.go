@@ -19,7 +19,7 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
+		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000},
 		Format: formatAuto, SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20,
 	}
 }

@@ -224,7 +224,8 @@ func TestLinksAreNoMismatch(t *testing.T) {
 
 // A run has a bounded number of score series, however many communicators it has.
 func TestScoreSeries(t *testing.T) {
-	const comms, collectives = maxScores/2 + 50, minWindow + 2
+	const most = 1000 / metricShare
+	const comms, collectives = most/2 + 50, minWindow + 2
 	var records []record
 	for sn := range collectives {
 		for c := range comms {
@@ -247,5 +248,5 @@ func TestScoreSeries(t *testing.T) {
 			}
 		}
 	}
-	assert.Len(t, series, maxScores)
+	assert.Len(t, series, most)
 }

@@ -93,8 +93,9 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
-// maxScores bounds the series of nccl.rank.score of a run: those of the communicators that had ten collectives first.
-const maxScores = 4096
+// metricShare is how much of the series of a run each metric of ranks, links and hosts may have, one in so many: what comes first. Links beyond that
+// are summed in one series.
+const metricShare = 5
 
 // estimates adds what the assembler has learned, for the runs in a batch.
 func (a *assembler) estimates(b *batch) {
@@ -114,7 +115,7 @@ func (a *assembler) estimates(b *batch) {
 			continue
 		}
 		c.comm.reported = c.comm.closed
-		if !c.comm.scored && r.scores+len(c.comm.hosts) <= maxScores {
+		if !c.comm.scored && r.scores+len(c.comm.hosts) <= a.r.cfg.CardinalityLimit/metricShare {
 			r.scores += len(c.comm.hosts)
 			c.comm.scored = true
 		}
@@ -168,8 +169,9 @@ func (a *assembler) linkPoints(b *batch, r *run, at int64) {
 			b.points = append(b.points, p)
 		}
 	}
-	r.links.Walk(each)
-	if o := r.links.Overflow(); o.Bytes > 0 {
+	n := a.r.cfg.CardinalityLimit / metricShare
+	r.links.Walk(n, each)
+	if o := r.links.Overflow(n); o.Bytes > 0 {
 		o.Src, o.Dst = op.Unknown, op.Unknown
 		b.points = append(b.points, add(spans.MetricNCCLLinkIO, o, true))
 	}
@@ -181,8 +183,8 @@ func (a *assembler) linkPoints(b *batch, r *run, at int64) {
 		p.src, p.dst = op.Unknown, op.Unknown
 		b.points = append(b.points, p)
 	}
-	r.between.Walk(func(l links.Pair) { node(l, false) })
-	if o := r.between.Overflow(); o.Bytes > 0 {
+	r.between.Walk(n, func(l links.Pair) { node(l, false) })
+	if o := r.between.Overflow(n); o.Bytes > 0 {
 		node(o, true)
 	}
 }

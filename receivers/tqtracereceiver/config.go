@@ -5,14 +5,16 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Config is the configuration of tq_trace.
 type Config struct {
-	tail.Config      `mapstructure:",squash"`
-	spans.RunConfig  `mapstructure:",squash"`
-	clock.ZoneConfig `mapstructure:",squash"`
+	tail.Config               `mapstructure:",squash"`
+	spans.RunConfig           `mapstructure:",squash"`
+	clock.ZoneConfig          `mapstructure:",squash"`
+	filereceiver.SeriesConfig `mapstructure:",squash"`
 }
 
 // Validate says what is wrong, naming the keys.

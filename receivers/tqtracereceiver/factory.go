@@ -20,5 +20,5 @@ func NewFactory() receiver.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "verl"}}
+	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "verl"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/spans"
@@ -21,9 +22,10 @@ import (
 
 // Config is the configuration of train_log.
 type Config struct {
-	tail.Config      `mapstructure:",squash"`
-	spans.RunConfig  `mapstructure:",squash"`
-	clock.ZoneConfig `mapstructure:",squash"`
+	tail.Config               `mapstructure:",squash"`
+	spans.RunConfig           `mapstructure:",squash"`
+	clock.ZoneConfig          `mapstructure:",squash"`
+	filereceiver.SeriesConfig `mapstructure:",squash"`
 	// Format is the format of the log; auto, the default, finds it out line by line.
 	Format string `mapstructure:"format"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.

@@ -19,7 +19,7 @@ func NewFactory() receiver.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}, Format: formatAuto}
+	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}, Format: formatAuto}
 }
 
 func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Parts, error) {
@@ -38,6 +38,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 	return filereceiver.Parts{
 		Tail:        files,
 		HoldTimeout: step.HoldTimeout,
+		Series:      cfg.CardinalityLimit,
 		NewHandler: step.NewHandlers(step.Settings{
 			Receiver: r, Run: cfg.RunConfig, Zone: zone, Document: files.IsDocument,
 			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },

@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Config is the configuration of zmq_rpc.
 type Config struct {
-	tail.Config     `mapstructure:",squash"`
-	spans.RunConfig `mapstructure:",squash"`
+	tail.Config               `mapstructure:",squash"`
+	spans.RunConfig           `mapstructure:",squash"`
+	filereceiver.SeriesConfig `mapstructure:",squash"`
 	// SessionStart lists the methods that a client calls first. What is called before the first pass is a trace of its own. Default [Init].
 	SessionStart []string `mapstructure:"session_start"`
 	// PassStart lists the methods that begin a forward pass, and so a trace. Default [Embedding].

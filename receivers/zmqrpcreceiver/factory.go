@@ -17,7 +17,7 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"},
+		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit},
 		SessionStart: []string{"Init"}, PassStart: []string{"Embedding"}, PassEnd: []string{"LMHead"}, MaxCalls: 1000,
 	}
 }

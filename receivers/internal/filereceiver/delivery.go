@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -283,12 +284,16 @@ func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
 }
 
 func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
+	dropped := r.series.trim(md)
 	n := md.DataPointCount()
-	if n == 0 {
-		return nil
+	var err error
+	if n > 0 {
+		ctx = r.obs.StartMetricsOp(ctx)
+		err = r.metrics.ConsumeMetrics(ctx, md)
+		r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
 	}
-	ctx = r.obs.StartMetricsOp(ctx)
-	err := r.metrics.ConsumeMetrics(ctx, md)
-	r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
+	if err == nil || consumererror.IsPermanent(err) { // any other is tried again, with the same points
+		r.series.count(ctx, dropped)
+	}
 	return err
 }

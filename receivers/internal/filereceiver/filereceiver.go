@@ -26,6 +26,8 @@ type Parts struct {
 	Joint bool
 	// Scope names the receiver in what it sends.
 	Scope string
+	// Series bounds the series of the metrics. 0: not at all.
+	Series int
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -40,6 +42,7 @@ type Receiver struct {
 	tail  *tail.Tailer
 	obs   *receiverhelper.ObsReport
 
+	series  *series
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
 
@@ -104,7 +107,10 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 		return nil, err
 	}
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: make(map[string]bool)}
-	r.parts, err = mk(r, cfg)
+	if r.parts, err = mk(r, cfg); err != nil {
+		return r, err
+	}
+	r.series, err = newSeries(r.parts.Series, set)
 	return r, err
 }
 

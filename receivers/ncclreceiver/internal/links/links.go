@@ -8,8 +8,6 @@ import (
 )
 
 const (
-	// MaxSeries is how many pairs Walk gives, the first seen: each makes a series of its own.
-	MaxSeries = 512
 	// MaxTracked is how many pairs are told apart at all.
 	MaxTracked = 4096
 
@@ -101,19 +99,19 @@ func (p *Pair) count(bytes int64) {
 // Len is how many pairs are told apart.
 func (l *Links) Len() int { return len(l.pairs) }
 
-// Walk gives the first MaxSeries pairs in the order in which they were first seen. Median is not filled in.
-func (l *Links) Walk(visit func(Pair)) {
-	for i := range min(len(l.pairs), MaxSeries) {
+// Walk gives the first n pairs in the order in which they were first seen. Median is not filled in.
+func (l *Links) Walk(n int, visit func(Pair)) {
+	for i := range min(len(l.pairs), n) {
 		p := l.pairs[i].Pair
 		p.Median = math.NaN()
 		visit(p)
 	}
 }
 
-// Overflow is what went between all the pairs that Walk does not give, together. Bandwidth and Median are NaN; Src and Dst −1.
-func (l *Links) Overflow() Pair {
+// Overflow is what went between all but the first n pairs, together. Bandwidth and Median are NaN; Src and Dst −1.
+func (l *Links) Overflow(n int) Pair {
 	sum := l.beyond
-	for i := MaxSeries; i < len(l.pairs); i++ {
+	for i := n; i < len(l.pairs); i++ {
 		sum.Records += l.pairs[i].Records
 		sum.Bytes = min(sum.Bytes, math.MaxInt64-l.pairs[i].Bytes) + l.pairs[i].Bytes
 	}

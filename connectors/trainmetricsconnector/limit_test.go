@@ -1,0 +1,318 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// tight leaves each metric room for one point beside the overflow, and nothing more.
+func tight(c *Config) {
+	_, sum := costs(c.Histogram.Buckets)
+	c.CardinalityLimit = minKept * sum
+}
+
+// addFunction adds all that a function of TransferQueue makes series of: a dozen of them, most of them histograms.
+func addFunction(b *spans.Batch, res spans.Resource, id int, name string) {
+	f := add(b, res, 8*id+1, name, spans.StageFunction, 914_024_000)
+	for _, attr := range []string{
+		spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUtilizationDisagreement,
+	} {
+		f.Attributes().PutDouble(attr, 0.25)
+	}
+	judged(f, spans.VerdictTQOverheadHigh)
+	add(b, res, 8*id+2, name, spans.StageGet, 52_000_001)
+	add(b, res, 8*id+3, name, spans.StageCompute, 800_000_000)
+	add(b, res, 8*id+4, name, spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 200*mib)
+	add(b, res, 8*id+5, name, spans.StagePut, 1).Attributes().PutBool(spans.AttrIncomplete, true)
+}
+
+// pageOf is a scraped page: how many series it has, and the sum of the values of all series of a name.
+type pageOf struct {
+	bytes, series int
+	total         map[string]float64
+}
+
+func scraped(t *testing.T, address string) pageOf {
+	t.Helper()
+	text := scrape(t, address, openMetrics)
+	p := pageOf{bytes: len(text), total: map[string]float64{}}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		p.series++
+		name, rest, _ := strings.Cut(line, "{")
+		_, rest, ok := strings.Cut(rest, "} ")
+		require.True(t, ok, line)
+		value, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		v, err := strconv.ParseFloat(value, 64)
+		require.NoError(t, err, line)
+		p.total[name] += v
+	}
+	return p
+}
+
+// TestSeriesOfManyFunctions: whatever names a log has, what Prometheus scrapes has no more series than configured, and its sums are those of all spans.
+func TestSeriesOfManyFunctions(t *testing.T) {
+	const functions, perBatch = 100_000, 1_000
+	exp, address := startPrometheus(t)
+	c := newBed(t)
+	c.next, c.clock = exp, time.Now() // the exporter's own expiration looks at the real clock
+	for from := 0; from < functions; from += perBatch {
+		b := spans.NewBatch("test", "")
+		for i := from; i < from+perBatch; i++ {
+			addFunction(b, resourceA, i, fmt.Sprint("function-", i))
+		}
+		c.consume(b.Traces())
+	}
+	c.flush(context.Background())
+
+	page := scraped(t, address)
+	t.Logf("%d series, %d bytes", page.series, page.bytes)
+	assert.LessOrEqual(t, page.series, c.cfg.CardinalityLimit)
+	assert.Greater(t, page.series, c.cfg.CardinalityLimit/2, "the room is used")
+	for name, want := range map[string]float64{
+		"tq_function_duration_seconds_count":          functions,
+		"tq_stage_duration_seconds_count":             3 * functions,
+		"tq_client_throughput_bytes_per_second_count": functions,
+		"tq_client_throughput_bytes_per_second_sum":   functions * 200 * mib,
+		"tq_utilization_reported_disagreement_count":  functions,
+		"trainbridge_verdicts_total":                  functions,
+		"trainbridge_incomplete_spans_total":          functions,
+	} {
+		assert.InDelta(t, want, page.total[name], 0, name)
+	}
+	assert.InEpsilon(t, functions*0.914024, page.total["tq_function_duration_seconds_sum"], 1e-12)
+	assert.InEpsilon(t, functions*0.912000001, page.total["tq_stage_duration_seconds_sum"], 1e-12)
+	m, err := c.tel.GetMetric("otelcol_connector_train_metrics_overflow_spans")
+	require.NoError(t, err)
+	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
+	require.Equal(t, 1, c.logs.Len(), "said once")
+	assert.Equal(t, map[string]any{"cardinality_limit": int64(7000), "metric": "tq.stage.duration"}, c.logs.All()[0].ContextMap())
+}
+
+// everything has all that functions, steps, calls, passes and collectives make series of.
+func everything(b *spans.Batch, res spans.Resource, id int) {
+	name := fmt.Sprint("n", id)
+	addFunction(b, res, 10*id, name)
+	step := addStepSpan(b, res, 80*id+50, "jsonl", int64(id), 1, map[string]float64{
+		spans.AttrStepDuration: 1, spans.AttrSamples: 1, spans.AttrTokens: 1, spans.AttrFlopThroughput: 1, spans.AttrDeviceFlopThroughput: 1,
+		spans.AttrMFU: 1, spans.AttrHFU: 1, spans.AttrFlopDisagreement: 1,
+	})
+	judged(step, spans.VerdictMFULow)
+	addPart(b, res, 80*id+51, "jsonl", name, int64(id), 1e6)
+	addCall(b, res, 80*id+52, name, "unix", 1e6, 1, 1)
+	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1, spans.AttrZMQThroughputDisagreement: 1})
+	addCollective(b, res, 80*id+54, name, "RING", 1e9, map[string]float64{
+		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
+		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
+	})
+}
+
+// TestSeriesAreCountedAsPrometheusDoes: what the limit is held against is what is on the page.
+func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"default": func(*Config) {},
+		"other buckets": func(c *Config) {
+			c.Histogram.Buckets = c.Histogram.Buckets[:3]
+		},
+		"nothing but overflow and one": tight,
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp, address := startPrometheus(t)
+			c := newBed(t, change)
+			c.next, c.clock = exp, time.Now()
+			b := spans.NewBatch("test", "")
+			for i := range 3 {
+				res := resourceA
+				res.RunID = fmt.Sprint("run-", i)
+				everything(b, res, i)
+			}
+			c.consume(b.Traces())
+			c.flush(context.Background())
+			want := 0
+			for _, r := range c.store.resources {
+				want += r.series
+			}
+			e := emitter{s: c.store, list: pmetric.NewMetricSlice()}
+			e.group(&c.store.overflow)
+			for m, begun := range e.begun {
+				if begun {
+					want += c.store.room.cost[m]
+				}
+			}
+			assert.Equal(t, want, scraped(t, address).series)
+			assert.LessOrEqual(t, want, c.cfg.CardinalityLimit)
+		})
+	}
+}
+
+// TestOneTakesNotTheRoomOfOthers: after a service with endless names, what else that service has, and all of another service, have series.
+func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		own   []string // metrics of which new names of the service find no room
+		flood func(b *spans.Batch, i int)
+	}{
+		"functions": {[]string{"tq.", "trainbridge."}, func(b *spans.Batch, i int) { addFunction(b, resourceA, i, fmt.Sprint("f", i)) }},
+		"parts":     {nil, func(b *spans.Batch, i int) { addPart(b, resourceA, i+1, "jsonl", fmt.Sprint("p", i), 0, 1e6) }},
+		"ranks": {[]string{"ml."}, func(b *spans.Batch, i int) {
+			addStepSpan(b, resourceA, i+1, "jsonl", int64(i), 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1})
+		}},
+		"methods": {[]string{"rpc."}, func(b *spans.Batch, i int) { addCall(b, resourceA, i+1, fmt.Sprint("m", i), "unix", 1e6, 1, 1) }},
+		"communicators": {[]string{"nccl."}, func(b *spans.Batch, i int) {
+			c := addCollective(b, resourceA, i+1, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLErrors: 1})
+			c.Attributes().PutStr(spans.AttrNCCLCommID, strconv.Itoa(i))
+		}},
+		"verdicts": {[]string{"tq.", "trainbridge."}, func(b *spans.Batch, i int) {
+			judged(add(b, resourceA, i+1, fmt.Sprint("f", i/1000), spans.StageFunction, 1), fmt.Sprint("v", i))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newBed(t)
+			for from := 0; from < 20_000; from += 1000 {
+				b := spans.NewBatch("test", "")
+				for i := from; i < from+1000; i++ {
+					tt.flood(b, i)
+				}
+				c.consume(b.Traces())
+			}
+			assert.Positive(t, c.store.spills)
+			b := spans.NewBatch("test", "")
+			other := resourceA
+			other.Service, other.RunID = "other", "run-2"
+			everything(b, resourceA, 900_001)
+			everything(b, other, 900_002)
+			c.consume(b.Traces())
+			found := map[string]bool{}
+			for key := range c.flushed(time.Second) {
+				parts := splitKey(key)
+				found[parts[0]+" "+parts[2]] = true
+			}
+			for _, m := range metrics {
+				assert.True(t, found["other "+m.name], m.name)
+				if !slices.ContainsFunc(tt.own, func(own string) bool { return strings.HasPrefix(m.name, own) }) {
+					assert.True(t, found["verl "+m.name], m.name)
+				}
+			}
+			assert.LessOrEqual(t, c.store.room.taken, c.cfg.CardinalityLimit)
+		})
+	}
+}
+
+// TestManyServices: a hundred thousand services, or runs, leave the metrics that they do not have to others, and the room is bounded.
+func TestManyServices(t *testing.T) {
+	exp, address := startPrometheus(t)
+	c := newBed(t)
+	c.next, c.clock = exp, time.Now()
+	const services = 100_000
+	for from := 0; from < services; from += 1000 {
+		b := spans.NewBatch("test", "")
+		for i := from; i < from+1000; i++ {
+			add(b, spans.Resource{Service: fmt.Sprint("s", i)}, i+1, "rollout", spans.StageGet, 1e6)
+		}
+		c.consume(b.Traces())
+	}
+	b := spans.NewBatch("test", "")
+	addCall(b, spans.Resource{Service: "s0"}, 2*services, "Matmul", "unix", 1e6, 1, 1)
+	c.consume(b.Traces())
+	c.flush(context.Background())
+	page := scraped(t, address)
+	assert.LessOrEqual(t, page.series, c.cfg.CardinalityLimit)
+	assert.InDelta(t, services, page.total["tq_stage_duration_seconds_count"], 0)
+	assert.Contains(t, scrape(t, address, openMetrics), `rpc_method="Matmul"`)
+	assert.Less(t, len(c.store.resources), c.cfg.CardinalityLimit)
+}
+
+// TestRoomAgainstRecount sends random names for hours and counts at each flush what is there.
+func TestRoomAgainstRecount(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 3))
+	c := newBed(t, func(c *Config) { tight(c); c.CardinalityLimit *= 2 })
+	for i := range 400 {
+		b := spans.NewBatch("test", "")
+		for range rng.IntN(20) {
+			res := resourceA
+			res.RunID = fmt.Sprint("run-", rng.IntN(5))
+			everything(b, res, rng.IntN(50)+1000*i)
+		}
+		c.consume(b.Traces())
+		c.flushed(time.Duration(rng.IntN(200)) * time.Second)
+		used, total := c.store.room.cost, 0
+		for _, r := range c.store.resources {
+			require.NotEmpty(t, r.groups)
+			series := 1
+			used[targetInfo]++
+			e := emitter{s: c.store, list: pmetric.NewMetricSlice()}
+			for _, g := range r.groups {
+				e.group(g)
+			}
+			for _, m := range e.list.All() {
+				id := 0
+				for metrics[id].name != m.Name() {
+					id++
+				}
+				n := c.store.room.cost[id]
+				switch m.Type() {
+				case pmetric.MetricTypeHistogram:
+					n *= m.Histogram().DataPoints().Len()
+				case pmetric.MetricTypeSum:
+					n *= m.Sum().DataPoints().Len()
+				default:
+					n *= m.Gauge().DataPoints().Len()
+				}
+				used[id] += n
+				series += n
+			}
+			require.Equal(t, series, r.series)
+		}
+		for m, n := range used {
+			total += max(n, c.store.room.kept[m])
+		}
+		require.Equal(t, used, c.store.room.used)
+		require.Equal(t, total, c.store.room.taken)
+		require.LessOrEqual(t, total, c.cfg.CardinalityLimit)
+	}
+	c.flushed(time.Hour)
+	c.flushed(time.Hour)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+}
+
+// TestLongNames: a name of a megabyte is not in every scrape, and names that begin alike are counted together.
+func TestLongNames(t *testing.T) {
+	c := newBed(t)
+	long := strings.Repeat("x", 1<<20)
+	b := spans.NewBatch("test", "")
+	res := spans.Resource{Service: long, RunID: long}
+	for i, end := range []string{"a", "b"} {
+		addFunction(b, res, 2*i+1, long+end)
+		judged(addStepSpan(b, res, 100*i+50, long+end, 0, 1, nil), long+end)
+		addPart(b, res, 100*i+51, long+end, long+end, 0, 1e6)
+		addCall(b, res, 100*i+52, long+end, long+end, 1e6, 1, 1)
+		co := addCollective(b, res, 100*i+53, long+end, long+end, 1e9, map[string]float64{spans.AttrNCCLDuration: 1})
+		co.Attributes().PutStr(spans.AttrNCCLCommID, long+end)
+		co.Attributes().PutStr(spans.AttrNCCLCommName, long+end)
+	}
+	c.consume(b.Traces())
+	got := c.flushed(time.Second)
+	calls := 0
+	for key, p := range got {
+		assert.Less(t, len(key), 10*spans.MaxLabelBytes)
+		if strings.Contains(key, "|rpc.client.call.duration|") {
+			calls++
+			assert.Equal(t, uint64(2), p.count)
+		}
+	}
+	assert.Equal(t, 1, calls)
+}

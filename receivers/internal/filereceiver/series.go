@@ -1,0 +1,237 @@
+package filereceiver
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// SeriesConfig bounds what a receiver's gauges and counters are in Prometheus. Labels come from the log, which may have endless names, ranks or hosts.
+type SeriesConfig struct {
+	// CardinalityLimit is how many series the receiver's own metrics may have. Points of more are not sent, but counted; a series without a point for ten
+	// minutes frees its room. The default is 400, and 1000 of nccl.
+	CardinalityLimit int `mapstructure:"cardinality_limit"`
+}
+
+// DefaultCardinalityLimit leaves room for train_metrics and the GPUs in 10,000 series, which is what one scrape should hold at most.
+const DefaultCardinalityLimit = 400
+
+var (
+	_ component.Config = (*SeriesConfig)(nil)
+
+	errCardinality = errors.New("'cardinality_limit' must be at least 1, such as 400")
+)
+
+// Validate names the key that is wrong.
+func (c *SeriesConfig) Validate() error {
+	if c.CardinalityLimit < 1 {
+		return errCardinality
+	}
+	return nil
+}
+
+// forgetSeries is how long a series keeps its room without a point, and up to twice that: the prometheus exporter shows it for five minutes.
+const forgetSeries = 5 * time.Minute
+
+// series are those that were met lately: in the current generation or in the one before.
+type series struct {
+	limit   int // 0: none
+	now     func() time.Time
+	seed    maphash.Seed
+	dropped metric.Int64Counter
+	id      metric.MeasurementOption
+	logger  *zap.Logger
+
+	mu                sync.Mutex
+	current, previous map[uint64]struct{}
+	live              int // in either
+	since             time.Time
+	full              bool // the log was told
+}
+
+func newSeries(limit int, set receiver.Settings) (*series, error) {
+	dropped, err := set.MeterProvider.Meter("github.com/trainbridge/trainbridge/receivers/internal/filereceiver").Int64Counter("trainbridge.metrics.overflow",
+		metric.WithUnit("{point}"), metric.WithDescription("Data points that were not sent, because their series is above cardinality_limit."))
+	if err != nil {
+		return nil, err
+	}
+	return &series{
+		limit: limit, now: time.Now, seed: maphash.MakeSeed(), dropped: dropped, logger: set.Logger,
+		id: metric.WithAttributeSet(attribute.NewSet(attribute.String("receiver", set.ID.String()))), current: map[uint64]struct{}{},
+	}, nil
+}
+
+// trim takes the points out whose series find no room, and returns how many. It also cuts labels to what one may be long.
+func (s *series) trim(md pmetric.Metrics) (dropped int64) {
+	if s.limit == 0 {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.age()
+	for _, rm := range md.ResourceMetrics().All() {
+		attrs := rm.Resource().Attributes()
+		// Of a resource these two are labels, job and instance.
+		from := s.text(s.text(0, spans.AttrText(attrs, spans.AttrServiceName)), spans.AttrText(attrs, spans.AttrServiceInstanceID))
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				of, before := s.text(from, m.Name()), dropped
+				last, out := labels{}, false
+				numbers(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
+					if attrs := p.Attributes(); !last.same(attrs) {
+						out = !s.admit(s.key(of, attrs))
+						last.keep(attrs)
+					}
+					if out {
+						dropped++
+					}
+					return out
+				})
+				if dropped > before && !s.full {
+					s.full = true
+					s.logger.Warn("there is no room for more series: values with new labels are not sent as metrics. Raise 'cardinality_limit', or see what in the log has so many names",
+						zap.Int("cardinality_limit", s.limit), zap.String("metric", m.Name()))
+				}
+			}
+			if dropped > 0 {
+				sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return numbers(m).Len() == 0 })
+			}
+		}
+	}
+	return dropped
+}
+
+// numbers are the points of a gauge or a counter. Receivers of log files send nothing else.
+func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints()
+	default:
+		return pmetric.NewNumberDataPointSlice()
+	}
+}
+
+// count notes points that trim took out, once they are out for good.
+func (s *series) count(ctx context.Context, dropped int64) {
+	if dropped > 0 {
+		s.dropped.Add(context.WithoutCancel(ctx), dropped, s.id)
+	}
+}
+
+// age begins a new generation when the current one is old enough.
+func (s *series) age() {
+	now := s.now()
+	if now.Sub(s.since) < forgetSeries {
+		return
+	}
+	s.current, s.previous = make(map[uint64]struct{}, len(s.current)), s.current
+	s.live, s.since = len(s.previous), now
+}
+
+func (s *series) admit(key uint64) bool {
+	if _, ok := s.current[key]; ok {
+		return true
+	}
+	if _, ok := s.previous[key]; !ok {
+		if s.live >= s.limit {
+			return false
+		}
+		s.live++
+	}
+	s.current[key] = struct{}{}
+	return true
+}
+
+// labels are those of the point before: mostly the next point of a metric has them too, because a file is of one rank.
+type labels struct {
+	n    int // 0: none, or more than there is room for
+	list [8]struct {
+		name, text string
+		number     int64
+	}
+}
+
+func (l *labels) same(attrs pcommon.Map) bool {
+	if l.n == 0 || attrs.Len() != l.n {
+		return false
+	}
+	i := 0
+	for name, v := range attrs.All() {
+		at := &l.list[i]
+		i++
+		same := at.name == name
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			same = same && v.Str() == at.text
+		case pcommon.ValueTypeInt:
+			same = same && v.Int() == at.number
+		default:
+			return false
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// keep takes labels that are texts and integers; those that are not are the same as none.
+func (l *labels) keep(attrs pcommon.Map) {
+	if l.n = attrs.Len(); l.n > len(l.list) {
+		l.n = 0
+		return
+	}
+	i := 0
+	for name, v := range attrs.All() {
+		at := &l.list[i]
+		at.name, at.text, at.number = name, "", 0
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			at.text = v.Str()
+		case pcommon.ValueTypeInt:
+			at.number = v.Int()
+		default:
+			l.n = 0
+			return
+		}
+		i++
+	}
+}
+
+// key makes a key of a metric's key and labels. A receiver writes the labels of a series in the same order each time.
+func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
+	for name, v := range attrs.All() {
+		key = s.text(key, name)
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			if text := v.Str(); len(text) > spans.MaxLabelBytes {
+				v.SetStr(spans.Label(text))
+			}
+			key = s.text(key, v.Str())
+		case pcommon.ValueTypeInt:
+			key = mix(key, uint64(v.Int()))
+		default:
+			key = s.text(key, v.AsString())
+		}
+	}
+	return key
+}
+
+func (s *series) text(key uint64, text string) uint64 { return mix(key, maphash.String(s.seed, text)) }
+
+func mix(key, more uint64) uint64 { return (bits.RotateLeft64(key, 5) ^ more) * 0x9e3779b97f4a7c15 }
