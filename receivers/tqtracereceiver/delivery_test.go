@@ -113,9 +113,11 @@ func TestRetrySendsTheSameAgain(t *testing.T) {
 }
 
 func TestRefusedForGood(t *testing.T) {
-	traces, metrics := &robber{fail: []error{consumererror.NewPermanent(errors.New("bad"))}}, &metricsRobber{}
-	err := oneBatch(t, prepared(t, traces, metrics), aFunction, aCost).Send(context.Background())
-	require.True(t, consumererror.IsPermanent(err))
+	bad := consumererror.NewPermanent(errors.New("bad"))
+	traces, metrics := &robber{fail: []error{bad, bad}}, &metricsRobber{}
+	var refused *tail.Refused
+	require.ErrorAs(t, oneBatch(t, prepared(t, traces, metrics), aFunction, aCost).Send(context.Background()), &refused)
+	assert.Len(t, refused.Places[0], 1, "the second half was accepted")
 	assert.Equal(t, 1, metrics.DataPointCount(), "the other signal still gets its part")
 }
 

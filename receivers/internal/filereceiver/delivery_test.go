@@ -25,13 +25,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// numbers is a batch with a span for each number, made at the place of the same number.
-type numbers struct {
+// counted is a batch with a span for each number, made at the place of the same number.
+type counted struct {
 	from, to, width int
 	done            bool
 }
 
-func (n *numbers) Traces(out *spans.Batch, from From) {
+func (n *counted) Traces(out *spans.Batch, from From) {
 	for i := n.from; i < n.to; i++ {
 		from(tail.Place(i))
 		s := out.Add(spans.Resource{PID: int64(i % 3)}, spans.Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{1}, Name: strconv.Itoa(i)})
@@ -39,8 +39,8 @@ func (n *numbers) Traces(out *spans.Batch, from From) {
 	}
 }
 
-func (n *numbers) Metrics() pmetric.Metrics { return pmetric.NewMetrics() }
-func (n *numbers) Done()                    { n.done = true }
+func (n *counted) Metrics() pmetric.Metrics { return pmetric.NewMetrics() }
+func (n *counted) Done()                    { n.done = true }
 
 // next is the next component: it calls answer for each message with the names of its spans, and takes what it is given, as one that mutates may.
 type next struct {
@@ -93,7 +93,7 @@ func TestOneBadRecord(t *testing.T) {
 			}
 			return nil
 		})
-		a, b := &numbers{from: 0, to: 5000}, &numbers{from: 5000, to: 10_000}
+		a, b := &counted{from: 0, to: 5000}, &counted{from: 5000, to: 10_000}
 		d := r.Deliver(a)
 		require.True(t, d.Join(r.Deliver(b)))
 		err := d.Send(t.Context())
@@ -116,7 +116,7 @@ func TestAllRefused(t *testing.T) {
 		}
 		return nil
 	})
-	b := &numbers{to: 5000}
+	b := &counted{to: 5000}
 	d := r.Deliver(b)
 	for range 3 * patience {
 		err := d.Send(t.Context())
@@ -137,9 +137,9 @@ func TestAllBad(t *testing.T) {
 		}
 		return nil
 	})
-	d := r.Deliver(&numbers{to: 100})
+	d := r.Deliver(&counted{to: 100})
 	require.False(t, consumererror.IsPermanent(d.Send(t.Context())))
-	require.NoError(t, r.Deliver(&numbers{from: 1000, to: 1001}).Send(t.Context()))
+	require.NoError(t, r.Deliver(&counted{from: 1000, to: 1001}).Send(t.Context()))
 	var refused *tail.Refused
 	require.ErrorAs(t, d.Send(t.Context()), &refused)
 	assert.Len(t, refused.Places[0], 100)
@@ -148,7 +148,7 @@ func TestAllBad(t *testing.T) {
 // A single bad record in a log that says nothing else does not block for ever.
 func TestBadAlone(t *testing.T) {
 	r, _ := with(t, func([]string) error { return bad("never") })
-	d := r.Deliver(&numbers{to: 1})
+	d := r.Deliver(&counted{to: 1})
 	for range patience {
 		require.False(t, consumererror.IsPermanent(d.Send(t.Context())))
 	}
@@ -169,7 +169,7 @@ func TestOtherCodes(t *testing.T) {
 					answer = consumererror.NewPermanent(answer)
 				}
 				r, n := with(t, func([]string) error { return answer })
-				d := r.Deliver(&numbers{to: 10})
+				d := r.Deliver(&counted{to: 10})
 				for range 2 * patience {
 					require.Error(t, d.Send(t.Context()))
 				}
@@ -195,7 +195,7 @@ func TestAwayWhileSifting(t *testing.T) {
 		}
 		return nil
 	})
-	d := r.Deliver(&numbers{to: 100})
+	d := r.Deliver(&counted{to: 100})
 	var refused *tail.Refused
 	for range 10 {
 		if errors.As(d.Send(t.Context()), &refused) {
@@ -212,14 +212,14 @@ func TestPartial(t *testing.T) {
 	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {
 		r, n := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: rejected}) })
 		var refused *tail.Refused
-		require.ErrorAs(t, r.Deliver(&numbers{to: 1000}).Send(t.Context()), &refused)
+		require.ErrorAs(t, r.Deliver(&counted{to: 1000}).Send(t.Context()), &refused)
 		assert.InDelta(t, want, refused.Share, 1e-9)
 		assert.Empty(t, refused.Places)
 		assert.Equal(t, 1, n.calls)
 	}
 	r, _ := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: 1000}) })
 	var refused *tail.Refused
-	require.ErrorAs(t, r.Deliver(&numbers{to: 1000}).Send(t.Context()), &refused)
+	require.ErrorAs(t, r.Deliver(&counted{to: 1000}).Send(t.Context()), &refused)
 	assert.Len(t, refused.Places[0], 1000, "all: then it is known which")
 }
 
@@ -231,7 +231,7 @@ func TestMessagesFit(t *testing.T) {
 			n = min(n, 20_000_000/width)
 		}
 		sizer := ptrace.ProtoMarshaler{}
-		b := &numbers{to: n, width: width}
+		b := &counted{to: n, width: width}
 		r, next := with(t, func([]string) error { return nil })
 		for _, m := range (&delivery{r: r, batches: []Batch{b}}).build(false) {
 			assert.LessOrEqual(t, m.Traces.SpanCount(), spans.MaxMessageSpans)

@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
@@ -34,8 +33,8 @@ type gauges struct {
 	counter      bool
 }
 
-func (gauges) Traces() ptrace.Traces { return ptrace.NewTraces() }
-func (gauges) Done()                 {}
+func (gauges) Traces(*spans.Batch, From) {}
+func (gauges) Done()                     {}
 
 func (g gauges) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
@@ -96,7 +95,7 @@ func newBench(tb testing.TB, limit int) *bench {
 func (b *bench) points(tb testing.TB, batch gauges) int {
 	tb.Helper()
 	b.sent = nil
-	require.NoError(tb, b.Deliver(batch)(tb.Context()))
+	require.NoError(tb, b.Deliver(batch).Send(tb.Context()))
 	n := 0
 	for _, md := range b.sent {
 		n += md.DataPointCount()
@@ -159,14 +158,14 @@ func TestRetryCountsDroppedOnce(t *testing.T) {
 	b.err = errors.New("away")
 	deliver := b.Deliver(gauges{metrics: []string{"loss"}, ranks: 3})
 	for range 100 {
-		require.Error(t, deliver(t.Context()))
+		require.Error(t, deliver.Send(t.Context()))
 	}
 	assert.Zero(t, b.dropped(t))
 	b.err = nil
-	require.NoError(t, deliver(t.Context()))
+	require.NoError(t, deliver.Send(t.Context()))
 	assert.Equal(t, int64(2), b.dropped(t))
 	b.err = consumererror.NewPermanent(errors.New("no"))
-	require.Error(t, b.Deliver(gauges{metrics: []string{"loss"}, ranks: 3})(t.Context()))
+	require.Error(t, b.Deliver(gauges{metrics: []string{"loss"}, ranks: 3}).Send(t.Context()))
 	assert.Equal(t, int64(4), b.dropped(t))
 }
 
