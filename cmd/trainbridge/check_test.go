@@ -142,9 +142,9 @@ func TestTakenPort(t *testing.T) {
 		"service":    map[string]any{"telemetry": map[string]any{"metrics": map[string]any{"readers": []any{map[string]any{"port": port}}}}},
 	}}
 	for text, key := range map[string]string{
-		`cannot start pipelines: failed to start "otlp" receiver: %w`:                   "receivers::otlp::protocols::grpc::endpoint",
-		`cannot start pipelines: failed to start "prometheus" exporter: %w`:             "exporters::prometheus", // its default port
-		`failed to start extensions: failed to bind: %w`:                                "extensions::health_check::endpoint",
+		`cannot start pipelines: failed to start "otlp" receiver: %w`:                  "receivers::otlp::protocols::grpc::endpoint",
+		`cannot start pipelines: failed to start "prometheus" exporter: %w`:            "exporters::prometheus", // its default port
+		`failed to start extensions: failed to bind: %w`:                               "extensions::health_check::endpoint",
 		`failed to create meter provider: binding address for Prometheus exporter: %w`: "service::telemetry::metrics::readers::0::port",
 	} {
 		got := c.explain(fmt.Errorf(text, taken))
