@@ -15,7 +15,7 @@ GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otel
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build ocb jaeger tempo apt test unit e2e lint generate fuzz bench run clean
+.PHONY: build ocb jaeger tempo apt test unit e2e lint vuln sbom generate fuzz bench run clean
 
 build: $(BIN)/trainbridge
 $(BIN)/trainbridge: $(GO_FILES)
@@ -48,13 +48,22 @@ unit:
 	go test ./cmd/trainbridge
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
-e2e: build ocb jaeger tempo apt
+e2e: build ocb jaeger tempo apt sbom
 	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v ./test/e2e/...
 
 lint:
 	go vet -tags e2e ./...
 	$(TOOL) golangci-lint run ./...
 	tools/check-generated.sh
+	tools/vuln.sh
+
+vuln:
+	tools/vuln.sh
+
+# The modules that are in the binary, as CycloneDX.
+sbom: $(BIN)/sbom.cdx.json
+$(BIN)/sbom.cdx.json: $(BIN)/trainbridge builder-config.yaml tools/go.mod
+	$(TOOL) cyclonedx-gomod bin -json -std -version v$$(sed -n 's/^  version: //p' builder-config.yaml) -output $@ $<
 
 generate:
 	for c in $(COMPONENTS); do (cd $$c && $(TOOL) mdatagen metadata.yaml); done

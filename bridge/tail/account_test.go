@@ -38,7 +38,7 @@ func TestFileStorage(t *testing.T) {
 	id := component.NewID(factory.Type())
 	cfg := DefaultConfig()
 	cfg.Include = []string{filepath.Join(logs, "*.log")}
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	cfg.Storage = &id
 	run := func(want ...string) {
 		extCfg := factory.CreateDefaultConfig().(*filestorage.Config)

@@ -19,7 +19,7 @@ type Config struct {
 	// A file that appears later is always read from its beginning.
 	StartAt string `mapstructure:"start_at"`
 	// PollInterval is how often an active file and the globs are looked at. Idle files are looked at less and less often,
-	// down to every 5 s; where inotify works, it makes this faster. Default 200ms.
+	// down to every 5 s; where inotify works, it makes this faster. At least 10ms, default 200ms.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
 	// Storage names the storage extension that keeps the offsets. Without it a restart reads from StartAt again.
 	Storage *component.ID `mapstructure:"storage"`
@@ -55,13 +55,14 @@ const (
 	minLineBytes = 1 << 10
 	maxLineBytes = 64 << 20
 	minInFlight  = 64 << 10
+	minPoll      = 10 * time.Millisecond
 )
 
 var (
 	errNoInclude      = errors.New("'include' must list at least one glob, such as /var/log/verl/*.log")
 	errBadGlob        = errors.New("not a glob: check its brackets and braces")
 	errStartAt        = errors.New("'start_at' must be beginning or end")
-	errPollInterval   = errors.New("'poll_interval' must be greater than zero, such as 200ms")
+	errPollInterval   = fmt.Errorf("'poll_interval' must be at least %v, such as 200ms", minPoll)
 	errMaxLineBytes   = fmt.Errorf("'max_line_bytes' must be between %d and %d", minLineBytes, maxLineBytes)
 	errPendingTimeout = errors.New("'pending_timeout' must be greater than zero, such as 10m")
 	errMaxInFlight    = fmt.Errorf("'max_in_flight_bytes' must be at least %d", minInFlight)
@@ -80,8 +81,9 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says all that is wrong at once, naming the keys.
-func (c Config) Validate() error {
+// Check says all that is wrong at once, naming the keys. The Validate of a receiver's config calls it. It is no Validate itself, because the collector
+// calls that of a squashed struct too, and would say all of it twice.
+func (c Config) Check() error {
 	var errs []error
 	if len(c.Include) == 0 && len(c.Document) == 0 {
 		errs = append(errs, errNoInclude)
@@ -99,7 +101,7 @@ func (c Config) Validate() error {
 	if c.StartAt != StartAtBeginning && c.StartAt != StartAtEnd {
 		errs = append(errs, errStartAt)
 	}
-	if c.PollInterval <= 0 {
+	if c.PollInterval < minPoll {
 		errs = append(errs, errPollInterval)
 	}
 	if c.MaxLineBytes < minLineBytes || c.MaxLineBytes > maxLineBytes {

@@ -101,7 +101,7 @@ func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	id := component.MustNewID("mem")
 	cfg := DefaultConfig()
 	cfg.Include = []string{filepath.Join(c.dir, "*.log")}
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	cfg.MaxInFlightBytes = 1 << 20
 	cfg.Storage = &id
 	set := testSettings()

@@ -56,7 +56,7 @@ func TestRunning(t *testing.T) {
 			dir := t.TempDir()
 			cfg := DefaultConfig()
 			cfg.Include = []string{filepath.Join(dir, "*.log")}
-			cfg.PollInterval = time.Millisecond
+			cfg.PollInterval = 10 * time.Millisecond
 			got := make(chan string, 10)
 			var fails atomic.Int64
 			fails.Store(2)
@@ -90,7 +90,7 @@ func TestShutdownWhileRefused(t *testing.T) {
 	dir := t.TempDir()
 	cfg := DefaultConfig()
 	cfg.Include = []string{filepath.Join(dir, "*.log")}
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.log"), []byte("one\n"), 0o600))
 	called := make(chan struct{}, 100)
 	tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &refuser{called: called} })
@@ -120,13 +120,13 @@ func (r *refuser) Cut() Delivery {
 }
 
 func TestConfigErrors(t *testing.T) {
-	require.NoError(t, func() error { c := DefaultConfig(); c.Include = []string{"/x/**/*.log"}; return c.Validate() }())
+	require.NoError(t, func() error { c := DefaultConfig(); c.Include = []string{"/x/**/*.log"}; return c.Check() }())
 	c := Config{Include: []string{"["}, StartAt: "x", Compression: "y"}
-	err := c.Validate()
+	err := c.Check()
 	for _, want := range []error{errBadGlob, errStartAt, errPollInterval, errMaxLineBytes, errPendingTimeout, errMaxInFlight, errCompression} {
 		require.ErrorIs(t, err, want)
 	}
-	assert.ErrorIs(t, Config{}.Validate(), errNoInclude)
+	assert.ErrorIs(t, Config{}.Check(), errNoInclude)
 }
 
 type nop struct{ n int }

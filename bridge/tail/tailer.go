@@ -103,7 +103,7 @@ type Tailer struct {
 
 // New makes a Tailer; nothing is opened before Start.
 func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes}

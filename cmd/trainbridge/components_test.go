@@ -116,7 +116,7 @@ func TestManifestEqualsComponents(t *testing.T) {
 		assert.Equal(t, want, packages(kind.manifest), kind.name)
 	}
 	assert.Equal(t, version, m.Dist.Version)
-	assert.Equal(t, settings().BuildInfo.Description, m.Dist.Description)
+	assert.Equal(t, settings(new(checker)).BuildInfo.Description, m.Dist.Description)
 	assert.True(t, m.Dist.CgoEnabled, "NVML needs cgo")
 	assert.Equal(t, []string{module + " => ../.."}, m.Replaces)
 }

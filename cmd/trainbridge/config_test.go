@@ -15,7 +15,7 @@ import (
 func TestDefaultConfigIsValid(t *testing.T) {
 	t.Setenv("TRAINBRIDGE_STATE_DIR", t.TempDir())
 	t.Setenv("TRAINBRIDGE_TQ_LOGS", "/var/log/verl/*.err,/var/log/more/*.log")
-	col, err := otelcol.NewCollector(settings())
+	col, err := otelcol.NewCollector(settings(new(checker)))
 	require.NoError(t, err)
 	require.NoError(t, col.DryRun(t.Context()))
 }

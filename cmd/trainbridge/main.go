@@ -3,22 +3,30 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"strings"
+	"syscall"
 
+	"github.com/spf13/cobra"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 	"go.opentelemetry.io/collector/otelcol"
+	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
 )
 
-func settings() otelcol.CollectorSettings {
+// settings are those of the collector; check sees each configuration before it is used.
+func settings(check *checker) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
 			Command:     "trainbridge",
@@ -35,8 +43,57 @@ func settings() otelcol.CollectorSettings {
 					fileprovider.NewFactory(),
 					yamlprovider.NewFactory(),
 				},
+				ConverterFactories: []confmap.ConverterFactory{
+					confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return check }),
+				},
 			},
 		},
+		DisableGracefulShutdown: true, // untilSignal does it
+		LoggingOptions:          []zap.Option{zap.WrapCore(withoutStartErrors)},
+		// gRPC warns at each attempt to connect; what matters of that, exporters say.
+		SkipSettingGRPCLogger: true,
+	}
+}
+
+// command is the program: the collector and the subcommands. Its errors are for people.
+func command() *cobra.Command {
+	check := new(checker)
+	root := otelcol.NewCommand(settings(check))
+	collect := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		cmd.SetContext(untilSignal(cmd.Context()))
+		return collect(cmd, args)
+	}
+	for _, cmd := range append(root.Commands(), root) {
+		if run := cmd.RunE; run != nil {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error { return check.explain(run(cmd, args)) }
+		}
+	}
+	root.AddCommand(gen.NewCommand(), show.NewCommand())
+	return root
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver what it holds. The second ends the process at once.
+func untilSignal(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		fmt.Fprintf(os.Stderr, "%v: stopping; once more ends it at once\n", <-signals)
+		cancel()
+		s := <-signals
+		fmt.Fprintf(os.Stderr, "%v again: ended; what was not accepted yet is read again at the next start\n", s)
+		os.Exit(128 + int(s.(syscall.Signal)))
+	}()
+	return ctx
+}
+
+// unsetEmpty makes empty variables of ours unset ones: a default in the configuration is for both, as in a shell's ${NAME:-default}.
+func unsetEmpty() {
+	for _, v := range os.Environ() {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TRAINBRIDGE_") && value == "" {
+			os.Unsetenv(name)
+		}
 	}
 }
 
@@ -46,9 +103,8 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
 	}
-	root := otelcol.NewCommand(settings())
-	root.AddCommand(gen.NewCommand(), show.NewCommand())
-	if err := root.Execute(); err != nil { // cobra has printed it
+	unsetEmpty()
+	if err := command().Execute(); err != nil { // cobra has printed it
 		os.Exit(1)
 	}
 }

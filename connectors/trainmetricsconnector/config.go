@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/trainbridge/trainbridge/internal/duration"
 )
 
 // Config of the train_metrics connector.
@@ -55,6 +58,9 @@ var (
 )
 
 var _ component.Config = (*Config)(nil)
+
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
 // Validate returns every error of the config, joined.
 func (c *Config) Validate() error {

@@ -9,7 +9,10 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/config/configretry"
+	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
+
+	"github.com/trainbridge/trainbridge/internal/duration"
 )
 
 // Config has the keys of the collector's otlp_grpc, and under http those of its otlp_http.
@@ -37,6 +40,9 @@ var (
 	errBoth     = errors.New("'endpoint' (gRPC) and 'http::endpoint' are both set: keep one")
 	errURL      = errors.New("'http::endpoint' must be a URL such as http://127.0.0.1:4318")
 )
+
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
 // Validate names what is wrong with the configuration.
 func (c *Config) Validate() error {

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -87,6 +90,7 @@ var (
 	errFormula        = errors.New("'train::formula' must be megatron or flagscale")
 	errAttention      = errors.New("'train::attention' must be causal or full")
 	errRecompute      = errors.New("'train::recompute' must be none, selective or full, or left out")
+	errDevice         = errors.New("is not in the table of peaks: write a name such as \"H100 SXM\", or set 'train::peak_flops'")
 	errPeakFlops      = errors.New("'train::peak_flops' must be 0 (look the device up) or the dense peak of one device in FLOP/s, such as 989e12")
 	errWorldSize      = errors.New("'train::world_size' must be 0 (not known) or the number of devices")
 	errDisagreement   = errors.New("'train::flops_disagreement' must be above 0: it is relative, write 0.05 for 5 %")
@@ -111,6 +115,10 @@ func (c *TrainConfig) validate() []error {
 	add(c.Formula != formulaMegatron && c.Formula != formulaFlagScale, errFormula)
 	add(c.Attention != attentionCausal && c.Attention != attentionFull, errAttention)
 	add(c.Recompute != "" && !slices.Contains(recomputes, c.Recompute), errRecompute)
+	if c.Device != "" && c.PeakFlops == 0 {
+		_, _, known := peak.Of(c.Device)
+		add(!known, fmt.Errorf("'train::device': %q %w", c.Device, errDevice))
+	}
 	add(!(c.PeakFlops == 0 || c.PeakFlops >= 1e9 && above(c.PeakFlops)), errPeakFlops)
 	add(c.WorldSize < 0, errWorldSize)
 	add(!above(c.FlopsDisagreement), errDisagreement)
@@ -270,6 +278,9 @@ func (c *NCCLConfig) validate() []error {
 }
 
 var _ component.Config = (*Config)(nil)
+
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
 // Validate returns every error of the config, joined.
 func (c *Config) Validate() error {

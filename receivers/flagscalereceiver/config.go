@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -23,10 +25,13 @@ type Config struct {
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 }
 
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
 // Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
-	return errors.Join(c.Config.Validate(), err)
+	return errors.Join(c.Check(), err)
 }
 
 const (

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 	"github.com/trainbridge/trainbridge/spans"
@@ -86,10 +88,13 @@ var (
 	errOperation     = errors.New("'operations' has an empty name: list operations such as [allreduce, broadcast]")
 )
 
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
 // Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
-	errs := []error{c.Config.Validate(), err}
+	errs := []error{c.Check(), err}
 	check := func(ok bool, err error) {
 		if !ok {
 			errs = append(errs, err)

@@ -46,7 +46,7 @@ func newLive(t *testing.T, change func(*Config), before ...record) *live {
 	l := &live{t: t, dir: t.TempDir()}
 	l.say(before...)
 	l.cfg = config(l.dir + "/*")
-	l.cfg.PollInterval = time.Millisecond
+	l.cfg.PollInterval = 10 * time.Millisecond
 	if change != nil {
 		change(l.cfg)
 	}

@@ -89,7 +89,7 @@ func (d *disk) kill(now bool) {
 // follow runs the receiver until stop.
 func follow(t *testing.T, cfg *Config, d *disk, take consumer.ConsumeTracesFunc) (stop func()) {
 	t.Helper()
-	cfg.Storage, cfg.PollInterval = &diskID, time.Millisecond
+	cfg.Storage, cfg.PollInterval = &diskID, 10*time.Millisecond
 	next, err := consumer.NewTraces(take)
 	require.NoError(t, err)
 	set := receivertest.NewNopSettings(metadata.Type)

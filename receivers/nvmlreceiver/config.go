@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/scraper/scraperhelper"
 
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
@@ -36,7 +37,7 @@ var (
 	errDevice    = errors.New("is empty: write an index (0), the beginning of a UUID (GPU-8f3c…) or a part of the model's name (H100)")
 )
 
-// Unmarshal lets an index be a number.
+// Unmarshal lets an index be a number, and refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	if list, ok := conf.Get("devices").([]any); ok {
 		texts := make([]any, len(list))
@@ -50,7 +51,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 			return err
 		}
 	}
-	return conf.Unmarshal(c)
+	return duration.Unmarshal(conf, c)
 }
 
 // Validate says what is wrong in words of the YAML.

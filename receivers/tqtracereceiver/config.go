@@ -3,8 +3,11 @@ package tqtracereceiver
 import (
 	"errors"
 
+	"go.opentelemetry.io/collector/confmap"
+
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -17,8 +20,11 @@ type Config struct {
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 }
 
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
 // Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
-	return errors.Join(c.Config.Validate(), err)
+	return errors.Join(c.Check(), err)
 }

@@ -280,7 +280,7 @@ func TestOneInstanceForBothSignals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include = []string{path}
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	traces, metrics := make(chan ptrace.Traces, 10), make(chan pmetric.Metrics, 10)
 	tc, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { traces <- td; return nil })
 	require.NoError(t, err)

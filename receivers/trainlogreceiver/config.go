@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -67,10 +69,13 @@ var (
 // metricName is what OpenTelemetry allows (API specification, instrument name syntax).
 var metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\-/]{0,254}$`)
 
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
 // Validate says all that is wrong at once, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
-	errs := []error{c.Config.Validate(), err}
+	errs := []error{c.Check(), err}
 	if c.Format != formatAuto && !slices.Contains(formats, c.Format) {
 		errs = append(errs, errFormat)
 	}

@@ -111,7 +111,7 @@ func live(path string) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include = []string{path}
 	cfg.RunID = "run"
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	return cfg
 }
 

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"slices"
 
+	"go.opentelemetry.io/collector/confmap"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -36,9 +39,12 @@ var (
 	errBoth     = errors.New("'session_start' and 'pass_start' must not have the same method: one of them would never be looked at")
 )
 
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
 // Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
-	errs := []error{c.Config.Validate()}
+	errs := []error{c.Check()}
 	if c.MaxCalls < 1 || c.MaxCalls > maxCallSpans {
 		errs = append(errs, errMaxCalls)
 	}

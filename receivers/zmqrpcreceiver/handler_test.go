@@ -432,7 +432,7 @@ func TestLive(t *testing.T) {
 	lines := rows("Init Embedding A LMHead")
 	path := filereceivertest.Put(t, dir, "zmq_performance.log", strings.Join(lines[:2], "\n")+"\n")
 	cfg := config(path)
-	cfg.PollInterval = time.Millisecond
+	cfg.PollInterval = 10 * time.Millisecond
 	got := make(chan ptrace.Traces, 10)
 	next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { got <- td; return nil })
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func follow(t *testing.T, cfg *Config, dir string, take consumer.ConsumeTracesFu
 	require.NoError(t, err)
 	require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))
 	id := component.NewID(storage.Type())
-	cfg.Storage, cfg.PollInterval = &id, time.Millisecond
+	cfg.Storage, cfg.PollInterval = &id, 10*time.Millisecond
 	next, err := consumer.NewTraces(take)
 	require.NoError(t, err)
 	set := receivertest.NewNopSettings(metadata.Type)
@@ -359,7 +359,7 @@ func TestPauseCutsNoPass(t *testing.T) {
 	first := strings.Index(log, "\n") + 1 // the first row comes alone
 	path := filereceivertest.Put(t, t.TempDir(), "zmq.log", "ID Method Total(ms)\n"+log[:first])
 	cfg := config(path)
-	cfg.MaxInFlightBytes, cfg.PollInterval = 64<<10, time.Millisecond
+	cfg.MaxInFlightBytes, cfg.PollInterval = 64<<10, 10*time.Millisecond
 	var mu sync.Mutex
 	down, tried := true, false
 	ends := make(map[string]int)

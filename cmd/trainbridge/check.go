@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// checker finds what no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
+// collector starts with or reloads.
+type checker struct {
+	conf map[string]any // the latest
+}
+
+// configError is an error that needs no words around it.
+type configError struct{ error }
+
+// Convert implements confmap.Converter.
+func (c *checker) Convert(_ context.Context, conf *confmap.Conf) error {
+	c.conf = conf.ToStringMap()
+	if errs := c.storages(); len(errs) > 0 {
+		return &configError{errors.Join(errs...)}
+	}
+	return nil
+}
+
+// explain returns the error as the user needs it: once, and with what to do.
+func (c *checker) explain(err error) error {
+	if own, ok := errors.AsType[*configError](err); ok {
+		return own
+	}
+	if taken := c.takenPort(err); taken != nil {
+		return taken
+	}
+	return err
+}
+
+// storages lists what is wrong with the storage extensions that components name in `storage`.
+func (c *checker) storages() (errs []error) {
+	configured := make(map[component.ID]any)
+	for name, settings := range section(c.conf, "extensions") {
+		if id, ok := parseID(name); ok {
+			configured[id] = settings
+		}
+	}
+	var running []component.ID
+	list, _ := section(c.conf, "service")["extensions"].([]any)
+	for _, name := range list {
+		if id, ok := parseID(name); ok {
+			running = append(running, id)
+		}
+	}
+	seen := make(map[component.ID]bool)
+	for _, kind := range []string{"receivers", "processors", "exporters", "connectors"} {
+		walk(c.conf[kind], kind, func(key, last string, value any) {
+			id, ok := parseID(value)
+			if last != "storage" || !ok {
+				return
+			}
+			settings, ok := configured[id]
+			switch {
+			case !ok:
+				errs = append(errs, fmt.Errorf("'%s': extension %q is not configured: add it under 'extensions' and to 'service::extensions'", key, id))
+			case !slices.Contains(running, id):
+				errs = append(errs, fmt.Errorf("'%s': extension %q does not run: add it to 'service::extensions'", key, id))
+			case !seen[id]:
+				seen[id] = true
+				if err := writable(settings); err != nil {
+					errs = append(errs, fmt.Errorf("'extensions::%s::directory' %w; in the shipped configuration it is TRAINBRIDGE_STATE_DIR", id, err))
+				}
+			}
+		})
+	}
+	return errs
+}
+
+// writable says why a storage extension cannot keep its files in its `directory`, where it has one.
+func writable(settings any) error {
+	m, _ := settings.(map[string]any)
+	value, ok := m["directory"]
+	if !ok {
+		return nil
+	}
+	dir, _ := value.(string)
+	if dir == "" {
+		return errors.New("is empty: name the directory that keeps the offsets")
+	}
+	// Nothing but a try can say it of all file systems and users. The directory itself is not made: that is for the start.
+	at := dir
+	for {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	try, err := os.MkdirTemp(at, ".trainbridge-*")
+	if err != nil {
+		if reason, ok := errors.AsType[*fs.PathError](err); ok {
+			err = reason.Err
+		}
+		return fmt.Errorf("is %q, and nothing can be written to %q (%w): name a directory that uid %d may write to", dir, at, err, os.Getuid())
+	}
+	return os.Remove(try)
+}
+
+// walk calls f for every value in a configuration that is neither a map nor a list, in a stable order.
+func walk(value any, key string, f func(key, last string, value any)) {
+	step := func(last string, value any) {
+		switch value.(type) {
+		case map[string]any, []any:
+			walk(value, key+confmap.KeyDelimiter+last, f)
+		default:
+			f(key+confmap.KeyDelimiter+last, last, value)
+		}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			step(name, v[name])
+		}
+	case []any:
+		for i, x := range v {
+			step(fmt.Sprint(i), x)
+		}
+	}
+}
+
+func section(conf map[string]any, name string) map[string]any {
+	m, _ := conf[name].(map[string]any)
+	return m
+}
+
+func parseID(value any) (id component.ID, ok bool) {
+	text, _ := value.(string)
+	return id, id.UnmarshalText([]byte(strings.TrimSpace(text))) == nil
+}

@@ -1,0 +1,70 @@
+// Package duration keeps durations without a unit out of configurations: the collector's decoder takes a bare number as nanoseconds.
+package duration
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+)
+
+var errUnit = errors.New("has no unit")
+
+// Unmarshal is conf.Unmarshal(cfg) for the Unmarshal method of a config, but every time.Duration in it must be written with its unit, or be 0.
+func Unmarshal(conf *confmap.Conf, cfg any) error {
+	if errs := bare(reflect.TypeOf(cfg), conf.ToStringMap(), ""); len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return conf.Unmarshal(cfg)
+}
+
+// bare lists the durations that are only a number in value, which is what the YAML has for a field of type t.
+func bare(t reflect.Type, value any, key string) (errs []error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[time.Duration]() {
+		text := strings.TrimSpace(fmt.Sprint(value))
+		if n, err := strconv.ParseFloat(text, 64); err == nil && n != 0 {
+			errs = append(errs, fmt.Errorf("'%s': %s %w: write %[2]sms, %[2]ss or %[2]sm", key, text, errUnit))
+		}
+		return errs
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		switch t.Kind() {
+		case reflect.Map:
+			for name, x := range v {
+				errs = append(errs, bare(t.Elem(), x, join(key, name))...)
+			}
+		case reflect.Struct:
+			for i := range t.NumField() {
+				f := t.Field(i)
+				name, options, _ := strings.Cut(f.Tag.Get("mapstructure"), ",")
+				if strings.Contains(options, "squash") {
+					errs = append(errs, bare(f.Type, v, key)...)
+				} else if x, ok := v[name]; ok {
+					errs = append(errs, bare(f.Type, x, join(key, name))...)
+				}
+			}
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			for i, x := range v {
+				errs = append(errs, bare(t.Elem(), x, join(key, strconv.Itoa(i)))...)
+			}
+		}
+	}
+	return errs
+}
+
+func join(key, name string) string {
+	if key == "" {
+		return name
+	}
+	return key + confmap.KeyDelimiter + name
+}

@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"debug/buildinfo"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// `make sbom` lists each module that is linked into the binary, with its version, and nothing else.
+func TestSBOM(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(repoRoot, "bin/sbom.cdx.json"))
+	require.NoError(t, err, "run `make sbom`")
+	var bom struct {
+		Metadata struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, PURL string }
+	}
+	require.NoError(t, json.Unmarshal(raw, &bom))
+	info, err := buildinfo.ReadFile(trainbridgeBin(t))
+	require.NoError(t, err)
+	want := map[string]string{"std": info.GoVersion}
+	for _, m := range info.Deps {
+		for m.Replace != nil {
+			m = m.Replace
+		}
+		want[m.Path] = m.Version
+	}
+	got := make(map[string]string)
+	for _, c := range bom.Components {
+		got[c.Name] = c.Version
+		assert.Contains(t, c.PURL, "pkg:golang/"+c.Name+"@")
+	}
+	assert.Equal(t, want, got)
+	assert.Equal(t, info.Main.Path, bom.Metadata.Component.Name)
+	assert.Regexp(t, `^v\d+\.\d+\.\d+$`, bom.Metadata.Component.Version)
+}
+
+// A vulnerability that our code calls fails `make vuln`, one that it does not call is none, and a database that cannot be reached is said.
+func TestVulnerabilityCheck(t *testing.T) {
+	database := func(symbol string) string {
+		dir := t.TempDir()
+		entry := strings.ReplaceAll(`{"schema_version": "1.3.1", "id": "GO-2099-0001", "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
+  "summary": "of this test", "details": "of this test", "affected": [{
+    "package": {"name": "github.com/bmatcuk/doublestar/v4", "ecosystem": "Go"},
+    "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
+    "ecosystem_specific": {"imports": [{"path": "github.com/bmatcuk/doublestar/v4", "symbols": ["SYMBOL"]}]}}]}`, "SYMBOL", symbol)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "GO-2099-0001.json"), []byte(entry), 0o600))
+		return "file://" + dir
+	}
+	for _, tt := range []struct {
+		name, db string
+		fails    bool
+		says     string
+	}{
+		{"called", database("ValidatePattern"), true, "Vulnerability #1: GO-2099-0001"},
+		{"not called", database("Nothing"), false, "No vulnerabilities found."},
+		{"unreachable", "https://" + freeAddr(t), false, "vulnerabilities: NOT CHECKED, no database at https://"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command(filepath.Join(repoRoot, "tools/vuln.sh"), "./bridge/tail")
+			cmd.Env = append(os.Environ(), "VULN_DB="+tt.db)
+			out, err := cmd.CombinedOutput()
+			assert.Equal(t, tt.fails, err != nil, "%s", out)
+			assert.Contains(t, string(out), tt.says)
+		})
+	}
+}
