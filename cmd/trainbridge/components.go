@@ -34,6 +34,7 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
@@ -94,6 +95,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		statestorage.NewFactory(),
 		filestorage.NewFactory(),
 		healthcheckextension.NewFactory(),
 		basicauthextension.NewFactory(),

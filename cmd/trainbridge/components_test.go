@@ -105,14 +105,10 @@ func TestManifestEqualsComponents(t *testing.T) {
 		{"processors", m.Processors, "components.go", []string{"processor"}},
 		{"exporters", m.Exporters, "components.go", []string{"exporter"}},
 		{"connectors", m.Connectors, "components.go", []string{"connector"}},
-		{"extensions", m.Extensions, "components.go", []string{"extension", "filestorage"}},
+		{"extensions", m.Extensions, "components.go", []string{"extension", "storage"}},
 		{"providers", m.Providers, "main.go", []string{"provider"}},
 	} {
 		want := imports(t, kind.file, kind.suffixes...)
-		if kind.name == "extensions" {
-			want = append(want, "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage")
-			slices.Sort(want)
-		}
 		assert.Equal(t, want, packages(kind.manifest), kind.name)
 	}
 	assert.Equal(t, version, m.Dist.Version)
@@ -130,7 +126,7 @@ func TestComponentTypes(t *testing.T) {
 		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":  has(f.Processors),
 		"otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
 		"train_metrics span_metrics forward":                                                     has(f.Connectors),
-		"file_storage health_check basicauth bearertokenauth zpages":                             has(f.Extensions),
+		"state_storage file_storage health_check basicauth bearertokenauth zpages":               has(f.Extensions),
 	} {
 		for name := range strings.FieldsSeq(want) {
 			assert.True(t, has(name), "component %s is not in the distribution", name)

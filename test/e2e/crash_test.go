@@ -20,7 +20,7 @@ import (
 
 // crashConfig has the exporter and the storage of the shipped config, and nothing that makes a start slower.
 const crashConfig = `
-receivers: {tq_trace: {include: [%q], storage: file_storage, run_id: %q, service_name: %q}}
+receivers: {tq_trace: {include: [%q], storage: state_storage, run_id: %q, service_name: %q}}
 processors: {train_perf: }
 exporters:
   otlp_grpc:
@@ -28,9 +28,9 @@ exporters:
     tls: {insecure: true}
     sending_queue: {wait_for_result: true, block_on_overflow: true, sizer: items, queue_size: 50000, batch: {flush_timeout: 50ms, min_size: 256, max_size: 1024}}
     retry_on_failure: {initial_interval: 100ms, max_interval: 500ms, max_elapsed_time: 0}
-extensions: {file_storage: {directory: %q, create_directory: true, fsync: true}}
+extensions: {state_storage: {directory: %q}}
 service:
-  extensions: [file_storage]
+  extensions: [state_storage]
   pipelines: {traces: {receivers: [tq_trace], processors: [train_perf], exporters: [otlp_grpc]}}
   telemetry: {metrics: {level: none}}
 `
