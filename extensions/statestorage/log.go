@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -28,8 +29,11 @@ var (
 
 // appendBatch appends what the operations change; gets change nothing.
 func appendBatch(b []byte, ops []*storage.Operation) []byte {
-	start := len(b)
-	b = append(b, make([]byte, batchHead)...)
+	start, size := len(b), batchHead
+	for _, op := range ops {
+		size += len(op.Key) + len(op.Value) + 8
+	}
+	b = append(slices.Grow(b, size), make([]byte, batchHead)...)
 	for _, op := range ops {
 		switch op.Type {
 		case storage.Set:
