@@ -5,14 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"regexp"
 
 	"golang.org/x/sys/unix"
 )
 
 const lockName = "lock"
 
-var errInUse = errors.New("is in use by another collector")
+var (
+	errInUse   = errors.New("is in use by another collector")
+	holderLine = regexp.MustCompile(`^(pid \d+ on [\w.-]+)\n$`)
+)
 
 // lockFile locks a file for as long as it is open, and writes into it who has it. It does not wait.
 func lockFile(path string) (*os.File, error) {
@@ -28,7 +31,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "an unknown host"
+		host = "an-unknown-host"
 	}
 	// On a full disk it stays empty: the lock is what counts.
 	if err := f.Truncate(0); err == nil {
@@ -40,13 +43,10 @@ func lockFile(path string) (*os.File, error) {
 // holder is what the one who has the lock wrote into it. Not its host's /proc/locks: the other may be in another container or on another host.
 func holder(f *os.File) string {
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300))
-	who := strings.TrimSpace(string(b))
-	var pid int
-	var host string
-	if n, _ := fmt.Sscanf(who, "pid %d on %s", &pid, &host); err != nil || n != 2 {
-		return "its pid is not known"
+	if who := holderLine.FindSubmatch(b); err == nil && who != nil {
+		return string(who[1])
 	}
-	return fmt.Sprintf("pid %d on %s", pid, host)
+	return "its pid is not known"
 }
 
 // isAt says whether the path still names the open file.
