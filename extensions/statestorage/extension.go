@@ -31,7 +31,7 @@ var _ storage.Extension = (*stateStorage)(nil)
 type stateStorage struct {
 	dir  string // absolute
 	log  *zap.Logger
-	stop context.CancelFunc
+	done chan struct{} // closed by Shutdown
 	loop sync.WaitGroup
 
 	mu      sync.Mutex // before that of a client
@@ -46,7 +46,7 @@ func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) 
 	if err != nil {
 		return nil, fmt.Errorf("'directory': %w", err)
 	}
-	return &stateStorage{dir: dir, log: log, stop: func() {}, clients: map[string]*client{}}, nil
+	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), clients: map[string]*client{}}, nil
 }
 
 // Start takes the directory; it is an error when another collector has it.
@@ -54,15 +54,18 @@ func (e *stateStorage) Start(context.Context, component.Host) error {
 	if err := e.own(); err != nil {
 		return err
 	}
-	loop, stop := context.WithCancel(context.Background())
-	e.stop = stop
-	e.loop.Go(func() { e.watch(loop) })
+	e.loop.Go(e.watch)
 	return nil
 }
 
 // Shutdown closes what is open, and lets go of the directory.
 func (e *stateStorage) Shutdown(ctx context.Context) error {
-	e.stop()
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.done)
+	}
+	e.mu.Unlock()
 	e.loop.Wait()
 	var errs []error
 	for _, c := range e.all() {
@@ -70,7 +73,6 @@ func (e *stateStorage) Shutdown(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed = true
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())
 		e.lock = nil
@@ -147,12 +149,12 @@ func (e *stateStorage) own() error {
 }
 
 // watch looks after the directory when nothing is stored: what is lost then would be missed only after a crash.
-func (e *stateStorage) watch(ctx context.Context) {
+func (e *stateStorage) watch() {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-e.done:
 			return
 		case <-tick.C:
 			e.check()
@@ -174,6 +176,9 @@ func (e *stateStorage) check() {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
 	switch {
 	case err != nil && !e.failing:
 		e.log.Warn("State cannot be stored; a crash now would read and send again what came since", zap.String("directory", e.dir), zap.Error(err))

@@ -35,33 +35,33 @@ type rig struct {
 var tqTrace = component.MustNewID("tq_trace")
 
 // newExtension is one that is not started: nothing looks after the directory but calls of check.
-func newExtension(t testing.TB, dir string) (*stateStorage, *observer.ObservedLogs) {
-	t.Helper()
+func newExtension(tb testing.TB, dir string) (*stateStorage, *observer.ObservedLogs) {
+	tb.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	set := extensiontest.NewNopSettings(NewFactory().Type())
 	set.Logger = zap.New(core)
-	ext, err := NewFactory().Create(t.Context(), set, &Config{Directory: dir})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, ext.Shutdown(context.Background())) })
+	ext, err := NewFactory().Create(tb.Context(), set, &Config{Directory: dir})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { assert.NoError(tb, ext.Shutdown(context.Background())) })
 	return ext.(*stateStorage), logs
 }
 
-func open(t testing.TB, dir string) *rig {
-	t.Helper()
-	ext, logs := newExtension(t, dir)
-	c, err := ext.GetClient(t.Context(), component.KindReceiver, tqTrace, "tail")
-	require.NoError(t, err)
+func open(tb testing.TB, dir string) *rig {
+	tb.Helper()
+	ext, logs := newExtension(tb, dir)
+	c, err := ext.GetClient(tb.Context(), component.KindReceiver, tqTrace, "tail")
+	require.NoError(tb, err)
 	return &rig{c.(*client), ext, logs}
 }
 
-func (r *rig) shutdown(t testing.TB) {
-	t.Helper()
-	require.NoError(t, r.ext.Shutdown(t.Context()))
+func (r *rig) shutdown(tb testing.TB) {
+	tb.Helper()
+	require.NoError(tb, r.ext.Shutdown(tb.Context()))
 }
 
-func (r *rig) set(t testing.TB, key, value string) {
-	t.Helper()
-	require.NoError(t, r.Set(t.Context(), key, []byte(value)))
+func (r *rig) set(tb testing.TB, key, value string) {
+	tb.Helper()
+	require.NoError(tb, r.Set(tb.Context(), key, []byte(value)))
 }
 
 func (r *rig) texts() map[string]string {
@@ -86,14 +86,14 @@ func warnings(logs *observer.ObservedLogs) []string {
 }
 
 // onDisk is what another collector would find after a crash now.
-func onDisk(t testing.TB, path string) map[string]string {
-	t.Helper()
+func onDisk(tb testing.TB, path string) map[string]string {
+	tb.Helper()
 	b, err := os.ReadFile(path)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	c := &client{values: map[string][]byte{}}
 	good, err := readLog(bytes.NewReader(b), int64(len(b)), c.apply)
-	require.NoError(t, err)
-	require.EqualValues(t, len(b), good)
+	require.NoError(tb, err)
+	require.EqualValues(tb, len(b), good)
 	return (&rig{client: c}).texts()
 }
 
@@ -292,39 +292,38 @@ func TestChangedWhileRunning(t *testing.T) {
 	all := map[string]string{"a": "1", "b": "2"}
 	for _, tt := range []struct {
 		name   string
-		change func(t *testing.T, r *rig) error
+		change func(r *rig) error
 		aside  bool
 	}{
-		{"directory deleted", func(_ *testing.T, r *rig) error { return os.RemoveAll(r.ext.dir) }, false},
-		{"directory renamed", func(_ *testing.T, r *rig) error { return os.Rename(r.ext.dir, r.ext.dir+".old") }, false},
-		{"directory made again", func(_ *testing.T, r *rig) error {
+		{"directory deleted", func(r *rig) error { return os.RemoveAll(r.ext.dir) }, false},
+		{"directory renamed", func(r *rig) error { return os.Rename(r.ext.dir, r.ext.dir+".old") }, false},
+		{"directory made again", func(r *rig) error {
 			_ = os.RemoveAll(r.ext.dir)
 			return os.Mkdir(r.ext.dir, 0o700)
 		}, false},
-		{"all files deleted", func(_ *testing.T, r *rig) error { _ = os.Remove(r.path); return os.Remove(r.ext.lock.Name()) }, false},
-		{"lock deleted", func(_ *testing.T, r *rig) error { return os.Remove(r.ext.lock.Name()) }, false},
-		{"file deleted", func(_ *testing.T, r *rig) error { return os.Remove(r.path) }, false},
-		{"file emptied", func(_ *testing.T, r *rig) error { return os.Truncate(r.path, 0) }, false},
-		{"file cut", func(_ *testing.T, r *rig) error { return os.Truncate(r.path, r.size/2) }, false},
-		{"file appended to", func(_ *testing.T, r *rig) error { return os.Truncate(r.path, r.size+1) }, false},
-		{"file replaced", func(t *testing.T, r *rig) error {
-			other := filepath.Join(t.TempDir(), "other")
+		{"all files deleted", func(r *rig) error { _ = os.Remove(r.path); return os.Remove(r.ext.lock.Name()) }, false},
+		{"lock deleted", func(r *rig) error { return os.Remove(r.ext.lock.Name()) }, false},
+		{"file deleted", func(r *rig) error { return os.Remove(r.path) }, false},
+		{"file emptied", func(r *rig) error { return os.Truncate(r.path, 0) }, false},
+		{"file cut", func(r *rig) error { return os.Truncate(r.path, r.size/2) }, false},
+		{"file appended to", func(r *rig) error { return os.Truncate(r.path, r.size+1) }, false},
+		{"file replaced", func(r *rig) error {
+			other := filepath.Join(filepath.Dir(r.ext.dir), "other")
 			_ = os.WriteFile(other, []byte("theirs"), 0o600)
 			return os.Rename(other, r.path)
 		}, true},
-		{"file replaced by a directory", func(_ *testing.T, r *rig) error { _ = os.Remove(r.path); return os.Mkdir(r.path, 0o700) }, true},
+		{"file replaced by a directory", func(r *rig) error { _ = os.Remove(r.path); return os.Mkdir(r.path, 0o700) }, true},
 	} {
-		for name, mend := range map[string]func(t *testing.T, r *rig){
-			"noticed when idle":    func(_ *testing.T, r *rig) { r.ext.check() },
-			"noticed when storing": func(t *testing.T, r *rig) { r.set(t, "b", "2") },
-		} {
+		for name, idle := range map[string]bool{"noticed when idle": true, "noticed when storing": false} {
 			t.Run(tt.name+", "+name, func(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "state")
 				r := open(t, dir)
 				r.set(t, "a", "1")
 				r.set(t, "b", "2")
-				require.NoError(t, tt.change(t, r))
-				mend(t, r)
+				require.NoError(t, tt.change(r))
+				if !idle {
+					r.set(t, "b", "2")
+				}
 				r.ext.check()
 				require.Equal(t, all, onDisk(t, r.path))
 				warned := warnings(r.logs)

@@ -95,12 +95,12 @@ func (r *stateRun) finish(t *testing.T) *answer {
 	return a
 }
 
-// said counts the entries of a level in the collector's log that hold a text.
-func (r *stateRun) said(t *testing.T, level, text string) int {
+// warned counts the warnings in the collector's log that hold a text.
+func (r *stateRun) warned(t *testing.T, text string) int {
 	t.Helper()
 	n := 0
 	for line := range strings.Lines(r.output(t)) {
-		if strings.Contains(line, "\t"+level+"\t") && strings.Contains(line, text) {
+		if strings.Contains(line, "\twarn\t") && strings.Contains(line, text) {
 			n++
 		}
 	}
@@ -139,7 +139,7 @@ func TestDamagedState(t *testing.T) {
 			require.NoError(t, damage(r.file, b))
 			r.start(t)
 			r.finish(t)
-			assert.Equal(t, 1, r.said(t, "warn", r.file), r.output(t))
+			assert.Equal(t, 1, r.warned(t, r.file), r.output(t))
 			assert.NotContains(t, r.output(t), "panic")
 			r.stop(t)
 			r.start(t) // and it is whole again
@@ -149,7 +149,7 @@ func TestDamagedState(t *testing.T) {
 				}
 				return nil
 			})
-			assert.Zero(t, r.said(t, "warn", "state"))
+			assert.Zero(t, r.warned(t, "state"))
 		})
 	}
 }
@@ -174,12 +174,12 @@ func TestDeletedState(t *testing.T) {
 				}
 				return err
 			})
-			assert.Equal(t, 1, r.said(t, "warn", r.state), r.output(t))
+			assert.Equal(t, 1, r.warned(t, r.state), r.output(t))
 			r.kill()
 			r.start(t)
 			a := r.finish(t)
 			assert.Equal(t, 1, a.copies, "only the span of the run, which each collector sends")
-			assert.Zero(t, r.said(t, "warn", r.state))
+			assert.Zero(t, r.warned(t, r.state))
 		})
 	}
 }
@@ -199,5 +199,5 @@ func TestSecondCollector(t *testing.T) {
 	t.Logf("it says:\n%s", second.output(t))
 	a := r.finish(t)
 	assert.Zero(t, a.copies)
-	assert.Zero(t, r.said(t, "warn", "state"))
+	assert.Zero(t, r.warned(t, "state"))
 }
