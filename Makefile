@@ -12,7 +12,7 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 BIN := $(CURDIR)/bin
 FUZZTIME ?= 30s
 GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otelcol-config.yaml
-COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter
+COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 .PHONY: build ocb jaeger tempo apt test unit e2e lint vuln sbom generate fuzz bench run clean

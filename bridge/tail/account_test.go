@@ -17,8 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
 )
 
 // host has one extension.
@@ -31,18 +34,28 @@ func (h host) GetExtensions() map[component.ID]component.Component {
 	return map[component.ID]component.Component{h.id: h.ext}
 }
 
-// The storage that the collector is shipped with, across a restart.
-func TestFileStorage(t *testing.T) {
-	dir, logs := t.TempDir(), t.TempDir()
-	factory := filestorage.NewFactory()
+// The storages that the collector has, across a restart.
+func TestStorageExtensions(t *testing.T) {
+	dir := t.TempDir()
+	t.Run("state_storage", func(t *testing.T) {
+		storageExtension(t, statestorage.NewFactory(), &statestorage.Config{Directory: dir})
+	})
+	t.Run("file_storage", func(t *testing.T) {
+		cfg := filestorage.NewFactory().CreateDefaultConfig().(*filestorage.Config)
+		cfg.Directory = dir
+		storageExtension(t, filestorage.NewFactory(), cfg)
+	})
+}
+
+func storageExtension(t *testing.T, factory extension.Factory, extCfg component.Config) {
+	t.Helper()
+	logs := t.TempDir()
 	id := component.NewID(factory.Type())
 	cfg := DefaultConfig()
 	cfg.Include = []string{filepath.Join(logs, "*.log")}
 	cfg.PollInterval = 10 * time.Millisecond
 	cfg.Storage = &id
 	run := func(want ...string) {
-		extCfg := factory.CreateDefaultConfig().(*filestorage.Config)
-		extCfg.Directory = dir
 		ext, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), extCfg)
 		require.NoError(t, err)
 		require.NoError(t, ext.Start(t.Context(), componenttest.NewNopHost()))

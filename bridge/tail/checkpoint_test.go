@@ -2,11 +2,15 @@ package tail
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func TestHeldLinesAreReadAgain(t *testing.T) {
@@ -167,4 +171,44 @@ func FuzzDecode(f *testing.F) {
 		}
 		_, _ = decodeIndex(seal(append([]byte(nil), b...), 0))
 	})
+}
+
+// A storage that failed may have lost what it had, so all is stored again: also the positions of files in which nothing has moved since.
+func TestStorageThatLostAll(t *testing.T) {
+	for _, joint := range []bool{false, true} {
+		t.Run(fmt.Sprint("joint=", joint), func(t *testing.T) {
+			core, logs := observer.New(zapcore.InfoLevel)
+			r := newRig(t)
+			r.joint = joint
+			r.restart()
+			r.tl.log = zap.New(core)
+			r.write("a.log", "1\n")
+			r.write("b.log", "2\n")
+			r.step(0)
+			r.checkpoint()
+			r.want("1", "2")
+
+			clear(r.store.values)
+			r.store.fail = errors.New("the directory is gone")
+			r.append("a.log", "3\n")
+			r.step(poll)
+			r.want("3")
+			store := func() error { return r.tl.storeAll(t.Context(), false) }
+			require.ErrorContains(t, store(), "'storage': cannot store positions: the directory is gone")
+			r.now = r.now.Add(storeRetry - 1)
+			require.NoError(t, store(), "it is not asked again so soon")
+			assert.EqualValues(t, 1, r.tl.Counts().CheckpointErrors)
+			r.now = r.now.Add(1)
+			require.Error(t, store())
+			r.store.fail = nil
+			r.now = r.now.Add(storeRetry)
+			require.NoError(t, store())
+			assert.Equal(t, 1, logs.FilterMessage("Positions are stored again").Len())
+			assert.Equal(t, 1, logs.FilterLevelExact(zapcore.WarnLevel).Len())
+
+			r.restart()
+			r.rest()
+			r.want()
+		})
+	}
 }

@@ -21,7 +21,7 @@ type Config struct {
 	// PollInterval is how often an active file and the globs are looked at. Idle files are looked at less and less often,
 	// down to every 5 s; where inotify works, it makes this faster. At least 10ms, default 200ms.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
-	// Storage names the storage extension that keeps the offsets. Without it a restart reads from StartAt again.
+	// Storage names the storage extension that keeps the offsets, such as state_storage. Without it a restart reads from StartAt again.
 	Storage *component.ID `mapstructure:"storage"`
 	// MaxLineBytes bounds one line: longer ones are dropped and counted. Default 1 MiB.
 	MaxLineBytes int `mapstructure:"max_line_bytes"`

@@ -87,7 +87,7 @@ func (t *Tailer) keep(ctx context.Context) {
 	}
 }
 
-// storeAll stores the checkpoints of all streams that changed, in one batch. It returns the storage's error; what was not stored is tried again next time.
+// storeAll stores the checkpoints of all streams that changed, in one batch. It returns the storage's error; then all are stored anew, some seconds later.
 func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	if t.cfg.Storage == nil {
 		return nil
@@ -95,8 +95,8 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
 	joint := t.set.Joint
-	if joint && !last && t.now().Before(t.nextStore) {
-		return nil // also of what is forgotten: a record has lines of several streams, and all are stored or none
+	if (joint || t.unstored) && !last && t.now().Before(t.nextStore) {
+		return nil // of joint streams also of what is forgotten: a record has lines of several streams, and all are stored or none
 	}
 	t.sweepMu.Lock()
 	if joint {
@@ -121,7 +121,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		ops = append(ops, storage.SetOperation(indexKey, encodeIndex(keys)))
 	}
 	t.sweepMu.Unlock()
-	ops, stored := t.snapshots(ops, streams, last)
+	ops = t.snapshots(ops, streams, last)
 	if joint {
 		t.settling.Unlock()
 	}
@@ -130,24 +130,30 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	}
 	err := t.store.Batch(ctx, ops...)
 	if err == nil {
+		if t.unstored {
+			t.log.Info("Positions are stored again")
+		}
+		t.unstored = false
 		return nil
 	}
+	t.unstored, t.nextStore = true, t.now().Add(storeRetry)
 	t.counts.bump(&t.counts.ckptErrs, 1)
 	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
-	for _, s := range stored {
+	// Not only these are to be stored again: a storage that fails may have lost what it had.
+	for _, s := range streams {
 		s.mu.Lock()
 		s.dirty = true
 		s.mu.Unlock()
 	}
 	t.sweepMu.Lock()
 	w.forgotten = append(w.forgotten, forgotten...)
-	w.indexDirty = w.indexDirty || indexed
+	w.indexDirty = true
 	t.sweepMu.Unlock()
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
 }
 
 // snapshots appends the checkpoints of those streams that changed and are due.
-func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, stored []*Stream) {
+func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) []*storage.Operation {
 	now := t.now()
 	all := 0
 	for _, s := range streams {
@@ -157,13 +163,12 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 			all += holes
 			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
 			s.dirty = false
-			stored = append(stored, s)
 			ops = append(ops, storage.SetOperation(checkpointKey(s.path), b))
 		}
 		s.mu.Unlock()
 	}
 	t.nextStore = now.Add(time.Duration(all/holesPerSecond) * time.Second)
-	return ops, stored
+	return ops
 }
 
 // restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.

@@ -19,6 +19,7 @@ const (
 	maxIdlePoll   = 5 * time.Second
 	fullScanEvery = 30 * time.Second
 	checkpointGap = time.Second
+	storeRetry    = 5 * time.Second // after an error: all is stored anew then
 	warnEvery     = time.Minute
 	maxRetryWait  = 5 * time.Second
 	shutdownWait  = 5 * time.Second // for batches in flight, when Shutdown's context has no end
@@ -82,7 +83,8 @@ type Tailer struct {
 	storeMu sync.Mutex
 	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
 	settling  sync.RWMutex
-	nextStore time.Time // of a Tailer whose records are joint, under storeMu
+	nextStore time.Time // of a Tailer whose records are joint, and after an error, under storeMu
+	unstored  bool      // under storeMu: the storage failed last time
 	// heldRecords are the record lines that streams hold.
 	heldRecords atomic.Int64
 	shared      atomic.Int64 // lines that are lent to more than one batch
@@ -165,7 +167,7 @@ func (t *Tailer) openStorage(ctx context.Context, host component.Host) error {
 	}
 	se, ok := ext.(storage.Extension)
 	if !ok {
-		return fmt.Errorf("'storage': extension %q is not a storage extension: use one such as file_storage", t.cfg.Storage)
+		return fmt.Errorf("'storage': extension %q is not a storage extension: use one such as state_storage", t.cfg.Storage)
 	}
 	c, err := se.GetClient(ctx, t.set.Kind, t.set.ID, "tail")
 	if err != nil {

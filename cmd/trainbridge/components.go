@@ -35,6 +35,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
@@ -96,6 +97,7 @@ func components() (otelcol.Factories, error) {
 		return otelcol.Factories{}, err
 	}
 	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+		statestorage.NewFactory(),
 		filestorage.NewFactory(),
 		healthcheckextension.NewFactory(),
 		basicauthextension.NewFactory(),

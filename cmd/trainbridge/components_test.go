@@ -105,14 +105,10 @@ func TestManifestEqualsComponents(t *testing.T) {
 		{"processors", m.Processors, "components.go", []string{"processor"}},
 		{"exporters", m.Exporters, "components.go", []string{"exporter"}},
 		{"connectors", m.Connectors, "components.go", []string{"connector"}},
-		{"extensions", m.Extensions, "components.go", []string{"extension", "filestorage"}},
+		{"extensions", m.Extensions, "components.go", []string{"extension", "storage"}},
 		{"providers", m.Providers, "main.go", []string{"provider"}},
 	} {
 		want := imports(t, kind.file, kind.suffixes...)
-		if kind.name == "extensions" {
-			want = append(want, "github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage")
-			slices.Sort(want)
-		}
 		assert.Equal(t, want, packages(kind.manifest), kind.name)
 	}
 	assert.Equal(t, version, m.Dist.Version)
@@ -126,11 +122,11 @@ func TestComponentTypes(t *testing.T) {
 	f, err := components()
 	require.NoError(t, err)
 	for want, has := range map[string]func(string) bool{
-		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp file_log kafka":                     has(f.Receivers),
-		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":  has(f.Processors),
+		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp file_log kafka":                                has(f.Receivers),
+		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":             has(f.Processors),
 		"otlp_acked otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
-		"train_metrics span_metrics forward":                                                     has(f.Connectors),
-		"file_storage health_check basicauth bearertokenauth zpages":                             has(f.Extensions),
+		"train_metrics span_metrics forward":                                                                has(f.Connectors),
+		"state_storage file_storage health_check basicauth bearertokenauth zpages":                          has(f.Extensions),
 	} {
 		for name := range strings.FieldsSeq(want) {
 			assert.True(t, has(name), "component %s is not in the distribution", name)

@@ -20,16 +20,16 @@ import (
 
 // crashConfig has the exporter and the storage of the shipped config, and nothing that makes a start slower.
 const crashConfig = `
-receivers: {tq_trace: {include: [%q], storage: file_storage, run_id: %q, service_name: %q}}
+receivers: {tq_trace: {include: [%q], storage: state_storage, run_id: %q, service_name: %q}}
 processors: {train_perf: }
 exporters:
   otlp_acked:
     endpoint: %q
     tls: {insecure: true}
     retry_on_failure: {initial_interval: 100ms, max_interval: 500ms, max_elapsed_time: 0}
-extensions: {file_storage: {directory: %q, create_directory: true, fsync: true}}
+extensions: {state_storage: {directory: %q}}
 service:
-  extensions: [file_storage]
+  extensions: [state_storage]
   pipelines: {traces: {receivers: [tq_trace], processors: [train_perf], exporters: [otlp_acked]}}
   telemetry: {metrics: {level: none}}
 `

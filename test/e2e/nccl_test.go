@@ -131,7 +131,7 @@ func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*nccl
 	t.Helper()
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: file_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
 			l.receiver(), l.dir+"/*", l.name, l.name))
 		names = append(names, l.receiver())
 	}

@@ -234,7 +234,7 @@ func testTrain(t *testing.T, bin string) {
 	}
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], exclude: [], storage: file_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name))
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], exclude: [], storage: state_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name))
 		names = append(names, l.receiver)
 	}
 	// Megatron's log says what it trains; for the others the config does.

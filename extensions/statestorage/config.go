@@ -1,0 +1,44 @@
+package statestorage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config of the state_storage extension.
+type Config struct {
+	// Directory that keeps the state, one for each collector. It is made when it is not there. Required.
+	Directory string `mapstructure:"directory"`
+}
+
+var errDirectory = errors.New("'directory' is not set: name a directory for the state (TRAINBRIDGE_STATE_DIR in the shipped configuration)")
+
+// Validate says whether the directory can be used or made. It changes nothing.
+func (c *Config) Validate() error {
+	if c.Directory == "" {
+		return errDirectory
+	}
+	for dir := filepath.Clean(c.Directory); ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
+			continue // it is made in the nearest one above that exists
+		}
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "use", Path: dir, Err: unix.ENOTDIR}
+		}
+		if err == nil {
+			if err = unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+				err = &fs.PathError{Op: "write to", Path: dir, Err: err}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("'directory' cannot be used, name one that this user can write to: %w", err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,203 @@
+package statestorage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+)
+
+const (
+	checkEvery  = 2 * time.Second
+	maxFileName = 200 // bytes; what names what was set aside has to fit behind it
+)
+
+var _ storage.Extension = (*stateStorage)(nil)
+
+type stateStorage struct {
+	dir  string // absolute
+	log  *zap.Logger
+	done chan struct{} // closed by Shutdown
+	loop sync.WaitGroup
+
+	mu      sync.Mutex // before that of a client
+	lock    *os.File
+	clients map[string]*client // by path
+	failing bool
+	closed  bool
+}
+
+func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) {
+	dir, err := filepath.Abs(cfg.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("'directory': %w", err)
+	}
+	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), clients: map[string]*client{}}, nil
+}
+
+// Start takes the directory; it is an error when another collector has it.
+func (e *stateStorage) Start(context.Context, component.Host) error {
+	if err := e.own(); err != nil {
+		return err
+	}
+	e.loop.Go(e.watch)
+	return nil
+}
+
+// Shutdown closes what is open, and lets go of the directory.
+func (e *stateStorage) Shutdown(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		close(e.done)
+	}
+	e.mu.Unlock()
+	e.loop.Wait()
+	var errs []error
+	for _, c := range e.all() {
+		errs = append(errs, c.Close(ctx))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+		e.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// GetClient opens the storage of a component; name tells apart those that it has.
+func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+	if err := e.own(); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(e.dir, fileName(kind, id, name))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.clients[path] != nil {
+		return nil, fmt.Errorf("%s is open already", path)
+	}
+	c, err := openClient(e, path)
+	if err != nil {
+		return nil, err
+	}
+	e.clients[path] = c
+	return c, nil
+}
+
+func fileName(kind component.Kind, id component.ID, name string) string {
+	file := url.PathEscape(strings.ToLower(kind.String()) + "." + id.String() + "." + name)
+	if len(file) > maxFileName {
+		file = file[:maxFileName] + strconv.FormatUint(xxh3.HashString(file), 16)
+	}
+	return file + ".state"
+}
+
+// own sees to it that the directory is there and this collector's, and after it was gone that all state is in it again.
+func (e *stateStorage) own() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	path := filepath.Join(e.dir, lockName)
+	if e.lock != nil {
+		if _, same := isAt(e.lock, path); same {
+			return nil
+		}
+	}
+	if err := os.MkdirAll(e.dir, 0o750); err != nil {
+		return fmt.Errorf("'directory': %w", err)
+	}
+	f, err := lockFile(path)
+	if errors.Is(err, errInUse) {
+		return fmt.Errorf("'directory': %s %w: stop that one, or give this one a directory of its own", e.dir, err)
+	}
+	if err != nil {
+		return fmt.Errorf("'directory': cannot be locked: %w", err)
+	}
+	if e.lock == nil {
+		e.lock = f
+		return nil
+	}
+	_ = e.lock.Close()
+	e.lock = f
+	e.log.Warn("The state directory was deleted or replaced while the collector runs; it is made again, with the state from memory", zap.String("directory", e.dir))
+	var errs []error
+	for _, c := range e.clients {
+		c.mu.Lock()
+		if at, _ := isAt(c.file, c.path); at == nil {
+			errs = append(errs, c.rewrite())
+		}
+		c.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// watch looks after the directory when nothing is stored: what is lost then would be missed only after a crash.
+func (e *stateStorage) watch() {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.done:
+			return
+		case <-tick.C:
+			e.check()
+		}
+	}
+}
+
+// check says once that something is wrong, and once that it is mended.
+func (e *stateStorage) check() {
+	err := e.own()
+	if err == nil {
+		for _, c := range e.all() {
+			c.mu.Lock()
+			if !c.closed {
+				err = errors.Join(err, c.ready())
+			}
+			c.mu.Unlock()
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	switch {
+	case err != nil && !e.failing:
+		e.log.Warn("State cannot be stored; a crash now would read and send again what came since", zap.String("directory", e.dir), zap.Error(err))
+	case err == nil && e.failing:
+		e.log.Info("State is stored again", zap.String("directory", e.dir))
+	}
+	e.failing = err != nil
+}
+
+func (e *stateStorage) all() []*client {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.clients))
+}
+
+func (e *stateStorage) forget(c *client) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.clients[c.path] == c {
+		delete(e.clients, c.path)
+	}
+}

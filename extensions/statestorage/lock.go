@@ -1,0 +1,60 @@
+package statestorage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+)
+
+const lockName = "lock"
+
+var (
+	errInUse   = errors.New("is in use by another collector")
+	holderLine = regexp.MustCompile(`^(pid \d+ on [\w.-]+)\n$`)
+)
+
+// lockFile locks a file for as long as it is open, and writes into it who has it. It does not wait.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = fmt.Errorf("%w (%s)", errInUse, holder(f))
+		}
+		return nil, errors.Join(err, f.Close())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an-unknown-host"
+	}
+	// On a full disk it stays empty: the lock is what counts.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt(fmt.Appendf(nil, "pid %d on %s\n", os.Getpid(), host), 0)
+	}
+	return f, nil
+}
+
+// holder is what the one who has the lock wrote into it. Not its host's /proc/locks: the other may be in another container or on another host.
+func holder(f *os.File) string {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300))
+	if who := holderLine.FindSubmatch(b); err == nil && who != nil {
+		return string(who[1])
+	}
+	return "its pid is not known"
+}
+
+// isAt says whether the path still names the open file.
+func isAt(f *os.File, path string) (os.FileInfo, bool) {
+	at, err := os.Stat(path)
+	if err != nil {
+		return nil, false
+	}
+	own, err := f.Stat()
+	return at, err == nil && os.SameFile(own, at)
+}

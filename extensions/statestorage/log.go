@@ -1,0 +1,136 @@
+package statestorage
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// A log is a line that names the format, then batches: the length of a payload and its xxh3 hash, 8 bytes each and little-endian, and the payload.
+// That is operations: a byte that says which, the key and, for a set, the value, each after its length as a varint.
+const (
+	logHeader = "trainbridge state 1\n"
+	batchHead = 16
+
+	opSet    = 's'
+	opDelete = 'd'
+)
+
+var (
+	errFormat  = errors.New("not a state file of this version")
+	errDamaged = errors.New("damaged")
+	errTorn    = errors.New("ends in the middle of a batch, as after a crash")
+)
+
+// appendBatch appends what the operations change; gets change nothing.
+func appendBatch(b []byte, ops []*storage.Operation) []byte {
+	start, size := len(b), batchHead
+	for _, op := range ops {
+		size += len(op.Key) + len(op.Value) + 8
+	}
+	b = append(slices.Grow(b, size), make([]byte, batchHead)...)
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Set:
+			b = appendBytes(append(b, opSet), op.Key)
+			b = appendBytes(b, op.Value)
+		case storage.Delete:
+			b = appendBytes(append(b, opDelete), op.Key)
+		case storage.Get:
+		}
+	}
+	payload := b[start+batchHead:]
+	if len(payload) == 0 {
+		return b[:start]
+	}
+	binary.LittleEndian.PutUint64(b[start:], uint64(len(payload)))
+	binary.LittleEndian.PutUint64(b[start+8:], xxh3.Hash(payload))
+	return b
+}
+
+func appendBytes[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and what is wrong with the next.
+func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good int64, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	head := make([]byte, len(logHeader))
+	if _, err := io.ReadFull(in, head); err != nil || string(head) != logHeader {
+		return 0, errFormat
+	}
+	for good = int64(len(logHeader)); good < size; {
+		payload, err := readBatch(in, size-good)
+		if err != nil {
+			return good, err
+		}
+		ops, ok := decodeBatch(payload)
+		if !ok {
+			return good, errDamaged
+		}
+		apply(ops)
+		good += batchHead + int64(len(payload))
+	}
+	return good, nil
+}
+
+func readBatch(in io.Reader, left int64) ([]byte, error) {
+	if left < batchHead {
+		return nil, errTorn
+	}
+	var head [batchHead]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint64(head[:])
+	if n == 0 {
+		return nil, errDamaged
+	}
+	if n > uint64(left-batchHead) {
+		return nil, errTorn
+	}
+	payload := make([]byte, n)
+	if _, err := io.ReadFull(in, payload); err != nil {
+		return nil, err
+	}
+	if xxh3.Hash(payload) != binary.LittleEndian.Uint64(head[8:]) {
+		return nil, errDamaged
+	}
+	return payload, nil
+}
+
+func decodeBatch(b []byte) (ops []*storage.Operation, ok bool) {
+	for len(b) > 0 {
+		kind := b[0]
+		key, rest, ok := cutBytes(b[1:])
+		if !ok {
+			return nil, false
+		}
+		switch b = rest; kind {
+		case opSet:
+			var value []byte
+			if value, b, ok = cutBytes(b); !ok {
+				return nil, false
+			}
+			ops = append(ops, storage.SetOperation(string(key), value))
+		case opDelete:
+			ops = append(ops, storage.DeleteOperation(string(key)))
+		default:
+			return nil, false
+		}
+	}
+	return ops, true
+}
+
+func cutBytes(b []byte) (s, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	return b[size : size+int(n)], b[size+int(n):], true
+}

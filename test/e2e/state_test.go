@@ -1,0 +1,203 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// stateRun is a log of which the first half is delivered and its positions are stored, when something happens to the state.
+type stateRun struct {
+	*process
+	bin, config, service string
+	tr                   *truth
+	jaeger               *jaeger
+	state, file          string // directory, and the state of the receiver in it
+	rest                 map[string][]byte
+}
+
+func newStateRun(t *testing.T, j *jaeger) *stateRun {
+	t.Helper()
+	source, live := t.TempDir(), t.TempDir()
+	r := &stateRun{bin: trainbridgeBin(t), jaeger: j, state: filepath.Join(t.TempDir(), "state"), rest: map[string][]byte{}}
+	r.service = strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
+	r.file = filepath.Join(r.state, "receiver.tq_trace.tail.state")
+	r.tr = generate(t, source, "--seed", strconv.Itoa(int(crc32.ChecksumIEEE([]byte(t.Name())))), "--workers", "2", "--batches", "12", "--functions", "generate_sequences,update_actor")
+	lines := 0
+	for _, f := range r.tr.run.Files {
+		data, err := os.ReadFile(f.Path)
+		require.NoError(t, err)
+		half := len(data)/2 + bytes.IndexByte(data[len(data)/2:], '\n') + 1
+		path := filepath.Join(live, filepath.Base(f.Path))
+		r.rest[path] = data[half:]
+		lines += bytes.Count(data[:half], []byte("\n"))
+		require.NoError(t, os.WriteFile(path, data[:half], 0o600))
+	}
+	require.Positive(t, lines)
+	r.config = write(t, "state.yaml", fmt.Sprintf(crashConfig, globOf(live), r.service, r.service, j.otlp, r.state))
+	r.start(t)
+	before := -1
+	eventually(t, time.Minute, func() error { // all that the first half has came when no more comes
+		time.Sleep(2 * time.Second)
+		td, err := j.find(r.service)
+		if err != nil {
+			return err
+		}
+		if n := td.SpanCount(); n == 0 || n != before {
+			before = n
+			return fmt.Errorf("%d spans so far", n)
+		}
+		return nil
+	})
+	return r
+}
+
+func (r *stateRun) start(t *testing.T) {
+	t.Helper()
+	r.process = start(t, "trainbridge", r.bin, nil, "--config", r.config)
+}
+
+// finish writes the second half and waits until every span of the log is there, with its own id.
+func (r *stateRun) finish(t *testing.T) *answer {
+	t.Helper()
+	for path, data := range r.rest {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.Write(data)
+		require.NoError(t, errors.Join(err, f.Close()))
+	}
+	var a *answer
+	eventually(t, time.Minute, func() error {
+		if !r.running() {
+			return fatal(fmt.Errorf("the collector ended by itself:\n%s", r.tail(10)))
+		}
+		td, err := r.jaeger.find(r.service)
+		if err != nil {
+			return err
+		}
+		if a = r.tr.compare(td); len(a.missing) == 0 && len(a.problems) > 0 {
+			return fatal(a.err())
+		}
+		return a.err()
+	})
+	return a
+}
+
+// warned counts the warnings in the collector's log that hold a text.
+func (r *stateRun) warned(t *testing.T, text string) int {
+	t.Helper()
+	n := 0
+	for line := range strings.Lines(r.output(t)) {
+		if strings.Contains(line, "\twarn\t") && strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// A state that was damaged while no collector ran is set aside with one warning that names it; the log is delivered to its end.
+func TestDamagedState(t *testing.T) {
+	j := startJaeger(t)
+	garble := func(from, to func(size int) int) func(path string, b []byte) error {
+		return func(path string, b []byte) error {
+			for i := from(len(b)); i < to(len(b)); i++ {
+				b[i] ^= 0x5a
+			}
+			return os.WriteFile(path, b, 0o600)
+		}
+	}
+	at := func(n int) func(int) int { return func(size int) int { return min(n, size) } }
+	part := func(n int) func(int) int { return func(size int) int { return size * n / 4 } }
+	for name, damage := range map[string]func(path string, b []byte) error{
+		"empty":       func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		"one byte":    func(path string, _ []byte) error { return os.Truncate(path, 1) },
+		"half":        func(path string, b []byte) error { return os.Truncate(path, int64(len(b)/2)) },
+		"beginning":   garble(at(0), at(5)),
+		"all":         garble(at(0), part(4)),
+		"middle":      garble(part(2), part(3)),
+		"end":         garble(part(3), part(4)),
+		"a directory": func(path string, _ []byte) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newStateRun(t, j)
+			r.stop(t)
+			b, err := os.ReadFile(r.file)
+			require.NoError(t, err)
+			require.NoError(t, damage(r.file, b))
+			r.start(t)
+			r.finish(t)
+			assert.Equal(t, 1, r.warned(t, r.file), r.output(t))
+			assert.NotContains(t, r.output(t), "panic")
+			r.stop(t)
+			r.start(t) // and it is whole again
+			eventually(t, time.Minute, func() error {
+				if !r.logged("Everything is ready") {
+					return errors.New("not ready")
+				}
+				return nil
+			})
+			assert.Zero(t, r.warned(t, "state"))
+		})
+	}
+}
+
+// A state directory that is deleted under a collector that has nothing to store comes back, with all positions: after a crash nothing is
+// delivered again.
+func TestDeletedState(t *testing.T) {
+	j := startJaeger(t)
+	for name, remove := range map[string]func(r *stateRun) error{
+		"directory": func(r *stateRun) error { return os.RemoveAll(r.state) },
+		"file":      func(r *stateRun) error { return os.Remove(r.file) },
+		"content":   func(r *stateRun) error { return os.Truncate(r.file, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newStateRun(t, j)
+			require.NoError(t, remove(r))
+			eventually(t, time.Minute, func() error {
+				info, err := os.Stat(r.file)
+				if err == nil && info.Size() < 100 {
+					err = errors.New("there are no positions in it")
+				}
+				return err
+			})
+			assert.Equal(t, 1, r.warned(t, r.state), r.output(t))
+			r.kill()
+			r.start(t)
+			a := r.finish(t)
+			assert.Equal(t, 1, a.copies, "only the span of the run, which each collector sends")
+			assert.Zero(t, r.warned(t, r.state))
+		})
+	}
+}
+
+// A second collector on the directory of another ends at once and says whose it is; the other is not disturbed.
+func TestSecondCollector(t *testing.T) {
+	r := newStateRun(t, startJaeger(t))
+	second := start(t, "second", r.bin, nil, "--config", r.config)
+	select {
+	case <-second.done:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the second collector runs")
+	}
+	assert.NotZero(t, second.cmd.ProcessState.ExitCode())
+	assert.Contains(t, second.output(t), fmt.Sprintf("'directory': %s is in use by another collector (pid %d on ", r.state, r.cmd.Process.Pid))
+	assert.NotContains(t, second.output(t), "goroutine ")
+	t.Logf("it says:\n%s", second.output(t))
+	a := r.finish(t)
+	assert.Zero(t, a.copies)
+	assert.Zero(t, r.warned(t, "state"))
+}
