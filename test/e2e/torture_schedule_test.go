@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,8 +182,7 @@ func (s *sequence) makeRoom(f *logFile, style int) string {
 	}
 	name := fmt.Sprintf("%s-%s", f.path, time.Date(2026, 3, 1+f.rotations, 0, 0, 0, 0, time.UTC).Format("20060102"))
 	if f.style == numbered {
-		for i := len(f.old) - 1; i >= 0; i-- {
-			o := f.old[i]
+		for i, o := range slices.Backward(f.old) {
 			to := fmt.Sprintf("%s.%d%s", f.path, i+2, o.packed)
 			s.check(os.Rename(o.path, to))
 			o.path = to
@@ -282,9 +282,6 @@ func (s *sequence) diskFull() {
 	s.check(f.Close())
 	s.busy()
 	s.check(os.Remove(filler))
-	if !s.c.running() && s.c.logged("no space left on device") { // it may not start on a full disk, as long as it says so
-		s.launch()
-	}
 }
 
 // damage does something to every file in the folder of the state; the folder itself may be a mount.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
@@ -66,13 +67,11 @@ type otlpSink struct {
 	refused  map[string]bool // keys; their first words say of which receiver
 	seconds  []string        // keys that came with another id
 	copies   int             // keys that came again with the same one
-	ranks    map[pcommon.TraceID]string
-	requests int
 }
 
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
-	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), ranks: make(map[pcommon.TraceID]string)}
+	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool)}
 	require.NoError(tb, k.up())
 	tb.Cleanup(k.down)
 	return k
@@ -114,7 +113,6 @@ func (k *otlpSink) set(how behaviour) {
 func (k *otlpSink) answer(ctx context.Context, items []item) (int, error) {
 	k.mu.Lock()
 	how := k.how
-	k.requests++
 	k.mu.Unlock()
 	return how(ctx, k, items)
 }
@@ -127,8 +125,6 @@ func (k *otlpSink) accept(items []item) {
 		key := it.key
 		if rank, ok := strings.CutPrefix(key, "rank "); ok {
 			key = it.trace.String() + " rank " + rank
-		} else if strings.HasPrefix(key, "nccl ") && !it.trace.IsEmpty() {
-			k.ranks[it.trace] = key
 		}
 		switch was, ok := k.accepted[key]; {
 		case !ok:
@@ -168,18 +164,22 @@ func (k *otlpSink) refusals() map[string]int {
 	return n
 }
 
-// has is the set of keys accepted, ranks of collectives by the number of the collective.
-func (k *otlpSink) has() (has func(key string) bool, count int) {
+// has says whether a key was accepted. A rank has the number of its collective by the trace of that.
+func (k *otlpSink) has(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make(map[string]bool, len(k.accepted))
-	for key, id := range k.accepted {
-		if at := strings.Index(key, " rank "); at == 32 {
-			key = k.ranks[id.trace] + key[at:]
-		}
-		all[key] = true
+	if root, rank, ok := strings.Cut(key, " rank "); ok && strings.HasPrefix(key, "nccl ") {
+		key = k.accepted[root].trace.String() + " rank " + rank
 	}
-	return func(key string) bool { return all[key] }, len(all) + k.copies
+	_, ok := k.accepted[key]
+	return ok
+}
+
+// progress is a number that grows with all that is accepted.
+func (k *otlpSink) progress() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.accepted) + k.copies
 }
 
 type traceSink struct {
@@ -308,4 +308,56 @@ func hang(taken bool) behaviour {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
+}
+
+// The campaign believes what this one proves: that the sink notices what is lost, what comes again, and what comes under another id.
+func TestTortureSink(t *testing.T) {
+	s := newSequence(t, "", 1, newTally())
+	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
+	collective := ncclRecord(s.rng, 0, 7)
+	one, other := item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{1}}}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{2}}}
+	answer := func(how behaviour, items ...item) error {
+		s.sink.set(how)
+		_, err := s.sink.answer(t.Context(), items)
+		return err
+	}
+
+	require.Error(t, answer(failing(codes.Internal, 0), one))
+	require.Error(t, answer(half, one))
+	assert.Equal(t, 1, s.lost(&r))
+	require.NoError(t, answer(accept, one))
+	assert.Zero(t, s.lost(&r))
+	require.NoError(t, answer(accept, one))
+	assert.Equal(t, 1, s.sink.copies)
+	assert.Empty(t, s.sink.seconds)
+	require.NoError(t, answer(accept, other))
+	assert.Len(t, s.sink.seconds, 1)
+
+	// A rank is that of its trace's collective.
+	root := item{key: "nccl 7", trace: pcommon.TraceID{7}, id: identity{trace: pcommon.TraceID{7}}}
+	rank := func(trace byte, rank string) item {
+		return item{key: "rank " + rank, trace: pcommon.TraceID{trace}, id: identity{trace: pcommon.TraceID{trace}}}
+	}
+	require.NoError(t, answer(accept, root, rank(7, "0"), rank(8, "1")))
+	assert.Equal(t, 2, s.lost(&collective))
+	require.NoError(t, answer(accept, rank(7, "1")))
+	assert.Zero(t, s.lost(&collective))
+
+	// What the sink refuses for what it is need not arrive; its neighbours must.
+	var bad, good item
+	for i := byte(1); bad.key == "" || good.key == ""; i++ {
+		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}}
+		if it.oneIn(8) {
+			bad = it
+		} else {
+			good = it
+		}
+	}
+	require.Error(t, answer(poison, bad, good))
+	badOne, goodOne := in(0, "train_log", []string{"bad"}, []string{bad.key}), in(0, "train_log", []string{"good"}, []string{good.key})
+	assert.Zero(t, s.lost(&badOne))
+	assert.Equal(t, 1, s.lost(&goodOne))
+	assert.Equal(t, map[string]int{"jsonl": 1}, s.sink.refusals())
+	require.NoError(t, answer(poison, good))
+	assert.Zero(t, s.lost(&goodOne))
 }
