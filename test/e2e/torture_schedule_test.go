@@ -73,8 +73,8 @@ var steps = append([]step{
 	{name: "long_lines", do: (*sequence).long},
 	{name: "nuls", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.append(f, make([]byte, 1+s.rng.IntN(70_000))) }) }},
 	{name: "disk_full", do: (*sequence).diskFull},
-	{name: "state_missing", forgets: true, do: func(s *sequence) { s.kill(); s.damage(os.RemoveAll); s.launch() }},
-	{name: "state_deleted", forgets: true, do: func(s *sequence) { s.damage(os.RemoveAll); s.work(); s.pause(1500); s.kill(); s.launch() }},
+	{name: "state_missing", forgets: true, do: func(s *sequence) { s.kill(); s.forget(); s.launch() }},
+	{name: "state_deleted", forgets: true, do: func(s *sequence) { s.forget(); s.work(); s.pause(1500); s.kill(); s.launch() }},
 	{name: "state_torn", forgets: true, do: func(s *sequence) { s.kill(); s.damage(s.tear); s.launch() }},
 	{name: "state_garbled", forgets: true, do: func(s *sequence) { s.kill(); s.damage(s.garble); s.launch() }},
 	{name: "clock_back", disorders: true, do: func(s *sequence) { s.touch(-36 * time.Hour) }},
@@ -284,20 +284,26 @@ func (s *sequence) diskFull() {
 	s.check(os.Remove(filler))
 }
 
-// damage does something to every file in the folder of the state; the folder itself may be a mount.
+// damage does something to every file in the folder of the state.
 func (s *sequence) damage(do func(path string) error) {
 	entries, err := os.ReadDir(s.state)
-	s.check(err)
+	if !os.IsNotExist(err) { // a collector that was killed early has made none
+		s.check(err)
+	}
 	for _, e := range entries {
 		if err := do(filepath.Join(s.state, e.Name())); !os.IsNotExist(err) {
 			s.check(err)
 		}
 	}
-	if !s.mounted && s.rng.IntN(2) == 0 {
-		if err := os.Remove(s.state); !os.IsNotExist(err) && !strings.Contains(fmt.Sprint(err), "not empty") {
-			s.check(err)
-		}
+}
+
+// forget removes the state, and perhaps its folder, which may be a mount.
+func (s *sequence) forget() {
+	if s.mounted || s.rng.IntN(2) == 0 {
+		s.damage(os.RemoveAll)
+		return
 	}
+	s.check(os.RemoveAll(s.state))
 }
 
 func (s *sequence) tear(path string) error {
