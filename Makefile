@@ -15,7 +15,7 @@ GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otel
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build ocb jaeger tempo apt test unit e2e lint vuln sbom generate fuzz bench run clean
+.PHONY: build ocb jaeger tempo apt test unit e2e torture soak lint vuln sbom generate fuzz bench run clean
 
 build: $(BIN)/trainbridge
 $(BIN)/trainbridge: $(GO_FILES)
@@ -50,6 +50,19 @@ unit:
 
 e2e: build ocb jaeger tempo apt sbom
 	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v ./test/e2e/...
+
+# The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
+# time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.
+SEED ?= 1
+SEQUENCES ?= 10000
+DURATION ?= 0
+torture: build
+	go test -tags e2e -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/e2e -torture.seed=$(SEED) -torture.sequences=$(SEQUENCES) \
+		-torture.duration=$(DURATION) -torture.steps=$(STEPS) $(PEER) | grep -vE '^=== (RUN|NAME)|^ +--- PASS'
+
+SOAK ?= 60m
+soak: build
+	go test -tags e2e -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/e2e -soak=$(SOAK)
 
 lint:
 	go vet -tags e2e ./...

@@ -228,7 +228,7 @@ func testTrain(t *testing.T, bin string) {
 	logs := []*trainLog{
 		generateTrain(t, "flagscale", "flagscale", "--steps", "60", "--interval", "5", "--breakdown"),
 		generateTrain(t, "megatron", "flagscale/megatron", "--steps", "60", "--log-interval", "1", "--slow", "0.15", "--slow-factor", "2", "--prefix", "torchrun"),
-		generateTrain(t, "jsonl", "train_log/jsonl", "--steps", "60", "--fields", "full", "--nan-loss-at", "40"),
+		generateTrain(t, "jsonl", "train_log/jsonl", "--steps", "60", "--fields", "40", "--nan-loss-at", "40"),
 		generateTrain(t, "hf", "train_log/hf", "--steps", "60"),
 		generateTrain(t, "verl", "train_log/verl", "--steps", "12"),
 	}

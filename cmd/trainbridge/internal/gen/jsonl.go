@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -8,13 +9,43 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// jsonl writes one JSON object per step with the fields of mission seed 004.
+// jsonl writes one JSON object per step with the fields of mission seed 004, and with as many more as loggers such as W&B's write of each layer.
 type jsonl struct {
 	*trainLog
-	f *logFile
+	f      *logFile
+	fields int
+	wide   []string // names of those beyond "full"
 }
 
+// fieldCounts are how many fields the words of --fields mean.
+var fieldCounts = map[string]int{"minimal": 2, "recommended": recommendedFields, "full": fullFields}
+
+const (
+	recommendedFields = 5
+	fullFields        = 7
+	maxFields         = 256 // the receiver keeps as many that it does not know
+)
+
+// fieldCount is how many fields a line has; 0: --fields is neither a word nor a number.
+func (o *TrainOptions) fieldCount() int {
+	if n, ok := fieldCounts[o.Fields]; ok {
+		return n
+	}
+	n, err := strconv.Atoi(o.Fields)
+	if err != nil || n < fullFields || n > maxFields {
+		return 0
+	}
+	return n
+}
+
+// layerStats are what is logged of each layer.
+var layerStats = []string{"grad_norm", "weight_rms", "act_max", "update_lr"}
+
 func (p *jsonl) open() (err error) {
+	p.fields = p.opt.fieldCount()
+	for i := range p.fields - fullFields {
+		p.wide = append(p.wide, fmt.Sprintf("layers.%d.linear.%s", i/len(layerStats), layerStats[i%len(layerStats)]))
+	}
 	if p.f, err = p.file("train.jsonl"); err != nil {
 		return err
 	}
@@ -61,7 +92,7 @@ func (p *jsonl) step(s *trainStep) {
 		lossKey, throughputKey = "Loss", "samples_per_second"
 	}
 	b := p.text("{")
-	if p.opt.Fields == "full" {
+	if p.fields >= fullFields {
 		b = append(b, `"step": `...)
 		from := len(b)
 		b = strconv.AppendInt(b, s.n, 10)
@@ -79,7 +110,7 @@ func (p *jsonl) step(s *trainStep) {
 	b = p.number(b, lossKey, spans.AttrLoss, loss, 4, trap)
 	b = append(b, ", "...)
 	b = p.number(b, throughputKey, spans.AttrSampleThroughput, throughput, 3, trap)
-	if p.opt.Fields != "minimal" {
+	if p.fields >= recommendedFields {
 		b = append(b, ", "...)
 		b = p.number(b, "step_time_s", spans.AttrStepDuration, seconds, 6, trap)
 		b = append(b, `, "lr": `...)
@@ -101,6 +132,12 @@ func (p *jsonl) step(s *trainStep) {
 		}
 		b = append(b, ']')
 		p.note("gpu_util", "", b[from:], 1)
+	}
+	for _, name := range p.wide {
+		b = append(append(append(b, `, "`...), name...), `": `...)
+		from := len(b)
+		b = appendRepr(b, p.rng.Float64())
+		p.note(name, spans.AttrTrainFieldPrefix+name, b[from:], 1)
 	}
 	if trap == trapNested {
 		b = append(b, '}')

@@ -418,7 +418,13 @@ func TestJSONL(t *testing.T) {
 	keys := map[string][]string{
 		"minimal": {"loss", "throughput"}, "recommended": {"gpu_util", "loss", "lr", "step_time_s", "throughput"},
 		"full": {"gpu_util", "loss", "lr", "step", "step_time_s", "throughput", "timestamp"},
+		"7":    {"gpu_util", "loss", "lr", "step", "step_time_s", "throughput", "timestamp"},
 	}
+	keys["40"] = slices.Clone(keys["full"])
+	for i := range 33 {
+		keys["40"] = append(keys["40"], fmt.Sprintf("layers.%d.linear.%s", i/4, []string{"grad_norm", "weight_rms", "act_max", "update_lr"}[i%4]))
+	}
+	slices.Sort(keys["40"])
 	for fields, want := range keys {
 		o := trainOptions(t, FormatJSONL, func(o *TrainOptions) { o.Fields, o.Slow = fields, 0.1 })
 		truth := writeTrain(t, o)
@@ -448,7 +454,12 @@ func TestJSONL(t *testing.T) {
 			assert.Equal(t, want, names)
 			assert.InDelta(t, got["loss"], r.value(t, "ml.train.loss"), 0)
 			assert.InDelta(t, got["throughput"], r.value(t, "ml.train.sample.throughput"), 0)
-			if fields == "full" {
+			assert.Equal(t, r.Printed["layers.3.linear.act_max"] != "", fields == "40")
+			if fields == "40" {
+				assert.InDelta(t, got["layers.3.linear.act_max"], r.value(t, "ml.train.field.layers.3.linear.act_max"), 0)
+				assert.InDelta(t, 1800, len(line), 100) // what W&B-like loggers write
+			}
+			if fields == "full" || fields == "40" {
 				assert.EqualValues(t, i+1, r.Iteration)
 				assert.InDelta(t, got["step_time_s"], r.TrueDuration, 1e-6)
 				assert.Equal(t, r.Slow, r.MFU < 0.3 && i > 0)
@@ -734,6 +745,8 @@ func TestTrainOptionErrors(t *testing.T) {
 	}{
 		{[]string{"jsonl", "--steps", "0"}, "needs --rate"},
 		{[]string{"jsonl", "--fields", "some"}, `--fields "some"`},
+		{[]string{"jsonl", "--fields", "6"}, "a number from 7 to 256"},
+		{[]string{"jsonl", "--fields", "257"}, "a number from 7 to 256"},
 		{[]string{"jsonl", "--nasty", "2"}, "--nasty 2: use 0 to 1"},
 		{[]string{"jsonl", "--slow", "NaN"}, "--slow NaN"},
 		{[]string{"jsonl", "--slow-factor", "0.5"}, "--slow-factor"},

@@ -43,7 +43,7 @@ type TrainOptions struct {
 	Prefix string // megatron: none, torchrun, srun or rank; verl: none, ray or ray-ansi
 	Timers bool   // megatron: the times across ranks
 
-	Fields string  // jsonl: minimal, recommended or full
+	Fields string  // jsonl: minimal, recommended, full or the number of fields
 	Nasty  float64 // jsonl: share of the records with a trap
 
 	Version      int  // hf: 4 or 5
@@ -117,7 +117,9 @@ func (o *TrainOptions) validate() error {
 	case FormatMegatron:
 		oneOf("prefix", o.Prefix, PrefixNone, "torchrun", "srun", "rank")
 	case FormatJSONL:
-		oneOf("fields", o.Fields, "minimal", "recommended", "full")
+		if o.fieldCount() == 0 {
+			bad("--fields %q: use minimal, recommended, full or a number from %d to %d", o.Fields, fullFields, maxFields)
+		}
 		if !(o.Nasty >= 0 && o.Nasty <= 1) {
 			bad("--nasty %v: use 0 to 1", o.Nasty)
 		}

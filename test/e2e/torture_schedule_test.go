@@ -1,0 +1,358 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+)
+
+// step is one thing that happens to a job, its disk or its backend.
+type step struct {
+	name string
+	do   func(s *sequence)
+	// forgets says that the collector loses its state: what is on disk is read again.
+	forgets bool
+	// disorders says that the logs on disk no longer tell in which order they were written, or not all of it. A log whose ids depend on all
+	// rows before is left alone then, where the state is lost too.
+	disorders bool
+}
+
+// steps are all that a sequence is drawn from.
+var steps = append([]step{
+	{name: "kill", do: func(s *sequence) { s.kill(); s.work(); s.launch() }},
+	{name: "kill_at_start", do: func(s *sequence) {
+		s.kill()
+		for range 3 {
+			s.launch()
+			s.pause(60)
+			s.kill()
+		}
+		s.launch()
+	}},
+	{name: "stop", do: func(s *sequence) { s.stop(); s.work(); s.launch() }},
+	{name: "rename", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.rotate(f, numbered) }) }},
+	{name: "rename_unseen", do: func(s *sequence) {
+		s.kill()
+		for range 2 {
+			s.work()
+			s.eachFile(func(f *logFile) { s.rotate(f, numbered) })
+		}
+		s.work()
+		s.launch()
+	}},
+	{name: "shift_delete", disorders: true, do: func(s *sequence) {
+		s.eachFile(func(f *logFile) { s.rotate(f, numbered); s.deleteOldest(f) })
+	}},
+	{name: "date_suffix", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.rotate(f, dated) }) }},
+	{name: "copytruncate", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.copyTruncate(f, false) }) }},
+	{name: "copytruncate_sparse", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.copyTruncate(f, true) }) }},
+	{name: "gzip", do: func(s *sequence) { s.compress(".gz") }},
+	{name: "zstd", do: func(s *sequence) { s.compress(".zst") }},
+	{name: "flip", disorders: true, do: (*sequence).flip},
+	{name: "rewrite", disorders: true, do: func(s *sequence) { s.eachFile(s.rewrite) }},
+	{name: "outage", do: func(s *sequence) { s.outage(s.work) }},
+	{name: "too_large", do: func(s *sequence) { s.outage(s.wide) }},
+	{name: "exhausted_retry_info", do: fault(failing(codes.ResourceExhausted, 20*time.Millisecond))},
+	{name: "partial_success", do: fault(partial)},
+	{name: "poison", do: fault(poison)},
+	{name: "throttle", do: fault(slow(300 * time.Millisecond))},
+	{name: "hang", do: fault(hang(false))},
+	{name: "hang_taken", do: fault(hang(true))},
+	{name: "half_taken", do: fault(half)},
+	{name: "long_lines", do: (*sequence).long},
+	{name: "nuls", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.append(f, make([]byte, 1+s.rng.IntN(70_000))) }) }},
+	{name: "disk_full", do: (*sequence).diskFull},
+	{name: "state_missing", forgets: true, do: func(s *sequence) { s.kill(); s.forget(); s.launch() }},
+	{name: "state_deleted", forgets: true, do: func(s *sequence) { s.forget(); s.work(); s.pause(1500); s.kill(); s.launch() }},
+	{name: "state_torn", forgets: true, do: func(s *sequence) { s.kill(); s.damage(s.tear); s.launch() }},
+	{name: "state_garbled", forgets: true, do: func(s *sequence) { s.kill(); s.damage(s.garble); s.launch() }},
+	{name: "clock_back", disorders: true, do: func(s *sequence) { s.touch(-36 * time.Hour) }},
+	{name: "clock_forward", disorders: true, do: func(s *sequence) { s.touch(36 * time.Hour) }},
+	{name: "unreadable", do: (*sequence).unreadable},
+}, codeSteps()...)
+
+// codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT is poison's: it says that the data are wrong.
+func codeSteps() []step {
+	var list []step
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		if code != codes.InvalidArgument {
+			list = append(list, step{name: "code_" + strings.ToLower(code.String()), do: fault(failing(code, 0))})
+		}
+	}
+	return list
+}
+
+// fault has the sink behave so while work goes on, and the collector perhaps is restarted.
+func fault(how behaviour) func(s *sequence) {
+	return func(s *sequence) {
+		s.sink.set(how)
+		s.busy()
+		s.sink.set(accept)
+	}
+}
+
+// busy is what goes on while the backend is in trouble.
+func (s *sequence) busy() {
+	s.work()
+	s.pause(500)
+	switch s.rng.IntN(4) {
+	case 0:
+		s.kill()
+		s.launch()
+	case 1:
+		s.eachFile(func(f *logFile) { s.rotate(f, numbered) })
+	}
+	s.work()
+	s.pause(500)
+}
+
+func (s *sequence) outage(work func()) {
+	s.sink.down()
+	work()
+	s.busy()
+	s.check(s.sink.up())
+}
+
+// wide writes more than one message holds.
+func (s *sequence) wide() {
+	f := s.filesOf("train_log")[s.rng.IntN(2)]
+	var all []record
+	for range 3000 {
+		all = append(all, jsonLine(s.rng, f.index, f.made, wideFields(s.rng)))
+		f.made++
+	}
+	s.write(f, all)
+}
+
+// long writes lines that are nearly too long, of which there may be more than one message holds, and one that is.
+func (s *sequence) long() {
+	f := s.filesOf("train_log")[s.rng.IntN(2)]
+	var all []record
+	for range 6 {
+		all = append(all, jsonLine(s.rng, f.index, f.made, `, "note": "`+strings.Repeat("very long ", 90_000)+`"`))
+		f.made++
+	}
+	s.write(f, all)
+	s.eachFile(func(f *logFile) { s.append(f, append(bytes.Repeat([]byte("x"), 1<<20+1), '\n')) })
+}
+
+// The styles of rotation: a log has one all its life.
+const (
+	numbered = 1 + iota // log.1 is the newest
+	dated               // log-20260305
+)
+
+// rotate renames a log and begins a new one.
+func (s *sequence) rotate(f *logFile, style int) {
+	s.check(os.Rename(f.path, s.makeRoom(f, style)))
+	s.check(os.WriteFile(f.path, nil, 0o600))
+	f.offset = 0
+}
+
+// copyTruncate copies a log and cuts it. A writer that does not append goes on where it was, behind a hole. What was never read before it was cut is not known
+// again in its copy (bridge/tail says so), which a log with a head cannot do without.
+func (s *sequence) copyTruncate(f *logFile, sparse bool) {
+	if f.format.head != "" && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
+		return
+	}
+	data, err := os.ReadFile(f.path)
+	s.check(err)
+	s.check(os.WriteFile(s.makeRoom(f, numbered), data, 0o600))
+	s.check(os.Truncate(f.path, 0))
+	if !sparse {
+		f.offset = 0
+	}
+}
+
+// makeRoom returns the name for what the log holds now.
+func (s *sequence) makeRoom(f *logFile, style int) string {
+	if f.style == 0 {
+		f.style = style
+	}
+	name := fmt.Sprintf("%s-%s", f.path, time.Date(2026, 3, 1+f.rotations, 0, 0, 0, 0, time.UTC).Format("20060102"))
+	if f.style == numbered {
+		for i, o := range slices.Backward(f.old) {
+			to := fmt.Sprintf("%s.%d%s", f.path, i+2, o.packed)
+			s.check(os.Rename(o.path, to))
+			o.path = to
+		}
+		name = f.path + ".1"
+	}
+	f.rotations++
+	f.old = append([]*oldFile{{path: name, records: f.records}}, f.old...)
+	f.records = nil
+	return name
+}
+
+// deleteOldest removes the oldest file when all of it was accepted.
+func (s *sequence) deleteOldest(f *logFile) {
+	if n := len(f.old); n > 1 && s.delivered(f.old[n-1].records) {
+		s.check(os.Remove(f.old[n-1].path))
+		f.old = f.old[:n-1]
+	}
+}
+
+// rewrite begins a log anew in the same file, when all of it was accepted.
+func (s *sequence) rewrite(f *logFile) {
+	if !s.delivered(f.records) {
+		return
+	}
+	s.check(os.Truncate(f.path, 0))
+	f.offset, f.records = 0, nil
+	s.append(f, []byte(f.format.head))
+}
+
+// flip swaps the names of two logs of a receiver; the writers stay with their files.
+func (s *sequence) flip() {
+	for i := 0; i < len(s.files); i += 2 {
+		a, b := s.files[i], s.files[i+1]
+		if s.spared(a) || s.rng.IntN(2) == 0 {
+			continue
+		}
+		s.check(unix.Renameat2(unix.AT_FDCWD, a.path, unix.AT_FDCWD, b.path, unix.RENAME_EXCHANGE))
+		a.path, b.path = b.path, a.path
+		a.old, b.old = b.old, a.old
+		a.style, b.style = b.style, a.style
+		a.rotations, b.rotations = b.rotations, a.rotations
+	}
+}
+
+// compress packs one rotated file of each log, as logrotate does: the packed file grows beside the other, which is then removed.
+func (s *sequence) compress(suffix string) {
+	s.eachFile(func(f *logFile) {
+		if len(f.old) == 0 {
+			s.rotate(f, numbered)
+		}
+		o := f.old[s.rng.IntN(len(f.old))]
+		if o.packed != "" {
+			return
+		}
+		info, err := os.Stat(o.path)
+		s.check(err)
+		data, err := os.ReadFile(o.path)
+		s.check(err)
+		var packed bytes.Buffer
+		if suffix == ".gz" {
+			w := gzip.NewWriter(&packed)
+			_, err = w.Write(data)
+			s.check(err)
+			s.check(w.Close())
+		} else {
+			w, err := zstd.NewWriter(&packed)
+			s.check(err)
+			_, err = w.Write(data)
+			s.check(err)
+			s.check(w.Close())
+		}
+		out, err := os.Create(o.path + suffix)
+		s.check(err)
+		half := packed.Len() / 2
+		_, err = out.Write(packed.Next(half))
+		s.check(err)
+		s.pause(30)
+		_, err = out.Write(packed.Bytes())
+		s.check(err)
+		s.check(out.Close())
+		s.check(os.Chtimes(o.path+suffix, info.ModTime(), info.ModTime()))
+		s.check(os.Remove(o.path))
+		o.path += suffix
+		o.packed = suffix
+	})
+}
+
+// diskFull leaves no room for the state, for a while.
+func (s *sequence) diskFull() {
+	filler := filepath.Join(s.state, "filler")
+	f, err := os.Create(filler)
+	s.check(err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	s.check(f.Close())
+	s.busy()
+	s.check(os.Remove(filler))
+}
+
+// damage does something to every file in the folder of the state.
+func (s *sequence) damage(do func(path string) error) {
+	entries, err := os.ReadDir(s.state)
+	if !os.IsNotExist(err) { // a collector that was killed early has made none
+		s.check(err)
+	}
+	for _, e := range entries {
+		if err := do(filepath.Join(s.state, e.Name())); !os.IsNotExist(err) {
+			s.check(err)
+		}
+	}
+}
+
+// forget removes the state, and perhaps its folder, which may be a mount.
+func (s *sequence) forget() {
+	if s.mounted || s.rng.IntN(2) == 0 {
+		s.damage(os.RemoveAll)
+		return
+	}
+	s.check(os.RemoveAll(s.state))
+}
+
+func (s *sequence) tear(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || info.IsDir() {
+		return err
+	}
+	return os.Truncate(path, s.rng.Int64N(info.Size()+1))
+}
+
+func (s *sequence) garble(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for range 1 + len(data)/512 {
+		if len(data) > 0 {
+			data[s.rng.IntN(len(data))] = byte(s.rng.Uint32())
+		}
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+// touch moves the modification times of logs, as when the clock was set. (A clock of its own for one process would need a kernel that has it: its time
+// namespaces leave the wall clock alone, and Go asks the kernel, not libc.)
+func (s *sequence) touch(by time.Duration) {
+	s.eachFile(func(f *logFile) {
+		at := time.Now().Add(by)
+		s.check(os.Chtimes(f.path, at, at))
+		if len(f.old) > 0 && s.rng.IntN(2) == 0 {
+			s.check(os.Chtimes(f.old[0].path, at, at))
+		}
+	})
+}
+
+// unreadable takes the right to read from the logs for a while. The collector runs without the privileges that would ignore it.
+func (s *sequence) unreadable() {
+	var taken []string
+	s.eachFile(func(f *logFile) {
+		s.check(os.Chmod(f.path, 0o200))
+		taken = append(taken, f.path)
+	})
+	if s.rng.IntN(2) == 0 {
+		s.kill()
+		s.launch()
+	}
+	s.work()
+	s.pause(800)
+	for _, path := range taken {
+		s.check(os.Chmod(path, 0o600))
+	}
+}

@@ -1,0 +1,363 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // as the peer sends
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// receiveLimit is what a message may have: the default of gRPC, and so of Jaeger, Tempo and the collector.
+const receiveLimit = 4 << 20
+
+// item is a span or a log line that the sink is sent.
+type item struct {
+	key   string // see spanKey; of a log line its text
+	trace pcommon.TraceID
+	id    identity
+}
+
+// identity is what a span must have again whenever it is sent again.
+type identity struct {
+	trace  pcommon.TraceID
+	span   pcommon.SpanID
+	parent pcommon.SpanID
+}
+
+// oneIn picks every n-th record, always the same ones. A record is in a trace of its own.
+func (it *item) oneIn(n uint32) bool {
+	h := fnv.New32a()
+	if it.trace.IsEmpty() {
+		_, _ = h.Write([]byte(it.key))
+	} else {
+		_, _ = h.Write(it.trace[:])
+	}
+	return h.Sum32()%n == 0
+}
+
+// behaviour is how the sink treats a request: what it takes or refuses, how many it says it rejected, and the error.
+type behaviour func(ctx context.Context, k *otlpSink, items []item) (rejected int, err error)
+
+// otlpSink is an OTLP server that knows what it accepted and what it refused for good.
+type otlpSink struct {
+	addr   string
+	mu     sync.Mutex
+	how    behaviour
+	server *grpc.Server // nil: connections are refused
+
+	accepted map[string]identity
+	refused  map[string]bool // keys; their first words say of which receiver
+	seconds  []string        // keys that came with another id
+	copies   int             // keys that came again with the same one
+}
+
+func startOTLPSink(tb testing.TB) *otlpSink {
+	tb.Helper()
+	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool)}
+	require.NoError(tb, k.up())
+	tb.Cleanup(k.down)
+	return k
+}
+
+// down closes the port and every connection.
+func (k *otlpSink) down() {
+	k.mu.Lock()
+	server := k.server
+	k.server = nil
+	k.mu.Unlock()
+	if server != nil {
+		server.Stop()
+	}
+}
+
+// up opens the port again, the same one.
+func (k *otlpSink) up() error {
+	l, err := net.Listen("tcp", k.addr)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(receiveLimit), grpc.WaitForHandlers(true))
+	ptraceotlp.RegisterGRPCServer(server, &traceSink{otlpSink: k})
+	plogotlp.RegisterGRPCServer(server, &logSink{otlpSink: k})
+	k.mu.Lock()
+	k.server = server
+	k.mu.Unlock()
+	go func() { _ = server.Serve(l) }()
+	return nil
+}
+
+func (k *otlpSink) set(how behaviour) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.how = how
+}
+
+func (k *otlpSink) answer(ctx context.Context, items []item) (int, error) {
+	k.mu.Lock()
+	how := k.how
+	k.mu.Unlock()
+	return how(ctx, k, items)
+}
+
+func (k *otlpSink) accept(items []item) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		key := it.key
+		if rank, ok := strings.CutPrefix(key, "rank "); ok {
+			key = it.trace.String() + " rank " + rank
+		}
+		switch was, ok := k.accepted[key]; {
+		case !ok:
+			k.accepted[key] = it.id
+		case was == it.id:
+			k.copies++
+		default:
+			k.seconds = append(k.seconds, fmt.Sprintf("%s: %v and %v", key, was, it.id))
+		}
+	}
+}
+
+func (k *otlpSink) refuse(items ...item) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range items {
+		k.refused[items[i].key] = true
+	}
+}
+
+// refusedFor says whether a record was refused for what it is.
+func (k *otlpSink) refusedFor(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused[key]
+}
+
+// refusals counts the keys refused, by their first word.
+func (k *otlpSink) refusals() map[string]int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := make(map[string]int)
+	for key := range k.refused {
+		word, _, _ := strings.Cut(key, " ")
+		n[word]++
+	}
+	return n
+}
+
+// has says whether a key was accepted. A rank has the number of its collective by the trace of that.
+func (k *otlpSink) has(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if root, rank, ok := strings.Cut(key, " rank "); ok && strings.HasPrefix(key, "nccl ") {
+		key = k.accepted[root].trace.String() + " rank " + rank
+	}
+	_, ok := k.accepted[key]
+	return ok
+}
+
+// progress is a number that grows with all that is accepted.
+func (k *otlpSink) progress() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.accepted) + k.copies
+}
+
+type traceSink struct {
+	ptraceotlp.UnimplementedGRPCServer
+	*otlpSink
+}
+
+// Export takes spans.
+func (k *traceSink) Export(ctx context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	var items []item
+	for _, rs := range req.Traces().ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if key := spanKey(s); key != "" {
+					items = append(items, item{key: key, trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
+				}
+			}
+		}
+	}
+	rejected, err := k.answer(ctx, items)
+	resp := ptraceotlp.NewExportResponse()
+	if rejected > 0 {
+		resp.PartialSuccess().SetRejectedSpans(int64(rejected))
+		resp.PartialSuccess().SetErrorMessage("spans too old")
+	}
+	return resp, err
+}
+
+type logSink struct {
+	plogotlp.UnimplementedGRPCServer
+	*otlpSink
+}
+
+// Export takes log lines, as the peer sends them.
+func (k *logSink) Export(ctx context.Context, req plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	var items []item
+	for _, rl := range req.Logs().ResourceLogs().All() {
+		for _, sl := range rl.ScopeLogs().All() {
+			for _, r := range sl.LogRecords().All() {
+				items = append(items, item{key: strings.TrimLeft(r.Body().Str(), "\x00")})
+			}
+		}
+	}
+	rejected, err := k.answer(ctx, items)
+	resp := plogotlp.NewExportResponse()
+	if rejected > 0 {
+		resp.PartialSuccess().SetRejectedLogRecords(int64(rejected))
+	}
+	return resp, err
+}
+
+func accept(_ context.Context, k *otlpSink, items []item) (int, error) {
+	k.accept(items)
+	return 0, nil
+}
+
+// failing answers with a code, which may say when to try again.
+func failing(code codes.Code, retry time.Duration) behaviour {
+	st := status.New(code, "torture")
+	if retry > 0 {
+		with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
+		if err != nil {
+			panic(err) // cannot be: a message of its own
+		}
+		st = with
+	}
+	return func(context.Context, *otlpSink, []item) (int, error) { return 0, st.Err() }
+}
+
+// poison refuses a request that holds one of some records, as a backend does with an id that it cannot store.
+func poison(_ context.Context, k *otlpSink, items []item) (int, error) {
+	bad := false
+	for i := range items {
+		if items[i].oneIn(8) {
+			k.refuse(items[i])
+			bad = true
+		}
+	}
+	if bad {
+		return 0, status.Error(codes.InvalidArgument, "a span is not valid")
+	}
+	k.accept(items)
+	return 0, nil
+}
+
+// partial takes some records and rejects the others.
+func partial(_ context.Context, k *otlpSink, items []item) (rejected int, err error) {
+	var good []item
+	for i := range items {
+		if items[i].oneIn(4) {
+			k.refuse(items[i])
+			rejected++
+		} else {
+			good = append(good, items[i])
+		}
+	}
+	k.accept(good)
+	return rejected, nil
+}
+
+// half takes the first half and says that it failed.
+func half(_ context.Context, k *otlpSink, items []item) (int, error) {
+	k.accept(items[:len(items)/2])
+	return 0, status.Error(codes.Unavailable, "disk full")
+}
+
+// slow takes its time.
+func slow(took time.Duration) behaviour {
+	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
+		select {
+		case <-time.After(took):
+			k.accept(items)
+			return 0, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// hang never answers; it may have taken what it was sent.
+func hang(taken bool) behaviour {
+	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
+		if taken {
+			k.accept(items)
+		}
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+}
+
+// The campaign believes what this one proves: that the sink notices what is lost, what comes again, and what comes under another id.
+func TestTortureSink(t *testing.T) {
+	s := newSequence(t, "", 1, newTally())
+	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
+	collective := ncclRecord(s.rng, 0, 7)
+	one, other := item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{1}}}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{2}}}
+	answer := func(how behaviour, items ...item) error {
+		s.sink.set(how)
+		_, err := s.sink.answer(t.Context(), items)
+		return err
+	}
+
+	require.Error(t, answer(failing(codes.Internal, 0), one))
+	require.Error(t, answer(half, one))
+	assert.Equal(t, 1, s.lost(&r))
+	require.NoError(t, answer(accept, one))
+	assert.Zero(t, s.lost(&r))
+	require.NoError(t, answer(accept, one))
+	assert.Equal(t, 1, s.sink.copies)
+	assert.Empty(t, s.sink.seconds)
+	require.NoError(t, answer(accept, other))
+	assert.Len(t, s.sink.seconds, 1)
+
+	// A rank is that of its trace's collective.
+	root := item{key: "nccl 7", trace: pcommon.TraceID{7}, id: identity{trace: pcommon.TraceID{7}}}
+	rank := func(trace byte, rank string) item {
+		return item{key: "rank " + rank, trace: pcommon.TraceID{trace}, id: identity{trace: pcommon.TraceID{trace}}}
+	}
+	require.NoError(t, answer(accept, root, rank(7, "0"), rank(8, "1")))
+	assert.Equal(t, 2, s.lost(&collective))
+	require.NoError(t, answer(accept, rank(7, "1")))
+	assert.Zero(t, s.lost(&collective))
+
+	// What the sink refuses for what it is need not arrive; its neighbours must.
+	var bad, good item
+	for i := byte(1); bad.key == "" || good.key == ""; i++ {
+		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}}
+		if it.oneIn(8) {
+			bad = it
+		} else {
+			good = it
+		}
+	}
+	require.Error(t, answer(poison, bad, good))
+	badOne, goodOne := in(0, "train_log", []string{"bad"}, []string{bad.key}), in(0, "train_log", []string{"good"}, []string{good.key})
+	assert.Zero(t, s.lost(&badOne))
+	assert.Equal(t, 1, s.lost(&goodOne))
+	assert.Equal(t, map[string]int{"jsonl": 1}, s.sink.refusals())
+	require.NoError(t, answer(poison, good))
+	assert.Zero(t, s.lost(&goodOne))
+}

@@ -1,0 +1,611 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trainbridge/trainbridge"
+)
+
+var (
+	tortureSeed      = flag.Uint64("torture.seed", 1, "first seed of the campaign")
+	tortureSequences = flag.Uint64("torture.sequences", 300, "number of sequences")
+	tortureDuration  = flag.Duration("torture.duration", 0, "begin no sequence after this time; 0: no limit")
+	tortureSteps     = flag.String("torture.steps", "", "comma-separated: only these steps")
+	tortureAlone     = flag.Bool("torture.alone", false, "one kind of step in a sequence, all kinds in turn")
+	torturePeer      = flag.Bool("torture.peer", false, "the same schedules with file_log beside it, and a table of what both lose")
+	tortureParallel  = flag.Int("torture.parallel", 12*runtime.GOMAXPROCS(0), "sequences at once")
+)
+
+const (
+	// rssLimit is what the collector may take in a sequence, whatever it reads: 256 MiB of any log above some 90 MiB of an idle collector.
+	rssLimit = 352 << 20
+	// drainLimit is within what everything must have arrived after the last trouble, and restLimit how long nothing may happen before then for it to be given up.
+	drainLimit = time.Minute
+	restLimit  = 9 * time.Second
+	stopLimit  = 20 * time.Second
+)
+
+// sequence is one seeded schedule: a collector with the shipped configuration, the logs of all file receivers, and a sink.
+type sequence struct {
+	*testing.T
+	seed    uint64
+	rng     *rand.Rand
+	sink    *otlpSink
+	c       *collector
+	state   string
+	mounted bool // the state is on a small disk of its own
+	peer    bool // the collector is file_log's
+	files   []*logFile
+	records []record
+	forgets bool
+	step    *step
+	done    []string       // steps
+	before  map[string]int // refusals before the collector was started last
+	peak    int64          // bytes
+	tally   *tally
+}
+
+// logFile is a log and its rotated files, the newest first.
+type logFile struct {
+	format    *logFormat
+	index     int
+	path      string
+	offset    int64 // of the writer
+	made      int   // records
+	records   []int // indices of those that are in the file now
+	style     int
+	rotations int
+	old       []*oldFile
+}
+
+type oldFile struct {
+	path, packed string // its suffix
+	records      []int
+}
+
+// tally sums up sequences, by step.
+type tally struct {
+	mu                                         sync.Mutex
+	steps                                      map[string]*stepTally
+	sequences, failed, lines, lost, seconds    int
+	hung, died, unaccounted, copies, overLimit int
+	peak                                       int64
+	bad                                        []uint64
+}
+
+func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
+
+type stepTally struct{ sequences, failed, lines, lost int }
+
+// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for what it is,
+// nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
+func TestTorture(t *testing.T) {
+	bin := trainbridgeBin(t)
+	known := steps
+	if *tortureSteps != "" {
+		names := strings.Split(*tortureSteps, ",")
+		known = slices.DeleteFunc(slices.Clone(steps), func(st step) bool { return !slices.Contains(names, st.name) })
+		require.Len(t, known, len(names), "-torture.steps: a name that is not in the table")
+	}
+	total, peers := newTally(), newTally()
+	began, next := time.Now(), *tortureSeed
+	end := next + *tortureSequences
+	var mu sync.Mutex
+	take := func() (seed uint64, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next >= end || *tortureDuration > 0 && time.Since(began) > *tortureDuration {
+			return 0, false
+		}
+		if next++; (next-*tortureSeed)%500 == 0 {
+			t.Logf("%v: seed %d", time.Since(began).Round(time.Second), next)
+		}
+		return next - 1, true
+	}
+	var workers sync.WaitGroup
+	for range *tortureParallel {
+		workers.Go(func() {
+			for seed, ok := take(); ok; seed, ok = take() {
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					newSequence(t, bin, seed, total).run(known)
+					if *torturePeer {
+						p := newSequence(t, bin, seed, peers)
+						p.peer = true
+						p.run(known)
+					}
+				})
+			}
+		})
+	}
+	workers.Wait()
+	var cpu syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_CHILDREN, &cpu))
+	t.Logf("%d sequences in %v, %v of CPU in collectors; next seed %d\n%s",
+		total.sequences, time.Since(began).Round(time.Second), time.Duration(cpu.Utime.Nano()+cpu.Stime.Nano()).Round(time.Second), next, total)
+	if *torturePeer {
+		t.Logf("file_log:\n%s", peers)
+	}
+}
+
+func newSequence(t *testing.T, bin string, seed uint64, total *tally) *sequence {
+	t.Helper()
+	return &sequence{
+		T: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x70727475)), sink: startOTLPSink(t), state: filepath.Join(t.TempDir(), "state"),
+		tally: total, c: &collector{bin: bin},
+	}
+}
+
+// draw makes a schedule of the steps given.
+func (s *sequence) draw(known []step) (plan []*step) {
+	if *tortureAlone {
+		return slices.Repeat([]*step{&known[s.seed%uint64(len(known))]}, 2)
+	}
+	for range 2 + s.rng.IntN(3) {
+		plan = append(plan, &known[s.rng.IntN(len(known))])
+	}
+	return plan
+}
+
+func (s *sequence) run(known []step) {
+	s.Helper()
+	defer s.sum()
+	plan := s.draw(known)
+	for _, st := range plan {
+		s.forgets = s.forgets || st.forgets
+		s.mounted = s.mounted || st.name == "disk_full"
+	}
+	s.prepare()
+	s.work()
+	s.launch()
+	for _, st := range plan {
+		s.step = st
+		s.done = append(s.done, st.name)
+		s.pause(400)
+		s.work()
+		st.do(s)
+	}
+	s.work()
+	s.settle()
+}
+
+// prepare makes folders and configuration.
+func (s *sequence) prepare() {
+	s.check(os.Mkdir(s.state, 0o700))
+	if s.mounted {
+		s.check(syscall.Mount("tmpfs", s.state, "tmpfs", 0, "size=512k"))
+		s.Cleanup(func() { _ = syscall.Unmount(s.state, syscall.MNT_DETACH) })
+	}
+	logs := s.TempDir()
+	env := []string{"TRAINBRIDGE_STATE_DIR=" + s.state}
+	for _, format := range logFormats {
+		dir := filepath.Join(logs, format.receiver)
+		s.check(os.Mkdir(dir, 0o700))
+		env = append(env, format.env+"="+dir+"/*")
+		for i, name := range format.names {
+			f := &logFile{format: format, index: i, path: filepath.Join(dir, name)}
+			s.files = append(s.files, f)
+			s.append(f, []byte(format.head))
+		}
+	}
+	config := s.intervals()
+	if s.peer {
+		config = peerConfig(logs, s.sink.addr)
+	}
+	s.c = newCollector(s, s.c.bin, "", s.sink.addr, config)
+	s.c.env = append(s.c.env, env...)
+	if s.peer {
+		s.c.args = peerArgs(s.c.args)
+	}
+	if os.Geteuid() == 0 { // root reads what may not be read
+		s.c.args = append([]string{"--bounding-set=-dac_override,-dac_read_search", s.c.bin}, s.c.args...)
+		s.c.bin = "/usr/bin/setpriv"
+	}
+}
+
+// intervals makes the shipped configuration quick. Nothing else in it is changed but ports and paths.
+func (s *sequence) intervals() string {
+	var shipped struct {
+		Exporters map[string]any
+		Service   struct {
+			Pipelines map[string]struct{ Exporters []string }
+		}
+	}
+	s.check(yaml.Unmarshal([]byte(trainbridge.DefaultConfig), &shipped))
+	var b strings.Builder
+	b.WriteString("receivers:\n")
+	for _, format := range logFormats {
+		fmt.Fprintf(&b, "  %s: {poll_interval: 20ms}\n", format.receiver)
+	}
+	for _, name := range shipped.Service.Pipelines["traces"].Exporters {
+		if shipped.Exporters[name] != nil { // no connector
+			fmt.Fprintf(&b, "exporters:\n  %s: {timeout: 1s, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}}\n", name)
+		}
+	}
+	return b.String()
+}
+
+func (s *sequence) check(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("seed %d, %v: %v", s.seed, s.done, err)
+	}
+}
+
+// pause waits for up to so many ms.
+func (s *sequence) pause(upTo int) { time.Sleep(time.Duration(s.rng.IntN(upTo)) * time.Millisecond) }
+
+// quiet keeps the logs of processes that were killed out of the output of a failed test.
+type quiet struct{ testing.TB }
+
+// Failed is what start asks before it shows them.
+func (quiet) Failed() bool { return false }
+
+func (s *sequence) launch() {
+	s.before = s.sink.refusals()
+	s.c.launch(quiet{s})
+}
+
+// alive fails the test when the collector has ended by itself. On a full disk it need not start, as long as it says so.
+func (s *sequence) alive() {
+	s.Helper()
+	if !s.c.running() && s.mounted && s.c.logged("no space left on device") {
+		s.launch()
+	}
+	if !s.c.running() {
+		s.count(func(t *tally) { t.died++ })
+		s.fail("died", "the collector ended by itself")
+		s.FailNow()
+	}
+}
+
+func (s *sequence) kill() {
+	s.Helper()
+	s.alive()
+	s.measure()
+	s.c.kill()
+}
+
+// stop is SIGTERM.
+func (s *sequence) stop() {
+	s.Helper()
+	s.alive()
+	s.measure()
+	s.check(s.c.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-s.c.done:
+		// Before the collector listens to it, the signal itself is the end.
+		if state := s.c.cmd.ProcessState; !state.Success() && !strings.Contains(state.String(), "terminated") {
+			s.count(func(t *tally) { t.died++ })
+			s.fail("died", "%v after SIGTERM", state)
+		}
+	case <-time.After(stopLimit):
+		s.c.kill()
+		s.count(func(t *tally) { t.hung++ })
+		s.fail("hung", "no end within %v of SIGTERM", stopLimit)
+	}
+}
+
+// measure takes the most memory that the process had.
+func (s *sequence) measure() {
+	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.c.cmd.Process.Pid)); err == nil {
+		if _, rest, ok := bytes.Cut(data, []byte("VmHWM:")); ok {
+			kib, _ := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
+			s.peak = max(s.peak, kib<<10)
+		}
+	}
+}
+
+// eachFile does something with about half of the logs.
+func (s *sequence) eachFile(do func(f *logFile)) {
+	for _, f := range s.files {
+		if s.rng.IntN(2) == 0 && !s.spared(f) {
+			do(f)
+		}
+	}
+}
+
+func (s *sequence) spared(f *logFile) bool { return s.forgets && s.step.disorders && f.format.counts }
+
+func (s *sequence) filesOf(receiver string) []*logFile {
+	at := slices.IndexFunc(s.files, func(f *logFile) bool { return f.format.receiver == receiver })
+	return s.files[at : at+2]
+}
+
+// work writes some records to some of the logs.
+func (s *sequence) work() {
+	for i, f := range s.files {
+		if s.rng.IntN(3) == 0 || f.format.joint && i%2 == 1 {
+			continue
+		}
+		var all []record
+		for range 1 + s.rng.IntN(20) {
+			all = append(all, f.format.make(s.rng, f.index, f.made))
+			f.made++
+		}
+		s.write(f, all)
+	}
+}
+
+// write writes records to a log, or to both of a format whose records are in both.
+func (s *sequence) write(f *logFile, all []record) {
+	for _, to := range s.filesOf(f.format.receiver) {
+		if to != f && !f.format.joint {
+			continue
+		}
+		var text []byte
+		for i := range all {
+			for _, line := range all[i].lines[to.index] {
+				text = append(append(text, line...), '\n')
+			}
+			to.records = append(to.records, len(s.records)+i)
+		}
+		s.append(to, text)
+	}
+	s.records = append(s.records, all...)
+}
+
+// append writes in pieces that do not end where lines end.
+func (s *sequence) append(f *logFile, text []byte) {
+	out, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY, 0o600)
+	s.check(err)
+	for len(text) > 0 {
+		n := 1 + s.rng.IntN(len(text))
+		if n > len(text)*3/4 {
+			n = len(text)
+		}
+		_, err = out.WriteAt(text[:n], f.offset)
+		s.check(err)
+		f.offset += int64(n)
+		if text = text[n:]; len(text) > 0 {
+			s.pause(5)
+		}
+	}
+	s.check(out.Close())
+}
+
+// delivered says whether the sink has all of these records, or has refused them.
+func (s *sequence) delivered(records []int) bool {
+	for _, i := range records {
+		if s.lost(&s.records[i]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// lost is the number of lines of a record that were not accepted, and not refused for what they are.
+func (s *sequence) lost(r *record) (lines int) {
+	if s.peer {
+		for _, part := range r.lines {
+			for _, line := range part {
+				if line = strings.TrimRight(line, " "); !s.sink.has(line) && !s.sink.refusedFor(line) {
+					lines++
+				}
+			}
+		}
+		return lines
+	}
+	missing := false
+	for _, key := range r.keys {
+		if s.sink.refusedFor(key) {
+			return 0
+		}
+		missing = missing || !s.sink.has(key)
+	}
+	if missing {
+		return len(r.lines[0]) + len(r.lines[1])
+	}
+	return 0
+}
+
+// settle waits until all has arrived, or nothing moves any more, and draws the balance.
+func (s *sequence) settle() {
+	s.Helper()
+	deadline := time.Now().Add(drainLimit)
+	var lost int
+	var first string
+	balance := func() {
+		lost, first = 0, ""
+		for i := range s.records {
+			if n := s.lost(&s.records[i]); n > 0 {
+				lost += n
+				first = cmp.Or(first, s.records[i].receiver+": "+s.records[i].keys[0])
+			}
+		}
+	}
+	quiet, seen, moved := time.Now(), -1, ""
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 300*time.Millisecond) {
+		s.alive()
+		if n := s.sink.progress(); n != seen {
+			seen, quiet = n, time.Now()
+			if balance(); lost == 0 {
+				break
+			}
+		}
+		if !s.peer { // whose accounts prove nothing
+			accounts, _ := s.accounts()
+			if now := fmt.Sprint(accounts); now != moved {
+				moved, quiet = now, time.Now()
+			}
+		}
+		if time.Now().After(deadline) {
+			s.count(func(t *tally) { t.hung++ })
+			s.fail("hung", "%d lines have not arrived within %v, the first of %s: %v", lost, drainLimit, first, moved)
+			break
+		}
+		if time.Since(quiet) > restLimit {
+			s.fail("lost", "%d lines lost, the first of %s: %v", lost, first, moved)
+			break
+		}
+		time.Sleep(pause)
+	}
+	lines := 0
+	for i := range s.records {
+		lines += len(s.records[i].lines[0]) + len(s.records[i].lines[1])
+	}
+	s.count(func(t *tally) {
+		t.lines += lines
+		t.lost += lost
+		for _, name := range s.kinds() {
+			t.step(name).lines += lines
+			t.step(name).lost += lost
+		}
+	})
+	if s.peer {
+		s.c.kill()
+		return
+	}
+	if n := len(s.sink.seconds); n > 0 {
+		s.count(func(t *tally) { t.seconds += n })
+		s.fail("second id", "%d spans came with another id, such as %s", n, s.sink.seconds[0])
+	}
+	if err := wait(10*time.Second, s.balanced); err != nil {
+		s.count(func(t *tally) { t.unaccounted++ })
+		s.fail("account", "%v", err)
+	}
+	s.stop()
+	if s.peak > rssLimit {
+		s.count(func(t *tally) { t.overLimit++ })
+		s.fail("memory", "%d MiB", s.peak>>20)
+	}
+}
+
+// accounts are the collector's own, by receiver.
+func (s *sequence) accounts() (map[string]map[string]int64, error) {
+	list, err := s.c.ownMetrics()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]map[string]int64)
+	for _, m := range list {
+		name, ok := strings.CutPrefix(strings.TrimSuffix(m.name, "_total"), "trainbridge_tail_")
+		if !ok {
+			continue
+		}
+		sum := all[m.labels["receiver"]]
+		if sum == nil {
+			sum = make(map[string]int64)
+			all[m.labels["receiver"]] = sum
+		}
+		sum[name] += int64(m.value)
+	}
+	return all, nil
+}
+
+// balanced says what is wrong with the account of a collector to which nothing happens any more.
+func (s *sequence) balanced() error {
+	all, err := s.accounts()
+	if err != nil {
+		return err
+	}
+	if len(all) != len(logFormats) {
+		err = fmt.Errorf("%d receivers have accounts", len(all))
+	}
+	refusals := s.sink.refusals()
+	for _, format := range logFormats {
+		a := all[format.receiver]
+		if a["lines"] != a["records"]+a["ignored"]+a["rejected"] || a["records"] != a["sent"]+a["refused"]+a["pending"] || a["pending"] != 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %v", format.receiver, a))
+		}
+		if refused := refusals[format.word] - s.before[format.word]; refused > 0 != (a["refused"] > 0) {
+			err = errors.Join(err, fmt.Errorf("%s: %d spans were refused, counted are %d lines", format.receiver, refused, a["refused"]))
+		}
+	}
+	return err
+}
+
+// fail marks the sequence as failed, and says how to repeat it.
+func (s *sequence) fail(kind, format string, args ...any) {
+	s.Helper()
+	text := fmt.Sprintf(format, args...)
+	if s.peer {
+		s.Logf("%s: %s\n%s", kind, text, s.c.tail(12))
+		return
+	}
+	only := ""
+	if *tortureSteps != "" {
+		only = " -torture.steps=" + *tortureSteps
+	}
+	if *tortureAlone {
+		only += " -torture.alone"
+	}
+	s.Errorf("%s: %s\nseed %d: %s\nrepeat: go test -tags e2e -count=1 -run TestTorture ./test/e2e -torture.seed=%d -torture.sequences=1%s\n%s",
+		kind, text, s.seed, strings.Join(s.done, ", "), s.seed, only, s.c.tail(12))
+}
+
+// kinds are the names of the steps that were done.
+func (s *sequence) kinds() []string { return slices.Compact(slices.Sorted(slices.Values(s.done))) }
+
+func (s *sequence) count(f func(t *tally)) {
+	s.tally.mu.Lock()
+	defer s.tally.mu.Unlock()
+	f(s.tally)
+}
+
+func (t *tally) step(name string) *stepTally {
+	if t.steps[name] == nil {
+		t.steps[name] = &stepTally{}
+	}
+	return t.steps[name]
+}
+
+// sum adds the sequence to the tally.
+func (s *sequence) sum() {
+	s.count(func(t *tally) {
+		t.sequences++
+		t.copies += s.sink.copies
+		t.peak = max(t.peak, s.peak)
+		if s.Failed() {
+			t.failed++
+			t.bad = append(t.bad, s.seed)
+		}
+		for _, name := range s.kinds() {
+			t.step(name).sequences++
+			if s.Failed() {
+				t.step(name).failed++
+			}
+		}
+	})
+}
+
+// String is a table of the steps, worst first, and the sums.
+func (t *tally) String() string {
+	var b strings.Builder
+	names := make([]string, 0, len(t.steps))
+	for name := range t.steps {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		a, b := t.steps[x], t.steps[y]
+		return cmp.Or(cmp.Compare(b.failed*a.sequences, a.failed*b.sequences), strings.Compare(x, y))
+	})
+	fmt.Fprintf(&b, "%-24s %9s %7s %9s %9s\n", "step", "sequences", "failed", "lines", "lost")
+	for _, name := range names {
+		st := t.steps[name]
+		fmt.Fprintf(&b, "%-24s %9d %7d %9d %9d\n", name, st.sequences, st.failed, st.lines, st.lost)
+	}
+	slices.Sort(t.bad)
+	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d spans came again with the same id\nfailing seeds: %v",
+		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.hung, t.died, t.unaccounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies, t.bad)
+	return b.String()
+}
