@@ -18,6 +18,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// stateConfig has the exporter and the storage of the shipped config, and nothing that makes a start slower.
+const stateConfig = `
+receivers: {tq_trace: {include: [%q], storage: state_storage, run_id: %q, service_name: %q}}
+processors: {train_perf: }
+exporters:
+  otlp_acked:
+    endpoint: %q
+    tls: {insecure: true}
+extensions: {state_storage: {directory: %q}}
+service:
+  extensions: [state_storage]
+  pipelines: {traces: {receivers: [tq_trace], processors: [train_perf], exporters: [otlp_acked]}}
+  telemetry: {metrics: {level: none}}
+`
+
 // stateRun is a log of which the first half is delivered and its positions are stored, when something happens to the state.
 type stateRun struct {
 	*process
@@ -46,7 +61,7 @@ func newStateRun(t *testing.T, j *jaeger) *stateRun {
 		require.NoError(t, os.WriteFile(path, data[:half], 0o600))
 	}
 	require.Positive(t, lines)
-	r.config = write(t, "state.yaml", fmt.Sprintf(crashConfig, globOf(live), r.service, r.service, j.otlp, r.state))
+	r.config = write(t, "state.yaml", fmt.Sprintf(stateConfig, globOf(live), r.service, r.service, j.otlp, r.state))
 	r.start(t)
 	before := -1
 	eventually(t, time.Minute, func() error { // all that the first half has came when no more comes
