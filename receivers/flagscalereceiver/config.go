@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -19,6 +20,8 @@ type Config struct {
 	tail.Config      `mapstructure:",squash"`
 	spans.RunConfig  `mapstructure:",squash"`
 	clock.ZoneConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 }
 
 // Validate says what is wrong, naming the keys.

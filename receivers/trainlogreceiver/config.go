@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/spans"
@@ -24,6 +25,8 @@ type Config struct {
 	tail.Config      `mapstructure:",squash"`
 	spans.RunConfig  `mapstructure:",squash"`
 	clock.ZoneConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 	// Format is the format of the log; auto, the default, finds it out line by line.
 	Format string `mapstructure:"format"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.

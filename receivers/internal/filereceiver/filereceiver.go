@@ -17,12 +17,14 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 )
 
 // Parts are what makes one kind of receiver.
 type Parts struct {
 	Tail       tail.Config
 	NewHandler tail.NewHandler
+	Redact     redact.Config
 	// HoldTimeout is tail.Settings.HoldTimeout.
 	HoldTimeout time.Duration
 	// Joint is tail.Settings.Joint.
@@ -40,6 +42,9 @@ type Receiver struct {
 	parts Parts
 	tail  *tail.Tailer
 	obs   *receiverhelper.ObsReport
+
+	redactor *redact.Redactor
+	redacted redacted
 
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
@@ -103,12 +108,18 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 		return nil, err
 	}
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: make(map[string]bool)}
-	r.parts, err = mk(r, cfg)
+	if r.parts, err = mk(r, cfg); err != nil {
+		return r, err
+	}
+	if r.redactor, err = redact.New(r.parts.Redact); err != nil {
+		return r, err
+	}
+	r.redacted, err = newRedacted(set)
 	return r, err
 }
 
 func (r *Receiver) tailSettings() tail.Settings {
-	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint}
+	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint, Sample: r.redactor.Sample}
 }
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.
@@ -176,10 +187,13 @@ type Batch interface {
 // Deliver makes a tail.Deliver of a batch.
 func (r *Receiver) Deliver(b Batch) tail.Deliver {
 	var tracesDone, metricsDone bool
+	again := false // what was redacted is counted once
 	var refused error
 	return func(ctx context.Context) error {
+		first := !again
+		again = true
 		if !tracesDone && r.traces != nil {
-			err := r.sendTraces(ctx, b)
+			err := r.sendTraces(ctx, b, first)
 			if err != nil && !consumererror.IsPermanent(err) {
 				return err
 			}
@@ -187,7 +201,7 @@ func (r *Receiver) Deliver(b Batch) tail.Deliver {
 		}
 		tracesDone = true
 		if !metricsDone && r.metrics != nil {
-			err := r.sendMetrics(ctx, b)
+			err := r.sendMetrics(ctx, b, first)
 			if err != nil && !consumererror.IsPermanent(err) {
 				return err
 			}
@@ -199,8 +213,11 @@ func (r *Receiver) Deliver(b Batch) tail.Deliver {
 	}
 }
 
-func (r *Receiver) sendTraces(ctx context.Context, b Batch) error {
+func (r *Receiver) sendTraces(ctx context.Context, b Batch, first bool) error {
 	td := b.Traces()
+	if n := r.redactor.Traces(td); first {
+		r.redacted.add(ctx, n)
+	}
 	n := td.SpanCount() // before a consumer takes it
 	if n == 0 {
 		return nil
@@ -211,8 +228,11 @@ func (r *Receiver) sendTraces(ctx context.Context, b Batch) error {
 	return err
 }
 
-func (r *Receiver) sendMetrics(ctx context.Context, b Batch) error {
+func (r *Receiver) sendMetrics(ctx context.Context, b Batch, first bool) error {
 	md := b.Metrics()
+	if n := r.redactor.Metrics(md); first && r.traces == nil { // the labels are attributes of spans too, and counted there
+		r.redacted.add(ctx, n)
+	}
 	n := md.DataPointCount()
 	if n == 0 {
 		return nil
