@@ -184,6 +184,10 @@ type Batch interface {
 	Done()
 }
 
+// Texter is a Batch whose points have no label made of a log's text, and that knows whether its spans have a text of the log, or a field with a name
+// of the log's. Where they have none there is nothing to redact.
+type Texter interface{ Texts() bool }
+
 // Deliver makes a tail.Deliver of a batch.
 func (r *Receiver) Deliver(b Batch) tail.Deliver {
 	var tracesDone, metricsDone bool
@@ -215,8 +219,10 @@ func (r *Receiver) Deliver(b Batch) tail.Deliver {
 
 func (r *Receiver) sendTraces(ctx context.Context, b Batch, first bool) error {
 	td := b.Traces()
-	if n := r.redactor.Traces(td); first {
-		r.redacted.add(ctx, n)
+	if t, ok := b.(Texter); !ok || t.Texts() {
+		if n := r.redactor.Traces(td); first {
+			r.redacted.add(ctx, n)
+		}
 	}
 	n := td.SpanCount() // before a consumer takes it
 	if n == 0 {
@@ -230,8 +236,10 @@ func (r *Receiver) sendTraces(ctx context.Context, b Batch, first bool) error {
 
 func (r *Receiver) sendMetrics(ctx context.Context, b Batch, first bool) error {
 	md := b.Metrics()
-	if n := r.redactor.Metrics(md); first && r.traces == nil { // the labels are attributes of spans too, and counted there
-		r.redacted.add(ctx, n)
+	if _, ok := b.(Texter); !ok {
+		if n := r.redactor.Metrics(md); first && r.traces == nil { // the labels are attributes of spans too, and counted there
+			r.redacted.add(ctx, n)
+		}
 	}
 	n := md.DataPointCount()
 	if n == 0 {
