@@ -18,7 +18,7 @@ type Resource struct {
 func (r Resource) Put(m pcommon.Map) {
 	m.EnsureCapacity(4)
 	if r.Service != "" {
-		m.PutStr(AttrServiceName, r.Service)
+		m.PutStr(AttrServiceName, Name(r.Service))
 	}
 	if r.RunID != "" {
 		m.PutStr(AttrRunID, r.RunID)

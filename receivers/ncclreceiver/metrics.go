@@ -252,7 +252,7 @@ func (p *point) describe(m pcommon.Map) {
 	putText(m, spans.AttrNCCLOperation, p.operation)
 	putText(m, spans.AttrNCCLStatistic, p.statistic)
 	putText(m, spans.AttrNCCLRecordKind, p.record)
-	putText(m, spans.AttrLogFile, p.file)
+	putText(m, spans.AttrLogFile, spans.Name(p.file))
 	putIndex(m, spans.AttrNCCLCommRank, int64(p.rank))
 	putIndex(m, spans.AttrNCCLSource, int64(p.src))
 	putIndex(m, spans.AttrNCCLDestination, int64(p.dst))

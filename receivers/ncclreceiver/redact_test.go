@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 )
@@ -32,4 +34,13 @@ func inspectorLines(host, comm string) []string {
 			comm, 1781000000000000+sn*1000, host, sn+1))
 	}
 	return out
+}
+
+// Hosts and communicators have no character that is not seen: read holds it.
+func TestHiddenCharacters(t *testing.T) {
+	r := read(t, config(
+		filereceivertest.Write(t, "inspector.log", inspectorLines("node\u202e-17\x00", "TP \u200b\x07")...),
+		filereceivertest.Write(t, "rank_0.jsonl", `{"timestamp": 1693958400.001, "rank": 0, "operation": "my\u202e_op\u0000", "algorithm": "ri\u2067ng", "message_size": 4194304, "duration_us": 1250.5, "bandwidth_gbps": 26.8, "error_count": 1, "retry_count": 0}`),
+	))
+	assert.NotEmpty(t, r.All("my\uFFFD_op\uFFFD"))
 }

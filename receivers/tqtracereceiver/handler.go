@@ -162,7 +162,7 @@ func (h *handler) process() *assemble.Proc {
 		if len(h.procs) >= maxProcs {
 			clear(h.procs) // what is open keeps its own
 		}
-		host := spans.Text(h.prefix.IP)
+		host := spans.Name(h.prefix.IP)
 		p = assemble.NewProc(host, pid, h.anchors.Get(host, pid))
 		h.procs[procKey{string(h.prefix.IP), pid}] = p
 	}

@@ -85,3 +85,15 @@ func TestHostsAreHashed(t *testing.T) {
 	assert.Regexp(t, "^host-[0-9a-f]{16}$", host)
 	assert.Equal(t, "peer "+host+" is slow", attr(r.All(spans.SpanStep)[0], spans.AttrTrainFieldPrefix+"note"))
 }
+
+// Names, labels and resources have no character that is not seen, and no text has NUL: read holds it.
+func TestHiddenCharacters(t *testing.T) {
+	r := read(t, nil, write(t, "x.log",
+		"(TaskRunner pid=42, ip=10.1\u202e.2) "+`{"step": 1, "loss": 2.3, "a\u0000b\u202ec": "x\u0000y\tz", "`+"rtl\u2067\u200b\ufeff\u0085"+`": 2, "nested": {"k\u200d": "v"}}`,
+		"step:2 - actor/pg_loss:-1.2e-05 - timing_s/g\u202een:60.5 - timing_s/step:92.4 - perf/throughput:3283.32",
+		"[2026-06-12 10:30:00,720] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd\x1b\x01_micro\u200bstep: 12.34 | bwd_microstep: 25.10",
+		"[2026-06-12 10:30:04] iteration        2/     100 | elapsed time per iteration (ms): 1510.4 | my\x00 loss: 9.8 | lm loss: 9.87 |",
+	))
+	assert.Contains(t, attrs(r.All(spans.SpanStep), spans.AttrTrainFieldPrefix+"a\uFFFDb\uFFFDc"), "x\uFFFDy\tz")
+	assert.Len(t, r.All("g\uFFFDen"), 1)
+}

@@ -169,7 +169,7 @@ func (bd *builder) final(f *final) {
 		st := &f.stats[i]
 		m.PutDouble(spans.AttrZMQFinalPrefix+st.Key, st.Value)
 		if st.Detail != "" {
-			m.PutStr(spans.AttrZMQFinalPrefix+st.Key+".detail", st.Detail)
+			m.PutStr(spans.AttrZMQFinalPrefix+st.Key+".detail", spans.Text(st.Detail))
 		}
 	}
 	if f.group.none() {
