@@ -201,7 +201,9 @@ func (b *Bridge) shutdown(ctx context.Context) error {
 }
 
 // readable says whether a text can stand in a resource as it is.
-func readable(text string) bool { return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden) }
+func readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden)
+}
 
 // resource describes the service. Later detectors win.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {

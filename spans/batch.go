@@ -45,6 +45,10 @@ type Span struct {
 	Attributes int // how many attributes the caller will add: saves growing the map
 }
 
+// Timestamp is a time in OTLP, which has none before 1970: such a time, as a clock that was never set gives when a duration is taken from it, is 1970.
+// OTLP would read the bits of a negative number as a time after 2554.
+func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
+
 // Batch builds a ptrace.Traces span by span, one ResourceSpans per distinct Resource.
 // It is not safe for concurrent use.
 type Batch struct {
@@ -95,8 +99,11 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetParentSpanID(s.Parent)
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
-	out.SetStartTimestamp(pcommon.Timestamp(s.Start))
-	out.SetEndTimestamp(pcommon.Timestamp(s.End))
+	if s.Start < 0 || s.End < 0 {
+		s.Source = TimeSynthetic // it is not what the log says
+	}
+	out.SetStartTimestamp(Timestamp(s.Start))
+	out.SetEndTimestamp(Timestamp(s.End))
 	attrs := out.Attributes()
 	attrs.EnsureCapacity(s.Attributes + 1)
 	attrs.PutStr(AttrTimeSource, string(s.Source))

@@ -230,9 +230,9 @@ func (b *batch) Metrics() pmetric.Metrics {
 			lists[key{p.run, p.metric}] = list
 		}
 		dp := list.AppendEmpty()
-		dp.SetTimestamp(pcommon.Timestamp(p.at))
+		dp.SetTimestamp(spans.Timestamp(p.at))
 		if p.start != 0 {
-			dp.SetStartTimestamp(pcommon.Timestamp(p.start))
+			dp.SetStartTimestamp(spans.Timestamp(p.start))
 			dp.SetIntValue(int64(p.value))
 		} else {
 			dp.SetDoubleValue(p.value)

@@ -229,7 +229,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		return
 	}
 	if h.made == 0 {
-		h.made = l.ModTime.UnixNano()
+		h.made = l.Written().UnixNano()
 	}
 	d := h.rec.Duration
 	switch h.rec.Stage {
@@ -255,7 +255,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	if l.Live || l.ModTime.IsZero() {
 		return l.Observed
 	}
-	return l.ModTime
+	return l.Written()
 }
 
 // Expire gives up on what is held since before the given time.

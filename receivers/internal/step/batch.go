@@ -385,7 +385,7 @@ func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmet
 
 func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
-	dp.SetTimestamp(pcommon.Timestamp(it.end))
+	dp.SetTimestamp(spans.Timestamp(it.end))
 	dp.SetDoubleValue(v)
 	m := dp.Attributes()
 	if it.rank != noRank {
