@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestOddTimes(t *testing.T) {
@@ -18,5 +19,8 @@ func TestOddTimes(t *testing.T) {
 		written := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 		require.NoError(t, os.Chtimes(path, written, written))
 		assert.Len(t, calls(read(t, config(path))), 2)
+		path = filereceivertest.Write(t, "zmq.log", "SUMMARY", "Average Total: 5000.0 ms")
+		require.NoError(t, os.Chtimes(path, written, written))
+		assert.Len(t, read(t, config(path)).All(spans.SpanRPCSummary), 1)
 	}
 }
