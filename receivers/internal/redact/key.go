@@ -85,7 +85,7 @@ func digit(c byte) bool  { return c-'0' < 10 }
 
 func set(words string) map[string]bool {
 	out := make(map[string]bool)
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		out[w] = true
 	}
 	return out

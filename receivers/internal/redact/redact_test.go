@@ -270,6 +270,7 @@ func BenchmarkTraces(b *testing.B) {
 
 // vocabulary are the names in spans/names.go.
 func vocabulary(t *testing.T) []string {
+	t.Helper()
 	b, err := os.ReadFile("../../../spans/names.go")
 	require.NoError(t, err)
 	var out []string
