@@ -98,7 +98,6 @@ func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 type walker struct {
 	*finder
 	counts Counts
-	names  field // of spans
 	recent [256]*field
 	fields map[string]*field
 	rename []*field
@@ -108,6 +107,7 @@ type walker struct {
 type field struct {
 	name  string
 	shown string // the name without what is secret in it
+	named Counts // what that was
 	class class
 	skip  bool // not of the log, or what a reader needs to find the file
 	host  bool
@@ -171,7 +171,7 @@ func (w *walker) newField(name string) *field {
 		inLog = strings.TrimPrefix(inLog, p)
 	}
 	f := &field{name: name, skip: kept[name], class: w.class(inLog)}
-	f.shown = w.text(name, &Counts{})
+	f.shown = w.text(name, &f.named)
 	f.host = w.hosts != nil && (isHost(inLog) || name == spans.AttrNCCLClockReference)
 	return f
 }
@@ -209,8 +209,9 @@ func (c Counts) since(o Counts) Counts {
 
 func (w *walker) span(s ptrace.Span) {
 	name := s.Name()
-	if clean := w.value(&w.names, name); clean != name {
-		s.SetName(clean)
+	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
+		s.SetName(f.shown)
+		w.counts.add(f.named)
 	}
 	w.attributes(s.Attributes())
 	if m := s.Status().Message(); m != "" {
@@ -271,7 +272,7 @@ func (w *walker) attributes(m pcommon.Map) {
 			v.CopyTo(kept)
 			m.Remove(f.name)
 			kept.CopyTo(m.PutEmpty(f.shown))
-			w.counts.Values++
+			w.counts.add(f.named)
 		}
 	}
 	w.rename = w.rename[:0]
