@@ -200,12 +200,17 @@ func (b *Bridge) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// readable says whether a text can stand in a resource as it is.
+func readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden)
+}
+
 // resource describes the service. Later detectors win.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	for _, it := range [...]struct{ field, text string }{
 		{"WithServiceName", s.serviceName}, {"WithRunID", s.runID}, {"OTEL_SERVICE_NAME", env("OTEL_SERVICE_NAME")}, {"SLURM_JOB_ID", env("SLURM_JOB_ID")},
 	} {
-		if !utf8.ValidString(it.text) {
+		if !readable(it.text) {
 			return nil, failed(it.field, fmt.Errorf("%q: %w", it.text, ErrText))
 		}
 	}
@@ -220,11 +225,11 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	// host.name is left out where the host has none that is known; the environment has errors to tell.
 	host, _ := os.Hostname()
 	base := []attribute.KeyValue{
-		attribute.String(spans.AttrServiceName, spans.Text("unknown_service:"+filepath.Base(os.Args[0]))), attribute.Int(spans.AttrProcessPID, os.Getpid()),
+		attribute.String(spans.AttrServiceName, spans.Name("unknown_service:"+filepath.Base(os.Args[0]))), attribute.Int(spans.AttrProcessPID, os.Getpid()),
 		attribute.String(spans.AttrServiceInstanceID, uuid.NewString()), // two processes of a service are two series
 	}
 	if host != "" {
-		base = append(base, attribute.String(spans.AttrHostName, spans.Text(host)))
+		base = append(base, attribute.String(spans.AttrHostName, spans.Name(host)))
 	}
 	if run := spans.JobRunID(); run != "" {
 		base = append(base, attribute.String(spans.AttrRunID, run))
@@ -234,7 +239,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
 	}
 	for _, a := range res.Attributes() {
-		if !utf8.ValidString(string(a.Key)) || !utf8.ValidString(a.Value.AsString()) { // behind %: the rest was looked at
+		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // behind %: the rest was looked at
 			return nil, failed("OTEL_RESOURCE_ATTRIBUTES", fmt.Errorf("%q: %w", a.Key, ErrText))
 		}
 	}

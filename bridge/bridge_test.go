@@ -209,6 +209,7 @@ func TestErrorsNameTheField(t *testing.T) {
 			want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio,
 		},
 		"service name": {opts: []Option{WithServiceName("a\xff")}, want: `bridge: WithServiceName: "a\xff": not UTF-8`, is: ErrText},
+		"hidden":       {opts: []Option{WithServiceName("a\u202eb")}, want: "bridge: WithServiceName: ", is: ErrText},
 		"run id":       {opts: []Option{WithRunID("a\xff")}, want: "bridge: WithRunID: ", is: ErrText},
 		"name of env":  {env: map[string]string{"OTEL_SERVICE_NAME": "a\xff"}, want: "bridge: OTEL_SERVICE_NAME: ", is: ErrText},
 		"job":          {env: map[string]string{"SLURM_JOB_ID": "a\xff"}, want: "bridge: SLURM_JOB_ID: ", is: ErrText},

@@ -70,10 +70,10 @@ func (e *exporter) failed() error {
 	return e.stopErr
 }
 
-// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text). One byte that is no UTF-8, sent by some client, would cost the whole batch.
+// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text, spans.Name). One byte that is no UTF-8, sent by some client, would cost the whole batch.
 type outgoing struct{ sdktrace.ReadOnlySpan }
 
-func (s outgoing) Name() string { return spans.Text(s.ReadOnlySpan.Name()) }
+func (s outgoing) Name() string { return spans.Name(s.ReadOnlySpan.Name()) }
 
 func (s outgoing) Attributes() []attribute.KeyValue { return texts(s.ReadOnlySpan.Attributes()) }
 
@@ -86,7 +86,7 @@ func (s outgoing) Status() sdktrace.Status {
 func (s outgoing) Events() []sdktrace.Event {
 	events := slices.Clone(s.ReadOnlySpan.Events())
 	for i := range events {
-		events[i].Name, events[i].Attributes = spans.Text(events[i].Name), texts(events[i].Attributes)
+		events[i].Name, events[i].Attributes = spans.Name(events[i].Name), texts(events[i].Attributes)
 	}
 	return events
 }
@@ -105,7 +105,7 @@ func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	}
 	out := slices.Clone(attrs) // the span's own are others' too
 	for i, a := range out {
-		out[i] = attribute.KeyValue{Key: attribute.Key(spans.Text(string(a.Key))), Value: textValue(a.Value)}
+		out[i] = attribute.KeyValue{Key: attribute.Key(spans.Name(string(a.Key))), Value: textValue(a.Value)}
 	}
 	return out
 }
@@ -118,7 +118,7 @@ func mayNotFit(a attribute.KeyValue) bool {
 	case attribute.STRINGSLICE, attribute.SLICE:
 		return true
 	}
-	return spans.Text(key) != key || spans.Text(value) != value
+	return spans.Name(key) != key || spans.Text(value) != value
 }
 
 func textValue(v attribute.Value) attribute.Value {

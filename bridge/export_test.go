@@ -97,6 +97,7 @@ func TestAttributesAreMadeToFit(t *testing.T) {
 		{attribute.String("a", "\xff"), attribute.String("a", "\uFFFD")},
 		{attribute.String("a", strings.Repeat("a", 4097)), attribute.String("a", strings.Repeat("a", 4096))},
 		{attribute.Int("\xff", 1), attribute.Int("\uFFFD", 1)},
+		{attribute.String("a\u202eb", "c\x00\u202ed\te"), attribute.String("a\uFFFDb", "c\uFFFD\u202ed\te")},
 		{attribute.StringSlice("a", []string{"b", "\xff"}), attribute.StringSlice("a", []string{"b", "\uFFFD"})},
 		{attribute.Slice("a", attribute.StringValue("\xff")), attribute.Slice("a", attribute.StringValue("\uFFFD"))},
 		{attribute.ByteSlice("a", []byte{0xff}), attribute.ByteSlice("a", []byte{0xff})},

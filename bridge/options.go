@@ -53,7 +53,7 @@ var (
 	ErrNumber      = errors.New("not a whole number above 0, or too large")
 	ErrHeaders     = errors.New("not of the form key=value,key=value") // what stands there is not told: it may be a secret
 	ErrCertificate = errors.New("not a certificate in PEM")
-	ErrText        = errors.New("not UTF-8")
+	ErrText        = errors.New("not UTF-8, or with control or invisible characters")
 )
 
 func failed(field string, err error) error { return fmt.Errorf("bridge: %s: %w", field, err) }

@@ -13,9 +13,9 @@ import (
 //
 //	defer b.RPC(&ctx, "zeromq", "Matmul", attribute.String(spans.AttrNetworkTransport, "unix")).EndErr(&err)
 func (b *Bridge) RPC(ctx *context.Context, system, method string, attrs ...attribute.KeyValue) *Span {
-	method = spans.Text(method)
+	method = spans.Name(method)
 	s := b.begin(ctx, kindRPC, method, nil, clientSpan...)
-	s.set(attrs, timeLogged, attribute.String(spans.AttrRPCSystem, spans.Text(system)), attribute.String(spans.AttrRPCMethod, method))
+	s.set(attrs, timeLogged, attribute.String(spans.AttrRPCSystem, spans.Name(system)), attribute.String(spans.AttrRPCMethod, method))
 	return s
 }
 

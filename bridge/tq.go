@@ -16,7 +16,7 @@ import (
 //
 //	defer b.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
 func (b *Bridge) TQFunction(ctx *context.Context, name string, attrs ...attribute.KeyValue) *Span {
-	name = spans.Text(name)
+	name = spans.Name(name)
 	s := b.begin(ctx, kindFunction, name, nil)
 	s.name = name
 	if s.start.IsZero() {

@@ -18,7 +18,7 @@ type Resource struct {
 func (r Resource) Put(m pcommon.Map) {
 	m.EnsureCapacity(4)
 	if r.Service != "" {
-		m.PutStr(AttrServiceName, r.Service)
+		m.PutStr(AttrServiceName, Name(r.Service))
 	}
 	if r.RunID != "" {
 		m.PutStr(AttrRunID, r.RunID)
@@ -44,6 +44,10 @@ type Span struct {
 	Source     TimeSource
 	Attributes int // how many attributes the caller will add: saves growing the map
 }
+
+// Timestamp is a time in OTLP, which has none before 1970: such a time, as a clock that was never set gives when a duration is taken from it, is 1970.
+// OTLP would read the bits of a negative number as a time after 2554.
+func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
 // What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors add.
 const (
@@ -131,8 +135,11 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetParentSpanID(s.Parent)
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
-	out.SetStartTimestamp(pcommon.Timestamp(s.Start))
-	out.SetEndTimestamp(pcommon.Timestamp(s.End))
+	if s.Start < 0 || s.End < 0 {
+		s.Source = TimeSynthetic // it is not what the log says
+	}
+	out.SetStartTimestamp(Timestamp(s.Start))
+	out.SetEndTimestamp(Timestamp(s.End))
 	attrs := out.Attributes()
 	attrs.EnsureCapacity(s.Attributes + 1)
 	attrs.PutStr(AttrTimeSource, string(s.Source))

@@ -179,7 +179,7 @@ func (m *Model) Set(name string, text []byte) bool {
 			return len(digits) > 0
 		case f.s != nil:
 			if string(text) != "None" {
-				*f.s = Text(text)
+				*f.s = Name(text)
 			}
 			return true
 		case f.b != nil:

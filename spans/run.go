@@ -21,7 +21,7 @@ type RunConfig struct {
 // Run returns the run id of a log file.
 func (c RunConfig) Run(path string) string {
 	if c.RunID != "" {
-		return c.RunID
+		return Name(c.RunID)
 	}
 	if run := JobRunID(); run != "" {
 		return run
@@ -37,7 +37,7 @@ func (c RunConfig) Run(path string) string {
 // JobRunID returns the run id that the environment of a process says: that of its Slurm job, or none.
 func JobRunID() string {
 	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
-		return "slurm-" + job
+		return "slurm-" + Name(job)
 	}
 	return ""
 }

@@ -2,22 +2,62 @@ package spans
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // MaxAttributeBytes bounds one attribute value, so that a log line cannot blow up a trace (Tempo rejects traces over 5 MB).
 const MaxAttributeBytes = 4096
 
-// Text makes an attribute value of raw log bytes: invalid UTF-8 becomes U+FFFD (OTLP strings must be UTF-8), and
-// what exceeds MaxAttributeBytes is cut at a rune's edge.
+// Text makes an attribute value of raw log bytes: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, which databases and C programs behind cut at,
+// become U+FFFD, and what exceeds MaxAttributeBytes is cut at a rune's edge.
 func Text[T string | []byte](raw T) string {
+	s := valid(raw)
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", replacement)
+	}
+	return clip(s)
+}
+
+// Name makes a name of raw log bytes: of a span, an attribute, a host, or anything that is a label of a metric. It is as Text, and without characters that
+// are not seen, which make two names look the same, or one look like another.
+func Name[T string | []byte](raw T) string {
+	s := valid(raw)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f {
+			s = strings.Map(shown, s)
+			break
+		}
+	}
+	return clip(s)
+}
+
+// Hidden says of a rune that it is not seen: a control character (C0, DEL, C1), one that turns the direction of the text, has no width (ZWSP, ZWJ, BOM),
+// or ends a line.
+func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+const replacement = "\uFFFD"
+
+func shown(r rune) rune {
+	if Hidden(r) {
+		return utf8.RuneError
+	}
+	return r
+}
+
+// valid is as much of a text as an attribute can hold, and a little more, in UTF-8.
+func valid[T string | []byte](raw T) string {
 	if len(raw) > MaxAttributeBytes+utf8.UTFMax {
 		raw = raw[:MaxAttributeBytes+utf8.UTFMax]
 	}
 	s := string(raw)
 	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
+		s = strings.ToValidUTF8(s, replacement)
 	}
+	return s
+}
+
+func clip(s string) string {
 	if len(s) <= MaxAttributeBytes {
 		return s
 	}
@@ -35,12 +75,12 @@ type Interner struct{ known map[string]string }
 
 const maxInterned = 4096
 
-// Text is the function Text, without an allocation for text seen before.
+// Text is the function Name, without an allocation for a name seen before.
 func (in *Interner) Text(raw []byte) string {
 	if s, ok := in.known[string(raw)]; ok {
 		return s
 	}
-	s := Text(raw)
+	s := Name(raw)
 	if len(raw) > MaxAttributeBytes {
 		return s // thousands of these would be too much to keep
 	}

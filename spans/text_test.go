@@ -16,7 +16,9 @@ func TestText(t *testing.T) {
 		"plain":          {"generate_sequences", "generate_sequences"},
 		"unicode":        {"Größe 批", "Größe 批"},
 		"invalid":        {"a\xffb\xc3", "a\uFFFDb\uFFFD"},
-		"nul":            {"a\x00b", "a\x00b"},
+		"nul":            {"a\x00b", "a\uFFFDb"},
+		"many nuls":      {strings.Repeat("\x00", MaxAttributeBytes), strings.Repeat("\uFFFD", MaxAttributeBytes/3)},
+		"controls":       {"a\tb\nc\x1b[0m\u202E", "a\tb\nc\x1b[0m\u202E"},
 		"cut":            {strings.Repeat("x", MaxAttributeBytes+1), strings.Repeat("x", MaxAttributeBytes)},
 		"cut in a rune":  {strings.Repeat("x", MaxAttributeBytes-1) + "批", strings.Repeat("x", MaxAttributeBytes-1)},
 		"fits exactly":   {strings.Repeat("x", MaxAttributeBytes-3) + "批", strings.Repeat("x", MaxAttributeBytes-3) + "批"},
@@ -27,9 +29,30 @@ func TestText(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 			assert.True(t, utf8.ValidString(got))
 			var in Interner
-			assert.Equal(t, tt.want, in.Text([]byte(tt.in)))
-			assert.Equal(t, tt.want, in.Text([]byte(tt.in)))
+			assert.Equal(t, Name(tt.in), in.Text([]byte(tt.in)))
+			assert.Equal(t, Name(tt.in), in.Text([]byte(tt.in)))
 		})
+	}
+}
+
+func TestName(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                        "",
+		"generate_sequences":      "generate_sequences",
+		"Größe 批 🚀":               "Größe 批 🚀",
+		"a\x00b\tc\nd\x7f\x1b[0m": "a\uFFFDb\uFFFDc\uFFFDd\uFFFD\uFFFD[0m",
+		"c1 \u0085\u009b":         "c1 \uFFFD\uFFFD",
+		"\uFEFFstep":              "\uFFFDstep",
+		"zero\u200bwidth\u200d":   "zero\uFFFDwidth\uFFFD",
+		"a\u202eb\u2066c\u061cd":  "a\uFFFDb\uFFFDc\uFFFDd",
+		"l\u200el\u200fl\u2069":   "l\uFFFDl\uFFFDl\uFFFD",
+		"line\u2028par\u2029":     "line\uFFFDpar\uFFFD",
+		"bad \xff":                "bad \uFFFD",
+		strings.Repeat("\x01", MaxAttributeBytes): strings.Repeat("\uFFFD", MaxAttributeBytes/3),
+	} {
+		assert.Equal(t, want, Name(in))
+		assert.Equal(t, want, Name([]byte(in)))
+		assert.False(t, strings.ContainsFunc(Name(in), Hidden))
 	}
 }
 

@@ -45,10 +45,18 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 			return 0, ErrStamp
 		}
 		minute, err := s.utc.parse(b)
-		return minute + (sec-offset)*1e9 + frac, err
+		return since1970(minute+(sec-offset)*1e9+frac, err)
 	}
 	minute, err := s.local.parse(b)
-	return minute + sec*1e9 + frac, err
+	return since1970(minute+sec*1e9+frac, err)
+}
+
+// since1970 refuses what is 1970 in its own zone only.
+func since1970(ns int64, err error) (int64, error) {
+	if err == nil && ns < 0 {
+		return 0, ErrStamp
+	}
+	return ns, err
 }
 
 // parse reads the minute that b begins with.

@@ -22,6 +22,20 @@ type Line struct {
 	Tag   uint64
 }
 
+// earliest and latest bound the times of files: file systems know years that spans do not (1970 to 2262), and durations are added to them.
+var earliest, latest = time.Unix(0, 0), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Written is ModTime as a time that a span can have.
+func (l *Line) Written() time.Time {
+	switch {
+	case l.ModTime.Before(earliest):
+		return earliest
+	case l.ModTime.After(latest):
+		return latest
+	}
+	return l.ModTime
+}
+
 // Verdict is what a handler made of a line; with it tail keeps the accounts of every receiver:
 // lines = records + ignored (by reason) + rejected (by reason).
 type Verdict uint8

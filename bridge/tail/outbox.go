@@ -178,7 +178,7 @@ func (t *Tailer) settle(group []*batch, err error) {
 		n := b.refused(refused.Places[i])
 		sample := t.setAside(b, refused.Places[i])
 		if n > 0 || refused.Share > 0 {
-			t.warn("refused", "The next component refused records for good", zap.String("path", b.stream.path), zap.ByteString("sample", sample[:min(len(sample), sampleBytes)]), zap.Error(err))
+			t.warn("refused", "The next component refused records for good", zap.String("path", b.stream.path), zap.String("sample", t.sample(sample)), zap.Error(err))
 		}
 		more := min(lines, b.all()-n)
 		lines -= more

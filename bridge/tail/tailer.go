@@ -36,6 +36,8 @@ type Settings struct {
 	HoldTimeout time.Duration
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
+	// Sample is what of a line that cannot be read, at most so many bytes, the log may show. nil: its beginning.
+	Sample func(line []byte, most int) string
 }
 
 // Tailer reads the files of a Config.
@@ -263,21 +265,37 @@ func (t *Tailer) pending() int64 {
 
 // warn logs at most once a minute per key.
 func (t *Tailer) warn(key, msg string, fields ...zap.Field) {
-	now := t.now()
-	t.warnMu.Lock()
-	last, ok := t.warned[key]
-	ok = ok && now.Sub(last) < warnEvery && now.After(last.Add(-warnEvery))
-	if !ok {
-		t.warned[key] = now
-	}
-	t.warnMu.Unlock()
-	if !ok {
+	if t.mayWarn(key) {
 		t.log.Warn(msg, fields...)
 	}
 }
 
+// mayWarn says true once a minute per key.
+func (t *Tailer) mayWarn(key string) bool {
+	now := t.now()
+	t.warnMu.Lock()
+	defer t.warnMu.Unlock()
+	last, ok := t.warned[key]
+	if ok && now.Sub(last) < warnEvery && now.After(last.Add(-warnEvery)) {
+		return false
+	}
+	t.warned[key] = now
+	return true
+}
+
 func (t *Tailer) warnRejected(reason, path string, text []byte) {
-	t.warn("rejected "+reason, "Lines cannot be read", zap.String("reason", reason), zap.String("path", path), zap.ByteString("sample", text[:min(len(text), sampleBytes)]))
+	if !t.mayWarn("rejected " + reason) { // a sample is not made for each bad line
+		return
+	}
+	t.log.Warn("Lines cannot be read", zap.String("reason", reason), zap.String("path", path), zap.String("sample", t.sample(text)))
+}
+
+// sample is what the log may show of a line.
+func (t *Tailer) sample(text []byte) string {
+	if t.set.Sample != nil {
+		return t.set.Sample(text, sampleBytes)
+	}
+	return string(text[:min(len(text), sampleBytes)])
 }
 
 func (t *Tailer) readError(path string, err error) {

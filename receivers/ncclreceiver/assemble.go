@@ -204,7 +204,7 @@ func (a *assembler) source(runID string, host []byte, pid int64, file string, gp
 func (a *assembler) communicator(runID, file, family string, id []byte) *communicator {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.find(a.runOf(runID, file), commKey{family, spans.Text(id)})
+	return a.find(a.runOf(runID, file), commKey{family, spans.Name(id)})
 }
 
 func (a *assembler) find(r *run, key commKey) *communicator {
@@ -512,7 +512,7 @@ func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
 		for i := range o.Details {
 			d := &o.Details[i]
 			m.details[i] = detail{
-				name: d.Name, direction: d.Direction, operation: spans.Text(d.Operation), start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
+				name: d.Name, direction: d.Direction, operation: spans.Name(d.Operation), start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
 				channel: d.Channel, peer: d.Peer, step: d.Step, parent: d.Under,
 			}
 		}

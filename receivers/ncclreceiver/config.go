@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -26,6 +27,8 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.
 	Format string `mapstructure:"format"`

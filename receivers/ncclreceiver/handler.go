@@ -146,7 +146,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 	}
-	h.now, h.modTime = l.Observed.UnixNano(), l.ModTime.UnixNano()
+	h.now, h.modTime = l.Observed.UnixNano(), l.Written().UnixNano()
 	if h.parser == nil {
 		if v, reason := h.sniff(l.Text); h.parser == nil {
 			h.saidNothing()

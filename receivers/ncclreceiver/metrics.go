@@ -232,9 +232,9 @@ func (b *batch) Metrics() pmetric.Metrics {
 			lists[key{p.run, p.metric}] = list
 		}
 		dp := list.AppendEmpty()
-		dp.SetTimestamp(pcommon.Timestamp(p.at))
+		dp.SetTimestamp(spans.Timestamp(p.at))
 		if p.start != 0 {
-			dp.SetStartTimestamp(pcommon.Timestamp(p.start))
+			dp.SetStartTimestamp(spans.Timestamp(p.start))
 			dp.SetIntValue(int64(p.value))
 		} else {
 			dp.SetDoubleValue(p.value)
@@ -254,7 +254,7 @@ func (p *point) describe(m pcommon.Map) {
 	putText(m, spans.AttrNCCLOperation, p.operation)
 	putText(m, spans.AttrNCCLStatistic, p.statistic)
 	putText(m, spans.AttrNCCLRecordKind, p.record)
-	putText(m, spans.AttrLogFile, p.file)
+	putText(m, spans.AttrLogFile, spans.Name(p.file))
 	putIndex(m, spans.AttrNCCLCommRank, int64(p.rank))
 	putIndex(m, spans.AttrNCCLSource, int64(p.src))
 	putIndex(m, spans.AttrNCCLDestination, int64(p.dst))

@@ -260,8 +260,8 @@ func (b *batch) Metrics() pmetric.Metrics {
 			known[series{p.who, p.metric}] = points
 		}
 		dp := points.AppendEmpty()
-		dp.SetTimestamp(pcommon.Timestamp(p.at))
-		dp.SetStartTimestamp(pcommon.Timestamp(p.start))
+		dp.SetTimestamp(spans.Timestamp(p.at))
+		dp.SetStartTimestamp(spans.Timestamp(p.start))
 		dp.SetDoubleValue(p.value)
 		for _, a := range [4]struct{ name, value string }{
 			{spans.AttrTQFunction, p.function}, {spans.AttrTQDirection, p.direction}, {spans.AttrTQStorageUnit, p.unit}, {spans.AttrTQOperation, p.operation},

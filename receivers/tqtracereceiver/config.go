@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -18,6 +19,8 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 }
 
 // Unmarshal refuses durations without a unit.

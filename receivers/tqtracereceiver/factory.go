@@ -6,6 +6,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -20,5 +21,5 @@ func NewFactory() receiver.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "verl"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}}
+	return &Config{Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "verl"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}}
 }

@@ -162,7 +162,7 @@ func (h *handler) process() *assemble.Proc {
 		if len(h.procs) >= maxProcs {
 			clear(h.procs) // what is open keeps its own
 		}
-		host := spans.Text(h.prefix.IP)
+		host := spans.Name(h.prefix.IP)
 		p = assemble.NewProc(host, pid, h.anchors.Get(host, pid))
 		h.procs[procKey{string(h.prefix.IP), pid}] = p
 	}
@@ -229,7 +229,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		return
 	}
 	if h.made == 0 {
-		h.made = l.ModTime.UnixNano()
+		h.made = l.Written().UnixNano()
 	}
 	d := h.rec.Duration
 	switch h.rec.Stage {
@@ -255,7 +255,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	if l.Live || l.ModTime.IsZero() {
 		return l.Observed
 	}
-	return l.ModTime
+	return l.Written()
 }
 
 // Expire gives up on what is held since before the given time.

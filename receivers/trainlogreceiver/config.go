@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/spans"
@@ -28,6 +29,8 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 	// Format is the format of the log; auto, the default, finds it out line by line.
 	Format string `mapstructure:"format"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.

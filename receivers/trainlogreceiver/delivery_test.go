@@ -29,15 +29,19 @@ import (
 
 func TestConfig(t *testing.T) {
 	cfg := filereceivertest.Configs(t, NewFactory(), map[string]string{
-		"train_log":         "",
-		"train_log/all":     "",
-		"train_log/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
-		"train_log/include": "'include'",
-		"train_log/format":  "'format' must be auto, jsonl, hf, ",
-		"train_log/metric":  "'fields::reward/mean::metric' must be the name of a metric",
-		"train_log/nothing": "'fields::reward/mean::metric' must be the name of a metric",
-		"train_log/unit":    "'fields::my_loss::unit' must be left out",
-		"train_log/scale":   "'fields::x::scale' must be a finite number",
+		"train_log":              "",
+		"train_log/all":          "",
+		"train_log/zone":         "'timezone': unknown time zone Mars/Olympus: use an IANA name",
+		"train_log/include":      "'include'",
+		"train_log/format":       "'format' must be auto, jsonl, hf, ",
+		"train_log/metric":       "'fields::reward/mean::metric' must be the name of a metric",
+		"train_log/nothing":      "'fields::reward/mean::metric' must be the name of a metric",
+		"train_log/unit":         "'fields::my_loss::unit' must be left out",
+		"train_log/scale":        "'fields::x::scale' must be a finite number",
+		"train_log/redact":       "",
+		"train_log/redact_off":   "",
+		"train_log/redact_keys":  "'redact::keys::0' must be a regular expression",
+		"train_log/redact_hosts": "'redact::hash_key' must have 16 bytes or more",
 	})["train_log/all"].(*Config)
 	assert.Equal(t, "sft", cfg.ServiceName)
 	assert.Equal(t, "sft-17", cfg.RunID)

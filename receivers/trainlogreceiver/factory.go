@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
@@ -19,7 +20,7 @@ func NewFactory() receiver.Factory {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}, Format: formatAuto}
+	return &Config{Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}, Format: formatAuto}
 }
 
 func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Parts, error) {
@@ -37,6 +38,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 	mapped := cfg.mapped()
 	return filereceiver.Parts{
 		Tail:        files,
+		Redact:      cfg.Redact,
 		HoldTimeout: step.HoldTimeout,
 		Series:      cfg.CardinalityLimit,
 		NewHandler: step.NewHandlers(step.Settings{

@@ -254,7 +254,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 	for _, f := range b.finals {
 		for _, c := range f.compared {
 			dp := points.AppendEmpty()
-			dp.SetTimestamp(pcommon.Timestamp(f.at))
+			dp.SetTimestamp(spans.Timestamp(f.at))
 			dp.SetDoubleValue(c.off)
 			dp.Attributes().PutStr(spans.AttrZMQStatistic, c.key)
 		}

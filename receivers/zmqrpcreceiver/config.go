@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -17,6 +18,8 @@ type Config struct {
 	tail.Config               `mapstructure:",squash"`
 	spans.RunConfig           `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
 	// SessionStart lists the methods that a client calls first. What is called before the first pass is a trace of its own. Default [Init].
 	SessionStart []string `mapstructure:"session_start"`
 	// PassStart lists the methods that begin a forward pass, and so a trace. Default [Embedding].

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -17,7 +18,7 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config: tail.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit},
+		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit},
 		SessionStart: []string{"Init"}, PassStart: []string{"Embedding"}, PassEnd: []string{"LMHead"}, MaxCalls: 1000,
 	}
 }

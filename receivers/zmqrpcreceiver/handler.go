@@ -245,7 +245,7 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 			}
 			return rest < maxLog
 		})
-		anchor := l.ModTime
+		anchor := l.Written()
 		if l.Live {
 			anchor = l.Observed
 		}

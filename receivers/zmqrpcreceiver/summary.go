@@ -38,7 +38,7 @@ func (h *handler) beginSummary(l *tail.Line) {
 	h.snapshot()
 	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}
 	if f.at == 0 {
-		f.at, f.observed = l.ModTime.UnixNano(), false
+		f.at, f.observed = l.Written().UnixNano(), false
 	}
 	if h.state.Summed { // a trace has room for one
 		f.group = ref{}
@@ -171,7 +171,7 @@ func (bd *builder) final(f *final) {
 		st := &f.stats[i]
 		m.PutDouble(spans.AttrZMQFinalPrefix+st.Key, st.Value)
 		if st.Detail != "" {
-			m.PutStr(spans.AttrZMQFinalPrefix+st.Key+".detail", st.Detail)
+			m.PutStr(spans.AttrZMQFinalPrefix+st.Key+".detail", spans.Text(st.Detail))
 		}
 	}
 	if f.group.none() {

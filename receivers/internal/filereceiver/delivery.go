@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/refusal"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -25,6 +26,10 @@ type Batch interface {
 	// Done is called once when the batch is delivered or refused for good.
 	Done()
 }
+
+// Texter is a Batch whose points have no label made of a log's text, and that knows whether its spans have a text of the log, or a field with a name
+// of the log's. Where they have none there is nothing to redact.
+type Texter interface{ Texts() bool }
 
 // From takes note of the record whose spans come next.
 type From func(tail.Place)
@@ -40,6 +45,7 @@ type delivery struct {
 	metrics progress
 	tries   int // of which the next component refused everything
 	since   int64
+	built   bool // once at least: what was redacted is counted
 	refused tail.Refused
 }
 
@@ -83,7 +89,7 @@ func (d *delivery) Send(ctx context.Context) error {
 
 // sendTraces sends message by message. The messages are cut anew at each try, in the same places.
 func (d *delivery) sendTraces(ctx context.Context) error {
-	messages := d.build(false)
+	messages := d.build(ctx, false)
 	total := spanCount(messages)
 	for ; d.traces.messages < len(messages); d.traces.messages++ {
 		td := messages[d.traces.messages].Traces
@@ -94,13 +100,13 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 		case err == nil:
 			d.r.accepted.Add(1)
 		case errors.As(err, &partial) && partial.Rejected >= int64(n):
-			d.refuse(d.build(true)[d.traces.messages], all(n), err)
+			d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
 		case errors.As(err, &partial):
 			d.partly(partial, total)
 		case !refusal.OfData(err):
 			return err
 		default:
-			if err := d.sift(ctx, d.build(true)[d.traces.messages], total, err); err != nil {
+			if err := d.sift(ctx, d.build(ctx, true)[d.traces.messages], total, err); err != nil {
 				return err
 			}
 		}
@@ -109,7 +115,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 }
 
 // build makes the messages of all batches, on request with where their spans come from.
-func (d *delivery) build(keep bool) []spans.Message {
+func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	from := From(func(tail.Place) {})
 	i := 0
@@ -120,7 +126,21 @@ func (d *delivery) build(keep bool) []spans.Message {
 	for i = range d.batches {
 		d.batches[i].Traces(out, from)
 	}
-	return out.Messages()
+	messages := out.Messages()
+	if slices.ContainsFunc(d.batches, hasTexts) {
+		for _, m := range messages {
+			if n := d.r.redactor.Traces(m.Traces); !d.built {
+				d.r.redacted.add(ctx, n)
+			}
+		}
+	}
+	d.built = true
+	return messages
+}
+
+func hasTexts(b Batch) bool {
+	t, ok := b.(Texter)
+	return !ok || t.Texts()
 }
 
 func spanCount(messages []spans.Message) (n int) {
@@ -251,8 +271,13 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.messages < len(d.batches) {
 		md := pmetric.NewMetrics()
 		to, points := d.metrics.messages, 0
+		var redacted redact.Counts
 		for ; to < len(d.batches) && points < maxPoints; to++ {
 			own := d.batches[to].Metrics()
+			if _, ok := d.batches[to].(Texter); !ok {
+				n := d.r.redactor.Metrics(own)
+				redacted.Keys, redacted.Values, redacted.Hosts = redacted.Keys+n.Keys, redacted.Values+n.Values, redacted.Hosts+n.Hosts
+			}
 			points += own.DataPointCount()
 			own.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 		}
@@ -269,6 +294,9 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 			d.refused.Err = errors.Join(d.refused.Err, err)
 		default:
 			return err
+		}
+		if d.r.traces == nil { // the labels are attributes of spans too, and counted there
+			d.r.redacted.add(ctx, redacted)
 		}
 		d.metrics.messages = to
 	}

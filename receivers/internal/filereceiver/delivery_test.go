@@ -233,7 +233,7 @@ func TestMessagesFit(t *testing.T) {
 		sizer := ptrace.ProtoMarshaler{}
 		b := &counted{to: n, width: width}
 		r, next := with(t, func([]string) error { return nil })
-		for _, m := range (&delivery{r: r, batches: []Batch{b}}).build(false) {
+		for _, m := range (&delivery{r: r, batches: []Batch{b}}).build(t.Context(), false) {
 			assert.LessOrEqual(t, m.Traces.SpanCount(), spans.MaxMessageSpans)
 			assert.LessOrEqual(t, sizer.TracesSize(m.Traces), 3_500_000)
 		}

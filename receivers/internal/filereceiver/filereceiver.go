@@ -14,12 +14,14 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 )
 
 // Parts are what makes one kind of receiver.
 type Parts struct {
 	Tail       tail.Config
 	NewHandler tail.NewHandler
+	Redact     redact.Config
 	// HoldTimeout is tail.Settings.HoldTimeout.
 	HoldTimeout time.Duration
 	// Joint is tail.Settings.Joint.
@@ -42,7 +44,10 @@ type Receiver struct {
 	tail  *tail.Tailer
 	obs   *receiverhelper.ObsReport
 
-	series  *series
+	series   *series
+	redactor *redact.Redactor
+	redacted redacted
+
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
 
@@ -110,12 +115,18 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if r.parts, err = mk(r, cfg); err != nil {
 		return r, err
 	}
+	if r.redactor, err = redact.New(r.parts.Redact); err != nil {
+		return r, err
+	}
+	if r.redacted, err = newRedacted(set); err != nil {
+		return r, err
+	}
 	r.series, err = newSeries(r.parts.Series, set)
 	return r, err
 }
 
 func (r *Receiver) tailSettings() tail.Settings {
-	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint}
+	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint, Sample: r.redactor.Sample}
 }
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.

@@ -28,6 +28,7 @@ type batch struct {
 	stages  []stage
 	extras  []extra
 	gpus    []float64
+	texts   bool // some host or model is known
 }
 
 type key struct {
@@ -103,11 +104,15 @@ func (b *batch) Done() {
 // maxKept bounds the records of a batch that is kept.
 const maxKept = 1 << 13
 
+// Texts is as in filereceiver.Texter: a record of numbers that are known has no text of the log but its host.
+func (b *batch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
+
 // add packs a record.
 func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
 	}
+	b.texts = b.texts || it.host != "" || it.model != nil
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
 		if f != record.Duration || it.kind == record.Step { // that of others is no step's
@@ -382,7 +387,7 @@ func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmet
 
 func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
-	dp.SetTimestamp(pcommon.Timestamp(it.end))
+	dp.SetTimestamp(spans.Timestamp(it.end))
 	dp.SetDoubleValue(v)
 	m := dp.Attributes()
 	if it.rank != noRank {

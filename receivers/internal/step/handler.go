@@ -374,7 +374,7 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 	}
 	// No clock at all: the file's modification time plus what the records before took.
 	if t.Made == 0 {
-		t.Made = h.line.ModTime.UnixNano()
+		t.Made = h.line.Written().UnixNano()
 	}
 	if d := rec.Get(record.Duration); d > 0 && d < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
 		steps := int64(1)

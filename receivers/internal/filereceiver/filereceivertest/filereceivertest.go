@@ -83,6 +83,7 @@ func Read(tb testing.TB, set receiver.Settings, cfg component.Config, mk filerec
 	require.NoError(tb, err)
 	Accounts(tb, r.Counts)
 	assert.Zero(tb, r.Counts.Refused)
+	r.readable(tb)
 	return r
 }
 

@@ -1,0 +1,24 @@
+package filereceivertest
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// OddTimes reads a log whose clock was never set, and which was written when no span can have been: read holds that nothing wraps and nothing ends before it
+// begins, and this that each
+// record is sent, or rejected with a reason.
+func OddTimes(tb testing.TB, read func(path string) *Result, lines ...string) {
+	tb.Helper()
+	for _, written := range []time.Time{time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(0, 0), time.Unix(1, 0), time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		path := Write(tb, "x.log", lines...)
+		require.NoError(tb, os.Chtimes(path, written, written))
+		r := read(path)
+		assert.Empty(tb, r.Counts.Ignored, "%v: %+v", written, r.Counts)
+		assert.Equal(tb, r.Counts.Records > 0, len(r.All("")) > 0, "%v", written)
+	}
+}

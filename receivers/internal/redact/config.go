@@ -1,0 +1,65 @@
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+// Config says what of the logs' texts is not passed on. Every file receiver has it as `redact:`.
+type Config struct {
+	// Enabled replaces secrets by [redacted]: values of fields whose name says so (api_key, hub_token, password) and texts of a well-known shape
+	// (AWS, GitHub, Hugging Face, OpenAI, Slack and Google keys, JWTs, private keys, passwords in URLs). Default true.
+	Enabled bool `mapstructure:"enabled"`
+	// Keys are regular expressions (RE2) of more field names, as the log has them, whose values are secret whatever they are. Default: none.
+	Keys []string `mapstructure:"keys"`
+	// Values are regular expressions (RE2) of more secrets; each is looked for in every text. Default: none.
+	Values []string `mapstructure:"values"`
+	// HashHosts replaces the names of hosts and IP addresses by a keyed hash. Default false.
+	HashHosts bool `mapstructure:"hash_hosts"`
+	// HashKey is the secret of that hash, the same in all collectors of a run. Required with HashHosts: 16 bytes or more.
+	HashKey configopaque.String `mapstructure:"hash_key"`
+}
+
+// DefaultConfig returns the configuration of a receiver that says nothing of it.
+func DefaultConfig() Config { return Config{Enabled: true} }
+
+const minHashKey = 16
+
+var (
+	errHashKey  = fmt.Errorf("'redact::hash_key' must have %d bytes or more with 'redact::hash_hosts': a secret that all collectors share, such as ${env:TRAINBRIDGE_HASH_KEY}", minHashKey)
+	errDisabled = errors.New("'redact::keys' and 'redact::values' do nothing with 'redact::enabled: false': take them out, or enable it")
+)
+
+// Validate says what is wrong, naming the keys. The collector calls it by itself.
+func (c *Config) Validate() error {
+	_, keys := compile("keys", c.Keys)
+	_, values := compile("values", c.Values)
+	errs := []error{keys, values}
+	if c.HashHosts && len(c.HashKey) < minHashKey {
+		errs = append(errs, errHashKey)
+	}
+	if !c.Enabled && len(c.Keys)+len(c.Values) > 0 {
+		errs = append(errs, errDisabled)
+	}
+	return errors.Join(errs...)
+}
+
+func compile(key string, patterns []string) ([]*regexp.Regexp, error) {
+	var errs []error
+	out := make([]*regexp.Regexp, 0, len(patterns))
+	for i, p := range patterns {
+		re, err := regexp.Compile(p)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("'redact::%s::%d' must be a regular expression (RE2), such as ^my_.*_pin$: %w", key, i, err))
+		case re.MatchString(""):
+			errs = append(errs, fmt.Errorf("'redact::%s::%d' must not match the empty text, which is in every text: %q", key, i, p))
+		default:
+			out = append(out, re)
+		}
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,279 @@
+package redact
+
+import (
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Counts are the texts that were replaced.
+type Counts struct {
+	Keys   int64 // because of the name of the field
+	Values int64 // because of their shape
+	Hosts  int64 // by a hash
+}
+
+// Redactor takes secrets out of spans, points and texts. nil takes nothing out.
+type Redactor struct {
+	finder
+	walkers sync.Pool
+}
+
+// New makes the redactor of a configuration, nil where there is nothing to do.
+func New(cfg Config) (*Redactor, error) {
+	if !cfg.Enabled && !cfg.HashHosts {
+		return nil, nil
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Redactor{finder: finder{builtIn: cfg.Enabled}}
+	r.keys, _ = compile("keys", cfg.Keys) // Validate has seen them
+	r.values, _ = compile("values", cfg.Values)
+	if cfg.HashHosts {
+		r.hosts = &hosts{key: []byte(cfg.HashKey)}
+	}
+	return r, nil
+}
+
+// sampleRoom is how much more of a line than its sample is looked at: a secret that is cut in two would not be known.
+const sampleRoom = 4 << 10
+
+// Sample is the beginning of a line, of at most so many bytes, for the collector's own log.
+func (r *Redactor) Sample(line []byte, most int) string {
+	s := strings.ToValidUTF8(string(line[:min(len(line), most+sampleRoom)]), "\uFFFD")
+	if r != nil {
+		s = r.text(s, &Counts{})
+	}
+	return cut(s, most)
+}
+
+// Traces redacts all texts of spans.
+func (r *Redactor) Traces(td ptrace.Traces) (n Counts) {
+	if r == nil {
+		return n
+	}
+	w := r.walker()
+	defer r.walkers.Put(w)
+	for _, rs := range td.ResourceSpans().All() {
+		w.attributes(rs.Resource().Attributes())
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				w.span(s)
+			}
+		}
+	}
+	return w.counts
+}
+
+// Metrics redacts the labels of points.
+func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
+	if r == nil {
+		return n
+	}
+	w := r.walker()
+	defer r.walkers.Put(w)
+	for _, rm := range md.ResourceMetrics().All() {
+		w.attributes(rm.Resource().Attributes())
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					w.points(m.Gauge().DataPoints())
+				case pmetric.MetricTypeSum:
+					w.points(m.Sum().DataPoints())
+				}
+			}
+		}
+	}
+	return w.counts
+}
+
+// walker goes through the spans of a batch. It remembers the names of fields from batch to batch.
+type walker struct {
+	*finder
+	counts Counts
+	recent [256]*field
+	fields map[string]*field
+	rename []*field
+}
+
+// field is what is known of the attributes of one name.
+type field struct {
+	name  string
+	shown string // the name without what is secret in it
+	named Counts // what that was
+	class class
+	skip  bool // not of the log, or what a reader needs to find the file
+	host  bool
+	last  string // that was looked at last: values repeat
+	clean string // what became of it
+	n     Counts
+}
+
+const (
+	maxFields = 4096
+	maxKept   = 256 // bytes of a remembered value
+)
+
+func (r *Redactor) walker() *walker {
+	w, ok := r.walkers.Get().(*walker)
+	if !ok {
+		w = &walker{finder: &r.finder, fields: make(map[string]*field)}
+	}
+	w.counts = Counts{}
+	return w
+}
+
+// kept are attributes that are not made of what a log says, ids, and paths.
+var kept = map[string]bool{
+	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true, spans.AttrSource: true,
+}
+
+// prefixes stand before the names of a log's own fields.
+var prefixes = [...]string{spans.AttrTrainFieldPrefix, spans.AttrTQFieldPrefix, spans.AttrZMQFieldPrefix}
+
+// slot scatters names over walker.recent.
+func slot(name string) uint8 {
+	n := len(name)
+	return uint8(n*37) ^ name[n-1] ^ name[n/2]<<3
+}
+
+func (w *walker) field(name string) *field {
+	if name == "" {
+		name = "?"
+	}
+	at := slot(name)
+	if f := w.recent[at]; f != nil && f.name == name {
+		return f
+	}
+	f, ok := w.fields[name]
+	if !ok {
+		if len(w.fields) >= maxFields {
+			clear(w.fields)
+		}
+		f = w.newField(name)
+		w.fields[f.name] = f
+	}
+	w.recent[at] = f
+	return f
+}
+
+func (w *walker) newField(name string) *field {
+	name = strings.Clone(name) // it outlives the batch
+	inLog := name
+	for _, p := range prefixes {
+		inLog = strings.TrimPrefix(inLog, p)
+	}
+	f := &field{name: name, skip: kept[name], class: w.class(inLog)}
+	f.shown = w.text(name, &f.named)
+	f.host = w.hosts != nil && (isHost(inLog) || name == spans.AttrNCCLClockReference)
+	return f
+}
+
+// value is what may be shown of an attribute's text.
+func (w *walker) value(f *field, s string) string {
+	switch {
+	case f.skip || s == "":
+		return s
+	case f.class != plain && hides(f.class, s, false):
+		w.counts.Keys++
+		return Redacted
+	case s == f.last:
+		w.counts.add(f.n)
+		return f.clean
+	}
+	before := w.counts
+	clean := s
+	if f.host {
+		clean = w.hosts.host(s, &w.counts)
+	} else {
+		clean = w.text(s, &w.counts)
+	}
+	if len(s) <= maxKept {
+		f.last, f.clean, f.n = s, clean, w.counts.since(before)
+	}
+	return clean
+}
+
+func (c *Counts) add(o Counts) { c.Keys += o.Keys; c.Values += o.Values; c.Hosts += o.Hosts }
+
+func (c Counts) since(o Counts) Counts {
+	return Counts{c.Keys - o.Keys, c.Values - o.Values, c.Hosts - o.Hosts}
+}
+
+func (w *walker) span(s ptrace.Span) {
+	name := s.Name()
+	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
+		s.SetName(f.shown)
+		w.counts.add(f.named)
+	}
+	w.attributes(s.Attributes())
+	if m := s.Status().Message(); m != "" {
+		s.Status().SetMessage(w.text(m, &w.counts))
+	}
+	for _, e := range s.Events().All() {
+		e.SetName(w.text(e.Name(), &w.counts))
+		w.attributes(e.Attributes())
+	}
+	for _, l := range s.Links().All() {
+		w.attributes(l.Attributes())
+	}
+}
+
+func (w *walker) points(points pmetric.NumberDataPointSlice) {
+	for _, p := range points.All() {
+		w.attributes(p.Attributes())
+	}
+}
+
+func (w *walker) attributes(m pcommon.Map) {
+	for name, v := range m.All() {
+		switch v.Type() {
+		case pcommon.ValueTypeStr:
+			f := w.field(name)
+			s := v.Str()
+			if clean := w.value(f, s); clean != s {
+				v.SetStr(clean)
+			}
+			if f.shown != f.name {
+				w.rename = append(w.rename, f)
+			}
+		case pcommon.ValueTypeInt, pcommon.ValueTypeDouble:
+			// Only a log's own fields may be a password made of digits, or have a token for a name.
+			if !strings.HasPrefix(name, spans.AttrTrainFieldPrefix) {
+				continue
+			}
+			f := w.field(name)
+			if f.class == never {
+				v.SetStr(Redacted)
+				w.counts.Keys++
+			}
+			if f.shown != f.name {
+				w.rename = append(w.rename, f)
+			}
+		case pcommon.ValueTypeSlice:
+			f := w.field(name)
+			for _, e := range v.Slice().All() {
+				if e.Type() == pcommon.ValueTypeStr {
+					e.SetStr(w.value(f, e.Str()))
+				}
+			}
+		}
+	}
+	for _, f := range w.rename {
+		if v, ok := m.Get(f.name); ok {
+			kept := pcommon.NewValueEmpty()
+			v.CopyTo(kept)
+			m.Remove(f.name)
+			kept.CopyTo(m.PutEmpty(f.shown))
+			w.counts.add(f.named)
+		}
+	}
+	w.rename = w.rename[:0]
+}

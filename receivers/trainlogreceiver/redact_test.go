@@ -1,0 +1,99 @@
+package trainlogreceiver
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const hubToken = "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
+
+// What loggers write beside the numbers: settings, environments and messages, flat, nested and as text.
+func TestSecretsDoNotLeave(t *testing.T) {
+	path := write(t, "x.log",
+		`{"timestamp": "2026-06-12T10:30:00Z", "step": 1, "loss": 2.3, "api_key": "plain-key-1", "hub_token": "`+hubToken+`", "tokens_per_sec": 512, "eos_token": "</s>", "max_tokens": 4096}`,
+		`{"timestamp": "2026-06-12T10:30:01Z", "step": 2, "loss": 2.2, "env": {"AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG", "HOME": "/root"}, "db_password": "12345678", "note": "pushed with `+hubToken+`"}`,
+		`{"timestamp": "2026-06-12T10:30:02Z", "step": 3, "loss": 2.1, "cfg": [{"wandb_api_key": "listed-key-2"}], "url": "https://me:hunter2@git.example/x", "authorization": "Basic dXNlcjpwYXNz"}`,
+		`{"timestamp": "2026-06-12T10:30:03Z", "step": 4, "loss": 2.0, "`+hubToken+`": "a name"}`,
+		`{'loss': 0.66, 'learning_rate': 3e-05, 'epoch': 1.0, 'hub_token': 'dict-token-3'}`,
+	)
+	r := filereceivertest.Secrets(t, func(c redact.Config) *filereceivertest.Result {
+		return read(t, func(cfg *Config) { cfg.Redact = c }, path)
+	}, 10, "plain-key-1", hubToken, "wJalrXUtnFEMI/K7MDENG", "listed-key-2", "hunter2", "dXNlcjpwYXNz", "dict-token-3", "12345678")
+	first := r.All(spans.SpanStep)[0]
+	for name, want := range map[string]string{"api_key": redact.Redacted, "hub_token": redact.Redacted, "eos_token": "</s>", "max_tokens": "4096"} {
+		assert.Equal(t, want, attr(first, spans.AttrTrainFieldPrefix+name), name)
+	}
+	assert.Equal(t, "512", attr(first, spans.AttrTokenThroughput))
+}
+
+// What was redacted is counted, and what of a broken line is shown in the collector's own log has no secrets.
+func TestRedactedIsCountedAndSamplesAreRedacted(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	tel := componenttest.NewTelemetry()
+	t.Cleanup(func() { require.NoError(t, tel.Shutdown(context.Background())) })
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set.Logger = zap.New(core)
+	readWith(t, set, nil, write(t, "x.jsonl",
+		`{"step": 1, "loss": 2.3, "api_key": "k1", "note": "`+hubToken+`"}`,
+		`{"step": 2, "loss": 2.3, "api_key": "k2"}`,
+		`{"step": 3, "api_key": "plain-key-1", "note": "`+strings.Repeat("x", 100)+`", "hub": "`+hubToken+`", "loss": `,
+	))
+	rejected := logs.FilterMessage("Lines cannot be read").All()
+	require.Len(t, rejected, 1)
+	sample, ok := rejected[0].ContextMap()["sample"].(string)
+	require.True(t, ok)
+	assert.Equal(t, `{"step": 3, "api_key": "[redacted]", "note": "`+strings.Repeat("x", 100)+`", "hub": "[redacted]", "loss": `, sample)
+	m, err := tel.GetMetric("trainbridge.redacted")
+	require.NoError(t, err)
+	by := func(reason string, n int64) metricdata.DataPoint[int64] {
+		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("receiver", set.ID.String()), attribute.String("reason", reason))}
+	}
+	metricdatatest.AssertEqual(t, metricdata.Sum[int64]{
+		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: []metricdata.DataPoint[int64]{by("key", 2), by("value", 1)},
+	}, m.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
+}
+
+func TestHostsAreHashed(t *testing.T) {
+	path := write(t, "x.log", `(TaskRunner pid=42, ip=10.1.2.3) {"step": 1, "loss": 2.3, "hostname": "node-17", "note": "peer 10.1.2.3 is slow"}`)
+	r := filereceivertest.Secrets(t, func(c redact.Config) *filereceivertest.Result {
+		c.HashHosts, c.HashKey = c.Enabled, "a key of 16 bytes"
+		return read(t, func(cfg *Config) { cfg.Redact = c }, path)
+	}, 0, "10.1.2.3", "node-17")
+	host := ""
+	for _, td := range r.Traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			host = max(host, spans.AttrText(rs.Resource().Attributes(), spans.AttrHostName))
+		}
+	}
+	assert.Regexp(t, "^host-[0-9a-f]{16}$", host)
+	assert.Equal(t, "peer "+host+" is slow", attr(r.All(spans.SpanStep)[0], spans.AttrTrainFieldPrefix+"note"))
+}
+
+// Names, labels and resources have no character that is not seen, and no text has NUL: read holds it.
+func TestHiddenCharacters(t *testing.T) {
+	r := read(t, nil, write(t, "x.log",
+		"(TaskRunner pid=42, ip=10.1\u202e.2) "+`{"step": 1, "loss": 2.3, "a\u0000b\u202ec": "x\u0000y\tz", "`+"rtl\u2067\u200b\ufeff\u0085"+`": 2, "nested": {"k\u200d": "v"}}`,
+		"step:2 - actor/pg_loss:-1.2e-05 - timing_s/g\u202een:60.5 - timing_s/step:92.4 - perf/throughput:3283.32",
+		"[2026-06-12 10:30:00,720] [INFO] [logging.py:107:log_dist] [Rank 0] time (ms) | fwd\x1b\x01_micro\u200bstep: 12.34 | bwd_microstep: 25.10",
+		"[2026-06-12 10:30:04] iteration        2/     100 | elapsed time per iteration (ms): 1510.4 | my\x00 loss: 9.8 | lm loss: 9.87 |",
+	))
+	assert.Contains(t, attrs(r.All(spans.SpanStep), spans.AttrTrainFieldPrefix+"a\uFFFDb\uFFFDc"), "x\uFFFDy\tz")
+	assert.Len(t, r.All("g\uFFFDen"), 1)
+}
