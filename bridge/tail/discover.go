@@ -288,13 +288,17 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if f := w.known(path, fi); f != nil {
 				return f, false
 			}
-			if f, wait := w.packedFrom(s, path, now); f != nil || wait {
+			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait
 			}
 			if w.isCopy(s, path, fi, now) {
 				return nil, true
 			}
 		}
+	}
+	if p := w.probes[idOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
+		w.suspects[path] = suspect{first: now, since: now}
+		return nil, true
 	}
 	return nil, false
 }
@@ -336,7 +340,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := f.head+int64(f.print.n) > 0 && sameFile(f, src)
+		same := f.head+int64(f.print.n) > 0 && f.isStill(src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

@@ -48,11 +48,14 @@ type sweeper struct {
 	caught     int64 // see allCaught
 	caughtAt   time.Time
 	last       lastListing
+	probes     map[fileID]*probe
+	probing    int   // decoders that they have open
+	allowance  int64 // bytes that they may still decompress in this sweep
 }
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{},
+		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{},
 		globs: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
 	}
 }
@@ -78,13 +81,16 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
 	w := &t.sweeper
-	w.now = now
+	w.now, w.allowance = now, probeBytes
 	w.restore(now)
 	w.hinted(now)
 	w.scan(now)
 	t.mu.Lock()
 	kicked := t.kicked
 	t.kicked = nil
+	for _, s := range kicked {
+		s.kicked = false
+	}
 	t.mu.Unlock()
 	for _, s := range kicked {
 		if s.heapAt >= 0 {
@@ -95,6 +101,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 		w.look(w.due[0], now)
 	}
 	w.last = lastListing{}
+	w.endProbes(now.Add(-probeMax))
 	if w.fresh && t.cfg.Storage != nil {
 		w.fresh = false
 		select {
@@ -269,10 +276,13 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	if fi.Size() != f.size || changed && f.compressed {
 		f.grown = now
 	}
+	size := f.size
 	f.size, f.mtime = fi.Size(), fi.ModTime()
 	switch {
 	case changed:
-		f.changed = true
+		if f.changed, f.nulEnd = true, false; fi.Size() <= size {
+			f.nulTo = 0 // it may have been written where there was NUL
+		}
 		f.begin()
 		if f.compressed {
 			w.t.close(f)
@@ -304,6 +314,9 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		if f == s.current || f.retired {
 			return false
 		}
+		if f.missing {
+			return w.lookMissing(s, f, now)
+		}
 		if f.compressed && !f.complete {
 			if fi, err := w.stat(f.path); err == nil && idOf(fi) == f.id {
 				w.grew(s, f, fi, now) // it may still be being written
@@ -329,6 +342,22 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		}
 		return false
 	})
+}
+
+// lookMissing goes on looking for what became of a file of a checkpoint. It returns true when that is nowhere.
+func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
+	c, wait := w.copyOf(s, f)
+	if wait {
+		return false
+	}
+	f.missing = false
+	if c == nil {
+		w.lost(f, len(f.replay) > 0 || f.size > f.head)
+		w.drop(f)
+		return true
+	}
+	w.become(f, c, now)
+	return false
 }
 
 func (w *sweeper) drop(f *file) {

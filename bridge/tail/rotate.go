@@ -54,8 +54,13 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 
 // unnamed is told that the path no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
-	if s.current != nil {
-		w.verify(s, now)
+	if s.current == nil {
+		if s.behind {
+			w.advance(s, now, false)
+		}
+		return
+	}
+	if w.verify(s, now); s.current != nil {
 		f := s.current
 		f.rotated = now
 		s.lastWrite = f.wrote
@@ -124,6 +129,11 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 
 // truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
+	c, wait := w.copyOf(s, f)
+	if wait {
+		f.truncated = true
+		return
+	}
 	w.t.counts.bump(&w.t.counts.truncs, 1)
 	f.truncated = false
 	s.lastWrite = f.wrote
@@ -142,8 +152,10 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if f.rotated.IsZero() {
 		f.rotated = now
 	}
-	found := w.adoptCopy(s, f, now)
-	f.dead = !found
+	found := c != nil
+	if f.dead = !found; found {
+		w.become(f, c, now)
+	}
 	w.files[g.id] = g
 	if s.current == f {
 		s.current = g
@@ -179,7 +191,11 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 	first := met && w.first
 	for range maxListings {
 		own, beside := w.beside(s.path)
-		if !w.older(s, own, beside, now, met) {
+		done, wait := w.older(s, own, beside, now, met)
+		if s.behind = wait; wait {
+			return
+		}
+		if !done {
 			continue
 		}
 		if !named || own == nil {
@@ -204,8 +220,8 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 	}
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since.
-func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) bool {
+// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to know whose they are (wait).
+func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
 	for _, b := range beside {
@@ -224,16 +240,20 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			err = fs.ErrNotExist
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			for _, g := range gens {
-				_ = g.raw.Close()
-			}
-			return false
+			closeAll(gens)
+			return false, false
 		}
 		if err != nil {
 			w.t.readError(b.path, err)
 			continue
 		}
-		if w.copied(s, b.path, raw, fi) {
+		copied, wait := w.copied(s, b.path, raw, fi)
+		if wait {
+			_ = raw.Close()
+			closeAll(gens)
+			return false, true
+		}
+		if copied {
 			_ = raw.Close()
 			continue
 		}
@@ -250,7 +270,15 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			_ = g.raw.Close()
 		}
 	}
-	return true
+	return true, false
+}
+
+func closeAll(gens []generation) {
+	for _, g := range gens {
+		if g.raw != nil {
+			_ = g.raw.Close()
+		}
+	}
 }
 
 // generation is a rotated file, open, or the stream's current one, which was cut before: its inode is older than what it holds.
@@ -306,22 +334,23 @@ func rotationNumber(suffix string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// copied says whether a file is a copy of one of the stream's, or of what its path names now.
-func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) bool {
+// copied says whether a file is a copy of one of the stream's, or of what its path names now; wait: it must be asked again.
+func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
-		return true
+		return true, false
 	}
-	if len(s.files) == 0 {
-		return false
-	}
-	src := w.t.unpack(path, raw)
-	if u, ok := src.(*unpacked); ok {
-		defer u.stop()
-	}
-	return slices.ContainsFunc(s.files, func(f *file) bool {
+	var candidates []*file
+	for _, f := range s.files {
 		// A longer file that begins like f is another run of the same program.
-		return f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) && sameFile(f, src)
-	})
+		if f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) {
+			candidates = append(candidates, f)
+		}
+	}
+	if w.t.packing(path) == CompressionNone {
+		return slices.ContainsFunc(candidates, func(f *file) bool { return sameFile(f, raw) }), false
+	}
+	f, wait := w.whose(s, path, fi, candidates)
+	return f != nil, wait
 }
 
 // stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
@@ -390,48 +419,55 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// adoptCopy looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed, and goes on reading there.
-func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
+// copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be asked again.
+func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 {
-		return false
+		return nil, false
 	}
 	_, beside := w.beside(s.path)
 	for _, b := range beside {
 		if w.files[idOf(b.fi)] != nil {
 			continue
 		}
+		if w.t.packing(b.path) != CompressionNone {
+			g, wait := w.whose(s, b.path, b.fi, []*file{f})
+			if wait {
+				return nil, true
+			}
+			if g != nil {
+				return w.take(b.path, b.fi), false
+			}
+			continue
+		}
 		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			continue
 		}
-		src := w.t.unpack(b.path, raw)
-		if !sameFile(f, src) {
-			_ = src.Close()
-			continue
+		if sameFile(f, raw) {
+			return &replica{b.path, raw, fi, raw}, false
 		}
-		w.become(f, b.path, raw, fi, src, now)
-		return true
+		_ = raw.Close()
 	}
-	return false
+	return nil, false
 }
 
 // become goes on reading a file in what was made of it.
-func (w *sweeper) become(f *file, path string, raw *os.File, fi fs.FileInfo, src source, now time.Time) {
+func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
 	}
 	w.t.close(f)
-	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(fi), path, fi.Size(), fi.ModTime(), now, w.scans
-	f.changed, f.complete, f.retired = true, false, false
+	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
+	f.changed, f.complete, f.retired, f.missing = true, false, false, false
 	w.files[f.id] = f
-	delete(w.suspects, path)
-	w.t.attach(f, raw, src)
+	delete(w.suspects, c.path)
+	w.t.attach(f, c.raw, c.src)
 	f.stream.dirty = true
 	w.active(f.stream, now)
 }
 
 // packedFrom says whether a compressed file is what became of one of the stream's rotated files: then it returns that one. While the other is still there, wait is set.
-func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wait bool) {
+func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
 	}
@@ -441,7 +477,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wa
 		if f == s.current || f.dead || f.compressed || f.head == 0 {
 			continue
 		}
-		if fi, err := w.stat(f.path); err != nil || idOf(fi) != f.id {
+		if fi, err := w.stat(f.path); f.missing || err != nil || idOf(fi) != f.id {
 			gone = append(gone, f)
 		} else if f.path == unpackedName(path) {
 			w.suspects[path] = suspect{first: now, since: now}
@@ -451,19 +487,15 @@ func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wa
 	if len(gone) == 0 {
 		return nil, false
 	}
-	raw, fi, err := openRegular(path, w.t.cfg.FollowSymlinks)
-	if err != nil {
-		return nil, false
+	f, wait := w.whose(s, path, fi, gone)
+	if wait {
+		w.suspects[path] = suspect{first: now, since: now}
+		return nil, true
 	}
-	src := w.t.unpack(path, raw)
-	for _, f := range gone {
-		if sameFile(f, src) {
-			w.become(f, path, raw, fi, src, now)
-			return f, false
-		}
+	if f != nil {
+		w.become(f, w.take(path, fi), now)
 	}
-	_ = src.Close()
-	return nil, false
+	return f, false
 }
 
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut

@@ -52,12 +52,14 @@ type Stream struct {
 
 	line    Line
 	limit   int64 // of what the batch being built takes from the budget
+	visited int64 // bytes that Ahead and Beginning read in this turn
 	density int64 // what the bytes read last took from the budget, each; 0 for none
 	cur     piece
 	curHeld Held
 	tally   tally
 	gone    bool // forgotten: not to be drained any more
 	known   bool // has had a file, in this process or before
+	behind  bool // rotated files are still to be compared with what was read: advance must come again
 	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
 	lastWrite time.Time
 	document  bool
@@ -68,6 +70,7 @@ type Stream struct {
 	inFlight int64
 	blocked  bool // stands still until an ack
 	waits    bool // is in Tailer.waiting
+	kicked   bool // is in Tailer.kicked
 	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
 	caught atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.

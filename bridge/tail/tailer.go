@@ -23,9 +23,11 @@ const (
 	checkpointGap = time.Second
 	warnEvery     = time.Minute
 	maxRetryWait  = 5 * time.Second
-	shutdownWait  = 5 * time.Second // for batches in flight, when Shutdown's context has no end
+	shutdownWait  = 5 * time.Second // for turns to end; and for batches in flight, when Shutdown's context has no end
 	maxOpenFiles  = 512
 )
+
+var errHangs = errors.New("a file that is being read hangs, as on a network file system that is away: what was read since the last stored position is read again")
 
 // Settings is what a receiver hands on of its own settings.
 type Settings struct {
@@ -54,6 +56,7 @@ type Tailer struct {
 	chunk      int
 	maxHeld    int   // lines of one stream
 	maxKept    int   // lines that wait for shared ones
+	maxAhead   int64 // what a handler may read ahead in a turn
 	bombBytes  int64 // below this, a file may decompress to any multiple of its size
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
@@ -103,7 +106,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}
@@ -205,7 +208,7 @@ func (t *Tailer) Counts() Counts {
 }
 
 // Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. What was not accepted by then
-// is read again after a restart, when there is a storage.
+// is read again after a restart, when there is a storage. It returns an error when a file system or a handler hangs for 5 s.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr
@@ -225,7 +228,11 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.stopping = true
 	t.wakeup.Broadcast()
 	t.mu.Unlock()
-	t.workers.Wait()
+	if !t.idle() {
+		// Whoever hangs holds a stream, so nothing more can be asked of it: the checkpoints stay as they were stored last.
+		t.counts.close()
+		return errors.Join(errHangs, t.store.Close(context.WithoutCancel(ctx)))
+	}
 	if t.cfg.Storage == nil {
 		t.expireAll()
 	}
@@ -244,6 +251,18 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	}
 	t.counts.close()
 	return errors.Join(err, t.store.Close(context.WithoutCancel(ctx)))
+}
+
+// idle waits for the workers and the loops. A turn is short, so one that does not end hangs.
+func (t *Tailer) idle() bool {
+	done := make(chan struct{})
+	go func() { t.workers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(shutdownWait):
+		return false
+	}
 }
 
 // deliver sends a batch until it is accepted, refused for good, or the receiver shuts down; then it stays a hole.
@@ -321,6 +340,9 @@ func (t *Tailer) expireAll() {
 }
 
 func (t *Tailer) closeFiles() {
+	t.sweepMu.Lock()
+	t.sweeper.endProbes(farFuture)
+	t.sweepMu.Unlock()
 	t.eachStream(func(s *Stream) {
 		for _, f := range s.files {
 			t.close(f)
