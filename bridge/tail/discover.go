@@ -291,7 +291,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait
 			}
-			if w.isCopy(s, path, fi, now) {
+			if w.isCopy(s, path, now) {
 				return nil, true
 			}
 		}

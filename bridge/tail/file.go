@@ -106,6 +106,7 @@ type file struct {
 	complete    bool // a compressed file read to its end
 	truncated   bool // found cut or rewritten: look must decide
 	failed      bool // the last read ended in an error
+	birth       birth
 	dead        bool // nothing more can be read from it
 	missing     bool // of a checkpoint: what it became is still being looked for
 	retired     bool // read and closed, remembered so that it is not read again
@@ -164,6 +165,19 @@ func (f *file) wasCut() bool {
 	b := make([]byte, f.tailN)
 	n, _ := f.raw.ReadAt(b, f.head-int64(f.tailN))
 	return n < f.tailN || !f.tailMatches(b)
+}
+
+// isGone says whether nobody will find the file again although not all of it was read and accepted.
+func (f *file) isGone() bool {
+	if f.raw == nil || f.dead || f.retired {
+		return false
+	}
+	fi, err := f.raw.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0 && (!f.complete && !f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
 }
 
 func (f *file) tailHash() uint64 {

@@ -48,6 +48,7 @@ type sweeper struct {
 	caught     int64 // see allCaught
 	caughtAt   time.Time
 	last       lastListing
+	nets       map[string][]caught // by the path of the stream
 	probes     map[fileID]*probe
 	probing    int   // decoders that they have open
 	allowance  int64 // bytes that they may still decompress in this sweep
@@ -55,7 +56,7 @@ type sweeper struct {
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{},
+		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{},
 		globs: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
 	}
 }
@@ -84,6 +85,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.now, w.allowance = now, probeBytes
 	w.restore(now)
 	w.hinted(now)
+	w.takeCaught(now)
 	w.scan(now)
 	t.mu.Lock()
 	kicked := t.kicked
@@ -101,6 +103,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 		w.look(w.due[0], now)
 	}
 	w.last = lastListing{}
+	w.endCaught(now)
 	w.endProbes(now.Add(-probeMax))
 	if w.fresh && t.cfg.Storage != nil {
 		w.fresh = false
@@ -120,7 +123,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtAt = time.Time{}
-	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, lastExpire: now, next: now}
+	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
 	s.handler = w.t.newHandler(s)
 	w.streams[path] = s
@@ -305,6 +308,9 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 // lookOld looks at the files that the path no longer names.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
+	if w.t.open.Load() > maxOpenFiles {
+		linger = min(linger, rotatedGrace)
+	}
 	for _, f := range slices.Clone(s.files) {
 		if f != s.current && f.truncated {
 			w.truncated(s, f, now)

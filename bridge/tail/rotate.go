@@ -71,8 +71,9 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	}
 }
 
-// adopt makes an open file the stream's next one. first: it was there when the tailer started, and nothing is known of it.
-func (w *sweeper) adopt(s *Stream, path string, raw *os.File, fi fs.FileInfo, now time.Time, first bool) {
+// adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of it.
+func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
+	path, raw, fi := g.path, g.raw, g.fi
 	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
 	w.t.attach(f, raw, w.t.unpack(path, raw))
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
@@ -84,17 +85,20 @@ func (w *sweeper) adopt(s *Stream, path string, raw *os.File, fi fs.FileInfo, no
 	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
 		f.grown = f.mtime // it is not being written
 	}
-	s.known = true
 	w.files[f.id] = f
 	s.files = append(s.files, f)
 	s.dirty = true
 	w.fresh = true
-	if path == s.path {
+	if s.known && !first {
+		f.birth = birthMissed
+	}
+	if g.current {
 		s.current = f
 	} else {
 		f.rotated = now
 		s.lastWrite = f.wrote
 	}
+	s.known = true
 	w.active(s, now)
 }
 
@@ -213,7 +217,7 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 			continue
 		}
 		if idOf(fi) == idOf(own) {
-			w.adopt(s, s.path, raw, fi, now, first)
+			w.adopt(s, generation{path: s.path, raw: raw, fi: fi, current: true}, now, first)
 			return
 		}
 		_ = raw.Close()
@@ -259,18 +263,56 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		}
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
+	if !met {
+		w.jumped(s, w.missing(s, own, beside))
+	}
+	gens = w.addCaught(s, gens, own)
 	sortGenerations(gens, own)
 	// A current file that was rotated meanwhile is one of them: what is younger is taken up when its own rotation is noticed.
 	late := false
 	for _, g := range gens {
 		switch late = late || g.current; {
 		case !late:
-			w.adopt(s, g.path, g.raw, g.fi, now, first)
-		case g.raw != nil:
+			if g.net != nil {
+				w.release(g.net)
+			}
+			w.adopt(s, g, now, first)
+		case g.raw != nil && g.net == nil:
 			_ = g.raw.Close()
 		}
 	}
 	return true, false
+}
+
+// addCaught adds the files that were caught and are no longer there, and says of the others in which order they were.
+func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo) []generation {
+	events := w.nets[s.path]
+	for i := range events {
+		c := &events[i]
+		if c.raw == nil {
+			continue
+		}
+		id := idOf(c.fi)
+		if at := slices.IndexFunc(gens, func(g generation) bool { return idOf(g.fi) == id }); at >= 0 {
+			if c.own {
+				gens[at].order = i + 1
+			}
+			continue
+		}
+		fi, err := c.raw.Stat()
+		if err != nil || w.files[id] != nil || own != nil && id == idOf(own) {
+			continue
+		}
+		if !c.own && (fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, c.raw) })) {
+			continue // it was there before, or is a copy
+		}
+		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
+		if c.own {
+			g.order = i + 1
+		}
+		gens = append(gens, g)
+	}
+	return gens
 }
 
 func closeAll(gens []generation) {
@@ -287,6 +329,8 @@ type generation struct {
 	raw          *os.File
 	fi           fs.FileInfo
 	current      bool
+	order        int     // in which it was caught; 0: it was not
+	net          *caught // that holds it
 }
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
@@ -312,6 +356,9 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 		if c := a.fi.ModTime().Compare(b.fi.ModTime()); c != 0 {
 			return c
 		}
+		if a.order > 0 && b.order > 0 {
+			return cmp.Compare(a.order, b.order)
+		}
 		x, isX := rotationNumber(a.suffix)
 		y, isY := rotationNumber(b.suffix)
 		switch {
@@ -336,7 +383,7 @@ func rotationNumber(suffix string) (n int, ok bool) {
 
 // copied says whether a file is a copy of one of the stream's, or of what its path names now; wait: it must be asked again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
-	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
+	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
 	}
 	var candidates []*file
@@ -500,9 +547,17 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
-func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
+func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
+	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed {
+		return false
+	}
+	raw, fi, err := openRegular(path, true)
+	if err != nil {
+		return false
+	}
+	defer raw.Close()
+	if !sameSoFar(s.current.path, raw, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -537,21 +592,19 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 	}
 }
 
-// sameSoFar says whether a file is the beginning of another, by its first and last bytes. An empty file is not known to differ.
-func sameSoFar(original, path string, fi fs.FileInfo) bool {
+// sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.
+func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
 	}
-	a, _, err := openRegular(original, true)
+	a, of, err := openRegular(original, true)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	b, _, err := openRegular(path, true)
-	if err != nil {
+	if idOf(of) == idOf(fi) {
 		return false
 	}
-	defer b.Close()
 	var x, y [4 << 10]byte
 	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
 		n, _ := b.ReadAt(x[:], off)

@@ -78,6 +78,8 @@ type Stream struct {
 	// of the sweeper
 	next       time.Time
 	heapAt     int
+	metAt      time.Time
+	heard      bool      // the system says when a file is created at the path
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
 	lastForced time.Time // expiry of too many

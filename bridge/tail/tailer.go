@@ -68,6 +68,7 @@ type Tailer struct {
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
 	hints    hints
+	catches  catches
 	inFlight int64
 	swept    bool // the files were looked for once
 	picked   int  // streams that were taken out of a queue
@@ -90,6 +91,7 @@ type Tailer struct {
 	sharing   sync.Mutex   // settling of batches while there are some
 	kept      int          // under sharing: lines that are kept for their sake
 	watcher   *fsnotify.Watcher
+	births    *births // nil: nothing is heard at once
 	batches   sync.Pool
 	workers   sync.WaitGroup
 	sending   sync.WaitGroup
@@ -106,7 +108,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}
@@ -140,6 +142,9 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	t.openWatcher()
 	if t.watcher != nil {
 		t.workers.Go(func() { t.listen(loop) })
+	}
+	if t.births != nil {
+		t.workers.Go(func() { t.births.listen(loop, t.catch) })
 	}
 	t.workers.Go(func() { t.run(loop) })
 	t.workers.Go(func() { t.keep(loop) })
@@ -342,9 +347,17 @@ func (t *Tailer) expireAll() {
 func (t *Tailer) closeFiles() {
 	t.sweepMu.Lock()
 	t.sweeper.endProbes(farFuture)
+	t.sweeper.takeCaught(t.now())
+	for base := range t.sweeper.nets {
+		t.sweeper.dropCaught(base)
+	}
 	t.sweepMu.Unlock()
 	t.eachStream(func(s *Stream) {
 		for _, f := range s.files {
+			if f.isGone() {
+				t.sweeper.lost(f, true)
+				t.warn("gone", "A file that was deleted before it was read to its end goes with the receiver", zap.String("path", f.path))
+			}
 			t.close(f)
 		}
 	})
