@@ -58,7 +58,7 @@ func stress(t testing.TB, path string, keep int, d time.Duration, rotate func(te
 			n += m
 			if written += m; written%10_000 < m {
 				ahead := time.Until(start.Add(time.Duration(written) * time.Second / second))
-				if ahead < -50*time.Millisecond { // the machine is busy: do not catch up
+				if ahead < -500*time.Millisecond { // the machine is busy: do not catch up
 					start = start.Add(-ahead)
 				}
 				time.Sleep(ahead)
