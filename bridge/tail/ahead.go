@@ -45,6 +45,7 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 	}
 	buf := make([]byte, size)
 	skip := false
+	var decoded []byte
 	for left := s.t.maxAhead; left > 0; {
 		n, err := src.ReadAt(buf, off)
 		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
@@ -59,7 +60,7 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 		if err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
 			return
 		}
-		sp := newSplitter(buf[:n])
+		sp := newSplitter(buf[:n], f.enc, &decoded)
 		for {
 			begin := off + int64(sp.pos)
 			if begin >= part.end {
@@ -89,7 +90,7 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 		case len(buf) <= s.t.cfg.MaxLineBytes:
 			buf = make([]byte, 2*len(buf))
 		default: // a line that is too long
-			off += int64(n - 1) // the last byte may be half of \r\n
+			off += int64(f.enc.most(n))
 			skip = true
 		}
 	}

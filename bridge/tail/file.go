@@ -86,6 +86,7 @@ type file struct {
 	tailSum  uint64
 	restored bool
 
+	enc    encoding
 	nulTo  int64  // how far the NUL bytes at head are known to go, at least
 	nulEnd bool   // to the end of the file
 	skip   bool   // head stands inside a line that is too long

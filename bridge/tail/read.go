@@ -21,6 +21,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	}
 	s.visited = 0
 	defer func() {
+		if cap(s.text) > 4*chunkBytes {
+			s.text = nil // a giant line came by
+		}
 		s.noteCaught()
 		s.lent.Store(int64(s.held.n))
 	}()
@@ -127,6 +130,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			return false, errTruncated
 		}
 		data := b[before:n]
+		f.findEncoding(data)
 		if f.head == 0 && !f.begins(data) {
 			return false, errTruncated
 		}
@@ -165,7 +169,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.reject(f, reasonLong, data)
 			f.skip = true
 			s.dirty = true
-			f.advance(data[:len(data)-1]) // the last byte may be half of \r\n
+			f.advance(data[:f.enc.most(len(data))])
 			return !atEOF, nil
 		}
 		if atEOF {
@@ -190,13 +194,13 @@ func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >=
 // lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
 // belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
-	sp := newSplitter(data)
+	sp := newSplitter(data, f.enc, &s.text)
 	for {
 		begin := sp.pos
 		text, ok := sp.next(final)
 		if !ok {
-			if *skip && len(data)-sp.pos > 1 {
-				return len(data) - 1 // all but a possible half of \r\n
+			if *skip {
+				return max(sp.pos, f.enc.most(len(data)))
 			}
 			return sp.pos
 		}
@@ -226,6 +230,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 			return errTruncated
 		}
 	}
+	f.findEncoding(nil)
 	r := &f.replay[0]
 	for {
 		n := int(min(int64(size), r.end-r.begin))
@@ -298,9 +303,13 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
-// nuls returns how many NUL bytes data begin with.
+// nuls returns how many NUL bytes data begin with, without a half character.
 func (f *file) nuls(data []byte) int {
-	return len(data) - len(bytes.TrimLeft(data, "\x00"))
+	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
+	if f.enc.wide() {
+		n &^= 1
+	}
+	return n
 }
 
 func grow(buf *[]byte, n int) []byte {

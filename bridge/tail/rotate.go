@@ -116,18 +116,23 @@ func (f *file) begin() {
 
 // skipTo begins at the start of the file's last, unfinished line.
 func (f *file) skipTo(r io.ReaderAt, size int64) {
-	b := make([]byte, min(size, 64<<10))
-	n, _ := r.ReadAt(b, size-int64(len(b)))
-	b = b[:n]
-	i := strings.LastIndexAny(string(b), "\r\n") + 1
-	f.skip = i == 0 && int64(n) < size
-	if f.skip {
-		i = n
-	}
 	first := make([]byte, min(size, printBytes))
-	n, _ = r.ReadAt(first, 0)
-	f.head = size - int64(len(b)) + int64(i)
-	f.print.extend(0, first[:min(int64(n), f.head)])
+	n, _ := r.ReadAt(first, 0)
+	first = first[:n]
+	f.enc = encodingOf(first)
+	from := max(0, size-64<<10) &^ 1
+	b := make([]byte, size-from)
+	n, _ = r.ReadAt(b, from)
+	b = b[:n]
+	i := f.enc.lineEnd(b)
+	if f.skip = i == 0 && from > 0; f.skip {
+		i = n
+		if f.enc.wide() {
+			i &^= 1
+		}
+	}
+	f.head = from + int64(i)
+	f.print.extend(0, first[:min(int64(len(first)), f.head)])
 	f.remember(b[:i])
 }
 

@@ -51,9 +51,10 @@ type Stream struct {
 	shared map[Held]*bond // of lent lines that go with more than one batch
 
 	line    Line
-	limit   int64 // of what the batch being built takes from the budget
-	visited int64 // bytes that Ahead and Beginning read in this turn
-	density int64 // what the bytes read last took from the budget, each; 0 for none
+	limit   int64  // of what the batch being built takes from the budget
+	text    []byte // of a line that was decoded
+	visited int64  // bytes that Ahead and Beginning read in this turn
+	density int64  // what the bytes read last took from the budget, each; 0 for none
 	cur     piece
 	curHeld Held
 	tally   tally
