@@ -36,6 +36,7 @@ type sweeper struct {
 	suspects   map[string]suspect
 	lastFull   time.Time
 	rescan     bool
+	denied     bool // the directory of a glob could not be looked at
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool
@@ -153,7 +154,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		s.mu.Unlock()
 	}
 	defer w.hold(s)()
-	s.missed = 0
+	s.missed, s.denied = 0, false
 	if s.document {
 		w.lookDocument(s, now)
 		return
@@ -166,6 +167,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.unnamed(s, now)
 	default:
 		w.t.readError(s.path, err)
+		s.denied = true
 		for _, f := range s.files {
 			f.failed = f.failed || f.truncated // it stays so until the path can be looked at
 		}
@@ -173,7 +175,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	s.noteCaught()
 	w.expire(s, now)
-	if s.current == nil && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
+	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
 		n := len(s.files)
 		if w.advance(s, now, false); len(s.files) == n {
 			for _, f := range s.files {

@@ -217,6 +217,7 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				w.t.readError(s.path, err)
+				s.denied = true
 				return
 			}
 			continue

@@ -2,9 +2,11 @@ package tail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -257,7 +259,13 @@ func (sf *savedFile) vague() bool {
 
 // locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be known.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
-	if err := w.t.reopen(f); err == nil {
+	err := w.t.reopen(f)
+	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, errNotRegular) && !errors.Is(err, syscall.ELOOP) {
+		w.t.readError(f.path, err)
+		f.failed = true
+		return true // it is there, and may be readable later
+	}
+	if err == nil {
 		if f.raw != nil {
 			if fi, err := f.raw.Stat(); err == nil {
 				f.size, f.mtime = fi.Size(), fi.ModTime()

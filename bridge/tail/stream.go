@@ -80,6 +80,7 @@ type Stream struct {
 	next       time.Time
 	heapAt     int
 	metAt      time.Time
+	denied     bool      // its path could not be looked at, or not be opened
 	heard      bool      // the system says when a file is created at the path
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
