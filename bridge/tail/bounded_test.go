@@ -54,6 +54,7 @@ func (r *rig) turns(most int64) {
 }
 
 func zeros(tb testing.TB, w io.Writer, n int) {
+	tb.Helper()
 	b := make([]byte, mib)
 	for range n {
 		_, err := w.Write(b)
@@ -94,6 +95,32 @@ func TestCompressedNULs(t *testing.T) {
 	r.rest()
 	assert.Zero(t, r.tl.Counts().Lines)
 	assert.Zero(t, r.tl.packed.Load())
+}
+
+// What is damaged is said to be so, once: it is not tried again until the file changes.
+func TestDamageIsSaidOnce(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	r := newRig(t, every)
+	r.crash()
+	r.telemetry = componenttest.NewNopTelemetrySettings()
+	r.telemetry.Logger = zap.New(core)
+	r.boot()
+	whole := gz(numbered(1, 5000))
+	r.write("a.log.gz", whole[:len(whole)/2])
+	r.step(0)
+	for range 20 {
+		r.rest()
+	}
+	assert.EqualValues(t, 1, r.tl.Counts().ReadErrors)
+	require.Equal(t, 1, logs.Len())
+	assert.NotContains(t, logs.All()[0].Message, "tried again")
+	r.checkpoint()
+	r.restart()
+	r.rest()
+	assert.Zero(t, r.tl.Counts().ReadErrors)
+	r.write("a.log.gz", whole)
+	r.rest()
+	r.want(numberedLines(1, 5000)...)
 }
 
 // NULs in a compressed file are passed over, and its end is its end.

@@ -20,37 +20,40 @@ var keepFlag = flag.Int("tail.keep", 5, "rotated files that the rotation stress 
 var rotateFlag = flag.Duration("tail.rotate", 500*time.Millisecond, "how long each case of the rotation stress writes; from 5s on, nothing at all may be lost")
 
 // rotations are ways in which the writers of logs rotate them: shift makes room for the next file.
-var rotations = map[string]func(t testing.TB, path string, keep int){
+var rotations = map[string]func(tb testing.TB, path string, keep int){
 	// Python's RotatingFileHandler: each is removed before another gets its name.
-	"RotatingFileHandler": func(t testing.TB, path string, keep int) {
+	"RotatingFileHandler": func(tb testing.TB, path string, keep int) {
+		tb.Helper()
 		for i := keep - 1; i >= 1; i-- {
 			from, to := fmt.Sprintf("%s.%d", path, i), fmt.Sprintf("%s.%d", path, i+1)
 			if _, err := os.Stat(from); err == nil {
 				_ = os.Remove(to)
-				assert.NoError(t, os.Rename(from, to))
+				require.NoError(tb, os.Rename(from, to))
 			}
 		}
 		_ = os.Remove(path + ".1")
-		assert.NoError(t, os.Rename(path, path+".1"))
+		require.NoError(tb, os.Rename(path, path+".1"))
 	},
 	// logrotate: rename and create.
-	"logrotate": func(t testing.TB, path string, keep int) {
+	"logrotate": func(tb testing.TB, path string, keep int) {
+		tb.Helper()
 		for i := keep; i >= 1; i-- {
 			_ = os.Rename(fmt.Sprintf("%s.%d", path, i), fmt.Sprintf("%s.%d", path, i+1))
 		}
-		assert.NoError(t, os.Rename(path, path+".1"))
+		require.NoError(tb, os.Rename(path, path+".1"))
 		_ = os.Remove(fmt.Sprintf("%s.%d", path, keep+1))
 	},
 }
 
 // stress writes numbered lines, 20 MB/s, into files of 1 MB, and returns how many.
-func stress(t testing.TB, path string, keep int, d time.Duration, rotate func(testing.TB, string, int)) (lines int) {
+func stress(tb testing.TB, path string, keep int, d time.Duration, rotate func(testing.TB, string, int)) (lines int) {
+	tb.Helper()
 	const fileBytes, second = 1_000_000, 20_000_000
 	begin, written := time.Now(), 0
 	start := begin
 	for time.Since(begin) < d {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		w := bufio.NewWriterSize(f, 8<<10)
 		for n := 0; n < fileBytes; {
 			m, _ := fmt.Fprintf(w, "%09d this is a line of a log that is written fast\n", lines)
@@ -64,10 +67,10 @@ func stress(t testing.TB, path string, keep int, d time.Duration, rotate func(te
 				time.Sleep(ahead)
 			}
 		}
-		require.NoError(t, w.Flush())
-		require.NoError(t, f.Close())
+		require.NoError(tb, w.Flush())
+		require.NoError(tb, f.Close())
 		if time.Since(begin) < d {
-			rotate(t, path, keep)
+			rotate(tb, path, keep)
 		}
 	}
 	return lines
@@ -140,7 +143,8 @@ func TestFastRotation(t *testing.T) {
 	}
 }
 
-func waitFor(t testing.TB, ok func() bool) {
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
 	for range 2000 {
 		if ok() {
 			return

@@ -181,7 +181,10 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 
 // lastIsDone says whether what follows the last line ending is a line all the same.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
-	if s.t.final || f.compressed || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
+	if u, ok := f.src.(*unpacked); ok {
+		return u.bad == nil // else the rest of it may come when the file is whole
+	}
+	if s.t.final || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
 		return true
 	}
 	// The writer has gone on to the next file.

@@ -14,6 +14,7 @@ import (
 
 // asNobody has the thread that runs the test open files as another user would: root may read everything.
 func asNobody(t *testing.T) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		return
 	}
