@@ -12,6 +12,7 @@ import (
 
 const (
 	maxCaught  = 128             // files held open until the sweeper has looked
+	maxEvents  = 10_000          // between two sweeps
 	caughtFor  = 5 * time.Second // at most
 	firstBirth = time.Second     // after a path was met, until which its births may be of before
 )
@@ -29,6 +30,7 @@ type caught struct {
 // catches is what was caught since the last sweep, in order, by the path whose stream it is.
 type catches struct {
 	events map[string][]caught
+	n      int
 	held   map[fileID]bool // files held open, also those that the sweeper has
 }
 
@@ -63,7 +65,9 @@ func (t *Tailer) catch(path string, created bool) {
 		n.held[idOf(fi)] = true
 		c.raw, raw = raw, nil
 	}
-	n.events[base] = append(n.events[base], c)
+	if n.n++; n.n <= maxEvents || c.raw != nil {
+		n.events[base] = append(n.events[base], c)
+	}
 	t.mu.Unlock()
 	if raw != nil {
 		_ = raw.Close()
@@ -93,7 +97,7 @@ func (t *Tailer) baseOf(path string) string {
 func (w *sweeper) takeCaught(now time.Time) {
 	w.t.mu.Lock()
 	events := w.t.catches.events
-	w.t.catches.events = nil
+	w.t.catches.events, w.t.catches.n = nil, 0
 	w.t.mu.Unlock()
 	for base, e := range events {
 		w.nets[base] = append(w.nets[base], e...)
@@ -117,7 +121,7 @@ func (w *sweeper) release(c *caught) (raw *os.File) {
 func (w *sweeper) endCaught(now time.Time) {
 	for base, events := range w.nets {
 		s := w.streams[base]
-		if (s == nil || s.behind) && now.Sub(events[0].at) < caughtFor {
+		if age := now.Sub(events[0].at); (s == nil || s.behind) && age >= 0 && age < caughtFor {
 			continue
 		}
 		if s != nil {

@@ -32,8 +32,11 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 		w.endProbe(id)
 		p = nil
 	}
-	if p != nil && p.of != nil && slices.Contains(candidates, p.of) {
-		return p.of, false
+	if p != nil && p.of != nil {
+		if slices.Contains(candidates, p.of) {
+			return p.of, false
+		}
+		return nil, false
 	}
 	candidates = slices.DeleteFunc(slices.Clone(candidates), func(f *file) bool { return p != nil && p.not[f] })
 	if len(candidates) == 0 {

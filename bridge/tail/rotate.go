@@ -272,7 +272,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	if !met {
 		w.jumped(s, w.missing(s, own, beside))
 	}
-	gens = w.addCaught(s, gens, own)
+	gens = w.addCaught(s, gens, own, met)
 	sortGenerations(gens, own)
 	// A current file that was rotated meanwhile is one of them: what is younger is taken up when its own rotation is noticed.
 	late := false
@@ -291,7 +291,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 }
 
 // addCaught adds the files that were caught and are no longer there, and says of the others in which order they were.
-func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo) []generation {
+func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
 	events := w.nets[s.path]
 	for i := range events {
 		c := &events[i]
@@ -309,7 +309,7 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo) []gen
 		if err != nil || w.files[id] != nil || own != nil && id == idOf(own) {
 			continue
 		}
-		if !c.own && (fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, c.raw) })) {
+		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, c.raw) })) {
 			continue // it was there before, or is a copy
 		}
 		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
@@ -479,7 +479,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	}
 	_, beside := w.beside(s.path)
 	for _, b := range beside {
-		if w.files[idOf(b.fi)] != nil {
+		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
