@@ -6,7 +6,10 @@ import (
 	"math"
 )
 
-// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false. What is
+// maxAhead is how much of a file one visit reads, and what all visits of a turn read before it is another stream's.
+const maxAhead = 128 << 20
+
+// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. What is
 // read next stays as it is: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
 func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
@@ -16,6 +19,7 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 }
 
 // Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: what a reader that starts at the end has missed.
+// Of a compressed file it sees what lies in the first 128 MiB.
 func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
@@ -29,21 +33,34 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 	size := int64(chunkBytes)
 	if u, ok := src.(*unpacked); ok {
 		// Going back in the one that is being read would mean to decompress everything before head again, each time.
-		fresh := &unpacked{raw: u.raw, kind: u.kind, size: u.size, free: u.free}
-		defer fresh.stop()
-		src = fresh
+		if f.scout == nil {
+			f.scout = &unpacked{raw: u.raw, kind: u.kind, size: u.size, free: u.free}
+		}
+		if off < f.scout.pos-int64(len(f.scout.last)) && off > s.t.maxAhead {
+			return
+		}
+		src = f.scout
 	} else if fi, err := f.raw.Stat(); err == nil {
 		size = min(size, max(fi.Size()-off+1, minRead)) // mostly little or nothing follows a row that arrives
 	}
 	buf := make([]byte, size)
 	skip := false
-	for {
+	var decoded []byte
+	for left := s.t.maxAhead; left > 0; {
 		n, err := src.ReadAt(buf, off)
+		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+			n = skipBytes
+		}
+		left -= int64(n)
+		s.visited += int64(n)
+		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+			continue
+		}
 		atEOF := err != nil || n < len(buf)
 		if err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
 			return
 		}
-		sp := newSplitter(buf[:n])
+		sp := newSplitter(buf[:n], f.enc, &decoded)
 		for {
 			begin := off + int64(sp.pos)
 			if begin >= part.end {
@@ -73,7 +90,7 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 		case len(buf) <= s.t.cfg.MaxLineBytes:
 			buf = make([]byte, 2*len(buf))
 		default: // a line that is too long
-			off += int64(n - 1) // the last byte may be half of \r\n
+			off += int64(f.enc.most(n))
 			skip = true
 		}
 	}

@@ -21,19 +21,20 @@ var errCheckpoint = errors.New("damaged, or of another version")
 
 // savedFile is what a checkpoint says about one file of a stream.
 type savedFile struct {
-	path    string
-	id      fileID
-	size    int64
-	mtime   int64 // Unix ns
-	head    int64
-	print   fingerprint
-	tailSum uint64
-	tailN   int
-	skip    bool
-	current bool
-	retired bool
-	holes   []span
-	tags    []tag
+	path     string
+	id       fileID
+	size     int64
+	mtime    int64 // Unix ns
+	head     int64
+	print    fingerprint
+	tailSum  uint64
+	tailN    int
+	skip     bool
+	current  bool
+	retired  bool
+	complete bool
+	holes    []span
+	tags     []tag
 }
 
 // saved is the checkpoint of a stream.
@@ -51,6 +52,7 @@ const (
 	flagCurrent
 	flagRetired
 	flagTags // tags follow the holes
+	flagComplete
 )
 
 func checkpointKey(path string) string {
@@ -88,7 +90,7 @@ func (c *saved) encode(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(f.tailN))
 		b = binary.LittleEndian.AppendUint64(b, f.tailSum)
 		flags := uint64(0)
-		for bit, on := range map[uint64]bool{flagSkip: f.skip, flagCurrent: f.current, flagRetired: f.retired, flagTags: len(f.tags) > 0} {
+		for bit, on := range map[uint64]bool{flagSkip: f.skip, flagCurrent: f.current, flagRetired: f.retired, flagTags: len(f.tags) > 0, flagComplete: f.complete} {
 			if on {
 				flags |= bit
 			}
@@ -200,7 +202,7 @@ func decode(b []byte) (*saved, error) {
 		tn := c.uint()
 		f.tailN, f.tailSum = int(min(tn, tailBytes+1)), c.fixed()
 		flags := c.uint()
-		f.skip, f.current, f.retired = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0
+		f.skip, f.current, f.retired, f.complete = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0, flags&flagComplete != 0
 		at := int64(0)
 		for range c.count(2) {
 			gap, size := c.uint(), c.uint()
@@ -294,7 +296,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		slices.SortFunc(tagged, func(a, b tag) int { return cmp.Compare(a.begin, b.begin) })
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,
-			skip: f.skip, current: f == s.current, retired: f.retired, holes: spans, tags: tagged,
+			skip: f.skip, current: f == s.current, retired: f.retired, complete: f.complete, holes: spans, tags: tagged,
 		})
 	}
 	return c.encode(b), holes

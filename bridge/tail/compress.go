@@ -16,10 +16,14 @@ const (
 	bombRatio  = 1000     // more than any log compresses
 	bombBytes  = 1 << 30  // below this, any ratio goes
 	zstdWindow = 64 << 20 // what a zstd frame may ask for
+	skipBytes  = 4 << 20  // decompressed in one go on the way to where reading goes on
 	reasonBomb = "decompression_bomb"
 )
 
-var errBomb = errors.New("decompresses to more than 1000 times its size")
+var (
+	errBomb  = errors.New("decompresses to more than 1000 times its size")
+	errAgain = errors.New("a compressed file has still to be decompressed up to there")
+)
 
 // packing returns how a file is compressed, by its name or by the configuration.
 func (t *Tailer) packing(path string) string {
@@ -45,13 +49,16 @@ type unpacked struct {
 	dec    io.Reader
 	finish func()
 	pos    int64  // of dec
+	first  []byte // the first 1 KiB of what was decompressed
 	last   []byte // the bytes before pos
 	bad    error  // why the content ends before its end
+
+	skipped []byte // buffer
 }
 
 func (u *unpacked) begin() error {
 	u.stop()
-	u.pos, u.last, u.bad = 0, u.last[:0], nil
+	u.pos, u.first, u.last, u.bad = 0, u.first[:0], u.last[:0], nil
 	r := io.NewSectionReader(u.raw, 0, 1<<62)
 	if u.kind == CompressionGzip {
 		z, err := gzip.NewReader(r)
@@ -76,49 +83,57 @@ func (u *unpacked) stop() {
 	}
 }
 
-// ReadAt gives what can be decompressed. Damage ends the content; bad says so.
+// ReadAt gives what can be decompressed. Damage ends the content; bad says so. It passes over skipBytes at most on the way to off: then it returns errAgain, and the next call goes on.
 func (u *unpacked) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= int64(len(u.first)) {
+		return copy(p, u.first[off:]), nil // without going back
+	}
 	if u.dec == nil || off < u.pos-int64(len(u.last)) {
 		if err := u.begin(); err != nil {
 			u.bad = err
 			return 0, io.EOF
 		}
 	}
-	for off > u.pos {
-		skip := make([]byte, min(off-u.pos, chunkBytes))
-		n, err := readFull(u.dec, skip)
-		u.pos += int64(n)
-		u.last = append(u.last[:0], skip[:n]...)
-		if err != nil {
-			u.end(err)
-			return 0, io.EOF
+	for left := int64(skipBytes); off > u.pos; {
+		if left <= 0 {
+			return 0, errAgain
 		}
+		want := min(off-u.pos, chunkBytes)
+		n, err := u.read(grow(&u.skipped, int(want)), 0)
+		if err != nil && off > u.pos {
+			return 0, err
+		}
+		left -= int64(n)
 	}
 	n := copy(p, u.last[int64(len(u.last))-(u.pos-off):])
 	if n == len(p) {
 		return n, nil
 	}
-	m, err := readFull(u.dec, p[n:])
-	if m > 0 {
-		u.pos += int64(m)
-		n += m
-		u.last = append(u.last[:0], p[:n]...)
-	}
-	if u.pos > u.free && u.pos/bombRatio > u.size {
-		u.bad = errBomb
-		return n, io.EOF
-	}
-	if err != nil {
-		u.end(err)
-		err = io.EOF
-	}
-	return n, err
+	m, err := u.read(p, n)
+	return n + m, err
 }
 
-func (u *unpacked) end(err error) {
-	if err != io.EOF { //nolint:errorlint // a wrapped EOF is an error of the content
-		u.bad = err
+// read fills p from its n-th byte on; those before it stand before pos. What it returns less than asked for is all there is: then the error is io.EOF.
+func (u *unpacked) read(p []byte, n int) (int, error) {
+	if u.pos > u.free && u.pos/bombRatio > u.size {
+		u.bad = errBomb
+		return 0, io.EOF
 	}
+	m, err := readFull(u.dec, p[n:])
+	if m > 0 {
+		if have := int64(len(u.first)); have == u.pos && have < printBytes {
+			u.first = append(u.first, p[n:n+min(m, printBytes-len(u.first))]...)
+		}
+		u.pos += int64(m)
+		u.last = append(u.last[:0], p[:n+m]...)
+	}
+	if err != nil {
+		if err != io.EOF { //nolint:errorlint // a wrapped EOF is an error of the content
+			u.bad = err
+		}
+		err = io.EOF
+	}
+	return m, err
 }
 
 // readFull is io.ReadFull that keeps the reader's own error: io.ErrUnexpectedEOF means a cut file here.
@@ -149,7 +164,8 @@ func (s *Stream) endOfPacked(f *file) {
 			s.tally.count(Rejected, reasonBomb)
 			s.t.warn("bomb", "A compressed file was given up", zap.String("path", f.path), zap.Error(u.bad))
 		} else {
-			s.t.readError(f.path, u.bad)
+			s.t.counts.bump(&s.t.counts.readErrs, 1)
+			s.t.warn("damaged", "A compressed file is damaged; what comes before the damage was read, and the rest is not, unless the file changes", zap.String("path", f.path), zap.Int64("bytes", f.head), zap.Error(u.bad))
 		}
 	}
 	s.t.close(f)

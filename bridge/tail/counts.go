@@ -130,7 +130,7 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 		{&c.sentC, "trainbridge.tail.sent", "{line}", "Record lines that were accepted downstream."},
 		{&c.refusedC, "trainbridge.tail.refused", "{line}", "Record lines that were refused downstream for good."},
 		{&c.truncs, "trainbridge.tail.truncations", "{file}", "Files found cut or rewritten."},
-		{&c.lost, "trainbridge.tail.lost_files", "{file}", "Files that had unread or unacknowledged lines and cannot be found any more."},
+		{&c.lost, "trainbridge.tail.lost_files", "{file}", "Files that had unread or unacknowledged lines and cannot be found any more, or were rotated away unseen, as far as that can be known."},
 		{&c.readErrs, "trainbridge.tail.read_errors", "{error}", "Errors from opening and reading files."},
 		{&c.ckptErrs, "trainbridge.tail.checkpoint_errors", "{error}", "Checkpoints that could not be stored, or not be understood."},
 		{&c.forced, "trainbridge.tail.forced_expiries", "{expiry}", "Times that held lines were given up early because there were too many."},

@@ -79,7 +79,8 @@ type directory struct {
 	mtime    time.Time
 	next     time.Time
 	activeAt time.Time
-	again    bool // listed while it was changing: list it once more
+	again    bool // listed while it was changing, or could not be read: list it once more
+	denied   bool // could not be listed the last time
 }
 
 // suspect is a new file that looks like a copy in the making of a stream's file.
@@ -90,9 +91,9 @@ type suspect struct {
 
 // scan lists directories that changed, or all of them from the bases of the globs, and takes up the files found.
 func (w *sweeper) scan(now time.Time) {
-	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan
+	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
 	if full {
-		w.lastFull, w.rescan = now, false
+		w.lastFull, w.rescan, w.denied = now, false, false
 		w.scans++
 		visited := map[string]bool{}
 		for i := range w.globs {
@@ -141,6 +142,7 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 		if err == nil {
 			w.found(path, now) // a pattern without meta characters may name a file
 		}
+		w.denied = w.denied || errors.Is(err, fs.ErrPermission)
 		return
 	}
 	d := w.dirs[path]
@@ -166,7 +168,11 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
+		d.again = true // its permissions are no part of its modification time
+	} else if d.denied {
+		w.watch(d.path)
 	}
+	d.denied = err != nil
 	for _, e := range entries {
 		w.entry(filepath.Join(d.path, e.Name()), e, depth, visited, now)
 	}
@@ -216,6 +222,10 @@ func (w *sweeper) found(path string, now time.Time) {
 	fi, err := w.stat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		delete(w.suspects, path)
+		if d := w.dirs[filepath.Dir(path)]; d != nil && errors.Is(err, fs.ErrPermission) {
+			d.again = true
+			w.t.readError(path, err)
+		}
 		return
 	}
 	f, wait := w.claimed(path, fi, now)
@@ -288,13 +298,17 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if f := w.known(path, fi); f != nil {
 				return f, false
 			}
-			if f, wait := w.packedFrom(s, path, now); f != nil || wait {
+			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait
 			}
-			if w.isCopy(s, path, fi, now) {
+			if w.isCopy(s, path, now) {
 				return nil, true
 			}
 		}
+	}
+	if p := w.probes[idOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
+		w.suspects[path] = suspect{first: now, since: now}
+		return nil, true
 	}
 	return nil, false
 }
@@ -336,7 +350,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := f.head+int64(f.print.n) > 0 && sameFile(f, src)
+		same := f.head+int64(f.print.n) > 0 && f.isStill(src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

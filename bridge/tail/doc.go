@@ -7,11 +7,20 @@
 // looked at. Workers read; they never wait for the consumer. A batch in flight has a goroutine of its own. One stream may use a quarter of max_in_flight_bytes, and a
 // stream with nothing in flight may always send a little, so a stuck consumer of one file stops that file only.
 //
+// A turn of a stream is bounded, whatever the file holds: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to where reading goes on, 128 MiB and a line that a handler
+// looks ahead, one document. Files that must be compared to know whose they are cost the sweeper 16 MiB of decompressing per sweep; until it is known only their stream waits.
+//
+// Where the system has inotify, a file that is created or renamed is opened at once and held until the sweeper has looked, so that it may be gone by then. Everything else is polled as well.
+//
 // # What is promised
 //
 // Capture: every line that stays readable, under its path or beside it under a name that rotation gives, is read. A file that was renamed or deleted is read to its
 // end while this process has it open, and watched for a minute more. A rotated file is known again by device and inode, the hash of its first KiB and the hash of the
 // 64 bytes before the head; the last two also find the copy that copytruncate left, and what gzip or zstd made of a rotated file.
+//
+// Rotation may be faster than looking: with inotify, files that were rotated through the path and out of the directory between two looks are read; without it, those that are still there.
+// A file or directory that is made readable is read within five seconds. UTF-16 is decoded where a byte order mark says so; positions are those of the file's bytes.
+// What a compressed file holds behind damage, or behind a thousand times its size (and 1 GiB), is given up, with a count, until the file changes.
 //
 // At the first look at a path its rotated files (path.1, path.2.gz, path-20260101, …) that the globs match are older generations of the same stream, also when
 // the path itself is free just then. Their order is that of their modification times; where these are alike, see sortGenerations.
@@ -25,7 +34,11 @@
 //
 // # What is not
 //
-//   - What was cut away, overwritten or deleted before it was read, with no copy beside it. Counted as lost_files and truncations, as far as it can be known.
+//   - What was cut away, overwritten or deleted before it was read, with no copy beside it. Counted as lost_files and truncations, as far as it can be known: a file whose creation was heard of
+//     and that nobody found, a number that is missing in a chain of rotated files, one file at least where the last one read is no longer in a chain that is all new, a deleted file that was
+//     not read to its end when the process stopped. Without inotify and without numbers (dates, no rotated files at all) a jump cannot be known.
+//   - More than 128 files that come and go between two looks.
+//   - UTF-16 without its mark, as after a cut while the writer goes on at its old position. UTF-32.
 //   - A file that is cut and rewritten with the very bytes that were before the head is taken for the old one: what differs behind the head is read, nothing else.
 //   - A file rotated out of the globs and a crash before the checkpoint that is stored when it is taken up, some milliseconds after it was met.
 //   - A record that spans files which were rotated unseen while the clock was set back: the files are read, in another order or by a stream of their own; outside

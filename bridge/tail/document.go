@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -97,6 +98,10 @@ func (s *Stream) readDocument(buf *[]byte) {
 		return
 	}
 	d.given = sum
+	if enc := encodingOf(text); enc.wide() {
+		text = enc.decode(nil, text)
+	}
+	text = bytes.TrimPrefix(text, bom)
 	d.file = &file{stream: s, path: s.path}
 	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File}
 	s.tally.lines++

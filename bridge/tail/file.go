@@ -76,6 +76,7 @@ type file struct {
 	path   string // where it was last seen
 	src    source // nil while closed
 	raw    *os.File
+	scout  *unpacked // of a compressed file: what Ahead reads
 
 	head  int64 // everything before it has been read
 	print fingerprint
@@ -85,6 +86,9 @@ type file struct {
 	tailSum  uint64
 	restored bool
 
+	enc    encoding
+	nulTo  int64  // how far the NUL bytes at head are known to go, at least
+	nulEnd bool   // to the end of the file
 	skip   bool   // head stands inside a line that is too long
 	replay []span // holes that are to be read again before head
 	tags   []tag  // of lines in them, in order
@@ -103,7 +107,9 @@ type file struct {
 	complete    bool // a compressed file read to its end
 	truncated   bool // found cut or rewritten: look must decide
 	failed      bool // the last read ended in an error
+	birth       birth
 	dead        bool // nothing more can be read from it
+	missing     bool // of a checkpoint: what it became is still being looked for
 	retired     bool // read and closed, remembered so that it is not read again
 	seen        int  // the full scan that last saw it
 	unseen      bool // retired, and not seen by the last one
@@ -116,6 +122,7 @@ func (f *file) advance(b []byte) {
 	}
 	f.print.extend(f.head, b)
 	f.head += int64(len(b))
+	f.nulTo, f.nulEnd = 0, false
 	f.remember(b)
 }
 
@@ -161,6 +168,19 @@ func (f *file) wasCut() bool {
 	return n < f.tailN || !f.tailMatches(b)
 }
 
+// isGone says whether nobody will find the file again although not all of it was read and accepted.
+func (f *file) isGone() bool {
+	if f.raw == nil || f.dead || f.retired {
+		return false
+	}
+	fi, err := f.raw.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0 && (!f.complete && !f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
+}
+
 func (f *file) tailHash() uint64 {
 	if f.restored {
 		return f.tailSum
@@ -191,15 +211,39 @@ func openRegular(path string, follow bool) (*os.File, fs.FileInfo, error) {
 
 // sameFile says whether src begins as f did and has the same bytes before f's head.
 func sameFile(f *file, src io.ReaderAt) bool {
-	var b [printBytes]byte
-	if p := b[:f.print.n]; len(p) > 0 {
-		if n, _ := src.ReadAt(p, 0); !f.begins(p[:n]) {
-			return false
-		}
+	same, _ := compare(f, src)
+	return same
+}
+
+// compare does so for a src that may be compressed; again: it must be called again to know.
+func compare(f *file, src io.ReaderAt) (same, again bool) {
+	if !f.beginsAs(src) {
+		return false, false
 	}
+	var b [tailBytes]byte
 	p := b[:f.tailN]
-	n, _ := src.ReadAt(p, f.head-int64(f.tailN))
-	return n == len(p) && fnv(fnvOffset, p) == f.tailHash()
+	n, err := src.ReadAt(p, f.head-int64(f.tailN))
+	return n == len(p) && fnv(fnvOffset, p) == f.tailHash(), err == errAgain //nolint:errorlint // ReadAt returns it itself
+}
+
+// beginsAs says whether src begins as f did.
+func (f *file) beginsAs(src io.ReaderAt) bool {
+	var b [printBytes]byte
+	p := b[:f.print.n]
+	if len(p) == 0 {
+		return true
+	}
+	n, _ := src.ReadAt(p, 0)
+	return f.begins(p[:n])
+}
+
+// isStill says whether src, which is what f's inode holds now, is what f was. A compressed file is compared at its beginning only: it would have to be decompressed up to the head, and
+// whether it is the same there is found out when it is read on.
+func (f *file) isStill(src source) bool {
+	if _, ok := src.(*unpacked); ok {
+		return f.beginsAs(src)
+	}
+	return sameFile(f, src)
 }
 
 // unpack returns the source of an open file's content.
@@ -230,7 +274,10 @@ func (t *Tailer) close(f *file) {
 		return
 	}
 	_ = f.src.Close()
-	f.src, f.raw = nil, nil
+	if f.scout != nil {
+		f.scout.stop()
+	}
+	f.src, f.raw, f.scout = nil, nil, nil
 	t.open.Add(-1)
 	if f.compressed {
 		t.packed.Add(-1)
@@ -260,7 +307,7 @@ func (t *Tailer) reopen(f *file) error {
 		return err
 	}
 	src := t.unpack(f.path, raw)
-	if !sameFile(f, src) {
+	if !f.isStill(src) {
 		_ = src.Close()
 		return errTruncated
 	}

@@ -36,6 +36,7 @@ type sweeper struct {
 	suspects   map[string]suspect
 	lastFull   time.Time
 	rescan     bool
+	denied     bool // the directory of a glob could not be looked at
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool
@@ -48,11 +49,15 @@ type sweeper struct {
 	caught     int64 // see allCaught
 	caughtAt   time.Time
 	last       lastListing
+	nets       map[string][]caught // by the path of the stream
+	probes     map[fileID]*probe
+	probing    int   // decoders that they have open
+	allowance  int64 // bytes that they may still decompress in this sweep
 }
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{},
+		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{},
 		globs: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
 	}
 }
@@ -78,13 +83,17 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
 	w := &t.sweeper
-	w.now = now
+	w.now, w.allowance = now, probeBytes
 	w.restore(now)
 	w.hinted(now)
+	w.takeCaught(now)
 	w.scan(now)
 	t.mu.Lock()
 	kicked := t.kicked
 	t.kicked = nil
+	for _, s := range kicked {
+		s.kicked = false
+	}
 	t.mu.Unlock()
 	for _, s := range kicked {
 		if s.heapAt >= 0 {
@@ -95,6 +104,8 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 		w.look(w.due[0], now)
 	}
 	w.last = lastListing{}
+	w.endCaught(now)
+	w.endProbes(now.Add(-probeMax))
 	if w.fresh && t.cfg.Storage != nil {
 		w.fresh = false
 		select {
@@ -113,7 +124,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtAt = time.Time{}
-	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, lastExpire: now, next: now}
+	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
 	s.handler = w.t.newHandler(s)
 	w.streams[path] = s
@@ -143,7 +154,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		s.mu.Unlock()
 	}
 	defer w.hold(s)()
-	s.missed = 0
+	s.missed, s.denied = 0, false
 	if s.document {
 		w.lookDocument(s, now)
 		return
@@ -156,6 +167,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.unnamed(s, now)
 	default:
 		w.t.readError(s.path, err)
+		s.denied = true
 		for _, f := range s.files {
 			f.failed = f.failed || f.truncated // it stays so until the path can be looked at
 		}
@@ -163,7 +175,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	s.noteCaught()
 	w.expire(s, now)
-	if s.current == nil && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
+	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
 		n := len(s.files)
 		if w.advance(s, now, false); len(s.files) == n {
 			for _, f := range s.files {
@@ -269,10 +281,13 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	if fi.Size() != f.size || changed && f.compressed {
 		f.grown = now
 	}
+	size := f.size
 	f.size, f.mtime = fi.Size(), fi.ModTime()
 	switch {
 	case changed:
-		f.changed = true
+		if f.changed, f.nulEnd = true, false; fi.Size() <= size {
+			f.nulTo = 0 // it may have been written where there was NUL
+		}
 		f.begin()
 		if f.compressed {
 			w.t.close(f)
@@ -295,6 +310,9 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 // lookOld looks at the files that the path no longer names.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
+	if w.t.open.Load() > maxOpenFiles {
+		linger = min(linger, rotatedGrace)
+	}
 	for _, f := range slices.Clone(s.files) {
 		if f != s.current && f.truncated {
 			w.truncated(s, f, now)
@@ -303,6 +321,9 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool {
 		if f == s.current || f.retired {
 			return false
+		}
+		if f.missing {
+			return w.lookMissing(s, f, now)
 		}
 		if f.compressed && !f.complete {
 			if fi, err := w.stat(f.path); err == nil && idOf(fi) == f.id {
@@ -329,6 +350,22 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		}
 		return false
 	})
+}
+
+// lookMissing goes on looking for what became of a file of a checkpoint. It returns true when that is nowhere.
+func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
+	c, wait := w.copyOf(s, f)
+	if wait {
+		return false
+	}
+	f.missing = false
+	if c == nil {
+		w.lost(f, len(f.replay) > 0 || f.size > f.head)
+		w.drop(f)
+		return true
+	}
+	w.become(f, c, now)
+	return false
 }
 
 func (w *sweeper) drop(f *file) {

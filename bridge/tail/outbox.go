@@ -49,12 +49,16 @@ func (o *outbox) open(send func(group []*batch)) {
 
 // close lets the senders end when all that was put in has been sent, and waits for them.
 func (o *outbox) close() {
+	o.end()
+	o.senders.Wait()
+}
+
+func (o *outbox) end() {
 	o.mu.Lock()
 	o.closed = true
 	o.changed.Broadcast()
 	o.mu.Unlock()
 	o.signal()
-	o.senders.Wait()
 }
 
 func (o *outbox) signal() {

@@ -19,7 +19,11 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.gone {
 		return false
 	}
+	s.visited = 0
 	defer func() {
+		if cap(s.text) > 4*chunkBytes {
+			s.text = nil // a giant line came by
+		}
 		s.noteCaught()
 		s.lent.Store(int64(s.held.n))
 	}()
@@ -35,6 +39,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		turns = jointQuantum
 	}
 	for _, f := range s.files {
+		if f.missing {
+			return false // lines keep their order
+		}
 		if !s.readable(f) {
 			continue
 		}
@@ -43,7 +50,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			if limit == 0 {
 				return false // an ack schedules the stream again
 			}
-			if turns == 0 {
+			if turns == 0 || s.visited >= s.t.maxAhead {
 				return true
 			}
 			more, err := s.readChunk(f, buf, limit)
@@ -111,6 +118,9 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		// The bytes before head come along: when they differ, the file is no longer the one that was being read.
 		b := grow(buf, want)
 		n, err := f.src.ReadAt(b, f.head-int64(before))
+		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+			return true, nil
+		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err
 		}
@@ -120,6 +130,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			return false, errTruncated
 		}
 		data := b[before:n]
+		f.findEncoding(data)
 		if f.head == 0 && !f.begins(data) {
 			return false, errTruncated
 		}
@@ -150,19 +161,15 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if used > 0 {
 			return !atEOF, nil
 		}
-		if len(data) > 0 && data[0] == 0 {
-			if moved, err := f.passNULs(data, atEOF); moved || err != nil {
-				s.dirty = s.dirty || moved
-				return moved, err
-			}
-			return false, nil
+		if f.nuls(data) > 0 {
+			return s.passNULs(f, buf, len(data), atEOF)
 		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 {
 			s.tally.lines++
 			s.reject(f, reasonLong, data)
 			f.skip = true
 			s.dirty = true
-			f.advance(data[:len(data)-1]) // the last byte may be half of \r\n
+			f.advance(data[:f.enc.most(len(data))])
 			return !atEOF, nil
 		}
 		if atEOF {
@@ -174,26 +181,29 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 
 // lastIsDone says whether what follows the last line ending is a line all the same.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
-	if s.t.final || f.compressed || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
+	if u, ok := f.src.(*unpacked); ok {
+		return u.bad == nil // else the rest of it may come when the file is whole
+	}
+	if s.t.final || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
 		return true
 	}
 	// The writer has gone on to the next file.
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
-// isFull says that the batch being built has taken what it may.
-func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit }
+// isFull says that the batch being built has taken what it may, or that the handler has looked ahead so far that it is the others' turn.
+func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
 // lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
 // belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
-	sp := newSplitter(data)
+	sp := newSplitter(data, f.enc, &s.text)
 	for {
 		begin := sp.pos
 		text, ok := sp.next(final)
 		if !ok {
-			if *skip && len(data)-sp.pos > 1 {
-				return len(data) - 1 // all but a possible half of \r\n
+			if *skip {
+				return max(sp.pos, f.enc.most(len(data)))
 			}
 			return sp.pos
 		}
@@ -217,15 +227,21 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 // readHole reads the next part of the first hole again. Its end is the end of a line.
 func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
-	check := grow(buf, f.tailN)
-	if n, _ := f.src.ReadAt(check, f.head-int64(f.tailN)); n < f.tailN || !f.tailMatches(check) {
-		return errTruncated
+	if !f.compressed { // there is no going back in a compressed file: it is found out when reading has come to head
+		check := grow(buf, f.tailN)
+		if n, _ := f.src.ReadAt(check, f.head-int64(f.tailN)); n < f.tailN || !f.tailMatches(check) {
+			return errTruncated
+		}
 	}
+	f.findEncoding(nil)
 	r := &f.replay[0]
 	for {
 		n := int(min(int64(size), r.end-r.begin))
 		b := grow(buf, n)
 		if got, err := f.src.ReadAt(b, r.begin); got < n {
+			if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+				return nil
+			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
@@ -245,42 +261,58 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 }
 
-// passNULs moves head over the run of NUL bytes that data begin with, if something follows it. A run at the end of the file stays: it may be space that is yet
-// to be written.
-func (f *file) passNULs(data []byte, atEOF bool) (moved bool, err error) {
-	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
-	if n < len(data) {
-		f.advance(data[:n])
+// passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the file: nulTo is how far
+// it came. A run at the end of the file stays, for it may be space that is yet to be written; nobody writes into a compressed file.
+func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
+	data := (*buf)[f.tailN : f.tailN+n]
+	if z := f.nuls(data); z < n || f.compressed && !atEOF {
+		f.advance(data[:z])
+		s.dirty = true
 		return true, nil
 	}
-	if atEOF {
+	if atEOF || f.nulEnd {
 		return false, nil
 	}
-	off := f.head + int64(n)
-	b := make([]byte, chunkBytes)
-	for {
-		if f.raw != nil && !f.compressed {
+	off := max(f.head+int64(n), f.nulTo)
+	for range quantum {
+		if f.raw != nil {
 			if to, ok := seekData(f.raw, off); ok {
 				off = to
 			}
 		}
+		b := grow(buf, chunkBytes)
 		n, err := f.src.ReadAt(b, off)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return false, err
 		}
-		z := n - len(bytes.TrimLeft(b[:n], "\x00"))
+		z := f.nuls(b[:n])
 		off += int64(z)
 		if z < n {
-			break
+			var nuls [printBytes]byte
+			f.print.extend(f.head, nuls[:])
+			f.head = off
+			f.remember(nuls[:tailBytes])
+			f.nulTo = 0
+			s.dirty = true
+			return true, nil
 		}
 		if n < len(b) {
+			f.nulTo, f.nulEnd = off, true
+			f.caught, f.changed = s.line.Observed, false
 			return false, nil
 		}
 	}
-	f.print.extend(f.head, data)
-	f.head = off
-	f.remember(data[:min(len(data), tailBytes)])
+	f.nulTo = off
 	return true, nil
+}
+
+// nuls returns how many NUL bytes data begin with, without a half character.
+func (f *file) nuls(data []byte) int {
+	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
+	if f.enc.wide() {
+		n &^= 1
+	}
+	return n
 }
 
 func grow(buf *[]byte, n int) []byte {

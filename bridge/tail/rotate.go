@@ -54,8 +54,13 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 
 // unnamed is told that the path no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
-	if s.current != nil {
-		w.verify(s, now)
+	if s.current == nil {
+		if s.behind {
+			w.advance(s, now, false)
+		}
+		return
+	}
+	if w.verify(s, now); s.current != nil {
 		f := s.current
 		f.rotated = now
 		s.lastWrite = f.wrote
@@ -66,8 +71,9 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	}
 }
 
-// adopt makes an open file the stream's next one. first: it was there when the tailer started, and nothing is known of it.
-func (w *sweeper) adopt(s *Stream, path string, raw *os.File, fi fs.FileInfo, now time.Time, first bool) {
+// adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of it.
+func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
+	path, raw, fi := g.path, g.raw, g.fi
 	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
 	w.t.attach(f, raw, w.t.unpack(path, raw))
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
@@ -79,17 +85,20 @@ func (w *sweeper) adopt(s *Stream, path string, raw *os.File, fi fs.FileInfo, no
 	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
 		f.grown = f.mtime // it is not being written
 	}
-	s.known = true
 	w.files[f.id] = f
 	s.files = append(s.files, f)
 	s.dirty = true
 	w.fresh = true
-	if path == s.path {
+	if s.known && !first {
+		f.birth = birthMissed
+	}
+	if g.current {
 		s.current = f
 	} else {
 		f.rotated = now
 		s.lastWrite = f.wrote
 	}
+	s.known = true
 	w.active(s, now)
 }
 
@@ -107,23 +116,33 @@ func (f *file) begin() {
 
 // skipTo begins at the start of the file's last, unfinished line.
 func (f *file) skipTo(r io.ReaderAt, size int64) {
-	b := make([]byte, min(size, 64<<10))
-	n, _ := r.ReadAt(b, size-int64(len(b)))
-	b = b[:n]
-	i := strings.LastIndexAny(string(b), "\r\n") + 1
-	f.skip = i == 0 && int64(n) < size
-	if f.skip {
-		i = n
-	}
 	first := make([]byte, min(size, printBytes))
-	n, _ = r.ReadAt(first, 0)
-	f.head = size - int64(len(b)) + int64(i)
-	f.print.extend(0, first[:min(int64(n), f.head)])
+	n, _ := r.ReadAt(first, 0)
+	first = first[:n]
+	f.enc = encodingOf(first)
+	from := max(0, size-64<<10) &^ 1
+	b := make([]byte, size-from)
+	n, _ = r.ReadAt(b, from)
+	b = b[:n]
+	i := f.enc.lineEnd(b)
+	if f.skip = i == 0 && from > 0; f.skip {
+		i = n
+		if f.enc.wide() {
+			i &^= 1
+		}
+	}
+	f.head = from + int64(i)
+	f.print.extend(0, first[:min(int64(len(first)), f.head)])
 	f.remember(b[:i])
 }
 
 // truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
+	c, wait := w.copyOf(s, f)
+	if wait {
+		f.truncated = true
+		return
+	}
 	w.t.counts.bump(&w.t.counts.truncs, 1)
 	f.truncated = false
 	s.lastWrite = f.wrote
@@ -142,8 +161,10 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if f.rotated.IsZero() {
 		f.rotated = now
 	}
-	found := w.adoptCopy(s, f, now)
-	f.dead = !found
+	found := c != nil
+	if f.dead = !found; found {
+		w.become(f, c, now)
+	}
 	w.files[g.id] = g
 	if s.current == f {
 		s.current = g
@@ -179,7 +200,11 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 	first := met && w.first
 	for range maxListings {
 		own, beside := w.beside(s.path)
-		if !w.older(s, own, beside, now, met) {
+		done, wait := w.older(s, own, beside, now, met)
+		if s.behind = wait; wait {
+			return
+		}
+		if !done {
 			continue
 		}
 		if !named || own == nil {
@@ -192,20 +217,21 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				w.t.readError(s.path, err)
+				s.denied = true
 				return
 			}
 			continue
 		}
 		if idOf(fi) == idOf(own) {
-			w.adopt(s, s.path, raw, fi, now, first)
+			w.adopt(s, generation{path: s.path, raw: raw, fi: fi, current: true}, now, first)
 			return
 		}
 		_ = raw.Close()
 	}
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since.
-func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) bool {
+// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to know whose they are (wait).
+func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
 	for _, b := range beside {
@@ -224,33 +250,83 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			err = fs.ErrNotExist
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			for _, g := range gens {
-				_ = g.raw.Close()
-			}
-			return false
+			closeAll(gens)
+			return false, false
 		}
 		if err != nil {
 			w.t.readError(b.path, err)
 			continue
 		}
-		if w.copied(s, b.path, raw, fi) {
+		copied, wait := w.copied(s, b.path, raw, fi)
+		if wait {
+			_ = raw.Close()
+			closeAll(gens)
+			return false, true
+		}
+		if copied {
 			_ = raw.Close()
 			continue
 		}
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
+	if !met {
+		w.jumped(s, w.missing(s, own, beside))
+	}
+	gens = w.addCaught(s, gens, own, met)
 	sortGenerations(gens, own)
 	// A current file that was rotated meanwhile is one of them: what is younger is taken up when its own rotation is noticed.
 	late := false
 	for _, g := range gens {
 		switch late = late || g.current; {
 		case !late:
-			w.adopt(s, g.path, g.raw, g.fi, now, first)
-		case g.raw != nil:
+			if g.net != nil {
+				w.release(g.net)
+			}
+			w.adopt(s, g, now, first)
+		case g.raw != nil && g.net == nil:
 			_ = g.raw.Close()
 		}
 	}
-	return true
+	return true, false
+}
+
+// addCaught adds the files that were caught and are no longer there, and says of the others in which order they were.
+func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
+	events := w.nets[s.path]
+	for i := range events {
+		c := &events[i]
+		if c.raw == nil {
+			continue
+		}
+		id := idOf(c.fi)
+		if at := slices.IndexFunc(gens, func(g generation) bool { return idOf(g.fi) == id }); at >= 0 {
+			if c.own {
+				gens[at].order = i + 1
+			}
+			continue
+		}
+		fi, err := c.raw.Stat()
+		if err != nil || w.files[id] != nil || own != nil && id == idOf(own) {
+			continue
+		}
+		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, c.raw) })) {
+			continue // it was there before, or is a copy
+		}
+		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
+		if c.own {
+			g.order = i + 1
+		}
+		gens = append(gens, g)
+	}
+	return gens
+}
+
+func closeAll(gens []generation) {
+	for _, g := range gens {
+		if g.raw != nil {
+			_ = g.raw.Close()
+		}
+	}
 }
 
 // generation is a rotated file, open, or the stream's current one, which was cut before: its inode is older than what it holds.
@@ -259,6 +335,8 @@ type generation struct {
 	raw          *os.File
 	fi           fs.FileInfo
 	current      bool
+	order        int     // in which it was caught; 0: it was not
+	net          *caught // that holds it
 }
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
@@ -284,6 +362,9 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 		if c := a.fi.ModTime().Compare(b.fi.ModTime()); c != 0 {
 			return c
 		}
+		if a.order > 0 && b.order > 0 {
+			return cmp.Compare(a.order, b.order)
+		}
 		x, isX := rotationNumber(a.suffix)
 		y, isY := rotationNumber(b.suffix)
 		switch {
@@ -306,22 +387,23 @@ func rotationNumber(suffix string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// copied says whether a file is a copy of one of the stream's, or of what its path names now.
-func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) bool {
-	if fi.Size() > 0 && sameSoFar(s.path, path, fi) {
-		return true
+// copied says whether a file is a copy of one of the stream's, or of what its path names now; wait: it must be asked again.
+func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
+	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
+		return true, false
 	}
-	if len(s.files) == 0 {
-		return false
-	}
-	src := w.t.unpack(path, raw)
-	if u, ok := src.(*unpacked); ok {
-		defer u.stop()
-	}
-	return slices.ContainsFunc(s.files, func(f *file) bool {
+	var candidates []*file
+	for _, f := range s.files {
 		// A longer file that begins like f is another run of the same program.
-		return f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) && sameFile(f, src)
-	})
+		if f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) {
+			candidates = append(candidates, f)
+		}
+	}
+	if w.t.packing(path) == CompressionNone {
+		return slices.ContainsFunc(candidates, func(f *file) bool { return sameFile(f, raw) }), false
+	}
+	f, wait := w.whose(s, path, fi, candidates)
+	return f != nil, wait
 }
 
 // stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
@@ -390,48 +472,55 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// adoptCopy looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed, and goes on reading there.
-func (w *sweeper) adoptCopy(s *Stream, f *file, now time.Time) bool {
+// copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be asked again.
+func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 {
-		return false
+		return nil, false
 	}
 	_, beside := w.beside(s.path)
 	for _, b := range beside {
-		if w.files[idOf(b.fi)] != nil {
+		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
+			continue
+		}
+		if w.t.packing(b.path) != CompressionNone {
+			g, wait := w.whose(s, b.path, b.fi, []*file{f})
+			if wait {
+				return nil, true
+			}
+			if g != nil {
+				return w.take(b.path, b.fi), false
+			}
 			continue
 		}
 		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			continue
 		}
-		src := w.t.unpack(b.path, raw)
-		if !sameFile(f, src) {
-			_ = src.Close()
-			continue
+		if sameFile(f, raw) {
+			return &replica{b.path, raw, fi, raw}, false
 		}
-		w.become(f, b.path, raw, fi, src, now)
-		return true
+		_ = raw.Close()
 	}
-	return false
+	return nil, false
 }
 
 // become goes on reading a file in what was made of it.
-func (w *sweeper) become(f *file, path string, raw *os.File, fi fs.FileInfo, src source, now time.Time) {
+func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
 	}
 	w.t.close(f)
-	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(fi), path, fi.Size(), fi.ModTime(), now, w.scans
-	f.changed, f.complete, f.retired = true, false, false
+	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
+	f.changed, f.complete, f.retired, f.missing = true, false, false, false
 	w.files[f.id] = f
-	delete(w.suspects, path)
-	w.t.attach(f, raw, src)
+	delete(w.suspects, c.path)
+	w.t.attach(f, c.raw, c.src)
 	f.stream.dirty = true
 	w.active(f.stream, now)
 }
 
 // packedFrom says whether a compressed file is what became of one of the stream's rotated files: then it returns that one. While the other is still there, wait is set.
-func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wait bool) {
+func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
 	}
@@ -441,7 +530,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wa
 		if f == s.current || f.dead || f.compressed || f.head == 0 {
 			continue
 		}
-		if fi, err := w.stat(f.path); err != nil || idOf(fi) != f.id {
+		if fi, err := w.stat(f.path); f.missing || err != nil || idOf(fi) != f.id {
 			gone = append(gone, f)
 		} else if f.path == unpackedName(path) {
 			w.suspects[path] = suspect{first: now, since: now}
@@ -451,26 +540,30 @@ func (w *sweeper) packedFrom(s *Stream, path string, now time.Time) (_ *file, wa
 	if len(gone) == 0 {
 		return nil, false
 	}
-	raw, fi, err := openRegular(path, w.t.cfg.FollowSymlinks)
-	if err != nil {
-		return nil, false
+	f, wait := w.whose(s, path, fi, gone)
+	if wait {
+		w.suspects[path] = suspect{first: now, since: now}
+		return nil, true
 	}
-	src := w.t.unpack(path, raw)
-	for _, f := range gone {
-		if sameFile(f, src) {
-			w.become(f, path, raw, fi, src, now)
-			return f, false
-		}
+	if f != nil {
+		w.become(f, w.take(path, fi), now)
 	}
-	_ = src.Close()
-	return nil, false
+	return f, false
 }
 
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
-func (w *sweeper) isCopy(s *Stream, path string, fi fs.FileInfo, now time.Time) bool {
+func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed || !sameSoFar(s.current.path, path, fi) {
+	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed {
+		return false
+	}
+	raw, fi, err := openRegular(path, true)
+	if err != nil {
+		return false
+	}
+	defer raw.Close()
+	if !sameSoFar(s.current.path, raw, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -505,21 +598,19 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 	}
 }
 
-// sameSoFar says whether a file is the beginning of another, by its first and last bytes. An empty file is not known to differ.
-func sameSoFar(original, path string, fi fs.FileInfo) bool {
+// sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.
+func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
 	}
-	a, _, err := openRegular(original, true)
+	a, of, err := openRegular(original, true)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	b, _, err := openRegular(path, true)
-	if err != nil {
+	if idOf(of) == idOf(fi) {
 		return false
 	}
-	defer b.Close()
 	var x, y [4 << 10]byte
 	for _, off := range []int64{0, max(0, fi.Size()-int64(len(x)))} {
 		n, _ := b.ReadAt(x[:], off)

@@ -94,7 +94,10 @@ func (t *Tailer) scheduleLocked(s *Stream) {
 // kick has the sweeper look at a stream now.
 func (t *Tailer) kick(s *Stream) {
 	t.mu.Lock()
-	t.kicked = append(t.kicked, s)
+	if !s.kicked {
+		s.kicked = true
+		t.kicked = append(t.kicked, s)
+	}
 	t.mu.Unlock()
 	t.wakeSweeper()
 }

@@ -1,13 +1,21 @@
 package tail
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// seekData returns the first offset at or after off that is not in a hole of a sparse file.
+// seekData returns the first offset at or after off that is not in a hole of a sparse file; where only a hole follows, the end of the file.
 func seekData(f *os.File, off int64) (int64, bool) {
+	fi, err := f.Stat() // before: the file may grow
+	if err != nil {
+		return 0, false
+	}
 	to, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) {
+		return max(off, fi.Size()), true
+	}
 	return to, err == nil
 }

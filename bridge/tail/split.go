@@ -9,9 +9,14 @@ type splitter struct {
 	pos  int
 	nl   int // the next \n at or after pos; len(data) when there is none
 	cr   int // the next \r, likewise
+	enc  encoding
+	text *[]byte // of a line that is decoded
 }
 
-func newSplitter(data []byte) splitter {
+func newSplitter(data []byte, enc encoding, text *[]byte) splitter {
+	if enc.wide() {
+		return splitter{data: data, enc: enc, text: text}
+	}
 	return splitter{data: data, nl: indexFrom(data, 0, '\n'), cr: indexFrom(data, 0, '\r')}
 }
 
@@ -25,6 +30,9 @@ func indexFrom(data []byte, from int, c byte) int {
 // next returns the next line without its ending and moves pos behind the ending. It returns false where the data end before a
 // line does. A \r as the very last byte may be half of \r\n, so it ends a line only when the data are final, as does the end itself.
 func (s *splitter) next(final bool) ([]byte, bool) {
+	if s.enc.wide() {
+		return s.enc.next(s, final)
+	}
 	start := s.pos
 	switch {
 	case s.nl < s.cr:

@@ -27,7 +27,7 @@ func FuzzSplitter(f *testing.F) {
 		for begin, end := 0, 0; begin < len(data); {
 			end = min(len(data), max(end, begin)+int(chunk)+1)
 			final := end == len(data)
-			sp := newSplitter(data[begin:end])
+			sp := newSplitter(data[begin:end], encBytes, nil)
 			for text, ok := sp.next(final); ok; text, ok = sp.next(final) {
 				got = append(got, string(text))
 			}

@@ -2,9 +2,11 @@ package tail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -232,6 +234,10 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
 			continue
 		}
+		if f.complete = sf.complete && len(f.replay) == 0 && f.compressed && f.size == sf.size && unixNano(f.mtime) == sf.mtime; f.complete {
+			f.changed = false
+			w.t.close(f)
+		}
 		if !f.retired && (!sf.current || f.path != s.path) && sf.vague() && (f.size != sf.size || unixNano(f.mtime) != sf.mtime) {
 			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
 			continue
@@ -241,7 +247,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		if w.files[f.id] == nil {
 			w.files[f.id] = f
 		}
-		if f.path == s.path && sf.current && !f.retired {
+		if f.path == s.path && sf.current && !f.retired && !f.missing {
 			s.current = f
 			f.rotated = time.Time{}
 		}
@@ -256,9 +262,15 @@ func (sf *savedFile) vague() bool {
 	return sf.head == 0 && sf.print.n < tailBytes
 }
 
-// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it.
+// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be known.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
-	if err := w.t.reopen(f); err == nil {
+	err := w.t.reopen(f)
+	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, errNotRegular) && !errors.Is(err, syscall.ELOOP) {
+		w.t.readError(f.path, err)
+		f.failed = true
+		return true // it is there, and may be readable later
+	}
+	if err == nil {
 		if f.raw != nil {
 			if fi, err := f.raw.Stat(); err == nil {
 				f.size, f.mtime = fi.Size(), fi.ModTime()
@@ -266,5 +278,9 @@ func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 		}
 		return true
 	}
-	return w.adoptCopy(s, f, now)
+	c, wait := w.copyOf(s, f)
+	if f.missing = wait; c != nil {
+		w.become(f, c, now)
+	}
+	return c != nil || wait
 }

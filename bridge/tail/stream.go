@@ -50,8 +50,10 @@ type Stream struct {
 	shared map[Held]*bond // of lent lines that go with more than one batch
 
 	line    Line
-	limit   int64 // of what the batch being built takes from the budget
-	density int64 // what the bytes read last took from the budget, each; 0 for none
+	limit   int64  // of what the batch being built takes from the budget
+	text    []byte // of a line that was decoded
+	visited int64  // bytes that Ahead and Beginning read in this turn
+	density int64  // what the bytes read last took from the budget, each; 0 for none
 	cur     piece
 	curHeld Held
 	since   extent // of the batch when the line being handled began, or the record before the one that expires
@@ -60,6 +62,7 @@ type Stream struct {
 	tally            tally
 	gone             bool // forgotten: not to be drained any more
 	known            bool // has had a file, in this process or before
+	behind           bool // rotated files are still to be compared with what was read: advance must come again
 	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
 	lastWrite time.Time
 	document  bool
@@ -70,6 +73,7 @@ type Stream struct {
 	inFlight int64
 	blocked  bool // stands still until an ack
 	waits    bool // is in Tailer.waiting
+	kicked   bool // is in Tailer.kicked
 	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
 	caught atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
@@ -77,6 +81,9 @@ type Stream struct {
 	// of the sweeper
 	next       time.Time
 	heapAt     int
+	metAt      time.Time
+	denied     bool      // its path could not be looked at, or not be opened
+	heard      bool      // the system says when a file is created at the path
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
 	lastForced time.Time // expiry of too many

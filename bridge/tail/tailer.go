@@ -22,9 +22,11 @@ const (
 	storeRetry    = 5 * time.Second // after an error: all is stored anew then
 	warnEvery     = time.Minute
 	maxRetryWait  = 5 * time.Second
-	shutdownWait  = 5 * time.Second // for batches in flight, when Shutdown's context has no end
+	shutdownWait  = 5 * time.Second // for turns to end; and for batches in flight, when Shutdown's context has no end
 	maxOpenFiles  = 512
 )
+
+var errHangs = errors.New("a file that is being read hangs, as on a network file system that is away: what was read since the last stored position is read again")
 
 // Settings is what a receiver hands on of its own settings.
 type Settings struct {
@@ -55,6 +57,7 @@ type Tailer struct {
 	chunk      int
 	maxHeld    int   // lines of one stream
 	maxKept    int   // lines that wait for shared ones
+	maxAhead   int64 // what a handler may read ahead in a turn
 	bombBytes  int64 // below this, a file may decompress to any multiple of its size
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
@@ -66,6 +69,7 @@ type Tailer struct {
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
 	hints    hints
+	catches  catches
 	inFlight int64
 	// flyingRecords are the record lines in flight that no stream holds.
 	flyingRecords int64
@@ -93,6 +97,7 @@ type Tailer struct {
 	sharing     sync.Mutex   // settling of batches while there are some
 	kept        int          // under sharing: lines that are kept for their sake
 	watcher     *fsnotify.Watcher
+	births      *births // nil: nothing is heard at once
 	batches     sync.Pool
 	workers     sync.WaitGroup
 	outbox      outbox
@@ -110,7 +115,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}
@@ -147,6 +152,9 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	t.openWatcher()
 	if t.watcher != nil {
 		t.workers.Go(func() { t.listen(loop) })
+	}
+	if t.births != nil {
+		t.workers.Go(func() { t.births.listen(loop, t.catch) })
 	}
 	t.workers.Go(func() { t.run(loop) })
 	t.workers.Go(func() { t.keep(loop) })
@@ -215,7 +223,7 @@ func (t *Tailer) Counts() Counts {
 }
 
 // Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. What was not accepted by then
-// is read again after a restart, when there is a storage.
+// is read again after a restart, when there is a storage. It returns an error when a file system or a handler hangs for 5 s.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr
@@ -235,7 +243,12 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.stopping = true
 	t.wakeup.Broadcast()
 	t.mu.Unlock()
-	t.workers.Wait()
+	if !t.idle() {
+		// Whoever hangs holds a stream, so nothing more can be asked of it: the checkpoints stay as they were stored last.
+		t.outbox.end()
+		t.counts.close()
+		return errors.Join(errHangs, t.store.Close(context.WithoutCancel(ctx)))
+	}
 	if t.cfg.Storage == nil {
 		t.expireAll()
 	}
@@ -261,6 +274,18 @@ func (t *Tailer) pending() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.flyingRecords + t.heldRecords.Load()
+}
+
+// idle waits for the workers and the loops. A turn is short, so one that does not end hangs.
+func (t *Tailer) idle() bool {
+	done := make(chan struct{})
+	go func() { t.workers.Wait(); close(done) }()
+	select {
+	case <-done:
+		return true
+	case <-time.After(shutdownWait):
+		return false
+	}
 }
 
 // warn logs at most once a minute per key.
@@ -316,8 +341,19 @@ func (t *Tailer) expireAll() {
 }
 
 func (t *Tailer) closeFiles() {
+	t.sweepMu.Lock()
+	t.sweeper.endProbes(farFuture)
+	t.sweeper.takeCaught(t.now())
+	for base := range t.sweeper.nets {
+		t.sweeper.dropCaught(base)
+	}
+	t.sweepMu.Unlock()
 	t.eachStream(func(s *Stream) {
 		for _, f := range s.files {
+			if f.isGone() {
+				t.sweeper.lost(f, true)
+				t.warn("gone", "A file that was deleted before it was read to its end goes with the receiver", zap.String("path", f.path))
+			}
 			t.close(f)
 		}
 	})

@@ -35,6 +35,10 @@ func (t *Tailer) openWatcher() {
 		return
 	}
 	t.watcher = w
+	if t.births, err = openBirths(); err != nil {
+		t.births = nil
+		t.warn("births", "Files that are rotated away within poll_interval may be missed", zap.Error(err))
+	}
 }
 
 // watch has inotify watch a directory.
@@ -45,6 +49,11 @@ func (w *sweeper) watch(dir string) {
 	if err := w.t.watcher.Add(dir); err != nil {
 		w.t.warn("watch", "inotify cannot watch a directory: it is polled", zap.String("directory", dir), zap.Error(err))
 		return
+	}
+	if w.t.births != nil {
+		if err := w.t.births.add(dir); err != nil {
+			w.t.warn("watch", "inotify cannot watch a directory: it is polled", zap.String("directory", dir), zap.Error(err))
+		}
 	}
 	w.watches++
 }

@@ -1,0 +1,122 @@
+package tail
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+const (
+	probeBytes = 16 << 20    // decompressed per sweep, of all compressed files that are compared
+	probeMax   = time.Minute // how long what is known of one is kept when nobody asks
+)
+
+// probe is a compressed file that is being compared with what was read of others. It must be decompressed up to where reading them stopped: that takes many sweeps,
+// and nobody waits for it but the stream.
+type probe struct {
+	src   *unpacked // nil: all that asked know
+	size  int64
+	mtime time.Time
+	asked time.Time
+	of    *file          // what it was made of; src stands at that one's head
+	not   map[*file]bool // what it was not made of
+}
+
+// whose returns which of the stream's files a compressed file was made of. nil: of none; wait: it must be asked again, and the stream is looked at at once.
+func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
+	id := idOf(fi)
+	p := w.probes[id]
+	if p != nil && (p.size != fi.Size() || !p.mtime.Equal(fi.ModTime())) {
+		w.endProbe(id)
+		p = nil
+	}
+	if p != nil && p.of != nil {
+		if slices.Contains(candidates, p.of) {
+			return p.of, false
+		}
+		return nil, false
+	}
+	candidates = slices.DeleteFunc(slices.Clone(candidates), func(f *file) bool { return p != nil && p.not[f] })
+	if len(candidates) == 0 {
+		return nil, false
+	}
+	// In the order in which the decoder passes their heads: it cannot go back.
+	slices.SortStableFunc(candidates, func(a, b *file) int { return cmp.Compare(a.head, b.head) })
+	if p == nil {
+		p = &probe{size: fi.Size(), mtime: fi.ModTime(), not: map[*file]bool{}}
+		w.probes[id] = p
+	}
+	p.asked = w.now
+	if p.src == nil {
+		if w.probing >= maxPacked {
+			w.t.kick(s)
+			return nil, true
+		}
+		raw, now, err := openRegular(path, w.t.cfg.FollowSymlinks)
+		if err != nil || idOf(now) != id {
+			if err == nil {
+				_ = raw.Close()
+			}
+			return nil, false
+		}
+		p.src = w.t.unpack(path, raw).(*unpacked)
+		w.probing++
+	}
+	for _, f := range candidates {
+		same, again := false, true
+		for ; again && w.allowance > 0; w.allowance -= skipBytes {
+			same, again = compare(f, p.src)
+		}
+		if again {
+			w.t.kick(s)
+			return nil, true
+		}
+		if same {
+			p.of = f
+			return f, false
+		}
+		p.not[f] = true
+	}
+	w.stopProbe(p)
+	return nil, false
+}
+
+// replica is a file, open, that holds what another held.
+type replica struct {
+	path string
+	raw  *os.File
+	fi   fs.FileInfo
+	src  source
+}
+
+// take returns the compressed file whose origin is known now.
+func (w *sweeper) take(path string, fi fs.FileInfo) *replica {
+	p := w.probes[idOf(fi)]
+	delete(w.probes, idOf(fi))
+	w.probing--
+	return &replica{path, p.src.raw, fi, p.src}
+}
+
+func (w *sweeper) stopProbe(p *probe) {
+	if p.src != nil {
+		_ = p.src.Close()
+		p.src = nil
+		w.probing--
+	}
+}
+
+func (w *sweeper) endProbe(id fileID) {
+	w.stopProbe(w.probes[id])
+	delete(w.probes, id)
+}
+
+// endProbes ends those that nobody has asked about since the given time.
+func (w *sweeper) endProbes(before time.Time) {
+	for id, p := range w.probes {
+		if p.asked.Before(before) {
+			w.endProbe(id)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package tail
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// asNobody has the thread that runs the test open files as another user would: root may read everything.
+func asNobody(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	runtime.LockOSThread()
+	for dir := t.TempDir(); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if fi, err := os.Stat(dir); err == nil && fi.Mode()&0o055 != 0o055 {
+			require.NoError(t, os.Chmod(dir, fi.Mode()|0o055))
+		}
+	}
+	_, err := unix.SetfsuidRetUid(65534)
+	require.NoError(t, err)
+}
+
+func asRoot(f func()) {
+	if os.Geteuid() != 0 {
+		f()
+		return
+	}
+	_ = unix.Setfsuid(0)
+	f()
+	_ = unix.Setfsuid(65534)
+}
+
+// What is made readable is read within five seconds, however long it was not, and also where nothing says so.
+func TestMadeReadable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path string // what is not readable at first
+		late bool   // it was readable when it was met
+		boot bool   // the process begins meanwhile
+	}{
+		"file":                    {path: "x/a.log"},
+		"file that was read":      {path: "x/a.log", late: true},
+		"file, at a restart":      {path: "x/a.log", late: true, boot: true},
+		"directory":               {path: "x"},
+		"directory that was read": {path: "x", late: true},
+		"directory, at a restart": {path: "x", late: true, boot: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Include = []string{filepath.Join(filepath.Dir(c.Include[0]), "**", "*.log")}
+			})
+			require.NoError(t, os.Chmod(r.dir, 0o777))
+			require.NoError(t, os.Mkdir(r.path("x"), 0o777))
+			require.NoError(t, os.Chmod(r.path("x"), 0o777))
+			mode := func(m os.FileMode) { asRoot(func() { require.NoError(t, os.Chmod(r.path(tc.path), m)) }) }
+			asNobody(t)
+			defer func() {
+				_ = unix.Setfsuid(0)
+				_ = os.Chmod(r.path(tc.path), 0o777)
+			}()
+			write := func(text string) {
+				asRoot(func() {
+					r.append("x/a.log", text)
+					require.NoError(t, os.Chmod(r.path("x/a.log"), 0o644))
+				})
+			}
+			write("one\n")
+			if !tc.late {
+				mode(0)
+			}
+			r.step(0)
+			if tc.late {
+				r.want("one")
+				r.checkpoint()
+				r.crash()
+				write("two\n")
+				mode(0)
+				if !tc.boot {
+					asRoot(func() { require.NoError(t, os.Chmod(r.path(tc.path), 0o755)) })
+					r.boot()
+					r.step(0)
+					r.want("two")
+					write("three\n")
+					mode(0)
+				} else {
+					r.boot()
+				}
+			}
+			for range 200 {
+				r.step(poll)
+			}
+			for range 100 {
+				r.step(3 * time.Second)
+			}
+			errs := r.tl.Counts().ReadErrors
+			got := len(r.out)
+			if got == 0 {
+				assert.Positive(t, errs)
+			}
+			mode(0o755)
+			for range 25 {
+				r.step(poll)
+			}
+			switch {
+			case !tc.late:
+				r.want("one")
+			case tc.boot:
+				r.want("two")
+			default:
+				r.want("three")
+			}
+			assert.Zero(t, r.tl.Counts().LostFiles)
+			assert.Zero(t, r.tl.Counts().Truncations)
+		})
+	}
+}
