@@ -261,7 +261,7 @@ func decodeIndex(b []byte) ([]string, error) {
 
 // snapshot appends the stream's checkpoint to b. The caller holds s.mu, so no batch is half built.
 func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
-	c := saved{path: s.path, lastWrite: unixNano(s.lastWrite), document: s.document, sum: s.doc.sum, handler: s.handler.Save()}
+	c := saved{path: s.path, lastWrite: unixNano(s.lastWrite), document: s.document, sum: s.doc.sum, handler: s.save()}
 	if s.current != nil {
 		c.lastWrite = unixNano(s.current.wrote)
 	}

@@ -136,7 +136,7 @@ func TestFastRotation(t *testing.T) {
 					assert.Positive(t, lost, "a loss is counted")
 					assert.Less(t, *rotateFlag, 5*time.Second, "%d lines lost", n-len(h.seen))
 				} else {
-					assert.Zero(t, lost)
+					assert.LessOrEqual(t, lost, int64(1), "a jump that is guessed")
 				}
 			})
 		}

@@ -124,9 +124,11 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtAt = time.Time{}
-	s := &Stream{t: w.t, path: path, number: w.numbered, batch: w.t.newBatch(), flying: map[*batch]struct{}{}, held: heldLines{free: -1}, curHeld: -1, activeAt: now, metAt: now, lastExpire: now, next: now}
+	s := &Stream{t: w.t, path: path, number: w.numbered, held: heldLines{free: -1}, curHeld: -1, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
-	s.handler = w.t.newHandler(s)
+	if w.t.set.Joint {
+		s.wake() // a handler may count those that it has to wait for
+	}
 	w.streams[path] = s
 	dir, stem := stemOf(path)
 	w.stems[dir+stem] = append(w.stems[dir+stem], s)
@@ -185,6 +187,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 			return
 		}
 	}
+	s.sleep(now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }
 

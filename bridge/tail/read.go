@@ -19,6 +19,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.gone {
 		return false
 	}
+	s.wake()
 	s.visited = 0
 	defer func() {
 		if cap(s.text) > 4*chunkBytes {

@@ -209,8 +209,9 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 	s := w.newStream(c.path, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(c.handler) > 0 {
-		s.handler.Restore(c.handler)
+	if s.state = c.handler; s.handler != nil && len(s.state) > 0 {
+		s.handler.Restore(s.state)
+		s.state = nil
 	}
 	if s.document {
 		s.doc.sum = c.sum

@@ -37,7 +37,8 @@ type Stream struct {
 	number int // of the streams of the Tailer
 
 	mu        sync.Mutex // everything below, and the handler's methods
-	handler   Handler
+	handler   Handler    // nil: asleep, and state is what it left behind
+	state     []byte
 	files     []*file
 	current   *file // the file that the path names now; nil for none
 	dirty     bool  // differs from the stored checkpoint
@@ -286,6 +287,9 @@ func (s *Stream) comesAgain(f *file) bool {
 
 // expire gives up what has been held since before the given time, in as many batches as the handler makes of it.
 func (s *Stream) expire(before time.Time) {
+	if s.handler == nil {
+		return
+	}
 	for {
 		s.since = s.batch.extent()
 		s.handler.Expire(before)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -98,11 +97,7 @@ func unsetEmpty() {
 }
 
 func main() {
-	// A tailer's live heap is small and its garbage plenty: collecting half as often costs some 20 MiB and saves several
-	// percent of CPU (make bench). GOGC in the environment decides otherwise.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
-	}
+	limitMemory()
 	unsetEmpty()
 	if err := command().Execute(); err != nil { // cobra has printed it
 		os.Exit(1)

@@ -42,8 +42,9 @@ type otlpExporter struct {
 
 	mu     sync.Mutex
 	since  time.Time // when the backend last began not to accept; zero while it does
-	told   time.Time // of that, or of rejected items
-	toldOf bool      // that it does not accept
+	told   time.Time // of that
+	toldOf bool      // that it does not accept, since then
+	noted  time.Time // of rejected items
 }
 
 func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {
@@ -145,7 +146,7 @@ func (e *otlpExporter) refuses(st *status.Status) {
 	if e.since.IsZero() {
 		e.since = now
 	}
-	if e.toldOf && now.Sub(e.told) < tellEvery {
+	if now.Sub(e.told) < tellEvery {
 		return
 	}
 	e.told, e.toldOf = now, true
@@ -183,8 +184,8 @@ func (e *otlpExporter) accepts() {
 func (e *otlpExporter) tell(msg string, fields ...zap.Field) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := time.Now(); now.Sub(e.told) >= tellEvery {
-		e.told = now
+	if now := time.Now(); now.Sub(e.noted) >= tellEvery {
+		e.noted = now
 		e.set.Logger.Warn(msg, fields...)
 	}
 }

@@ -1,0 +1,55 @@
+package tail
+
+import "time"
+
+const (
+	// sleepAfter is how long a stream must be idle before it lets go of its handler.
+	sleepAfter = 30 * time.Second
+	// oldFile is how long ago a file must have been written for its stream to be idle as soon as it was read.
+	oldFile = 10 * time.Minute
+	// maxSleepState bounds what such a handler leaves behind: one that knows more than that stays.
+	maxSleepState = 4 << 10
+)
+
+// sleep lets go of what an idle stream can make anew from what a restart would have: the logs of all jobs that ever ran may lie in a directory, and only a few are written.
+// Records that are joint know their streams by their handlers, and documents what they gave.
+func (s *Stream) sleep(now time.Time) {
+	if s.handler == nil || s.t.set.Joint || s.document || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
+		return
+	}
+	if _, ok := s.handler.(Forgetter); ok {
+		return
+	}
+	state := s.handler.Save()
+	if len(state) > maxSleepState {
+		return
+	}
+	s.t.counts.add(&s.tally)
+	s.t.batches.Put(s.batch)
+	s.state, s.handler, s.batch, s.flying, s.mark, s.tally, s.line.Text = state, nil, nil, nil, nil, tally{}, nil
+}
+
+func (s *Stream) isIdle(now time.Time) bool {
+	return now.Sub(s.activeAt) >= sleepAfter || s.current != nil && now.Sub(s.current.mtime) >= oldFile && s.caught.Load() == farFuture.UnixNano()
+}
+
+// wake makes the handler of a stream that has something for it.
+func (s *Stream) wake() {
+	if s.handler != nil {
+		return
+	}
+	s.handler = s.t.newHandler(s)
+	s.batch, s.flying = s.t.newBatch(), make(map[*batch]struct{})
+	if len(s.state) > 0 {
+		s.handler.Restore(s.state)
+		s.state = nil
+	}
+}
+
+// save is what the handler must know after a restart.
+func (s *Stream) save() []byte {
+	if s.handler == nil {
+		return s.state
+	}
+	return s.handler.Save()
+}

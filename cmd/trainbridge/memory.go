@@ -1,0 +1,86 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+)
+
+const (
+	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
+	gcPercent = 200
+	// maxGarbage is what may lie between two collections: many files make the heap large, and twice that again would be garbage.
+	maxGarbage = 96 << 20
+	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
+	ofLimit = 0.85
+)
+
+// limitMemory bounds what the collector keeps in memory beside its data. GOGC and GOMEMLIMIT in the environment decide otherwise.
+func limitMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+		boundGarbage(gcPercent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		if limit := containerLimit("/"); limit > 0 {
+			debug.SetMemoryLimit(int64(float64(limit) * ofLimit))
+		}
+	}
+}
+
+// boundGarbage sets GOGC after each collection to what leaves maxGarbage, gcPercent at most: a finalizer runs after each.
+func boundGarbage(now int) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	want := garbagePercent(live[0].Value.Uint64())
+	if want < now*9/10 || want > now*11/10 { // it stops the world
+		debug.SetGCPercent(want)
+		now = want
+	}
+	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(*x.p) })
+}
+
+func garbagePercent(live uint64) int {
+	return int(min(gcPercent, max(20, 100*maxGarbage/max(live, 1))))
+}
+
+// containerLimit is the memory limit of the process's control group, version 2 or 1. 0: none.
+func containerLimit(root string) uint64 {
+	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if err != nil {
+		return 0
+	}
+	least := uint64(math.MaxUint64)
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		base, file := "sys/fs/cgroup", "memory.max"
+		if parts[1] != "" {
+			if base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"; !strings.Contains(","+parts[1]+",", ",memory,") {
+				continue
+			}
+		}
+		// In a container its own group is mounted at the top, whatever the path says.
+		for dir := parts[2]; ; dir = filepath.Dir(dir) {
+			if text, err := os.ReadFile(filepath.Join(root, base, dir, file)); err == nil {
+				if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
+					least = min(least, n)
+				}
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	if least > 1<<50 { // version 1 says none by a number near 1 << 63
+		return 0
+	}
+	return least
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestContainerLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  uint64
+	}{
+		"none":            {nil, 0},
+		"version 2":       {map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "max\n", "sys/fs/cgroup/a/memory.max": "1073741824\n"}, 1 << 30},
+		"in a container":  {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "268435456\n"}, 256 << 20},
+		"version 1":       {map[string]string{"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n", "sys/fs/cgroup/memory/x/memory.limit_in_bytes": "536870912\n"}, 512 << 20},
+		"version 1, none": {map[string]string{"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for path, text := range c.files {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+			}
+			assert.Equal(t, c.want, containerLimit(root))
+		})
+	}
+}
+
+func TestGarbagePercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 200, 10 << 20: 200, 48 << 20: 200, 96 << 20: 100, 320 << 20: 30, 10 << 30: 20} {
+		assert.Equal(t, want, garbagePercent(live), live)
+	}
+}
