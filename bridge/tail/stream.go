@@ -332,6 +332,7 @@ func (s *Stream) settle(b *batch, refused int64) {
 	b.done()
 	s.documentDone()
 	s.dirty = true
+	s.sleep(t.now())
 	s.mu.Unlock()
 	t.batches.Put(b)
 	t.giveBack(s, bytes, own)

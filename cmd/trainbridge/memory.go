@@ -15,7 +15,7 @@ const (
 	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
 	// maxGarbage is what may lie between two collections: many files make the heap large, and twice that again would be garbage.
-	maxGarbage = 96 << 20
+	maxGarbage = 64 << 20
 	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
 )
