@@ -198,6 +198,9 @@ func (w *sweeper) lost(f *file, unread bool) {
 func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && w.first
+	if s.current == nil {
+		w.verify(s, now) // else a copy of another stream's file is taken for a rotated one of this
+	}
 	for range maxListings {
 		own, beside := w.beside(s.path)
 		done, wait := w.older(s, own, beside, now, met)
@@ -489,6 +492,10 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		return nil, false
 	}
 	_, beside := w.beside(s.path)
+	if dir, stem := stemOf(s.path); !strings.HasPrefix(f.path, dir+stem) { // names were swapped
+		_, more := w.beside(f.path)
+		beside = append(beside, more...)
+	}
 	for _, b := range beside {
 		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
 			continue
@@ -636,7 +643,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed {
+	f := w.namedNow(s)
+	if f == nil || f.head == 0 && w.first || f.compressed {
 		return false
 	}
 	raw, fi, err := openRegular(path, true)
@@ -644,7 +652,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		return false
 	}
 	defer raw.Close()
-	if !sameSoFar(s.current.path, raw, fi) {
+	if !sameSoFar(s.path, raw, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -664,19 +672,33 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
 	defer w.hold(s)()
-	if s.current != nil {
-		w.verify(s, now)
-	} else if rotated && !s.gone {
+	if w.verify(s, now); s.current == nil && rotated && !s.gone {
 		w.advance(s, now, false)
 	}
 }
 
-// verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
+// verify finds out whether the file that the path names was cut since it was read, also when it is longer now than it was.
 func (w *sweeper) verify(s *Stream, now time.Time) {
-	f := s.current
-	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
-		w.truncated(s, f, now)
+	f := w.namedNow(s)
+	if f == nil {
+		return
 	}
+	defer w.hold(f.stream)()
+	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
+		w.truncated(f.stream, f, now)
+	}
+}
+
+// namedNow returns the stream's current file, or else the one that its path names, which is another stream's when names were swapped.
+func (w *sweeper) namedNow(s *Stream) *file {
+	if s.current != nil {
+		return s.current
+	}
+	fi, err := w.stat(s.path)
+	if err != nil {
+		return nil
+	}
+	return w.files[idOf(fi)]
 }
 
 // sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.
