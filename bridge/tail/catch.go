@@ -180,8 +180,8 @@ func (w *sweeper) jumped(s *Stream, files int) {
 }
 
 // missing counts the generations that must have been between the newest that is known and those found now, where nothing was heard of their creation: numbers
-// that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing.
-func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling) int {
+// that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing. Copies of what was read are not new.
+func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fileID) int {
 	if own == nil || s.heard || len(w.nets[s.path]) > 0 {
 		return 0
 	}
@@ -202,7 +202,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling) int {
 		switch f := w.files[idOf(b.fi)]; {
 		case last != nil && idOf(b.fi) == last.id:
 			at = n
-		case f != nil, b.fi.ModTime().Before(s.lastWrite):
+		case f != nil, b.fi.ModTime().Before(s.lastWrite), slices.Contains(copies, idOf(b.fi)):
 			known = true
 		}
 	}

@@ -284,7 +284,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 	}
 	for _, f := range s.files {
-		if f.dead || f != s.current && f.head == 0 && f.print.n == 0 {
+		if f.dead || f != s.current && f.head == 0 && f.print.n == 0 && !f.compressed {
 			continue // an empty file cannot be told from another that gets its inode
 		}
 		if first != nil && first.at[f] < f.head { // a file that came later: all of it

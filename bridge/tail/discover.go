@@ -87,6 +87,7 @@ type directory struct {
 type suspect struct {
 	first, since time.Time // when it was met, and when it last grew
 	size         int64
+	twin         bool // a compressed file that begins as its original does
 }
 
 // scan lists directories that changed, or all of them from the bases of the globs, and takes up the files found.
@@ -226,6 +227,9 @@ func (w *sweeper) found(path string, now time.Time) {
 			d.again = true
 			w.t.readError(path, err)
 		}
+		return
+	}
+	if w.known(path, fi) == nil && w.isPacking(path, fi, now) {
 		return
 	}
 	f, wait := w.claimed(path, fi, now)

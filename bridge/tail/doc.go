@@ -22,6 +22,9 @@
 // A file or directory that is made readable is read within five seconds. UTF-16 is decoded where a byte order mark says so; positions are those of the file's bytes.
 // What a compressed file holds behind damage, or behind a thousand times its size (and 1 GiB), is given up, with a count, until the file changes.
 //
+// A compressed file beside the one that it is made of (its name without .gz or .zst) waits until that is gone, and is then known as what became of it. Where both stay and differ,
+// it is read as a file of its own after ten seconds. What came after a compressed file is read after it.
+//
 // At the first look at a path its rotated files (path.1, path.2.gz, path-20260101, …) that the globs match are older generations of the same stream, also when
 // the path itself is free just then. Their order is that of their modification times; where these are alike, see sortGenerations.
 //

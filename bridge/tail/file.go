@@ -174,11 +174,15 @@ func (f *file) isGone() bool {
 		return false
 	}
 	fi, err := f.raw.Stat()
-	if err != nil {
-		return false
+	return err == nil && links(fi) == 0 && (!f.complete && !f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
+}
+
+// links returns how many names a file has.
+func links(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink) //nolint:unconvert // other systems have other types
 	}
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	return ok && st.Nlink == 0 && (!f.complete && !f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
+	return 1
 }
 
 func (f *file) tailHash() uint64 {

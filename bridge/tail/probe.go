@@ -74,7 +74,9 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 			return nil, true
 		}
 		if same {
-			p.of = f
+			if f.head > 0 {
+				p.of = f // else it is only known that both begin alike
+			}
 			return f, false
 		}
 		p.not[f] = true

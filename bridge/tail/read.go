@@ -43,6 +43,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		if f.missing {
 			return false // lines keep their order
 		}
+		if s.unpackedLater(f) {
+			return false // lines keep their order, and look comes back
+		}
 		if !s.readable(f) {
 			continue
 		}
@@ -75,10 +78,12 @@ func (s *Stream) readable(f *file) bool {
 	if f.dead || f.truncated || f.retired || f.complete {
 		return false
 	}
-	if f != s.current && !f.changed && f.size == f.head && len(f.replay) == 0 {
-		return false // look sees when it grows
-	}
-	return !f.compressed || s.t.final || s.t.standsStill(f) && (f.src != nil || s.t.packed.Load() < maxPacked)
+	return f == s.current || f.changed || f.size != f.head || len(f.replay) > 0 // else look sees when it grows
+}
+
+// unpackedLater says whether a compressed file has still to be read but not yet: when its size stands still, and only some are read at a time.
+func (s *Stream) unpackedLater(f *file) bool {
+	return f.compressed && s.readable(f) && !s.t.final && (!s.t.standsStill(f) || f.src == nil && s.t.packed.Load() >= maxPacked)
 }
 
 // standsStill says whether a compressed file is not being written.

@@ -198,6 +198,9 @@ func (w *sweeper) lost(f *file, unread bool) {
 func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && w.first
+	if s.current == nil {
+		w.verify(s, now) // else a copy of another stream's file is taken for a rotated one of this
+	}
 	for range maxListings {
 		own, beside := w.beside(s.path)
 		done, wait := w.older(s, own, beside, now, met)
@@ -234,6 +237,7 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
+	var copies []fileID
 	for _, b := range beside {
 		suffix, ok := strings.CutPrefix(b.path, s.path)
 		id := idOf(b.fi)
@@ -241,8 +245,11 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
 			continue
 		}
-		if !ok || !rotationSuffix(suffix) || w.files[id] != nil || own != nil && id == idOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
+		if !ok || !rotationSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == idOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
 			continue
+		}
+		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
+			continue // that one is read
 		}
 		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
 		if err == nil && idOf(fi) != id {
@@ -265,12 +272,13 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		}
 		if copied {
 			_ = raw.Close()
+			copies = append(copies, id)
 			continue
 		}
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
 	if !met {
-		w.jumped(s, w.missing(s, own, beside))
+		w.jumped(s, w.missing(s, own, beside, copies))
 	}
 	gens = w.addCaught(s, gens, own, met)
 	sortGenerations(gens, own)
@@ -393,13 +401,19 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 		return true, false
 	}
 	var candidates []*file
+	packed := w.t.packing(path) != CompressionNone
 	for _, f := range s.files {
-		// A longer file that begins like f is another run of the same program.
-		if f.head > 0 && !f.dead && (f.truncated || fi.Size() <= f.size) {
+		switch {
+		case f.dead:
+		case packed:
+			if f.head > 0 || f.print.n > 0 {
+				candidates = append(candidates, f)
+			}
+		case f.head > 0 && (f.truncated || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
 			candidates = append(candidates, f)
 		}
 	}
-	if w.t.packing(path) == CompressionNone {
+	if !packed {
 		return slices.ContainsFunc(candidates, func(f *file) bool { return sameFile(f, raw) }), false
 	}
 	f, wait := w.whose(s, path, fi, candidates)
@@ -478,6 +492,10 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		return nil, false
 	}
 	_, beside := w.beside(s.path)
+	if dir, stem := stemOf(s.path); !strings.HasPrefix(f.path, dir+stem) { // names were swapped
+		_, more := w.beside(f.path)
+		beside = append(beside, more...)
+	}
 	for _, b := range beside {
 		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
 			continue
@@ -519,7 +537,55 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	w.active(f.stream, now)
 }
 
-// packedFrom says whether a compressed file is what became of one of the stream's rotated files: then it returns that one. While the other is still there, wait is set.
+// packedAs says whether a file that is read, or will be, has the name of a compressed one without its suffix: that is, or becomes, what it is packed as.
+func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
+	return path != packed && path == unpackedName(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[idOf(fi)] != nil)
+}
+
+// isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs although
+// nothing happens for a while.
+func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
+	original, err := w.stat(unpackedName(path))
+	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpackedName(path), original, path) {
+		return false
+	}
+	c, ok := w.suspects[path]
+	if !ok {
+		c = suspect{first: now}
+	}
+	if !ok || c.size != fi.Size() {
+		c.size, c.since, c.twin = fi.Size(), now, false
+	}
+	if !c.twin && now.Sub(c.since) >= copyGrace {
+		if c.twin = w.unpacksTo(path, unpackedName(path)); !c.twin {
+			return false
+		}
+	}
+	w.suspects[path] = c
+	return true
+}
+
+// unpacksTo says whether what can be decompressed of a file begins as the other does, as far as both go.
+func (w *sweeper) unpacksTo(packed, original string) bool {
+	a, _, err := openRegular(original, w.t.cfg.FollowSymlinks)
+	if err != nil {
+		return true // it is being removed
+	}
+	defer a.Close()
+	b, _, err := openRegular(packed, w.t.cfg.FollowSymlinks)
+	if err != nil {
+		return true
+	}
+	src := w.t.unpack(packed, b)
+	defer src.Close()
+	var x, y [printBytes]byte
+	n, _ := a.ReadAt(x[:], 0)
+	m, _ := src.ReadAt(y[:], 0)
+	n = min(n, m)
+	return bytes.Equal(x[:n], y[:n])
+}
+
+// packedFrom says whether a compressed file is what became of one of the stream's files: then it returns that one. wait: it must be asked again.
 func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
@@ -527,22 +593,31 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	defer w.hold(s)()
 	var gone []*file
 	for _, f := range s.files {
-		if f == s.current || f.dead || f.compressed || f.head == 0 {
-			continue
-		}
-		if fi, err := w.stat(f.path); f.missing || err != nil || idOf(fi) != f.id {
+		if f != s.current && !f.dead && !f.compressed && (f.head > 0 || f.print.n > 0) && w.isRemoved(f) {
 			gone = append(gone, f)
-		} else if f.path == unpackedName(path) {
-			w.suspects[path] = suspect{first: now, since: now}
-			return nil, true
 		}
 	}
 	if len(gone) == 0 {
 		return nil, false
 	}
 	f, wait := w.whose(s, path, fi, gone)
+	switch {
+	case wait:
+	case f == nil: // what was stored last may not have been seen yet
+		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
+	case f.raw == nil:
+		raw := w.t.findByID(f)
+		if wait = raw != nil; wait {
+			_ = raw.Close() // it was renamed
+		}
+	default:
+		wait = f.head == 0 // only when it was read is it known for sure
+	}
 	if wait {
 		w.suspects[path] = suspect{first: now, since: now}
+		for _, f := range gone {
+			f.seen = w.scans // it must not be forgotten
+		}
 		return nil, true
 	}
 	if f != nil {
@@ -551,11 +626,25 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	return f, false
 }
 
+// isRemoved says whether a file is no longer where it was seen last, and not open under another name.
+func (w *sweeper) isRemoved(f *file) bool {
+	if f.missing {
+		return true
+	}
+	if f.raw != nil {
+		fi, err := f.raw.Stat()
+		return err == nil && links(fi) == 0
+	}
+	fi, err := w.stat(f.path)
+	return err != nil || idOf(fi) != f.id
+}
+
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.hold(s)()
-	if s.current == nil || s.current.head == 0 && w.first || s.current.compressed {
+	f := w.namedNow(s)
+	if f == nil || f.head == 0 && w.first || f.compressed {
 		return false
 	}
 	raw, fi, err := openRegular(path, true)
@@ -563,7 +652,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		return false
 	}
 	defer raw.Close()
-	if !sameSoFar(s.current.path, raw, fi) {
+	if !sameSoFar(s.path, raw, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -583,19 +672,33 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
 	defer w.hold(s)()
-	if s.current != nil {
-		w.verify(s, now)
-	} else if rotated && !s.gone {
+	if w.verify(s, now); s.current == nil && rotated && !s.gone {
 		w.advance(s, now, false)
 	}
 }
 
-// verify finds out whether the current file was cut since it was read, also when it is longer now than it was.
+// verify finds out whether the file that the path names was cut since it was read, also when it is longer now than it was.
 func (w *sweeper) verify(s *Stream, now time.Time) {
-	f := s.current
-	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
-		w.truncated(s, f, now)
+	f := w.namedNow(s)
+	if f == nil {
+		return
 	}
+	defer w.hold(f.stream)()
+	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
+		w.truncated(f.stream, f, now)
+	}
+}
+
+// namedNow returns the stream's current file, or else the one that its path names, which is another stream's when names were swapped.
+func (w *sweeper) namedNow(s *Stream) *file {
+	if s.current != nil {
+		return s.current
+	}
+	fi, err := w.stat(s.path)
+	if err != nil {
+		return nil
+	}
+	return w.files[idOf(fi)]
 }
 
 // sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.

@@ -457,3 +457,35 @@ func TestRotationSuffix(t *testing.T) {
 		assert.Equal(t, want, rotationSuffix(s), s)
 	}
 }
+
+// The names of two logs were swapped, and a writer stays with its file: what is cut under a stream's path is another stream's.
+func TestCopyTruncateOfSwappedFile(t *testing.T) {
+	for _, noticed := range []bool{false, true} {
+		for _, between := range []bool{false, true} {
+			t.Run(fmt.Sprintf("noticed %v, look between %v", noticed, between), func(t *testing.T) {
+				r := newRig(t, every)
+				r.append("a.log", numbered(1, 10))
+				r.append("b.log", numbered(101, 110))
+				r.step(0)
+				r.rename("a.log", "c")
+				r.rename("b.log", "a.log")
+				r.rename("c", "b.log")
+				if noticed {
+					r.step(poll)
+				}
+				r.append("a.log", numbered(111, 120))
+				r.copy("a.log", "a.log.1")
+				if between {
+					r.step(poll)
+				}
+				r.truncate("a.log")
+				r.append("a.log", numbered(121, 122))
+				r.rest()
+				r.rest()
+				assert.ElementsMatch(t, append(numberedLines(1, 10), numberedLines(101, 122)...), r.out)
+				assert.Zero(t, r.tl.Counts().LostFiles)
+				assert.EqualValues(t, 1, r.tl.Counts().Truncations)
+			})
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -23,6 +24,7 @@ import (
 
 const (
 	checkEvery  = 2 * time.Second
+	maxOpenings = 10
 	maxFileName = 200 // bytes; what names what was set aside has to fit behind it
 )
 
@@ -81,11 +83,20 @@ func (e *stateStorage) Shutdown(ctx context.Context) error {
 }
 
 // GetClient opens the storage of a component; name tells apart those that it has.
-func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (c storage.Client, err error) {
+	path := filepath.Join(e.dir, fileName(kind, id, name))
+	for range maxOpenings {
+		if c, err = e.open(path); !errors.Is(err, fs.ErrNotExist) {
+			break // else the directory was deleted meanwhile
+		}
+	}
+	return c, err
+}
+
+func (e *stateStorage) open(path string) (storage.Client, error) {
 	if err := e.own(); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(e.dir, fileName(kind, id, name))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.clients[path] != nil {
@@ -93,6 +104,9 @@ func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id comp
 	}
 	c, err := openClient(e, path)
 	if err != nil {
+		if c != nil && c.file != nil {
+			err = errors.Join(err, c.file.Close())
+		}
 		return nil, err
 	}
 	e.clients[path] = c

@@ -457,6 +457,25 @@ func TestDirectoryTakenOver(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "1", "b": "2"}, onDisk(t, first.path))
 }
 
+// The directory is deleted while the collector starts.
+func TestDirectoryDeletedDuringStart(t *testing.T) {
+	for range 300 {
+		ext, _ := newExtension(t, filepath.Join(t.TempDir(), "state"))
+		require.NoError(t, ext.own())
+		begun, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			close(begun)
+			_ = os.RemoveAll(ext.dir)
+			close(done)
+		}()
+		<-begun
+		c, err := ext.GetClient(t.Context(), component.KindReceiver, tqTrace, "tail")
+		<-done
+		require.NoError(t, err)
+		require.NoError(t, c.Set(t.Context(), "k", []byte("v")))
+	}
+}
+
 func TestUnusableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -303,7 +304,11 @@ func (s *sequence) forget() {
 		s.damage(os.RemoveAll)
 		return
 	}
-	s.check(os.RemoveAll(s.state))
+	err := os.RemoveAll(s.state)
+	for errors.Is(err, unix.ENOTEMPTY) { // the collector makes files in it meanwhile
+		err = os.RemoveAll(s.state)
+	}
+	s.check(err)
 }
 
 func (s *sequence) tear(path string) error {

@@ -1,0 +1,147 @@
+package tail
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A rotated file is packed beside itself and then removed. Whenever that is looked at, and the process restarted, with or without its state, each line comes once, in order.
+func TestPackedBesideItsOriginal(t *testing.T) {
+	const stages = 5
+	for suffix, pack := range map[string]func(string) string{".gz": gz, ".zst": zst} {
+		for looks := range 1 << stages {
+			for restart := range 2*stages + 1 {
+				after, lost := (restart-1)/2, (restart-1)%2 == 1
+				name := fmt.Sprintf("%s, looks %05b", suffix, looks)
+				if restart > 0 {
+					name += fmt.Sprintf(", restart after %d, state lost %v", after, lost)
+				}
+				t.Run(name, func(t *testing.T) {
+					r := newRig(t, every)
+					r.early = true
+					var packed string
+					for i, stage := range []func(){
+						func() { r.append("a.log", numbered(1, 100)) },
+						func() { r.rename("a.log", "a.log.1"); r.append("a.log", numbered(101, 150)) },
+						func() { packed = pack(numbered(1, 100)); r.write("a.log.1"+suffix, packed[:len(packed)/2]) },
+						func() {
+							fi, err := os.Stat(r.path("a.log.1"))
+							require.NoError(t, err)
+							r.append("a.log.1"+suffix, packed[len(packed)/2:])
+							require.NoError(t, os.Chtimes(r.path("a.log.1"+suffix), fi.ModTime(), fi.ModTime()))
+						},
+						func() { r.remove("a.log.1") },
+					} {
+						stage()
+						if looks>>i&1 == 1 {
+							r.step(poll)
+						}
+						if restart > 0 && after == i {
+							r.checkpoint()
+							if lost {
+								clear(r.store.values)
+								r.out = nil
+							}
+							r.restart()
+						}
+					}
+					r.append("a.log", numbered(151, 160))
+					r.rest()
+					r.rest()
+					r.want(numberedLines(1, 160)...)
+					assert.Len(t, r.tl.sweeper.streams, 1)
+					assert.Zero(t, r.tl.Counts().LostFiles)
+				})
+			}
+		}
+	}
+}
+
+// Nothing of the file was read when it is packed, for the consumer is away.
+func TestUnreadFileIsPacked(t *testing.T) {
+	const fits = minInFlight / 4 / minRecordCost
+	for _, look := range []bool{false, true} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("look %v, restart %v", look, restart), func(t *testing.T) {
+				r := newRig(t, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
+				r.hold = true
+				r.append("a.log", numbered(1, fits+5))
+				r.step(0)
+				r.rename("a.log", "a.log.1")
+				r.append("a.log", numbered(fits+6, fits+100))
+				r.step(poll)
+				r.rename("a.log.1", "a.log.2")
+				r.rename("a.log", "a.log.1")
+				r.append("a.log", numbered(fits+101, fits+110))
+				if look {
+					r.step(poll)
+				}
+				r.write("a.log.1.gz", gz(numbered(fits+6, fits+100)))
+				r.step(poll)
+				r.remove("a.log.1")
+				r.step(poll)
+				if restart {
+					r.checkpoint()
+					r.out = nil
+					r.restart()
+				}
+				r.hold = false
+				r.ackAll()
+				r.rest()
+				r.rest()
+				r.want(numberedLines(1, fits+110)...)
+				assert.Len(t, r.tl.sweeper.streams, 1)
+			})
+		}
+	}
+}
+
+// What is packed is read before what came after it, also while it is waited for that it stands still.
+func TestPackedIsReadInOrder(t *testing.T) {
+	r := newRig(t, every)
+	r.write("a.log.1.zst", zst("START x\n"))
+	r.write("a.log", "END x\n")
+	r.step(0)
+	r.want()
+	r.step(poll)
+	r.want("START x | END x")
+}
+
+// A compressed file whose name without the suffix another file has is read all the same when it is another's.
+func TestPackedBesideAnother(t *testing.T) {
+	r := newRig(t, every)
+	r.write("a.log.1.gz", gz("one\n"))
+	r.write("a.log.1", "two\n")
+	r.write("a.log", "three\n")
+	r.step(0)
+	r.rest()
+	assert.ElementsMatch(t, []string{"one", "two", "three"}, r.out)
+}
+
+// The current file is packed when its writer has ended.
+func TestCurrentFileIsPacked(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		r := newRig(t, every)
+		r.append("a.log", numbered(1, 100))
+		r.step(0)
+		packed := gz(numbered(1, 100))
+		r.write("a.log.gz", packed[:len(packed)/2])
+		r.step(poll)
+		r.step(time.Minute)
+		r.write("a.log.gz", packed)
+		r.step(poll)
+		if restart {
+			r.checkpoint()
+			r.restart()
+		}
+		r.remove("a.log")
+		r.rest()
+		r.rest()
+		r.want(numberedLines(1, 100)...)
+	}
+}
