@@ -5,11 +5,13 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -303,7 +305,12 @@ func (s *sequence) forget() {
 		s.damage(os.RemoveAll)
 		return
 	}
-	s.check(os.RemoveAll(s.state))
+	for range 100 { // the collector may make it again meanwhile
+		if err := os.RemoveAll(s.state); !errors.Is(err, syscall.ENOTEMPTY) {
+			s.check(err)
+			return
+		}
+	}
 }
 
 func (s *sequence) tear(path string) error {
