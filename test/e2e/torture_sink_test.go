@@ -101,7 +101,12 @@ func (k *otlpSink) down() {
 
 // up opens the port again, the same one.
 func (k *otlpSink) up() error {
-	l, err := net.Listen("tcp", k.addr)
+	var l net.Listener
+	// A process that is being started has for a moment what this one had open, such as the port.
+	err := wait(10*time.Second, func() (err error) {
+		l, err = net.Listen("tcp", k.addr)
+		return err
+	})
 	if err != nil {
 		return err
 	}
