@@ -45,7 +45,6 @@
 //     the globs, a file that seems older than the last one read is not read.
 //   - A rotated file that more than a minute later is appended to, when the globs do not match it; a deleted one when more than 512 files are open.
 //   - A line that copytruncate cut in two comes out as two. Bytes that a program writes into a hole of NULs which has later data behind it.
-//   - A copy of a file that has got another stream's name and is then cut is read as a file of its own if the globs match it.
 //   - A copy of a file of which nothing was read or even seen before it was cut is read as a file of its own if the globs match it, and not at all otherwise.
 //     So is one of which nothing was read, when the file begins with the same bytes (1 KiB, or what was seen) again after the cut.
 //

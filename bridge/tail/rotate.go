@@ -478,10 +478,6 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		return nil, false
 	}
 	_, beside := w.beside(s.path)
-	if f.path != s.path && w.streams[f.path] != nil { // it has got that stream's name
-		_, there := w.beside(f.path)
-		beside = append(slices.Clone(beside), there...)
-	}
 	for _, b := range beside {
 		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
 			continue

@@ -96,25 +96,6 @@ func TestCopytruncate(t *testing.T) {
 	}
 }
 
-// The copy of a file that has got another stream's name is beside that name.
-func TestCopytruncateUnderOtherName(t *testing.T) {
-	r := newRig(t)
-	r.append("a.log", numbered(1, 3))
-	r.append("b.log", numbered(11, 13))
-	r.step(0)
-	r.rename("a.log", "c")
-	r.rename("b.log", "a.log")
-	r.rename("c", "b.log")
-	r.step(poll)
-	r.append("b.log", numbered(4, 5))
-	r.copy("b.log", "b.log.1")
-	r.truncate("b.log")
-	r.append("b.log", numbered(6, 7))
-	r.step(poll)
-	r.rest()
-	assert.ElementsMatch(t, append(numberedLines(1, 7), numberedLines(11, 13)...), r.out)
-}
-
 // What was unread and is nowhere any more is lost; the rest is not.
 func TestCopytruncateWithoutCopy(t *testing.T) {
 	r := newRig(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -24,7 +23,6 @@ import (
 
 const (
 	checkEvery  = 2 * time.Second
-	maxOpens    = 10  // of a storage in a directory that is deleted again and again
 	maxFileName = 200 // bytes; what names what was set aside has to fit behind it
 )
 
@@ -84,23 +82,10 @@ func (e *stateStorage) Shutdown(ctx context.Context) error {
 
 // GetClient opens the storage of a component; name tells apart those that it has.
 func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
-	path := filepath.Join(e.dir, fileName(kind, id, name))
-	for tries := 0; ; tries++ {
-		c, err := e.open(path)
-		if err == nil {
-			return c, nil
-		}
-		// The directory may be deleted just now, which must not keep a component from starting.
-		if !errors.Is(err, fs.ErrNotExist) || tries == maxOpens {
-			return nil, err
-		}
-	}
-}
-
-func (e *stateStorage) open(path string) (*client, error) {
 	if err := e.own(); err != nil {
 		return nil, err
 	}
+	path := filepath.Join(e.dir, fileName(kind, id, name))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.clients[path] != nil {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -285,25 +284,6 @@ func TestForeign(t *testing.T) {
 			r.set(t, "a", "1")
 			assert.Equal(t, r.texts(), onDisk(t, path))
 		})
-	}
-}
-
-// A directory that is deleted while a component opens its storage does not keep it from starting.
-func TestDeletedWhileOpened(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	ext, _ := newExtension(t, dir)
-	for i := range 200 {
-		var deleted sync.WaitGroup
-		deleted.Go(func() {
-			for range 2 * i { // sooner or later
-				_, _ = os.Lstat(dir)
-			}
-			_ = os.RemoveAll(dir)
-		})
-		c, err := ext.GetClient(t.Context(), component.KindReceiver, tqTrace, strconv.Itoa(i))
-		deleted.Wait()
-		require.NoError(t, err)
-		require.NoError(t, c.Close(t.Context()))
 	}
 }
 

@@ -163,9 +163,9 @@ func (s *sequence) rotate(f *logFile, style int) {
 }
 
 // copyTruncate copies a log and cuts it. A writer that does not append goes on where it was, behind a hole. What was never read before it was cut is not known
-// again in its copy (bridge/tail says so), which a log with a head cannot do without; nor is the copy of a log that has got another's name.
+// again in its copy (bridge/tail says so), which a log with a head cannot do without.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
-	if f.traded || f.format.head != "" && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
+	if f.format.head != "" && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
 		return
 	}
 	data, err := os.ReadFile(f.path)
@@ -223,7 +223,6 @@ func (s *sequence) flip() {
 			continue
 		}
 		s.check(unix.Renameat2(unix.AT_FDCWD, a.path, unix.AT_FDCWD, b.path, unix.RENAME_EXCHANGE))
-		a.traded, b.traded = true, true
 		a.path, b.path = b.path, a.path
 		a.old, b.old = b.old, a.old
 		a.style, b.style = b.style, a.style

@@ -76,7 +76,6 @@ type logFile struct {
 	records   []int // indices of those that are in the file now
 	style     int
 	rotations int
-	traded    bool // has got another's name
 	old       []*oldFile
 }
 
