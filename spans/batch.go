@@ -94,6 +94,9 @@ func NewBatch(scope, version string) *Batch {
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
 
+// NoOrigin is where spans come from that no record was made into.
+const NoOrigin = -1
+
 // From says where the spans that are added next come from, in the caller's own numbers.
 func (b *Batch) From(origin int64) { b.origin = origin }
 

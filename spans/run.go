@@ -49,8 +49,11 @@ func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 }
 
 // AddRun adds the train.run span: a point in time at the run's first record, with the file it was seen in.
+// It comes from no record (NoOrigin).
 func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 	trace, id := RunIDs(res.RunID)
+	defer b.From(b.origin)
+	b.From(NoOrigin)
 	s := b.Add(Resource{Service: res.Service, RunID: res.RunID}, Span{
 		Trace: trace, ID: id, Name: SpanRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
 	})

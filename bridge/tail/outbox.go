@@ -178,10 +178,11 @@ func (t *Tailer) settle(group []*batch, err error) {
 		lines += b.all()
 	}
 	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))
+	ofNone := err != nil && refused.Share == 0 && len(refused.Places) == 0 // what was refused was made of no record
 	for i, b := range group {
 		n := b.refused(refused.Places[i])
 		sample := t.setAside(b, refused.Places[i])
-		if n > 0 || refused.Share > 0 {
+		if n > 0 || refused.Share > 0 || ofNone && i == 0 {
 			t.warn("refused", "The next component refused records for good", zap.String("path", b.stream.path), zap.String("sample", t.sample(sample)), zap.Error(err))
 		}
 		more := min(lines, b.all()-n)

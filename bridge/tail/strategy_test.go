@@ -16,7 +16,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 const poll = 200 * time.Millisecond
@@ -297,6 +300,25 @@ func TestTransientErrorIsRetriedPermanentIsRefused(t *testing.T) {
 	assert.EqualValues(t, 2, c.Sent)
 	assert.EqualValues(t, 3, c.Refused)
 	assert.Zero(t, c.Pending)
+}
+
+// What was made of no record is refused without one, and said so.
+func TestRefusedOfNoRecord(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	r := newRig(t)
+	r.crash()
+	r.telemetry = componenttest.NewNopTelemetrySettings()
+	r.telemetry.Logger = zap.New(core)
+	r.boot()
+	r.hold = true
+	r.append("a.log", numbered(1, 3))
+	r.step(0)
+	r.tl.settle([]*batch{r.flying[0]}, &Refused{Err: errors.New("run")})
+	r.flying = nil
+	r.balance()
+	assert.EqualValues(t, 3, r.tl.Counts().Sent)
+	assert.Zero(t, r.tl.Counts().Refused)
+	assert.Equal(t, 1, logs.Len())
 }
 
 // A consumer that is slow for one file must bound what is in memory, and must not stop the others.

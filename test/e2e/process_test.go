@@ -95,6 +95,11 @@ var ports struct {
 
 func freePort(tb testing.TB) int {
 	tb.Helper()
+	return portOn(tb, "127.0.0.1")
+}
+
+func portOn(tb testing.TB, host string) int {
+	tb.Helper()
 	ports.Lock()
 	defer ports.Unlock()
 	const low, high = 20000, 32000
@@ -106,7 +111,7 @@ func freePort(tb testing.TB) int {
 		if ports.next >= high {
 			ports.next = low
 		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports.next))
+		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, ports.next))
 		if err == nil {
 			l.Close()
 			return ports.next
@@ -116,10 +121,11 @@ func freePort(tb testing.TB) int {
 	return 0
 }
 
-// freeAddr is 127.0.0.1 with a free port.
+// freeAddr has a free port, on an address that other processes with tests have not.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", freePort(tb))
+	host := fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%127, os.Getpid()%256)
+	return fmt.Sprintf("%s:%d", host, portOn(tb, host))
 }
 
 // The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. Tests that use them do not run in parallel.

@@ -24,7 +24,6 @@ type record struct {
 // logFormat is what one receiver reads in the campaign, in the two files of names.
 type logFormat struct {
 	receiver, env string
-	word          string // the first of its keys
 	names         [2]string
 	// joint: a record has lines in both files; else it is in one of them.
 	joint bool
@@ -36,11 +35,11 @@ type logFormat struct {
 }
 
 var logFormats = []*logFormat{
-	{receiver: "tq_trace", word: "tq", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"}, make: tqRecord},
-	{receiver: "flagscale", word: "megatron", env: "TRAINBRIDGE_FLAGSCALE_LOGS", names: [2]string{"host_0.output", "host_1.output"}, make: megatronRecord},
-	{receiver: "train_log", word: "jsonl", env: "TRAINBRIDGE_TRAIN_LOGS", names: [2]string{"train.jsonl", "finetune.jsonl"}, make: jsonRecord},
-	{receiver: "zmq_rpc", word: "zmq", env: "TRAINBRIDGE_ZMQ_LOGS", names: [2]string{"zmq_performance.log", "client2.log"}, counts: true, head: zmqHead, make: zmqRecord},
-	{receiver: "nccl", word: "nccl", env: "TRAINBRIDGE_NCCL_LOGS", names: [2]string{"node-0-pid40000.log", "node-1-pid40001.log"}, joint: true, make: ncclRecord},
+	{receiver: "tq_trace", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"}, make: tqRecord},
+	{receiver: "flagscale", env: "TRAINBRIDGE_FLAGSCALE_LOGS", names: [2]string{"host_0.output", "host_1.output"}, make: megatronRecord},
+	{receiver: "train_log", env: "TRAINBRIDGE_TRAIN_LOGS", names: [2]string{"train.jsonl", "finetune.jsonl"}, make: jsonRecord},
+	{receiver: "zmq_rpc", env: "TRAINBRIDGE_ZMQ_LOGS", names: [2]string{"zmq_performance.log", "client2.log"}, counts: true, head: zmqHead, make: zmqRecord},
+	{receiver: "nccl", env: "TRAINBRIDGE_NCCL_LOGS", names: [2]string{"node-0-pid40000.log", "node-1-pid40001.log"}, joint: true, make: ncclRecord},
 }
 
 // logClock is the time in the n-th record of a log.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -25,7 +26,7 @@ type step struct {
 	// forgets says that the collector loses its state: what is on disk is read again.
 	forgets bool
 	// disorders says that the logs on disk no longer tell in which order they were written, or not all of it. A log whose ids depend on all
-	// rows before is left alone then, where the state is lost too.
+	// rows before is left alone then, where the state does not have them, or is lost too.
 	disorders bool
 }
 
@@ -218,7 +219,7 @@ func (s *sequence) rewrite(f *logFile) {
 func (s *sequence) flip() {
 	for i := 0; i < len(s.files); i += 2 {
 		a, b := s.files[i], s.files[i+1]
-		if s.spared(a) || s.rng.IntN(2) == 0 {
+		if s.rng.IntN(2) == 0 || s.spared(a) || s.spared(b) {
 			continue
 		}
 		s.check(unix.Renameat2(unix.AT_FDCWD, a.path, unix.AT_FDCWD, b.path, unix.RENAME_EXCHANGE))
@@ -304,11 +305,12 @@ func (s *sequence) forget() {
 		s.damage(os.RemoveAll)
 		return
 	}
-	err := os.RemoveAll(s.state)
-	for errors.Is(err, unix.ENOTEMPTY) { // the collector makes files in it meanwhile
-		err = os.RemoveAll(s.state)
+	for range 100 { // the collector may make it again meanwhile
+		if err := os.RemoveAll(s.state); !errors.Is(err, syscall.ENOTEMPTY) {
+			s.check(err)
+			return
+		}
 	}
-	s.check(err)
 }
 
 func (s *sequence) tear(path string) error {
@@ -321,6 +323,9 @@ func (s *sequence) tear(path string) error {
 
 func (s *sequence) garble(path string) error {
 	data, err := os.ReadFile(path)
+	if errors.Is(err, syscall.EISDIR) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

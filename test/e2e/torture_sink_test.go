@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // as the peer sends
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -30,7 +31,7 @@ const receiveLimit = 4 << 20
 
 // item is a span or a log line that the sink is sent.
 type item struct {
-	key   string // see spanKey; of a log line its text
+	key   string // see spanKey; of a log line its text; empty for a span of no line
 	trace pcommon.TraceID
 	id    identity
 }
@@ -64,14 +65,24 @@ type otlpSink struct {
 	server *grpc.Server // nil: connections are refused
 
 	accepted map[string]identity
-	refused  map[string]bool // keys; their first words say of which receiver
-	seconds  []string        // keys that came with another id
-	copies   int             // keys that came again with the same one
+	refused  map[string]bool            // keys
+	traces   map[string]pcommon.TraceID // of keys that were refused
+	seconds  []string                   // keys that came with another id
+	copies   int                        // keys that came again with the same one
+
+	// process is the collector that runs now, as it calls itself in a header; the rest is of what it was told, not those before it.
+	process string
+	// final are the spans that were refused in a request that had nothing else, or by number, and were not accepted since.
+	final    map[identity]bool
+	byNumber bool
 }
+
+// processHeader is what a collector calls itself in. What one that was killed had sent may be answered when the next one runs.
+const processHeader = "torture-process"
 
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
-	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool)}
+	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool), traces: make(map[string]pcommon.TraceID)}
 	require.NoError(tb, k.up())
 	tb.Cleanup(k.down)
 	return k
@@ -90,7 +101,12 @@ func (k *otlpSink) down() {
 
 // up opens the port again, the same one.
 func (k *otlpSink) up() error {
-	l, err := net.Listen("tcp", k.addr)
+	var l net.Listener
+	// A process that is being started has for a moment what this one had open, such as the port.
+	err := wait(10*time.Second, func() (err error) {
+		l, err = net.Listen("tcp", k.addr)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -110,6 +126,19 @@ func (k *otlpSink) set(how behaviour) {
 	k.how = how
 }
 
+// begin says that another process sends from now on.
+func (k *otlpSink) begin(process string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.process, k.byNumber = process, false
+	clear(k.final)
+}
+
+// current says whether a request is of the process that runs now.
+func (k *otlpSink) current(ctx context.Context) bool {
+	return strings.Join(metadata.ValueFromIncomingContext(ctx, processHeader), "") == k.process
+}
+
 func (k *otlpSink) answer(ctx context.Context, items []item) (int, error) {
 	k.mu.Lock()
 	how := k.how
@@ -117,12 +146,19 @@ func (k *otlpSink) answer(ctx context.Context, items []item) (int, error) {
 	return how(ctx, k, items)
 }
 
-func (k *otlpSink) accept(items []item) {
+func (k *otlpSink) accept(ctx context.Context, items []item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	current := k.current(ctx)
 	for i := range items {
 		it := &items[i]
 		key := it.key
+		if current {
+			delete(k.final, it.id)
+		}
+		if key == "" {
+			continue
+		}
 		if rank, ok := strings.CutPrefix(key, "rank "); ok {
 			key = it.trace.String() + " rank " + rank
 		}
@@ -137,11 +173,15 @@ func (k *otlpSink) accept(items []item) {
 	}
 }
 
-func (k *otlpSink) refuse(items ...item) {
+// refuse notes what is refused for what it is. It is final when the collector cannot but take it so.
+func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i := range items {
-		k.refused[items[i].key] = true
+	if it.key != "" {
+		k.refused[it.key], k.traces[it.key] = true, it.trace
+	}
+	if final && k.current(ctx) {
+		k.final[it.id] = true
 	}
 }
 
@@ -152,16 +192,19 @@ func (k *otlpSink) refusedFor(key string) bool {
 	return k.refused[key]
 }
 
-// refusals counts the keys refused, by their first word.
-func (k *otlpSink) refusals() map[string]int {
+// refusals are the keys of records of which the process was refused a span, which it has to count, and whether it was told of some by number only.
+func (k *otlpSink) refusals() (final map[string]bool, byNumber bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := make(map[string]int)
-	for key := range k.refused {
-		word, _, _ := strings.Cut(key, " ")
-		n[word]++
+	records := make(map[pcommon.TraceID]bool) // one in a trace
+	for id := range k.final {
+		records[id.trace] = true
 	}
-	return n
+	final = make(map[string]bool)
+	for key, trace := range k.traces {
+		final[key] = records[trace]
+	}
+	return final, k.byNumber
 }
 
 // has says whether a key was accepted. A rank has the number of its collective by the trace of that.
@@ -193,9 +236,7 @@ func (k *traceSink) Export(ctx context.Context, req ptraceotlp.ExportRequest) (p
 	for _, rs := range req.Traces().ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
-				if key := spanKey(s); key != "" {
-					items = append(items, item{key: key, trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
-				}
+				items = append(items, item{key: spanKey(s), trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
 			}
 		}
 	}
@@ -231,8 +272,8 @@ func (k *logSink) Export(ctx context.Context, req plogotlp.ExportRequest) (plogo
 	return resp, err
 }
 
-func accept(_ context.Context, k *otlpSink, items []item) (int, error) {
-	k.accept(items)
+func accept(ctx context.Context, k *otlpSink, items []item) (int, error) {
+	k.accept(ctx, items)
 	return 0, nil
 }
 
@@ -250,39 +291,44 @@ func failing(code codes.Code, retry time.Duration) behaviour {
 }
 
 // poison refuses a request that holds one of some records, as a backend does with an id that it cannot store.
-func poison(_ context.Context, k *otlpSink, items []item) (int, error) {
+func poison(ctx context.Context, k *otlpSink, items []item) (int, error) {
 	bad := false
 	for i := range items {
 		if items[i].oneIn(8) {
-			k.refuse(items[i])
+			k.refuse(ctx, len(items) == 1, &items[i])
 			bad = true
 		}
 	}
 	if bad {
 		return 0, status.Error(codes.InvalidArgument, "a span is not valid")
 	}
-	k.accept(items)
+	k.accept(ctx, items)
 	return 0, nil
 }
 
 // partial takes some records and rejects the others.
-func partial(_ context.Context, k *otlpSink, items []item) (rejected int, err error) {
+func partial(ctx context.Context, k *otlpSink, items []item) (rejected int, err error) {
 	var good []item
 	for i := range items {
-		if items[i].oneIn(4) {
-			k.refuse(items[i])
+		if items[i].key != "" && items[i].oneIn(4) {
+			k.refuse(ctx, true, &items[i])
 			rejected++
 		} else {
 			good = append(good, items[i])
 		}
 	}
-	k.accept(good)
+	k.accept(ctx, good)
+	if rejected > 0 {
+		k.mu.Lock()
+		k.byNumber = k.byNumber || k.current(ctx)
+		k.mu.Unlock()
+	}
 	return rejected, nil
 }
 
 // half takes the first half and says that it failed.
-func half(_ context.Context, k *otlpSink, items []item) (int, error) {
-	k.accept(items[:len(items)/2])
+func half(ctx context.Context, k *otlpSink, items []item) (int, error) {
+	k.accept(ctx, items[:len(items)/2])
 	return 0, status.Error(codes.Unavailable, "disk full")
 }
 
@@ -291,7 +337,7 @@ func slow(took time.Duration) behaviour {
 	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
 		select {
 		case <-time.After(took):
-			k.accept(items)
+			k.accept(ctx, items)
 			return 0, nil
 		case <-ctx.Done():
 			return 0, ctx.Err()
@@ -303,7 +349,7 @@ func slow(took time.Duration) behaviour {
 func hang(taken bool) behaviour {
 	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
 		if taken {
-			k.accept(items)
+			k.accept(ctx, items)
 		}
 		<-ctx.Done()
 		return 0, ctx.Err()
@@ -315,7 +361,7 @@ func TestTortureSink(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
 	collective := ncclRecord(s.rng, 0, 7)
-	one, other := item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{1}}}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{span: pcommon.SpanID{2}}}
+	one, other := item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{1}}}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{2}}}
 	answer := func(how behaviour, items ...item) error {
 		s.sink.set(how)
 		_, err := s.sink.answer(t.Context(), items)
@@ -346,7 +392,7 @@ func TestTortureSink(t *testing.T) {
 	// What the sink refuses for what it is need not arrive; its neighbours must.
 	var bad, good item
 	for i := byte(1); bad.key == "" || good.key == ""; i++ {
-		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}}
+		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}, id: identity{trace: pcommon.TraceID{i}}}
 		if it.oneIn(8) {
 			bad = it
 		} else {
@@ -357,7 +403,24 @@ func TestTortureSink(t *testing.T) {
 	badOne, goodOne := in(0, "train_log", []string{"bad"}, []string{bad.key}), in(0, "train_log", []string{"good"}, []string{good.key})
 	assert.Zero(t, s.lost(&badOne))
 	assert.Equal(t, 1, s.lost(&goodOne))
-	assert.Equal(t, map[string]int{"jsonl": 1}, s.sink.refusals())
 	require.NoError(t, answer(poison, good))
 	assert.Zero(t, s.lost(&goodOne))
+
+	// The collector has to count what was refused by itself, and not accepted later.
+	s.records = []record{badOne, goodOne}
+	mustCount := func(lines int64) {
+		t.Helper()
+		want, byNumber := s.refusedLines()
+		assert.Equal(t, lines, want["train_log"])
+		assert.False(t, byNumber)
+	}
+	mustCount(0)
+	require.Error(t, answer(poison, bad))
+	mustCount(1)
+	require.NoError(t, answer(accept, bad))
+	mustCount(0)
+	require.Error(t, answer(poison, bad))
+	s.sink.begin("another process")
+	require.Error(t, answer(poison, bad))
+	mustCount(0)
 }

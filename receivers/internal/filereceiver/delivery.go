@@ -167,6 +167,9 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 		d.refused.Places = map[int][]tail.Place{}
 	}
 	for _, i := range bad {
+		if origins[i] == spans.NoOrigin {
+			continue
+		}
 		batch := int(origins[i] >> 32)
 		d.refused.Places[batch] = append(d.refused.Places[batch], tail.Place(uint32(origins[i])))
 	}

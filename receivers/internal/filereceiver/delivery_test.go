@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,6 +106,32 @@ func TestOneBadRecord(t *testing.T) {
 		assert.True(t, a.done && b.done)
 		assert.Less(t, n.calls, 40)
 	}
+}
+
+// ofRun is a batch that opens a run, as the receivers' do.
+type ofRun struct{ counted }
+
+func (r *ofRun) Traces(out *spans.Batch, from From) {
+	out.AddRun(spans.Resource{RunID: "run"}, 1, spans.TimeSynthetic, "a.log")
+	r.counted.Traces(out, from)
+	from(tail.Place(r.to - 1))
+	out.AddRun(spans.Resource{RunID: "other run"}, 1, spans.TimeSynthetic, "b.log")
+}
+
+// The span of a run is made of no record: when it is refused, none is.
+func TestRunRefused(t *testing.T) {
+	r, n := with(t, func(names []string) error {
+		if slices.Contains(names, spans.SpanRun) {
+			return bad("run")
+		}
+		return nil
+	})
+	d := r.Deliver(&counted{to: 10})
+	require.True(t, d.Join(r.Deliver(&ofRun{counted{from: 10, to: 20}})))
+	var refused *tail.Refused
+	require.ErrorAs(t, d.Send(t.Context()), &refused)
+	assert.Empty(t, refused.Places)
+	assert.Len(t, n.got, 20)
 }
 
 // A backend that refuses whatever it is given is not believed: that is a wrong address or tenant, not 5,000 wrong records.
