@@ -1,11 +1,11 @@
 // Package tail reads log files line by line and forgets nothing that was not accepted downstream.
 //
 //	globs → sweeper (which file is whose) → ready streams → workers (pread → splitter → Handler.Line) → Handler.Cut → batch
-//	      → Deliver, again and again → settle (holes close, budget is given back) → checkpoint, once a second → storage
+//	      → senders (small batches of many streams together, again and again) → settle (holes close, budget is given back) → checkpoint, once a second → storage
 //
 // A stream is the sequence of files that one path has named; it has one Handler. The sweeper alone decides which file belongs to which stream and when a stream is
-// looked at. Workers read; they never wait for the consumer. A batch in flight has a goroutine of its own. One stream may use a quarter of max_in_flight_bytes, and a
-// stream with nothing in flight may always send a little, so a stuck consumer of one file stops that file only.
+// looked at. Workers read; they never wait for the consumer. Senders are few, however many files there are (outbox). What is cut and not yet accepted fills max_in_flight_bytes, of which one stream gets a quarter; then
+// reading waits. A stream that is idle keeps neither handler nor batch (sleep).
 //
 // A turn of a stream is bounded, whatever the file holds: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to where reading goes on, 128 MiB and a line that a handler
 // looks ahead, one document. Files that must be compared to know whose they are cost the sweeper 16 MiB of decompressing per sweep; until it is known only their stream waits.

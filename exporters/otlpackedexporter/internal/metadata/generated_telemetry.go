@@ -61,7 +61,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ExporterOtlpAckedRejected, err = builder.meter.Int64Counter(
 		"otelcol_exporter_otlp_acked_rejected",
-		metric.WithDescription("Spans and data points that the backend rejected, of requests that it took (partial success) or by themselves. [Alpha]"),
+		metric.WithDescription("Spans and data points that the backend rejected of requests that it took (partial success). [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) exporter.Settings {
 func AssertEqualExporterOtlpAckedRejected(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_exporter_otlp_acked_rejected",
-		Description: "Spans and data points that the backend rejected, of requests that it took (partial success) or by themselves. [Alpha]",
+		Description: "Spans and data points that the backend rejected of requests that it took (partial success). [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
