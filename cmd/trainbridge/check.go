@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/component"
@@ -129,7 +130,7 @@ func walk(value any, key string, f func(key, last string, value any)) {
 		}
 	case []any:
 		for i, x := range v {
-			step(fmt.Sprint(i), x)
+			step(strconv.Itoa(i), x)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func untilSignal(ctx context.Context) context.Context {
 func unsetEmpty() {
 	for _, v := range os.Environ() {
 		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TRAINBRIDGE_") && value == "" {
-			os.Unsetenv(name)
+			_ = os.Unsetenv(name)
 		}
 	}
 }

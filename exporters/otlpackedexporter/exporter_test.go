@@ -3,10 +3,10 @@ package otlpackedexporter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -150,7 +150,7 @@ func numbered(n, size int) ptrace.Traces {
 			td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty()
 		}
 		s := td.ResourceSpans().At(i / 10).ScopeSpans().At(0).Spans().AppendEmpty()
-		s.SetName(fmt.Sprint(i))
+		s.SetName(strconv.Itoa(i))
 		s.Attributes().PutStr("text", strings.Repeat("x", size))
 	}
 	return td
@@ -297,7 +297,7 @@ func TestHTTP(t *testing.T) {
 	}))
 	t.Cleanup(srv.Close)
 	for code, permanent := range map[int]bool{400: true, 422: true, 401: false, 403: false, 404: false, 408: false, 413: false, 429: false, 500: false, 502: false, 503: false, 504: false, 301: false} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			r := connect(t, func(c *Config) {
 				h := confighttp.NewDefaultClientConfig()
 				h.Endpoint, h.Compression = srv.URL, configcompression.Type("none")

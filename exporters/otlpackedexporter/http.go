@@ -3,7 +3,6 @@ package otlpackedexporter
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -101,7 +100,7 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 
 // httpError gives an HTTP status the code that an OTLP/gRPC server would have answered with (OTLP specification, "OTLP/HTTP Response").
 func httpError(resp *http.Response, answer []byte) error {
-	text := fmt.Sprintf("HTTP status %s", resp.Status)
+	text := "HTTP status " + resp.Status
 	var said spb.Status
 	if resp.Header.Get("Content-Type") == protobuf && proto.Unmarshal(answer, &said) == nil && said.GetMessage() != "" {
 		text += ": " + said.GetMessage()

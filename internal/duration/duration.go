@@ -42,8 +42,7 @@ func bare(t reflect.Type, value any, key string) (errs []error) {
 				errs = append(errs, bare(t.Elem(), x, join(key, name))...)
 			}
 		case reflect.Struct:
-			for i := range t.NumField() {
-				f := t.Field(i)
+			for f := range t.Fields() {
 				name, options, _ := strings.Cut(f.Tag.Get("mapstructure"), ",")
 				if strings.Contains(options, "squash") {
 					errs = append(errs, bare(f.Type, v, key)...)
