@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +33,7 @@ func TestTakenPorts(t *testing.T) {
 		8889:  "exporters::prometheus::endpoint",
 		13133: "extensions::health_check::endpoint",
 	} {
-		t.Run(fmt.Sprint(port), func(t *testing.T) {
+		t.Run(strconv.Itoa(port), func(t *testing.T) {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			require.NoError(t, err)
 			defer l.Close()

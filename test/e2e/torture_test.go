@@ -165,6 +165,10 @@ func (s *sequence) draw(known []step) (plan []*step) {
 	for range 2 + s.rng.IntN(3) {
 		plan = append(plan, &known[s.rng.IntN(len(known))])
 	}
+	// A known fault, said in bridge/tail's doc.go: what follows an exchange of names may lose lines. -torture.mixflip draws it all the same.
+	if i := slices.IndexFunc(plan, func(st *step) bool { return st.name == "flip" }); i >= 0 && !*tortureMixFlip {
+		return slices.Repeat([]*step{plan[i]}, 2)
+	}
 	return plan
 }
 
