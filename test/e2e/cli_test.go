@@ -53,7 +53,7 @@ func TestTakenPorts(t *testing.T) {
 func TestConfigErrorAtStart(t *testing.T) {
 	file, dir := write(t, "file", ""), t.TempDir()
 	for _, tt := range []struct{ state, yaml, want string }{
-		{file + "/state", `{}`, `Error: 'extensions::file_storage::directory' is "` + file + `/state", and nothing can be written to `},
+		{file + "/state", `{}`, `Error: 'extensions::state_storage::directory' is "` + file + `/state", and nothing can be written to `},
 		{dir, `receivers: {train_log: {storage: redis}}`, `Error: 'receivers::train_log::storage': extension "redis" is not configured: `},
 		{dir, `receivers: {train_log: {poll_interval: 200}}`, `'poll_interval': 200 has no unit: write 200ms`},
 	} {
