@@ -37,8 +37,8 @@
 //
 // # What is not
 //
-//   - Names of two live logs that were exchanged, when a rotation, a truncation or a restart follows: about one in fifteen such sequences of make torture loses some lines,
-//     mostly of the log that is then read first. They are not counted.
+//   - Which lines came before which, where names of two live logs were exchanged and their files were rotated or the process was started again: each file is read by one stream from its
+//     beginning to its end, and two files of one writer perhaps by two. What was then cut or rotated between two looks is not found where the globs do not match it.
 //   - What was cut away, overwritten or deleted before it was read, with no copy beside it. Counted as lost_files and truncations, as far as it can be known: a file whose creation was heard of
 //     and that nobody found, a number that is missing in a chain of rotated files, one file at least where the last one read is no longer in a chain that is all new, a deleted file that was
 //     not read to its end when the process stopped. Without inotify and without numbers (dates, no rotated files at all) a jump cannot be known.

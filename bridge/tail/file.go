@@ -103,10 +103,11 @@ type file struct {
 	rotated     time.Time // when the path ceased to name it; zero for the current file
 	outstanding int       // pieces held or in flight
 	compressed  bool
-	changed     bool // since it was last read to its end
-	complete    bool // a compressed file read to its end
-	truncated   bool // found cut or rewritten: look must decide
-	failed      bool // the last read ended in an error
+	changed     bool  // since it was last read to its end
+	complete    bool  // a compressed file read to its end
+	truncated   bool  // found cut or rewritten: look must decide
+	tried       int64 // Unix ns, by the sweeper
+	failed      bool  // the last read ended in an error
 	birth       birth
 	dead        bool // nothing more can be read from it
 	missing     bool // of a checkpoint: what it became is still being looked for
@@ -302,12 +303,17 @@ func (t *Tailer) reopen(f *file) error {
 		_ = raw.Close()
 		err = fs.ErrNotExist
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		if fi, statErr := os.Lstat(f.path); statErr == nil && fi.Mode().IsRegular() && idOf(fi) != f.id {
+			err = fs.ErrNotExist // it is another one that may not be read
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		raw = t.findByID(f)
-		if raw == nil {
+		if raw, err = t.findByID(f); err == nil && raw == nil {
 			return errTruncated
 		}
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	src := t.unpack(f.path, raw)
@@ -319,17 +325,18 @@ func (t *Tailer) reopen(f *file) error {
 	return nil
 }
 
-// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then.
-func (t *Tailer) findByID(f *file) *os.File {
+// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there; the error is
+// of one that is there and cannot be opened.
+func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
-		if raw := t.findNow(f); raw != nil {
-			return raw
+		if raw, err = t.findNow(f); raw != nil || err != nil {
+			break
 		}
 	}
-	return nil
+	return raw, err
 }
 
-func (t *Tailer) findNow(f *file) *os.File {
+func (t *Tailer) findNow(f *file) (*os.File, error) {
 	dir := filepath.Dir(f.path)
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -344,15 +351,19 @@ func (t *Tailer) findNow(f *file) *os.File {
 		if f.head == 0 && f.print.n == 0 && !rotationSuffix(strings.TrimPrefix(path, f.stream.path)) {
 			continue // nothing was read that could tell it from another file with its old inode
 		}
-		if raw, fi, err := openRegular(path, t.cfg.FollowSymlinks); err == nil {
-			if idOf(fi) == f.id {
-				f.path = path
-				return raw
-			}
+		raw, fi, err := openRegular(path, t.cfg.FollowSymlinks)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case idOf(fi) == f.id:
+			f.path = path
+			return raw, nil
+		default:
 			_ = raw.Close()
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // tag is what a lent line that begins there was lent with.

@@ -302,11 +302,19 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 			w.t.schedule(s)
 		}
 	case f.failed:
-		w.t.schedule(s)
+		w.tryAgain(f, now)
 	case f.size == f.head:
 		f.caught = now
 	case now.Sub(f.grown) >= w.t.cfg.PendingTimeout || !f.rotated.IsZero() && now.Sub(f.grown) >= rotatedGrace:
 		w.t.schedule(s) // the last line has waited long enough
+	}
+}
+
+// tryAgain has a file read that could not be read, once per moment: other streams' looks lead here too.
+func (w *sweeper) tryAgain(f *file, now time.Time) {
+	if at := now.UnixNano(); at != f.tried {
+		f.tried = at
+		w.t.schedule(f.stream)
 	}
 }
 
@@ -334,9 +342,11 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 			} else {
 				w.t.schedule(s)
 			}
-		} else if f.raw != nil && !f.compressed {
-			if fi, err := f.raw.Stat(); err == nil {
+		} else if !f.compressed && !f.dead {
+			if fi, err := w.statOf(f); err == nil {
 				w.grew(s, f, fi, now)
+			} else if f.failed {
+				w.tryAgain(f, now)
 			}
 		}
 		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) {
@@ -353,6 +363,18 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		}
 		return false
 	})
+}
+
+// statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were exchanged since.
+func (w *sweeper) statOf(f *file) (fs.FileInfo, error) {
+	if f.raw != nil {
+		return f.raw.Stat()
+	}
+	fi, err := w.stat(f.path)
+	if err == nil && idOf(fi) != f.id {
+		err = fs.ErrNotExist
+	}
+	return fi, err
 }
 
 // lookMissing goes on looking for what became of a file of a checkpoint. It returns true when that is nowhere.

@@ -121,3 +121,68 @@ func TestMadeReadable(t *testing.T) {
 		})
 	}
 }
+
+// What was moved, copied or exchanged while it could not be read is known again when it can be.
+func TestMadeReadableElsewhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		while func(r *rig) // between two processes
+		want  []string
+	}{
+		"renamed": {func(r *rig) {
+			r.rename("a.log", "a.log.1")
+			r.append("a.log", "three\n")
+			require.NoError(r.t, os.Chmod(r.path("a.log"), 0))
+		}, []string{"two", "three"}},
+		"copied and cut": {func(r *rig) {
+			r.copy("a.log", "a.log.1")
+			require.NoError(r.t, os.Chmod(r.path("a.log.1"), 0o644))
+			r.truncate("a.log")
+			r.append("a.log", "three and more than there was\n")
+			require.NoError(r.t, os.Chmod(r.path("a.log"), 0))
+		}, []string{"two", "three and more than there was"}},
+		"exchanged": {func(r *rig) {
+			r.rename("a.log", "aside")
+			r.rename("b.log", "a.log")
+			r.rename("aside", "b.log")
+			r.append("a.log", "four\n")
+			for _, name := range []string{"a.log", "b.log"} {
+				require.NoError(r.t, os.Chmod(r.path(name), 0))
+			}
+		}, []string{"two", "four"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.Include = append(c.Include, c.Include[0]+".*") })
+			require.NoError(t, os.Chmod(r.dir, 0o777))
+			asNobody(t)
+			defer func() { _ = unix.Setfsuid(0) }()
+			public := func(names ...string) {
+				for _, name := range names {
+					require.NoError(t, os.Chmod(r.path(name), 0o644))
+				}
+			}
+			asRoot(func() {
+				r.append("a.log", "one\n")
+				r.append("b.log", "one of b\n")
+				public("a.log", "b.log")
+			})
+			r.step(0)
+			r.want("one", "one of b")
+			r.checkpoint()
+			r.crash()
+			asRoot(func() {
+				r.append("a.log", "two\n")
+				tc.while(r)
+			})
+			r.boot()
+			for range 50 {
+				r.step(poll)
+			}
+			asRoot(func() { public("a.log", "b.log") })
+			for range 25 {
+				r.step(poll)
+			}
+			assert.ElementsMatch(t, tc.want, r.out)
+			assert.Zero(t, r.tl.Counts().LostFiles)
+		})
+	}
+}

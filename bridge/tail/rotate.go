@@ -606,8 +606,8 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	case f == nil: // what was stored last may not have been seen yet
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
 	case f.raw == nil:
-		raw := w.t.findByID(f)
-		if wait = raw != nil; wait {
+		raw, err := w.t.findByID(f)
+		if wait = raw != nil || err != nil; raw != nil {
 			_ = raw.Close() // it was renamed
 		}
 	default:
@@ -647,12 +647,14 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	if f == nil || f.head == 0 && w.first || f.compressed {
 		return false
 	}
+	defer w.hold(f.stream)()
 	raw, fi, err := openRegular(path, true)
 	if err != nil {
 		return false
 	}
 	defer raw.Close()
-	if !sameSoFar(s.path, raw, fi) {
+	unknown := f.failed && f.head > 0 && sameFile(f, raw) // whether it was cut is seen when it can be opened
+	if !unknown && !sameSoFar(s.path, raw, fi) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -663,7 +665,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		c.size, c.since = fi.Size(), now
 	}
 	w.suspects[path] = c
-	return now.Sub(c.since) < copyGrace
+	return unknown || now.Sub(c.since) < copyGrace
 }
 
 // lookThoroughly looks at a stream before another takes up a file that may be its own: also for a rewrite that left the file longer than it was, and, when the
