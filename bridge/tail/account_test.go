@@ -234,18 +234,28 @@ func TestHeldLinesExpireAtTheEnd(t *testing.T) {
 	}
 }
 
+// The oldest of the stream that holds most are given up; one with a few keeps them.
 func TestHeldLinesAreBounded(t *testing.T) {
 	r := newRig(t)
-	r.tl.maxHeld = 5
+	r.tl.maxHeldBytes = 7 * 2100
+	r.append("b.log", "START b\n")
+	r.step(poll)
 	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
 		r.append("a.log", "START "+id+"\n")
 		r.step(poll)
 	}
+	r.want()
+	r.append("a.log", "START 7\n")
 	r.step(poll)
+	r.want("START 1")
 	r.append("a.log", "END 6\n")
+	r.append("b.log", "END b\n")
 	r.step(poll)
-	assert.ElementsMatch(t, []string{"START 1", "START 2", "START 3", "START 6 | END 6"}, r.out)
+	assert.ElementsMatch(t, []string{"START 6 | END 6", "START b | END b"}, r.out)
 	assert.EqualValues(t, 1, r.tl.counts.forced.n)
+	r.tl.expireAll()
+	assert.Zero(t, r.tl.heldBytes.Load())
+	assert.Zero(t, r.tl.holders.Load())
 }
 
 // A file that decompresses to far more than a log can is given up, and counted; the others go on.

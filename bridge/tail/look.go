@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 )
 
 const (
@@ -161,6 +160,12 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.lookDocument(s, now)
 		return
 	}
+	if f := s.current; f != nil && s.isQuiet() && f.isAsSeen(s.path, w.t.cfg.FollowSymlinks) {
+		f.seen, f.caught = w.scans, now
+		s.sleep(now)
+		w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+		return
+	}
 	fi, err := w.stat(s.path)
 	switch {
 	case err == nil && fi.Mode().IsRegular():
@@ -189,6 +194,12 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	}
 	s.sleep(now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+}
+
+// isQuiet says that there is nothing to do for a stream whose current file is as it was.
+func (s *Stream) isQuiet() bool {
+	f := s.current
+	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && !f.changed && !f.failed && !f.truncated && !f.dead && !s.behind && s.held.n == 0
 }
 
 // hold locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
@@ -251,13 +262,11 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		}
 		s.expire(time.Unix(0, seen).Add(-timeout))
 	}
+	s.boundHeld()
 	// Lent lines stay until what takes them away was accepted, so that there are too many for a while.
-	if s.held.n > w.t.maxHeld && (!w.t.set.Joint || now.Sub(s.lastForced) >= time.Second) {
+	if w.t.set.Joint && s.held.n > w.t.maxHeld && now.Sub(s.lastForced) >= time.Second {
 		s.lastForced = now
-		before := s.held.oldestThird()
-		w.t.counts.bump(&w.t.counts.forced, 1)
-		w.t.warn("held", "Too many lines wait for their other half; the oldest third is given up", zap.String("path", s.path))
-		s.expire(before)
+		s.giveUp(s.held.oldest(3), "Too many lines wait for their other half; the oldest third is given up")
 	}
 }
 

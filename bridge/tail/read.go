@@ -59,6 +59,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			}
 			more, err := s.readChunk(f, buf, limit)
 			s.cut()
+			s.boundHeld()
 			if err != nil {
 				s.readFailed(f, err)
 				break

@@ -6,15 +6,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
-	maxBatchCost = 1 << 20 // what a batch takes from the budget at most, a line more or less
-	quantum      = 8       // chunks per turn
-	jointQuantum = 1       // the same where lines of several streams become one record: what one is ahead of the others waits in memory
-	maxHeld      = 1_000_000
+	maxBatchCost = 1 << 20   // what a batch takes from the budget at most, a line more or less
+	quantum      = 8         // chunks per turn
+	jointQuantum = 1         // the same where lines of several streams become one record: what one is ahead of the others waits in memory
+	maxHeld      = 1_000_000 // lines of a stream, where records are joint
+	maxHeldBytes = 96 << 20  // of all streams, where they are not
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
 	maxReasons   = 64
@@ -240,10 +243,34 @@ type nothing struct{}
 func (nothing) Send(context.Context) error { return nil }
 func (nothing) Join(other Delivery) bool   { return other == nothing{} }
 
-// tellHeld has the Tailer know how many record lines are held.
+// tellHeld has the Tailer know how many record lines are held, and what held lines take.
 func (s *Stream) tellHeld() {
-	s.t.heldRecords.Add(s.held.records - s.held.told)
-	s.held.told = s.held.records
+	told := &s.held.told
+	s.t.heldRecords.Add(s.held.records - told.records)
+	s.t.heldBytes.Add(s.held.bytes - told.bytes)
+	switch had, has := told.bytes > 0, s.held.bytes > 0; {
+	case has && !had:
+		s.t.holders.Add(1)
+	case had && !has:
+		s.t.holders.Add(-1)
+	}
+	told.records, told.bytes = s.held.records, s.held.bytes
+}
+
+// boundHeld gives up the oldest lines that wait for their other half when those of all streams take too much memory, and this stream's are not few.
+func (s *Stream) boundHeld() {
+	t := s.t
+	all := t.heldBytes.Load()
+	if all <= t.maxHeldBytes || t.set.Joint || s.held.bytes < all/max(1, t.holders.Load()) {
+		return
+	}
+	s.giveUp(s.held.oldest(8), "Records that wait for their other half take too much memory; the oldest are given up")
+}
+
+func (s *Stream) giveUp(before time.Time, why string) {
+	s.t.counts.bump(&s.t.counts.forced, 1)
+	s.t.warn("held", why, zap.String("path", s.path), zap.Int("lines", s.held.n))
+	s.expire(before)
 }
 
 // setMark notes where the batch being built begins.

@@ -44,21 +44,22 @@ type Settings struct {
 
 // Tailer reads the files of a Config.
 type Tailer struct {
-	cfg        Config
-	set        Settings
-	log        *zap.Logger
-	now        func() time.Time
-	newHandler NewHandler
-	counts     *counts
-	launch     func(*batch) // sends a batch; the tests keep it
-	final      bool         // ReadAll: the end of a file is its end for good
-	noWatch    bool         // tests: as on a file system without inotify
-	listed     func()       // tests: what others do to the files just after a directory was listed
-	chunk      int
-	maxHeld    int   // lines of one stream
-	maxKept    int   // lines that wait for shared ones
-	maxAhead   int64 // what a handler may read ahead in a turn
-	bombBytes  int64 // below this, a file may decompress to any multiple of its size
+	cfg          Config
+	set          Settings
+	log          *zap.Logger
+	now          func() time.Time
+	newHandler   NewHandler
+	counts       *counts
+	launch       func(*batch) // sends a batch; the tests keep it
+	final        bool         // ReadAll: the end of a file is its end for good
+	noWatch      bool         // tests: as on a file system without inotify
+	listed       func()       // tests: what others do to the files just after a directory was listed
+	chunk        int
+	maxHeld      int // lines of one stream
+	maxHeldBytes int64
+	maxKept      int   // lines that wait for shared ones
+	maxAhead     int64 // what a handler may read ahead in a turn
+	bombBytes    int64 // below this, a file may decompress to any multiple of its size
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
 	sweeper sweeper
@@ -93,6 +94,8 @@ type Tailer struct {
 	unstored  bool      // under storeMu: the storage failed last time
 	// heldRecords are the record lines that streams hold.
 	heldRecords atomic.Int64
+	heldBytes   atomic.Int64 // what the lines take that streams hold
+	holders     atomic.Int64 // streams that hold some
 	shared      atomic.Int64 // lines that are lent to more than one batch
 	sharing     sync.Mutex   // settling of batches while there are some
 	kept        int          // under sharing: lines that are kept for their sake
@@ -115,7 +118,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 	maxGarbage = 64 << 20
 	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
+	// A process that allocates less than quiet in a period has nothing to do, and gives back what a burst has left.
+	quietPeriod = 30 * time.Second
+	quiet       = 32 << 20
 )
 
 // limitMemory bounds what the collector keeps in memory beside its data. GOGC and GOMEMLIMIT in the environment decide otherwise.
@@ -30,6 +34,26 @@ func limitMemory() {
 		if limit := containerLimit("/"); limit > 0 {
 			debug.SetMemoryLimit(int64(float64(limit) * ofLimit))
 		}
+	}
+	go releaseWhenQuiet(time.NewTicker(quietPeriod).C, debug.FreeOSMemory)
+}
+
+// releaseWhenQuiet calls release once in each time of quiet.
+func releaseWhenQuiet(tick <-chan time.Time, release func()) {
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(allocated)
+	before, released := allocated[0].Value.Uint64(), false
+	for range tick {
+		metrics.Read(allocated)
+		now := allocated[0].Value.Uint64()
+		switch isQuiet := now-before < quiet; {
+		case !isQuiet:
+			released = false
+		case !released:
+			release()
+			released = true
+		}
+		before = now
 	}
 }
 
