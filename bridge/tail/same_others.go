@@ -1,0 +1,5 @@
+//go:build !linux
+
+package tail
+
+func (*file) isAsSeen(string, bool) bool { return false }
