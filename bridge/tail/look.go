@@ -9,7 +9,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
 )
 
 const (
@@ -123,10 +122,10 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtAt = time.Time{}
-	s := &Stream{t: w.t, path: path, number: w.numbered, held: heldLines{free: -1}, curHeld: -1, activeAt: now, metAt: now, lastExpire: now, next: now}
+	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
-	if w.t.set.Joint {
-		s.wake() // a handler may count those that it has to wait for
+	if w.t.set.Joint || s.document {
+		s.wake() // a handler may count those that it has to wait for, and what a document is kept in is not dropped
 	}
 	w.streams[path] = s
 	dir, stem := stemOf(path)

@@ -26,7 +26,7 @@ func (s *Stream) sleep(now time.Time) {
 	}
 	s.t.counts.add(&s.tally)
 	s.t.batches.Put(s.batch)
-	s.state, s.handler, s.batch, s.flying, s.mark, s.tally, s.line.Text = state, nil, nil, nil, nil, tally{}, nil
+	s.state, s.handler, s.awake = state, nil, asleep
 }
 
 func (s *Stream) isIdle(now time.Time) bool {
@@ -38,8 +38,9 @@ func (s *Stream) wake() {
 	if s.handler != nil {
 		return
 	}
-	s.handler = s.t.newHandler(s)
+	s.awake = newAwake()
 	s.batch, s.flying = s.t.newBatch(), make(map[*batch]struct{})
+	s.handler = s.t.newHandler(s)
 	if len(s.state) > 0 {
 		s.handler.Restore(s.state)
 		s.state = nil

@@ -47,6 +47,39 @@ type Stream struct {
 	dirty     bool  // differs from the stored checkpoint
 	nextStore time.Time
 
+	*awake
+
+	gone     bool // forgotten: not to be drained any more
+	known    bool // has had a file, in this process or before
+	behind   bool // rotated files are still to be compared with what was read: advance must come again
+	document bool
+	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
+	lastWrite time.Time
+
+	// of the scheduler, under t.mu
+	inFlight int64
+	sched    schedState
+	blocked  bool // stands still until an ack
+	waits    bool // is in Tailer.waiting
+	kicked   bool // is in Tailer.kicked
+	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
+	caught atomic.Int64
+	// lent is how many lines are held, as of the last turn or settlement; likewise.
+	lent atomic.Int64
+	// of the sweeper
+	next       time.Time
+	heapAt     int
+	metAt      time.Time
+	denied     bool      // its path could not be looked at, or not be opened
+	heard      bool      // the system says when a file is created at the path
+	activeAt   time.Time // when something was last seen to happen
+	lastExpire time.Time
+	sweeping   bool // the sweeper holds mu
+	missed     int  // looks put off because the stream was being drained
+}
+
+// awake is what a stream needs while it has a handler.
+type awake struct {
 	batch  *batch // being built
 	flying map[*batch]struct{}
 	mark   *mark // of the batch being built, for a handler that is InOrder
@@ -64,36 +97,14 @@ type Stream struct {
 	// placed says that a record has a place since the line being handled began, ownPlace that the last one is the line itself.
 	placed, ownPlace bool
 	tally            tally
-	gone             bool // forgotten: not to be drained any more
-	known            bool // has had a file, in this process or before
-	behind           bool // rotated files are still to be compared with what was read: advance must come again
-	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
-	lastWrite time.Time
-	document  bool
-	doc       document
-
-	// of the scheduler, under t.mu
-	sched    schedState
-	inFlight int64
-	blocked  bool // stands still until an ack
-	waits    bool // is in Tailer.waiting
-	kicked   bool // is in Tailer.kicked
-	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
-	caught atomic.Int64
-	// lent is how many lines are held, as of the last turn or settlement; likewise.
-	lent atomic.Int64
-	// of the sweeper
-	next       time.Time
-	heapAt     int
-	metAt      time.Time
-	denied     bool      // its path could not be looked at, or not be opened
-	heard      bool      // the system says when a file is created at the path
-	activeAt   time.Time // when something was last seen to happen
-	lastExpire time.Time
-	lastForced time.Time // expiry of too many
-	sweeping   bool      // the sweeper holds mu
-	missed     int       // looks put off because the stream was being drained
+	lastForced       time.Time // expiry of too many; of the sweeper
+	doc              document
 }
+
+// asleep is that of all streams that have none. Nothing is written to it.
+var asleep = newAwake()
+
+func newAwake() *awake { return &awake{held: heldLines{free: -1}, curHeld: -1} }
 
 type schedState uint8
 
