@@ -157,7 +157,7 @@ func (t *Tailer) release(lines []Lent) {
 
 // letGo takes note that lent lines were let go of.
 func (s *Stream) letGo() {
-	s.dirty = true
+	s.changed()
 	s.tellHeld()
 	s.lent.Store(int64(s.held.n))
 	s.documentDone()

@@ -367,7 +367,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		if f.complete || !f.compressed && f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
 			w.t.close(f)
 			f.retired = true
-			s.dirty = true
+			s.changed()
 		}
 		return false
 	})
@@ -406,7 +406,7 @@ func (w *sweeper) drop(f *file) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
 	}
-	f.stream.dirty = true
+	f.stream.changed()
 }
 
 // sweepRetired forgets files that are read and gone, or out of the globs. Those of a path that names nothing go with their stream: they or copies of them must not be

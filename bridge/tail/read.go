@@ -156,7 +156,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		if used > 0 {
 			f.advance(data[:used])
-			s.dirty = true
+			s.changed()
 			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
 		}
 		if atEOF {
@@ -175,7 +175,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.tally.lines++
 			s.reject(f, reasonLong, data)
 			f.skip = true
-			s.dirty = true
+			s.changed()
 			f.advance(data[:f.enc.most(len(data))])
 			return !atEOF, nil
 		}
@@ -274,7 +274,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	data := (*buf)[f.tailN : f.tailN+n]
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {
 		f.advance(data[:z])
-		s.dirty = true
+		s.changed()
 		return true, nil
 	}
 	if atEOF || f.nulEnd {
@@ -300,7 +300,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 			f.head = off
 			f.remember(nuls[:tailBytes])
 			f.nulTo = 0
-			s.dirty = true
+			s.changed()
 			return true, nil
 		}
 		if n < len(b) {

@@ -65,7 +65,7 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 		f.rotated = now
 		s.lastWrite = f.wrote
 		s.current = nil
-		s.dirty = true
+		s.changed()
 		w.advance(s, now, false)
 		w.active(s, now)
 	}
@@ -87,7 +87,7 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	}
 	w.files[f.id] = f
 	s.files = append(s.files, f)
-	s.dirty = true
+	s.changed()
 	w.fresh = true
 	if s.known && !first {
 		f.birth = birthMissed
@@ -178,7 +178,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if !found {
 		w.lost(f, f.head == 0 || f.size > f.head)
 	}
-	s.dirty = true
+	s.changed()
 	w.active(s, now)
 }
 
@@ -533,7 +533,7 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	w.files[f.id] = f
 	delete(w.suspects, c.path)
 	w.t.attach(f, c.raw, c.src)
-	f.stream.dirty = true
+	f.stream.changed()
 	w.active(f.stream, now)
 }
 

@@ -105,7 +105,10 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		t.settling.Lock() // before another stream can come whose lines are accepted together with those of the ones known now
 	}
 	w := &t.sweeper
-	streams := slices.Collect(maps.Values(w.streams))
+	var streams []*Stream
+	if t.dirty.Swap(false) || last || joint || w.indexDirty || len(w.forgotten) > 0 {
+		streams = slices.Collect(maps.Values(w.streams))
+	}
 	forgotten, indexed := w.forgotten, w.indexDirty
 	w.forgotten, w.indexDirty = nil, false
 	var ops []*storage.Operation
@@ -144,7 +147,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	// Not only these are to be stored again: a storage that fails may have lost what it had.
 	for _, s := range streams {
 		s.mu.Lock()
-		s.dirty = true
+		s.changed()
 		s.mu.Unlock()
 	}
 	t.sweepMu.Lock()
@@ -160,7 +163,11 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 	all := 0
 	for _, s := range streams {
 		s.mu.Lock()
-		if s.dirty && !s.gone && (last || t.set.Joint || !now.Before(s.nextStore)) {
+		switch {
+		case !s.dirty || s.gone:
+		case !last && !t.set.Joint && now.Before(s.nextStore):
+			t.dirty.Store(true)
+		default:
 			b, holes := s.snapshot(nil)
 			all += holes
 			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
@@ -253,7 +260,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 			f.rotated = time.Time{}
 		}
 	}
-	s.dirty = true
+	s.changed()
 	w.t.schedule(s)
 	return s
 }

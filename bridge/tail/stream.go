@@ -229,7 +229,7 @@ func (s *Stream) cut() {
 	if b.empty() && d == nil {
 		return
 	}
-	s.dirty = true
+	s.changed()
 	if d == nil && len(b.lent) > 0 {
 		d = nothing{} // other streams' lines are let go of without this one's lock
 	}
@@ -253,6 +253,14 @@ type nothing struct{}
 
 func (nothing) Send(context.Context) error { return nil }
 func (nothing) Join(other Delivery) bool   { return other == nothing{} }
+
+// changed says that the stored checkpoint is no longer true.
+func (s *Stream) changed() {
+	s.dirty = true
+	if !s.t.dirty.Load() {
+		s.t.dirty.Store(true)
+	}
+}
 
 // tellHeld has the Tailer know how many record lines are held, and what held lines take.
 func (s *Stream) tellHeld() {
@@ -369,7 +377,7 @@ func (s *Stream) settle(b *batch, refused int64) {
 	delete(s.flying, b)
 	b.done()
 	s.documentDone()
-	s.dirty = true
+	s.changed()
 	s.sleep(t.now())
 	s.mu.Unlock()
 	t.batches.Put(b)

@@ -96,6 +96,7 @@ type Tailer struct {
 	heldRecords atomic.Int64
 	heldBytes   atomic.Int64 // what the lines take that streams hold
 	holders     atomic.Int64 // streams that hold some
+	dirty       atomic.Bool  // there may be a stream whose stored checkpoint is not true
 	shared      atomic.Int64 // lines that are lent to more than one batch
 	sharing     sync.Mutex   // settling of batches while there are some
 	kept        int          // under sharing: lines that are kept for their sake
