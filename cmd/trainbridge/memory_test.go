@@ -3,7 +3,9 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,3 +38,25 @@ func TestGarbagePercent(t *testing.T) {
 		assert.Equal(t, want, garbagePercent(live), live)
 	}
 }
+
+// Memory is given back once in each time of quiet, not while there is work.
+func TestReleaseWhenQuiet(t *testing.T) {
+	tick := make(chan time.Time)
+	var released atomic.Int32
+	go releaseWhenQuiet(tick, func() { released.Add(1) })
+	period := func(work int) {
+		sink = make([]byte, work)
+		tick <- time.Time{}
+	}
+	for range 3 {
+		period(1)
+	}
+	period(2 * quiet)
+	assert.EqualValues(t, 1, released.Load(), "once in a time of quiet")
+	period(1)
+	period(1)
+	assert.EqualValues(t, 2, released.Load(), "again after work")
+	close(tick)
+}
+
+var sink []byte
