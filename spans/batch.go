@@ -77,6 +77,8 @@ type Batch struct {
 	sizer  ptrace.ProtoMarshaler
 	origin int64
 	traced bool
+	onSpan func(ptrace.Span)
+	onRes  func(pcommon.Map)
 }
 
 // Message is what one request carries.
@@ -93,6 +95,11 @@ func NewBatch(scope, version string) *Batch {
 
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
+
+// Edit has functions called with the attributes of each resource and with each span, when it has all of its own, before it is measured.
+func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
+	b.onRes, b.onSpan = resource, span
+}
 
 // NoOrigin is where spans come from that no record was made into.
 const NoOrigin = -1
@@ -162,6 +169,9 @@ func (b *Batch) measure() {
 		return
 	}
 	b.begun = false
+	if b.onSpan != nil {
+		b.onSpan(b.span)
+	}
 	size := b.sizer.SpanSize(b.span) + perSpanRoom
 	if b.n > 1 && b.bytes+size > MaxMessageBytes {
 		b.move()
@@ -202,6 +212,9 @@ func (b *Batch) move() {
 func (b *Batch) begin(m *Message, res Resource) {
 	rs := m.Traces.ResourceSpans().AppendEmpty()
 	res.Put(rs.Resource().Attributes())
+	if b.onRes != nil {
+		b.onRes(rs.Resource().Attributes())
+	}
 	b.bytes += b.sizer.ResourceSpansSize(rs) + perGroupRoom
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(b.scope)

@@ -119,6 +119,10 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	from := From(func(tail.Place) {})
+	redacted := func() redact.Counts { return redact.Counts{} }
+	if slices.ContainsFunc(d.batches, hasTexts) {
+		redacted = d.r.redactor.Batch(out)
+	}
 	i := 0
 	if keep {
 		out.Keep()
@@ -128,12 +132,8 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 		d.batches[i].Traces(out, from)
 	}
 	messages := out.Messages()
-	if slices.ContainsFunc(d.batches, hasTexts) {
-		for _, m := range messages {
-			if n := d.r.redactor.Traces(m.Traces); !d.built {
-				d.r.redacted.add(ctx, n)
-			}
-		}
+	if n := redacted(); !d.built {
+		d.r.redacted.add(ctx, n)
 	}
 	d.built = true
 	return messages
