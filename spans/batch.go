@@ -52,7 +52,7 @@ func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)
 // What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors add.
 const (
 	MaxMessageSpans = 8192
-	MaxMessageBytes = 2_500_000 // a span more or less
+	MaxMessageBytes = 2_500_000 // a span that is larger is alone
 	perSpanRoom     = 64        // for those attributes, beside the rest
 	perGroupRoom    = 1024
 )
@@ -69,14 +69,16 @@ type Batch struct {
 	lastOK bool
 	group  int
 	slice  ptrace.SpanSlice
-	span   ptrace.Span // added last, not measured yet
-	begun  bool        // there is a span
+	span   ptrace.Span // added last
+	begun  bool        // it is not measured yet
 	n      int         // spans of the last message
 	bytes  int         // OTLP bytes of the last message, but for span
 	room   int
 	sizer  ptrace.ProtoMarshaler
 	origin int64
 	traced bool
+	onSpan func(ptrace.Span)
+	onRes  func(pcommon.Map)
 }
 
 // Message is what one request carries.
@@ -94,6 +96,11 @@ func NewBatch(scope, version string) *Batch {
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
 
+// Edit has functions called with the attributes of each resource and with each span, when it has all of its own, before it is measured.
+func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
+	b.onRes, b.onSpan = resource, span
+}
+
 // NoOrigin is where spans come from that no record was made into.
 const NoOrigin = -1
 
@@ -108,31 +115,12 @@ func (b *Batch) Len() int { return b.n }
 
 // Add appends a span and returns it, for the caller's own attributes, links and events, which it must have before the next span is added.
 func (b *Batch) Add(res Resource, s Span) ptrace.Span {
-	if b.begun {
-		b.bytes += b.sizer.SpanSize(b.span) + perSpanRoom
+	b.measure()
+	if len(b.messages) == 0 || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
+		b.next()
 	}
-	if !b.begun || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
-		b.messages = append(b.messages, Message{Traces: ptrace.NewTraces()})
-		b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
-	}
-	m := &b.messages[len(b.messages)-1]
-	if !b.lastOK || res != b.last {
-		group, ok := b.groups[res]
-		if !ok {
-			group = m.Traces.ResourceSpans().Len()
-			b.begin(m, res)
-			b.groups[res] = group
-		}
-		b.last, b.lastOK, b.group = res, true, group
-		b.slice = m.Traces.ResourceSpans().At(group).ScopeSpans().At(0).Spans()
-	}
-	b.n++
-	b.begun = true
-	if b.traced {
-		m.Origins[b.group] = append(m.Origins[b.group], b.origin)
-	}
-	out := b.slice.AppendEmpty()
-	b.span = out
+	out := b.put(res, b.origin)
+	b.span, b.begun = out, true
 	out.SetTraceID(s.Trace)
 	out.SetSpanID(s.ID)
 	out.SetParentSpanID(s.Parent)
@@ -149,31 +137,109 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	return out
 }
 
+// next begins a message.
+func (b *Batch) next() {
+	b.messages = append(b.messages, Message{Traces: ptrace.NewTraces()})
+	b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
+}
+
+// put appends an empty span to those of a resource.
+func (b *Batch) put(res Resource, origin int64) ptrace.Span {
+	m := &b.messages[len(b.messages)-1]
+	if !b.lastOK || res != b.last {
+		group, ok := b.groups[res]
+		if !ok {
+			group = m.Traces.ResourceSpans().Len()
+			b.begin(m, res)
+			b.groups[res] = group
+		}
+		b.last, b.lastOK, b.group = res, true, group
+		b.slice = m.Traces.ResourceSpans().At(group).ScopeSpans().At(0).Spans()
+	}
+	b.n++
+	if b.traced {
+		m.Origins[b.group] = append(m.Origins[b.group], origin)
+	}
+	return b.slice.AppendEmpty()
+}
+
+// measure adds up the span that was added last, which has all of its attributes now. Where its message has no room for it, it goes into the next.
+func (b *Batch) measure() {
+	if !b.begun {
+		return
+	}
+	b.begun = false
+	if b.onSpan != nil {
+		b.onSpan(b.span)
+	}
+	size := b.sizer.SpanSize(b.span) + perSpanRoom
+	if b.n > 1 && b.bytes+size > MaxMessageBytes {
+		b.move()
+	}
+	b.bytes += size
+}
+
+// move takes the span that was added last into a message of its own.
+func (b *Batch) move() {
+	m, group, from, origin := len(b.messages)-1, b.group, b.slice, int64(0)
+	if b.traced {
+		list := b.messages[m].Origins[group]
+		origin = list[len(list)-1]
+		b.messages[m].Origins[group] = list[:len(list)-1]
+	}
+	b.next()
+	b.span.MoveTo(b.put(b.last, origin))
+	i, last := 0, from.Len()
+	from.RemoveIf(func(ptrace.Span) bool {
+		i++
+		return i == last
+	})
+	if from.Len() > 0 {
+		return
+	}
+	// Its resource, the last one, came with it.
+	i = 0
+	b.messages[m].Traces.ResourceSpans().RemoveIf(func(ptrace.ResourceSpans) bool {
+		i++
+		return i == group+1
+	})
+	if b.traced {
+		b.messages[m].Origins = b.messages[m].Origins[:group]
+	}
+}
+
 // begin starts the spans of a resource.
 func (b *Batch) begin(m *Message, res Resource) {
 	rs := m.Traces.ResourceSpans().AppendEmpty()
 	res.Put(rs.Resource().Attributes())
+	if b.onRes != nil {
+		b.onRes(rs.Resource().Attributes())
+	}
+	b.bytes += b.sizer.ResourceSpansSize(rs) + perGroupRoom
 	ss := rs.ScopeSpans().AppendEmpty()
 	ss.Scope().SetName(b.scope)
 	ss.Scope().SetVersion(b.version)
 	ss.Spans().EnsureCapacity(b.room) // growing from nothing would cost as much again
 	b.room = 64
-	b.bytes += perGroupRoom
 	if b.traced {
 		m.Origins = append(m.Origins, nil)
 	}
 }
 
 // Messages returns what was built. The batch must not be used afterwards.
-func (b *Batch) Messages() []Message { return b.messages }
+func (b *Batch) Messages() []Message {
+	b.measure()
+	return b.messages
+}
 
 // Traces returns what was built as one, for tests and for batches known to be small.
 func (b *Batch) Traces() ptrace.Traces {
-	if len(b.messages) == 1 {
-		return b.messages[0].Traces
+	messages := b.Messages()
+	if len(messages) == 1 {
+		return messages[0].Traces
 	}
 	out := ptrace.NewTraces()
-	for _, m := range b.messages {
+	for _, m := range messages {
 		m.Traces.ResourceSpans().MoveAndAppendTo(out.ResourceSpans())
 	}
 	return out

@@ -2,6 +2,8 @@ package spans
 
 import (
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,6 +38,54 @@ func TestBatchGroupsByResource(t *testing.T) {
 	assert.Equal(t, pcommon.Timestamp(10), s.StartTimestamp())
 	assert.Equal(t, pcommon.Timestamp(20), s.EndTimestamp())
 	assert.Equal(t, map[string]any{"trainbridge.time.source": "anchored", "i": int64(2)}, s.Attributes().AsRaw())
+}
+
+// No message is more than a default receiver takes, whatever spans of whatever resources follow one another, and each span is where its origin is.
+func TestBatchIsCut(t *testing.T) {
+	long := strings.Repeat("x", MaxAttributeBytes)
+	for name, c := range map[string]struct {
+		spans int
+		host  func(i int) string
+		width func(i int) int
+	}{
+		"small":                   {20_000, func(int) string { return "" }, func(int) int { return 0 }},
+		"each as large as can be": {10, func(int) string { return "" }, func(int) int { return 2_100_000 }},
+		"larger than a message":   {5, func(int) string { return "" }, func(int) int { return 4_000_000 }},
+		"large ones between":      {3000, func(i int) string { return strconv.Itoa(i % 3) }, func(i int) int { return max(0, i%1000-998) * 2_400_000 }},
+		"each of a resource":      {3000, strconv.Itoa, func(i int) int { return max(0, i%1000-998) * 2_400_000 }},
+		"each of a long resource": {3000, func(i int) string { return long + strconv.Itoa(i) }, func(int) int { return 0 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBatch("scope", "v")
+			b.Keep()
+			for i := range c.spans {
+				b.From(int64(i))
+				s := b.Add(Resource{Host: c.host(i)}, Span{Name: strconv.Itoa(i)})
+				s.Attributes().PutStr("text", strings.Repeat("x", c.width(i)))
+			}
+			all := make(map[string]bool)
+			for _, m := range b.Messages() {
+				assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(m.Traces), 4<<20)
+				assert.Positive(t, m.Traces.SpanCount())
+				assert.LessOrEqual(t, m.Traces.SpanCount(), MaxMessageSpans)
+				require.Len(t, m.Origins, m.Traces.ResourceSpans().Len())
+				for i, rs := range m.Traces.ResourceSpans().All() {
+					list := rs.ScopeSpans().At(0).Spans()
+					require.Len(t, m.Origins[i], list.Len())
+					require.Positive(t, list.Len())
+					for j, s := range list.All() {
+						n := int(m.Origins[i][j])
+						require.Equal(t, strconv.Itoa(n), s.Name())
+						require.Equal(t, c.host(n), AttrText(rs.Resource().Attributes(), AttrHostName))
+						text, _ := s.Attributes().Get("text")
+						require.Len(t, text.Str(), c.width(n))
+						all[s.Name()] = true
+					}
+				}
+			}
+			assert.Len(t, all, c.spans)
+		})
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -51,7 +51,8 @@ type delivery struct {
 
 // progress is what became of one signal.
 type progress struct {
-	messages int // that were accepted or refused for good
+	batches  int // of metrics: that were sent whole
+	messages int // that were accepted or refused for good; of metrics, those of the batches that follow
 	done     bool
 }
 
@@ -118,6 +119,10 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	from := From(func(tail.Place) {})
+	redacted := func() redact.Counts { return redact.Counts{} }
+	if slices.ContainsFunc(d.batches, hasTexts) {
+		redacted = d.r.redactor.Batch(out)
+	}
 	i := 0
 	if keep {
 		out.Keep()
@@ -127,12 +132,8 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 		d.batches[i].Traces(out, from)
 	}
 	messages := out.Messages()
-	if slices.ContainsFunc(d.batches, hasTexts) {
-		for _, m := range messages {
-			if n := d.r.redactor.Traces(m.Traces); !d.built {
-				d.r.redacted.add(ctx, n)
-			}
-		}
+	if n := redacted(); !d.built {
+		d.r.redacted.add(ctx, n)
 	}
 	d.built = true
 	return messages
@@ -266,14 +267,11 @@ func (p span) of(td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// maxPoints bounds the points of many batches that are sent as one.
-const maxPoints = 8192
-
-// sendMetrics sends the points batch by batch, those of small ones together.
+// sendMetrics sends the points batch by batch, those of small ones together. The messages are cut anew at each try, in the same places.
 func (d *delivery) sendMetrics(ctx context.Context) error {
-	for d.metrics.messages < len(d.batches) {
+	for d.metrics.batches < len(d.batches) {
 		md := pmetric.NewMetrics()
-		to, points := d.metrics.messages, 0
+		to, points := d.metrics.batches, 0
 		var redacted redact.Counts
 		for ; to < len(d.batches) && points < maxPoints; to++ {
 			own := d.batches[to].Metrics()
@@ -284,26 +282,87 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 			points += own.DataPointCount()
 			own.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
 		}
-		part := float64(to-d.metrics.messages) / float64(len(d.batches))
-		err := d.r.sendMetrics(ctx, md)
-		var partial *refusal.Partial
-		switch {
-		case err == nil:
-		case errors.As(err, &partial):
-			d.refused.Share += part * float64(partial.Rejected) / float64(max(points, 1))
-			d.refused.Err = errors.Join(d.refused.Err, err)
-		case refusal.OfData(err):
-			d.refused.Share += part
-			d.refused.Err = errors.Join(d.refused.Err, err)
-		default:
-			return err
+		share := float64(to-d.metrics.batches) / float64(len(d.batches)) / float64(max(points, 1)) // of a point
+		for _, m := range cutPoints(md)[d.metrics.messages:] {
+			n := m.DataPointCount() // before a consumer takes it
+			err := d.r.sendMetrics(ctx, m)
+			var partial *refusal.Partial
+			switch {
+			case err == nil:
+			case errors.As(err, &partial):
+				d.refused.Share += share * float64(partial.Rejected)
+				d.refused.Err = errors.Join(d.refused.Err, err)
+			case refusal.OfData(err):
+				d.refused.Share += share * float64(n)
+				d.refused.Err = errors.Join(d.refused.Err, err)
+			default:
+				return err
+			}
+			d.metrics.messages++
 		}
 		if d.r.traces == nil { // the labels are attributes of spans too, and counted there
 			d.r.redacted.add(ctx, redacted)
 		}
-		d.metrics.messages = to
+		d.metrics.batches, d.metrics.messages = to, 0
 	}
 	return nil
+}
+
+// maxPoints bounds the points of a message.
+const maxPoints = spans.MaxMessageSpans
+
+// cutPoints makes messages of what is more than one may hold. What is cut has a resource for each metric.
+func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
+	var sizer pmetric.ProtoMarshaler
+	if md.DataPointCount() <= maxPoints && sizer.MetricsSize(md) <= spans.MaxMessageBytes {
+		return []pmetric.Metrics{md}
+	}
+	n, bytes := maxPoints, 0
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				var points pmetric.NumberDataPointSlice // of the same metric, in the message at hand
+				begun := false
+				for _, p := range numbers(m).All() {
+					size := sizer.NumberDataPointSize(p) + perPointRoom
+					if n == maxPoints || bytes+size > spans.MaxMessageBytes {
+						out = append(out, pmetric.NewMetrics())
+						n, bytes, begun = 0, 0, false
+					}
+					if !begun {
+						begun = true
+						own := out[len(out)-1].ResourceMetrics().AppendEmpty()
+						points = likeMetric(own, rm, sm, m)
+						bytes += sizer.ResourceMetricsSize(own)
+					}
+					p.MoveTo(points.AppendEmpty())
+					n, bytes = n+1, bytes+size
+				}
+			}
+		}
+	}
+	return out
+}
+
+// perPointRoom is for the lengths before a point.
+const perPointRoom = 8
+
+// likeMetric makes a metric that is as another but for its points, which it returns.
+func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric) pmetric.NumberDataPointSlice {
+	rm.Resource().CopyTo(own.Resource())
+	scope := own.ScopeMetrics().AppendEmpty()
+	sm.Scope().CopyTo(scope.Scope())
+	metric := scope.Metrics().AppendEmpty()
+	metric.SetName(m.Name())
+	metric.SetUnit(m.Unit())
+	metric.SetDescription(m.Description())
+	if m.Type() == pmetric.MetricTypeSum {
+		sum := metric.SetEmptySum()
+		sum.SetIsMonotonic(m.Sum().IsMonotonic())
+		sum.SetAggregationTemporality(m.Sum().AggregationTemporality())
+		return sum.DataPoints()
+	}
+	return metric.SetEmptyGauge().DataPoints()
 }
 
 func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {

@@ -271,3 +271,59 @@ func TestMessagesFit(t *testing.T) {
 		}
 	}
 }
+
+// So are messages of points, also when the next component is away now and then.
+func TestPointsFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		gauges
+		batches int
+	}{
+		"one metric":   {gauges{metrics: []string{"loss"}, ranks: 60_000}, 1},
+		"two metrics":  {gauges{metrics: []string{"loss", "speed"}, ranks: 10_000}, 1},
+		"counter":      {gauges{metrics: []string{"bytes"}, ranks: 60_000, counter: true}, 1},
+		"many batches": {gauges{metrics: []string{"loss"}, ranks: 8000}, 4},
+		"long labels":  {gauges{metrics: []string{"loss"}, ranks: 3000, host: strings.Repeat("x", spans.MaxAttributeBytes)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, got := 0, map[string]int{}
+			next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+				if calls++; calls%3 == 0 {
+					md.ResourceMetrics().RemoveIf(func(pmetric.ResourceMetrics) bool { return true })
+					return errors.New("away")
+				}
+				assert.LessOrEqual(t, (&pmetric.ProtoMarshaler{}).MetricsSize(md), 3_500_000)
+				assert.LessOrEqual(t, md.DataPointCount(), maxPoints)
+				for _, rm := range md.ResourceMetrics().All() {
+					assert.Equal(t, map[string]any{spans.AttrServiceName: "train", spans.AttrServiceInstanceID: "run"}, rm.Resource().Attributes().AsRaw())
+					m := rm.ScopeMetrics().At(0).Metrics().At(0)
+					assert.Equal(t, c.counter, m.Type() == pmetric.MetricTypeSum)
+					for _, p := range numbers(m).All() {
+						rank, _ := p.Attributes().Get(spans.AttrRank)
+						got[m.Name()+rank.AsString()]++
+					}
+				}
+				return nil
+			}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
+			require.NoError(t, err)
+			mk := func(*Receiver, component.Config) (Parts, error) { return Parts{Scope: "test"}, nil }
+			r, err := Prepare(receivertest.NewNopSettings(component.MustNewType("numbers")), nil, mk, nil, next)
+			require.NoError(t, err)
+			c.run = "run"
+			d := r.Deliver(c.gauges)
+			for range c.batches - 1 {
+				c.first += c.ranks
+				require.True(t, d.Join(r.Deliver(c.gauges)))
+			}
+			for range 100 {
+				if err = d.Send(t.Context()); err == nil {
+					break
+				}
+			}
+			require.NoError(t, err)
+			assert.Len(t, got, c.batches*c.ranks*len(c.metrics))
+			for name, n := range got {
+				assert.Equal(t, 1, n, name)
+			}
+		})
+	}
+}

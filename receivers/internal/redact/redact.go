@@ -53,22 +53,17 @@ func (r *Redactor) Sample(line []byte, most int) string {
 	return cut(s, most)
 }
 
-// Traces redacts all texts of spans.
-func (r *Redactor) Traces(td ptrace.Traces) (n Counts) {
+// Batch redacts all texts of the spans that a batch will be made of. Once it has made its messages, done says what there was.
+func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	if r == nil {
-		return n
+		return func() Counts { return Counts{} }
 	}
 	w := r.walker()
-	defer r.walkers.Put(w)
-	for _, rs := range td.ResourceSpans().All() {
-		w.attributes(rs.Resource().Attributes())
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, s := range ss.Spans().All() {
-				w.span(s)
-			}
-		}
+	b.Edit(w.attributes, w.span)
+	return func() Counts {
+		defer r.walkers.Put(w)
+		return w.counts
 	}
-	return w.counts
 }
 
 // Metrics redacts the labels of points.
@@ -171,7 +166,7 @@ func (w *walker) newField(name string) *field {
 		inLog = strings.TrimPrefix(inLog, p)
 	}
 	f := &field{name: name, skip: kept[name], class: w.class(inLog)}
-	f.shown = w.text(name, &f.named)
+	f.shown = bounded(w.text(name, &f.named), name)
 	f.host = w.hosts != nil && (isHost(inLog) || name == spans.AttrNCCLClockReference)
 	return f
 }
@@ -195,8 +190,17 @@ func (w *walker) value(f *field, s string) string {
 	} else {
 		clean = w.text(s, &w.counts)
 	}
+	clean = bounded(clean, s)
 	if len(s) <= maxKept {
 		f.last, f.clean, f.n = s, clean, w.counts.since(before)
+	}
+	return clean
+}
+
+// bounded cuts what has become longer than an attribute may be: a hash is longer than most addresses.
+func bounded(clean, s string) string {
+	if len(clean) > max(len(s), spans.MaxAttributeBytes) {
+		return spans.Text(clean)
 	}
 	return clean
 }

@@ -102,6 +102,19 @@ func TestSecretsInTexts(t *testing.T) {
 	}
 }
 
+// traces redacts spans as Batch does.
+func traces(r *Redactor, td ptrace.Traces) Counts {
+	w := r.walker()
+	defer r.walkers.Put(w)
+	for _, rs := range td.ResourceSpans().All() {
+		w.attributes(rs.Resource().Attributes())
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			w.span(s)
+		}
+	}
+	return w.counts
+}
+
 func TestHidesOnlyWhatIsThere(t *testing.T) {
 	r, err := New(Config{Enabled: true, Keys: []string{"^employee$"}, Values: []string{`EMP-\d+`}})
 	require.NoError(t, err)
@@ -126,7 +139,7 @@ func TestHidesOnlyWhatIsThere(t *testing.T) {
 	s.Links().AppendEmpty().Attributes().PutStr("x", "EMP-21")
 	s.Status().SetMessage("EMP-22")
 	for range 2 { // the second finds nothing more
-		r.Traces(td)
+		traces(r, td)
 		assert.Equal(t, "load "+Redacted, s.Name())
 		assert.Equal(t, map[string]any{
 			field + "api_key": Redacted, field + "hub_token": "None", field + "token": "something", field + "password": Redacted, field + "access_token": 7.0, field + "employee": Redacted,
@@ -150,8 +163,31 @@ func TestCountsEachText(t *testing.T) {
 		s.Attributes().PutStr("a", "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh")
 		s.Attributes().PutStr("api_key", "x1")
 	}
-	assert.Equal(t, Counts{Keys: 3, Values: 3}, r.Traces(td))
-	assert.Equal(t, Counts{}, r.Traces(td))
+	assert.Equal(t, Counts{Keys: 3, Values: 3}, traces(r, td))
+	assert.Equal(t, Counts{}, traces(r, td))
+}
+
+// The spans and resources of a batch are redacted before they are measured, and no text becomes longer than an attribute may be.
+func TestBatch(t *testing.T) {
+	r, err := New(Config{HashHosts: true, HashKey: "0123456789abcdef"})
+	require.NoError(t, err)
+	b := spans.NewBatch("scope", "v")
+	done := r.Batch(b)
+	for range 1000 {
+		s := b.Add(spans.Resource{Host: "node-1"}, spans.Span{Name: "n"})
+		s.Attributes().PutStr("peers", strings.Repeat("8.8.8.8 ", spans.MaxAttributeBytes/8))
+	}
+	messages := b.Messages()
+	require.Len(t, messages, 2)
+	assert.Equal(t, Counts{Hosts: 2 + 1000*spans.MaxAttributeBytes/8}, done())
+	for _, m := range messages {
+		assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(m.Traces), spans.MaxMessageBytes)
+		rs := m.Traces.ResourceSpans().At(0)
+		assert.NotEqual(t, "node-1", spans.AttrText(rs.Resource().Attributes(), spans.AttrHostName))
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			assert.Len(t, spans.AttrText(s.Attributes(), "peers"), spans.MaxAttributeBytes)
+		}
+	}
 }
 
 func TestHosts(t *testing.T) {
@@ -222,7 +258,7 @@ func TestConfig(t *testing.T) {
 	r, err := New(Config{})
 	require.NoError(t, err)
 	assert.Nil(t, r)
-	assert.Zero(t, r.Traces(ptrace.NewTraces()))
+	assert.Zero(t, r.Batch(spans.NewBatch("", ""))())
 }
 
 func FuzzText(f *testing.F) {
@@ -263,7 +299,7 @@ func BenchmarkTraces(b *testing.B) {
 	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		r.Traces(td)
+		traces(r, td)
 	}
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/n, "ns/span")
 }

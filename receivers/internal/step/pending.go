@@ -16,7 +16,12 @@ type pending struct {
 	rec  record.Record
 	held []tail.Held
 	keep []byte // what the record's slices point into
+	// byName is where the first parts of the record are, when it has many.
+	byName map[string]int
 }
+
+// fewParts is up to how many parts a record is gone through for each that comes. It is about what timers log; a line may have 100,000.
+const fewParts = 64
 
 func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.open, p.it = true, *it
@@ -24,7 +29,7 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.rec = *rec
 	p.rec.Stages, p.rec.Extra = stages, extra
 	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not that of rec
-	p.keep = p.keep[:0]
+	p.keep, p.byName = p.keep[:0], nil
 	p.take(rec)
 	p.held = append(p.held[:0], h.stream.Hold())
 }
@@ -33,7 +38,7 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 func (p *pending) take(rec *record.Record) {
 	for _, s := range rec.Stages {
 		// A part that comes again is the same work of another microbatch.
-		if i := slices.IndexFunc(p.rec.Stages, func(o record.Stage) bool { return bytes.Equal(o.Name, s.Name) }); i >= 0 {
+		if i := p.part(s.Name); i >= 0 {
 			p.rec.Stages[i].Seconds += s.Seconds
 			p.rec.Stages[i].Min += s.Min
 			continue
@@ -48,6 +53,23 @@ func (p *pending) take(rec *record.Record) {
 		}
 		p.rec.AddExtra(e)
 	}
+}
+
+// part is where in the record a part is; -1: it is not.
+func (p *pending) part(name []byte) int {
+	if len(p.rec.Stages) <= fewParts {
+		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })
+	}
+	if p.byName == nil {
+		p.byName = make(map[string]int)
+	}
+	for i := len(p.byName); i < len(p.rec.Stages); i++ {
+		p.byName[string(p.rec.Stages[i].Name)] = i
+	}
+	if i, ok := p.byName[string(name)]; ok {
+		return i
+	}
+	return -1
 }
 
 // own copies bytes. When keep grows, what was copied before stays where it is.

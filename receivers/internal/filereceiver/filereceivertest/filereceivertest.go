@@ -78,8 +78,9 @@ func Read(tb testing.TB, set receiver.Settings, cfg component.Config, mk filerec
 	tb.Helper()
 	require.NoError(tb, confmap.Validate(cfg))
 	r := &Result{}
+	traces, metrics := r.next(tb, func() {})
 	var err error
-	r.Counts, err = filereceiver.ReadAll(context.Background(), set, cfg, mk, func() time.Time { return Written.Add(time.Hour) }, &r.Traces, &r.Metrics)
+	r.Counts, err = filereceiver.ReadAll(context.Background(), set, cfg, mk, func() time.Time { return Written.Add(time.Hour) }, traces, metrics)
 	require.NoError(tb, err)
 	Accounts(tb, r.Counts)
 	assert.Zero(tb, r.Counts.Refused)
