@@ -220,7 +220,7 @@ func (w *sweeper) found(path string, now time.Time) {
 		}
 		return
 	}
-	fi, err := w.stat(path)
+	fi, err := w.t.stat(path)
 	if err != nil || !fi.Mode().IsRegular() {
 		delete(w.suspects, path)
 		if d := w.dirs[filepath.Dir(path)]; d != nil && errors.Is(err, fs.ErrPermission) {

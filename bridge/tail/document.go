@@ -27,7 +27,7 @@ type document struct {
 // lookDocument finds out whether the file has changed and stands still again.
 func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	d := &s.doc
-	fi, err := w.stat(s.path)
+	fi, err := w.t.stat(s.path)
 	if err != nil || !fi.Mode().IsRegular() {
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -51,7 +51,7 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	}
 	s.noteCaught()
 	w.expire(s, now)
-	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+	w.rest(s, now) // documents stay awake
 }
 
 // readDocument hands the content over when it is new.

@@ -102,12 +102,12 @@ type file struct {
 
 	rotated     time.Time // when the path ceased to name it; zero for the current file
 	outstanding int       // pieces held or in flight
+	tried       int64     // when the sweeper last had it read after an error, Unix ns
 	compressed  bool
-	changed     bool  // since it was last read to its end
-	complete    bool  // a compressed file read to its end
-	truncated   bool  // found cut or rewritten: look must decide
-	tried       int64 // Unix ns, by the sweeper
-	failed      bool  // the last read ended in an error
+	changed     bool // since it was last read to its end
+	complete    bool // a compressed file read to its end
+	truncated   bool // found cut or rewritten: look must decide
+	failed      bool // the last read ended in an error
 	birth       birth
 	dead        bool // nothing more can be read from it
 	missing     bool // of a checkpoint: what it became is still being looked for
@@ -304,8 +304,8 @@ func (t *Tailer) reopen(f *file) error {
 		err = fs.ErrNotExist
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		if fi, statErr := os.Lstat(f.path); statErr == nil && fi.Mode().IsRegular() && idOf(fi) != f.id {
-			err = fs.ErrNotExist // it is another one that may not be read
+		if _, there := t.statAt(f); errors.Is(there, fs.ErrNotExist) {
+			err = there // it is another one that may not be read
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -323,6 +323,22 @@ func (t *Tailer) reopen(f *file) error {
 	}
 	t.attach(f, raw, src)
 	return nil
+}
+
+// statAt says how the file is that was last seen at f.path; fs.ErrNotExist also when that is another one now.
+func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
+	fi, err := t.stat(f.path)
+	if err == nil && idOf(fi) != f.id {
+		err = fs.ErrNotExist
+	}
+	return fi, err
+}
+
+func (t *Tailer) stat(path string) (fs.FileInfo, error) {
+	if t.cfg.FollowSymlinks {
+		return os.Stat(path)
+	}
+	return os.Lstat(path)
 }
 
 // findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there; the error is

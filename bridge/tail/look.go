@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -136,13 +135,6 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	return s
 }
 
-func (w *sweeper) stat(path string) (fs.FileInfo, error) {
-	if w.t.cfg.FollowSymlinks {
-		return os.Stat(path)
-	}
-	return os.Lstat(path)
-}
-
 // look finds out what a stream's path names now and whether its files have grown.
 func (w *sweeper) look(s *Stream, now time.Time) {
 	if !s.sweeping && s.missed < maxBusyLooks {
@@ -161,11 +153,10 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	}
 	if f := s.current; f != nil && s.isQuiet() && f.isAsSeen(s.path, w.t.cfg.FollowSymlinks) {
 		f.seen, f.caught = w.scans, now
-		s.sleep(now)
-		w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
+		w.rest(s, now)
 		return
 	}
-	fi, err := w.stat(s.path)
+	fi, err := w.t.stat(s.path)
 	switch {
 	case err == nil && fi.Mode().IsRegular():
 		w.named(s, fi, now)
@@ -191,6 +182,11 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 			return
 		}
 	}
+	w.rest(s, now)
+}
+
+// rest ends a look at a stream.
+func (w *sweeper) rest(s *Stream, now time.Time) {
 	s.sleep(now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }
@@ -345,13 +341,13 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 			return w.lookMissing(s, f, now)
 		}
 		if f.compressed && !f.complete {
-			if fi, err := w.stat(f.path); err == nil && idOf(fi) == f.id {
+			if fi, err := w.t.statAt(f); err == nil {
 				w.grew(s, f, fi, now) // it may still be being written
 			} else {
 				w.t.schedule(s)
 			}
 		} else if !f.compressed && !f.dead {
-			if fi, err := w.statOf(f); err == nil {
+			if fi, err := w.t.statOf(f); err == nil {
 				w.grew(s, f, fi, now)
 			} else if f.failed {
 				w.tryAgain(f, now)
@@ -374,15 +370,11 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 }
 
 // statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were exchanged since.
-func (w *sweeper) statOf(f *file) (fs.FileInfo, error) {
+func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	if f.raw != nil {
 		return f.raw.Stat()
 	}
-	fi, err := w.stat(f.path)
-	if err == nil && idOf(fi) != f.id {
-		err = fs.ErrNotExist
-	}
-	return fi, err
+	return t.statAt(f)
 }
 
 // lookMissing goes on looking for what became of a file of a checkpoint. It returns true when that is nowhere.

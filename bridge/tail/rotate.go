@@ -465,7 +465,7 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 
 // listing returns what a path names and then its siblings, by name.
 func (w *sweeper) listing(path string) (all []sibling) {
-	if fi, err := w.stat(path); err == nil && fi.Mode().IsRegular() {
+	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
 		all = append(all, sibling{path, fi})
 	}
 	dir, stem := stemOf(path)
@@ -545,7 +545,7 @@ func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 // isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs although
 // nothing happens for a while.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
-	original, err := w.stat(unpackedName(path))
+	original, err := w.t.stat(unpackedName(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpackedName(path), original, path) {
 		return false
 	}
@@ -635,8 +635,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 		fi, err := f.raw.Stat()
 		return err == nil && links(fi) == 0
 	}
-	fi, err := w.stat(f.path)
-	return err != nil || idOf(fi) != f.id
+	_, err := w.t.statAt(f)
+	return err != nil
 }
 
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
@@ -696,7 +696,7 @@ func (w *sweeper) namedNow(s *Stream) *file {
 	if s.current != nil {
 		return s.current
 	}
-	fi, err := w.stat(s.path)
+	fi, err := w.t.stat(s.path)
 	if err != nil {
 		return nil
 	}

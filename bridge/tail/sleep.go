@@ -41,7 +41,12 @@ func (s *Stream) wake() {
 	s.awake = newAwake()
 	s.batch, s.flying = s.t.newBatch(), make(map[*batch]struct{})
 	s.handler = s.t.newHandler(s)
-	if len(s.state) > 0 {
+	s.remember()
+}
+
+// remember gives the handler what the last one left behind.
+func (s *Stream) remember() {
+	if s.handler != nil && len(s.state) > 0 {
 		s.handler.Restore(s.state)
 		s.state = nil
 	}

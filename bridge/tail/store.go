@@ -216,10 +216,8 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 	s := w.newStream(c.path, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.state = c.handler; s.handler != nil && len(s.state) > 0 {
-		s.handler.Restore(s.state)
-		s.state = nil
-	}
+	s.state = c.handler
+	s.remember()
 	if s.document {
 		s.doc.sum = c.sum
 		return s

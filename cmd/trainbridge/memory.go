@@ -40,12 +40,9 @@ func limitMemory() {
 
 // releaseWhenQuiet calls release once in each time of quiet.
 func releaseWhenQuiet(tick <-chan time.Time, release func()) {
-	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(allocated)
-	before, released := allocated[0].Value.Uint64(), false
+	before, released := heapBytes("allocs"), false
 	for range tick {
-		metrics.Read(allocated)
-		now := allocated[0].Value.Uint64()
+		now := heapBytes("allocs")
 		switch isQuiet := now-before < quiet; {
 		case !isQuiet:
 			released = false
@@ -59,14 +56,19 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 
 // boundGarbage sets GOGC after each collection to what leaves maxGarbage, gcPercent at most: a finalizer runs after each.
 func boundGarbage(now int) {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	want := garbagePercent(live[0].Value.Uint64())
+	want := garbagePercent(heapBytes("live"))
 	if want < now*9/10 || want > now*11/10 { // it stops the world
 		debug.SetGCPercent(want)
 		now = want
 	}
 	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(*x.p) })
+}
+
+// heapBytes reads a number that the garbage collector keeps.
+func heapBytes(name string) uint64 {
+	s := []metrics.Sample{{Name: "/gc/heap/" + name + ":bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
 }
 
 func garbagePercent(live uint64) int {

@@ -311,7 +311,7 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 // maxPoints bounds the points of a message.
 const maxPoints = spans.MaxMessageSpans
 
-// cutPoints makes messages of what is more than one may hold. What is cut has a resource for each metric.
+// cutPoints makes messages of what is more than one may hold. What is cut has a resource for each metric. Receivers give gauges and sums (numbers).
 func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	var sizer pmetric.ProtoMarshaler
 	if md.DataPointCount() <= maxPoints && sizer.MetricsSize(md) <= spans.MaxMessageBytes {
