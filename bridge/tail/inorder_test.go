@@ -14,7 +14,7 @@ import (
 )
 
 // numbering is a handler that numbers its lines. From one that begins with ( to one that begins with ) it holds them, but for those that begin with !: they leave
-// as one, and its state is that before them.
+// as one, and its state is that before them. One that begins with # is a header, which it only counts.
 type numbering struct {
 	rig    *rig
 	s      *Stream
@@ -30,6 +30,9 @@ func (h *numbering) Line(l *Line) (Verdict, string) {
 		h.before = h.n
 	}
 	h.n++
+	if l.Text[0] == '#' {
+		return Ignored, "header"
+	}
 	text := fmt.Sprintf("%d%s", h.n, l.Text)
 	if len(h.held) == 0 && l.Text[0] != '(' || l.Text[0] == '!' {
 		h.batch = append(h.batch, text)
@@ -122,6 +125,18 @@ func TestInOrder(t *testing.T) {
 			r.rest()
 		}
 	}
+	header := func(r *rig) {
+		pieces("#")(r)
+		r.rename("a.log", "a.log.1")
+		pieces("")(r)
+		r.write("a.log.1.gz", gz("#\n"))
+		r.remove("a.log.1")
+		for range 5 {
+			r.step(time.Second)
+		}
+		pieces("a")(r)
+		r.rest()
+	}
 	for name, tc := range map[string]struct {
 		write    func(*rig)
 		accepted []string // by what they begin with
@@ -139,6 +154,7 @@ func TestInOrder(t *testing.T) {
 		"a batch while lines are held":   {pieces("a (", "!b", "c )", "d"), []string{"1a", "2( 4c 5)"}, []string{"3!b", "2( 4c 5)", "6d"}, []string{"7!b", "8d"}},
 		"over a rotation":                {rotated, []string{"3( 4c 5d 6)"}, []string{"1a", "2b", "3( 4c 5d 6)", "7e", "8f"}, []string{"9a", "10b", "11f"}},
 		"over a rotation, the last half": {rotated, []string{"1a", "8f"}, []string{"3( 4c 5d 6)", "7e", "8f"}, []string{"9( 10c 11d 12)", "13e"}},
+		"the header's file is packed":    {header, nil, []string{"2a"}, []string{"3a"}},
 		"a file between is long done":    {old, nil, []string{"1a", "2b", "3c", "4d"}, []string{"5a", "6d"}},
 	} {
 		for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {

@@ -237,6 +237,7 @@ func (s *Stream) cut() {
 		t.counts.sent(b.records)
 		b.done()
 		s.documentDone()
+		s.setMark() // a file that ends here may be forgotten
 		return
 	}
 	b.stream, b.what, b.from = s, d, s.mark
