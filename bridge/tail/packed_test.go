@@ -62,6 +62,45 @@ func TestPackedBesideItsOriginal(t *testing.T) {
 	}
 }
 
+// A process that just took up a rotated file is killed, and the file packed before the next one starts.
+func TestPackedWhileDown(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		t.Run(fmt.Sprintf("moved on %v", moved), func(t *testing.T) {
+			r := newRig(t, every)
+			at := r.now.Add(-time.Hour)
+			r.tick = func(string) time.Time { at = at.Add(time.Second); return at }
+			r.append("a.log", numbered(1, 100))
+			r.rename("a.log", "a.log.1")
+			written := at
+			r.append("a.log", numbered(101, 150))
+			r.tl.sweep(r.now)
+			r.checkpoint()
+			r.crash()
+			to := "a.log.1.gz"
+			if moved {
+				to = "a.log.2.gz"
+			}
+			r.write(to, gz(numbered(1, 100)))
+			require.NoError(t, os.Chtimes(r.path(to), written, written))
+			r.remove("a.log.1")
+			if moved {
+				r.rename("a.log", "a.log.1")
+				r.append("a.log", numbered(151, 160))
+			}
+			r.boot()
+			r.rest()
+			r.rest()
+			if moved {
+				r.want(numberedLines(1, 160)...)
+			} else {
+				r.want(numberedLines(1, 150)...)
+			}
+			assert.Len(t, r.tl.sweeper.streams, 1)
+			assert.Zero(t, r.tl.Counts().LostFiles)
+		})
+	}
+}
+
 // Nothing of the file was read when it is packed, for the consumer is away.
 func TestUnreadFileIsPacked(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost

@@ -487,8 +487,9 @@ func (w *sweeper) listing(path string) (all []sibling) {
 }
 
 // copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be asked again.
+// Of a file of which nothing was read only the beginning is known, so its name or its time must tell too; the copy of one that was cut is then taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
-	if f.head == 0 {
+	if f.head == 0 && f.print.n == 0 {
 		return nil, false
 	}
 	_, beside := w.beside(s.path)
@@ -501,6 +502,9 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
+			if f.head == 0 && unpackedName(b.path) != f.path && !b.fi.ModTime().Equal(f.mtime) {
+				continue
+			}
 			g, wait := w.whose(s, b.path, b.fi, []*file{f})
 			if wait {
 				return nil, true
@@ -508,6 +512,9 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 			if g != nil {
 				return w.take(b.path, b.fi), false
 			}
+			continue
+		}
+		if f.head == 0 {
 			continue
 		}
 		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
