@@ -651,7 +651,7 @@ func (w *sweeper) isRemoved(f *file) bool {
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.hold(s)()
 	f := w.namedNow(s)
-	if f == nil || f.head == 0 && w.first || f.compressed {
+	if f == nil || f.compressed {
 		return false
 	}
 	defer w.hold(f.stream)()

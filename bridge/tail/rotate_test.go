@@ -408,6 +408,36 @@ func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	}
 }
 
+// The process that starts while a log is copied, to be cut next, waits for that: its copy is no other log. Records that handlers know from two logs would be done with as soon as
+// the second is read, although the first, of which they were taken, was not accepted.
+func TestCopyWhileStarting(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		t.Run(fmt.Sprintf("has a checkpoint %v", known), func(t *testing.T) {
+			r := newRig(t, every)
+			r.hold = true
+			r.append("a.log", numbered(1, 5))
+			if known {
+				r.tl.sweep(r.now)
+				r.checkpoint()
+				r.restart()
+			}
+			r.copy("a.log", "a.log.1")
+			r.step(0)
+			r.truncate("a.log")
+			r.append("a.log", numbered(6, 7))
+			r.step(poll)
+			r.checkpoint()
+			r.restart() // nothing was accepted
+			r.hold = false
+			r.step(0)
+			r.rest()
+			r.want(numberedLines(1, 7)...)
+			assert.Len(t, r.tl.sweeper.streams, 1)
+			assert.Zero(t, r.tl.Counts().LostFiles)
+		})
+	}
+}
+
 // What is beside a file that was cut before anything of it was read is its copy only if it is younger than the file.
 func TestCutOfUnreadFile(t *testing.T) {
 	r := newRig(t)

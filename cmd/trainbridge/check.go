@@ -104,13 +104,14 @@ func writable(settings any) error {
 		at = filepath.Dir(at)
 	}
 	try, err := os.MkdirTemp(at, ".trainbridge-*")
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was deleted just now, and the start makes it
 		if reason, ok := errors.AsType[*fs.PathError](err); ok {
 			err = reason.Err
 		}
 		return fmt.Errorf("is %q, and nothing can be written to %q (%w): name a directory that uid %d may write to", dir, at, err, os.Getuid())
 	}
-	return os.Remove(try)
+	_ = os.Remove(try)
+	return nil
 }
 
 // walk calls f for every value in a configuration that is neither a map nor a list, in a stable order.

@@ -23,7 +23,7 @@ type Config struct {
 	HTTP configoptional.Optional[confighttp.ClientConfig] `mapstructure:"http"`
 	// TimeoutConfig bounds one try. Default 30s: a backend that is slow must not be asked the same again and again.
 	exporterhelper.TimeoutConfig `mapstructure:",squash"`
-	// QueueConfig is off by default: a request is under way while its sender waits, so the senders bound what is in memory.
+	// QueueConfig bounds in bytes what waits here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns what became of each.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// RetryConfig sends again what was not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`

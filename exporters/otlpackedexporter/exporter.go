@@ -38,7 +38,7 @@ type otlpExporter struct {
 	tel       *metadata.TelemetryBuilder
 	userAgent string
 	client    client
-	waiting   atomic.Int64 // items of requests that are under way
+	waiting   atomic.Int64 // items that were given and neither accepted nor refused
 
 	mu     sync.Mutex
 	since  time.Time // when the backend last began not to accept; zero while it does
@@ -73,10 +73,53 @@ func (e *otlpExporter) shutdown(context.Context) error {
 	return e.client.close()
 }
 
-func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
-	n := td.SpanCount()
+// tracesIn is what receivers hand their spans to.
+type tracesIn struct {
+	exporter.Traces
+	e *otlpExporter
+}
+
+// ConsumeTraces returns when the spans were accepted, or refused for good.
+func (t tracesIn) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	return t.e.hold(ctx, td.SpanCount(), func(ctx context.Context) error { return t.Traces.ConsumeTraces(ctx, td) })
+}
+
+// metricsIn is tracesIn for points.
+type metricsIn struct {
+	exporter.Metrics
+	e *otlpExporter
+}
+
+// ConsumeMetrics returns when the points were accepted, or refused for good.
+func (m metricsIn) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	return m.e.hold(ctx, md.DataPointCount(), func(ctx context.Context) error { return m.Metrics.ConsumeMetrics(ctx, md) })
+}
+
+// rejectedKey is of the *rejections of a request, in the context of all its tries.
+type rejectedKey struct{}
+
+// rejections are what the backend rejected of parts of a request that it accepted. Other parts may have to be sent again before the request is done.
+type rejections struct {
+	mu sync.Mutex
+	refusal.Partial
+}
+
+func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Context) error) error {
 	e.waiting.Add(int64(n))
 	defer e.waiting.Add(-int64(n))
+	all := new(rejections)
+	if err := send(context.WithValue(ctx, rejectedKey{}, all)); err != nil {
+		return err
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.Rejected > 0 {
+		return consumererror.NewPermanent(&refusal.Partial{Rejected: all.Rejected, Message: all.Message})
+	}
+	return nil
+}
+
+func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 	rest, rejected, err := sendAll(ctx, spansOf(td), func(s spans) (int64, string, error) { return e.client.traces(ctx, s.Traces) }, e.trimmed)
 	if err = e.judge(ctx, rejected, err); err != nil && !consumererror.IsPermanent(err) {
 		return consumererror.NewTraces(err, rest.Traces)
@@ -85,9 +128,6 @@ func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 }
 
 func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) error {
-	n := md.DataPointCount()
-	e.waiting.Add(int64(n))
-	defer e.waiting.Add(-int64(n))
 	rest, rejected, err := sendAll(ctx, pointsOf(md), func(p points) (int64, string, error) { return e.client.metrics(ctx, p.Metrics) }, func() {})
 	if err = e.judge(ctx, rejected, err); err != nil && !consumererror.IsPermanent(err) {
 		return consumererror.NewMetrics(err, rest.Metrics)
@@ -99,19 +139,13 @@ func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Ba
 
 // judge says what an answer means: permanent is what is wrong with the data. All else, an expired token or a proxy's error page as much as a backend that is away, is sent again.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
+	if rejected != nil {
+		e.rejects(ctx, rejected)
+	}
 	switch {
 	case err == nil:
 		e.accepts()
-		if rejected == nil {
-			return nil
-		}
-		if rejected.Rejected == 0 {
-			e.tell("The backend accepted a request and says: "+rejected.Message, zap.String("endpoint", e.endpoint()))
-			return nil
-		}
-		e.tel.ExporterOtlpAckedRejected.Add(ctx, rejected.Rejected)
-		e.tell("The backend rejected items of requests that it accepted; they are not sent again", zap.Int64("rejected", rejected.Rejected), zap.String("reason", rejected.Message), zap.String("endpoint", e.endpoint()))
-		return consumererror.NewPermanent(rejected)
+		return nil
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return err
 	}
@@ -127,6 +161,21 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 		}
 	}
 	return err
+}
+
+// rejects books what was rejected of accepted requests.
+func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
+	if p.Rejected == 0 {
+		e.tell("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
+		return
+	}
+	if all, ok := ctx.Value(rejectedKey{}).(*rejections); ok {
+		all.mu.Lock()
+		all.Rejected, all.Message = all.Rejected+p.Rejected, p.Message
+		all.mu.Unlock()
+	}
+	e.tel.ExporterOtlpAckedRejected.Add(ctx, p.Rejected)
+	e.tell("The backend rejected items of requests that it accepted; they are not sent again", zap.Int64("rejected", p.Rejected), zap.String("reason", p.Message), zap.String("endpoint", e.endpoint()))
 }
 
 func (e *otlpExporter) endpoint() string {

@@ -3,6 +3,7 @@ package otlpackedexporter
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
@@ -217,7 +219,7 @@ func TestTooLarge(t *testing.T) {
 	td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1).Attributes().PutStr("text", strings.Repeat("é", 50_000))
 	require.NoError(t, r.ConsumeTraces(t.Context(), td))
 	assert.Equal(t, 2, b.names["1"], "cut, not lost")
-	metadatatest.AssertEqualExporterOtlpAckedTrimmed(t, r.tel, []metricdata.DataPoint[int64]{{Value: 3}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterOtlpAckedTrimmed(t, r.tel, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 }
 
 func TestTrimmedSpanSaysSo(t *testing.T) {
@@ -253,6 +255,38 @@ func TestPartsAreNotRepeated(t *testing.T) {
 	}
 }
 
+// What a backend rejected of one part is not forgotten when another part has to be sent again.
+func TestPartlyRejectedPart(t *testing.T) {
+	b := &backend{partial: 3, text: "bad", answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")}}
+	r := connect(t, grpcTo(serve(t, b)))
+	var partial *refusal.Partial
+	require.ErrorAs(t, r.ConsumeTraces(t.Context(), numbered(40, 0)), &partial)
+	assert.Equal(t, refusal.Partial{Rejected: 6, Message: "bad"}, *partial, "of two parts")
+	assert.Len(t, b.names, 40)
+	metadatatest.AssertEqualExporterOtlpAckedRejected(t, r.tel, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+}
+
+// What waits for its next try is held as well.
+func TestAllThatWaitIsHeld(t *testing.T) {
+	r := connect(t, func(c *Config) {
+		c.Endpoint = "127.0.0.1:1"
+		c.RetryConfig.InitialInterval, c.RetryConfig.MaxInterval = time.Hour, time.Hour
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var requests sync.WaitGroup
+	for range 3 {
+		requests.Go(func() { _ = r.ConsumeTraces(ctx, numbered(20, 0)) })
+	}
+	e := r.Traces.(tracesIn).e
+	require.Eventually(t, func() bool { return e.waiting.Load() == 60 && r.logs.Len() == 1 }, 10*time.Second, time.Millisecond)
+	e.told = time.Time{}
+	e.refuses(status.New(codes.Unavailable, "away"))
+	assert.Contains(t, r.logs.All()[1].Message, "60 items held")
+	cancel()
+	requests.Wait()
+	assert.Zero(t, e.waiting.Load())
+}
+
 func TestNoBackend(t *testing.T) {
 	r := connect(t, grpcTo("127.0.0.1:1"))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -267,6 +301,73 @@ func TestNoBackend(t *testing.T) {
 	assert.Contains(t, text, "no backend at 127.0.0.1:1 (connection refused)")
 	assert.Contains(t, text, "33 items held")
 	assert.Equal(t, 1, r.logs.Len())
+}
+
+// A proxy that wants a login answers with its page, at once or after a redirection. That page has taken nothing.
+func TestLoginPage(t *testing.T) {
+	var mu sync.Mutex
+	var pages, posts int
+	expired := true
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case req.Method != http.MethodPost:
+			pages++ // net/http goes there by itself
+		case !expired:
+			posts++
+			w.Header().Set("Content-Type", "application/json") // of servers that have no protobuf
+			_, _ = w.Write([]byte("{}"))
+			return
+		case req.Header.Get("Login") != "":
+			http.Redirect(w, req, "/login", http.StatusFound)
+			expired = false
+			return
+		default:
+			expired = false
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte("<html>Sign in</html>"))
+	}))
+	t.Cleanup(srv.Close)
+	for _, redirected := range []bool{false, true} {
+		pages, posts, expired = 0, 0, true
+		r := connect(t, func(c *Config) {
+			h := confighttp.NewDefaultClientConfig()
+			h.Endpoint, h.Compression = srv.URL, configcompression.Type("none")
+			if redirected {
+				h.Headers = configopaque.MapList{{Name: "Login", Value: "yes"}}
+			}
+			c.HTTP = configoptional.Some(h)
+		})
+		require.NoError(t, r.ConsumeTraces(t.Context(), numbered(5, 0)))
+		assert.Equal(t, 1, posts, "redirected %v", redirected)
+		assert.Zero(t, pages)
+		require.Equal(t, 2, r.logs.Len())
+		assert.Contains(t, r.logs.All()[0].Message, map[bool]string{false: "login page", true: "302 Found"}[redirected])
+	}
+}
+
+// A redirection that keeps the method is followed, with the data.
+func TestMovedBackend(t *testing.T) {
+	var got int
+	backend := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		assert.NoError(t, err)
+		in := ptraceotlp.NewExportRequest()
+		assert.NoError(t, in.UnmarshalProto(body))
+		got += in.Traces().SpanCount()
+	}))
+	t.Cleanup(backend.Close)
+	old := httptest.NewServer(http.RedirectHandler(backend.URL+"/v1/traces", http.StatusPermanentRedirect))
+	t.Cleanup(old.Close)
+	r := connect(t, func(c *Config) {
+		h := confighttp.NewDefaultClientConfig()
+		h.Endpoint, h.Compression = old.URL, configcompression.Type("none")
+		c.HTTP = configoptional.Some(h)
+	})
+	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(5, 0)))
+	assert.Equal(t, 5, got)
 }
 
 func TestHTTP(t *testing.T) {
@@ -292,7 +393,7 @@ func TestHTTP(t *testing.T) {
 		out := ptraceotlp.NewExportResponse()
 		out.PartialSuccess().SetRejectedSpans(partial)
 		text, _ := out.MarshalProto()
-		w.Header().Set("Content-Type", protobuf)
+		w.Header().Set("Content-Type", protobuf+"; charset=utf-8")
 		_, _ = w.Write(text)
 	}))
 	t.Cleanup(srv.Close)

@@ -63,7 +63,8 @@ func createTraces(ctx context.Context, set exporter.Settings, cfg component.Conf
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewTraces(ctx, quiet(set), cfg, e.pushTraces, e.options()...)
+	in, err := exporterhelper.NewTraces(ctx, quiet(set), cfg, e.pushTraces, e.options()...)
+	return tracesIn{in, e}, err
 }
 
 func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
@@ -71,5 +72,6 @@ func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Con
 	if err != nil {
 		return nil, err
 	}
-	return exporterhelper.NewMetrics(ctx, quiet(set), cfg, e.pushMetrics, e.options()...)
+	in, err := exporterhelper.NewMetrics(ctx, quiet(set), cfg, e.pushMetrics, e.options()...)
+	return metricsIn{in, e}, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,6 +26,8 @@ import (
 const (
 	protobuf    = "application/x-protobuf"
 	maxResponse = 64 << 10
+	// As many as net/http follows.
+	maxRedirects = 10
 )
 
 type httpClient struct {
@@ -38,7 +41,16 @@ func newHTTPClient(ctx context.Context, e *otlpExporter, host component.Host) (c
 	if err != nil {
 		return nil, err
 	}
+	c.CheckRedirect = onlyPosts
 	return &httpClient{http: c, endpoint: strings.TrimSuffix(e.cfg.HTTP.Get().Endpoint, "/"), userAgent: e.userAgent}, nil
+}
+
+// onlyPosts follows a redirection with which the request is sent again (307, 308). With the others a client asks for a page (GET): a login page has taken nothing.
+func onlyPosts(req *http.Request, via []*http.Request) error {
+	if req.Method != http.MethodPost || len(via) >= maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 func (c *httpClient) close() error {
@@ -86,23 +98,26 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxResponse))
-	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
-		if resp.Header.Get("Content-Type") != protobuf {
-			answer = nil
-		}
-		return answer, nil // a body that broke off was accepted all the same
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind != protobuf {
+		answer = nil
 	}
-	if err != nil {
+	switch {
+	case kind == "text/html" && resp.StatusCode <= 299:
+		return nil, status.Error(codes.Unavailable, "HTTP status "+resp.Status+" with a web page, which an OTLP server does not send: a proxy's, or its login page")
+	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
+		return answer, nil // a body that broke off was accepted all the same
+	case err != nil:
 		answer = nil
 	}
 	return nil, httpError(resp, answer)
 }
 
-// httpError gives an HTTP status the code that an OTLP/gRPC server would have answered with (OTLP specification, "OTLP/HTTP Response").
+// httpError gives an HTTP status, with the answer if that is protobuf, the code that an OTLP/gRPC server would have answered with (OTLP specification, "OTLP/HTTP Response").
 func httpError(resp *http.Response, answer []byte) error {
 	text := "HTTP status " + resp.Status
 	var said spb.Status
-	if resp.Header.Get("Content-Type") == protobuf && proto.Unmarshal(answer, &said) == nil && said.GetMessage() != "" {
+	if proto.Unmarshal(answer, &said) == nil && said.GetMessage() != "" {
 		text += ": " + said.GetMessage()
 	}
 	code := codes.Unavailable

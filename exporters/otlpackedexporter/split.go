@@ -24,12 +24,13 @@ type message[M any] interface {
 // not accepted when an error ends it.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m}
+	again := false // the first was trimmed, and not by enough
 	for len(todo) > 0 {
 		first := todo[0]
 		n, text, err := send(first)
 		switch {
 		case err == nil:
-			todo = todo[1:]
+			todo, again = todo[1:], false
 			if n > 0 || text != "" {
 				if partial == nil {
 					partial = &refusal.Partial{Message: text}
@@ -44,8 +45,10 @@ func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string
 			continue
 		default:
 			if cut, ok := first.trim(); ok {
-				trimmed()
-				todo[0] = cut
+				if !again {
+					trimmed()
+				}
+				todo[0], again = cut, true
 				continue
 			}
 		}

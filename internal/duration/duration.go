@@ -9,10 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 )
 
 var errUnit = errors.New("has no unit")
+
+// optional is the package of configoptional.Optional[T], whose value only its Get returns.
+var optional = reflect.TypeFor[configoptional.Optional[struct{}]]().PkgPath()
 
 // Unmarshal is conf.Unmarshal(cfg) for the Unmarshal method of a config, but every time.Duration in it must be written with its unit, or be 0.
 func Unmarshal(conf *confmap.Conf, cfg any) error {
@@ -24,8 +28,14 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 
 // bare lists the durations that are only a number in value, which is what the YAML has for a field of type t.
 func bare(t reflect.Type, value any, key string) (errs []error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	for {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		} else if get, ok := reflect.PointerTo(t).MethodByName("Get"); ok && t.PkgPath() == optional {
+			t = get.Type.Out(0)
+		} else {
+			break
+		}
 	}
 	if t == reflect.TypeFor[time.Duration]() {
 		text := strings.TrimSpace(fmt.Sprint(value))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.uber.org/goleak"
 
@@ -20,12 +21,13 @@ type Common struct {
 
 type config struct {
 	Common  `mapstructure:",squash"`
-	Nested  Common                   `mapstructure:"nested"`
-	Buckets []time.Duration          `mapstructure:"buckets"`
-	By      map[string]time.Duration `mapstructure:"by"`
-	Timeout *time.Duration           `mapstructure:"timeout"`
-	Size    int                      `mapstructure:"size"`
-	Name    string                   `mapstructure:"name"`
+	Nested  Common                          `mapstructure:"nested"`
+	Buckets []time.Duration                 `mapstructure:"buckets"`
+	By      map[string]time.Duration        `mapstructure:"by"`
+	Timeout *time.Duration                  `mapstructure:"timeout"`
+	Maybe   configoptional.Optional[Common] `mapstructure:"maybe"`
+	Size    int                             `mapstructure:"size"`
+	Name    string                          `mapstructure:"name"`
 }
 
 func (c *config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
@@ -46,6 +48,8 @@ func TestUnmarshal(t *testing.T) {
 		{`poll_interval: 1.5`, "'poll_interval': 1.5 has no unit"},
 		{`timeout: 30`, "'timeout': 30 has no unit"},
 		{`nested: {poll_interval: 5}`, "'nested::poll_interval': 5 has no unit"},
+		{`maybe: {poll_interval: 5}`, "'maybe::poll_interval': 5 has no unit"},
+		{`maybe: {poll_interval: 5s}`, ""},
 		{`buckets: [20us, 5]`, "'buckets::1': 5 has no unit"},
 		{`by: {a: 5}`, "'by::a': 5 has no unit"},
 		{`poll_interval: soon`, "poll_interval"}, // the decoder's own error

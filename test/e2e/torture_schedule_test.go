@@ -201,6 +201,7 @@ func (s *sequence) makeRoom(f *logFile, style int) string {
 func (s *sequence) deleteOldest(f *logFile) {
 	if n := len(f.old); n > 1 && s.delivered(f.old[n-1].records) {
 		s.check(os.Remove(f.old[n-1].path))
+		s.halves = s.halves || f.format.joint
 		f.old = f.old[:n-1]
 	}
 }
@@ -211,6 +212,7 @@ func (s *sequence) rewrite(f *logFile) {
 		return
 	}
 	s.check(os.Truncate(f.path, 0))
+	s.halves = s.halves || f.format.joint
 	f.offset, f.records = 0, nil
 	s.append(f, []byte(f.format.head))
 }

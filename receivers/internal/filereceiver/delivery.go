@@ -43,8 +43,8 @@ type delivery struct {
 	batches []Batch
 	traces  progress
 	metrics progress
-	tries   int // of which the next component refused everything
-	since   int64
+	doubted bool  // the next component refused everything so far
+	since   int64 // what it had accepted before that
 	built   bool // once at least: what was redacted is counted
 	refused tail.Refused
 }
@@ -185,19 +185,15 @@ func all(n int) []int {
 	return out
 }
 
-const (
-	// unanimous is how many single spans are refused before it is the next component that is doubted, not they.
-	unanimous = 16
-	// patience is how often a few spans are sent again that are refused one by one while nothing else says that anything is accepted: some ten seconds.
-	patience = 8
-)
+// unanimous is how many single spans are refused, and nothing is accepted, before the rest is not tried.
+const unanimous = 16
 
 // sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something else was
 // accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is away.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
-	if d.tries == 0 {
-		d.since = d.r.accepted.Load()
+	if !d.doubted {
+		d.doubted, d.since = true, d.r.accepted.Load()
 	}
 	var bad []int
 	parts := []span{{0, n / 2}, {n / 2, n}}
@@ -219,24 +215,23 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		case p.to-p.from == 1:
 			bad = append(bad, p.from)
 			if len(bad) >= unanimous && d.r.accepted.Load() == d.since {
-				return d.nothing(cause)
+				return nothing(cause)
 			}
 		default:
 			mid := (p.from + p.to) / 2
 			parts = slices.Insert(parts, 0, span{p.from, mid}, span{mid, p.to})
 		}
 	}
-	if d.r.accepted.Load() == d.since && d.tries < patience {
-		return d.nothing(cause)
+	if d.r.accepted.Load() == d.since {
+		return nothing(cause)
 	}
-	d.tries = 0
+	d.doubted = false
 	d.refuse(m, bad, cause)
 	return nil
 }
 
 // nothing is the error of a try in which everything was refused.
-func (d *delivery) nothing(cause error) error {
-	d.tries++
+func nothing(cause error) error {
 	// Not wrapped: it must not look like what is wrong with the data.
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
