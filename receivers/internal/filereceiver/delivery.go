@@ -45,7 +45,7 @@ type delivery struct {
 	metrics progress
 	doubted bool  // the next component refused everything so far
 	since   int64 // what it had accepted before that
-	built   bool // once at least: what was redacted is counted
+	built   bool  // once at least: what was redacted is counted
 	refused tail.Refused
 }
 
