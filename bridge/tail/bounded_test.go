@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 )
 
 const mib = 1 << 20
@@ -64,12 +62,8 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 
 // What a compressed file holds is read turn by turn, also where it holds nothing but NULs; a bomb is given up, counted and said once, and a restart does not begin it again.
 func TestCompressedNULs(t *testing.T) {
-	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t, every)
-	r.crash()
-	r.telemetry = componenttest.NewNopTelemetrySettings()
-	r.telemetry.Logger = zap.New(core)
-	r.boot()
+	logs := r.observed()
 	r.tl.bombBytes = 64 * mib
 	var b bytes.Buffer
 	z, err := zstd.NewWriter(&b)
@@ -99,12 +93,8 @@ func TestCompressedNULs(t *testing.T) {
 
 // What is damaged is said to be so, once: it is not tried again until the file changes.
 func TestDamageIsSaidOnce(t *testing.T) {
-	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t, every)
-	r.crash()
-	r.telemetry = componenttest.NewNopTelemetrySettings()
-	r.telemetry.Logger = zap.New(core)
-	r.boot()
+	logs := r.observed()
 	whole := gz(numbered(1, 5000))
 	r.write("a.log.gz", whole[:len(whole)/2])
 	r.step(0)

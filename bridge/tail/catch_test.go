@@ -85,6 +85,7 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
+			logs := r.observed()
 			r.append("a.log", "0\n")
 			r.step(0)
 			r.step(2 * time.Second)
@@ -103,6 +104,7 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 			r.step(poll)
 			r.rest()
 			assert.Equal(t, tc.want, r.tl.Counts().LostFiles)
+			assert.Equal(t, int(min(tc.want, 1)), logs.FilterMessageSnippet("rotated away before they could be opened").Len(), "said once")
 			kept := min(tc.keep, tc.times-1) + 1
 			if tc.gap {
 				kept--

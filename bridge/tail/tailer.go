@@ -356,7 +356,6 @@ func (t *Tailer) closeFiles() {
 		for _, f := range s.files {
 			if f.isGone() {
 				t.sweeper.lost(f, true)
-				t.warn("gone", "A file that was deleted before it was read to its end goes with the receiver", zap.String("path", f.path))
 			}
 			t.close(f)
 		}
