@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
 const mib = 1 << 20
@@ -353,4 +356,61 @@ func TestShutdownHasADeadline(t *testing.T) {
 		synctest.Wait()
 		tl.closeFiles()
 	})
+}
+
+// stuckStore is a storage on a disk that hangs: it does not look at its context.
+type stuckStore struct {
+	*memStore
+	component.StartFunc
+	component.ShutdownFunc
+	hangs atomic.Bool
+	leave chan struct{}
+}
+
+func (s *stuckStore) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *stuckStore) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	if s.hangs.Load() {
+		<-s.leave
+	}
+	return s.memStore.Batch(ctx, ops...)
+}
+
+func (s *stuckStore) Close(context.Context) error {
+	if s.hangs.Load() {
+		<-s.leave
+	}
+	return nil
+}
+
+func TestShutdownWhileTheStorageHangs(t *testing.T) {
+	for name, before := range map[string]bool{"at the last positions": false, "since before": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				cfg := DefaultConfig()
+				cfg.Include = []string{dir + "/*.log"}
+				id := component.MustNewID("stuck")
+				cfg.Storage = &id
+				require.NoError(t, os.WriteFile(dir+"/a.log", []byte("one\n"), 0o600))
+				s := &stuckStore{memStore: newMemStore(), leave: make(chan struct{})}
+				s.hangs.Store(before)
+				tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &nop{} })
+				require.NoError(t, err)
+				tl.noWatch = true
+				require.NoError(t, tl.Start(t.Context(), host{id, s}))
+				time.Sleep(2 * checkpointGap) // of the bubble: positions were to be stored meanwhile
+				s.hangs.Store(true)
+				require.ErrorIs(t, tl.Shutdown(t.Context()), errStoreHangs)
+				close(s.leave)
+				synctest.Wait()
+				if before {
+					tl.closeFiles()
+				}
+				assert.Zero(t, tl.open.Load())
+			})
+		})
+	}
 }
