@@ -134,6 +134,24 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// The account is counted, not made to fit: a batch that is dropped without its fate being noted is missed.
+func TestAccountMissesWhatIsDropped(t *testing.T) {
+	r := newRig(t)
+	r.hold = true
+	r.write("a.log", numbered(1, 7)+"START x\n")
+	r.step(0)
+	require.Len(t, r.flying, 1)
+	b := r.flying[0]
+	r.flying = nil
+	before := r.tl.Counts()
+	require.EqualValues(t, 8, before.Pending)
+	r.tl.giveBack(b.stream, b.bytes, b.records)
+	c := r.tl.Counts()
+	assert.EqualValues(t, 1, c.Pending)
+	assert.Equal(t, before.Records, c.Records)
+	assert.EqualValues(t, 7, c.Records-c.Sent-c.Refused-c.Pending)
+}
+
 // Live lines are those that were appended while somebody was looking.
 func TestLive(t *testing.T) {
 	r := newRig(t)

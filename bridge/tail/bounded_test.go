@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
 const mib = 1 << 20
@@ -64,12 +65,8 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 
 // What a compressed file holds is read turn by turn, also where it holds nothing but NULs; a bomb is given up, counted and said once, and a restart does not begin it again.
 func TestCompressedNULs(t *testing.T) {
-	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t, every)
-	r.crash()
-	r.telemetry = componenttest.NewNopTelemetrySettings()
-	r.telemetry.Logger = zap.New(core)
-	r.boot()
+	logs := r.observed()
 	r.tl.bombBytes = 64 * mib
 	var b bytes.Buffer
 	z, err := zstd.NewWriter(&b)
@@ -99,12 +96,8 @@ func TestCompressedNULs(t *testing.T) {
 
 // What is damaged is said to be so, once: it is not tried again until the file changes.
 func TestDamageIsSaidOnce(t *testing.T) {
-	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t, every)
-	r.crash()
-	r.telemetry = componenttest.NewNopTelemetrySettings()
-	r.telemetry.Logger = zap.New(core)
-	r.boot()
+	logs := r.observed()
 	whole := gz(numbered(1, 5000))
 	r.write("a.log.gz", whole[:len(whole)/2])
 	r.step(0)
@@ -363,4 +356,61 @@ func TestShutdownHasADeadline(t *testing.T) {
 		synctest.Wait()
 		tl.closeFiles()
 	})
+}
+
+// stuckStore is a storage on a disk that hangs: it does not look at its context.
+type stuckStore struct {
+	*memStore
+	component.StartFunc
+	component.ShutdownFunc
+	hangs atomic.Bool
+	leave chan struct{}
+}
+
+func (s *stuckStore) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return s, nil
+}
+
+func (s *stuckStore) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	if s.hangs.Load() {
+		<-s.leave
+	}
+	return s.memStore.Batch(ctx, ops...)
+}
+
+func (s *stuckStore) Close(context.Context) error {
+	if s.hangs.Load() {
+		<-s.leave
+	}
+	return nil
+}
+
+func TestShutdownWhileTheStorageHangs(t *testing.T) {
+	for name, before := range map[string]bool{"at the last positions": false, "since before": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				cfg := DefaultConfig()
+				cfg.Include = []string{dir + "/*.log"}
+				id := component.MustNewID("stuck")
+				cfg.Storage = &id
+				require.NoError(t, os.WriteFile(dir+"/a.log", []byte("one\n"), 0o600))
+				s := &stuckStore{memStore: newMemStore(), leave: make(chan struct{})}
+				s.hangs.Store(before)
+				tl, err := New(cfg, testSettings(), func(*Stream) Handler { return &nop{} })
+				require.NoError(t, err)
+				tl.noWatch = true
+				require.NoError(t, tl.Start(t.Context(), host{id, s}))
+				time.Sleep(2 * checkpointGap) // of the bubble: positions were to be stored meanwhile
+				s.hangs.Store(true)
+				require.ErrorIs(t, tl.Shutdown(t.Context()), errStoreHangs)
+				close(s.leave)
+				synctest.Wait()
+				if before {
+					tl.closeFiles()
+				}
+				assert.Zero(t, tl.open.Load())
+			})
+		})
+	}
 }

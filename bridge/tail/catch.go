@@ -14,7 +14,7 @@ const (
 	maxCaught  = 128             // files held open until the sweeper has looked
 	maxEvents  = 10_000          // between two sweeps
 	caughtFor  = 5 * time.Second // at most
-	firstBirth = time.Second     // after a path was met, until which its births may be of before
+	firstBirth = time.Second     // after a path was met, until which its births may be of files that were there
 )
 
 // caught is what a path named when something was created or renamed there. It is held open at once: it may be gone when the sweeper looks.
@@ -144,10 +144,10 @@ func (w *sweeper) dropCaught(base string) {
 // births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, or of one that a look found, or of one that is lost.
 func (w *sweeper) births(s *Stream, events []caught) {
 	defer w.hold(s)()
-	unseen := 0
+	unseen, early := 0, 0
 	s.heard = s.heard || slices.ContainsFunc(events, func(c caught) bool { return c.born })
 	for _, c := range events {
-		if !c.born || c.at.Sub(s.metAt) < firstBirth {
+		if !c.born || c.at.Before(s.metAt) {
 			continue
 		}
 		var f *file
@@ -156,13 +156,18 @@ func (w *sweeper) births(s *Stream, events []caught) {
 		}
 		switch {
 		case f == nil, f.stream == s && f.birth == birthHeard:
-			unseen++
+			if unseen++; c.at.Sub(s.metAt) < firstBirth {
+				early++
+			}
 		default:
 			f.birth = birthHeard
 		}
 	}
 	for _, f := range s.files {
-		if unseen > 0 && f.birth == birthMissed {
+		if unseen > 0 && (f.birth == birthMissed || early > 0 && f.birth == birthOld) {
+			if f.birth == birthOld {
+				early--
+			}
 			f.birth = birthHeard
 			unseen--
 		}

@@ -74,20 +74,26 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keep, times int
 		heard       bool
+		early       bool // right after the path was met
 		gap         bool
 		want        int64
 	}{
-		"each creation is heard of too late":          {keep: 2, times: 10, heard: true, want: 7},
+		"each creation is heard of too late": {keep: 2, times: 10, heard: true, want: 7},
+		"early":                              {keep: 2, times: 10, heard: true, early: true, want: 6}, // one may be that of the first file
 		"the last one read is no longer in the chain": {keep: 2, times: 10, want: 1},
 		"it is":                         {keep: 5, times: 4},
 		"a number is missing":           {keep: 5, times: 4, gap: true, want: 1},
 		"heard of, and all still there": {keep: 5, times: 4, heard: true},
+		"early, and all still there":    {keep: 5, times: 4, heard: true, early: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
+			logs := r.observed()
 			r.append("a.log", "0\n")
 			r.step(0)
-			r.step(2 * time.Second)
+			if !tc.early {
+				r.step(2 * time.Second)
+			}
 			for i := range tc.times {
 				r.shift(tc.keep, false)
 				r.append("a.log", fmt.Sprintf("%d\n", i+1))
@@ -103,6 +109,7 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 			r.step(poll)
 			r.rest()
 			assert.Equal(t, tc.want, r.tl.Counts().LostFiles)
+			assert.Equal(t, int(min(tc.want, 1)), logs.FilterMessageSnippet("rotated away before they could be opened").Len(), "said once")
 			kept := min(tc.keep, tc.times-1) + 1
 			if tc.gap {
 				kept--

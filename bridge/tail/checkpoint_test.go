@@ -141,6 +141,7 @@ func TestForgetter(t *testing.T) {
 
 func TestFileGoneWhileDown(t *testing.T) {
 	r := newRig(t)
+	logs := r.observed()
 	r.append("a.log", "START a\n")
 	r.step(0)
 	r.checkpoint()
@@ -151,6 +152,10 @@ func TestFileGoneWhileDown(t *testing.T) {
 	r.step(0)
 	r.want("one")
 	assert.EqualValues(t, 1, r.tl.Counts().LostFiles)
+	r.rest()
+	said := logs.FilterMessageSnippet("is gone before all of it was read").All()
+	require.Len(t, said, 1, "said once")
+	assert.Equal(t, r.path("a.log"), said[0].ContextMap()["path"])
 }
 
 func FuzzDecode(f *testing.F) {

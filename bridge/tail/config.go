@@ -3,6 +3,10 @@ package tail
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -34,7 +38,8 @@ type Config struct {
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`
 	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
 	Compression string `mapstructure:"compression"`
-	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log. Default: none; they are counted.
+	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log. Its directory must be there,
+	// and Include and Document must not match it. Default: none; they are counted.
 	DeadLetter string `mapstructure:"dead_letter"`
 	// Document lists globs of files that are rewritten whole: each is handed over as one line whenever it changed.
 	Document []string `mapstructure:"document"`
@@ -67,6 +72,7 @@ var (
 	errPendingTimeout = errors.New("'pending_timeout' must be greater than zero, such as 10m")
 	errMaxInFlight    = fmt.Errorf("'max_in_flight_bytes' must be at least %d", minInFlight)
 	errCompression    = errors.New("'compression' must be auto, gzip, zstd or none")
+	errDeadLetterRead = errors.New("is read itself, so that each refused line would be read and refused again: name a file that neither 'include' nor 'document' matches")
 )
 
 // DefaultConfig returns the defaults of every field but Include.
@@ -118,7 +124,67 @@ func (c Config) Check() error {
 	default:
 		errs = append(errs, errCompression)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkDeadLetter())...)
+}
+
+// checkDeadLetter says why refused lines cannot be written to DeadLetter, or would be read again.
+func (c Config) checkDeadLetter() error {
+	if c.DeadLetter == "" {
+		return nil
+	}
+	if c.reads(c.DeadLetter) {
+		return fmt.Errorf("'dead_letter': %q %w", c.DeadLetter, errDeadLetterRead)
+	}
+	// Nothing but a try can say it of all file systems and users. The file itself is not made: that is for the first refused line.
+	fi, err := os.Stat(c.DeadLetter)
+	var f *os.File
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if f, err = os.CreateTemp(filepath.Dir(c.DeadLetter), ".trainbridge-*"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	case err == nil && !fi.Mode().IsRegular():
+		err = errNotRegular
+	case err == nil:
+		if f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+			err = f.Close()
+		}
+	}
+	if reason, ok := errors.AsType[*fs.PathError](err); ok {
+		err = reason.Err // it may be of the try
+	}
+	if err != nil {
+		return fmt.Errorf("'dead_letter': %q cannot be written (%w): name a file in a directory that is there and that uid %d may write to", c.DeadLetter, err, os.Getuid())
+	}
+	return nil
+}
+
+// reads says whether a file of this name would be read, also as a rotated one.
+func (c Config) reads(path string) bool {
+	abs := func(patterns []string) []glob {
+		out := make([]string, len(patterns))
+		for i, p := range patterns {
+			out[i] = absolute(p)
+		}
+		return newGlobs(out)
+	}
+	globs, exclude := abs(slices.Concat(c.Include, c.Document)), abs(c.Exclude)
+	dir, name := filepath.Split(absolute(path))
+	for n := 1; n <= len(name); n++ {
+		base := dir + name[:n]
+		if (n == len(name) || rotationSuffix(name[n:])) && anyMatch(globs, base) && !anyMatch(exclude, base) {
+			return true
+		}
+	}
+	return false
+}
+
+// absolute makes a path of either kind comparable.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // IsDocument says whether a file is one that Document names.

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -74,7 +75,7 @@ func (t *Tailer) setAside(b *batch, places []Place) (sample []byte) {
 			t.warn("dead letter", "Refused lines cannot be written to 'dead_letter'", zap.String("path", t.dead.path), zap.Error(err))
 		}
 	}
-	return texts[0]
+	return bytes.TrimRight(texts[0], "\r\n")
 }
 
 // parts are the pieces of a place, in the order in which they came.

@@ -116,6 +116,36 @@ func TestRefusedRecordsAreSetAside(t *testing.T) {
 	assert.Equal(t, []string{"two BAD", "three BAD"}, r.refusedLines())
 }
 
+// The log shows a line that was refused, of its own file, whatever went with it and whether or not it is set aside.
+func TestSampleOfRefused(t *testing.T) {
+	for _, aside := range []bool{false, true} {
+		t.Run(fmt.Sprintf("set aside %v", aside), func(t *testing.T) {
+			r := placingRig(t)
+			if !aside {
+				r.cfg.DeadLetter = ""
+			}
+			logs := r.observed()
+			r.hold = true
+			r.write("a.log", "one\ntwo\n")
+			r.write("b.log", "three\n# comment\nfour BAD\nfive\nsix BAD\n")
+			r.step(0)
+			require.Len(t, r.flying, 2)
+			a, b := r.flying[0], r.flying[1]
+			if a.stream.path != r.path("a.log") {
+				a, b = b, a
+			}
+			require.True(t, a.what.Join(b.what))
+			r.tl.settle([]*batch{a, b}, a.what.Send(t.Context()))
+			r.flying = nil
+			r.balance()
+			said := logs.FilterMessage("The next component refused records for good").All()
+			require.Len(t, said, 1)
+			assert.Equal(t, "four BAD", said[0].ContextMap()["sample"])
+			assert.Equal(t, r.path("b.log"), said[0].ContextMap()["path"])
+		})
+	}
+}
+
 // Lines that were held are among those of their record.
 func TestRefusedRecordOfSeveralLines(t *testing.T) {
 	r := placingRig(t)

@@ -17,6 +17,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 // memStore is a storage client that remembers, and fails when told to.
@@ -208,6 +210,16 @@ func (r *rig) boot() {
 	tl.launch = func(b *batch) { r.flying = append(r.flying, b) }
 	require.NoError(r.t, tl.load(context.Background()))
 	r.tl = tl
+}
+
+// observed starts the tailer anew, with a log of its own.
+func (r *rig) observed() *observer.ObservedLogs {
+	core, logs := observer.New(zap.WarnLevel)
+	r.crash()
+	r.telemetry = componenttest.NewNopTelemetrySettings()
+	r.telemetry.Logger = zap.New(core)
+	r.boot()
+	return logs
 }
 
 // crash drops all that is in memory.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 const maxListings = 20 // of a directory that is changing all the time
@@ -187,6 +189,7 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.dead = true
 	if unread || len(f.replay) > 0 {
 		w.t.counts.bump(&w.t.counts.lost, 1)
+		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones", zap.String("path", f.path))
 	}
 	f.replay, f.tags = nil, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,6 +128,52 @@ func TestConfigErrors(t *testing.T) {
 		require.ErrorIs(t, err, want)
 	}
 	assert.ErrorIs(t, Config{}.Check(), errNoInclude)
+}
+
+// Refused lines are not written to where they would be read again, or to where nothing can be.
+func TestDeadLetterConfig(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	require.NoError(t, os.Mkdir("closed", 0o500))
+	require.NoError(t, os.WriteFile("there.txt", nil, 0o600))
+	const again, denied = "is read itself, so that each refused line would be read and refused again", "cannot be written"
+	for path, want := range map[string]string{
+		"":                   "",
+		"refused.txt":        "",
+		"there.txt":          "",
+		"x.log.refused":      "",
+		"not/x.log":          "",
+		"x.log":              again,
+		"./sub/../x.log":     again,
+		dir + "/x.log":       again,
+		"x.log.1":            again,
+		"x.log.old":          again,
+		"state.json":         again,
+		"nowhere/x.txt":      denied,
+		"there.txt/x.txt":    denied,
+		"closed/refused.txt": denied,
+		".":                  denied,
+	} {
+		t.Run(path, func(t *testing.T) {
+			if want == denied && strings.HasPrefix(path, "closed") && os.Getuid() == 0 {
+				t.Skip("root may write anywhere")
+			}
+			require.NoError(t, os.MkdirAll("not", 0o700))
+			c := DefaultConfig()
+			c.Include, c.Exclude, c.Document, c.DeadLetter = []string{"**/*.log"}, []string{dir + "/not/*"}, []string{"state.json"}, path
+			err := c.Check()
+			if want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, want)
+				assert.ErrorContains(t, err, "'dead_letter': \""+path+"\"")
+			}
+			left, err := filepath.Glob(".trainbridge-*")
+			require.NoError(t, err)
+			assert.Empty(t, left)
+			assert.NoFileExists(t, "refused.txt", "checking makes no file")
+		})
+	}
 }
 
 type nop struct{ n int }

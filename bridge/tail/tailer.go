@@ -22,11 +22,14 @@ const (
 	storeRetry    = 5 * time.Second // after an error: all is stored anew then
 	warnEvery     = time.Minute
 	maxRetryWait  = 5 * time.Second
-	shutdownWait  = 5 * time.Second // for turns to end; and for batches in flight, when Shutdown's context has no end
+	shutdownWait  = 5 * time.Second // for turns to end; for the storage; and for batches in flight, when Shutdown's context has no end
 	maxOpenFiles  = 512
 )
 
-var errHangs = errors.New("a file that is being read hangs, as on a network file system that is away: what was read since the last stored position is read again")
+var (
+	errHangs      = errors.New("a file that is being read or 'storage' hangs, as on a network file system that is away: what was read since the last stored position is read again")
+	errStoreHangs = errors.New("'storage' hangs, as on a network file system that is away: positions could not be stored, and what was read since the last stored ones is read again")
+)
 
 // Settings is what a receiver hands on of its own settings.
 type Settings struct {
@@ -227,7 +230,7 @@ func (t *Tailer) Counts() Counts {
 }
 
 // Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. What was not accepted by then
-// is read again after a restart, when there is a storage. It returns an error when a file system or a handler hangs for 5 s.
+// is read again after a restart, when there is a storage. It returns an error when a file system, a handler or the storage hangs for 5 s.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr
@@ -251,7 +254,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 		// Whoever hangs holds a stream, so nothing more can be asked of it: the checkpoints stay as they were stored last.
 		t.outbox.end()
 		t.counts.close()
-		return errors.Join(errHangs, t.store.Close(context.WithoutCancel(ctx)))
+		return errors.Join(errHangs, within(ctx, t.store.Close))
 	}
 	if t.cfg.Storage == nil {
 		t.expireAll()
@@ -264,13 +267,27 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	stopKill := context.AfterFunc(ctx, t.kill)
 	defer stopKill()
 	t.outbox.close()
-	err := t.storeAll(context.WithoutCancel(ctx), true)
+	err := within(ctx, func(ctx context.Context) error { return errors.Join(t.storeAll(ctx, true), t.store.Close(ctx)) })
 	t.closeFiles()
 	if t.watcher != nil {
 		err = errors.Join(err, t.watcher.Close())
 	}
 	t.counts.close()
-	return errors.Join(err, t.store.Close(context.WithoutCancel(ctx)))
+	return err
+}
+
+// within asks the storage for something, for shutdownWait, also when ctx has ended. A storage whose disk hangs does not look at its context, so it is left behind.
+func within(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- ask(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errStoreHangs
+	}
 }
 
 // pending counts the record lines that are held or in flight.
@@ -356,7 +373,6 @@ func (t *Tailer) closeFiles() {
 		for _, f := range s.files {
 			if f.isGone() {
 				t.sweeper.lost(f, true)
-				t.warn("gone", "A file that was deleted before it was read to its end goes with the receiver", zap.String("path", f.path))
 			}
 			t.close(f)
 		}

@@ -2,19 +2,28 @@ package trainlogreceiver
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/metadata"
@@ -68,6 +77,35 @@ func TestRedactedIsCountedAndSamplesAreRedacted(t *testing.T) {
 	metricdatatest.AssertEqual(t, metricdata.Sum[int64]{
 		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: []metricdata.DataPoint[int64]{by("key", 2), by("value", 1)},
 	}, m.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
+}
+
+// A line that the backend refuses is shown without its secrets, and it is that line, not one that went with it.
+func TestSampleOfRefusedIsRedacted(t *testing.T) {
+	const secret = "sk-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
+	core, logs := observer.New(zap.WarnLevel)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.Logger = zap.New(core)
+	tc, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		var r filereceivertest.Result
+		if err := r.Traces.ConsumeTraces(t.Context(), td); err != nil || !slices.Contains(attrs(r.All(spans.SpanStep), spans.AttrIteration), "2") {
+			return err
+		}
+		return consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))
+	})
+	require.NoError(t, err)
+	cfg := live(write(t, "x.jsonl",
+		`{"step": 1, "loss": 2.3}`,
+		`{"step": 2, "loss": 2.3, "api_key": "`+secret+`"}`,
+		`{"step": 3, "loss": 2.3}`,
+	))
+	c, err := filereceiver.ReadAll(t.Context(), set, cfg, makeParts, func() time.Time { return filereceivertest.Written }, tc, nil)
+	require.NoError(t, err)
+	filereceivertest.Accounts(t, c)
+	assert.EqualValues(t, 1, c.Refused)
+	said := logs.FilterMessage("The next component refused records for good").All()
+	require.Len(t, said, 1)
+	assert.Equal(t, `{"step": 2, "loss": 2.3, "api_key": "[redacted]"}`, said[0].ContextMap()["sample"])
+	assert.NotContains(t, fmt.Sprint(said[0].ContextMap()), secret)
 }
 
 func TestHostsAreHashed(t *testing.T) {
