@@ -1,0 +1,110 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// maxSeries is what Prometheus stores of a target with the shipped config, whatever names its logs have.
+const maxSeries = 10_000
+
+// seriesLine finds the name of the metric in a line of a page that is a sample.
+var seriesLine = regexp.MustCompile(`(?m)^([a-zA-Z_:][a-zA-Z0-9_:]*)[{ ]`)
+
+// Logs of all receivers, in several directories and so of several runs, with a new name in each record: their series stay few.
+func TestSeriesOfTheWholeTarget(t *testing.T) {
+	const runs = 3
+	rng := rand.New(rand.NewPCG(1, 1))
+	logs := t.TempDir()
+	var env []string
+	lines := make(map[string]int64)
+	// Each record of the campaign's formats with names of its own.
+	for _, x := range []struct {
+		format  string
+		records int
+		rename  func(text string, n int) string
+	}{
+		{"tq_trace", 7000, func(text string, n int) string {
+			return strings.ReplaceAll(text, "func=rollout", fmt.Sprint("func=rollout_", n))
+		}},
+		{"flagscale", 5000, func(text string, n int) string {
+			return strings.Replace(text, "[default7]", fmt.Sprintf("[default%d]", n), 1)
+		}},
+		{"train_log", 5000, func(text string, n int) string {
+			return strings.TrimSuffix(text, "}") + fmt.Sprintf(`, "rank": %d, "lr": 0.1, "grad_norm": 1.5, "tokens_per_sec": 7, "power_w": 300, "timing_s/part_%d": 0.01, "layer_%d/norm": 2}`, n, n, n)
+		}},
+		{"zmq_rpc", 5000, func(text string, n int) string { return strings.Replace(text, "Matmul", fmt.Sprint("Matmul", n), 1) }},
+		{"nccl", 5000, func(text string, n int) string {
+			text = strings.Replace(text, "0xc80a4db2fce237f6", fmt.Sprintf("0xc80a4db2%08x", n/12), 1) // a rank is rated after ten
+			return strings.Replace(text, "DP Group 0", fmt.Sprint("DP Group ", n/12), 1)
+		}},
+	} {
+		for _, f := range logFormats {
+			if f.receiver != x.format {
+				continue
+			}
+			env = append(env, f.env+"="+logs+"/"+f.receiver+"/*/*")
+			for run := range runs {
+				dir := filepath.Join(logs, f.receiver, strconv.Itoa(run))
+				require.NoError(t, os.MkdirAll(dir, 0o750))
+				text := [2]strings.Builder{}
+				for i := range text {
+					text[i].WriteString(f.head)
+				}
+				for n := range x.records {
+					r := f.make(rng, 0, n)
+					for i, all := range r.lines {
+						for _, line := range all {
+							text[i].WriteString(x.rename(line, run*x.records+n) + "\n")
+							lines[f.receiver]++
+						}
+					}
+				}
+				for i := range text {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, f.names[i]), []byte(text[i].String()), 0o600))
+				}
+			}
+		}
+	}
+	c := newCollector(t, trainbridgeBin(t), "", startSink(t).addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
+	c.env = append(c.env, env...)
+	c.up(t)
+	for receiver, n := range lines {
+		sum := accountsOf(t, c, receiver, n)
+		require.Zero(t, sum["refused"], "%s: %v", receiver, sum)
+	}
+	// Each receiver has more than its room: what finds none is summed, by receivers in a counter.
+	eventually(t, time.Minute, func() error {
+		page, err := get(c.metrics, "application/openmetrics-text") // as Prometheus asks
+		if err != nil {
+			return err
+		}
+		names := make(map[string]int)
+		all := seriesLine.FindAllSubmatch(page, -1)
+		for _, m := range all {
+			names[string(m[1])]++
+		}
+		if len(all) > maxSeries {
+			return fatal(fmt.Errorf("%d series: %v", len(all), names))
+		}
+		for _, name := range []string{"tq_function_duration_seconds_count", "ml_train_step_duration_seconds_count", "rpc_client_call_duration_seconds_count", "nccl_collective_duration_seconds_count"} {
+			if !strings.Contains(string(page), name+`{otel_metric_overflow="true"}`) {
+				return fmt.Errorf("%d series, and none of %s for what finds no room", len(all), name)
+			}
+		}
+		t.Logf("%d series", len(all))
+		return nil
+	})
+	c.stop(t)
+}
