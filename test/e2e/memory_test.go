@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func TestMemory(t *testing.T) {
 		written := time.Now().Add(-*memoryAge)
 		for i := range *memoryFiles {
 			// A thousand in a directory: a job has so many workers at most.
-			path := filepath.Join(logs, fmt.Sprint(i/1000), fmt.Sprintf("worker-%d.err", i))
+			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("worker-%d.err", i))
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 			require.NoError(t, os.WriteFile(path, []byte(waterfall(uuid.NewString(), written)), 0o600))
 			require.NoError(t, os.Chtimes(path, written, written))
