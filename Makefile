@@ -15,7 +15,7 @@ GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otel
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build ocb jaeger tempo apt test unit e2e torture soak lint vuln sbom generate fuzz bench run clean
+.PHONY: build ocb jaeger tempo apt test unit e2e torture soak memory lint vuln sbom generate fuzz bench run clean
 
 build: $(BIN)/trainbridge
 $(BIN)/trainbridge: $(GO_FILES)
@@ -63,6 +63,10 @@ torture: build
 SOAK ?= 60m
 soak: build
 	go test -tags e2e -count=1 -timeout 0 -v -run '^TestSoak$$' ./test/e2e -soak=$(SOAK)
+
+# TestMemory of `make test` with more: logs of an hour ago, and calls that never end.
+memory: build
+	go test -tags e2e -count=1 -timeout 0 -v -run '^TestMemory$$' ./test/e2e -memory.files=200000 -memory.age=1h -memory.calls=1000000
 
 lint:
 	go vet -tags e2e ./...

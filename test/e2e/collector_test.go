@@ -123,8 +123,11 @@ var (
 )
 
 // ownMetrics reads the collector's own metrics.
-func (c *collector) ownMetrics() ([]metric, error) {
-	page, err := get(c.own, "")
+func (c *collector) ownMetrics() ([]metric, error) { return metricsOf(c.own) }
+
+// metricsOf reads a page of Prometheus's text.
+func metricsOf(url string) ([]metric, error) {
+	page, err := get(url, "")
 	if err != nil {
 		return nil, err
 	}

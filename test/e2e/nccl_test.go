@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -633,18 +632,11 @@ func TestNCCLManyRanks(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(page), `nccl_collective_duration_seconds_count{`)
 	assert.NotContains(t, string(page), spans.VerdictNCCLStraggler)
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	peak, err := c.status("VmHWM")
 	require.NoError(t, err)
-	peak := 0
-	for line := range bytes.SplitSeq(status, []byte("\n")) {
-		if v, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
-			peak, err = strconv.Atoi(string(bytes.TrimSpace(bytes.TrimSuffix(v, []byte("kB")))))
-			require.NoError(t, err)
-		}
-	}
-	t.Logf("peak %d MiB", peak>>10)
+	t.Logf("peak %d MiB", peak>>20)
 	assert.Positive(t, peak)
-	assert.Less(t, peak>>10, 400)
+	assert.Less(t, peak, int64(400<<20))
 	c.stop(t)
 }
 

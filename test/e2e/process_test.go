@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -240,6 +241,21 @@ func (p *process) output(tb testing.TB) string {
 	data, err := os.ReadFile(p.log)
 	require.NoError(tb, err)
 	return string(data)
+}
+
+// status is a number of /proc/PID/status, of memory in bytes.
+func (p *process) status(name string) (n int64, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(data, []byte("\n"+name+":"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	text, isKiB := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" kB"))
+	if n, err = strconv.ParseInt(string(text), 10, 64); isKiB {
+		n <<= 10
+	}
+	return n, err
 }
 
 // logged says whether the process has printed text.

@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -82,17 +80,12 @@ func TestSoak(t *testing.T) {
 // usage asks the kernel, and the collector for its heap.
 func (s *sequence) usage() (u usage) {
 	s.Helper()
-	pid := s.c.cmd.Process.Pid
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	var err error
+	u.rss, err = s.c.status("VmRSS")
 	s.check(err)
-	field := func(name string) int64 {
-		_, rest, _ := bytes.Cut(data, []byte(name))
-		n, err := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-		s.check(err)
-		return n
-	}
-	u.rss, u.threads = field("\nVmRSS:")<<10, field("\nThreads:")
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	u.threads, err = s.c.status("Threads")
+	s.check(err)
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.c.cmd.Process.Pid))
 	s.check(err)
 	u.files = int64(len(entries))
 	list, err := s.c.ownMetrics()

@@ -314,11 +314,8 @@ func (s *sequence) stop() {
 
 // measure takes the most memory that the process had.
 func (s *sequence) measure() {
-	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.c.cmd.Process.Pid)); err == nil {
-		if _, rest, ok := bytes.Cut(data, []byte("VmHWM:")); ok {
-			kib, _ := strconv.ParseInt(string(bytes.Fields(rest)[0]), 10, 64)
-			s.peak = max(s.peak, kib<<10)
-		}
+	if peak, err := s.c.status("VmHWM"); err == nil {
+		s.peak = max(s.peak, peak)
 	}
 }
 

@@ -1,0 +1,114 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	memoryFiles = flag.Int("memory.files", 10_000, "how many idle logs TestMemory has; `make memory` takes 200,000")
+	memoryAge   = flag.Duration("memory.age", 0, "how long ago they were written")
+	memoryCalls = flag.Int("memory.calls", 300_000, "how many calls that never end; `make memory` takes 1,000,000")
+)
+
+// What the collector may take beside that of an empty one.
+const (
+	perIdleFiles = 64 << 20 // for each 10,000
+	allIdleFiles = 512 << 20
+	openCalls    = 256 << 20
+)
+
+// Idle logs and calls that never end cost little.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	addr := startSink(t).addr
+	memory := func(c *collector, name string) int64 {
+		n, err := c.status(name)
+		require.NoError(t, err)
+		return n
+	}
+	empty := newCollector(t, trainbridgeBin(t), "/nothing/*", addr)
+	empty.up(t)
+	t.Run("idle files", func(t *testing.T) {
+		logs := t.TempDir()
+		written := time.Now().Add(-*memoryAge)
+		for i := range *memoryFiles {
+			// A thousand in a directory: a job has so many workers at most.
+			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("worker-%d.err", i))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+			require.NoError(t, os.WriteFile(path, []byte(waterfall(uuid.NewString(), written)), 0o600))
+			require.NoError(t, os.Chtimes(path, written, written))
+		}
+		c := newCollector(t, trainbridgeBin(t), logs+"/*/*", addr)
+		c.up(t)
+		began := time.Now()
+		c.read(t, 8**memoryFiles)
+		t.Logf("%d files are read in %v", *memoryFiles, time.Since(began).Round(100*time.Millisecond))
+		// The heap is given back in the second half minute without work.
+		least := [2]int64{1 << 40, 1 << 40}
+		for range 70 {
+			time.Sleep(time.Second)
+			for i, c := range []*collector{empty, c} {
+				least[i] = min(least[i], memory(c, "RssAnon"))
+			}
+		}
+		more := least[1] - least[0]
+		t.Logf("RssAnon: %d MiB empty, %d MiB more with %d files; VmRSS %d MiB", least[0]>>20, more>>20, *memoryFiles, memory(c, "VmRSS")>>20)
+		assert.LessOrEqual(t, more, int64(min(allIdleFiles, perIdleFiles*max(1, *memoryFiles/10_000))))
+		c.stop(t)
+	})
+	t.Run("open calls", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "worker-1.err")
+		f, err := os.Create(path)
+		require.NoError(t, err)
+		out, now := bufio.NewWriter(f), time.Now()
+		for i := range *memoryCalls {
+			fmt.Fprintf(out, "INFO:%s,%03d:[TQ-TRACE] trace_id=00000000-0000-4000-8000-%012d | func=rollout | pid=%d | stage=FUNCTION_START | timestamp=%d.%06d\n",
+				now.Format("2006-01-02 15:04:05"), now.Nanosecond()/1e6, i, 1+i%64, 50_000+i/1e6, i%1e6)
+		}
+		require.NoError(t, out.Flush())
+		require.NoError(t, f.Close())
+		c := newCollector(t, trainbridgeBin(t), path, addr)
+		c.up(t)
+		c.read(t, *memoryCalls)
+		more := memory(c, "VmHWM") - memory(empty, "VmHWM")
+		t.Logf("VmHWM: %d MiB more with %d open calls than the %d MiB of an empty one", more>>20, *memoryCalls, memory(empty, "VmHWM")>>20)
+		assert.LessOrEqual(t, more, int64(openCalls))
+		c.stop(t)
+	})
+	empty.stop(t)
+}
+
+// read waits until tq_trace has read so many lines.
+func (c *collector) read(tb testing.TB, lines int) {
+	tb.Helper()
+	eventually(tb, 10*time.Minute, func() error {
+		list, err := c.ownMetrics()
+		if err != nil {
+			return err
+		}
+		all := 0.0
+		for _, m := range list {
+			if strings.TrimSuffix(m.name, "_total") == "trainbridge_tail_lines" && m.labels["receiver"] == "tq_trace" {
+				all += m.value
+			}
+		}
+		if int(all) < lines {
+			return fmt.Errorf("%v lines are read, want %d", all, lines)
+		}
+		return nil
+	})
+}
