@@ -166,7 +166,7 @@ func TestDeadLetterConfig(t *testing.T) {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, want)
-				assert.ErrorContains(t, err, "'dead_letter': \""+path+"\"")
+				require.ErrorContains(t, err, "'dead_letter': \""+path+"\"")
 			}
 			left, err := filepath.Glob(".trainbridge-*")
 			require.NoError(t, err)

@@ -328,9 +328,19 @@ func (s *sequence) eachFile(do func(f *logFile)) {
 	}
 }
 
-// spared says whether a log is left alone by the step: it cannot do without the order that the step would take from it, unless it was read and that is stored.
+// spared says whether a log is left alone by the step: it cannot do without the order that the step would take from it, unless it was read and that is stored. Of joint records
+// the halves come apart when a rank's lines are read out of order, so they have to be there before.
 func (s *sequence) spared(f *logFile) bool {
-	return s.step.disorders && f.format.counts && (s.forgets || wait(storeLimit, func() error { return s.stored(f) }) != nil)
+	if !s.step.disorders {
+		return false
+	}
+	switch {
+	case f.format.counts:
+		return s.forgets || wait(storeLimit, func() error { return s.stored(f) }) != nil
+	case f.format.joint:
+		return !s.delivered(f.records) || slices.ContainsFunc(f.old, func(o *oldFile) bool { return !s.delivered(o.records) })
+	}
+	return false
 }
 
 // stored says whether the state on disk has the last row of a zmq_rpc log.
