@@ -163,9 +163,9 @@ func (s *sequence) rotate(f *logFile, style int) {
 }
 
 // copyTruncate copies a log and cuts it. A writer that does not append goes on where it was, behind a hole. What was never read before it was cut is not known
-// again in its copy (bridge/tail says so), which a log with a head cannot do without.
+// again in its copy (bridge/tail says so), which a log with a head cannot do without, nor a rank of joint records.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
-	if f.format.head != "" && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
+	if (f.format.head != "" || f.format.joint) && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
 		return
 	}
 	data, err := os.ReadFile(f.path)
