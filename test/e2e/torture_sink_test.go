@@ -67,6 +67,7 @@ type otlpSink struct {
 	accepted map[string]identity
 	refused  map[string]bool            // keys
 	traces   map[string]pcommon.TraceID // of keys that were refused
+	roots    map[pcommon.TraceID]string // keys of collectives
 	seconds  []string                   // keys that came with another id
 	copies   int                        // keys that came again with the same one
 
@@ -82,7 +83,7 @@ const processHeader = "torture-process"
 
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
-	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool), traces: make(map[string]pcommon.TraceID)}
+	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool), traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string)}
 	require.NoError(tb, k.up())
 	tb.Cleanup(k.down)
 	return k
@@ -159,6 +160,7 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 		if key == "" {
 			continue
 		}
+		k.meet(it)
 		if rank, ok := strings.CutPrefix(key, "rank "); ok {
 			key = it.trace.String() + " rank " + rank
 		}
@@ -173,12 +175,23 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 	}
 }
 
+// meet takes note of a collective, by whose trace its ranks are known.
+func (k *otlpSink) meet(it *item) {
+	if strings.HasPrefix(it.key, "nccl ") {
+		k.roots[it.trace] = it.key
+	}
+}
+
 // refuse notes what is refused for what it is. It is final when the collector cannot but take it so.
 func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if it.key != "" {
-		k.refused[it.key], k.traces[it.key] = true, it.trace
+	if k.meet(it); it.key != "" {
+		key := it.key
+		if strings.HasPrefix(key, "rank ") { // its collective may have been accepted before
+			key = k.roots[it.trace] + " " + key
+		}
+		k.refused[key], k.traces[key] = true, it.trace
 	}
 	if final && k.current(ctx) {
 		k.final[it.id] = true
