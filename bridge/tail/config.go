@@ -11,6 +11,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
 // Config says which files to read and how. Every file receiver squashes it into its own config.
@@ -135,23 +137,21 @@ func (c Config) checkDeadLetter() error {
 	if c.reads(c.DeadLetter) {
 		return fmt.Errorf("'dead_letter': %q %w", c.DeadLetter, errDeadLetterRead)
 	}
-	// Nothing but a try can say it of all file systems and users. The file itself is not made: that is for the first refused line.
+	// The file itself is not made: that is for the first refused line.
 	fi, err := os.Stat(c.DeadLetter)
-	var f *os.File
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if f, err = os.CreateTemp(filepath.Dir(c.DeadLetter), ".trainbridge-*"); err == nil {
-			err = errors.Join(f.Close(), os.Remove(f.Name()))
-		}
+		err = writable.Dir(filepath.Dir(c.DeadLetter))
 	case err == nil && !fi.Mode().IsRegular():
 		err = errNotRegular
 	case err == nil:
+		var f *os.File
 		if f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0); err == nil {
 			err = f.Close()
 		}
 	}
 	if reason, ok := errors.AsType[*fs.PathError](err); ok {
-		err = reason.Err // it may be of the try
+		err = reason.Err
 	}
 	if err != nil {
 		return fmt.Errorf("'dead_letter': %q cannot be written (%w): name a file in a directory that is there and that uid %d may write to", c.DeadLetter, err, os.Getuid())
@@ -161,22 +161,22 @@ func (c Config) checkDeadLetter() error {
 
 // reads says whether a file of this name would be read, also as a rotated one.
 func (c Config) reads(path string) bool {
-	abs := func(patterns []string) []glob {
-		out := make([]string, len(patterns))
-		for i, p := range patterns {
-			out[i] = absolute(p)
-		}
-		return newGlobs(out)
-	}
-	globs, exclude := abs(slices.Concat(c.Include, c.Document)), abs(c.Exclude)
-	dir, name := filepath.Split(absolute(path))
-	for n := 1; n <= len(name); n++ {
-		base := dir + name[:n]
-		if (n == len(name) || rotationSuffix(name[n:])) && anyMatch(globs, base) && !anyMatch(exclude, base) {
+	read := Config{Include: absolutes(slices.Concat(c.Include, c.Document)), Exclude: absolutes(c.Exclude)}
+	path = absolute(path)
+	for base := range rotationBases(path) {
+		if read.Includes(base) {
 			return true
 		}
 	}
-	return false
+	return read.Includes(path)
+}
+
+func absolutes(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = absolute(p)
+	}
+	return out
 }
 
 // absolute makes a path of either kind comparable.

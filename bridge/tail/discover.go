@@ -3,6 +3,7 @@ package tail
 import (
 	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -273,13 +274,24 @@ func (w *sweeper) wanted(path string) bool {
 
 // rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
-	dir, name := filepath.Split(path)
-	for n := 1; n < len(name); n++ {
-		if base := dir + name[:n]; rotationSuffix(name[n:]) && w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) {
+	for base := range rotationBases(path) {
+		if w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) {
 			return base
 		}
 	}
 	return ""
+}
+
+// rotationBases yields the paths that a file may have had before it was rotated, by its name.
+func rotationBases(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		dir, name := filepath.Split(path)
+		for n := 1; n < len(name); n++ {
+			if rotationSuffix(name[n:]) && !yield(dir+name[:n]) {
+				return
+			}
+		}
+	}
 }
 
 // claimed finds out whether a file that was met under a name is another stream's (then it returns it) or may turn out to be (then wait is set).

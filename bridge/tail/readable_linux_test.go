@@ -186,3 +186,17 @@ func TestMadeReadableElsewhere(t *testing.T) {
 		})
 	}
 }
+
+// A directory that is there, and that this user may not write to, is no place for refused lines.
+func TestDeadLetterDenied(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "closed")
+	require.NoError(t, os.Mkdir(dir, 0o555))
+	path := filepath.Join(dir, "refused.txt")
+	asNobody(t)
+	defer func() { _ = unix.Setfsuid(os.Geteuid()) }()
+	c := DefaultConfig()
+	c.Include, c.DeadLetter = []string{"**/*.log"}, path
+	err := c.Check()
+	require.ErrorContains(t, err, "cannot be written")
+	require.ErrorContains(t, err, "'dead_letter': \""+path+"\"")
+}

@@ -234,7 +234,7 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 		}
 		_ = raw.Close()
 	}
-	s.behind = true
+	s.behind = true // the names change hands too fast for now
 }
 
 // older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to know whose they are (wait).

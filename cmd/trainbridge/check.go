@@ -14,6 +14,8 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
 // checker finds what no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
@@ -75,7 +77,7 @@ func (c *checker) storages() (errs []error) {
 				errs = append(errs, fmt.Errorf("'%s': extension %q does not run: add it to 'service::extensions'", key, id))
 			case !seen[id]:
 				seen[id] = true
-				if err := writable(settings); err != nil {
+				if err := keepsFiles(settings); err != nil {
 					errs = append(errs, fmt.Errorf("'extensions::%s::directory' %w; in the shipped configuration it is TRAINBRIDGE_STATE_DIR", id, err))
 				}
 			}
@@ -84,8 +86,8 @@ func (c *checker) storages() (errs []error) {
 	return errs
 }
 
-// writable says why a storage extension cannot keep its files in its `directory`, where it has one.
-func writable(settings any) error {
+// keepsFiles says why a storage extension cannot keep its files in its `directory`, where it has one.
+func keepsFiles(settings any) error {
 	m, _ := settings.(map[string]any)
 	value, ok := m["directory"]
 	if !ok {
@@ -95,7 +97,7 @@ func writable(settings any) error {
 	if dir == "" {
 		return errors.New("is empty: name the directory that keeps the offsets")
 	}
-	// Nothing but a try can say it of all file systems and users. The directory itself is not made: that is for the start.
+	// The directory itself is not made: that is for the start.
 	at := dir
 	for {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
@@ -103,14 +105,9 @@ func writable(settings any) error {
 		}
 		at = filepath.Dir(at)
 	}
-	try, err := os.MkdirTemp(at, ".trainbridge-*")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was deleted just now, and the start makes it
-		if reason, ok := errors.AsType[*fs.PathError](err); ok {
-			err = reason.Err
-		}
+	if err := writable.Dir(at); err != nil && !errors.Is(err, fs.ErrNotExist) { // else it was deleted just now, and the start makes it
 		return fmt.Errorf("is %q, and nothing can be written to %q (%w): name a directory that uid %d may write to", dir, at, err, os.Getuid())
 	}
-	_ = os.Remove(try)
 	return nil
 }
 

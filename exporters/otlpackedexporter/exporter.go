@@ -113,8 +113,8 @@ func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Contex
 	}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.Rejected > 0 {
-		return consumererror.NewPermanent(&refusal.Partial{Rejected: all.Rejected, Message: all.Message})
+	if p := all.Partial; p.Rejected > 0 {
+		return consumererror.NewPermanent(&p)
 	}
 	return nil
 }

@@ -125,6 +125,28 @@ var (
 // ownMetrics reads the collector's own metrics.
 func (c *collector) ownMetrics() ([]metric, error) { return metricsOf(c.own) }
 
+// accounts are those of the collector's receivers of logs.
+func (c *collector) accounts() (map[string]map[string]int64, error) {
+	list, err := c.ownMetrics()
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]map[string]int64)
+	for _, m := range list {
+		name, ok := strings.CutPrefix(strings.TrimSuffix(m.name, "_total"), "trainbridge_tail_")
+		if !ok {
+			continue
+		}
+		sum := all[m.labels["receiver"]]
+		if sum == nil {
+			sum = make(map[string]int64)
+			all[m.labels["receiver"]] = sum
+		}
+		sum[name] += int64(m.value)
+	}
+	return all, nil
+}
+
 // metricsOf reads a page of Prometheus's text.
 func metricsOf(url string) ([]metric, error) {
 	page, err := get(url, "")

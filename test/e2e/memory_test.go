@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -96,18 +95,12 @@ func TestMemory(t *testing.T) {
 func (c *collector) read(tb testing.TB, lines int) {
 	tb.Helper()
 	eventually(tb, 10*time.Minute, func() error {
-		list, err := c.ownMetrics()
+		all, err := c.accounts()
 		if err != nil {
 			return err
 		}
-		all := 0.0
-		for _, m := range list {
-			if strings.TrimSuffix(m.name, "_total") == "trainbridge_tail_lines" && m.labels["receiver"] == "tq_trace" {
-				all += m.value
-			}
-		}
-		if int(all) < lines {
-			return fmt.Errorf("%v lines are read, want %d", all, lines)
+		if n := all["tq_trace"]["lines"]; n < int64(lines) {
+			return fmt.Errorf("%d lines are read, want %d", n, lines)
 		}
 		return nil
 	})

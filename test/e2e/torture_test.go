@@ -470,7 +470,7 @@ func (s *sequence) settle() {
 			}
 		}
 		if !s.peer { // whose accounts prove nothing
-			accounts, _ := s.accounts()
+			accounts, _ := s.c.accounts()
 			if now := fmt.Sprint(accounts); now != moved {
 				moved, quiet = now, time.Now()
 			}
@@ -517,31 +517,9 @@ func (s *sequence) settle() {
 	}
 }
 
-// accounts are the collector's own, by receiver.
-func (s *sequence) accounts() (map[string]map[string]int64, error) {
-	list, err := s.c.ownMetrics()
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]map[string]int64)
-	for _, m := range list {
-		name, ok := strings.CutPrefix(strings.TrimSuffix(m.name, "_total"), "trainbridge_tail_")
-		if !ok {
-			continue
-		}
-		sum := all[m.labels["receiver"]]
-		if sum == nil {
-			sum = make(map[string]int64)
-			all[m.labels["receiver"]] = sum
-		}
-		sum[name] += int64(m.value)
-	}
-	return all, nil
-}
-
 // balanced says what is wrong with the account of a collector to which nothing happens any more.
 func (s *sequence) balanced() error {
-	all, err := s.accounts()
+	all, err := s.c.accounts()
 	if err != nil {
 		return err
 	}

@@ -305,18 +305,13 @@ func accounts(t *testing.T, c *collector, lines int64) map[string]int64 {
 // accountsOf waits until a receiver has read at least so many lines and none is on its way, and checks what holds for every log.
 func accountsOf(t *testing.T, c *collector, receiver string, lines int64) map[string]int64 {
 	t.Helper()
-	sum := make(map[string]int64)
+	var sum map[string]int64
 	eventually(t, time.Minute, func() error {
-		clear(sum)
-		list, err := c.ownMetrics()
+		all, err := c.accounts()
 		if err != nil {
 			return err
 		}
-		for _, m := range list {
-			if name, ok := strings.CutPrefix(strings.TrimSuffix(m.name, "_total"), "trainbridge_tail_"); ok && m.labels["receiver"] == receiver {
-				sum[name] += int64(m.value)
-			}
-		}
+		sum = all[receiver]
 		// What expired only now may still be on its way.
 		if sum["lines"] < lines || sum["pending"] > 0 {
 			return fmt.Errorf("%v, want %d lines", sum, lines)
