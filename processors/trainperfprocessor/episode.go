@@ -1,0 +1,135 @@
+package trainperfprocessor
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// episodeWindow is how many records go by before a verdict that goes on holding is said again, and how many its share is of.
+const episodeWindow = 100
+
+// episodeKey names the records that share verdicts about all of them: a rank's steps, a function's calls.
+type episodeKey struct {
+	service, run, of string
+	rank             int64
+}
+
+// allEpisodes holds the episodes per key.
+type allEpisodes struct {
+	mu    sync.Mutex // of the map and of the episodes in it; held while the records of a resource are judged
+	byKey *simplelru.LRU[episodeKey, *episodes]
+}
+
+func newAllEpisodes() *allEpisodes {
+	return &allEpisodes{byKey: newLRU[episodeKey, *episodes]()}
+}
+
+// of returns the episodes of a key, and makes them where there are none. evicted tells that others were forgotten.
+func (a *allEpisodes) of(key episodeKey) (e *episodes, evicted bool) {
+	e, ok := a.byKey.Get(key)
+	if !ok {
+		e = new(episodes)
+		// The key outlives the batch it was read from.
+		key.service, key.run, key.of = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.of)
+		evicted = a.byKey.Add(key, e)
+	}
+	return e, evicted
+}
+
+// episodes say a verdict that is true of record after record once, not on each: on the first record that it holds for, then on the
+// first one after every episodeWindow records, with its share of them. One that did not hold for so long begins anew. A record that it
+// does not hold for never carries it, so that an end is not said.
+type episodes struct {
+	ids    []uint64 // of the last records, a ring
+	next   int
+	n      int64 // records ever
+	id     uint64
+	repeat bool // the record that is judged was judged before: a retried batch
+	by     []episode
+}
+
+type episode struct {
+	verdict string
+	// The last records that it held for: bit i of lo is record at − i, that of hi record at − 64 − i.
+	at     int64
+	lo, hi uint64
+	said   int64 // the record that said it last, and what it said; 0: none
+	saidID uint64
+	told   told
+}
+
+// told is what is to be said of a verdict that holds for a record.
+type told struct {
+	say      bool
+	held, of int // it held for so many of the last records, this one included
+	again    bool
+}
+
+// record begins the next record. Its verdicts are those of one span.
+func (e *episodes) record(span uint64) {
+	e.id = span
+	if e.repeat = slices.Contains(e.ids, span); e.repeat {
+		return
+	}
+	e.n++
+	if len(e.ids) < episodeWindow {
+		e.ids = append(e.ids, span)
+		return
+	}
+	e.ids[e.next] = span
+	e.next = (e.next + 1) % episodeWindow
+}
+
+// holds is asked when a verdict holds for the record. A record that comes again gets the answer it had.
+func (e *episodes) holds(verdict string) told {
+	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
+	if i < 0 {
+		i = len(e.by)
+		e.by = append(e.by, episode{verdict: verdict, at: e.n})
+	}
+	ep := &e.by[i]
+	if e.repeat {
+		if ep.saidID == e.id {
+			return ep.told
+		}
+		return told{}
+	}
+	switch d := e.n - ep.at; {
+	case d < 64:
+		ep.hi = ep.hi<<d | ep.lo>>(64-d)
+		ep.lo <<= d
+	case d < 128:
+		ep.hi, ep.lo = ep.lo<<(d-64), 0
+	default:
+		ep.hi, ep.lo = 0, 0
+	}
+	ep.hi &= 1<<(episodeWindow-64) - 1
+	ep.lo |= 1
+	ep.at = e.n
+	if ep.said > 0 && e.n-ep.said < episodeWindow {
+		return told{}
+	}
+	ep.told = told{
+		say: true, held: bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi), of: int(min(e.n, episodeWindow)), again: ep.said > 0,
+	}
+	ep.said, ep.saidID = e.n, e.id
+	return ep.told
+}
+
+// appendShare ends the sentence of a verdict that is said again.
+func (t told) appendShare(b []byte, records string) []byte {
+	if !t.again {
+		return b
+	}
+	b = append(b, " It is so for "...)
+	b = appendInt(b, t.held)
+	b = append(b, " of the last "...)
+	b = appendInt(b, t.of)
+	b = append(b, ' ')
+	b = append(b, records...)
+	return append(b, '.')
+}

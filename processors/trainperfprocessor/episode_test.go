@@ -1,0 +1,118 @@
+package trainperfprocessor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestEpisodes: a verdict that is true of all of 1,000 records was on 1,000 spans.
+func TestEpisodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		holds func(i int) bool // of records 1, 2, …
+		want  []string
+	}{
+		"never":           {func(int) bool { return false }, nil},
+		"always":          {func(int) bool { return true }, []string{"1", "101 100/100", "201 100/100", "301 100/100"}},
+		"all but one":     {func(i int) bool { return i != 150 }, []string{"1", "101 100/100", "201 99/100", "301 100/100"}},
+		"every fifth":     {func(i int) bool { return i%5 == 0 }, []string{"5", "105 20/100", "205 20/100", "305 20/100"}},
+		"once, and again": {func(i int) bool { return i == 7 || i == 250 }, []string{"7", "250 1/100"}},
+		"soon after":      {func(i int) bool { return i == 7 || i == 106 || i == 107 }, []string{"7", "107 2/100"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := newAllEpisodes()
+			for range 2 { // the second time each record comes twice
+				e, evicted := all.of(episodeKey{service: "job", run: name})
+				assert.False(t, evicted)
+				*e = episodes{}
+				var got []string
+				for i := 1; i <= 350; i++ {
+					e.record(uint64(i))
+					if !tt.holds(i) {
+						continue
+					}
+					said := e.holds("v")
+					assert.LessOrEqual(t, said.held, said.of)
+					e.record(uint64(i))
+					assert.Equal(t, said, e.holds("v"), "a record that comes again")
+					switch {
+					case said.again:
+						got = append(got, fmt.Sprintf("%d %d/%d", i, said.held, said.of))
+					case said.say:
+						got = append(got, fmt.Sprint(i))
+					}
+				}
+				assert.Equal(t, tt.want, got)
+			}
+		})
+	}
+}
+
+// TestEpisodeShare: the share is that of a count over the last 100, whatever holds.
+func TestEpisodeShare(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var e episodes
+	var held []bool
+	for i := range 20_000 {
+		holds := rng.IntN(1+i/100%150) == 0
+		held = append(held, holds)
+		e.record(uint64(i) + 1)
+		if !holds {
+			continue
+		}
+		said := e.holds("v")
+		e.holds("another") // beside it
+		if !said.say {
+			continue
+		}
+		n, from := 0, max(0, len(held)-episodeWindow)
+		for _, h := range held[from:] {
+			if h {
+				n++
+			}
+		}
+		assert.Equal(t, n, said.held, i)
+		assert.Equal(t, len(held)-from, said.of, i)
+	}
+}
+
+func TestEpisodesAreOfOneKey(t *testing.T) {
+	all := newAllEpisodes()
+	say := func(key episodeKey) bool {
+		e, _ := all.of(key)
+		e.record(uint64(e.n) + 1)
+		return e.holds("v").say
+	}
+	key := episodeKey{service: "a", run: "b", of: "c"}
+	assert.True(t, say(key))
+	assert.False(t, say(key))
+	other := key
+	other.rank = 1
+	assert.True(t, say(other))
+	evictions := 0
+	for i := range maxWindows {
+		if _, evicted := all.of(episodeKey{run: fmt.Sprint(i)}); evicted {
+			evictions++
+		}
+	}
+	assert.Equal(t, 2, evictions)
+	assert.True(t, say(key), "forgotten")
+}
+
+func TestEpisodeSentence(t *testing.T) {
+	assert.Equal(t, "MFU is 20%.", string(told{say: true, held: 1, of: 1}.appendShare([]byte("MFU is 20%."), "steps")))
+	assert.Equal(t, "MFU is 20%. It is so for 96 of the last 100 steps.", string(told{say: true, held: 96, of: 100, again: true}.appendShare([]byte("MFU is 20%."), "steps")))
+}
+
+// BenchmarkEpisodes: a healthy record costs the look for its id.
+func BenchmarkEpisodes(b *testing.B) {
+	var e episodes
+	b.ReportAllocs()
+	id := uint64(0)
+	for b.Loop() {
+		id++
+		e.record(id)
+	}
+}
