@@ -49,13 +49,7 @@ func New(mapped map[string]Target) *Parser {
 // Parse reads the object that b begins with into rec, which must be empty. It returns the object's length, -1 for what is no object or
 // unfinished, and whether it is a record of a training log: what has only names that any log may have is none.
 func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
-	p.rec, p.flags, p.next = rec, 0, 0
-	p.eval, p.total = math.NaN(), math.NaN()
-	p.path = p.path[:0]
-	if cap(p.own) > maxOwn {
-		p.own = nil
-	}
-	p.own = p.own[:0]
+	p.begin(rec)
 	if len(b) == 0 || b[0] != '{' {
 		return -1, false
 	}
@@ -63,6 +57,16 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 		return n, p.flags&(training|evaluation) != 0
 	}
 	return n, p.finish()
+}
+
+func (p *Parser) begin(rec *record.Record) {
+	p.rec, p.flags, p.next = rec, 0, 0
+	p.eval, p.total = math.NaN(), math.NaN()
+	p.path = p.path[:0]
+	if cap(p.own) > maxOwn {
+		p.own = nil
+	}
+	p.own = p.own[:0]
 }
 
 // Out takes the records of a line; step.Out is one.

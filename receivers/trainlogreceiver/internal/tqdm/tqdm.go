@@ -1,0 +1,160 @@
+// Package tqdm reads the progress bars of tqdm (tqdm/std.py, format_meter), which most trainers draw:
+//
+//	Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 41.65it/s, v_num=0, train_loss_step=16.20]
+//	Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674]
+//
+// Which of the numbers are those of a step is the business of the trainer's parser.
+package tqdm
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Bar is what one drawing of a bar says. Slices point into the line.
+type Bar struct {
+	Desc    []byte // "Epoch 0", without its colon
+	Done    float64
+	Total   float64 // 0: not known
+	Elapsed float64 // seconds since the bar was first drawn
+	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, as tqdm's smoothing is set. 0: not known.
+	Per     float64
+	Postfix []byte // "v_num=0, train_loss_step=16.20"
+}
+
+var percentMark = []byte("%|")
+
+// Parse reads the bar that b begins with, and returns its length, 0 where there is none. Text may stand before the percentage and becomes Desc.
+func Parse(b []byte) (bar Bar, n int) {
+	open := bytes.IndexByte(b, '[')
+	if i := bytes.Index(b, percentMark); i >= 0 {
+		end := bytes.IndexByte(b[i+len(percentMark):], '|')
+		if end < 0 {
+			return Bar{}, 0
+		}
+		after := i + len(percentMark) + end + 1
+		open = bytes.IndexByte(b[after:], '[')
+		if open < 0 {
+			return Bar{}, 0
+		}
+		open += after
+		if !bar.count(bytes.TrimSpace(b[after:open])) {
+			return Bar{}, 0
+		}
+		bar.Desc = description(bytes.TrimRight(b[:i], "0123456789."))
+	} else {
+		if open < 1 {
+			return Bar{}, 0
+		}
+		head := bytes.TrimRight(b[:open], " ")
+		at := bytes.LastIndexByte(head, ' ') + 1
+		if len(head) == open || !bar.count(head[at:]) { // a blank stands before the bracket
+			return Bar{}, 0
+		}
+		if bar.Total > 0 { // "[train] 3/8 [INFO]": a bar with a total has a percentage
+			return Bar{}, 0
+		}
+		bar.Desc = description(head[:at])
+	}
+	end := bytes.IndexByte(b[open:], ']')
+	if end < 0 {
+		return Bar{}, 0
+	}
+	return bar, bar.times(b[open+1:open+end], open+end+1)
+}
+
+// description takes off what stands behind it: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
+func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
+
+// count reads "1/8", "1/?" and "17it".
+func (bar *Bar) count(b []byte) bool {
+	done, n := record.Leading(b)
+	if n == 0 {
+		for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
+			n++
+		}
+		v, ok := record.Float(b[:n])
+		if !ok {
+			return false
+		}
+		done = v
+	}
+	bar.Done = done
+	rest := b[n:]
+	if len(rest) == 0 {
+		return false
+	}
+	if rest[0] == '/' {
+		v, ok := record.Float(rest[1:])
+		if ok {
+			bar.Total = v
+		}
+		return ok || len(rest) == 2 && rest[1] == '?'
+	}
+	return true
+}
+
+// times reads what stands in brackets, and returns n, or 0 where it is something else.
+func (bar *Bar) times(in []byte, n int) int {
+	clock, rest, _ := bytes.Cut(in, []byte(","))
+	elapsed, _, _ := bytes.Cut(clock, []byte("<"))
+	v, ok := seconds(elapsed)
+	if !ok {
+		return 0
+	}
+	bar.Elapsed = v
+	rate, postfix, _ := bytes.Cut(rest, []byte(", "))
+	rate = bytes.TrimSpace(rate)
+	if bytes.IndexByte(rate, '=') >= 0 { // a bar without its rate
+		bar.Postfix = bytes.TrimSpace(rest)
+		return n
+	}
+	bar.Postfix = bytes.TrimSpace(postfix)
+	number, length := rateNumber(rate)
+	unit := rate[length:]
+	switch {
+	case length == 0 || !(number > 0):
+	case bytes.HasPrefix(unit, []byte("s/")):
+		bar.Per = number
+	case bytes.HasSuffix(unit, []byte("/s")):
+		bar.Per = 1 / number
+	}
+	return n
+}
+
+// rateNumber reads the digits that b begins with: "41.65it/s" is no number to record.Leading where the unit looks like an exponent.
+func rateNumber(b []byte) (float64, int) {
+	n := 0
+	for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
+		n++
+	}
+	v, ok := record.Float(b[:n])
+	if !ok {
+		return 0, 0
+	}
+	return v, n
+}
+
+// seconds reads "01:02", "43:24:54" and "2 days, 03:00:00" up to its comma, which no bar has in practice.
+func seconds(b []byte) (float64, bool) {
+	total, parts := 0.0, 0
+	for len(b) > 0 {
+		part, rest, more := bytes.Cut(b, []byte(":"))
+		if len(part) == 0 || len(part) > 6 {
+			return 0, false
+		}
+		for _, c := range part {
+			if c-'0' > 9 {
+				return 0, false
+			}
+		}
+		v, _ := record.Float(part)
+		total = total*60 + v
+		parts++
+		if b = rest; more && len(b) == 0 {
+			return 0, false
+		}
+	}
+	return total, parts >= 2 && parts <= 3
+}
