@@ -223,6 +223,10 @@ const (
 	AttrTQGetUtilizationReported     = "tq.get.utilization.reported"
 	AttrTQComputeUtilizationReported = "tq.compute.utilization.reported"
 	AttrTQPutUtilizationReported     = "tq.put.utilization.reported"
+	// A share whose stage lines were lost is what FUNCTION_END printed, and has its source: TQShareReported. Without it it was recomputed.
+	AttrTQGetUtilizationSource     = "tq.get.utilization.source"
+	AttrTQComputeUtilizationSource = "tq.compute.utilization.source"
+	AttrTQPutUtilizationSource     = "tq.put.utilization.source"
 	// AttrTQUtilizationDisagreement is the largest |recomputed − reported| of the three, 0..1.
 	AttrTQUtilizationDisagreement = "tq.utilization.disagreement"
 
@@ -237,6 +241,9 @@ const (
 	// AttrTQFieldPrefix goes before the name of a log field this version does not know.
 	AttrTQFieldPrefix = "tq.field."
 )
+
+// TQShareReported is the value of AttrTQGetUtilizationSource and its like.
+const TQShareReported = "reported"
 
 // The values of AttrTQStage.
 const (
@@ -263,8 +270,12 @@ const (
 
 // Metrics of TransferQueue. Those of spans come from the train_metrics connector, the others from tq_trace.
 const (
-	MetricTQFunctionDuration        = "tq.function.duration"                 // histogram, s
-	MetricTQStageDuration           = "tq.stage.duration"                    // histogram, s
+	MetricTQFunctionDuration = "tq.function.duration" // histogram, s
+	MetricTQStageDuration    = "tq.stage.duration"    // histogram, s
+	// One population for the share of TransferQueue: the functions whose shares are known, and how much of that time was in each stage. The histograms
+	// have two: a stage may be whole where its function is not.
+	MetricTQFunctionTime            = "tq.function.time"                     // counter, s
+	MetricTQStageTime               = "tq.stage.time"                        // counter, s; by AttrTQStage = get, compute, put
 	MetricTQStageUtilization        = "tq.stage.utilization"                 // gauge, 1; the function that ended last
 	MetricTQOverheadUtilization     = "tq.overhead.utilization"              // gauge, 1; the function that ended last
 	MetricTQClientThroughput        = "tq.client.throughput"                 // histogram, By/s

@@ -21,6 +21,8 @@ var metrics = [numMetrics]struct {
 }{
 	functionDuration:     {spans.MetricTQFunctionDuration, spans.UnitSeconds, "Duration of complete TransferQueue functions.", pmetric.MetricTypeHistogram},
 	stageDuration:        {spans.MetricTQStageDuration, spans.UnitSeconds, "Duration of complete stages and client operations.", pmetric.MetricTypeHistogram},
+	functionTime:         {spans.MetricTQFunctionTime, spans.UnitSeconds, "Time of functions whose shares are known.", pmetric.MetricTypeSum},
+	stageTime:            {spans.MetricTQStageTime, spans.UnitSeconds, "Time of those functions in each stage.", pmetric.MetricTypeSum},
 	stageUtilization:     {spans.MetricTQStageUtilization, spans.UnitOne, "Share of the last function's time, by stage.", pmetric.MetricTypeGauge},
 	overheadUtilization:  {spans.MetricTQOverheadUtilization, spans.UnitOne, "Share of the last function's time in GET and PUT.", pmetric.MetricTypeGauge},
 	clientThroughput:     {spans.MetricTQClientThroughput, spans.UnitBytesPerSecond, "Throughput of client operations.", pmetric.MetricTypeHistogram},
@@ -187,6 +189,10 @@ func (e *emitter) group(fs *group) {
 		}
 		emit(e, clientThroughput, label(st), &fs.throughput[st], throughputPoint)
 		emit(e, incompleteCount, label(st), &fs.incomplete[st], counterPoint)
+	}
+	emit(e, functionTime, label(spans.TQNone), &fs.time, sumPoint)
+	for st := range fs.stageTime {
+		emit(e, stageTime, label(spans.TQStage(st)), &fs.stageTime[st], sumPoint)
 	}
 	for st := range fs.share {
 		emit(e, stageUtilization, label(spans.TQStage(st)), &fs.share[st], gaugePoint)

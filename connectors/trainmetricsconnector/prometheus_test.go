@@ -90,6 +90,8 @@ func TestPrometheusNames(t *testing.T) {
 		`tq_function_duration_seconds_count{` + job + `,tq_function="rollout"}`:                                     ` 1`,
 		`tq_stage_duration_seconds_count{` + job + `,tq_function="rollout",tq_stage="get"}`:                         ` 1`,
 		`tq_stage_utilization_ratio{` + job + `,tq_function="rollout",tq_stage="get"}`:                              ` 0.25`,
+		`tq_function_time_seconds_total{` + job + `,tq_function="rollout"}`:                                         ` 0.914024 # {`,
+		`tq_stage_time_seconds_total{` + job + `,tq_function="rollout",tq_stage="get"}`:                             ` 0.228506 # {`,
 		`tq_overhead_utilization_ratio{` + job + `,tq_function="rollout"}`:                                          ` 0.35`,
 		`tq_client_throughput_bytes_per_second_sum{` + job + `,tq_function="rollout",tq_stage="client_put"}`:        ` 2.097152e+08`,
 		`tq_utilization_reported_disagreement_count{` + job + `,tq_function="rollout"}`:                             ` 1`,

@@ -99,6 +99,8 @@ type metricID uint8
 const (
 	functionDuration metricID = iota
 	stageDuration
+	functionTime
+	stageTime
 	stageUtilization
 	overheadUtilization
 	clientThroughput
@@ -147,6 +149,8 @@ type group struct {
 	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
 	throughput   [spans.TQStages]*histogram[float64]
 	disagreement *histogram[float64]
+	time         *counter         // s, of functions whose shares are known
+	stageTime    [shares]*counter // of it
 	share        [shares]*gauge
 	overhead     *gauge
 	incomplete   [spans.TQStages]*counter

@@ -219,6 +219,7 @@ func (s *store) touch(l *life) {
 func (s *store) add(fs *group, o *observation, in *scratch) {
 	over := &s.overflow
 	s.judge(fs, o)
+	s.addTime(fs, o, in)
 	if o.incomplete {
 		// Its duration is only what was seen of it.
 		s.count(slot(s, incompleteCount, fs, &fs.incomplete[o.stage], &over.incomplete[spans.TQFunction]), 1, o)
@@ -250,6 +251,21 @@ func (s *store) add(fs *group, o *observation, in *scratch) {
 	}
 	if !math.IsNaN(f.disagreement) {
 		s.record(slot(s, disagreement, fs, &fs.disagreement, &over.disagreement), f.disagreement, disagreementBounds, o)
+	}
+}
+
+// addTime adds a function whose shares are known to the counters that TransferQueue's share of the time is made of. One that lost the lines of a stage is
+// incomplete, but its FUNCTION_END says what they took.
+func (s *store) addTime(fs *group, o *observation, in *scratch) {
+	if o.values < 0 || math.IsNaN(in.shares[o.values].overhead) {
+		return
+	}
+	over, total := &s.overflow, float64(o.ns)/1e9
+	s.count(slot(s, functionTime, fs, &fs.time, &over.time), total, o)
+	for i, share := range in.shares[o.values].share {
+		if !math.IsNaN(share) {
+			s.count(slot(s, stageTime, fs, &fs.stageTime[i], &over.stageTime[spans.TQGet]), share*total, o)
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ const childStages = 3 // get, compute, put
 
 var (
 	shareAttr    = [childStages]string{spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization}
+	shareSource  = [childStages]string{spans.AttrTQGetUtilizationSource, spans.AttrTQComputeUtilizationSource, spans.AttrTQPutUtilizationSource}
 	stageTitle   = [...]string{spans.TQGet: "GET", spans.TQCompute: "COMPUTE", spans.TQPut: "PUT", spans.TQClientGet: "GET", spans.TQClientPut: "PUT"}
 	stageVerdict = [...]string{
 		spans.TQGet: spans.VerdictTQGetFluctuating, spans.TQPut: spans.VerdictTQPutFluctuating,
@@ -38,11 +39,12 @@ const (
 	noDuration
 	alreadyMeasured
 	selfMeasured
+	partlyReported
 	outcomes
 )
 
 var outcomeOptions = func() (options [outcomes]metric.AddOption) {
-	for i, name := range [outcomes]string{"measured", "no_stages", "incomplete", "no_duration", "already_measured", "self_measured"} {
+	for i, name := range [outcomes]string{"measured", "no_stages", "incomplete", "no_duration", "already_measured", "self_measured", "partly_reported"} {
 		options[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", name)))
 	}
 	return options
@@ -173,7 +175,8 @@ func (t *tq) resolve(s *scratch) {
 // function measures and judges one function by its stages, which are in order of start.
 //
 // The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
-// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1.
+// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1. The share of a stage whose line was lost is the one that
+// FUNCTION_END states, and says so.
 func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	switch {
 	case f.done:
@@ -183,14 +186,14 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	}
 	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
 	var sum [childStages]uint64
-	var have [childStages]bool
+	var have, open [childStages]bool
 	var covered uint64
 	complete := !f.incomplete
 	at := start
 	for i := range children {
 		c := &children[i]
 		if c.open {
-			complete = false
+			open[c.stage], complete = true, false
 			continue
 		}
 		have[c.stage] = true
@@ -201,53 +204,66 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 			at = to
 		}
 	}
+	staged := have[spans.TQGet] || have[spans.TQCompute] || have[spans.TQPut]
 	switch {
 	case end <= start:
 		return noDuration
 	case !complete && !f.reportedAny:
 		// The end of such a function is only the last thing seen of it: shares of that would be invented.
 		return incomplete
-	case !complete:
-	case !have[spans.TQGet] && !have[spans.TQCompute] && !have[spans.TQPut]:
-		t.judgeReported(f, s)
+	case !staged && !f.reportedAny:
 		return noStages
 	}
 
 	total := float64(end - start)
 	var share [childStages]float64
+	var reported [childStages]bool
+	known, recomputed := true, true
 	disagreement, compared := 0.0, false
 	attrs := f.span.Attributes()
 	attrs.EnsureCapacity(attrs.Len() + 8)
 	for i := range share {
-		// In a complete function a stage without spans took no time; in an incomplete one it may be what is missing.
-		if !have[i] && !complete {
+		r := f.reported[i]
+		switch {
+		case have[i] && !open[i], complete && staged: // of the latter a stage without spans took no time
+			share[i] = float64(sum[i]) / total
+			if !math.IsNaN(r) {
+				disagreement, compared = max(disagreement, math.Abs(share[i]-r)), true
+			}
+		case math.IsNaN(r):
+			share[i], known, recomputed = r, false, false
 			continue
+		default:
+			share[i], reported[i], recomputed = r, true, false
+			attrs.PutStr(shareSource[i], spans.TQShareReported)
 		}
-		share[i] = float64(sum[i]) / total
 		attrs.PutDouble(shareAttr[i], share[i])
-		if r := f.reported[i]; !math.IsNaN(r) {
-			disagreement, compared = max(disagreement, math.Abs(share[i]-r)), true
-		}
 	}
-	overhead := float64(addSaturated(sum[spans.TQGet], sum[spans.TQPut])) / total
-	if complete || have[spans.TQGet] && have[spans.TQPut] {
-		attrs.PutDouble(spans.AttrTQOverheadUtilization, overhead)
+	overhead := share[spans.TQGet] + share[spans.TQPut] // NaN where one is not known
+	if !math.IsNaN(overhead) && !reported[spans.TQGet] && !reported[spans.TQPut] {
+		overhead = float64(addSaturated(sum[spans.TQGet], sum[spans.TQPut])) / total // rounded once
 	}
-	if complete || have[spans.TQGet] && have[spans.TQCompute] && have[spans.TQPut] {
+	spans.PutFinite(attrs, spans.AttrTQOverheadUtilization, overhead)
+	if recomputed {
 		attrs.PutDouble(spans.AttrTQUnattributedUtilization, float64(end-start-covered)/total)
 	}
 	if compared {
 		attrs.PutDouble(spans.AttrTQUtilizationDisagreement, disagreement)
 	}
-	if !complete {
-		return incomplete
-	}
 
 	s.verdicts = s.verdicts[:0]
 	t.judgeCompute(share[spans.TQCompute], s)
-	t.judgeOverhead(f, share[spans.TQGet], share[spans.TQPut], overhead, false, s)
+	t.judgeOverhead(f, &share, overhead, reported, s)
 	t.judgeFluctuation(f, children, s)
 	put(f.span, s.verdicts)
+	switch {
+	case !staged:
+		return noStages
+	case !known:
+		return incomplete
+	case !recomputed:
+		return partlyReported
+	}
 	return measured
 }
 
@@ -275,19 +291,10 @@ func (t *tq) judgeCarried(f *function, children []child, s *scratch) outcome {
 	}
 	s.verdicts = s.verdicts[:0]
 	t.judgeCompute(share[spans.TQCompute], s)
-	t.judgeOverhead(f, share[spans.TQGet], share[spans.TQPut], overhead, false, s)
+	t.judgeOverhead(f, &share, overhead, [childStages]bool{}, s)
 	t.judgeFluctuation(f, children, s)
 	put(f.span, s.verdicts)
 	return selfMeasured
-}
-
-// judgeReported judges a function that came without stages by the ratios its log printed.
-func (t *tq) judgeReported(f *function, s *scratch) {
-	s.verdicts = s.verdicts[:0]
-	t.judgeCompute(f.reported[spans.TQCompute], s)
-	get, putShare := f.reported[spans.TQGet], f.reported[spans.TQPut]
-	t.judgeOverhead(f, get, putShare, get+putShare, true, s)
-	put(f.span, s.verdicts)
 }
 
 func (t *tq) judgeCompute(share float64, s *scratch) {
@@ -299,7 +306,7 @@ func (t *tq) judgeCompute(share float64, s *scratch) {
 }
 
 // judgeOverhead: comparisons with NaN are false, so shares that are not known give no verdict.
-func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported bool, s *scratch) {
+func (t *tq) judgeOverhead(f *function, share *[childStages]float64, overhead float64, reported [childStages]bool, s *scratch) {
 	v := verdict{value: overhead}
 	switch {
 	case overhead > t.cfg.OverheadHigh:
@@ -316,13 +323,21 @@ func (t *tq) judgeOverhead(f *function, get, put, overhead float64, reported boo
 	b = appendDecimal(b, float64(f.span.EndTimestamp()-f.span.StartTimestamp())/1e9, 6)
 	b = append(b, " s of "...)
 	b = append(b, f.name...)
-	if !math.IsNaN(get + put) {
+	if get, put := share[spans.TQGet], share[spans.TQPut]; !math.IsNaN(get + put) {
+		const asReported = " as reported by the log"
 		b = append(b, " (GET "...)
 		b = appendPercent(b, get)
+		if reported[spans.TQGet] && !reported[spans.TQPut] {
+			b = append(b, asReported...)
+		}
 		b = append(b, ", PUT "...)
 		b = appendPercent(b, put)
-		if reported {
-			b = append(b, ", as reported by the log"...)
+		switch {
+		case reported[spans.TQGet] && reported[spans.TQPut]:
+			b = append(b, ", both"...)
+			fallthrough
+		case reported[spans.TQPut]:
+			b = append(b, asReported...)
 		}
 		b = append(b, ')')
 	}

@@ -271,12 +271,12 @@ func TestNothingIsInvented(t *testing.T) {
 		verdicts []string
 	}{
 		"no stages":             {1000, nil, func(ptrace.Span) {}, nil, nil},
-		"no stages, one report": {1000, nil, report, nil, nil},
+		"no stages, one report": {1000, nil, report, shares[:1], nil},
 		"no stages, full report": {1000, nil, func(f ptrace.Span) {
 			report(f)
 			f.Attributes().PutDouble(spans.AttrTQComputeUtilizationReported, 0.5)
 			f.Attributes().PutDouble(spans.AttrTQPutUtilizationReported, 0.09)
-		}, nil, []string{spans.VerdictTQOverheadHigh}},
+		}, shares[:4], []string{spans.VerdictTQOverheadHigh}},
 		"no duration": {0, three, func(ptrace.Span) {}, nil, nil},
 		"negative":    {-5, three, func(ptrace.Span) {}, nil, nil},
 		"incomplete, end never seen": {1000, three, func(f ptrace.Span) {
@@ -285,7 +285,7 @@ func TestNothingIsInvented(t *testing.T) {
 		"incomplete, end seen": {1000, three, func(f ptrace.Span) {
 			f.Attributes().PutBool(spans.AttrIncomplete, true)
 			report(f)
-		}, shares, nil},
+		}, shares, []string{spans.VerdictTQOverheadHigh}},
 		"incomplete, end seen, no PUT": {1000, three[:2], func(f ptrace.Span) {
 			f.Attributes().PutBool(spans.AttrIncomplete, true)
 			report(f)
@@ -309,6 +309,58 @@ func TestNothingIsInvented(t *testing.T) {
 			for _, r := range reasons(f) {
 				assert.Equal(t, strings.Contains(name, "report"), strings.Contains(r, "as reported by the log"), r)
 			}
+		})
+	}
+}
+
+// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. What is there is recomputed, the rest is the
+// log's, and each share says which it is.
+func TestLostStageLine(t *testing.T) {
+	three := []stageSpan{{"get", 0, 210_000_000}, {"compute", 210_000_000, 800_000_000}, {"put", 800_000_000, 1_000_000_000}}
+	for name, tt := range map[string]struct {
+		children          []stageSpan
+		open              int // the child whose end was not seen; −1: none
+		get, compute, put float64
+		reported          []string
+		overhead          float64
+		reason            string
+	}{
+		"none":    {three, -1, 0.21, 0.59, 0.2, nil, 0.41, "(GET 21%, PUT 20%)"},
+		"GET":     {three[1:], -1, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
+		"GET_END": {three, 0, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
+		"COMPUTE": {[]stageSpan{three[0], three[2]}, -1, 0.21, 0.5876, 0.2, []string{spans.AttrTQComputeUtilizationSource}, 0.41, "(GET 21%, PUT 20%)"},
+		"PUT":     {three[:2], -1, 0.21, 0.59, 0.2001, []string{spans.AttrTQPutUtilizationSource}, 0.4101, "(GET 21%, PUT 20% as reported by the log)"},
+		"both":    {three[1:2], -1, 0.2123, 0.59, 0.2001, []string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource}, 0.4124, "(GET 21.2%, PUT 20%, both as reported by the log)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := spans.NewBatch("test", "")
+			f := addFunction(b, 1, "rollout", base, 1_000_000_000, tt.children...)
+			m := f.Attributes()
+			m.PutDouble(spans.AttrTQGetUtilizationReported, 0.2123)
+			m.PutDouble(spans.AttrTQComputeUtilizationReported, 0.5876)
+			m.PutDouble(spans.AttrTQPutUtilizationReported, 0.2001)
+			td := b.Traces()
+			if name != "none" {
+				spans.PutIncomplete(m, "stage_missing")
+			}
+			if tt.open >= 0 {
+				spans.PutIncomplete(spanByID(t, td, 2+tt.open).Attributes(), "no_get_end")
+			}
+			process(t, newTest(t), td)
+
+			assert.InDelta(t, tt.get, double(t, f, spans.AttrTQGetUtilization), 1e-15)
+			assert.InDelta(t, tt.compute, double(t, f, spans.AttrTQComputeUtilization), 1e-15)
+			assert.InDelta(t, tt.put, double(t, f, spans.AttrTQPutUtilization), 1e-15)
+			assert.InDelta(t, tt.overhead, double(t, f, spans.AttrTQOverheadUtilization), 1e-15)
+			var reported []string
+			for _, name := range shareSource {
+				if spans.AttrText(m, name) == spans.TQShareReported {
+					reported = append(reported, name)
+				}
+			}
+			assert.Equal(t, tt.reported, reported)
+			require.Equal(t, []string{spans.VerdictTQOverheadHigh}, verdicts(f))
+			assert.Contains(t, reasons(f)[0], tt.reason)
 		})
 	}
 }
@@ -561,13 +613,21 @@ func TestOwnTelemetry(t *testing.T) {
 	addFunction(b, 30, "a", base, 0)
 	addFunction(b, 40, "a", base, 1000).Attributes().PutBool(spans.AttrIncomplete, true)
 	carry(addFunction(b, 50, "a", base, 1000), 0.1, 0.5, 0.1)
+	lost := addFunction(b, 60, "a", base, 1000).Attributes()
+	part := addFunction(b, 70, "a", base, 1000, stageSpan{"get", 0, 10}).Attributes()
+	for _, m := range []pcommon.Map{lost, part} {
+		spans.PutIncomplete(m, "stage_missing")
+		for _, name := range []string{spans.AttrTQGetUtilizationReported, spans.AttrTQComputeUtilizationReported, spans.AttrTQPutUtilizationReported} {
+			m.PutDouble(name, 0.01)
+		}
+	}
 	process(t, p, b.Traces())
 	process(t, p, b.Traces())
 	point := func(outcome string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("outcome", outcome))}
 	}
 	metadatatest.AssertEqualProcessorTrainPerfFunctions(t, tel, []metricdata.DataPoint[int64]{
-		point("measured", 1), point("already_measured", 5), point("no_stages", 1), point("no_duration", 1), point("incomplete", 1), point("self_measured", 1),
+		point("measured", 1), point("already_measured", 7), point("no_stages", 2), point("partly_reported", 1), point("no_duration", 1), point("incomplete", 1), point("self_measured", 1),
 	}, metricdatatest.IgnoreTimestamp())
 }
 

@@ -4,11 +4,15 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,6 +242,90 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 		assert.InDelta(t, finished[s.Metric["tq_function"]], s.Value, 0, "functions counted of %s", s.Metric["tq_function"])
 	}
 	assert.Len(t, functions, len(finished))
+}
+
+// overheadQuery is how connectors/trainmetricsconnector/README.md makes TransferQueue's share of the time of a run.
+const overheadQuery = `sum(rate(tq_stage_time_seconds_total{tq_stage=~"get|put"}[5m])) / sum(rate(tq_function_time_seconds_total[5m]))`
+
+// TestTQOverhead: the share of TransferQueue that Prometheus answers is that of verl's analyze_tq_logs.py, ΣGET+PUT of the calls that ended over their time, however
+// many calls died and whatever lines were lost. The histograms, which have two populations, made 89.5 % of 26.3 % of it.
+func TestTQOverhead(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(repoRoot, "connectors", "trainmetricsconnector", "README.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(readme), overheadQuery)
+	whole := strings.NewReplacer("rate(", "", "[5m])", "").Replace(overheadQuery)
+
+	for name, tt := range map[string]struct {
+		flags []string
+		lost  float64 // of the lines
+		off   float64 // how far the answer may be off, relative
+		naive float64 // how far at least the histograms are
+	}{
+		"calls that died": {[]string{"--crash", "0.7"}, 0, 1e-9, 0.5},
+		// What is left is a sample of the calls: 5 % without an end, and shares of two decimals for some.
+		"5 % of the lines lost": {nil, 0.05, 0.02, 0.15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			logs := t.TempDir()
+			tr := generate(t, logs, append([]string{"--seed", "233", "--workers", "4", "--batches", "150", "--duration-scale", "0.1", "--overhead-high", "0.2"}, tt.flags...)...)
+			loseLines(t, logs, tt.lost)
+			var tq, total float64
+			for _, f := range tr.functions {
+				if f.Outcome == complete {
+					tq += float64(f.Ratios.Overhead.Num)
+					total += float64(f.DurationUS)
+				}
+			}
+			j := startJaeger(t)
+			c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, "connectors: {train_metrics: {metrics_flush_interval: 1s}}\nreceivers: {tq_trace: {pending_timeout: 2s, run_id: e2e}}\n")
+			prom := startPrometheus(t, c.scrape...)
+			c.up(t)
+			ask := func(query string) (float64, error) {
+				got, err := prom.query(query)
+				if err != nil || len(got) != 1 {
+					return 0, cmp.Or(err, fmt.Errorf("%s: %d answers", query, len(got)))
+				}
+				return got[0].Value, nil
+			}
+			accountsOf(t, c, "tq_trace", 1)
+			calls := 0.0
+			eventually(t, time.Minute, func() error { // until nothing more comes
+				last := calls
+				calls, err = ask("sum(tq_stage_duration_seconds_count)")
+				if err == nil && calls != last {
+					err = fmt.Errorf("%v stages, before that %v", calls, last)
+				}
+				time.Sleep(3 * time.Second)
+				return err
+			})
+			got, err := ask(whole)
+			require.NoError(t, err)
+			naive, err := ask(`sum(tq_stage_duration_seconds_sum{tq_stage=~"get|put"}) / sum(tq_function_duration_seconds_sum)`)
+			require.NoError(t, err)
+			want := tq / total
+			t.Logf("true %.2f %%, Prometheus %.2f %%, the sums of the histograms %.2f %%", 100*want, 100*got, 100*naive)
+			assert.InEpsilon(t, want, got, tt.off)
+			assert.Greater(t, naive, want*(1+tt.naive), "the log must have what misleads the histograms")
+			c.stop(t)
+		})
+	}
+}
+
+// loseLines takes a share of the lines out of the logs of a folder.
+func loseLines(t *testing.T, dir string, share float64) {
+	t.Helper()
+	if share == 0 {
+		return
+	}
+	files, err := filepath.Glob(globOf(dir))
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(5, 100))
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(string) bool { return rng.Float64() < share })
+		require.NoError(t, os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
+	}
 }
 
 // checkExemplars follows the exemplars of a histogram to their traces.
