@@ -145,7 +145,7 @@ const (
 
 	// AttrStage names a part of a step (verl's timing_s/*, Megatron's timers), which is a child span of that name.
 	AttrStage = "ml.train.stage"
-	// AttrStageOrder is unknown on every stage: logs state how long it took, not when. All are drawn from the step's start.
+	// AttrStageOrder says where a stage is drawn, since logs state how long it took and not when: one of the Order… values.
 	AttrStageOrder       = "ml.train.stage.order"
 	AttrStageDurationMin = "ml.train.stage.duration.min" // s; of the fastest rank, where the span is the slowest
 
@@ -153,8 +153,11 @@ const (
 	AttrTrainFieldPrefix = "ml.train.field."
 )
 
-// OrderUnknown is the value of AttrStageOrder.
-const OrderUnknown = "unknown"
+// The values of AttrStageOrder.
+const (
+	OrderTrainer = "trainer" // end to end with the others, in the order in which the trainer's code runs them
+	OrderUnknown = "unknown" // from the start of what it is a part of; or that it ends with it, where the parts took longer than the whole
+)
 
 // The values of AttrStepDurationKind.
 const (

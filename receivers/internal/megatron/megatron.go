@@ -517,6 +517,40 @@ func setName(title []byte) []byte {
 	}
 }
 
+// places are those of Megatron's timers: megatron/core/pipeline_parallel/schedules.py and p2p_communication.py, distributed/finalize_model_grads.py
+// (called before forward-backward stops), optimizer/optimizer.py and distrib_optimizer.py, training.py (training_log, train_step), of
+// d98e8a64 (2026-08-22), with the older names layernorm-grads-all-reduce and "batch generator". Passes of several microbatches take turns: each
+// timer is the sum of all.
+var places = record.Outline(`
+forward-backward
+  forward-recv
+  forward-compute
+    batch-generator
+    batch generator
+  forward-send
+  forward-send-forward-recv
+  forward-send-backward-recv
+  forward-backward-send-forward-backward-recv
+  backward-recv
+  backward-compute
+  backward-send
+  backward-send-forward-recv
+  backward-send-backward-recv
+  all-grads-sync
+  conditional-embedder-grads-all-reduce
+  layernorm-grads-all-reduce
+  non-tensor-parallel-grads-all-reduce
+  embedding-grads-all-reduce
+optimizer
+  optimizer-copy-to-main-grad
+  optimizer-unscale-and-check-inf
+  optimizer-clip-main-grad
+  optimizer-count-zeros
+  optimizer-inner-step
+  optimizer-copy-main-to-model-params
+  params-all-gather
+`)
+
 // timers reads the titles of the timers, and the older form with all in one line: "time (ms) | forward-compute: 120.31 | …".
 func timers(t []byte, out Out) (Result, string) {
 	switch string(t) {
@@ -532,7 +566,7 @@ func timers(t []byte, out Out) (Result, string) {
 	var c column
 	for ; c.next(b); b = c.rest {
 		if v, ok := record.Float(c.value); ok && len(c.key) > 0 {
-			rec.Stages = append(rec.Stages, record.Stage{Name: c.key, Seconds: v / 1e3})
+			rec.Stages = append(rec.Stages, record.Stage{Name: c.key, Seconds: v / 1e3, Place: places[string(c.key)]})
 		}
 	}
 	if len(rec.Stages) == 0 {
@@ -556,7 +590,7 @@ func timer(t []byte, out Out) bool {
 		return false
 	}
 	name = name[:len(name)-1]
-	stage := record.Stage{Name: name}
+	stage := record.Stage{Name: name, Place: places[string(name)]}
 	b := t[i+3:]
 	if b = trim(b); len(b) > 0 && b[0] == '(' {
 		fastest, n := record.Leading(b[1:])

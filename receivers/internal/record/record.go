@@ -78,6 +78,8 @@ type Stage struct {
 	// Seconds is its duration; where the log has the range over ranks, that of the slowest, and Min that of the fastest rank.
 	Seconds, Min float64
 	HasMin       bool
+	// Place is where in the step it belongs, nil where the trainer's code does not tell.
+	Place *Place
 }
 
 // Extra is a field that has no place in Field. Text nil: a number.

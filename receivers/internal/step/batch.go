@@ -26,6 +26,7 @@ type batch struct {
 	items   []item
 	values  []value
 	stages  []stage
+	laid    []part // by Traces
 	extras  []extra
 	gpus    []float64
 	texts   bool // some host or model is known
@@ -72,6 +73,7 @@ type stage struct {
 	name         string
 	seconds, min float64
 	hasMin       bool
+	place        *record.Place
 }
 
 type extra struct {
@@ -95,7 +97,7 @@ func (b *batch) Done() {
 	clear(b.items)
 	clear(b.stages)
 	clear(b.extras)
-	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], extras: b.extras[:0], gpus: b.gpus[:0]}
+	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], laid: b.laid, extras: b.extras[:0], gpus: b.gpus[:0]}
 	if cap(b.items) <= maxKept {
 		b.pool.Put(b, maxFree)
 	}
@@ -121,7 +123,7 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	}
 	for i := range rec.Stages {
 		s := &rec.Stages[i]
-		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin})
+		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
 	}
 	for i := range rec.Extra {
 		e := &rec.Extra[i]
@@ -182,9 +184,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 				spans.Link(s, runTrace, runSpan)
 			}
 		}
-		for j := it.stagesFrom; j < it.stagesTo; j++ {
-			b.stage(out, it, &b.stages[j])
-		}
+		b.parts(out, it)
 	}
 }
 
@@ -287,29 +287,6 @@ func putNumber(m pcommon.Map, name string, v float64) {
 		m.PutStr(name, "-Inf")
 	default:
 		m.PutDouble(name, v)
-	}
-}
-
-func (b *batch) stage(out *spans.Batch, it *item, st *stage) {
-	ns := int64(0)
-	if st.seconds > 0 && st.seconds < maxSeconds {
-		ns = int64(st.seconds * 1e9)
-	}
-	parent, start := it.id, it.start
-	if it.kind == record.Side { // it has no span; the line was written when the part had ended
-		parent, start = it.parent, it.end-ns
-	}
-	s := out.Add(b.resource(it), spans.Span{
-		Trace: it.trace, ID: spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(st.name)), Parent: parent, Name: st.name,
-		Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: it.time, Attributes: 5,
-	})
-	m := s.Attributes()
-	m.PutStr(spans.AttrStage, st.name)
-	m.PutStr(spans.AttrStageOrder, spans.OrderUnknown)
-	m.PutStr(spans.AttrSource, it.source)
-	putRank(m, it)
-	if st.hasMin {
-		putNumber(m, spans.AttrStageDurationMin, st.min)
 	}
 }
 

@@ -39,6 +39,17 @@ var wordFields = map[string]record.Field{
 	"it": record.Iteration, "dur": record.Duration, "loss": record.Loss, "batch": record.BatchSize, "rate": record.SampleThroughput, "mem": record.MemoryUsage, "vloss": record.ValidationLoss,
 }
 
+var wordPlaces = record.Outline(`
+pass
+  forward
+    load
+  backward
+update
+  clip
+  apply
+save
+`)
+
 func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 	w.lines++
 	found := false
@@ -61,7 +72,7 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 		for _, f := range list[1:] {
 			if name, seconds, ok := bytes.Cut(f, []byte(":")); ok && !bytes.Contains(f, []byte("=")) {
 				v, _ := strconv.ParseFloat(string(seconds), 64)
-				rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v})
+				rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v, Place: wordPlaces[string(name)]})
 				continue
 			}
 			name, value, _ := bytes.Cut(f, []byte("="))

@@ -14,6 +14,13 @@ import (
 
 func (s *span) isStep() bool { return s.Name() == spans.SpanStep }
 
+// step is the step that a part of a step is below, nil when there is none.
+func (s *span) step() *span {
+	for s = s.parent; s != nil && !s.isStep(); s = s.parent {
+	}
+	return s
+}
+
 // covered is how many steps a record stands for, 1 where that is not known.
 func (s *span) covered() float64 {
 	if v, ok := s.number(spans.AttrStepsCovered); ok && v > 1 {
@@ -141,8 +148,9 @@ func stepDetails(s *span) (d []string) {
 		if loss := s.figure(spans.AttrValidationLoss); loss != "" {
 			d = append(d, "validation loss "+loss)
 		}
-	case s.parent != nil && s.parent.isStep() && s.attr(spans.AttrStage) != "":
-		if whole := s.parent.stepTime(); whole > 0 {
+	case s.attr(spans.AttrStage) != "":
+		if step := s.step(); step != nil && step.stepTime() > 0 {
+			whole := step.stepTime()
 			d = append(d, percent(float64(s.ns())/whole))
 		}
 		if v, ok := s.number(spans.AttrStageDurationMin); ok {

@@ -53,11 +53,18 @@ func training(nan bool) ptrace.Traces {
 			m.PutStr(spans.AttrLoss, "NaN")
 			verdictOn(s, spans.SeverityBad, verdict{spans.VerdictLossNotFinite, "The loss is NaN.", 0, 0})
 		}
-		for i, stage := range []string{"forward-backward", "optimizer"} {
-			took := seconds * []float64{0.93, 0.04}[i]
-			c := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), stage, key), Parent: id, Name: stage, Start: start, End: start + int64(took*1e9)})
-			c.Attributes().PutStr(spans.AttrStage, stage)
-			c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderUnknown)
+		parts := map[string]pcommon.SpanID{"": id}
+		for _, part := range []struct {
+			name, above string
+			from, share float64 // of a step
+		}{
+			{"forward-backward", "", 0, 0.93}, {"forward-compute", "forward-backward", 0, 0.3}, {"batch-generator", "forward-compute", 0, 0.01}, {"backward-compute", "forward-backward", 0.3, 0.6}, {"optimizer", "", 0.93, 0.04},
+		} {
+			took, from := seconds*part.share, start+int64(seconds*part.from*1e9)
+			parts[part.name] = spans.SpanID(trace(n), part.name, key)
+			c := b.Add(res, spans.Span{Trace: trace(n), ID: parts[part.name], Parent: parts[part.above], Name: part.name, Start: from, End: from + int64(took*1e9)})
+			c.Attributes().PutStr(spans.AttrStage, part.name)
+			c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderTrainer)
 			c.Attributes().PutDouble(spans.AttrStageDurationMin, took*0.98)
 		}
 		if n%100 == 0 {

@@ -108,8 +108,8 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	if folded {
 		fmt.Fprintln(w, p.dim("client operations without a verdict are folded into their stage"))
 	}
-	if slices.ContainsFunc(t.all, func(s *span) bool { return s.attr(spans.AttrStageOrder) == spans.OrderUnknown }) {
-		fmt.Fprintln(w, p.dim("the log says how long the parts of a step took, not when: all are drawn from its start"))
+	if note := orders(t); note != "" {
+		fmt.Fprintln(w, p.dim(note))
 	}
 	if slices.ContainsFunc(rows, func(r row) bool { return r.isRank() }) {
 		fmt.Fprintln(w, p.dim("of a rank: ░ waiting for the last, █ transferring"))
@@ -122,6 +122,25 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
 	}
 	meanings(w, t, width, p)
+}
+
+// orders says where the parts of steps are drawn.
+func orders(t *trace) string {
+	known, unknown := false, false
+	for _, s := range t.all {
+		known = known || s.attr(spans.AttrStageOrder) == spans.OrderTrainer
+		unknown = unknown || s.attr(spans.AttrStageOrder) == spans.OrderUnknown
+	}
+	note := "the log says how long the parts of a step took, not when: "
+	switch {
+	case known && unknown:
+		return note + "drawn in the order in which the trainer runs them, where that is known and they fit"
+	case known:
+		return note + "drawn in the order in which the trainer runs them"
+	case unknown:
+		return note + "all are drawn from its start"
+	}
+	return ""
 }
 
 func (p palette) dimTree(name string, tree int) string {

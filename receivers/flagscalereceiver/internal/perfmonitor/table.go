@@ -365,7 +365,7 @@ func (p *Parser) component(t []byte, out Out) (Result, string) {
 		out.Emit(rec)
 	case unit == "ms" && p.block == timeBlock:
 		rec := p.side(out)
-		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3})
+		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3, Place: places[string(name)]})
 		out.Emit(rec)
 	default:
 		return p.leaveBlock()
@@ -416,3 +416,10 @@ func (p *Parser) Restore(b []byte) {
 	}
 	p.block, p.about = s.Block, s.Iteration
 }
+
+// places are those of the parts that FlagScale's own training loop times.
+var places = record.Outline(`
+forward
+backward
+optimizer
+`)

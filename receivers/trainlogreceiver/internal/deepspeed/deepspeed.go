@@ -284,6 +284,28 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
+// places are those of the engine's timers (runtime/engine.py EngineTimers, moe/sharded_moe.py, runtime/zero/stage_1_and_2.py). Those of one micro batch
+// are the last of the step's.
+var places = record.Outline(`
+fwd
+  fwd_moe
+    top_k
+    1st_a2a
+    2nd_a2a
+  fwd_microstep
+bwd
+  bwd_inner
+  bwd_allreduce
+  bwd_microstep
+    bwd_inner_microstep
+    bwd_allreduce_microstep
+step
+  step_microstep
+    optimizer_gradients
+    optimizer_step
+    optimizer_allgather
+`)
+
 // timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. Without a rank, the line is one of old Megatron's.
 // The *_microstep timers are of one micro step. The line belongs to the step that was logged before it, if any.
 func timers(b []byte, at *int, rec *record.Record) (bool, string) {
@@ -314,7 +336,7 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 		}
 		name, value, _ := bytes.Cut(item, []byte(": "))
 		if v, ok := record.Float(bytes.TrimSpace(value)); ok {
-			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3})
+			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3, Place: places[string(name)]})
 		} else {
 			rec.AddExtra(record.Extra{Name: name, Text: value})
 		}

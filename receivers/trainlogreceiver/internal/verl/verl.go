@@ -94,7 +94,7 @@ func Key(key []byte, v float64, rec *record.Record) {
 			rec.Set(record.Duration, v)
 			return
 		default:
-			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v})
+			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v, Place: places[string(name)]})
 			return
 		}
 	}
@@ -148,6 +148,29 @@ func Key(key []byte, v float64, rec *record.Record) {
 	}
 	rec.AddExtra(record.Extra{Name: key, Value: v})
 }
+
+// places are those of the timers in fit() of verl/trainer/ppo/ray_trainer.py, and of generate_sequences, which the rollout workers time. testing
+// and save_checkpoint changed places over the years.
+var places = record.Outline(`
+start_profile
+wait_prev_gen
+gen
+  generate_sequences
+  reshard
+gen_max
+reward
+old_log_prob
+ref
+values
+adv
+update_critic
+update_actor
+dump_rollout_generations
+save_checkpoint
+update_weights
+testing
+stop_profile
+`)
 
 // stage takes "timing_s/" or "timing/" off.
 func stage(key []byte) ([]byte, bool) {

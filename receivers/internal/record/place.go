@@ -1,0 +1,31 @@
+package record
+
+import "strings"
+
+// Place is where in a step a part belongs, as far as the trainer's code tells.
+type Place struct {
+	Name  string
+	Under *Place // the part that it is a part of; nil: the step
+	Order int    // in which the code runs the parts, from 1
+}
+
+// Places are those of a trainer, by the names of the parts.
+type Places map[string]*Place
+
+// Outline reads the parts of a trainer's step, one a line, in the order in which they run, indented by two blanks more than the part that they are
+// a part of. The step itself is not indented.
+func Outline(text string) Places {
+	places := Places{}
+	var open []*Place
+	for line := range strings.Lines(strings.Trim(text, "\n")) {
+		name := strings.TrimLeft(strings.TrimSuffix(line, "\n"), " ")
+		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+		p := &Place{Name: name, Order: len(places) + 1}
+		if open = open[:depth]; depth > 0 {
+			p.Under = open[depth-1]
+		}
+		open = append(open, p)
+		places[name] = p
+	}
+	return places
+}

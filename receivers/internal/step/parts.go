@@ -1,0 +1,131 @@
+package step
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// part is a stage of a record on its way to a span.
+type part struct {
+	*stage
+	ns, start, next int64 // next is where the parts below it have come to
+	order           string
+	above           int // the part that it is a part of; above: the step
+}
+
+const (
+	ofStep = -1
+	// maxPlaced bounds the parts whose place is looked for: a trainer has a third of that.
+	maxPlaced = 64
+	// tick is how far apart the starts of parts are at least. Jaeger has microseconds, and draws what starts at one in any order.
+	tick = 1000
+)
+
+// parts draws the stages of a record: each below the one it is a part of, end to end in the order in which the trainer's code runs them. Logs state
+// how long parts took, not when. No start is so late that the part would end after what it is a part of.
+func (b *batch) parts(out *spans.Batch, it *item) {
+	if it.stagesFrom == it.stagesTo {
+		return
+	}
+	ps, total := b.laid[:0], int64(0)
+	for i := it.stagesFrom; i < it.stagesTo; i++ {
+		st := &b.stages[i]
+		p := part{stage: st, above: ofStep, order: spans.OrderUnknown}
+		if st.seconds > 0 && st.seconds < maxSeconds {
+			p.ns = int64(st.seconds * 1e9)
+		}
+		ps = append(ps, p)
+	}
+	// In the order of the code; what that does not tell comes after, as logged.
+	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.rank(), b.rank()) })
+	placed := 0
+	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
+		p := &ps[placed]
+		p.above, p.order = above(ps[:placed], p.place), spans.OrderTrainer
+		placed++
+	}
+	for i := range ps {
+		if ps[i].above == ofStep && i < placed {
+			total += max(ps[i].ns, tick)
+		}
+	}
+	// The step, as the part that all are a part of. Of a record without a duration, or without a span, the end is known: its parts end there.
+	step := part{start: it.start, next: it.start, ns: it.end - it.start}
+	ended := it.kind == record.Side || step.ns == 0
+	if ended {
+		step.start, step.next, step.ns = it.end-total, it.end-total, total
+	}
+	for i := range ps {
+		p := &ps[i]
+		whole := &step
+		if p.above != ofStep {
+			whole = &ps[p.above]
+		}
+		latest := whole.start + whole.ns - p.ns
+		switch {
+		case i < placed:
+			if p.start = whole.next; p.start > max(whole.start, latest) {
+				p.start, p.order = max(whole.start, latest), spans.OrderUnknown
+			}
+		case ended:
+			p.start = latest
+		default:
+			p.start = max(whole.start, min(whole.start+int64(i-placed)*tick, latest))
+		}
+		p.next = p.start
+		whole.next = max(whole.next, p.start+max(p.ns, tick))
+		b.part(out, it, ps, p)
+	}
+	clear(ps)
+	b.laid = ps[:0]
+}
+
+// rank orders parts.
+func (p *part) rank() int {
+	if p.place == nil {
+		return 1 << 30
+	}
+	return p.place.Order
+}
+
+// above is the innermost part that a place is in, of those that were logged.
+func above(ps []part, place *record.Place) int {
+	for u := place.Under; u != nil; u = u.Under {
+		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {
+			return i
+		}
+	}
+	return ofStep
+}
+
+func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
+	parent := it.id
+	switch {
+	case p.above != ofStep:
+		parent = b.partID(it, ps[p.above].name)
+	case it.kind == record.Side: // it has no span
+		parent = it.parent
+	}
+	s := out.Add(b.resource(it), spans.Span{
+		Trace: it.trace, ID: b.partID(it, p.name), Parent: parent, Name: p.name,
+		Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 5,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrStage, p.name)
+	m.PutStr(spans.AttrStageOrder, p.order)
+	m.PutStr(spans.AttrSource, it.source)
+	putRank(m, it)
+	if p.hasMin {
+		putNumber(m, spans.AttrStageDurationMin, p.min)
+	}
+}
+
+func (b *batch) partID(it *item, name string) pcommon.SpanID {
+	return spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(name))
+}

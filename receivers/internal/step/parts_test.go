@@ -1,0 +1,128 @@
+package step
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// parts draws what is below the steps: where each part starts and ends, ms since the step began, in the order in which the spans come.
+func (res *result) parts() string {
+	var all []ptrace.Span
+	at := map[pcommon.SpanID]ptrace.Span{}
+	for _, td := range res.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				all = append(all, s)
+				at[s.SpanID()] = s
+			}
+		}
+	}
+	var b strings.Builder
+	for _, s := range all {
+		if attr(s, spans.AttrStage) == nil {
+			continue
+		}
+		above, root := at[s.ParentSpanID()], s
+		for !root.ParentSpanID().IsEmpty() {
+			b.WriteString("  ")
+			root = at[root.ParentSpanID()]
+		}
+		ms := func(t pcommon.Timestamp) float64 { return float64(int64(t)-int64(root.StartTimestamp())) / 1e6 }
+		fmt.Fprintf(&b, "%s %g–%g %v", s.Name(), ms(s.StartTimestamp()), ms(s.EndTimestamp()), attr(s, spans.AttrStageOrder))
+		if s.StartTimestamp() < above.StartTimestamp() || s.EndTimestamp() > above.EndTimestamp() {
+			b.WriteString(" outside")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// All parts began with the step, in any order: in Jaeger each look at a trace showed another one.
+func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
+	for name, tt := range map[string]struct{ line, want string }{
+		"end to end": {"dur=1 update:0.3 pass:0.5", `
+  pass 0–500 trainer
+  update 500–800 trainer`},
+		"nested": {"dur=1 clip:0.05 load:0.01 forward:0.1 apply:0.1 pass:0.5 backward:0.3 update:0.2", `
+  pass 0–500 trainer
+    forward 0–100 trainer
+      load 0–10 trainer
+    backward 100–400 trainer
+  update 500–700 trainer
+    clip 500–550 trainer
+    apply 550–650 trainer`},
+		"what they are parts of is not logged": {"dur=1 load:0.01 backward:0.3 apply:0.1", `
+  load 0–10 trainer
+  backward 10–310 trainer
+  apply 310–410 trainer`},
+		"the one between is not logged": {"dur=1 load:0.01 pass:0.2", `
+  pass 0–200 trainer
+    load 0–10 trainer`},
+		// Each is that of its slowest rank.
+		"longer than what they are parts of": {"dur=1 pass:0.5 forward:0.3 backward:0.4 update:0.1", `
+  pass 0–500 trainer
+    forward 0–300 trainer
+    backward 100–500 unknown
+  update 500–600 trainer`},
+		"longer than the step": {"dur=1 pass:0.9 update:0.2 save:0.1", `
+  pass 0–900 trainer
+  update 800–1000 unknown
+  save 900–1000 unknown`},
+		// verl's testing is not in its step's time.
+		"one longer than the step": {"dur=1 pass:0.5 save:2", `
+  pass 0–500 trainer
+  save 0–2000 unknown outside`},
+		// A microsecond apart: Jaeger draws what starts at one in any order.
+		"no order known": {"dur=1 b:0.2 a:0.3 c:1", `
+  b 0–200 unknown
+  a 0.001–300.001 unknown
+  c 0–1000 unknown`},
+		"some order known": {"dur=1 b:0.2 update:0.3 a:0.3", `
+  update 0–300 trainer
+  b 0–200 unknown
+  a 0.001–300.001 unknown`},
+		"no time at all": {"dur=1 pass:0 forward:0 update:0 save:0.1", `
+  pass 0–0 trainer
+    forward 0–0 trainer
+  update 0.001–0.001 trainer
+  save 0.002–100.002 trainer`},
+		// It was written when they had ended.
+		"the duration of the step is not known": {"pass:0.5 forward:0.2 update:0.3 b:0.1", `
+  pass -800–-300 trainer outside
+    forward -800–-600 trainer
+  update -300–0 trainer outside
+  b -100–0 unknown outside`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var first string
+			for i := range 3 {
+				res := read(t, []string{"step it=4 stamp=2026-01-01T00:00:10 " + tt.line})
+				got := res.parts()
+				assert.Equal(t, strings.TrimPrefix(tt.want, "\n")+"\n", got)
+				for _, s := range res.spans("pass") {
+					assert.Equal(t, string(spans.TimeSynthetic), attr(s, spans.AttrTimeSource))
+				}
+				if i == 0 {
+					first = got
+				}
+				require.Equal(t, first, got)
+			}
+		})
+	}
+}
+
+// A line of thousands of parts is drawn as fast as it is read.
+func TestManyParts(t *testing.T) {
+	line := "step it=4 dur=1 stamp=2026-01-01T00:00:10" + strings.Repeat(" load:0.1 pass:0.5", 50) + strings.Repeat(" x:0.1", 20_000)
+	res := read(t, []string{line})
+	assert.Len(t, res.spans("load"), 50)
+	assert.Len(t, res.spans("x"), 20_000)
+}
