@@ -78,9 +78,10 @@ func TestHelpers(t *testing.T) {
 		"tq.compute": {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "compute"}},
 		"tq.put":     {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "put", "storage": "a"}},
 		"tq.client.get": {kind: ptrace.SpanKindClient, attrs: map[string]any{
-			"tq.function": "generate_sequences", "tq.stage": "client_get", "tq.batch.size": int64(8), "tq.data.size": int64(3145728), "tq.throughput": perSecond(3145728, "tq.client.get"),
+			"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_get", "tq.batch.size": int64(8), "tq.data.size": int64(3145728),
+			"tq.throughput": perSecond(3145728, "tq.client.get"),
 		}},
-		"tq.client.put": {kind: ptrace.SpanKindClient, attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "client_put"}},
+		"tq.client.put": {kind: ptrace.SpanKindClient, attrs: map[string]any{"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_put"}},
 		"train.step": {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
 			"ml.train.iteration": int64(7), "ml.train.loss": 1.5, "dl.rank": int64(3), "trainbridge.source": "go", "ml.train.step.duration": all["train.step"].seconds(),
 		}},
@@ -278,7 +279,7 @@ func TestWithoutFunction(t *testing.T) {
 	all := r.flush()
 	pid := int64(os.Getpid())
 	assert.Equal(t, map[string]any{"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.get"].attrs())
-	assert.Equal(t, map[string]any{"tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.client.get"].attrs(), "the caller wins")
+	assert.Equal(t, map[string]any{"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.client.get"].attrs(), "the caller wins")
 }
 
 func TestConcurrentStages(t *testing.T) {

@@ -74,19 +74,21 @@ func (b *Bridge) tqStage(ctx *context.Context, stage spans.TQStage, name string,
 
 func (b *Bridge) tqClient(ctx *context.Context, stage, name string, attrs []attribute.KeyValue) *Span {
 	s := b.begin(ctx, kindClient, name, nil, clientSpan...)
-	b.tq(*ctx, s, s.function(), stage, attrs)
+	b.tq(*ctx, s, s.function(), stage, attrs, peerTransferQueue)
 	return s
 }
+
+var peerTransferQueue = attribute.String(spans.AttrPeerService, spans.PeerTransferQueue)
 
 // function finds the function that a stage or client operation is part of.
 func (s *Span) function() *Span { return s.up.innermost(kindFunction, s.SpanContext().TraceID()) }
 
 // tq sets the attributes of a stage or client operation.
-func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attribute.KeyValue) {
+func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attribute.KeyValue, more ...attribute.KeyValue) {
 	if s.start.IsZero() {
 		return
 	}
-	own := append(make([]attribute.KeyValue, 0, 4), timeLogged, attribute.String(spans.AttrTQStage, stage))
+	own := append(append(make([]attribute.KeyValue, 0, 6), timeLogged, attribute.String(spans.AttrTQStage, stage)), more...)
 	if fn != nil {
 		own = append(own, attribute.String(spans.AttrTQFunction, fn.name))
 	} else {

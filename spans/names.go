@@ -30,8 +30,17 @@ const (
 	AttrServiceInstanceID = "service.instance.id"
 )
 
+// ServerSuffix goes behind the service.name of a job: it is that of the server that the job calls, where the client's log tells of both.
+const ServerSuffix = "-server"
+
 // Attributes of any span.
 const (
+	// AttrSummary is the span in one line for people, with units: "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903". The numbers are
+	// attributes of their own too. Its name comes first in the alphabetical list that Jaeger shows.
+	AttrSummary = "about"
+	// AttrPeerService is who a CLIENT span calls. semconv 1.37
+	AttrPeerService = "peer.service"
+
 	AttrTimeSource = "trainbridge.time.source"
 	AttrIncomplete = "trainbridge.incomplete" // true: the end (or start) of the record was never seen
 	// AttrIncompleteReason is one of the Incomplete… values.
@@ -207,6 +216,8 @@ const (
 	// SpanTQClientGetMeta and SpanTQClientClear are operations that only [TQ-LOG] lines show (verl @89c88d49).
 	SpanTQClientGetMeta = "tq.client.get_meta"
 	SpanTQClientClear   = "tq.client.clear"
+
+	PeerTransferQueue = "transferqueue" // AttrPeerService of client operations
 
 	AttrTQFunction  = "tq.function"
 	AttrTQStage     = "tq.stage"      // function | get | compute | put | client_get | client_put | client_get_meta | client_clear

@@ -123,7 +123,7 @@ var opOf = [4]struct{ span, stage string }{
 
 // How many attributes train_perf adds to a function and to a client operation: room for them saves growing the map there.
 const (
-	judgedFunction = 8
+	judgedFunction = 9
 	judgedOp       = 2
 )
 
@@ -198,9 +198,10 @@ func (bd *builder) lone(o *assemble.Op) {
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 6 + judgedOp + o.FieldsTo - o.FieldsFrom,
+		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 7 + judgedOp + o.FieldsTo - o.FieldsFrom,
 	})
 	m := s.Attributes()
+	m.PutStr(spans.AttrPeerService, spans.PeerTransferQueue)
 	m.PutStr(spans.AttrTQStage, opOf[o.Kind].stage)
 	if function != "" {
 		m.PutStr(spans.AttrTQFunction, function)

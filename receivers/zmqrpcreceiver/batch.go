@@ -41,13 +41,16 @@ func (b *batch) Done() {
 // builder turns groups into spans.
 type builder struct {
 	*spans.Batch
-	res spans.Resource
-	run ref
+	res    spans.Resource
+	server spans.Resource
+	run    ref
 }
 
 // Traces builds the spans.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
+	bd.server = bd.res
+	bd.server.Service += spans.ServerSuffix
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
 	n := 1 + len(b.finals)
 	for _, g := range b.groups {
@@ -86,7 +89,7 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 }
 
 // judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
-const judged = 9
+const judged = 10
 
 func (bd *builder) group(g *group) {
 	// The calls are in order, unless the clock was set back.

@@ -469,14 +469,43 @@ func TestSummaries(t *testing.T) {
 	assert.Equal(t, run, sums[1].Links().At(0).TraceID())
 }
 
+// What the server computed is work of another service, below what the client waited: Jaeger draws its dependencies from that.
+func TestServerIsAService(t *testing.T) {
+	r := read(t, config(filereceivertest.Copy(t, filepath.Join("testdata", "v4.log"))))
+	servers := 0
+	for _, td := range r.Traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				want := "zeromq"
+				if s.Name() == spans.SpanRPCServer {
+					servers++
+					want = "zeromq-server"
+				}
+				assert.Equal(t, s.Name() == spans.SpanRPCServer, s.Kind() == ptrace.SpanKindServer, s.Name())
+				assert.Equal(t, map[string]any{spans.AttrServiceName: want, spans.AttrRunID: "run"}, rs.Resource().Attributes().AsRaw(), s.Name())
+			}
+		}
+	}
+	assert.Equal(t, 1, servers)
+}
+
+// What no stage explains is a row where it is at least 1 % of the call; the root has the sum of all of it.
+func TestUnattributed(t *testing.T) {
+	r := text(t, nil, "Log - Transport: IPC", "ID Method Ser(ms) Recv(ms) Total(ms)", "1 A 1.000 98.000 100.000", "2 A 1.000 98.001 100.000")
+	rows := r.All(spans.SpanRPCUnattributed)
+	require.Len(t, rows, 1)
+	assert.Equal(t, uint64(1_000_000), uint64(rows[0].EndTimestamp()-rows[0].StartTimestamp()))
+	assert.Equal(t, "0.001999", attr(r.All(spans.SpanRPCCalls)[0], spans.AttrZMQUnattributedDuration))
+}
+
 // Odd columns.
 func TestColumns(t *testing.T) {
 	r := text(t, nil, "Log - Transport: IPC", "ID Method Ser(ms) Total(ms) GPU(ms)", "1 A 1 3000 40")
 	assert.Equal(t, `rpc.calls -3000.000 +3000.000 1 calls, timeout
   A -3000.000 +3000.000
     rpc.serialize -3000.000 +1.000
-    rpc.server.compute -40.000 +40.000
     rpc.unattributed -2999.000 +2999.000
+    rpc.server.compute -40.000 +40.000
 `, tree(r), "the server's time is within the call when it is not known when that received")
 	attrs := calls(text(t, nil, "ID Method Total(ms) A A a-", "1 Embedding 1 x y z"))[0].Attributes().AsRaw()
 	for name, want := range map[string]string{"a": "x", "a_5": "y", "a_6": "z"} {

@@ -40,10 +40,18 @@ func (c *call) stages() (n int) {
 			n++
 		}
 	}
-	if c.unattributed() > 0 {
+	if c.left() > 0 {
 		n++
 	}
 	return n
+}
+
+// left is what of a call's time is drawn as rpc.unattributed: less than 1 % would only be one row more. The sums have all of it.
+func (c *call) left() int64 {
+	if rest := c.unattributed(); rest >= c.ns[rpclog.Total]/100 {
+		return rest
+	}
+	return 0
 }
 
 // stages adds the spans of a call's stages, one after the other from its start. What they leave is drawn at the end: the log does not say
@@ -54,9 +62,8 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	source := timeSource(c.observed)
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
-		bd.Add(bd.res, spans.Span{
-			Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: source,
-		})
+		res, kind := bd.of(name)
+		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: kind, Start: start, End: start + ns, Source: source})
 		return sid
 	}
 	for i := range stageSpans[:callStages] {
@@ -73,12 +80,20 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	if server := c.ns[rpclog.Server]; server > 0 {
 		add(spans.SpanRPCServer, within, until-server, server)
 	}
-	if rest := c.unattributed(); rest > 0 {
+	if rest := c.left(); rest > 0 {
 		add(spans.SpanRPCUnattributed, id, at, rest)
 	}
 	if offline := c.ns[rpclog.Offline]; offline > 0 {
 		add(spans.SpanRPCOffline, g.root.Span, c.start-offline, offline)
 	}
+}
+
+// of says whose work a stage is. The server's is a service of its own, so that Jaeger draws who calls whom.
+func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
+	if stage == spans.SpanRPCServer {
+		return bd.server, ptrace.SpanKindServer
+	}
+	return bd.res, ptrace.SpanKindInternal
 }
 
 // aggregates adds a span per stage that stands for the stages of all calls that have none.
@@ -104,8 +119,9 @@ func (bd *builder) aggregates(g *group, bare int) {
 			continue
 		}
 		slices.Sort(all)
-		s := bd.Add(bd.res, spans.Span{
-			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Kind: ptrace.SpanKindInternal,
+		res, kind := bd.of(st.name)
+		s := bd.Add(res, spans.Span{
+			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Kind: kind,
 			Start: from, End: to, Source: timeSource(g.calls[0].observed), Attributes: 4,
 		})
 		m := s.Attributes()
