@@ -77,6 +77,7 @@ type Batch struct {
 	sizer  ptrace.ProtoMarshaler
 	origin int64
 	traced bool
+	links  bool
 	onSpan func(ptrace.Span)
 	onRes  func(pcommon.Map)
 }
@@ -95,6 +96,9 @@ func NewBatch(scope, version string) *Batch {
 
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
+
+// KeepLinks has Link do what it says (RunConfig.SpanLinks).
+func (b *Batch) KeepLinks(links bool) { b.links = links }
 
 // Edit has functions called with the attributes of each resource and with each span, when it has all of its own, before it is measured.
 func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
@@ -130,7 +134,8 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 		s.Source = TimeSynthetic // it is not what the log says
 	}
 	out.SetStartTimestamp(Timestamp(s.Start))
-	out.SetEndTimestamp(Timestamp(s.End))
+	// Jaeger calls a span of no length a negative duration.
+	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 	attrs := out.Attributes()
 	attrs.EnsureCapacity(s.Attributes + 1)
 	attrs.PutStr(AttrTimeSource, string(s.Source))

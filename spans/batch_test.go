@@ -102,11 +102,12 @@ func TestRun(t *testing.T) {
 
 func TestRunSpanAndLink(t *testing.T) {
 	batch := NewBatch("scope", "v")
+	batch.KeepLinks(true)
 	res := Resource{Service: "verl", RunID: "r", PID: 9}
 	batch.AddRun(res, 100, TimeLogged, "/logs/a.err")
 	step := batch.Add(res, Span{Trace: pcommon.TraceID{5}, ID: pcommon.SpanID{5}, Source: TimeLogged})
 	trace, id := RunIDs("r")
-	Link(step, trace, id)
+	batch.Link(step, trace, id)
 	run := batch.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	assert.Equal(t, SpanRun, run.Name())
 	assert.Equal(t, map[string]any{"trainbridge.time.source": "logged", "log.file.path": "/logs/a.err"}, run.Attributes().AsRaw())
@@ -115,6 +116,12 @@ func TestRunSpanAndLink(t *testing.T) {
 	assert.Equal(t, run.SpanID(), step.Links().At(0).SpanID())
 	_, hasPID := batch.Traces().ResourceSpans().At(0).Resource().Attributes().Get("process.pid")
 	assert.False(t, hasPID, "a run is not the work of one process")
+
+	batch = NewBatch("scope", "v")
+	s := batch.Add(res, Span{Start: 5, End: 5})
+	batch.Link(s, trace, id)
+	assert.Zero(t, s.Links().Len(), "links are asked for")
+	assert.EqualValues(t, 6, s.EndTimestamp(), "Jaeger warns of a span that is zero long")
 }
 
 func BenchmarkBatchAdd(b *testing.B) {

@@ -51,6 +51,7 @@ const (
 
 	// AttrVerdict holds the names of the verdicts about this span; each that is not good is also an event EventVerdict.
 	AttrVerdict         = "trainbridge.verdict"          // string[]
+	AttrVerdictPrefix   = "trainbridge.verdict."         // + name of a verdict: true, a tag that can be searched
 	AttrVerdictSeverity = "trainbridge.verdict.severity" // good | warning | bad: the worst of them
 )
 

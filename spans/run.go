@@ -16,6 +16,9 @@ type RunConfig struct {
 	RunID string `mapstructure:"run_id"`
 	// ServiceName is the service.name of the job in Jaeger, Tempo and Prometheus.
 	ServiceName string `mapstructure:"service_name"`
+	// SpanLinks has roots link to the span of their run, and RPC passes to the one before. Default false: Jaeger's page takes the first link of a root for
+	// its parent, and then draws no critical path.
+	SpanLinks bool `mapstructure:"span_links"`
 }
 
 // Run returns the run id of a log file.
@@ -48,7 +51,7 @@ func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 	return trace, SpanID(trace, SpanRun)
 }
 
-// AddRun adds the train.run span: a point in time at the run's first record, with the file it was seen in.
+// AddRun adds the train.run span: it begins with the run's first record, and says in which file that was seen.
 // It comes from no record (NoOrigin).
 func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 	trace, id := RunIDs(res.RunID)
@@ -60,8 +63,11 @@ func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 	s.Attributes().PutStr(AttrLogFile, Text(file))
 }
 
-// Link links a span to another, such as a step or batch to its run.
-func Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
+// Link links a span to another, such as a step or batch to its run, where the batch has links.
+func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
+	if !b.links {
+		return
+	}
 	link := s.Links().AppendEmpty()
 	link.SetTraceID(trace)
 	link.SetSpanID(id)

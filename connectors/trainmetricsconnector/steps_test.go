@@ -45,6 +45,7 @@ func addStepSpan(b *spans.Batch, res spans.Resource, id int, source string, rank
 // addPart appends a part of a step.
 func addPart(b *spans.Batch, res spans.Resource, id int, source, part string, rank, ns int64) ptrace.Span {
 	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{2}, ID: spanID(id), Name: part, Start: base, End: base + ns})
+	s.SetEndTimestamp(pcommon.Timestamp(base + ns))
 	s.Attributes().PutStr(spans.AttrSource, source)
 	s.Attributes().PutStr(spans.AttrStage, part)
 	s.Attributes().PutStr(spans.AttrStageOrder, spans.OrderUnknown)

@@ -19,6 +19,8 @@ import (
 
 // Config of the train_perf processor.
 type Config struct {
+	// VerdictStatus sets the status of a span with a bad verdict to Error, with its sentence: Jaeger and Tempo show and find it. Default true.
+	VerdictStatus bool `mapstructure:"verdict_status"`
 	// TQ holds the thresholds of the verdicts about TransferQueue functions.
 	TQ TQConfig `mapstructure:"tq"`
 	// Train says how FLOPs of training steps are counted, and when a step gets a verdict.

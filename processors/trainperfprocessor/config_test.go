@@ -22,7 +22,7 @@ func TestLoadConfig(t *testing.T) {
 	for id, want := range map[string]*Config{
 		"train_perf": createDefaultConfig().(*Config),
 		"train_perf/all": {
-			TQ: TQConfig{
+			VerdictStatus: true, TQ: TQConfig{
 				ComputeShareGood: 0.9, OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputGood: 1000, ThroughputLow: 50,
 				Fluctuation: FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
 			}, Train: TrainConfig{

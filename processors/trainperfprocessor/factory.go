@@ -23,7 +23,7 @@ func NewFactory() processor.Factory {
 type factory struct{ devices sharedDevices }
 
 func createDefaultConfig() component.Config {
-	return &Config{TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig(), NCCL: defaultNCCLConfig()}
+	return &Config{VerdictStatus: true, TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig(), NCCL: defaultNCCLConfig()}
 }
 
 // create makes an instance that knows the devices which the others of its component id see.

@@ -86,7 +86,7 @@ func (n *nccl) collective(span ptrace.Span, s *scratch) collectiveOutcome {
 	if len(s.verdicts) == 0 {
 		return collectiveNoVerdict
 	}
-	put(span, s.verdicts)
+	s.put(span)
 	return collectiveJudged
 }
 

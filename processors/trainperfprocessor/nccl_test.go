@@ -534,9 +534,7 @@ func TestNCCLGolden(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(context.Background(), in))
 	require.NoError(t, p.Shutdown(context.Background()))
 	require.Len(t, sink.AllTraces(), 1)
-	want, err := golden.ReadTraces(filepath.Join("testdata", "nccl_want.yaml"))
-	require.NoError(t, err)
-	require.NoError(t, ptracetest.CompareTraces(want, sink.AllTraces()[0]))
+	compare(t, "nccl_want.yaml", sink.AllTraces()[0])
 }
 
 // FuzzNCCL: whatever a root holds, nothing panics, every verdict but none is an event with a reason, and processing twice is processing once.

@@ -255,7 +255,7 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	t.judgeCompute(share[spans.TQCompute], s)
 	t.judgeOverhead(f, &share, overhead, reported, s)
 	t.judgeFluctuation(f, children, s)
-	put(f.span, s.verdicts)
+	s.put(f.span)
 	switch {
 	case !staged:
 		return noStages
@@ -293,7 +293,7 @@ func (t *tq) judgeCarried(f *function, children []child, s *scratch) outcome {
 	t.judgeCompute(share[spans.TQCompute], s)
 	t.judgeOverhead(f, &share, overhead, [childStages]bool{}, s)
 	t.judgeFluctuation(f, children, s)
-	put(f.span, s.verdicts)
+	s.put(f.span)
 	return selfMeasured
 }
 
@@ -410,7 +410,7 @@ func (t *tq) stageApart(a *apart, c *child, s *scratch) {
 	}
 	s.verdicts = s.verdicts[:0]
 	t.judgeSpread(a.name, c.stage, t.feed(a.name, c.stage, c.id, c.end-c.start, s), s)
-	put(a.span, s.verdicts)
+	s.put(a.span)
 }
 
 // client judges one client operation. Those that stand alone (sync workers log no function around them) feed a
@@ -425,7 +425,7 @@ func (t *tq) client(span ptrace.Span, in *tqSpan, s *scratch) {
 		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
 		t.judgeSpread(in.name, in.stage, t.feed(in.name, in.stage, span.SpanID(), ns, s), s)
 	}
-	put(span, s.verdicts)
+	s.put(span)
 }
 
 // judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.

@@ -206,7 +206,7 @@ func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcom
 		others = 2
 	}
 	s.added.put(span.Attributes(), others)
-	put(span, s.verdicts)
+	s.put(span)
 	return outcome
 }
 

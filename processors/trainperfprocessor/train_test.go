@@ -502,9 +502,7 @@ func TestStepGolden(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(context.Background(), in))
 	require.NoError(t, p.Shutdown(context.Background()))
 	require.Len(t, sink.AllTraces(), 1)
-	want, err := golden.ReadTraces(filepath.Join("testdata", "train_want.yaml"))
-	require.NoError(t, err)
-	require.NoError(t, ptracetest.CompareTraces(want, sink.AllTraces()[0]))
+	compare(t, "train_want.yaml", sink.AllTraces()[0])
 }
 
 // FuzzStep: whatever a step holds, nothing panics, and processing twice is processing once.

@@ -31,7 +31,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 		return nil, err
 	}
 	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}, nccl: nccl{cfg: cfg.NCCL}, release: func() {}}
-	p.scratch.New = func() any { return new(scratch) }
+	p.scratch.New = func() any { return &scratch{status: cfg.VerdictStatus} }
 	return p, nil
 }
 
@@ -135,6 +135,7 @@ type scratch struct {
 	recent       recentSeries
 	found        finding
 	verdicts     []verdict
+	status       bool // Config.VerdictStatus
 	text         []byte
 	resource     pcommon.Map // its attributes
 	service, run string      // of the resource

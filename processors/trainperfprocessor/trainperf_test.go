@@ -3,6 +3,7 @@ package trainperfprocessor
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math"
 	"math/big"
@@ -69,6 +70,7 @@ type stageSpan struct {
 // addFunction appends a function of total ns and its children as tq_trace does. Ids count up from id.
 func addFunction(b *spans.Batch, id int, name string, start, total int64, children ...stageSpan) ptrace.Span {
 	f := b.Add(resource, spans.Span{Trace: traceID, ID: spanID(id), Name: name, Kind: ptrace.SpanKindInternal, Start: start, End: start + total, Source: spans.TimeAnchored})
+	f.SetEndTimestamp(pcommon.Timestamp(start + total))
 	f.Attributes().PutStr(spans.AttrTQFunction, name)
 	f.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
 	for i, c := range children {
@@ -76,6 +78,7 @@ func addFunction(b *spans.Batch, id int, name string, start, total int64, childr
 			Trace: traceID, ID: spanID(id + 1 + i), Parent: spanID(id), Name: "tq." + c.stage, Kind: ptrace.SpanKindInternal,
 			Start: start + c.from, End: start + c.to, Source: spans.TimeAnchored,
 		})
+		s.SetEndTimestamp(pcommon.Timestamp(start + c.to)) // before its start, as a service's may be
 		s.Attributes().PutStr(spans.AttrTQFunction, name)
 		s.Attributes().PutStr(spans.AttrTQStage, c.stage)
 	}
@@ -84,6 +87,7 @@ func addFunction(b *spans.Batch, id int, name string, start, total int64, childr
 
 func addClient(b *spans.Batch, id, parent int, stage string, start, ns int64) ptrace.Span {
 	s := b.Add(resource, spans.Span{Trace: traceID, ID: spanID(id), Parent: spanID(parent), Name: "tq." + stage, Kind: ptrace.SpanKindClient, Start: start, End: start + ns})
+	s.SetEndTimestamp(pcommon.Timestamp(start + ns))
 	s.Attributes().PutStr(spans.AttrTQFunction, "rollout")
 	s.Attributes().PutStr(spans.AttrTQStage, stage)
 	return s
@@ -635,8 +639,6 @@ func TestOwnTelemetry(t *testing.T) {
 func TestGolden(t *testing.T) {
 	in, err := golden.ReadTraces(filepath.Join("testdata", "in.yaml"))
 	require.NoError(t, err)
-	want, err := golden.ReadTraces(filepath.Join("testdata", "want.yaml"))
-	require.NoError(t, err)
 	sink := new(consumertest.TracesSink)
 	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
 	require.NoError(t, err)
@@ -645,7 +647,21 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(context.Background(), in))
 	require.NoError(t, p.Shutdown(context.Background()))
 	require.Len(t, sink.AllTraces(), 1)
-	require.NoError(t, ptracetest.CompareTraces(want, sink.AllTraces()[0]))
+	compare(t, "want.yaml", sink.AllTraces()[0])
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// compare compares with a golden file.
+func compare(t *testing.T, file string, got ptrace.Traces) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, golden.WriteTracesToFile(path, got))
+	}
+	want, err := golden.ReadTraces(path)
+	require.NoError(t, err)
+	require.NoError(t, ptracetest.CompareTraces(want, got, ptracetest.IgnoreSpansOrder()))
 }
 
 // FuzzProcess: whatever OTLP holds, nothing panics and no span is lost or made.
@@ -720,4 +736,46 @@ func BenchmarkProcess(b *testing.B) {
 		n++
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/float64(6*functions), "ns/span")
+}
+
+// TestVerdictStatus: a bad verdict is red in Jaeger, with its sentence, unless the span has an error of its own, or the config says never; each verdict is a tag.
+func TestVerdictStatus(t *testing.T) {
+	for name, tt := range map[string]struct {
+		put    int64 // ns of 1000
+		own    string
+		status bool
+		code   ptrace.StatusCode
+		tags   []string
+	}{
+		"bad":             {450, "", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverheadHigh}},
+		"warning":         {150, "", true, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverheadElevated}},
+		"good":            {50, "", true, ptrace.StatusCodeUnset, []string{spans.VerdictTQComputeShareGood}},
+		"never":           {450, "", false, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverheadHigh}},
+		"an error before": {450, "CUDA out of memory", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverheadHigh}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := createDefaultConfig().(*Config)
+			cfg.VerdictStatus = tt.status
+			p, err := newTrainPerf(cfg, componenttest.NewNopTelemetrySettings())
+			require.NoError(t, err)
+			b := spans.NewBatch("test", "")
+			f := addFunction(b, 1, "rollout", base, 1000, stageSpan{"get", 0, 50}, stageSpan{"compute", 50, 1000 - tt.put}, stageSpan{"put", 1000 - tt.put, 1000})
+			want := ""
+			if tt.own != "" {
+				f.Status().SetCode(ptrace.StatusCodeError)
+				f.Status().SetMessage(tt.own)
+				want = tt.own
+			}
+			process(t, p, b.Traces())
+			if tt.code == ptrace.StatusCodeError && want == "" {
+				want = reasons(f)[0]
+			}
+			assert.Equal(t, tt.code, f.Status().Code())
+			assert.Equal(t, want, f.Status().Message())
+			for _, name := range tt.tags {
+				v, ok := f.Attributes().Get(spans.AttrVerdictPrefix + name)
+				assert.True(t, ok && v.Bool(), name)
+			}
+		})
+	}
 }

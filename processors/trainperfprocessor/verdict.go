@@ -27,9 +27,11 @@ type verdict struct {
 	value, threshold float64
 }
 
-// put writes the verdicts to the span they are about: the names as a list, the worst severity, and for each that is
-// not good an event at the span's end that explains it. Good verdicts have no event, to keep healthy traces small.
-func put(span ptrace.Span, vs []verdict) {
+// put writes the verdicts of the scratch to the span they are about: the names as a list and each as a tag of its own, which is all that Jaeger can search, the worst
+// severity, and for each that is not good an event at the span's end that explains it. Good verdicts have no event, to keep healthy traces small. The
+// sentence of the first bad one is the span's status, where it has none that says more.
+func (s *scratch) put(span ptrace.Span) {
+	vs := s.verdicts
 	if len(vs) == 0 {
 		return
 	}
@@ -40,9 +42,14 @@ func put(span ptrace.Span, vs []verdict) {
 	for i := range vs {
 		v := &vs[i]
 		names.AppendEmpty().SetStr(v.name)
+		attrs.PutBool(spans.AttrVerdictPrefix+v.name, true)
 		worst = max(worst, v.severity)
 		if v.severity == good {
 			continue
+		}
+		if status := span.Status(); v.severity == bad && s.status && status.Code() != ptrace.StatusCodeError {
+			status.SetCode(ptrace.StatusCodeError)
+			status.SetMessage(v.reason)
 		}
 		e := span.Events().AppendEmpty()
 		e.SetName(spans.EventVerdict)

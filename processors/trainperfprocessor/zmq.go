@@ -96,7 +96,7 @@ func (z *zmq) group(name string, span ptrace.Span, s *scratch) groupOutcome {
 	if g.tcp && z.cfg.ExpectedTransport == expectIPC {
 		z.judgeTCP(&g, s)
 	}
-	put(span, s.verdicts)
+	s.put(span)
 	return outcome
 }
 

@@ -541,9 +541,7 @@ func TestZMQGolden(t *testing.T) {
 	require.NoError(t, p.ConsumeTraces(context.Background(), in))
 	require.NoError(t, p.Shutdown(context.Background()))
 	require.Len(t, sink.AllTraces(), 1)
-	want, err := golden.ReadTraces(filepath.Join("testdata", "zmq_want.yaml"))
-	require.NoError(t, err)
-	require.NoError(t, ptracetest.CompareTraces(want, sink.AllTraces()[0]))
+	compare(t, "zmq_want.yaml", sink.AllTraces()[0])
 }
 
 // FuzzZMQ: whatever a group holds, nothing panics, shares are finite and not negative, and processing twice is processing once.

@@ -43,7 +43,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 			return &parser{path: path, files: &files}
 		},
 	})
-	return filereceiver.Parts{Tail: files, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, Shutdown: tel.Shutdown}, nil
+	return filereceiver.Parts{Tail: files, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
 }
 
 // parser reads logs.

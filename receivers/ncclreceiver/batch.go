@@ -147,7 +147,7 @@ func (bd *builder) root(c *collective) {
 	})
 	m := s.Attributes()
 	c.describe(m)
-	spans.Link(s, c.run.trace, c.run.span)
+	bd.Link(s, c.run.trace, c.run.span)
 	status(s, c.errs, c.retries, c.hang)
 }
 
@@ -280,7 +280,7 @@ func (bd *builder) single(c *collective) {
 	m := s.Attributes()
 	c.describe(m)
 	p.describe(m, c)
-	spans.Link(s, c.run.trace, c.run.span)
+	bd.Link(s, c.run.trace, c.run.span)
 	status(s, c.errs, c.retries, c.hang)
 	bd.detailsOf(c, p)
 }
@@ -312,7 +312,7 @@ func (bd *builder) proxy(c *collective) {
 	p.describe(m, c)
 	putIndex(m, spans.AttrNCCLMessageSize, c.size)
 	if !c.hasParent {
-		spans.Link(s, c.run.trace, c.run.span)
+		bd.Link(s, c.run.trace, c.run.span)
 	}
 	bd.detailsOf(c, p)
 }

@@ -40,7 +40,7 @@ func sound(tb testing.TB, r *filereceivertest.Result) {
 		}
 	}
 	for _, s := range r.All("") {
-		require.LessOrEqual(tb, s.StartTimestamp(), s.EndTimestamp(), s.Name())
+		require.Less(tb, s.StartTimestamp(), s.EndTimestamp(), s.Name())
 		require.LessOrEqual(tb, uint64(s.EndTimestamp()), uint64(math.MaxInt64), s.Name())
 		require.True(tb, utf8.ValidString(s.Name()), s.Name())
 		require.LessOrEqual(tb, len(s.Name()), spans.MaxAttributeBytes)

@@ -21,7 +21,7 @@ import (
 
 func config(globs ...string) *Config {
 	cfg := createDefaultConfig().(*Config)
-	cfg.Include, cfg.RunID, cfg.Timezone = globs, "run", "UTC"
+	cfg.Include, cfg.RunID, cfg.Timezone, cfg.SpanLinks = globs, "run", "UTC", true
 	return cfg
 }
 

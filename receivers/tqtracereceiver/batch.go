@@ -150,9 +150,9 @@ func (bd *builder) function(f *assemble.Function) {
 			m.PutDouble(name, f.Ratios[i])
 		}
 	}
-	spans.PutIncomplete(m, f.Incomplete)
+	putIncomplete(s, f.Incomplete)
 	bd.fields(m, f.FieldsFrom, f.FieldsTo)
-	spans.Link(s, bd.runTrace, bd.runSpan)
+	bd.Link(s, bd.runTrace, bd.runSpan)
 
 	var parents [3]pcommon.SpanID
 	for i := range f.Stages {
@@ -167,7 +167,7 @@ func (bd *builder) function(f *assemble.Function) {
 		m := c.Attributes()
 		m.PutStr(spans.AttrTQStage, stageOf[i].stage)
 		m.PutStr(spans.AttrTQFunction, f.Name)
-		spans.PutIncomplete(m, st.Incomplete)
+		putIncomplete(c, st.Incomplete)
 	}
 	for i := f.OpsFrom; i < f.OpsTo; i++ {
 		o := &bd.b.out.Ops[i]
@@ -193,7 +193,7 @@ func (bd *builder) lone(o *assemble.Op) {
 	if o.PID != 0 {
 		m.PutInt(spans.AttrProcessPID, o.PID)
 	}
-	spans.Link(s, bd.runTrace, bd.runSpan)
+	bd.Link(s, bd.runTrace, bd.runSpan)
 }
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
@@ -218,9 +218,26 @@ func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID,
 	if o.Reported >= 0 {
 		m.PutDouble(spans.AttrTQThroughputReported, o.Reported)
 	}
-	spans.PutIncomplete(m, o.Incomplete)
+	putIncomplete(s, o.Incomplete)
 	bd.fields(m, o.FieldsFrom, o.FieldsTo)
 	return s
+}
+
+// lost are the sentences of what began and did not end. A function without FUNCTION_END is none of them: verl prints that only where data is put back. Nor is
+// one that ended without the lines of a stage.
+var lost = map[string]string{
+	assemble.ReasonNoGetEnd:     "GET began and never ended: the process died in it, or its line was lost",
+	assemble.ReasonNoComputeEnd: "COMPUTE began and never ended: the process died in it, or its line was lost",
+	assemble.ReasonNoPutEnd:     "PUT began and never ended: the process died in it, or its line was lost",
+	assemble.ReasonNoClientEnd:  "the client operation began and never ended: the process died in it, or its line was lost",
+}
+
+func putIncomplete(s ptrace.Span, reason string) {
+	spans.PutIncomplete(s.Attributes(), reason)
+	if message := lost[reason]; message != "" {
+		s.Status().SetCode(ptrace.StatusCodeError)
+		s.Status().SetMessage(message)
+	}
 }
 
 func (bd *builder) fields(m pcommon.Map, from, to int) {

@@ -44,7 +44,7 @@ func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqRecei
 		r.reasons[fate] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason)))
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return r.handle(s) }
-	return r, filereceiver.Parts{Tail: cfg.Config, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, Shutdown: tel.Shutdown}, nil
+	return r, filereceiver.Parts{Tail: cfg.Config, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
 }
 
 // repeated counts n lines that Ray dropped.

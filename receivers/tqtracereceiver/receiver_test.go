@@ -171,7 +171,7 @@ func TestNoOrphans(t *testing.T) {
 			}
 		}
 	}
-	b := read(t, nil, fixture(t, "pids.log"))
+	b := read(t, func(c *Config) { c.SpanLinks = true }, fixture(t, "pids.log"))
 	shared := 0
 	for _, s := range b.All("generate_sequences") {
 		if s.TraceID().String() == "3f0c9a527d614e0b9f6e2b1f7f0c8d11" {

@@ -85,7 +85,7 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	if to.none() {
 		return
 	}
-	spans.Link(s, to.Trace, to.Span)
+	bd.Link(s, to.Trace, to.Span)
 }
 
 // judged is how many attributes train_perf adds to a root: room for them saves growing the map there.

@@ -30,7 +30,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return newHandler(r, s) }
-	return filereceiver.Parts{Tail: r.cfg.Config, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, Shutdown: r.tel.Shutdown}, nil
+	return filereceiver.Parts{Tail: r.cfg.Config, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown}, nil
 }
 
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*zmqReceiver, error) {

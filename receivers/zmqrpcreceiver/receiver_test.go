@@ -310,7 +310,7 @@ func TestPasses(t *testing.T) {
 
 // The passes of a session are linked with it and with one another, and with nothing of another session.
 func TestLinks(t *testing.T) {
-	r := text(t, nil, rows("Init Embedding LMHead # Embedding LMHead Embedding LMHead Init Embedding LMHead")...)
+	r := text(t, func(c *Config) { c.SpanLinks = true }, rows("Init Embedding LMHead # Embedding LMHead Embedding LMHead Init Embedding LMHead")...)
 	run, runSpan := spans.RunIDs("run")
 	name := map[ref]string{{run, runSpan}: "run"}
 	var got []string
@@ -453,7 +453,7 @@ func TestMarks(t *testing.T) {
 func TestSummaries(t *testing.T) {
 	lines := append(rows("Embedding A LMHead"), "SUMMARY", "Total RPC Calls: 3", "Transport: TCP", "Average Total Time: 1.000 ms", "====")
 	lines = append(lines, rows("sum Embedding LMHead sum")[2:]...)
-	r := text(t, nil, lines...)
+	r := text(t, func(c *Config) { c.SpanLinks = true }, lines...)
 	passes, sums := r.All(spans.SpanRPCPass), r.All(spans.SpanRPCSummary)
 	require.Len(t, passes, 2)
 	require.Len(t, sums, 3)

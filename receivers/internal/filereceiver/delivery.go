@@ -118,6 +118,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 // build makes the messages of all batches, on request with where their spans come from.
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
+	out.KeepLinks(d.r.parts.SpanLinks)
 	from := From(func(tail.Place) {})
 	redacted := func() redact.Counts { return redact.Counts{} }
 	if slices.ContainsFunc(d.batches, hasTexts) {

@@ -4,6 +4,7 @@ package filereceiver
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,8 @@ type Parts struct {
 	Scope string
 	// Series bounds the series of the metrics. 0: not at all.
 	Series int
+	// SpanLinks is spans.RunConfig.SpanLinks.
+	SpanLinks bool
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -53,8 +56,7 @@ type Receiver struct {
 
 	accepted atomic.Int64 // messages of spans
 
-	mu   sync.Mutex
-	runs map[string]bool // runs whose train.run span was sent
+	runs *runs
 
 	start, stop sync.Once
 	forget      func()
@@ -76,6 +78,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		if err != nil {
 			return nil, err
 		}
+		r.runs = &processRuns
 		r.tail, err = tail.New(r.parts.Tail, r.tailSettings(), r.parts.NewHandler)
 		if err != nil {
 			return nil, err
@@ -111,7 +114,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if err != nil {
 		return nil, err
 	}
-	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: make(map[string]bool)}
+	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: new(runs)}
 	if r.parts, err = mk(r, cfg); err != nil {
 		return r, err
 	}
@@ -159,6 +162,7 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 }
 
 func (r *Receiver) release() {
+	r.runs.release(r)
 	if r.parts.Shutdown != nil {
 		r.parts.Shutdown()
 	}
@@ -175,11 +179,34 @@ func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
 // FirstOf says whether a run is met for the first time in this process.
 func (r *Receiver) FirstOf(run string) bool {
+	return r.runs.first(run, r)
+}
+
+// runs are those whose train.run span was sent, with the receiver that sent it.
+type runs struct {
+	mu sync.Mutex
+	by map[string]*Receiver
+}
+
+// processRuns are shared by all receivers of a collector: a run has one span, whatever its logs are.
+var processRuns runs
+
+func (r *runs) first(run string, by *Receiver) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.runs[run] {
+	if r.by[run] != nil {
 		return false
 	}
-	r.runs[run] = true
+	if r.by == nil {
+		r.by = make(map[string]*Receiver)
+	}
+	r.by[run] = by
 	return true
+}
+
+// release forgets the runs of a receiver that stops: a collector that takes up a new configuration begins anew.
+func (r *runs) release(by *Receiver) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.by, func(_ string, of *Receiver) bool { return of == by })
 }

@@ -181,7 +181,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 		if it.kind != record.Side {
 			s := b.span(out, it)
 			if it.kind != record.Summary {
-				spans.Link(s, runTrace, runSpan)
+				out.Link(s, runTrace, runSpan)
 			}
 		}
 		b.parts(out, it)

@@ -125,7 +125,7 @@ type result struct {
 func mk(res *result) filereceiver.Make {
 	return func(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
 		tc := *cfg.(*tail.Config)
-		return filereceiver.Parts{Tail: tc, Scope: "test", HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
+		return filereceiver.Parts{Tail: tc, Scope: "test", SpanLinks: true, HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
 			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() { res.duplicates++ },
 			NewParser: func(string) Parser { return &words{} },
 		})}, nil
@@ -244,13 +244,13 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	res := read(t, []string{"step it=10 stamp=2026-01-01T00:00:00", "step it=20 stamp=2026-01-01T00:00:30", "step it=30 stamp=2026-01-01T00:00:30"})
 	got := res.spans(spans.SpanStep)
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	assert.Equal(t, [2]time.Duration{0, 0}, when(got[0], base))
+	assert.Equal(t, [2]time.Duration{1, 1}, when(got[0], base))
 	assert.Nil(t, attr(got[0], spans.AttrStepDuration))
 	assert.Nil(t, attr(got[0], spans.AttrStepDurationKind))
 	assert.Equal(t, [2]time.Duration{30 * time.Second, 30 * time.Second}, when(got[1], base))
 	assert.InDelta(t, 3.0, attr(got[1], spans.AttrStepDuration), 0)
 	assert.Equal(t, spans.DurationInterval, attr(got[1], spans.AttrStepDurationKind))
-	assert.Equal(t, [2]time.Duration{30 * time.Second, 0}, when(got[2], base))
+	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
 }
 
 func TestNoClock(t *testing.T) {
@@ -440,7 +440,7 @@ func TestLiveTimes(t *testing.T) {
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
 	got := res.spans(spans.SpanStep)
-	assert.Equal(t, [2]time.Duration{0, 0}, when(got[0], written))
+	assert.Equal(t, [2]time.Duration{1, 1}, when(got[0], written))
 	assert.Equal(t, [2]time.Duration{time.Minute, time.Minute}, when(got[1], written))
 	assert.InDelta(t, 60.0, attr(got[1], spans.AttrStepDuration), 0)
 	assert.Equal(t, [2]time.Duration{2 * time.Minute, 3 * time.Second}, when(got[2], written))
