@@ -90,9 +90,9 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
   b 0–200 unknown
   a 0.001–300.001 unknown`},
 		"no time at all": {"dur=1 pass:0 forward:0 update:0 save:0.1", `
-  pass 0–0 trainer
-    forward 0–0 trainer
-  update 0.001–0.001 trainer
+  pass 0–1e-06 trainer
+    forward 0–1e-06 trainer
+  update 0.001–0.001001 trainer
   save 0.002–100.002 trainer`},
 		// It was written when they had ended.
 		"the duration of the step is not known": {"pass:0.5 forward:0.2 update:0.3 b:0.1", `
