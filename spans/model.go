@@ -2,6 +2,8 @@ package spans
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -36,10 +38,12 @@ type Model struct {
 	RouterTopK      int64 `mapstructure:"moe_router_topk"`
 	MoEFFN          int64 `mapstructure:"moe_ffn_hidden_size"` // 0: ffn_hidden_size
 	SharedExpertFFN int64 `mapstructure:"moe_shared_expert_intermediate_size"`
+	MoELatentSize   int64 `mapstructure:"moe_latent_size"` // 0: experts work on hidden_size
 	// MoELayerFreq: every Nth layer is a mixture of experts. 0 and 1: all. FirstDense layers before them are dense (first_k_dense_replace of
-	// DeepSeek's config.json; Megatron writes both as a list in moe_layer_freq).
-	MoELayerFreq int64 `mapstructure:"moe_layer_freq"`
-	FirstDense   int64 `mapstructure:"first_k_dense_replace"`
+	// DeepSeek's config.json). MoEPattern comes before both: a list in Megatron's moe_layer_freq, 1 (experts) or 0 per layer: "0111".
+	MoELayerFreq int64  `mapstructure:"moe_layer_freq"`
+	FirstDense   int64  `mapstructure:"first_k_dense_replace"`
+	MoEPattern   string `mapstructure:"moe_layer_pattern"`
 
 	// Multi-head latent attention (DeepSeek).
 	MLA        bool  `mapstructure:"multi_latent_attention"`
@@ -49,25 +53,50 @@ type Model struct {
 	QKPosDim   int64 `mapstructure:"qk_pos_emb_head_dim"`
 	VHeadDim   int64 `mapstructure:"v_head_dim"`
 
+	// Attention that is not softmax over all keys: gated_delta_net (gdn), gdn2, dsa. Every Nth layer (LinearFreq) has softmax all the same;
+	// LinearPattern comes before it: a list in linear_attention_freq, 1 (linear) or 0 per layer, those of multi-token prediction last.
+	AttentionVariant    string `mapstructure:"experimental_attention_variant"`
+	LinearFreq          int64  `mapstructure:"linear_attention_freq"`
+	LinearPattern       string `mapstructure:"linear_attention_pattern"`
+	LinearKeyHeadDim    int64  `mapstructure:"linear_key_head_dim"`    // 0: 128
+	LinearValueHeadDim  int64  `mapstructure:"linear_value_head_dim"`  // 0: 128
+	LinearKeyHeads      int64  `mapstructure:"linear_num_key_heads"`   // 0: 16
+	LinearValueHeads    int64  `mapstructure:"linear_num_value_heads"` // 0: 32
+	LinearConvKernelDim int64  `mapstructure:"linear_conv_kernel_dim"` // 0: 4
+
+	// Layers of several kinds, one letter each: M Mamba, G gated delta net, * attention, - feed-forward, E experts; "/" begins a depth of multi-token
+	// prediction. hybrid_override_pattern is its name in older versions.
+	HybridPattern  string  `mapstructure:"hybrid_layer_pattern"`
+	Hybrid         bool    `mapstructure:"is_hybrid_model"`        // older versions: without a pattern, the shares say how many layers are what
+	AttentionRatio float64 `mapstructure:"hybrid_attention_ratio"` // 0..1
+	MLPRatio       float64 `mapstructure:"hybrid_mlp_ratio"`       // 0..1
+	MambaStateDim  int64   `mapstructure:"mamba_state_dim"`        // 0: 128
+	MambaHeadDim   int64   `mapstructure:"mamba_head_dim"`         // 0: 64
+	MambaNumGroups int64   `mapstructure:"mamba_num_groups"`       // 0: 8
+	MambaNumHeads  int64   `mapstructure:"mamba_num_heads"`        // 0: 2 · hidden_size / mamba_head_dim
+
 	Recompute string `mapstructure:"recompute_granularity"` // full, selective or empty
 
-	noGroups bool // Set: group_query_attention is False
-}
+	// FP8 and FP4 name the format that the GEMMs run in, which may then be faster than the BF16 peak: e4m3, hybrid; e2m1.
+	FP8 string `mapstructure:"fp8"`
+	FP4 string `mapstructure:"fp4"`
 
-// Known says whether the model is described well enough to count its FLOPs.
-func (m *Model) Known() bool {
-	return m.NumLayers > 0 && m.HiddenSize > 0 && m.AttentionHeads > 0 && m.SeqLength > 0
+	// Unsupported says what the description cannot state, so that no FLOPs can be counted. Empty: nothing.
+	Unsupported string `mapstructure:"-"`
+
+	noGroups bool // Set: group_query_attention is False
 }
 
 // modelField binds a name to a field of a model. One of the pointers is set.
 type modelField struct {
 	name string
 	i    *int64
+	f    *float64
 	s    *string
 	b    *bool
 }
 
-const modelFields = 29
+const modelFields = 51
 
 func (m *Model) fields() [modelFields]modelField {
 	return [modelFields]modelField{
@@ -91,15 +120,36 @@ func (m *Model) fields() [modelFields]modelField {
 		{name: "moe_router_topk", i: &m.RouterTopK},
 		{name: "moe_ffn_hidden_size", i: &m.MoEFFN},
 		{name: "moe_shared_expert_intermediate_size", i: &m.SharedExpertFFN},
+		{name: "moe_latent_size", i: &m.MoELatentSize},
 		{name: "moe_layer_freq", i: &m.MoELayerFreq},
 		{name: "first_k_dense_replace", i: &m.FirstDense},
+		{name: "moe_layer_pattern", s: &m.MoEPattern},
 		{name: "multi_latent_attention", b: &m.MLA},
 		{name: "q_lora_rank", i: &m.QLoRARank},
 		{name: "kv_lora_rank", i: &m.KVLoRARank},
 		{name: "qk_head_dim", i: &m.QKHeadDim},
 		{name: "qk_pos_emb_head_dim", i: &m.QKPosDim},
 		{name: "v_head_dim", i: &m.VHeadDim},
+		{name: "experimental_attention_variant", s: &m.AttentionVariant},
+		{name: "linear_attention_freq", i: &m.LinearFreq},
+		{name: "linear_attention_pattern", s: &m.LinearPattern},
+		{name: "linear_key_head_dim", i: &m.LinearKeyHeadDim},
+		{name: "linear_value_head_dim", i: &m.LinearValueHeadDim},
+		{name: "linear_num_key_heads", i: &m.LinearKeyHeads},
+		{name: "linear_num_value_heads", i: &m.LinearValueHeads},
+		{name: "linear_conv_kernel_dim", i: &m.LinearConvKernelDim},
+		{name: "hybrid_layer_pattern", s: &m.HybridPattern},
+		{name: "is_hybrid_model", b: &m.Hybrid},
+		{name: "hybrid_attention_ratio", f: &m.AttentionRatio},
+		{name: "hybrid_mlp_ratio", f: &m.MLPRatio},
+		{name: "mamba_state_dim", i: &m.MambaStateDim},
+		{name: "mamba_head_dim", i: &m.MambaHeadDim},
+		{name: "mamba_num_groups", i: &m.MambaNumGroups},
+		{name: "mamba_num_heads", i: &m.MambaNumHeads},
 		{name: "recompute_granularity", s: &m.Recompute},
+		{name: "fp8", s: &m.FP8},
+		{name: "fp4", s: &m.FP4},
+		{name: "unsupported", s: &m.Unsupported},
 	}
 }
 
@@ -109,6 +159,8 @@ func (m *Model) Put(attrs pcommon.Map) {
 		switch {
 		case f.i != nil && *f.i != 0:
 			attrs.PutInt(ModelPrefix+f.name, *f.i)
+		case f.f != nil && *f.f != 0:
+			attrs.PutDouble(ModelPrefix+f.name, *f.f)
 		case f.s != nil && *f.s != "":
 			attrs.PutStr(ModelPrefix+f.name, *f.s)
 		case f.b != nil && *f.b:
@@ -134,6 +186,8 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 			case f.name != name:
 			case f.i != nil:
 				*f.i = v.Int()
+			case f.f != nil:
+				*f.f = v.Double()
 			case f.s != nil:
 				*f.s = ValueText(v)
 			case f.b != nil:
@@ -157,6 +211,13 @@ func (m *Model) Set(name string, text []byte) bool {
 		if m.noGroups {
 			return true
 		}
+	case "hybrid_override_pattern":
+		// Its newer name comes before it in a dump, and has what multi-token prediction adds.
+		if name = "hybrid_layer_pattern"; m.HybridPattern != "" {
+			return true
+		}
+	case "mtp_hybrid_override_pattern", "spec":
+		return m.exclude(name, string(text))
 	}
 	for _, f := range m.fields() {
 		if f.name != name {
@@ -177,6 +238,13 @@ func (m *Model) Set(name string, text []byte) bool {
 			}
 			*f.i = v
 			return len(digits) > 0
+		case f.f != nil:
+			v, err := strconv.ParseFloat(string(text), 64)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+			*f.f = v
+			return true
 		case f.s != nil:
 			if string(text) != "None" {
 				*f.s = Name(text)
@@ -188,4 +256,18 @@ func (m *Model) Set(name string, text []byte) bool {
 		}
 	}
 	return false
+}
+
+// exclude notes what a model has that no field describes.
+func (m *Model) exclude(name, text string) bool {
+	switch {
+	case name == "mtp_hybrid_override_pattern":
+		// Versions that count these layers put them into hybrid_layer_pattern, and None here.
+		if text != "None" {
+			m.Unsupported = name
+		}
+	case strings.Contains(text, "gdp_stack_spec"), strings.Contains(text, "gated_delta_product_stack_spec"):
+		m.Unsupported = "gated delta product"
+	}
+	return true
 }

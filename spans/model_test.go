@@ -11,6 +11,7 @@ func TestModelAttributes(t *testing.T) {
 	m := Model{
 		Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, VocabSize: 129280, GlobalBatchSize: 32, SwiGLU: true,
 		NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
+		Hybrid: true, AttentionRatio: 0.08, MLPRatio: 0.46, HybridPattern: "M-*E", Unsupported: "gated delta product",
 	}
 	attrs := pcommon.NewMap()
 	attrs.PutStr(AttrServiceName, "job")
@@ -42,4 +43,18 @@ func TestModelSetQueryGroups(t *testing.T) {
 	}
 	var m Model
 	assert.False(t, m.Set("group_query_attention", []byte("maybe")))
+}
+
+// TestModelSetHybrid: a dump has the older name of the pattern after the newer one, which also has the layers of multi-token prediction.
+func TestModelSetHybrid(t *testing.T) {
+	var m Model
+	for _, a := range [][2]string{{"hybrid_attention_ratio", "0.08"}, {"hybrid_layer_pattern", "M-/M"}, {"hybrid_mlp_ratio", "0.0"}, {"hybrid_override_pattern", "M-"}, {"mtp_hybrid_override_pattern", "None"}, {"spec", "None"}} {
+		assert.True(t, m.Set(a[0], []byte(a[1])), a[0])
+	}
+	assert.Equal(t, Model{AttentionRatio: 0.08, HybridPattern: "M-/M"}, m)
+	assert.False(t, m.Set("hybrid_mlp_ratio", []byte("nan")))
+	assert.False(t, m.Set("hybrid_mlp_ratio", []byte("half")))
+	m = Model{}
+	assert.True(t, m.Set("hybrid_override_pattern", []byte("M-")))
+	assert.Equal(t, "M-", m.HybridPattern)
 }

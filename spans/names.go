@@ -133,8 +133,10 @@ const (
 	AttrFlopFormula      = "ml.train.flop.formula"    // megatron | flagscale | reported (no model is known: MFU is of the log's number)
 	AttrFlopConvention   = "ml.train.flop.convention" // causal | full: half or all of the attention matrix
 	AttrFlopRecompute    = "ml.train.flop.recompute"  // none | selective | full
-	AttrFlopPeak         = "ml.train.device.flop.peak"
-	AttrDeviceModel      = "hw.model" // semconv
+	// AttrFlopUnsupported says what of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
+	AttrFlopUnsupported = "ml.train.flop.unsupported"
+	AttrFlopPeak        = "ml.train.device.flop.peak"
+	AttrDeviceModel     = "hw.model" // semconv
 	// {flop} of one step, all devices: what train_perf computes, and what a FLOPS breakdown printed (there called TFLOPS).
 	AttrFlopCount          = "ml.train.flop.count"
 	AttrFlopCountReported  = "ml.train.flop.count.reported"

@@ -35,11 +35,12 @@ const (
 	stepNoModel
 	stepNoTime
 	stepAlreadyMeasured
+	stepUnsupported
 	stepOutcomes
 )
 
 var stepOptions = func() (options [stepOutcomes]metric.AddOption) {
-	for i, name := range [stepOutcomes]string{"measured", "reported", "no_model", "no_time", "already_measured"} {
+	for i, name := range [stepOutcomes]string{"measured", "reported", "no_model", "no_time", "already_measured", "unsupported"} {
 		options[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", name)))
 	}
 	return options
@@ -55,7 +56,7 @@ type train struct {
 
 	mu     sync.Mutex
 	peaks  *simplelru.LRU[string, float64] // {flop}/s by device name; 0: not known, and said so
-	warned map[string]bool                 // keys of a model found missing, which are few
+	warned map[string]bool                 // why a model cannot be counted: at most maxWarned
 }
 
 func newTrain(cfg TrainConfig, logger *zap.Logger) *train {
@@ -110,7 +111,8 @@ type stepResource struct {
 	detected    string  // that of the host
 	rank, world int64   // 0: not known (rank 0 is the same as none: nothing is told apart by it)
 	model       spans.Model
-	known       bool // the model is
+	known       bool   // the model is
+	unsupported string // what of the model cannot be counted
 	sample      flops.Count
 	other       flops.Count // by Megatron's formula with the other convention
 
@@ -153,11 +155,15 @@ func (t *train) resource(attrs pcommon.Map) stepResource {
 	if !ok {
 		return res // facts of the run at most
 	}
-	if key := flops.Missing(&res.model); key != "" {
-		t.warnMissing(key)
+	m := &res.model
+	if key := flops.Missing(m); key != "" {
+		t.warnOnce(key, "No FLOPs are counted: the description of the model lacks a key. Set it under 'train::model'.", zap.String("key", key))
 		return res
 	}
-	m := &res.model
+	if res.unsupported = flops.Unsupported(m); res.unsupported != "" {
+		t.warnOnce(res.unsupported, "No FLOPs are counted: the model has what Megatron's formula leaves out. What the log reports is kept.", zap.String("unsupported", res.unsupported))
+		return res
+	}
 	if t.cfg.Formula == formulaFlagScale {
 		res.sample = flops.FlagScale(m, flops.Merged)
 		res.other = res.sample
@@ -169,12 +175,15 @@ func (t *train) resource(attrs pcommon.Map) stepResource {
 	return res
 }
 
-func (t *train) warnMissing(key string) {
+// maxWarned bounds how many different reasons are remembered to have been said.
+const maxWarned = 100
+
+func (t *train) warnOnce(reason, text string, field zap.Field) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.warned[key] {
-		t.warned[key] = true
-		t.logger.Warn("No FLOPs are counted: the description of the model lacks a key. Set it under 'train::model'.", zap.String("key", key))
+	if !t.warned[reason] && len(t.warned) < maxWarned {
+		t.warned[reason] = true
+		t.logger.Warn(text, field)
 	}
 }
 
@@ -289,6 +298,11 @@ func (w *work) amounts(add *additions) {
 
 // flops adds FLOPs, FLOP/s and utilization.
 func (t *train) flops(w *work, add *additions) stepOutcome {
+	if reason := w.res.unsupported; reason != "" {
+		add.text(spans.AttrFlopUnsupported, reason)
+		t.reported(w, add)
+		return stepUnsupported
+	}
 	if !w.res.known {
 		return t.reported(w, add)
 	}
@@ -436,7 +450,7 @@ func (t *train) lookUpPeak(device string) float64 {
 // describes says whether a model has an architecture, beside facts of the run.
 func describes(m *spans.Model) bool {
 	a := *m
-	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.Recompute = "", 0, 0, 0, 0, ""
+	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, "", "", ""
 	return a != spans.Model{}
 }
 
@@ -448,6 +462,7 @@ func fillRun(m, first, second *spans.Model) {
 	m.WorldSize = or(first.WorldSize, second.WorldSize)
 	m.DataParallelSize = or(first.DataParallelSize, second.DataParallelSize)
 	m.Recompute = or(first.Recompute, second.Recompute)
+	m.FP8, m.FP4 = or(first.FP8, second.FP8), or(first.FP4, second.FP4)
 }
 
 func or[T comparable](a, b T) T {

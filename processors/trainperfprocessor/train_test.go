@@ -392,6 +392,37 @@ func TestGatedByArchitecture(t *testing.T) {
 	assert.InDelta(t, double(t, oneStep(t, q, job, 1, nil), spans.AttrFlopCount), double(t, oneStep(t, p, job, 1, nil), spans.AttrFlopCount), 0)
 }
 
+// TestModelsThatCannotBeCounted: what the log reports stays, marked as such, and nothing accuses it. Such a model was counted as a transformer.
+func TestModelsThatCannotBeCounted(t *testing.T) {
+	m := aquila
+	m.HybridPattern = "MD"
+	known := job
+	known.Model = &m
+	p, logs := newTrainTest(t, onH100)
+	for range 2 {
+		s := oneStep(t, p, known, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 400e12, spans.AttrBatchSize: int64(32)})
+		assert.Equal(t, "hybrid_layer_pattern MD", text(s, spans.AttrFlopUnsupported))
+		assert.Equal(t, "reported", text(s, spans.AttrFlopFormula))
+		nan := math.NaN()
+		numbers(t, s, map[string]float64{
+			spans.AttrMFU: 400. / 989, spans.AttrSamples: 32, spans.AttrDeviceFlopThroughputReported: 400e12,
+			spans.AttrFlopCount: nan, spans.AttrFlopThroughput: nan, spans.AttrDeviceFlopThroughput: nan, spans.AttrHFU: nan, spans.AttrFlopDisagreement: nan,
+		})
+		assert.Empty(t, verdicts(s))
+	}
+	assert.Equal(t, 1, logs.FilterMessageSnippet("leaves out").Len())
+	// Without a report there is nothing but the reason, and a second pass changes nothing.
+	b := spans.NewBatch("test", "")
+	s := addStep(b, known, 7, 0.5, attrs{spans.AttrSource: "perf_monitor", spans.AttrFlopCountReported: 1e12})
+	process(t, p, b.Traces())
+	assert.Equal(t, "hybrid_layer_pattern MD", text(s, spans.AttrFlopUnsupported))
+	assert.Empty(t, text(s, spans.AttrFlopFormula))
+	assert.Empty(t, verdicts(s))
+	n := s.Attributes().Len()
+	process(t, p, b.Traces())
+	assert.Equal(t, n, s.Attributes().Len())
+}
+
 // TestOddSteps: values of the wrong type or beyond reason are passed over.
 func TestOddSteps(t *testing.T) {
 	p, _ := newTrainTest(t, onH100, withModel(aquila))

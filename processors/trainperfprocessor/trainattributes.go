@@ -52,7 +52,7 @@ func (in *stepSpan) read(span ptrace.Span) {
 	interval, record := false, int64(0)
 	for name, v := range span.Attributes().All() {
 		switch name {
-		case spans.AttrSamples, spans.AttrFlopFormula, spans.AttrVerdict:
+		case spans.AttrSamples, spans.AttrFlopFormula, spans.AttrFlopUnsupported, spans.AttrVerdict:
 			in.done = true
 		case spans.AttrTokens:
 			in.tokens = spans.ValueNumber(v)

@@ -2,7 +2,6 @@ package megatron
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
@@ -658,29 +657,27 @@ func (p *Parser) argument(t []byte) bool {
 	}
 	value := blanks(rest[dots:])
 	p.args = p.args[:0]
-	if string(name) == "moe_layer_freq" && len(value) > 0 && value[0] == '[' {
-		p.layers(value)
-		return true
+	if len(value) > 0 && value[0] == '[' {
+		switch string(name) {
+		case "moe_layer_freq":
+			name, value = []byte("moe_layer_pattern"), pattern(value)
+		case "linear_attention_freq":
+			name, value = []byte("linear_attention_pattern"), pattern(value)
+		}
 	}
 	p.args = append(p.args, Argument{name, value})
 	return true
 }
 
-// layers reads moe_layer_freq as a list of 0 (dense) and 1 (experts), one per layer. Patterns other than dense layers first cannot be told in
-// the names of spans.Model: they become -1, of which train_perf makes no FLOPs.
-func (p *Parser) layers(value []byte) {
-	var pattern []byte
+// pattern reads a list of 0 and 1, one per layer: "[0, 1, 1]" is "011".
+func pattern(value []byte) []byte {
+	var layers []byte
 	for _, c := range value {
 		if c == '0' || c == '1' {
-			pattern = append(pattern, c)
+			layers = append(layers, c)
 		}
 	}
-	dense := len(pattern) - len(bytes.TrimLeft(pattern, "0"))
-	if bytes.IndexByte(pattern[dense:], '0') < 0 {
-		p.args = append(p.args, Argument{[]byte("first_k_dense_replace"), strconv.AppendInt(nil, int64(dense), 10)}, Argument{[]byte("moe_layer_freq"), []byte{'1'}})
-		return
-	}
-	p.args = append(p.args, Argument{[]byte("moe_layer_freq"), []byte("-1")})
+	return layers
 }
 
 // padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", which comes after the dump.

@@ -4,6 +4,7 @@ package flops
 
 import (
 	"math"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -51,7 +52,7 @@ func Missing(m *spans.Model) string {
 		name  string
 		value int64
 	}{
-		{"num_layers", m.NumLayers},
+		{"num_layers", max(m.NumLayers, int64(len(m.HybridPattern)))},
 		{"hidden_size", m.HiddenSize},
 		{"num_attention_heads", m.AttentionHeads},
 		{"seq_length", m.SeqLength},
@@ -71,11 +72,56 @@ func Missing(m *spans.Model) string {
 			return "v_head_dim"
 		}
 	}
-	// Negative: a list of layers that has no other form here.
 	if m.NumExperts > 0 && m.MoELayerFreq < 0 {
 		return "moe_layer_freq"
 	}
+	if !hybrid(m) && linear(m) && m.LinearFreq <= 0 && m.LinearPattern == "" {
+		return "linear_attention_freq"
+	}
 	return ""
+}
+
+// Unsupported says what in a model cannot be counted; empty when all can. Megatron's own function leaves some of it out without a word: such a
+// count would be wrong, and what the log reports may be too.
+func Unsupported(m *spans.Model) string {
+	if m.Unsupported != "" {
+		return m.Unsupported
+	}
+	s := shapeOf(m)
+	switch m.AttentionVariant {
+	case "", "gdn", "gdn2", "gated_delta_net", "dsa":
+	default:
+		return "experimental_attention_variant " + m.AttentionVariant
+	}
+	switch {
+	case hybrid(m):
+		if !layersOf(m).known {
+			return "hybrid_layer_pattern " + m.HybridPattern
+		}
+		if m.MLA {
+			return "multi_latent_attention in a hybrid model"
+		}
+	case m.AttentionRatio != 0 || m.MLPRatio != 0:
+		return "hybrid_attention_ratio without is_hybrid_model"
+	case linear(m) && m.LinearPattern != "" && float64(len(m.LinearPattern)) != s.layers+s.mtp:
+		return "linear_attention_pattern of another number of layers"
+	}
+	if m.NumExperts > 0 && m.MoEPattern != "" && !hybrid(m) && float64(len(m.MoEPattern)) != s.layers {
+		return "moe_layer_pattern of another number of layers"
+	}
+	return ""
+}
+
+// hybrid says whether a model's layers are of several kinds, Mamba among them.
+func hybrid(m *spans.Model) bool { return m.HybridPattern != "" || m.Hybrid }
+
+// linear says whether a model has linear attention. Megatron counts dsa (sparse attention) as if it were dense.
+func linear(m *spans.Model) bool {
+	switch m.AttentionVariant {
+	case "gdn", "gdn2", "gated_delta_net":
+		return true
+	}
+	return false
 }
 
 // shape is a model with Megatron's defaults filled in, in floats: products of a careless config must not wrap around.
@@ -85,6 +131,7 @@ type shape struct {
 	dense, moe                                               float64 // layers
 	lastIsMoE                                                bool
 	mtp                                                      float64
+	latent                                                   float64 // what routed experts work on; 0: hidden
 }
 
 func shapeOf(m *spans.Model) shape {
@@ -92,7 +139,7 @@ func shapeOf(m *spans.Model) shape {
 	s := shape{
 		layers: f(m.NumLayers), hidden: f(m.HiddenSize), heads: f(m.AttentionHeads), groups: f(m.QueryGroups),
 		channels: f(m.KVChannels), ffn: f(m.FFNHiddenSize), seq: f(m.SeqLength), vocab: f(m.PaddedVocabSize),
-		experts: f(m.NumExperts), topk: f(m.RouterTopK), moeFFN: f(m.MoEFFN), sharedFFN: f(m.SharedExpertFFN), mtp: f(m.MTPLayers),
+		experts: f(m.NumExperts), topk: f(m.RouterTopK), moeFFN: f(m.MoEFFN), sharedFFN: f(m.SharedExpertFFN), mtp: f(m.MTPLayers), latent: f(m.MoELatentSize),
 	}
 	if s.groups == 0 {
 		s.groups = s.heads
@@ -109,8 +156,11 @@ func shapeOf(m *spans.Model) shape {
 	if s.vocab == 0 {
 		s.vocab = f(m.VocabSize)
 	}
+	if s.layers == 0 {
+		s.layers = layersOf(m).main
+	}
 	s.dense = s.layers
-	if s.experts == 0 {
+	if s.experts == 0 && !strings.Contains(m.HybridPattern, "E") {
 		return s
 	}
 	if s.topk == 0 {
@@ -118,6 +168,11 @@ func shapeOf(m *spans.Model) shape {
 	}
 	if s.moeFFN == 0 {
 		s.moeFFN = s.ffn
+	}
+	if p := m.MoEPattern; p != "" {
+		s.moe, s.lastIsMoE = float64(strings.Count(p, "1")), p[len(p)-1] == '1'
+		s.dense = s.layers - s.moe
+		return s
 	}
 	// Layer i is a mixture of experts when i ≥ first and i divides by the frequency.
 	freq, first := max(f(m.MoELayerFreq), 1), min(f(m.FirstDense), s.layers)
@@ -128,14 +183,12 @@ func shapeOf(m *spans.Model) shape {
 }
 
 // Megatron counts one sample (one sequence of seq_length tokens) as num_floating_point_operations of Megatron-LM does
-// (megatron/training/training.py @d98e8a64, transformer_flops): GEMMs only, plus the few terms it adds for norms in MLA and MTP.
+// (megatron/training/training.py @d98e8a64): GEMMs, plus the few terms it adds for norms in MLA and MTP, convolutions and scans.
 // causal halves the attention matrix, as Megatron does; without, all of it counts, as in PaLM's MFU.
-// Not covered, because spans.Model does not describe it: moe_latent_size, linear attention, and Mamba hybrids.
 func Megatron(m *spans.Model, causal bool) Count {
 	s := shapeOf(m)
-	gemms := 2.0 // of a feed-forward layer
-	if m.SwiGLU {
-		gemms = 3
+	if hybrid(m) {
+		return hybridModel(m, &s, causal)
 	}
 	moe, dense := s.moe, s.dense
 	if s.lastIsMoE {
@@ -143,36 +196,155 @@ func Megatron(m *spans.Model, causal bool) Count {
 	} else {
 		dense += s.mtp
 	}
-	linear, core := attention(m, &s)
-	if causal {
-		core /= 2
+	projections, core := attention(m, &s, causal)
+	softmax := s.layers + s.mtp
+	delta := 0.0
+	if linear(m) {
+		delta = linearLayers(m, softmax)
+		softmax -= delta
 	}
-	attentions := s.layers + s.mtp
 	// Multiply-adds per token.
-	perToken := s.hidden*gemms*(s.ffn*dense+(s.moeFFN*s.topk+s.sharedFFN)*moe) +
-		linear*attentions +
+	perToken := feedForward(m, s.hidden, s.ffn)*dense + experts(m, &s)*moe +
+		projections*softmax + deltaNet(m, &s)*delta +
 		s.mtp*(3*s.hidden+2*s.hidden*s.hidden)
-	scores := 2 * s.seq * core * attentions
+	scores := 2 * s.seq * core * softmax
 	logits := 2 * s.seq * s.hidden * s.vocab * (1 + s.mtp)
 	return Count{Forward: 2*s.seq*perToken + scores + logits, Attention: scores, Logits: logits}
 }
 
-// attention returns the multiply-adds of one layer for one token: of the projections, and of QK^T and the sum of V over a whole row.
-func attention(m *spans.Model, s *shape) (linear, core float64) {
+// feedForward returns the multiply-adds of one layer for one token.
+func feedForward(m *spans.Model, hidden, ffn float64) float64 {
+	if m.SwiGLU {
+		return 3 * hidden * ffn
+	}
+	return 2 * hidden * ffn
+}
+
+// experts returns the multiply-adds of a mixture of experts for one token, the router left out.
+func experts(m *spans.Model, s *shape) float64 {
+	shared := feedForward(m, s.hidden, s.sharedFFN)
+	if s.latent > 0 { // one projection down, one up
+		return feedForward(m, s.latent, s.moeFFN)*s.topk + 2*s.hidden*s.latent + shared
+	}
+	return feedForward(m, s.hidden, s.moeFFN)*s.topk + shared
+}
+
+// attention returns the multiply-adds of one layer for one token: of the projections, and of QK^T and the sum of V.
+func attention(m *spans.Model, s *shape, causal bool) (projections, core float64) {
+	seq := s.seq
+	if causal {
+		seq /= 2
+	}
 	if !m.MLA {
 		q := s.channels * s.heads
 		kv := 2 * s.channels * s.groups
-		if m.OutputGate {
+		if m.OutputGate && !hybrid(m) { // Megatron does not count it there
 			kv += q
 		}
-		return s.hidden*(q+kv) + q*s.hidden, 2 * q * s.seq
+		return s.hidden*(q+kv) + q*s.hidden, 2 * q * seq
 	}
 	rank, qk, pos, v := float64(m.KVLoRARank), float64(m.QKHeadDim), float64(max(m.QKPosDim, 0)), float64(m.VHeadDim)
 	if q := float64(m.QLoRARank); q > 0 {
-		linear = q * (s.hidden + s.heads*(qk+pos) + 1) // + 1: the norm of the compressed queries
+		projections = q * (s.hidden + s.heads*(qk+pos) + 1) // + 1: the norm of the compressed queries
 	} else {
-		linear = s.hidden * s.heads * (qk + pos)
+		projections = s.hidden * s.heads * (qk + pos)
 	}
-	linear += rank*(s.hidden+s.heads*(qk+v)+1) + s.hidden*pos + s.heads*v*s.hidden
-	return linear, s.seq * s.heads * (qk + pos + v)
+	projections += rank*(s.hidden+s.heads*(qk+v)+1) + s.hidden*pos + s.heads*v*s.hidden
+	return projections, seq * s.heads * (qk + pos + v)
+}
+
+// linearLayers is how many of the layers have linear attention.
+func linearLayers(m *spans.Model, layers float64) float64 {
+	if m.LinearPattern != "" {
+		return min(float64(strings.Count(m.LinearPattern, "1")), layers)
+	}
+	return layers - math.Floor(layers/float64(max(m.LinearFreq, 1)))
+}
+
+// deltaNet returns the multiply-adds of one layer of gated delta net for one token.
+func deltaNet(m *spans.Model, s *shape) float64 {
+	keyDim, valueDim := orDefault(m.LinearKeyHeadDim, 128), orDefault(m.LinearValueHeadDim, 128)
+	keyHeads, valueHeads := orDefault(m.LinearKeyHeads, 16), orDefault(m.LinearValueHeads, 32)
+	keys, values := keyDim*keyHeads, valueDim*valueHeads
+	in := 2*keys + 2*values + 2*valueHeads
+	if m.AttentionVariant == "gdn2" {
+		in = 4*keys + 3*values
+	}
+	return s.hidden*in + orDefault(m.LinearConvKernelDim, 4)*(2*keys+values) + 4*valueHeads*valueDim*valueDim + s.hidden*values
+}
+
+// mamba returns half the operations of one Mamba layer for one token. Its inner size is twice the hidden one, whatever its heads make of it.
+func mamba(m *spans.Model, s *shape) float64 {
+	inner, state := 2*s.hidden, orDefault(m.MambaStateDim, 128)
+	heads := orDefault(m.MambaNumHeads, math.Floor(inner/orDefault(m.MambaHeadDim, 64)))
+	in := s.hidden * (2*inner + 2*orDefault(m.MambaNumGroups, 8)*state + heads)
+	return in + 3.5*inner*state + inner*s.hidden
+}
+
+func orDefault(n int64, otherwise float64) float64 {
+	if n > 0 {
+		return float64(n)
+	}
+	return otherwise
+}
+
+// layers is how many layers of each kind a hybrid model has, those of multi-token prediction included.
+type layers struct {
+	mamba, delta, attention, feedForward, experts float64
+	main                                          float64 // without multi-token prediction
+	mtp                                           float64 // depths
+	known                                         bool
+}
+
+// layersOf reads the pattern as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does: "main|main/mtp/mtp".
+// Not known: letters for attention that hybrid_flops leaves out (D, +), others that are none, depths that differ.
+func layersOf(m *spans.Model) layers {
+	if m.HybridPattern == "" { // before it was needed: shares of the layers
+		all := float64(max(m.NumLayers, 0))
+		l := layers{attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all, mtp: float64(max(m.MTPLayers, 0))}
+		l.mamba = all - l.attention - l.feedForward
+		l.known = l.attention >= 0 && l.feedForward >= 0 && l.mamba >= 0
+		return l
+	}
+	pattern, depths, _ := strings.Cut(m.HybridPattern, "/")
+	l := layers{known: true}
+	l.add(strings.ReplaceAll(pattern, "|", ""), 1)
+	l.main = l.mamba + l.delta + l.attention + l.feedForward + l.experts
+	if strings.Trim(depths, "/") != "" {
+		depth, _, _ := strings.Cut(depths, "/")
+		l.mtp = float64(strings.Count(depths, "/") + 1)
+		l.known = l.known && depths == strings.Repeat(depth+"/", int(l.mtp)-1)+depth
+		l.add(depth, l.mtp)
+	} else {
+		l.mtp = float64(max(m.MTPLayers, 0))
+	}
+	return l
+}
+
+func (l *layers) add(pattern string, times float64) {
+	for _, kind := range pattern {
+		switch kind {
+		case 'M':
+			l.mamba += times
+		case 'G':
+			l.delta += times
+		case '*':
+			l.attention += times
+		case '-':
+			l.feedForward += times
+		case 'E':
+			l.experts += times
+		default:
+			l.known = false
+		}
+	}
+}
+
+func hybridModel(m *spans.Model, s *shape, causal bool) Count {
+	l := layersOf(m)
+	projections, core := attention(m, s, causal)
+	perToken := l.attention*projections + l.feedForward*feedForward(m, s.hidden, s.ffn) + l.experts*experts(m, s) + l.mamba*mamba(m, s) + l.delta*deltaNet(m, s)
+	scores := 2 * s.seq * core * l.attention
+	logits := 2 * s.seq * s.hidden * s.vocab * (1 + l.mtp)
+	return Count{Forward: 2*s.seq*perToken + scores + logits, Attention: scores, Logits: logits}
 }

@@ -13,17 +13,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// families maps model_type to a model's type here. Families with other layers (sliding windows, state spaces, …) are left out: their
+// families maps model_type to a model's type here. Families with other layers (sliding windows, …) are left out: their
 // FLOPs would come out wrong.
 var families = map[string]string{
 	"gpt2": "gpt", "llama": "llama", "mistral": "llama", "aquila": "aquila", "qwen2": "qwen", "qwen3": "qwen",
 	"mixtral": "mixtral", "qwen2_moe": "moe", "qwen3_moe": "moe", "deepseek_v2": "deepseek", "deepseek_v3": "deepseek",
+	"qwen3_next": "moe", "nemotron_h": "gpt",
 }
 
 var (
-	errType    = errors.New("'model_type' is not one of gpt2, llama, mistral, aquila, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3: describe the model under 'train::model' instead")
+	errType    = errors.New("'model_type' is not one of gpt2, llama, mistral, aquila, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, qwen3_next, nemotron_h: describe the model under 'train::model' instead")
 	errMissing = errors.New("is missing")
 	errNumber  = errors.New("is not a whole number of 0 or more")
+	errKinds   = errors.New("has kinds of layers that are not known here: describe the model under 'train::model' instead")
 	errLayers  = errors.New("describes a pattern of layers other than dense ones first: describe the model under 'train::model' instead")
 )
 
@@ -40,20 +42,27 @@ func Parse(raw []byte) (spans.Model, error) {
 	if m.Type = families[kind]; m.Type == "" {
 		return m, fmt.Errorf("%w (it is %q)", errType, kind)
 	}
-	m.NumLayers = f.need("num_hidden_layers", "n_layer")
+	m.KVChannels = f.number("head_dim")
+	if kind == "nemotron_h" {
+		f.hybrid(&m)
+	} else {
+		m.NumLayers = f.need("num_hidden_layers", "n_layer")
+	}
 	m.HiddenSize = f.need("hidden_size", "n_embd")
 	m.AttentionHeads = f.need("num_attention_heads", "n_head")
 	m.VocabSize = f.need("vocab_size")
 	m.QueryGroups = f.number("num_key_value_heads")
-	m.KVChannels = f.number("head_dim")
-	m.SwiGLU = m.Type != "gpt"
-	if m.Type == "gpt" {
+	m.SwiGLU = m.Type != "gpt" && kind != "nemotron_h"
+	if kind == "gpt2" {
 		m.FFNHiddenSize = f.number("n_inner", "intermediate_size") // null: four times hidden_size, as in Megatron
 	} else {
 		m.FFNHiddenSize = f.need("intermediate_size")
 	}
 	if m.NumExperts = f.number("num_local_experts", "num_experts", "n_routed_experts"); m.NumExperts > 0 {
 		f.experts(&m)
+	}
+	if kind == "qwen3_next" {
+		f.delta(&m)
 	}
 	if m.Type == "deepseek" {
 		m.MLA, m.KVChannels, m.QueryGroups = true, 0, 0
@@ -70,8 +79,8 @@ func Parse(raw []byte) (spans.Model, error) {
 func (f *file) experts(m *spans.Model) {
 	m.RouterTopK = f.need("num_experts_per_tok")
 	m.MoEFFN = f.number("moe_intermediate_size")
-	m.SharedExpertFFN = f.number("shared_expert_intermediate_size")
-	if n := f.number("n_shared_experts"); n > 0 {
+	m.SharedExpertFFN = f.number("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size")
+	if n := f.number("n_shared_experts"); n > 0 && m.SharedExpertFFN == 0 {
 		m.SharedExpertFFN = n * f.need("moe_intermediate_size")
 	}
 	m.MoELayerFreq, m.FirstDense = f.number("moe_layer_freq"), f.number("first_k_dense_replace")
@@ -89,6 +98,63 @@ func (f *file) experts(m *spans.Model) {
 		}
 		m.FirstDense = int64(i) + 1
 	}
+}
+
+// delta reads layers of gated delta net between those of gated attention (Qwen3-Next).
+func (f *file) delta(m *spans.Model) {
+	m.AttentionVariant, m.OutputGate = "gated_delta_net", true
+	m.LinearKeyHeadDim, m.LinearValueHeadDim = f.number("linear_key_head_dim"), f.number("linear_value_head_dim")
+	m.LinearKeyHeads, m.LinearValueHeads = f.number("linear_num_key_heads"), f.number("linear_num_value_heads")
+	m.LinearConvKernelDim = f.number("linear_conv_kernel_dim")
+	if m.KVChannels == 0 {
+		m.KVChannels = 256 // transformers' default, which is not hidden_size / heads
+	}
+	if m.LinearPattern = f.layers("layer_types", map[string]byte{"linear_attention": '1', "full_attention": '0'}); m.LinearPattern == "" {
+		if m.LinearFreq = f.number("full_attention_interval"); m.LinearFreq == 0 {
+			m.LinearFreq = 4
+		}
+	}
+}
+
+// hybrid reads layers of Mamba, attention, feed-forward and experts (Nemotron-H). Multi-token prediction is left out.
+func (f *file) hybrid(m *spans.Model) {
+	kinds := map[string]byte{"mamba": 'M', "linear_attention": 'M', "attention": '*', "full_attention": '*', "mlp": '-', "moe": 'E'}
+	if m.HybridPattern = f.text("hybrid_override_pattern"); m.HybridPattern == "" || m.HybridPattern == "null" {
+		m.HybridPattern = f.layers("layers_block_type", kinds)
+	}
+	if m.HybridPattern == "" {
+		f.fail("hybrid_override_pattern' or 'layers_block_type", errMissing)
+	}
+	if strings.Trim(m.HybridPattern, "M*-E") != "" {
+		f.fail("hybrid_override_pattern", errKinds)
+	}
+	m.NumLayers = int64(len(m.HybridPattern))
+	if m.KVChannels = f.number("head_dim", "attention_head_dim"); m.KVChannels == 0 {
+		m.KVChannels = 128 // transformers' default, which is not hidden_size / heads
+	}
+	m.MambaStateDim, m.MambaHeadDim = f.number("ssm_state_size"), f.number("mamba_head_dim")
+	m.MambaNumGroups, m.MambaNumHeads = f.number("n_groups"), f.number("mamba_num_heads")
+	if !strings.Contains(m.HybridPattern, "E") {
+		delete(f.keys, "n_routed_experts") // of a model without such layers
+		return
+	}
+	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")
+}
+
+// layers reads a list of what each layer is as a letter per layer. Empty: there is none.
+func (f *file) layers(key string, kinds map[string]byte) string {
+	var names []string
+	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &names) != nil {
+		f.fail(key, errKinds)
+	}
+	pattern := make([]byte, len(names))
+	for i, name := range names {
+		if pattern[i] = kinds[name]; pattern[i] == 0 {
+			f.fail(key, errKinds)
+			return ""
+		}
+	}
+	return string(pattern)
 }
 
 // file keeps the first error, so that Parse reads as a list of keys.

@@ -64,7 +64,7 @@ func TestModel(t *testing.T) {
 		verdicts[reason]++
 		state = p.Save()
 	}
-	m := spans.Model{HiddenSize: 4096, FirstDense: 2, MoELayerFreq: 1, SwiGLU: true}
+	m := spans.Model{HiddenSize: 4096, MoEPattern: "0011", SwiGLU: true}
 	padded := m
 	padded.PaddedVocabSize = 50304
 	assert.Equal(t, []spans.Model{m, padded}, o.models)
