@@ -429,7 +429,8 @@ const (
 	AttrNCCLCommNodes    = "nccl.comm.nodes"    // nodes
 	AttrNCCLCommRank     = "nccl.comm.rank"     // rank in the communicator; AttrRank where the log has the global one
 	AttrNCCLSequence     = "nccl.sequence"      // per communicator and operation
-	AttrNCCLSequenceKind = "nccl.sequence.kind" // ordinal: not in the log, counted
+	AttrNCCLSequenceKind = "nccl.sequence.kind" // NCCLSequence…: not in the log
+	AttrNCCLUnconfirmed  = "nccl.unconfirmed"   // true: ranks may be missing that took part, so that nothing is said of who was late, of bandwidth and of what is missing
 	AttrNCCLMessageSize  = "nccl.message.size"  // By, as logged: per rank for AllGather and ReduceScatter of NCCL
 	AttrNCCLDataSize     = "nccl.data.size"     // By, S of algbw = S/t: of all ranks together for AllGather, ReduceScatter, AllToAll
 	AttrNCCLChannels     = "nccl.channels"      // how many
@@ -504,6 +505,12 @@ const (
 	AttrNCCLLinkSends          = "nccl.link.sends"
 	AttrNCCLLinkHot            = "nccl.link.hot"  // string[] "0→8": they carry much more than the others
 	AttrNCCLLinkSlow           = "nccl.link.slow" // string[] "0→8": much slower than the others
+)
+
+// The values of AttrNCCLSequenceKind, where the log has no number.
+const (
+	NCCLSequenceOrdinal = "ordinal" // counted: the n-th record of each rank, which agree in size and time
+	NCCLSequenceTime    = "time"    // found by operation, size and time; then there is no number
 )
 
 // The reasons (AttrIncompleteReason) why a collective left without all its ranks.

@@ -41,6 +41,7 @@ type assembler struct {
 	arrivals []late.Arrival // scratch
 	lateness []int64
 	ends     []clocks.End
+	next     []int32
 }
 
 // run is what is known of one run.
@@ -96,6 +97,14 @@ type communicator struct {
 	bytes       int64 // what it takes, about
 	used        int64 // when its last record was read
 	forgotten   bool  // there may be another in its place
+
+	// Of logs whose numbers are counted.
+	loose     []*collective // records that are not what the others have as their n-th, by when they ended
+	progress  []int64       // by rank: the last end, Unix ns
+	slowest   int32         // the rank that has come least far,
+	slowestOf int           // of so many,
+	horizon   int64         // to here
+	sweepAt   int64         // the horizon at which to look at what waits again
 }
 
 type baselineKey struct {
@@ -112,6 +121,8 @@ type track struct {
 	last []lastSeq
 	top  uint64
 	any  bool
+	// shaky is how many collectives must be whole, where numbers are counted, before anything is concluded from one.
+	shaky int
 }
 
 type lastSeq struct {
@@ -154,9 +165,8 @@ const walkMost = 8
 func (a *assembler) recheck(h *handler, most int) {
 	for ; a.walk != nil && most > 0; most-- {
 		c := a.walk
-		if a.walk = c.newer; a.full(c) {
-			a.close(h, c, a.outcome(c))
-		}
+		a.walk = c.newer
+		a.settle(h, c)
 	}
 }
 
@@ -241,7 +251,7 @@ func (a *assembler) forget() {
 		a.remembered -= c.bytes
 		delete(c.run.comms, commKey{c.family, c.id})
 		// Handlers and batches still have it.
-		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines, c.hosts = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil, nil
+		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines, c.hosts, c.progress = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil, nil, nil
 		c.forgotten = true
 	}
 }
@@ -271,6 +281,10 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 		a.close(h, c, complete)
 		return
 	}
+	if o.Ordinal {
+		a.count(h, comm, src, o, lents, at)
+		return
+	}
 	t := a.track(comm, o)
 	c := t.open[o.Seq]
 	if c == nil {
@@ -298,9 +312,7 @@ func (a *assembler) add(h *handler, comm *communicator, src *source, o *op.Op, l
 	a.see(comm, o.Rank, src)
 	a.hear(h)
 	a.pass(h, t, o.Rank, o.Seq, c, first)
-	if a.full(c) {
-		a.close(h, c, a.outcome(c))
-	}
+	a.settle(h, c)
 }
 
 // bound lets go of what there is no room for.
@@ -310,7 +322,7 @@ func (a *assembler) bound(h *handler) {
 		a.forget()
 	}
 	for a.oldest != nil && max(a.bytes, a.remembered) > most {
-		a.close(h, a.oldest, evicted)
+		a.drop(h, a.oldest, evicted)
 		if a.remembered > most {
 			a.forget()
 		}
@@ -358,7 +370,7 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
 		c.parts = make([]part, 0, n)
 	}
-	if t.any && o.Seq > t.top+1 && !comm.sparse {
+	if t.any && o.Seq > t.top+1 && !comm.sparse && !o.Ordinal {
 		c.gap = o.Seq - t.top - 1
 	}
 	if t.any && o.Seq < t.top {
@@ -366,15 +378,22 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 	}
 	t.top, t.any = max(t.top, o.Seq), true
 	t.open[o.Seq] = c
-	comm.open++
 	c.bytes = collectiveBytes + int64(cap(c.parts))*partBytes
-	a.bytes += c.bytes
 	if n := len(t.seqs); n == 0 || t.seqs[n-1] < o.Seq {
 		t.seqs = append(t.seqs, o.Seq)
 	} else {
 		i, _ := slices.BinarySearch(t.seqs, o.Seq)
 		t.seqs = slices.Insert(t.seqs, i, o.Seq)
 	}
+	a.enlist(c)
+	return c
+}
+
+// enlist puts a collective behind those that wait.
+func (a *assembler) enlist(c *collective) {
+	c.waiting = true
+	c.comm.open++
+	a.bytes += c.bytes
 	c.older = a.newest
 	if a.newest != nil {
 		a.newest.newer = c
@@ -382,7 +401,26 @@ func (a *assembler) open(t *track, comm *communicator, o *op.Op, at int64) *coll
 		a.oldest = c
 	}
 	a.newest = c
-	return c
+}
+
+// withdraw takes a collective from those that wait.
+func (a *assembler) withdraw(c *collective) {
+	a.unlink(c)
+	a.bytes -= c.bytes
+	c.comm.open--
+	c.waiting = false
+	if c.join == byTime {
+		return // it is in no sequence
+	}
+	t := c.track
+	delete(t.open, c.seq)
+	if i, ok := slices.BinarySearch(t.seqs, c.seq); ok {
+		if i == 0 {
+			t.seqs = t.seqs[1:]
+		} else {
+			t.seqs = slices.Delete(t.seqs, i, i+1)
+		}
+	}
 }
 
 // passedBy counts the ranks that have gone on before c was taken up. Where its first rank has gone on too, numbers begin anew, as in a job that was started again.
@@ -526,7 +564,7 @@ func (a *assembler) see(comm *communicator, rank int32, src *source) {
 		comm.known++
 		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
 			comm.hosts = append(comm.hosts, make([]*source, n)...)
-			a.remember(comm, 9*n)
+			a.remember(comm, 17*n)
 		}
 		a.remember(comm, rankBytes+rankWindowBytes*a.r.cfg.WindowSize)
 	}
@@ -604,6 +642,15 @@ func (a *assembler) outcome(c *collective) outcome {
 	return complete
 }
 
+// drop lets go of a collective that is not whole.
+func (a *assembler) drop(h *handler, c *collective, why outcome) {
+	if c.join == byNumber {
+		a.close(h, c, why)
+	} else {
+		a.giveUp(h, c, why)
+	}
+}
+
 // expireMost bounds what one call of expire lets go, in records: a batch.
 const expireMost = 2_000
 
@@ -629,6 +676,6 @@ func (a *assembler) expire(h *handler, before int64) {
 	a.recheck(h, expireMost/usualParts)
 	for records := 0; a.oldest != nil && a.oldest.last < before && records < expireMost; {
 		records += len(a.oldest.parts)
-		a.close(h, a.oldest, why)
+		a.drop(h, a.oldest, why)
 	}
 }

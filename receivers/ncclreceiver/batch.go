@@ -32,10 +32,14 @@ func (r *ncclReceiver) newBatch() *batch {
 func (b *batch) Done() {
 	r := b.r
 	var left [outcomes]int64
+	var found [len(foundOptions)]int64
 	dropped := int64(0)
 	for _, c := range b.collectives {
 		if !c.proxy {
 			left[c.outcome]++
+		}
+		if c.join == byTime {
+			found[c.found()]++
 		}
 		if c.dropped {
 			dropped += int64(len(c.parts))
@@ -48,6 +52,11 @@ func (b *batch) Done() {
 	for i, n := range left {
 		if n > 0 {
 			r.tel.TrainbridgeNcclCollectives.Add(context.Background(), n, outcomeOptions[i])
+		}
+	}
+	for i, n := range found {
+		if n > 0 {
+			r.tel.TrainbridgeNcclResynchronized.Add(context.Background(), n, foundOptions[i])
 		}
 	}
 	if dropped > 0 {
@@ -180,9 +189,16 @@ func (c *collective) describe(m pcommon.Map) {
 	if c.nodes > 0 {
 		m.PutInt(spans.AttrNCCLCommNodes, int64(c.nodes))
 	}
-	m.PutInt(spans.AttrNCCLSequence, int64(c.seq))
-	if c.ordinal {
-		m.PutStr(spans.AttrNCCLSequenceKind, "ordinal")
+	if c.join == byTime {
+		m.PutStr(spans.AttrNCCLSequenceKind, spans.NCCLSequenceTime)
+	} else {
+		m.PutInt(spans.AttrNCCLSequence, int64(c.seq))
+		if c.ordinal {
+			m.PutStr(spans.AttrNCCLSequenceKind, spans.NCCLSequenceOrdinal)
+		}
+	}
+	if c.unconfirmed() {
+		m.PutBool(spans.AttrNCCLUnconfirmed, true)
 	}
 	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
 	putText(m, spans.AttrNCCLProtocol, c.protocol)
@@ -193,7 +209,7 @@ func (c *collective) describe(m pcommon.Map) {
 	if c.size >= 0 {
 		m.PutInt(spans.AttrNCCLMessageSize, c.size)
 	}
-	if c.total >= 0 {
+	if c.total >= 0 && !c.unconfirmed() { // the others may have it too
 		m.PutInt(spans.AttrNCCLDataSize, c.total)
 	}
 	putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)

@@ -19,18 +19,12 @@ import (
 func (a *assembler) close(h *handler, c *collective, why outcome) {
 	c.outcome = why
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
-	if t := c.track; t != nil {
-		a.unlink(c)
-		a.bytes -= c.bytes
-		c.comm.open--
-		delete(t.open, c.seq)
-		if i, ok := slices.BinarySearch(t.seqs, c.seq); ok {
-			if i == 0 {
-				t.seqs = t.seqs[1:]
-			} else {
-				t.seqs = slices.Delete(t.seqs, i, i+1)
-			}
-		}
+	if c.waiting {
+		a.withdraw(c)
+	}
+	if c.sure = c.join == byNumber; !c.sure {
+		c.sure = c.track.trust(c.whole)
+	} else if c.track != nil {
 		a.absent(c)
 	} else if m := c.parts[0].more; m != nil {
 		c.hang = m.timedOut && c.parts[0].state != op.Completed
@@ -44,10 +38,21 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 	a.judge(c)
 	a.follow(c)
 	c.dropped = !a.keeps(c)
-	if t := c.track; t != nil && (len(c.missing) > 0 || c.comm.size == 0 || c.ranks < a.r.ranksOf(c.comm.size)) {
+	if t := c.track; t != nil && c.join == byNumber && (len(c.missing) > 0 || c.comm.size == 0 || c.ranks < a.r.ranksOf(c.comm.size)) {
 		a.ghosts.put(t.key, c.seq, !c.dropped)
 	}
 	h.take(c)
+}
+
+// trust says whether something is concluded from a collective of which the numbers are counted. After one that was not whole others must be, first: what was lost is
+// soon lost again, and chance joins some that do not belong together.
+func (t *track) trust(whole bool) bool {
+	if !whole {
+		t.shaky = shaky
+		return false
+	}
+	t.shaky = max(t.shaky-1, -1)
+	return t.shaky < 0
 }
 
 // identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined.
@@ -62,7 +67,7 @@ func (c *collective) identify() {
 		operation = "" // ranks may disagree about it
 	}
 	var room [64]byte
-	if !c.joined {
+	if !c.joined || c.join == byTime {
 		p := &c.parts[0]
 		key := p.key(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.key), key)
@@ -198,7 +203,7 @@ const maxUncertainty = 1e9
 // offsets learns from a collective how its hosts' clocks differ, and says what is known of that.
 func (a *assembler) offsets(c *collective) {
 	r := c.run
-	if c.kind.Symmetric() && !c.mismatch {
+	if c.kind.Symmetric() && !c.mismatch && c.sure {
 		a.ends = a.ends[:0]
 		for i := range c.parts {
 			if p := &c.parts[i]; !p.how.synthetic && p.how.waits && p.state == op.Completed && c.comm.family != formatRecorder {
@@ -263,6 +268,9 @@ func (a *assembler) measure(c *collective) {
 			c.disagreement = off
 		}
 	}
+	if c.join != byNumber && !c.whole { // who came last may not be here
+		c.transfer = op.Unknown
+	}
 	if c.total > 0 && c.transfer > 0 {
 		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
 		c.bus = c.alg * c.factor
@@ -298,7 +306,7 @@ func (c *collective) off(p *part) float64 {
 func (a *assembler) judge(c *collective) {
 	c.latest = -1
 	c.baseline, c.deviation = math.NaN(), math.NaN()
-	if !a.r.cfg.AnomalyDetection {
+	if !a.r.cfg.AnomalyDetection || !c.sure {
 		return
 	}
 	if c.joined && c.kind.Symmetric() && len(c.parts) > 1 && c.outcome != tardy {

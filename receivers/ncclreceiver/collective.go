@@ -131,11 +131,16 @@ type collective struct {
 	opened, last  int64 // when its first and its last record were read
 	bytes         int64
 	older, newer  *collective // in the order of last
+	waiting       bool        // among those that wait
 	mismatch      bool
 	errs, retries int64
+	join          join
+	when          stretch // where it is not byNumber
+	whole         bool    // it has all ranks, as far as that can be known where it is not byNumber
 
 	// From here on: when it leaves.
 	outcome             outcome
+	sure                bool // there is no doubt that its records are one collective
 	dropped             bool // by sampling
 	opensRun            bool // it is the first of its run that is sent
 	trace               pcommon.TraceID
@@ -180,6 +185,9 @@ func (c *collective) reset() {
 	clear(c.has)
 	*c = collective{parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], offsets: c.offsets[:0]}
 }
+
+// unconfirmed says that its records are not known to be all of one collective: it is what could be found by counting or by time.
+func (c *collective) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
 // operation is its name.
 func (c *collective) operation() string {

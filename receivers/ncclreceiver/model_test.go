@@ -227,6 +227,19 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 			return b.String()
 		})
 	},
+	// Each rank leaves out what it likes. At last all have the same, so that nothing waits.
+	"vccl_json sampled": func(rnd *rand.Rand, n int) map[string]string {
+		share := uint32(1 + rnd.IntN(9))
+		return perRank("rank_%d.json", rnd, n, func(rank int, ops []operation) string {
+			var b strings.Builder
+			for i, o := range ops {
+				if uint32(i*ranksOfJob+rank)*2654435761>>8%10 < share {
+					b.WriteString(o.message(rank, i, " ") + "\n")
+				}
+			}
+			return b.String() + operation{"Barrier", 0, 7, 9}.message(rank, 1_000_000, " ") + "\n"
+		})
+	},
 	"vccl_json pretty": func(rnd *rand.Rand, n int) map[string]string {
 		return perRank("rank_%d.json", rnd, n, func(rank int, ops []operation) string {
 			var b strings.Builder

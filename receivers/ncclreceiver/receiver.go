@@ -127,6 +127,24 @@ var outcomeOptions = func() (options [outcomes]metric.AddOption) {
 	return options
 }()
 
+// foundOptions are of a collective that was found by time, in the order of what collective.found returns.
+var foundOptions = [...]metric.AddOption{
+	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "all"))),
+	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "some"))),
+	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "one"))),
+}
+
+// found says which of its ranks were found by time.
+func (c *collective) found() int {
+	switch {
+	case c.whole:
+		return 0
+	case len(c.parts) > 1:
+		return 1
+	}
+	return 2
+}
+
 func linkName(src, dst int32) string {
 	return strconv.Itoa(int(src)) + "→" + strconv.Itoa(int(dst))
 }

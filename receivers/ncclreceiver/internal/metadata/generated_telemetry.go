@@ -25,12 +25,13 @@ func Tracer(settings component.TelemetrySettings) trace.Tracer {
 // TelemetryBuilder provides an interface for components to report telemetry
 // as defined in metadata and user config.
 type TelemetryBuilder struct {
-	meter                      metric.Meter
-	mu                         sync.Mutex
-	registrations              []metric.Registration
-	TrainbridgeNcclCollectives metric.Int64Counter
-	TrainbridgeNcclSampledOut  metric.Int64Counter
-	TrainbridgeNcclState       metric.Int64ObservableUpDownCounter
+	meter                         metric.Meter
+	mu                            sync.Mutex
+	registrations                 []metric.Registration
+	TrainbridgeNcclCollectives    metric.Int64Counter
+	TrainbridgeNcclResynchronized metric.Int64Counter
+	TrainbridgeNcclSampledOut     metric.Int64Counter
+	TrainbridgeNcclState          metric.Int64ObservableUpDownCounter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -90,6 +91,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.TrainbridgeNcclCollectives, err = builder.meter.Int64Counter(
 		"otelcol_trainbridge.nccl.collectives",
 		metric.WithDescription("Collectives (and operations of one rank) that left, by outcome. [Alpha]"),
+		metric.WithUnit("{collective}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclResynchronized, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.resynchronized",
+		metric.WithDescription("Collectives of logs without a number of which the ranks' n-th records differ in size or time, as when lines are lost, sampled rank by rank, or of several process groups. Found by operation, size and time. [Alpha]"),
 		metric.WithUnit("{collective}"),
 	)
 	errs = errors.Join(errs, err)

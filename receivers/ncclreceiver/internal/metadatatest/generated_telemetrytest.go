@@ -37,6 +37,22 @@ func AssertEqualTrainbridgeNcclCollectives(t *testing.T, tt *componenttest.Telem
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
 
+func AssertEqualTrainbridgeNcclResynchronized(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_trainbridge.nccl.resynchronized",
+		Description: "Collectives of logs without a number of which the ranks' n-th records differ in size or time, as when lines are lost, sampled rank by rank, or of several process groups. Found by operation, size and time. [Alpha]",
+		Unit:        "{collective}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_trainbridge.nccl.resynchronized")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
 func AssertEqualTrainbridgeNcclSampledOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_trainbridge.nccl.sampled_out",

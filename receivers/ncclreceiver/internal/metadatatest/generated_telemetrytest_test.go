@@ -25,8 +25,12 @@ func TestSetupTelemetry(t *testing.T) {
 		return nil
 	}))
 	tb.TrainbridgeNcclCollectives.Add(context.Background(), 1)
+	tb.TrainbridgeNcclResynchronized.Add(context.Background(), 1)
 	tb.TrainbridgeNcclSampledOut.Add(context.Background(), 1)
 	AssertEqualTrainbridgeNcclCollectives(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclResynchronized(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTrainbridgeNcclSampledOut(t, testTel,

@@ -1,0 +1,410 @@
+package ncclreceiver
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+)
+
+// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for what the others have as their n-th. That holds
+// until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed: what is joined agrees
+// in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by operation, size and time. What fits nothing
+// leaves alone. Nothing is concluded from what is joined in part.
+
+// clockBound is how far the clocks of a job's hosts may be apart, ns: what NTP holds between hosts, and the digits that logs have.
+const clockBound = 10_000_000
+
+// maxCluster bounds how long collectives follow one another so closely that time does not tell them apart, ns.
+const maxCluster = 100 * clockBound
+
+// releaseMost bounds the collectives that are released with one record: they go with the batch at hand.
+const releaseMost = 256
+
+// shaky is how many collectives in a row must be whole before lateness is concluded again after one that was not.
+const shaky = 16
+
+// join is how the records of a collective were found to be one.
+type join uint8
+
+const (
+	byNumber join = iota // the log has it
+	byCount              // n-th with n-th
+	byTime               // operation, size and time; or the record fits no other
+)
+
+// stretch is when the records of a collective began and ended, ns.
+type stretch struct {
+	firstStart, lastStart, firstEnd, lastEnd, longest int64
+}
+
+func stretchOf(start, end int64) stretch {
+	return stretch{start, start, end, end, max(end-start, 0)}
+}
+
+func (s stretch) with(o stretch) stretch {
+	return stretch{
+		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
+	}
+}
+
+// one says whether what began and ended so can be one collective: its ranks are there at the same time, and where all wait for all they leave together.
+func (s stretch) one(kind op.Kind) bool {
+	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
+}
+
+// slack is how far the ends of one collective may be apart.
+func (s stretch) slack(kind op.Kind) int64 {
+	if kind.Symmetric() {
+		return clockBound
+	}
+	return clockBound + s.longest
+}
+
+// count takes a record whose number is only counted.
+func (a *assembler) count(h *handler, comm *communicator, src *source, o *op.Op, lents []tail.Lent, at int64) {
+	t := a.track(comm, o)
+	s := stretchOf(o.Start, o.End)
+	c := t.open[o.Seq]
+	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(s).one(c.kind))
+	if refuted {
+		a.dissolve(c)
+		c = nil
+	}
+	if c == nil {
+		c = a.open(t, comm, o, at)
+		c.join, c.when = byCount, s
+	}
+	a.touch(c, at)
+	a.put(c, src, o, lents)
+	c.when = c.when.with(s)
+	if c.has.set(o.Rank) {
+		c.ranks++
+	}
+	a.see(comm, o.Rank, src)
+	comm.advance(o.Rank, s.lastEnd)
+	a.hear(h)
+	if refuted {
+		a.dissolve(c)
+	} else {
+		a.settle(h, c)
+	}
+	a.sweep(h, comm)
+}
+
+// settle lets a collective go that is whole, unless its ranks say that they are several rings.
+func (a *assembler) settle(h *handler, c *collective) {
+	if c.join == byTime || !a.full(c) {
+		return
+	}
+	if c.join == byCount {
+		if a.several(c.parts) {
+			a.dissolve(c)
+			return
+		}
+		c.whole = true
+	}
+	a.close(h, c, a.outcome(c))
+}
+
+// advance takes note of how far a rank's log has come.
+func (comm *communicator) advance(rank int32, end int64) {
+	for int(rank) >= len(comm.progress) {
+		comm.progress = append(comm.progress, math.MinInt64)
+	}
+	comm.progress[rank] = max(comm.progress[rank], end)
+	if n := comm.known - comm.lost; rank == comm.slowest || n != comm.slowestOf {
+		comm.slowestOf = n
+		comm.horizon = math.MaxInt64
+		for rank, at := range comm.progress {
+			if comm.seen.has(int32(rank)) && !comm.gone.has(int32(rank)) && at < comm.horizon {
+				comm.slowest, comm.horizon = int32(rank), at
+			}
+		}
+	}
+}
+
+// sweep releases what all ranks have gone on from.
+func (a *assembler) sweep(h *handler, comm *communicator) {
+	if comm.open == 0 || comm.horizon < comm.sweepAt || a.silent > 0 && !comm.settled {
+		return
+	}
+	comm.sweepAt = comm.horizon
+	if a.release(h, comm, comm.horizon, gap) < releaseMost {
+		comm.sweepAt += clockBound
+	}
+}
+
+// dissolve makes the records of a collective loose: they are none together.
+func (a *assembler) dissolve(c *collective) {
+	a.withdraw(c)
+	parts := c.parts
+	for i := range parts {
+		s := c
+		if i < len(parts)-1 { // c itself is the last
+			s = a.r.collectives.Get()
+			s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
+			s.algorithm, s.protocol, s.datatype, s.nodes, s.channels, s.size, s.total = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels, c.size, c.total
+			s.opened, s.last = c.opened, c.last
+			s.parts = append(s.parts[:0], parts[i])
+		} else {
+			parts[0] = parts[i]
+			clear(parts[1:])
+			s.parts = parts[:1]
+			clear(s.has)
+			s.has = s.has[:0]
+		}
+		p := &s.parts[0]
+		s.has.set(p.rank)
+		s.ranks, s.join, s.joined, s.errs, s.retries = 1, byTime, false, 0, 0
+		s.bytes = collectiveBytes + partBytes + lentBytes
+		if m := p.more; m != nil {
+			s.errs, s.retries = m.errors, m.retries
+			s.bytes += moreBytes + int64(len(m.details))*detailBytes + int64(len(m.lents))*16
+		}
+		s.when = stretchOf(p.start, p.end)
+		a.enlist(s)
+		at, _ := slices.BinarySearchFunc(s.comm.loose, s, compareLoose)
+		s.comm.loose = slices.Insert(s.comm.loose, at, s)
+	}
+}
+
+// compareLoose orders loose records by when they ended, whichever was read first.
+func compareLoose(x, y *collective) int {
+	p, q := &x.parts[0], &y.parts[0]
+	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
+}
+
+// looseKey is what loose records of one collective have in common.
+type looseKey struct {
+	kind op.Kind
+	name string
+	size int64
+}
+
+// release lets go of what nothing can come to any more when all ranks have come to horizon. It says how many collectives left.
+func (a *assembler) release(h *handler, comm *communicator, horizon int64, why outcome) (left int) {
+	tracks := comm.tracks[:]
+	for _, t := range comm.others {
+		tracks = append(tracks, t)
+	}
+	for _, t := range tracks {
+		for i := 0; t != nil && i < len(t.seqs); {
+			if c := t.open[t.seqs[i]]; c.when.lastEnd < horizon-c.when.slack(c.kind) {
+				a.dissolve(c) // which takes it out of seqs
+			} else {
+				i++
+			}
+		}
+	}
+	if len(comm.loose) == 0 {
+		return 0
+	}
+	clusters := make(map[looseKey][]*collective)
+	var done [][]*collective
+	end := func(list []*collective) {
+		// What is not loose yet ends at most one slack later, and is by another.
+		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
+			done = append(done, list)
+		}
+	}
+	for _, c := range comm.loose {
+		key := looseKey{c.kind, c.name, c.size}
+		if c.kind == op.AllToAll {
+			key.size = op.Unknown // each rank has its own
+		}
+		list := clusters[key]
+		if n := len(list); n > 0 {
+			last := list[n-1].when.with(c.when)
+			if c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind) || c.when.lastEnd-list[0].when.lastEnd > maxCluster {
+				end(list)
+				list = nil
+			}
+		}
+		clusters[key] = append(list, c)
+	}
+	for _, list := range clusters {
+		end(list)
+	}
+	slices.SortFunc(done, func(x, y []*collective) int {
+		return cmp.Or(compareLoose(x[0], y[0]), cmp.Compare(x[0].kind, y[0].kind), cmp.Compare(x[0].name, y[0].name))
+	})
+	for _, list := range done[:min(len(done), releaseMost)] {
+		left += a.match(h, comm, list, why)
+	}
+	comm.loose = slices.DeleteFunc(comm.loose, func(c *collective) bool { return !c.waiting })
+	return left
+}
+
+// match joins what ended at about the same time. Several of the same in a row are told apart by counting, if all ranks have as many.
+func (a *assembler) match(h *handler, comm *communicator, list []*collective, why outcome) (left int) {
+	for _, c := range list {
+		a.withdraw(c)
+	}
+	for _, ring := range rings(list) {
+		slices.SortStableFunc(ring.of, func(x, y *collective) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
+		ranks := 1
+		for i := range ring.of[1:] {
+			if ring.of[i].parts[0].rank != ring.of[i+1].parts[0].rank {
+				ranks++
+			}
+		}
+		each := len(ring.of) / ranks
+		even := true
+		for i, c := range ring.of { // the i-th of rank k is at k·each + i
+			even = even && c.parts[0].rank == ring.of[i/each*each].parts[0].rank
+		}
+		for i := range each {
+			when := ring.of[i].when
+			for k := i; even && k < len(ring.of); k += each {
+				when = when.with(ring.of[k].when)
+			}
+			if !even || !when.one(ring.of[0].kind) {
+				even = false
+				break
+			}
+		}
+		if !even || ranks == 1 {
+			for _, c := range ring.of {
+				a.close(h, c, why)
+			}
+			left += len(ring.of)
+			continue
+		}
+		for i := range each {
+			c := ring.of[i]
+			for k := i + each; k < len(ring.of); k += each {
+				c.absorb(ring.of[k])
+				ring.of[k].reset()
+				a.r.collectives.Put(ring.of[k], maxFree)
+			}
+			c.joined = true
+			c.whole = ring.closed || c.ranks >= comm.known-comm.lost
+			if c.whole {
+				a.close(h, c, complete)
+			} else {
+				a.close(h, c, why)
+			}
+		}
+		left += each
+	}
+	return left
+}
+
+// absorb takes the record of another rank.
+func (c *collective) absorb(o *collective) {
+	c.parts = append(c.parts, o.parts...)
+	c.has.set(o.parts[0].rank)
+	c.ranks++
+	c.errs, c.retries, c.channels = c.errs+o.errs, c.retries+o.retries, max(c.channels, o.channels)
+	c.when = c.when.with(o.when)
+}
+
+// ring is a set of records of which each rank sends to the next, in a circle. It is closed if the records say so.
+type ring struct {
+	of     []*collective
+	closed bool
+}
+
+// rings tells the process groups apart that do the same at the same time, where the records name whom the ranks send to. What does not say is one.
+func rings(list []*collective) []ring {
+	next := make(map[int32]int32, len(list))
+	from := make(map[int32]int32, len(list))
+	for _, c := range list {
+		to, rank := destination(&c.parts[0]), c.parts[0].rank
+		before, ok := next[rank]
+		if source, more := from[to]; to < 0 || ok && before != to || more && source != rank {
+			return []ring{{of: list}}
+		}
+		next[rank], from[to] = to, rank
+	}
+	// Each rank has one that it sends to and one that sends to it: circles, and lines of which the ends are not here.
+	of := make(map[int32]int, len(next)) // the ring of a rank
+	out := []ring{{}}                    // the first is of what is no circle
+	for _, c := range list {
+		rank := c.parts[0].rank
+		i, ok := of[rank]
+		if !ok && closed(next, rank) {
+			i = len(out)
+			out = append(out, ring{closed: true})
+			for at := rank; ; {
+				of[at] = i
+				if at = next[at]; at == rank {
+					break
+				}
+			}
+		}
+		out[i].of = append(out[i].of, c)
+	}
+	if len(out[0].of) == 0 {
+		out = out[1:]
+	}
+	return out
+}
+
+// closed says whether a rank is in a circle.
+func closed(next map[int32]int32, rank int32) bool {
+	at := next[rank]
+	for ok := true; ok && at != rank; {
+		at, ok = next[at]
+		if !ok {
+			return false
+		}
+	}
+	return next[rank] != rank
+}
+
+// several says whether the ranks are more than one closed ring.
+func (a *assembler) several(parts []part) bool {
+	next := a.next[:0]
+	for i := range parts {
+		for rank := int(parts[i].rank); rank >= len(next); {
+			next = append(next, op.Unknown)
+		}
+		next[parts[i].rank] = destination(&parts[i])
+	}
+	a.next = next
+	first := parts[0].rank
+	at := first
+	for n := 1; n <= len(parts); n++ {
+		if at = next[at]; at < 0 || int(at) >= len(next) {
+			return false
+		}
+		if at == first {
+			return n > 1 && n < len(parts)
+		}
+	}
+	return false
+}
+
+func destination(p *part) int32 {
+	if p.more == nil || p.more.sourceRank != p.rank {
+		return op.Unknown
+	}
+	return p.more.destRank
+}
+
+// giveUp lets go of a collective that waits for too long, and of what waits with it.
+func (a *assembler) giveUp(h *handler, c *collective, why outcome) {
+	comm, upTo := c.comm, c.when.lastEnd
+	switch why {
+	case timedOut:
+		comm.settled = true
+		for rank := range comm.progress {
+			if r := int32(rank); comm.seen.has(r) && comm.progress[rank] < upTo && !comm.gone.has(r) {
+				comm.gone.set(r)
+				comm.lost++
+			}
+		}
+	case evicted:
+		comm.settled = comm.settled || a.silent == 0
+	case complete, gap, gone, ended, tardy, outcomes:
+	}
+	slack := c.when.slack(c.kind)
+	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
+		for a.oldest == c && a.release(h, comm, horizon, why) > 0 {
+		}
+	}
+}
