@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,7 +149,7 @@ func truth(t *testing.T, r *filereceivertest.Result, kept []message) (joined int
 // number 300 of 303 healthy collectives were "bad", some with a multiple of the bandwidth there is.
 func TestSampledPerRank(t *testing.T) {
 	for _, ranks := range []int{2, 4, 16} {
-		t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+		t.Run(strconv.Itoa(ranks), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(14, 1))
 			glob, kept := perFile(t, healthy(rnd, ranks, 303), func(message) bool { return rnd.Float64() < 0.1 })
 			r := read(t, config(glob))
