@@ -42,6 +42,8 @@ const (
 	AttrPeerService = "peer.service"
 
 	AttrTimeSource = "trainbridge.time.source"
+	// AttrTimePoint is true where only the end of the record is known: its length says nothing.
+	AttrTimePoint  = "trainbridge.time.point"
 	AttrIncomplete = "trainbridge.incomplete" // true: the end (or start) of the record was never seen
 	// AttrIncompleteReason is one of the Incomplete… values.
 	AttrIncompleteReason = "trainbridge.incomplete.reason"

@@ -49,6 +49,7 @@ type item struct {
 	hasIteration   bool
 	ordinal        int64 // where there is no iteration
 	covered        int64 // 0: not known
+	point          bool  // how long it took is not known
 	kindOfDuration string
 	rank           int64
 	local          bool
@@ -206,7 +207,7 @@ func (b *batch) resource(it *item) spans.Resource {
 func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 	// The time source, which Batch.Add counts, the source and the units are on nearly all spans; the others are counted.
 	n := 2 + int(it.valuesTo-it.valuesFrom+it.extrasTo-it.extrasFrom)
-	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.kindOfDuration != spans.DurationStep} {
+	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.kindOfDuration != spans.DurationStep, it.point} {
 		if has {
 			n++
 		}
@@ -226,6 +227,9 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		m.PutInt(spans.AttrRecord, it.ordinal)
 	}
 	putRank(m, it)
+	if it.point {
+		m.PutBool(spans.AttrTimePoint, true)
+	}
 	if it.covered > 1 {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
 	}

@@ -139,8 +139,9 @@ type track struct {
 	Known     bool             `json:"known"`
 	Record    int64            `json:"record"` // ordinal of the last record without iteration
 	Attempt   int64            `json:"attempt"`
-	End       int64            `json:"end"`  // ns, of the last record; 0: none
-	Made      int64            `json:"made"` // where the reconstructed time of a log without a clock stands, ns
+	End       int64            `json:"end"`             // ns, of the last record; 0: none
+	Aside     int64            `json:"aside,omitempty"` // ns that evaluations have taken since
+	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
 	last      key              // the span of the last step
 	rankText  []byte           // of the ids of its spans
@@ -316,17 +317,19 @@ func (h *handler) place(rec *record.Record, it *item) {
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
 		it.start = it.end - int64(duration*1e9)*steps
-	case rec.Kind == record.Step && before > 0 && before < it.end && beforeSource == it.time:
-		// The log does not state it: all that is known is when the record before was written.
-		it.start, it.kindOfDuration = before, spans.DurationInterval
-		if it.covered > 0 || !it.hasIteration {
-			rec.Set(record.Duration, float64(it.end-before)/1e9/float64(steps))
-		}
+	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic && (it.covered > 0 || !it.hasIteration && !rec.Several):
+		// The log does not state it: all that is known is when the record before was written, and how long it evaluated meanwhile.
+		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
+		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:
-		it.start, it.kindOfDuration = it.end, ""
+		it.start, it.kindOfDuration, it.point = it.end, "", true
 	}
-	if rec.Kind == record.Step {
-		t.End, t.Source = it.end, it.time
+	switch rec.Kind {
+	case record.Step:
+		t.End, t.Source, t.Aside = it.end, it.time, 0
+	case record.Evaluation:
+		t.Aside += it.end - it.start
+	case record.Summary, record.Side:
 	}
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {
@@ -372,7 +375,7 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
-	// No clock at all: the file's modification time plus what the records before took.
+	// No clock at all: the file's modification time plus what the records before took, so that their order is that of the log.
 	if t.Made == 0 {
 		t.Made = h.line.Written().UnixNano()
 	}
@@ -385,6 +388,8 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 			steps = 1
 		}
 		t.Made += int64(d*1e9) * steps
+	} else if rec.Kind == record.Step {
+		t.Made++
 	}
 	it.end, it.time = t.Made, spans.TimeSynthetic
 	return nil

@@ -90,9 +90,9 @@ func (h *handler) join(rec *record.Record) bool {
 		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source {
 		return false
 	}
-	if rec.Has(record.Duration) && p.it.kindOfDuration == spans.DurationInterval { // the log states it after all
+	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states it after all
 		p.rec.Unset(record.Duration)
-		p.it.kindOfDuration = durationKinds[rec.Of]
+		p.it.kindOfDuration, p.it.point = durationKinds[rec.Of], false
 		p.it.start = p.it.end - int64(rec.Get(record.Duration)*1e9)*max(p.it.covered, 1)
 	}
 	p.rec.Merge(rec)

@@ -84,6 +84,8 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 				rec.Open = true
 			case string(name) == "join":
 				rec.Join, rec.Open = true, true
+			case string(name) == "several":
+				rec.Several = true
 			case string(name) == "dedup":
 				rec.Dedup = true
 			case string(name) == "mean":
@@ -251,6 +253,57 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	assert.InDelta(t, 3.0, attr(got[1], spans.AttrStepDuration), 0)
 	assert.Equal(t, spans.DurationInterval, attr(got[1], spans.AttrStepDurationKind))
 	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
+}
+
+// A step of 30 s was said to take 9 s, of which 60 s of evaluation were a part: an evaluation's time is its own.
+func TestEvaluationIsNoPartOfAStep(t *testing.T) {
+	res := read(t, []string{
+		"step it=10 stamp=2026-01-01T00:00:00", "eval vloss=3 dur=60 stamp=2026-01-01T00:01:00", "step it=20 stamp=2026-01-01T00:01:30",
+		"eval it=20 vloss=3 dur=60 stamp=2026-01-01T00:01:31", "step it=30 stamp=2026-01-01T00:01:40", // the log contradicts itself: nothing is known
+		"step it=40 stamp=2026-01-01T00:01:50",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 4)
+	for i, want := range []any{nil, 3.0, nil, 1.0} {
+		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+		point := any(true)
+		if want != nil {
+			point = nil
+		}
+		assert.Equal(t, point, attr(got[i], spans.AttrTimePoint), i)
+	}
+	assert.Equal(t, 30*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
+}
+
+// What is not known is not drawn: a job that went back (an hour passed meanwhile), and records that cover nobody knows how many steps.
+func TestPoints(t *testing.T) {
+	res := read(t, []string{
+		"step it=10 stamp=2026-01-01T00:00:00", "step it=5 stamp=2026-01-01T01:00:00", "step it=6 stamp=2026-01-01T01:00:02",
+		"step several loss=2 rank=1 stamp=2026-01-01T00:00:00", "step several loss=1 rank=1 stamp=2026-01-01T00:01:00",
+		"step it=1 rank=2 stamp=2026-01-01T00:00:00 open", "step it=1 rank=2 join dur=4",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 6)
+	for i, want := range []any{nil, nil, 2.0, nil, nil, 4.0} {
+		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+		if want == nil {
+			assert.Equal(t, true, attr(got[i], spans.AttrTimePoint), i)
+		} else {
+			assert.Nil(t, attr(got[i], spans.AttrTimePoint), i)
+			assert.InDelta(t, want, got[i].EndTimestamp().AsTime().Sub(got[i].StartTimestamp().AsTime()).Seconds(), 0)
+		}
+	}
+}
+
+// Records of a log with neither clock nor durations had one time, and came in any order. That their times differ means no duration.
+func TestOrderOfALogWithoutTimes(t *testing.T) {
+	got := read(t, []string{"step loss=3", "step loss=2", "step loss=1"}).spans(spans.SpanStep)
+	require.Len(t, got, 3)
+	for i := range 2 {
+		assert.Less(t, got[i].EndTimestamp(), got[i+1].EndTimestamp())
+		assert.Nil(t, attr(got[i+1], spans.AttrStepDuration))
+		assert.Equal(t, true, attr(got[i+1], spans.AttrTimePoint))
+	}
 }
 
 func TestNoClock(t *testing.T) {

@@ -29,17 +29,35 @@ func (s *span) covered() float64 {
 	return 1
 }
 
-// stepTime is the time of one step in ns.
+// stepTime is the time of one step in ns, NaN where it is not known.
 func (s *span) stepTime() float64 {
 	if v, ok := s.number(spans.AttrStepDuration); ok {
 		return v * 1e9
 	}
+	if s.attr(spans.AttrTimePoint) == "true" {
+		return math.NaN()
+	}
 	return float64(s.ns()) / s.covered()
 }
 
-// series is what the records of one log say, in the order of time.
+// byStep orders the records of one log: by step where they have one, then by time, then by their place in the log.
+func byStep(a, b *span) int {
+	place := func(s *span) (iteration, record float64) {
+		iteration, known := s.number(spans.AttrIteration)
+		if !known {
+			iteration = math.Inf(1)
+		}
+		record, _ = s.number(spans.AttrRecord)
+		return iteration, record
+	}
+	stepA, recordA := place(a)
+	stepB, recordB := place(b)
+	return cmp.Or(cmp.Compare(stepA, stepB), cmp.Compare(a.start(), b.start()), cmp.Compare(recordA, recordB))
+}
+
+// series is what the records of one log say, in the order of steps.
 type series struct {
-	records                                 int
+	all                                     []*span
 	steps                                   float64
 	first, last                             string // loss
 	times, tokens, logged, recomputed, mfus []float64
@@ -47,9 +65,10 @@ type series struct {
 }
 
 func (l *series) add(s *span) {
-	l.records++
 	l.steps += s.covered()
-	l.times = append(l.times, s.stepTime())
+	if v := s.stepTime(); !math.IsNaN(v) {
+		l.times = append(l.times, v)
+	}
 	for _, f := range []struct {
 		attr string
 		into *[]float64
@@ -91,7 +110,7 @@ func steps(w *strings.Builder, traces []*trace, p palette) {
 				byLog[name] = &series{verdicts: map[string]int{}}
 				wide = max(wide, runes(name))
 			}
-			byLog[name].add(s)
+			byLog[name].all = append(byLog[name].all, s)
 		}
 	}
 	if len(byLog) == 0 {
@@ -100,16 +119,28 @@ func steps(w *strings.Builder, traces []*trace, p palette) {
 	fmt.Fprintf(w, "%s\n", p.bold(fmt.Sprintf("%-*s %6s %10s %10s %16s %9s %18s %11s %7s", wide, "training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU")))
 	for _, name := range slices.Sorted(maps.Keys(byLog)) {
 		l := byLog[name]
+		slices.SortStableFunc(l.all, byStep)
+		for _, s := range l.all {
+			l.add(s)
+		}
 		loss := "-"
 		if l.first != "" {
 			loss = l.first + " → " + l.last
 		}
-		fmt.Fprintf(w, "%-*s %6.0f %10s %10s %s %9s %18s %11s %7s\n", wide, name, l.steps, duration(int64(quantile(l.times, 0.5))), duration(int64(quantile(l.times, 0.95))),
+		fmt.Fprintf(w, "%-*s %6.0f %10s %10s %s %9s %18s %11s %7s\n", wide, name, l.steps, took(l.times, 0.5), took(l.times, 0.95),
 			strings.Repeat(" ", max(0, 16-runes(loss)))+loss, typical(l.tokens, 1, "%.0f"), typical(l.logged, 1e12, "%.1f"), typical(l.recomputed, 1e12, "%.1f"), typical(l.mfus, 0.01, "%.1f%%"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(byLog)) {
 		tally(w, name, byLog[name].verdicts)
 	}
+}
+
+// took is a quantile of times.
+func took(times []float64, q float64) string {
+	if len(times) == 0 {
+		return "-"
+	}
+	return duration(int64(quantile(times, q)))
 }
 
 // typical is the median in a unit.
@@ -133,8 +164,11 @@ func quantile(v []float64, q float64) float64 {
 func stepDetails(s *span) (d []string) {
 	switch {
 	case s.isStep():
-		if n := s.covered(); n > 1 {
-			d = append(d, fmt.Sprintf("%.0f steps of %s", n, duration(int64(s.stepTime()))))
+		switch n, took := s.covered(), s.stepTime(); {
+		case math.IsNaN(took):
+			d = append(d, "time not in the log")
+		case n > 1:
+			d = append(d, fmt.Sprintf("%.0f steps of %s", n, duration(int64(took))))
 		}
 		if loss := s.figure(spans.AttrLoss); loss != "" {
 			d = append(d, "loss "+loss)

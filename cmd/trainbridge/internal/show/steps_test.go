@@ -107,6 +107,25 @@ func TestStepsGolden(t *testing.T) {
 	}
 }
 
+// A log that says neither when nor how long: "time p50 1 ns", and a loss in the order of ids, so that it rose where it fell.
+func TestStepsWithoutTimes(t *testing.T) {
+	b := spans.NewBatch("test", "")
+	for i := range int64(40) {
+		at := 1770799200 * second
+		n := (i*7)%40 + 1
+		id := spans.StepTraceID("run-9", n)
+		s := b.Add(spans.Resource{Service: "sft", RunID: "run-9"}, spans.Span{Trace: id, ID: spans.SpanID(id, spans.SpanStep), Name: spans.SpanStep, Start: at, End: at})
+		s.Attributes().PutStr(spans.AttrSource, "hf")
+		s.Attributes().PutBool(spans.AttrTimePoint, true)
+		s.Attributes().PutInt([]string{spans.AttrIteration, spans.AttrRecord}[i%2], n)
+		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind those with one
+	}
+	var out strings.Builder
+	steps(&out, build(b.Traces()), false)
+	row := strings.Fields(strings.Split(out.String(), "\n")[1])
+	assert.Equal(t, []string{"hf", "40", "-", "-", "99", "→", "10"}, row[:7])
+}
+
 func TestNewestOfTheWorstSteps(t *testing.T) {
 	iteration := func(nan bool) string {
 		worst := interesting(build(training(nan)))
