@@ -206,9 +206,7 @@ func (a *trainAnswer) record(r *trainRecord, n *node) {
 		}
 	}
 	parts := make(map[string]*node)
-	for _, c := range n.children {
-		parts[c.Name()] = c
-	}
+	n.below(func(c *node) { parts[c.Name()] = c })
 	for _, st := range r.Stages {
 		c := parts[st.Name]
 		if c == nil || math.Abs(float64(c.duration())-st.Seconds*1e9) > 2 {

@@ -113,6 +113,14 @@ type node struct {
 	claimed  bool
 }
 
+// below visits the spans under a span.
+func (n *node) below(visit func(*node)) {
+	for _, c := range n.children {
+		visit(c)
+		c.below(visit)
+	}
+}
+
 // str is an attribute as text; empty when it is not there.
 func (n *node) str(key string) string {
 	v, ok := n.Attributes().Get(key)
