@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -103,11 +104,11 @@ type collectiveGroup struct {
 	count, incomplete           int
 	took, bus, late             []float64 // ns, By/s, ns
 	last                        map[string]int
-	verdicts                    map[string]int
+	verdicts                    *tallies
 }
 
 func (g *collectiveGroup) add(s *span) {
-	count(s, g.verdicts)
+	g.verdicts.count(s)
 	g.count++
 	if s.incomplete() {
 		g.incomplete++
@@ -129,14 +130,20 @@ func (g *collectiveGroup) add(s *span) {
 	}
 }
 
-// culprit is who was last most often.
-func (g *collectiveGroup) culprit() string {
+// lastMostOften is who was last most often, empty where that is not known.
+func (g *collectiveGroup) lastMostOften() string {
 	if len(g.last) == 0 {
+		return ""
+	}
+	return byCount(g.last)[0]
+}
+
+// culprit is who was last most often, and how often.
+func (g *collectiveGroup) culprit() string {
+	who := g.lastMostOften()
+	if who == "" {
 		return "-"
 	}
-	who := slices.MinFunc(slices.Collect(maps.Keys(g.last)), func(a, b string) int {
-		return cmp.Or(cmp.Compare(g.last[b], g.last[a]), cmp.Compare(a, b))
-	})
 	return fmt.Sprintf("%s (%d×)", who, g.last[who])
 }
 
@@ -152,7 +159,7 @@ func groups(traces []*trace) []*collectiveGroup {
 			id := clean(s.attr(spans.AttrNCCLCommID))
 			k := [2]string{id + "\n" + s.communicator(), s.operation()}
 			if by[k] == nil {
-				by[k] = &collectiveGroup{id: id, communicator: s.communicator(), operation: k[1], last: map[string]int{}, verdicts: map[string]int{}}
+				by[k] = &collectiveGroup{id: id, communicator: s.communicator(), operation: k[1], last: map[string]int{}, verdicts: newTallies()}
 				if ids[s.communicator()] == nil {
 					ids[s.communicator()] = map[string]bool{}
 				}
@@ -172,27 +179,23 @@ func groups(traces []*trace) []*collectiveGroup {
 }
 
 // collectives prints a row per communicator and operation. Times and bandwidths are of those that completed.
-func collectives(w *strings.Builder, traces []*trace, p palette) {
+func collectives(w *strings.Builder, traces []*trace, width int, p palette) {
 	all := groups(traces)
 	if len(all) == 0 {
 		return
 	}
-	comm, operation := len("communicator"), len("operation")
-	for _, g := range all {
-		comm, operation = max(comm, runes(g.communicator)), max(operation, runes(g.operation))
-	}
-	fmt.Fprintln(w, p.bold(fmt.Sprintf("%-*s %-*s %6s %12s %10s %15s %10s %10s  %s",
-		comm, "communicator", operation, "operation", "count", "duration p50", "max", "busbw p50 GB/s", "late p50", "max", "last most often")))
-	for _, g := range all {
-		fmt.Fprintf(w, "%s %s %6d %12s %10s %15s %10s %10s  %s", pad(g.communicator, comm), pad(g.operation, operation), g.count,
-			time1(g.took, 0.5), time1(g.took, 1), typical(g.bus, 1e9, "%.1f"), time1(g.late, 0.5), time1(g.late, 1), g.culprit())
-		if g.incomplete > 0 {
-			fmt.Fprintf(w, "  %d INCOMPLETE", g.incomplete)
+	g := grid{head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50 GB/s", "late p50", "max", "last most often"}, left: map[int]bool{1: true, 8: true}}
+	for _, c := range all {
+		culprit := c.culprit()
+		if c.incomplete > 0 {
+			culprit += fmt.Sprintf("  %s INCOMPLETE", thousands(c.incomplete))
 		}
-		w.WriteByte('\n')
+		g.add(texts(c.communicator, c.operation, strconv.Itoa(c.count), time1(c.took, 0.5), time1(c.took, 1), typical(c.bus, 1e9, "%.1f"),
+			time1(c.late, 0.5), time1(c.late, 1), culprit)...)
 	}
-	for _, g := range all {
-		tally(w, g.operation+" of "+g.communicator, g.verdicts)
+	g.print(w, width, p)
+	for _, c := range all {
+		c.verdicts.print(w, c.operation+" of "+c.communicator, width, p)
 	}
 }
 

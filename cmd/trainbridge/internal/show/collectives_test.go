@@ -136,7 +136,7 @@ func TestCollectivesGolden(t *testing.T) {
 	for golden := range clusters {
 		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
 		require.NoError(t, err)
-		assert.Equal(t, testdata(t, golden), got)
+		compare(t, golden, got)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestCollectiveGroups(t *testing.T) {
 	assert.Equal(t, []float64{59e9, 61e9, 63e9, 65e9}, gather.bus)
 	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", gather.culprit())
 	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", reduce.culprit()) // of 4 that completed; in the first it was rank 15
-	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.verdicts)
+	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.verdicts.names)
 	assert.Equal(t, []float64{721_000, 721_000}, all[0].took)
 	assert.Equal(t, "-", all[0].culprit())
 	assert.Equal(t, "rank 1 (2×)", (&collectiveGroup{last: map[string]int{"rank 3": 2, "rank 2": 1, "rank 1": 2}}).culprit(), "the first of equals")
@@ -278,7 +278,7 @@ func TestBareCollective(t *testing.T) {
 		for _, width := range []int{0, 60, 120} {
 			var out strings.Builder
 			traces := build(td)
-			collectives(&out, traces, true)
+			collectives(&out, traces, width, true)
 			waterfall(&out, interesting(traces), width, cst, false)
 			assert.Contains(t, out.String(), "communicator")
 			assert.NotContains(t, out.String(), "\x1b[2J")

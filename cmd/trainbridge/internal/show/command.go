@@ -2,27 +2,24 @@ package show
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/trainbridge/trainbridge/spans"
 )
 
-// listed is how many traces the table covers.
-const listed = 100
-
 type options struct {
-	jaeger, service, trace string
-	width                  int
-	noColor                bool
+	jaeger, service, run, trace string
+	limit, width                int
+	list, json, noColor         bool
 }
 
 // NewCommand is `trainbridge show`.
@@ -31,10 +28,14 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
-		Long: `Draws one trace as a waterfall. Without --trace, it prints tables over the latest 100 traces of the service, and draws
-the one with the highest TQ overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst
-collectives the one whose last rank was latest.`,
-		Example:      `  trainbridge show --service zeromq`,
+		Long: `Prints tables over the traces that Jaeger has, and draws one of them as a waterfall: the one with the highest TQ overhead, or the
+latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst collectives the one whose last rank was
+latest. Of calls whose log has no trace id, the worst one of each function is drawn.
+
+` + documentHelp,
+		Example: `  trainbridge show --list
+  trainbridge show --run 4f1c09ab --json
+  trainbridge show --trace 9fddca35a6b44a70848589eaab933522`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,23 +55,30 @@ collectives the one whose last rank was latest.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&opt.jaeger, "jaeger", "http://127.0.0.1:16686", "address of Jaeger's query port")
-	f.StringVar(&opt.service, "service", "verl", "service.name of the job")
-	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting of the latest)")
-	f.IntVar(&opt.width, "width", 0, "columns (default: the terminal's)")
+	f.StringVar(&opt.service, "service", "", "service.name of the job (default: all that there are)")
+	f.StringVar(&opt.run, "run", "", "only traces of this run (ml.run.id; --list has them)")
+	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting one)")
+	f.IntVar(&opt.limit, "limit", 1000, "how many traces to read, the latest; 0: all")
+	f.BoolVar(&opt.list, "list", false, "list the services and runs that there are; with --service or --run also the traces")
+	f.BoolVar(&opt.json, "json", false, "print a JSON document with the same figures")
+	f.IntVar(&opt.width, "width", 0, "columns, 40 at least (default: COLUMNS, else the terminal's, else 120)")
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set, or when not writing to a terminal)")
 	return cmd
 }
 
-// terminal returns the columns of the terminal that w is, or 120.
+// terminal returns COLUMNS, else the columns of the terminal that w is, else 120.
 func terminal(w io.Writer) (width int, tty bool) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 120, false
+	width = 120
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		tty = true
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			width = columns
+		}
 	}
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		return width, true
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		width = columns
 	}
-	return 120, true
+	return width, tty
 }
 
 func show(ctx context.Context, w *strings.Builder, opt options, p palette, now time.Time, loc *time.Location) error {
@@ -81,51 +89,140 @@ func show(ctx context.Context, w *strings.Builder, opt options, p palette, now t
 	if !strings.Contains(j.base, "://") {
 		j.base = "http://" + j.base
 	}
+	r := report{Jaeger: j.base, Run: opt.run}
+	var err error
 	if opt.trace != "" {
-		id, err := traceID(opt.trace)
-		if err != nil {
-			return err
-		}
-		td, err := j.trace(ctx, id)
-		if err != nil {
-			return err
-		}
-		traces := build(td)
-		if len(traces) == 0 {
-			return fmt.Errorf("%w with id %s in Jaeger at %s", ErrNoTraces, id, j.base)
-		}
-		for _, t := range traces {
-			waterfall(w, t, opt.width, loc, p)
-		}
-		return nil
+		err = r.one(ctx, j, opt.trace)
+	} else {
+		err = r.read(ctx, j, opt, now)
 	}
-	td, err := j.latest(ctx, opt.service, now, listed)
 	if err != nil {
 		return err
 	}
-	traces := build(td)
-	if len(traces) == 0 {
-		return fmt.Errorf("%w of service %q in Jaeger at %s", ErrNoTraces, opt.service, j.base)
-	}
-	batches := 0
-	for _, t := range traces {
-		if !isRun(t) {
-			batches++
+	if opt.json {
+		body, err := json.MarshalIndent(r.document(opt), "", "  ")
+		if err != nil {
+			return err
 		}
+		fmt.Fprintf(w, "%s\n", body)
+		return nil
 	}
-	fmt.Fprintf(w, "%s\n\n", p.bold(fmt.Sprintf("The latest %s of service %s in Jaeger at %s", plural(batches, "trace"), clean(opt.service), j.base)))
-	table(w, traces, p)
-	steps(w, traces, p)
-	passes(w, traces, loc, p)
-	collectives(w, traces, p)
-	fmt.Fprintln(w)
-	waterfall(w, interesting(traces), opt.width, loc, p)
+	if opt.trace == "" {
+		paragraph(w, r.title(), opt.width, "1", p)
+		w.WriteByte('\n')
+	}
+	switch {
+	case opt.list:
+		overview(w, r.traces, opt, loc, p)
+		return nil
+	case opt.trace == "":
+		table(w, r.traces, opt.width, p)
+		steps(w, r.traces, opt.width, p)
+		passes(w, r.traces, opt.width, loc, p)
+		collectives(w, r.traces, opt.width, p)
+	}
+	for i, t := range r.drawn {
+		if i > 0 || opt.trace == "" {
+			w.WriteByte('\n')
+		}
+		waterfall(w, t, opt.width, loc, p)
+	}
 	return nil
 }
 
-// isRun says whether a trace is only about a run as a whole.
-func isRun(t *trace) bool {
-	return !slices.ContainsFunc(t.all, func(s *span) bool { return s.Name() != spans.SpanRun && s.Name() != spans.SpanSummary })
+// report is what was read of Jaeger.
+type report struct {
+	Jaeger   string
+	Services []string
+	Run      string
+	Share    share
+	older    error // why what is older than the last days could not be read
+
+	traces, drawn []*trace // by start
+}
+
+// one reads one trace.
+func (r *report) one(ctx context.Context, j *jaeger, text string) error {
+	id, err := traceID(text)
+	if err != nil {
+		return err
+	}
+	td, err := j.trace(ctx, id)
+	if err != nil {
+		return err
+	}
+	if r.drawn = build(td); len(r.drawn) == 0 {
+		return fmt.Errorf("%w with id %s in Jaeger at %s", ErrNoTraces, id, j.base)
+	}
+	return nil
+}
+
+// read reads the traces that the options ask for.
+func (r *report) read(ctx context.Context, j *jaeger, opt options, now time.Time) error {
+	services := []string{opt.service}
+	if opt.service == "" {
+		var err error
+		if services, err = j.services(ctx); err != nil {
+			return err
+		}
+		services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger" }) // it traces itself
+	}
+	s := search{jaeger: j, run: opt.run, limit: opt.limit, counting: counting}
+	if err := s.all(ctx, services, now); err != nil {
+		return err
+	}
+	r.traces = s.newest()
+	if len(r.traces) == 0 {
+		return j.nothing(ctx, opt)
+	}
+	r.Services, r.Share, r.older = services, s.share(r.traces), s.older
+	if !opt.list {
+		r.drawn = worth(r.traces)
+	}
+	return nil
+}
+
+// title says what the tables cover.
+func (r *report) title() string {
+	text := r.Share.String() + " of "
+	if r.Run != "" {
+		text += "run " + clean(r.Run) + ", "
+	}
+	names := make([]string, len(r.Services))
+	for i, s := range r.Services {
+		names[i] = clean(s)
+	}
+	if text += "service"; len(names) != 1 {
+		text += "s"
+	}
+	text += " " + strings.Join(names, ", ") + " in Jaeger at " + r.Jaeger
+	if r.Share.Read < r.Share.There || r.Share.More {
+		text += "; --limit raises it"
+	}
+	if r.older != nil {
+		text += "; those older than 7 days could not be read: " + clean(r.older.Error())
+	}
+	return text
+}
+
+// worth chooses what to draw: the most interesting trace; where its log has no trace ids, the most interesting one of each of the functions that took longest.
+func worth(traces []*trace) []*trace {
+	best := interesting(traces)
+	if best.noID() == nil {
+		return []*trace{best}
+	}
+	took, by := map[string]int64{}, map[string][]*trace{}
+	for _, t := range traces {
+		if f := t.noID(); f != nil {
+			took[f.function()] += f.ns()
+			by[f.function()] = append(by[f.function()], t)
+		}
+	}
+	var out []*trace
+	for _, name := range byCount(took) {
+		out = append(out, interesting(by[name]))
+	}
+	return out[:min(3, len(out))]
 }
 
 // traceID accepts the 32 hex digits of a trace id, or a UUID as it stands in the log.

@@ -29,10 +29,7 @@ type jaeger struct {
 	http *http.Client
 }
 
-const (
-	maxAnswer = 512 << 20
-	recent    = 7 * 24 * time.Hour
-)
+const maxAnswer = 512 << 20
 
 // get returns the body of a GET; found is false on 404.
 func (j *jaeger) get(ctx context.Context, path string, query url.Values) (body []byte, found bool, err error) {
@@ -87,31 +84,32 @@ func (j *jaeger) services(ctx context.Context) ([]string, error) {
 	return answer.Services, nil
 }
 
-// latest returns the newest traces of a service, at most n of them. A search must have bounds: the last days come
-// first, because stores with an index per day search years slowly; all time comes second, for replayed logs.
-func (j *jaeger) latest(ctx context.Context, service string, now time.Time, n int) (ptrace.Traces, error) {
-	for _, from := range []time.Time{now.Add(-recent), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		body, found, err := j.get(ctx, "/api/v3/traces", url.Values{
-			"query.service_name":   {service},
-			"query.start_time_min": {from.UTC().Format(time.RFC3339)},
-			"query.start_time_max": {now.Add(24 * time.Hour).UTC().Format(time.RFC3339)}, // clocks of other hosts may be ahead
-			"query.num_traces":     {strconv.Itoa(n)},
-		})
-		if err != nil {
-			return ptrace.Traces{}, err
-		}
-		if found {
-			return decode(body)
-		}
+// window asks for traces of a service with spans that began in a time, at most n of them; none is no error.
+func (j *jaeger) window(ctx context.Context, service string, from, to time.Time, n int) (ptrace.Traces, error) {
+	body, found, err := j.get(ctx, "/api/v3/traces", url.Values{
+		"query.service_name":   {service},
+		"query.start_time_min": {from.UTC().Format(time.RFC3339Nano)},
+		"query.start_time_max": {to.UTC().Format(time.RFC3339Nano)},
+		"query.num_traces":     {strconv.Itoa(n)},
+	})
+	if err != nil || !found {
+		return ptrace.NewTraces(), err
 	}
+	return decode(body)
+}
+
+// nothing says why there are no traces, and what to do.
+func (j *jaeger) nothing(ctx context.Context, opt options) error {
 	services, err := j.services(ctx)
 	switch {
 	case err != nil:
-		return ptrace.Traces{}, err
+		return err
 	case len(services) == 0:
-		return ptrace.Traces{}, fmt.Errorf("%w in Jaeger at %s yet: check that the collector runs, that its logs have lines and that its OTLP exporter points to this Jaeger", ErrNoTraces, j.base)
+		return fmt.Errorf("%w in Jaeger at %s yet: check that the collector runs, that its logs have lines and that its OTLP exporter points to this Jaeger", ErrNoTraces, j.base)
+	case opt.run != "":
+		return fmt.Errorf("%w of run %q: --list has the runs that there are", ErrNoTraces, opt.run)
 	}
-	return ptrace.Traces{}, fmt.Errorf("%w of service %q: choose with --service among %s", ErrNoTraces, service, strings.Join(services, ", "))
+	return fmt.Errorf("%w of service %q: choose with --service among %s", ErrNoTraces, opt.service, strings.Join(services, ", "))
 }
 
 func (j *jaeger) trace(ctx context.Context, id string) (ptrace.Traces, error) {

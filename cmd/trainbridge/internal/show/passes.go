@@ -100,11 +100,10 @@ func (z *zmqShare) of(s *span) (float64, bool) {
 
 // passColumn is a column of the table of passes.
 type passColumn struct {
-	name    string
-	width   int
-	of      func(*span) (float64, bool)
-	text    func(float64) string
-	limited bool // above 30 % is bad
+	name, key string // of the table, and of --json
+	of        func(*span) (float64, bool)
+	text      func(float64) string
+	limited   bool // above 30 % is bad
 }
 
 // in reads an attribute in a unit.
@@ -120,39 +119,35 @@ func decimals(n int) func(float64) string {
 }
 
 var passColumns = []passColumn{
-	{"pass", 5, in(spans.AttrZMQPass, 1), decimals(0), false},
-	{"calls", 6, in(spans.AttrZMQPassCalls, 1), decimals(0), false},
-	{"duration", 10, in(spans.AttrZMQCallDuration, 1e-9), func(ns float64) string { return duration(int64(ns)) }, false},
-	{"serialize", 9, serializeShare.of, percent, true},
-	{"transport", 9, transportShare.of, percent, true},
-	{"server", 7, serverShare.of, percent, false},
-	{"MiB/s", 8, in(spans.AttrZMQThroughput, 1<<20), decimals(1), false},
+	{"pass", "pass", in(spans.AttrZMQPass, 1), decimals(0), false},
+	{"calls", "calls", in(spans.AttrZMQPassCalls, 1), decimals(0), false},
+	{"duration", "duration_seconds", in(spans.AttrZMQCallDuration, 1), func(s float64) string { return duration(int64(s * 1e9)) }, false},
+	{"serialize", "serialize_ratio", serializeShare.of, percent, true},
+	{"transport", "transport_ratio", transportShare.of, percent, true},
+	{"server", "server_ratio", serverShare.of, percent, false},
+	{"MiB/s", "bytes_per_second", in(spans.AttrZMQThroughput, 1), func(v float64) string { return fmt.Sprintf("%.1f", v/(1<<20)) }, false},
 }
 
-func (c *passColumn) cell(v float64, ok bool, p palette) string {
-	if !ok || math.IsNaN(v) {
-		return fmt.Sprintf(" %*s", c.width, "-")
+func (c *passColumn) cell(v float64, ok bool) cell {
+	switch {
+	case !ok || math.IsNaN(v):
+		return cell{text: "-"}
+	case c.limited:
+		return cell{c.text(v), overheadColour(int64(v*1e9), 1e9)}
 	}
-	text := fmt.Sprintf(" %*s", c.width, c.text(v))
-	if c.limited {
-		return p.overhead(text, int64(v*1e9), 1e9)
-	}
-	return text
+	return cell{text: c.text(v)}
 }
 
-// passes prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
-func passes(w *strings.Builder, traces []*trace, loc *time.Location, p palette) {
-	var all []*span
-	values := make([][]float64, len(passColumns))
-	verdicts := map[string]int{}
-	whole := 0
+// allPasses are the passes of RPCs by start, with the values of those that were seen to their end by column, and the verdicts on all.
+func allPasses(traces []*trace) (all []*span, values [][]float64, whole int, verdicts *tallies) {
+	values, verdicts = make([][]float64, len(passColumns)), newTallies()
 	for _, t := range traces { // by start
 		s := t.pass()
 		if s == nil {
 			continue
 		}
 		all = append(all, s)
-		count(s, verdicts)
+		verdicts.count(s)
 		if s.incomplete() {
 			continue
 		}
@@ -163,42 +158,45 @@ func passes(w *strings.Builder, traces []*trace, loc *time.Location, p palette) 
 			}
 		}
 	}
+	return all, values, whole, verdicts
+}
+
+// passes prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
+func passes(w *strings.Builder, traces []*trace, width int, loc *time.Location, p palette) {
+	all, values, whole, verdicts := allPasses(traces)
 	if len(all) == 0 {
 		return
 	}
-	var head strings.Builder
-	fmt.Fprintf(&head, "%-14s", "RPC passes")
+	g := grid{head: []string{"RPC passes"}, left: map[int]bool{len(passColumns) + 1: true}}
 	for _, c := range passColumns {
-		fmt.Fprintf(&head, " %*s", c.width, c.name)
+		g.head = append(g.head, c.name)
 	}
-	fmt.Fprintln(w, p.bold(head.String()+"  verdicts"))
-	if n := len(all); n > tabled {
-		fmt.Fprintf(w, "%s\n", p.dim(fmt.Sprintf("%d before these", n-tabled)))
-		all = all[n-tabled:]
-	}
-	for _, s := range all {
-		w.WriteString(time.Unix(0, s.start()).In(loc).Format("01-02 15:04:05"))
+	g.head = append(g.head, "verdicts")
+	for _, s := range all[max(0, len(all)-tabled):] {
+		row := texts(time.Unix(0, s.start()).In(loc).Format("01-02 15:04:05"))
 		for i := range passColumns {
 			v, ok := passColumns[i].of(s)
-			w.WriteString(passColumns[i].cell(v, ok, p))
+			row = append(row, passColumns[i].cell(v, ok))
 		}
-		sep := "  "
+		var notes []string
 		if s.incomplete() {
-			w.WriteString(sep + "INCOMPLETE")
-			sep = " "
+			notes = append(notes, "INCOMPLETE")
 		}
-		for _, name := range s.verdictNames() {
-			w.WriteString(sep + clean(strings.TrimPrefix(name, "zeromq_")))
-			sep = " "
+		for _, v := range s.verdicts() {
+			notes = append(notes, strings.TrimPrefix(v.name, "zeromq_"))
 		}
-		w.WriteByte('\n')
+		g.add(append(row, cell{text: strings.Join(notes, " ")})...)
 	}
-	fmt.Fprintf(w, "%-14s", fmt.Sprintf("median of %d", whole))
+	row := texts(fmt.Sprintf("median of %d", whole))
 	for i := range passColumns {
-		w.WriteString(passColumns[i].cell(quantile(values[i], 0.5), i > 0, p)) // none of the ordinal
+		row = append(row, passColumns[i].cell(quantile(values[i], 0.5), i > 0)) // none of the ordinal
 	}
-	w.WriteByte('\n')
-	tally(w, "passes", verdicts)
+	g.add(append(row, cell{})...)
+	g.print(w, width, p)
+	if n := len(all); n > tabled {
+		paragraph(w, fmt.Sprintf("%s before these are in the median too", thousands(n-tabled)), width, "2", p)
+	}
+	verdicts.print(w, "passes", width, p)
 }
 
 // callDetails are the numbers of a group of RPCs, of one of them or of a stage.

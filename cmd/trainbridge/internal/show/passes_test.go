@@ -169,7 +169,7 @@ func TestPassesGolden(t *testing.T) {
 	for golden := range clients {
 		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
 		require.NoError(t, err)
-		assert.Equal(t, testdata(t, golden), got)
+		compare(t, golden, got)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestBarePass(t *testing.T) {
 	for range 2 {
 		var out strings.Builder
 		traces := build(td)
-		passes(&out, traces, cst, true)
+		passes(&out, traces, 120, cst, true)
 		waterfall(&out, interesting(traces), 80, cst, false)
 		assert.Contains(t, out.String(), "RPC passes")
 		assert.NotContains(t, out.String(), "\x1b[2J")

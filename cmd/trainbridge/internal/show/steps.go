@@ -57,11 +57,12 @@ func byStep(a, b *span) int {
 
 // series is what the records of one log say, in the order of steps.
 type series struct {
+	log                                     string
 	all                                     []*span
 	steps                                   float64
 	first, last                             string // loss
 	times, tokens, logged, recomputed, mfus []float64
-	verdicts                                map[string]int
+	verdicts                                *tallies
 }
 
 func (l *series) add(s *span) {
@@ -85,7 +86,7 @@ func (l *series) add(s *span) {
 	if loss := s.figure(spans.AttrLoss); loss != "" {
 		l.first, l.last = cmp.Or(l.first, loss), loss
 	}
-	count(s, l.verdicts)
+	l.verdicts.count(s)
 }
 
 // figure is a number with four digits, or the text that stands for one that is not finite.
@@ -96,10 +97,9 @@ func (s *span) figure(attr string) string {
 	return clean(s.attr(attr))
 }
 
-// steps prints a row per kind of log: how many steps, quantiles of their time, the way of the loss, medians of the rest.
-func steps(w *strings.Builder, traces []*trace, p palette) {
+// logs sums up the training steps per kind of log.
+func logs(traces []*trace) []*series {
 	byLog := map[string]*series{}
-	wide := len("training log")
 	for _, t := range traces {
 		for _, s := range t.all {
 			if !s.isStep() {
@@ -107,40 +107,39 @@ func steps(w *strings.Builder, traces []*trace, p palette) {
 			}
 			name := clean(cmp.Or(s.attr(spans.AttrSource), "-"))
 			if byLog[name] == nil {
-				byLog[name] = &series{verdicts: map[string]int{}}
-				wide = max(wide, runes(name))
+				byLog[name] = &series{log: name, verdicts: newTallies()}
 			}
 			byLog[name].all = append(byLog[name].all, s)
 		}
 	}
-	if len(byLog) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "%s\n", p.bold(fmt.Sprintf("%-*s %6s %10s %10s %16s %9s %18s %11s %7s", wide, "training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU")))
-	for _, name := range slices.Sorted(maps.Keys(byLog)) {
-		l := byLog[name]
+	for _, l := range byLog {
 		slices.SortStableFunc(l.all, byStep)
 		for _, s := range l.all {
 			l.add(s)
 		}
+	}
+	return slices.SortedFunc(maps.Values(byLog), func(a, b *series) int { return cmp.Compare(a.log, b.log) })
+}
+
+// steps prints a row per kind of log: how many steps, quantiles of their time, the way of the loss, medians of the rest.
+func steps(w *strings.Builder, traces []*trace, width int, p palette) {
+	byLog := logs(traces)
+	if len(byLog) == 0 {
+		return
+	}
+	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU"}}
+	for _, l := range byLog {
 		loss := "-"
 		if l.first != "" {
 			loss = l.first + " → " + l.last
 		}
-		fmt.Fprintf(w, "%-*s %6.0f %10s %10s %s %9s %18s %11s %7s\n", wide, name, l.steps, took(l.times, 0.5), took(l.times, 0.95),
-			strings.Repeat(" ", max(0, 16-runes(loss)))+loss, typical(l.tokens, 1, "%.0f"), typical(l.logged, 1e12, "%.1f"), typical(l.recomputed, 1e12, "%.1f"), typical(l.mfus, 0.01, "%.1f%%"))
+		g.add(texts(l.log, fmt.Sprintf("%.0f", l.steps), time1(l.times, 0.5), time1(l.times, 0.95), loss,
+			typical(l.tokens, 1, "%.0f"), typical(l.logged, 1e12, "%.1f"), typical(l.recomputed, 1e12, "%.1f"), typical(l.mfus, 0.01, "%.1f%%"))...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(byLog)) {
-		tally(w, name, byLog[name].verdicts)
+	g.print(w, width, p)
+	for _, l := range byLog {
+		l.verdicts.print(w, l.log, width, p)
 	}
-}
-
-// took is a quantile of times.
-func took(times []float64, q float64) string {
-	if len(times) == 0 {
-		return "-"
-	}
-	return duration(int64(quantile(times, q)))
 }
 
 // typical is the median in a unit.

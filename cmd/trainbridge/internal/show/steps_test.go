@@ -103,7 +103,7 @@ func TestStepsGolden(t *testing.T) {
 	for golden, service := range map[string]string{"steps.txt": "llm", "steps_nan.txt": "nan"} {
 		got, err := draw(t, options{jaeger: srv.URL, service: service, width: 120}, false)
 		require.NoError(t, err)
-		assert.Equal(t, testdata(t, golden), got)
+		compare(t, golden, got)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestStepsWithoutTimes(t *testing.T) {
 		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind those with one
 	}
 	var out strings.Builder
-	steps(&out, build(b.Traces()), false)
+	steps(&out, build(b.Traces()), 120, false)
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
 	assert.Equal(t, []string{"hf", "40", "-", "-", "99", "→", "10"}, row[:7])
 }
@@ -173,7 +173,7 @@ func TestBareStep(t *testing.T) {
 	s.SetName(spans.SpanStep)
 	s.Attributes().PutStr(spans.AttrLoss, "\x1b[2J")
 	var out strings.Builder
-	steps(&out, build(td), false)
+	steps(&out, build(td), 80, false)
 	waterfall(&out, build(td)[0], 80, cst, false)
 	assert.NotContains(t, out.String(), "\x1b")
 	assert.Contains(t, out.String(), "training log")

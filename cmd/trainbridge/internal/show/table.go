@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -12,9 +13,10 @@ import (
 
 // sums of the calls of one function, in ns.
 type sums struct {
-	calls, incomplete        int
+	function                 string
+	calls, incomplete, noID  int
 	total, get, compute, put int64
-	verdicts                 map[string]int
+	verdicts                 *tallies
 }
 
 func (s *sums) share(ns int64) string {
@@ -24,20 +26,37 @@ func (s *sums) share(ns int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(ns)/float64(s.total))
 }
 
-// table prints per function what verl's analyser reports: calls, mean times and shares. Means and shares are of the
-// complete calls; shares are of summed times, as the analyser's are.
-func table(w *strings.Builder, traces []*trace, p palette) {
+func (s *sums) add(o *sums) {
+	s.calls, s.incomplete, s.noID = s.calls+o.calls, s.incomplete+o.incomplete, s.noID+o.noID
+	s.total, s.get, s.compute, s.put = s.total+o.total, s.get+o.get, s.compute+o.compute, s.put+o.put
+}
+
+// noID is the one function of a trace whose log names none: each such call is a trace of its own. Nil: the log names one.
+func (t *trace) noID() *span {
+	if fs := t.functions(); len(fs) == 1 && spans.NoTraceID(fs[0].attr(spans.AttrTQTraceID)) {
+		return fs[0]
+	}
+	return nil
+}
+
+func (s *span) function() string { return cmp.Or(s.attr(spans.AttrTQFunction), s.Name()) }
+
+// functions sums up per function what verl's analyser reports: calls, mean times and shares. Means and shares are of the complete calls; shares are of summed
+// times, as the analyser's are.
+func functions(traces []*trace) []*sums {
 	byFunc := map[string]*sums{}
-	all := &sums{}
 	for _, t := range traces {
 		for _, f := range t.functions() {
-			name := cmp.Or(f.attr(spans.AttrTQFunction), f.Name())
+			name := f.function()
 			s := byFunc[name]
 			if s == nil {
-				s = &sums{verdicts: map[string]int{}}
+				s = &sums{function: name, verdicts: newTallies()}
 				byFunc[name] = s
 			}
-			count(f, s.verdicts)
+			s.verdicts.count(f)
+			if t.noID() != nil {
+				s.noID++
+			}
 			if f.incomplete() {
 				s.incomplete++
 				continue
@@ -49,53 +68,82 @@ func table(w *strings.Builder, traces []*trace, p palette) {
 			s.put += f.child(spans.StagePut)
 		}
 	}
+	return slices.SortedFunc(maps.Values(byFunc), func(a, b *sums) int { return cmp.Compare(a.function, b.function) })
+}
+
+func table(w *strings.Builder, traces []*trace, width int, p palette) {
+	byFunc := functions(traces)
 	if len(byFunc) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(byFunc))
-	wide := len("function")
-	for _, n := range names {
-		wide = max(wide, len([]rune(clean(n))))
+	g := grid{head: []string{"function", "calls", "mean", "get", "compute", "put", "TQ overhead"}}
+	all := &sums{}
+	for _, s := range byFunc {
+		g.add(append(texts(clean(s.function), strconv.Itoa(s.calls), mean(s.total, s.calls), s.cell(s.get), s.cell(s.compute), s.cell(s.put)),
+			cell{s.share(s.get + s.put), overheadColour(s.get+s.put, s.total)})...)
+		all.add(s)
 	}
-	fmt.Fprintf(w, "%s\n", p.bold(fmt.Sprintf("%-*s %6s %10s %20s %20s %20s %11s", wide, "function", "calls", "mean", "get", "compute", "put", "TQ overhead")))
-	for _, n := range names {
-		s := byFunc[n]
-		fmt.Fprintf(w, "%-*s %6d %10s %20s %20s %20s %s\n", wide, clean(n), s.calls, mean(s.total, s.calls), s.cell(s.get), s.cell(s.compute), s.cell(s.put),
-			p.overhead(fmt.Sprintf("%11s", s.share(s.get+s.put)), s.get+s.put, s.total))
-		all.calls += s.calls
-		all.incomplete += s.incomplete
-		all.total += s.total
-		all.get += s.get
-		all.put += s.put
-	}
-	fmt.Fprintf(w, "all: %d calls, %s in functions, %s in TransferQueue, overhead %s", all.calls, duration(all.total), duration(all.get+all.put), all.share(all.get+all.put))
+	g.print(w, width, p)
+	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s", plural(all.calls, "call"), duration(all.total), duration(all.get+all.put), all.share(all.get+all.put))
 	if all.incomplete > 0 {
-		fmt.Fprintf(w, "; %d incomplete (not in the means)", all.incomplete)
+		text += fmt.Sprintf("; %s incomplete (not in the means)", thousands(all.incomplete))
 	}
-	fmt.Fprintln(w)
-	for _, n := range names {
-		tally(w, n, byFunc[n].verdicts)
+	paragraph(w, text, width, "", p)
+	if all.noID > 0 {
+		paragraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A): no batch is known for them, each is a trace of its own, and they are grouped by function here",
+			thousands(all.noID), plural(all.calls+all.incomplete, "call")), width, "", p)
+	}
+	bad := slices.ContainsFunc(byFunc, func(s *sums) bool { return len(s.verdicts.names) > 0 })
+	for _, s := range byFunc {
+		if !bad || len(s.verdicts.names) > 0 {
+			s.verdicts.print(w, s.function, width, p)
+		}
 	}
 }
 
-// tally prints how often each verdict was passed.
-func tally(w *strings.Builder, name string, verdicts map[string]int) {
-	var parts []string
-	for _, k := range slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int { return cmp.Or(cmp.Compare(verdicts[b], verdicts[a]), cmp.Compare(a, b)) }) {
-		parts = append(parts, fmt.Sprintf("%d× %s", verdicts[k], clean(k)))
-	}
-	if len(parts) > 0 {
-		fmt.Fprintf(w, "verdicts on %s: %s\n", clean(name), strings.Join(parts, ", "))
-	}
+// tallies are how often each verdict was passed.
+type tallies struct {
+	names map[string]int // of those that are not good
+	good  map[string]int
 }
+
+func newTallies() *tallies { return &tallies{map[string]int{}, map[string]int{}} }
 
 // count adds the verdicts about a span and those below it.
-func count(s *span, into map[string]int) {
+func (l *tallies) count(s *span) {
+	told := map[string]bool{}
+	for _, v := range s.verdicts() {
+		told[v.name] = true
+	}
 	for _, name := range s.verdictNames() {
-		into[name]++
+		if good := !told[name] && strings.HasSuffix(name, "_good"); good {
+			l.good[name]++
+		} else {
+			l.names[name]++
+		}
 	}
 	for _, c := range s.children {
-		count(c, into)
+		l.count(c)
+	}
+}
+
+// shown are the counts by name; good ones only where there is nothing else to say.
+func (l *tallies) shown() map[string]int {
+	if len(l.names) == 0 {
+		return l.good
+	}
+	return l.names
+}
+
+// print says how often each verdict was passed.
+func (l *tallies) print(w *strings.Builder, name string, width int, p palette) {
+	verdicts := l.shown()
+	var all []string
+	for _, k := range byCount(verdicts) {
+		all = append(all, fmt.Sprintf("%s× %s", thousands(verdicts[k]), clean(k)))
+	}
+	if len(all) > 0 {
+		paragraph(w, fmt.Sprintf("verdicts on %s: %s", clean(name), strings.Join(all, ", ")), width, "", p)
 	}
 }
 

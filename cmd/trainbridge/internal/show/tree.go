@@ -62,6 +62,8 @@ func (s *span) incomplete() bool {
 	return ok && v.Bool()
 }
 
+func (s *span) failed() bool { return s.Status().Code() == ptrace.StatusCodeError }
+
 // child returns the time spent in children of a stage.
 func (s *span) child(stage string) (ns int64) {
 	for _, c := range s.children {

@@ -131,7 +131,7 @@ func meanings(w *strings.Builder, t *trace, width int, p palette) {
 		case k.worst.reason != "":
 			text += ": " + k.worst.reason
 		}
-		for i, line := range wrap(text, width-2) {
+		for i, line := range wrap(text, max(width, minWidth)-2) {
 			if i == 0 {
 				line = p.paint(cmp.Or(severityColour[k.severity], "33"), line)
 			} else {

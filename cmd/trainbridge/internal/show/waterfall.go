@@ -9,21 +9,19 @@ import (
 	"time"
 	"unicode"
 
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 const (
 	maxLines = 40 // of one trace's waterfall, verdicts included: table and waterfall fit one screen
-	minWidth = 60
+	minWidth = 40
 )
 
 // palette colours text with ANSI escapes, or not.
 type palette bool
 
 func (p palette) paint(code, s string) string {
-	if !p || s == "" {
+	if !p || s == "" || code == "" {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
@@ -32,15 +30,15 @@ func (p palette) paint(code, s string) string {
 func (p palette) bold(s string) string { return p.paint("1", s) }
 func (p palette) dim(s string) string  { return p.paint("2", s) }
 
-// overhead colours a TQ overhead by the mission's limits: over 30 % is bad, over 20 % elevated.
-func (p palette) overhead(s string, part, whole int64) string {
+// overheadColour is by the mission's limits of a TQ overhead: over 30 % is bad, over 20 % elevated.
+func overheadColour(part, whole int64) string {
 	switch {
 	case 10*part > 3*whole:
-		return p.paint("31", s)
+		return "31"
 	case 5*part > whole:
-		return p.paint("33", s)
+		return "33"
 	}
-	return p.paint("32", s)
+	return "32"
 }
 
 // stageColour is by tq.stage, else by name.
@@ -71,7 +69,7 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 		rows = rows[:len(rows)-1]
 		more++
 	}
-	head(w, t, loc, p)
+	head(w, t, width, loc, p)
 
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
@@ -80,6 +78,9 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	}
 	nameWidth = min(nameWidth, width*3/10)
 	detailWidth := min(58, width*36/100)
+	if width < 60 { // bars say more than details that are cut off
+		detailWidth = 0
+	}
 	barWidth := width - nameWidth - timeWidth - detailWidth - 5
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), p.dim(axis(t.end-t.start, barWidth)))
 	for _, r := range rows {
@@ -105,17 +106,18 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 			fmt.Fprintf(w, "%s%s\n", p.dim(r.rest), p.paint(colour, cut("! "+v.short(), max(20, width-runes(r.rest)))))
 		}
 	}
+	note := func(text string) { paragraph(w, text, width, "2", p) }
 	if folded {
-		fmt.Fprintln(w, p.dim("client operations without a verdict are folded into their stage"))
+		note("client operations without a verdict are folded into their stage")
 	}
-	if note := orders(t); note != "" {
-		fmt.Fprintln(w, p.dim(note))
+	if text := orders(t); text != "" {
+		note(text)
 	}
 	if slices.ContainsFunc(rows, func(r row) bool { return r.isRank() }) {
-		fmt.Fprintln(w, p.dim("of a rank: ░ waiting for the last, █ transferring"))
+		note("of a rank: ░ waiting for the last, █ transferring")
 		part := func(s *span) bool { return s.parent != nil && s.parent.isRank() }
 		if slices.ContainsFunc(t.all, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.span) }) {
-			fmt.Fprintln(w, p.dim("channels and proxies are left out"))
+			note("channels and proxies are left out")
 		}
 	}
 	if more > 0 {
@@ -149,39 +151,48 @@ func (p palette) dimTree(name string, tree int) string {
 	return p.dim(string(r[:tree])) + string(r[tree:])
 }
 
-func head(w *strings.Builder, t *trace, loc *time.Location, p palette) {
-	fs := t.functions()
+func head(w *strings.Builder, t *trace, width int, loc *time.Location, p palette) {
 	incomplete := 0
+	run, text := "", ""
 	for _, s := range t.all {
 		if s.incomplete() {
 			incomplete++
 		}
-	}
-	id := t.id.String()
-	run, text := "", ""
-	for _, s := range t.all {
 		run, text = cmp.Or(run, s.attr(spans.AttrRunID)), cmp.Or(text, s.attr(spans.AttrTQTraceID))
 	}
-	fmt.Fprintf(w, "%s  %s", p.bold("trace "+id), t.services())
+	id := t.id.String()
+	about := []cell{{"trace " + id, "1"}, {t.services(), ""}}
 	if run != "" {
-		fmt.Fprintf(w, "  run %s", clean(run))
+		about = append(about, cell{"run " + clean(run), ""})
 	}
-	what := plural(len(fs), "function")
-	if i := slices.IndexFunc(t.all, (*span).isStep); i >= 0 && len(fs) == 0 {
-		what = strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
-	} else if i := slices.IndexFunc(t.all, (*span).isCalls); i >= 0 && len(fs) == 0 {
-		what = t.all[i].what()
-	} else if s := t.collective(); s != nil && len(fs) == 0 {
-		what = s.title()
-	}
-	fmt.Fprintf(w, "\n%s  %s  %s  %s", time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), what, plural(len(t.all), "span"))
+	parts(w, width, p, about...)
+	size := plural(len(t.all), "span")
 	if incomplete > 0 {
-		fmt.Fprintf(w, ", %d incomplete", incomplete)
+		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
-	if text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != id {
-		fmt.Fprintf(w, "  trace_id=%s in the log", clean(text))
+	about = texts(time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), t.what(), size)
+	switch {
+	case t.noID() != nil:
+		about = append(about, cell{"no trace id in the log", ""})
+	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != id:
+		about = append(about, cell{"trace_id=" + clean(text) + " in the log", ""})
 	}
-	fmt.Fprint(w, "\n\n")
+	parts(w, width, p, about...)
+	w.WriteByte('\n')
+}
+
+// what says what a trace is about.
+func (t *trace) what() string {
+	if fs := t.functions(); len(fs) > 0 {
+		return plural(len(fs), "function")
+	} else if i := slices.IndexFunc(t.all, (*span).isStep); i >= 0 {
+		return strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
+	} else if i := slices.IndexFunc(t.all, (*span).isCalls); i >= 0 {
+		return t.all[i].what()
+	} else if s := t.collective(); s != nil {
+		return s.title()
+	}
+	return plural(0, "function")
 }
 
 // services names those of the trace, the first one first.
@@ -207,7 +218,7 @@ func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return thousands(n) + " " + what + "s"
 }
 
 // view is what to draw of a trace.
@@ -405,7 +416,7 @@ func details(s *span) string {
 	if s.orphan {
 		d = append(d, "parent missing")
 	}
-	if s.Status().Code() == ptrace.StatusCodeError && !s.isCollective() && !s.isRank() { // those say it in numbers
+	if s.failed() && len(s.verdicts()) == 0 && !s.incomplete() && !s.isCollective() && !s.isRank() { // those say it already
 		d = append(d, strings.TrimSpace("ERROR "+clean(s.Status().Message())))
 	}
 	switch s.stage() {
@@ -519,22 +530,10 @@ func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-runes
 
 func cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
+		if n < 1 {
+			return ""
+		}
 		return string(r[:n-1]) + "…"
 	}
 	return s
-}
-
-// wrap breaks text at blanks.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(s) {
-		if line != "" && runes(line)+1+runes(word) > width {
-			lines = append(lines, line)
-			line = word
-			continue
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return append(lines, line)
 }

@@ -1,0 +1,137 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+)
+
+// cell is a text of a table, and the colour to paint it with.
+type cell struct{ text, colour string }
+
+// grid is a table whose lines are no longer than the terminal. What does not fit beside the first column goes below, beside that column again.
+type grid struct {
+	head []string
+	left map[int]bool // columns of text; the others are numbers. The first one is text
+	rows [][]cell
+}
+
+func (g *grid) add(cells ...cell) { g.rows = append(g.rows, cells) }
+
+// texts are cells without a colour.
+func texts(text ...string) []cell {
+	cells := make([]cell, len(text))
+	for i, t := range text {
+		cells[i].text = t
+	}
+	return cells
+}
+
+func (g *grid) print(w *strings.Builder, width int, p palette) {
+	width = max(width, minWidth)
+	wide := make([]int, len(g.head))
+	for i, h := range g.head {
+		wide[i] = runes(h)
+		for _, r := range g.rows {
+			wide[i] = max(wide[i], runes(r[i].text))
+		}
+	}
+	wide[0] = min(wide[0], max(runes(g.head[0]), width/3))
+	gap, all := "  ", 0
+	for _, n := range wide {
+		all += n + len(gap)
+	}
+	if all-len(gap) > width {
+		gap = " "
+	}
+	for from := 1; from < len(wide); {
+		to, used := from, wide[0]
+		for to < len(wide) && (to == from || used+len(gap)+wide[to] <= width) {
+			used += len(gap) + wide[to]
+			to++
+		}
+		if used > width { // one column that is too wide by itself
+			wide[from] -= used - width
+		}
+		line := func(text func(i int) cell) {
+			var b strings.Builder
+			for i := range wide {
+				if i > 0 && (i < from || i >= to) {
+					continue
+				}
+				c := text(i)
+				blank := strings.Repeat(" ", max(0, wide[i]-runes(c.text)))
+				body := p.paint(c.colour, cut(c.text, wide[i]))
+				switch {
+				case i == 0:
+					b.WriteString(body + blank)
+				case g.left[i]:
+					b.WriteString(gap + body + blank)
+				default:
+					b.WriteString(gap + blank + body)
+				}
+			}
+			fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		}
+		line(func(i int) cell { return cell{g.head[i], "1"} })
+		for _, r := range g.rows {
+			line(func(i int) cell { return r[i] })
+		}
+		from = to
+	}
+}
+
+// wrap breaks text at blanks, and words that are longer than a line.
+func wrap(s string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		if line != "" && runes(line)+1+runes(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			word = line + " " + word
+		}
+		for runes(word) > width {
+			r := []rune(word)
+			lines = append(lines, string(r[:width]))
+			word = string(r[width:])
+		}
+		line = word
+	}
+	return append(lines, line)
+}
+
+// paragraph prints text on lines that are short enough; those after the first are indented.
+func paragraph(w *strings.Builder, text string, width int, colour string, p palette) {
+	for i, line := range wrap(text, max(width, minWidth)-2) {
+		if i > 0 {
+			line = "  " + line
+		}
+		fmt.Fprintln(w, p.paint(colour, line))
+	}
+}
+
+// parts prints texts that belong together, two blanks between them, on as few lines as they fit on.
+func parts(w *strings.Builder, width int, p palette, texts ...cell) {
+	width = max(width, minWidth)
+	used := 0
+	for _, t := range texts {
+		if t.text == "" {
+			continue
+		}
+		t.text = cut(t.text, width)
+		switch {
+		case used == 0:
+		case used+2+runes(t.text) > width:
+			fmt.Fprintln(w)
+			used = 0
+		default:
+			fmt.Fprint(w, "  ")
+			used += 2
+		}
+		fmt.Fprint(w, p.paint(t.colour, t.text))
+		used += runes(t.text)
+	}
+	fmt.Fprintln(w)
+}

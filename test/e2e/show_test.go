@@ -1,0 +1,92 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// shown runs `trainbridge show` with COLUMNS.
+func shown(t *testing.T, columns string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(trainbridgeBin(t), append([]string{"show"}, args...)...)
+	cmd.Env = append(os.Environ(), "COLUMNS="+columns)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoErrorf(t, err, "%s", stderr.Bytes())
+	return string(out)
+}
+
+// What `show` says of a real Jaeger is what the generator wrote, of all traces there are and not of the latest hundred; with a limit it says what share it saw.
+func TestShow(t *testing.T) {
+	j := startJaeger(t)
+	logs := t.TempDir()
+	tr := generate(t, logs, "--workers", "2", "--batches", "320", "--seed", "14", "--na", "0.02", "--crash", "0.01", "--overhead-high", "0.3", "--duration-scale", "0.1")
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}`)
+	c.up(t)
+	a := tr.await(t, 2*time.Minute, j.verl)
+
+	type sum struct{ calls, incomplete, duration, overhead int64 }
+	want := map[string]*sum{}
+	for _, f := range tr.functions {
+		if want[f.Func] == nil {
+			want[f.Func] = new(sum)
+		}
+		if f.Outcome != complete {
+			want[f.Func].incomplete++
+			continue
+		}
+		require.NotNil(t, f.Ratios)
+		want[f.Func].calls++
+		want[f.Func].duration += f.DurationUS
+		want[f.Func].overhead += f.Ratios.Overhead.Num
+	}
+
+	var doc struct {
+		Traces    struct{ Read, There int }
+		Functions []struct {
+			Function          string
+			Calls, Incomplete int64
+			Overhead          float64 `json:"overhead_ratio"`
+		}
+		Runs []struct {
+			Run    string
+			Traces int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--json")), &doc))
+	assert.Greater(t, doc.Traces.There, 300)
+	assert.Equal(t, doc.Traces.There, doc.Traces.Read)
+	assert.Len(t, doc.Functions, len(want))
+	for _, f := range doc.Functions {
+		w := want[f.Function]
+		require.NotNil(t, w, f.Function)
+		assert.Equal(t, *w, sum{f.Calls, f.Incomplete, w.duration, w.overhead}, f.Function)
+		assert.InDelta(t, float64(w.overhead)/float64(w.duration), f.Overhead, 1e-4)
+	}
+	there := doc.Traces.There
+	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--list", "--json")), &doc))
+	require.Len(t, doc.Runs, 1)
+	assert.Equal(t, "e2e", doc.Runs[0].Run)
+	assert.Equal(t, there, doc.Runs[0].Traces)
+	assert.LessOrEqual(t, there, len(a.traces))
+
+	text := shown(t, "72", "--jaeger", j.ui, "--run", "e2e", "--limit", "50")
+	assert.Regexp(t, `^The latest 50 of \d+ traces of run e2e, `, text)
+	assert.Contains(t, strings.ReplaceAll(text, "\n  ", " "), "; --limit raises it")
+	for line := range strings.SplitSeq(text, "\n") {
+		assert.LessOrEqual(t, utf8.RuneCountInString(line), 72, line)
+	}
+	c.stop(t)
+}
