@@ -125,8 +125,8 @@ func (s *store) search(t *testing.T, run string, limit int, count time.Duration)
 	return f, f.all(t.Context(), []string{"job"}, now)
 }
 
-// orders are those in which a store may keep n traces, one per second; every third of another run.
-func orders(n int) map[string][]stored {
+// keptIn are the orders in which a store may keep n traces, one per second; every third of another run.
+func keptIn(n int) map[string][]stored {
 	newest := make([]stored, n)
 	for i := range newest {
 		newest[i] = stored{id: uint16(i), ago: time.Duration(i+1) * time.Second, run: []string{"a", "b", "b"}[i%3]}
@@ -144,7 +144,7 @@ func orders(n int) map[string][]stored {
 // Of 1,312 traces 100 were read, and nothing said so.
 func TestAllTracesAreRead(t *testing.T) {
 	const n = 1312
-	for name, traces := range orders(n) {
+	for name, traces := range keptIn(n) {
 		t.Run(name, func(t *testing.T) {
 			s := &store{traces: traces}
 			f, err := s.search(t, "", 0, time.Minute)
@@ -162,7 +162,7 @@ func TestAllTracesAreRead(t *testing.T) {
 
 func TestLimitTakesTheNewest(t *testing.T) {
 	const n = 1312
-	for name, traces := range orders(n) {
+	for name, traces := range keptIn(n) {
 		if name == "all at once" {
 			continue
 		}
@@ -183,7 +183,7 @@ func TestLimitTakesTheNewest(t *testing.T) {
 
 // Counting those beyond the limit has its time, then it is said that there are more.
 func TestCountingEnds(t *testing.T) {
-	s := &store{traces: orders(1312)["newest first"], slowFrom: 6}
+	s := &store{traces: keptIn(1312)["newest first"], slowFrom: 6}
 	f, err := s.search(t, "", 100, 50*time.Millisecond)
 	require.NoError(t, err)
 	got := f.newest()
@@ -210,7 +210,7 @@ func TestLongTracesEnd(t *testing.T) {
 
 // A store that cannot search years does not make the last days unreadable.
 func TestOlderThanTheStoreCanSearch(t *testing.T) {
-	s := &store{traces: orders(12)["mixed"], tooOld: true}
+	s := &store{traces: keptIn(12)["mixed"], tooOld: true}
 	text, err := draw(t, options{jaeger: s.serve(t), width: 100}, false)
 	require.NoError(t, err)
 	first, _, _ := strings.Cut(text, "\n\n")
@@ -222,13 +222,13 @@ func TestOlderThanTheStoreCanSearch(t *testing.T) {
 }
 
 func TestRunIsUnknown(t *testing.T) {
-	_, err := draw(t, options{jaeger: (&store{traces: orders(3)["mixed"]}).serve(t), run: "c"}, false)
+	_, err := draw(t, options{jaeger: (&store{traces: keptIn(3)["mixed"]}).serve(t), run: "c"}, false)
 	require.ErrorIs(t, err, ErrNoTraces)
 	assert.ErrorContains(t, err, `run "c": --list has the runs`)
 }
 
 func TestList(t *testing.T) {
-	s := &store{traces: orders(5)["mixed"]}
+	s := &store{traces: keptIn(5)["mixed"]}
 	s.traces = append(s.traces, stored{id: 100, ago: time.Minute, run: "c", noID: true}, stored{id: 102, ago: 2 * time.Minute, run: "c", noID: true})
 	url := s.serve(t)
 	for golden, opt := range map[string]options{"list.txt": {}, "list_run.txt": {run: "b"}, "list_no_id.txt": {run: "c"}} {
