@@ -121,7 +121,7 @@ func each(traces []*trace) []*traceRow {
 	}
 	for _, r := range calls {
 		if r.Calls > 1 {
-			r.Trace, r.What = "", fmt.Sprintf("%s without a trace id, together", plural(r.Calls, "call"))
+			r.Trace, r.What = "", plural(r.Calls, "call")+" without a trace id, together"
 		}
 	}
 	return out

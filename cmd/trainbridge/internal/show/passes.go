@@ -106,12 +106,9 @@ type passColumn struct {
 	limited   bool // above 30 % is bad
 }
 
-// in reads an attribute in a unit.
-func in(attr string, unit float64) func(*span) (float64, bool) {
-	return func(s *span) (float64, bool) {
-		v, ok := s.number(attr)
-		return v / unit, ok
-	}
+// in reads an attribute.
+func in(attr string) func(*span) (float64, bool) {
+	return func(s *span) (float64, bool) { return s.number(attr) }
 }
 
 func decimals(n int) func(float64) string {
@@ -119,13 +116,13 @@ func decimals(n int) func(float64) string {
 }
 
 var passColumns = []passColumn{
-	{"pass", "pass", in(spans.AttrZMQPass, 1), decimals(0), false},
-	{"calls", "calls", in(spans.AttrZMQPassCalls, 1), decimals(0), false},
-	{"duration", "duration_seconds", in(spans.AttrZMQCallDuration, 1), func(s float64) string { return duration(int64(s * 1e9)) }, false},
+	{"pass", "pass", in(spans.AttrZMQPass), decimals(0), false},
+	{"calls", "calls", in(spans.AttrZMQPassCalls), decimals(0), false},
+	{"duration", "duration_seconds", in(spans.AttrZMQCallDuration), func(s float64) string { return duration(int64(s * 1e9)) }, false},
 	{"serialize", "serialize_ratio", serializeShare.of, percent, true},
 	{"transport", "transport_ratio", transportShare.of, percent, true},
 	{"server", "server_ratio", serverShare.of, percent, false},
-	{"MiB/s", "bytes_per_second", in(spans.AttrZMQThroughput, 1), func(v float64) string { return fmt.Sprintf("%.1f", v/(1<<20)) }, false},
+	{"MiB/s", "bytes_per_second", in(spans.AttrZMQThroughput), func(v float64) string { return fmt.Sprintf("%.1f", v/(1<<20)) }, false},
 }
 
 func (c *passColumn) cell(v float64, ok bool) cell {
@@ -194,7 +191,7 @@ func passes(w *strings.Builder, traces []*trace, width int, loc *time.Location, 
 	g.add(append(row, cell{})...)
 	g.print(w, width, p)
 	if n := len(all); n > tabled {
-		paragraph(w, fmt.Sprintf("%s before these are in the median too", thousands(n-tabled)), width, "2", p)
+		paragraph(w, thousands(n-tabled)+" before these are in the median too", width, "2", p)
 	}
 	verdicts.print(w, "passes", width, p)
 }

@@ -3,9 +3,11 @@ package show
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,13 +31,12 @@ type search struct {
 	limit    int    // 0: none
 	counting time.Duration
 
-	traces  map[pcommon.TraceID]*trace
-	seen    map[pcommon.TraceID]bool // in an answer
-	there   map[pcommon.TraceID]bool // of these, what was asked for, without those about a run as a whole
-	more    bool                     // there may be others that were not counted
-	counted context.Context          // ends the counting; nil while traces are collected
-	uncount context.CancelFunc
-	older   error // of the search for what is older than the last days
+	traces map[pcommon.TraceID]*trace
+	seen   map[pcommon.TraceID]bool // in an answer
+	there  map[pcommon.TraceID]bool // of these, what was asked for, without those about a run as a whole
+	more   bool                     // there may be others that were not counted
+	until  time.Time                // the counting ends then; zero while traces are collected
+	older  error                    // of the search for what is older than the last days
 }
 
 // all asks for the traces of services one after the other. Those of the last days come first, because stores with an index per day search years slowly.
@@ -43,7 +44,7 @@ func (s *search) all(ctx context.Context, services []string, now time.Time) erro
 	s.traces, s.seen, s.there = map[pcommon.TraceID]*trace{}, map[pcommon.TraceID]bool{}, map[pcommon.TraceID]bool{}
 	days, end := now.Add(-recent), now.Add(24*time.Hour) // clocks of other hosts may be ahead
 	for _, service := range services {
-		s.counted = nil
+		s.until = time.Time{}
 		before := len(s.traces)
 		err := s.within(ctx, service, days, end, page)
 		if err == nil {
@@ -51,9 +52,6 @@ func (s *search) all(ctx context.Context, services []string, now time.Time) erro
 			if err != nil && len(s.traces) > before {
 				s.older, err = err, nil
 			}
-		}
-		if s.counted != nil {
-			s.uncount()
 		}
 		if err != nil {
 			return err
@@ -63,11 +61,14 @@ func (s *search) all(ctx context.Context, services []string, now time.Time) erro
 }
 
 func (s *search) within(ctx context.Context, service string, from, to time.Time, n int) error {
-	if s.counted != nil {
-		ctx = s.counted
+	counts := !s.until.IsZero()
+	if counts {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, s.until)
+		defer cancel()
 	}
 	td, err := s.window(ctx, service, from, to, n)
-	if s.counted != nil && s.counted.Err() != nil {
+	if counts && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		s.more = true
 		return nil
 	}
@@ -84,7 +85,7 @@ func (s *search) within(ctx context.Context, service string, from, to time.Time,
 		if s.run != "" && !t.ofRun(s.run) {
 			continue
 		}
-		if s.counted == nil {
+		if !counts {
 			s.traces[t.id] = t
 		}
 		if !isRun(t) {
@@ -92,7 +93,7 @@ func (s *search) within(ctx context.Context, service string, from, to time.Time,
 		}
 	}
 	if len(traces) < n {
-		s.enough(ctx, from)
+		s.enough(from)
 		return nil
 	}
 	cut := time.Unix(0, traces[len(traces)/4].start)
@@ -113,8 +114,8 @@ func (s *search) within(ctx context.Context, service string, from, to time.Time,
 }
 
 // enough begins to count where all traces since a time are known, and they are as many as were asked for.
-func (s *search) enough(ctx context.Context, since time.Time) {
-	if s.limit == 0 || s.counted != nil {
+func (s *search) enough(since time.Time) {
+	if s.limit == 0 || !s.until.IsZero() {
 		return
 	}
 	known := 0
@@ -124,7 +125,7 @@ func (s *search) enough(ctx context.Context, since time.Time) {
 		}
 	}
 	if known >= s.limit {
-		s.counted, s.uncount = context.WithTimeout(ctx, s.counting)
+		s.until = time.Now().Add(s.counting)
 	}
 }
 
@@ -190,7 +191,7 @@ func (s share) String() string {
 
 // thousands groups digits.
 func thousands(n int) string {
-	text := fmt.Sprint(n)
+	text := strconv.Itoa(n)
 	var b strings.Builder
 	for i, r := range text {
 		if i > 0 && (len(text)-i)%3 == 0 {
