@@ -484,6 +484,7 @@ const (
 	AttrNCCLStragglerScore = "nccl.straggler.score"
 	AttrNCCLStragglerCost  = "nccl.straggler.cost"
 	AttrNCCLStragglers     = "nccl.straggler.ranks" // int[]: all of them, the slowest first
+	AttrNCCLStragglersOver = "nccl.straggler.over"  // int[]: those that are as fast as the others again from here on
 
 	// What did not come. On the root: ranks that were seen in this communicator before and have no record here (int[], the first 32) and how many;
 	// ranks whose record says that they had not completed; how many sequence numbers no rank has logged before this one (small messages are not).

@@ -52,8 +52,11 @@ func (n *nccl) collective(span ptrace.Span, s *scratch) collectiveOutcome {
 	if c.reason == spans.NCCLIncompleteGap {
 		c.judgeGap(s)
 	}
-	if c.straggler.known {
+	switch {
+	case c.straggler.known && (c.stragglers.n > 0 || c.over.n == 0):
 		c.judgeStraggler(s)
+	case c.over.n > 0:
+		c.judgeStragglerOver(s)
 	}
 	if n.cfg.LateTransfers > 0 {
 		// Without the time of the transfer the times are of clocks that nothing holds together, and late is only what they are apart.
@@ -124,7 +127,7 @@ type collective struct {
 	waited                   float64 // s
 	late, straggler          lateRank
 	score                    float64
-	stragglers               list
+	stragglers, over         list // over: the episode ends here
 	transfer                 float64 // s
 	size                     float64 // By
 	bus, algorithm, baseline float64 // By/s
@@ -195,6 +198,8 @@ func readCollective(span ptrace.Span) collective {
 			c.score = spans.ValueNumber(v)
 		case spans.AttrNCCLStragglers:
 			c.stragglers = listOf(v)
+		case spans.AttrNCCLStragglersOver:
+			c.over = listOf(v)
 		case spans.AttrNCCLBandwidthAlgorithm:
 			c.algorithm = spans.ValueNumber(v)
 		case spans.AttrNCCLBandwidthBus:
@@ -343,6 +348,22 @@ func (c *collective) judgeStraggler(s *scratch) {
 			b = appendRanks(b, c.stragglers, 0)
 		}
 		return append(b, ": check the clocks and temperature of its GPU, its host, and whether it has more work than the others."...)
+	})
+}
+
+// judgeStragglerOver marks the end: what was said of the rank is not so any more.
+func (c *collective) judgeStragglerOver(s *scratch) {
+	none := math.NaN()
+	s.say(verdict{name: spans.VerdictNCCLStraggler, severity: warning, value: none, threshold: none}, func(b []byte) []byte {
+		if r := &c.straggler; c.over.n == 1 && r.known {
+			b = appendRank(b, "Rank ", r.rank, r.host)
+			b = c.appendOfComm(b)
+			return append(b, " was late again and again until here, and is as fast as the others again."...)
+		}
+		b = append(b, 'R')
+		b = append(b, appendRanks(nil, c.over, 0)[1:]...)
+		b = c.appendOfComm(b)
+		return append(b, " were late again and again until here, and are as fast as the others again."...)
 	})
 }
 

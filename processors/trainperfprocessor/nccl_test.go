@@ -298,6 +298,17 @@ func TestNCCLReasons(t *testing.T) {
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglers: []any{int64(5)}},
 			"Rank 5 is late again and again: check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", none, none,
 		},
+		"no straggler any more": {
+			"AllReduce", allReduce.with(attrs{
+				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglersOver: []any{int64(5)},
+			}),
+			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) was late again and again until here, and is as fast as the others again.", none, none,
+		},
+		"no stragglers any more": {
+			"AllReduce",
+			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglersOver: []any{int64(5), int64(7)}},
+			"Ranks 5 and 7 were late again and again until here, and are as fast as the others again.", none, none,
+		},
 		"late": {
 			"AllReduce", allReduce.with(late(0.0123, 0.002)).with(attrs{spans.AttrNCCLLateCost: 0.7749}),
 			"Rank 5 on node-0 came 12.3 ms late to " + subject + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 ms in all: " +

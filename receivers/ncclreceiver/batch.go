@@ -229,9 +229,7 @@ func (c *collective) describe(m pcommon.Map) {
 		putText(m, spans.AttrNCCLLateHost, p.src.host)
 		m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
 	}
-	if len(c.slow) > 0 {
-		c.stragglers(m)
-	}
+	c.stragglers(m)
 	m.PutInt(spans.AttrNCCLErrors, c.errs)
 	m.PutInt(spans.AttrNCCLRetries, c.retries)
 	c.absence(m)
@@ -249,10 +247,28 @@ func (c *collective) describe(m pcommon.Map) {
 	putList(m, spans.AttrNCCLLinkSlow, c.slowLinks)
 }
 
+// stragglers says who is late again and again: where that begins, where it was so in this collective, and where it is over. Of the collectives that follow each other
+// closely only the first waits for a slow rank, and it would be on each.
 func (c *collective) stragglers(m pcommon.Map) {
-	s := &c.slow[0]
+	s := slowRank{rank: op.Unknown}
+	if len(c.over) > 0 {
+		s = c.over[0]
+		over := m.PutEmptySlice(spans.AttrNCCLStragglersOver)
+		for i := range c.over {
+			over.AppendEmpty().SetInt(int64(c.over[i].rank))
+		}
+	}
+	if c.slowest >= 0 {
+		s = c.slow[c.slowest]
+	}
+	if s.rank < 0 {
+		return
+	}
 	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.rank))
 	putText(m, spans.AttrNCCLStragglerHost, s.host)
+	if c.slowest < 0 {
+		return
+	}
 	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.late))
 	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.cost))
 	if s.score > 0 {

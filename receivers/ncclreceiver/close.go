@@ -304,7 +304,7 @@ func (c *collective) off(p *part) float64 {
 
 // judge finds out who was late, and whether the bandwidth is low.
 func (a *assembler) judge(c *collective) {
-	c.latest = -1
+	c.latest, c.slowest = -1, -1
 	c.baseline, c.deviation = math.NaN(), math.NaN()
 	if !a.r.cfg.AnomalyDetection || !c.sure {
 		return
@@ -359,14 +359,33 @@ func (a *assembler) arrive(c *collective) {
 		c.parts[i].late = lateness[i]
 	}
 	c.latest, c.lateMax, c.lateCost = res.Last, res.Max, res.Cost
-	for _, s := range res.Slow {
+	for i, s := range res.Slow {
 		c.newlySlow = c.newlySlow || s.New
-		host := ""
-		if src := c.comm.hosts[s.Rank]; src != nil {
-			host = src.host
+		if c.slowest < 0 && (s.New || c.lateOf(s.Rank) > s.Late/2) {
+			c.slowest = i
 		}
-		c.slow = append(c.slow, slowRank{rank: s.Rank, host: host, late: s.Late, cost: s.Cost, score: s.Score})
+		c.slow = append(c.slow, slowRank{rank: s.Rank, host: c.comm.hostOf(s.Rank), late: s.Late, cost: s.Cost, score: s.Score})
 	}
+	for _, rank := range res.Over {
+		c.over = append(c.over, slowRank{rank: rank, host: c.comm.hostOf(rank)})
+	}
+}
+
+// lateOf is how late a rank came, ns; op.Unknown.
+func (c *collective) lateOf(rank int32) int64 {
+	i, ok := slices.BinarySearchFunc(c.parts, rank, func(p part, rank int32) int { return cmp.Compare(p.rank, rank) })
+	if !ok {
+		return op.Unknown
+	}
+	return c.parts[i].late
+}
+
+// hostOf is where a rank of the communicator runs, as far as the log says.
+func (comm *communicator) hostOf(rank int32) string {
+	if int(rank) < len(comm.hosts) && comm.hosts[rank] != nil {
+		return comm.hosts[rank].host
+	}
+	return ""
 }
 
 // linksEvery is how many collectives of a run lie between two looks at its links.
@@ -432,7 +451,7 @@ func (a *assembler) keeps(c *collective) bool {
 		return !c.dropped // as those that came in time
 	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
 		return true
-	case c.newlySlow, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
+	case c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
 		return true
 	}
 	return float64(binary.BigEndian.Uint64(c.trace[:8])>>11)/(1<<53) < rate

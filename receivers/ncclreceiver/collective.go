@@ -158,7 +158,9 @@ type collective struct {
 	latest              int // index in parts of the last to arrive
 	lateMax, lateCost   int64
 	slow                []slowRank
-	newlySlow           bool // one of them is named for the first time
+	slowest             int     // of them: who was late here, or is named from here on; -1: none
+	newlySlow           bool    // one of them is named for the first time
+	over                []slowRank // those that were slow and are not any more
 	offsets             []clockOffset
 	reference           string
 	corrected           bool
@@ -183,7 +185,7 @@ type clockOffset struct {
 func (c *collective) reset() {
 	clear(c.parts)
 	clear(c.has)
-	*c = collective{parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], offsets: c.offsets[:0]}
+	*c = collective{parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], over: c.over[:0], offsets: c.offsets[:0]}
 }
 
 // unconfirmed says that its records are not known to be all of one collective: it is what could be found by counting or by time.

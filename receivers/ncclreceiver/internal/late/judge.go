@@ -245,6 +245,7 @@ func (w *Window) page(p *rank, y float64) {
 	if p.down = max(0, p.down+w.k/2-y); p.down > w.h {
 		p.named, p.up, p.run = false, 0, 0
 		w.slows--
+		w.over = append(w.over, p.id)
 	}
 }
 

@@ -100,6 +100,8 @@ type Result struct {
 	Cost int64 // rank-ns that the others would have been spared had it come with the last but one: (n−1)·(late_last − late_second)
 	// Slow are the ranks that are clearly slow, worst first. Valid until the next call of Observe.
 	Slow []Slow
+	// Over are the ranks that were slow until this call and are as fast as the others again. Valid until the next call of Observe.
+	Over []int32
 }
 
 // Window looks back on the collectives of one communicator, of all its operations together: the time between two collectives is only work if none is left out. It
@@ -132,6 +134,7 @@ type Window struct {
 	values []float32
 	halves []float32
 	slow   []Slow
+	over   []int32
 	slows  int // ranks that are named
 }
 
@@ -181,13 +184,14 @@ func NewWindow(size int) *Window {
 // ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known only count for Result.Last, Max and Cost.
 func (w *Window) Observe(a []Arrival, late []int64) Result {
 	w.calls++
+	w.over = w.over[:0]
 	r, b := lateness(a, late)
 	w.arrive(a)
 	if b.n > 1 && 2*b.n >= w.known(len(a)) {
 		w.judge(a, b, &r)
 	}
 	w.leave(a)
-	r.Slow = w.named()
+	r.Slow, r.Over = w.named(), w.over
 	return r
 }
 

@@ -172,8 +172,15 @@ func TestRecovery(t *testing.T) {
 		for seed := range uint64(20) {
 			j := (&job{ranks: 64, sigma: 0.01, starts: starts, slow: map[int32]float64{5: 0.05}, from: 30, until: 100}).start(seed)
 			require.Equal(t, []int32{5}, j.steps(100))
-			require.Empty(t, j.steps(29))
-			require.Empty(t, j.next(func(Slow) {}).Slow, "seed %d", seed)
+			over := 0
+			for range 30 {
+				r := j.next(func(Slow) { t.Error("named anew") })
+				if over += len(r.Over); len(r.Over) > 0 {
+					require.Equal(t, []int32{5}, r.Over)
+				}
+				require.Equal(t, over == 0, len(r.Slow) == 1, "it is over where it is not named any more")
+			}
+			require.Equal(t, 1, over, "seed %d", seed)
 			require.Empty(t, j.steps(200))
 			j.from, j.until = j.step, 0
 			require.Equal(t, []int32{5}, j.steps(20))

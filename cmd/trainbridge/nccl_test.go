@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// collectives are the attributes of the roots that come of a generated log, through the receiver and the processor.
+func collectives(t *testing.T, o gen.NCCLOptions) (roots []pcommon.Map, truth []gen.NCCLCollective) {
+	t.Helper()
+	o.Out, o.Timezone = filepath.Join(t.TempDir(), "nccl"), time.UTC
+	_, err := gen.GenerateNCCL(t.Context(), o)
+	require.NoError(t, err)
+	sink := new(consumertest.TracesSink)
+	judge := trainperfprocessor.NewFactory()
+	next, err := judge.CreateTraces(t.Context(), processortest.NewNopSettings(judge.Type()), judge.CreateDefaultConfig(), sink)
+	require.NoError(t, err)
+	read := ncclreceiver.NewFactory()
+	cfg := read.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"include": []any{o.Out + "/*.log"}, "run_id": "r", "poll_interval": "10ms"}).Unmarshal(cfg))
+	r, err := read.CreateTraces(t.Context(), receivertest.NewNopSettings(read.Type()), cfg, next)
+	require.NoError(t, err)
+	require.NoError(t, next.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+	list := func() (out []pcommon.Map) {
+		for _, td := range sink.AllTraces() {
+			for _, rs := range td.ResourceSpans().All() {
+				for _, ss := range rs.ScopeSpans().All() {
+					for _, s := range ss.Spans().All() {
+						if _, ok := s.Attributes().Get(spans.AttrNCCLRanks); ok {
+							out = append(out, s.Attributes())
+						}
+					}
+				}
+			}
+		}
+		return out
+	}
+	require.Eventually(t, func() bool { return len(list()) == o.Steps*o.PerStep }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, r.Shutdown(t.Context()))
+	require.NoError(t, next.Shutdown(t.Context()))
+	f, err := os.Open(filepath.Join(o.Out, "truth.json"))
+	require.NoError(t, err)
+	defer f.Close()
+	for dec := json.NewDecoder(f); len(truth) < o.Steps*o.PerStep; { // a line each, then the run's
+		var c gen.NCCLCollective
+		require.NoError(t, dec.Decode(&c))
+		truth = append(truth, c)
+	}
+	return list(), truth
+}
+
+// Of 208 collectives that begin with a slow rank's step or follow another one 164 were called by a straggler. It is late in the first of each step.
+func TestStragglerIsNotOnEach(t *testing.T) {
+	o := gen.DefaultNCCLOptions()
+	o.Steps, o.Verbose, o.SlowRank, o.SlowBy = 52, true, 11, 0.06 // as README's run
+	roots, truth := collectives(t, o)
+	late := make(map[[2]any]bool) // those that the slow rank came to last, by more than its step takes longer, half
+	for i := range truth {
+		c := &truth[i]
+		late[[2]any{c.Operation, int64(c.Sequence)}] = c.LateRank == 11 && c.LateNS > 2_400_000
+	}
+	said := 0
+	for _, m := range roots {
+		if _, ok := m.Get(spans.AttrVerdictPrefix + spans.VerdictNCCLStraggler); !ok {
+			continue
+		}
+		said++
+		name, _ := m.Get(spans.AttrNCCLOperation)
+		seq, _ := m.Get(spans.AttrNCCLSequence)
+		assert.True(t, late[[2]any{name.Str(), seq.Int()}], "%s %d", name.Str(), seq.Int())
+	}
+	assert.Greater(t, said, 25, "it is said where that rank was late")
+	assert.LessOrEqual(t, said, 52, "and nowhere else: once a step at most")
+}
