@@ -127,7 +127,7 @@ type collective struct {
 	waited                   float64 // s
 	late, straggler          lateRank
 	score                    float64
-	stragglers, over         list // over: the episode ends here
+	stragglers, over         list    // over: the episode ends here
 	transfer                 float64 // s
 	size                     float64 // By
 	bus, algorithm, baseline float64 // By/s

@@ -158,8 +158,8 @@ type collective struct {
 	latest              int // index in parts of the last to arrive
 	lateMax, lateCost   int64
 	slow                []slowRank
-	slowest             int     // of them: who was late here, or is named from here on; -1: none
-	newlySlow           bool    // one of them is named for the first time
+	slowest             int        // of them: who was late here, or is named from here on; -1: none
+	newlySlow           bool       // one of them is named for the first time
 	over                []slowRank // those that were slow and are not any more
 	offsets             []clockOffset
 	reference           string
