@@ -193,5 +193,5 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 		delete(all, "trainbridge.verdicts (Sum, {verdict})")
 	}
 	assert.Equal(t, want, got)
-	assert.Len(t, got, 10)
+	assert.Len(t, got, 12)
 }
