@@ -22,13 +22,15 @@ type tqSpan struct {
 	size               int64 // By
 	throughput         float64
 	throughputReported float64
+	batch, pid         int64  // −1 and 0: not known
+	reason             string // why it is incomplete
 }
 
 // readTQ passes over the attributes once: a look-up per name would scan them a dozen times. The root of a collective can have any name; what tells it
 // is among them too.
 func readTQ(attrs pcommon.Map) tqSpan {
 	in := tqSpan{
-		stage: spans.TQNone, throughput: math.NaN(), throughputReported: math.NaN(),
+		stage: spans.TQNone, throughput: math.NaN(), throughputReported: math.NaN(), batch: -1,
 		reported: [childStages]float64{math.NaN(), math.NaN(), math.NaN()},
 	}
 	for name, v := range attrs.All() {
@@ -39,6 +41,16 @@ func readTQ(attrs pcommon.Map) tqSpan {
 			in.name = spans.ValueText(v)
 		case spans.AttrIncomplete:
 			in.incomplete = v.Type() == pcommon.ValueTypeBool && v.Bool()
+		case spans.AttrIncompleteReason:
+			in.reason = spans.ValueText(v)
+		case spans.AttrTQBatchSize:
+			if v.Type() == pcommon.ValueTypeInt {
+				in.batch = v.Int()
+			}
+		case spans.AttrProcessPID:
+			if v.Type() == pcommon.ValueTypeInt {
+				in.pid = v.Int()
+			}
 		case spans.AttrVerdict:
 			in.done = true
 		case spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization:

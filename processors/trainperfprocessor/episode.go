@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // episodeWindow is how many records go by before a verdict that goes on holding is said again, and how many its share is of.
@@ -16,6 +18,7 @@ const episodeWindow = 100
 type episodeKey struct {
 	service, run, of string
 	rank             int64
+	stage            spans.TQStage // of TransferQueue
 }
 
 // allEpisodes holds the episodes per key.
@@ -60,6 +63,7 @@ type episode struct {
 	said   int64 // the record that said it last, and what it said; 0: none
 	saidID uint64
 	told   told
+	each   []uint64 // the last records that said it for themselves
 }
 
 // told is what is to be said of a verdict that holds for a record.
@@ -67,6 +71,7 @@ type told struct {
 	say      bool
 	held, of int // it held for so many of the last records, this one included
 	again    bool
+	more     string // what else is said with the share
 }
 
 // record begins the next record. Its verdicts are those of one span.
@@ -86,6 +91,37 @@ func (e *episodes) record(span uint64) {
 
 // holds is asked when a verdict holds for the record. A record that comes again gets the answer it had.
 func (e *episodes) holds(verdict string) told {
+	ep, t, ok := e.note(verdict)
+	if !ok || ep.said > 0 && e.n-ep.said < episodeWindow {
+		return t
+	}
+	return e.say(ep, ep.said > 0)
+}
+
+// minShare is of how many records a share is said at least.
+const minShare = 10
+
+// mostly is as holds, for a verdict about what each record does for itself: each says it, until it is true of more than four in five of them. The share is
+// said once in episodeWindow records either way.
+func (e *episodes) mostly(verdict string) told {
+	ep, t, ok := e.note(verdict)
+	switch {
+	case !ok:
+		return t
+	case e.n >= minShare && (ep.said == 0 || e.n-ep.said >= episodeWindow):
+		return e.say(ep, true)
+	case e.n >= minShare && 5*int64(ep.held()) > 4*min(e.n, episodeWindow):
+		return told{}
+	}
+	if len(ep.each) == episodeWindow {
+		ep.each = slices.Delete(ep.each, 0, 1)
+	}
+	ep.each = append(ep.each, e.id)
+	return told{say: true}
+}
+
+// note remembers that the verdict holds for the record. Of one that comes again it returns what was told then, and false.
+func (e *episodes) note(verdict string) (*episode, told, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
 		i = len(e.by)
@@ -94,9 +130,9 @@ func (e *episodes) holds(verdict string) told {
 	ep := &e.by[i]
 	if e.repeat {
 		if ep.saidID == e.id {
-			return ep.told
+			return ep, ep.told, false
 		}
-		return told{}
+		return ep, told{say: slices.Contains(ep.each, e.id)}, false
 	}
 	switch d := e.n - ep.at; {
 	case d < 64:
@@ -110,14 +146,25 @@ func (e *episodes) holds(verdict string) told {
 	ep.hi &= 1<<(episodeWindow-64) - 1
 	ep.lo |= 1
 	ep.at = e.n
-	if ep.said > 0 && e.n-ep.said < episodeWindow {
-		return told{}
-	}
-	ep.told = told{
-		say: true, held: bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi), of: int(min(e.n, episodeWindow)), again: ep.said > 0,
-	}
+	return ep, told{}, true
+}
+
+// held is how many of the last records it held for.
+func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
+
+func (e *episodes) say(ep *episode, again bool) told {
+	ep.told = told{say: true, held: ep.held(), of: int(min(e.n, episodeWindow)), again: again}
 	ep.said, ep.saidID = e.n, e.id
 	return ep.told
+}
+
+// add keeps what else is said with the share of a verdict, for when the record comes again.
+func (e *episodes) add(verdict, more string) {
+	for i := range e.by {
+		if e.by[i].verdict == verdict {
+			e.by[i].told.more = more
+		}
+	}
 }
 
 // appendShare ends the sentence of a verdict that is said again.

@@ -50,6 +50,42 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
+// TestMostly: what each record does for itself is said on each, until nearly all do it.
+func TestMostly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		holds  func(i int) bool
+		said   int // of 350 records
+		shares []string
+	}{
+		"always":      {func(int) bool { return true }, 9 + 4, []string{"10 10/10", "110 100/100", "210 100/100", "310 100/100"}},
+		"every fifth": {func(i int) bool { return i%5 == 0 }, 70, []string{"10 2/10", "110 20/100", "210 20/100", "310 20/100"}},
+		"once":        {func(i int) bool { return i == 7 }, 1, nil},
+		"late":        {func(i int) bool { return i > 200 }, 1 + 79 + 1, []string{"201 1/100", "301 100/100"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var e episodes
+			said, shares := 0, []string(nil)
+			for i := 1; i <= 350; i++ {
+				e.record(uint64(i))
+				if !tt.holds(i) {
+					continue
+				}
+				x := e.mostly("v")
+				if x.again {
+					shares = append(shares, fmt.Sprintf("%d %d/%d", i, x.held, x.of))
+				}
+				if x.say {
+					said++
+				}
+				e.record(uint64(i))
+				assert.Equal(t, x, e.mostly("v"), "a record that comes again")
+			}
+			assert.Equal(t, tt.said, said)
+			assert.Equal(t, tt.shares, shares)
+		})
+	}
+}
+
 // TestEpisodeShare: the share is that of a count over the last 100, whatever holds.
 func TestEpisodeShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -485,7 +485,7 @@ func TestNCCLBesideTheOtherDomains(t *testing.T) {
 	s := addStep(b, job, 7, 0.5, attrs{spans.AttrBatchSize: int64(32)})
 	process(t, newNCCLTest(t), b.Traces())
 	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, verdicts(f))
-	assert.Equal(t, []string{spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh}, verdicts(g))
+	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, verdicts(g))
 	numbers(t, s, map[string]float64{spans.AttrSamples: 32})
 	for _, c := range []ptrace.Span{c1, c2} {
 		assert.Equal(t, []string{spans.VerdictNCCLErrors}, verdicts(c))

@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/otel/attribute"
@@ -52,14 +55,16 @@ var outcomeOptions = func() (options [outcomes]metric.AddOption) {
 
 // tq recomputes and judges TransferQueue functions.
 type tq struct {
-	cfg     TQConfig
-	windows *windows
+	cfg      TQConfig
+	windows  *windows
+	episodes *allEpisodes
+	runs     *simplelru.LRU[runKey, *tqRun] // the lock of episodes is its too
 }
 
 func newTQ(cfg TQConfig) *tq {
 	cfg.ThroughputGood *= mib
 	cfg.ThroughputLow *= mib
-	return &tq{cfg: cfg, windows: newWindows(cfg.Fluctuation)}
+	return &tq{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: newAllEpisodes(), runs: newLRU[runKey, *tqRun]()}
 }
 
 // spanKey names a span. Span ids alone are unique only within their trace.
@@ -205,14 +210,22 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 		}
 	}
 	staged := have[spans.TQGet] || have[spans.TQCompute] || have[spans.TQPut]
+	attrs := f.span.Attributes()
+	attrs.EnsureCapacity(attrs.Len() + 9)
+	nothing := measured
 	switch {
 	case end <= start:
-		return noDuration
+		nothing = noDuration
 	case !complete && !f.reportedAny:
 		// The end of such a function is only the last thing seen of it: shares of that would be invented.
-		return incomplete
+		nothing = incomplete
 	case !staged && !f.reportedAny:
-		return noStages
+		nothing = noStages
+	}
+	if nothing != measured {
+		nan := math.NaN()
+		f.summarize(&[childStages]float64{nan, nan, nan}, nan, &[childStages]bool{}, s)
+		return nothing
 	}
 
 	total := float64(end - start)
@@ -220,8 +233,6 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 	var reported [childStages]bool
 	known, recomputed := true, true
 	disagreement, compared := 0.0, false
-	attrs := f.span.Attributes()
-	attrs.EnsureCapacity(attrs.Len() + 8)
 	for i := range share {
 		r := f.reported[i]
 		switch {
@@ -251,9 +262,10 @@ func (t *tq) function(f *function, children []child, s *scratch) outcome {
 		attrs.PutDouble(spans.AttrTQUtilizationDisagreement, disagreement)
 	}
 
+	f.summarize(&share, overhead, &reported, s)
 	s.verdicts = s.verdicts[:0]
 	t.judgeCompute(share[spans.TQCompute], s)
-	t.judgeOverhead(f, &share, overhead, reported, s)
+	t.judgeOverhead(f, &share, overhead, &reported, s)
 	t.judgeFluctuation(f, children, s)
 	s.put(f.span)
 	switch {
@@ -289,9 +301,10 @@ func (t *tq) judgeCarried(f *function, children []child, s *scratch) outcome {
 	if math.IsNaN(overhead) {
 		overhead = share[spans.TQGet] + share[spans.TQPut]
 	}
+	f.summarize(&share, overhead, &[childStages]bool{}, s)
 	s.verdicts = s.verdicts[:0]
 	t.judgeCompute(share[spans.TQCompute], s)
-	t.judgeOverhead(f, &share, overhead, [childStages]bool{}, s)
+	t.judgeOverhead(f, &share, overhead, &[childStages]bool{}, s)
 	t.judgeFluctuation(f, children, s)
 	s.put(f.span)
 	return selfMeasured
@@ -305,8 +318,101 @@ func (t *tq) judgeCompute(share float64, s *scratch) {
 	}
 }
 
-// judgeOverhead: comparisons with NaN are false, so shares that are not known give no verdict.
-func (t *tq) judgeOverhead(f *function, share *[childStages]float64, overhead float64, reported [childStages]bool, s *scratch) {
+// summarize writes what the function is about in one line: "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903".
+func (f *function) summarize(share *[childStages]float64, overhead float64, reported *[childStages]bool, s *scratch) {
+	l := line{s.text[:0]}
+	l.share("TQ overhead", overhead)
+	for _, st := range [...]spans.TQStage{spans.TQGet, spans.TQPut} {
+		l.share(st.String(), share[st])
+		if reported[st] {
+			l.text = append(l.text, " (the log's)"...)
+		}
+	}
+	if f.incomplete {
+		l.part("incomplete")
+		if f.reason != "" {
+			l.text = append(append(append(l.text, " ("...), f.reason...), ')')
+		}
+	}
+	if f.batch >= 0 {
+		l.part("batch ")
+		l.text = strconv.AppendInt(l.text, f.batch, 10)
+	}
+	if f.pid != 0 {
+		l.part("worker ")
+		l.text = strconv.AppendInt(l.text, f.pid, 10)
+	}
+	s.text = l.put(f.span)
+}
+
+// runKey names a run.
+type runKey struct{ service, run string }
+
+// tqRun is what TransferQueue cost a run so far: what one call's verdict is to be seen against.
+type tqRun struct {
+	calls, high int     // calls with known shares, and those above the limit
+	total, tq   float64 // s
+	host        string  // of the first call
+	highHost    string  // of the first above the limit
+	hosts       bool    // calls ran on several hosts
+	highHosts   bool    // those above the limit did
+}
+
+// record counts a call, whose verdicts are asked for next, and returns what the run is like with it. The lock must be held.
+func (t *tq) record(f *function, overhead float64, s *scratch) (*episodes, *tqRun) {
+	e, _ := t.episodes.of(episodeKey{service: s.service, run: s.run, of: f.name, stage: spans.TQFunction})
+	e.record(binary.BigEndian.Uint64(f.key.span[:]))
+	r, ok := t.runs.Get(runKey{s.service, s.run})
+	if !ok {
+		r = new(tqRun)
+		t.runs.Add(runKey{strings.Clone(s.service), strings.Clone(s.run)}, r)
+	}
+	if e.repeat {
+		return e, r
+	}
+	host := spans.AttrText(s.resource, spans.AttrHostName)
+	total := float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
+	if r.calls++; r.calls == 1 {
+		r.host = strings.Clone(host)
+	}
+	r.hosts = r.hosts || host != r.host
+	r.total += total
+	r.tq += total * overhead
+	if overhead > t.cfg.OverheadHigh {
+		if r.high++; r.high == 1 {
+			r.highHost = strings.Clone(host)
+		}
+		r.highHosts = r.highHosts || host != r.highHost
+	}
+	return e, r
+}
+
+// append writes "TransferQueue took 17% of the time of the run's 240 calls so far; 48 of them were above 30%, all on 10.4.1.33."
+func (r *tqRun) append(b []byte, limit float64) []byte {
+	b = append(b, " TransferQueue took "...)
+	b = appendPercent(b, r.tq/r.total)
+	b = append(b, " of the time of the run's "...)
+	b = appendInt(b, r.calls)
+	b = append(b, " calls so far; "...)
+	b = appendInt(b, r.high)
+	b = append(b, " of them were above "...)
+	b = appendPercent(b, limit)
+	if r.high > 1 && r.hosts && !r.highHosts && r.highHost != "" {
+		b = append(b, ", all on "...)
+		b = append(b, r.highHost...)
+	}
+	return append(b, '.')
+}
+
+// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. Once in a while it says
+// what that means for the run.
+func (t *tq) judgeOverhead(f *function, share *[childStages]float64, overhead float64, reported *[childStages]bool, s *scratch) {
+	if math.IsNaN(overhead) {
+		return
+	}
+	t.episodes.mu.Lock()
+	defer t.episodes.mu.Unlock()
+	e, run := t.record(f, overhead, s)
 	v := verdict{value: overhead}
 	switch {
 	case overhead > t.cfg.OverheadHigh:
@@ -314,6 +420,10 @@ func (t *tq) judgeOverhead(f *function, share *[childStages]float64, overhead fl
 	case overhead >= t.cfg.OverheadElevated:
 		v.name, v.severity, v.threshold = spans.VerdictTQOverheadElevated, warning, t.cfg.OverheadElevated
 	default:
+		return
+	}
+	said := e.mostly(v.name)
+	if !said.say {
 		return
 	}
 	b := s.text[:0]
@@ -349,6 +459,13 @@ func (t *tq) judgeOverhead(f *function, share *[childStages]float64, overhead fl
 	b = appendPercent(b, v.threshold)
 	b = append(b, ": check the storage backend's configuration (Redis or distributed storage), "+
 		"tune the batch size so that fewer transfers are needed, consider compressing the data."...)
+	b = said.appendShare(b, "calls")
+	if said.again && !e.repeat {
+		from := len(b)
+		b = run.append(b, t.cfg.OverheadHigh)
+		e.add(v.name, string(b[from:]))
+	}
+	b = append(b, said.more...)
 	v.reason, s.text = string(b), b
 	s.verdicts = append(s.verdicts, v)
 }
@@ -420,7 +537,7 @@ func (t *tq) client(span ptrace.Span, in *tqSpan, s *scratch) {
 		return
 	}
 	s.verdicts = s.verdicts[:0]
-	t.judgeThroughput(in, s)
+	t.judgeThroughput(span.SpanID(), in, s)
 	if span.ParentSpanID().IsEmpty() {
 		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
 		t.judgeSpread(in.name, in.stage, t.feed(in.name, in.stage, span.SpanID(), ns, s), s)
@@ -429,17 +546,28 @@ func (t *tq) client(span ptrace.Span, in *tqSpan, s *scratch) {
 }
 
 // judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
-func (t *tq) judgeThroughput(in *tqSpan, s *scratch) {
+func (t *tq) judgeThroughput(id pcommon.SpanID, in *tqSpan, s *scratch) {
 	speed := in.throughput
 	if math.IsNaN(speed) {
 		speed = in.throughputReported
 	}
+	if !(speed > 0) {
+		return
+	}
+	t.episodes.mu.Lock()
+	defer t.episodes.mu.Unlock()
+	e, _ := t.episodes.of(episodeKey{service: s.service, run: s.run, of: in.name, stage: in.stage})
+	e.record(binary.BigEndian.Uint64(id[:]))
 	switch {
 	case speed > t.cfg.ThroughputGood:
 		s.verdicts = append(s.verdicts, verdict{
 			name: spans.VerdictTQThroughputGood, severity: good, value: speed, threshold: t.cfg.ThroughputGood,
 		})
-	case speed > 0 && speed < t.cfg.ThroughputLow:
+	case speed < t.cfg.ThroughputLow:
+		said := e.mostly(spans.VerdictTQThroughputLow)
+		if !said.say {
+			return
+		}
 		b := s.text[:0]
 		b = append(b, stageTitle[in.stage]...)
 		if in.size > 0 {
@@ -454,6 +582,7 @@ func (t *tq) judgeThroughput(in *tqSpan, s *scratch) {
 		b = append(b, " MiB/s, below the limit of "...)
 		b = appendDecimal(b, t.cfg.ThroughputLow/mib, 2)
 		b = append(b, " MiB/s: check the network bandwidth, the IOPS of the storage, and how the data is serialised."...)
+		b = said.appendShare(b, "operations")
 		s.text = b
 		s.verdicts = append(s.verdicts, verdict{
 			name: spans.VerdictTQThroughputLow, severity: bad, reason: string(b), value: speed, threshold: t.cfg.ThroughputLow,

@@ -30,7 +30,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings) (*trainPerf, err
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ}, nccl: nccl{cfg: cfg.NCCL}, release: func() {}}
+	p := &trainPerf{telemetry: telemetry, tq: newTQ(cfg.TQ), train: newTrain(cfg.Train, set.Logger), zmq: zmq{cfg: cfg.ZMQ, episodes: newAllEpisodes()}, nccl: nccl{cfg: cfg.NCCL}, release: func() {}}
 	p.scratch.New = func() any { return &scratch{status: cfg.VerdictStatus} }
 	return p, nil
 }

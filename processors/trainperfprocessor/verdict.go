@@ -40,10 +40,15 @@ func (s *scratch) put(span ptrace.Span) {
 	names.EnsureCapacity(len(vs))
 	worst := good
 	for i := range vs {
+		worst = max(worst, vs[i].severity)
+	}
+	for i := range vs {
 		v := &vs[i]
+		if v.severity == good && worst > good { // what is good is no answer to what is not
+			continue
+		}
 		names.AppendEmpty().SetStr(v.name)
 		attrs.PutBool(spans.AttrVerdictPrefix+v.name, true)
-		worst = max(worst, v.severity)
 		if v.severity == good {
 			continue
 		}
@@ -89,4 +94,11 @@ func (s *scratch) say(v verdict, reason func([]byte) []byte) {
 	s.text = reason(s.text[:0])
 	v.reason = string(s.text)
 	s.verdicts = append(s.verdicts, v)
+}
+
+// tell adds a verdict with its reason where it is to be said.
+func (s *scratch) tell(said told, v verdict, reason func([]byte) []byte) {
+	if said.say {
+		s.say(v, reason)
+	}
 }

@@ -79,6 +79,7 @@ func (a attrs) with(others attrs) attrs {
 var realPass = attrs{
 	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(98), spans.AttrZMQCallDuration: 42.999571,
 	spans.AttrZMQSerializeDuration: 5.533732, spans.AttrZMQSendDuration: 2.522379, spans.AttrZMQReceiveDuration: 32.035494, spans.AttrZMQDeserializeDuration: 2.904932,
+	spans.AttrZMQRequestSize: int64(3_489_680_712), spans.AttrZMQResponseSize: int64(3_834_117_734), spans.AttrZMQThroughput: 162.432 * mib,
 }
 
 // fastPass gives no verdict: 1 s, of which the server computed 0.7.
@@ -121,8 +122,9 @@ func TestZMQRealPass(t *testing.T) {
 		spans.AttrZMQSerializeUtilization: 0.12869272579486896, spans.AttrZMQSendUtilization: 0.058660561985606784, spans.AttrZMQReceiveUtilization: 0.7450189212352839,
 		spans.AttrZMQDeserializeUtilization: 0.06755723214075787, spans.AttrZMQTransportUtilization: 0.8036794832208907,
 	}, g)
-	assert.Equal(t, []string{spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh}, verdicts(g))
+	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, verdicts(g), "its 6.8 GiB are 16 % of the time at 1 GiB/s: that it waited 80 % says nothing of the transport")
 	assert.Equal(t, spans.SeverityWarning, severityOf(g))
+	assert.Equal(t, "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC", spans.AttrText(g.Attributes(), spans.AttrSummary))
 }
 
 func TestZMQShares(t *testing.T) {
@@ -214,6 +216,10 @@ func TestZMQVerdicts(t *testing.T) {
 	serializes := func(s float64) attrs { return attrs{spans.AttrZMQSerializeDuration: s} }
 	never := func(c *ZMQConfig) { *c = ZMQConfig{} }
 	noTotal := attrs{spans.AttrZMQCallDuration: nil}
+	// 0.4 s at 1 GiB/s: the transport may be the cause, which the share of the wait alone does not say.
+	moves := attrs{spans.AttrZMQRequestSize: int64(200 << 20), spans.AttrZMQResponseSize: int64(210 << 20)}
+	noServer := attrs{spans.AttrZMQServerDuration: nil}
+	overTCP := attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}
 	for name, tt := range map[string]struct {
 		change attrs
 		config func(*ZMQConfig)
@@ -229,12 +235,16 @@ func TestZMQVerdicts(t *testing.T) {
 		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
 		"serialize without total":       {serializes(0.5).with(noTotal), nil, nil},
 		"everything, never":             {serializes(0.9).with(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40), spans.AttrNetworkTransport: "tcp"}), never, nil},
-		"transport exactly 30":          {attrs{spans.AttrZMQServerDuration: 0.54375}, nil, nil},
-		"transport above 30":            {attrs{spans.AttrZMQServerDuration: 0.543749}, nil, []string{transport}},
-		"transport, no server":          {attrs{spans.AttrZMQServerDuration: nil}, nil, []string{transport}},
-		"transport, server 0":           {attrs{spans.AttrZMQServerDuration: 0.0}, nil, []string{transport}},
-		"transport, no send":            {attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQSendDuration: nil}, nil, nil},
-		"transport, other limit":        {nil, func(c *ZMQConfig) { c.TransportHigh = 0.12 }, []string{transport}},
+		"transport exactly 30":          {moves.with(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
+		"transport above 30":            {moves.with(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
+		"transport, no server":          {moves.with(noServer), nil, []string{transport}},
+		"transport, server 0":           {moves.with(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
+		"transport, no send":            {moves.with(noServer).with(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
+		"transport, other limit":        {moves, func(c *ZMQConfig) { c.TransportHigh = 0.12 }, []string{transport}},
+		"waiting, few bytes":            {noServer.with(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil, nil},
+		"waiting, bytes unknown":        {noServer, nil, nil},
+		"waiting, bytes elsewhere":      {moves.with(noServer).with(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
+		"waiting, over TCP":             {noServer.with(overTCP), func(c *ZMQConfig) { c.ExpectedTransport = "tcp" }, []string{transport}},
 		"calls 51":                      {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
 		"calls 51, incomplete":          {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
 		"calls 51, no total":            {attrs{spans.AttrZMQPassCalls: int64(51)}.with(noTotal), nil, []string{calls}},
@@ -295,12 +305,9 @@ func TestZMQReasons(t *testing.T) {
 	}{
 		"the real pass": {
 			spans.SpanRPCPass, realPass.with(slow), []string{
-				"Sending and receiving took 80.4% of the 42.9996 s of 98 calls (send 5.9%, receive 74.5%), above the limit of 30%: check the transport (IPC or TCP), " +
-					"which the log says is IPC. The log does not say how long the server computed: its queue and its compute are in receive too, " +
-					"so the transport may not be the cause. The slowest call was Matmul with 0.76892 s.",
 				"The pass made 98 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
 					"cache results that are computed again.",
-			}, 34.557873 / 42.999571, 0.30,
+			}, 98, 50,
 		},
 		// The mission's example: 40.9 % of 332.45 ms.
 		"the seed's serialization": {
@@ -315,11 +322,22 @@ func TestZMQReasons(t *testing.T) {
 					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
-		"server known, number of calls not": {
-			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25, spans.AttrZMQServerDuration: 0.75}, []string{
-				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the limit of 30%: " +
-					"check the transport (IPC or TCP). The server's queue is in it.",
+		"many bytes, server known, number of calls not": {
+			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25, spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20)}, []string{
+				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the limit of 30%, " +
+					"and moving 0.9 GiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's buffers " +
+					"(ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. The server's queue is in it.",
 			}, 0.5, 0.30,
+		},
+		"waiting over TCP": {
+			spans.SpanRPCPass, realPass.with(slow).with(attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp", spans.AttrZMQPassCalls: int64(50)}), []string{
+				"Sending and receiving took 80.4% of the 42.9996 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
+					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks " +
+					"(ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. How long the server computed is not in the log, and so in receive. " +
+					"The slowest call was Matmul with 0.76892 s.",
+				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
+					"if they do not, set 'zmq::expected_transport' to tcp.",
+			}, 34.557873 / 42.999571, 0.30,
 		},
 		"broken off": {
 			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
@@ -408,7 +426,7 @@ func TestZMQBesideTheOtherDomains(t *testing.T) {
 	process(t, newZMQTest(t), b.Traces())
 	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, verdicts(f))
 	assert.Equal(t, []string{spans.VerdictTQThroughputLow}, verdicts(c))
-	assert.Equal(t, []string{spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh}, verdicts(g))
+	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, verdicts(g))
 	numbers(t, s, map[string]float64{spans.AttrSamples: 32})
 }
 
@@ -492,6 +510,11 @@ func TestZMQSampleLogs(t *testing.T) {
 				sum := blocks[len(blocks)-1]
 				sum["calls"]++
 				for i, name := range header {
+					if strings.HasSuffix(name, "(KB)") {
+						kb, err := strconv.ParseFloat(f[i], 64)
+						require.NoError(t, err)
+						sum["bytes"] += int64(kb * 1024)
+					}
 					for start, attr := range columns {
 						if strings.HasPrefix(name, start) {
 							us, err := strconv.ParseInt(strings.Replace(f[i], ".", "", 1), 10, 64)
@@ -503,7 +526,10 @@ func TestZMQSampleLogs(t *testing.T) {
 			}
 			require.NotEmpty(t, blocks)
 			for _, sum := range blocks {
-				a := attrs{spans.AttrZMQPassCalls: sum["calls"]}
+				a := attrs{spans.AttrZMQPassCalls: sum["calls"], spans.AttrZMQRequestSize: sum["bytes"]}
+				if strings.Contains(string(text), "IPC+SHM") {
+					a[spans.AttrZMQSharedMemory] = true
+				}
 				for _, attr := range columns {
 					if us := sum[attr]; us > 0 {
 						a[attr] = float64(us) / 1e6
@@ -518,9 +544,7 @@ func TestZMQSampleLogs(t *testing.T) {
 				if 10*sum[spans.AttrZMQSerializeDuration] > 3*total {
 					want = append(want, spans.VerdictZMQSerializeHigh)
 				}
-				if 10*wait > 3*total {
-					want = append(want, spans.VerdictZMQTransportHigh)
-				}
+				assert.Greater(t, 10*wait, 3*total, "all of them wait for more than the limit: for the server, which receive has in it")
 				if sum["calls"] > 50 {
 					want = append(want, spans.VerdictZMQCallsHigh)
 				}

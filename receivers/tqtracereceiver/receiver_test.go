@@ -152,6 +152,36 @@ func TestIDsAreDeterministic(t *testing.T) {
 }
 
 // Every parent exists, in the same trace; every trace of one id text holds all its functions.
+// TestDied: a call that died in compute was a healthy bar of 273 ms; a call that ended and only lost a line is none that died.
+func TestDied(t *testing.T) {
+	const start = `INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | pid=9 | stage=FUNCTION_START | timestamp=100.000000
+INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=GET_START | batch_size=4 | timestamp=100.000020
+INFO:2026-03-05 09:30:00,273:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=GET_END | duration=0.273000s | timestamp=100.273020
+INFO:2026-03-05 09:30:00,273:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_START | timestamp=100.273030
+`
+	const end = `INFO:2026-03-05 09:30:01,273:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=PUT_START | timestamp=101.273040
+INFO:2026-03-05 09:30:01,373:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=PUT_END | duration=0.100000s | timestamp=101.373040
+INFO:2026-03-05 09:30:01,373:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=FUNCTION_END | total_duration=1.373040s | get_ratio=19.88% | compute_ratio=72.83% | put_ratio=7.28% | timestamp=101.373040
+`
+	const died = "COMPUTE began and never ended: the process died in it, or its line was lost"
+	for name, tt := range map[string]struct {
+		log, reason, message string
+		code                 ptrace.StatusCode
+	}{
+		"in compute":              {start, "no_compute_end", died, ptrace.StatusCodeError},
+		"not: COMPUTE_END lost":   {start + end, "stage_missing", "", ptrace.StatusCodeUnset},
+		"not: all of GET is lost": {start[:strings.Index(start, "\n")+1] + end, "stage_missing", "", ptrace.StatusCodeUnset},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := read(t, nil, write(t, "worker-9.err", tt.log)).All("generate_sequences")
+			require.Len(t, f, 1)
+			assert.Equal(t, tt.code, f[0].Status().Code())
+			assert.Equal(t, tt.message, f[0].Status().Message())
+			assert.Equal(t, tt.reason, spans.AttrText(f[0].Attributes(), spans.AttrIncompleteReason))
+		})
+	}
+}
+
 func TestNoOrphans(t *testing.T) {
 	for _, name := range fixtures {
 		b := read(t, nil, fixture(t, name+".log"))

@@ -16,7 +16,7 @@ const (
 	ReasonNoComputeEnd  = "no_compute_end"
 	ReasonNoPutEnd      = "no_put_end"
 	ReasonNoClientEnd   = "no_client_end"
-	// ReasonStageMissing: FUNCTION_END reports time in a stage of which no END was seen (Ray's log deduplication).
+	// ReasonStageMissing: the call ended, but the END of a stage was not seen: its line was lost (Ray's log deduplication).
 	ReasonStageMissing = "stage_missing"
 )
 
@@ -582,8 +582,12 @@ func (a *Assembler) leave(f *function, open bool) {
 					break
 				}
 			}
-			*st = Stage{Start: f.t[e-1] + off, End: to + off, Known: true, Incomplete: reasonOfStage[i]}
-			out.Incomplete = reasonOfStage[i]
+			why := ReasonStageMissing
+			if open {
+				why = reasonOfStage[i]
+			}
+			*st = Stage{Start: f.t[e-1] + off, End: to + off, Known: true, Incomplete: why}
+			out.Incomplete = why
 		case f.ratios[i] > 0:
 			out.Incomplete = ReasonStageMissing
 		}
