@@ -17,8 +17,11 @@ import (
 
 // Config says which files to read and how. Every file receiver squashes it into its own config.
 type Config struct {
-	// Include lists the files to read, as globs with ** (doublestar). Required.
+	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is there.
 	Include []string `mapstructure:"include"`
+	// IncludeByContent lists globs of logs of any kind, for several receivers to have in common: each file is read by the receiver that understands one of its lines first,
+	// and by no other. What a receiver names in Include is that one's.
+	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
 	// StartAt is where to begin in a file that is met for the first time when the receiver starts: beginning (default) or end.
@@ -93,13 +96,13 @@ func DefaultConfig() Config {
 // calls that of a squashed struct too, and would say all of it twice.
 func (c Config) Check() error {
 	var errs []error
-	if len(c.Include) == 0 && len(c.Document) == 0 {
+	if len(c.Include) == 0 && len(c.IncludeByContent) == 0 && len(c.Document) == 0 {
 		errs = append(errs, errNoInclude)
 	}
 	for _, list := range []struct {
 		key   string
 		globs []string
-	}{{"include", c.Include}, {"exclude", c.Exclude}, {"document", c.Document}} {
+	}{{"include", c.Include}, {"include_by_content", c.IncludeByContent}, {"exclude", c.Exclude}, {"document", c.Document}} {
 		for _, g := range list.globs {
 			if g == "" || !doublestar.ValidatePattern(g) {
 				errs = append(errs, fmt.Errorf("'%s': %q is %w", list.key, g, errBadGlob))
@@ -161,7 +164,7 @@ func (c Config) checkDeadLetter() error {
 
 // reads says whether a file of this name would be read, also as a rotated one.
 func (c Config) reads(path string) bool {
-	read := Config{Include: absolutes(slices.Concat(c.Include, c.Document)), Exclude: absolutes(c.Exclude)}
+	read := Config{Include: absolutes(slices.Concat(c.Include, c.IncludeByContent, c.Document)), Exclude: absolutes(c.Exclude)}
 	path = absolute(path)
 	for base := range rotationBases(path) {
 		if read.Includes(base) {

@@ -3,6 +3,7 @@ package tail
 import (
 	"context"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
@@ -21,7 +22,7 @@ const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
 //
 // A line that is read again after a restart counts again in the new process.
 type Counts struct {
-	Lines, Records         int64
+	Bytes, Lines, Records  int64
 	Ignored, Rejected      map[string]int64
 	Sent, Refused, Pending int64
 	Truncations, LostFiles int64
@@ -31,9 +32,9 @@ type Counts struct {
 
 // tally collects a chunk's counts without locks.
 type tally struct {
-	lines, records int64
-	reasons        []reasonCount
-	last           int
+	bytes, lines, records int64
+	reasons               []reasonCount
+	last                  int
 }
 
 type reasonCount struct {
@@ -94,6 +95,7 @@ type counts struct {
 	mu       sync.Mutex
 	pending  func() int64
 	id       attribute.KeyValue
+	bytes    counter
 	lines    counter
 	records  counter
 	sentC    counter
@@ -109,7 +111,7 @@ type counts struct {
 	reg      metric.Registration
 }
 
-func newCounts(set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64)) (*counts, error) {
+func newCounts(set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64), status func() (Status, time.Time)) (*counts, error) {
 	m := set.MeterProvider.Meter(scopeName)
 	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
 	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
@@ -125,6 +127,7 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 		c                *counter
 		name, unit, desc string
 	}{
+		{&c.bytes, "trainbridge.tail.bytes", "By", "Bytes read, after decompression."},
 		{&c.lines, "trainbridge.tail.lines", "{line}", "Lines read."},
 		{&c.records, "trainbridge.tail.records", "{line}", "Lines that are (part of) a record."},
 		{&c.sentC, "trainbridge.tail.sent", "{line}", "Record lines that were accepted downstream."},
@@ -150,6 +153,10 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 	if err != nil {
 		return nil, err
 	}
+	p, err := newProgress(m)
+	if err != nil {
+		return nil, err
+	}
 	self := metric.WithAttributeSet(attribute.NewSet(c.id))
 	open := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "open")))
 	watched := metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("state", "watched")))
@@ -158,18 +165,21 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 		no, nw := files()
 		o.ObserveInt64(gauge, no, open)
 		o.ObserveInt64(gauge, nw, watched)
+		st, now := status()
+		p.observe(o, self, &st, now)
 		return nil
-	}, waiting, gauge)
+	}, waiting, gauge, p.size, p.lag, p.behind, p.rate, p.eta)
 	return c, err
 }
 
 // add takes a tally and empties it.
 func (c *counts) add(t *tally) {
-	if t.lines == 0 && len(t.reasons) == 0 {
+	if t.bytes == 0 && t.lines == 0 && len(t.reasons) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bytes.add(t.bytes)
 	c.lines.add(t.lines)
 	c.records.add(t.records)
 	for i := range t.reasons {
@@ -179,7 +189,7 @@ func (c *counts) add(t *tally) {
 			r.n = 0
 		}
 	}
-	t.lines, t.records = 0, 0
+	t.bytes, t.lines, t.records = 0, 0, 0
 }
 
 func (c *counts) reason(v Verdict, reason string) *counter {
@@ -204,6 +214,13 @@ func (c *counts) bump(rc *counter, n int64) {
 	c.mu.Unlock()
 }
 
+// bytesRead is how much was read so far.
+func (c *counts) bytesRead() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes.n
+}
+
 func (c *counts) sent(n int64)    { c.bump(&c.sentC, n) }
 func (c *counts) refused(n int64) { c.bump(&c.refusedC, n) }
 
@@ -212,7 +229,7 @@ func (c *counts) snapshot() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Counts{
-		Lines: c.lines.n, Records: c.records.n, Sent: c.sentC.n, Refused: c.refusedC.n,
+		Bytes: c.bytes.n, Lines: c.lines.n, Records: c.records.n, Sent: c.sentC.n, Refused: c.refusedC.n,
 		Pending: pending,
 		Ignored: map[string]int64{}, Rejected: map[string]int64{},
 		Truncations: c.truncs.n, LostFiles: c.lost.n, ReadErrors: c.readErrs.n, CheckpointErrors: c.ckptErrs.n,

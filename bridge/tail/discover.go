@@ -17,9 +17,11 @@ const maxDepth = 64 // of directories below a glob's base
 
 // glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
 type glob struct {
-	pattern string
-	base    string // the directory before the first meta character
-	segs    []string
+	pattern   string
+	base      string // the directory before the first meta character
+	segs      []string
+	matched   bool   // a file
+	directory string // one that the pattern names; empty: none
 }
 
 func newGlob(pattern string) glob {
@@ -96,6 +98,7 @@ func (w *sweeper) scan(now time.Time) {
 	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
 	if full {
 		w.lastFull, w.rescan, w.denied = now, false, false
+		clear(w.links)
 		w.scans++
 		visited := map[string]bool{}
 		for i := range w.globs {
@@ -107,6 +110,7 @@ func (w *sweeper) scan(now time.Time) {
 			}
 		}
 		w.sweepRetired()
+		w.sweepSorted()
 		w.first = false
 		return
 	}
@@ -127,6 +131,11 @@ func (w *sweeper) scan(now time.Time) {
 	}
 	for path := range w.suspects {
 		w.found(path, now)
+	}
+	for path, f := range w.sorted {
+		if !f.others && !now.Before(f.next) {
+			w.found(path, now)
+		}
 	}
 }
 
@@ -184,6 +193,9 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	mode := e.Type()
 	if mode&fs.ModeSymlink != 0 {
 		if !w.t.cfg.FollowSymlinks {
+			if w.wanted(path) {
+				w.links[path] = struct{}{}
+			}
 			return
 		}
 		fi, err := os.Stat(path)
@@ -197,6 +209,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	}
 	switch {
 	case mode.IsDir():
+		w.noteDirectory(path)
 		if slices.ContainsFunc(w.globs, func(g glob) bool { return g.below(path) }) {
 			w.walk(path, depth+1, visited, now)
 		}
@@ -208,7 +221,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 // found takes up a file that a directory holds, when the globs say so and it is not one that is known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
-	if s == nil && !w.wanted(path) {
+	if s == nil && (!w.wanted(path) || !w.isMine(path, now)) {
 		return
 	}
 	if s != nil {

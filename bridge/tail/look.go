@@ -26,7 +26,11 @@ type sweeper struct {
 	files      map[fileID]*file
 	due        dueHeap
 	stems      map[string][]*Stream // by the beginning of their path, see stemOf
-	globs      []glob               // include and document
+	globs      []glob               // all that is looked for
+	own        []glob               // include and document
+	byName     []glob               // these, as absolute paths
+	shared     []glob               // include_by_content
+	sorted     map[string]*sorted   // files that only those match, and that are not read (yet)
 	documents  []glob
 	exclude    []glob
 	dirs       map[string]*directory
@@ -50,13 +54,22 @@ type sweeper struct {
 	probes     map[fileID]*probe
 	probing    int   // decoders that they have open
 	allowance  int64 // bytes that they may still decompress in this sweep
+	surveyed   time.Time
+	rates      []rateSample
+	newest     string              // the path that was met last
+	links      map[string]struct{} // symbolic links that match and are passed over, since the last full scan
 }
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{},
-		globs: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
+		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{}, links: map[string]struct{}{},
+		own: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), sorted: map[string]*sorted{}, documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
 	}
+	if t.set.Sorter != nil {
+		w.shared = newGlobs(t.cfg.IncludeByContent)
+		w.byName = newGlobs(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
+	}
+	w.globs = slices.Concat(w.own, w.shared)
 }
 
 // dueHeap orders the streams by when they are to be looked at.
@@ -103,6 +116,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.last = lastListing{}
 	w.endCaught(now)
 	w.endProbes(now.Add(-probeMax))
+	w.survey(now)
 	if w.fresh && t.cfg.Storage != nil {
 		w.fresh = false
 		select {
@@ -127,6 +141,8 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 		s.wake() // a handler may count those that it has to wait for, and what a document is kept in is not dropped
 	}
 	w.streams[path] = s
+	w.newest = path
+	w.noteMatch(path)
 	dir, stem := stemOf(path)
 	w.stems[dir+stem] = append(w.stems[dir+stem], s)
 	w.indexDirty = true

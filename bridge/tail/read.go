@@ -156,6 +156,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		if used > 0 {
 			f.advance(data[:used])
+			s.tally.bytes += int64(used)
 			s.changed()
 			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
 		}

@@ -187,7 +187,7 @@ func (w *sweeper) restore(now time.Time) {
 	for _, path := range paths {
 		c := w.saved[path]
 		delete(w.saved, path)
-		if !w.wanted(path) {
+		if !w.wanted(path) || !w.isMineStill(path, now) {
 			w.forgotten = append(w.forgotten, path)
 			w.indexDirty = true
 			continue
@@ -222,7 +222,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		s.doc.sum = c.sum
 		return s
 	}
-	s.known = true
+	s.known, s.resumed = true, true
 	if c.lastWrite != 0 {
 		s.lastWrite = time.Unix(0, c.lastWrite)
 	}

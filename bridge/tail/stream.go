@@ -64,6 +64,8 @@ type Stream struct {
 	kicked   bool // is in Tailer.kicked
 	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
 	caught atomic.Int64
+	// size and lag are the bytes in the files, and those of them that are not read yet; linesRead and recordsRead what came of them in this process. Likewise.
+	size, lag, linesRead, recordsRead atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
 	lent atomic.Int64
 	// of the sweeper
@@ -75,6 +77,7 @@ type Stream struct {
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
 	sweeping   bool // the sweeper holds mu
+	resumed    bool // a position was stored
 	missed     int  // looks put off because the stream was being drained
 }
 
@@ -223,6 +226,10 @@ func (s *Stream) reject(f *file, reason string, text []byte) {
 func (s *Stream) cut() {
 	d := s.handler.Cut()
 	t := s.t
+	if s.tally.lines > 0 {
+		s.linesRead.Add(s.tally.lines)
+		s.recordsRead.Add(s.tally.records)
+	}
 	t.counts.add(&s.tally)
 	s.tellHeld()
 	b := s.batch
@@ -361,6 +368,7 @@ func (s *Stream) noteCaught() {
 		}
 	}
 	s.caught.Store(at)
+	s.noteSize()
 }
 
 // settle takes note of a batch's fate: all of it was accepted, but for so many of its record lines.

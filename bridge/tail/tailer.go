@@ -41,6 +41,9 @@ type Settings struct {
 	HoldTimeout time.Duration
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
+	// Sorter is what the Tailers have in common that may read the same files; Detect makes what knows this one's lines. nil: Config.IncludeByContent is not used.
+	Sorter *Sorter
+	Detect func(path string) Detect
 	// Sample is what of a line that cannot be read, at most so many bytes, the log may show. nil: its beginning.
 	Sample func(line []byte, most int) string
 }
@@ -63,6 +66,9 @@ type Tailer struct {
 	maxKept      int   // lines that wait for shared ones
 	maxAhead     int64 // what a handler may read ahead in a turn
 	bombBytes    int64 // below this, a file may decompress to any multiple of its size
+
+	statusMu sync.Mutex
+	status   Status
 
 	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
 	sweeper sweeper
@@ -136,6 +142,9 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	t.launch = t.outbox.put
 	t.life, t.kill = context.WithCancel(context.Background())
 	t.sweeper.init(t)
+	if set.Sorter != nil && set.Detect != nil {
+		set.Sorter.join(t)
+	}
 	return t, nil
 }
 
@@ -169,7 +178,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 }
 
 func (t *Tailer) openCounts() (err error) {
-	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, t.pending, func() (int64, int64) { return t.open.Load(), t.watched.Load() })
+	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, t.pending, func() (int64, int64) { return t.open.Load(), t.watched.Load() }, func() (Status, time.Time) { return t.Status(), t.now() })
 	return err
 }
 
@@ -221,6 +230,12 @@ func (t *Tailer) begin() {
 	}
 }
 
+// ID names the receiver.
+func (t *Tailer) ID() component.ID { return t.set.ID }
+
+// Sample is what the log may show of a line: its beginning, without secrets.
+func (t *Tailer) Sample(text []byte) string { return t.sample(text) }
+
 // Counts returns the accounts so far.
 func (t *Tailer) Counts() Counts {
 	if t.counts == nil {
@@ -238,6 +253,9 @@ func (t *Tailer) Shutdown(ctx context.Context) error {
 
 func (t *Tailer) shutdown(ctx context.Context) error {
 	defer t.kill()
+	if t.set.Sorter != nil {
+		t.set.Sorter.leave(t)
+	}
 	if !t.started {
 		if t.counts != nil {
 			t.counts.close()

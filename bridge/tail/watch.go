@@ -130,6 +130,9 @@ func (w *sweeper) hinted(now time.Time) {
 		if s := w.streams[p]; s != nil {
 			w.again(s, now)
 		}
+		if f := w.sorted[p]; f != nil {
+			f.next, f.scan = now, 0
+		}
 		if d := w.dirs[p]; d != nil {
 			d.next, d.again = now, true
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -9,15 +10,52 @@ import (
 // startErrors are what the collector logs of an error that it also returns. The command prints that one, once.
 var startErrors = []string{"Failed to start component", "Failed to start extension", "error found during service initialization"}
 
-type quietStart struct{ zapcore.Core }
+// chatter is what the collector and its components say of each step of a start and a stop when all goes well.
+var chatter = []string{
+	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension", "Health Check state change",
+	"Starting GRPC server", "Starting HTTP server", "Context done, terminating process", "Stopping extensions...", "Starting up", "Setting up own telemetry...",
+}
 
-func withoutStartErrors(core zapcore.Core) zapcore.Core { return quietStart{core} }
+// fieldID is one of the fields with which the collector marks each line of a component.
+const fieldID = "otelcol.component.id"
 
-func (c quietStart) With(fields []zapcore.Field) zapcore.Core { return quietStart{c.Core.With(fields)} }
+// plainLog leaves out what is said elsewhere, and of the names of a component all but its id, which goes where the message does not say it.
+type plainLog struct {
+	zapcore.Core
+	id string // of the component
+}
 
-func (c quietStart) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if slices.Contains(startErrors, e.Message) {
+func plain(core zapcore.Core) zapcore.Core { return plainLog{Core: core} }
+
+func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
+	id, others := c.id, []zapcore.Field(nil)
+	for _, f := range fields {
+		if f.Type == zapcore.InlineMarshalerType { // so the collector marks a component's logger
+			in := zapcore.NewMapObjectEncoder()
+			f.AddTo(in)
+			if name, ok := in.Fields[fieldID].(string); ok {
+				id = name
+				continue
+			}
+		}
+		others = append(others, f)
+	}
+	return plainLog{c.Core.With(others), id}
+}
+
+func (c plainLog) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if slices.Contains(startErrors, e.Message) || e.Level == zapcore.InfoLevel && slices.Contains(chatter, e.Message) {
 		return ce
 	}
-	return c.Core.Check(e, ce)
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+func (c plainLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if c.id != "" && !strings.Contains(e.Message, c.id) {
+		fields = append([]zapcore.Field{{Key: fieldID, Type: zapcore.StringType, String: c.id}}, fields...)
+	}
+	return c.Core.Write(e, fields)
 }

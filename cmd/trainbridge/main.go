@@ -48,7 +48,7 @@ func settings(check *checker) otelcol.CollectorSettings {
 			},
 		},
 		DisableGracefulShutdown: true, // untilSignal does it
-		LoggingOptions:          []zap.Option{zap.WrapCore(withoutStartErrors)},
+		LoggingOptions:          []zap.Option{zap.WrapCore(plain)},
 		// gRPC warns at each attempt to connect; what matters of that, exporters say.
 		SkipSettingGRPCLogger: true,
 	}

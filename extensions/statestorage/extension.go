@@ -51,6 +51,9 @@ func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) 
 	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), clients: map[string]*client{}}, nil
 }
 
+// Directory is where the files are.
+func (e *stateStorage) Directory() string { return e.dir }
+
 // Start takes the directory; it is an error when another collector has it.
 func (e *stateStorage) Start(context.Context, component.Host) error {
 	if err := e.own(); err != nil {

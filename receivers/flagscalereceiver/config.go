@@ -48,7 +48,7 @@ const (
 func (c *Config) withSummaries() tail.Config {
 	out := c.Config
 	out.Document = slices.Clone(c.Document)
-	for _, g := range c.Include {
+	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
 		dir, last := path.Split(filepath.ToSlash(filepath.Clean(g)))
 		doc := dir + summaryGlob
 		switch reached, err := doublestar.Match(last, summaryPrefix+"20260612_103000.json"); {

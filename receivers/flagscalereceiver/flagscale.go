@@ -43,7 +43,24 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 			return &parser{path: path, files: &files}
 		},
 	})
-	return filereceiver.Parts{Tail: files, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
+	return filereceiver.Parts{Tail: files, Detect: detect, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
+}
+
+// detect makes what knows perf_monitor's lines. Megatron's are train_log's first, which reads them from any trainer.
+func detect(string) tail.Detect {
+	p := &parser{}
+	return step.Detect(func(text []byte, out step.Out) tail.Reads {
+		switch result, _ := p.table.Line(text, out.Prefix().Stamp != nil, out); result {
+		case perfmonitor.Records, perfmonitor.Session:
+			return tail.ReadsOwn
+		case perfmonitor.Ignored, perfmonitor.Malformed:
+			return tail.ReadsNot
+		}
+		if verdict, _, mine := p.megatron.Line(text, out); mine && verdict == tail.Record {
+			return tail.ReadsToo
+		}
+		return tail.ReadsNot
+	})
 }
 
 // parser reads logs.

@@ -126,7 +126,7 @@ func (c *Config) withDocuments() tail.Config {
 		out.Document = append(out.Document, c.Include...)
 		return out
 	}
-	for _, g := range c.Include {
+	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
 		dir, last := path.Split(filepath.ToSlash(filepath.Clean(g)))
 		doc := dir + "*" + recorderPrefix + "*"
 		switch reached, err := doublestar.Match(last, recorderPrefix+"0"); {

@@ -67,30 +67,34 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 
 // setFormat makes the parser.
 func (h *handler) setFormat(format string) {
-	path := h.stream.Path()
+	if p := newParser(format, h.stream.Path(), h.r.zone); p != nil {
+		h.parser, h.format = p, format
+	}
+}
+
+// newParser makes the parser of a format; nil: of no such.
+func newParser(format, path string, zone *time.Location) op.Parser {
 	switch format {
 	case formatInspector:
-		h.parser = inspector.New()
+		return inspector.New()
 	case formatProfiler:
-		h.parser = profiler.New(path)
+		return profiler.New(path)
 	case formatRecorder:
-		h.parser = flightrecorder.New(path)
+		return flightrecorder.New(path)
 	case formatJSON:
-		h.parser = vccl.NewJSON(path)
+		return vccl.NewJSON(path)
 	case formatCSV:
-		h.parser = vccl.NewCSV(path)
+		return vccl.NewCSV(path)
 	case formatFlow:
-		h.parser = vccl.NewFlow(path)
+		return vccl.NewFlow(path)
 	case formatPacked:
-		h.parser = vccl.NewPacked(path)
+		return vccl.NewPacked(path)
 	case formatMean:
-		h.parser = vccl.NewMean(path, h.r.zone)
+		return vccl.NewMean(path, zone)
 	case formatText:
-		h.parser = vccl.NewText(path, h.r.zone)
-	default:
-		return
+		return vccl.NewText(path, zone)
 	}
-	h.format = format
+	return nil
 }
 
 // family is what a format's communicators are told apart by: the same collective in the logs of two tools would have each rank twice.
@@ -112,29 +116,58 @@ const (
 
 // sniff finds the format by a line. While it is not known, the reason says why.
 func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
+	format, v, reason := formatOf(text)
+	h.setFormat(format)
+	return v, reason
+}
+
+func formatOf(text []byte) (format string, v tail.Verdict, reason string) {
 	switch {
 	case flightrecorder.IsPickle(text):
-		return tail.Rejected, reasonPickle
+		return "", tail.Rejected, reasonPickle
 	case inspector.IsPrometheus(text):
-		return tail.Ignored, reasonPrometheus
+		return "", tail.Ignored, reasonPrometheus
 	case vccl.Binary(text):
-		return tail.Rejected, reasonBinary
+		return "", tail.Rejected, reasonBinary
 	case len(bytes.Trim(text, "[]}, \t\r")) == 0:
-		return tail.Ignored, reasonBracket // an array or a trace: the next line says
+		return "", tail.Ignored, reasonBracket // an array or a trace: the next line says
 	case flightrecorder.Sniff(text):
-		h.setFormat(formatRecorder)
+		return formatRecorder, tail.Record, ""
 	case inspector.Sniff(text):
-		h.setFormat(formatInspector)
+		return formatInspector, tail.Record, ""
 	case profiler.Sniff(text):
-		h.setFormat(formatProfiler)
-	default:
-		if f := vccl.Sniff(text); f != vccl.None {
-			h.setFormat(vcclFormats[f])
-			return tail.Record, ""
-		}
-		return tail.Rejected, reasonUnknown
+		return formatProfiler, tail.Record, ""
 	}
-	return tail.Record, ""
+	if f := vccl.Sniff(text); f != vccl.None {
+		return vcclFormats[f], tail.Record, ""
+	}
+	return "", tail.Rejected, reasonUnknown
+}
+
+// detect makes what knows the records of all formats. A line that only looks like one decides nothing: the next may be of another.
+func (r *ncclReceiver) detect(path string) tail.Detect {
+	var parser op.Parser
+	var out op.Out
+	if r.cfg.Format != formatAuto {
+		parser = newParser(r.cfg.Format, path, r.zone)
+	}
+	return func(text []byte) tail.Reads {
+		given := parser
+		if given == nil {
+			format, _, _ := formatOf(text)
+			if given = newParser(format, path, r.zone); given == nil {
+				return tail.ReadsNot
+			}
+			if format != formatJSON { // whose lines look like those of many
+				parser = given
+			}
+		}
+		out.Reset()
+		if v, _ := given.Line(text, false, 0, &out); v == op.Record {
+			return tail.ReadsOwn
+		}
+		return tail.ReadsNot
+	}
 }
 
 var vcclFormats = map[vccl.Format]string{

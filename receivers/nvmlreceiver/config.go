@@ -21,7 +21,7 @@ type Config struct {
 	metadata.MetricsBuilderConfig `mapstructure:",squash"`
 	// Devices to sample: each an index, the beginning of a UUID (GPU-…, MIG-…), or a part of the model's name (H100). Default: all.
 	Devices []Device `mapstructure:"devices"`
-	// ErrorMode says what happens without a driver: ignore (one warning, then idle until there is one) or propagate (the collector does not start).
+	// ErrorMode says what happens without a driver: ignore (one line, then idle until there is one) or propagate (the collector does not start).
 	// Default ignore.
 	ErrorMode string `mapstructure:"error_mode"`
 }

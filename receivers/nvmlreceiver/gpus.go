@@ -253,7 +253,7 @@ func (g *gpus) connect(before []*device) error {
 func startError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
-		return errors.New("no NVIDIA driver: libnvidia-ml.so.1 was not found (in a container: is the NVIDIA runtime set, with the capability 'utility'?)")
+		return errNoDriver
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
 		return errors.New("the driver was replaced while its library was loaded: restart the collector")
 	}
@@ -271,6 +271,8 @@ func (g *gpus) disconnect() {
 	_ = g.lib.Shutdown() // what it says helps no one: the driver may be away
 }
 
+var errNoDriver = errors.New("no NVIDIA driver: libnvidia-ml.so.1 was not found (in a container: is the NVIDIA runtime set, with the capability 'utility'?)")
+
 // sayAway says that there is no driver, and why, each reason once. The error is for those who do not want to go on without one.
 func (g *gpus) sayAway(err error) error {
 	if g.cfg.ErrorMode == errorPropagate {
@@ -278,7 +280,11 @@ func (g *gpus) sayAway(err error) error {
 	}
 	if text := err.Error(); !g.away[text] {
 		g.away[text] = true
-		g.logger.Warn("nvml is idle until there is a driver; it looks at every scrape. On hosts without a GPU, take 'nvml' out of the pipeline.", zap.Error(err))
+		level := zap.WarnLevel
+		if errors.Is(err, errNoDriver) {
+			level = zap.InfoLevel // most likely there is no GPU
+		}
+		g.logger.Log(level, fmt.Sprintf("nvml is idle until there is a driver: %v", err))
 	}
 	return nil
 }

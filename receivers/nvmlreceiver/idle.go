@@ -20,7 +20,7 @@ func newScraper(cfg *Config, set receiver.Settings) (scraper.Metrics, error) {
 		if cfg.ErrorMode == errorPropagate {
 			return errBuild
 		}
-		set.Logger.Warn("nvml is idle: " + errBuild.Error() + ".")
+		set.Logger.Info("nvml is idle: " + errBuild.Error() + ".")
 		return nil
 	}
 	return scraper.NewMetrics(func(context.Context) (pmetric.Metrics, error) { return pmetric.NewMetrics(), nil }, scraper.WithStart(start))

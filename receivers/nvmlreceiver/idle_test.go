@@ -20,7 +20,7 @@ import (
 // Without cgo the receiver says once why it is idle, or does not start.
 func TestIdle(t *testing.T) {
 	for mode, warnings := range map[string]int{errorIgnore: 1, errorPropagate: 0} {
-		core, log := observer.New(zapcore.WarnLevel)
+		core, log := observer.New(zapcore.InfoLevel)
 		set := receivertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
 		cfg := createDefaultConfig().(*Config)

@@ -42,6 +42,8 @@ type handler struct {
 	// stages of the current function took.
 	ordinal, made, staged int64
 
+	records, nameless int64 // of this process; and those of them whose trace_id says nothing
+
 	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
 }
@@ -56,6 +58,9 @@ type procKey struct {
 	host string
 	pid  int64
 }
+
+// enoughIDs is how many records without an id are no accident.
+const enoughIDs = 8
 
 // maxProcs bounds the processes remembered for one file.
 const maxProcs = 4096
@@ -109,6 +114,10 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if err := tqline.Parse(rest[i:], &h.rec); err != nil {
 		return tail.Rejected, tqline.Reason(err)
 	}
+	if h.nameless == h.records && spans.NoTraceID(string(h.rec.TraceID)) {
+		h.nameless++
+	}
+	h.records++
 	if !h.r.HasTraces() {
 		return tail.Ignored, "no_traces_pipeline"
 	}
@@ -273,6 +282,9 @@ func (h *handler) Cut() tail.Delivery {
 		return nil
 	}
 	h.batch, h.asm.Out = nil, nil
+	if h.records >= enoughIDs && h.nameless == h.records {
+		h.r.noIDs(h.nameless, h.stream.Path())
+	}
 	if b.empty() {
 		b.Done()
 		return nil

@@ -2,18 +2,19 @@ package tqtracereceiver
 
 import (
 	"context"
-	"sync"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 )
 
 // tqReceiver is what the handlers of one configured receiver share.
@@ -23,8 +24,6 @@ type tqReceiver struct {
 	zone    *time.Location
 	tel     *metadata.TelemetryBuilder
 	reasons [4]metric.MeasurementOption
-
-	warnRepeated sync.Once
 
 	batches filereceiver.Pool[batch]
 }
@@ -44,14 +43,34 @@ func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqRecei
 		r.reasons[fate] = metric.WithAttributeSet(attribute.NewSet(attribute.String("reason", reason)))
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return r.handle(s) }
-	return r, filereceiver.Parts{Tail: cfg.Config, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
+	return r, filereceiver.Parts{Tail: cfg.Config, Detect: detect, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
+}
+
+// detect makes what knows TransferQueue's records.
+func detect(string) tail.Detect {
+	var peeler line.Peeler
+	var prefix line.Prefix
+	var rec tqline.Line
+	return func(text []byte) tail.Reads {
+		rest := peeler.Peel(text, &prefix)
+		if i := tqline.Find(rest); i >= 0 && tqline.Parse(rest[i:], &rec) == nil {
+			return tail.ReadsOwn
+		}
+		return tail.ReadsNot
+	}
 }
 
 // repeated counts n lines that Ray dropped.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
-	r.warnRepeated.Do(func() {
-		r.Set.Logger.Warn("Ray's log deduplication drops TransferQueue records, so functions will be incomplete. Set RAY_DEDUP_LOGS=0 (or RAY_DEDUP_LOGS_ALLOW_REGEX='\\[TQ-') for the job, "+
-			"or read the workers' own logs: include: [/tmp/ray/session_*/logs/worker-*.err]", zap.String("file", path))
-	})
+	if !r.Said("repeated") {
+		r.Once("repeated", "Ray drops lines that are alike ([repeated 7x across cluster]), so functions will be incomplete: set RAY_DEDUP_LOGS=0 for the job, or read the workers' own logs, /tmp/ray/session_*/logs/worker-*.err; seen in "+path)
+	}
+}
+
+// noIDs says what it means that no record has an id. TransferQueue reads it from BatchMeta.extra_info, where nothing in verl puts one.
+func (r *tqReceiver) noIDs(records int64, path string) {
+	if !r.Said("ids") {
+		r.Once("ids", fmt.Sprintf("trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, put a UUID into extra_info[\"trace_id\"] of its BatchMeta", records, path))
+	}
 }

@@ -135,7 +135,7 @@ func (c *Config) documents() []string {
 	for _, g := range c.Document {
 		out = append(out, filepath.Clean(g)) // as the tailer does
 	}
-	for _, g := range c.Include {
+	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
 		dir, last := filepath.Split(filepath.Clean(g))
 		if last == "**" {
 			out = append(out, filepath.Join(dir, last, stateFile))

@@ -51,6 +51,15 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 				return newParser(cfg.Format, mapped)
 			},
 		}),
+		Detect: func(string) tail.Detect {
+			p := newParser(cfg.Format, mapped)
+			return step.Detect(func(text []byte, out step.Out) tail.Reads {
+				if v, _ := p.Line(text, out); v != tail.Record {
+					return tail.ReadsNot
+				}
+				return tail.ReadsOwn
+			})
+		},
 		Scope:    metadata.ScopeName,
 		Shutdown: tel.Shutdown,
 	}, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 )
 
 // zmqReceiver is what the handlers of one configured receiver share.
@@ -30,7 +31,18 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return newHandler(r, s) }
-	return filereceiver.Parts{Tail: r.cfg.Config, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown}, nil
+	return filereceiver.Parts{Tail: r.cfg.Config, Detect: detect, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown}, nil
+}
+
+// detect makes what knows the tables of ZeroMQ clients: a call, below its header.
+func detect(string) tail.Detect {
+	var p rpclog.Parser
+	return func(text []byte) tail.Reads {
+		if p.Line(text) == rpclog.Call {
+			return tail.ReadsOwn
+		}
+		return tail.ReadsNot
+	}
 }
 
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*zmqReceiver, error) {

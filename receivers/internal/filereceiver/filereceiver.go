@@ -22,7 +22,9 @@ import (
 type Parts struct {
 	Tail       tail.Config
 	NewHandler tail.NewHandler
-	Redact     redact.Config
+	// Detect is tail.Settings.Detect.
+	Detect func(path string) tail.Detect
+	Redact redact.Config
 	// HoldTimeout is tail.Settings.HoldTimeout.
 	HoldTimeout time.Duration
 	// Joint is tail.Settings.Joint.
@@ -58,6 +60,9 @@ type Receiver struct {
 
 	runs *runs
 
+	member *member
+	said   sync.Map // what Once has
+
 	start, stop sync.Once
 	forget      func()
 	err         error
@@ -79,7 +84,9 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 			return nil, err
 		}
 		r.runs = &processRuns
-		r.tail, err = tail.New(r.parts.Tail, r.tailSettings(), r.parts.NewHandler)
+		settings := r.tailSettings()
+		settings.Sorter, settings.Detect = &sorter, r.parts.Detect
+		r.tail, err = tail.New(r.parts.Tail, settings, r.parts.NewHandler)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +153,18 @@ func ReadAll(ctx context.Context, set receiver.Settings, cfg component.Config, m
 
 // Start begins to read. The collector calls it once for each pipeline.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
-	r.start.Do(func() { r.err = r.tail.Start(ctx, host) })
+	r.start.Do(func() {
+		if r.err = r.tail.Start(ctx, host); r.err != nil {
+			return
+		}
+		r.member = newMember(r)
+		if id := r.parts.Tail.Storage; id != nil {
+			if e, ok := host.GetExtensions()[*id].(interface{ Directory() string }); ok {
+				r.member.state = e.Directory()
+			}
+		}
+		together.add(r.member)
+	})
 	return r.err
 }
 
@@ -155,6 +173,9 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	var err error
 	r.stop.Do(func() {
 		r.forget()
+		if r.member != nil {
+			together.remove(r.member)
+		}
 		err = r.tail.Shutdown(ctx)
 		r.release()
 	})

@@ -1,0 +1,31 @@
+package step
+
+import (
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Detect makes what knows the lines that parse does, without their prefixes.
+func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
+	var peeler line.Peeler
+	out := &sink{}
+	return func(text []byte) tail.Reads { return parse(peeler.Peel(text, &out.prefix), out) }
+}
+
+// sink takes records that are not wanted.
+type sink struct {
+	rec    record.Record
+	prefix line.Prefix
+}
+
+func (s *sink) Record() *record.Record {
+	s.rec.Reset()
+	return &s.rec
+}
+
+func (*sink) Emit(*record.Record)    {}
+func (*sink) Model(*spans.Model)     {}
+func (s *sink) Prefix() *line.Prefix { return &s.prefix }
+func (*sink) Restarted()             {}
