@@ -188,9 +188,11 @@ const (
 	VerdictLossNotFinite      = "train_loss_not_finite"      // bad: NaN or infinite
 	VerdictLossSpike          = "train_loss_spike"           // warning
 	VerdictMFULow             = "train_mfu_low"              // warning
+	VerdictMFUImpossible      = "train_mfu_impossible"       // bad: above 1 (2 in FP8, 4 in FP4)
 	VerdictFlagScaleDP        = "flagscale_dp_omitted"       // warning: perf_monitor's samples/s and TFLOPS leave out the data-parallel size
 	VerdictFlagScaleMoE       = "flagscale_moe_as_dense"     // warning: a mixture of experts counted as a dense model
 	VerdictFlagScaleSwiGLU    = "flagscale_swiglu_omitted"   // warning: experts with SwiGLU counted without it
+	VerdictFlagScaleGQA       = "flagscale_gqa_as_mha"       // warning: grouped queries counted as full attention heads
 	VerdictFlopsDisagree      = "train_flops_disagree"       // warning: reported and recomputed FLOP/s differ, for no reason known
 	VerdictThroughputReported = "train_throughput_disagrees" // warning: logged samples/s × step time is not the batch
 )

@@ -35,10 +35,11 @@ type Config struct {
 type TrainConfig struct {
 	// Model describes what is trained. It comes before a description that a receiver found in the log.
 	Model ModelConfig `mapstructure:"model"`
-	// Formula counts the FLOPs: megatron or flagscale (FlagScale's perf_monitor). Default megatron.
+	// Formula counts the FLOPs: megatron, flagscale (FlagScale's perf_monitor) or flagscale_douzi (that of the earlier branch, which leaves SwiGLU out
+	// of a mixture of experts). Default megatron.
 	Formula string `mapstructure:"formula"`
 	// Attention says how much of the attention matrix counts in the formula megatron: causal (half, as Megatron does) or full
-	// (as PaLM and torchtitan do). Default causal. The formula flagscale always counts all of it.
+	// (as PaLM and torchtitan do). Default causal. The formulas of FlagScale always count all of it.
 	Attention string `mapstructure:"attention"`
 	// Recompute is what activation recomputation runs again, for HFU: none, selective or full. Default: the model's recompute_granularity.
 	Recompute string `mapstructure:"recompute"`
@@ -76,6 +77,7 @@ type ModelConfig struct {
 const (
 	formulaMegatron  = "megatron"
 	formulaFlagScale = "flagscale"
+	formulaDouzi     = "flagscale_douzi"
 	formulaReported  = "reported"
 	attentionCausal  = "causal"
 	attentionFull    = "full"
@@ -89,7 +91,7 @@ func defaultTrainConfig() TrainConfig {
 }
 
 var (
-	errFormula        = errors.New("'train::formula' must be megatron or flagscale")
+	errFormula        = errors.New("'train::formula' must be megatron, flagscale or flagscale_douzi")
 	errAttention      = errors.New("'train::attention' must be causal or full")
 	errRecompute      = errors.New("'train::recompute' must be none, selective or full, or left out")
 	errDevice         = errors.New("is not in the table of peaks: write a name such as \"H100 SXM\", or set 'train::peak_flops'")
@@ -114,7 +116,7 @@ func (c *TrainConfig) validate() []error {
 		}
 	}
 	above := func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
-	add(c.Formula != formulaMegatron && c.Formula != formulaFlagScale, errFormula)
+	add(!slices.Contains(formulas, c.Formula), errFormula)
 	add(c.Attention != attentionCausal && c.Attention != attentionFull, errAttention)
 	add(c.Recompute != "" && !slices.Contains(recomputes, c.Recompute), errRecompute)
 	if c.Device != "" && c.PeakFlops == 0 {
@@ -132,7 +134,10 @@ func (c *TrainConfig) validate() []error {
 	return append(errs, c.Model.validate()...)
 }
 
-var recomputes = []string{flops.RecomputeNone, flops.RecomputeSelective, flops.RecomputeFull}
+var (
+	formulas   = []string{formulaMegatron, formulaFlagScale, formulaDouzi}
+	recomputes = []string{flops.RecomputeNone, flops.RecomputeSelective, flops.RecomputeFull}
+)
 
 func (c *ModelConfig) validate() []error {
 	var errs []error

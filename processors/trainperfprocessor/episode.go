@@ -1,6 +1,7 @@
 package trainperfprocessor
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"slices"
 	"strings"
@@ -179,4 +180,24 @@ func (t told) appendShare(b []byte, records string) []byte {
 	b = append(b, ' ')
 	b = append(b, records...)
 	return append(b, '.')
+}
+
+// recentEpisodes are those used last of a service and run: mostly all steps of a resource share them.
+type recentEpisodes struct {
+	source   string
+	rank     int64
+	episodes *episodes
+}
+
+// beginRecord finds the episodes of a step's run, source and rank.
+func (t *train) beginRecord(w *work, s *scratch) {
+	r, rank := &s.recentBy, w.rankOr()
+	if r.episodes == nil || r.rank != rank || r.source != w.source {
+		e, evicted := t.episodes.of(episodeKey{service: s.service, run: s.run, of: w.source, rank: rank})
+		if evicted {
+			s.evicted++
+		}
+		*r = recentEpisodes{source: w.source, rank: rank, episodes: e}
+	}
+	r.episodes.record(binary.BigEndian.Uint64(w.id[:]))
 }

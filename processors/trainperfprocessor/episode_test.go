@@ -3,6 +3,7 @@ package trainperfprocessor
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -41,7 +42,7 @@ func TestEpisodes(t *testing.T) {
 					case said.again:
 						got = append(got, fmt.Sprintf("%d %d/%d", i, said.held, said.of))
 					case said.say:
-						got = append(got, fmt.Sprint(i))
+						got = append(got, strconv.Itoa(i))
 					}
 				}
 				assert.Equal(t, tt.want, got)
@@ -129,7 +130,7 @@ func TestEpisodesAreOfOneKey(t *testing.T) {
 	assert.True(t, say(other))
 	evictions := 0
 	for i := range maxWindows {
-		if _, evicted := all.of(episodeKey{run: fmt.Sprint(i)}); evicted {
+		if _, evicted := all.of(episodeKey{run: strconv.Itoa(i)}); evicted {
 			evictions++
 		}
 	}

@@ -354,7 +354,12 @@ func deviation(sorted []float64, median float64) float64 {
 // judge adds the verdicts about one step: its loss, its MFU, and its speed among those before it.
 func (t *train) judge(w *work, s *scratch) {
 	t.judgeLoss(w, s)
-	if w.mfu > 0 && w.mfu < t.cfg.MFULow && (!w.hasIteration || w.iteration > 1) {
+	switch {
+	case w.impossible:
+		t.judgeImpossible(w, s)
+	// What perf_monitor reports is without the data-parallel size: the MFU is at least that.
+	case w.source == sourcePerfMonitor && w.formula == formulaReported:
+	case w.mfu > 0 && w.mfu < t.cfg.MFULow && (!w.hasIteration || w.iteration > 1):
 		t.judgeMFU(w, s)
 	}
 	flops := w.deviceReported
@@ -370,16 +375,20 @@ func (t *train) judge(w *work, s *scratch) {
 	}
 }
 
-func (t *train) feed(w *work, q quantity, x float64, s *scratch) *finding {
-	rank := w.rank
-	if rank == 0 {
-		rank = w.res.rank
+// rankOr is the rank of the step, else of its resource.
+func (w *work) rankOr() int64 {
+	if w.rank == 0 {
+		return w.res.rank
 	}
+	return w.rank
+}
+
+func (t *train) feed(w *work, q quantity, x float64, s *scratch) *finding {
 	batch := w.batchSize
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
 	}
-	of, evicted := t.series.of(seriesKey{service: s.service, run: s.run, source: w.source, rank: rank, quantity: q}, &s.recent)
+	of, evicted := t.series.of(seriesKey{service: s.service, run: s.run, source: w.source, rank: w.rankOr(), quantity: q}, &s.recent)
 	if evicted {
 		s.evicted++
 	}
@@ -391,7 +400,7 @@ func (t *train) feed(w *work, q quantity, x float64, s *scratch) *finding {
 func (t *train) judgeLoss(w *work, s *scratch) {
 	if w.lossNotFinite != "" {
 		none := math.NaN()
-		s.say(verdict{name: spans.VerdictLossNotFinite, severity: bad, value: none, threshold: none}, func(b []byte) []byte {
+		s.sayOnce(verdict{name: spans.VerdictLossNotFinite, severity: bad, value: none, threshold: none}, func(b []byte) []byte {
 			b = append(b, "The loss is "...)
 			b = append(b, w.lossNotFinite...)
 			return append(b, ": the run has diverged or overflowed. Go back to the last good checkpoint, and check the learning rate, the loss scale and the data of this step."...)
@@ -420,7 +429,7 @@ func (t *train) judgeLoss(w *work, s *scratch) {
 }
 
 func (t *train) judgeMFU(w *work, s *scratch) {
-	s.say(verdict{name: spans.VerdictMFULow, severity: warning, value: w.mfu, threshold: t.cfg.MFULow}, func(b []byte) []byte {
+	s.sayOnce(verdict{name: spans.VerdictMFULow, severity: warning, value: w.mfu, threshold: t.cfg.MFULow}, func(b []byte) []byte {
 		b = append(b, "MFU is "...)
 		b = appendPercent(b, w.mfu)
 		b = append(b, ": "...)

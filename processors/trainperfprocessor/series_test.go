@@ -143,7 +143,7 @@ func TestFaultsAreFound(t *testing.T) {
 				}
 				assert.GreaterOrEqual(t, len(slow), 12, "for as long as it lasts")
 				assert.Equal(t, []int{1200}, said[spans.VerdictLossSpike], "said at its start")
-				assert.Equal(t, []int{1300, 1301}, said[spans.VerdictLossNotFinite])
+				assert.Equal(t, []int{1300}, said[spans.VerdictLossNotFinite])
 				assert.Len(t, said, 4)
 			})
 		}
@@ -444,7 +444,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	process(t, p, b.Traces())
 	assert.Equal(t, maxWindows, p.train.series.byKey.Len())
-	metadatatest.AssertEqualProcessorTrainPerfWindowsEvicted(t, tel, []metricdata.DataPoint[int64]{{Value: 5}}, metricdatatest.IgnoreTimestamp())
+	assert.Equal(t, maxWindows, p.train.episodes.byKey.Len())
+	metadatatest.AssertEqualProcessorTrainPerfWindowsEvicted(t, tel, []metricdata.DataPoint[int64]{{Value: 10}}, metricdatatest.IgnoreTimestamp()) // series and episodes
 }
 
 // TestRecentSeriesAreKept: a series that had to make room is not fed any more.

@@ -48,9 +48,10 @@ var stepOptions = func() (options [stepOutcomes]metric.AddOption) {
 
 // train counts the FLOPs of training steps and judges them.
 type train struct {
-	cfg    TrainConfig
-	logger *zap.Logger
-	series *allSeries
+	cfg      TrainConfig
+	logger   *zap.Logger
+	series   *allSeries
+	episodes *allEpisodes
 	// devices are shared with the metrics instance of the component.
 	devices *devices
 
@@ -60,7 +61,7 @@ type train struct {
 }
 
 func newTrain(cfg TrainConfig, logger *zap.Logger) *train {
-	return &train{cfg: cfg, logger: logger, series: newAllSeries(), devices: newDevices(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
+	return &train{cfg: cfg, logger: logger, series: newAllSeries(), episodes: newAllEpisodes(), devices: newDevices(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
 }
 
 var errHFConfig = errors.New("'train::model::hf_config' cannot be used: give the path of a Hugging Face config.json, or describe the model under 'train::model'")
@@ -128,6 +129,8 @@ func (t *train) process(attrs pcommon.Map, s *scratch) {
 	res := t.resource(attrs)
 	t.series.mu.Lock()
 	defer t.series.mu.Unlock()
+	t.episodes.mu.Lock()
+	defer t.episodes.mu.Unlock()
 	for _, span := range s.stepSpans {
 		s.steps[t.step(span, &res, s)]++
 	}
@@ -160,14 +163,21 @@ func (t *train) resource(attrs pcommon.Map) stepResource {
 		t.warnOnce(key, "No FLOPs are counted: the description of the model lacks a key. Set it under 'train::model'.", zap.String("key", key))
 		return res
 	}
-	if res.unsupported = flops.Unsupported(m); res.unsupported != "" {
+	if t.cfg.Formula == formulaMegatron {
+		res.unsupported = flops.Unsupported(m)
+	}
+	if res.unsupported != "" {
 		t.warnOnce(res.unsupported, "No FLOPs are counted: the model has what Megatron's formula leaves out. What the log reports is kept.", zap.String("unsupported", res.unsupported))
 		return res
 	}
-	if t.cfg.Formula == formulaFlagScale {
+	switch t.cfg.Formula {
+	case formulaFlagScale:
 		res.sample = flops.FlagScale(m, flops.Merged)
 		res.other = res.sample
-	} else {
+	case formulaDouzi:
+		res.sample = flops.FlagScale(m, flops.Douzi)
+		res.other = res.sample
+	default:
 		causal := t.cfg.Attention == attentionCausal
 		res.sample, res.other = flops.Megatron(m, causal), flops.Megatron(m, !causal)
 	}
@@ -196,6 +206,7 @@ func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcom
 		return stepAlreadyMeasured
 	}
 	s.verdicts, s.added = s.verdicts[:0], s.added[:0]
+	t.beginRecord(w, s)
 	w.world = t.worldSize(w)
 	w.batch = w.batchSize
 	if !positive(w.batch) && res.model.GlobalBatchSize > 0 {
@@ -204,6 +215,7 @@ func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcom
 	w.seq = float64(max(res.model.SeqLength, 0))
 	w.amounts(&s.added)
 	outcome := t.flops(w, &s.added)
+	w.impossible = w.mfu > w.mfuLimit()
 	if w.source == sourcePerfMonitor {
 		t.judgePerfMonitor(w, s)
 	} else {
@@ -236,6 +248,9 @@ type made struct {
 	disagreement float64
 	mfu, peak    float64
 	formula      string
+	impossible   bool   // the MFU is
+	shared       bool   // device is total / world
+	deviceName   string // what the peak is of; "": of the config
 	detected     string // the model of the device, where nothing but metrics of GPUs says it
 }
 
@@ -324,7 +339,7 @@ func (t *train) flops(w *work, add *additions) stepOutcome {
 		}
 	}
 	if !positive(w.device) && w.world > 0 {
-		w.device = w.total / w.world
+		w.device, w.shared = w.total/w.world, true
 	}
 	if !positive(w.total) && !positive(w.device) && !(w.batch > 0) {
 		return stepNoTime
@@ -332,7 +347,7 @@ func (t *train) flops(w *work, add *additions) stepOutcome {
 	w.formula = t.cfg.Formula
 	add.text(spans.AttrFlopFormula, w.formula)
 	convention := t.cfg.Attention
-	if w.formula == formulaFlagScale {
+	if w.formula != formulaMegatron {
 		convention = attentionFull
 	}
 	add.text(spans.AttrFlopConvention, convention)
@@ -380,7 +395,7 @@ func (w *work) disagree(recomputed, reported float64, add *additions) {
 func (t *train) reported(w *work, add *additions) stepOutcome {
 	r := w.deviceReported
 	if !(r > 0) && w.world > 0 {
-		r = w.flopReported / w.world
+		r, w.shared = w.flopReported/w.world, true
 	}
 	if !(r > 0) {
 		return stepNoModel
@@ -422,6 +437,7 @@ func (t *train) peakOf(w *work) float64 {
 		}
 		w.detected = device
 	}
+	w.deviceName = device
 	if r := w.res; !r.peakKnown || r.peakDevice != device {
 		r.peak, r.peakDevice, r.peakKnown = t.lookUpPeak(device), device, true
 	}

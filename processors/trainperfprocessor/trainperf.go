@@ -133,6 +133,7 @@ type scratch struct {
 	step         work
 	added        additions
 	recent       recentSeries
+	recentBy     recentEpisodes
 	found        finding
 	verdicts     []verdict
 	status       bool // Config.VerdictStatus
@@ -163,6 +164,7 @@ func (s *scratch) resetResource() {
 	clear(s.stepSpans)
 	clear(s.added[:cap(s.added)])
 	s.stepSpans, s.added, s.recent = s.stepSpans[:0], s.added[:0], recentSeries{}
+	s.recentBy = recentEpisodes{}
 	clear(s.verdicts[:cap(s.verdicts)])
 	s.functions, s.children, s.apart, s.verdicts = s.functions[:0], s.children[:0], s.apart[:0], s.verdicts[:0]
 }

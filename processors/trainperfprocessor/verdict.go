@@ -102,3 +102,9 @@ func (s *scratch) tell(said told, v verdict, reason func([]byte) []byte) {
 		s.say(v, reason)
 	}
 }
+
+// sayOnce adds a verdict about a step that may hold for step after step: not on each, but as its episode has it.
+func (s *scratch) sayOnce(v verdict, reason func([]byte) []byte) {
+	said := s.recentBy.episodes.holds(v.name)
+	s.tell(said, v, func(b []byte) []byte { return said.appendShare(reason(b), "records") })
+}

@@ -15,8 +15,11 @@ const (
 	Merged Writer = iota
 	// MergedMixtral is Merged with --perf-model-type mixtral: the name is not the "moe" it compares with, so it counts a dense GPT.
 	MergedMixtral
-	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts.
+	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts. It knows a model by its name only.
 	Douzi
+	// DouziUnnamed is Douzi where there is no name, which Megatron has no argument for: what has no experts is a GPT, with as many key and value
+	// heads as query heads. Merged with --perf-model-type gpt does the same.
+	DouziUnnamed
 )
 
 // FlagScale counts one sample as perf_monitor does: all of the attention matrix, SwiGLU's product, the router, the vocabulary without
@@ -33,8 +36,8 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	swiglu := m.SwiGLU
 	switch {
 	case moe:
-		swiglu = swiglu && w != Douzi
-	case grouped(m):
+		swiglu = swiglu && w != Douzi && w != DouziUnnamed
+	case grouped(m, w):
 		linear = 4*s.seq*s.hidden*s.hidden + 4*s.seq*s.hidden*head*s.groups
 		swiglu = true
 		if m.FFNHiddenSize <= 0 {
@@ -56,12 +59,13 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
-// grouped says whether perf_monitor takes its LLaMA formula. Without a type, a model with grouped queries is one.
-func grouped(m *spans.Model) bool {
-	switch m.Type {
-	case "llama", "qwen":
+// grouped says whether perf_monitor takes its LLaMA formula. Without a type, the merged one takes it for a model with grouped queries.
+func grouped(m *spans.Model, w Writer) bool {
+	switch {
+	case w == DouziUnnamed:
+	case m.Type == "llama", m.Type == "qwen":
 		return true
-	case "":
+	case m.Type == "" && w != Douzi:
 		return m.QueryGroups > 0 && m.QueryGroups < m.AttentionHeads
 	}
 	return false

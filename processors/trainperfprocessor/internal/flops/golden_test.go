@@ -123,6 +123,12 @@ func TestDouzi(t *testing.T) {
 		m := modelOf(g.Arguments)
 		m.Type = g.Type
 		assert.InEpsilon(t, g.Flops, FlagScale(&m, Douzi).Times(g.Batch).Model(), 1e-12, name)
+		if g.Arguments["model_name"] == "" {
+			m.Type = "" // as a dump describes it
+			assert.InEpsilon(t, g.Flops, FlagScale(&m, Douzi).Times(g.Batch).Model(), 1e-12, name)
+			m.Type = "llama" // as it is
+			assert.InEpsilon(t, g.Flops, FlagScale(&m, DouziUnnamed).Times(g.Batch).Model(), 1e-12, name)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorTrainPerfWindowsEvicted, err = builder.meter.Int64Counter(
 		"otelcol_processor_train_perf_windows_evicted",
-		metric.WithDescription("Sliding windows (of GET/PUT times, of a run's throughput or loss) forgotten because more than 1000 of a kind were in use. [Alpha]"),
+		metric.WithDescription("Sliding windows (of GET/PUT times, of a run's throughput, loss or verdicts) forgotten because more than 1000 of a kind were in use. [Alpha]"),
 		metric.WithUnit("{window}"),
 	)
 	errs = errors.Join(errs, err)

@@ -104,7 +104,7 @@ func AssertEqualProcessorTrainPerfSteps(t *testing.T, tt *componenttest.Telemetr
 func AssertEqualProcessorTrainPerfWindowsEvicted(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_train_perf_windows_evicted",
-		Description: "Sliding windows (of GET/PUT times, of a run's throughput or loss) forgotten because more than 1000 of a kind were in use. [Alpha]",
+		Description: "Sliding windows (of GET/PUT times, of a run's throughput, loss or verdicts) forgotten because more than 1000 of a kind were in use. [Alpha]",
 		Unit:        "{window}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
