@@ -29,6 +29,7 @@ type Model struct {
 	GlobalBatchSize  int64  `mapstructure:"global_batch_size"` // a step's logged batch size comes before it
 	WorldSize        int64  `mapstructure:"world_size"`
 	DataParallelSize int64  `mapstructure:"data_parallel_size"`
+	PipelineParallel int64  `mapstructure:"pipeline_model_parallel_size"` // below 0: the ranks of a pipeline stage do not follow each other
 	SwiGLU           bool   `mapstructure:"swiglu"`
 	MTPLayers        int64  `mapstructure:"mtp_num_layers"`
 	OutputGate       bool   `mapstructure:"attention_output_gate"`
@@ -96,7 +97,7 @@ type modelField struct {
 	b    *bool
 }
 
-const modelFields = 51
+const modelFields = 52
 
 func (m *Model) fields() [modelFields]modelField {
 	return [modelFields]modelField{
@@ -113,6 +114,7 @@ func (m *Model) fields() [modelFields]modelField {
 		{name: "global_batch_size", i: &m.GlobalBatchSize},
 		{name: "world_size", i: &m.WorldSize},
 		{name: "data_parallel_size", i: &m.DataParallelSize},
+		{name: "pipeline_model_parallel_size", i: &m.PipelineParallel},
 		{name: "swiglu", b: &m.SwiGLU},
 		{name: "mtp_num_layers", i: &m.MTPLayers},
 		{name: "attention_output_gate", b: &m.OutputGate},

@@ -82,6 +82,8 @@ const (
 	SpanStep       = "train.step"
 	SpanEvaluation = "train.evaluation" // a validation result
 	SpanSummary    = "train.summary"    // what a job says about itself at its end, in the run's trace
+	SpanRanks      = "train.ranks"      // what a job says about the times of its ranks (Megatron's --log-straggler)
+	SpanRank       = "rank "            // the number follows: what a part of a step took on that rank (AttrRank)
 
 	AttrRank      = "dl.rank"       // global rank
 	AttrLocalRank = "dl.local_rank" // rank on its node, as in torchrun's "[default3]:"
@@ -162,6 +164,22 @@ const (
 	// AttrStageOrder says where a stage is drawn, since logs state how long it took and not when: one of the Order… values.
 	AttrStageOrder       = "ml.train.stage.order"
 	AttrStageDurationMin = "ml.train.stage.duration.min" // s; of the fastest rank, where the span is the slowest
+	// Where the log has the time of each rank: of how many ranks, their median, and which one was the slowest and which the fastest. Some of them are
+	// child spans, SpanRank.
+	AttrStageRanks          = "ml.train.stage.ranks"
+	AttrStageDurationMedian = "ml.train.stage.duration.median" // s
+	AttrStageRankSlowest    = "ml.train.stage.rank.slowest"
+	AttrStageRankFastest    = "ml.train.stage.rank.fastest"
+
+	// On a step, or a report about ranks: the rank that computed for the longest, compared with the others of its pipeline stage, its peers; how long that
+	// took, and the median of the peers; in which part it lost most. Only where the log tells which ranks do the same.
+	AttrRankSlowest              = "ml.train.rank.slowest"
+	AttrRankSlowestDuration      = "ml.train.rank.slowest.duration" // s
+	AttrRankSlowestStage         = "ml.train.rank.slowest.stage"
+	AttrRankSlowestPeers         = "ml.train.rank.slowest.peers"          // how many
+	AttrRankSlowestPeersDuration = "ml.train.rank.slowest.peers.duration" // s
+	// AttrRanksBehind are the ranks that lost at least half as much as the slowest, which is the first: ranks that share each operation are slow together.
+	AttrRanksBehind = "ml.train.ranks.behind" // int[], 16 at most
 
 	// AttrTrainFieldPrefix goes before the name of a log field without a name here.
 	AttrTrainFieldPrefix = "ml.train.field."
@@ -187,6 +205,7 @@ const (
 	VerdictSlowdown           = "train_slowdown"             // bad: drift against the run's own baseline
 	VerdictLossNotFinite      = "train_loss_not_finite"      // bad: NaN or infinite
 	VerdictLossSpike          = "train_loss_spike"           // warning
+	VerdictRankSlow           = "train_rank_slow"            // bad: a rank computes for longer than those that do the same, again and again
 	VerdictMFULow             = "train_mfu_low"              // warning
 	VerdictMFUImpossible      = "train_mfu_impossible"       // bad: above 1 (2 in FP8, 4 in FP4)
 	VerdictFlagScaleDP        = "flagscale_dp_omitted"       // warning: perf_monitor's samples/s and TFLOPS leave out the data-parallel size

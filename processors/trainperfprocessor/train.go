@@ -52,6 +52,7 @@ type train struct {
 	logger   *zap.Logger
 	series   *allSeries
 	episodes *allEpisodes
+	slow     *slowRanks
 	// devices are shared with the metrics instance of the component.
 	devices *devices
 
@@ -61,7 +62,7 @@ type train struct {
 }
 
 func newTrain(cfg TrainConfig, logger *zap.Logger) *train {
-	return &train{cfg: cfg, logger: logger, series: newAllSeries(), episodes: newAllEpisodes(), devices: newDevices(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
+	return &train{cfg: cfg, logger: logger, series: newAllSeries(), episodes: newAllEpisodes(), slow: newSlowRanks(), devices: newDevices(), peaks: newLRU[string, float64](), warned: map[string]bool{}}
 }
 
 var errHFConfig = errors.New("'train::model::hf_config' cannot be used: give the path of a Hugging Face config.json, or describe the model under 'train::model'")
@@ -222,6 +223,7 @@ func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcom
 		t.judgeReport(w, s)
 	}
 	t.judge(w, s)
+	t.judgeRank(span, s)
 	others := 0
 	if len(s.verdicts) > 0 {
 		others = 2
@@ -466,7 +468,7 @@ func (t *train) lookUpPeak(device string) float64 {
 // describes says whether a model has an architecture, beside facts of the run.
 func describes(m *spans.Model) bool {
 	a := *m
-	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, "", "", ""
+	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.PipelineParallel, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, 0, "", "", ""
 	return a != spans.Model{}
 }
 

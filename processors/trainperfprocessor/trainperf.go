@@ -101,6 +101,9 @@ func (p *trainPerf) span(span ptrace.Span, s *scratch) {
 		return // thousands below each root, which says what they add up to
 	}
 	switch name {
+	case spans.SpanRanks:
+		p.train.ranks(span, s)
+		return
 	case spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize, spans.SpanRPCServer, spans.SpanRPCUnattributed,
 		spans.SpanRPCOffline, spans.SpanRPCSummary:
 		return // below calls, or about them
@@ -136,6 +139,7 @@ type scratch struct {
 	recentBy     recentEpisodes
 	found        finding
 	verdicts     []verdict
+	behind       []int64
 	status       bool // Config.VerdictStatus
 	text         []byte
 	resource     pcommon.Map // its attributes

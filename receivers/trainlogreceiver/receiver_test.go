@@ -106,7 +106,7 @@ func waterfall(b *filereceivertest.Result) string {
 }
 
 var fixtures = []string{
-	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
+	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
 }
 
 func TestGolden(t *testing.T) {

@@ -39,9 +39,11 @@ type Parser struct {
 	// Dump says that the argument dump has begun and not ended. A caller keeps it over a restart.
 	Dump bool
 
-	args  []Argument
-	names []byte   // names made for extras
-	order []*known // the columns that the record before began with
+	args   []Argument
+	names  []byte   // names made for extras
+	order  []*known // the columns that the record before began with
+	ranked bool     // the lines that follow are those of a timer's ranks,
+	timer  []byte   // of this one
 }
 
 // Arguments are those of the line for which Line returned Arguments.
@@ -54,6 +56,14 @@ var (
 	wordValidation = []byte("validation loss at ")
 	wordPadded     = []byte("> padded vocab (size: ")
 	wordNewSize    = []byte("(new size: ")
+	wordLogger     = []byte("INFO:megatron.")
+	wordStragglers = []byte("| MnRtt/Rnk: ")
+	wordEtpt       = []byte("^^^^ ")
+
+	nameRtt    = []byte("Rtt")
+	nameDRtt   = []byte("DRtt")
+	nameBottom = []byte("Bottom_Ranks")
+	nameTop    = []byte("Top_Ranks")
 )
 
 // Line reads one line.
@@ -63,6 +73,7 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 		return Other, ""
 	}
 	p.names = p.names[:0]
+	t = bare(t)
 	switch c := t[0]; {
 	case c == '-':
 		if result, reason := p.rule(t); result != Other {
@@ -73,13 +84,22 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 			return Arguments, ""
 		}
 	case c == '(', c == 'm', c == 't':
-		if result, reason := timers(t, out); result != Other {
+		if result, reason := p.timers(t, out); result != Other {
 			return result, reason
+		}
+	case c == '|', c == '[' && bytes.Contains(t, wordStragglers):
+		if result, reason := stragglers(t, out); result != Other {
+			return result, reason
+		}
+	case c == '^' && bytes.HasPrefix(t, wordEtpt):
+		if etpt(t, out) {
+			return Records, ""
 		}
 	case c == 'v' && bytes.HasPrefix(t, wordValidation):
 		return p.validation(t, out)
 	}
 	if start := p.find(t); start >= 0 {
+		p.ranked = false
 		if !bytes.HasPrefix(t[start:], wordRank) {
 			p.Dump = false // a dump that was cut off is over when the job trains
 		}
@@ -92,8 +112,21 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 		if timer(t, out) {
 			return Records, ""
 		}
+		if p.ranked {
+			return p.rank(t, out)
+		}
 	}
 	return Other, ""
+}
+
+// bare takes off what Python's logging puts before the lines of Megatron Core: "INFO:megatron.core.timers:".
+func bare(t []byte) []byte {
+	if b, ok := bytes.CutPrefix(t, wordLogger); ok {
+		if i := bytes.IndexByte(b, ':'); i >= 0 && i+1 < len(b) {
+			return b[i+1:]
+		}
+	}
+	return t
 }
 
 // find returns where the first record of a line begins, -1 for none. What stands before are prefixes that the caller does not know.
@@ -523,15 +556,15 @@ func setName(title []byte) []byte {
 var places = record.Outline(`
 forward-backward
   forward-recv
-  forward-compute
-    batch-generator
-    batch generator
+  forward-compute *
+    batch-generator *
+    batch generator *
   forward-send
   forward-send-forward-recv
   forward-send-backward-recv
   forward-backward-send-forward-backward-recv
   backward-recv
-  backward-compute
+  backward-compute *
   backward-send
   backward-send-forward-recv
   backward-send-backward-recv
@@ -545,15 +578,19 @@ optimizer
   optimizer-unscale-and-check-inf
   optimizer-clip-main-grad
   optimizer-count-zeros
-  optimizer-inner-step
+  optimizer-inner-step *
   optimizer-copy-main-to-model-params
   params-all-gather
 `)
 
 // timers reads the titles of the timers, and the older form with all in one line: "time (ms) | forward-compute: 120.31 | …".
-func timers(t []byte, out Out) (Result, string) {
+func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	switch string(t) {
-	case "(min, max) time across ranks (ms):", "max time across ranks (ms):", "times across ranks (ms):":
+	case "(min, max) time across ranks (ms):", "max time across ranks (ms):":
+		p.ranked = false
+		return Ignored, "times_title"
+	case "times across ranks (ms):":
+		p.ranked, p.timer = true, p.timer[:0]
 		return Ignored, "times_title"
 	}
 	b, ok := bytes.CutPrefix(t, []byte("time (ms) |"))
@@ -616,6 +653,106 @@ func timer(t []byte, out Out) bool {
 	return true
 }
 
+// maxTimer bounds the name of a timer.
+const maxTimer = 128
+
+// rank reads "forward-compute:" and "rank  3: 46.21", ms, which _get_all_ranks_time_string() of megatron/core/timers.py prints for
+// --timing-log-option all. Ranks without a time are not printed.
+func (p *Parser) rank(t []byte, out Out) (Result, string) {
+	if name, ok := bytes.CutSuffix(t, []byte{':'}); ok && len(name) <= maxTimer {
+		p.timer = append(p.timer[:0], name...)
+		return Ignored, "timer_title"
+	}
+	b, ok := bytes.CutPrefix(t, []byte("rank "))
+	if !ok || len(p.timer) == 0 {
+		return Other, ""
+	}
+	b = blanks(b)
+	rank, n := integer(b)
+	b, ok = bytes.CutPrefix(b[n:], []byte(": "))
+	v, isNumber := record.Float(b)
+	if n == 0 || !ok || !isNumber {
+		return Other, ""
+	}
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	rec.Stages = append(rec.Stages, record.Stage{Name: p.timer, Seconds: v / 1e3, Rank: rank, HasRank: true, Place: places[string(p.timer)]})
+	out.Emit(rec)
+	return Records, ""
+}
+
+// reported are the parts that StragglerDetector times: getting the batch, and the forward passes.
+var reported = record.Outline(`
+DRtt
+Rtt *
+`)
+
+// stragglers reads what StragglerDetector.report() of megatron/core/utils.py prints for --log-straggler, the extremes over all ranks:
+//
+//	[2024-03-14 23:07:56] | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: 3468.20ms/0 | MnPwr/Rnk: 601796.00W/8 | … | MxEtpt/Rnk: 297.32TF/8
+func stragglers(t []byte, out Out) (Result, string) {
+	rec := out.Record()
+	rec.Kind, rec.Source, rec.Open, rec.Dedup = record.Ranks, Source, true, true
+	if t[0] == '[' {
+		n := line.StampLen(t[1:])
+		if n == 0 || 1+n >= len(t) || t[1+n] != ']' {
+			return Other, ""
+		}
+		rec.Stamp = t[1 : 1+n]
+		t = blanks(t[n+2:])
+	}
+	if !bytes.HasPrefix(t, wordStragglers) {
+		return Other, ""
+	}
+	var c column
+	for c.next(t) {
+		switch string(c.key) {
+		case "":
+		case "MnRtt/Rnk", "MxRtt/Rnk":
+			addRanked(rec, nameRtt, c.value)
+		case "MnDRtt/Rnk", "MxDRtt/Rnk":
+			addRanked(rec, nameDRtt, c.value)
+		default:
+			rec.AddExtra(record.Extra{Name: c.key, Text: c.value})
+		}
+		t = c.rest
+	}
+	if len(rec.Stages) == 0 {
+		return Malformed, "no_fields"
+	}
+	out.Emit(rec)
+	return Records, ""
+}
+
+// addRanked reads "3468.20ms/0", the time of rank 0.
+func addRanked(rec *record.Record, name, value []byte) {
+	v, n := record.Leading(value)
+	b, ok := bytes.CutPrefix(value[n:], []byte("ms/"))
+	rank, m := integer(b)
+	if n > 0 && ok && m == len(b) && m > 0 {
+		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3, Rank: rank, HasRank: true, Place: reported[string(name)]})
+	}
+}
+
+// etpt reads "^^^^ Bottom 2 Ranks with lowest  Etpt(TF): 296.02/0, 296.17/2,", which follows the report where --straggler-minmax-count is above 1.
+func etpt(t []byte, out Out) bool {
+	head, list, ok := bytes.Cut(t[len(wordEtpt):], []byte(" Etpt(TF): "))
+	name := nameBottom
+	switch {
+	case !ok || !bytes.Contains(head, []byte(" Ranks with ")):
+		return false
+	case bytes.HasPrefix(head, []byte("Top ")):
+		name = nameTop
+	case !bytes.HasPrefix(head, []byte("Bottom ")):
+		return false
+	}
+	rec := out.Record()
+	rec.Kind, rec.Source = record.Side, Source
+	rec.AddExtra(record.Extra{Name: name, Text: bytes.TrimSuffix(list, []byte{','})})
+	out.Emit(rec)
+	return true
+}
+
 // rule reads lines that begin with a dash: the frame of a validation result and the ends of the argument dump.
 func (p *Parser) rule(t []byte) (Result, string) {
 	text := bytes.Trim(t, "-")
@@ -664,6 +801,10 @@ func (p *Parser) argument(t []byte) bool {
 		case "linear_attention_freq":
 			name, value = []byte("linear_attention_pattern"), pattern(value)
 		}
+	}
+	if string(name) == "use_tp_pp_dp_mapping" && string(value) == "True" {
+		// The ranks of a pipeline stage do not follow each other then. The name comes after that of the size, in the order of the alphabet.
+		name, value = []byte("pipeline_model_parallel_size"), []byte("-1")
 	}
 	p.args = append(p.args, Argument{name, value})
 	return true

@@ -7,20 +7,23 @@ type Place struct {
 	Name  string
 	Under *Place // the part that it is a part of; nil: the step
 	Order int    // in which the code runs the parts, from 1
+	// Own: in this part no rank waits for another, but for those that it shares each operation with. How long it takes can be compared between ranks that
+	// do the same; how long a rank takes in the others says how long others let it wait.
+	Own bool
 }
 
 // Places are those of a trainer, by the names of the parts.
 type Places map[string]*Place
 
 // Outline reads the parts of a trainer's step, one a line, in the order in which they run, indented by two blanks more than the part that they are
-// a part of. The step itself is not indented.
+// a part of, with " *" after those that are Own.
 func Outline(text string) Places {
 	places := Places{}
 	var open []*Place
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
-		name := strings.TrimLeft(strings.TrimSuffix(line, "\n"), " ")
+		name, own := strings.CutSuffix(strings.TrimLeft(strings.TrimSuffix(line, "\n"), " "), " *")
 		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
-		p := &Place{Name: name, Order: len(places) + 1}
+		p := &Place{Name: name, Order: len(places) + 1, Own: own}
 		if open = open[:depth]; depth > 0 {
 			p.Under = open[depth-1]
 		}

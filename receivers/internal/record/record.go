@@ -16,6 +16,7 @@ const (
 	Evaluation             // a validation result
 	Summary                // what the job says about itself at its end
 	Side                   // values that belong to the record before it, in lines of their own
+	Ranks                  // what a job says about the times of its ranks
 )
 
 // DurationOf says what a duration is the time of.
@@ -82,6 +83,9 @@ type Stage struct {
 	HasMin       bool
 	// Place is where in the step it belongs, nil where the trainer's code does not tell.
 	Place *Place
+	// Rank is whose time it is, where HasRank says that the log has a time per rank. A part has as many Stages, one after the other.
+	Rank    int64
+	HasRank bool
 }
 
 // Extra is a field that has no place in Field. Text nil: a number.

@@ -26,7 +26,9 @@ type batch struct {
 	items   []item
 	values  []value
 	stages  []stage
+	ranks   []rankTime
 	laid    []part // by Traces
+	sums    []rankTime
 	extras  []extra
 	gpus    []float64
 	texts   bool // some host or model is known
@@ -60,6 +62,9 @@ type item struct {
 	dropped        uint32 // fields
 	place          tail.Place
 
+	slow  rankSlow
+	parts int // drawn with their ranks
+
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
 
@@ -75,6 +80,8 @@ type stage struct {
 	seconds, min float64
 	hasMin       bool
 	place        *record.Place
+
+	ranksFrom, ranksTo uint32 // where the log has the time of each rank; seconds is the slowest then, and min the fastest
 }
 
 type extra struct {
@@ -98,7 +105,7 @@ func (b *batch) Done() {
 	clear(b.items)
 	clear(b.stages)
 	clear(b.extras)
-	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], laid: b.laid, extras: b.extras[:0], gpus: b.gpus[:0]}
+	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0], gpus: b.gpus[:0]}
 	if cap(b.items) <= maxKept {
 		b.pool.Put(b, maxFree)
 	}
@@ -123,8 +130,7 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 		}
 	}
 	for i := range rec.Stages {
-		s := &rec.Stages[i]
-		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
+		b.addStage(h, it, &rec.Stages[i])
 	}
 	for i := range rec.Extra {
 		e := &rec.Extra[i]
@@ -179,6 +185,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	for i := range b.items {
 		it := &b.items[i]
 		from(it.place)
+		b.compare(it)
 		if it.kind != record.Side {
 			s := b.span(out, it)
 			if it.kind != record.Summary {
@@ -260,6 +267,7 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 			putNumber(m, spans.AttrTrainFieldPrefix+e.name, e.value)
 		}
 	}
+	it.slow.put(m)
 	if it.units != "" {
 		m.PutStr(spans.AttrSourceUnit, it.units)
 	}

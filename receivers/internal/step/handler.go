@@ -100,6 +100,7 @@ type handler struct {
 	pending pending
 	emitted int // of the line at hand
 	known   int // of these, seen before
+	apart   int // of these, times of ranks that belong to no step
 
 	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
@@ -172,7 +173,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.batch = h.newBatch()
 	}
 	h.line, h.text = l, l.Text
-	h.emitted, h.known = 0, 0
+	h.emitted, h.known, h.apart = 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
 		h.forget() // a document is told anew from its beginning, not gone back to
@@ -182,6 +183,9 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	verdict, reason := h.parser.Line(h.text, h)
 	if verdict == tail.Record && h.emitted > 0 && h.known == h.emitted {
 		return tail.Ignored, "duplicate"
+	}
+	if verdict == tail.Record && h.emitted > 0 && h.apart == h.emitted {
+		return tail.Ignored, "no_step"
 	}
 	return verdict, reason
 }
@@ -214,6 +218,10 @@ func (h *handler) Restarted() {
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
 	if h.join(rec) {
+		return
+	}
+	if rec.Kind == record.Side && len(rec.Stages) > 0 && rec.Stages[0].HasRank {
+		h.apart++ // of setting up, loading, saving: a span per rank of each would say little
 		return
 	}
 	it := &h.it
@@ -274,6 +282,17 @@ func (h *handler) track(w who) *track {
 	return t
 }
 
+// logged is the track of the rank that logged a step last.
+func (h *handler) logged(source string) *track {
+	last := &track{}
+	for w, t := range h.state.Tracks {
+		if w.source == source && t.Known && t.End > last.End {
+			last = t
+		}
+	}
+	return last
+}
+
 // forget drops all tracks.
 func (h *handler) forget() {
 	clear(h.state.Tracks)
@@ -299,6 +318,10 @@ func (h *handler) place(rec *record.Record, it *item) {
 		h.count(it, t)
 	} else if !it.hasIteration && rec.Kind != record.Summary {
 		// It belongs to what was logged last.
+		t := t
+		if rec.Kind == record.Ranks && !t.Known {
+			t = h.logged(rec.Source) // by another rank
+		}
 		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
 		if it.hasIteration {
 			rec.Set(record.Iteration, float64(it.iteration))
@@ -329,7 +352,7 @@ func (h *handler) place(rec *record.Record, it *item) {
 		t.End, t.Source, t.Aside = it.end, it.time, 0
 	case record.Evaluation:
 		t.Aside += it.end - it.start
-	case record.Summary, record.Side:
+	case record.Summary, record.Side, record.Ranks:
 	}
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {
@@ -339,7 +362,7 @@ func (h *handler) place(rec *record.Record, it *item) {
 		if t.last.trace == it.trace {
 			it.parent = t.last.id
 		}
-	case record.Evaluation, record.Summary:
+	case record.Evaluation, record.Summary, record.Ranks:
 	}
 }
 
@@ -423,6 +446,8 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 		it.trace, it.parent = spans.RunIDs(h.run)
 	case it.hasIteration:
 		it.trace = h.ids.Trace(it.iteration)
+	case rec.Kind == record.Ranks: // the rank that logs the iterations has another file
+		it.trace, it.ordinal = spans.KeyTraceID(h.run, spans.SpanRanks, h.file, source, h.text), 0
 	default:
 		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, source, strconv.AppendInt(number[:0], it.ordinal, 10))
 	}
@@ -440,7 +465,7 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 	}
 }
 
-var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side"}
+var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side", record.Ranks: spans.SpanRanks}
 
 // Expire lets the record go that waits for its lines.
 func (h *handler) Expire(time.Time) {

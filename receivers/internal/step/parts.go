@@ -2,6 +2,7 @@ package step
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -25,6 +26,8 @@ const (
 	maxPlaced = 64
 	// tick is how far apart the starts of parts are at least. Jaeger has microseconds, and draws what starts at one in any order.
 	tick = 1000
+	// slack is how much later than end to end a part is drawn for that.
+	slack = (maxPlaced + maxRanks) * tick
 )
 
 // parts draws the stages of a record: each below the one it is a part of, end to end in the order in which the trainer's code runs them. Logs state
@@ -33,17 +36,14 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
 	}
+	it.parts = 0
 	ps, total := b.laid[:0], int64(0)
 	for i := it.stagesFrom; i < it.stagesTo; i++ {
 		st := &b.stages[i]
-		p := part{stage: st, above: ofStep, order: spans.OrderUnknown}
-		if st.seconds > 0 && st.seconds < maxSeconds {
-			p.ns = int64(st.seconds * 1e9)
-		}
-		ps = append(ps, p)
+		ps = append(ps, part{stage: st, ns: nanos(st.seconds), above: ofStep, order: spans.OrderUnknown})
 	}
 	// In the order of the code; what that does not tell comes after, as logged.
-	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.code(), b.code()) })
 	placed := 0
 	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
 		p := &ps[placed]
@@ -71,14 +71,18 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 		switch {
 		case i < placed:
 			if p.start = whole.next; p.start > max(whole.start, latest) {
-				p.start, p.order = max(whole.start, latest), spans.OrderUnknown
+				if p.start > latest+slack {
+					p.order = spans.OrderUnknown
+				}
+				p.start = max(whole.start, latest)
 			}
 		case ended:
 			p.start = latest
 		default:
 			p.start = max(whole.start, min(whole.start+int64(i-placed)*tick, latest))
 		}
-		p.next = p.start
+		// The ranks come before the parts below.
+		p.next = p.start + int64(min(p.ranksTo-p.ranksFrom, maxRanks))*tick
 		whole.next = max(whole.next, p.start+max(p.ns, tick))
 		b.part(out, it, ps, p)
 	}
@@ -86,8 +90,15 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 	b.laid = ps[:0]
 }
 
-// rank orders parts.
-func (p *part) rank() int {
+func nanos(seconds float64) int64 {
+	if seconds > 0 && seconds < maxSeconds {
+		return int64(math.Round(seconds * 1e9))
+	}
+	return 0
+}
+
+// code orders parts as the trainer's code runs them.
+func (p *part) code() int {
 	if p.place == nil {
 		return 1 << 30
 	}
@@ -114,7 +125,7 @@ func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	}
 	s := out.Add(b.resource(it), spans.Span{
 		Trace: it.trace, ID: b.partID(it, p.name), Parent: parent, Name: p.name,
-		Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 5,
+		Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 9,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, p.name)
@@ -123,6 +134,9 @@ func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	putRank(m, it)
 	if p.hasMin {
 		putNumber(m, spans.AttrStageDurationMin, p.min)
+	}
+	if p.ranksTo > p.ranksFrom {
+		b.rankParts(out, it, p, m, s.SpanID())
 	}
 }
 

@@ -17,7 +17,8 @@ type pending struct {
 	held []tail.Held
 	keep []byte // what the record's slices point into
 	// byName is where the first parts of the record are, when it has many.
-	byName map[string]int
+	byName  map[string]int
+	indexed int // so many parts are in it
 }
 
 // fewParts is up to how many parts a record is gone through for each that comes. It is about what timers log; a line may have 100,000.
@@ -29,7 +30,7 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.rec = *rec
 	p.rec.Stages, p.rec.Extra = stages, extra
 	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not that of rec
-	p.keep, p.byName = p.keep[:0], nil
+	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
 	p.take(rec)
 	p.held = append(p.held[:0], h.stream.Hold())
 }
@@ -37,6 +38,11 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 // take copies the parts of a record that lie in a line.
 func (p *pending) take(rec *record.Record) {
 	for _, s := range rec.Stages {
+		if last := len(p.rec.Stages) - 1; s.HasRank && last >= 0 && bytes.Equal(s.Name, p.rec.Stages[last].Name) {
+			s.Name = p.rec.Stages[last].Name // a line per rank
+			p.rec.Stages = append(p.rec.Stages, s)
+			continue
+		}
 		// A part that comes again is the same work of another microbatch.
 		if i := p.part(s.Name); i >= 0 {
 			p.rec.Stages[i].Seconds += s.Seconds
@@ -63,8 +69,8 @@ func (p *pending) part(name []byte) int {
 	if p.byName == nil {
 		p.byName = make(map[string]int)
 	}
-	for i := len(p.byName); i < len(p.rec.Stages); i++ {
-		p.byName[string(p.rec.Stages[i].Name)] = i
+	for ; p.indexed < len(p.rec.Stages); p.indexed++ {
+		p.byName[string(p.rec.Stages[p.indexed].Name)] = p.indexed
 	}
 	if i, ok := p.byName[string(name)]; ok {
 		return i

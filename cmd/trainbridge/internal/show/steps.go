@@ -186,7 +186,12 @@ func stepDetails(s *span) (d []string) {
 			whole := step.stepTime()
 			d = append(d, percent(float64(s.ns())/whole))
 		}
-		if v, ok := s.number(spans.AttrStageDurationMin); ok {
+		if v, ok := s.number(spans.AttrStageRankSlowest); ok {
+			d = append(d, fmt.Sprintf("slowest rank %.0f", v))
+		}
+		if v, ok := s.number(spans.AttrStageDurationMedian); ok {
+			d = append(d, "median "+duration(int64(v*1e9)))
+		} else if v, ok := s.number(spans.AttrStageDurationMin); ok {
 			d = append(d, "fastest rank "+duration(int64(v*1e9)))
 		}
 	}

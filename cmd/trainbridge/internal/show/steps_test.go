@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -66,6 +67,15 @@ func training(nan bool) ptrace.Traces {
 			c.Attributes().PutStr(spans.AttrStage, part.name)
 			c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderTrainer)
 			c.Attributes().PutDouble(spans.AttrStageDurationMin, took*0.98)
+			if part.name != "backward-compute" {
+				continue
+			}
+			c.Attributes().PutInt(spans.AttrStageRankSlowest, 3)
+			c.Attributes().PutDouble(spans.AttrStageDurationMedian, took*0.985)
+			for rank := range int64(4) { // with --timing-log-option all
+				r := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanRank, key, []byte{byte(rank)}), Parent: parts[part.name], Name: fmt.Sprint(spans.SpanRank, rank), Start: from, End: from + int64(took*1e9)})
+				r.Attributes().PutInt(spans.AttrRank, rank)
+			}
 		}
 		if n%100 == 0 {
 			e := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanEvaluation, key), Name: spans.SpanEvaluation, Start: at, End: at})

@@ -186,7 +186,7 @@ const (
 func (t *trace) badness() int {
 	worst := notJudged
 	for _, s := range t.all {
-		if !s.isStep() && !s.isPass() && !s.isCollective() {
+		if !s.isStep() && !s.isPass() && !s.isCollective() && s.Name() != spans.SpanRanks {
 			continue
 		}
 		switch s.attr(spans.AttrVerdictSeverity) {

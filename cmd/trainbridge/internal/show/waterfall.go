@@ -258,6 +258,9 @@ func list(t *trace, v view) []row {
 	walk = func(s *span, tree, rest string) {
 		i := len(rows)
 		below := s.children
+		if s.attr(spans.AttrStageRankSlowest) != "" { // whose times are in the details
+			below = slices.DeleteFunc(slices.Clone(below), func(c *span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) })
+		}
 		rows = append(rows, row{span: s, tree: tree})
 		if v.clients {
 			below = nil

@@ -22,7 +22,7 @@ var names = [record.NumFields]string{
 // `step mean iteration=5 loss=2.5 stage:gen=1.5 extra:mom="[0.9]"`.
 func Show(r *record.Record) string {
 	var s strings.Builder
-	s.WriteString([...]string{record.Step: "step", record.Evaluation: "evaluation", record.Summary: "summary", record.Side: "side"}[r.Kind])
+	s.WriteString([...]string{record.Step: "step", record.Evaluation: "evaluation", record.Summary: "summary", record.Side: "side", record.Ranks: "ranks"}[r.Kind])
 	s.WriteString([...]string{record.OneStep: "", record.Mean: " mean", record.Median: " median"}[r.Of])
 	for _, flag := range [...]struct {
 		set  bool
@@ -50,7 +50,11 @@ func Show(r *record.Record) string {
 		fmt.Fprintf(&s, " gpu=%.13g", g)
 	}
 	for _, st := range r.Stages {
-		fmt.Fprintf(&s, " stage:%s=%.13g", st.Name, st.Seconds)
+		fmt.Fprintf(&s, " stage:%s", st.Name)
+		if st.HasRank {
+			fmt.Fprintf(&s, "[%d]", st.Rank)
+		}
+		fmt.Fprintf(&s, "=%.13g", st.Seconds)
 		if st.HasMin {
 			fmt.Fprintf(&s, "(min %.13g)", st.Min)
 		}

@@ -1,0 +1,211 @@
+package step
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// rankTime is what a part took on one rank.
+type rankTime struct {
+	rank    int64
+	seconds float64
+}
+
+const (
+	// maxRanks bounds the ranks drawn of a part: of more, the fastest, the one in the middle and the slowest. With maxPlaced it bounds a trace.
+	maxRanks = 16
+	fewRanks = 8
+)
+
+// addStage packs a part of the record that is added. A part per rank becomes one, of the slowest.
+func (b *batch) addStage(h *handler, it *item, s *record.Stage) {
+	if !s.HasRank {
+		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
+		return
+	}
+	n := uint32(len(b.ranks))
+	b.ranks = append(b.ranks, rankTime{s.Rank, s.Seconds})
+	if last := len(b.stages) - 1; last >= int(it.stagesFrom) {
+		if st := &b.stages[last]; st.ranksTo == n && st.ranksTo > st.ranksFrom && st.name == string(s.Name) {
+			st.ranksTo, st.seconds, st.min = n+1, max(st.seconds, s.Seconds), min(st.min, s.Seconds)
+			return
+		}
+	}
+	b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Seconds, hasMin: true, place: s.Place, ranksFrom: n, ranksTo: n + 1})
+}
+
+// rankParts says of a part what its ranks took, and draws some of them, the slowest first.
+func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
+	ranks := b.ranks[p.ranksFrom:p.ranksTo]
+	slices.SortStableFunc(ranks, func(a, b rankTime) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.rank, b.rank))
+	})
+	ranks = slices.Compact(ranks) // a log may have each line twice
+	p.ranksTo = p.ranksFrom + uint32(len(ranks))
+	n := len(ranks)
+	if it.kind != record.Ranks { // which has the two extremes of all
+		m.PutInt(spans.AttrStageRanks, int64(n))
+		putNumber(m, spans.AttrStageDurationMedian, (ranks[(n-1)/2].seconds+ranks[n/2].seconds)/2)
+	}
+	m.PutInt(spans.AttrStageRankSlowest, ranks[0].rank)
+	m.PutInt(spans.AttrStageRankFastest, ranks[n-1].rank)
+	if it.parts++; it.parts > maxPlaced {
+		return
+	}
+	for i := range ranks {
+		if n > maxRanks && i >= fewRanks-2 && i != n/2 && i != n-1 {
+			continue
+		}
+		r := &ranks[i]
+		ns := min(nanos(r.seconds), p.ns)
+		start := min(p.start+int64(i)*tick, p.start+p.ns-ns)
+		number := strconv.FormatInt(r.rank, 10)
+		c := out.Add(b.resource(it), spans.Span{
+			Trace: it.trace, ID: spans.SpanID(it.trace, spans.SpanRank, id[:], []byte(number)), Parent: id, Name: spans.SpanRank + number,
+			Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 2,
+		})
+		c.Attributes().PutStr(spans.AttrSource, it.source)
+		c.Attributes().PutInt(spans.AttrRank, r.rank)
+	}
+}
+
+// rankSlow is the rank of a record that computed for the longest among its peers. peers 0: not known.
+type rankSlow struct {
+	rank           int64
+	peers          int
+	seconds, usual float64
+	stage          string
+	behind         []int64
+}
+
+// maxBehind bounds AttrRanksBehind.
+const maxBehind = 16
+
+func (r *rankSlow) put(m pcommon.Map) {
+	if r.peers == 0 {
+		return
+	}
+	m.PutInt(spans.AttrRankSlowest, r.rank)
+	m.PutStr(spans.AttrRankSlowestStage, r.stage)
+	m.PutDouble(spans.AttrRankSlowestDuration, r.seconds)
+	m.PutInt(spans.AttrRankSlowestPeers, int64(r.peers))
+	m.PutDouble(spans.AttrRankSlowestPeersDuration, r.usual)
+	list := m.PutEmptySlice(spans.AttrRanksBehind)
+	list.EnsureCapacity(len(r.behind))
+	for _, rank := range r.behind {
+		list.AppendEmpty().SetInt(rank)
+	}
+}
+
+// compare finds the rank that computed for the longest, compared with the ranks that do the same: those of the same pipeline stage, which by the
+// default order of Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py) follow each other. The first and the last stage have other layers
+// than those between. Where the log does not say how many stages there are, nothing is compared.
+func (b *batch) compare(it *item) {
+	if it.model == nil || it.model.PipelineParallel < 1 {
+		return
+	}
+	var own []*stage
+	for i := it.stagesFrom; i < it.stagesTo; i++ {
+		st := &b.stages[i]
+		if st.ranksTo-st.ranksFrom < 2 || st.place == nil || !st.place.Own || st.place.Under != nil && st.place.Under.Own {
+			continue
+		}
+		ranks := b.ranks[st.ranksFrom:st.ranksTo]
+		slices.SortStableFunc(ranks, func(a, b rankTime) int { return cmp.Compare(a.rank, b.rank) })
+		if ranks[0].rank < ranks[len(ranks)-1].rank {
+			own = append(own, st)
+		}
+	}
+	if len(own) == 0 {
+		return
+	}
+	perStage := int64(1) << 62
+	if pp := it.model.PipelineParallel; pp > 1 {
+		if it.kind == record.Ranks || it.model.WorldSize%pp != 0 || it.model.WorldSize == 0 { // of a report, only the extremes of all ranks are known
+			return
+		}
+		perStage = it.model.WorldSize / pp
+	}
+	// What each rank took for all of them.
+	b.sums = append(b.sums[:0], b.ranks[own[0].ranksFrom:own[0].ranksTo]...)
+	sums := b.sums
+	for _, st := range own[1:] {
+		if !sameRanks(sums, b.ranks[st.ranksFrom:st.ranksTo]) {
+			return
+		}
+		for i := range sums {
+			sums[i].seconds += b.ranks[int(st.ranksFrom)+i].seconds
+		}
+	}
+	for from := 0; from < len(sums); {
+		to := from
+		for to < len(sums) && sums[to].rank/perStage == sums[from].rank/perStage {
+			to++
+		}
+		b.slowest(it, sums[from:to])
+		from = to
+	}
+	if it.slow.peers == 0 {
+		return
+	}
+	lost := -1.0
+	for _, st := range own {
+		mine, usual := among(b.ranks[st.ranksFrom:st.ranksTo], it.slow.rank, perStage)
+		if late := mine - usual; late > lost {
+			lost, it.slow.stage = late, st.name
+		}
+	}
+}
+
+func sameRanks(a, b []rankTime) bool {
+	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
+}
+
+// slowest takes the slowest of ranks that do the same, if it is further behind than those before.
+func (b *batch) slowest(it *item, peers []rankTime) {
+	n := len(peers)
+	if n < 2 {
+		return
+	}
+	slices.SortStableFunc(peers, func(a, b rankTime) int { return cmp.Compare(b.seconds, a.seconds) })
+	usual := median(peers[1:])
+	late := peers[0].seconds - usual
+	if it.slow.peers > 0 && late <= it.slow.seconds-it.slow.usual {
+		return
+	}
+	it.slow = rankSlow{rank: peers[0].rank, peers: n - 1, seconds: peers[0].seconds, usual: usual}
+	for _, p := range peers {
+		if p.seconds-usual < late/2 || len(it.slow.behind) == maxBehind {
+			break
+		}
+		it.slow.behind = append(it.slow.behind, p.rank)
+	}
+}
+
+// median of times in order.
+func median(of []rankTime) float64 {
+	n := len(of)
+	return (of[(n-1)/2].seconds + of[n/2].seconds) / 2
+}
+
+// among is the time of a rank, and the median of its peers.
+func among(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
+	var peers []rankTime
+	for _, r := range ranks {
+		switch {
+		case r.rank == rank:
+			mine = r.seconds
+		case r.rank/perStage == rank/perStage:
+			peers = append(peers, r)
+		}
+	}
+	slices.SortStableFunc(peers, func(a, b rankTime) int { return cmp.Compare(a.seconds, b.seconds) })
+	return mine, median(peers)
+}
