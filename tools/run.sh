@@ -81,7 +81,11 @@ for i in $(seq 600); do
   fi
   sleep 0.5
 done
-echo "   $lines lines read, $sent of them are in accepted spans"
+read -r ignored rejected pending <<<"$(tail_metric trainbridge_tail_ignored) $(tail_metric trainbridge_tail_rejected) $(tail_metric trainbridge_tail_pending)"
+said="$lines lines read, $ignored not for us"
+if [ "$rejected" != 0 ]; then said+=", $rejected not understood"; fi
+if [ "$pending" != 0 ]; then said+=", $pending wait for what belongs to them"; fi
+echo "   $said"
 echo
 show() { "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service "$1"; }
 if [ -n "${LOGS:-}" ]; then show verl; fi

@@ -53,12 +53,12 @@ func ended(t *testing.T, p *process) string {
 }
 
 var (
-	linesRead = regexp.MustCompile(`(?m)^ +(\d+) lines read, (\d+) of them are in accepted spans$`)
+	linesRead = regexp.MustCompile(`(?m)^ +(\d+) lines read, (\d+) not for us(?:, \d+ wait for what belongs to them)?$`)
 	lineGen   = regexp.MustCompile(`(?m)^wrote (\d+) lines to \d+ file`)
 	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +\d+\.\d\d%$`)
 	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
 	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +\d+ +\d+\.\d +\d+\.\d +\d+\.\d%`)
-	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d `)
+	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d\b`)
 	verdict   = regexp.MustCompile(`(?m)^ *│ *! tq_overhead_high \d+\.\d% > 30%$`)
 )
 
@@ -72,7 +72,7 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 		calls[m[1]] = n
 	}
 	assert.NotEmpty(t, calls, "no table")
-	assert.Regexp(t, `(?m)^function +calls +mean +get +compute +put TQ overhead$`, text)
+	assert.Regexp(t, `(?m)^function +calls +mean +get +compute +put +TQ overhead$`, text)
 	assert.Regexp(t, `(?m)^all: \d+ calls, .* overhead \d+\.\d\d%`, text)
 	for _, name := range []string{"├─tq.get", "├─tq.compute", "└─tq.put"} {
 		assert.Regexp(t, `(?m)^`+name+` +\d+\.?\d* m?s ▕[ █▌▐]*[█▌▐][ █▌▐]*▏ \d+\.\d%`, text)
@@ -95,11 +95,14 @@ func TestMakeRun(t *testing.T) {
 			wrote += n
 		}
 		assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
+		assert.NotEqual(t, "0", read[2], "the generated logs have lines of others")
 		assert.Regexp(t, stepRow, text)
 		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
 		assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
 		assert.Len(t, passRow.FindAllString(text, -1), 6, "a warm-up and 5 passes")
+		assert.Regexp(t, `(?m)^all 589 calls +- +589 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d$`, text)
+		assert.Regexp(t, `(?m)^all: 720 calls, .*; \d+ calls above 30%$`, text)
 		assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
 		assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
@@ -138,7 +141,7 @@ func TestMakeRun(t *testing.T) {
 		assert.Equal(t, want, calls, "calls in the table")
 		read := linesRead.FindStringSubmatch(text)
 		require.NotNil(t, read, text)
-		assert.Equal(t, strconv.FormatInt(tr.run.Lines, 10), read[1], "lines read")
+		assert.Equal(t, []string{strconv.FormatInt(tr.run.Lines, 10), strconv.FormatInt(tr.run.Neighbours, 10)}, read[1:], "lines read, and not for us")
 	})
 }
 

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -189,11 +192,64 @@ func passes(w *strings.Builder, traces []*trace, width int, loc *time.Location, 
 		row = append(row, passColumns[i].cell(quantile(values[i], 0.5), i > 0)) // none of the ordinal
 	}
 	g.add(append(row, cell{})...)
+	if s := wholeLog(traces); s != nil {
+		n, _ := s.number(spans.AttrZMQPassCalls)
+		row := texts("all " + plural(int(n), "call"))
+		for i := range passColumns {
+			v, ok := passColumns[i].of(s)
+			row = append(row, passColumns[i].cell(v, ok))
+		}
+		g.add(append(row, cell{})...)
+	}
 	g.print(w, width, p)
 	if n := len(all); n > tabled {
 		paragraph(w, thousands(n-tabled)+" before these are in the median too", width, "2", p)
 	}
 	verdicts.print(w, "passes", width, p)
+}
+
+// wholeLog is what the passes, the set-up and the calls of no pass add up to: the figures that TSQP's analyze_zmq_performance.py prints of a file. Nil: it is no
+// more than one pass.
+func wholeLog(traces []*trace) *span {
+	sums, groups, bytesKnown := map[string]float64{}, 0, true
+	have := map[string]int{}
+	for _, t := range traces {
+		for _, s := range t.all {
+			if !s.isCalls() {
+				continue
+			}
+			groups++
+			for _, attr := range [...]string{
+				spans.AttrZMQPassCalls, spans.AttrZMQCallDuration, spans.AttrZMQSerializeDuration, spans.AttrZMQSendDuration, spans.AttrZMQReceiveDuration,
+				spans.AttrZMQServerDuration, spans.AttrZMQRequestSize, spans.AttrZMQResponseSize,
+			} {
+				if v, ok := s.number(attr); ok {
+					sums[attr] += v
+					have[attr]++
+				}
+			}
+			_, ok := s.number(spans.AttrZMQThroughput)
+			bytesKnown = bytesKnown && ok // else they are in shared memory
+		}
+	}
+	if groups < 2 {
+		return nil
+	}
+	whole := &span{Span: ptrace.NewSpan(), resource: pcommon.NewMap()}
+	m := whole.Attributes()
+	for attr, v := range sums {
+		switch {
+		case attr == spans.AttrZMQPassCalls:
+			m.PutInt(attr, int64(v))
+		case have[attr] == groups, attr == spans.AttrZMQServerDuration: // that is not there where the server said nothing
+			m.PutDouble(attr, v)
+		}
+	}
+	bytesKnown = bytesKnown && have[spans.AttrZMQRequestSize] == groups && have[spans.AttrZMQResponseSize] == groups
+	if total := sums[spans.AttrZMQCallDuration]; bytesKnown && total > 0 {
+		m.PutDouble(spans.AttrZMQThroughput, (sums[spans.AttrZMQRequestSize]+sums[spans.AttrZMQResponseSize])/total)
+	}
+	return whole
 }
 
 // callDetails are the numbers of a group of RPCs, of one of them or of a stage.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -289,4 +290,35 @@ func TestBarePass(t *testing.T) {
 		s.Attributes().PutDouble(spans.AttrZMQCallDuration, 0)
 		s.Attributes().PutDouble(spans.AttrZMQSerializeDuration, 1)
 	}
+}
+
+// TestWholeLog: set-up, warm-up and measured pass of a public log (TSQP 4bf688c) together, as its analyze_zmq_performance.py prints them of the file.
+func TestWholeLog(t *testing.T) {
+	b := spans.NewBatch("test", "")
+	for i, g := range []struct {
+		name                            string
+		calls                           int64
+		total, serialize, send, receive float64 // ms
+		sent, received                  float64 // KB
+	}{
+		{spans.SpanRPCSession, 1, 2.268, 0.085, 0.03, 2.057, 0.02, 266.33},
+		{spans.SpanRPCPass, 98, 37935.265, 4752.804, 2089.276, 28633.043, 3407897.39, 3744251.82},
+		{spans.SpanRPCPass, 98, 42999.571, 5533.732, 2522.379, 32035.494, 3407897.39, 3744251.82},
+	} {
+		s := b.Add(spans.Resource{Service: "zeromq", RunID: "run"}, spans.Span{Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: g.name, Start: int64(i+1) * second, End: int64(i+1)*second + 1})
+		m := s.Attributes()
+		m.PutInt(spans.AttrZMQPassCalls, g.calls)
+		m.PutInt(spans.AttrZMQRequestSize, int64(g.sent*1024))
+		m.PutInt(spans.AttrZMQResponseSize, int64(g.received*1024))
+		m.PutDouble(spans.AttrZMQThroughput, (g.sent+g.received)*1024/g.total*1e3)
+		for name, ms := range map[string]float64{
+			spans.AttrZMQCallDuration: g.total, spans.AttrZMQSerializeDuration: g.serialize, spans.AttrZMQSendDuration: g.send, spans.AttrZMQReceiveDuration: g.receive,
+		} {
+			m.PutDouble(name, ms/1e3)
+		}
+	}
+	var w strings.Builder
+	passes(&w, build(b.Traces()), 120, time.UTC, palette(false))
+	assert.Regexp(t, `(?m)^median of 2 +- +98 +`, w.String())
+	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.937 s +12\.7% +80\.7% +- +172\.6`, w.String())
 }

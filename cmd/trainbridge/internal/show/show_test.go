@@ -383,3 +383,19 @@ func FuzzDecode(f *testing.F) {
 		waterfall(&out, interesting(traces), width%500, cst, true)
 	})
 }
+
+// TestConclusion: what the calls of a run have in common is one sentence, not one for each.
+func TestConclusion(t *testing.T) {
+	for want, where := range map[string][3]string{ // of a call above 30 %, of another, and of one below
+		"; 2 calls above 30%, all on 10.4.1.33": {"10.4.1.33", "10.4.1.33", "10.4.1.34"},
+		"; 2 calls above 30%":                   {"10.4.1.33", "10.4.1.34", "10.4.1.34"},
+	} {
+		b := spans.NewBatch("test", "")
+		for i, overhead := range [3]float64{0.31, 0.5, 0.3} {
+			s := b.Add(spans.Resource{Service: "verl", RunID: "run", Host: where[i]}, spans.Span{Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: "f", Start: second, End: 2 * second})
+			s.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
+			s.Attributes().PutDouble(spans.AttrTQOverheadUtilization, overhead)
+		}
+		assert.Equal(t, want, conclusion(build(b.Traces())))
+	}
+}

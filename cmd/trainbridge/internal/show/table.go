@@ -85,6 +85,7 @@ func table(w *strings.Builder, traces []*trace, width int, p palette) {
 	}
 	g.print(w, width, p)
 	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s", plural(all.calls, "call"), duration(all.total), duration(all.get+all.put), all.share(all.get+all.put))
+	text += conclusion(traces)
 	if all.incomplete > 0 {
 		text += fmt.Sprintf("; %s incomplete (not in the means)", thousands(all.incomplete))
 	}
@@ -99,6 +100,34 @@ func table(w *strings.Builder, traces []*trace, width int, p palette) {
 			s.verdicts.print(w, s.function, width, p)
 		}
 	}
+}
+
+// conclusion says how many calls spent more than 30 % of their time in TransferQueue, and where, if that was on one of several hosts.
+func conclusion(traces []*trace) string {
+	calls, high := map[string]int{}, map[string]int{} // by host
+	n := 0
+	for _, t := range traces {
+		for _, f := range t.functions() {
+			host := f.attr(spans.AttrHostName)
+			calls[host]++
+			if v, ok := f.overhead(); ok && v > 0.3 {
+				high[host]++
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %s above 30%%", plural(n, "call"))
+	if len(high) == 1 && len(calls) > 1 {
+		for host := range high {
+			if host != "" {
+				text += ", all on " + clean(host)
+			}
+		}
+	}
+	return text
 }
 
 // tallies are how often each verdict was passed.
