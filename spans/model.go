@@ -85,7 +85,9 @@ type Model struct {
 	// Unsupported says what the description cannot state, so that no FLOPs can be counted. Empty: nothing.
 	Unsupported string `mapstructure:"-"`
 
-	noGroups bool // Set: group_query_attention is False
+	// What Set has to know of lines before: group_query_attention is False; the batch grows up to global_batch_size.
+	NoGroups bool `mapstructure:"-"`
+	RampUp   bool `mapstructure:"-"`
 }
 
 // modelField binds a name to a field of a model. One of the pointers is set.
@@ -205,12 +207,21 @@ func (m *Model) Set(name string, text []byte) bool {
 	switch name {
 	case "group_query_attention":
 		// Without it num_query_groups says 1 (its default), and means as many as heads.
-		if m.noGroups = string(text) == "False"; m.noGroups {
+		if m.NoGroups = string(text) == "False"; m.NoGroups {
 			m.QueryGroups = 0
 		}
-		return m.noGroups || string(text) == "True"
+		return m.NoGroups || string(text) == "True"
 	case "num_query_groups":
-		if m.noGroups {
+		if m.NoGroups {
+			return true
+		}
+	case "rampup_batch_size": // its steps have other batches than that
+		if m.RampUp = string(text) != "None"; m.RampUp {
+			m.GlobalBatchSize = 0
+		}
+		return true
+	case "global_batch_size":
+		if m.RampUp {
 			return true
 		}
 	case "hybrid_override_pattern":
@@ -248,7 +259,7 @@ func (m *Model) Set(name string, text []byte) bool {
 			*f.f = v
 			return true
 		case f.s != nil:
-			if string(text) != "None" {
+			if t := string(text); t != "None" && t != "False" {
 				*f.s = Name(text)
 			}
 			return true

@@ -58,3 +58,21 @@ func TestModelSetHybrid(t *testing.T) {
 	assert.True(t, m.Set("hybrid_override_pattern", []byte("M-")))
 	assert.Equal(t, "M-", m.HybridPattern)
 }
+
+// TestModelSetRampUp: steps were held against the batch that a ramp-up ends with, and perf_monitor was said to leave samples out.
+func TestModelSetRampUp(t *testing.T) {
+	for _, dump := range [][2][2]string{{{"global_batch_size", "512"}, {"rampup_batch_size", "['32', '32', '100000']"}}, {{"rampup_batch_size", "['32', '32', '100000']"}, {"global_batch_size", "512"}}} {
+		var m Model
+		for _, a := range dump {
+			assert.True(t, m.Set(a[0], []byte(a[1])))
+		}
+		assert.Zero(t, m.GlobalBatchSize)
+	}
+	var m Model
+	assert.True(t, m.Set("global_batch_size", []byte("512")))
+	assert.True(t, m.Set("rampup_batch_size", []byte("None")))
+	assert.True(t, m.Set("fp8", []byte("hybrid")))
+	assert.True(t, m.Set("fp4", []byte("None")))
+	assert.True(t, m.Set("recompute_granularity", []byte("False")))
+	assert.Equal(t, Model{GlobalBatchSize: 512, FP8: "hybrid"}, m)
+}

@@ -105,6 +105,7 @@ var (
 	errLossSpike      = errors.New("'train::loss_spike' must be above 0: it is a number of standard deviations, 10 by default")
 	errModelNegative  = errors.New("must not be below 0: leave it out where it is not known")
 	errModelMissing   = errors.New("is missing: FLOPs cannot be counted without")
+	errModelUncounted = errors.New("'train::model' cannot be counted: leave it out, and MFU is that of the log's own FLOP/s")
 	errModelRecompute = errors.New("'train::model::recompute_granularity' must be full or selective, or left out")
 )
 
@@ -154,6 +155,8 @@ func (c *ModelConfig) validate() []error {
 	if len(errs) == 0 && c.HFConfig == "" && describes(&c.Model) {
 		if key := flops.Missing(&c.Model); key != "" {
 			errs = append(errs, fmt.Errorf("'train::model::%s' %w", key, errModelMissing))
+		} else if reason := flops.Unsupported(&c.Model); reason != "" {
+			errs = append(errs, fmt.Errorf("%w (%s)", errModelUncounted, reason))
 		}
 	}
 	return errs

@@ -112,6 +112,7 @@ func TestValidateTrain(t *testing.T) {
 		"loss":                 {func(c *TrainConfig) { c.LossSpike = inf }, errLossSpike, "'train::loss_spike'"},
 		"model negative":       {func(c *TrainConfig) { c.Model.RouterTopK = -1 }, errModelNegative, "'train::model::moe_router_topk'"},
 		"model without layers": {func(c *TrainConfig) { c.Model.HiddenSize = 4096 }, errModelMissing, "'train::model::num_layers'"},
+		"model not counted":    {func(c *TrainConfig) { c.Model.Model = aquila; c.Model.HybridPattern = "MD" }, errModelUncounted, "(hybrid_layer_pattern MD)"},
 		"model recompute":      {func(c *TrainConfig) { c.Model.Recompute = "all" }, errModelRecompute, "'train::model::recompute_granularity'"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,11 @@ func (w *work) mfuLimit() float64 {
 	return 1
 }
 
+// implausible is an MFU that training is hardly below.
+const implausible = 0.01
+
 // plausible is an MFU that training reaches: a cause has to bring it there.
-func plausible(mfu float64) bool { return mfu > 0.01 && mfu <= 0.75 }
+func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 
 // judgeImpossible names what makes the MFU of a step more than any device does: what fits the numbers, in the order in which it mostly is the cause.
 func (t *train) judgeImpossible(w *work, s *scratch) {

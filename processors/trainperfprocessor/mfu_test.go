@@ -78,7 +78,12 @@ func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	assert.Empty(t, verdicts(s))
 	numbers(t, s, map[string]float64{spans.AttrMFU: 20. / 989})
 	a[spans.AttrSource] = "megatron"
-	assert.Equal(t, []string{spans.VerdictMFULow}, verdicts(oneStep(t, p, job, 1, a)))
+	s = oneStep(t, p, job, 1, a)
+	assert.Equal(t, []string{spans.VerdictMFULow}, verdicts(s))
+	assert.NotContains(t, reasons(s)[0], "another unit")
+	p, _ = newTrainTest(t, onH100)
+	a[spans.AttrDeviceFlopThroughputReported] = 0.4e12 // TFLOP/s where PFLOP/s were meant, say
+	assert.Contains(t, reasons(oneStep(t, p, job, 1, a))[0], "; so little may also mean another device, fewer devices, or another unit than assumed.")
 }
 
 // TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and whatever else was true of it.

@@ -23,7 +23,7 @@ func (t *train) judgePerfMonitor(w *work, s *scratch) {
 	candidates := w.dataParallelSizes()
 	found, explained := hypothesis{dp: 1}, true
 	if counted, tolerance := w.counted(); w.res.known && counted > 0 {
-		if found, explained = w.explain(counted, tolerance, candidates); explained {
+		if found, explained = w.explain(counted, tolerance, w.bySamples(candidates)); explained {
 			w.sayWriter(found.writer, counted, s)
 		} else {
 			found.dp = 1
@@ -60,6 +60,20 @@ func (w *work) seen() (samples, tolerance float64) {
 		rate, rounding = finer, 0.5/w.tokenThroughput
 	}
 	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
+}
+
+// bySamples keeps the data-parallel size that the samples of a step show. A model that is described wrongly may make the FLOPs look like another.
+func (w *work) bySamples(dps []float64) []float64 {
+	samples, tolerance := w.seen()
+	if math.Abs(samples/w.batch-1) <= tolerance {
+		return nil
+	}
+	for i, dp := range dps {
+		if math.Abs(samples*dp/w.batch-1) <= tolerance {
+			return dps[i : i+1]
+		}
+	}
+	return dps
 }
 
 // maxDivisors is more than a number below 2²⁰ has.

@@ -70,6 +70,7 @@ func TestFlagScaleErrors(t *testing.T) {
 		"mixtral without SwiGLU, and parallel": {mixtral, mixtralDouzi / 8, 2, []string{ours[2], ours[0]}},
 		"another model":                        {aquila, aquilaFlagScale * 1.2, 32, []string{ours[3]}},
 		"a little off":                         {aquila, aquilaFlagScale * 1.03, 32, nil},
+		"half, but all samples":                {aquila, aquilaFlagScale / 2, 32, []string{ours[3]}}, // the model is described wrongly: the log was blamed
 		"only the samples":                     {aquila, aquilaFlagScale, 16, ours[:1]},
 		"samples of nothing known":             {aquila, aquilaFlagScale, 21, ours[4:]},
 	} {

@@ -442,7 +442,11 @@ func (t *train) judgeMFU(w *work, s *scratch) {
 		}
 		b = append(b, ", below the limit of "...)
 		b = appendPercent(b, t.cfg.MFULow)
-		return append(b, ": check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble."...)
+		b = append(b, ": check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble"...)
+		if w.mfu < implausible {
+			b = append(b, "; so little may also mean another device, fewer devices, or another unit than assumed"...)
+		}
+		return append(b, '.')
 	})
 }
 

@@ -97,6 +97,9 @@ func (t *train) start() error {
 		if key := flops.Missing(&m.Model); key != "" {
 			return fmt.Errorf("%w: 'train::model::%s' %w", errHFConfig, key, errModelMissing)
 		}
+		if reason := flops.Unsupported(&m.Model); reason != "" {
+			return fmt.Errorf("%w: %w (%s)", errHFConfig, errModelUncounted, reason)
+		}
 	}
 	switch m.Type {
 	case "llama", "qwen", "mixtral", "deepseek":

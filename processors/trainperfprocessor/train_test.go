@@ -359,7 +359,10 @@ func TestHFConfig(t *testing.T) {
 		"not JSON":      {func(c *TrainConfig) { c.Model.HFConfig = filepath.Join("testdata", "config.yaml") }, "config.yaml: is not a JSON object"},
 		"no seq_length": {func(c *TrainConfig) { c.Model.HFConfig = file }, "'train::model::seq_length' is missing"},
 		"key":           {func(c *TrainConfig) { c.Model.HFConfig = writeFile(t, `{"model_type": "llama"}`) }, "'num_hidden_layers' or 'n_layer' is missing"},
-		"a directory":   {func(c *TrainConfig) { c.Model.HFConfig = "testdata" }, "testdata"},
+		"not counted": {func(c *TrainConfig) {
+			c.Model.HFConfig, c.Model.SeqLength, c.Model.AttentionVariant = file, 8192, "kda"
+		}, "(experimental_attention_variant kda)"},
+		"a directory": {func(c *TrainConfig) { c.Model.HFConfig = "testdata" }, "testdata"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

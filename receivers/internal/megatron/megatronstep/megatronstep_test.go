@@ -32,7 +32,17 @@ const log = `  hidden_size ..................................... 1
 ------------------------ arguments ------------------------
   hidden_size ..................................... 4096
   moe_layer_freq .................................. [0, 0, 1, 1]
+  group_query_attention ........................... False
+  hybrid_attention_ratio .......................... 0.0
+  hybrid_layer_pattern ............................ M-M*|-E/*E
+  hybrid_override_pattern ......................... M-M*-E
+  mamba_num_heads ................................. None
+  mamba_state_dim ................................. 128
+  moe_latent_size ................................. 1024
+  mtp_hybrid_override_pattern ..................... None
   num_experts ..................................... None
+  num_query_groups ................................ 1
+  spec ............................................ None
   swiglu .......................................... True
 -------------------- end of arguments ---------------------
  > padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)
@@ -64,13 +74,13 @@ func TestModel(t *testing.T) {
 		verdicts[reason]++
 		state = p.Save()
 	}
-	m := spans.Model{HiddenSize: 4096, MoEPattern: "0011", SwiGLU: true}
+	m := spans.Model{HiddenSize: 4096, MoEPattern: "0011", SwiGLU: true, NoGroups: true, HybridPattern: "M-M*|-E/*E", MambaStateDim: 128, MoELatentSize: 1024}
 	padded := m
 	padded.PaddedVocabSize = 50304
 	assert.Equal(t, []spans.Model{m, padded}, o.models)
 	assert.Equal(t, 1, o.begins)
 	assert.Equal(t, 1, o.records)
-	assert.Equal(t, map[string]int{"not mine": 2, "arguments": 8, "record": 1, "rejected no_fields": 1, "rule": 1}, verdicts)
+	assert.Equal(t, map[string]int{"not mine": 2, "arguments": 18, "record": 1, "rejected no_fields": 1, "rule": 1}, verdicts)
 	assert.Nil(t, state, "nothing to keep once the job trains")
 	var p Parser
 	p.Restore([]byte("no json"))
