@@ -482,6 +482,7 @@ func fillRun(m, first, second *spans.Model) {
 	m.GlobalBatchSize = or(first.GlobalBatchSize, second.GlobalBatchSize)
 	m.WorldSize = or(first.WorldSize, second.WorldSize)
 	m.DataParallelSize = or(first.DataParallelSize, second.DataParallelSize)
+	m.PipelineParallel = or(first.PipelineParallel, second.PipelineParallel)
 	m.Recompute = or(first.Recompute, second.Recompute)
 	m.FP8, m.FP4 = or(first.FP8, second.FP8), or(first.FP4, second.FP4)
 }
