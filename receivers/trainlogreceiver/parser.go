@@ -25,6 +25,7 @@ type format func(text []byte, out step.Out) (v tail.Verdict, reason string, mine
 type parser struct {
 	formats  []format
 	last     int // the format of the record before
+	dicts    *hf.Parser
 	megatron *megatronstep.Parser
 }
 
@@ -34,17 +35,17 @@ func newParser(name string, mapped map[string]object.Target) *parser {
 	if name != formatAuto {
 		names = []string{name}
 	}
-	dicts := hf.New(mapped)
+	p.dicts = hf.New(mapped)
 	for _, n := range names {
 		var f format
 		switch n {
 		case formatJSONL:
 			f = lines(jsonl.New(mapped).Line)
 			if name == formatJSONL {
-				f = either(f, lines(dicts.Line)) // print(row) for print(json.dumps(row)) is a usual mistake
+				f = either(f, lines(p.dicts.Line)) // print(row) for print(json.dumps(row)) is a usual mistake
 			}
 		case formatHF:
-			f = lines(dicts.Line)
+			f = lines(p.dicts.Line)
 		case formatMegatron:
 			f = withFields(p.megatron.Line, mapped)
 		case formatDeepSpeed:
@@ -64,6 +65,9 @@ func newParser(name string, mapped map[string]object.Target) *parser {
 // Line reads one line. The format of the record before comes first.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
+		if len(text) > 0 {
+			p.dicts.Blank()
+		}
 		return tail.Ignored, "empty"
 	}
 	v, reason, mine := p.formats[p.last](text, out)

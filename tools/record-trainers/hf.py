@@ -27,6 +27,11 @@ JOBS = {
     "resumed": dict(max_steps=12, logging_steps=2, save_steps=6, save_strategy="steps", _parts=[dict(_stop=6), dict(_resume=True), dict(max_steps=4)]),
     "ranks": dict(max_steps=6, logging_steps=2, _ranks=2, use_cpu=True, ddp_backend="gloo"),
     "sft": dict(max_steps=6, logging_steps=2, eval_steps=3, eval_strategy="steps", _trainer="sft"),
+    "grpo": dict(max_steps=4, logging_steps=1, num_generations=4, max_completion_length=4, _trainer="grpo", _sleep=0.0),
+    "axolotl": dict(max_steps=6, logging_steps=2, eval_steps=3, eval_strategy="steps", include_tkps=True, _trainer="axolotl"),
+    "llamafactory": dict(max_steps=12, logging_steps=2, eval_steps=6, eval_strategy="steps", include_num_input_tokens_seen=True, _trainer="llamafactory", _sleep=0.7),
+    # With Transformers 4: python hf.py bar4 …
+    "bar4": dict(max_steps=6, logging_steps=1, eval_steps=3, eval_strategy="steps"),
 }
 
 
@@ -67,19 +72,40 @@ def trainer(job, out):
     rows = torch.randint(0, 8, (40, 16)).tolist()
     defaults = dict(output_dir=out, report_to=[], per_device_train_batch_size=4, per_device_eval_batch_size=4, learning_rate=0.01, save_strategy="no", seed=1)
     truth = Truth()
-    if kind == "sft":
+    if kind in ("sft", "grpo"):
         from datasets import Dataset
         from tokenizers import Tokenizer, models, pre_tokenizers
         from transformers import PreTrainedTokenizerFast
-        from trl import SFTConfig, SFTTrainer
+        from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
         words = Tokenizer(models.WordLevel({str(i): i for i in range(62)} | {"<unk>": 62, "<eos>": 63}, unk_token="<unk>"))
         words.pre_tokenizer = pre_tokenizers.Whitespace()
         tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>")
+        if kind == "grpo":
+            data = Dataset.from_dict({"prompt": [" ".join(map(str, r[:4])) for r in rows]})
+            args = GRPOConfig(**{**defaults, "bf16": False, **job})
+
+            def words_used(completions, **_):
+                time.sleep(0.3)
+                return [float(len(set(c.split()))) for c in completions]
+
+            return GRPOTrainer(model, reward_funcs=words_used, args=args, train_dataset=data, processing_class=tokenizer, callbacks=[truth]), truth
         data = Dataset.from_dict({"text": [" ".join(map(str, r)) for r in rows]})
         args = SFTConfig(**{**defaults, "max_length": 32, "bf16": False, **job})
         return SFTTrainer(model, args=args, train_dataset=data, eval_dataset=data.select(range(8)), processing_class=tokenizer, callbacks=[truth]), truth
     data = [{"input_ids": r, "labels": r} for r in rows]
+    if kind == "axolotl":
+        import axolotl.core.trainers.base as axolotl
+        from axolotl.core.training_args import AxolotlTrainingArguments
+
+        axolotl.get_gpu_memory_usage = lambda *_: (1.5, 1.75, 2.25)  # GiB: there is no GPU
+        data = [{**r, "attention_mask": [1] * len(r["input_ids"])} for r in data]
+        return axolotl.AxolotlTrainer(model, args=AxolotlTrainingArguments(**{**defaults, **job}), train_dataset=data, eval_dataset=data[:24], callbacks=[truth]), truth
+    if kind == "llamafactory":
+        from llamafactory.train.callbacks import LogCallback
+
+        truth = [truth, LogCallback()]
+        return Trainer(model, TrainingArguments(**{**defaults, **job}), train_dataset=data, eval_dataset=data[:24], callbacks=truth), truth[0]
     return Trainer(model, TrainingArguments(**{**defaults, **job}), train_dataset=data, eval_dataset=data[:24], callbacks=[truth]), truth
 
 
@@ -103,7 +129,7 @@ def record(name, into):
             command = [sys.executable] + ([] if job.get("_buffered") else ["-u"])
             if job.get("_ranks"):
                 command += ["-m", "torch.distributed.run", f"--nproc-per-node={job['_ranks']}", "--tee=3", f"--log-dir={out}/log"]
-            env = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "COLUMNS": "80"}
+            env = {**{k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}, "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1", "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1", "COLUMNS": "80"}
             if not job.get("_buffered"):
                 env["PYTHONUNBUFFERED"] = "1"
             done = subprocess.run(command + [__file__, "one", name, out, str(part)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
@@ -114,6 +140,8 @@ def record(name, into):
         into.mkdir(parents=True, exist_ok=True)
         (into / f"{name}.log").write_bytes(log)
         (into / f"{name}.json").write_text("[\n" + ",\n".join(json.dumps(r) for part in rows for r in part) + "\n]\n")
+        if name == "llamafactory":
+            (into / "trainer_log.jsonl").write_bytes(pathlib.Path(out, "trainer_log.jsonl").read_bytes())
         if name == "bar":
             (into / "trainer_state.json").write_bytes(pathlib.Path(out, "trainer_state.json").read_bytes())
 

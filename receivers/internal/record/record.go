@@ -48,6 +48,8 @@ type Record struct {
 
 	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
 	Open bool
+	// Unnumbered: likewise, and the line that follows says of which iteration it is: it has its place in time and trace only then.
+	Unnumbered bool
 	// Join: the record belongs to the one that waits when that is of the same rank and iteration, else it stands by itself.
 	Join bool
 	// Dedup: the same record may stand in another file of the receiver too; then it counts once.
@@ -105,7 +107,7 @@ const MaxExtra = 256
 func (r *Record) Reset() {
 	r.Kind, r.Source, r.Of = Step, "", OneStep
 	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
-	r.Open, r.Join, r.Dedup, r.Several = false, false, false, false
+	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several = false, false, false, false, false
 	r.Rank, r.HasRank = 0, false
 	r.GPUs, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Stages[:0], r.Extra[:0], 0
 	r.has = 0 // clearing the values, too, would take longer than all of the above

@@ -224,7 +224,15 @@ func (h *handler) Emit(rec *record.Record) {
 		h.apart++ // of setting up, loading, saving: a span per rank of each would say little
 		return
 	}
+	if h.pending.unplaced && rec.Kind != record.Side { // places go in the order of the log
+		h.leave()
+	}
 	it := &h.it
+	if rec.Unnumbered {
+		h.leave()
+		h.pending.wait(h, rec)
+		return
+	}
 	h.place(rec, it)
 	if rec.Kind == record.Side {
 		h.batch.add(h, it, rec)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
@@ -19,13 +20,18 @@ type pending struct {
 	// byName is where the first parts of the record are, when it has many.
 	byName  map[string]int
 	indexed int // so many parts are in it
+
+	// Of a record without its iteration: where it stood, until it is placed.
+	unplaced bool
+	prefix   line.Prefix
+	line     tail.Line
 }
 
 // fewParts is up to how many parts a record is gone through for each that comes. It is about what timers log; a line may have 100,000.
 const fewParts = 64
 
 func (p *pending) set(h *handler, it *item, rec *record.Record) {
-	p.open, p.it = true, *it
+	p.open, p.unplaced, p.it = true, false, *it
 	stages, extra, gpus := p.rec.Stages[:0], p.rec.Extra[:0], p.rec.GPUs[:0]
 	p.rec = *rec
 	p.rec.Stages, p.rec.Extra = stages, extra
@@ -33,6 +39,17 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
 	p.take(rec)
 	p.held = append(p.held[:0], h.stream.Hold())
+}
+
+// wait is set for a record that has its place only when its iteration is known.
+func (p *pending) wait(h *handler, rec *record.Record) {
+	p.set(h, &item{rank: h.rank(rec)}, rec)
+	p.unplaced, p.prefix, p.line = true, h.prefix, *h.line
+	for _, text := range [...]*[]byte{&p.rec.Stamp, &p.rec.RawUnix, &p.rec.Key, &p.prefix.Stamp, &p.prefix.Container, &p.prefix.IP} {
+		if *text != nil {
+			*text = p.own(*text)
+		}
+	}
 }
 
 // take copies the parts of a record that lie in a line.
@@ -91,6 +108,17 @@ func (p *pending) own(b []byte) []byte {
 // join adds a record to the one that waits, if it belongs to it.
 func (h *handler) join(rec *record.Record) bool {
 	p := &h.pending
+	if p.unplaced {
+		if rec.Kind != record.Side || p.it.rank != h.rank(rec) || rec.Source != p.rec.Source {
+			return false
+		}
+		if !p.rec.Has(record.Duration) {
+			p.rec.Of = rec.Of
+		}
+		p.rec.Merge(rec)
+		p.held = append(p.held, h.stream.Hold())
+		return true
+	}
 	// A Side that states its rank (Megatron's memory lines) is of that rank, whoever logged the step.
 	if !p.open || rec.Kind != record.Side && !rec.Join || p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank) ||
 		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source {
@@ -113,9 +141,16 @@ func (h *handler) leave() {
 	if !p.open {
 		return
 	}
-	p.open = false
+	unplaced := p.unplaced
+	p.open, p.unplaced = false, false
 	for _, held := range p.held {
 		h.stream.Release(held)
+	}
+	if unplaced {
+		prefix, at := h.prefix, h.line
+		h.prefix, h.line = p.prefix, &p.line
+		h.place(&p.rec, &p.it)
+		h.prefix, h.line = prefix, at
 	}
 	h.batch.add(h, &p.it, &p.rec)
 	p.held = p.held[:0]

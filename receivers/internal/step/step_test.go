@@ -84,6 +84,8 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 				rec.Open = true
 			case string(name) == "join":
 				rec.Join, rec.Open = true, true
+			case string(name) == "unnumbered":
+				rec.Unnumbered = true
 			case string(name) == "several":
 				rec.Several = true
 			case string(name) == "dedup":
@@ -273,6 +275,32 @@ func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 		assert.Equal(t, point, attr(got[i], spans.AttrTimePoint), i)
 	}
 	assert.Equal(t, 30*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
+}
+
+// A record whose iteration and duration stand in the line after it.
+func TestNumberedByTheNextLine(t *testing.T) {
+	res := read(t, []string{
+		"[rank0]: step unnumbered loss=3 note=abc stamp=2026-01-01T00:00:10", "noise", "[rank0]: side it=5 dur=2 mean loss=9",
+		"[rank0]: eval unnumbered vloss=4", "[rank0]: side it=5",
+		"[rank0]: step unnumbered loss=2 dur=3 stamp=2026-01-01T00:00:20", "[rank1]: side it=8 dur=1", "[rank0]: side it=7 dur=1 mean",
+		"[rank0]: step unnumbered loss=1 stamp=2026-01-01T00:00:30", "[rank0]: step it=20 loss=0.5 stamp=2026-01-01T00:00:40", "side it=9",
+	})
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 4)
+	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i, want := range []struct{ it, loss, duration, kind any }{{int64(5), 3.0, 2.0, spans.DurationMean}, {int64(7), 2.0, 3.0, nil}, {nil, 1.0, 10.0, spans.DurationInterval}, {int64(20), 0.5, 10.0 / 13, spans.DurationInterval}} {
+		assert.Equal(t, want.it, attr(got[i], spans.AttrIteration), i)
+		assert.Equal(t, want.loss, attr(got[i], spans.AttrLoss), i)
+		assert.Equal(t, want.duration, attr(got[i], spans.AttrStepDuration), i)
+		assert.Equal(t, want.kind, attr(got[i], spans.AttrStepDurationKind), i)
+		assert.Equal(t, int64(0), attr(got[i], spans.AttrRank), i)
+		assert.Equal(t, base.Add(time.Duration(i+1)*10*time.Second), got[i].EndTimestamp().AsTime())
+	}
+	assert.Equal(t, "abc", attr(got[0], spans.AttrTrainFieldPrefix+"note"))
+	eval := res.spans(spans.SpanEvaluation)
+	require.Len(t, eval, 1)
+	assert.Equal(t, got[0].TraceID(), eval[0].TraceID())
+	assert.Equal(t, spans.StepTraceID("run", 5), eval[0].TraceID())
 }
 
 // What is not known is not drawn: a job that went back (an hour passed meanwhile), and records that cover nobody knows how many steps.

@@ -5,9 +5,11 @@ package hf
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
 // Source is record.Record's Source.
@@ -20,7 +22,11 @@ const (
 )
 
 // Parser reads the lines of one stream. It is not safe for concurrent use.
-type Parser struct{ objects *object.Parser }
+type Parser struct {
+	objects  *object.Parser
+	progress progress
+	step     bool // the record that waits for its write is of a step
+}
 
 // New returns a parser; mapped is that of object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
@@ -34,6 +40,11 @@ var open = []byte("{'")
 // that the line is broken, and any other reason that it is not for us.
 func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	rest := b
+	bar, n := tqdm.Parse(b)
+	if n > 0 {
+		found, reason = p.bar(&bar, out), ProgressBar
+		rest = b[n:]
+	}
 	for range maxTries {
 		i := bytes.Index(rest, open)
 		if i < 0 {
@@ -47,28 +58,72 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 			// A comma at the end is that of settings which pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
+				p.progress.record(math.NaN())
 			}
 			n = len(open)
 		case ok:
 			rec.Source, rec.Key = Source, rest[:n]
+			p.number(rec)
 			out.Emit(rec)
 			found = true
 		}
 		rest = rest[n:]
 	}
-	switch {
-	case found:
+	if found {
 		return true, ""
-	case reason == "" && bar(b):
-		return false, ProgressBar
 	}
 	return false, reason
 }
 
-// bar knows tqdm's progress bars: "10%|█  | 10/100 [00:12<01:48,  1.20s/it]".
-func bar(b []byte) bool {
-	i := bytes.Index(b, []byte("%|"))
-	return i >= 0 && bytes.IndexByte(b[i:], '[') > 0 || bytes.HasSuffix(bytes.TrimSpace(b), []byte("it/s]")) || bytes.HasSuffix(bytes.TrimSpace(b), []byte("s/it]"))
+// Blank takes a line of blanks: tqdm takes a bar off with one.
+func (p *Parser) Blank() { p.progress.blank() }
+
+// bar takes a progress bar, and says whether a record got its numbers from it.
+func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
+	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls that of the training Train.
+	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {
+		return false
+	}
+	w, ok := p.progress.bar(b)
+	if ok {
+		rec := out.Record()
+		rec.Kind, rec.Source = record.Side, Source
+		w.put(rec)
+		if p.step {
+			w.putDuration(rec)
+		}
+		out.Emit(rec)
+	}
+	return ok
+}
+
+// number gives a record the numbers of its write, which may come later.
+func (p *Parser) number(rec *record.Record) {
+	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
+	rec.Several = true
+	switch {
+	case rec.Kind == record.Summary || rec.Has(record.Iteration):
+	case ok:
+		w.put(rec)
+		if rec.Kind == record.Step && !rec.Has(record.Duration) {
+			w.putDuration(rec)
+		}
+	default:
+		rec.Unnumbered = waits
+		p.step = rec.Kind == record.Step
+	}
+}
+
+func (w *write) put(rec *record.Record) {
+	rec.Set(record.Iteration, w.step)
+	rec.Set(record.Iterations, w.steps)
+}
+
+func (w *write) putDuration(rec *record.Record) {
+	if w.duration > 0 {
+		rec.Set(record.Duration, w.duration)
+		rec.Of = record.Mean
+	}
 }
 
 // State reads a trainer_state.json: one object, rewritten at each checkpoint, of which log_history has the rows logged so far.

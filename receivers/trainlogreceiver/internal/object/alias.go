@@ -25,7 +25,7 @@ const (
 )
 
 // flags say what kind of record a name speaks of.
-type flags uint8
+type flags uint16
 
 const (
 	training flags = 1 << iota // a number that only a training step has
@@ -35,6 +35,8 @@ const (
 	wrapped // members of "data"
 	message // the record of a logger
 	numbers // an unknown number
+	running // the loss of steps, which the summary of a run calls train_loss
+	llamaFactory
 )
 
 // Target is what a name of a log means.
@@ -105,6 +107,21 @@ func makeAliases() map[string]Target {
 		"max_memory_reserved":  field(record.MemoryReservedPeak, record.Base),
 		// Of the summary of a run.
 		"train_steps_per_second": {},
+
+		// LLaMA-Factory's trainer_log.jsonl (train/callbacks.py, LogCallback). Its throughput is tokens, and its memory a peak.
+		"current_steps":  {action: set, Field: record.Iteration, flags: stepped | llamaFactory},
+		"vram_allocated": field(record.MemoryPeak, record.Gibibytes),
+		"vram_reserved":  field(record.MemoryReservedPeak, record.Gibibytes),
+
+		// Axolotl (core/trainers/base.py, log), today's names and older ones.
+		"tokens/train_per_sec_per_gpu":    field(record.DeviceTokenThroughput, record.Base),
+		"tokens/total":                    field(record.ConsumedTokens, record.Base),
+		"memory/max_allocated_(gib)":      field(record.MemoryPeak, record.Gibibytes),
+		"memory/max_mem_allocated(gib)":   field(record.MemoryPeak, record.Gibibytes),
+		"memory/device_reserved_(gib)":    field(record.MemoryReserved, record.Gibibytes),
+		"memory/device_mem_reserved(gib)": field(record.MemoryReserved, record.Gibibytes),
+		"memory/max_active_(gib)":         {flags: measured},
+		"memory/max_mem_active(gib)":      {flags: measured},
 	}
 	add := func(t Target, names ...string) {
 		for _, n := range names {
@@ -113,6 +130,10 @@ func makeAliases() map[string]Target {
 	}
 	all := func(f record.Field, names ...string) { add(field(f, record.Base), names...) }
 	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss")
+	all(record.Loss, "train_loss")
+	loss := out["loss"]
+	loss.flags |= running
+	add(loss, "loss")
 	all(record.LearningRate, "lr", "learning_rate", "learningrate")
 	all(record.GradientNorm, "grad_norm", "gradient_norm", "gradnorm", "global_grad_norm", "total_norm")
 	all(record.ParamsNorm, "params_norm", "param_norm")

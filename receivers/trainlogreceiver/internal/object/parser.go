@@ -108,7 +108,12 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 // finish says whether the object was a record, and of which kind.
 func (p *Parser) finish() bool {
 	rec := p.rec
+	if p.flags&llamaFactory != 0 && !p.llama() {
+		return false
+	}
 	switch {
+	case !math.IsNaN(p.total) && p.flags&running != 0: // since the training began, with include_num_input_tokens_seen
+		rec.AddExtra(record.Extra{Name: []byte("train_runtime"), Value: p.total})
 	case !math.IsNaN(p.total):
 		rec.Kind = record.Summary
 		rec.Set(record.Duration, p.total)
@@ -128,6 +133,19 @@ func (p *Parser) finish() bool {
 	}
 	// The number of a step and other numbers: rewards, say. Loggers print such records too, beside their message.
 	return p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0
+}
+
+// llama puts a row of LLaMA-Factory right, and says whether it has news: those at the end and of a prediction have the progress alone.
+func (p *Parser) llama() bool {
+	rec := p.rec
+	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
+		rec.Unset(record.SampleThroughput)
+		rec.Set(record.TokenThroughput, v)
+	}
+	if p.flags&running == 0 {
+		p.flags &^= training
+	}
+	return p.flags&(running|evaluation) != 0
 }
 
 // entry finds out what a name means.

@@ -1,0 +1,204 @@
+package hf
+
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
+)
+
+// tqdm.write, by which the Trainer prints its records, takes the bar off (a line of blanks), writes, and draws the bar anew, with the step of
+// the record. The bar goes to standard error, the record to standard output: in a file that has both, it lies between the
+// blanks and the bar when Python does not buffer, and many records further down when it does (or further up, where a launcher merges the two).
+// Either way the n-th record is of the n-th write.
+
+// write is what the bar says that was drawn after a record was written.
+type write struct {
+	step, steps float64
+	duration    float64 // s of one step, mean; 0: not known
+}
+
+// series is the drawings of one bar: they never go back.
+type series struct {
+	total, done, elapsed float64
+	moved                bool
+	// Where the time of the next write begins: at the write before, or at the first drawing that has moved, unless it is that of step 1.
+	fromDone, fromElapsed float64
+	// skipped is how many steps too many the bar's speed is made of: those that a job did before it was resumed (or the first 0.1 s
+	// of one that is fast) are one move that took no time.
+	skipped float64
+}
+
+// smoothing is the weight of a bar's last move in its speed (tqdm/std.py, __init__).
+const smoothing = 0.3
+
+func (s *series) fits(b *tqdm.Bar) bool {
+	return s.total == b.Total && b.Done >= s.done && b.Elapsed >= s.elapsed
+}
+
+func (s *series) move(b *tqdm.Bar) {
+	switch {
+	case b.Done == s.done:
+	case s.moved:
+		s.skipped *= 1 - smoothing
+	default:
+		s.moved = true
+		if b.Done > 1 {
+			s.fromDone, s.fromElapsed, s.skipped = b.Done, b.Elapsed, b.Done
+		}
+	}
+	s.total, s.done, s.elapsed = b.Total, b.Done, b.Elapsed
+}
+
+// write is that after which the bar was drawn.
+func (s *series) write(b *tqdm.Bar) write {
+	w := write{step: b.Done, steps: b.Total}
+	steps, took := b.Done-s.fromDone, b.Elapsed-s.fromElapsed
+	s.fromDone, s.fromElapsed = b.Done, b.Elapsed
+	switch {
+	case steps <= 0:
+	case b.Per > 0 && s.skipped < 0.05:
+		// It is smoothed over the steps before, and over evaluations among them: it holds as far as whole seconds do not contradict it.
+		w.duration = min(max(b.Per, (took-1)/steps), (took+1)/steps)
+	case took >= 10: // else whole seconds say too little
+		w.duration = took / steps
+	}
+	return w
+}
+
+// progress follows the bars of a log: that of the training, and that of an evaluation, which is drawn below it meanwhile.
+type progress struct {
+	training, other series
+	last            *series // that was drawn last
+	known           bool    // that training is that of the training
+
+	state  writing
+	blanks int      // at cleared
+	doubt  tqdm.Bar // at doubtful
+	below  bool     // another bar was drawn since that of the training moved
+
+	writes []write // whose records have not come
+	debt   int     // records whose writes have not come
+	epoch  float64 // of the last of these; NaN: it has none
+	// perEpoch is how many steps an epoch has, by the first record; 0: not known.
+	perEpoch float64
+}
+
+// writing says how far a write has come.
+type writing uint8
+
+const (
+	idle     writing = iota
+	cleared          // a bar was taken off
+	written          // and a record stands behind that
+	doubtful         // and a bar that may be that of an evaluation
+)
+
+// maxWrites bounds the writes that wait for their records: Python buffers 8 KB of them, a launcher some lines.
+const maxWrites = 1024
+
+// blank takes a line of blanks.
+func (p *progress) blank() {
+	switch p.state {
+	case doubtful:
+	case cleared:
+		p.blanks++
+	case idle, written:
+		p.state, p.blanks = cleared, 1
+	}
+}
+
+// record takes the step of a record: ok is false where that is not known yet. waits says that it may come.
+func (p *progress) record(epoch float64) (w write, ok, waits bool) {
+	if p.state == cleared {
+		p.state = written
+	}
+	if len(p.writes) > 0 {
+		w, p.writes = p.writes[0], p.writes[1:]
+		return w, p.agree(w, epoch), false
+	}
+	p.debt++
+	p.epoch = epoch
+	return write{}, false, p.last != nil
+}
+
+// bar takes a bar. ok is true when it says the step of the record that came last and waits for it.
+func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
+	before := p.training.done
+	s := p.draw(b)
+	below := p.below
+	p.below = s == &p.other || below && b.Done == before
+	switch p.state {
+	case idle:
+		return write{}, false
+	case cleared, written:
+		if p.state == cleared && p.blanks == 1 && below && !p.below { // it was the other bar that was taken off, at its end
+			p.state = idle
+			return write{}, false
+		}
+		if p.known && s == &p.other {
+			p.state, p.doubt = doubtful, *b
+			p.doubt.Desc, p.doubt.Postfix = nil, nil
+			return write{}, false
+		}
+	case doubtful:
+		if s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
+			b = &p.doubt
+		}
+	}
+	p.state = idle
+	if s == &p.other {
+		p.training, p.other = p.other, p.training
+		p.last, p.perEpoch, p.writes, p.debt = &p.training, 0, nil, min(p.debt, 1)
+	}
+	p.known = true
+	w = p.training.write(b)
+	switch {
+	case p.debt > 0:
+		p.debt--
+		return w, p.debt == 0 && p.agree(w, p.epoch)
+	case len(p.writes) < maxWrites:
+		p.writes = append(p.writes, w)
+	default: // their records are elsewhere
+		p.writes = p.writes[:0]
+		p.perEpoch = math.NaN()
+	}
+	return w, false
+}
+
+// draw finds the series of a bar: where both may be, that which it moves less.
+func (p *progress) draw(b *tqdm.Bar) *series {
+	s := &p.other
+	switch training, other := p.training.fits(b), p.other.fits(b); {
+	case p.last == nil: // the first bar is the training's, as far as is known
+		s = &p.training
+	case training && other && p.training.done != p.other.done:
+		if p.training.done > p.other.done {
+			s = &p.training
+		}
+	case training && other:
+		s = p.last
+	case training:
+		s = &p.training
+	case !other:
+		*s = series{}
+	}
+	s.move(b)
+	p.last = s
+	return s
+}
+
+// agree says whether step and epoch are as in the first record. Where they are not, a write was lost, or a record: then no more are numbered
+// until another bar begins.
+func (p *progress) agree(w write, epoch float64) bool {
+	switch {
+	case math.IsNaN(p.perEpoch):
+		return false
+	case !(epoch > 0) || w.step == 0:
+	case p.perEpoch == 0:
+		p.perEpoch = w.step / epoch
+	case math.Abs(w.step/p.perEpoch-epoch) > 0.01+0.002*epoch: // both are rounded
+		p.perEpoch = math.NaN()
+		return false
+	}
+	return true
+}
