@@ -44,6 +44,7 @@ type saved struct {
 	files     []savedFile
 	handler   []byte
 	document  bool
+	byContent bool // the Sorter gave it to this Tailer
 	sum       uint64
 }
 
@@ -72,6 +73,9 @@ func (c *saved) encode(b []byte) []byte {
 	doc := uint64(0)
 	if c.document {
 		doc = 1
+	}
+	if c.byContent {
+		doc |= 2
 	}
 	b = binary.AppendUvarint(b, doc)
 	b = binary.LittleEndian.AppendUint64(b, c.sum)
@@ -190,7 +194,9 @@ func (c *cursor) count(size int) int {
 // decode reads a checkpoint and refuses one that cannot be true.
 func decode(b []byte) (*saved, error) {
 	c := unseal(b)
-	s := &saved{path: string(c.bytes()), lastWrite: c.int(), document: c.uint() == 1, sum: c.fixed()}
+	s := &saved{path: string(c.bytes()), lastWrite: c.int()}
+	kind := c.uint()
+	s.document, s.byContent, s.sum = kind&1 != 0, kind&2 != 0, c.fixed()
 	if h := c.bytes(); len(h) > 0 {
 		s.handler = append([]byte(nil), h...)
 	}
@@ -261,7 +267,7 @@ func decodeIndex(b []byte) ([]string, error) {
 
 // snapshot appends the stream's checkpoint to b. The caller holds s.mu, so no batch is half built.
 func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
-	c := saved{path: s.path, lastWrite: unixNano(s.lastWrite), document: s.document, sum: s.doc.sum, handler: s.save()}
+	c := saved{path: s.path, lastWrite: unixNano(s.lastWrite), document: s.document, byContent: s.byContent, sum: s.doc.sum, handler: s.save()}
 	if s.current != nil {
 		c.lastWrite = unixNano(s.current.wrote)
 	}

@@ -288,7 +288,7 @@ func (w *sweeper) wanted(path string) bool {
 // rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotationBases(path) {
-		if w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) {
+		if w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) && w.isMine(base, w.now) {
 			return base
 		}
 	}

@@ -65,7 +65,7 @@ func (w *sweeper) init(t *Tailer) {
 		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{}, links: map[string]struct{}{},
 		own: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), sorted: map[string]*sorted{}, documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
 	}
-	if t.set.Sorter != nil {
+	if t.set.Sorter != nil && t.set.Detect != nil {
 		w.shared = newGlobs(t.cfg.IncludeByContent)
 		w.byName = newGlobs(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
 	}
@@ -137,6 +137,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.caughtAt = time.Time{}
 	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = anyMatch(w.documents, path)
+	s.byContent = len(w.shared) > 0 && !anyMatch(w.own, path)
 	if w.t.set.Joint || s.document {
 		s.wake() // a handler may count those that it has to wait for, and what a document is kept in is not dropped
 	}

@@ -160,7 +160,9 @@ type rig struct {
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
 	hold      bool                        // keep batches in flight until ack
-	early     bool                        // store a checkpoint when a file was taken up, before anything of it is read
+	sorter    *Sorter
+	detect    func(path string) Detect
+	early     bool // store a checkpoint when a file was taken up, before anything of it is read
 	// tick returns the modification time of what is written now; nil: the file system's.
 	tick func(name string) time.Time
 }
@@ -196,6 +198,7 @@ func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
 	set.Joint, set.HoldTimeout = r.joint, r.holdTimeout
+	set.Sorter, set.Detect = r.sorter, r.detect
 	if r.telemetry.MeterProvider != nil {
 		set.Telemetry = r.telemetry
 	}
@@ -228,6 +231,9 @@ func (r *rig) crash() {
 		return
 	}
 
+	if r.sorter != nil {
+		r.sorter.leave(r.tl)
+	}
 	r.tl.closeFiles()
 	r.tl.counts.close()
 	r.tl.kill()

@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -26,11 +27,12 @@ const (
 type Detect func(text []byte) Reads
 
 const (
-	sniffMost  = 16 << 20 // of a file, to find out whose it is
-	sniffLook  = 4 << 20  // of these, in one go
-	sniffBytes = 256 << 10
-	forgetKind = 10 * time.Minute // after which nobody has asked for it
-	quietFor   = 2 * time.Second  // after which a last line without an ending is looked at as it is
+	sniffMost   = 16 << 20 // of a file, to find out whose it is
+	sniffLook   = 4 << 20  // of these, in one go
+	sniffBytes  = 256 << 10
+	forgetKind  = 10 * time.Minute // after which nobody has asked for it
+	loadingMost = 2 * time.Second
+	quietFor    = 2 * time.Second // after which a last line without an ending is looked at as it is
 )
 
 // Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands decides, so that the answer
@@ -38,6 +40,7 @@ const (
 type Sorter struct {
 	mu      sync.Mutex
 	members []*Tailer
+	loading []*Tailer // those of them whose checkpoints were not read yet
 	paths   map[string]*kind
 	pruned  time.Time
 }
@@ -59,16 +62,35 @@ type kind struct {
 func (s *Sorter) join(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.members = append(s.members, t)
+	s.members, s.loading = append(s.members, t), append(s.loading, t)
 	// Of two that call a line their own, the first wins at each start.
 	slices.SortFunc(s.members, func(a, b *Tailer) int { return strings.Compare(a.set.ID.String(), b.set.ID.String()) })
 }
 
-// leave is called once at least.
+// loaded says that the checkpoints of one were read: it has claimed what it had.
+func (s *Sorter) loaded(t *Tailer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loading = slices.DeleteFunc(s.loading, func(m *Tailer) bool { return m == t })
+}
+
+// await waits, not for long, for those whose checkpoints are still being read.
+func (s *Sorter) await(ctx context.Context) {
+	for until := time.Now().Add(loadingMost); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		n := len(s.loading)
+		s.mu.Unlock()
+		if n == 0 || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
 func (s *Sorter) leave(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.members = slices.DeleteFunc(s.members, func(m *Tailer) bool { return m == t })
+	is := func(m *Tailer) bool { return m == t }
+	s.members, s.loading = slices.DeleteFunc(s.members, is), slices.DeleteFunc(s.loading, is)
 	for path, k := range s.paths {
 		if k.owner == t || k.owner == nil {
 			delete(s.paths, path)
@@ -337,17 +359,17 @@ func (w *sweeper) isMine(path string, now time.Time) bool {
 	return false
 }
 
-// isMineStill says whether a path with a checkpoint is to be read on.
-func (w *sweeper) isMineStill(path string, now time.Time) bool {
-	if len(w.shared) == 0 || anyMatch(w.own, path) {
+// isMineStill says whether a path with a checkpoint is to be read on. What was this one's by its name may be another's by its content.
+func (w *sweeper) isMineStill(c *saved, now time.Time) bool {
+	if len(w.shared) == 0 || anyMatch(w.own, c.path) {
 		return true
 	}
-	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
-		if fate, _ := w.t.set.Sorter.sort(w.t, path, fi, now); fate == others {
-			return false
+	if !c.byContent {
+		if fi, err := w.t.stat(c.path); err == nil && fi.Mode().IsRegular() {
+			_, _ = w.t.set.Sorter.sort(w.t, c.path, fi, now)
 		}
 	}
-	return w.t.set.Sorter.claim(w.t, path, now)
+	return w.t.set.Sorter.claim(w.t, c.path, now)
 }
 
 // sweepSorted forgets files that are gone.

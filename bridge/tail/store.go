@@ -59,6 +59,9 @@ func (w *sweeper) loaded(key string, b []byte) {
 		return
 	}
 	w.saved[c.path] = c
+	if c.byContent && len(w.shared) > 0 {
+		w.t.set.Sorter.claim(w.t, c.path, w.t.now())
+	}
 }
 
 // loadUnindexed looks for the checkpoint of a path by its name, when the index is lost.
@@ -187,7 +190,7 @@ func (w *sweeper) restore(now time.Time) {
 	for _, path := range paths {
 		c := w.saved[path]
 		delete(w.saved, path)
-		if !w.wanted(path) || !w.isMineStill(path, now) {
+		if !w.wanted(path) || !w.isMineStill(c, now) {
 			w.forgotten = append(w.forgotten, path)
 			w.indexDirty = true
 			continue

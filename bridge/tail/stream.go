@@ -53,6 +53,8 @@ type Stream struct {
 	known    bool // has had a file, in this process or before
 	behind   bool // rotated files are still to be compared with what was read: advance must come again
 	document bool
+	// byContent says that the path is in IncludeByContent only.
+	byContent bool
 	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
 	lastWrite time.Time
 

@@ -159,6 +159,9 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	if err := t.load(ctx); err != nil {
 		return errors.Join(err, t.store.Close(ctx))
 	}
+	if t.set.Sorter != nil {
+		t.set.Sorter.loaded(t)
+	}
 	loop, stop := context.WithCancel(context.Background())
 	t.stop, t.started = stop, true
 	for range runtime.GOMAXPROCS(0) {
@@ -205,6 +208,9 @@ func (t *Tailer) openStorage(ctx context.Context, host component.Host) error {
 
 // run is the sweeper: it looks for files and at files, and stores checkpoints.
 func (t *Tailer) run(ctx context.Context) {
+	if len(t.sweeper.shared) > 0 {
+		t.set.Sorter.await(ctx)
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

@@ -96,9 +96,25 @@ func unsetEmpty() {
 	}
 }
 
+// kinds are the variables of logs of one kind. They have defaults in the shipped configuration.
+var kinds = []string{"TRAINBRIDGE_TQ_LOGS", "TRAINBRIDGE_FLAGSCALE_LOGS", "TRAINBRIDGE_TRAIN_LOGS", "TRAINBRIDGE_ZMQ_LOGS", "TRAINBRIDGE_NCCL_LOGS"}
+
+// logsOfAnyKind takes the defaults of kinds away where all logs are named: their directories are nobody's wish then.
+func logsOfAnyKind() {
+	if os.Getenv("TRAINBRIDGE_LOGS") == "" {
+		return
+	}
+	for _, name := range kinds {
+		if _, ok := os.LookupEnv(name); !ok {
+			_ = os.Setenv(name, "[]") // an empty list; the collector complains of empty variables
+		}
+	}
+}
+
 func main() {
 	limitMemory()
 	unsetEmpty()
+	logsOfAnyKind()
 	if err := command().Execute(); err != nil { // cobra has printed it
 		os.Exit(1)
 	}

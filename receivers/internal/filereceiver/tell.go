@@ -43,6 +43,7 @@ type teller struct {
 
 	unsorted func(now time.Time) ([]tail.Mute, int, int64)
 	alien    int // files that nobody understands, as told
+	alienWas int // as they were before
 	alienAt  time.Time
 }
 
@@ -81,7 +82,7 @@ func (t *teller) add(m *member) {
 	if t.members = append(t.members, m); len(t.members) > 1 {
 		return
 	}
-	t.began, t.looked, t.alien, t.alienAt = time.Now(), false, 0, time.Time{}
+	t.began, t.looked, t.alien, t.alienWas, t.alienAt = time.Now(), false, 0, 0, time.Time{}
 	t.unsorted = sorter.Unsorted
 	quit := make(chan struct{})
 	t.quit = quit
@@ -130,8 +131,14 @@ func (t *teller) tell(now time.Time) {
 		t.looked = true
 		t.first(all)
 	}
+	var read []string
 	for i, m := range t.members {
-		m.tell(&all[i], now)
+		if text := m.tell(&all[i], now); text != "" {
+			read = append(read, text)
+		}
+	}
+	if len(read) > 0 {
+		t.members[0].log.Info("All is read: " + strings.Join(read, "; "))
 	}
 	t.aliens(now)
 }
@@ -220,26 +227,27 @@ func (t *teller) missing(all []tail.Status) (out []string) {
 	return out
 }
 
-// tell says what there is to say of one receiver.
-func (m *member) tell(st *tail.Status, now time.Time) {
+// tell says what there is to say of one receiver, and returns its accounts when it has just read all.
+func (m *member) tell(st *tail.Status, now time.Time) (read string) {
 	if n := st.Files - m.files; n > 0 && now.Sub(m.foundAt) >= foundEvery {
 		m.log.Info(fmt.Sprintf("%s: %s found, such as %s", m.id, plural(n, "new file"), st.Newest))
 		m.files, m.foundAt = st.Files, now
 	}
 	m.files = min(m.files, st.Files)
-	m.progress(st, now)
+	read = m.progress(st, now)
 	if st.MuteFiles > m.mute && (m.muteAt.IsZero() || now.Sub(m.muteAt) >= muteEvery) {
 		m.silent(st, now)
 	}
+	return read
 }
 
-// progress says how far reading is while it has much to do, and when it is done.
-func (m *member) progress(st *tail.Status, now time.Time) {
+// progress says how far reading is while it has much to do, and returns what came of it when it is done.
+func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	switch {
 	case st.Lag == 0:
 		if c := m.counts(); !m.caught && c.Lines > 0 {
-			m.log.Info(fmt.Sprintf("%s: all is read: %s", m.id, account(c)))
 			m.caught = true
+			return m.id + " " + account(c)
 		}
 	case st.Behind(now) >= progressEvery && now.Sub(m.behindAt) >= progressEvery:
 		m.behindAt, m.caught = now, false
@@ -251,6 +259,7 @@ func (m *member) progress(st *tail.Status, now time.Time) {
 		}
 		m.log.Info(text)
 	}
+	return ""
 }
 
 // account says what became of the lines.
@@ -295,6 +304,10 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 // aliens names files that include_by_content matches and nobody understands.
 func (t *teller) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
+	if files != t.alienWas { // all that there are are counted first
+		t.alienWas = files
+		return
+	}
 	if files <= t.alien || !t.alienAt.IsZero() && now.Sub(t.alienAt) < muteEvery {
 		return
 	}

@@ -126,7 +126,7 @@ func TestTellProgress(t *testing.T) {
 	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second))
 	st.Lag, st.LagSince = 0, time.Time{}
 	*k.counts["tq_trace"] = tail.Counts{Lines: 16251, Records: 13920, Ignored: map[string]int64{"a": 2000, "b": 330}, Rejected: map[string]int64{"c": 1}}
-	assert.Equal(t, []string{"tq_trace: all is read: 16251 lines, 13920 with records, 2330 not for us, 1 that cannot be read"}, k.after(time.Second))
+	assert.Equal(t, []string{"All is read: tq_trace 16251 lines, 13920 with records, 2330 not for us, 1 that cannot be read"}, k.after(time.Second))
 	assert.Empty(t, k.after(time.Hour))
 }
 
@@ -180,8 +180,8 @@ func TestTellFiles(t *testing.T) {
 	require.NoError(t, r.Start(t.Context(), receiverHost{}))
 	want := []string{
 		"Reading 1 file, 17 KiB: train_log 1",
-		"train_log: all is read: 300 lines, 0 with records, 300 not for us",
 		fmt.Sprintf("train_log: %s/x.log: 300 lines, no record; it looks like none of the logs that are known here; first line: some text api_key=", dir),
+		"All is read: train_log 300 lines, 0 with records, 300 not for us",
 	}
 	require.Eventually(t, func() bool { return logs.Len() >= len(want) }, 5*time.Second, 10*time.Millisecond)
 	require.NoError(t, r.Shutdown(t.Context()))
@@ -189,7 +189,7 @@ func TestTellFiles(t *testing.T) {
 		assert.True(t, strings.HasPrefix(e.Message, want[i]), e.Message)
 		assert.Empty(t, e.Context)
 	}
-	assert.NotContains(t, logs.All()[2].Message, "sk-abcdef")
+	assert.NotContains(t, logs.All()[1].Message, "sk-abcdef")
 }
 
 type deaf struct{}
