@@ -148,9 +148,10 @@ func TestSlowestRank(t *testing.T) {
 // The report of --log-straggler was dropped: `MxRtt/Rnk: 69.32ms/2`.
 func TestStragglerReport(t *testing.T) {
 	res, text := recorded(t, "slow_all.log", stages+"1", world4)
-	reports := res.All(spans.SpanRanks)
+	reports, steps := res.All(spans.SpanRanks), res.All(spans.SpanStep)
 	got := map[string]int{}
 	for i, s := range reports {
+		assert.GreaterOrEqual(t, s.EndTimestamp(), steps[i].EndTimestamp(), "its time has whole seconds: it was before the step")
 		assert.Equal(t, spans.StepTraceID("run", int64(2*i+2)), s.TraceID(), "with the step that it is printed after")
 		assert.True(t, s.ParentSpanID().IsEmpty())
 		assert.Equal(t, "2", filereceivertest.Attr(s, spans.AttrRankSlowest))
@@ -196,7 +197,8 @@ func TestStragglerReportAlone(t *testing.T) {
 	rtt := res.All("Rtt")
 	require.Len(t, rtt, 2)
 	assert.InDelta(t, 3468.2, length(rtt[0]), 1e-5)
-	assert.Equal(t, reports[0].StartTimestamp(), rtt[0].EndTimestamp())
+	assert.Equal(t, reports[0].EndTimestamp(), rtt[0].EndTimestamp())
+	assert.InDelta(t, 34.65+3468.2, length(reports[0]), 1e-5)
 	assert.Empty(t, filereceivertest.Attr(rtt[0], spans.AttrStageRanks), "how many there are is not said")
 	assert.EqualValues(t, 4, res.Counts.Records)
 }
@@ -243,4 +245,22 @@ func TestRanksOfNoStep(t *testing.T) {
 	assert.Equal(t, map[string]int64{"not_flagscale": 6, "times_title": 2, "timer_title": 1, "no_step": 3}, res.Counts.Ignored)
 	assert.EqualValues(t, 2, res.Counts.Records)
 	assert.Len(t, res.All("forward-compute"), 1)
+}
+
+// Timers of 0.00 ms, a step of 0.0 ms and a report without a time drew "Negative duration" in Jaeger: nothing is zero long, nor ends before it begins.
+func TestNothingIsZeroLong(t *testing.T) {
+	res := read(t, config(filereceivertest.Write(t, "host_0.output",
+		"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 0.0 | lm loss: 2 |",
+		"(min, max) time across ranks (ms):",
+		"    forward-backward ...............................: (0.00, 0.00)", "    forward-compute ................................: (0.00, 0.00)", "    a-timer ........................................: (0.00, 0.00)",
+		"[2026-03-01 10:00:05] iteration 3/ 9 | lm loss: 2 |",
+		"times across ranks (ms):", "  optimizer:", "     rank  0: 0.00", "     rank  1: 0.00", "  params-all-gather:", "     rank  0: 0.00",
+		"[2026-03-01 10:00:06] | MnRtt/Rnk: 0.00ms/0 | MxRtt/Rnk: 0.00ms/1",
+		"    late ...........................................: (0.00, 0.00)",
+	)))
+	all := res.All("")
+	assert.Len(t, all, 1+2+3+2+3+1+1+2+1)
+	for _, s := range all {
+		assert.Greater(t, s.EndTimestamp(), s.StartTimestamp(), s.Name())
+	}
 }

@@ -62,7 +62,7 @@ type item struct {
 	dropped        uint32 // fields
 	place          tail.Place
 
-	slow  rankSlow
+	slow  *rankSlow // nil: not known
 	parts int // drawn with their ranks
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
@@ -186,6 +186,12 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 		it := &b.items[i]
 		from(it.place)
 		b.compare(it)
+		if it.kind == record.Ranks && it.start == it.end { // a report is as long as what it reports
+			it.point = false
+			for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
+				it.start -= max(nanos(st.seconds), tick)
+			}
+		}
 		if it.kind != record.Side {
 			s := b.span(out, it)
 			if it.kind != record.Summary {
@@ -267,7 +273,9 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 			putNumber(m, spans.AttrTrainFieldPrefix+e.name, e.value)
 		}
 	}
-	it.slow.put(m)
+	if it.slow != nil {
+		it.slow.put(m)
+	}
 	if it.units != "" {
 		m.PutStr(spans.AttrSourceUnit, it.units)
 	}

@@ -330,6 +330,9 @@ func (h *handler) place(rec *record.Record, it *item) {
 		if rec.Kind == record.Ranks && !t.Known {
 			t = h.logged(rec.Source) // by another rank
 		}
+		if rec.Kind == record.Ranks && it.end <= t.End && t.End-it.end < 1e9 {
+			it.end = t.End // the report has whole seconds
+		}
 		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
 		if it.hasIteration {
 			rec.Set(record.Iteration, float64(it.iteration))

@@ -55,11 +55,13 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 			total += max(ps[i].ns, tick)
 		}
 	}
-	// The step, as the part that all are a part of. Of a record without a duration, or without a span, the end is known: its parts end there.
+	// The step, as the part that all are a part of.
 	step := part{start: it.start, next: it.start, ns: it.end - it.start}
-	ended := it.kind == record.Side || step.ns == 0
-	if ended {
+	switch {
+	case it.kind == record.Side: // without a span: its parts end where it does
 		step.start, step.next, step.ns = it.end-total, it.end-total, total
+	case step.ns == 0:
+		step.ns = total // parts that begin before their step would be a skew of clocks to Jaeger, with a warning on each
 	}
 	for i := range ps {
 		p := &ps[i]
@@ -76,7 +78,7 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 				}
 				p.start = max(whole.start, latest)
 			}
-		case ended:
+		case it.kind == record.Side:
 			p.start = latest
 		default:
 			p.start = max(whole.start, min(whole.start+int64(i-placed)*tick, latest))

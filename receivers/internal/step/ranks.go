@@ -76,7 +76,7 @@ func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id
 	}
 }
 
-// rankSlow is the rank of a record that computed for the longest among its peers. peers 0: not known.
+// rankSlow is the rank of a record that computed for the longest among its peers.
 type rankSlow struct {
 	rank           int64
 	peers          int
@@ -89,9 +89,6 @@ type rankSlow struct {
 const maxBehind = 16
 
 func (r *rankSlow) put(m pcommon.Map) {
-	if r.peers == 0 {
-		return
-	}
 	m.PutInt(spans.AttrRankSlowest, r.rank)
 	m.PutStr(spans.AttrRankSlowestStage, r.stage)
 	m.PutDouble(spans.AttrRankSlowestDuration, r.seconds)
@@ -152,7 +149,7 @@ func (b *batch) compare(it *item) {
 		b.slowest(it, sums[from:to])
 		from = to
 	}
-	if it.slow.peers == 0 {
+	if it.slow == nil {
 		return
 	}
 	lost := -1.0
@@ -177,10 +174,10 @@ func (b *batch) slowest(it *item, peers []rankTime) {
 	slices.SortStableFunc(peers, func(a, b rankTime) int { return cmp.Compare(b.seconds, a.seconds) })
 	usual := median(peers[1:])
 	late := peers[0].seconds - usual
-	if it.slow.peers > 0 && late <= it.slow.seconds-it.slow.usual {
+	if it.slow != nil && late <= it.slow.seconds-it.slow.usual {
 		return
 	}
-	it.slow = rankSlow{rank: peers[0].rank, peers: n - 1, seconds: peers[0].seconds, usual: usual}
+	it.slow = &rankSlow{rank: peers[0].rank, peers: n - 1, seconds: peers[0].seconds, usual: usual}
 	for _, p := range peers {
 		if p.seconds-usual < late/2 || len(it.slow.behind) == maxBehind {
 			break
