@@ -51,6 +51,7 @@ type episodes struct {
 	ids    []uint64 // of the last records, a ring
 	next   int
 	n      int64 // records ever
+	newest int64 // highest iteration ever, of steps
 	id     uint64
 	repeat bool // the record that is judged was judged before: a retried batch
 	by     []episode
@@ -77,10 +78,16 @@ type told struct {
 
 // record begins the next record. Its verdicts are those of one span.
 func (e *episodes) record(span uint64) {
-	e.id = span
-	if e.repeat = slices.Contains(e.ids, span); e.repeat {
+	if e.id = span; slices.Contains(e.ids, span) {
+		e.repeat = true
 		return
 	}
+	e.fresh(span)
+}
+
+// fresh begins the next record, which is known not to come again.
+func (e *episodes) fresh(span uint64) {
+	e.id, e.repeat = span, false
 	e.n++
 	if len(e.ids) < episodeWindow {
 		e.ids = append(e.ids, span)
@@ -199,5 +206,10 @@ func (t *train) beginRecord(w *work, s *scratch) {
 		}
 		*r = recentEpisodes{source: w.source, rank: rank, episodes: e}
 	}
-	r.episodes.record(binary.BigEndian.Uint64(w.id[:]))
+	if e, id := r.episodes, binary.BigEndian.Uint64(w.id[:]); w.hasIteration && w.iteration > e.newest {
+		e.newest = w.iteration // a record that comes again is of no higher iteration than any before
+		e.fresh(id)
+	} else {
+		e.record(id)
+	}
 }

@@ -167,6 +167,7 @@ func TestStepVerdictInShort(t *testing.T) {
 		v    verdict
 		want string
 	}{
+		{verdict{name: spans.VerdictMFUImpossible, value: 54.19, threshold: 1}, "train_mfu_impossible 5419.0% > 100%"},
 		{verdict{name: spans.VerdictMFULow, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
 		{verdict{name: spans.VerdictThroughputLow, value: 65e12, threshold: 118e12}, "train_throughput_low 65.0 < 118.0 TFLOP/s"},
 		{verdict{name: spans.VerdictThroughputLow, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},

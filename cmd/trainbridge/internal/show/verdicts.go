@@ -71,7 +71,7 @@ func (v verdict) short() string {
 	case spans.VerdictTQThroughputLow, spans.VerdictTQThroughputGood:
 		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
 	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating,
-		spans.VerdictMFULow, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh,
+		spans.VerdictMFULow, spans.VerdictMFUImpossible, spans.VerdictFlagScaleGQA, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh,
 		spans.VerdictNCCLBandwidthUnit, spans.VerdictRankSlow:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
 	case spans.VerdictNCCLLate:
