@@ -1,6 +1,7 @@
 package trainperfprocessor
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -70,6 +71,25 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
+// TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each of them says so.
+func TestSlowStepsKeepTheirVerdict(t *testing.T) {
+	p, _ := newTrainTest(t, onH100, withModel(aquila))
+	low := 0
+	for i := range int64(200) {
+		seconds := 1.
+		if i%10 == 5 {
+			seconds = 4
+		}
+		b := spans.NewBatch("test", "")
+		s := addStep(b, job, i+2, seconds, nil)
+		process(t, p, b.Traces())
+		if slices.Contains(verdicts(s), spans.VerdictMFULow) {
+			low++
+		}
+	}
+	assert.Equal(t, 20, low)
+}
+
 // TestNoMFUOfPartOfTheSamples: perf_monitor's number leaves the data-parallel size out, so that a low MFU of it says nothing.
 func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	p, _ := newTrainTest(t, onH100)
@@ -112,7 +132,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 				for i := range int64(10) {
 					s := spanByID(t, b.Traces(), int(from+i)+1_000_000)
 					for j, v := range verdicts(s) {
-						if from+i > first {
+						if from+i > 100 {
 							assert.Contains(t, reasons(s)[j], " It is so for 100 of the last 100 records.")
 						}
 						said[v] = append(said[v], strconv.FormatInt(from+i, 10))
@@ -121,7 +141,11 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 			}
 			assert.Len(t, said, len(tt.want))
 			for _, v := range tt.want {
-				assert.Equal(t, []string{"2", "102", "202"}, said[v], v)
+				once := []string{"2", "102", "202"}
+				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // of the step itself, until it is of nearly all
+					once = []string{"2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "111", "211"}
+				}
+				assert.Equal(t, once, said[v], v)
 			}
 		})
 	}

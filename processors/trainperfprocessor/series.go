@@ -400,7 +400,7 @@ func (t *train) feed(w *work, q quantity, x float64, s *scratch) *finding {
 func (t *train) judgeLoss(w *work, s *scratch) {
 	if w.lossNotFinite != "" {
 		none := math.NaN()
-		s.sayOnce(verdict{name: spans.VerdictLossNotFinite, severity: bad, value: none, threshold: none}, func(b []byte) []byte {
+		s.sayMostly(verdict{name: spans.VerdictLossNotFinite, severity: bad, value: none, threshold: none}, func(b []byte) []byte {
 			b = append(b, "The loss is "...)
 			b = append(b, w.lossNotFinite...)
 			return append(b, ": the run has diverged or overflowed. Go back to the last good checkpoint, and check the learning rate, the loss scale and the data of this step."...)
@@ -429,7 +429,7 @@ func (t *train) judgeLoss(w *work, s *scratch) {
 }
 
 func (t *train) judgeMFU(w *work, s *scratch) {
-	s.sayOnce(verdict{name: spans.VerdictMFULow, severity: warning, value: w.mfu, threshold: t.cfg.MFULow}, func(b []byte) []byte {
+	s.sayMostly(verdict{name: spans.VerdictMFULow, severity: warning, value: w.mfu, threshold: t.cfg.MFULow}, func(b []byte) []byte {
 		b = append(b, "MFU is "...)
 		b = appendPercent(b, w.mfu)
 		b = append(b, ": "...)

@@ -143,7 +143,7 @@ func TestFaultsAreFound(t *testing.T) {
 				}
 				assert.GreaterOrEqual(t, len(slow), 12, "for as long as it lasts")
 				assert.Equal(t, []int{1200}, said[spans.VerdictLossSpike], "said at its start")
-				assert.Equal(t, []int{1300}, said[spans.VerdictLossNotFinite])
+				assert.Equal(t, []int{1300, 1301}, said[spans.VerdictLossNotFinite])
 				assert.Len(t, said, 4)
 			})
 		}

@@ -108,3 +108,9 @@ func (s *scratch) sayOnce(v verdict, reason func([]byte) []byte) {
 	said := s.recentBy.episodes.holds(v.name)
 	s.tell(said, v, func(b []byte) []byte { return said.appendShare(reason(b), "records") })
 }
+
+// sayMostly adds a verdict about what a step did itself: on each such step, until it is true of nearly all.
+func (s *scratch) sayMostly(v verdict, reason func([]byte) []byte) {
+	said := s.recentBy.episodes.mostly(v.name)
+	s.tell(said, v, func(b []byte) []byte { return said.appendShare(reason(b), "records") })
+}

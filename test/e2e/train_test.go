@@ -458,7 +458,8 @@ func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trai
 		}
 	}
 	t.Log(said)
-	assert.Equal(t, len(logs[0].steps()), said["flagscale"][spans.VerdictFlagScaleDP], "every row of FlagScale's leaves out the data-parallel size")
+	require.Less(t, len(logs[0].steps()), 100)
+	assert.Equal(t, 1, said["flagscale"][spans.VerdictFlagScaleDP], "every row of FlagScale's leaves out the data-parallel size: that is said once")
 	assert.Equal(t, 1, said["jsonl"][spans.VerdictLossNotFinite])
 	low := 0
 	for _, r := range logs[1].steps() {
