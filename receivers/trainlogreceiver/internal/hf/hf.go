@@ -72,6 +72,9 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	if found {
 		return true, ""
 	}
+	if n == 0 && reason == "" {
+		p.progress.text()
+	}
 	return false, reason
 }
 

@@ -111,6 +111,8 @@ func (p *progress) blank() {
 func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	if p.state == cleared {
 		p.state = written
+	} else {
+		p.state = idle // records in a row: their bars were drawn before
 	}
 	if len(p.writes) > 0 {
 		w, p.writes = p.writes[0], p.writes[1:]
@@ -120,6 +122,9 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	p.epoch = epoch
 	return write{}, false, p.last != nil
 }
+
+// text takes any other line.
+func (p *progress) text() { p.state = idle }
 
 // bar takes a bar. ok is true when it says the step of the record that came last and waits for it.
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
