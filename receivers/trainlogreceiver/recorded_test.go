@@ -102,6 +102,34 @@ func TestRecordedPrinter(t *testing.T) {
 	}
 }
 
+// LLaMA-Factory's trainer_log.jsonl: its throughput, 90 tokens per second, was taken for samples, its last row for a step, and it has neither
+// durations nor times. It says how long the job has run, in whole seconds: the first row may be that of a job that was resumed.
+func TestRecordedLlamaFactory(t *testing.T) {
+	b := read(t, nil, filepath.Join("testdata", "recorded", "trainer_log.jsonl"))
+	steps, evaluations := truth(t, "llamafactory")
+	got := b.All(spans.SpanStep)
+	require.Len(t, got, len(steps))
+	for i, want := range steps {
+		assert.InDelta(t, want.Step, number(got[i], spans.AttrIteration), 0)
+		assert.InDelta(t, want.Of, number(got[i], spans.AttrIterations), 0)
+		assert.InDelta(t, *want.Loss, number(got[i], spans.AttrLoss), 0)
+		assert.InEpsilon(t, 128/want.Seconds/2, number(got[i], spans.AttrTokenThroughput), 0.02) // 4 rows of 16 tokens a step
+		assert.Empty(t, attr(got[i], spans.AttrSampleThroughput))
+		if i == 0 {
+			assert.Equal(t, "true", attr(got[i], spans.AttrTimePoint))
+			continue
+		}
+		assert.InEpsilon(t, want.Seconds, number(got[i], spans.AttrStepDuration), 0.01)
+	}
+	evals := b.All(spans.SpanEvaluation)
+	require.Len(t, evals, len(evaluations))
+	for i, want := range evaluations {
+		assert.InDelta(t, want.Step, number(evals[i], spans.AttrIteration), 0)
+		assert.InDelta(t, *want.EvalLoss, number(evals[i], spans.AttrValidationLoss), 0)
+	}
+	assert.Empty(t, b.All(spans.SpanSummary))
+}
+
 func number(s ptrace.Span, name string) float64 {
 	v, err := strconv.ParseFloat(attr(s, name), 64)
 	if err != nil {

@@ -3,6 +3,7 @@ package hf
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
@@ -54,14 +55,11 @@ func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	steps, took := b.Done-s.fromDone, b.Elapsed-s.fromElapsed
 	s.fromDone, s.fromElapsed = b.Done, b.Elapsed
-	switch {
-	case steps <= 0:
-	case b.Per > 0 && s.skipped < 0.05:
-		// It is smoothed over the steps before, and over evaluations among them: it holds as far as whole seconds do not contradict it.
-		w.duration = min(max(b.Per, (took-1)/steps), (took+1)/steps)
-	case took >= 10: // else whole seconds say too little
-		w.duration = took / steps
+	stated := b.Per // smoothed over the steps before, and over evaluations among them
+	if s.skipped > 0.05 {
+		stated = 0
 	}
+	w.duration = object.Mean(stated, took, steps)
 	return w
 }
 

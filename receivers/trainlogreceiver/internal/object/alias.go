@@ -22,6 +22,7 @@ const (
 	slashed                 // of verl, or of a logger with groups like it
 	evalTime                // seconds of an evaluation
 	totalTime               // seconds of the whole training: only the last row has it
+	runTime                 // how long the job has run
 )
 
 // flags say what kind of record a name speaks of.
@@ -110,6 +111,7 @@ func makeAliases() map[string]Target {
 
 		// LLaMA-Factory's trainer_log.jsonl (train/callbacks.py, LogCallback). Its throughput is tokens, and its memory a peak.
 		"current_steps":  {action: set, Field: record.Iteration, flags: stepped | llamaFactory},
+		"elapsed_time":   {action: runTime},
 		"vram_allocated": field(record.MemoryPeak, record.Gibibytes),
 		"vram_reserved":  field(record.MemoryReservedPeak, record.Gibibytes),
 

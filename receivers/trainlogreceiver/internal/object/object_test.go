@@ -134,6 +134,12 @@ func TestParse(t *testing.T) {
 			`step it=1 of=60 duration=55.54 loss=0.6 reservedpeak=2147483648GiBy mean elapsed_time:"56s"`,
 		},
 		{"ms-swift, older", `{'loss': 0.5, 'train_speed(iter/s)': 0.25}`, "step duration=4 loss=0.5 mean"},
+		{"LLaMA-Factory", `{"current_steps": 2, "total_steps": 12, "loss": 3.8, "lr": 0.1, "epoch": 0.2, "percentage": 16.67, "throughput": 89.39, "total_tokens": 128, "vram_allocated": 2.0, "vram_reserved": 3.0}`, "step it=2 of=12 epoch=0.2 loss=3.8 lr=0.1 seen=128 tokens/s=89.39 peak=2147483648GiBy reservedpeak=3221225472GiBy percentage:16.67"},
+		{"LLaMA-Factory's evaluation", `{"current_steps": 6, "total_steps": 12, "eval_loss": 3, "epoch": 0.6, "throughput": 89.85}`, "evaluation it=6 of=12 epoch=0.6 vloss=3 tokens/s=89.85"},
+		{"LLaMA-Factory's last row", `{"current_steps": 12, "total_steps": 12, "epoch": 1.2, "percentage": 100.0, "throughput": 89.62}`, other},
+		{"Axolotl", `{'loss': '1.5', 'ppl': '4.48', 'memory/max_active (GiB)': '1.5', 'memory/max_allocated (GiB)': '2', 'memory/device_reserved (GiB)': '3', 'tokens/train_per_sec_per_gpu': '1000', 'tokens/total': 128, 'tokens/trainable': 120}`, `step loss=1.5 seen=128 tokens/s/gpu=1000 peak=2147483648GiBy reserved=3221225472GiBy ppl:4.48 memory/max_active (GiB):1.5 tokens/trainable:120`},
+		{"Axolotl's evaluation", `{'eval_loss': 1.5, 'eval_ppl': 4.48, 'memory/max_allocated (GiB)': 2, 'eval_runtime': 3}`, "evaluation duration=3 vloss=1.5 ppl=4.48 peak=2147483648GiBy"},
+		{"a step beside the time of the training", `{'loss': 1, 'num_input_tokens_seen': 128, 'train_runtime': 0.6, 'train_tokens_per_second': 204.2}`, "step loss=1 seen=128 tokens/s=204.2 train_runtime:0.6"},
 		{"verl", `{"step":1,"data":{"actor/entropy":0.5,"timing_s/gen":1.5,"timing_s/step":4,"perf/throughput":9}}`, "step it=1 duration=4 tokens/s/gpu=9 stage:gen=1.5 actor/entropy:0.5"},
 		{"verl's validation", `{"step":1,"data":{"val-core/gsm8k/reward/mean@1":0.5}}`, "evaluation it=1 val-core/gsm8k/reward/mean@1:0.5"},
 		{"lists of groups", `{"lr": [1e-5, 2e-5], "loss": 1, "betas": [0.9, 0.95]}`, `step loss=1 lr=1e-05 betas:"[0.9, 0.95]"`},
@@ -181,6 +187,36 @@ func TestParse(t *testing.T) {
 			parse(p, `{"other": 1, "names": {"than": 2}, "before": 3}`)
 			assert.Equal(t, c.want, parse(p, c.text), "after another record")
 		})
+	}
+}
+
+// LLaMA-Factory without tokens, and after a resumption.
+func TestPace(t *testing.T) {
+	row := func(step int, elapsed string) string {
+		return fmt.Sprintf(`{"current_steps": %d, "total_steps": 1000, "loss": 1, "elapsed_time": "%s"}`, step, elapsed)
+	}
+	p := object.New(nil)
+	for _, c := range []struct {
+		step    int
+		elapsed string
+		want    string
+	}{
+		{10, "0:00:07", ""}, {20, "0:00:14", "0.725"}, {30, "0:00:41", "2.6"}, // slower: whole seconds contradict the mean since the beginning
+		{210, "0:00:05", ""}, {220, "0:00:10", ""}, {230, "0:00:25", "1.5"}, // resumed at 200: 0.024 s is not the mean
+		{240, "1 day, 0:00:26", "8640.1"}, {250, "soon", ""},
+	} {
+		for range 2 { // the same row again
+			got := parse(p, row(c.step, c.elapsed))
+			want := fmt.Sprintf("step it=%d of=1000 ", c.step)
+			if c.want != "" {
+				want += "duration=" + c.want + " "
+			}
+			want += "loss=1 "
+			if c.want != "" {
+				want += "mean "
+			}
+			assert.Equal(t, want+fmt.Sprintf(`elapsed_time:"%s"`, c.elapsed), got)
+		}
 	}
 }
 

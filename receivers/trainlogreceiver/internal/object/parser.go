@@ -22,10 +22,12 @@ type Parser struct {
 	rec         *record.Record
 	flags       flags
 	eval, total float64 // seconds of the evaluation, and of the training
+	elapsed     float64 // and that the job has run
 	path        []byte  // "a." within the object named a
 	own         []byte  // texts that had escapes
 
 	trial record.Record // of Each
+	pace  pace
 }
 
 // entry is a name that was met.
@@ -61,7 +63,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 
 func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.flags, p.next = rec, 0, 0
-	p.eval, p.total = math.NaN(), math.NaN()
+	p.eval, p.total, p.elapsed = math.NaN(), math.NaN(), math.NaN()
 	p.path = p.path[:0]
 	if cap(p.own) > maxOwn {
 		p.own = nil
@@ -141,6 +143,12 @@ func (p *Parser) llama() bool {
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
 		rec.Unset(record.SampleThroughput)
 		rec.Set(record.TokenThroughput, v)
+	}
+	if step := rec.Get(record.Iteration); p.elapsed >= 0 && step > 0 {
+		if mean := p.pace.row(step, p.elapsed, rec.Get(record.ConsumedTokens), rec.Get(record.TokenThroughput)); mean > 0 && p.flags&running != 0 {
+			rec.Set(record.Duration, mean)
+			rec.Of = record.Mean
+		}
 	}
 	if p.flags&running == 0 {
 		p.flags &^= training
@@ -279,6 +287,10 @@ func (p *Parser) text(e *entry, s []byte) {
 		}
 		if v, ok := textNumber(s); ok && p.unix(v, bytes.TrimSpace(s)) {
 			return
+		}
+	case runTime:
+		if v, ok := clockTime(s); ok {
+			p.elapsed = v
 		}
 	case steps:
 		if done, all, ok := bytes.Cut(s, []byte("/")); ok {

@@ -1,0 +1,91 @@
+package object
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Mean is the mean time of several steps, in seconds, of which the log says in whole seconds how long all of them took, and the mean over other
+// steps, too; that is stated: 0 where it is not known. 0: it is not known.
+func Mean(stated, took, steps float64) float64 {
+	switch {
+	case steps <= 0:
+		return 0
+	case stated > 0: // holds as far as the whole seconds do not contradict it
+		return min(max(stated, (took-1)/steps), (took+1)/steps)
+	case took >= 10: // else whole seconds say too little
+		return took / steps
+	}
+	return 0
+}
+
+// pace follows the rows of LLaMA-Factory, which say how long the job has run, in whole seconds, and the steps done, those before it was resumed
+// included.
+type pace struct {
+	rows          int
+	step, elapsed float64
+	exact         bool // elapsed is
+	whole         bool // the job did all of the steps itself
+	mean          float64
+}
+
+// row takes a row, and returns the mean time of a step since the row before. The tokens seen by its tokens per second are the elapsed time, too,
+// and not in whole seconds.
+func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
+	exact := false
+	if v := tokens / throughput; v >= elapsed-0.1 && v < elapsed+1.1 {
+		elapsed, exact = v, true
+	} else {
+		elapsed += 0.5
+	}
+	steps, took := step-p.step, elapsed-p.elapsed
+	switch {
+	case p.rows > 0 && steps == 0 && took == 0: // the same row again
+		return p.mean
+	case p.rows == 0 || took < 0 || steps < 0:
+		*p = pace{rows: 1, step: step, elapsed: elapsed, exact: exact}
+		return 0
+	}
+	if p.rows == 1 { // rows come at regular steps: the first is not later than the first of a job
+		p.whole = p.step <= steps
+	}
+	mean := 0.0
+	switch {
+	case exact && p.exact && steps > 0:
+		mean = took / steps
+	case p.whole:
+		mean = Mean(elapsed/step, took, steps)
+	default:
+		mean = Mean(0, took, steps)
+	}
+	*p = pace{rows: 2, step: step, elapsed: elapsed, exact: exact, whole: p.whole, mean: mean}
+	return mean
+}
+
+// clockTime reads "0:01:08" and "1 day, 2:03:04", as Python prints a timedelta.
+func clockTime(b []byte) (float64, bool) {
+	seconds := 0.0
+	if days, rest, ok := bytes.Cut(b, []byte(", ")); ok {
+		n, _, _ := bytes.Cut(days, []byte(" "))
+		v, ok := record.Float(n)
+		if !ok {
+			return 0, false
+		}
+		seconds, b = v*24, rest
+	}
+	parts := 0
+	for part := range bytes.SplitSeq(b, []byte(":")) {
+		v, ok := record.Float(part)
+		if !ok || v < 0 {
+			return 0, false
+		}
+		if parts == 0 {
+			seconds += v
+		} else {
+			seconds = seconds*60 + v
+		}
+		parts++
+	}
+	return seconds, parts == 3
+}
