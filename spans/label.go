@@ -1,7 +1,9 @@
 package spans
 
 import (
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,4 +20,44 @@ func Label(text string) string {
 		cut--
 	}
 	return strings.Clone(text[:cut]) // which does not keep the rest in memory
+}
+
+// rankName begins the names of ranks' spans.
+const rankName = "rank "
+
+// maxRowHost bounds how much of a host's name is in a span's, By.
+const maxRowHost = 48
+
+// NCCLRankName names the span of a rank: "rank 11 gpu-node-1", of the host what is before the first dot. It is what can be read in a waterfall.
+func NCCLRankName(rank int32, host string) string {
+	if i := strings.IndexByte(host, '.'); i > 0 && strings.ContainsFunc(host[:i], unicode.IsLetter) { // an IP address stays whole
+		host = host[:i]
+	}
+	if len(host) > maxRowHost {
+		host = strings.ToValidUTF8(host[:maxRowHost], "")
+	}
+	b := strconv.AppendInt(append(make([]byte, 0, len(rankName)+8+len(host)), rankName...), int64(rank), 10)
+	if host != "" {
+		b = append(append(b, ' '), host...)
+	}
+	return string(b)
+}
+
+// IsNCCLRank says whether the span of a rank is named so.
+func IsNCCLRank(name string) bool {
+	return name == SpanNCCLRank || len(name) > len(rankName) && name[:len(rankName)] == rankName && name[len(rankName)]-'0' < 10
+}
+
+// IsNCCLPhase says whether a span of this name is when a rank was late, waited or transferred.
+func IsNCCLPhase(name string) bool {
+	return name == SpanNCCLTransfer || name == SpanNCCLWait || name == SpanNCCLLate
+}
+
+// IsNCCLPart says whether a span of this name is below the root of a collective: what a rank, or a part of it, did.
+func IsNCCLPart(name string) bool {
+	switch name {
+	case SpanNCCLChannel, SpanNCCLProxyOp, SpanNCCLProxyStep:
+		return true
+	}
+	return IsNCCLPhase(name) || IsNCCLRank(name)
 }

@@ -435,9 +435,12 @@ const (
 )
 
 // Collectives (NCCL Inspector, NCCL's example profiler, PyTorch's Flight Recorder, VCCL telemetry; mission seed 003). All ranks' records of one collective
-// share a trace. Its root is named by the operation (AllReduce, …) and has AttrNCCLRanks; below it a SpanNCCLRank per rank. Send and Recv are one span.
+// share a trace. Its root is named by the operation (AllReduce, …) and has AttrNCCLRanks; below it a span per rank (NCCLRankName). Send and Recv are one span.
 const (
-	SpanNCCLRank      = "nccl.rank"       // what one rank did
+	SpanNCCLRank      = "nccl.rank"       // what one rank did, where it is not named by NCCLRankName: the others of many, too many names
+	SpanNCCLLate      = "nccl.late"       // below the rank that came last: from the first arrival to its own; all others wait for it
+	SpanNCCLWait      = "nccl.wait"       // below a rank: from its arrival until the last has come
+	SpanNCCLTransfer  = "nccl.transfer"   // below a rank: from when the last has come
 	SpanNCCLChannel   = "nccl.channel"    // a kernel's channel (thread block)
 	SpanNCCLProxyOp   = "nccl.proxy.op"   // CPU time of the network proxy: not to be compared with GPU time
 	SpanNCCLProxyStep = "nccl.proxy.step" // a step of it
@@ -493,6 +496,7 @@ const (
 	// Who was late. On a rank: s behind the first to arrive. On the root: the last to arrive (host, rank), how late, and what that cost the others: the time
 	// that all of them together would have been spared had it come with the last but one, s.
 	AttrNCCLLate     = "nccl.late"
+	AttrNCCLLast     = "nccl.last" // true: of the rank that came last
 	AttrNCCLLateMax  = "nccl.late.max"
 	AttrNCCLLateRank = "nccl.late.rank"
 	AttrNCCLLateHost = "nccl.late.host"

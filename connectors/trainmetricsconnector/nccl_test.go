@@ -61,7 +61,9 @@ func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
 	a.PutBool(spans.AttrIncomplete, true)
 }
 
-var ncclChildren = []string{spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep}
+var ncclChildren = []string{
+	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
+}
 
 // ncclLabels are those of addCollective.
 func ncclLabels(operation, algorithm string) string {

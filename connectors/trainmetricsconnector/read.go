@@ -90,11 +90,11 @@ func (s *scratch) read(td ptrace.Traces) {
 
 func (s *scratch) readSpan(span ptrace.Span) {
 	name := span.Name()
-	switch name {
-	case spans.SpanStep:
+	if name == spans.SpanStep {
 		s.readStep(span, "")
 		return
-	case spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep:
+	}
+	if spans.IsNCCLPart(name) {
 		return // thousands below each collective, whose root says what they add up to
 	}
 	if s.readRPC(span, name) {

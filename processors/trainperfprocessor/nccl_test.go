@@ -422,7 +422,9 @@ func TestAppendScaled(t *testing.T) {
 }
 
 // ncclChildren are the names of what stands below a root.
-var ncclChildren = []string{spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep}
+var ncclChildren = []string{
+	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
+}
 
 // addRank appends the span of a rank, with the attributes in the order of a receiver.
 func addRank(b *spans.Batch, id, parent, rank int) {
@@ -459,7 +461,7 @@ func TestNCCLOthersAreLeftAlone(t *testing.T) {
 // TestNCCLNames: a root may have any name but those that are others'; unknown operations are named as logged.
 func TestNCCLNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
-	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rpc", "tq.get", "train.run"} {
+	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of", "ranks 3", "rpc", "tq.get", "train.run"} {
 		root := oneCollective(t, newNCCLTest(t), name, failed)
 		assert.Equal(t, []string{spans.VerdictNCCLErrors}, verdicts(root), name)
 		assert.True(t, strings.HasPrefix(reasons(root)[0], name+" had 3 errors"))

@@ -93,14 +93,13 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 // span judges one span, or sorts it into the scratch where its resource has to be seen whole.
 func (p *trainPerf) span(span ptrace.Span, s *scratch) {
 	name := span.Name()
-	switch name { // what there are most of by far has a switch of its own
-	case spans.SpanStep:
-		s.stepSpans = append(s.stepSpans, span)
-		return
-	case spans.SpanNCCLRank, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep:
+	if spans.IsNCCLPart(name) {
 		return // thousands below each root, which says what they add up to
 	}
 	switch name {
+	case spans.SpanStep:
+		s.stepSpans = append(s.stepSpans, span)
+		return
 	case spans.SpanRanks:
 		p.train.ranks(span, s)
 		return

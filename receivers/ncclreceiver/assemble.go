@@ -25,6 +25,7 @@ type assembler struct {
 	mu    sync.Mutex
 	names spans.Interner
 	runs  map[string]*run
+	rows  map[rowKey]string
 	// The collectives that wait, in the order of their last record.
 	oldest, newest *collective
 	bytes          int64
@@ -90,6 +91,7 @@ type communicator struct {
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
+	rows        []string  // by rank: the name of its spans
 	closed      int
 	reported    int   // closed, when the scores were told last
 	scored      bool  // its ranks have series
@@ -131,7 +133,7 @@ type lastSeq struct {
 }
 
 func newAssembler(r *ncclReceiver) *assembler {
-	return &assembler{r: r, runs: make(map[string]*run), hows: make(map[how]*how), ghosts: newGhosts()}
+	return &assembler{r: r, runs: make(map[string]*run), rows: make(map[rowKey]string), hows: make(map[how]*how), ghosts: newGhosts()}
 }
 
 // stream takes note of a stream that has said nothing yet.
@@ -251,7 +253,7 @@ func (a *assembler) forget() {
 		a.remembered -= c.bytes
 		delete(c.run.comms, commKey{c.family, c.id})
 		// Handlers and batches still have it.
-		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines, c.hosts, c.progress = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil, nil, nil
+		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines, c.hosts, c.rows, c.progress = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil, nil, nil, nil
 		c.forgotten = true
 	}
 }
@@ -558,15 +560,44 @@ func (a *assembler) more(o *op.Op, lents []tail.Lent) *more {
 	return m
 }
 
+// rowKey is what a rank's spans are named by.
+type rowKey struct {
+	rank int32
+	host string
+}
+
+// maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and whoever makes metrics of spans has series of them.
+const maxRows = 4096
+
+// row names the spans of a rank. Beyond so many all have one name.
+func (a *assembler) row(rank int32, host string) string {
+	if a.r.cfg.Redact.HashHosts {
+		host = "" // the hash is in the attributes
+	}
+	key := rowKey{rank, host}
+	name, ok := a.rows[key]
+	if !ok {
+		if name = spans.SpanNCCLRank; len(a.rows) < maxRows {
+			name = spans.NCCLRankName(rank, host)
+			a.rows[key] = name
+		}
+	}
+	return name
+}
+
 // see takes note of a rank of a communicator.
 func (a *assembler) see(comm *communicator, rank int32, src *source) {
 	if comm.seen.set(rank) {
 		comm.known++
 		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
 			comm.hosts = append(comm.hosts, make([]*source, n)...)
-			a.remember(comm, 17*n)
+			comm.rows = append(comm.rows, make([]string, n)...)
+			a.remember(comm, 33*n)
 		}
 		a.remember(comm, rankBytes+rankWindowBytes*a.r.cfg.WindowSize)
+	}
+	if before := comm.hosts[rank]; before == nil || before.host != src.host {
+		comm.rows[rank] = a.row(rank, src.host)
 	}
 	comm.hosts[rank] = src
 	if comm.gone.has(rank) {

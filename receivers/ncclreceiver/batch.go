@@ -107,15 +107,22 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 			bd.root(c)
 		}
 	}
+	// Whom the others wait for comes first: of what begins at the same time Jaeger draws first what it got first.
+	for _, c := range b.collectives {
+		if c.dropped || c.alone() {
+			continue
+		}
+		if c.fit(); c.latest >= 0 {
+			from(c.place)
+			bd.rank(c, &c.parts[c.latest])
+		}
+	}
 	// Rank by rank: spans of one resource follow one another.
 	for i := range most {
 		bd.Grow(roots)
 		for _, c := range b.collectives {
-			if c.dropped || c.alone() || i >= len(c.parts) {
+			if c.dropped || c.alone() || i >= len(c.parts) || i == c.latest {
 				continue
-			}
-			if i == 0 {
-				c.fit()
 			}
 			if p := &c.parts[i]; !p.left {
 				from(c.place)
@@ -354,21 +361,72 @@ const proxyStep = "ProxyStep"
 
 // rank is what one rank did.
 func (bd *builder) rank(c *collective, p *part) {
-	id := c.rankID(p)
-	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: id, Parent: c.id, Name: spans.SpanNCCLRank, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time, Attributes: p.attributes(c),
+	id, res := c.rankID(p), bd.resource(c, p.src)
+	start, end := p.start, p.end
+	last := c.phased() && p == &c.parts[c.latest]
+	if last {
+		start, end = c.around(p)
+	}
+	s := bd.Add(res, spans.Span{
+		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time, Attributes: p.attributes(c),
 	})
 	m := s.Attributes()
+	if last {
+		m.PutBool(spans.AttrNCCLLast, true)
+	}
 	p.describe(m, c)
 	if p.how.timing != c.parts[0].how.timing {
 		putText(m, spans.AttrNCCLTiming, p.how.timing)
 	}
-	if m2 := p.more; m2 != nil {
-		status(s, m2.errors, m2.retries, false)
-		if !p.bare {
-			bd.details(c, p, id)
-		}
+	if p.more != nil {
+		status(s, p.more.errors, p.more.retries, false)
 	}
+	if p.bare {
+		return
+	}
+	if c.phased() {
+		phase := func(name string, from, to int64) {
+			if to > from {
+				bd.Add(res, spans.Span{
+					Trace: c.trace, ID: spans.SpanID(parent16(c.trace, id), name, nil), Parent: id, Name: name, Kind: ptrace.SpanKindInternal, Start: from, End: to, Source: p.how.time,
+				})
+			}
+		}
+		if last {
+			phase(spans.SpanNCCLLate, start, p.start)
+		}
+		begun := c.begun(p)
+		phase(spans.SpanNCCLWait, p.start, begun)
+		phase(spans.SpanNCCLTransfer, begun, p.end)
+	}
+	if p.more != nil {
+		bd.details(c, p, id)
+	}
+}
+
+// phased says whether it is known when the last rank came, so that waiting and transferring can be told apart.
+func (c *collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
+
+// leaving is how far apart ranks leave a collective, ns: what is shorter is no waiting.
+const leaving = 10_000
+
+// begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
+func (c *collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
+
+// scatter is how far apart the ranks' ends may be by one clock, ns.
+const scatter = 100_000
+
+// around is the row of the rank that came last: from when the first came, for all wait for this one. Drawn from its own arrival it would be the shortest, at the
+// bottom, and the longest path of the trace (Jaeger's goes back from what ended last) would be that of a rank that waits.
+func (c *collective) around(p *part) (start, end int64) {
+	start, end = p.start-c.lateMax, p.end
+	if start-c.start < scatter { // by one clock
+		start = c.start
+	}
+	if c.end-end < scatter {
+		end = c.end
+	}
+	return start, end
 }
 
 // rankID names the span of a rank. A rank with several links has a span for each.
@@ -412,7 +470,7 @@ func (p *part) describe(m pcommon.Map, c *collective) {
 		m.PutDouble(spans.AttrNCCLLate, seconds(p.late))
 	}
 	if c.joined {
-		alg := c.bandwidth(p)
+		alg := c.ownBandwidth(p)
 		if spans.PutFinite(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
 			spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, alg)
 		}
@@ -506,7 +564,11 @@ func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 
 // fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
 func (c *collective) fit() {
-	need := len(c.parts)
+	need, phases := len(c.parts), 0
+	if c.phased() {
+		phases = 2
+	}
+	need += phases * len(c.parts)
 	for i := range c.parts {
 		if p := &c.parts[i]; p.more != nil {
 			need += len(p.more.details)
@@ -534,11 +596,11 @@ func (c *collective) fit() {
 		if n >= maxSpans-maxAround {
 			p.left = true
 		}
+		room -= phases
 		if p.more != nil {
-			if room -= len(p.more.details); room < 0 {
-				p.bare = true
-			}
+			room -= len(p.more.details)
 		}
+		p.bare = room < 0
 	}
 }
 
@@ -568,7 +630,12 @@ func (bd *builder) aggregate(c *collective) {
 		if p.left {
 			add(spans.SpanNCCLRank, p.start, p.end, p.duration)
 		}
-		if p.bare || p.left && p.more != nil {
+		if (p.left || p.bare) && c.phased() {
+			begun := c.begun(p)
+			add(spans.SpanNCCLWait, p.start, begun, begun-p.start)
+			add(spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
+		}
+		if p.more != nil && (p.bare || p.left) {
 			for j := range p.more.details {
 				d := &p.more.details[j]
 				took := d.duration

@@ -30,6 +30,12 @@ func (a *assembler) close(h *handler, c *collective, why outcome) {
 		c.hang = m.timedOut && c.parts[0].state != op.Completed
 	}
 	c.commName, c.commSize = c.comm.name, c.comm.size
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.name = spans.SpanNCCLRank; c.joined && int(p.rank) < len(c.comm.rows) {
+			p.name = c.comm.rows[p.rank]
+		}
+	}
 	c.identify()
 	c.run.closed++
 	c.comm.closed++
@@ -286,6 +292,17 @@ func (c *collective) bandwidth(p *part) float64 {
 		return math.NaN()
 	}
 	return float64(c.total) / (float64(p.duration) / 1e9)
+}
+
+// ownBandwidth is that of one rank without its waiting: where all wait for all that of the transfer, By/s; NaN: it is not known.
+func (c *collective) ownBandwidth(p *part) float64 {
+	if !c.kind.Symmetric() || !p.how.waits {
+		return c.bandwidth(p)
+	}
+	if p.state != op.Completed || p.duration <= 0 {
+		return math.NaN()
+	}
+	return c.alg
 }
 
 // off is |recomputed − reported| / recomputed of one rank; 0: print rounding explains it, or there is nothing to compare.

@@ -35,6 +35,7 @@ type part struct {
 	late                 int64 // ns behind the first to arrive; op.Unknown
 	reportedAlg          float64
 	reportedBus          float64
+	name                 string // of its span
 }
 
 // how is what many records have in common.
@@ -70,7 +71,7 @@ type detail struct {
 // What a waiting collective takes, about: itself and its place in the maps, the room for its ranks, what tail knows of a held line.
 const (
 	collectiveBytes = 800
-	partBytes       = 112
+	partBytes       = 128
 	lentBytes       = 110
 	// What is remembered of a communicator, about: itself, each sequence, each rank, and that of it in each collective of the window.
 	commBytes       = 1600

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
@@ -120,7 +121,15 @@ func truth(t *testing.T, r *filereceivertest.Result, kept []message) (joined int
 		of[fmt.Sprintf("%d %.6f %.1f", m.rank, epoch+m.start/1e6, m.us)] = m.collective
 	}
 	byTrace := make(map[string][]int)
+	transfers := make(map[pcommon.SpanID]ptrace.Span)
+	for _, s := range r.All(spans.SpanNCCLTransfer) {
+		transfers[s.ParentSpanID()] = s
+	}
 	add := func(s ptrace.Span) {
+		if v, ok := transfers[s.SpanID()]; ok && attr(s, spans.AttrNCCLLast) != "" { // drawn from the first arrival on
+			s.SetStartTimestamp(v.StartTimestamp())
+			s.SetEndTimestamp(v.EndTimestamp())
+		}
 		at := s.StartTimestamp() / 1e3
 		key := fmt.Sprintf("%s %d.%06d %.1f", attr(s, spans.AttrNCCLCommRank), at/1e6, at%1e6, float64(s.EndTimestamp()-s.StartTimestamp())/1e3)
 		c, ok := of[key]

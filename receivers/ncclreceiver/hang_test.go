@@ -169,7 +169,7 @@ func TestHang(t *testing.T) {
 	wait(t, "its span", func() bool {
 		found := false
 		l.do(func() {
-			for _, s := range l.got.All(spans.SpanNCCLRank) {
+			for _, s := range rankSpans(&l.got) {
 				found = found || s.ParentSpanID() == both["AllReduce 2"].SpanID() && attr(s, spans.AttrNCCLCommRank) == "3"
 			}
 		})
@@ -254,7 +254,7 @@ func TestSilentStream(t *testing.T) {
 	}
 	wait(t, "all", func() bool {
 		all := 0
-		l.do(func() { all = len(l.got.All(spans.SpanNCCLRank)) })
+		l.do(func() { all = len(rankSpans(&l.got)) })
 		return all == 4*n
 	})
 	l.do(func() {

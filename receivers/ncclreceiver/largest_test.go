@@ -41,7 +41,7 @@ func TestLargestDump(t *testing.T) {
 			}
 			r := c.read(config(filepath.Join(dir, "*")))
 			filereceivertest.Numbered(t, slices.Collect(maps.Values(roots(r))), spans.AttrNCCLSequence, collectives)
-			assert.Len(t, r.All(spans.SpanNCCLRank), c.ranks*collectives)
+			assert.Len(t, rankSpans(r), c.ranks*collectives)
 		})
 	}
 }
@@ -56,7 +56,7 @@ func TestLargestLine(t *testing.T) {
 		}
 		r := read(t, config(filereceivertest.Write(t, "all.log", lines...)))
 		assert.Len(t, roots(r), 1)
-		filereceivertest.Numbered(t, r.All(spans.SpanNCCLRank), spans.AttrNCCLCommRank, ranks)
+		filereceivertest.Numbered(t, rankSpans(r), spans.AttrNCCLCommRank, ranks)
 	})
 	t.Run("channels", func(t *testing.T) {
 		const channels = 8500

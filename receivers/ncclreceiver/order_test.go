@@ -159,12 +159,12 @@ func TestSizeThatLies(t *testing.T) {
 				}
 			}
 			r := read(t, config(filereceivertest.Write(t, "all.log", lines...)))
-			assert.Len(t, r.All(spans.SpanNCCLRank), 16)
+			assert.Len(t, rankSpans(r), 16)
 			assert.Len(t, roots(r), 4)
 			assert.LessOrEqual(t, len(r.All("AllReduce")), 4+3, "what is found out with the first holds for all that follow")
 			assert.EqualValues(t, 16, r.Counts.Sent)
 			seen := make(map[spanKey]bool)
-			for _, s := range r.All(spans.SpanNCCLRank) {
+			for _, s := range rankSpans(r) {
 				seen[spanKey{s.TraceID(), s.SpanID()}] = true
 			}
 			assert.Len(t, seen, 16)
@@ -231,7 +231,7 @@ func TestLinksOfARank(t *testing.T) {
 	texts(t, r)
 	all := roots(r)
 	byTrace := make(map[string]int)
-	for _, s := range r.All(spans.SpanNCCLRank) {
+	for _, s := range rankSpans(r) {
 		byTrace[s.TraceID().String()+s.ParentSpanID().String()]++
 	}
 	for times := range 8 {

@@ -19,7 +19,20 @@ func (s *span) isCollective() bool {
 
 // isRank says whether a span is what one rank did in a collective.
 func (s *span) isRank() bool {
-	return s.Name() == spans.SpanNCCLRank && s.parent != nil && s.parent.isCollective() && !s.aggregate()
+	return spans.IsNCCLRank(s.Name()) && s.parent != nil && s.parent.isCollective() && !s.aggregate()
+}
+
+// isPhase says whether a span is when a rank was late, waited or transferred: its rank's bar shows that.
+func (s *span) isPhase() bool {
+	return spans.IsNCCLPhase(s.Name()) && s.parent != nil && s.parent.isRank()
+}
+
+// own is how long a rank took part, ns: the one that came last is drawn in the trace from when the first came.
+func (s *span) own() int64 {
+	if transfer, ok := s.parent.number(spans.AttrNCCLTransferDuration); ok && s.attr(spans.AttrNCCLLast) != "" {
+		return int64(transfer * 1e9)
+	}
+	return s.ns()
 }
 
 // rank is its number in the communicator, −1 where that is not known.
@@ -299,6 +312,9 @@ func rankBar(s *span, t *trace, cells int, p palette) string {
 	begun := s.end() - int64(transfer*1e9)
 	if !ok || begun <= s.start() {
 		return bar(s, t, cells, colour, p)
+	}
+	if s.last() {
+		return place(begun, s.end(), '█', t, cells, colour, p)
 	}
 	line := []rune(place(s.start(), begun, '░', t, cells, "", false))
 	for i, r := range []rune(place(begun, s.end(), '█', t, cells, "", false)) {

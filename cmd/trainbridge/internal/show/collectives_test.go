@@ -64,10 +64,24 @@ func (c cluster) traces() ptrace.Traces {
 			binary.BigEndian.PutUint32(rkey[:], uint32(rank))
 			rid := spans.SpanID(trace, "rank", rkey[:])
 			res := spans.Resource{Service: "nccl", RunID: "run-7", Host: host, PID: 4000 + int64(rank%8)}
-			s := b.Add(res, spans.Span{Trace: trace, ID: rid, Parent: id, Name: spans.SpanNCCLRank, Start: at + late(rank), End: end})
+			start := at + late(rank)
+			if rank == latest && !c.untimed { // as the receiver draws it
+				start = at
+			}
+			s := b.Add(res, spans.Span{Trace: trace, ID: rid, Parent: id, Name: spans.NCCLRankName(int32(rank), host), Start: start, End: end})
 			s.Attributes().PutInt(spans.AttrNCCLCommRank, int64(rank))
 			if !c.untimed {
 				s.Attributes().PutDouble(spans.AttrNCCLLate, float64(late(rank))/1e9)
+				phase := func(name string, from, to int64) {
+					b.Add(res, spans.Span{Trace: trace, ID: spans.SpanID(trace, name, rkey[:]), Parent: rid, Name: name, Start: from, End: to})
+				}
+				if rank == latest {
+					s.Attributes().PutBool(spans.AttrNCCLLast, true)
+					phase(spans.SpanNCCLLate, at, at+late(rank))
+				} else {
+					phase(spans.SpanNCCLWait, start, end-2_000_000)
+				}
+				phase(spans.SpanNCCLTransfer, end-2_000_000, end)
 			}
 			for ch := range c.channels {
 				rkey[0] = byte(ch + 1)

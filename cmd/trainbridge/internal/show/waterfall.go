@@ -115,7 +115,7 @@ func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p pa
 	}
 	if slices.ContainsFunc(rows, func(r row) bool { return r.isRank() }) {
 		note("of a rank: ░ waiting for the last, █ transferring")
-		part := func(s *span) bool { return s.parent != nil && s.parent.isRank() }
+		part := func(s *span) bool { return s.parent != nil && s.parent.isRank() && !s.isPhase() }
 		if slices.ContainsFunc(t.all, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.span) }) {
 			note("channels and proxies are left out")
 		}
@@ -272,6 +272,9 @@ func list(t *trace, v view) []row {
 				below = append(below, c)
 			}
 		}
+		if s.isRank() {
+			below = slices.DeleteFunc(slices.Clone(below), (*span).isPhase)
+		}
 		rows[i].rest = rest + "  "
 		if len(below) > 0 {
 			rows[i].rest = rest + "│ "
@@ -376,6 +379,9 @@ func (r row) name(width int) string {
 			end = " " + clean(host)
 		}
 	} else if r.fold != nil {
+		if r.isRank() { // of many names
+			name = spans.SpanNCCLRank
+		}
 		end = fmt.Sprintf(" ×%d more", r.fold.n)
 		if r.fold.whole {
 			end = fmt.Sprintf(" ×%d", r.fold.n)
@@ -394,6 +400,9 @@ func (r row) name(width int) string {
 func (r row) took() string {
 	if r.fold != nil {
 		return r.fold.times()
+	}
+	if r.isRank() {
+		return duration(r.own())
 	}
 	return duration(r.ns())
 }
