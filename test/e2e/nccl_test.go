@@ -202,7 +202,7 @@ func (l *ncclLog) check(td ptrace.Traces) *ncclAnswer {
 		}
 		ranks := 0
 		for _, c := range n.children {
-			if c.Name() == spans.SpanNCCLRank {
+			if spans.IsNCCLRank(c.Name()) {
 				ranks++
 			}
 		}

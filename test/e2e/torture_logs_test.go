@@ -153,7 +153,7 @@ func spanKey(s ptrace.Span) string {
 		return "tq " + uuid.UUID(s.TraceID()).String() + " " + str(spans.AttrTQStage)
 	case str(spans.AttrZMQCallID) != "":
 		return "zmq " + str(spans.AttrZMQCallID)
-	case s.Name() == spans.SpanNCCLRank:
+	case spans.IsNCCLRank(s.Name()):
 		return "rank " + str(spans.AttrNCCLCommRank)
 	case str(spans.AttrNCCLRanks) == "2":
 		return "nccl " + str(spans.AttrNCCLSequence)
