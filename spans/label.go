@@ -22,9 +22,6 @@ func Label(text string) string {
 	return strings.Clone(text[:cut]) // which does not keep the rest in memory
 }
 
-// rankName begins the names of ranks' spans.
-const rankName = "rank "
-
 // maxRowHost bounds how much of a host's name is in a span's, By.
 const maxRowHost = 48
 
@@ -36,7 +33,7 @@ func NCCLRankName(rank int32, host string) string {
 	if len(host) > maxRowHost {
 		host = strings.ToValidUTF8(host[:maxRowHost], "")
 	}
-	b := strconv.AppendInt(append(make([]byte, 0, len(rankName)+8+len(host)), rankName...), int64(rank), 10)
+	b := strconv.AppendInt(append(make([]byte, 0, len(SpanRank)+8+len(host)), SpanRank...), int64(rank), 10)
 	if host != "" {
 		b = append(append(b, ' '), host...)
 	}
@@ -45,7 +42,7 @@ func NCCLRankName(rank int32, host string) string {
 
 // IsNCCLRank says whether the span of a rank is named so.
 func IsNCCLRank(name string) bool {
-	return name == SpanNCCLRank || len(name) > len(rankName) && name[:len(rankName)] == rankName && name[len(rankName)]-'0' < 10
+	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && name[len(SpanRank)]-'0' < 10
 }
 
 // IsNCCLPhase says whether a span of this name is when a rank was late, waited or transferred.

@@ -83,7 +83,7 @@ const (
 	SpanEvaluation = "train.evaluation" // a validation result
 	SpanSummary    = "train.summary"    // what a job says about itself at its end, in the run's trace
 	SpanRanks      = "train.ranks"      // what a job says about the times of its ranks (Megatron's --log-straggler)
-	SpanRank       = "rank "            // the number follows: what a part of a step took on that rank (AttrRank)
+	SpanRank       = "rank "            // the number follows: what a part of a step took on that rank (AttrRank); below a collective see NCCLRankName
 
 	AttrRank      = "dl.rank"       // global rank
 	AttrLocalRank = "dl.local_rank" // rank on its node, as in torchrun's "[default3]:"
