@@ -30,6 +30,9 @@ var stageSpans = [...]stageSpan{
 // callStages is how many of them are the parts of a call's time. Server compute is within receive, offline work beside the call.
 const callStages = 4
 
+// tick is Jaeger's unit of time, ns.
+const tick = 1000
+
 // maxAround are the spans of a trace that are no calls or stages: the root, the summary and what stands for stages that have no span.
 const maxAround = 2 + len(stageSpans)
 
@@ -55,11 +58,15 @@ func (c *call) left() int64 {
 }
 
 // stages adds the spans of a call's stages, one after the other from its start. What they leave is drawn at the end: the log does not say
-// between which of them it lies. Nor does it say when in rpc.receive the server computed: drawn at the end of it.
+// between which of them it lies; where it is enough, a tick of it lies after each, for Jaeger's critical path leaves out what ends as the next begins. Nor does it say when in rpc.receive the server computed: drawn at the end of it.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time
 	source := timeSource(c.observed)
+	gap := int64(0)
+	if c.unattributed() >= (callStages+1)*tick {
+		gap = tick
+	}
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
 		res, kind := bd.of(name)
@@ -73,15 +80,16 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 			continue
 		}
 		sid := add(st.name, id, at, ns)
-		if at += ns; st.column == rpclog.Receive {
-			within, until = sid, at
+		if st.column == rpclog.Receive {
+			within, until = sid, at+ns
 		}
+		at += ns + gap
 	}
 	if server := c.ns[rpclog.Server]; server > 0 {
 		add(spans.SpanRPCServer, within, until-server, server)
 	}
 	if rest := c.left(); rest > 0 {
-		add(spans.SpanRPCUnattributed, id, at, rest)
+		add(spans.SpanRPCUnattributed, id, at, c.end()-at)
 	}
 	if offline := c.ns[rpclog.Offline]; offline > 0 {
 		add(spans.SpanRPCOffline, g.root.Span, c.start-offline, offline)

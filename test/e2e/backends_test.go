@@ -28,6 +28,12 @@ type jaeger struct {
 
 func startJaeger(tb testing.TB) *jaeger {
 	tb.Helper()
+	return startJaegerWith(tb, "")
+}
+
+// startJaegerWith starts it with the web page of a folder; "": without.
+func startJaegerWith(tb testing.TB, page string) *jaeger {
+	tb.Helper()
 	j := &jaeger{otlp: freeAddr(tb)}
 	query, health := freeAddr(tb), freeAddr(tb)
 	j.ui = "http://" + query
@@ -37,12 +43,12 @@ exporters: {jaeger_storage_exporter: {trace_storage: memory}}
 extensions:
   healthcheckv2: {use_v2: true, http: {endpoint: %q}}
   jaeger_storage: {backends: {memory: {memory: {max_traces: 500000}}}}
-  jaeger_query: {storage: {traces: memory}, http: {endpoint: %q}, grpc: {endpoint: %q}}
+  jaeger_query: {storage: {traces: memory}, http: {endpoint: %q}, grpc: {endpoint: %q}, ui: {assets_path: %q}}
 service:
   extensions: [healthcheckv2, jaeger_storage, jaeger_query]
   pipelines: {traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}}
   telemetry: {metrics: {level: none}, logs: {level: warn}}
-`, j.otlp, health, query, freeAddr(tb)))
+`, j.otlp, health, query, freeAddr(tb), page))
 	// Jaeger traces itself, to 127.0.0.1:4317, where another test's collector may listen.
 	j.process = start(tb, "jaeger", jaegerBin(tb), []string{"OTEL_TRACES_SAMPLER=always_off"}, "--config", config)
 	j.ready(tb, "http://"+health+"/status")

@@ -63,7 +63,7 @@ type item struct {
 	place          tail.Place
 
 	slow  *rankSlow // nil: not known
-	parts int // drawn with their ranks
+	parts int       // drawn with their ranks
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }

@@ -24,10 +24,11 @@ const (
 	ofStep = -1
 	// maxPlaced bounds the parts whose place is looked for: a trainer has a third of that.
 	maxPlaced = 64
-	// tick is how far apart the starts of parts are at least. Jaeger has microseconds, and draws what starts at one in any order.
+	// tick is how far apart the starts of parts are at least, and the end of one and the start of the next. Jaeger has microseconds, draws what starts at one in
+	// any order, and leaves out of the critical path what ends as the next begins.
 	tick = 1000
 	// slack is how much later than end to end a part is drawn for that.
-	slack = (maxPlaced + maxRanks) * tick
+	slack = (2*maxPlaced + maxRanks) * tick
 )
 
 // parts draws the stages of a record: each below the one it is a part of, end to end in the order in which the trainer's code runs them. Logs state
@@ -52,9 +53,10 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 	}
 	for i := range ps {
 		if ps[i].above == ofStep && i < placed {
-			total += max(ps[i].ns, tick)
+			total += ps[i].takes()
 		}
 	}
+	total = max(0, total-tick) // the last one has no next
 	// The step, as the part that all are a part of.
 	step := part{start: it.start, next: it.start, ns: it.end - it.start}
 	switch {
@@ -85,11 +87,19 @@ func (b *batch) parts(out *spans.Batch, it *item) {
 		}
 		// The ranks come before the parts below.
 		p.next = p.start + int64(min(p.ranksTo-p.ranksFrom, maxRanks))*tick
-		whole.next = max(whole.next, p.start+max(p.ns, tick))
+		whole.next = max(whole.next, p.start+p.takes())
 		b.part(out, it, ps, p)
 	}
 	clear(ps)
 	b.laid = ps[:0]
+}
+
+// takes is how much later the next part begins.
+func (p *part) takes() int64 {
+	if p.ns < tick {
+		return tick
+	}
+	return p.ns + tick
 }
 
 func nanos(seconds float64) int64 {

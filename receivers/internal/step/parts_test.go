@@ -50,19 +50,19 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 	for name, tt := range map[string]struct{ line, want string }{
 		"end to end": {"dur=1 update:0.3 pass:0.5", `
   pass 0–500 trainer
-  update 500–800 trainer`},
+  update 500.001–800.001 trainer`},
 		"nested": {"dur=1 clip:0.05 load:0.01 forward:0.1 apply:0.1 pass:0.5 backward:0.3 update:0.2", `
   pass 0–500 trainer
     forward 0–100 trainer
       load 0–10 trainer
-    backward 100–400 trainer
-  update 500–700 trainer
-    clip 500–550 trainer
-    apply 550–650 trainer`},
+    backward 100.001–400.001 trainer
+  update 500.001–700.001 trainer
+    clip 500.001–550.001 trainer
+    apply 550.002–650.002 trainer`},
 		"what they are parts of is not logged": {"dur=1 load:0.01 backward:0.3 apply:0.1", `
   load 0–10 trainer
-  backward 10–310 trainer
-  apply 310–410 trainer`},
+  backward 10.001–310.001 trainer
+  apply 310.002–410.002 trainer`},
 		"the one between is not logged": {"dur=1 load:0.01 pass:0.2", `
   pass 0–200 trainer
     load 0–10 trainer`},
@@ -71,7 +71,7 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
   pass 0–500 trainer
     forward 0–300 trainer
     backward 100–500 unknown
-  update 500–600 trainer`},
+  update 500.001–600.001 trainer`},
 		"longer than the step": {"dur=1 pass:0.9 update:0.2 save:0.1", `
   pass 0–900 trainer
   update 800–1000 unknown
@@ -98,7 +98,7 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 		"the duration of the step is not known": {"pass:0.5 forward:0.2 update:0.3 b:0.1", `
   pass 0–500 trainer outside
     forward 0–200 trainer
-  update 500–800 trainer outside
+  update 500.001–800.001 trainer outside
   b 0–100 unknown outside`},
 	} {
 		t.Run(name, func(t *testing.T) {
