@@ -222,6 +222,7 @@ func (l *lines) Emit(rec *record.Record)  { l.got = append(l.got, recordtest.Sho
 func (l *lines) Model(m *spans.Model)     { l.got = append(l.got, fmt.Sprintf("%+v", *m)) }
 func (l *lines) Prefix() *line.Prefix     { return &l.prefix }
 func (l *lines) Restarted()               { l.got = append(l.got, "restarted") }
+func (*lines) Retold()                    {}
 func (l *lines) feed(p *parser, s string) { p.Line([]byte(s), l) }
 
 // A restart of the collector between any two lines changes nothing.

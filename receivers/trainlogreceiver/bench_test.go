@@ -83,6 +83,7 @@ func (o *noOut) Record() *record.Record {
 func (*noOut) Emit(*record.Record) {}
 func (*noOut) Model(*spans.Model)  {}
 func (*noOut) Restarted()          {}
+func (*noOut) Retold()             {}
 func (o *noOut) Prefix() *line.Prefix {
 	o.prefix = line.Prefix{}
 	return &o.prefix

@@ -60,6 +60,9 @@ type Record struct {
 	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not that of one.
 	Several bool
 
+	// Late: the writer holds records back, so that the time at which the record is read says nothing of when it was.
+	Late bool
+
 	// Rank as the record states it (not its prefix). Valid when HasRank.
 	Rank    int64
 	HasRank bool
@@ -107,7 +110,7 @@ const MaxExtra = 256
 func (r *Record) Reset() {
 	r.Kind, r.Source, r.Of = Step, "", OneStep
 	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
-	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several = false, false, false, false, false
+	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several, r.Late = false, false, false, false, false, false
 	r.Rank, r.HasRank = 0, false
 	r.GPUs, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Stages[:0], r.Extra[:0], 0
 	r.has = 0 // clearing the values, too, would take longer than all of the above

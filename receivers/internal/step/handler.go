@@ -31,6 +31,8 @@ type Out interface {
 	Prefix() *line.Prefix
 	// Restarted says that the job began anew: iterations count from what comes next.
 	Restarted()
+	// Retold says that the file is written anew from its beginning: the same records have the same ids.
+	Retold()
 }
 
 // Parser reads the lines of one stream. It is not used concurrently.
@@ -214,6 +216,12 @@ func (h *handler) Restarted() {
 	}
 }
 
+// Retold forgets where the records stood, as for a file that was never read.
+func (h *handler) Retold() {
+	h.leave()
+	h.forget()
+}
+
 // Emit places a record and puts it into the batch, or keeps it for the lines that belong to it.
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
@@ -351,7 +359,7 @@ func (h *handler) place(rec *record.Record, it *item) {
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
 		it.start = it.end - int64(duration*1e9)*steps
-	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic && (it.covered > 0 || !it.hasIteration && !rec.Several):
+	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic && !(rec.Late && it.time == spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
 		// The log does not state it: all that is known is when the record before was written, and how long it evaluated meanwhile.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))

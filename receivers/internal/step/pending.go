@@ -124,14 +124,38 @@ func (h *handler) join(rec *record.Record) bool {
 		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source {
 		return false
 	}
+	if rec.Dedup && h.again(rec) {
+		return true
+	}
 	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states it after all
 		p.rec.Unset(record.Duration)
 		p.it.kindOfDuration, p.it.point = durationKinds[rec.Of], false
-		p.it.start = p.it.end - int64(rec.Get(record.Duration)*1e9)*max(p.it.covered, 1)
+		ns := int64(rec.Get(record.Duration)*1e9) * max(p.it.covered, 1)
+		if p.it.time == spans.TimeSynthetic { // it was made without
+			t := h.track(who{rec.Source, p.it.rank})
+			p.it.end, t.End, t.Made = p.it.end+ns, t.End+ns, t.Made+ns
+		}
+		p.it.start = p.it.end - ns
 	}
 	p.rec.Merge(rec)
 	p.take(rec)
 	p.held = append(p.held, h.stream.Hold())
+	return true
+}
+
+// again says whether a record that belongs to the one that waits was seen before, and remembers it by the id that it would have alone.
+func (h *handler) again(rec *record.Record) bool {
+	raw := rec.RawUnix
+	if raw == nil {
+		raw = rec.Stamp
+	}
+	it := h.pending.it
+	h.identify(rec, &it, h.track(who{rec.Source, it.rank}), raw)
+	if !h.seen.before(it.id, h.setOf(&it)) {
+		return false
+	}
+	h.known++
+	h.set.Duplicate()
 	return true
 }
 

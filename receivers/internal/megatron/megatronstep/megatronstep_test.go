@@ -27,6 +27,7 @@ func (o *out) Emit(*record.Record)    { o.records++ }
 func (o *out) Model(m *spans.Model)   { o.models = append(o.models, *m) }
 func (*out) Prefix() *line.Prefix     { return &line.Prefix{} }
 func (o *out) Restarted()             { o.begins++ }
+func (*out) Retold()                  {}
 
 const log = `  hidden_size ..................................... 1
 ------------------------ arguments ------------------------

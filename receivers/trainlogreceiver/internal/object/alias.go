@@ -131,7 +131,7 @@ func makeAliases() map[string]Target {
 		}
 	}
 	all := func(f record.Field, names ...string) { add(field(f, record.Base), names...) }
-	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss")
+	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss", "loss_step", "train_loss_step", "gpt_loss")
 	all(record.Loss, "train_loss")
 	loss := out["loss"]
 	loss.flags |= running
@@ -163,7 +163,7 @@ func makeAliases() map[string]Target {
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
-	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss")
+	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_gpt_loss")
 	all(record.Perplexity, "eval_ppl", "val_ppl", "eval_perplexity", "val_perplexity", "validation_ppl", "validation_perplexity")
 
 	second := field(record.Duration, record.Base)
@@ -175,6 +175,8 @@ func makeAliases() map[string]Target {
 		add(second, base, base+"_s", base+"_sec", base+"_seconds", base+"(s)", base+"_(s)", base+"_in_s")
 		add(milli, base+"_ms", base+"(ms)", base+"_(ms)", base+"_in_ms")
 	}
+	add(second, "dt_s") // without a unit it may be either
+	add(milli, "dt_ms")
 	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
 	add(Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s", "iterations_per_second")
 
@@ -200,7 +202,7 @@ func normal(name string) string {
 
 var (
 	trainPrefixes = []string{"train/", "train.", "train_", "training/", "metrics.", "metrics/"}
-	evalPrefixes  = []string{"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "val_core/", "val_aux/"}
+	evalPrefixes  = []string{"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "test/", "test_", "val_core/", "val_aux/"}
 )
 
 // lookUp finds a name in the configuration: as it is written there, or else without regard to case.

@@ -20,7 +20,7 @@ func (p *Parser) Field(name, value []byte) {
 // End says whether the fields are a record of a training log, and of which kind.
 func (p *Parser) End() bool { return p.finish() }
 
-// What a name is about, for formats that must not take any text with a number for a record.
+// About is what a name is about, for formats that must not take any text with a number for a record.
 type About struct{ Step, Loss, Evaluation bool }
 
 // About says what a name is about. A loss is what has that word in its name.
@@ -31,4 +31,10 @@ func (p *Parser) About(name []byte) About {
 		Loss:       e.action == set && (e.Field == record.Loss || e.Field == record.ValidationLoss) || strings.Contains(strings.ToLower(string(e.name)), "loss") && e.action == keep,
 		Evaluation: e.flags&evaluation != 0,
 	}
+}
+
+// Known says whether a name has a meaning.
+func (p *Parser) Known(name []byte) bool {
+	e := p.entry(name)
+	return e.action != keep || e.Scale != 0
 }

@@ -1,0 +1,139 @@
+package bar_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/bar"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var logs = map[string]struct {
+	lines []string
+	want  []string
+}{
+	// The first drawing of a count has the loss of the count before; what stands there when an epoch begins is the last of the epoch before.
+	"lightning": {
+		[]string{
+			"Epoch 0:   0%|          | 0/8 [00:00<?, ?it/s]", "Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 42.06it/s]",
+			"Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=16.20]", "Epoch 0:  25%|██▌       | 2/8 [00:00<00:00, 42.63it/s, v_num=0, train_loss_step=16.20]",
+			"Epoch 0:  25%|██▌       | 2/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=11.60]",
+			"Validation DataLoader 0: 100%|██████████| 8/8 [00:00<00:00, 819.22it/s]",
+			"Epoch 0: 100%|██████████| 8/8 [00:00<00:00, 38.26it/s, v_num=0, train_loss_step=11.60, train_loss_epoch=10.70, val_loss=5.330]",
+			"Epoch 1:   0%|          | 0/8 [00:00<?, ?it/s, v_num=0, train_loss_step=7.560, train_loss_epoch=6.960, val_loss=5.330]",
+			"Epoch 1:  12%|█▎        | 1/8 [00:00<00:00, 20.00it/s, v_num=0, train_loss_step=7.020, train_loss_epoch=6.960, val_loss=5.330]",
+		},
+		[]string{
+			"lightning step mean iteration=1 epoch=0 duration=0.025 loss=16.2", "lightning step mean iteration=2 epoch=0 duration=0.025 loss=11.6", "lightning evaluation val_loss=5.33",
+			"lightning step mean iteration=9 epoch=1 duration=0.05 loss=7.02",
+		},
+	},
+	// 1.x shows a mean over the last batches, as loss.
+	"lightning 1": {
+		[]string{"Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=193315]", "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315] "},
+		[]string{"lightning step mean iteration=4 epoch=0 duration=4.47 loss=10.072", "lightning step mean iteration=4 epoch=0 duration=4.47 loss=9.947"},
+	},
+	"nemo 1": {
+		[]string{
+			"Epoch 0: :  47%|████▋     | 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=6.000, consumed_samples=12288.0, train_step_timing in s=49.50]",
+			"Epoch 0: :  50%|████▋     | 2000/4000 [43:24:54<00:00, reduced_train_loss=0.139, global_step=2e+3, consumed_samples=2.56e+5, train_step_timing in s=68.70, val_loss=0.212][NeMo I 2024-06-17",
+			"Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674, global_step=1.000, consumed_samples=128.0, train_step_timing in s=3.370, samples/sec=14.60]",
+		},
+		[]string{
+			"nemo step iteration=6 epoch=0 duration=49.5 loss=11.5 consumed_samples=12288", "nemo step iteration=1999 epoch=0 duration=68.7 loss=0.139 consumed_samples=256000", "nemo evaluation val_loss=0.212",
+			"nemo step iteration=1 epoch=1 duration=3.37 loss=0.674 consumed_samples=128 samples/s=14.6",
+		},
+	},
+	// The postfix is set before the bar goes on.
+	"openrlhf": {
+		[]string{
+			"Train step of epoch 0:   0%|          | 0/17 [00:00<?, ?it/s]", "Train step of epoch 0:   0%|          | 0/17 [00:02<?, ?it/s, gpt_loss=2.04, lr=0, grad_norm=0]",
+			"Train step of epoch 0:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=2.04, lr=0, grad_norm=0]", "Train step of epoch 0:   6%|▌         | 1/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
+			"Train step of epoch 0:  12%|█         | 2/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
+			"Eval stage of steps 2:  50%|█████     | 1/2 [00:01<00:01,  1.00s/it, eval gpt_loss=0.7]", "Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.7]",
+			"Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.75]",
+			"Train step of epoch 1:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=0.5, lr=1e-6, grad_norm=2]",
+			"Train epoch [1/1]:  50%|█████     | 1/2 [00:10<00:10, 10.00s/it, act_loss=-0.01, reward=0.5, kl=0.001]",
+		},
+		[]string{
+			"openrlhf step mean iteration=1 epoch=0 duration=2 loss=2.04 lr=0 grad_norm=0", "openrlhf step mean iteration=2 epoch=0 duration=2 loss=0.793 lr=1.25e-06 grad_norm=38.9",
+			"openrlhf evaluation iteration=2 duration=2 val_loss=0.75", "openrlhf step mean iteration=18 epoch=1 duration=2 loss=0.5 lr=1e-06 grad_norm=2",
+			"openrlhf step mean iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
+		},
+	},
+	"torchtune": {
+		[]string{"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]", "1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.25s/it]"},
+		[]string{"torchtune step mean iteration=11 epoch=1 duration=1.2 loss=2.5", "torchtune step mean iteration=12 epoch=1 duration=1.25 loss=2.345"},
+	},
+	"others": {
+		[]string{"steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.123]", "steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.13]"},
+		[]string{"tqdm step mean iteration=891 duration=1.49 extra:avr_loss=0.123"},
+	},
+	// Not for us: no loss, a search over trials, a dict behind a bar.
+	"none": {
+		[]string{
+			"Map (num_proc=8): 100%|██████████| 1000/1000 [00:01<00:00, 812.10 examples/s]", "100%|██████████| 50/50 [00:10<00:00,  5.00trial/s, best loss: 0.3]", " 50%|████| 5/10 [00:10<00:10, 2.00s/it, best_loss=0.3]",
+			"  2%|▏         | 1/60 [00:55<54:36, 55.53s/it]{'loss': 1}", "Loading checkpoint shards: 100%|██████████| 4/4 [00:05<00:00,  1.30s/it]", "", "loss",
+		},
+		nil,
+	},
+}
+
+func TestLine(t *testing.T) {
+	for name, c := range logs {
+		t.Run(name, func(t *testing.T) {
+			// Restarted at every line, as a collector may be.
+			out := &recordtest.Sink{}
+			var state []byte
+			for _, line := range c.lines {
+				p := bar.New(nil)
+				p.Restore(state)
+				before := len(out.Got)
+				v, reason, mine := p.Line([]byte(line), out)
+				assert.Equal(t, len(out.Got) > before, v == tail.Record, line)
+				assert.Equal(t, v != tail.Record && mine, reason != "", line)
+				state = p.Save()
+			}
+			assert.Equal(t, c.want, out.Got)
+		})
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	for _, c := range logs {
+		f.Add([]byte(strings.Join(c.lines, "\n")))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, out := bar.New(nil), &recordtest.Sink{}
+		for _, line := range strings.Split(string(b), "\n") {
+			before := len(out.Got)
+			v, _, mine := p.Line([]byte(line), out)
+			if (v == tail.Record) != (len(out.Got) > before) || v == tail.Record && !mine {
+				t.Fatalf("%q: %d %v", line, v, mine)
+			}
+			p.Restore(p.Save())
+		}
+	})
+}
+
+func BenchmarkLine(b *testing.B) {
+	for name, text := range map[string]string{
+		"lightning": "Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=16.20]",
+		"other":     "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior.",
+	} {
+		b.Run(name, func(b *testing.B) {
+			p, out, line := bar.New(nil), &recordtest.Sink{}, []byte(text)
+			b.ReportAllocs()
+			for b.Loop() {
+				out.Got = out.Got[:0]
+				p.Line(line, out)
+			}
+		})
+	}
+}

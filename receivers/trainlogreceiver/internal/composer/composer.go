@@ -1,0 +1,278 @@
+// Package composer reads what Composer (mosaicml/composer 0.32) writes with ConsoleLogger and with FileLogger:
+//
+//	[epoch=1][batch=3/8]:
+//		 Train time/batch: 2
+//		 Train loss/train/total: 16.1129
+//		 Train throughput/batches_per_sec: 729.6607
+//	[Eval batch=4/4] Eval on eval data:
+//		 Eval metrics/eval/LanguageCrossEntropy: 9.4941
+//
+//	[metric][batch=2]: time/batch: 2
+//	[metric][batch=2]: loss/train/total: 16.1129
+//
+// time/batch counts the batches of the whole job that were done before, whatever the head of the block counts in. FileLogger has a copy of the
+// console in lines that begin with [stderr], which are left alone. Speeds are means over SpeedMonitor's window, without evaluation; memory is in GB of 1e9 bytes.
+package composer
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// Source is the record's Source.
+const Source = "composer"
+
+// Out takes the records of a line; step.Out is one.
+type Out interface {
+	Record() *record.Record
+	Emit(*record.Record)
+}
+
+// What of a block came so far.
+const (
+	none = iota
+	head // of a training block
+	training
+	evaluation
+)
+
+type state struct {
+	In         int     `json:"in,omitempty"`
+	Epoch      float64 `json:"epoch,omitempty"`
+	Iterations float64 `json:"iterations,omitempty"`
+}
+
+// Parser reads the lines of one stream. The zero value is ready. It is not safe for concurrent use.
+type Parser struct{ state state }
+
+var (
+	metricMark = []byte("[metric][batch=")
+	evalMark   = []byte("[Eval batch=")
+	evalOn     = []byte("] Eval on ")
+	trainLine  = []byte("Train ")
+	evalLine   = []byte("Eval ")
+
+	labelName = []byte("data")
+)
+
+// Line reads one line. mine is false when it is not of this format.
+func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if rest, ok := bytes.CutPrefix(b, metricMark); ok {
+		return p.file(rest, out)
+	}
+	if len(b) > 0 && b[0] == '[' {
+		return p.head(b, out)
+	}
+	if p.state.In == none || len(b) < 2 || b[0] != '\t' {
+		p.state.In = none
+		return tail.Ignored, "", false
+	}
+	b = b[1:]
+	if b[0] == ' ' {
+		b = b[1:]
+	}
+	prefix := trainLine
+	if p.state.In == evaluation {
+		prefix = evalLine
+	}
+	b, ok := bytes.CutPrefix(b, prefix)
+	if !ok {
+		p.state.In = none
+		return tail.Ignored, "", false
+	}
+	return p.metric(b, out)
+}
+
+// head reads the first line of a block.
+func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if rest, ok := bytes.CutPrefix(b, evalMark); ok {
+		_, label, ok := bytes.Cut(rest, evalOn)
+		if !ok {
+			return tail.Ignored, "", false
+		}
+		label, results := bytes.CutSuffix(label, []byte(":"))
+		if !results {
+			return tail.Ignored, "progress", true
+		}
+		p.state.In = evaluation
+		rec := out.Record()
+		rec.Source, rec.Kind, rec.Open = Source, record.Evaluation, true
+		rec.AddExtra(record.Extra{Name: labelName, Text: bytes.TrimSuffix(label, []byte(" data"))})
+		out.Emit(rec)
+		return tail.Record, "", true
+	}
+	b, _ = bytes.CutSuffix(b, []byte(":"))
+	next := state{In: head}
+	for len(b) > 0 {
+		i := bytes.IndexByte(b, ']')
+		if b[0] != '[' || i < 0 {
+			return tail.Ignored, "", false
+		}
+		unit, value, ok := bytes.Cut(b[1:i], []byte("="))
+		at, of, _ := bytes.Cut(value, []byte("/"))
+		n, isNumber := record.Float(at)
+		if !ok || !isNumber {
+			return tail.Ignored, "", false
+		}
+		switch string(unit) {
+		case "epoch":
+			next.Epoch = n
+		case "batch":
+			// In epochs, the total is that of the epoch.
+			if total, ok := record.Float(of); ok && next.Epoch == 0 {
+				next.Iterations = total
+			}
+		case "sample", "token", "iteration", "second":
+		default:
+			return tail.Ignored, "", false
+		}
+		b = b[i+1:]
+	}
+	p.state = next
+	return tail.Ignored, "head", true
+}
+
+var timeMark = []byte("time/")
+
+// metric reads "loss/train/total: 16.1129", of a block.
+func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	name, value, ok := bytes.Cut(b, []byte(": "))
+	if !ok {
+		return tail.Ignored, "", false
+	}
+	value = bytes.TrimSpace(value)
+	if string(name) == "time/batch" && p.state.In != evaluation {
+		return p.step(value, out), "", true
+	}
+	if bytes.HasPrefix(name, timeMark) || p.state.In == head {
+		return tail.Ignored, "position", true
+	}
+	rec := out.Record()
+	rec.Source, rec.Kind = Source, record.Side
+	set(name, value, rec)
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+// step begins the record of a batch.
+func (p *Parser) step(value []byte, out Out) tail.Verdict {
+	n, ok := record.Float(value)
+	if !ok {
+		return tail.Ignored
+	}
+	p.state.In = training
+	rec := out.Record()
+	rec.Source, rec.Open = Source, true
+	rec.Set(record.Iteration, n+1)
+	if p.state.Iterations > 0 {
+		rec.Set(record.Iterations, p.state.Iterations)
+	}
+	if p.state.Epoch > 0 {
+		rec.Set(record.Epoch, p.state.Epoch)
+	}
+	out.Emit(rec)
+	return tail.Record
+}
+
+// file reads "2]: loss/train/total: 16.1129", of FileLogger. What callbacks log when a batch has ended has the number of the next one.
+func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	number, rest, ok := bytes.Cut(b, []byte("]: "))
+	at, isNumber := record.Float(number)
+	if !ok || !isNumber {
+		return tail.Ignored, "", false
+	}
+	if !bytes.HasPrefix(rest, []byte("metrics/eval/")) {
+		if p.state.In == none || p.state.In == evaluation {
+			p.state = state{In: head}
+		}
+		return p.metric(rest, out)
+	}
+	name, value, ok := bytes.Cut(rest, []byte(": "))
+	if !ok {
+		return tail.Ignored, "", false
+	}
+	rec := out.Record()
+	rec.Source, rec.Kind = Source, record.Side
+	if p.state.In != evaluation {
+		p.state.In = evaluation
+		rec.Kind, rec.Open = record.Evaluation, true
+		rec.Set(record.Iteration, at)
+	}
+	set(name, bytes.TrimSpace(value), rec)
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+const gigabyte = 1e9
+
+func set(name, value []byte, rec *record.Record) {
+	v, ok := record.Float(value)
+	if !ok {
+		rec.AddExtra(record.Extra{Name: name, Text: value})
+		return
+	}
+	switch string(name) {
+	case "loss/train/total":
+		rec.Set(record.Loss, v)
+	case "metrics/eval/LanguageCrossEntropy", "metrics/eval/CrossEntropy":
+		rec.Set(record.ValidationLoss, v)
+	case "metrics/eval/LanguagePerplexity", "metrics/eval/Perplexity":
+		rec.Set(record.Perplexity, v)
+	case "l2_norm/grad/global":
+		rec.Set(record.GradientNorm, v)
+	case "throughput/batches_per_sec":
+		if v > 0 {
+			rec.Set(record.Duration, 1/v)
+			rec.Of = record.Mean
+		}
+	case "throughput/samples_per_sec":
+		rec.Set(record.SampleThroughput, v)
+	case "throughput/tokens_per_sec":
+		rec.Set(record.TokenThroughput, v)
+	case "throughput/device/tokens_per_sec":
+		rec.Set(record.DeviceTokenThroughput, v)
+	case "throughput/flops_per_sec":
+		rec.Set(record.FlopThroughput, v)
+	case "throughput/device/flops_per_sec":
+		rec.Set(record.DeviceFlopThroughput, v)
+	case "throughput/device/mfu":
+		rec.Set(record.MFU, v)
+	case "memory/current_allocated_mem":
+		rec.Set(record.MemoryUsage, v*gigabyte)
+	case "memory/peak_allocated_mem":
+		rec.Set(record.MemoryPeak, v*gigabyte)
+	case "memory/current_reserved_mem":
+		rec.Set(record.MemoryReserved, v*gigabyte)
+	case "memory/peak_reserved_mem":
+		rec.Set(record.MemoryReservedPeak, v*gigabyte)
+	default:
+		if bytes.HasPrefix(name, []byte("lr-")) && bytes.HasSuffix(name, []byte("/group0")) {
+			rec.Set(record.LearningRate, v)
+			return
+		}
+		rec.AddExtra(record.Extra{Name: name, Value: v})
+	}
+}
+
+// Save is as in tail.Handler.
+func (p *Parser) Save() []byte {
+	if p.state.In == none {
+		return nil
+	}
+	b, err := json.Marshal(&p.state)
+	if err != nil {
+		return nil // cannot be: finite numbers
+	}
+	return b
+}
+
+// Restore is as in tail.Handler.
+func (p *Parser) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) == nil {
+		p.state = s
+	}
+}

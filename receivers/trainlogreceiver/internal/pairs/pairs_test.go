@@ -1,0 +1,84 @@
+package pairs_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/internal/record/recordtest"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var parser = recordtest.Parser{Source: pairs.Source, Parse: func(b []byte, rec *record.Record) (bool, string) { return pairs.New(nil).Parse(b, rec) }}
+
+var records = map[string]string{
+	"step: 100, loss: 2.31, lr: 1e-4, step_time: 0.25s":                               "step iteration=100 duration=0.25 loss=2.31 lr=0.0001",
+	"step=100 loss=2.31 tokens/s=12,345":                                              "step iteration=100 loss=2.31 tokens/s=12345",
+	"step = 100 loss = 2.31":                                                          "step iteration=100 loss=2.31",
+	"iteration: 100 | train loss: 2.31 | iter time: 250 ms | memory: 12.5 GB | x: 3%": `step iteration=100 duration=0.25(ms) loss=2.31 mem=13421772800(GiBy) extra:x="3%"`,
+	"Epoch [2/5], Step [100/600], Loss: 0.1234":                                       "step iteration=700 iterations=3000 epoch=2 loss=0.1234",
+	"Epoch 3 Step 12/600 loss=0.5":                                                    "step iteration=12 iterations=600 epoch=3 loss=0.5",
+	"[train] step 5 loss 2.5 lr 1e-05":                                                "step iteration=5 loss=2.5 lr=1e-05",
+	"Train: step=5, loss=nan, grad_norm=inf, phase=warmup":                            `step iteration=5 loss=NaN grad_norm=+Inf extra:phase="warmup"`,
+	"INFO:root:step=5 loss=2.5":                                                       "step iteration=5 loss=2.5",
+	"Eval: step=5, loss=2.5":                                                          "evaluation iteration=5 val_loss=2.5",
+	"step: 5 - val_loss: 2.5 - val_acc: 0.5":                                          "evaluation iteration=5 val_loss=2.5 extra:val_acc=0.5",
+	"step:1234/1770 train_loss:3.28 train_time:1234ms step_avg:87.5ms":                `step iteration=1234 iterations=1770 loss=3.28 extra:train_time="1234ms" extra:step_avg="87.5ms"`,
+	// build-nanogpt (train_gpt2.py), and llm.c (train_gpt2.cu).
+	"step    4 | loss: 6.512345 | lr 1.2590e-04 | norm: 2.0 | dt: 338.10ms | tok/sec: 1550000.00":                          `step iteration=4 duration=0.3381(ms) loss=6.512345 lr=0.0001259 tokens/s=1550000 extra:norm=2`,
+	"step   10/19560 | loss 7.412345 (+1.20z)| norm 2.5 (+nanz)| lr 8.57e-06 | 353.80 ms | 46.5% bf16 MFU | 1481908 tok/s": "",
+	"2025-01-01 12:00:00,123 - train - INFO - step: 7, loss: 1.5":                                                          "step iteration=7 loss=1.5",
+	"step: 1,000, loss: 2.5": "step iteration=1000 loss=2.5",
+}
+
+// What programs print that speaks of steps and losses, and is no record of a step.
+var others = []string{
+	"", "step", "loss", "step loss", "step: 5", "loss: 5", "step=5 lr=1e-4", "max_steps: 100, loss: 2.3", "total_steps=100 loss=2.3",
+	"Namespace(step=5, loss=0.1, lr=0.1)", "step=5 loss=mse lr=0.1", "TrainingArguments(step=5, loss=0.1)", "loss_fn: cross_entropy, step: 5", "config: step=1 loss=0",
+	"Restored checkpoint at step: 100, loss: 2.3", "resumed at step=100 with loss=2.3", "Best: step=100, loss=2.3", "best loss: 2.3 (step 100)", "New best model, step 100, loss 2.3",
+	"Saving checkpoint /ckpt/step=100-loss=2.30.ckpt", "saved step=100 loss=2.3 to disk", "Epoch 1 done in 5 s, step 100: loss improved from 2.5 to 2.3",
+	"INFO: early stopping: step=100, val_loss=2.3", "WARNING: loss is nan at step 5", "step 5 loss scale 65536 reduced", "overflow at step 5: loss scale: 1024",
+	"--step 100 --loss mse", "python train.py --steps 100 --loss l2", "| step | loss | lr |", "|   100 | 2.31 | 1e-4 |", "step,loss,lr", "100,2.31,1e-4",
+	"|   0  NVIDIA H100 80GB HBM3   On | 00000000:18:00.0 Off |  0 |", "| N/A   31C    P0    71W / 700W |    353MiB / 81920MiB |      0%      Default |",
+	"wandb: train/loss 2.31", "wandb: step: 100 loss: ▁▂▃", "Traceback: step=5, loss=<Tensor>", "ValueError: step=5 loss=0.1", "if step == 5: loss = 2",
+	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3", "[INFO] step function loss function",
+	`{"step": 5, "loss": 2.5}`, `{'step': 5, 'loss': 2.5}`, "optimizer step: 5 loss: 2.3", "number of steps: 5, loss: 2.3",
+}
+
+func TestParse(t *testing.T) {
+	for in, want := range records {
+		assert.Equal(t, want, parser.Line(in), in)
+	}
+	for _, in := range others {
+		assert.Empty(t, parser.Line(in), in)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	seeds := others
+	for in := range records {
+		seeds = append(seeds, in)
+	}
+	parser.Fuzz(f, seeds)
+}
+
+func BenchmarkParse(b *testing.B) {
+	for name, text := range map[string]string{
+		"record": "step: 100, loss: 2.31, lr: 1e-4, step_time: 0.25s", "sentence": "Restored checkpoint at step: 100, loss: 2.3",
+		"other": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior.",
+	} {
+		b.Run(name, func(b *testing.B) {
+			p, in := pairs.New(nil), []byte(text)
+			var rec record.Record
+			b.ReportAllocs()
+			for b.Loop() {
+				rec.Reset()
+				_, _ = p.Parse(in, &rec)
+			}
+		})
+	}
+}

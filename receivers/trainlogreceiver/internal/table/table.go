@@ -1,0 +1,292 @@
+// Package table reads tables of numbers with a header: the metrics.csv of Lightning's CSVLogger (lightning/fabric/loggers/csv_logs.py), which LitGPT
+// and others write too, and any other with a column for the step and one for a loss. Cells are parted by commas, semicolons or tabs; those that say nothing are empty:
+//
+//	epoch,lr,step,train_loss_epoch,train_loss_step,val_loss
+//	0,0.01,1,,11.587385177612305,
+//	1,,15,,,5.326930046081543
+//
+// CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is what it
+// says, in an order of its own, and the time at which it is read says nothing.
+package table
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+)
+
+// Source is record.Record's Source.
+const Source = "csv"
+
+// Header is the reason of a line that names the columns.
+const Header = "header"
+
+// BadRow is the reason of a row of numbers that lacks cells or has too many.
+const BadRow = "bad_row"
+
+const (
+	maxColumns = 1024
+	maxName    = 256 // bytes
+)
+
+// Out takes the records of a line, and is told when a table begins; step.Out is one.
+type Out interface {
+	object.Out
+	// Retold says that what comes may have been told before.
+	Retold()
+}
+
+type column struct {
+	name   []byte
+	step   bool // the column that counts, of which there is one
+	other  bool // one that counts too
+	result bool // about an evaluation, or the mean over an epoch
+	epoch  bool
+}
+
+// Parser reads the lines of one stream. It is not safe for concurrent use.
+type Parser struct {
+	objects *object.Parser
+	header  []byte // as it was read; empty: none yet
+	sep     byte
+	columns []column
+	sorted  []int // columns by name
+	cells   [][]byte
+	key     []byte
+	own     []byte // cells that had quotes
+}
+
+// New returns a parser; mapped is that of object.New.
+func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
+
+// Line reads one line. mine is false when it is of no table.
+func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if len(b) == 0 {
+		return tail.Ignored, "", false
+	}
+	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' {
+		if bytes.Equal(b, p.header) || p.head(b) {
+			out.Retold()
+			return tail.Ignored, Header, true
+		}
+	}
+	if len(p.columns) == 0 {
+		return tail.Ignored, "", false
+	}
+	return p.row(b, out)
+}
+
+// head reads a header.
+func (p *Parser) head(b []byte) bool {
+	for _, sep := range []byte(",\t;") {
+		n := bytes.Count(b, []byte{sep})
+		if n == 0 || n >= maxColumns || !p.split(b, sep) {
+			continue
+		}
+		if columns, ok := p.names(); ok {
+			p.header, p.sep, p.columns = bytes.Clone(b), sep, columns
+			p.sorted = p.sorted[:0]
+			for i := range columns {
+				p.sorted = append(p.sorted, i)
+			}
+			slices.SortFunc(p.sorted, func(i, j int) int { return bytes.Compare(columns[i].name, columns[j].name) })
+			return true
+		}
+	}
+	return false
+}
+
+// names makes columns of the cells, which must be names, one of a step and one of a loss.
+func (p *Parser) names() (columns []column, ok bool) {
+	step, loss := -1, false
+	seen := make(map[string]bool, len(p.cells))
+	for i, cell := range p.cells {
+		cell = bytes.TrimSpace(cell)
+		if !isName(cell) || seen[string(cell)] {
+			return nil, false
+		}
+		seen[string(cell)] = true
+		about := p.objects.About(cell)
+		c := column{
+			name: bytes.Clone(cell), other: about.Step, epoch: string(bytes.ToLower(cell)) == "epoch",
+			result: about.Evaluation || bytes.HasSuffix(cell, []byte("_epoch")),
+		}
+		loss = loss || about.Loss
+		// CSVLogger's own column is "step"; what the job logs beside it may count otherwise.
+		if about.Step && (step < 0 || string(cell) == "step") {
+			step = i
+		}
+		columns = append(columns, c)
+	}
+	if step < 0 || !loss {
+		return nil, false
+	}
+	columns[step].step, columns[step].other = true, false
+	return columns, true
+}
+
+// isName says whether a cell may be the name of a metric: up to four words, and no number.
+func isName(b []byte) bool {
+	if len(b) == 0 || len(b) > maxName || bytes.Count(b, []byte(" ")) > 3 {
+		return false
+	}
+	if _, ok := record.Float(b); ok {
+		return false
+	}
+	for _, c := range b {
+		switch {
+		case c < ' ', c == ':', c == '=', c == '{', c == '}':
+			return false
+		}
+	}
+	return true
+}
+
+// split parts a line into cells, as RFC 4180 quotes them. false: a quote is not closed, or there are too many.
+func (p *Parser) split(b []byte, sep byte) bool {
+	p.cells, p.own = p.cells[:0], p.own[:0]
+	for {
+		if len(p.cells) == maxColumns {
+			return false
+		}
+		if len(b) > 0 && b[0] == '"' {
+			cell, rest, ok := p.quoted(b[1:])
+			if !ok || len(rest) > 0 && rest[0] != sep {
+				return false
+			}
+			p.cells = append(p.cells, cell)
+			if len(rest) == 0 {
+				return true
+			}
+			b = rest[1:]
+			continue
+		}
+		i := bytes.IndexByte(b, sep)
+		if i < 0 {
+			p.cells = append(p.cells, b)
+			return true
+		}
+		p.cells = append(p.cells, b[:i])
+		b = b[i+1:]
+	}
+}
+
+// quoted reads what follows a quote up to the one that closes it; two stand for one.
+func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
+	i := bytes.IndexByte(b, '"')
+	if i < 0 {
+		return nil, nil, false
+	}
+	if i+1 == len(b) || b[i+1] != '"' {
+		return b[:i], b[i+1:], true
+	}
+	from := len(p.own)
+	for {
+		i = bytes.IndexByte(b, '"')
+		if i < 0 {
+			return nil, nil, false
+		}
+		p.own = append(p.own, b[:i]...)
+		if i+1 == len(b) || b[i+1] != '"' {
+			return p.own[from:len(p.own):len(p.own)], b[i+1:], true
+		}
+		p.own = append(p.own, '"')
+		b = b[i+2:]
+	}
+}
+
+// row reads a row.
+func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if bytes.IndexByte(b, p.sep) < 0 || !p.split(b, p.sep) {
+		return tail.Ignored, "", false
+	}
+	numbers, training := 0, false
+	for i, cell := range p.cells {
+		if _, ok := record.Float(bytes.TrimSpace(cell)); ok {
+			numbers++
+			if i < len(p.columns) {
+				c := &p.columns[i]
+				training = training || !c.step && !c.other && !c.epoch && !c.result
+			}
+		}
+	}
+	step := 0
+	for !p.columns[step].step {
+		step++
+	}
+	if len(p.cells) != len(p.columns) {
+		// Text with commas is not ours; numbers alone are a row that was cut, or of another header.
+		if numbers+p.empty() == len(p.cells) && numbers > 0 {
+			return tail.Rejected, BadRow, true
+		}
+		return tail.Ignored, "", false
+	}
+	iteration, ok := record.Float(bytes.TrimSpace(p.cells[step]))
+	if !ok || numbers < 2 {
+		return tail.Ignored, "", false
+	}
+	rec := out.Record()
+	p.objects.Begin(rec)
+	for i, cell := range p.cells {
+		switch c := &p.columns[i]; {
+		case c.step:
+		case c.other:
+			if v, ok := record.Float(bytes.TrimSpace(cell)); ok {
+				rec.AddExtra(record.Extra{Name: c.name, Value: v})
+			}
+		default:
+			p.objects.Field(c.name, cell)
+		}
+	}
+	p.objects.End()
+	rec.Source, rec.Late, rec.Dedup = Source, true, true
+	rec.Set(record.Iteration, iteration)
+	rec.Kind = record.Evaluation
+	if training {
+		// Each logger of a step has a row of its own: a callback for the learning rate, one for the speed.
+		rec.Kind, rec.Open, rec.Join = record.Step, true, true
+	}
+	p.key = p.key[:0]
+	for _, i := range p.sorted {
+		if len(p.cells[i]) > 0 {
+			p.key = append(append(append(append(p.key, p.columns[i].name...), '='), p.cells[i]...), ',')
+		}
+	}
+	rec.Key = p.key
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+func (p *Parser) empty() (n int) {
+	for _, cell := range p.cells {
+		if len(bytes.TrimSpace(cell)) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Save is as in tail.Handler.
+func (p *Parser) Save() []byte {
+	if len(p.header) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(p.header)
+	if err != nil {
+		return nil // cannot be: bytes
+	}
+	return b
+}
+
+// Restore is as in tail.Handler.
+func (p *Parser) Restore(saved []byte) {
+	var header []byte
+	if json.Unmarshal(saved, &header) == nil {
+		p.head(header)
+	}
+}
