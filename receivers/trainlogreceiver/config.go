@@ -57,10 +57,22 @@ const (
 	formatTorchtitan = "torchtitan"
 	formatNeMo       = "nemo"
 	formatVerl       = "verl"
+	formatNanoGPT    = "nanogpt"
+	formatNanochat   = "nanochat"
+	formatLitGPT     = "litgpt"
+	formatTorchtune  = "torchtune"
+	formatComposer   = "composer"
+	formatOpenRLHF   = "openrlhf"
+	formatTQDM       = "tqdm"
+	formatCSV        = "csv"
+	formatKeyValue   = "keyvalue"
 )
 
-// Those that auto tries, in this order. NeMo's lines have Megatron's iterations.
-var formats = []string{formatJSONL, formatHF, formatNeMo, formatMegatron, formatDeepSpeed, formatTorchtitan, formatVerl}
+// Those that auto tries, in this order. NeMo's lines have Megatron's iterations, OpenRLHF's have dicts, and pairs are anybody's.
+var formats = []string{
+	formatJSONL, formatOpenRLHF, formatHF, formatNeMo, formatMegatron, formatDeepSpeed, formatTorchtitan, formatVerl, formatNanoGPT, formatNanochat, formatLitGPT, formatTorchtune,
+	formatComposer, formatTQDM, formatCSV, formatKeyValue,
+}
 
 var (
 	errFormat = errors.New("'format' must be auto, " + strings.Join(formats, ", "))

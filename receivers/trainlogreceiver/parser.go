@@ -2,17 +2,27 @@ package trainlogreceiver
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/bar"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/composer"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/litgpt"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanochat"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanogpt"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nemo"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/openrlhf"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/table"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtune"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
@@ -25,12 +35,17 @@ type format func(text []byte, out step.Out) (v tail.Verdict, reason string, mine
 type parser struct {
 	formats  []format
 	last     int // the format of the record before
+	anything int // formats from here on are nobody's own, and come after all others
+
 	dicts    *hf.Parser
-	megatron *megatronstep.Parser
+	megatron megatronstep.Parser
+	composer composer.Parser
+	bars     *bar.Parser
+	tables   *table.Parser
 }
 
 func newParser(name string, mapped map[string]object.Target) *parser {
-	p := &parser{megatron: &megatronstep.Parser{}}
+	p := &parser{bars: bar.New(mapped), tables: table.New(mapped)}
 	names := formats
 	if name != formatAuto {
 		names = []string{name}
@@ -56,6 +71,25 @@ func newParser(name string, mapped map[string]object.Target) *parser {
 			f = withFields(single(nemo.Parse), mapped)
 		case formatVerl:
 			f = withFields(single(verl.Parse), mapped)
+		case formatNanoGPT:
+			f = withFields(single(nanogpt.Parse), mapped)
+		case formatNanochat:
+			f = withFields(single(nanochat.Parse), mapped)
+		case formatLitGPT:
+			f = withFields(single(litgpt.Parse), mapped)
+		case formatTorchtune:
+			f = withFields(single(torchtune.Parse), mapped)
+		case formatComposer:
+			f = withFields(func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.composer.Line(text, out) }, mapped)
+		case formatOpenRLHF:
+			f = single(openrlhf.New(mapped).Parse)
+		case formatTQDM:
+			f = func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.bars.Line(text, out) }
+		case formatCSV:
+			f = func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.tables.Line(text, out) }
+		case formatKeyValue:
+			p.anything = len(p.formats)
+			f = single(pairs.New(mapped).Parse)
 		}
 		p.formats = append(p.formats, f)
 	}
@@ -80,7 +114,7 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		v, why, mine := f(text, out)
 		if mine {
-			if v == tail.Record {
+			if v == tail.Record && (i < p.anything || p.anything == 0) {
 				p.last = i
 			}
 			return v, why
@@ -95,11 +129,38 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, reason
 }
 
+// parserState is what is kept over a restart, by format.
+type parserState struct {
+	Megatron json.RawMessage `json:"megatron,omitempty"`
+	Composer json.RawMessage `json:"composer,omitempty"`
+	Bars     json.RawMessage `json:"tqdm,omitempty"`
+	Tables   json.RawMessage `json:"csv,omitempty"`
+}
+
 // Save is as in tail.Handler.
-func (p *parser) Save() []byte { return p.megatron.Save() }
+func (p *parser) Save() []byte {
+	s := parserState{Megatron: p.megatron.Save(), Composer: p.composer.Save(), Bars: p.bars.Save(), Tables: p.tables.Save()}
+	if s.Megatron == nil && s.Composer == nil && s.Bars == nil && s.Tables == nil {
+		return nil
+	}
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil // cannot be: each is JSON
+	}
+	return b
+}
 
 // Restore is as in tail.Handler.
-func (p *parser) Restore(state []byte) { p.megatron.Restore(state) }
+func (p *parser) Restore(state []byte) {
+	var s parserState
+	if json.Unmarshal(state, &s) != nil {
+		return
+	}
+	p.megatron.Restore(s.Megatron)
+	p.composer.Restore(s.Composer)
+	p.bars.Restore(s.Bars)
+	p.tables.Restore(s.Tables)
+}
 
 // lines is the format of a parser that looks for any number of records.
 func lines(line func(text []byte, out object.Out) (found bool, reason string)) format {

@@ -107,6 +107,8 @@ func waterfall(b *filereceivertest.Result) string {
 
 var fixtures = []string{
 	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
+	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
+	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv", "trainers/maxtext.log", "trainers/paddlenlp.log",
 }
 
 func TestGolden(t *testing.T) {
@@ -147,7 +149,7 @@ func TestAccounts(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for format, sources := range map[string][]string{
 		"auto": {"jsonl", "deepspeed", "jsonl", "hf", "verl", "jsonl"}, "jsonl": {"jsonl", "jsonl", "hf", "jsonl"}, "hf": {"hf"}, "deepspeed": {"deepspeed"}, "verl": {"verl"},
-		"megatron": {}, "torchtitan": {}, "nemo": {},
+		"megatron": {}, "torchtitan": {}, "nemo": {}, "nanogpt": {}, "nanochat": {}, "litgpt": {}, "torchtune": {}, "composer": {}, "openrlhf": {}, "tqdm": {}, "csv": {}, "keyvalue": {},
 	} {
 		b := read(t, func(c *Config) { c.Format = format }, fixture(t, "mixed.log"))
 		assert.Equal(t, sources, attrs(b.All(spans.SpanStep), spans.AttrSource), format)

@@ -29,3 +29,4 @@ func (*sink) Emit(*record.Record)    {}
 func (*sink) Model(*spans.Model)     {}
 func (s *sink) Prefix() *line.Prefix { return &s.prefix }
 func (*sink) Restarted()             {}
+func (*sink) Retold()                {}

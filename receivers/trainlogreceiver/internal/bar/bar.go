@@ -39,7 +39,7 @@ const nothingNew = "progress_bar"
 // state is what was drawn last.
 type state struct {
 	Desc     []byte  `json:"desc,omitempty"`
-	Done     float64 `json:"done,omitempty"`
+	At       float64 `json:"at,omitempty"` // the iteration of the last record
 	Training []byte  `json:"training,omitempty"`
 	Results  []byte  `json:"results,omitempty"`
 }
@@ -79,31 +79,28 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		return p.torchtune(b, &d, epoch, step, loss, out)
 	}
 	if len(d.Postfix) == 0 || !bytes.Contains(d.Postfix, lossMark) {
-		p.leave(&d)
 		return tail.Ignored, "", false // the dicts of other trainers stand behind bars
 	}
 	p.split(d.Postfix)
 	source, epoch := Source, math.NaN()
-	newStep, isEval := false, false
+	changes, isEval := false, false
 	switch {
 	case bytes.HasPrefix(d.Desc, epochMark):
 		source = Lightning
 		if bytes.Contains(d.Postfix, nemoLoss) {
 			source = NeMo
 		}
-		epoch, _ = number(d.Desc[len(epochMark):])
-		// At 0 the bar shows what the epoch before left.
-		newStep = d.Done > 0 && !bytes.Equal(p.training, p.state.Training)
+		epoch = number(d.Desc[len(epochMark):])
+		changes = true
 	case bytes.HasPrefix(d.Desc, rlhfEval):
 		source, isEval = OpenRLHF, true
 	default:
 		if rest, ok := bytes.CutPrefix(d.Desc, rlhfSteps); ok {
 			source = OpenRLHF
-			epoch, _ = number(rest)
+			epoch = number(rest)
 		} else if bytes.HasPrefix(d.Desc, rlhfEpoch) {
 			source = OpenRLHF
 		}
-		newStep = d.Done > 0 && (d.Done != p.state.Done || !bytes.Equal(d.Desc, p.state.Desc))
 	}
 	found := false
 	if isEval {
@@ -115,7 +112,13 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		if epoch > 0 {
 			at += epoch * d.Total
 		}
-		if newStep && hasLoss(p.training) {
+		isNew := at != p.state.At // bars are drawn once more when they are closed, beside the next one
+		if changes {
+			isNew = !bytes.Equal(p.training, p.state.Training)
+		}
+		// At 0 the bar shows what the epoch before left, or the first postfix before the bar goes on.
+		if d.Done > 0 && isNew && hasLoss(p.training) {
+			p.state.At = at
 			found = p.step(b, source, at, epoch, &d, out)
 		}
 		if len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results) && p.emit(b, p.results, record.Evaluation, source, math.NaN(), &d, out) {
@@ -128,17 +131,11 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	if len(p.results) > 0 {
 		p.state.Results = append(p.state.Results[:0], p.results...)
 	}
-	p.leave(&d)
+	p.state.Desc = append(p.state.Desc[:0], d.Desc...)
 	if !found {
 		return tail.Ignored, nothingNew, true
 	}
 	return tail.Record, "", true
-}
-
-// leave notes which count of which bar was drawn.
-func (p *Parser) leave(d *tqdm.Bar) {
-	p.state.Desc = append(p.state.Desc[:0], d.Desc...)
-	p.state.Done = d.Done
 }
 
 // split parts the pairs about the step from those about an evaluation, and leaves out those that are about neither.
@@ -204,7 +201,9 @@ func (p *Parser) emit(b, pairs []byte, kind record.Kind, source string, at float
 	rec := p.fill(pairs, kind, source, &tqdm.Bar{}, out)
 	if at >= 0 {
 		rec.Set(record.Iteration, at)
-		rec.Set(record.Duration, d.Elapsed)
+		if d.Elapsed > 0 {
+			rec.Set(record.Duration, d.Elapsed)
+		}
 	}
 	rec.Key = b
 	out.Emit(rec)
@@ -248,16 +247,16 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 }
 
 // number reads the digits that b begins with.
-func number(b []byte) (float64, bool) {
+func number(b []byte) float64 {
 	n := 0
 	for n < len(b) && b[n]-'0' <= 9 {
 		n++
 	}
 	v, ok := record.Float(b[:n])
 	if !ok {
-		return math.NaN(), false
+		return math.NaN()
 	}
-	return v, true
+	return v
 }
 
 // last reads the number at the end of "Eval stage of steps 100".
@@ -283,7 +282,7 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 
 func (p *Parser) torchtune(b []byte, d *tqdm.Bar, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	seen := bytes.Equal(d.Desc, p.state.Desc)
-	p.leave(d)
+	p.state.Desc = append(p.state.Desc[:0], d.Desc...)
 	if seen {
 		return tail.Ignored, nothingNew, true
 	}

@@ -58,6 +58,7 @@ var logs = map[string]struct {
 			"Train step of epoch 0:  12%|█         | 2/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
 			"Eval stage of steps 2:  50%|█████     | 1/2 [00:01<00:01,  1.00s/it, eval gpt_loss=0.7]", "Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.7]",
 			"Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.75]",
+			"Train step of epoch 1:   0%|          | 0/17 [00:00<?, ?it/s]", "Train step of epoch 0:  12%|█         | 2/17 [00:09<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
 			"Train step of epoch 1:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=0.5, lr=1e-6, grad_norm=2]",
 			"Train epoch [1/1]:  50%|█████     | 1/2 [00:10<00:10, 10.00s/it, act_loss=-0.01, reward=0.5, kl=0.001]",
 		},
@@ -111,7 +112,7 @@ func FuzzLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, out := bar.New(nil), &recordtest.Sink{}
-		for _, line := range strings.Split(string(b), "\n") {
+		for line := range strings.SplitSeq(string(b), "\n") {
 			before := len(out.Got)
 			v, _, mine := p.Line([]byte(line), out)
 			if (v == tail.Record) != (len(out.Got) > before) || v == tail.Record && !mine {

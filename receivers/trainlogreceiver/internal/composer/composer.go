@@ -43,6 +43,8 @@ type state struct {
 	In         int     `json:"in,omitempty"`
 	Epoch      float64 `json:"epoch,omitempty"`
 	Iterations float64 `json:"iterations,omitempty"`
+	// Batch is how many were done before, once it was said: a step begins with what comes next of its own.
+	Batch *float64 `json:"batch,omitempty"`
 }
 
 // Parser reads the lines of one stream. The zero value is ready. It is not safe for concurrent use.
@@ -135,7 +137,11 @@ func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return tail.Ignored, "head", true
 }
 
-var timeMark = []byte("time/")
+var (
+	timeMark    = []byte("time/")
+	lossMark    = []byte("loss/")
+	trainerMark = []byte("trainer/")
+)
 
 // metric reads "loss/train/total: 16.1129", of a block.
 func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
@@ -144,37 +150,36 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 		return tail.Ignored, "", false
 	}
 	value = bytes.TrimSpace(value)
-	if string(name) == "time/batch" && p.state.In != evaluation {
-		return p.step(value, out), "", true
-	}
-	if bytes.HasPrefix(name, timeMark) || p.state.In == head {
+	if bytes.HasPrefix(name, timeMark) {
+		if v, ok := record.Float(value); ok && string(name) == "time/batch" && p.state.In != evaluation {
+			p.state.In, p.state.Batch = head, &v
+		}
 		return tail.Ignored, "position", true
+	}
+	if p.state.In == head && p.state.Batch == nil {
+		return tail.Ignored, "position", true // of which batch, nobody knows
 	}
 	rec := out.Record()
 	rec.Source, rec.Kind = Source, record.Side
+	if p.state.In == head && (bytes.HasPrefix(name, lossMark) || bytes.HasPrefix(name, trainerMark)) {
+		p.step(rec)
+	}
 	set(name, value, rec)
 	out.Emit(rec)
 	return tail.Record, "", true
 }
 
-// step begins the record of a batch.
-func (p *Parser) step(value []byte, out Out) tail.Verdict {
-	n, ok := record.Float(value)
-	if !ok {
-		return tail.Ignored
-	}
-	p.state.In = training
-	rec := out.Record()
-	rec.Source, rec.Open = Source, true
-	rec.Set(record.Iteration, n+1)
+// step makes the record that of a batch. At the end of an epoch time/batch comes twice, and only once is followed by what a batch logs.
+func (p *Parser) step(rec *record.Record) {
+	rec.Kind, rec.Open = record.Step, true
+	rec.Set(record.Iteration, *p.state.Batch+1)
 	if p.state.Iterations > 0 {
 		rec.Set(record.Iterations, p.state.Iterations)
 	}
 	if p.state.Epoch > 0 {
 		rec.Set(record.Epoch, p.state.Epoch)
 	}
-	out.Emit(rec)
-	return tail.Record
+	p.state.In, p.state.Batch = training, nil
 }
 
 // file reads "2]: loss/train/total: 16.1129", of FileLogger. What callbacks log when a batch has ended has the number of the next one.
@@ -186,7 +191,7 @@ func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	}
 	if !bytes.HasPrefix(rest, []byte("metrics/eval/")) {
 		if p.state.In == none || p.state.In == evaluation {
-			p.state = state{In: head}
+			p.state = state{In: head, Batch: p.state.Batch}
 		}
 		return p.metric(rest, out)
 	}

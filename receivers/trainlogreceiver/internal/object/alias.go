@@ -180,6 +180,13 @@ func makeAliases() map[string]Target {
 	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
 	add(Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s", "iterations_per_second")
 
+	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are those since the line before.
+	all(record.Iteration, "completed_step")
+	all(record.DeviceTokenThroughput, "tokens/s/device")
+	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflop/s/device")
+	all(record.SampleThroughput, "interval_samples_per_second")
+	add(out["steps_per_second"], "interval_steps_per_second")
+
 	for f, bases := range map[record.Field]string{
 		record.MemoryUsage:        "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used memory_usage gpu_memory_usage allocated vram",
 		record.MemoryPeak:         "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak peak_gpu_memory max_gpu_memory max_allocated",

@@ -4,6 +4,8 @@
 //	step=100 loss=2.31 tokens/s=12,345
 //	Epoch [1/5], Step [100/600], Loss: 0.1234
 //	step    4 | loss: 6.5 | lr 1.2e-4 | norm: 1.2 | dt: 338.1ms | tok/sec: 1,550,000
+//	completed step: 1, seconds: 0.287, TFLOP/s/device: 110.951, Tokens/s/device: 7131.788, total_weights: 7517, loss: 12.021      MaxText (metric_logger.py)
+//	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
 // The names are those of JSON objects. A line is read when all of it is such pairs: what a program says about a step and its loss in a
 // sentence, the settings it prints and the checkpoints it takes up again are not.
@@ -31,6 +33,13 @@ type Parser struct {
 	pairs   []pair
 	name    []byte // with its unit
 }
+
+// Of MaxText, whose seconds are those of the step.
+var (
+	completed = []byte("completed step")
+	seconds   = []byte("seconds")
+	stepTime  = []byte("step_time")
+)
 
 type pair struct {
 	name, value, unit []byte
@@ -77,8 +86,16 @@ func containsFold(b []byte, word string) bool {
 	return false
 }
 
-// logger takes "INFO:root:" off, which Python's logging.basicConfig writes.
+// logger takes off what Python's logging.basicConfig ("INFO:root:"), absl ("I0317 10:00:13.224641 1253 file.py:181] ") and PaddleNLP ("[    INFO] - ") write.
 func logger(b []byte) []byte {
+	if i := bytes.Index(b[:min(len(b), 16)], []byte("INFO] - ")); i > 0 && b[0] == '[' {
+		return b[i+8:]
+	}
+	if len(b) > 5 && (b[0] == 'I' || b[0] == 'W') && b[1]-'0' <= 9 && b[4]-'0' <= 9 && b[5] == ' ' {
+		if i := bytes.Index(b[:min(len(b), 256)], []byte("] ")); i > 0 {
+			return b[i+2:]
+		}
+	}
 	for _, level := range [...]string{"INFO:", "DEBUG:", "WARNING:"} {
 		if rest, ok := bytes.CutPrefix(b, []byte(level)); ok {
 			if i := bytes.IndexByte(rest, ':'); i > 0 && bytes.IndexByte(rest[:i], ' ') < 0 && bytes.IndexByte(rest[:i], '=') < 0 {
@@ -282,7 +299,7 @@ func (p *Parser) add(name, value, rest []byte) []byte {
 }
 
 func isName(b []byte) bool {
-	if len(b) == 0 || len(b) > 128 || !(b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0] == '_') {
+	if len(b) == 0 || len(b) > 128 || (b[0]|0x20 < 'a' || b[0]|0x20 > 'z') && b[0] != '_' {
 		return false
 	}
 	for _, c := range b {
@@ -330,6 +347,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		q := &p.pairs[i]
 		switch {
 		case i == step:
+		case bytes.Equal(q.name, seconds) && bytes.EqualFold(p.pairs[step].name, completed):
+			p.objects.Field(stepTime, q.value)
 		case bytes.EqualFold(q.name, []byte("epoch")):
 			if at, _, ok := position(q); ok {
 				rec.Set(record.Epoch, at)

@@ -32,7 +32,13 @@ var records = map[string]string{
 	"step    4 | loss: 6.512345 | lr 1.2590e-04 | norm: 2.0 | dt: 338.10ms | tok/sec: 1550000.00":                          `step iteration=4 duration=0.3381(ms) loss=6.512345 lr=0.0001259 tokens/s=1550000 extra:norm=2`,
 	"step   10/19560 | loss 7.412345 (+1.20z)| norm 2.5 (+nanz)| lr 8.57e-06 | 353.80 ms | 46.5% bf16 MFU | 1481908 tok/s": "",
 	"2025-01-01 12:00:00,123 - train - INFO - step: 7, loss: 1.5":                                                          "step iteration=7 loss=1.5",
-	"step: 1,000, loss: 2.5": "step iteration=1000 loss=2.5",
+	"step: 1,000, loss: 2.5":       "step iteration=1000 loss=2.5",
+	"step: 1, seconds: 3, loss: 2": "step iteration=1 loss=2 extra:seconds=3",
+	// MaxText, with absl's prefix and without.
+	"I0317 10:00:13.658792 125344476638336 metric_logger.py:181] completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
+	"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989": "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",
+	// PaddleNLP.
+	"[2024-03-03 18:06:33,717] [    INFO] - loss: 1.07373798, learning_rate: 8e-08, global_step: 2, interval_runtime: 0.1491, interval_samples_per_second: 214.5, interval_steps_per_second: 8, progress_or_epoch: 0.0016": "step mean iteration=2 duration=0.125 loss=1.07373798 lr=8e-08 samples/s=214.5 extra:interval_runtime=0.1491 extra:progress_or_epoch=0.0016",
 }
 
 // What programs print that speaks of steps and losses, and is no record of a step.
