@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func TestDumpsOfMegatron(t *testing.T) {
 	const world, seconds, steps = 256, 7.5, 3
 	for name, g := range golden.Megatron {
 		t.Run(name, func(t *testing.T) {
-			g.Arguments["world_size"], g.Arguments["global_batch_size"] = fmt.Sprint(world), fmt.Sprint(g.Batch)
+			g.Arguments["world_size"], g.Arguments["global_batch_size"] = strconv.Itoa(world), strconv.FormatInt(g.Batch, 10)
 			var log strings.Builder
 			log.WriteString("------------------------ arguments ------------------------\n")
 			for _, arg := range slices.Sorted(maps.Keys(g.Arguments)) {
