@@ -19,7 +19,7 @@ TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 build: $(BIN)/trainbridge
 $(BIN)/trainbridge: $(GO_FILES)
-	go build -ldflags="-s -w" -o $@ ./cmd/trainbridge
+	go build -ldflags="-s -w -X main.commit=$$(git rev-parse --short HEAD 2>/dev/null)" -o $@ ./cmd/trainbridge
 
 # ocb tidies a go.mod of its own; with our go.sum beside it, no checksum has to be looked up.
 ocb: $(BIN)/trainbridge-ocb

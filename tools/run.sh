@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `make run`: Jaeger, Prometheus and the collector on one log, then what they say about it.
-#   LOGS=glob[,glob]  read these logs of verl + TransferQueue instead of generated ones
+#   LOGS=glob[,glob]  read these logs, of any kind, instead of generated ones
+# or, for one receiver only:
 #   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
 #   ZMQ_LOGS=glob[,glob]  read these performance logs of ZeroMQ clients instead of generated ones
 #   NCCL_LOGS=glob[,glob]  read what NCCL Inspector, its example profiler, the Flight Recorder or VCCL wrote instead of generated ones
@@ -43,18 +44,16 @@ ready() {
 if [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}${NCCL_LOGS:-}" ]; then
   echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
   "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
-  LOGS="$work/logs/*.err"
+  LOGS="$work/logs/*.err,$work/train/*.log,$work/zmq/*.log,$work/nccl/*.log"
   echo "== a Megatron log: 120 iterations on 8 GPUs, some of them slow"
   mkdir "$work/train"
   "$bin/trainbridge" gen megatron --out "$work/train/megatron.log" --steps 120 --log-interval 1 --slow 0.04 --seed "${SEED:-$RANDOM}"
-  TRAIN_LOGS="$work/train/*.log" TRAINBRIDGE_DEVICE=A100
+  export TRAINBRIDGE_DEVICE=A100
   echo "== a ZeroMQ client's log: 5 forward passes of 16 layers, some of them slow to serialize"
   mkdir "$work/zmq"
   "$bin/trainbridge" gen zmq --out "$work/zmq/zmq_performance.log" --passes 5 --serialize-high 0.2 --seed "${SEED:-$RANDOM}"
-  ZMQ_LOGS="$work/zmq/*.log"
   echo "== NCCL Inspector's logs of 16 GPUs on 2 nodes, one of them slow"
   "$bin/trainbridge" gen nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
-  NCCL_LOGS="$work/nccl/*.log"
 fi
 
 # Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.
@@ -63,21 +62,36 @@ ready jaeger http://127.0.0.1:13134/status
 start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
   --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
 ready prometheus http://127.0.0.1:9090/-/ready
-TRAINBRIDGE_TQ_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$work/none}" TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$work/none}" TRAINBRIDGE_NCCL_LOGS="${NCCL_LOGS:-$work/none}" TRAINBRIDGE_DEVICE="${TRAINBRIDGE_DEVICE:-}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
+none="[]" # an empty list: the defaults of the built-in configuration are of no interest here
+TRAINBRIDGE_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TQ_LOGS=$none TRAINBRIDGE_FLAGSCALE_LOGS=$none TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$none}" \
+  TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$none}" TRAINBRIDGE_NCCL_LOGS="${NCCL_LOGS:-$none}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
 ready trainbridge http://127.0.0.1:13133/
 
-# Done when the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, when nothing has changed for 3 s.
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
-echo "== reading ${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-} ${NCCL_LOGS:-}"
+# What the collector says of logs that it cannot find or understand.
+notes() { { grep -E 'No log to read|Nothing matches|no record|No receiver understands|passed over' "$work/trainbridge.log" || true; } | cut -f3 |
+  sed -e "s#, $work/none ([a-z_, ]*)##" -e "s#$work/none ([a-z_, ]*), ##" -e "\\#$work/none#d" -e 's/^/   ! /'; }
+# Done when the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, when nothing has changed for 3 s.
+logs="${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-} ${NCCL_LOGS:-}"
+echo "== reading $logs"
 for i in $(seq 600); do
-  read -r lines sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
+  read -r lines records sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_records) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
   if [ "$lines $sent" = "${last:-}" ]; then same=$((same + 1)); else same=0; fi
   if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
   last="$lines $sent"
-  if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
-    echo "no line found within 20 s: LOGS, TRAIN_LOGS, ZMQ_LOGS and NCCL_LOGS must be comma-separated globs of logs; the collector's log ends:" >&2
-    tail -5 "$work/trainbridge.log" >&2
+  if [ "$i" -ge 8 ] && [ "$records" = 0 ] && [ "$same" -ge 4 ] && why=$(notes) && [ -n "$why" ]; then
+    printf '%s\n' "Nothing to show: $lines lines read, none of them a record" "$why" >&2
     exit 1
+  fi
+  if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
+    printf '%s\n' "no line found within 20 s; the collector's log ends:" "$(tail -5 "$work/trainbridge.log")" >&2
+    exit 1
+  fi
+  if [ $((i % 10)) = 0 ]; then
+    if [ "$lines" = 0 ]; then echo "   waiting for the first line of $logs"
+    elif [ "$records" = 0 ]; then echo "   waiting for the first record: $lines lines read"
+    elif [ "$pending" != 0 ]; then echo "   waiting for $pending of $records records to be whole and accepted"
+    else echo "   reading: $lines lines"; fi
   fi
   sleep 0.5
 done
@@ -87,20 +101,16 @@ if [ "$rejected" != 0 ]; then said+=", $rejected not understood"; fi
 if [ "$pending" != 0 ]; then said+=", $pending wait for what belongs to them"; fi
 echo "   $said"
 echo
-show() { "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service "$1"; }
-if [ -n "${LOGS:-}" ]; then show verl; fi
-if [ -n "${TRAIN_LOGS:-}" ]; then
-  [ -z "${LOGS:-}" ] || echo
-  show train
-fi
-if [ -n "${ZMQ_LOGS:-}" ]; then
-  [ -z "${LOGS:-}${TRAIN_LOGS:-}" ] || echo
-  show zeromq
-fi
-if [ -n "${NCCL_LOGS:-}" ]; then
-  [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}" ] || echo
-  show nccl
-fi
+notes
+# Those with records, one after the other.
+first=1
+for kind in tq_trace:verl train_log:train flagscale:flagscale zmq_rpc:zeromq nccl:nccl; do
+  [ "$(tail_metric "trainbridge_tail_sent[{][^}]*\"${kind%:*}\"[^}]*[}]")" != 0 ] || continue
+  [ -z "${TRAINBRIDGE_SERVICE:-}" ] || [ "$first" = 1 ] || continue
+  [ "$first" = 1 ] || echo
+  first=0
+  "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service "${TRAINBRIDGE_SERVICE:-${kind#*:}}"
+done
 
 cat <<END
 

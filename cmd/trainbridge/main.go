@@ -69,6 +69,7 @@ func command() *cobra.Command {
 		}
 	}
 	root.AddCommand(gen.NewCommand(), show.NewCommand())
+	explainItself(root)
 	return root
 }
 
@@ -116,6 +117,6 @@ func main() {
 	unsetEmpty()
 	logsOfAnyKind()
 	if err := command().Execute(); err != nil { // cobra has printed it
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }

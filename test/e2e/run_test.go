@@ -145,6 +145,36 @@ func TestMakeRun(t *testing.T) {
 	})
 }
 
+// What is not understood, and what is not there, ends `make run` within seconds, with the reason. It took 300 s, and there was none.
+func TestMakeRunOnNothing(t *testing.T) {
+	unknown := write(t, "x.log", strings.Repeat("some text\n", 300))
+	for name, tt := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"not understood":       {[]string{"LOGS=" + unknown}, `(?m)^Nothing to show: 0 lines read, none of them a record\n   ! .*/x\.log: 300 lines, no record: no receiver understands it so far; first line: some text$`},
+		"not by this receiver": {[]string{"TRAIN_LOGS=" + unknown}, `(?m)^Nothing to show: 300 lines read, none of them a record\n   ! train_log: .*/x\.log: 300 lines, no record; it looks like none`},
+		"not there":            {[]string{"LOGS=/nothing/*"}, `(?m)^   ! No log to read: nothing matches /nothing/\* `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := makeRun(t, append(tt.env, "RUN_ONCE=1")...)
+			eventually(t, time.Minute, func() error { // Jaeger and Prometheus take their time
+				if !p.logged("== reading") {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			select {
+			case <-p.done:
+			case <-time.After(3 * soon):
+				t.Fatal("tools/run.sh does not end:\n" + p.output(t))
+			}
+			assert.Equal(t, 1, p.cmd.ProcessState.ExitCode())
+			assert.Regexp(t, tt.want, p.output(t))
+		})
+	}
+}
+
 // checkAddress asks one of the addresses that the script prints for the job.
 func checkAddress(t *testing.T, address string) {
 	t.Helper()

@@ -1,12 +1,25 @@
 package gen
 
-import "github.com/spf13/cobra"
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// UsageError is a command line that asks for what is not there.
+type UsageError struct{ error }
 
 // NewCommand is `trainbridge gen`.
 func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gen",
 		Short: "Generate seeded, realistic logs with their exact ground truth",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &UsageError{fmt.Errorf("there is no generator %q: trainbridge gen -h lists them", args[0])}
+			}
+			return cmd.Help()
+		},
 	}
 	cmd.AddCommand(
 		newTQ(),

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+)
+
+const long = `trainbridge reads the logs of ML training and inference jobs as they are written, and turns them into traces (OTLP to Jaeger or Tempo)
+and metrics (for Prometheus). It is an OpenTelemetry Collector.
+
+Without --config it runs the configuration that is built in: it reads the logs below, sends spans to TRAINBRIDGE_OTLP_ENDPOINT, takes OTLP on
+127.0.0.1:4317 (gRPC) and :4318 (HTTP), and has metrics on 127.0.0.1:8889 (the job), :8888 (itself), health on :13133.
+
+  TRAINBRIDGE_LOGS='/data/job/**/*.log' trainbridge
+
+Variables (globs may be several, with commas between them):
+  TRAINBRIDGE_LOGS            logs of any kind: each file goes to the receiver that understands it
+  TRAINBRIDGE_SERVICE         the name of the job; without, each receiver has its own
+  TRAINBRIDGE_OTLP_ENDPOINT   where spans go (127.0.0.1:14317)
+  TRAINBRIDGE_STATE_DIR       where positions in files are kept (.trainbridge): remove it to read all again
+  TRAINBRIDGE_DEVICE          the GPUs that train, such as 'H100 SXM', for MFU; without, those that are found
+  TRAINBRIDGE_TQ_LOGS, TRAINBRIDGE_FLAGSCALE_LOGS, TRAINBRIDGE_TRAIN_LOGS, TRAINBRIDGE_ZMQ_LOGS, TRAINBRIDGE_NCCL_LOGS
+                              logs for one receiver only: verl with TransferQueue, FlagScale, training logs, ZeroMQ clients, NCCL
+`
+
+const helpAll = "help-all"
+
+// rare are the flags and commands that only --help-all shows.
+var rare = map[string]bool{"feature-gates": true, "completion": true, "featuregate": true, "print-config": true, "components": true}
+
+// usageError is a command line that asks for what is not there.
+type usageError struct{ error }
+
+// explainItself gives the command its help and its subcommand version.
+func explainItself(root *cobra.Command) {
+	root.Short, root.Long = "Turn ML training and inference logs into traces and metrics", long
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.InitDefaultHelpFlag()
+	root.InitDefaultCompletionCmd()
+	all := root.Flags().Bool(helpAll, false, "help with all flags and commands")
+	root.Flags().Lookup("config").Usage = "a `file` with a configuration in place of the built-in one; of several, the later wins"
+	if set := root.Flags().Lookup("set"); set != nil {
+		set.Usage = "set `key=value` of the configuration, such as processors.train_perf.train.device=H100"
+	}
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		hideRare(root, !*all)
+		help(cmd, args)
+	})
+	run := root.RunE
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return &usageError{fmt.Errorf("there is no command %q: trainbridge -h lists them", args[0])}
+		}
+		return nil
+	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if *all {
+			return cmd.Help()
+		}
+		return run(cmd, args)
+	}
+	root.AddCommand(&cobra.Command{
+		Use: "version", Short: "Print version, commit and Go", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
+	})
+}
+
+func hideRare(root *cobra.Command, hide bool) {
+	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = rare[f.Name] && hide })
+	for _, c := range root.Commands() {
+		c.Hidden = rare[c.Name()] && hide
+	}
+}
+
+// commit is set by the build.
+var commit string
+
+func versionLine() string {
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	if commit == "" {
+		commit = "not known"
+	}
+	return fmt.Sprintf("trainbridge %s, commit %s, %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// exitCode is 2 for a command line that is wrong, else 1.
+func exitCode(err error) int {
+	if errors.As(err, new(*usageError)) || errors.As(err, new(*gen.UsageError)) {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge"
+)
+
+func runCommand(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	cmd := command()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+// The first screen says what it is, what it does without --config, and the variables and commands there are; 3,000 characters of feature gates it does not.
+func TestHelp(t *testing.T) {
+	for _, arg := range []string{"-h", "--help", "help"} {
+		text, err := runCommand(t, arg)
+		require.NoError(t, err)
+		for _, words := range []string{"OpenTelemetry Collector", "Without --config", "127.0.0.1:4317", "\n  gen ", "\n  show ", "\n  validate ", "\n  version ", "--config file", "--help-all"} {
+			assert.Contains(t, text, words)
+		}
+		assert.NotContains(t, text, "feature-gates")
+		assert.NotContains(t, text, "completion")
+		for line := range strings.Lines(text) {
+			assert.LessOrEqual(t, len(line), 145, line)
+		}
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 45)
+	}
+	text, err := runCommand(t, "--help-all")
+	require.NoError(t, err)
+	assert.Contains(t, text, "feature-gates")
+	assert.Contains(t, text, "completion")
+}
+
+// The help has each variable of the shipped configuration, and no other.
+func TestHelpVariables(t *testing.T) {
+	text, err := runCommand(t, "-h")
+	require.NoError(t, err)
+	for _, word := range strings.FieldsFunc(trainbridge.DefaultConfig+text, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') }) {
+		if strings.HasPrefix(word, "TRAINBRIDGE_") {
+			assert.Contains(t, text, word)
+			assert.Contains(t, trainbridge.DefaultConfig, word)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	text, err := runCommand(t, "version")
+	require.NoError(t, err)
+	assert.Regexp(t, `^trainbridge `+version+`, commit \S.*, `+runtime.Version()+" ", text)
+}
+
+// What is not there is an error of the command line: 2. It was 0.
+func TestExitCode(t *testing.T) {
+	for _, args := range [][]string{{"gen", "bogus"}, {"bogus"}, {"--bogus"}, {"gen", "tq", "--bogus"}} {
+		_, err := runCommand(t, args...)
+		require.Error(t, err, "%v", args)
+		assert.Equal(t, 2, exitCode(err), "%v: %v", args, err)
+	}
+	assert.Equal(t, 1, exitCode(errors.New("other")))
+	text, err := runCommand(t, "gen")
+	require.NoError(t, err)
+	assert.Contains(t, text, "megatron")
+}
+
+func TestLogsOfAnyKindHaveNoDefaults(t *testing.T) {
+	t.Setenv("TRAINBRIDGE_LOGS", "")
+	for _, name := range kinds {
+		t.Setenv(name, "/x/*") // restored after the test
+	}
+	for _, name := range kinds[1:] {
+		require.NoError(t, os.Unsetenv(name))
+	}
+	logsOfAnyKind()
+	assert.Equal(t, []string{"/x/*", "", "", "", ""}, values(kinds))
+	t.Setenv("TRAINBRIDGE_LOGS", "/y/*")
+	logsOfAnyKind()
+	assert.Equal(t, []string{"/x/*", "[]", "[]", "[]", "[]"}, values(kinds))
+}
+
+func values(names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, os.Getenv(name))
+	}
+	return out
+}
