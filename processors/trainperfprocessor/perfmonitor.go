@@ -215,15 +215,20 @@ func (t *train) judgeReport(w *work, s *scratch) {
 	const printed = 0.05e12
 	if reported > 0 && positive(recomputed) && w.formula != formulaReported && !w.impossible {
 		limit := t.cfg.FlopsDisagreement + printed/recomputed
-		model := w.res.sample.Model()
-		least, most := recomputed*(1-3*w.res.sample.Attention/model), recomputed*max(1, w.res.other.Model()/model)
-		if reported < least*(1-limit) || reported > most*(1+limit) {
+		least, most := w.conventions()
+		if times := reported / recomputed; times < least*(1-limit) || times > most*(1+limit) {
 			t.sayDisagree(w, recomputed, reported, unit, s)
 		}
 	}
 	if seen := w.sampleThroughput * w.seconds; seen > 0 && w.batchSize > 0 {
 		t.saySamples(w, seen, math.Abs(seen/w.batchSize-1), 0.05/w.sampleThroughput+w.timeRounding(), s)
 	}
+}
+
+// conventions are the FLOPs without the attention matrix and with all of it, by those that are counted.
+func (w *work) conventions() (least, most float64) {
+	model := w.res.sample.Model()
+	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)
 }
 
 func (t *train) sayDisagree(w *work, expected, counted float64, unit string, s *scratch) {
@@ -256,10 +261,14 @@ func (t *train) sayDisagree(w *work, expected, counted float64, unit string, s *
 // fits names what makes a log's FLOP/s so many times the recomputed ones; empty: nothing that is known.
 func (t *train) fits(w *work, times float64) string {
 	model := w.res.sample.Model()
+	least, most := w.conventions()
+	embedding := 3 * w.res.sample.Logits / model
 	near := func(x float64) bool { return math.Abs(times/x-1) <= t.cfg.FlopsDisagreement }
 	switch {
 	case near(w.res.sample.Hardware(flops.RecomputeFull) / model):
 		return "the log counts recomputed activations too (recompute: full), as HFU does"
+	case times >= (least+embedding)*(1-t.cfg.FlopsDisagreement) && times <= (most+embedding)*(1+t.cfg.FlopsDisagreement):
+		return "the log counts the embedding too, as 6 FLOPs per parameter and token do"
 	case near(1. / 3):
 		return "the log counts the forward pass only"
 	case near(1000) || near(1e-3):

@@ -248,6 +248,7 @@ func TestWhatFits(t *testing.T) {
 		attrs attrs
 	}{
 		"It fits that the log counts recomputed activations too":                   {aquila, attrs{spans.AttrDeviceFlopThroughputReported: aquilaMegatron / 4 * 1.3}},
+		"It fits that the log counts the embedding too":                            {aquila, attrs{spans.AttrDeviceFlopThroughputReported: (aquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4}},
 		"It fits that the log counts the forward pass only":                        {aquila, attrs{spans.AttrDeviceFlopThroughputReported: aquilaMegatron / 12}},
 		"It fits that one of them is in another unit":                              {aquila, attrs{spans.AttrDeviceFlopThroughputReported: aquilaMegatron / 4000}},
 		"It fits that the log leaves out the data-parallel size":                   {parallel, attrs{spans.AttrDeviceFlopThroughputReported: aquilaMegatron / 8}},
