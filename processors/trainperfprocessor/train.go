@@ -227,11 +227,12 @@ func (t *train) step(span ptrace.Span, res *stepResource, s *scratch) stepOutcom
 	}
 	t.judge(w, s)
 	t.judgeRank(span, s)
-	others := 0
+	others := 1 // the summary
 	if len(s.verdicts) > 0 {
-		others = 2
+		others += 2
 	}
 	s.added.put(span.Attributes(), others)
+	w.summarize(span, s)
 	s.put(span)
 	return outcome
 }

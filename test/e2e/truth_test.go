@@ -287,6 +287,11 @@ func (a *answer) function(f *function, n *node) {
 	if incomplete := n.str(spans.AttrIncomplete) == "true"; incomplete != (f.Outcome != complete) {
 		a.wrong("%v: %s=%v", f, spans.AttrIncomplete, incomplete)
 	}
+	// What died in a stage is red, and says so.
+	died := len(f.Stages) > 0 && !f.Stages[len(f.Stages)-1].Done
+	if red := n.Status().Code() == ptrace.StatusCodeError && strings.Contains(n.Status().Message(), "never ended"); red != died {
+		a.wrong("%v: its status is %v %q", f, n.Status().Code(), n.Status().Message())
+	}
 	if f.EndUnixNano != 0 && !near(int64(n.EndTimestamp()), f.EndUnixNano) {
 		a.wrong("%v: its end is off by %d ns", f, int64(n.EndTimestamp())-f.EndUnixNano)
 	}

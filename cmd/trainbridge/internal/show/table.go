@@ -104,30 +104,24 @@ func table(w *strings.Builder, traces []*trace, width int, p palette) {
 
 // conclusion says how many calls spent more than 30 % of their time in TransferQueue, and where, if that was on one of several hosts.
 func conclusion(traces []*trace) string {
-	calls, high := map[string]int{}, map[string]int{} // by host
-	n := 0
+	hosts, high, where := map[string]bool{}, 0, map[string]bool{}
 	for _, t := range traces {
 		for _, f := range t.functions() {
-			host := f.attr(spans.AttrHostName)
-			calls[host]++
+			host := clean(f.attr(spans.AttrHostName))
+			hosts[host] = true
 			if v, ok := f.overhead(); ok && v > 0.3 {
-				high[host]++
-				n++
+				where[host] = true
+				high++
 			}
 		}
 	}
-	if n == 0 {
+	switch on := strings.Join(slices.Collect(maps.Keys(where)), ""); {
+	case high == 0:
 		return ""
+	case len(where) == 1 && len(hosts) > 1 && on != "":
+		return fmt.Sprintf("; %s above 30%%, all on %s", plural(high, "call"), on)
 	}
-	text := fmt.Sprintf("; %s above 30%%", plural(n, "call"))
-	if len(high) == 1 && len(calls) > 1 {
-		for host := range high {
-			if host != "" {
-				text += ", all on " + clean(host)
-			}
-		}
-	}
-	return text
+	return fmt.Sprintf("; %s above 30%%", plural(high, "call"))
 }
 
 // tallies are how often each verdict was passed.
