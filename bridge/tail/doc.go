@@ -53,5 +53,8 @@
 //   - A copy of a file of which nothing was read or even seen before it was cut is read as a file of its own if the globs match it, and not at all otherwise.
 //     So is one of which nothing was read, when the file begins with the same bytes (1 KiB, or what was seen) again after the cut.
 //
+// How far reading is: trainbridge.tail.bytes (read), .size (of the files), .lag (not read yet), .lag.time (how long ago the file that is furthest behind was read to its end), .rate
+// (in the last 30 s) and .eta. Of a compressed file all is behind until it is read: how far in it reading is, nobody knows. Status has the same for people.
+//
 // Files are opened read-only, and only regular ones. Symbolic links are followed only with follow_symlinks.
 package tail

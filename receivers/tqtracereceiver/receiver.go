@@ -53,7 +53,15 @@ func detect(string) tail.Detect {
 	var rec tqline.Line
 	return func(text []byte) tail.Reads {
 		rest := peeler.Peel(text, &prefix)
-		if i := tqline.Find(rest); i >= 0 && tqline.Parse(rest[i:], &rec) == nil {
+		mine := false
+		if i := tqline.Find(rest); i >= 0 {
+			mine = tqline.Parse(rest[i:], &rec) == nil
+		} else if kind := tqline.Classify(rest); kind == tqline.TaskCost {
+			_, mine = tqline.ParseCost(rest)
+		} else if kind == tqline.PerfHeader {
+			_, mine = tqline.ParsePerf(rest)
+		}
+		if mine {
 			return tail.ReadsOwn
 		}
 		return tail.ReadsNot

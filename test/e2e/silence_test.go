@@ -171,7 +171,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		lines := int64(bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r"))) // those of progress bars, too
-		if strings.HasSuffix(path, ".json") { // read whole
+		if strings.HasSuffix(path, ".json") {                                             // read whole
 			lines = 1
 		}
 		rel, _ := filepath.Rel(dir, path)
@@ -241,6 +241,26 @@ func TestLogsOfAnyKind(t *testing.T) {
 		return nil
 	})
 	c.stop(t)
+}
+
+// The fixtures of each receiver, which are of all formats that it reads, go to no other one.
+func TestFixturesByContent(t *testing.T) {
+	t.Parallel()
+	for dir, receiver := range map[string]string{"tqtracereceiver": "tq_trace", "trainlogreceiver": "train_log", "flagscalereceiver": "flagscale", "zmqrpcreceiver": "zmq_rpc", "ncclreceiver": "nccl"} {
+		fixtures, err := filepath.Abs(filepath.Join(repoRoot, "receivers", dir, "testdata"))
+		require.NoError(t, err)
+		c := withoutLogs(t, freeAddr(t), fmt.Sprintf("TRAINBRIDGE_LOGS=%[1]s/**/*.log,%[1]s/**/*.json,%[1]s/**/*.jsonl,%[1]s/**/*.csv", fixtures))
+		c.up(t)
+		c.says(t, "Reading ")
+		list, err := c.ownMetrics()
+		require.NoError(t, err)
+		for _, m := range list {
+			if m.name == "trainbridge_tail_files" && m.labels["state"] == "watched" {
+				assert.Equal(t, m.labels["receiver"] == receiver, m.value > 0, "%s: %v for %s", dir, m.value, m.labels["receiver"])
+			}
+		}
+		c.kill()
+	}
 }
 
 // How far reading is, as metrics: the figures of a backlog that waits for its backend.
