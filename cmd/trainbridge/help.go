@@ -69,7 +69,10 @@ func explainItself(root *cobra.Command) {
 	}
 	root.AddCommand(&cobra.Command{
 		Use: "version", Short: "Print version, commit and Go", Args: cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return err
+		},
 	})
 }
 
