@@ -481,6 +481,8 @@ const (
 	// By/s: S/t, and that times the factor of nccl-tests (doc/PERFORMANCE.md); on a rank's span by its own duration, waiting included.
 	AttrNCCLBandwidthAlgorithm = "nccl.bandwidth.algorithm"
 	AttrNCCLBandwidthBus       = "nccl.bandwidth.bus"
+	// AttrNCCLBandwidthBusMean is the mean of the ranks' own, with their waiting, as perf_summary_exporter.py of NCCL Inspector has it (mean_coll_busbw_gbs).
+	AttrNCCLBandwidthBusMean = "nccl.bandwidth.bus.mean"
 	// On ranks: as the log has it, in By/s, with the log's unit, and |recomputed − reported| / recomputed where that is more than print rounding (on the root: the largest).
 	AttrNCCLBandwidthAlgorithmReported = "nccl.bandwidth.algorithm.reported"
 	AttrNCCLBandwidthBusReported       = "nccl.bandwidth.bus.reported"
@@ -577,7 +579,7 @@ const (
 	MetricNCCLErrors    = "nccl.collective.errors"    // counter, {error}
 	MetricNCCLRetries   = "nccl.collective.retries"   // counter, {retry}
 	MetricNCCLMissing   = "nccl.collective.missing"   // counter, {record}: ranks without a record
-	// AttrNCCLBandwidthKind is algbw or busbw, the names of nccl-tests.
+	// AttrNCCLBandwidthKind is algbw or busbw, the names of nccl-tests, or busbw_mean (AttrNCCLBandwidthBusMean).
 	AttrNCCLBandwidthKind = "nccl.bandwidth.kind"
 
 	// … and by the nccl receiver.

@@ -14,7 +14,7 @@ import (
 const unnamed = "unknown"
 
 // bandwidthKinds are the values of spans.AttrNCCLBandwidthKind and where they stand on the root, in the order of collectiveValues.bandwidth.
-var bandwidthKinds = [...]string{"algbw", "busbw"}
+var bandwidthKinds = [...]string{"algbw", "busbw", "busbw_mean"}
 
 // collectiveCounts are the metrics that count what happened, in the order of collectiveValues.counts.
 const collectiveCounts = 3
@@ -53,7 +53,7 @@ type collectiveValues struct {
 func (s *scratch) readCollective(span ptrace.Span) {
 	nan := math.NaN()
 	o := observation{resource: int32(len(s.resources) - 1), kind: collectiveSpan, values: int32(len(s.collectives)), stage: spans.TQNone, throughput: nan}
-	v := collectiveValues{cost: nan, size: nan, bandwidth: [...]float64{nan, nan}}
+	v := collectiveValues{cost: nan, size: nan, bandwidth: [...]float64{nan, nan, nan}}
 	bad := false
 	for name, a := range span.Attributes().All() {
 		switch name {
@@ -87,6 +87,8 @@ func (s *scratch) readCollective(span ptrace.Span) {
 			v.bandwidth[0] = spans.ValueNumber(a)
 		case spans.AttrNCCLBandwidthBus:
 			v.bandwidth[1] = spans.ValueNumber(a)
+		case spans.AttrNCCLBandwidthBusMean:
+			v.bandwidth[2] = spans.ValueNumber(a)
 		case spans.AttrNCCLErrors:
 			v.counts[0] = orNone(countOf(a, &bad))
 		case spans.AttrNCCLRetries:

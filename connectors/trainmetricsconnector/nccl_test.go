@@ -88,7 +88,7 @@ func collectiveBatch() ptrace.Traces {
 	// It ended last; its bandwidth is the gauge's.
 	judged(addCollective(b, resourceA, 2, "AllReduce", "RING", 9_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.00002, spans.AttrNCCLLateMax: 0.012, spans.AttrNCCLLateCost: 0.0365, spans.AttrNCCLDataSize: 1 << 20,
-		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 3,
+		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLBandwidthBusMean: 60e9, spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 3,
 	}), spans.VerdictNCCLLate, spans.VerdictNCCLErrors)
 	addCollective(b, resourceA, 3, "AllReduce", "RING", 6_000_000, map[string]float64{spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1})
 	// Of what is not whole only that it happened: rank 3 is missing.
@@ -140,6 +140,7 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		"nccl.collective.io|" + send:                                                       {4096, 0, ids(6)},
 		"nccl.collective.bandwidth|" + kind("algbw"):                                       {50e9, 0, nil},
 		"nccl.collective.bandwidth|" + kind("busbw"):                                       {75e9, 0, nil},
+		"nccl.collective.bandwidth|" + kind("busbw_mean"):                                  {60e9, 0, nil},
 		"nccl.collective.errors|" + ring:                                                   {5, 0, ids(4)},
 		"nccl.collective.errors|" + gather:                                                 {0, 0, nil},
 		"nccl.collective.errors|" + send:                                                   {0, 0, nil},

@@ -159,7 +159,7 @@ func (bd *builder) root(c *collective) {
 		}
 	}
 	s := bd.Add(bd.resource(c, nil), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 21 + judged,
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 22 + judged,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -224,6 +224,7 @@ func (c *collective) describe(m pcommon.Map) {
 	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
 	spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
 	spans.PutFinite(m, spans.AttrNCCLBandwidthBus, c.bus)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBusMean, c.busMean)
 	spans.PutFinite(m, spans.AttrNCCLBandwidthBaseline, c.baseline)
 	spans.PutFinite(m, spans.AttrNCCLBandwidthDeviation, c.deviation)
 	if c.disagreement > 0 {

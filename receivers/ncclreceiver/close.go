@@ -256,15 +256,23 @@ func (c *collective) offset(clock int32) *clockOffset {
 // measure finds durations and bandwidths.
 func (a *assembler) measure(c *collective) {
 	c.duration, c.transfer = op.Unknown, op.Unknown
-	c.alg, c.bus = math.NaN(), math.NaN()
+	c.alg, c.bus, c.busMean = math.NaN(), math.NaN(), math.NaN()
 	c.factor = math.NaN()
 	if f, ok := busbw.Factor(c.kind, int(c.commSize), busbw.InNetwork([]byte(c.algorithm))); ok {
 		c.factor = f
 	}
+	var sum, n float64
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.duration <= 0 || p.state != op.Completed {
 			continue
+		}
+		own := p.reportedBus
+		if math.IsNaN(own) {
+			own = c.bandwidth(p) * c.factor
+		}
+		if !math.IsNaN(own) {
+			sum, n = sum+own, n+1
 		}
 		c.duration = max(c.duration, p.duration)
 		if c.transfer < 0 || p.duration < c.transfer {
@@ -274,8 +282,11 @@ func (a *assembler) measure(c *collective) {
 			c.disagreement = off
 		}
 	}
-	if c.join != byNumber && !c.whole { // who came last may not be here
+	if c.unconfirmed() { // who came last may not be here
 		c.transfer = op.Unknown
+	}
+	if c.joined && n > 0 && !c.unconfirmed() {
+		c.busMean = sum / n
 	}
 	if c.total > 0 && c.transfer > 0 {
 		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)

@@ -154,6 +154,7 @@ type collective struct {
 	duration, transfer  int64   // ns; op.Unknown
 	factor              float64 // of the bus bandwidth; NaN: there is none
 	alg, bus            float64
+	busMean             float64 // of the ranks' own, waiting included; NaN: not known
 	baseline, deviation float64
 	disagreement        float64
 	latest              int // index in parts of the last to arrive
