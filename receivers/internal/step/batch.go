@@ -273,6 +273,9 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 			putNumber(m, spans.AttrTrainFieldPrefix+e.name, e.value)
 		}
 	}
+	if it.kind == record.Ranks {
+		m.PutStr(spans.AttrSummary, b.about(it))
+	}
 	if it.slow != nil {
 		it.slow.put(m)
 	}

@@ -76,6 +76,27 @@ func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id
 	}
 }
 
+// about is a report in one line: "Rtt 70.9 ms on rank 2, 40.3 ms on rank 0; DRtt …".
+func (b *batch) about(it *item) string {
+	var text []byte
+	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
+		if len(text) > 0 {
+			text = append(text, "; "...)
+		}
+		text = append(text, st.name...)
+		ranks := b.ranks[st.ranksFrom:st.ranksTo]
+		slices.SortStableFunc(ranks, func(a, b rankTime) int { return cmp.Compare(a.seconds, b.seconds) })
+		for i, r := range ranks {
+			if i > 0 {
+				text = append(text, ',')
+			}
+			text = append(strconv.AppendFloat(append(text, ' '), 1e3*r.seconds, 'f', 1, 64), " ms on rank "...)
+			text = strconv.AppendInt(text, r.rank, 10)
+		}
+	}
+	return string(text)
+}
+
 // rankSlow is the rank of a record that computed for the longest among its peers.
 type rankSlow struct {
 	rank           int64
