@@ -388,7 +388,7 @@ func checkPasses(t *testing.T, traces []*pageTrace) *pageTrace {
 	return pass
 }
 
-// checkRanks: the rows of a collective tell the ranks apart.
+// checkRanks: the rows of a collective tell the ranks and their hosts apart, and the critical path goes through the rank that all wait for.
 func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var collective *pageTrace
@@ -398,6 +398,28 @@ func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 		}
 	}
 	require.NotNil(t, collective, "no collective in which rank 11 was late")
+	ranks := map[string]bool{}
+	for _, s := range collective.rows {
+		if s.depth == 1 {
+			assert.Regexp(t, `\brank \d+ gpu-node-\d+$`, s.OperationName)
+			ranks[s.OperationName] = true
+		}
+	}
+	assert.Len(t, ranks, 16)
+	bars, err := collective.critical()
+	require.NoError(t, err)
+	through := false
+	for _, s := range collective.rows {
+		if bars[s.SpanID] > 0 && s.depth > 0 {
+			rank := s
+			for rank.depth > 1 {
+				rank = rank.parent
+			}
+			through = through || strings.Contains(rank.OperationName, "rank 11 ")
+			assert.Contains(t, rank.OperationName, "rank 11 ", "on the critical path")
+		}
+	}
+	assert.True(t, through, "the critical path goes through no rank")
 	return collective
 }
 
