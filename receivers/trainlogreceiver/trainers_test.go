@@ -86,6 +86,14 @@ func TestRecordings(t *testing.T) {
 	for i, loss := range composed {
 		assert.InEpsilon(t, drawn[i], loss, 0.005)
 	}
+	at, shown := losses("trainers/composer_bar.log")
+	require.Len(t, shown, 16)
+	assert.Equal(t, "1", at[0])
+	assert.Equal(t, "16", at[15])
+	for i, loss := range shown {
+		assert.InEpsilon(t, drawn[i], loss, 0.005)
+	}
+	assert.Equal(t, composed, shown[:8])
 	// LitGPT's lines and its table.
 	_, printed := losses("trainers/litgpt.log")
 	_, exact = losses("trainers/litgpt_metrics.csv")
@@ -95,7 +103,7 @@ func TestRecordings(t *testing.T) {
 		assert.InDelta(t, exact[i], printed[i], 0.0005)
 	}
 	// openrlhf_bar.py: 2/step.
-	at, drawn := losses("trainers/openrlhf.log")
+	at, drawn = losses("trainers/openrlhf.log")
 	require.Equal(t, []string{"1", "2", "3", "4", "5", "6", "7", "8"}, at)
 	for i, loss := range drawn {
 		assert.InDelta(t, 2/float64(i+1), loss, 0.0005)

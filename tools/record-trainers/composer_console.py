@@ -2,6 +2,7 @@
 
     pip install mosaicml==0.32.1 torch==2.6.0
     python -W ignore composer_console.py FILE DURATION 2> composer.log
+    python -W ignore composer_console.py FILE 2ep bar 2>&1 | cat > composer_bar.log
 """
 import sys
 
@@ -35,14 +36,14 @@ class Model(ComposerModel):
         metric.update(outputs, batch[1])
 
 
-def main(out, duration):
+def main(out, duration, bar=None):
     torch.manual_seed(1)
     x = torch.randn(64, 8)
     data = list(zip(x, x.sum(1, keepdim=True)))
     model = Model()
     Trainer(
         model=model, train_dataloader=DataLoader(data, batch_size=8), eval_dataloader=DataLoader(data, batch_size=16), max_duration=duration, eval_interval="4ba",
-        optimizers=torch.optim.SGD(model.parameters(), lr=0.01), device="cpu", progress_bar=False, log_to_console=True, console_log_interval="1ba",
+        optimizers=torch.optim.SGD(model.parameters(), lr=0.01), device="cpu", progress_bar=bar is not None, log_to_console=bar is None, console_log_interval="1ba",
         callbacks=[LRMonitor(), SpeedMonitor(window_size=2)], loggers=[FileLogger(filename=out, remote_file_name="log.txt", overwrite=True, log_traces=False)],
     ).fit()
 

@@ -3,11 +3,13 @@
 //	Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 41.65it/s, v_num=0, train_loss_step=16.20]              Lightning (callbacks/progress/tqdm_progress.py)
 //	Epoch 0: :  47%|████▋     | 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, train_step_timing in s=49.50]        NeMo 1
 //	Train step of epoch 0:   5%|▌   | 1/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6]         OpenRLHF (trainer/sft_trainer.py and others)
+//	train          Epoch   0:   12%|███▏   | 1/8 [00:00<00:00, 106.81ba/s, loss/train/total=11.5874]      Composer (loggers/progress_bar_logger.py)
 //	1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]                                        torchtune (recipes)
 //
 // and any other loop's set_postfix(loss=…). A bar is drawn again and again, so most drawings say nothing new:
 //   - Lightning advances the bar first and then sets the postfix: the postfix that differs from the one drawn before is that of the count beside it.
 //   - In "for batch in tqdm(…)" the postfix is set first: the first drawing of a count has that count's postfix.
+//   - Composer shows the batches that are done beside the loss of the one after them.
 //   - torchtune prints the step's number into the description.
 //
 // Numbers in a postfix have three significant digits (tqdm, format_num). The speed is a mean, over the epoch or the last iterations.
@@ -30,6 +32,7 @@ const (
 	Lightning = "lightning"
 	NeMo      = "nemo"
 	OpenRLHF  = "openrlhf"
+	Composer  = "composer"
 	Torchtune = "torchtune"
 )
 
@@ -57,6 +60,9 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 
 var (
 	epochMark  = []byte("Epoch ")
+	composer   = []byte("train   ")
+	batches    = []byte("ba/s")
+	perBatch   = []byte("s/ba")
 	rlhfSteps  = []byte("Train step of epoch ")
 	rlhfEpoch  = []byte("Train epoch [")
 	rlhfEval   = []byte("Eval stage of ")
@@ -92,6 +98,17 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		}
 		epoch = number(d.Desc[len(epochMark):])
 		changes = true
+	case bytes.HasPrefix(d.Desc, composer):
+		if !bytes.Contains(b, batches) && !bytes.Contains(b, perBatch) {
+			return tail.Ignored, nothingNew, true // it counts samples or tokens
+		}
+		source, changes = Composer, true
+		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
+			epoch = number(bytes.TrimLeft(rest, " "))
+		}
+		if d.Done < d.Total {
+			d.Done++
+		}
 	case bytes.HasPrefix(d.Desc, rlhfEval):
 		source, isEval = OpenRLHF, true
 	default:

@@ -68,6 +68,17 @@ var logs = map[string]struct {
 			"openrlhf step mean iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
 		},
 	},
+	// The loss beside a count is that of the batch after it. The lines of results are cut at the width of the screen.
+	"composer": {
+		[]string{
+			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s]   ", "train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=16.2451]  ", "train          Epoch   0:   12%|█    | 1/8 [00:00<00:00, 100.00ba/s, loss/train/total=11.5874]",
+			"eval           Batch   8:  100%|█████| 4/4 [00:00<00:00, 1283.54ba/s, metrics/eval/CrossEntropyLoss=8", "train          Epoch   0:  100%|█████| 8/8 [00:00<00:00, 212.28ba/s, loss/train/total=11.5874]",
+			"train          Epoch   1:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=10.5974]", "train          Batch   4:   40%|█    | 4/10 [00:00<00:00, 50.00ba/s, loss/train/total=9.5]", "train          Token   4:   40%|█    | 4/10 [00:00<00:00, 50.00tok/s, loss/train/total=9.25]",
+		},
+		[]string{
+			"composer step iteration=1 epoch=0 loss=16.2451", "composer step mean iteration=2 epoch=0 duration=0.01 loss=11.5874", "composer step iteration=9 epoch=1 loss=10.5974", "composer step mean iteration=5 duration=0.02 loss=9.5",
+		},
+	},
 	"torchtune": {
 		[]string{"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]", "1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.25s/it]"},
 		[]string{"torchtune step mean iteration=11 epoch=1 duration=1.2 loss=2.5", "torchtune step mean iteration=12 epoch=1 duration=1.25 loss=2.345"},

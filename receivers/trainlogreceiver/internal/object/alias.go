@@ -131,7 +131,7 @@ func makeAliases() map[string]Target {
 		}
 	}
 	all := func(f record.Field, names ...string) { add(field(f, record.Base), names...) }
-	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss", "loss_step", "train_loss_step", "gpt_loss")
+	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss", "loss_step", "train_loss_step", "gpt_loss", "loss/train/total")
 	all(record.Loss, "train_loss")
 	loss := out["loss"]
 	loss.flags |= running
