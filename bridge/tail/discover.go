@@ -17,9 +17,13 @@ const maxDepth = 64 // of directories below a glob's base
 
 // glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
 type glob struct {
-	pattern   string
-	base      string // the directory before the first meta character
-	segs      []string
+	pattern string
+	base    string // the directory before the first meta character
+	segs    []string
+}
+
+// sight is what the sweeper has seen of a glob. It is no part of the glob, which others read meanwhile.
+type sight struct {
 	matched   bool   // a file
 	directory string // one that the pattern names; empty: none
 }

@@ -27,6 +27,7 @@ type sweeper struct {
 	due        dueHeap
 	stems      map[string][]*Stream // by the beginning of their path, see stemOf
 	globs      []glob               // all that is looked for
+	sights     []sight              // of globs
 	own        []glob               // include and document
 	byName     []glob               // these, as absolute paths
 	shared     []glob               // include_by_content
@@ -70,6 +71,7 @@ func (w *sweeper) init(t *Tailer) {
 		w.byName = newGlobs(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
 	}
 	w.globs = slices.Concat(w.own, w.shared)
+	w.sights = make([]sight, len(w.globs))
 }
 
 // dueHeap orders the streams by when they are to be looked at.

@@ -89,7 +89,7 @@ func (w *sweeper) survey(now time.Time) {
 		if i >= len(w.t.cfg.Include) && i < len(w.own) && len(w.globs) > len(w.documents) {
 			continue // a receiver adds documents to what it was given
 		}
-		st.Globs = append(st.Globs, GlobStatus{g.pattern, g.matched, g.directory})
+		st.Globs = append(st.Globs, GlobStatus{g.pattern, w.sights[i].matched, w.sights[i].directory})
 	}
 	for path := range w.links {
 		if st.Link == "" || path < st.Link {
@@ -148,8 +148,8 @@ func mostLines(a, b Mute) int {
 // noteMatch remembers which globs matched a file.
 func (w *sweeper) noteMatch(path string) {
 	for i := range w.globs {
-		if g := &w.globs[i]; !g.matched && g.match(path) {
-			g.matched = true
+		if s := &w.sights[i]; !s.matched && w.globs[i].match(path) {
+			s.matched = true
 		}
 	}
 }
@@ -157,8 +157,8 @@ func (w *sweeper) noteMatch(path string) {
 // noteDirectory remembers that a glob names a directory.
 func (w *sweeper) noteDirectory(path string) {
 	for i := range w.globs {
-		if g := &w.globs[i]; g.directory == "" && g.match(path) && filepath.Base(g.pattern) != "**" {
-			g.directory = path
+		if g, s := &w.globs[i], &w.sights[i]; s.directory == "" && g.match(path) && filepath.Base(g.pattern) != "**" {
+			s.directory = path
 		}
 	}
 }
