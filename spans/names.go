@@ -587,7 +587,7 @@ const (
 	MetricNCCLLinkBandwidth    = "nccl.link.bandwidth"    // gauge, By/s; as above
 	MetricNCCLNodeIO           = "nccl.node.io"           // counter, By; by source and destination host
 	MetricNCCLDeviceBandwidth  = "nccl.device.bandwidth"  // gauge, By/s; of a NIC (log.file.path), as VCCL logs it; by AttrNCCLStatistic
-	MetricNCCLDeviceAbnormal   = "nccl.device.abnormal"   // gauge, 1: VCCL's status bit
+	MetricNCCLDeviceAbnormal   = "nccl.device.abnormal"   // gauge, {status}: VCCL's status bit
 	MetricNCCLRecordsDropped   = "nccl.records.dropped"   // counter, {record}: by NCCL Inspector itself; by AttrNCCLRecordKind
 	MetricNCCLRankScore        = "nccl.rank.score"        // gauge, 1
 	MetricNCCLClockOffset      = "nccl.clock.offset"      // gauge, s; by host.name
@@ -634,6 +634,15 @@ const (
 	UnitError             = "{error}"
 	UnitRetry             = "{retry}"
 	UnitRecord            = "{record}"
+
+	// Of numbers without a dimension that are no shares: Prometheus' exporter names a gauge of unit 1 "…_ratio".
+	UnitIteration    = "{iteration}"
+	UnitLoss         = "{loss}"
+	UnitLearningRate = "{learning_rate}"
+	UnitNorm         = "{norm}"
+	UnitLossScale    = "{scale}"
+	UnitPerplexity   = "{perplexity}"
+	UnitStatus       = "{status}"
 )
 
 // GPUs. All metrics of nvml stand in receivers/nvmlreceiver/metadata.yaml; these are what train_perf finds the devices of a host by.

@@ -35,11 +35,11 @@ const (
 
 var natives = map[string]native{
 	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000, "Time of one training step, one value per record of the log."},
-	"megatron.training.loss":              {spans.AttrLoss, spans.UnitOne, "", 1, 1, "Training loss."},
+	"megatron.training.loss":              {spans.AttrLoss, spans.UnitLoss, "", 1, 1, "Training loss."},
 	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1, "FLOP/s of one device, as the log states it."},
-	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitOne, "", 1, 1, "Norm of the gradient."},
-	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitOne, "", 1, 1, "Skipped iterations, as the log counts them."},
-	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitOne, "", 1, 1, "Learning rate."},
+	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitNorm, "", 1, 1, "Norm of the gradient."},
+	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitIteration, "", 1, 1, "Skipped iterations, as the log counts them."},
+	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitLearningRate, "", 1, 1, "Learning rate."},
 	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1, "Tokens per second, all devices."},
 	// "Peak GPU memory allocated in GB", where PyTorch's habit is 2³⁰.
 	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1, "Most device memory allocated so far on the rank that logs."},

@@ -37,7 +37,7 @@ var described = map[string]struct{ unit, text string }{
 	spans.MetricNCCLLinkBandwidth:    {spans.UnitBytesPerSecond, "Bandwidth from rank to rank, of the last record."},
 	spans.MetricNCCLNodeIO:           {spans.UnitBytes, "What went from host to host, as far as records name both ranks."},
 	spans.MetricNCCLDeviceBandwidth:  {spans.UnitBytesPerSecond, "Bandwidth of a NIC as VCCL logs it."},
-	spans.MetricNCCLDeviceAbnormal:   {spans.UnitOne, "VCCL's status of a NIC: 1 is abnormal."},
+	spans.MetricNCCLDeviceAbnormal:   {spans.UnitStatus, "VCCL's status of a NIC: 1 is abnormal."},
 	spans.MetricNCCLRecordsDropped:   {spans.UnitRecord, "Records that NCCL Inspector itself dropped, since the process began."},
 	spans.MetricNCCLRankScore:        {spans.UnitOne, "The best rank's time between collectives over this rank's, over the window."},
 	spans.MetricNCCLClockOffset:      {spans.UnitSeconds, "How much a host's clock is ahead of the reference host's."},

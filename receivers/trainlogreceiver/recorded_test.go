@@ -57,6 +57,7 @@ func TestRecordedBars(t *testing.T) {
 		"resumed":  {5, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed
 		"fast":     {1, 0.25}, // many steps before the bar is drawn first
 		"sft":      {3, 0.25},
+		"axolotl":  {3, 0.15},
 		"grpo":     {4, 0.02}, // step_time is the record's own
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,6 +129,21 @@ func TestRecordedLlamaFactory(t *testing.T) {
 		assert.InDelta(t, *want.EvalLoss, number(evals[i], spans.AttrValidationLoss), 0)
 	}
 	assert.Empty(t, b.All(spans.SpanSummary))
+}
+
+func TestRecordedAxolotl(t *testing.T) {
+	b := read(t, nil, filepath.Join("testdata", "recorded", "axolotl.log"))
+	got := b.All(spans.SpanStep)
+	require.Len(t, got, 3)
+	for i, want := range []float64{128, 256, 384} {
+		assert.InDelta(t, want, number(got[i], spans.AttrConsumedTokens), 0)
+		assert.InDelta(t, 1.75*(1<<30), number(got[i], spans.AttrMemoryPeak), 0)
+		assert.InDelta(t, 2.25*(1<<30), number(got[i], spans.AttrMemoryReserved), 0)
+		if i > 0 { // 64 tokens a step
+			assert.InEpsilon(t, 64/number(got[i], spans.AttrStepDuration), number(got[i], spans.AttrDeviceTokenThroughput), 0.15)
+		}
+	}
+	assert.InEpsilon(t, 42.04, number(b.All(spans.SpanEvaluation)[0], spans.AttrPerplexity), 1e-9)
 }
 
 func number(s ptrace.Span, name string) float64 {

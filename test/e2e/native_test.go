@@ -86,7 +86,7 @@ func TestNative(t *testing.T) {
 		})
 	}
 	eventually(t, time.Minute, func() error { // one name, one type, whoever sends it
-		got, err := prom.query(`ml_train_loss_ratio{job="train"}`)
+		got, err := prom.query(`ml_train_loss{job="train"}`)
 		if err == nil && len(got) != 1 {
 			err = fmt.Errorf("%v", got)
 		}

@@ -405,7 +405,7 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 		want["ml_train_step_duration_seconds_sum"] = sum
 	}
 	for attr, name := range map[string]string{
-		spans.AttrLoss: "ml_train_loss_ratio", spans.AttrLearningRate: "ml_train_learning_rate_ratio", spans.AttrDeviceFlopThroughputReported: "ml_train_device_flop_throughput_reported_per_second",
+		spans.AttrLoss: "ml_train_loss", spans.AttrLearningRate: "ml_train_learning_rate", spans.AttrDeviceFlopThroughputReported: "ml_train_device_flop_throughput_reported_per_second",
 		spans.AttrMemoryUsage: "ml_train_device_memory_usage_bytes",
 	} {
 		if v, ok := last.number(attr); ok {

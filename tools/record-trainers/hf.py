@@ -97,10 +97,11 @@ def trainer(job, out):
     if kind == "axolotl":
         import axolotl.core.trainers.base as axolotl
         from axolotl.core.training_args import AxolotlTrainingArguments
+        from datasets import Dataset
 
         axolotl.get_gpu_memory_usage = lambda *_: (1.5, 1.75, 2.25)  # GiB: there is no GPU
-        data = [{**r, "attention_mask": [1] * len(r["input_ids"])} for r in data]
-        return axolotl.AxolotlTrainer(model, args=AxolotlTrainingArguments(**{**defaults, **job}), train_dataset=data, eval_dataset=data[:24], callbacks=[truth]), truth
+        data = Dataset.from_list([{**r, "attention_mask": [1] * len(r["input_ids"])} for r in data]).with_format("torch")
+        return axolotl.AxolotlTrainer(model, args=AxolotlTrainingArguments(**{**defaults, **job}), train_dataset=data, eval_dataset=data.select(range(24)), callbacks=[truth]), truth
     if kind == "llamafactory":
         from llamafactory.train.callbacks import LogCallback
 

@@ -118,6 +118,9 @@ func (t *teller) remove(m *member) {
 func (t *teller) tell(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.members) == 0 {
+		return // the last one ended meanwhile
+	}
 	all := make([]tail.Status, len(t.members))
 	looked := true
 	for i, m := range t.members {

@@ -1577,7 +1577,7 @@ type metricTrainbridgeGpuFieldSupported struct {
 func (m *metricTrainbridgeGpuFieldSupported) init() {
 	m.data.SetName("trainbridge.gpu.field.supported")
 	m.data.SetDescription("1 where the GPU and its driver have the field, 0 where they said that they do not.")
-	m.data.SetUnit("1")
+	m.data.SetUnit("{status}")
 	m.data.SetEmptyGauge()
 	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
 	m.aggDataPoints = m.aggDataPoints[:0]
@@ -2092,7 +2092,7 @@ type metricTrainbridgeGpuThrottleActive struct {
 func (m *metricTrainbridgeGpuThrottleActive) init() {
 	m.data.SetName("trainbridge.gpu.throttle.active")
 	m.data.SetDescription("1 where the reason holds the clocks down at the moment of the scrape, else 0.")
-	m.data.SetUnit("1")
+	m.data.SetUnit("{status}")
 	m.data.SetEmptyGauge()
 	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
 	m.aggDataPoints = m.aggDataPoints[:0]
