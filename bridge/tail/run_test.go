@@ -127,6 +127,11 @@ func TestConfigErrors(t *testing.T) {
 		require.ErrorIs(t, err, want)
 	}
 	assert.ErrorIs(t, Config{}.Check(), errNoInclude)
+	shared := DefaultConfig()
+	shared.IncludeByContent = []string{"/logs/**"}
+	require.NoError(t, shared.Check())
+	shared.IncludeByContent = append(shared.IncludeByContent, "[")
+	require.ErrorContains(t, shared.Check(), `'include_by_content': "[" is not a glob`)
 }
 
 // Refused lines are not written to where they would be read again, or to where nothing can be.

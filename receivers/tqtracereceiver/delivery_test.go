@@ -3,6 +3,7 @@ package tqtracereceiver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -241,6 +242,29 @@ func TestPidOfFileName(t *testing.T) {
 	pid, ok = resource(b, b.All("f")[0]).Get(spans.AttrProcessPID)
 	require.True(t, ok)
 	assert.Equal(t, int64(2642022), pid.Int())
+}
+
+// That no record has an id is said once, with what to do; one id, and it is not so.
+func TestNoIDs(t *testing.T) {
+	line := "[TQ-TRACE] trace_id=%s | func=f | stage=COMPUTE_END | duration=0.4s | timestamp=%d.0\n"
+	text := ""
+	for i := range enoughIDs {
+		text += fmt.Sprintf(line, "N/A", 100+i)
+	}
+	for name, tt := range map[string]struct {
+		text string
+		said int
+	}{
+		"all":   {text, 1},
+		"few":   {fmt.Sprintf(line, "N/A", 1), 0},
+		"mixed": {text + fmt.Sprintf(line, "batch-7", 200), 0},
+	} {
+		core, logs := observer.New(zap.InfoLevel)
+		set := receivertest.NewNopSettings(metadata.Type)
+		set.Logger = zap.New(core)
+		readWith(t, set, nil, write(t, "a.log", tt.text), write(t, "b.log", tt.text))
+		assert.Equal(t, tt.said, logs.FilterMessageSnippet(`trace_id is N/A in all 8 records of `).FilterMessageSnippet(`extra_info["trace_id"]`).Len(), name)
+	}
 }
 
 func TestTelemetry(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
@@ -72,13 +73,13 @@ func detect(string) tail.Detect {
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {
-		r.Once("repeated", "Ray drops lines that are alike ([repeated 7x across cluster]), so functions will be incomplete: set RAY_DEDUP_LOGS=0 for the job, or read the workers' own logs, /tmp/ray/session_*/logs/worker-*.err; seen in "+path)
+		r.Once(zapcore.WarnLevel, "repeated", "Ray drops lines that are alike ([repeated 7x across cluster]), so functions will be incomplete: set RAY_DEDUP_LOGS=0 for the job, or read the workers' own logs, /tmp/ray/session_*/logs/worker-*.err; seen in "+path)
 	}
 }
 
 // noIDs says what it means that no record has an id. TransferQueue reads it from BatchMeta.extra_info, where nothing in verl puts one.
 func (r *tqReceiver) noIDs(records int64, path string) {
 	if !r.Said("ids") {
-		r.Once("ids", fmt.Sprintf("trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, put a UUID into extra_info[\"trace_id\"] of its BatchMeta", records, path))
+		r.Once(zapcore.InfoLevel, "ids", fmt.Sprintf("trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, put a UUID into extra_info[\"trace_id\"] of its BatchMeta", records, path))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 )
@@ -325,9 +326,9 @@ func (t *teller) aliens(now time.Time) {
 }
 
 // Once says something of a receiver once in its life.
-func (r *Receiver) Once(key, text string) {
+func (r *Receiver) Once(level zapcore.Level, key, text string) {
 	if _, said := r.said.LoadOrStore(key, true); !said {
-		r.Set.Logger.Warn(r.Set.ID.String() + ": " + text)
+		r.Set.Logger.Log(level, r.Set.ID.String()+": "+text)
 	}
 }
 
