@@ -48,17 +48,18 @@ func TestRecordedBars(t *testing.T) {
 		timed int // records whose duration is known
 		near  float64
 	}{
-		"bar":      {12, 0.15},
-		"bar4":     {6, 0.15},
-		"buffered": {12, 0.15}, // python … >log 2>&1: records come many lines after their bars
-		"ranks":    {3, 0.25},  // torchrun --tee 3: standard output and error are read apart
-		"tokens":   {3, 0.15},
-		"epochs":   {6, 0.15},
-		"resumed":  {5, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed
-		"fast":     {1, 0.25}, // many steps before the bar is drawn first
-		"sft":      {3, 0.25},
-		"axolotl":  {3, 0.15},
-		"grpo":     {4, 0.02}, // step_time is the record's own
+		"bar":          {12, 0.15},
+		"bar4":         {6, 0.15},
+		"buffered":     {12, 0.15}, // python … >log 2>&1: records come many lines after their bars
+		"ranks":        {3, 0.25},  // torchrun --tee 3: standard output and error are read apart
+		"tokens":       {3, 0.15},
+		"epochs":       {6, 0.15},
+		"llamafactory": {6, 0.15},
+		"resumed":      {5, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed
+		"fast":         {1, 0.25}, // many steps before the bar is drawn first
+		"sft":          {3, 0.25},
+		"axolotl":      {3, 0.15},
+		"grpo":         {4, 0.02}, // step_time is the record's own
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := read(t, nil, filepath.Join("testdata", "recorded", name+".log"))
