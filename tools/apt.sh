@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests and `make run` use, unless their commands are there.
 set -eu
-command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null && exit 0
-echo "installing the Debian packages prometheus and curl"
+packages=()
+command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
+# Only where Jaeger's web page is, which a test then opens.
+[ ! -e "${JAEGER_UI_DIR:-$(dirname "$0")/../../shared/jaeger-ui/build}/index.html" ] || command -v chromium >/dev/null || packages+=(chromium)
+[ ${#packages[@]} -gt 0 ] || exit 0
+echo "installing the Debian packages ${packages[*]}"
 # The package would start a server of its own on :9090; exit 101 is "action forbidden" to invoke-rc.d.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
@@ -11,4 +15,4 @@ if [ ! -e "$policy" ]; then
   trap 'rm -f "$policy"' EXIT
 fi
 apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus curl ca-certificates >/dev/null
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
