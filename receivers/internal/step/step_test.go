@@ -88,6 +88,8 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 				rec.Unnumbered = true
 			case string(name) == "several":
 				rec.Several = true
+			case string(name) == "late":
+				rec.Late = true
 			case string(name) == "dedup":
 				rec.Dedup = true
 			case string(name) == "mean":
@@ -651,4 +653,29 @@ func TestIndex(t *testing.T) {
 	for i := range 30 {
 		assert.Equal(t, strconv.Itoa(i), index(i))
 	}
+}
+
+// Records that their writer held back come all at once: when they came says nothing of how long their steps took.
+func TestRecordsHeldBack(t *testing.T) {
+	var sink consumertest.TracesSink
+	h := handlerWith(t, &direct{}, &sink, nil)
+	h.feed(t, true, "step it=10 loss=1", "step it=20 loss=2 late", "step it=30 loss=2")
+	require.NoError(t, h.Cut().Send(context.Background()))
+	res := &result{}
+	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
+	got := res.spans(spans.SpanStep)
+	require.Len(t, got, 3)
+	for i, want := range []any{nil, nil, 6.0} {
+		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+	}
+	assert.Equal(t, true, attr(got[1], spans.AttrTimePoint))
+}
+
+// Without a clock the times are made of the durations, also of those that stand in a line after the record's.
+func TestDurationInTheNextLineWithoutAClock(t *testing.T) {
+	got := read(t, []string{"step it=1 open", "side dur=2", "step it=2 open", "side dur=3"}).spans(spans.SpanStep)
+	require.Len(t, got, 2)
+	assert.Equal(t, 2*time.Second, got[0].EndTimestamp().AsTime().Sub(got[0].StartTimestamp().AsTime()))
+	assert.Equal(t, 3*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
+	assert.GreaterOrEqual(t, got[1].StartTimestamp(), got[0].EndTimestamp(), "one after the other")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
@@ -35,6 +36,7 @@ type entry struct {
 	Target
 	name   []byte // with the names of the objects it lies in
 	prefix int    // length of these
+	loss   bool   // the word is in the name
 }
 
 const (
@@ -171,7 +173,7 @@ func (p *Parser) entry(name []byte) *entry {
 		clear(p.known)
 	}
 	full := string(name)
-	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n}
+	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: strings.Contains(strings.ToLower(full), "loss")}
 	p.known[full] = e
 	return e
 }

@@ -2,7 +2,6 @@ package object
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -28,7 +27,7 @@ func (p *Parser) About(name []byte) About {
 	e := p.entry(name)
 	return About{
 		Step:       e.action == set && e.Field == record.Iteration,
-		Loss:       e.action == set && (e.Field == record.Loss || e.Field == record.ValidationLoss) || strings.Contains(strings.ToLower(string(e.name)), "loss") && e.action == keep,
+		Loss:       e.action == set && (e.Field == record.Loss || e.Field == record.ValidationLoss) || e.loss && e.action == keep,
 		Evaluation: e.flags&evaluation != 0,
 	}
 }

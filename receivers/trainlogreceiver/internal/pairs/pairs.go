@@ -393,9 +393,11 @@ func position(q *pair) (at, of float64, ok bool) {
 // number takes a number: with the name that its unit gives it, where that is known. Without, a unit makes it a text.
 func (p *Parser) number(rec *record.Record, q *pair) {
 	var text [40]byte
-	value := bytes.ReplaceAll(q.value, []byte(","), nil)
-	if len(value) == len(q.value) {
-		value = append(text[:0], q.value...)
+	value := text[:0]
+	for _, c := range q.value {
+		if c != ',' {
+			value = append(value, c)
+		}
 	}
 	suffix := units[string(q.unit)]
 	if suffix == "" {
