@@ -108,7 +108,7 @@ func waterfall(b *filereceivertest.Result) string {
 var fixtures = []string{
 	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
 	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt", "trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
-	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv", "trainers/maxtext.log", "trainers/paddlenlp.log", "trainers/axolotl.log",
+	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv", "trainers/maxtext.log", "trainers/paddlenlp.log",
 }
 
 func TestGolden(t *testing.T) {
