@@ -147,6 +147,18 @@ func TestRecordedAxolotl(t *testing.T) {
 	assert.InEpsilon(t, 42.04, number(b.All(spans.SpanEvaluation)[0], spans.AttrPerplexity), 1e-9)
 }
 
+// trainer_state.json says what standard output says: in one series, each step counted twice.
+func TestRecordedStateBesideOutput(t *testing.T) {
+	b := read(t, nil, filepath.Join("testdata", "recorded", "bar.log"), filepath.Join("testdata", "recorded", "trainer_state.json"))
+	bySource := map[string][]string{}
+	for _, s := range b.All(spans.SpanStep) {
+		bySource[attr(s, spans.AttrSource)] = append(bySource[attr(s, spans.AttrSource)], s.TraceID().String())
+	}
+	require.Len(t, bySource, 2)
+	assert.Len(t, bySource["hf"], 12)
+	assert.ElementsMatch(t, bySource["hf"], bySource["trainer_state"], "the traces of the same steps")
+}
+
 func number(s ptrace.Span, name string) float64 {
 	v, err := strconv.ParseFloat(attr(s, name), 64)
 	if err != nil {

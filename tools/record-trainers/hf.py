@@ -30,7 +30,7 @@ JOBS = {
     "grpo": dict(max_steps=4, logging_steps=1, num_generations=4, max_completion_length=4, _trainer="grpo", _sleep=0.0),
     "axolotl": dict(max_steps=6, logging_steps=2, eval_steps=3, eval_strategy="steps", include_tkps=True, _trainer="axolotl"),
     "llamafactory": dict(max_steps=12, logging_steps=2, eval_steps=6, eval_strategy="steps", include_num_input_tokens_seen=True, _trainer="llamafactory", _sleep=0.7),
-    # With Transformers 4: python hf.py bar4 …
+    # With requirements-hf4.txt, llamafactory too: python hf.py bar4,llamafactory …
     "bar4": dict(max_steps=6, logging_steps=1, eval_steps=3, eval_strategy="steps"),
 }
 

@@ -15,6 +15,9 @@ import (
 // Source is record.Record's Source.
 const Source = "hf"
 
+// SourceState is that of trainer_state.json, which says once more what standard output says: two sources count each step once each.
+const SourceState = "trainer_state"
+
 // Reasons of lines that are not records.
 const (
 	BadDict     = "bad_dict"     // broken
@@ -138,7 +141,7 @@ func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
 		// The row stands in every later state too.
-		rec.Source, rec.Dedup, rec.Key = Source, true, raw
+		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw
 	})
 	if !ok {
 		reason = BadDict
