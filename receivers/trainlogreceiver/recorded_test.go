@@ -53,6 +53,7 @@ func TestRecordedBars(t *testing.T) {
 		"buffered":     {12, 0.15}, // python … >log 2>&1: records come many lines after their bars
 		"ranks":        {3, 0.25},  // torchrun --tee 3: standard output and error are read apart
 		"tokens":       {3, 0.15},
+		"blocks":       {150, 0.25}, // 8 KB of records at a time, some within a write
 		"epochs":       {6, 0.15},
 		"llamafactory": {6, 0.15},
 		"resumed":      {5, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed

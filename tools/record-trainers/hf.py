@@ -21,6 +21,7 @@ JOBS = {
     "bar": dict(max_steps=12, logging_steps=1, eval_steps=4, eval_strategy="steps", gradient_accumulation_steps=2),
     "fast": dict(max_steps=60, logging_steps=5, _sleep=0.0),
     "buffered": dict(max_steps=12, logging_steps=1, eval_steps=4, eval_strategy="steps", _buffered=True),
+    "blocks": dict(max_steps=150, logging_steps=1, _buffered=True, _sleep=0.12),
     "printer": dict(max_steps=6, logging_steps=2, disable_tqdm=True),
     "tokens": dict(max_steps=6, logging_steps=2, include_num_input_tokens_seen="all"),
     "epochs": dict(num_train_epochs=3, logging_steps=5, eval_strategy="epoch", eval_on_start=True),

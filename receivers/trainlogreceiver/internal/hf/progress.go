@@ -107,14 +107,14 @@ func (p *progress) blank() {
 
 // record takes the step of a record: ok is false where that is not known yet. waits says that it may come.
 func (p *progress) record(epoch float64) (w write, ok, waits bool) {
-	if p.state == cleared {
-		p.state = written
-	} else {
-		p.state = idle // records in a row: their bars were drawn before
-	}
 	if len(p.writes) > 0 {
 		w, p.writes = p.writes[0], p.writes[1:]
 		return w, p.agree(w, epoch), false
+	}
+	if p.state == cleared { // this record, whatever was printed before past the bar
+		p.state, p.debt = written, 0
+	} else {
+		p.state = idle // records in a row
 	}
 	p.debt++
 	p.epoch = epoch
