@@ -206,11 +206,13 @@ func (tr *pageTrace) critical() (bars map[string]int, err error) {
 	return bars, err
 }
 
-// pages asks as the page does for all traces of a service.
-func (j *jaeger) pages(service string) ([]*pageTrace, error) {
-	body, err := get(j.ui+"/api/traces?"+url.Values{
-		"service": {service}, "start": {"0"}, "end": {strconv.FormatInt(farOff.UnixMicro(), 10)}, "lookback": {"custom"}, "limit": {"100000"},
-	}.Encode(), "")
+// pages asks as the page does for all traces of a service; more is a further parameter and its value.
+func (j *jaeger) pages(service string, more ...string) ([]*pageTrace, error) {
+	q := url.Values{"service": {service}, "start": {"0"}, "end": {strconv.FormatInt(farOff.UnixMicro(), 10)}, "lookback": {"custom"}, "limit": {"100000"}}
+	for i := 0; i+1 < len(more); i += 2 {
+		q.Set(more[i], more[i+1])
+	}
+	body, err := get(j.ui+"/api/traces?"+q.Encode(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -308,6 +310,20 @@ func TestJaegerPage(t *testing.T) {
 			}
 		}
 	}
+	t.Run("search", func(t *testing.T) { // the tags of docs/jaeger.md
+		for tag, service := range map[string]string{
+			`{"trainbridge.verdict.tq_overhead_high":"true"}`: "verl",
+			`{"trainbridge.verdict.severity":"bad"}`:          "verl",
+			`{"trainbridge.incomplete":"true"}`:               "verl",
+			`{"trainbridge.verdict.nccl_late":"true"}`:        "nccl",
+			`{"ml.train.iteration":"12"}`:                     "train",
+		} {
+			found, err := j.pages(service, "tags", tag)
+			require.NoError(t, err)
+			assert.NotEmpty(t, found, tag)
+			assert.Less(t, len(found), len(services[service]), tag)
+		}
+	})
 	var drawn []*pageTrace
 	t.Run("verl", func(t *testing.T) { drawn = append(drawn, checkBatches(t, services["verl"])) })
 	t.Run("Megatron", func(t *testing.T) { drawn = append(drawn, checkSteps(t, services["train"])) })
