@@ -109,7 +109,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 	// Rank by rank: spans of one resource follow one another.
 	for i := range most {
-		bd.Grow(roots)
+		bd.Grow(3 * roots) // with their phases
 		for _, c := range b.collectives {
 			if c.dropped || c.alone() || i >= len(c.parts) {
 				continue
