@@ -126,7 +126,7 @@ func TestConfigErrors(t *testing.T) {
 	for _, want := range []error{errBadGlob, errStartAt, errPollInterval, errMaxLineBytes, errPendingTimeout, errMaxInFlight, errCompression} {
 		require.ErrorIs(t, err, want)
 	}
-	assert.ErrorIs(t, Config{}.Check(), errNoInclude)
+	require.ErrorIs(t, Config{}.Check(), errNoInclude)
 	shared := DefaultConfig()
 	shared.IncludeByContent = []string{"/logs/**"}
 	require.NoError(t, shared.Check())

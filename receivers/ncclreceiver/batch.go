@@ -107,15 +107,22 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 			bd.root(c)
 		}
 	}
+	// Whom the others wait for comes first: of what begins at the same time Jaeger draws first what it got first.
+	for _, c := range b.collectives {
+		if c.dropped || c.alone() {
+			continue
+		}
+		if c.fit(); c.latest >= 0 {
+			from(c.place)
+			bd.rank(c, &c.parts[c.latest])
+		}
+	}
 	// Rank by rank: spans of one resource follow one another.
 	for i := range most {
-		bd.Grow(3 * roots) // with their phases
+		bd.Grow(roots)
 		for _, c := range b.collectives {
-			if c.dropped || c.alone() || i >= len(c.parts) {
+			if c.dropped || c.alone() || i >= len(c.parts) || i == c.latest {
 				continue
-			}
-			if i == 0 {
-				c.fit()
 			}
 			if p := &c.parts[i]; !p.left {
 				from(c.place)
@@ -375,7 +382,10 @@ func (bd *builder) rank(c *collective, p *part) {
 	if p.more != nil {
 		status(s, p.more.errors, p.more.retries, false)
 	}
-	if c.phased() && !p.plain {
+	if p.bare {
+		return
+	}
+	if c.phased() {
 		phase := func(name string, from, to int64) {
 			if to > from {
 				bd.Add(res, spans.Span{
@@ -384,13 +394,13 @@ func (bd *builder) rank(c *collective, p *part) {
 			}
 		}
 		if last {
-			phase(spans.SpanNCCLLate, start+ahead, p.start)
+			phase(spans.SpanNCCLLate, start, p.start)
 		}
 		begun := c.begun(p)
 		phase(spans.SpanNCCLWait, p.start, begun)
 		phase(spans.SpanNCCLTransfer, begun, p.end)
 	}
-	if p.more != nil && !p.bare {
+	if p.more != nil {
 		bd.details(c, p, id)
 	}
 }
@@ -403,10 +413,6 @@ const leaving = 10_000
 
 // begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
 func (c *collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
-
-// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws in any order what begins together, and of
-// what ends together its longest path goes through what began first.
-const ahead = 1000
 
 // scatter is how far apart the ranks' ends may be by one clock, ns.
 const scatter = 100_000
@@ -421,7 +427,7 @@ func (c *collective) around(p *part) (start, end int64) {
 	if c.end-end < scatter {
 		end = c.end
 	}
-	return start - ahead, end
+	return start, end
 }
 
 // rankID names the span of a rank. A rank with several links has a span for each.
@@ -557,16 +563,13 @@ func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 	return trace
 }
 
-// maxPhased is of how many ranks the trace shows when they waited and transferred: no one reads a thousand.
-const maxPhased = 64
-
 // fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
 func (c *collective) fit() {
-	need, phased := len(c.parts), 0
+	need, phases := len(c.parts), 0
 	if c.phased() {
-		phased = min(len(c.parts), maxPhased)
+		phases = 2
 	}
-	need += 2 * phased
+	need += phases * len(c.parts)
 	for i := range c.parts {
 		if p := &c.parts[i]; p.more != nil {
 			need += len(p.more.details)
@@ -576,7 +579,7 @@ func (c *collective) fit() {
 		}
 	}
 	room := maxSpans - maxAround
-	if need <= room && (phased == 0 || phased == len(c.parts)) {
+	if need <= room {
 		return
 	}
 	c.crowded = true
@@ -594,14 +597,11 @@ func (c *collective) fit() {
 		if n >= maxSpans-maxAround {
 			p.left = true
 		}
-		if p.plain = n >= phased || room < 2; !p.plain {
-			room -= 2
-		}
+		room -= phases
 		if p.more != nil {
-			if room -= len(p.more.details); room < 0 {
-				p.bare = true
-			}
+			room -= len(p.more.details)
 		}
+		p.bare = room < 0
 	}
 }
 
@@ -631,12 +631,12 @@ func (bd *builder) aggregate(c *collective) {
 		if p.left {
 			add(spans.SpanNCCLRank, p.start, p.end, p.duration)
 		}
-		if (p.left || p.plain) && c.phased() {
+		if (p.left || p.bare) && c.phased() {
 			begun := c.begun(p)
 			add(spans.SpanNCCLWait, p.start, begun, begun-p.start)
 			add(spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
 		}
-		if p.bare || p.left && p.more != nil {
+		if p.more != nil && (p.bare || p.left) {
 			for j := range p.more.details {
 				d := &p.more.details[j]
 				took := d.duration

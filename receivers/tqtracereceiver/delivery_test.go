@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -247,10 +248,11 @@ func TestPidOfFileName(t *testing.T) {
 // That no record has an id is said once, with what to do; one id, and it is not so.
 func TestNoIDs(t *testing.T) {
 	line := "[TQ-TRACE] trace_id=%s | func=f | stage=COMPUTE_END | duration=0.4s | timestamp=%d.0\n"
-	text := ""
+	var all strings.Builder
 	for i := range enoughIDs {
-		text += fmt.Sprintf(line, "N/A", 100+i)
+		fmt.Fprintf(&all, line, "N/A", 100+i)
 	}
+	text := all.String()
 	for name, tt := range map[string]struct {
 		text string
 		said int

@@ -68,7 +68,7 @@ func TestNVML(t *testing.T) {
 				`hw_errors_total{hw_id="%s",error_type="xid_63"}`:                                                             1,
 				`hw_status{hw_id="%s",hw_state="ok",hw_vendor="NVIDIA",hw_driver_version="570.124.06"}`:                       1,
 				`trainbridge_gpu_clock_frequency_hertz{hw_id="%s",trainbridge_gpu_clock_domain="sm"}`:                         1600e6,
-				`trainbridge_gpu_throttle_active{hw_id="%s",trainbridge_gpu_throttle_reason="sw_power_cap"}`:            1,
+				`trainbridge_gpu_throttle_active{hw_id="%s",trainbridge_gpu_throttle_reason="sw_power_cap"}`:                  1,
 				`trainbridge_gpu_throttle_time_seconds_total{hw_id="%s",trainbridge_gpu_throttle_policy="thermal"}`:           2,
 				`trainbridge_gpu_pcie_throughput_bytes_per_second{hw_id="%s",network_io_direction="transmit"}`:                0,
 				`trainbridge_gpu_nvlink_io_bytes_total{hw_id="%s",network_io_direction="transmit"}`:                           1_800_000 << 10,

@@ -198,28 +198,30 @@ func checkAddress(t *testing.T, address string) {
 	})
 }
 
-// The commands of README.md do what it says: those of the binary run here, the others are run by the test that is named here.
+// The commands of README.md and of the waterfalls' page do what they say: those of the binary run here, the others are run by the test that is named here.
 func TestReadme(t *testing.T) {
 	elsewhere := map[string]func(*testing.T){
-		"make run":  TestMakeRun,
-		"make test": TestReadme, // it runs this test
-		"TRAINBRIDGE_TQ_LOGS='/tmp/ray/session_*/logs/worker-*.err' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                  TestShippedConfig,
-		"TRAINBRIDGE_TRAIN_LOGS='/data/job/logs/*.log' TRAINBRIDGE_DEVICE='H100 SXM' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestShippedConfig,
-		"TRAINBRIDGE_ZMQ_LOGS='/data/tee_gpu/zmq_performance*.log' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                   TestShippedConfig,
-		"TRAINBRIDGE_NCCL_LOGS='/shared/job-17/nccl/*' TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge":                               TestShippedConfig,
+		"make run":   TestMakeRun,
+		"make test":  TestReadme, // it runs this test
+		"make build": TestReadme, // its binary is run here
+		"TRAINBRIDGE_LOGS='/data/job/logs/*' TRAINBRIDGE_SERVICE=llama3-8b TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestLogsOfAnyKind,
 	}
-	text, err := os.ReadFile(filepath.Join(repoRoot, "README.md"))
-	require.NoError(t, err)
+	var text []byte
+	for _, page := range []string{"README.md", "docs/waterfalls.md"} {
+		more, err := os.ReadFile(filepath.Join(repoRoot, page))
+		require.NoError(t, err)
+		text = append(append(text, more...), '\n')
+	}
 	var commands []string
 	for _, line := range shellLines(string(text)) {
 		if strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ") {
 			commands = append(commands, line)
 			continue
 		}
-		assert.Containsf(t, elsewhere, line, "README.md has a command that no test runs; run it here or name its test")
+		assert.Containsf(t, elsewhere, line, "there is a command that no test runs; run it here or name its test")
 		delete(elsewhere, line)
 	}
-	assert.Empty(t, elsewhere, "not in README.md any more")
+	assert.Empty(t, elsewhere, "not there any more")
 	require.NotEmpty(t, commands)
 
 	// A checkout with what the commands name, and a Jaeger at the default address that holds a job.

@@ -1,0 +1,74 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var docLink = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+
+// The pages that users read first fit a screen, and lead to what is there.
+func TestDocs(t *testing.T) {
+	pages := []string{"README.md"}
+	for _, glob := range []string{"docs/*.md", "docs/adr/*.md", "receivers/*/README.md", "processors/*/README.md", "connectors/*/README.md", "exporters/*/README.md", "extensions/*/README.md"} {
+		found, err := filepath.Glob(filepath.Join(repoRoot, glob))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, glob)
+		for _, f := range found {
+			page, err := filepath.Rel(repoRoot, f)
+			require.NoError(t, err)
+			pages = append(pages, page)
+		}
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(repoRoot, page))
+		require.NoError(t, err)
+		for _, m := range docLink.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(m[1], "://") {
+				_, err := os.Stat(filepath.Join(repoRoot, filepath.Dir(page), m[1]))
+				require.NoErrorf(t, err, "%s links to it", page)
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(repoRoot, "README.md"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	assert.LessOrEqual(t, len(lines), 150, "lines of README.md")
+	for i, line := range lines {
+		assert.LessOrEqualf(t, utf8.RuneCountInString(line), 120, "README.md:%d", i+1)
+	}
+}
+
+// Each query of docs/queries.md is one that Tempo or Prometheus takes.
+func TestQueries(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/queries.md"))
+	require.NoError(t, err)
+	tempo, prom := startTempo(t), startPrometheus(t)
+	asked := map[bool]int{}
+	for i, block := range strings.Split(string(text), "```") {
+		if i%2 == 0 {
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimSpace(block), "\n") {
+			trace := strings.HasPrefix(line, "{")
+			asked[trace]++
+			if trace {
+				_, err = tempo.search(line)
+			} else {
+				_, err = prom.query(line)
+			}
+			require.NoError(t, err, line)
+		}
+	}
+	assert.GreaterOrEqual(t, asked[true], 6)
+	assert.GreaterOrEqual(t, asked[false], 8)
+}
