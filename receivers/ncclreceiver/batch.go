@@ -56,6 +56,10 @@ func (b *batch) Done() {
 	}
 	for i, n := range found {
 		if n > 0 {
+			r.unpaired.Do(func() {
+				r.Set.Logger.Warn("The ranks' records have no number and do not pair up by their order (sampled rank by rank, lines lost, several process groups): " +
+					"joined by operation, size and time; who was late and bandwidth are left out where ranks may be missing")
+			})
 			r.tel.TrainbridgeNcclResynchronized.Add(context.Background(), n, foundOptions[i])
 		}
 	}

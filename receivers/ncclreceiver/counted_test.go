@@ -12,8 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -161,8 +165,12 @@ func TestSampledPerRank(t *testing.T) {
 		t.Run(strconv.Itoa(ranks), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(14, 1))
 			glob, kept := perFile(t, healthy(rnd, ranks, 303), func(message) bool { return rnd.Float64() < 0.1 })
-			r := read(t, config(glob))
+			set := receivertest.NewNopSettings(metadata.Type)
+			core, logged := observer.New(zap.WarnLevel)
+			set.Logger = zap.New(core)
+			r := filereceivertest.Read(t, set, config(glob), newParts)
 			sound(t, r)
+			assert.Equal(t, 1, logged.FilterMessageSnippet("do not pair up").Len(), "it is said once")
 			bad, most := accused(r)
 			assert.Empty(t, bad, "%d", len(bad))
 			assert.LessOrEqual(t, most, 25e9)

@@ -3,6 +3,7 @@ package ncclreceiver
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -24,6 +25,7 @@ type ncclReceiver struct {
 	operations map[string]bool // canonical names; nil: all
 	ranks      map[int32]bool  // nil: all
 	asm        *assembler
+	unpaired   sync.Once // says that records do not pair up
 
 	batches     filereceiver.Pool[batch]
 	collectives filereceiver.Pool[collective]
