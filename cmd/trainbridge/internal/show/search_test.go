@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -60,9 +61,9 @@ func (s stored) add(b *spans.Batch) {
 // store is a Jaeger with these traces. It answers with the first of its list that have a span in the time asked for, as Jaeger's memory does.
 type store struct {
 	traces   []stored
-	asked    int
-	tooOld   bool // cannot search further back than the last days
-	slowFrom int  // requests after so many take longer than anyone waits
+	asked    atomic.Int64
+	tooOld   bool  // cannot search further back than the last days
+	slowFrom int64 // requests after so many take longer than anyone waits
 }
 
 func (s *store) serve(t *testing.T) string {
@@ -78,8 +79,7 @@ func (s *store) serve(t *testing.T) string {
 			_, _ = io.WriteString(w, testdata(t, "none.json"))
 			return
 		}
-		s.asked++
-		if s.slowFrom > 0 && s.asked > s.slowFrom {
+		if asked := s.asked.Add(1); s.slowFrom > 0 && asked > s.slowFrom {
 			<-r.Context().Done()
 			return
 		}
@@ -152,7 +152,7 @@ func TestAllTracesAreRead(t *testing.T) {
 			got := f.newest()
 			assert.Len(t, got, n)
 			assert.Equal(t, share{n, n, false}, f.share(got))
-			assert.Less(t, s.asked, 110)
+			assert.Less(t, s.asked.Load(), int64(110))
 		})
 	}
 	f, err := (&store{traces: keptIn(300)["mixed"]}).search(t, "b", 0, time.Minute)
@@ -205,7 +205,7 @@ func TestLongTracesEnd(t *testing.T) {
 	f, err := s.search(t, "", 0, time.Minute)
 	require.NoError(t, err)
 	assert.Len(t, f.newest(), 300)
-	assert.Less(t, s.asked, 100)
+	assert.Less(t, s.asked.Load(), int64(100))
 }
 
 // A store that cannot search years does not make the last days unreadable.
