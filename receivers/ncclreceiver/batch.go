@@ -111,22 +111,15 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 			bd.root(c)
 		}
 	}
-	// Whom the others wait for comes first: of what begins at the same time Jaeger draws first what it got first.
-	for _, c := range b.collectives {
-		if c.dropped || c.alone() {
-			continue
-		}
-		if c.fit(); c.latest >= 0 {
-			from(c.place)
-			bd.rank(c, &c.parts[c.latest])
-		}
-	}
 	// Rank by rank: spans of one resource follow one another.
 	for i := range most {
-		bd.Grow(roots)
+		bd.Grow(3 * roots) // with their phases
 		for _, c := range b.collectives {
-			if c.dropped || c.alone() || i >= len(c.parts) || i == c.latest {
+			if c.dropped || c.alone() || i >= len(c.parts) {
 				continue
+			}
+			if i == 0 {
+				c.fit()
 			}
 			if p := &c.parts[i]; !p.left {
 				from(c.place)
@@ -386,10 +379,7 @@ func (bd *builder) rank(c *collective, p *part) {
 	if p.more != nil {
 		status(s, p.more.errors, p.more.retries, false)
 	}
-	if p.bare {
-		return
-	}
-	if c.phased() {
+	if c.phased() && !p.plain {
 		phase := func(name string, from, to int64) {
 			if to > from {
 				bd.Add(res, spans.Span{
@@ -398,13 +388,13 @@ func (bd *builder) rank(c *collective, p *part) {
 			}
 		}
 		if last {
-			phase(spans.SpanNCCLLate, start, p.start)
+			phase(spans.SpanNCCLLate, start+ahead, p.start)
 		}
 		begun := c.begun(p)
 		phase(spans.SpanNCCLWait, p.start, begun)
 		phase(spans.SpanNCCLTransfer, begun, p.end)
 	}
-	if p.more != nil {
+	if p.more != nil && !p.bare {
 		bd.details(c, p, id)
 	}
 }
@@ -417,6 +407,10 @@ const leaving = 10_000
 
 // begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
 func (c *collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
+
+// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws in any order what begins together, and of
+// what ends together its longest path goes through what began first.
+const ahead = 1000
 
 // scatter is how far apart the ranks' ends may be by one clock, ns.
 const scatter = 100_000
@@ -431,7 +425,7 @@ func (c *collective) around(p *part) (start, end int64) {
 	if c.end-end < scatter {
 		end = c.end
 	}
-	return start, end
+	return start - ahead, end
 }
 
 // rankID names the span of a rank. A rank with several links has a span for each.
@@ -567,13 +561,16 @@ func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 	return trace
 }
 
+// maxPhased is of how many ranks the trace shows when they waited and transferred: no one reads a thousand.
+const maxPhased = 64
+
 // fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
 func (c *collective) fit() {
-	need, phases := len(c.parts), 0
+	need, phased := len(c.parts), 0
 	if c.phased() {
-		phases = 2
+		phased = min(len(c.parts), maxPhased)
 	}
-	need += phases * len(c.parts)
+	need += 2 * phased
 	for i := range c.parts {
 		if p := &c.parts[i]; p.more != nil {
 			need += len(p.more.details)
@@ -583,7 +580,7 @@ func (c *collective) fit() {
 		}
 	}
 	room := maxSpans - maxAround
-	if need <= room {
+	if need <= room && (phased == 0 || phased == len(c.parts)) {
 		return
 	}
 	c.crowded = true
@@ -601,11 +598,14 @@ func (c *collective) fit() {
 		if n >= maxSpans-maxAround {
 			p.left = true
 		}
-		room -= phases
-		if p.more != nil {
-			room -= len(p.more.details)
+		if p.plain = n >= phased || room < 2; !p.plain {
+			room -= 2
 		}
-		p.bare = room < 0
+		if p.more != nil {
+			if room -= len(p.more.details); room < 0 {
+				p.bare = true
+			}
+		}
 	}
 }
 
@@ -635,12 +635,12 @@ func (bd *builder) aggregate(c *collective) {
 		if p.left {
 			add(spans.SpanNCCLRank, p.start, p.end, p.duration)
 		}
-		if (p.left || p.bare) && c.phased() {
+		if (p.left || p.plain) && c.phased() {
 			begun := c.begun(p)
 			add(spans.SpanNCCLWait, p.start, begun, begun-p.start)
 			add(spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
 		}
-		if p.more != nil && (p.bare || p.left) {
+		if p.bare || p.left && p.more != nil {
 			for j := range p.more.details {
 				d := &p.more.details[j]
 				took := d.duration

@@ -30,7 +30,7 @@ type part struct {
 	again                int32 // of a rank with several records, how many come before
 	how                  *how
 	state                op.State
-	left, bare           bool  // the trace has no room for its span, for its details
+	left, bare, plain    bool  // the trace has no room for its span, for its details, for when it waited
 	start, end, duration int64 // Unix ns, ns; op.Unknown
 	late                 int64 // ns behind the first to arrive; op.Unknown
 	reportedAlg          float64

@@ -265,7 +265,7 @@ func TestJaegerPage(t *testing.T) {
 	gen("tq", "tq", "--workers", "2", "--batches", "20", "--overhead-high", "0.3", "--crash", "0.03")
 	gen("megatron", "megatron.log", "--steps", "30", "--log-interval", "1", "--slow", "0.04")
 	gen("zmq", "zmq_performance.log", "--passes", "3", "--serialize-high", "0.3")
-	gen("nccl", "nccl", "--truth", "none", "--steps", "10", "--verbose", "--slow-rank", "11", "--slow-by", "0.06")
+	gen("nccl", "nccl", "--truth", "none", "--steps", "10", "--slow-rank", "11", "--slow-by", "0.06")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs("tq")), j.otlp, `receivers: {tq_trace: {pending_timeout: 2s}, nccl: {hang_timeout: 5s}, zmq_rpc: {}}`)
 	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+logs("megatron.log"), "TRAINBRIDGE_ZMQ_LOGS="+logs("zmq_*.log"), "TRAINBRIDGE_NCCL_LOGS="+logs("nccl/*.log"), "TRAINBRIDGE_DEVICE=A100")
 	c.up(t)
@@ -426,7 +426,7 @@ func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var collective *pageTrace
 	for _, tr := range traces {
-		if tr.rows[0].tag(spans.AttrNCCLLateRank) == "11" {
+		if root := tr.rows[0]; root.tag(spans.AttrNCCLLateRank) == "11" && root.tag(spans.AttrVerdictPrefix+spans.VerdictNCCLLate) == "true" {
 			collective = tr
 		}
 	}
@@ -439,20 +439,22 @@ func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 		}
 	}
 	assert.Len(t, ranks, 16)
+	first := collective.rows[1]
+	assert.Equal(t, "rank 11 gpu-node-1", first.OperationName, "who was late is the first row")
+	assert.Equal(t, "true", first.tag(spans.AttrNCCLLast))
 	bars, err := collective.critical()
 	require.NoError(t, err)
-	through := false
-	for _, s := range collective.rows {
-		if bars[s.SpanID] > 0 && s.depth > 0 {
-			rank := s
-			for rank.depth > 1 {
-				rank = rank.parent
-			}
-			through = through || strings.Contains(rank.OperationName, "rank 11 ")
-			assert.Contains(t, rank.OperationName, "rank 11 ", "on the critical path")
+	assert.Positive(t, bars[first.SpanID], "the path goes through the rank that was late")
+	names := map[string]int{}
+	for _, s := range collective.rows[1:] {
+		names[s.OperationName]++
+		if s != first && s.parent != first {
+			assert.Zero(t, bars[s.SpanID], "%s of %s on the critical path", s.OperationName, s.parent.OperationName)
 		}
 	}
-	assert.True(t, through, "the critical path goes through no rank")
+	assert.Equal(t, 15, names[spans.SpanNCCLWait])
+	assert.Equal(t, 16, names[spans.SpanNCCLTransfer])
+	assert.Equal(t, 1, names[spans.SpanNCCLLate])
 	return collective
 }
 

@@ -626,7 +626,9 @@ func TestNCCLManyRanks(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]float64{"complete": 1000}, outcomes)
-	assert.EqualValues(t, 1000*1025+1, sink.spans.Load())
+	sent := sink.spans.Load() // beside the ranks when 64 of them waited and transferred, and what stands for the others'
+	assert.Greater(t, sent, int64(1000*1025))
+	assert.LessOrEqual(t, sent, int64(1000*(1025+2*64+2)+1))
 	// 256,000 healthy steps of a rank: no one is named.
 	page, err := get(c.metrics, "")
 	require.NoError(t, err)

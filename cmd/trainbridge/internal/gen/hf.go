@@ -104,6 +104,9 @@ func (p *hf) record(kind string, s *trainStep, end int64, fields []hfField) {
 	b := p.buf[:0]
 	trailing := 0
 	if p.opt.Progress {
+		if len(p.bar) > 0 { // tqdm.write draws the bar anew behind the record
+			b = append(append(b, '\r'), p.bar...)
+		}
 		p.progress(s.n, end)
 		b = append(append(b, '\r'), p.bar...)
 		if p.rng.IntN(4) > 0 { // tqdm.write clears the bar first; a bar of another process stays

@@ -557,7 +557,17 @@ func TestHF(t *testing.T) {
 			assert.Equal(t, dict(t, version, line[at[2]:at[3]]), logged[i].Printed)
 			if !o.Progress {
 				assert.Zero(t, at[0])
-			} else if m := reBar.FindStringSubmatch(line[:at[0]]); assert.NotNil(t, m, "%q", line) {
+				continue
+			}
+			if i > 0 { // the bar of the record before, drawn anew
+				again := strings.IndexByte(line[1:], '\r') + 1
+				m := reBar.FindStringSubmatch(line[:again])
+				if assert.NotNil(t, m, "%q", line) {
+					assert.Equal(t, strconv.FormatInt(logged[i-1].Step, 10), m[2])
+				}
+				line, at[0] = line[again:], at[0]-again
+			}
+			if m := reBar.FindStringSubmatch(line[:at[0]]); assert.NotNil(t, m, "%q", line) {
 				assert.Equal(t, strconv.FormatInt(logged[i].Step, 10), m[2])
 			}
 		}

@@ -57,7 +57,7 @@ type TrainOptions struct {
 func DefaultTrainOptions(format string) TrainOptions {
 	o := TrainOptions{
 		Format: format, Out: format + "-logs", Steps: 1000, Seed: 1, Timezone: time.Local, WorldSize: 8, Interval: 1, SlowFactor: 2,
-		Writer: "merged", DPOmitted: true, Timers: true, Fields: "recommended", Version: 4, SaveInterval: 500, Progress: true,
+		Writer: "merged", DPOmitted: true, Timers: true, Fields: "recommended", Version: 4, SaveInterval: 500,
 	}
 	switch format {
 	case FormatFlagScale:
