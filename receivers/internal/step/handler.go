@@ -486,12 +486,14 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 
 var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side", record.Ranks: spans.SpanRanks}
 
-// Expire lets the record go that waits for its lines.
-func (h *handler) Expire(time.Time) {
+// Expire lets the record go if it has waited for its lines since before the given time. A logger may be in the middle of writing them.
+func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
 	}
-	h.leave()
+	if h.pending.since < before.UnixNano() {
+		h.leave()
+	}
 }
 
 // Cut ends the current batch.

@@ -12,11 +12,12 @@ import (
 
 // pending is the record that waits for lines which belong to it. Its record owns its bytes.
 type pending struct {
-	open bool
-	it   item
-	rec  record.Record
-	held []tail.Held
-	keep []byte // what the record's slices point into
+	open  bool
+	since int64 // Unix ns, when its first line was read
+	it    item
+	rec   record.Record
+	held  []tail.Held
+	keep  []byte // what the record's slices point into
 	// byName is where the first parts of the record are, when it has many.
 	byName  map[string]int
 	indexed int // so many parts are in it
@@ -31,7 +32,7 @@ type pending struct {
 const fewParts = 64
 
 func (p *pending) set(h *handler, it *item, rec *record.Record) {
-	p.open, p.unplaced, p.it = true, false, *it
+	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
 	stages, extra, gpus := p.rec.Stages[:0], p.rec.Extra[:0], p.rec.GPUs[:0]
 	p.rec = *rec
 	p.rec.Stages, p.rec.Extra = stages, extra
