@@ -20,17 +20,18 @@ var costs = []struct {
 	spans       float64
 	sdk, bridge func(*Bridge, context.Context)
 }{
-	{"TQFunction", 1, func(b *Bridge, ctx context.Context) {
+	{"StartFunction", 1, func(b *Bridge, ctx context.Context) {
 		_, span := b.tracer.Start(ctx, "generate_sequences", trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQFunction, "generate_sequences"),
 			attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.Int(spans.AttrProcessPID, b.pid),
 		))
 		defer span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.TQFunction(&ctx, "generate_sequences").End()
+		ctx, s := b.StartFunction(ctx, "generate_sequences")
+		defer s.End()
 	}},
 	// The shares are measured by hand in the SDK's variant.
-	{"TQFunctionWithStages", 4, func(b *Bridge, ctx context.Context) {
+	{"StartFunctionWithStages", 4, func(b *Bridge, ctx context.Context) {
 		start := time.Now()
 		ctx, span := b.tracer.Start(ctx, "generate_sequences", trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQFunction, "generate_sequences"),
@@ -58,24 +59,35 @@ var costs = []struct {
 		)
 		span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.TQFunction(&ctx, "generate_sequences").End()
+		ctx, s := b.StartFunction(ctx, "generate_sequences")
+		defer s.End()
 		for _, stage := range [...]func(*Bridge, context.Context){
-			func(b *Bridge, ctx context.Context) { defer b.TQGet(&ctx).End() },
-			func(b *Bridge, ctx context.Context) { defer b.TQCompute(&ctx).End() },
-			func(b *Bridge, ctx context.Context) { defer b.TQPut(&ctx).End() },
+			func(b *Bridge, ctx context.Context) {
+				ctx, s := b.StartGet(ctx)
+				defer s.End()
+			},
+			func(b *Bridge, ctx context.Context) {
+				ctx, s := b.StartCompute(ctx)
+				defer s.End()
+			},
+			func(b *Bridge, ctx context.Context) {
+				ctx, s := b.StartPut(ctx)
+				defer s.End()
+			},
 		} {
 			stage(b, ctx)
 		}
 	}},
-	{"TQGet", 1, func(b *Bridge, ctx context.Context) {
+	{"StartGet", 1, func(b *Bridge, ctx context.Context) {
 		_, span := b.tracer.Start(ctx, spans.SpanTQGet, trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQStage, spans.StageGet),
 		))
 		defer span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.TQGet(&ctx).End()
+		ctx, s := b.StartGet(ctx)
+		defer s.End()
 	}},
-	{"TQClientGet", 1, func(b *Bridge, ctx context.Context) {
+	{"StartClientGet", 1, func(b *Bridge, ctx context.Context) {
 		start := time.Now()
 		_, span := b.tracer.Start(ctx, spans.SpanTQClientGet, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrTQStage, spans.StageClientGet),
@@ -85,10 +97,11 @@ var costs = []struct {
 		span.End()
 	}, func(b *Bridge, ctx context.Context) {
 		n := int64(-1)
-		defer b.TQClientGet(&ctx).DataSize(&n).End()
+		ctx, s := b.StartClientGet(ctx)
+		defer s.DataSize(&n).End()
 		n = 4096
 	}},
-	{"TrainStep", 1, func(b *Bridge, ctx context.Context) {
+	{"StartStep", 1, func(b *Bridge, ctx context.Context) {
 		start := time.Now()
 		_, span := b.tracer.Start(ctx, spans.SpanStep, trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrSource, "go"), attribute.Int64(spans.AttrIteration, 7),
@@ -96,22 +109,25 @@ var costs = []struct {
 		span.SetAttributes(attribute.Float64(spans.AttrStepDuration, time.Since(start).Seconds()))
 		span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.TrainStep(&ctx, 7).End()
+		ctx, s := b.StartStep(ctx, 7)
+		defer s.End()
 	}},
-	{"RPC", 1, func(b *Bridge, ctx context.Context) {
+	{"StartRPC", 1, func(b *Bridge, ctx context.Context) {
 		_, span := b.tracer.Start(ctx, "Matmul", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)), attribute.String(spans.AttrRPCSystem, spans.RPCSystemZeroMQ),
 			attribute.String(spans.AttrRPCMethod, "Matmul"),
 		))
 		defer span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul").End()
+		ctx, s := b.StartRPC(ctx, spans.RPCSystemZeroMQ, "Matmul")
+		defer s.End()
 	}},
-	{"RPCSend", 1, func(b *Bridge, ctx context.Context) {
+	{"StartRPCSend", 1, func(b *Bridge, ctx context.Context) {
 		_, span := b.tracer.Start(ctx, spans.SpanRPCSend, trace.WithAttributes(attribute.String(spans.AttrTimeSource, string(spans.TimeLogged))))
 		defer span.End()
 	}, func(b *Bridge, ctx context.Context) {
-		defer b.RPCSend(&ctx).End()
+		ctx, s := b.StartRPCSend(ctx)
+		defer s.End()
 	}},
 }
 

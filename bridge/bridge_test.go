@@ -52,8 +52,9 @@ func TestNewSendsSpansAndMetrics(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	want := map[string]any{
-		"service.name": "data-server", "ml.run.id": "run-1", "host.name": host, "process.pid": int64(os.Getpid()), "dl.rank": "3", "deployment.environment.name": "test",
-		"telemetry.sdk.name": "opentelemetry", "telemetry.sdk.language": "go", "telemetry.sdk.version": "1.44.0",
+		"service.name": "data-server", "ml.run.id": "run-1", "host.name": host, "process.pid": int64(os.Getpid()), "dl.rank": "3",
+		"deployment.environment.name": "test",
+		"telemetry.sdk.name":          "opentelemetry", "telemetry.sdk.language": "go", "telemetry.sdk.version": "1.44.0",
 	}
 	want["service.instance.id"] = all["work"].resource["service.instance.id"] // random
 	_, err = uuid.Parse(fmt.Sprint(want["service.instance.id"]))
@@ -131,29 +132,41 @@ func TestTarget(t *testing.T) {
 		env    map[string]string
 		want   target
 	}{
-		"default":              {want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true}},
-		"http":                 {option: "http://collector:4317", want: target{field: "WithEndpoint", url: "http://collector:4317", plaintext: true}},
-		"https":                {option: "https://collector:4317/", want: target{field: "WithEndpoint", url: "https://collector:4317"}},
-		"https of port 443":    {option: "https://collector", want: target{field: "WithEndpoint", url: "https://collector"}},
-		"capitals":             {option: "HTTPS://collector:1", want: target{field: "WithEndpoint", url: "https://collector:1"}},
-		"host and port":        {option: "collector:4317", want: target{field: "WithEndpoint", url: "https://collector:4317"}},
-		"address and port":     {option: "10.0.0.1:4317", want: target{field: "WithEndpoint", url: "https://10.0.0.1:4317"}},
-		"localhost":            {option: "localhost:4317", want: target{field: "WithEndpoint", url: "http://localhost:4317", plaintext: true}},
-		"loopback":             {option: "127.8.0.1:4317", want: target{field: "WithEndpoint", url: "http://127.8.0.1:4317", plaintext: true}},
-		"loopback of IPv6":     {option: "[::1]:4317", want: target{field: "WithEndpoint", url: "http://[::1]:4317", plaintext: true}},
-		"any case of a name":   {option: "LOCALHOST:4317", want: target{field: "WithEndpoint", url: "http://LOCALHOST:4317", plaintext: true}},
-		"IPv6 with a zone":     {option: "https://[fe80::1%25eth0]:4317", want: target{field: "WithEndpoint", url: "https://[fe80::1%25eth0]:4317"}}, // as in a URL
-		"IPv6 of port 443":     {option: "https://[::1]", want: target{field: "WithEndpoint", url: "https://[::1]"}},
-		"largest port":         {option: "https://c:65535", want: target{field: "WithEndpoint", url: "https://c:65535"}},
-		"blanks":               {env: map[string]string{common: " http://a:1 "}, want: target{field: common, url: "http://a:1", plaintext: true}},
-		"common variable":      {env: map[string]string{common: "http://a:1"}, want: target{field: common, url: "http://a:1", plaintext: true}},
-		"own variable":         {env: map[string]string{common: "http://a:1", own: "https://b:2"}, want: target{field: own, url: "https://b:2"}},
-		"variable of another":  {env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://b:2"}, want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true}},
-		"option comes first":   {option: "https://c:3", env: map[string]string{common: "http://a:1", own: "http://b:2"}, want: target{field: "WithEndpoint", url: "https://c:3"}},
-		"insecure":             {env: map[string]string{common: "a:1", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, want: target{field: common, url: "http://a:1", plaintext: true}},
-		"insecure is no https": {env: map[string]string{common: "https://a:1", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, want: target{field: common, url: "https://a:1"}},
-		"no exporter":          {env: map[string]string{"OTEL_TRACES_EXPORTER": "none"}, want: target{none: true}},
-		"protocol":             {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true}},
+		"default":            {want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true}},
+		"http":               {option: "http://collector:4317", want: target{field: "WithEndpoint", url: "http://collector:4317", plaintext: true}},
+		"https":              {option: "https://collector:4317/", want: target{field: "WithEndpoint", url: "https://collector:4317"}},
+		"https of port 443":  {option: "https://collector", want: target{field: "WithEndpoint", url: "https://collector"}},
+		"capitals":           {option: "HTTPS://collector:1", want: target{field: "WithEndpoint", url: "https://collector:1"}},
+		"host and port":      {option: "collector:4317", want: target{field: "WithEndpoint", url: "https://collector:4317"}},
+		"address and port":   {option: "10.0.0.1:4317", want: target{field: "WithEndpoint", url: "https://10.0.0.1:4317"}},
+		"localhost":          {option: "localhost:4317", want: target{field: "WithEndpoint", url: "http://localhost:4317", plaintext: true}},
+		"loopback":           {option: "127.8.0.1:4317", want: target{field: "WithEndpoint", url: "http://127.8.0.1:4317", plaintext: true}},
+		"loopback of IPv6":   {option: "[::1]:4317", want: target{field: "WithEndpoint", url: "http://[::1]:4317", plaintext: true}},
+		"any case of a name": {option: "LOCALHOST:4317", want: target{field: "WithEndpoint", url: "http://LOCALHOST:4317", plaintext: true}},
+		"IPv6 with a zone":   {option: "https://[fe80::1%25eth0]:4317", want: target{field: "WithEndpoint", url: "https://[fe80::1%25eth0]:4317"}}, // as in a URL
+		"IPv6 of port 443":   {option: "https://[::1]", want: target{field: "WithEndpoint", url: "https://[::1]"}},
+		"largest port":       {option: "https://c:65535", want: target{field: "WithEndpoint", url: "https://c:65535"}},
+		"blanks":             {env: map[string]string{common: " http://a:1 "}, want: target{field: common, url: "http://a:1", plaintext: true}},
+		"common variable":    {env: map[string]string{common: "http://a:1"}, want: target{field: common, url: "http://a:1", plaintext: true}},
+		"own variable":       {env: map[string]string{common: "http://a:1", own: "https://b:2"}, want: target{field: own, url: "https://b:2"}},
+		"variable of another": {
+			env:  map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://b:2"},
+			want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true},
+		},
+		"option comes first": {
+			option: "https://c:3", env: map[string]string{common: "http://a:1", own: "http://b:2"}, want: target{field: "WithEndpoint", url: "https://c:3"},
+		},
+		"insecure": {
+			env: map[string]string{common: "a:1", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, want: target{field: common, url: "http://a:1", plaintext: true},
+		},
+		"insecure is no https": {
+			env: map[string]string{common: "https://a:1", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, want: target{field: common, url: "https://a:1"},
+		},
+		"no exporter": {env: map[string]string{"OTEL_TRACES_EXPORTER": "none"}, want: target{none: true}},
+		"protocol": {
+			env:  map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"},
+			want: target{field: "WithEndpoint", url: "http://127.0.0.1:4317", plaintext: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for k, v := range it.env {
@@ -191,19 +204,36 @@ func TestErrorsNameTheField(t *testing.T) {
 		"socket, no slash":  {opts: []Option{WithEndpoint("unix:/run/otlp.sock")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"resolver of gRPC":  {opts: []Option{WithEndpoint("dns:///collector:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"variable":          {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_ENDPOINT: ", is: ErrEndpoint},
-		"own variable":      {env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ", is: ErrEndpoint},
-		"protocol":          {env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, want: `bridge: OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf": `, is: ErrProtocol},
-		"exporter":          {env: map[string]string{"OTEL_METRICS_EXPORTER": "prometheus"}, want: `bridge: OTEL_METRICS_EXPORTER: "prometheus": `, is: ErrExporter},
-		"queue":             {env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "-1": `, is: ErrNumber},
-		"interval":          {env: map[string]string{"OTEL_METRIC_EXPORT_INTERVAL": "15s"}, want: `bridge: OTEL_METRIC_EXPORT_INTERVAL: "15s": `, is: ErrNumber},
-		"queue too large":   {env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "9223372036854775807"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "9223372036854775807": `, is: ErrNumber},
-		"batch too large":   {env: map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1048577"}, want: `bridge: OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "1048577": `, is: ErrNumber},
-		"number in blanks":  {env: map[string]string{"OTEL_BSP_SCHEDULE_DELAY": " 5 "}, want: `bridge: OTEL_BSP_SCHEDULE_DELAY: " 5 ": `, is: ErrNumber}, // 5000 to the SDK
-		"timeout":           {env: map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, want: `bridge: OTEL_EXPORTER_OTLP_TIMEOUT: "10s": `, is: ErrNumber},
-		"compression":       {env: map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, want: `bridge: OTEL_EXPORTER_OTLP_COMPRESSION: "zstd": `, is: ErrCompression},
-		"sampler":           {env: map[string]string{"OTEL_TRACES_SAMPLER": "sometimes"}, want: `bridge: OTEL_TRACES_SAMPLER: "sometimes": `, is: ErrSampler},
-		"ratio":             {env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "10%"}, want: `bridge: OTEL_TRACES_SAMPLER_ARG: "10%": `, is: ErrRatio},
-		"ratio above 1":     {env: map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1.5"}, want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio},
+		"own variable": {
+			env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ", is: ErrEndpoint,
+		},
+		"protocol": {
+			env: map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, want: `bridge: OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf": `, is: ErrProtocol,
+		},
+		"exporter": {env: map[string]string{"OTEL_METRICS_EXPORTER": "prometheus"}, want: `bridge: OTEL_METRICS_EXPORTER: "prometheus": `, is: ErrExporter},
+		"queue":    {env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "-1"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "-1": `, is: ErrNumber},
+		"interval": {env: map[string]string{"OTEL_METRIC_EXPORT_INTERVAL": "15s"}, want: `bridge: OTEL_METRIC_EXPORT_INTERVAL: "15s": `, is: ErrNumber},
+		"queue too large": {
+			env: map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "9223372036854775807"}, want: `bridge: OTEL_BSP_MAX_QUEUE_SIZE: "9223372036854775807": `, is: ErrNumber,
+		},
+		"batch too large": {
+			env: map[string]string{"OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "1048577"}, want: `bridge: OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "1048577": `, is: ErrNumber,
+		},
+		// 5000 to the SDK
+		"number in blanks": {env: map[string]string{"OTEL_BSP_SCHEDULE_DELAY": " 5 "}, want: `bridge: OTEL_BSP_SCHEDULE_DELAY: " 5 ": `, is: ErrNumber},
+		"timeout":          {env: map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, want: `bridge: OTEL_EXPORTER_OTLP_TIMEOUT: "10s": `, is: ErrNumber},
+		"compression": {
+			env: map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, want: `bridge: OTEL_EXPORTER_OTLP_COMPRESSION: "zstd": `, is: ErrCompression,
+		},
+		"sampler": {env: map[string]string{"OTEL_TRACES_SAMPLER": "sometimes"}, want: `bridge: OTEL_TRACES_SAMPLER: "sometimes": `, is: ErrSampler},
+		"ratio": {
+			env: map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "10%"}, want: `bridge: OTEL_TRACES_SAMPLER_ARG: "10%": `,
+			is: ErrRatio,
+		},
+		"ratio above 1": {
+			env: map[string]string{"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "1.5"}, want: "bridge: OTEL_TRACES_SAMPLER_ARG: ",
+			is: ErrRatio,
+		},
 		"ratio is no number": {
 			env:  map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"},
 			want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio,
@@ -248,10 +278,13 @@ func TestErrorsTellNoSecret(t *testing.T) {
 		"variable":           {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://s3cret@collector:4317"}, is: ErrEndpoint},
 		"header without =":   {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "Authorization: Bearer s3cret"}, is: ErrHeaders},
 		"header of a signal": {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "s3cret"}, is: ErrHeaders},
-		"header in vain":     {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a=b"}, is: ErrHeaders},
-		"name of a header":   {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret key=a"}, is: ErrHeaders},
-		"escape":             {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%zz"}, is: ErrHeaders},
-		"not to be sent":     {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%0Akey2"}, is: ErrHeaders},
+		"header in vain": {
+			env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=b", "OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a=b"},
+			is:  ErrHeaders,
+		},
+		"name of a header": {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "s3cret key=a"}, is: ErrHeaders},
+		"escape":           {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%zz"}, is: ErrHeaders},
+		"not to be sent":   {env: map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "key=s3cret%0Akey2"}, is: ErrHeaders},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for k, v := range it.env {
@@ -286,7 +319,8 @@ func TestHeadersAndCompression(t *testing.T) {
 	b, err := New(t.Context(), WithEndpoint(c.addr))
 	require.NoError(t, err)
 	ctx := t.Context()
-	b.TQFunction(&ctx, "f").End()
+	ctx, s := b.StartFunction(ctx, "f")
+	s.End()
 	require.NoError(t, b.Shutdown(t.Context()))
 	md := <-sent
 	assert.Equal(t, []string{"b"}, md.Get("tenant"))
@@ -328,9 +362,12 @@ func TestCertificatesAreLookedAt(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"all":               {env: map[string]string{trusted: ca, chain: ca, private: key}},
-		"no PEM":            {env: map[string]string{trusted: garbage}, want: "bridge: " + trusted + ": not a certificate"},
-		"of a signal":       {env: map[string]string{trusted: ca, "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": garbage}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE: not a certificate"},
+		"all":    {env: map[string]string{trusted: ca, chain: ca, private: key}},
+		"no PEM": {env: map[string]string{trusted: garbage}, want: "bridge: " + trusted + ": not a certificate"},
+		"of a signal": {
+			env:  map[string]string{trusted: ca, "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE": garbage},
+			want: "bridge: OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE: not a certificate",
+		},
 		"key is missing":    {env: map[string]string{chain: ca}, want: "bridge: " + chain + ": "},
 		"key alone":         {env: map[string]string{private: key}, want: "bridge: " + private + ": "},
 		"key of another":    {env: map[string]string{chain: ca, private: otherKey}, want: "bridge: " + chain + ": "},
@@ -367,7 +404,8 @@ func TestTLS(t *testing.T) {
 	b, err := New(t.Context(), WithEndpoint("https://"+c.addr))
 	require.NoError(t, err)
 	ctx := t.Context()
-	b.TQFunction(&ctx, "f").End()
+	ctx, s := b.StartFunction(ctx, "f")
+	s.End()
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Len(t, c.spans(), 1)
 	assert.GreaterOrEqual(t, slices.Min(<-versions), uint16(tls.VersionTLS12))
@@ -380,7 +418,8 @@ func TestPlaintextDespiteCertificate(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://elsewhere.invalid:4317")
 	r := newRig(t)
 	ctx := t.Context()
-	r.TQFunction(&ctx, "f").End()
+	ctx, s := r.StartFunction(ctx, "f")
+	s.End()
 	assert.Contains(t, r.flush(), "f")
 }
 
@@ -389,13 +428,16 @@ func TestDisabled(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
 	func(ctx context.Context) {
-		defer r.TQFunction(&ctx, "f").End()
+		ctx, s := r.StartFunction(ctx, "f")
+		defer s.End()
 		n := int64(1)
-		defer r.TQClientGet(&ctx).DataSize(&n).End()
+		ctx, s = r.StartClientGet(ctx)
+		defer s.DataSize(&n).End()
 	}(ctx)
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 	ctx = trace.ContextWithRemoteSpanContext(ctx, remote)
-	r.TrainStep(&ctx, 1).End()
+	ctx, s := r.StartStep(ctx, 1)
+	s.End()
 	assert.Equal(t, remote.TraceID(), trace.SpanContextFromContext(ctx).TraceID(), "the trace of others goes through")
 	assert.Empty(t, r.flush())
 }
@@ -404,8 +446,8 @@ func TestSampler(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
-	fn := r.TQFunction(&ctx, "f")
-	stage := r.TQGet(&ctx)
+	ctx, fn := r.StartFunction(ctx, "f")
+	ctx, stage := r.StartGet(ctx)
 	stage.End()
 	fn.End()
 	assert.Equal(t, trace.TraceID(spans.TraceID("run-1", []byte("a1b2c3d4"))), fn.SpanContext().TraceID(), "what is not sampled has ids nevertheless")
@@ -429,11 +471,12 @@ func TestRatio(t *testing.T) {
 				sampled := 0
 				for i := range 4000 {
 					ctx := traceOf(t.Context(), i)
-					s := one.TQFunction(&ctx, "f")
+					ctx, s := one.StartFunction(ctx, "f")
 					if s.SpanContext().IsSampled() {
 						sampled++
 					}
-					assert.Equal(t, s.SpanContext().IsSampled(), two.TQGet(&ctx).SpanContext().IsSampled())
+					_, get := two.StartGet(ctx)
+					assert.Equal(t, s.SpanContext().IsSampled(), get.SpanContext().IsSampled())
 				}
 				assert.InDelta(t, 1000, sampled, 200) // 7 standard deviations
 			})
@@ -458,7 +501,8 @@ func TestSamplerOfTheParent(t *testing.T) {
 				{}, {TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}, {TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}},
 			} {
 				ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(parent))
-				assert.Equal(t, want[i], r.TQFunction(&ctx, "f").SpanContext().IsSampled(), i)
+				_, s := r.StartFunction(ctx, "f")
+				assert.Equal(t, want[i], s.SpanContext().IsSampled(), i)
 			}
 		})
 	}
@@ -471,16 +515,26 @@ func TestNilBridge(t *testing.T) {
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), remote)
 	err := errors.New("failed")
-	for _, s := range []*Span{
-		b.TrainStep(&ctx, 1), b.TQFunction(&ctx, "f"), b.TQGet(&ctx), b.TQClientGet(&ctx).DataSize(&n), b.TQClientPut(&ctx), b.TQCompute(&ctx), b.TQPut(&ctx),
-		b.RPC(&ctx, "zeromq", "a").MessageSizes(&n, &n), b.RPCSerialize(&ctx), b.RPCSend(&ctx), b.RPCReceive(&ctx), b.RPCDeserialize(&ctx),
+	for _, start := range []func(context.Context) (context.Context, *Span){
+		func(ctx context.Context) (context.Context, *Span) { return b.StartStep(ctx, 1) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartFunction(ctx, "f") },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartGet(ctx) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartCompute(ctx) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartPut(ctx) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartClientGet(ctx) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartClientPut(ctx) },
+		func(ctx context.Context) (context.Context, *Span) { return b.StartRPC(ctx, "zeromq", "a") },
+		b.StartRPCSerialize, b.StartRPCSend, b.StartRPCReceive, b.StartRPCDeserialize,
 	} {
+		var s *Span
+		ctx, s = start(ctx) //nolint:fatcontext // helpers that follow one another in one scope
 		assert.False(t, s.IsRecording())
-		s.EndErr(&err)
+		s.DataSize(&n).MessageSizes(&n, &n).EndErr(&err)
 	}
 	assert.Equal(t, remote.TraceID(), trace.SpanContextFromContext(ctx).TraceID())
 	assert.PanicsWithValue(t, "broken", func() {
-		defer b.TQFunction(&ctx, "f").End()
+		ctx, s := b.StartFunction(ctx, "f")
+		defer s.End()
 		panic("broken")
 	})
 	_, span := b.Tracer().Start(t.Context(), "a")
@@ -595,7 +649,7 @@ func TestEndpointDown(t *testing.T) {
 			before := heap()
 			for range 50_000 { // which take 75 MB
 				ctx := t.Context()
-				fn := b.TQFunction(&ctx, "generate_sequences")
+				ctx, fn := b.StartFunction(ctx, "generate_sequences")
 				fn.End()
 			}
 			// The queue, the batch at hand and its copy for the wire: some 3,000 spans of 2 KB.
@@ -615,11 +669,14 @@ func TestErrorsOfABusyService(t *testing.T) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { handled <- err }))
 	t.Cleanup(func() { otel.SetErrorHandler(before) })
 	calls := make(chan struct{}, 100)
-	b, err := New(t.Context(), WithEndpoint(collectorThat(func(context.Context) error { calls <- struct{}{}; return status.Error(codes.PermissionDenied, "no") })(t)))
+	b, err := New(
+		t.Context(), WithEndpoint(collectorThat(func(context.Context) error { calls <- struct{}{}; return status.Error(codes.PermissionDenied, "no") })(t)),
+	)
 	require.NoError(t, err)
 	ctx := t.Context()
 	for range 20 {
-		b.TrainStep(&ctx, 1).End()
+		ctx, s := b.StartStep(ctx, 1)
+		s.End()
 	}
 	for range 20 {
 		<-calls
@@ -641,7 +698,8 @@ func TestShutdownTellsOfLostSpans(t *testing.T) {
 			b, err := New(t.Context(), WithEndpoint(collectorThat(func(context.Context) error { return answer })(t)))
 			require.NoError(t, err)
 			ctx := t.Context()
-			b.TQFunction(&ctx, "f").End()
+			ctx, s := b.StartFunction(ctx, "f")
+			s.End()
 			require.ErrorContains(t, b.Shutdown(t.Context()), "too much")
 			assert.Empty(t, handled, "it is told once")
 		})
@@ -658,8 +716,9 @@ func TestShutdownMeanwhile(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				ctx := WithTraceID(t.Context(), "a")
-				fn := r.TQFunction(&ctx, "f")
-				r.TQGet(&ctx).End()
+				ctx, fn := r.StartFunction(ctx, "f")
+				ctx, s := r.StartGet(ctx)
+				s.End()
 				fn.End()
 				if i == 10 {
 					begun <- struct{}{}
@@ -691,7 +750,8 @@ func TestShutdownIsBounded(t *testing.T) {
 	assert.Equal(t, 10*time.Second, b.timeout)
 	b.timeout = 50 * time.Millisecond
 	ctx := t.Context()
-	b.TQFunction(&ctx, "f").End()
+	ctx, s := b.StartFunction(ctx, "f")
+	s.End()
 	counter, err := b.MeterProvider().Meter("m").Int64Counter("requests")
 	require.NoError(t, err)
 	counter.Add(ctx, 1)
@@ -703,10 +763,12 @@ func TestShutdownIsBounded(t *testing.T) {
 func TestShutdownTwice(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	r.TQFunction(&ctx, "f").End()
+	ctx, s := r.StartFunction(ctx, "f")
+	s.End()
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, r.Shutdown(t.Context()))
-	r.TQFunction(&ctx, "g").End() // of no use, and no harm
+	ctx, s = r.StartFunction(ctx, "g")
+	s.End() // of no use, and no harm
 	assert.Len(t, r.collector.spans(), 1)
 }
 

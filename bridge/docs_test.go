@@ -38,7 +38,8 @@ func main() {
 
 func (s *server) generate(ctx context.Context, batchID string) (err error) {
 	ctx = bridge.WithTraceID(ctx, batchID) // the trace_id of the batch's [TQ-TRACE] lines
-	defer s.bridge.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).EndErr(&err)
+	ctx, span := s.bridge.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
+	defer span.EndErr(&err)
 	data, err := s.get(ctx)
 	if err != nil {
 		return err
@@ -47,7 +48,8 @@ func (s *server) generate(ctx context.Context, batchID string) (err error) {
 }
 
 func (s *server) get(ctx context.Context) (data []byte, err error) {
-	defer s.bridge.TQGet(&ctx).EndErr(&err)
+	ctx, span := s.bridge.StartGet(ctx)
+	defer span.EndErr(&err)
 	return s.fetch(ctx)
 }
 
@@ -110,18 +112,29 @@ func TestHelpersOfThePage(t *testing.T) {
 	b, err := bridge.New(t.Context(), bridge.WithEndpoint(c.addr))
 	require.NoError(t, err)
 	ctx, n := bridge.WithTraceID(t.Context(), "a1"), int64(1)
-	fn := b.TQFunction(&ctx, "name")
-	b.TQGet(&ctx).End()
-	b.TQCompute(&ctx).End()
-	b.TQPut(&ctx).End()
-	b.TQClientGet(&ctx).DataSize(&n).End()
-	b.TQClientPut(&ctx).DataSize(&n).End()
-	b.TrainStep(&ctx, 1).End()
-	call := b.RPC(&ctx, "zeromq", "method").MessageSizes(&n, &n)
-	b.RPCSerialize(&ctx).End()
-	b.RPCSend(&ctx).End()
-	b.RPCReceive(&ctx).End()
-	b.RPCDeserialize(&ctx).End()
+	ctx, fn := b.StartFunction(ctx, "name")
+	ctx, s := b.StartGet(ctx)
+	s.End()
+	ctx, s = b.StartCompute(ctx)
+	s.End()
+	ctx, s = b.StartPut(ctx)
+	s.End()
+	ctx, s = b.StartClientGet(ctx)
+	s.DataSize(&n).End()
+	ctx, s = b.StartClientPut(ctx)
+	s.DataSize(&n).End()
+	ctx, s = b.StartStep(ctx, 1)
+	s.End()
+	ctx, call := b.StartRPC(ctx, "zeromq", "method")
+	call.MessageSizes(&n, &n)
+	ctx, s = b.StartRPCSerialize(ctx)
+	s.End()
+	ctx, s = b.StartRPCSend(ctx)
+	s.End()
+	ctx, s = b.StartRPCReceive(ctx)
+	s.End()
+	ctx, s = b.StartRPCDeserialize(ctx)
+	s.End()
 	call.End()
 	fn.End()
 	require.NoError(t, b.Shutdown(t.Context()))

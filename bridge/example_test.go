@@ -69,7 +69,7 @@ func ExampleWithStep() {
 	// Output: true
 }
 
-func ExampleBridge_TQFunction() {
+func ExampleBridge_StartFunction() {
 	c := startTree()
 	defer c.stop()
 	b, err := bridge.New(context.Background(), bridge.WithEndpoint(c.addr))
@@ -78,19 +78,23 @@ func ExampleBridge_TQFunction() {
 	}
 
 	get := func(ctx context.Context) []byte {
-		defer b.TQGet(&ctx).End()
+		ctx, stage := b.StartGet(ctx)
+		defer stage.End()
 		n := int64(-1)
-		defer b.TQClientGet(&ctx).DataSize(&n).End()
+		_, operation := b.StartClientGet(ctx)
+		defer operation.DataSize(&n).End()
 		data := make([]byte, 4096)
 		n = int64(len(data)) // read when the span ends
 		return data
 	}
 	compute := func(ctx context.Context, data []byte) {
-		defer b.TQCompute(&ctx).End()
+		_, stage := b.StartCompute(ctx)
+		defer stage.End()
 		clear(data)
 	}
 	generate := func(ctx context.Context) {
-		defer b.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
+		ctx, function := b.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
+		defer function.End()
 		compute(ctx, get(ctx))
 	}
 	generate(bridge.WithTraceID(context.Background(), "batch-17"))
@@ -104,7 +108,7 @@ func ExampleBridge_TQFunction() {
 	//   tq.compute
 }
 
-func ExampleBridge_TrainStep() {
+func ExampleBridge_StartStep() {
 	c := startTree()
 	defer c.stop()
 	b, err := bridge.New(context.Background(), bridge.WithEndpoint(c.addr), bridge.WithRunID("run-42"))
@@ -114,7 +118,7 @@ func ExampleBridge_TrainStep() {
 
 	ctx := context.Background()
 	for iteration := range int64(2) {
-		step := b.TrainStep(&ctx, iteration)
+		_, step := b.StartStep(ctx, iteration)
 		step.SetAttributes(attribute.Float64(spans.AttrLoss, 1.5))
 		step.End()
 	}
@@ -126,7 +130,7 @@ func ExampleBridge_TrainStep() {
 	// train.step ml.train.iteration=1 ml.train.loss=1.5 trainbridge.source=go
 }
 
-func ExampleBridge_RPC() {
+func ExampleBridge_StartRPC() {
 	c := startTree()
 	defer c.stop()
 	b, err := bridge.New(context.Background(), bridge.WithEndpoint(c.addr))
@@ -135,13 +139,16 @@ func ExampleBridge_RPC() {
 	}
 
 	send := func(ctx context.Context, _ []byte) error {
-		defer b.RPCSend(&ctx).End()
+		_, phase := b.StartRPCSend(ctx)
+		defer phase.End()
 		return errors.New("no route to host")
 	}
 	matmul := func(ctx context.Context) (err error) {
 		request, response := int64(16), int64(-1)
-		defer b.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul").MessageSizes(&request, &response).EndErr(&err)
-		func(ctx context.Context) { defer b.RPCSerialize(&ctx).End() }(ctx)
+		ctx, call := b.StartRPC(ctx, spans.RPCSystemZeroMQ, "Matmul")
+		defer call.MessageSizes(&request, &response).EndErr(&err)
+		_, phase := b.StartRPCSerialize(ctx)
+		phase.End()
 		return send(ctx, make([]byte, request))
 	}
 	fmt.Println(matmul(context.Background()))

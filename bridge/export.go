@@ -24,8 +24,8 @@ type exporter struct {
 	mu       sync.Mutex
 	reported time.Time
 	lost     int   // exports since then
-	stopping bool  // errors are those of Shutdown
-	stopErr  error // the last of them
+	stopping bool  // an error is returned by Shutdown, not reported
+	stopErr  error // the last such error
 }
 
 // ExportSpans is called by the queue, which reports the error.
@@ -70,7 +70,8 @@ func (e *exporter) failed() error {
 	return e.stopErr
 }
 
-// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text, spans.Name). One byte that is no UTF-8, sent by some client, would cost the whole batch.
+// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text, spans.Name). One byte that is no UTF-8, sent by some client, would cost
+// the whole batch.
 type outgoing struct{ sdktrace.ReadOnlySpan }
 
 func (s outgoing) Name() string { return spans.Name(s.ReadOnlySpan.Name()) }

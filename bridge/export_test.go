@@ -24,16 +24,21 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	long := strings.Repeat("é", 5<<20)
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), long)
-	r.TQFunction(&ctx, long).End()
+	ctx, s := r.StartFunction(ctx, long)
+	s.End()
 	ctx = WithTraceID(t.Context(), raw)
-	r.TQFunction(&ctx, raw, attribute.String(raw, raw), attribute.StringSlice("slice", []string{raw, "b"}),
-		attribute.Slice("nested", attribute.SliceValue(attribute.StringValue(raw), attribute.IntValue(1))), attribute.Int("n", 1)).End()
-	call := r.RPC(&ctx, "zeromq\xff", "call\xff")
+	ctx, s = r.StartFunction(
+		ctx, raw, attribute.String(raw, raw), attribute.StringSlice("slice", []string{raw, "b"}),
+		attribute.Slice("nested", attribute.SliceValue(attribute.StringValue(raw), attribute.IntValue(1))), attribute.Int("n", 1),
+	)
+	s.End()
+	ctx, call := r.StartRPC(ctx, "zeromq\xff", "call\xff")
 	err := errors.New(raw)
 	call.EndErr(&err)
 	func() {
 		defer func() { assert.Equal(t, raw, recover(), "which goes on as it is") }()
-		defer r.RPC(&ctx, "zeromq", "panics").End()
+		ctx, s = r.StartRPC(ctx, "zeromq", "panics")
+		defer s.End()
 		panic(raw)
 	}()
 	// Spans of others, such as otelgrpc: the client says the method.
@@ -42,7 +47,8 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	span.AddEvent("event\xff", trace.WithAttributes(attribute.String("a", raw)))
 	span.SetStatus(codes.Error, raw)
 	span.End()
-	r.RPC(&ctx, "zeromq", "beside").End()
+	ctx, s = r.StartRPC(ctx, "zeromq", "beside")
+	s.End()
 	all := r.flush()
 
 	require.Len(t, all, 6)
@@ -76,7 +82,9 @@ func TestTextsAreMadeToFit(t *testing.T) {
 // A span that was sent may still be read by who made it.
 func TestTextsAreMadeToFitInACopy(t *testing.T) {
 	attrs := func() []attribute.KeyValue {
-		return []attribute.KeyValue{attribute.String("a\xff", "\xff"), attribute.StringSlice("b", []string{"\xff"}), attribute.Slice("c", attribute.StringValue("\xff"))}
+		return []attribute.KeyValue{
+			attribute.String("a\xff", "\xff"), attribute.StringSlice("b", []string{"\xff"}), attribute.Slice("c", attribute.StringValue("\xff")),
+		}
 	}
 	stub := func() tracetest.SpanStub {
 		return tracetest.SpanStub{
@@ -119,9 +127,12 @@ func TestLongTextsDoNotWait(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
 	ctx := WithTraceID(t.Context(), long)
 	err := errors.New(long)
-	b.TQFunction(&ctx, long).EndErr(&err)
-	b.TQGet(&ctx).EndErr(&err)
-	b.RPC(&ctx, long, long).EndErr(&err)
+	ctx, s := b.StartFunction(ctx, long)
+	s.EndErr(&err)
+	ctx, s = b.StartGet(ctx)
+	s.EndErr(&err)
+	ctx, s = b.StartRPC(ctx, long, long)
+	s.EndErr(&err)
 	for _, s := range recorder.Ended() {
 		texts := []string{s.Name(), s.Status().Description}
 		for _, a := range append(s.Attributes(), s.Events()[0].Attributes...) {

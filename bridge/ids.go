@@ -11,11 +11,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// WithTraceID makes spans without a parent that are started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers build of this
-// id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and what else stands for no id start a new trace.
+// WithTraceID makes spans without a parent that are started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers
+// build of this id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and what else stands for no id
+// start a new trace.
 //
-// The next span has no parent, unless the current span is of that trace already: then it stays the parent. That is known of spans that are recorded in this process, and
-// of UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
+// The next span has no parent, unless the current span is of that trace already: then it stays the parent. That is known of spans that are recorded in this
+// process, and of UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
 func WithTraceID(ctx context.Context, text string) context.Context {
 	return (&join{text: text, fresh: spans.NoTraceID(text)}).in(ctx)
 }
@@ -30,7 +31,7 @@ type join struct {
 	text      string
 	iteration int64
 	step      bool // iteration, not text
-	fresh     bool // none of those that are known
+	fresh     bool // text names no trace: a new one
 }
 
 type joinKey struct{}
@@ -55,7 +56,8 @@ func (j *join) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, joinKey{}, j)
 }
 
-// joined says whether the span is of this trace. The run is that of the span's own provider; a span that is not recorded here has none, which does not matter to a UUID.
+// joined says whether the span is of this trace. The run id is taken from the provider of the span; a span that is not recorded here has none, which does not matter
+// to a UUID.
 func (j *join) joined(span trace.Span) bool {
 	runID := ""
 	if s, ok := span.(sdktrace.ReadOnlySpan); ok {

@@ -41,7 +41,7 @@ func TestWithTraceID(t *testing.T) {
 			_, span := r.TracerProvider().Tracer("any").Start(WithTraceID(ctx, text), "root")
 			assert.Equal(t, want, span.SpanContext().TraceID().String(), "%q, %s", text, name)
 			assert.True(t, span.SpanContext().IsSampled())
-			fn := r.TQFunction(&ctx, "f") // of the context before
+			ctx, fn := r.StartFunction(ctx, "f") // of the context before
 			assert.NotEqual(t, want, fn.SpanContext().TraceID().String())
 		}
 	}
@@ -85,20 +85,42 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 		before, join func(context.Context) context.Context
 		kept         bool
 	}{
-		"UUID":          {before: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }, kept: true},
-		"other text":    {before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") }, kept: true},
-		"step":          {before: func(ctx context.Context) context.Context { return WithStep(ctx, 3) }, join: func(ctx context.Context) context.Context { return WithStep(ctx, 3) }, kept: true},
-		"remote UUID":   {before: func(ctx context.Context) context.Context { return remote(ctx, trace.TraceID(uuid.MustParse(id))) }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }, kept: true},
-		"another text":  {before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a2") }},
-		"another step":  {before: func(ctx context.Context) context.Context { return WithStep(ctx, 3) }, join: func(ctx context.Context) context.Context { return WithStep(ctx, 4) }},
-		"another trace": {before: func(ctx context.Context) context.Context { return ctx }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }},
-		"no trace":      {before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "N/A") }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, "N/A") }},
+		"UUID": {
+			before: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) },
+			join:   func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }, kept: true,
+		},
+		"other text": {
+			before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") },
+			join:   func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") }, kept: true,
+		},
+		"step": {
+			before: func(ctx context.Context) context.Context { return WithStep(ctx, 3) }, join: func(ctx context.Context) context.Context { return WithStep(ctx, 3) },
+			kept: true,
+		},
+		"remote UUID": {
+			before: func(ctx context.Context) context.Context { return remote(ctx, trace.TraceID(uuid.MustParse(id))) },
+			join:   func(ctx context.Context) context.Context { return WithTraceID(ctx, id) }, kept: true,
+		},
+		"another text": {
+			before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "a1") },
+			join:   func(ctx context.Context) context.Context { return WithTraceID(ctx, "a2") },
+		},
+		"another step": {
+			before: func(ctx context.Context) context.Context { return WithStep(ctx, 3) }, join: func(ctx context.Context) context.Context { return WithStep(ctx, 4) },
+		},
+		"another trace": {
+			before: func(ctx context.Context) context.Context { return ctx }, join: func(ctx context.Context) context.Context { return WithTraceID(ctx, id) },
+		},
+		"no trace": {
+			before: func(ctx context.Context) context.Context { return WithTraceID(ctx, "N/A") },
+			join:   func(ctx context.Context) context.Context { return WithTraceID(ctx, "N/A") },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			ctx, handler := r.Tracer().Start(it.before(t.Context()), "handler")
 			ctx, work := r.Tracer().Start(it.join(ctx), "work")
-			again := r.TQFunction(&ctx, "function")
+			ctx, again := r.StartFunction(ctx, "function")
 			again.End()
 			work.End()
 			handler.End()
@@ -114,14 +136,17 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 	}
 }
 
-// Of a span that another process has sent, or that is not sampled, the run is not known, so that it is of the trace for a UUID only. The trace is the same one in any case.
+// Of a span that another process has sent, or that is not sampled, the run is not known, so that it is of the trace for a UUID only. The trace is the same one
+// in any case.
 func TestJoinBelowSpanThatIsNotRecorded(t *testing.T) {
 	r := newRig(t)
 	for text, want := range map[string]string{batchID: "0100000000000000", "a1": "0000000000000000"} {
 		id := trace.TraceID(spans.TraceID("run-1", []byte(text)))
-		ctx := trace.ContextWithRemoteSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}))
+		ctx := trace.ContextWithRemoteSpanContext(
+			t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}),
+		)
 		ctx = WithTraceID(ctx, text)
-		fn := r.TQFunction(&ctx, "f")
+		ctx, fn := r.StartFunction(ctx, "f")
 		assert.Equal(t, id, fn.SpanContext().TraceID())
 		recorded, ok := fn.Span.(sdktrace.ReadOnlySpan)
 		assert.True(t, ok)

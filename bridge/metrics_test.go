@@ -51,30 +51,42 @@ func ofService(t *testing.T) ptrace.Traces {
 	t.Helper()
 	r := newRig(t)
 	function := func(ctx context.Context) {
-		defer r.TQFunction(&ctx, "rollout").End()
+		ctx, s := r.StartFunction(ctx, "rollout")
+		defer s.End()
 		n := int64(10485760)
 		func(ctx context.Context) {
-			defer r.TQGet(&ctx).End()
-			defer r.TQClientGet(&ctx).DataSize(&n).End()
+			ctx, s := r.StartGet(ctx)
+			defer s.End()
+			ctx, s = r.StartClientGet(ctx)
+			defer s.DataSize(&n).End()
 		}(ctx)
-		r.TQCompute(&ctx).End()
+		ctx, s = r.StartCompute(ctx)
+		s.End()
 		func(ctx context.Context) {
-			defer r.TQPut(&ctx).End()
-			defer r.TQClientPut(&ctx).DataSize(&n).End()
+			ctx, s := r.StartPut(ctx)
+			defer s.End()
+			ctx, s = r.StartClientPut(ctx)
+			defer s.DataSize(&n).End()
 		}(ctx)
 	}
 	function(WithTraceID(t.Context(), "a1b2c3d4"))
 	ctx := t.Context()
 	for rank := range 2 {
-		r.TrainStep(&ctx, 1, attribute.Int(spans.AttrRank, rank), attribute.Float64(spans.AttrLoss, 2.5)).End()
+		ctx, s := r.StartStep(ctx, 1, attribute.Int(spans.AttrRank, rank), attribute.Float64(spans.AttrLoss, 2.5))
+		s.End()
 	}
 	for _, method := range []string{"Init", "Embedding", "BatchLinear", "LMHead"} {
 		request, response := int64(8), int64(4096)
-		call := r.RPC(&ctx, spans.RPCSystemZeroMQ, method, attribute.String(spans.AttrNetworkTransport, "unix")).MessageSizes(&request, &response)
-		r.RPCSerialize(&ctx).End()
-		r.RPCSend(&ctx).End()
-		r.RPCReceive(&ctx).End()
-		r.RPCDeserialize(&ctx).End()
+		ctx, call := r.StartRPC(ctx, spans.RPCSystemZeroMQ, method, attribute.String(spans.AttrNetworkTransport, "unix"))
+		call.MessageSizes(&request, &response)
+		ctx, s := r.StartRPCSerialize(ctx)
+		s.End()
+		ctx, s = r.StartRPCSend(ctx)
+		s.End()
+		ctx, s = r.StartRPCReceive(ctx)
+		s.End()
+		ctx, s = r.StartRPCDeserialize(ctx)
+		s.End()
 		call.End()
 	}
 	require.NoError(t, r.Shutdown(t.Context()))
@@ -139,7 +151,9 @@ func series(t *testing.T, td ptrace.Traces) map[string][]string {
 	all := map[string][]string{}
 	for _, md := range sink.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
-			assert.ElementsMatch(t, []string{spans.AttrServiceName, spans.AttrRunID, spans.AttrServiceInstanceID}, slices.Collect(maps.Keys(rm.Resource().Attributes().AsRaw())))
+			assert.ElementsMatch(
+				t, []string{spans.AttrServiceName, spans.AttrRunID, spans.AttrServiceInstanceID}, slices.Collect(maps.Keys(rm.Resource().Attributes().AsRaw())),
+			)
 			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
 				name := fmt.Sprintf("%s (%s, %s)", m.Name(), m.Type(), m.Unit())
 				for _, labels := range labelsOf(m) {
@@ -182,7 +196,8 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	}
 	want, got := series(t, logs), series(t, ofService(t))
 	for _, name := range []string{ // of groups of calls, and of what else a log says
-		"zeromq.pass.duration (Histogram, s)", "zeromq.pass.calls (Histogram, {call})", "zeromq.stage.utilization (Gauge, 1)", "zeromq.throughput.disagreement (Histogram, 1)",
+		"zeromq.pass.duration (Histogram, s)", "zeromq.pass.calls (Histogram, {call})", "zeromq.stage.utilization (Gauge, 1)",
+		"zeromq.throughput.disagreement (Histogram, 1)",
 		"tq.utilization.reported.disagreement (Histogram, 1)",
 	} {
 		assert.Contains(t, want, name)

@@ -28,18 +28,18 @@ type settings struct {
 	global                       bool
 }
 
-// WithEndpoint sets where spans and metrics go: http://host:port (plaintext), https://host:port (TLS), or host:port, which is plaintext for a loopback address and TLS
-// otherwise. Default: OTEL_EXPORTER_OTLP_ENDPOINT and its like, else http://127.0.0.1:4317.
+// WithEndpoint sets where spans and metrics go: http://host:port (plaintext), https://host:port (TLS), or host:port, which is plaintext for a loopback address
+// and TLS otherwise. Default: OTEL_EXPORTER_OTLP_ENDPOINT and its like, else http://127.0.0.1:4317.
 func WithEndpoint(endpoint string) Option { return func(s *settings) { s.endpoint = endpoint } }
 
 // WithServiceName sets service.name. Default: OTEL_SERVICE_NAME, else unknown_service:<program>.
 func WithServiceName(name string) Option { return func(s *settings) { s.serviceName = name } }
 
-// WithRunID sets ml.run.id, which has to be that of the receivers for ids that are no UUIDs, and for training steps. Default: ml.run.id in OTEL_RESOURCE_ATTRIBUTES, else
-// slurm-<SLURM_JOB_ID>.
+// WithRunID sets ml.run.id, which has to equal the run_id of the receivers for ids that are no UUIDs, and for training steps. Default: ml.run.id in
+// OTEL_RESOURCE_ATTRIBUTES, else slurm-<SLURM_JOB_ID>.
 func WithRunID(id string) Option { return func(s *settings) { s.runID = id } }
 
-// WithGlobal makes the bridge's providers and propagator those of package otel.
+// WithGlobal makes the bridge's providers and propagator the defaults of package otel.
 func WithGlobal() Option { return func(s *settings) { s.global = true } }
 
 // Errors of New, behind the name of the option or variable.
@@ -176,7 +176,8 @@ func checkEnv() error {
 	return nil
 }
 
-// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: it takes the end of a trace id for random, which in a UUID begins with the same two bits always.
+// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: it takes the end of a trace id for random, which in a UUID begins with the same two
+// bits always.
 func sampler() ([]sdktrace.TracerProviderOption, error) {
 	const field = "OTEL_TRACES_SAMPLER"
 	name := strings.ToLower(env(field))
@@ -209,7 +210,7 @@ func (h hashed) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRes
 	return h.Sampler.ShouldSample(p)
 }
 
-// parseEndpoint reads the forms of WithEndpoint. A port is needed where gRPC would take that of https for plaintext.
+// parseEndpoint reads the forms of WithEndpoint. An address for plaintext needs a port: gRPC would take 443, the port of https.
 func parseEndpoint(text string, plain bool) (target, bool) {
 	if !strings.Contains(text, "://") {
 		host, port, err := net.SplitHostPort(text)

@@ -32,7 +32,8 @@ type healthServer struct {
 func (s *healthServer) Check(ctx context.Context, req *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	// The request names the batch too: the caller's span stays the parent.
 	ctx = WithTraceID(ctx, req.GetService())
-	defer s.bridge.TQFunction(&ctx, "serve").End()
+	ctx, span := s.bridge.StartFunction(ctx, "serve")
+	defer span.End()
 	return s.Server.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 }
 
@@ -52,12 +53,16 @@ func testGRPC(t *testing.T, id string) {
 	)))
 	grpc_health_v1.RegisterHealthServer(srv, &healthServer{health.NewServer(), server.Bridge})
 	go func() { _ = srv.Serve(listener) }()
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+	handler := otelgrpc.NewClientHandler(
 		otelgrpc.WithTracerProvider(client.TracerProvider()), otelgrpc.WithMeterProvider(client.MeterProvider()), otelgrpc.WithPropagators(client.Propagator()),
-	)))
+	)
+	conn, err := grpc.NewClient(
+		listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(handler),
+	)
 	require.NoError(t, err)
 	func(ctx context.Context) {
-		defer client.TQFunction(&ctx, "generate_sequences").End()
+		ctx, s := client.StartFunction(ctx, "generate_sequences")
+		defer s.End()
 		_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: id})
 	}(WithTraceID(t.Context(), id))
 	require.NoError(t, err)
@@ -72,13 +77,19 @@ func TestHTTP(t *testing.T) {
 	client, server := newRig(t), newRig(t, WithServiceName("server"))
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
-		defer server.TQFunction(&ctx, "serve").End()
+		ctx, s := server.StartFunction(ctx, "serve")
+		defer s.End()
 	})
-	srv := httptest.NewServer(otelhttp.NewHandler(handler, "handle", otelhttp.WithTracerProvider(server.TracerProvider()), otelhttp.WithPropagators(server.Propagator())))
+	srv := httptest.NewServer(
+		otelhttp.NewHandler(handler, "handle", otelhttp.WithTracerProvider(server.TracerProvider()), otelhttp.WithPropagators(server.Propagator())),
+	)
 	transport := &http.Transport{}
-	get := http.Client{Transport: otelhttp.NewTransport(transport, otelhttp.WithTracerProvider(client.TracerProvider()), otelhttp.WithPropagators(client.Propagator()))}
+	get := http.Client{
+		Transport: otelhttp.NewTransport(transport, otelhttp.WithTracerProvider(client.TracerProvider()), otelhttp.WithPropagators(client.Propagator())),
+	}
 	func(ctx context.Context) {
-		defer client.TQFunction(&ctx, "generate_sequences").End()
+		ctx, s := client.StartFunction(ctx, "generate_sequences")
+		defer s.End()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, http.NoBody)
 		require.NoError(t, err)
 		resp, err := get.Do(req)
@@ -120,11 +131,13 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	ctx, handler := r.Tracer().Start(WithTraceID(baggage.ContextWithBaggage(t.Context(), bag), "a1"), "handler")
 	ctx = WithTraceID(ctx, batchID)
 	assert.Equal(t, "a", baggage.FromContext(ctx).Member("tenant").Value())
-	fn := r.TQFunction(&ctx, "f")
-	r.TQGet(&ctx).End()
+	ctx, fn := r.StartFunction(ctx, "f")
+	ctx, s := r.StartGet(ctx)
+	s.End()
 	fn.End()
 	ctx = WithTraceID(ctx, batchID) // fn is no parent of what comes after it, though of the same trace
-	r.TQFunction(&ctx, "g").End()
+	ctx, s = r.StartFunction(ctx, "g")
+	s.End()
 	handler.End()
 	assert.Equal(t, "a", baggage.FromContext(ctx).Member("tenant").Value())
 	all := r.flush()
@@ -134,12 +147,12 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	}
 }
 
-// Two bridges in one process: the spans of one below those of the other, in the trace of the outer one.
+// Two bridges in one process: the spans of one stand below the other's, in the trace of the outer one.
 func TestTwoBridges(t *testing.T) {
 	one, two := newRig(t), newRig(t, WithRunID("run-2"))
 	ctx := WithTraceID(t.Context(), "a1")
-	fn := one.TQFunction(&ctx, "f")
-	get := two.TQGet(&ctx)
+	ctx, fn := one.StartFunction(ctx, "f")
+	ctx, get := two.StartGet(ctx)
 	get.End()
 	assert.Equal(t, fn.SpanContext().TraceID(), get.SpanContext().TraceID())
 	fn.End()
@@ -149,7 +162,8 @@ func TestTwoBridges(t *testing.T) {
 	assert.InDelta(t, inner.seconds()/outer.seconds(), outer.attrs()["tq.get.utilization"], 1e-12)
 	ctx = WithTraceID(ctx, "a1") // of whichever run
 	assert.NotEqual(t, spans.TraceID("run-1", []byte("a1")), spans.TraceID("run-2", []byte("a1")))
-	assert.EqualValues(t, spans.TraceID("run-2", []byte("a1")), two.TQFunction(&ctx, "f").SpanContext().TraceID())
+	_, fn = two.StartFunction(ctx, "f")
+	assert.EqualValues(t, spans.TraceID("run-2", []byte("a1")), fn.SpanContext().TraceID())
 }
 
 // A function of a bridge that is switched off, and a stage of one that is not.
@@ -157,8 +171,9 @@ func TestStageOfAnotherBridge(t *testing.T) {
 	r := newRig(t)
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), remote)
-	fn := (*Bridge)(nil).TQFunction(&ctx, "f")
-	r.TQGet(&ctx).End()
+	ctx, fn := (*Bridge)(nil).StartFunction(ctx, "f")
+	ctx, s := r.StartGet(ctx)
+	s.End()
 	fn.End()
 	get := r.flush()["tq.get"]
 	assert.EqualValues(t, remote.SpanID(), get.ParentSpanID())

@@ -16,8 +16,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Span is what the helpers start: an OpenTelemetry span that knows what to add at its end. It must be ended once, by End or EndErr, in whatever goroutine; later calls
-// do nothing.
+// Span is what the helpers start: an OpenTelemetry span that knows what to add at its end. It must be ended once, by End or EndErr, in whatever goroutine;
+// later calls do nothing.
 type Span struct {
 	trace.Span
 	kind  kind
@@ -28,9 +28,9 @@ type Span struct {
 	start        time.Time              // zero: not recorded
 	endAt        [1]trace.SpanEndOption // so that End allocates no slice
 
-	stages *stages // of a function; of a stage: that of its function
-	stage  int     // which of those
-	name   string  // of a function
+	stages *stages // the stages of this function, or of the function around this stage
+	stage  int     // the index of this stage among them
+	name   string  // the name of this function
 
 	sizes             uint8 // how many of the next two are there
 	request, response *int64
@@ -61,16 +61,16 @@ var (
 	timeLogged = attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)) // both ends are measured
 )
 
-// begin starts a span of a kind and puts it into ctx. j, if any, is what a root joins.
+// begin starts a span of a kind and returns the context inside of it. j, if any, is the trace that a root joins.
 //
-// Its parent is the current span, as everywhere in OpenTelemetry, but for two rules: a helper's span that has ended takes no more children, and a stage stands directly
-// below its function, as a phase below its call.
-func (b *Bridge) begin(ctx *context.Context, k kind, name string, j *join, options ...trace.SpanStartOption) *Span {
+// Its parent is the current span, as everywhere in OpenTelemetry, but for two rules: a helper's span that has ended takes no more children, and a stage stands
+// directly below its function, as a phase below its call.
+func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, options ...trace.SpanStartOption) (context.Context, *Span) {
 	b = b.orOff()
-	outer := withoutEnded(*ctx)
+	outer := withoutEnded(ctx)
 	s := &Span{kind: k, up: helperIn(outer), outer: outer}
 	inner := outer
-	if owner := ownerIn(*ctx, k); owner != nil {
+	if owner := ownerIn(ctx, k); owner != nil {
 		s.up = owner
 		if !owner.isCurrent(outer) {
 			inner = trace.ContextWithSpan(outer, owner.Span)
@@ -84,12 +84,11 @@ func (b *Bridge) begin(ctx *context.Context, k kind, name string, j *join, optio
 		s.start = recorded.StartTime()
 	}
 	s.inner = context.WithValue(inner, spanKey{}, s)
-	*ctx = s.inner
-	return s
+	return s.inner, s
 }
 
-// withoutEnded takes the helpers' spans that have ended out of a context, as if End had put back the context before the span. (It must not: others may read the variable.)
-// Values that the caller has added since stay, and so does a span of the caller's own.
+// withoutEnded takes the helpers' spans that have ended out of a context: helpers that follow one another in one scope (ctx, s = …) are siblings. Values that
+// the caller has added since stay, and so does a span of the caller's own.
 func withoutEnded(ctx context.Context) context.Context {
 	for s := helperIn(ctx); s != nil && s.ended.Load() && s.isCurrent(ctx); s = helperIn(s.outer) {
 		if ctx == s.inner {
@@ -117,8 +116,8 @@ func ownerIn(ctx context.Context, k kind) *Span {
 	return nil
 }
 
-// innermost finds the innermost span of a kind among this one and those around it: of those that still run, else of all, because a stage may begin in a goroutine that
-// its function does not wait for. A context may have gone on to another trace than that of its helpers' spans.
+// innermost finds the innermost span of a kind among this one and the spans around it that still run, else among all of them, because a stage may begin in a
+// goroutine that its function does not wait for. A context may have gone on to another trace than its helpers' spans.
 func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	for ; s != nil; s = s.up {
 		if s.kind != k || s.SpanContext().TraceID() != id {
@@ -134,7 +133,7 @@ func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	return found
 }
 
-// set adds the attributes of a helper, then those of its caller, which win.
+// set adds the attributes of a helper, then the caller's, which win.
 func (s *Span) set(callers []attribute.KeyValue, own ...attribute.KeyValue) {
 	if s.start.IsZero() {
 		return
@@ -148,14 +147,15 @@ func (s *Span) set(callers []attribute.KeyValue, own ...attribute.KeyValue) {
 // DataSize says where the number of bytes will stand that a TransferQueue client operation moves: at its end the span gets tq.data.size and, with the duration,
 // tq.throughput. A negative number is not known.
 //
-//	defer b.TQClientGet(&ctx).DataSize(&n).End()
+//	ctx, s := b.StartClientGet(ctx)
+//	defer s.DataSize(&n).End()
 func (s *Span) DataSize(n *int64) *Span {
 	s.sizes, s.request = 1, n
 	return s
 }
 
-// MessageSizes says where the sizes of an RPC's request and response will stand, in bytes: at its end the span gets zeromq.request.size, zeromq.response.size and, with the
-// duration, zeromq.throughput. A negative number is not known: a call that has failed has no throughput then.
+// MessageSizes says where the sizes of an RPC's request and response will stand, in bytes: at its end the span gets zeromq.request.size, zeromq.response.size
+// and, with the duration, zeromq.throughput. A negative number is not known: a call that has failed has no throughput then.
 func (s *Span) MessageSizes(request, response *int64) *Span {
 	s.sizes, s.request, s.response = 2, request, response
 	return s
@@ -172,7 +172,8 @@ func (s *Span) End(options ...trace.SpanEndOption) {
 
 // EndErr ends the span like End. If *err is not nil then, the span's status is Error and the error is recorded.
 //
-//	defer b.RPC(&ctx, "zeromq", "Matmul").EndErr(&err)
+//	ctx, s := b.StartRPC(ctx, "zeromq", "Matmul")
+//	defer s.EndErr(&err)
 func (s *Span) EndErr(err *error) {
 	if r := recover(); r != nil {
 		defer panic(r)

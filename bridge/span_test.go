@@ -21,40 +21,63 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The names are those of the receivers' READMEs, written out.
+// The names stand in the receivers' READMEs, and are written out here.
 func TestHelpers(t *testing.T) {
 	r := newRig(t)
 	pid := int64(os.Getpid())
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
 	func(ctx context.Context) {
-		defer r.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
+		ctx, s := r.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
+		defer s.End()
 		func(ctx context.Context) {
-			defer r.TQGet(&ctx).End()
+			ctx, s := r.StartGet(ctx)
+			defer s.End()
 			n := int64(-1)
-			defer r.TQClientGet(&ctx, attribute.Int(spans.AttrTQBatchSize, 8)).DataSize(&n).End()
+			ctx, s = r.StartClientGet(ctx, attribute.Int(spans.AttrTQBatchSize, 8))
+			defer s.DataSize(&n).End()
 			n = 3 << 20
 		}(ctx)
-		func(ctx context.Context) { defer r.TQCompute(&ctx).End() }(ctx)
 		func(ctx context.Context) {
-			defer r.TQPut(&ctx, attribute.String("storage", "a")).End()
-			defer r.TQClientPut(&ctx).End()
+			ctx, s := r.StartCompute(ctx)
+			defer s.End()
+		}(ctx)
+		func(ctx context.Context) {
+			ctx, s := r.StartPut(ctx, attribute.String("storage", "a"))
+			defer s.End()
+			ctx, s = r.StartClientPut(ctx)
+			defer s.End()
 		}(ctx)
 	}(ctx)
 	func(ctx context.Context) {
-		defer r.TrainStep(&ctx, 7, attribute.Float64(spans.AttrLoss, 1.5), attribute.Int(spans.AttrRank, 3)).End()
+		ctx, s := r.StartStep(ctx, 7, attribute.Float64(spans.AttrLoss, 1.5), attribute.Int(spans.AttrRank, 3))
+		defer s.End()
 		request, response := int64(8), int64(-1)
-		defer r.RPC(&ctx, spans.RPCSystemZeroMQ, "Matmul", attribute.String(spans.AttrNetworkTransport, "unix")).MessageSizes(&request, &response).End()
-		func(ctx context.Context) { defer r.RPCSerialize(&ctx).End() }(ctx)
-		func(ctx context.Context) { defer r.RPCSend(&ctx).End() }(ctx)
-		func(ctx context.Context) { defer r.RPCReceive(&ctx).End() }(ctx)
-		func(ctx context.Context) { defer r.RPCDeserialize(&ctx).End() }(ctx)
+		ctx, s = r.StartRPC(ctx, spans.RPCSystemZeroMQ, "Matmul", attribute.String(spans.AttrNetworkTransport, "unix"))
+		defer s.MessageSizes(&request, &response).End()
+		func(ctx context.Context) {
+			ctx, s := r.StartRPCSerialize(ctx)
+			defer s.End()
+		}(ctx)
+		func(ctx context.Context) {
+			ctx, s := r.StartRPCSend(ctx)
+			defer s.End()
+		}(ctx)
+		func(ctx context.Context) {
+			ctx, s := r.StartRPCReceive(ctx)
+			defer s.End()
+		}(ctx)
+		func(ctx context.Context) {
+			ctx, s := r.StartRPCDeserialize(ctx)
+			defer s.End()
+		}(ctx)
 		response = 4096
 	}(t.Context())
 	all := r.flush()
 
 	assert.Equal(t, map[string]string{
-		"generate_sequences": "", "tq.get": "generate_sequences", "tq.client.get": "tq.get", "tq.compute": "generate_sequences", "tq.put": "generate_sequences", "tq.client.put": "tq.put",
-		"train.step": "", "Matmul": "train.step", "rpc.serialize": "Matmul", "rpc.send": "Matmul", "rpc.receive": "Matmul", "rpc.deserialize": "Matmul",
+		"generate_sequences": "", "tq.get": "generate_sequences", "tq.client.get": "tq.get", "tq.compute": "generate_sequences", "tq.put": "generate_sequences",
+		"tq.client.put": "tq.put",
+		"train.step":    "", "Matmul": "train.step", "rpc.serialize": "Matmul", "rpc.send": "Matmul", "rpc.receive": "Matmul", "rpc.deserialize": "Matmul",
 	}, parents(all))
 	shares := map[string]any{}
 	for _, name := range shareNames {
@@ -81,7 +104,9 @@ func TestHelpers(t *testing.T) {
 			"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_get", "tq.batch.size": int64(8), "tq.data.size": int64(3145728),
 			"tq.throughput": perSecond(3145728, "tq.client.get"),
 		}},
-		"tq.client.put": {kind: ptrace.SpanKindClient, attrs: map[string]any{"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_put"}},
+		"tq.client.put": {
+			kind: ptrace.SpanKindClient, attrs: map[string]any{"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_put"},
+		},
 		"train.step": {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
 			"ml.train.iteration": int64(7), "ml.train.loss": 1.5, "dl.rank": int64(3), "trainbridge.source": "go", "ml.train.step.duration": all["train.step"].seconds(),
 		}},
@@ -122,13 +147,17 @@ func sharesOf(function got, stages []got) map[string]any {
 	unattributed := int64(0)
 	for i, from := range borders[:len(borders)-1] {
 		to := borders[i+1]
-		if from >= start && to <= end && !slices.ContainsFunc(stages, func(s got) bool { return int64(s.StartTimestamp()) <= from && to <= int64(s.EndTimestamp()) }) {
+		if from >= start && to <= end && !slices.ContainsFunc(stages, func(s got) bool {
+			return int64(s.StartTimestamp()) <= from &&
+				to <= int64(s.EndTimestamp())
+		}) {
 			unattributed += to - from
 		}
 	}
 	total := float64(end - start)
 	return map[string]any{
-		"tq.get.utilization": float64(sums["get"]) / total, "tq.compute.utilization": float64(sums["compute"]) / total, "tq.put.utilization": float64(sums["put"]) / total,
+		"tq.get.utilization": float64(sums["get"]) / total, "tq.compute.utilization": float64(sums["compute"]) / total,
+		"tq.put.utilization":      float64(sums["put"]) / total,
 		"tq.overhead.utilization": float64(sums["get"]+sums["put"]) / total, "tq.unattributed.utilization": float64(unattributed) / total,
 	}
 }
@@ -151,7 +180,8 @@ func TestShares(t *testing.T) {
 		"still runs":          {[]stage{{spans.TQGet, 1000, 1500}, {spans.TQPut, 1750, 0}}, []float64{0.5, 0, 0.25, 0.75, 0.25}},
 		"no time":             {[]stage{{spans.TQGet, 1000, 1000}}, []float64{0, 0, 0, 0, 1}},
 		"many": {[]stage{
-			{spans.TQGet, 1000, 1100}, {spans.TQCompute, 1100, 1200}, {spans.TQPut, 1200, 1300}, {spans.TQGet, 1300, 1400}, {spans.TQCompute, 1400, 1500}, {spans.TQPut, 1500, 1600},
+			{spans.TQGet, 1000, 1100}, {spans.TQCompute, 1100, 1200}, {spans.TQPut, 1200, 1300}, {spans.TQGet, 1300, 1400}, {spans.TQCompute, 1400, 1500},
+			{spans.TQPut, 1500, 1600},
 		}, []float64{0.2, 0.2, 0.2, 0.4, 0.4}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +217,8 @@ func TestTraceIDAttribute(t *testing.T) {
 		"text": WithTraceID(t.Context(), "a1"), "N/A": WithTraceID(t.Context(), "N/A"), "empty": WithTraceID(t.Context(), ""), "step": WithStep(t.Context(), 1),
 		"raw": WithTraceID(t.Context(), "\xff"), "none": t.Context(),
 	} {
-		r.TQFunction(&ctx, name).End()
+		ctx, s := r.StartFunction(ctx, name)
+		s.End()
 	}
 	got := map[string]any{}
 	for name, s := range r.flush() {
@@ -213,8 +244,8 @@ func TestSizesThatAreNotKnown(t *testing.T) {
 		"response failed": {func(s *Span) *Span { return s.MessageSizes(&known, &unknown) }, []string{"zeromq.request.size"}},
 		"most":            {func(s *Span) *Span { return s.MessageSizes(&most, &most) }, sizes[2:]},
 	} {
-		ctx := t.Context()
-		it.start(r.RPC(&ctx, "zeromq", name)).End()
+		_, s := r.StartRPC(t.Context(), "zeromq", name)
+		it.start(s).End()
 		want[name] = it.want
 	}
 	all := r.flush()
@@ -234,7 +265,8 @@ func TestSizesThatAreNotKnown(t *testing.T) {
 func TestFunctionWithoutStages(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	r.TQFunction(&ctx, "f").End()
+	ctx, s := r.StartFunction(ctx, "f")
+	s.End()
 	attrs := r.flush()["f"].attrs()
 	for _, name := range shareNames {
 		assert.NotContains(t, attrs, name)
@@ -260,9 +292,11 @@ func TestTooManyStages(t *testing.T) {
 func TestStageAfterItsFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	r.TQFunction(&ctx, "f").End()
-	put := r.TQPut(&ctx)
-	r.TQClientPut(&ctx).End()
+	ctx, s := r.StartFunction(ctx, "f")
+	s.End()
+	ctx, put := r.StartPut(ctx)
+	ctx, s = r.StartClientPut(ctx)
+	s.End()
 	put.End()
 	all := r.flush()
 	assert.Equal(t, "f", all["tq.put"].attrs()["tq.function"])
@@ -274,19 +308,25 @@ func TestStageAfterItsFunction(t *testing.T) {
 func TestWithoutFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1")
-	r.TQGet(&ctx).End()
-	r.TQClientGet(&ctx, attribute.String("tq.trace_id", "mine")).End()
+	ctx, s := r.StartGet(ctx)
+	s.End()
+	ctx, s = r.StartClientGet(ctx, attribute.String("tq.trace_id", "mine"))
+	s.End()
 	all := r.flush()
 	pid := int64(os.Getpid())
 	assert.Equal(t, map[string]any{"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.get"].attrs())
-	assert.Equal(t, map[string]any{"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid, "trainbridge.time.source": "logged"}, all["tq.client.get"].attrs(), "the caller wins")
+	assert.Equal(
+		t, map[string]any{"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid, "trainbridge.time.source": "logged"},
+		all["tq.client.get"].attrs(), "the caller wins",
+	)
 }
 
 func TestConcurrentStages(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "4096")
 	r := newRig(t)
 	func(ctx context.Context) {
-		defer r.TQFunction(&ctx, "f").End()
+		ctx, s := r.StartFunction(ctx, "f")
+		defer s.End()
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
@@ -294,11 +334,14 @@ func TestConcurrentStages(t *testing.T) {
 					ctx := ctx
 					switch i % 3 {
 					case 0:
-						defer r.TQGet(&ctx).End() // all run until the goroutine ends
+						ctx, s := r.StartGet(ctx)
+						defer s.End() // all run until the goroutine ends
 					case 1:
-						r.TQCompute(&ctx).End()
+						ctx, s := r.StartCompute(ctx)
+						s.End()
 					default:
-						r.TQPut(&ctx).End()
+						ctx, s := r.StartPut(ctx)
+						s.End()
 					}
 				}
 			})
@@ -326,137 +369,191 @@ func TestConcurrentStages(t *testing.T) {
 	}
 }
 
-// Helpers that are used one after the other in one scope: ctx is still that of the span before.
+// Helpers that are used one after the other in one scope: ctx is still the context inside of the span before.
 func TestPlace(t *testing.T) {
 	for name, it := range map[string]struct {
 		run  func(r *rig, ctx context.Context)
 		want map[string]string
 	}{
 		"stages": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
-			r.TQGet(&ctx).End()
-			r.TQCompute(&ctx).End()
-			put := r.TQPut(&ctx)
-			r.TQClientPut(&ctx).End()
-			r.TQClientGet(&ctx).End()
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			ctx, s = r.StartGet(ctx)
+			s.End()
+			ctx, s = r.StartCompute(ctx)
+			s.End()
+			ctx, put := r.StartPut(ctx)
+			ctx, s = r.StartClientPut(ctx)
+			s.End()
+			ctx, s = r.StartClientGet(ctx)
+			s.End()
 			put.End()
 		}, map[string]string{"f": "", "tq.get": "f", "tq.compute": "f", "tq.put": "f", "tq.client.put": "tq.put", "tq.client.get": "tq.put"}},
 		"phases": {func(r *rig, ctx context.Context) {
-			defer r.RPC(&ctx, "zeromq", "a").End()
-			r.RPCSerialize(&ctx).End()
-			r.RPCSend(&ctx).End()
-			defer r.RPCReceive(&ctx).End()
-			defer r.RPCDeserialize(&ctx).End()
+			ctx, s := r.StartRPC(ctx, "zeromq", "a")
+			defer s.End()
+			ctx, s = r.StartRPCSerialize(ctx)
+			s.End()
+			ctx, s = r.StartRPCSend(ctx)
+			s.End()
+			ctx, s = r.StartRPCReceive(ctx)
+			defer s.End()
+			ctx, s = r.StartRPCDeserialize(ctx)
+			defer s.End()
 		}, map[string]string{"a": "", "rpc.serialize": "a", "rpc.send": "a", "rpc.receive": "a", "rpc.deserialize": "a"}},
 		"calls": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
-			r.RPC(&ctx, "zeromq", "a").End()
-			r.RPC(&ctx, "zeromq", "b").End()
-			c := r.RPC(&ctx, "zeromq", "c")
-			r.RPC(&ctx, "zeromq", "d").End() // c has not ended
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "a")
+			s.End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "b")
+			s.End()
+			ctx, c := r.StartRPC(ctx, "zeromq", "c")
+			ctx, s = r.StartRPC(ctx, "zeromq", "d")
+			s.End() // c has not ended
 			c.End()
 		}, map[string]string{"f": "", "a": "f", "b": "f", "c": "f", "d": "c"}},
 		"contexts of the caller between": {func(r *rig, ctx context.Context) {
 			type key struct{}
-			defer r.TQFunction(&ctx, "f").End()
-			for i, call := range [...]func() *Span{
-				func() *Span { return r.TQGet(&ctx) },
-				func() *Span { return r.TQPut(&ctx) },
-				func() *Span { return r.RPC(&ctx, "zeromq", "a") },
-				func() *Span { return r.RPC(&ctx, "zeromq", "b") },
-				func() *Span { return r.RPC(&ctx, "zeromq", "c") },
-			} {
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			for i, name := range []string{"tq.get", "tq.put", "a", "b", "c"} {
 				ctx = context.WithValue(ctx, key{}, i) //nolint:fatcontext // that is what is tested
-				call().End()
+				switch name {
+				case "tq.get":
+					ctx, s = r.StartGet(ctx)
+				case "tq.put":
+					ctx, s = r.StartPut(ctx)
+				default:
+					ctx, s = r.StartRPC(ctx, "zeromq", name)
+				}
+				s.End()
 				assert.Equal(r.tb, i, ctx.Value(key{}))
 			}
 		}, map[string]string{"f": "", "tq.get": "f", "tq.put": "f", "a": "f", "b": "f", "c": "f"}},
 		"context of the caller inside of a call": {func(r *rig, ctx context.Context) {
 			type key struct{}
-			a := r.RPC(&ctx, "zeromq", "a")
+			ctx, a := r.StartRPC(ctx, "zeromq", "a")
 			ctx = context.WithValue(ctx, key{}, 1)
-			r.RPCSend(&ctx).End()
+			ctx, s := r.StartRPCSend(ctx)
+			s.End()
 			a.End()
-			r.RPC(&ctx, "zeromq", "b").End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "b")
+			s.End()
 			assert.Equal(r.tb, 1, ctx.Value(key{}))
 		}, map[string]string{"a": "", "rpc.send": "a", "b": ""}},
 		"context of the caller, and the end of what is around it": {func(r *rig, ctx context.Context) {
 			type key struct{}
-			fn := r.TQFunction(&ctx, "f")
-			get := r.TQGet(&ctx)
+			ctx, fn := r.StartFunction(ctx, "f")
+			ctx, get := r.StartGet(ctx)
 			ctx = context.WithValue(ctx, key{}, 1)
 			get.End()
-			r.RPC(&ctx, "zeromq", "a").End()
+			ctx, s := r.StartRPC(ctx, "zeromq", "a")
+			s.End()
 			fn.End()
-			r.RPC(&ctx, "zeromq", "b").End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "b")
+			s.End()
 			assert.Equal(r.tb, 1, ctx.Value(key{}))
 		}, map[string]string{"f": "", "tq.get": "f", "a": "f", "b": ""}},
 		"functions": {func(r *rig, ctx context.Context) {
-			outer := r.TQFunction(&ctx, "outer")
-			r.TQCompute(&ctx)
-			inner := r.TQFunction(&ctx, "inner")
-			r.TQGet(&ctx).End()
+			ctx, outer := r.StartFunction(ctx, "outer")
+			ctx, _ = r.StartCompute(ctx)
+			ctx, inner := r.StartFunction(ctx, "inner")
+			ctx, s := r.StartGet(ctx)
+			s.End()
 			inner.End()
-			next := r.TQFunction(&ctx, "next")
-			r.TQPut(&ctx).End()
+			ctx, next := r.StartFunction(ctx, "next")
+			ctx, s = r.StartPut(ctx)
+			s.End()
 			next.End()
 			outer.End()
 		}, map[string]string{"outer": "", "inner": "?", "tq.get": "inner", "next": "?", "tq.put": "next"}},
 		"stage in a span of the service": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
 			ctx, span := r.Tracer().Start(ctx, "own")
 			defer span.End()
-			defer r.TQGet(&ctx).End()
+			ctx, s = r.StartGet(ctx)
+			defer s.End()
 			ctx, span = r.Tracer().Start(ctx, "try")
 			defer span.End()
-			defer r.TQClientGet(&ctx).End()
+			ctx, s = r.StartClientGet(ctx)
+			defer s.End()
 		}, map[string]string{"f": "", "own": "f", "tq.get": "f", "try": "tq.get", "tq.client.get": "try"}},
 		"stage without a function": {func(r *rig, ctx context.Context) {
 			ctx, span := r.Tracer().Start(ctx, "own")
 			defer span.End()
-			defer r.TQGet(&ctx).End()
+			ctx, s := r.StartGet(ctx)
+			defer s.End()
 		}, map[string]string{"own": "", "tq.get": "own"}},
 		"after what has ended": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
-			r.TQGet(&ctx).End()
-			r.RPC(&ctx, "zeromq", "a").End()
-			r.TQClientPut(&ctx).End()
-			func(ctx context.Context) { r.RPC(&ctx, "zeromq", "b").End() }(ctx) // which is handed on
-			_, span := r.Tracer().Start(ctx, "own")                             // OpenTelemetry's own: the rule is the helpers'
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			ctx, s = r.StartGet(ctx)
+			s.End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "a")
+			s.End()
+			ctx, s = r.StartClientPut(ctx)
+			s.End()
+			func(ctx context.Context) {
+				ctx, s := r.StartRPC(ctx, "zeromq", "b")
+				s.End()
+			}(ctx) // which is handed on
+			_, span := r.Tracer().Start(ctx, "own") // OpenTelemetry's own: the rule is the helpers'
 			span.End()
 		}, map[string]string{"f": "", "tq.get": "f", "a": "f", "tq.client.put": "f", "b": "f", "own": "tq.client.put"}},
 		"span of the service after what has ended": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
-			r.TQCompute(&ctx).End()
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			ctx, s = r.StartCompute(ctx)
+			s.End()
 			ctx, span := r.Tracer().Start(ctx, "own")
 			defer span.End()
-			r.RPC(&ctx, "zeromq", "a").End()
-			r.RPC(&ctx, "zeromq", "b").End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "a")
+			s.End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "b")
+			s.End()
 		}, map[string]string{"f": "", "tq.compute": "f", "own": "tq.compute", "a": "own", "b": "own"}},
 		"recursion": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
-			defer r.TQGet(&ctx).End()
-			defer r.TQFunction(&ctx, "g").End()
-			defer r.TQCompute(&ctx).End()
-			defer r.TQPut(&ctx).End() // within COMPUTE, and beside it
-			defer r.RPC(&ctx, "zeromq", "a").End()
-			defer r.RPCReceive(&ctx).End()
-			defer r.RPC(&ctx, "zeromq", "b").End()
-			defer r.RPCSend(&ctx).End()
-			defer r.TrainStep(&ctx, 1).End()
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
+			ctx, s = r.StartGet(ctx)
+			defer s.End()
+			ctx, s = r.StartFunction(ctx, "g")
+			defer s.End()
+			ctx, s = r.StartCompute(ctx)
+			defer s.End()
+			ctx, s = r.StartPut(ctx)
+			defer s.End() // within COMPUTE, and beside it
+			ctx, s = r.StartRPC(ctx, "zeromq", "a")
+			defer s.End()
+			ctx, s = r.StartRPCReceive(ctx)
+			defer s.End()
+			ctx, s = r.StartRPC(ctx, "zeromq", "b")
+			defer s.End()
+			ctx, s = r.StartRPCSend(ctx)
+			defer s.End()
+			ctx, s = r.StartStep(ctx, 1)
+			defer s.End()
 		}, map[string]string{
-			"f": "", "tq.get": "f", "g": "tq.get", "tq.compute": "g", "tq.put": "g", "a": "tq.put", "rpc.receive": "a", "b": "rpc.receive", "rpc.send": "b", "train.step": "rpc.send",
+			"f": "", "tq.get": "f", "g": "tq.get", "tq.compute": "g", "tq.put": "g", "a": "tq.put", "rpc.receive": "a", "b": "rpc.receive", "rpc.send": "b",
+			"train.step": "rpc.send",
 		}},
 		"function after a function": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "outer").End()
-			r.TQFunction(&ctx, "inner").End()
-			r.TQGet(&ctx).End()
+			ctx, s := r.StartFunction(ctx, "outer")
+			defer s.End()
+			ctx, s = r.StartFunction(ctx, "inner")
+			s.End()
+			ctx, s = r.StartGet(ctx)
+			s.End()
 		}, map[string]string{"outer": "", "inner": "outer", "tq.get": "outer"}},
 		"goroutine that outlives its function": {func(r *rig, ctx context.Context) {
-			fn := r.TQFunction(&ctx, "f")
+			ctx, fn := r.StartFunction(ctx, "f")
 			later := func(ctx context.Context) {
-				defer r.TQPut(&ctx).End()
-				defer r.TQClientPut(&ctx).End()
+				ctx, s := r.StartPut(ctx)
+				defer s.End()
+				ctx, s = r.StartClientPut(ctx)
+				defer s.End()
 			}
 			fn.End()
 			later(ctx)
@@ -464,20 +561,27 @@ func TestPlace(t *testing.T) {
 		"phases without a call": {func(r *rig, ctx context.Context) {
 			ctx, span := r.Tracer().Start(ctx, "own")
 			defer span.End()
-			r.RPCSend(&ctx).End()
-			r.RPCReceive(&ctx).End()
+			ctx, s := r.StartRPCSend(ctx)
+			s.End()
+			ctx, s = r.StartRPCReceive(ctx)
+			s.End()
 		}, map[string]string{"own": "", "rpc.send": "own", "rpc.receive": "own"}},
 		"call of another trace": {func(r *rig, ctx context.Context) {
-			defer r.RPC(&ctx, "zeromq", "a").End()
+			ctx, s := r.StartRPC(ctx, "zeromq", "a")
+			defer s.End()
 			remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 			ctx = trace.ContextWithRemoteSpanContext(ctx, remote)
-			defer r.RPCSend(&ctx).End()
-			defer r.TQClientGet(&ctx).End()
+			ctx, s = r.StartRPCSend(ctx)
+			defer s.End()
+			ctx, s = r.StartClientGet(ctx)
+			defer s.End()
 		}, map[string]string{"a": "", "rpc.send": "?", "tq.client.get": "rpc.send"}},
 		"stage of another trace": {func(r *rig, ctx context.Context) {
-			defer r.TQFunction(&ctx, "f").End()
+			ctx, s := r.StartFunction(ctx, "f")
+			defer s.End()
 			ctx = WithTraceID(ctx, "another")
-			defer r.TQGet(&ctx).End()
+			ctx, s = r.StartGet(ctx)
+			defer s.End()
 		}, map[string]string{"f": "", "tq.get": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -488,58 +592,61 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A loop of a million turns must not keep a million spans: the context goes back to that of before.
+// A loop of a million turns must not keep a million spans: the context goes back to what it was before.
 func TestContextsOfALoop(t *testing.T) {
 	r := newRig(t)
-	for name, turn := range map[string]func(ctx *context.Context) *Span{
-		"TQFunction":     func(ctx *context.Context) *Span { return r.TQFunction(ctx, "f") },
-		"TQGet":          func(ctx *context.Context) *Span { return r.TQGet(ctx) },
-		"TQClientPut":    func(ctx *context.Context) *Span { return r.TQClientPut(ctx) },
-		"TrainStep":      func(ctx *context.Context) *Span { return r.TrainStep(ctx, 1) },
-		"RPC":            func(ctx *context.Context) *Span { return r.RPC(ctx, "zeromq", "a") },
-		"RPCDeserialize": func(ctx *context.Context) *Span { return r.RPCDeserialize(ctx) },
-		"all": func(ctx *context.Context) *Span {
-			step := r.TrainStep(ctx, 1)
-			fn := r.TQFunction(ctx, "f")
-			get := r.TQGet(ctx)
-			r.TQClientGet(ctx).End()
-			put := r.TQPut(ctx) // GET has not ended
+	type start = func(context.Context) (context.Context, *Span)
+	for name, turn := range map[string]start{
+		"StartFunction":       func(ctx context.Context) (context.Context, *Span) { return r.StartFunction(ctx, "f") },
+		"StartGet":            func(ctx context.Context) (context.Context, *Span) { return r.StartGet(ctx) },
+		"StartClientPut":      func(ctx context.Context) (context.Context, *Span) { return r.StartClientPut(ctx) },
+		"StartStep":           func(ctx context.Context) (context.Context, *Span) { return r.StartStep(ctx, 1) },
+		"StartRPC":            func(ctx context.Context) (context.Context, *Span) { return r.StartRPC(ctx, "zeromq", "a") },
+		"StartRPCDeserialize": r.StartRPCDeserialize,
+		"all": func(ctx context.Context) (context.Context, *Span) {
+			ctx, step := r.StartStep(ctx, 1)
+			ctx, fn := r.StartFunction(ctx, "f")
+			ctx, get := r.StartGet(ctx)
+			ctx, client := r.StartClientGet(ctx)
+			client.End()
+			ctx, put := r.StartPut(ctx) // GET has not ended
 			get.End()
 			put.End()
 			assert.Same(t, fn.inner, get.outer)
 			fn.End()
-			call := r.RPC(ctx, "zeromq", "a")
-			r.RPCSend(ctx).End()
-			receive := r.RPCReceive(ctx)
+			ctx, call := r.StartRPC(ctx, "zeromq", "a")
+			ctx, send := r.StartRPCSend(ctx)
+			send.End()
+			ctx, receive := r.StartRPCReceive(ctx)
 			assert.Same(t, call.inner, receive.outer)
 			receive.End()
 			call.End()
-			return step
+			return ctx, step
 		},
-		"in a function that goes on": func(ctx *context.Context) *Span {
-			get, put := r.TQGet(ctx), r.TQPut(ctx)
+		"in a function that goes on": func(ctx context.Context) (context.Context, *Span) {
+			ctx, get := r.StartGet(ctx)
+			ctx, put := r.StartPut(ctx)
 			get.End()
 			put.End()
-			return get
+			return ctx, get
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			begin := t.Context()
 			if strings.HasPrefix(name, "in ") {
-				r.TQFunction(&begin, "f") // which does not end
+				begin, _ = r.StartFunction(begin, "f") // which does not end
 			}
-			ctx := begin
+			ctx, s := begin, (*Span)(nil)
 			for range 3 {
-				s := turn(&ctx)
+				ctx, s = turn(ctx) //nolint:fatcontext // that is what is tested
 				s.End()
 				assert.Same(t, begin, s.outer)
 			}
 			own, cancel := context.WithCancel(ctx) // it has to stay
-			ctx = own
-			first, second := turn(&ctx), (*Span)(nil)
+			ctx, first := turn(own)
 			first.End()
 			assert.NotSame(t, begin, first.outer)
-			second = turn(&ctx)
+			_, second := turn(ctx)
 			assert.Same(t, first.outer, second.outer)
 			cancel()
 			require.ErrorIs(t, second.outer.Err(), context.Canceled)
@@ -552,8 +659,9 @@ func TestStepsOfALoop(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
 	for i := range int64(3) {
-		step := r.TrainStep(&ctx, i)
-		fn := r.TQFunction(&ctx, "f")
+		var step, fn *Span
+		ctx, step = r.StartStep(ctx, i) //nolint:fatcontext // that is what is tested
+		ctx, fn = r.StartFunction(ctx, "f")
 		assert.Equal(t, trace.TraceID(spans.StepTraceID("run-1", i)), fn.SpanContext().TraceID())
 		fn.End()
 		step.End()
@@ -568,11 +676,13 @@ func TestStepsOfALoop(t *testing.T) {
 func TestStepInAnotherTrace(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
-	assert.Equal(t, trace.TraceID(spans.TraceID("run-1", []byte("a1b2c3d4"))), r.TrainStep(&ctx, 1).SpanContext().TraceID())
+	_, step := r.StartStep(ctx, 1)
+	assert.Equal(t, trace.TraceID(spans.TraceID("run-1", []byte("a1b2c3d4"))), step.SpanContext().TraceID())
 	ctx, span := r.Tracer().Start(t.Context(), "own")
-	assert.Equal(t, span.SpanContext().TraceID(), r.TrainStep(&ctx, 1).SpanContext().TraceID())
-	ctx = WithTraceID(t.Context(), "N/A")
-	id := r.TrainStep(&ctx, 1).SpanContext().TraceID()
+	_, step = r.StartStep(ctx, 1)
+	assert.Equal(t, span.SpanContext().TraceID(), step.SpanContext().TraceID())
+	_, step = r.StartStep(WithTraceID(t.Context(), "N/A"), 1)
+	id := step.SpanContext().TraceID()
 	assert.True(t, id.IsValid())
 	assert.NotEqual(t, trace.TraceID(spans.StepTraceID("run-1", 1)), id)
 }
@@ -586,7 +696,8 @@ func TestEndErr(t *testing.T) {
 	r := newRig(t)
 	call := func(name string, returned error) (err error) {
 		ctx := t.Context()
-		defer r.RPC(&ctx, "zeromq", name).EndErr(&err)
+		ctx, s := r.StartRPC(ctx, "zeromq", name)
+		defer s.EndErr(&err)
 		return returned
 	}
 	require.NoError(t, call("fine", nil))
@@ -596,7 +707,7 @@ func TestEndErr(t *testing.T) {
 	}
 	require.Error(t, call("long", errors.New(strings.Repeat("é", 1<<20))))
 	ctx := t.Context()
-	s := r.RPC(&ctx, "zeromq", "nil")
+	ctx, s := r.StartRPC(ctx, "zeromq", "nil")
 	s.EndErr(nil)
 	err := errors.New("too late")
 	s.EndErr(&err)
@@ -618,14 +729,17 @@ func TestPanicGoesOn(t *testing.T) {
 	r := newRig(t)
 	assert.PanicsWithValue(t, "broken", func() {
 		ctx := t.Context()
-		defer r.TQFunction(&ctx, "f").End()
+		ctx, s := r.StartFunction(ctx, "f")
+		defer s.End()
 		var err error
-		defer r.TQGet(&ctx).EndErr(&err)
+		ctx, s = r.StartGet(ctx)
+		defer s.EndErr(&err)
 		panic("broken")
 	})
 	assert.PanicsWithValue(t, "broken", func() {
 		ctx := t.Context()
-		defer r.TQFunction(&ctx, "with stack").End(trace.WithStackTrace(true))
+		ctx, s := r.StartFunction(ctx, "with stack")
+		defer s.End(trace.WithStackTrace(true))
 		panic("broken")
 	})
 	for name, s := range r.flush() {
@@ -648,7 +762,8 @@ func TestEndLeavesOptionsAlone(t *testing.T) {
 	ctx := t.Context()
 	options := make([]trace.SpanEndOption, 1, 2)
 	options[0] = trace.WithStackTrace(false)
-	r.TQFunction(&ctx, "f").End(options...)
+	ctx, s := r.StartFunction(ctx, "f")
+	s.End(options...)
 	assert.Nil(t, options[:2][1])
 }
 
@@ -656,13 +771,14 @@ func TestEndFromAnotherGoroutine(t *testing.T) {
 	r := newRig(t)
 	for i := range int64(20) {
 		ctx := t.Context()
-		step := r.TrainStep(&ctx, i)
+		ctx, step := r.StartStep(ctx, i)
 		var wg sync.WaitGroup
 		for range 4 { // all of them at once
 			wg.Go(func() { step.End() })
 			wg.Go(func() {
 				ctx := ctx
-				r.RPC(&ctx, "zeromq", "a").End()
+				ctx, s := r.StartRPC(ctx, "zeromq", "a")
+				s.End()
 			})
 		}
 		wg.Wait()
@@ -681,9 +797,13 @@ func TestEndFromAnotherGoroutine(t *testing.T) {
 func TestEndBeforeStart(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	fn, step, n := r.TQFunction(&ctx, "f"), r.TrainStep(&ctx, 1), int64(8)
-	r.TQGet(&ctx).End()
-	call := r.RPC(&ctx, "zeromq", "a").MessageSizes(&n, &n)
+	ctx, fn := r.StartFunction(ctx, "f")
+	ctx, step := r.StartStep(ctx, 1)
+	n := int64(8)
+	ctx, s := r.StartGet(ctx)
+	s.End()
+	ctx, call := r.StartRPC(ctx, "zeromq", "a")
+	call.MessageSizes(&n, &n)
 	for _, s := range []*Span{call, step, fn} {
 		s.End(trace.WithTimestamp(time.Unix(1, 0)))
 	}
@@ -698,8 +818,8 @@ func TestEndBeforeStart(t *testing.T) {
 func TestEndsOnce(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
-	fn := r.TQFunction(&ctx, "f")
-	get := r.TQGet(&ctx)
+	ctx, fn := r.StartFunction(ctx, "f")
+	ctx, get := r.StartGet(ctx)
 	get.End()
 	get.End()
 	at := time.Now().Add(time.Hour)

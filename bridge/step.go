@@ -11,16 +11,17 @@ import (
 // sourceGo is the value of spans.AttrSource: who stated the step.
 var sourceGo = attribute.String(spans.AttrSource, "go")
 
-// TrainStep starts the span of a training step, as the receivers make it of a record. Where ctx has neither a current span nor a trace id, the step joins
+// StartStep starts the span of a training step, as the receivers make it of a record. Where ctx has neither a current span nor a trace id, the step joins
 // the trace of its iteration, as by [WithStep]. At its end it gets ml.train.step.duration, in seconds.
 //
-//	defer b.TrainStep(&ctx, iteration).End()
-func (b *Bridge) TrainStep(ctx *context.Context, iteration int64, attrs ...attribute.KeyValue) *Span {
+//	ctx, s := b.StartStep(ctx, iteration)
+//	defer s.End()
+func (b *Bridge) StartStep(ctx context.Context, iteration int64, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	var j *join
-	if known := joinOf(*ctx); known == nil || known.step && known.iteration != iteration {
+	if known := joinOf(ctx); known == nil || known.step && known.iteration != iteration {
 		j = &join{iteration: iteration, step: true}
 	}
-	s := b.begin(ctx, kindStep, spans.SpanStep, j)
+	ctx, s := b.begin(ctx, kindStep, spans.SpanStep, j)
 	s.set(attrs, timeLogged, sourceGo, attribute.Int64(spans.AttrIteration, iteration))
-	return s
+	return ctx, s
 }

@@ -11,21 +11,24 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TQFunction starts the span of a TransferQueue function, as tq_trace makes it of FUNCTION_START and FUNCTION_END. At its end it gets the shares of its time that its
-// stages took: tq.get.utilization and so on.
+// StartFunction starts the span of a TransferQueue function, as tq_trace makes it of FUNCTION_START and FUNCTION_END. At its end it gets the shares of its time
+// that its stages took: tq.get.utilization and so on.
 //
-//	defer b.TQFunction(&ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32)).End()
-func (b *Bridge) TQFunction(ctx *context.Context, name string, attrs ...attribute.KeyValue) *Span {
+//	ctx, s := b.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
+//	defer s.End()
+func (b *Bridge) StartFunction(ctx context.Context, name string, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	name = spans.Name(name)
-	s := b.begin(ctx, kindFunction, name, nil)
+	ctx, s := b.begin(ctx, kindFunction, name, nil)
 	s.name = name
 	if s.start.IsZero() {
-		return s
+		return ctx, s
 	}
 	s.stages = new(stages)
-	own := append(make([]attribute.KeyValue, 0, 5), timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name))
-	s.set(attrs, b.outermost(*ctx, own)...)
-	return s
+	own := append(
+		make([]attribute.KeyValue, 0, 5), timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name),
+	)
+	s.set(attrs, b.outermost(ctx, own)...)
+	return ctx, s
 }
 
 // outermost adds what a TransferQueue span has that is part of no other.
@@ -37,45 +40,45 @@ func (b *Bridge) outermost(ctx context.Context, own []attribute.KeyValue) []attr
 	return own
 }
 
-// TQGet starts a GET stage, directly below the function around it. Stages may overlap, and may run in goroutines of their own.
-func (b *Bridge) TQGet(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+// StartGet starts a GET stage, directly below the function around it. Stages may overlap, and may run in goroutines of their own.
+func (b *Bridge) StartGet(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqStage(ctx, spans.TQGet, spans.SpanTQGet, attrs)
 }
 
-// TQCompute starts a COMPUTE stage.
-func (b *Bridge) TQCompute(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+// StartCompute starts a COMPUTE stage.
+func (b *Bridge) StartCompute(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqStage(ctx, spans.TQCompute, spans.SpanTQCompute, attrs)
 }
 
-// TQPut starts a PUT stage.
-func (b *Bridge) TQPut(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+// StartPut starts a PUT stage.
+func (b *Bridge) StartPut(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqStage(ctx, spans.TQPut, spans.SpanTQPut, attrs)
 }
 
-// TQClientGet starts a client operation that gets data, below the stage it is part of. See [Span.DataSize].
-func (b *Bridge) TQClientGet(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+// StartClientGet starts a client operation that gets data, below the stage it is part of. See [Span.DataSize].
+func (b *Bridge) StartClientGet(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqClient(ctx, spans.StageClientGet, spans.SpanTQClientGet, attrs)
 }
 
-// TQClientPut starts a client operation that puts data.
-func (b *Bridge) TQClientPut(ctx *context.Context, attrs ...attribute.KeyValue) *Span {
+// StartClientPut starts a client operation that puts data.
+func (b *Bridge) StartClientPut(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqClient(ctx, spans.StageClientPut, spans.SpanTQClientPut, attrs)
 }
 
-func (b *Bridge) tqStage(ctx *context.Context, stage spans.TQStage, name string, attrs []attribute.KeyValue) *Span {
-	s := b.begin(ctx, kindStage, name, nil)
+func (b *Bridge) tqStage(ctx context.Context, stage spans.TQStage, name string, attrs []attribute.KeyValue) (context.Context, *Span) {
+	ctx, s := b.begin(ctx, kindStage, name, nil)
 	fn := s.function()
 	if fn != nil && fn.stages != nil && !s.start.IsZero() {
 		s.stages, s.stage = fn.stages, fn.stages.begin(stage, s.start.UnixNano())
 	}
-	b.tq(*ctx, s, fn, stage.String(), attrs)
-	return s
+	b.tq(ctx, s, fn, stage.String(), attrs)
+	return ctx, s
 }
 
-func (b *Bridge) tqClient(ctx *context.Context, stage, name string, attrs []attribute.KeyValue) *Span {
-	s := b.begin(ctx, kindClient, name, nil, clientSpan...)
-	b.tq(*ctx, s, s.function(), stage, attrs, peerTransferQueue)
-	return s
+func (b *Bridge) tqClient(ctx context.Context, stage, name string, attrs []attribute.KeyValue) (context.Context, *Span) {
+	ctx, s := b.begin(ctx, kindClient, name, nil, clientSpan...)
+	b.tq(ctx, s, s.function(), stage, attrs, peerTransferQueue)
+	return ctx, s
 }
 
 var peerTransferQueue = attribute.String(spans.AttrPeerService, spans.PeerTransferQueue)
@@ -143,8 +146,9 @@ var shareNames = [...]string{
 	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
 }
 
-// shares computes them, of a function's time in ns since the epoch, and closes the list: what begins or ends later comes too late. Get, compute and put are sums, which
-// exceed 1 where stages overlap; unattributed is what no stage covers. A stage that still runs counts up to the function's end. Without stages there are no shares.
+// shares computes them, of a function's time in ns since the epoch, and closes the list: what begins or ends later comes too late. Get, compute and put are
+// sums, which exceed 1 where stages overlap; unattributed is what no stage covers. A stage that still runs counts up to the function's end. Without stages
+// there are no shares.
 func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -52,7 +52,7 @@ type prepared struct {
 func (l *loader) prefetchBatch(ctx context.Context, traceID string, samples int) (batch prepared, err error) {
 	ctx, cancel := context.WithTimeout(bridge.WithTraceID(ctx, traceID), 10*time.Second)
 	defer cancel()
-	function := l.bridge.TQFunction(&ctx, "prefetch_batch", attribute.Int(spans.AttrTQBatchSize, samples))
+	ctx, function := l.bridge.StartFunction(ctx, "prefetch_batch", attribute.Int(spans.AttrTQBatchSize, samples))
 	defer function.EndErr(&err)
 	batch.trace = function.SpanContext().TraceID()
 
@@ -69,9 +69,11 @@ func (l *loader) prefetchBatch(ctx context.Context, traceID string, samples int)
 }
 
 func (l *loader) get(ctx context.Context) (data []byte, err error) {
-	defer l.bridge.TQGet(&ctx).EndErr(&err)
+	ctx, stage := l.bridge.StartGet(ctx)
+	defer stage.EndErr(&err)
 	size := int64(-1)
-	defer l.bridge.TQClientGet(&ctx).DataSize(&size).EndErr(&err)
+	ctx, operation := l.bridge.StartClientGet(ctx)
+	defer operation.DataSize(&size).EndErr(&err)
 	batch := new(wrapperspb.BytesValue)
 	if err := l.conn.Invoke(ctx, "/"+serviceName+"/Fetch", wrapperspb.String(datasetKey), batch); err != nil {
 		return nil, err
@@ -81,14 +83,17 @@ func (l *loader) get(ctx context.Context) (data []byte, err error) {
 }
 
 func (l *loader) compute(ctx context.Context, data []byte, samples int) (_ []byte, err error) {
-	defer l.bridge.TQCompute(&ctx).EndErr(&err)
+	_, stage := l.bridge.StartCompute(ctx)
+	defer stage.EndErr(&err)
 	return pick(data, samples)
 }
 
 func (l *loader) put(ctx context.Context, data []byte) (key string, err error) {
-	defer l.bridge.TQPut(&ctx).EndErr(&err)
+	ctx, stage := l.bridge.StartPut(ctx)
+	defer stage.EndErr(&err)
 	size := int64(len(data))
-	defer l.bridge.TQClientPut(&ctx).DataSize(&size).EndErr(&err)
+	ctx, operation := l.bridge.StartClientPut(ctx)
+	defer operation.DataSize(&size).EndErr(&err)
 	stored := new(wrapperspb.StringValue)
 	err = l.conn.Invoke(ctx, "/"+serviceName+"/Store", wrapperspb.Bytes(data), stored)
 	return stored.GetValue(), err

@@ -37,8 +37,8 @@ type dataServer struct {
 	stored  int      // batches ever
 }
 
-// newServer makes a gRPC server with the service. All that it has to do with tracing is the stats handler: it reads the caller's span from each request, and makes
-// a SERVER span below it.
+// newServer makes a gRPC server with the service. All that it has to do with tracing is the stats handler: it reads the caller's span from each request, and
+// makes a SERVER span below it.
 func newServer(b *bridge.Bridge) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxBatch+16), // 16: the wrapper around the bytes
