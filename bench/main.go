@@ -113,7 +113,10 @@ var duels = []duel{
 		// One process with the 8 GPUs of a node writes one file: NCCL Inspector v4.0.
 		gen: func(lines int64) []string {
 			const ranks, collectives = 8, 4 // per step
-			return []string{"nccl", "--ranks", strconv.Itoa(ranks), "--nodes", "1", "--ranks-per-file", strconv.Itoa(ranks), "--collectives-per-step", strconv.Itoa(collectives), "--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10)}
+			return []string{
+				"nccl", "--ranks", strconv.Itoa(ranks), "--nodes", "1", "--ranks-per-file", strconv.Itoa(ranks), "--collectives-per-step", strconv.Itoa(collectives),
+				"--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10),
+			}
 		},
 	},
 }
@@ -166,7 +169,10 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 			fmt.Printf("| %s | %.2f | %.0f | ±%.0f %% | %.2f | %.0f | %d |\n", c.name, mid.cpu.Seconds(), speed[i]/1e3,
 				50*(high.cpu-low.cpu).Seconds()/mid.cpu.Seconds(), mid.wall.Seconds(), float64(peak)/(1<<20), mid.items)
 		}
-		fmt.Printf("| **ratio** | | **%.1f×**, without train_metrics **%.1f×**, without train_perf **%.1f×** | | | | |\n\n", speed[0]/speed[3], speed[1]/speed[3], speed[2]/speed[3])
+		fmt.Printf(
+			"| **ratio** | | **%.1f×**, without train_metrics **%.1f×**, without train_perf **%.1f×** | | | | |\n\n", speed[0]/speed[3], speed[1]/speed[3],
+			speed[2]/speed[3],
+		)
 	}
 	return nil
 }

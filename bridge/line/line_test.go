@@ -29,8 +29,14 @@ func TestPeel(t *testing.T) {
 		{"empty", "", "", want{}},
 		{"python logging", "INFO:2026-02-11 16:40:00,120:" + tq, tq, want{level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
 		{"no fraction", "DEBUG:2026-02-11 16:40:00:" + tq, tq, want{level: "DEBUG", stamp: "2026-02-11 16:40:00"}},
-		{"ray", "(AgentLoopWorker pid=2642022) INFO:2026-02-11 16:40:00,120:" + tq, tq, want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
-		{"ray colour", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:" + tq, tq, want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{
+			"ray", "(AgentLoopWorker pid=2642022) INFO:2026-02-11 16:40:00,120:" + tq, tq,
+			want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"},
+		},
+		{
+			"ray colour", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:" + tq, tq,
+			want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"},
+		},
 		{"ray ip", "(TaskRunner pid=15930, ip=10.4.1.33) " + tq, tq, want{ray: "TaskRunner", pid: 15930, ip: "10.4.1.33"}},
 		{"ray ipv6", "(A pid=1, ip=fe80::1) x", "x", want{ray: "A", pid: 1, ip: "fe80::1"}},
 		{"ray class", "(worker:0(WorkerDict) pid=7) x", "x", want{ray: "worker:0(WorkerDict)", pid: 7}},
@@ -39,7 +45,13 @@ func TestPeel(t *testing.T) {
 			"ray repeated", "\x1b[36m(W pid=1)\x1b[0m INFO:2026-02-11 16:40:00,120:" + tq + "\x1b[32m [repeated 7x across cluster]\x1b[0m", tq,
 			want{ray: "W", pid: 1, level: "INFO", stamp: "2026-02-11 16:40:00,120", repeated: 7},
 		},
-		{"ray repeated, explained", tq + " [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see https://docs.ray.io for more options.)", tq, want{repeated: 2}},
+		{
+			"ray repeated, explained",
+			tq +
+				" [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see https://docs.ray.io for " +
+				"more options.)",
+			tq, want{repeated: 2},
+		},
 		{"repeated inside", "x [repeated 2x across cluster] y", "x [repeated 2x across cluster] y", want{}},
 		{"rank", "[rank3]: " + tq, tq, want{rank: 3, hasRank: true}},
 		{
@@ -47,18 +59,25 @@ func TestPeel(t *testing.T) {
 			want{rank: 0, hasRank: true, stamp: "2026-09-11 12:06:52.987995"},
 		},
 		{"megatron", " [2025-08-01 07:19:37] iteration        1/    5000 | x", "iteration        1/    5000 | x", want{stamp: "2025-08-01 07:19:37"}},
-		{"srun, megatron", "3:  [2026-05-29 03:52:45] iteration      300/     300", "iteration      300/     300", want{rank: 3, hasRank: true, stamp: "2026-05-29 03:52:45"}},
+		{
+			"srun, megatron", "3:  [2026-05-29 03:52:45] iteration      300/     300", "iteration      300/     300",
+			want{rank: 3, hasRank: true, stamp: "2026-05-29 03:52:45"},
+		},
 		{"srun and rank", "12: [rank3]: x", "x", want{rank: 3, hasRank: true}},
 		{"brackets", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12:main"}},
 		{"brackets no func", "[2026-02-11 16:40:00,120][INFO][a.py:12] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12"}},
 		{
-			"dashes", "2026-08-20 10:15:00,123 - INFO - transfer_queue.utils.perf_utils - TQ_STORAGE_UNIT_4f: [Performance] x - y - z", "TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
+			"dashes", "2026-08-20 10:15:00,123 - INFO - transfer_queue.utils.perf_utils - TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
+			"TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
 			want{stamp: "2026-08-20 10:15:00,123", level: "INFO", logger: "transfer_queue.utils.perf_utils"},
 		},
 		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
 		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
 		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
-		{"docker", "2026-02-11T16:40:00.123456789Z INFO:2026-02-11 16:40:00,120:" + tq, tq, want{container: "2026-02-11T16:40:00.123456789Z", level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
+		{
+			"docker", "2026-02-11T16:40:00.123456789Z INFO:2026-02-11 16:40:00,120:" + tq, tq,
+			want{container: "2026-02-11T16:40:00.123456789Z", level: "INFO", stamp: "2026-02-11 16:40:00,120"},
+		},
 		{"cri", "2026-02-11T16:40:00.123456789+08:00 stderr F hello", "hello", want{container: "2026-02-11T16:40:00.123456789+08:00"}},
 		{"cri partial", "2026-02-11T16:40:00.1Z stdout P hello", "hello", want{container: "2026-02-11T16:40:00.1Z"}},
 		{"docker and own", "2026-02-11T16:40:00.1Z 2026-02-11T16:40:01Z hello", "hello", want{container: "2026-02-11T16:40:00.1Z", stamp: "2026-02-11T16:40:01Z"}},
@@ -93,7 +112,8 @@ func TestPeel(t *testing.T) {
 func FuzzPeel(f *testing.F) {
 	for _, s := range []string{
 		"", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] x\x1b[32m [repeated 7x across cluster]\x1b[0m",
-		"3: [default0]: [2026-09-11 12:06:52.987995] x", "2026-02-11T16:40:00.1Z stdout F x", "2026-08-20 10:15:00,123 - a - INFO - x", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] x",
+		"3: [default0]: [2026-09-11 12:06:52.987995] x", "2026-02-11T16:40:00.1Z stdout F x", "2026-08-20 10:15:00,123 - a - INFO - x",
+		"[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] x",
 		"\x1b]0;\x1b\\", "(a pid=1, ip=b)", "2026-02-11T16:40:00.+00:00",
 	} {
 		f.Add([]byte(s))
@@ -116,7 +136,8 @@ func FuzzPeel(f *testing.F) {
 func BenchmarkPeel(b *testing.B) {
 	for name, s := range map[string]string{
 		"python": "INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | duration=6.047038s | timestamp=98237.505756",
-		"ray":    "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | duration=6.047038s | timestamp=98237.505756",
+		"ray": "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=N/A | func=generate_sequences | " +
+			"stage=COMPUTE_END | duration=6.047038s | timestamp=98237.505756",
 	} {
 		b.Run(name, func(b *testing.B) {
 			in := []byte(s)

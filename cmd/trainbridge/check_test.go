@@ -58,10 +58,19 @@ service:
 		{"bare dedup_window", "", "", "dedup_window: 600", "", "'dedup_window': 600 has no unit"},
 		{"short poll_interval", ", poll_interval: 9ms", "", "", "", "Error: receivers::train_log: 'poll_interval' must be at least 10ms, such as 200ms"},
 		{"once", ", start_at: middle", "", "", "", "Error: receivers::train_log: 'start_at' must be beginning or end"},
-		{"device", "", "train: {device: H9000}", "", "", `Error: processors::train_perf: 'train::device': "H9000" is not in the table of peaks: write a name such as "H100 SXM", or set 'train::peak_flops'`},
+		{
+			"device", "", "train: {device: H9000}", "", "",
+			`Error: processors::train_perf: 'train::device': "H9000" is not in the table of peaks: write a name such as "H100 SXM", or set 'train::peak_flops'`,
+		},
 		{"device with its peak", "", "train: {device: H9000, peak_flops: 1e15}", "", "", ""},
-		{"no storage", ", storage: redis", "", "", "", `Error: 'receivers::train_log::storage': extension "redis" is not configured: add it under 'extensions' and to 'service::extensions'`},
-		{"idle storage", ", storage: file_storage/idle", "", "", "", `Error: 'receivers::train_log::storage': extension "file_storage/idle" does not run: add it to 'service::extensions'`},
+		{
+			"no storage", ", storage: redis", "", "", "",
+			`Error: 'receivers::train_log::storage': extension "redis" is not configured: add it under 'extensions' and to 'service::extensions'`,
+		},
+		{
+			"idle storage", ", storage: file_storage/idle", "", "", "",
+			`Error: 'receivers::train_log::storage': extension "file_storage/idle" does not run: add it to 'service::extensions'`,
+		},
 		{"no directory", "", "", "", " ", "'extensions::file_storage::directory' is empty: name the directory that keeps the offsets"},
 		{"not a directory", "", "", "", "FILE/state", `'extensions::file_storage::directory' is "` + file + `/state", and nothing can be written to`},
 	} {

@@ -30,7 +30,9 @@ func TestHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "help"} {
 		text, err := runCommand(t, arg)
 		require.NoError(t, err)
-		for _, words := range []string{"OpenTelemetry Collector", "Without --config", "127.0.0.1:4317", "\n  gen ", "\n  show ", "\n  validate ", "\n  version ", "--config file", "--help-all"} {
+		for _, words := range []string{
+			"OpenTelemetry Collector", "Without --config", "127.0.0.1:4317", "\n  gen ", "\n  show ", "\n  validate ", "\n  version ", "--config file", "--help-all",
+		} {
 			assert.Contains(t, text, words)
 		}
 		assert.NotContains(t, text, "feature-gates")

@@ -12,7 +12,8 @@ var startErrors = []string{"Failed to start component", "Failed to start extensi
 
 // chatter is what the collector and its components say of each step of a start and a stop when all goes well.
 var chatter = []string{
-	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension", "Health Check state change",
+	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension",
+	"Health Check state change",
 	"Starting GRPC server", "Starting HTTP server", "Context done, terminating process", "Stopping extensions...", "Starting up", "Setting up own telemetry...",
 }
 

@@ -67,13 +67,15 @@ func collectives(t *testing.T, o gen.NCCLOptions) (roots []pcommon.Map, truth []
 	return list(), truth
 }
 
-// Beside the bandwidth of the transfer stands what NVIDIA's exporter says of the same log. Its numbers, GB/s: plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of
-// NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on what `trainbridge gen nccl --ranks 4 --nodes 2 --steps 2 --slow-rank 2 --slow-by 0.06 --seed 7
-// --start 2026-02-11T08:40:00Z --timezone UTC` writes: mean_coll_busbw_gbs of summary_mixed_*.csv.
+// Beside the bandwidth of the transfer stands what NVIDIA's exporter says of the same log. Its numbers, GB/s:
+// plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on what `trainbridge gen
+// nccl --ranks 4 --nodes 2 --steps 2 --slow-rank 2 --slow-by 0.06 --seed 7 --start 2026-02-11T08:40:00Z --timezone UTC` writes: mean_coll_busbw_gbs of
+// summary_mixed_*.csv.
 func TestMeanOfNVIDIA(t *testing.T) {
 	want := map[[2]any]float64{
 		{"AllReduce", int64(0)}: 35.2733005, {"AllReduce", int64(2)}: 31.226939, {"AllReduce", int64(1)}: 56.071580000000004, {"AllReduce", int64(3)}: 50.162701,
-		{"ReduceScatter", int64(0)}: 146.00106950000003, {"ReduceScatter", int64(1)}: 145.6383565, {"AllGather", int64(0)}: 183.91954199999998, {"AllGather", int64(1)}: 183.09017774999998,
+		{"ReduceScatter", int64(0)}: 146.00106950000003, {"ReduceScatter", int64(1)}: 145.6383565, {"AllGather", int64(0)}: 183.91954199999998,
+		{"AllGather", int64(1)}: 183.09017774999998,
 	}
 	o := gen.DefaultNCCLOptions()
 	o.Ranks, o.Nodes, o.Steps, o.SlowRank, o.SlowBy, o.Seed, o.Start = 4, 2, 2, 2, 0.06, 7, time.Date(2026, 2, 11, 8, 40, 0, 0, time.UTC)

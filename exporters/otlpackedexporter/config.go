@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/duration"
 )
 
-// Config has the keys of the collector's otlp_grpc, and under http those of its otlp_http.
+// Config has the keys of the collector's otlp_grpc exporter, and under http the keys of its otlp_http exporter.
 type Config struct {
 	// ClientConfig is the gRPC connection: endpoint, tls, compression, headers, auth and so on.
 	configgrpc.ClientConfig `mapstructure:",squash"`
@@ -23,7 +23,8 @@ type Config struct {
 	HTTP configoptional.Optional[confighttp.ClientConfig] `mapstructure:"http"`
 	// TimeoutConfig bounds one try. Default 30s: a backend that is slow must not be asked the same again and again.
 	exporterhelper.TimeoutConfig `mapstructure:",squash"`
-	// QueueConfig bounds in bytes what waits here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns what became of each.
+	// QueueConfig bounds in bytes what waits here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns what became of
+	// each.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// RetryConfig sends again what was not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`
@@ -46,7 +47,8 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal
 
 // Validate names what is wrong with the configuration.
 func (c *Config) Validate() error {
-	if q := c.QueueConfig.Get(); q != nil && (q.Sizer == exporterhelper.RequestSizerTypeBytes && q.QueueSize < minQueueBytes || q.Sizer == exporterhelper.RequestSizerTypeItems && q.QueueSize < minQueueItems) {
+	if q := c.QueueConfig.Get(); q != nil && (q.Sizer == exporterhelper.RequestSizerTypeBytes && q.QueueSize < minQueueBytes ||
+		q.Sizer == exporterhelper.RequestSizerTypeItems && q.QueueSize < minQueueItems) {
 		return errQueue
 	}
 	if !c.HTTP.HasValue() {

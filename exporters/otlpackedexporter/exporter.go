@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
-// client is a connection, by gRPC or HTTP. Errors are those of package status; rejected and message are of a partial success.
+// client is a connection, by gRPC or HTTP. Its errors are made by package status; rejected and message are what a partial success says.
 type client interface {
 	traces(ctx context.Context, td ptrace.Traces) (rejected int64, message string, err error)
 	metrics(ctx context.Context, md pmetric.Metrics) (rejected int64, message string, err error)
@@ -137,7 +137,8 @@ func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) erro
 
 func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Background(), 1) }
 
-// judge says what an answer means: permanent is what is wrong with the data. All else, an expired token or a proxy's error page as much as a backend that is away, is sent again.
+// judge says what an answer means: permanent is what is wrong with the data. All else, an expired token or a proxy's error page as much as a backend that is
+// away, is sent again.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
 	if rejected != nil {
 		e.rejects(ctx, rejected)
@@ -175,7 +176,10 @@ func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 		all.mu.Unlock()
 	}
 	e.tel.ExporterOtlpAckedRejected.Add(ctx, p.Rejected)
-	e.tell("The backend rejected items of requests that it accepted; they are not sent again", zap.Int64("rejected", p.Rejected), zap.String("reason", p.Message), zap.String("endpoint", e.endpoint()))
+	e.tell(
+		"The backend rejected items of requests that it accepted; they are not sent again", zap.Int64("rejected", p.Rejected), zap.String("reason", p.Message),
+		zap.String("endpoint", e.endpoint()),
+	)
 }
 
 func (e *otlpExporter) endpoint() string {
@@ -203,7 +207,8 @@ func (e *otlpExporter) refuses(st *status.Status) {
 	if st.Code() != codes.Unavailable && st.Code() != codes.DeadlineExceeded {
 		what = "nothing is accepted by the backend at"
 	}
-	e.set.Logger.Warn(fmt.Sprintf("%s %s (%s); reading waits and nothing is lost, %d items held; check the backend, its credentials, and 'endpoint' (TRAINBRIDGE_OTLP_ENDPOINT in the built-in configuration)",
+	e.set.Logger.Warn(fmt.Sprintf("%s %s (%s); reading waits and nothing is lost, %d items held; check the backend, its credentials, and 'endpoint' "+
+		"(TRAINBRIDGE_OTLP_ENDPOINT in the built-in configuration)",
 		what, e.endpoint(), plain(st), e.waiting.Load()))
 }
 

@@ -199,7 +199,9 @@ func TestPartialSuccess(t *testing.T) {
 	md := pmetric.NewMetrics()
 	md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty().SetEmptyGauge().DataPoints().AppendEmpty()
 	require.ErrorAs(t, r.metrics.ConsumeMetrics(t.Context(), md), &partial)
-	metadatatest.AssertEqualExporterOtlpAckedRejected(t, r.tel, []metricdata.DataPoint[int64]{{Value: 14}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterOtlpAckedRejected(
+		t, r.tel, []metricdata.DataPoint[int64]{{Value: 14}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars(),
+	)
 
 	b.partial, b.text = 0, "only a word"
 	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(1, 0)))
@@ -219,7 +221,9 @@ func TestTooLarge(t *testing.T) {
 	td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(1).Attributes().PutStr("text", strings.Repeat("é", 50_000))
 	require.NoError(t, r.ConsumeTraces(t.Context(), td))
 	assert.Equal(t, 2, b.names["1"], "cut, not lost")
-	metadatatest.AssertEqualExporterOtlpAckedTrimmed(t, r.tel, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterOtlpAckedTrimmed(
+		t, r.tel, []metricdata.DataPoint[int64]{{Value: 1}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars(),
+	)
 }
 
 func TestTrimmedSpanSaysSo(t *testing.T) {
@@ -246,7 +250,9 @@ func TestNeverSmallEnough(t *testing.T) {
 
 // When a part was accepted, only the rest is sent again.
 func TestPartsAreNotRepeated(t *testing.T) {
-	b := &backend{answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")}}
+	b := &backend{
+		answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")},
+	}
 	r := connect(t, grpcTo(serve(t, b)))
 	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(40, 0)))
 	assert.Len(t, b.names, 40)
@@ -257,13 +263,18 @@ func TestPartsAreNotRepeated(t *testing.T) {
 
 // What a backend rejected of one part is not forgotten when another part has to be sent again.
 func TestPartlyRejectedPart(t *testing.T) {
-	b := &backend{partial: 3, text: "bad", answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")}}
+	b := &backend{
+		partial: 3, text: "bad",
+		answers: []error{status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)"), nil, status.Error(codes.Unavailable, "away")},
+	}
 	r := connect(t, grpcTo(serve(t, b)))
 	var partial *refusal.Partial
 	require.ErrorAs(t, r.ConsumeTraces(t.Context(), numbered(40, 0)), &partial)
 	assert.Equal(t, refusal.Partial{Rejected: 6, Message: "bad"}, *partial, "of two parts")
 	assert.Len(t, b.names, 40)
-	metadatatest.AssertEqualExporterOtlpAckedRejected(t, r.tel, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	metadatatest.AssertEqualExporterOtlpAckedRejected(
+		t, r.tel, []metricdata.DataPoint[int64]{{Value: 6}}, metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars(),
+	)
 }
 
 // What waits for its next try is held as well.
@@ -399,7 +410,9 @@ func TestHTTP(t *testing.T) {
 		_, _ = w.Write(text)
 	}))
 	t.Cleanup(srv.Close)
-	for code, permanent := range map[int]bool{400: true, 422: true, 401: false, 403: false, 404: false, 408: false, 413: false, 429: false, 500: false, 502: false, 503: false, 504: false, 301: false} {
+	for code, permanent := range map[int]bool{
+		400: true, 422: true, 401: false, 403: false, 404: false, 408: false, 413: false, 429: false, 500: false, 502: false, 503: false, 504: false, 301: false,
+	} {
 		t.Run(strconv.Itoa(code), func(t *testing.T) {
 			r := connect(t, func(c *Config) {
 				h := confighttp.NewDefaultClientConfig()

@@ -45,7 +45,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// quiet keeps exporterhelper from writing an error with its stack for each try, and from saying that data is dropped that a receiver keeps: the exporter says what is the matter.
+// quiet keeps exporterhelper from writing an error with its stack for each try, and from saying that data is dropped that a receiver keeps: the exporter says
+// what is the matter.
 func quiet(set exporter.Settings) exporter.Settings {
 	set.Logger = zap.NewNop()
 	return set

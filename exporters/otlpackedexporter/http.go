@@ -45,7 +45,8 @@ func newHTTPClient(ctx context.Context, e *otlpExporter, host component.Host) (c
 	return &httpClient{http: c, endpoint: strings.TrimSuffix(e.cfg.HTTP.Get().Endpoint, "/"), userAgent: e.userAgent}, nil
 }
 
-// onlyPosts follows a redirection with which the request is sent again (307, 308). With the others a client asks for a page (GET): a login page has taken nothing.
+// onlyPosts follows a redirection with which the request is sent again (307, 308). With the others a client asks for a page (GET): a login page has taken
+// nothing.
 func onlyPosts(req *http.Request, via []*http.Request) error {
 	if req.Method != http.MethodPost || len(via) >= maxRedirects {
 		return http.ErrUseLastResponse
@@ -113,7 +114,8 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	return nil, httpError(resp, answer)
 }
 
-// httpError gives an HTTP status, with the answer if that is protobuf, the code that an OTLP/gRPC server would have answered with (OTLP specification, "OTLP/HTTP Response").
+// httpError gives an HTTP status, with the answer if that is protobuf, the code that an OTLP/gRPC server would have answered with (OTLP specification,
+// "OTLP/HTTP Response").
 func httpError(resp *http.Response, answer []byte) error {
 	text := "HTTP status " + resp.Status
 	var said spb.Status

@@ -20,8 +20,8 @@ type message[M any] interface {
 	trim() (M, bool)     // a copy of a message of one item with its longest texts cut; false when there is nothing left to cut
 }
 
-// sendAll sends a request and, where the server takes no message as large, its parts: limits differ (4 MiB by default), and only the server knows its own. rest is what was
-// not accepted when an error ends it.
+// sendAll sends a request and, where the server takes no message as large, its parts: limits differ (4 MiB by default), and only the server knows its own. rest
+// is what was not accepted when an error ends it.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m}
 	again := false // the first was trimmed, and not by enough

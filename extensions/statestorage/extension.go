@@ -36,7 +36,7 @@ type stateStorage struct {
 	done chan struct{} // closed by Shutdown
 	loop sync.WaitGroup
 
-	mu      sync.Mutex // before that of a client
+	mu      sync.Mutex // locked before the mu of a client
 	lock    *os.File
 	clients map[string]*client // by path
 	failing bool
@@ -85,7 +85,7 @@ func (e *stateStorage) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// GetClient opens the storage of a component; name tells apart those that it has.
+// GetClient opens the storage of a component; name tells the storages of one component apart.
 func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (c storage.Client, err error) {
 	path := filepath.Join(e.dir, fileName(kind, id, name))
 	for range maxOpenings {
@@ -153,7 +153,9 @@ func (e *stateStorage) own() error {
 	}
 	_ = e.lock.Close()
 	e.lock = f
-	e.log.Warn("The state directory was deleted or replaced while the collector runs; it is made again, with the state from memory", zap.String("directory", e.dir))
+	e.log.Warn(
+		"The state directory was deleted or replaced while the collector runs; it is made again, with the state from memory", zap.String("directory", e.dir),
+	)
 	var errs []error
 	for _, c := range e.clients {
 		c.mu.Lock()

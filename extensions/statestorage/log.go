@@ -57,7 +57,8 @@ func appendBytes[T string | []byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and what is wrong with the next.
+// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and what is wrong with the
+// next.
 func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(logHeader))

@@ -104,7 +104,13 @@ func TestClient(t *testing.T) {
 	r.set(t, "a", "1")
 	r.set(t, "b", "")
 	get := storage.GetOperation("c")
-	require.NoError(t, r.Batch(t.Context(), storage.SetOperation("c", []byte("3")), get, storage.DeleteOperation("c"), storage.DeleteOperation("not there"), storage.DeleteOperation("a"), storage.SetOperation("a", []byte("2"))))
+	require.NoError(
+		t,
+		r.Batch(
+			t.Context(), storage.SetOperation("c", []byte("3")), get, storage.DeleteOperation("c"), storage.DeleteOperation("not there"), storage.DeleteOperation("a"),
+			storage.SetOperation("a", []byte("2")),
+		),
+	)
 	assert.Equal(t, "3", string(get.Value))
 	v, err := r.Get(t.Context(), "a")
 	require.NoError(t, err)
@@ -164,7 +170,13 @@ func history(t *testing.T, dir string) (states []map[string]string, ends []int, 
 	}
 	note()
 	for i := range 3 {
-		require.NoError(t, r.Batch(t.Context(), storage.SetOperation("index", []byte(strconv.Itoa(i))), storage.SetOperation("s"+strconv.Itoa(i), []byte("position")), storage.DeleteOperation("s"+strconv.Itoa(i-1))))
+		require.NoError(
+			t,
+			r.Batch(
+				t.Context(), storage.SetOperation("index", []byte(strconv.Itoa(i))), storage.SetOperation("s"+strconv.Itoa(i), []byte("position")),
+				storage.DeleteOperation("s"+strconv.Itoa(i-1)),
+			),
+		)
 		note()
 	}
 	r.shutdown(t)

@@ -132,7 +132,7 @@ type State struct {
 	generation uint64 // odd while the text is being written
 }
 
-// New creates the state file. The text is that of [State.Set].
+// New creates the state file. The text has the form that [State.Set] takes.
 func New(path, text string) (*State, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -119,7 +119,7 @@ func TestDevices(t *testing.T) {
 	assert.Equal(t, nvml.ERROR_INVALID_ARGUMENT, ret)
 }
 
-// The numbers are those of the package's doc comment, for GPU 2.
+// The package's doc comment says how the numbers are made; here they are for GPU 2.
 func TestDefaults(t *testing.T) {
 	library, _ := load(t, "devices 3")
 	assert.Equal(t, "570.124.06", ok[string](t)(library.SystemGetDriverVersion()))

@@ -25,7 +25,7 @@
 #define GIB (1ULL << 30)
 #define ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-// Devices have ids: those of GPUs are their index, those of MIG devices follow (8 for each GPU).
+// Devices have ids: the id of a GPU is its index, the ids of MIG devices follow (8 for each GPU).
 enum { GPUS = 16, MIGS = 8, IDS = GPUS * (1 + MIGS), ALL = -1, ANY = -1, RULES = 256, PROCESSES = 32, SAMPLE_KINDS = 5, SAMPLES = 120 };
 #define MIG_ID(gpu, mig) (GPUS + (gpu) * MIGS + (mig))
 #define IS_MIG(id) ((id) >= GPUS)
@@ -98,7 +98,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int inits;              // initialisations less shutdowns
 static const char *state;      // the mapped file, or NULL
 static u64 generation = ~0ULL; // of the text that config was read from
-static char handles[64][IDS];  // a handle is an address in row epoch % 64, so that those of before a shutdown are invalid
+static char handles[64][IDS];  // a handle is an address in row epoch % 64, so that handles given out before a shutdown are invalid
 static unsigned int epoch;
 
 // ---- the state file
@@ -570,7 +570,7 @@ static nvmlReturn_t field_value(const struct device *dev, nvmlFieldValue_t *fiel
     int type = fields_known[f].type;
     u64 value = dev->values[fields_known[f].value];
     field->valueType = type == PCIE ? (int)dev->values[pcie_value_type] : type >= LINKS_KIB ? NVML_VALUE_TYPE_UNSIGNED_LONG_LONG : type;
-    field->value.ullVal = value; // that of the small types too: little endian
+    field->value.ullVal = value; // also the value of the smaller types: little endian
     if (type == LINKS_KIB) return nvlink_value(dev, value, field->scopeId, 1, &field->value.ullVal);
     if (type == LINK_BYTES) return nvlink_value(dev, value * 1024, field->scopeId, 0, &field->value.ullVal);
     return NVML_SUCCESS;
@@ -596,7 +596,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nv
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     ENTER(DEVICE, device, ANY);
-    const u64 *v = dev->values; // used has what is reserved in it, other than that of version 2
+    const u64 *v = dev->values; // used includes what is reserved; in version 2 it does not
     *memory = (nvmlMemory_t){v[mem_total], v[mem_total] - v[mem_reserved] - v[mem_used], v[mem_reserved] + v[mem_used]};
     return NVML_SUCCESS;
 }
@@ -609,7 +609,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     return NVML_SUCCESS;
 }
 
-// processes returns how many the device has: those of its MIG devices if MIG is enabled, else its own.
+// processes returns how many processes use the device: its MIG devices if MIG is enabled, else the GPU itself.
 static unsigned int processes(int id, nvmlProcessInfo_t *list) {
     const struct device *dev = &config.devs[id];
     unsigned int count = 0;

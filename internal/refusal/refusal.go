@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Partial says that a backend accepted a request but for some of its items (OTLP's partial success). It comes wrapped as a permanent error: sending again would not help.
+// Partial says that a backend accepted a request but for some of its items (OTLP's partial success). It comes wrapped as a permanent error: sending again would
+// not help.
 type Partial struct {
 	Rejected int64  // spans or data points
 	Message  string // the backend's
@@ -20,8 +21,8 @@ func (p *Partial) Error() string {
 	return fmt.Sprintf("the backend rejected %d items of a request that it accepted: %s", p.Rejected, p.Message)
 }
 
-// tooLarge matches what servers say of a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum size"),
-// grpc-core ("Received message larger than max"), tonic ("message length too large"). There is no code of its own for it.
+// tooLarge matches what servers say of a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
+// size"), grpc-core ("Received message larger than max"), tonic ("message length too large"). There is no code of its own for it.
 var tooLarge = regexp.MustCompile(`(?i)larger than max|exceeds maximum size|length too large|message too large|request entity too large|body too large`)
 
 // TooLarge says whether a request was refused for its size: its parts may be accepted.
@@ -30,8 +31,8 @@ func TooLarge(err error) bool {
 	return ok && st != nil && (st.Code() == codes.ResourceExhausted || st.Code() == codes.OutOfRange) && tooLarge.MatchString(st.Message())
 }
 
-// OfData says whether an error means that the data was refused, not that the backend, its credentials or something on the way there is in trouble: an OTLP receiver says
-// INVALID_ARGUMENT then. A permanent error that has no code is of a component of this collector, which has looked at the data.
+// OfData says whether an error means that the data was refused, not that the backend, its credentials or something on the way there is in trouble: an OTLP
+// receiver says INVALID_ARGUMENT then. A permanent error that has no code is of a component of this collector, which has looked at the data.
 func OfData(err error) bool {
 	if !consumererror.IsPermanent(err) {
 		return false

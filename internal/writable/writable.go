@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// Dir says why nothing can be written to a directory that is there, by a try: nothing else can say it of all file systems and users. Nothing of that is left behind.
+// Dir says why nothing can be written to a directory that is there, by a try: nothing else can say it of all file systems and users. Nothing of that is left
+// behind.
 func Dir(dir string) error {
 	try, err := os.MkdirTemp(dir, ".trainbridge-*")
 	if err == nil {

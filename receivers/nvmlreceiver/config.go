@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// ControllerConfig has collection_interval (default 10s), initial_delay (1s) and timeout (5s): how long a scrape waits for a driver that does not answer.
 	scraperhelper.ControllerConfig `mapstructure:",squash"`
-	// MetricsBuilderConfig switches metrics, their attributes and those of the resource on and off.
+	// MetricsBuilderConfig switches metrics, their attributes and the resource's attributes on and off.
 	metadata.MetricsBuilderConfig `mapstructure:",squash"`
 	// Devices to sample: each an index, the beginning of a UUID (GPU-…, MIG-…), or a part of the model's name (H100). Default: all.
 	Devices []Device `mapstructure:"devices"`
@@ -71,7 +71,7 @@ func (c *Config) Validate() error {
 // Device names one or more GPUs, see Config.
 type Device string
 
-// matches says whether a GPU or MIG device is meant. index is that of the GPU.
+// matches says whether a GPU or MIG device is meant. index is the index of the GPU.
 func (d Device) matches(index int, uuid, model string) bool {
 	text := strings.ToLower(strings.TrimSpace(string(d)))
 	if n, err := strconv.Atoi(text); err == nil {

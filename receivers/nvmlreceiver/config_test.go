@@ -26,7 +26,9 @@ func TestConfig(t *testing.T) {
 				return !c.Metrics.TrainbridgeGpuPcieThroughput.Enabled && c.Metrics.HwPower.Enabled
 			}, "",
 		},
-		"error mode":   {map[string]any{"error_mode": "silent"}, nil, `'error_mode' must be ignore (idle without a driver) or propagate (do not start without one), not "silent"`},
+		"error mode": {
+			map[string]any{"error_mode": "silent"}, nil, `'error_mode' must be ignore (idle without a driver) or propagate (do not start without one), not "silent"`,
+		},
 		"empty device": {map[string]any{"devices": []any{"0", " "}}, nil, "'devices::1' is empty: write an index (0)"},
 		"interval":     {map[string]any{"collection_interval": "-1s"}, nil, "collection_interval"},
 		"no metric":    {map[string]any{"metrics": map[string]any{"hw.gpu.power": map[string]any{"enabled": true}}}, nil, "hw.gpu.power"},

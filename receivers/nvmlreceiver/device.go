@@ -58,7 +58,7 @@ func (r *retry) fail(now time.Time) {
 	}
 }
 
-// identify finds a GPU and its name; known: it is one of those before. Where NVML refuses, the device is one that no other is taken for.
+// identify finds a GPU and its name; known: an earlier scrape had it. Where NVML refuses, the device is one that no other is taken for.
 func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
 	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
 	if d.handle, ret = g.lib.DeviceGetHandleByIndex(index); ret != nvml.SUCCESS {
@@ -118,7 +118,7 @@ func (g *gpus) has(symbol string) bool {
 	return has
 }
 
-// readAll reads the devices and keeps those that are still there.
+// readAll reads the devices and keeps the ones that are still there.
 func (g *gpus) readAll() {
 	g.devices = slices.DeleteFunc(g.devices, func(d *device) bool {
 		if g.broken != nvml.SUCCESS {
@@ -184,7 +184,9 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 			return ret
 		case f.other != nil && (ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)):
 			if f.name != f.other.name {
-				g.logger.Info("A GPU does not have a field; another takes its place.", zap.String("gpu", d.name), zap.String("field", f.name), zap.String("instead", f.other.name))
+				g.logger.Info(
+					"A GPU does not have a field; another takes its place.", zap.String("gpu", d.name), zap.String("field", f.name), zap.String("instead", f.other.name),
+				)
 			}
 			f.field, f.known = f.other, false
 		case f.known || !unsupported(ret):
@@ -312,7 +314,7 @@ func unsupported(ret nvml.Return) bool {
 	return false
 }
 
-// state is that of a GPU that is there.
+// state describes a GPU that is there.
 func (h *health) state() metadata.AttributeHwState {
 	switch {
 	case h.silent, h.remapFailed:

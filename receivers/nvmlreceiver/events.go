@@ -78,7 +78,7 @@ func (g *gpus) readXIDs() {
 	}
 }
 
-// recordXIDs reports the counts, also those of GPUs that are lost.
+// recordXIDs reports the counts of all GPUs, also of those that are lost.
 func (g *gpus) recordXIDs() {
 	keys := slices.SortedFunc(maps.Keys(g.xids.count), func(a, b xid) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.code, b.code)) })
 	for _, key := range keys {

@@ -204,7 +204,9 @@ func recordPower(g *gpus, d *device, milliwatts float64) {
 }
 
 // sampled is a field of which NVML keeps samples; of a driver that keeps none, its current reading, which the function called symbol gives.
-func sampled(name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64)) []field {
+func sampled(
+	name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64),
+) []field {
 	now := func(g *gpus, d *device) nvml.Return {
 		v, ret := current(d.handle)
 		if ret == nvml.SUCCESS {
@@ -233,7 +235,7 @@ func sampled(name string, kind int, symbol string, enabled func(*config) bool, c
 	}}
 }
 
-// mean is that of the n samples that NVML took since the last scrape, at the first scrape of all that it kept.
+// mean is the mean of the n samples that NVML took since the last scrape; the first scrape takes all samples that NVML kept.
 func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
 	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or is not the one of the samples
@@ -245,7 +247,7 @@ func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) 
 	}
 	sum, newest := 0.0, last
 	for _, s := range samples {
-		if s.TimeStamp <= last { // also those that the slice is longer than
+		if s.TimeStamp <= last { // also the empty entries where the slice is longer than the samples
 			continue
 		}
 		if v := value(uint32(valueType), s.SampleValue); !math.IsNaN(v) {
@@ -343,8 +345,8 @@ func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 	return ret
 }
 
-// pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports): these wrap several times from scrape to scrape,
-// so they are none, whatever type NVML gives them.
+// pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports): these wrap several times from scrape to
+// scrape, so they are none, whatever type NVML gives them.
 func (g *gpus) pcieCounters(d *device) nvml.Return {
 	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
 	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
@@ -400,7 +402,9 @@ func (g *gpus) nvlinkSum(d *device) nvml.Return {
 func (g *gpus) nvlinkEach(d *device) nvml.Return {
 	v := make([]nvml.FieldValue, 0, directions*nvml.NVLINK_MAX_LINKS)
 	for link := range uint32(nvml.NVLINK_MAX_LINKS) {
-		v = append(v, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, ScopeId: link}, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, ScopeId: link})
+		v = append(
+			v, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES, ScopeId: link}, nvml.FieldValue{FieldId: nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES, ScopeId: link},
+		)
 	}
 	if ret := d.handle.GetFieldValues(v); ret != nvml.SUCCESS {
 		return ret
@@ -492,7 +496,7 @@ func integer(v nvml.FieldValue) uint64 {
 	return 0
 }
 
-// count is a counter's value as that of a point. Beyond 2⁶³ it begins anew: that is 8 months of NVLink at its full speed.
+// count turns a counter's value into the value of a point. Beyond 2⁶³ it begins anew: that is 8 months of NVLink at its full speed.
 func count(v uint64) int64 { return int64(v & math.MaxInt64) }
 
 // value reads nvmlValue_t, a union. NaN is a type that this version does not know.

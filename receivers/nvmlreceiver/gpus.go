@@ -125,7 +125,8 @@ func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (
 	}
 }
 
-// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so that is ended also when the driver hangs and answers later.
+// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so that is ended also when the driver hangs and answers
+// later.
 func (g *gpus) shutdown(ctx context.Context) error {
 	ctx, cancel := g.patience(ctx)
 	defer cancel()

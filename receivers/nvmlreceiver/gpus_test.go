@@ -177,7 +177,10 @@ func TestUnsupported(t *testing.T) {
 		{"GetDecoderUtilization", "hw.gpu.utilization task=decoder", nil, 1},
 		{"GetPowerUsage", "hw.power", nil, 1},
 		{"GetMemoryInfo_v2", "", points{"hw.gpu.memory.usage": 30}, 1},
-		{"GetFieldValues", "trainbridge.gpu.nvlink|hw.gpu.io|hw.temperature sensor_location=memory", points{"trainbridge.gpu.pcie.throughput direction=transmit": 10e3}, 4},
+		{
+			"GetFieldValues", "trainbridge.gpu.nvlink|hw.gpu.io|hw.temperature sensor_location=memory",
+			points{"trainbridge.gpu.pcie.throughput direction=transmit": 10e3}, 4,
+		},
 		{"GetTotalEnergyConsumption", "hw.energy", nil, 1},
 		{"GetTemperature", "hw.temperature sensor_location=gpu", nil, 1},
 		{"GetTotalEccErrors", "hw.errors", nil, 2},
@@ -490,7 +493,10 @@ func TestXIDs(t *testing.T) {
 	xid(1, 31)
 	xid(1, 31)
 	xid(0, 79)
-	h.events = append(h.events, nvml.EventData{Device: h.gpus[0], EventType: nvml.EventTypePState}, nvml.EventData{Device: &mock.Device{}, EventType: nvml.EventTypeXidCriticalError})
+	h.events = append(
+		h.events, nvml.EventData{Device: h.gpus[0], EventType: nvml.EventTypePState},
+		nvml.EventData{Device: &mock.Device{}, EventType: nvml.EventTypeXidCriticalError},
+	)
 	got, err = b.next()
 	require.NoError(t, err)
 	want := func(got points, n31, n79 float64) {

@@ -29,7 +29,8 @@ type host struct {
 
 func newHost(count int) *host {
 	h := &host{
-		valueType: nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, fail: map[string]nvml.Return{}, calls: map[string]int{}, lacks: map[string]bool{}, samples: map[nvml.SamplingType][]nvml.Sample{},
+		valueType: nvml.VALUE_TYPE_UNSIGNED_LONG_LONG, fail: map[string]nvml.Return{}, calls: map[string]int{}, lacks: map[string]bool{},
+		samples: map[nvml.SamplingType][]nvml.Sample{},
 		fields: map[[2]uint32]uint64{
 			{nvml.FI_DEV_MEMORY_TEMP, 0}: 71, {nvml.FI_DEV_PCIE_COUNT_RX_BYTES, 0}: 1000, {nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0}: 2000,
 			{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32}: 3, {nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, math.MaxUint32}: 4,
@@ -153,7 +154,9 @@ func (h *host) gpu(i int) *mock.Device {
 		},
 		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) {
 			// One process with two contexts, and one whose memory the driver does not know.
-			return []nvml.ProcessInfo{{Pid: 42, UsedGpuMemory: 10}, {Pid: 43, UsedGpuMemory: math.MaxUint64}, {Pid: 42, UsedGpuMemory: 7}}, call("GetComputeRunningProcesses")
+			return []nvml.ProcessInfo{
+				{Pid: 42, UsedGpuMemory: 10}, {Pid: 43, UsedGpuMemory: math.MaxUint64}, {Pid: 42, UsedGpuMemory: 7},
+			}, call("GetComputeRunningProcesses")
 		},
 		RegisterEventsFunc: func(uint64, nvml.EventSet) nvml.Return { return call("RegisterEvents") },
 	}

@@ -31,7 +31,8 @@ import (
 func TestNVML(t *testing.T) {
 	lib := nvml.New(nvml.WithLibraryPath(filepath.Join(fakenvml.Build(t), fakenvml.Library)))
 	for name, test := range map[string]func(*testing.T, nvml.Interface){
-		"golden": testGolden, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver, "hang": testNVMLHang, "errors": testNVMLErrors, "two": testNVMLTwo, "random": testNVMLRandom,
+		"golden": testGolden, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver, "hang": testNVMLHang, "errors": testNVMLErrors,
+		"two": testNVMLTwo, "random": testNVMLRandom,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, lib) })
 	}
@@ -49,7 +50,9 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	s, err := scraper.NewMetrics(g.scrape, scraper.WithStart(g.start), scraper.WithShutdown(g.shutdown))
 	require.NoError(t, err)
 	tick, sink := make(chan time.Time), new(consumertest.MetricsSink)
-	r, err := scraperhelper.NewMetricsController(&cfg.ControllerConfig, set, sink, scraperhelper.AddMetricsScraper(metadata.Type, s), scraperhelper.WithTickerChannel(tick))
+	r, err := scraperhelper.NewMetricsController(
+		&cfg.ControllerConfig, set, sink, scraperhelper.AddMetricsScraper(metadata.Type, s), scraperhelper.WithTickerChannel(tick),
+	)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
 	for range 3 {
@@ -68,13 +71,18 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	require.NoError(t, state.Set("devices 2\nmig 1 2\nnow 1000000000\nxid 0 63\n"))
 	_, err = b.scrape(context.Background())
 	require.NoError(t, err)
-	require.NoError(t, state.Set("devices 2\nmig 1 2\nnow 1002000000\nvalue 0 pcie_tx_bytes 1000004000\nvalue 0 nvlink_rx_kib 3600064\nsamples 0 power_mw 1001000000=400000 1002000000=500000\n"))
+	require.NoError(
+		t,
+		state.Set("devices 2\nmig 1 2\nnow 1002000000\nvalue 0 pcie_tx_bytes 1000004000\nvalue 0 nvlink_rx_kib 3600064\nsamples 0 power_mw 1001000000=400000 "+
+			"1002000000=500000\n"),
+	)
 	md, err := b.scrape(context.Background())
 	require.NoError(t, err)
 	got := pointsOf(md)
 	for k, want := range (points{ // by hand, of fakenvml's documentation
-		"hw.gpu.utilization id=GPU-00000000-0000-0000-0000-000000000000 task=general":                                                               0.40,
-		"hw.power id=GPU-00000000-0000-0000-0000-000000000000":                                                                                      450, // of two samples
+		"hw.gpu.utilization id=GPU-00000000-0000-0000-0000-000000000000 task=general": 0.40,
+		// of two samples
+		"hw.power id=GPU-00000000-0000-0000-0000-000000000000":                                                                                      450,
 		"hw.power id=GPU-00000000-0000-0000-0000-000000000001":                                                                                      310,
 		"hw.energy id=GPU-00000000-0000-0000-0000-000000000001":                                                                                     1001,
 		"hw.gpu.memory.usage id=GPU-00000000-0000-0000-0000-000000000000":                                                                           10 << 30,
@@ -103,7 +111,9 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	require.NoError(t, pmetrictest.CompareMetrics(want, md, pmetrictest.IgnoreStartTimestamp(), pmetrictest.IgnoreTimestamp(),
 		pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 	assert.GreaterOrEqual(t, len(sink.AllMetrics()), 3)
-	require.NoError(t, pmetrictest.CompareMetrics(names(want), names(sink.AllMetrics()[2]), pmetrictest.IgnoreMetricsOrder()), "the controller's scrapes have the same metrics")
+	require.NoError(
+		t, pmetrictest.CompareMetrics(names(want), names(sink.AllMetrics()[2]), pmetrictest.IgnoreMetricsOrder()), "the controller's scrapes have the same metrics",
+	)
 }
 
 // names leaves only which metrics there are.

@@ -20,7 +20,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// code is any answer of NVML. Those that say that it does not work as a whole are for ill alone; one that has go-nvml take more and more memory for a list is for none.
+// code is any answer of NVML. Those that say that it does not work as a whole are for ill alone; one that has go-nvml take more and more memory for a list is
+// for none.
 func code(r *rand.Rand, ill bool) nvml.Return {
 	for {
 		ret := nvml.Return(r.IntN(31))
@@ -158,7 +159,9 @@ func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 			if r.IntN(5) == 0 {
 				fmt.Fprintf(&s, "mig %d %d\n", gpu, r.IntN(8))
 			}
-			fmt.Fprintf(&s, "field %d %d %d\nxid %d %d\nvalue %d pcie_value_type %d\n", gpu, []int{82, 197, 138, 139, 202}[r.IntN(5)], code(r, ill), gpu, r.IntN(3), gpu, r.IntN(8))
+			fmt.Fprintf(
+				&s, "field %d %d %d\nxid %d %d\nvalue %d pcie_value_type %d\n", gpu, []int{82, 197, 138, 139, 202}[r.IntN(5)], code(r, ill), gpu, r.IntN(3), gpu, r.IntN(8),
+			)
 		}
 		if ill && r.IntN(10) == 0 {
 			fmt.Fprintf(&s, "all %d\n", code(r, ill))

@@ -533,7 +533,7 @@ func TestUnknownValueType(t *testing.T) {
 	}
 }
 
-// Numbers beyond those of a point are never negative.
+// Numbers that are too large for a point are never negative.
 func TestHugeNumbers(t *testing.T) {
 	h := newHost(1)
 	for k := range h.fields {

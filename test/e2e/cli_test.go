@@ -116,7 +116,9 @@ func TestSecondSignal(t *testing.T) {
 		c.up(t)
 		conn, err := net.Dial("tcp", addr)
 		require.NoError(t, err)
-		_, err = fmt.Fprintf(conn, "%s /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n", http.MethodPost)
+		_, err = fmt.Fprintf(
+			conn, "%s /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n", http.MethodPost,
+		)
 		require.NoError(t, err)
 		_, err = conn.Read(make([]byte, 1)) // 100 Continue: the body is being read
 		require.NoError(t, err)

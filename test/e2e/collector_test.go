@@ -113,7 +113,7 @@ var (
 // ownMetrics reads the collector's own metrics.
 func (c *collector) ownMetrics() ([]metric, error) { return metricsOf(c.own) }
 
-// accounts are those of the collector's receivers of logs.
+// accounts are the line and record counts of the collector's receivers of logs.
 func (c *collector) accounts() (map[string]map[string]int64, error) {
 	list, err := c.ownMetrics()
 	if err != nil {

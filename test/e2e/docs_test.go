@@ -19,7 +19,9 @@ var docLink = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 // The pages that users read first fit a screen, and lead to what is there.
 func TestDocs(t *testing.T) {
 	pages := []string{"README.md"}
-	for _, glob := range []string{"docs/*.md", "docs/adr/*.md", "receivers/*/README.md", "processors/*/README.md", "connectors/*/README.md", "exporters/*/README.md", "extensions/*/README.md"} {
+	for _, glob := range []string{
+		"docs/*.md", "docs/adr/*.md", "receivers/*/README.md", "processors/*/README.md", "connectors/*/README.md", "exporters/*/README.md", "extensions/*/README.md",
+	} {
 		found, err := filepath.Glob(filepath.Join(repoRoot, glob))
 		require.NoError(t, err)
 		require.NotEmpty(t, found, glob)

@@ -191,7 +191,7 @@ func setOf(ids []pcommon.TraceID) map[pcommon.TraceID]bool {
 	return set
 }
 
-// checkMixedTrace wants the log's spans and then those of the service in a trace, each span within its parent.
+// checkMixedTrace wants the log's spans and then the service's in a trace, each span within its parent.
 func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, error), id pcommon.TraceID, log string) {
 	t.Helper()
 	var trace map[pcommon.SpanID]*node

@@ -252,8 +252,8 @@ func (tr *pageTrace) labels() []string {
 	return out
 }
 
-// What a user sees in Jaeger of generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is there, Chromium
-// opens it, and it must draw the same.
+// What a user sees in Jaeger of generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is there,
+// Chromium opens it, and it must draw the same.
 func TestJaegerPage(t *testing.T) {
 	page := pageDir(t)
 	j := startJaegerWith(t, page)
@@ -267,7 +267,10 @@ func TestJaegerPage(t *testing.T) {
 	gen("zmq", "zmq_performance.log", "--passes", "3", "--serialize-high", "0.3")
 	gen("nccl", "nccl", "--truth", "none", "--steps", "10", "--slow-rank", "11", "--slow-by", "0.06")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs("tq")), j.otlp, `receivers: {tq_trace: {pending_timeout: 2s}, nccl: {hang_timeout: 5s}, zmq_rpc: {}}`)
-	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+logs("megatron.log"), "TRAINBRIDGE_ZMQ_LOGS="+logs("zmq_*.log"), "TRAINBRIDGE_NCCL_LOGS="+logs("nccl/*.log"), "TRAINBRIDGE_DEVICE=A100")
+	c.env = append(
+		c.env, "TRAINBRIDGE_TRAIN_LOGS="+logs("megatron.log"), "TRAINBRIDGE_ZMQ_LOGS="+logs("zmq_*.log"), "TRAINBRIDGE_NCCL_LOGS="+logs("nccl/*.log"),
+		"TRAINBRIDGE_DEVICE=A100",
+	)
 	c.up(t)
 	services := map[string][]*pageTrace{}
 	eventually(t, 2*time.Minute, func() error { // all of it: two answers agree, and have what waited for its end
@@ -363,7 +366,8 @@ func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	assert.Positive(t, broken)
 	assert.Equal(t, "verl: generate_sequences", batch.title())
 	assert.Equal(t, []string{
-		"verl generate_sequences", "  verl tq.get", "    verl → transferqueue tq.client.get", "  verl tq.compute", "  verl tq.put", "    verl → transferqueue tq.client.put",
+		"verl generate_sequences", "  verl tq.get", "    verl → transferqueue tq.client.get", "  verl tq.compute", "  verl tq.put",
+		"    verl → transferqueue tq.client.put",
 	}, batch.labels()[:6])
 	bars, err := batch.critical()
 	require.NoError(t, err)
@@ -371,7 +375,7 @@ func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	return batch
 }
 
-// checkSteps: the parts of a step lie in the order of Megatron's timers, those of forward-backward below it.
+// checkSteps: the parts of a step lie in the order of Megatron's timers, the timers of forward-backward below it.
 func checkSteps(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var step *pageTrace
@@ -379,7 +383,12 @@ func checkSteps(t *testing.T, traces []*pageTrace) *pageTrace {
 		if !strings.HasSuffix(tr.title(), "train.run") && len(tr.rows) > 5 {
 			assert.Regexp(t, `^train: train\.step`, tr.title())
 			rows := strings.Join(tr.labels()[:7], "\n")
-			assert.Regexp(t, `^train train\.step.*\n  train forward-backward\n    train forward-compute\n      train batch-generator\n    train backward-compute\n(    train all-grads-sync\n  train optimizer|  train optimizer\n    train all-grads-sync)`, rows)
+			assert.Regexp(
+				t,
+				`^train train\.step.*\n  train forward-backward\n    train forward-compute\n      train batch-generator\n    train backward-compute\n(    train `+
+					`all-grads-sync\n  train optimizer|  train optimizer\n    train all-grads-sync)`,
+				rows,
+			)
 			step = tr
 		}
 	}
@@ -406,7 +415,10 @@ func checkPasses(t *testing.T, traces []*pageTrace) *pageTrace {
 		}
 	}
 	require.NotNil(t, pass)
-	assert.Regexp(t, `^zeromq rpc\.pass.*\n  zeromq( → \S+)? Embedding\n    zeromq rpc\.serialize\n    zeromq rpc\.send\n    zeromq rpc\.receive\n`, strings.Join(pass.labels()[:6], "\n"))
+	assert.Regexp(
+		t, `^zeromq rpc\.pass.*\n  zeromq( → \S+)? Embedding\n    zeromq rpc\.serialize\n    zeromq rpc\.send\n    zeromq rpc\.receive\n`,
+		strings.Join(pass.labels()[:6], "\n"),
+	)
 	bars, err := pass.critical()
 	require.NoError(t, err)
 	names := map[string]int{}

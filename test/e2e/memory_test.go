@@ -23,7 +23,7 @@ var (
 	memoryCalls = flag.Int("memory.calls", 300_000, "how many calls that never end; `make memory` takes 1,000,000")
 )
 
-// What the collector may take beside that of an empty one.
+// What memory the collector may take beside what an empty one takes.
 const (
 	perIdleFiles = 64 << 20 // for each 10,000
 	allIdleFiles = 512 << 20

@@ -29,8 +29,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// What jobs send themselves, by OTLP to the config that is built into the binary: NCCL Inspector's metrics (plugins/profiler/inspector/inspector_otel.cc
-// @88980683, FORMATS 5.4) and Megatron-LM's spans and metrics (megatron/core/telemetry @68f64227, FORMATS 1.8). The payloads in testdata/otlp are ours.
+// What jobs send themselves, by OTLP to the config that is built into the binary: NCCL Inspector's metrics (NVIDIA/nccl
+// plugins/profiler/inspector/inspector_otel.cc @88980683) and Megatron-LM's spans and metrics (NVIDIA/Megatron-LM megatron/core/telemetry @68f64227). The
+// payloads in testdata/otlp are ours.
 func TestNative(t *testing.T) {
 	requireFree(t, collectorPorts...)
 	j := startJaeger(t)
@@ -244,7 +245,7 @@ func checkRefused(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// await waits until a selector's series are exactly those of a Prometheus text.
+// await waits until a selector's series are exactly the series of a Prometheus text.
 func (p *prometheus) await(tb testing.TB, selector string, text []byte) {
 	tb.Helper()
 	want := make(map[string]float64)

@@ -130,7 +130,8 @@ func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*nccl
 	t.Helper()
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, "+
+			"pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
 			l.receiver(), l.dir+"/*", l.name, l.name))
 		names = append(names, l.receiver())
 	}
@@ -242,7 +243,7 @@ func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) 
 	}
 	number(spans.AttrNCCLTransferDuration, float64(want.ShortestNS)/1e9, 1e-12)
 	number(spans.AttrNCCLDuration, float64(want.LongestNS)/1e9, 1e-12)
-	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and the mission's schema do not say for how many ranks a size is
+	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and VCCL_DOC's schema do not say for how many ranks a size is
 		number(spans.AttrNCCLDataSize, float64(want.DataSize), 0)
 		number(spans.AttrNCCLBandwidthAlgorithm, want.Alg, 1e-9*want.Alg)
 		if n.int(spans.AttrNCCLCommSize) > 0 {
@@ -484,7 +485,8 @@ func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 	if strings.HasPrefix(l.run.Format, "nccl_inspector") {
 		want[`sum(nccl_collective_io_bytes_total{%s})`] = bytes
 		for name, c := range last {
-			want[`nccl_collective_bandwidth_bytes_per_second{nccl_bandwidth_kind="busbw",nccl_operation="`+name+`",nccl_comm_id="`+l.run.CommunicatorHash+`",%s}`] = c.Bus
+			want[`nccl_collective_bandwidth_bytes_per_second{nccl_bandwidth_kind="busbw",nccl_operation="`+name+`",nccl_comm_id="`+l.run.CommunicatorHash+
+				`",%s}`] = c.Bus
 		}
 	}
 	eventually(t, time.Minute, func() error {
@@ -557,7 +559,12 @@ func TestNCCLCrash(t *testing.T) {
 			l := &ncclLog{name: format, dir: filepath.Join(t.TempDir(), format)}
 			c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
 			written := make(chan error, 1)
-			gen := exec.Command(trainbridgeBin(t), ncclArgs(l.dir, "--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms")...)
+			gen := exec.Command(
+				trainbridgeBin(t),
+				ncclArgs(
+					l.dir, "--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms",
+				)...,
+			)
 			require.NoError(t, gen.Start())
 			go func() { written <- gen.Wait() }()
 			kills := 0
@@ -591,7 +598,10 @@ func TestNCCLFlip(t *testing.T) {
 	require.NoError(t, os.Mkdir(l.dir, 0o750)) // else it is found by the next full scan, half a minute later
 	c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
 	c.up(t)
-	written := generateNCCLInto(t, l.dir, "flip", "--live", "--format", "vccl_flow", "--flip-at", "20000", "--seed", "4", "--ranks", "8", "--nodes", "2", "--steps", "80", "--compute", "40ms")
+	written := generateNCCLInto(
+		t, l.dir, "flip", "--live", "--format", "vccl_flow", "--flip-at", "20000", "--seed", "4", "--ranks", "8", "--nodes", "2", "--steps", "80", "--compute",
+		"40ms",
+	)
 	overwritten := int64(0)
 	for _, f := range written.run.Files {
 		overwritten += f.Overwritten

@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// Both binaries load NVML (one of ours: there is no GPU here) as the shipped config says, and Prometheus has each metric of nvml's README. Then a GPU falls off the
-// bus, the driver goes and comes back, and a training log gets its MFU from the model that was found.
+// Both binaries load NVML (one of ours: there is no GPU here) as the shipped config says, and Prometheus has each metric of nvml's README. Then a GPU falls off
+// the bus, the driver goes and comes back, and a training log gets its MFU from the model that was found.
 func TestNVML(t *testing.T) {
 	dir := fakenvml.Build(t)
 	for name, bin := range map[string]func(testing.TB) string{"trainbridge": trainbridgeBin, "ocb": ocbBin} {
@@ -79,7 +79,11 @@ func TestNVML(t *testing.T) {
 			}
 			is(fmt.Sprintf(`hw_power_watts{hw_id=%q,host_name=%q}`, gpu, host), 300)
 			// README's query for errors finds the first XID of its kind: a counter that begins at 1 has no increase.
-			is(`count(sum by (host_name, hw_name, error_type) (increase(hw_errors_total{error_type!="corrected"}[1h])) > 0 or hw_errors_total{error_type=~"xid_.*"} unless hw_errors_total offset 1h)`, 1)
+			is(
+				`count(sum by (host_name, hw_name, error_type) (increase(hw_errors_total{error_type!="corrected"}[1h])) > 0 or hw_errors_total{error_type=~"xid_.*"} `+
+					`unless hw_errors_total offset 1h)`,
+				1,
+			)
 			checkPromtool(t, c.metrics)
 
 			// The log names no device, nor does the environment.

@@ -49,7 +49,10 @@ func TestCompare(t *testing.T) {
 	}
 	const at = int64(1_770_000_000_000_000_000)
 	tr := &truth{run: truthRun{Functions: 2, Spans: 8}, functions: []*function{
-		{TraceID: "85b3fde4-889c-4199-b348-45e8ed8eae6b", Func: "f", PID: 1, Outcome: complete, StartUnixNano: at, EndUnixNano: at + 3_000_000, DurationUS: 3000, Stages: stages(at)},
+		{
+			TraceID: "85b3fde4-889c-4199-b348-45e8ed8eae6b", Func: "f", PID: 1, Outcome: complete, StartUnixNano: at, EndUnixNano: at + 3_000_000, DurationUS: 3000,
+			Stages: stages(at),
+		},
 		{TraceID: "N/A", Func: "f", PID: 1, Outcome: complete, StartUnixNano: at, EndUnixNano: at + 3_100_000, DurationUS: 3100, Stages: stages(at)},
 	}}
 	require.NoError(t, tr.compare(model(tr)).err())

@@ -60,7 +60,9 @@ func TestRealTrainingLogs(t *testing.T) {
 	broken := map[string]int64{"jsonl_seed004": 1} // the half-written last line
 	receivers := map[string]string{"flagscale_perf_monitor": "flagscale", "megatron_flagscale_stdout": "flagscale"}
 	bin, j := trainbridgeBin(t), startJaeger(t)
-	for _, name := range []string{"flagscale_perf_monitor", "megatron_flagscale_stdout", "jsonl_seed004", "hf_trainer", "deepspeed", "torchtitan", "nemo", "verl_console"} {
+	for _, name := range []string{
+		"flagscale_perf_monitor", "megatron_flagscale_stdout", "jsonl_seed004", "hf_trainer", "deepspeed", "torchtitan", "nemo", "verl_console",
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.Abs(filepath.Join(repoRoot, "../shared/logs", name))
 			require.NoError(t, err)
@@ -72,7 +74,8 @@ func TestRealTrainingLogs(t *testing.T) {
 			if receiver == "" {
 				receiver = "train_log"
 			}
-			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {%s: {include: [%q], exclude: [%q, %q], service_name: %q, pending_timeout: 2s}}",
+			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {%s: {include: [%q], exclude: [%q, %q], service_name: "+
+				"%q, pending_timeout: 2s}}",
 				receiver, dir+"/**/*", dir+"/SOURCE.txt", dir+"/flops_golden.json", name))
 			c.up(t)
 			var sum map[string]int64
@@ -124,7 +127,10 @@ func TestRealZMQLogs(t *testing.T) {
 			require.NoError(t, err)
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
-			c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf("receivers: {zmq_rpc: {include: [%q], service_name: %q, run_id: %q, pending_timeout: 2s}}", path, name, name))
+			c := newCollector(
+				t, bin, filepath.Join(t.TempDir(), "none"), j.otlp,
+				fmt.Sprintf("receivers: {zmq_rpc: {include: [%q], service_name: %q, run_id: %q, pending_timeout: 2s}}", path, name, name),
+			)
 			c.up(t)
 			sum := accountsOf(t, c, "zmq_rpc", int64(bytes.Count(data, []byte("\n"))))
 			assert.Zero(t, sum["refused"]+sum["rejected"])

@@ -152,9 +152,15 @@ func TestMakeRunOnNothing(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"not understood":       {[]string{"LOGS=" + unknown}, `(?m)^Nothing to show: 0 lines read, none of them a record\n   ! .*/x\.log: 300 lines, no record: no receiver understands it so far; first line: some text$`},
-		"not by this receiver": {[]string{"TRAIN_LOGS=" + unknown}, `(?m)^Nothing to show: 300 lines read, none of them a record\n   ! train_log: .*/x\.log: 300 lines, no record; it looks like none`},
-		"not there":            {[]string{"LOGS=/nothing/*"}, `(?m)^   ! No log to read: nothing matches /nothing/\* `},
+		"not understood": {
+			[]string{"LOGS=" + unknown},
+			`(?m)^Nothing to show: 0 lines read, none of them a record\n   ! .*/x\.log: 300 lines, no record: no receiver understands it so far; first line: some text$`,
+		},
+		"not by this receiver": {
+			[]string{"TRAIN_LOGS=" + unknown},
+			`(?m)^Nothing to show: 300 lines read, none of them a record\n   ! train_log: .*/x\.log: 300 lines, no record; it looks like none`,
+		},
+		"not there": {[]string{"LOGS=/nothing/*"}, `(?m)^   ! No log to read: nothing matches /nothing/\* `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makeRun(t, append(tt.env, "RUN_ONCE=1")...)
@@ -198,7 +204,7 @@ func checkAddress(t *testing.T, address string) {
 	})
 }
 
-// The commands of README.md and of the waterfalls' page do what they say: those of the binary run here, the others are run by the test that is named here.
+// The commands of README.md and of the waterfalls' page do what they say: the binary's commands run here, the others are run by the test that is named here.
 func TestReadme(t *testing.T) {
 	elsewhere := map[string]func(*testing.T){
 		"make run":   TestMakeRun,

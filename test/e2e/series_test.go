@@ -40,7 +40,9 @@ func TestSeriesOfTheWholeTarget(t *testing.T) {
 			return strings.Replace(text, "[default7]", fmt.Sprintf("[default%d]", n), 1)
 		}},
 		{"train_log", 5000, func(text string, n int) string {
-			return strings.TrimSuffix(text, "}") + fmt.Sprintf(`, "rank": %d, "lr": 0.1, "grad_norm": 1.5, "tokens_per_sec": 7, "power_w": 300, "timing_s/part_%d": 0.01, "layer_%d/norm": 2}`, n, n, n)
+			return strings.TrimSuffix(text, "}") + fmt.Sprintf(
+				`, "rank": %d, "lr": 0.1, "grad_norm": 1.5, "tokens_per_sec": 7, "power_w": 300, "timing_s/part_%d": 0.01, "layer_%d/norm": 2}`, n, n, n,
+			)
 		}},
 		{"zmq_rpc", 5000, func(text string, n int) string { return strings.Replace(text, "Matmul", fmt.Sprint("Matmul", n), 1) }},
 		{"nccl", 5000, func(text string, n int) string {

@@ -31,7 +31,11 @@ func TestShippedConfig(t *testing.T) {
 			mega, perf := generateTrain(t, "megatron", "train_log", "--steps", "20"), generateTrain(t, "flagscale", "flagscale", "--steps", "20")
 			zmq := generateZMQ(t, filepath.Join(t.TempDir(), "zmq_performance.log"), "zeromq", "--passes", "2", "--layers", "2", "--seed", "7")
 			nccl := generateNCCL(t, "nccl", "--ranks", "4", "--steps", "10", "--seed", "7")
-			env := []string{"TRAINBRIDGE_NCCL_LOGS=" + nccl.dir + "/*", "TRAINBRIDGE_ZMQ_LOGS=" + zmq.path, "TRAINBRIDGE_TRAIN_LOGS=" + mega.dir + "/*", "TRAINBRIDGE_FLAGSCALE_LOGS=" + perf.dir + "/*", "TRAINBRIDGE_DEVICE=" + mega.run.Device, "TRAINBRIDGE_TQ_LOGS=" + globOf(logs), "TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir()}
+			env := []string{
+				"TRAINBRIDGE_NCCL_LOGS=" + nccl.dir + "/*", "TRAINBRIDGE_ZMQ_LOGS=" + zmq.path, "TRAINBRIDGE_TRAIN_LOGS=" + mega.dir + "/*",
+				"TRAINBRIDGE_FLAGSCALE_LOGS=" + perf.dir + "/*", "TRAINBRIDGE_DEVICE=" + mega.run.Device, "TRAINBRIDGE_TQ_LOGS=" + globOf(logs),
+				"TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir(),
+			}
 			run(t, env, bin, append([]string{"validate"}, args...)...)
 
 			c := &collector{process: start(t, tt.name, bin, env, args...)}

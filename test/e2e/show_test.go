@@ -32,7 +32,9 @@ func shown(t *testing.T, columns string, args ...string) string {
 func TestShow(t *testing.T) {
 	j := startJaeger(t)
 	logs := t.TempDir()
-	tr := generate(t, logs, "--workers", "2", "--batches", "320", "--seed", "14", "--na", "0.02", "--crash", "0.01", "--overhead-high", "0.3", "--duration-scale", "0.1")
+	tr := generate(
+		t, logs, "--workers", "2", "--batches", "320", "--seed", "14", "--na", "0.02", "--crash", "0.01", "--overhead-high", "0.3", "--duration-scale", "0.1",
+	)
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}`)
 	c.up(t)
 	a := tr.await(t, 2*time.Minute, j.verl)

@@ -40,7 +40,7 @@ func (c *collector) says(tb testing.TB, lines ...string) {
 	require.NoError(tb, err, "no line like %q in\n%s", missing, c.output(tb))
 }
 
-// lineCount is how many lines the log has, without those of the signal that ends the collector.
+// lineCount is how many lines the log has, without the lines about the signal that ends the collector.
 func (c *collector) lineCount(tb testing.TB) int {
 	tb.Helper()
 	return strings.Count(c.output(tb), "\n")
@@ -86,7 +86,10 @@ func TestSilenceOfEmptyGlobs(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(dir, "real"), filepath.Join(dir, "a.link")))
 	c = withoutLogs(t, freeAddr(t), fmt.Sprintf("TRAINBRIDGE_LOGS=%[1]s/run,%[1]s/*.link", dir))
 	c.up(t)
-	c.says(t, regexp.QuoteMeta(dir+"/run is a directory: write "+dir+"/run/* for its files"), `1 symbolic link passed over, such as .*/a\.link: 'follow_symlinks: true' reads`)
+	c.says(
+		t, regexp.QuoteMeta(dir+"/run is a directory: write "+dir+"/run/* for its files"),
+		`1 symbolic link passed over, such as .*/a\.link: 'follow_symlinks: true' reads`,
+	)
 	c.checkPlain(t)
 	c.stop(t)
 }
@@ -113,7 +116,11 @@ func TestSilenceOfUnknownLogs(t *testing.T) {
 	zmq := generateZMQ(t, filepath.Join(t.TempDir(), "zmq.log"), "zeromq", "--passes", "5")
 	c = withoutLogs(t, freeAddr(t), "TRAINBRIDGE_TRAIN_LOGS="+zmq.path)
 	c.up(t)
-	c.says(t, `train_log: .*/zmq\.log: \d+ lines, no record; it looks like a log for zmq_rpc: name it in 'include' of that one, or all logs in TRAINBRIDGE_LOGS; first line: ZeroMQ`)
+	c.says(
+		t,
+		`train_log: .*/zmq\.log: \d+ lines, no record; it looks like a log for zmq_rpc: name it in 'include' of that one, or all logs in TRAINBRIDGE_LOGS; `+
+			`first line: ZeroMQ`,
+	)
 	c.stop(t)
 
 	many := t.TempDir()
@@ -137,7 +144,8 @@ func TestSilenceOfTransferQueue(t *testing.T) {
 	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()
 	generate(t, logs, "--workers", "3", "--batches", "10", "--na", "1", "--seed", "3")
-	ray := "\x1b[36m(AgentLoopWorker pid=17)\x1b[0m INFO:2026-03-05 09:30:00,005:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | duration=0.400000s | timestamp=50000.435029\x1b[32m [repeated 7x across cluster]\x1b[0m\n"
+	ray := "\x1b[36m(AgentLoopWorker pid=17)\x1b[0m INFO:2026-03-05 09:30:00,005:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=COMPUTE_END | " +
+		"duration=0.400000s | timestamp=50000.435029\x1b[32m [repeated 7x across cluster]\x1b[0m\n"
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "driver.log"), []byte(strings.Repeat(ray, 20)), 0o600))
 	c := newCollector(t, trainbridgeBin(t), logs+"/*.err,"+logs+"/*.log", j.otlp)
 	c.up(t)
@@ -148,7 +156,8 @@ func TestSilenceOfTransferQueue(t *testing.T) {
 	}
 }
 
-// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and is the job's. A second start says why nothing more comes.
+// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and is the job's. A second start says why nothing more
+// comes.
 func TestLogsOfAnyKind(t *testing.T) {
 	t.Parallel()
 	j, dir := startJaeger(t), t.TempDir()
@@ -160,7 +169,9 @@ func TestLogsOfAnyKind(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "zmq"), 0o755))
 	generateZMQ(t, filepath.Join(dir, "zmq", "zmq.log"), "zeromq", "--passes", "2", "--seed", "7")
 	generateNCCLInto(t, filepath.Join(dir, "nccl"), "nccl", "--ranks", "4", "--steps", "10", "--seed", "7")
-	receivers := map[string]string{"tq": "tq_trace", "megatron": "train_log", "hf": "train_log", "jsonl": "train_log", "perf": "flagscale", "zmq": "zmq_rpc", "nccl": "nccl"}
+	receivers := map[string]string{
+		"tq": "tq_trace", "megatron": "train_log", "hf": "train_log", "jsonl": "train_log", "perf": "flagscale", "zmq": "zmq_rpc", "nccl": "nccl",
+	}
 	want, files := map[string]int64{}, 0
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -170,7 +181,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 			return os.Remove(path)
 		}
 		text, err := os.ReadFile(path)
-		lines := int64(bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r"))) // those of progress bars, too
+		lines := int64(bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r"))) // progress bars end their lines with \r
 		if strings.HasSuffix(path, ".json") {                                             // read whole
 			lines = 1
 		}
@@ -246,7 +257,9 @@ func TestLogsOfAnyKind(t *testing.T) {
 // The fixtures of each receiver, which are of all formats that it reads, go to no other one.
 func TestFixturesByContent(t *testing.T) {
 	t.Parallel()
-	for dir, receiver := range map[string]string{"tqtracereceiver": "tq_trace", "trainlogreceiver": "train_log", "flagscalereceiver": "flagscale", "zmqrpcreceiver": "zmq_rpc", "ncclreceiver": "nccl"} {
+	for dir, receiver := range map[string]string{
+		"tqtracereceiver": "tq_trace", "trainlogreceiver": "train_log", "flagscalereceiver": "flagscale", "zmqrpcreceiver": "zmq_rpc", "ncclreceiver": "nccl",
+	} {
 		fixtures, err := filepath.Abs(filepath.Join(repoRoot, "receivers", dir, "testdata"))
 		require.NoError(t, err)
 		c := withoutLogs(t, freeAddr(t), fmt.Sprintf("TRAINBRIDGE_LOGS=%[1]s/**/*.log,%[1]s/**/*.json,%[1]s/**/*.jsonl,%[1]s/**/*.csv", fixtures))

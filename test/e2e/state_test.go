@@ -49,7 +49,10 @@ func newStateRun(t *testing.T, j *jaeger) *stateRun {
 	r := &stateRun{bin: trainbridgeBin(t), jaeger: j, state: filepath.Join(t.TempDir(), "state"), rest: map[string][]byte{}}
 	r.service = strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
 	r.file = filepath.Join(r.state, "receiver.tq_trace.tail.state")
-	r.tr = generate(t, source, "--seed", strconv.Itoa(int(crc32.ChecksumIEEE([]byte(t.Name())))), "--workers", "2", "--batches", "12", "--functions", "generate_sequences,update_actor")
+	r.tr = generate(
+		t, source, "--seed", strconv.Itoa(int(crc32.ChecksumIEEE([]byte(t.Name())))), "--workers", "2", "--batches", "12", "--functions",
+		"generate_sequences,update_actor",
+	)
 	lines := 0
 	for _, f := range r.tr.run.Files {
 		data, err := os.ReadFile(f.Path)

@@ -72,7 +72,8 @@ func apart(file, n int) int { return file*1_000_000 + n + 1 }
 
 func megatronRecord(rng *rand.Rand, file, n int) record {
 	i := apart(file, n)
-	text := fmt.Sprintf("[default7]: [%s] iteration %8d/ 2000000 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | learning rate: 3.000000E-06 | global batch size:    32 | lm loss: %.6E |",
+	text := fmt.Sprintf("[default7]: [%s] iteration %8d/ 2000000 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | learning rate: "+
+		"3.000000E-06 | global batch size:    32 | lm loss: %.6E |",
 		logClock(n).Format("2006-01-02 15:04:05.000000"), i, 32*i, 40+10*rng.Float64(), 1+rng.Float64())
 	return in(file, "flagscale", []string{text}, []string{fmt.Sprint("megatron ", i)})
 }
@@ -113,7 +114,12 @@ func zmqRecord(rng *rand.Rand, file, n int) record {
 	var lines, keys []string
 	for _, m := range methods {
 		ser, send, recv, deser := rng.Float64(), rng.Float64(), 20*rng.Float64(), rng.Float64()
-		lines = append(lines, fmt.Sprintf("%-5d %-20s %-15.3f %-12.3f %-12.3f %-17.3f %-12.3f %-12.2f %-12.2f %-18.2f", id, m, ser, send, recv, deser, ser+send+recv+deser+0.1, 8.05, 4096.05, 300.0))
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"%-5d %-20s %-15.3f %-12.3f %-12.3f %-17.3f %-12.3f %-12.2f %-12.2f %-18.2f", id, m, ser, send, recv, deser, ser+send+recv+deser+0.1, 8.05, 4096.05, 300.0,
+			),
+		)
 		keys = append(keys, fmt.Sprint("zmq ", id))
 		id++
 	}
@@ -125,8 +131,10 @@ func ncclRecord(rng *rand.Rand, _, n int) record {
 	r := record{receiver: "nccl", keys: []string{fmt.Sprint("nccl ", n), fmt.Sprint("nccl ", n, " rank 0"), fmt.Sprint("nccl ", n, " rank 1")}}
 	for rank := range r.lines {
 		r.lines[rank] = []string{fmt.Sprintf(`{"header":{"id":"0xc80a4db2fce237f6","comm_name":"DP Group 0","rank":%d,"n_ranks":2,"nnodes":2},`+
-			`"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"node-%d","pid":%d},`+
-			`"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":4194304,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":99.864381,"coll_busbw_gbs":99.864381}}`,
+			`"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,`+
+			`"hostname":"node-%d","pid":%d},`+
+			`"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":4194304,"coll_exec_time_us":%d,`+
+			`"coll_timing_source":"kernel_gpu","coll_algobw_gbs":99.864381,"coll_busbw_gbs":99.864381}}`,
 			rank, logClock(n).UnixMicro(), rank, 40000+rank, n, 30+rng.IntN(100))}
 	}
 	return r

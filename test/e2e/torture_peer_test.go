@@ -14,14 +14,16 @@ func peerConfig(logs, sink string) string {
 	for _, format := range logFormats {
 		name := "file_log/" + format.receiver
 		names = append(names, name)
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], start_at: beginning, storage: file_storage, poll_interval: 20ms, compression: auto, retry_on_failure: {enabled: true, max_elapsed_time: 0s}}",
+		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], start_at: beginning, storage: file_storage, poll_interval: 20ms, compression: auto, "+
+			"retry_on_failure: {enabled: true, max_elapsed_time: 0s}}",
 			name, logs+"/"+format.receiver+"/*"))
 	}
 	return fmt.Sprintf(`
 receivers:
 %s
 exporters:
-  otlp_grpc: {endpoint: %q, tls: {insecure: true}, timeout: 1s, sending_queue: {storage: file_storage}, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}}
+  otlp_grpc:
+    {endpoint: %q, tls: {insecure: true}, timeout: 1s, sending_queue: {storage: file_storage}, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}}
 extensions: {file_storage: {directory: "${env:TRAINBRIDGE_STATE_DIR}", create_directory: true}}
 service:
   extensions: [file_storage]

@@ -217,8 +217,9 @@ func (s *sequence) rewrite(f *logFile) {
 	s.append(f, []byte(f.format.head))
 }
 
-// flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, what a writer wrote is then in two streams, which are read
-// beside each other. Logs whose ids depend on all rows before are spared that, and joint records: a collective waits for a rank only until later lines of that rank were read.
+// flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, what a writer wrote is then in two streams,
+// which are read beside each other. Logs whose ids depend on all rows before are spared that, and joint records: a collective waits for a rank only until later
+// lines of that rank were read.
 func (s *sequence) flip() {
 	for i := 0; i < len(s.files); i += 2 {
 		a, b := s.files[i], s.files[i+1]

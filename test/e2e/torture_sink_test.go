@@ -83,7 +83,10 @@ const processHeader = "torture-process"
 
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
-	k := &otlpSink{addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool), traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string)}
+	k := &otlpSink{
+		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool),
+		traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string),
+	}
 	require.NoError(tb, k.up())
 	tb.Cleanup(k.down)
 	return k
@@ -374,7 +377,9 @@ func TestTortureSink(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
 	collective := ncclRecord(s.rng, 0, 7)
-	one, other := item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{1}}}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{2}}}
+	one, other := item{
+		key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{1}},
+	}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{2}}}
 	answer := func(how behaviour, items ...item) error {
 		s.sink.set(how)
 		_, err := s.sink.answer(t.Context(), items)
@@ -392,7 +397,7 @@ func TestTortureSink(t *testing.T) {
 	require.NoError(t, answer(accept, other))
 	assert.Len(t, s.sink.seconds, 1)
 
-	// A rank is that of its trace's collective.
+	// A rank belongs to the collective of its trace.
 	root := item{key: "nccl 7", trace: pcommon.TraceID{7}, id: identity{trace: pcommon.TraceID{7}}}
 	rank := func(trace byte, rank string) item {
 		return item{key: "rank " + rank, trace: pcommon.TraceID{trace}, id: identity{trace: pcommon.TraceID{trace}}}

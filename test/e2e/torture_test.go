@@ -75,7 +75,7 @@ type logFile struct {
 	path      string
 	offset    int64 // of the writer
 	made      int   // records
-	records   []int // indices of those that are in the file now
+	records   []int // indices of the records that are in the file now
 	style     int
 	rotations int
 	old       []*oldFile
@@ -100,8 +100,8 @@ func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
 
 type stepTally struct{ sequences, failed, lines, lost int }
 
-// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for what it is,
-// nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
+// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for what it
+// is, nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
 func TestTorture(t *testing.T) {
 	bin := trainbridgeBin(t)
 	known := steps
@@ -242,7 +242,10 @@ func (s *sequence) intervals() string {
 	}
 	for _, name := range shipped.Service.Pipelines["traces"].Exporters {
 		if shipped.Exporters[name] != nil { // no connector
-			fmt.Fprintf(&b, "exporters:\n  %s: {timeout: 1s, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}, headers: {%s: '${env:TORTURE_PROCESS}'}}\n", name, processHeader)
+			fmt.Fprintf(
+				&b, "exporters:\n  %s: {timeout: 1s, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}, headers: {%s: '${env:TORTURE_PROCESS}'}}\n", name,
+				processHeader,
+			)
 		}
 	}
 	return b.String()
@@ -328,8 +331,8 @@ func (s *sequence) eachFile(do func(f *logFile)) {
 	}
 }
 
-// spared says whether a log is left alone by the step: it cannot do without the order that the step would take from it, unless it was read and that is stored. Of joint records
-// the halves come apart when a rank's lines are read out of order, so they have to be there before.
+// spared says whether a log is left alone by the step: it cannot do without the order that the step would take from it, unless it was read and that is stored.
+// Of joint records the halves come apart when a rank's lines are read out of order, so they have to be there before.
 func (s *sequence) spared(f *logFile) bool {
 	if !s.step.disorders {
 		return false
@@ -633,7 +636,8 @@ func (t *tally) String() string {
 		fmt.Fprintf(&b, "%-24s %9d %7d %9d %9d\n", name, st.sequences, st.failed, st.lines, st.lost)
 	}
 	slices.Sort(t.bad)
-	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d spans came again with the same id\nfailing seeds: %v",
+	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d "+
+		"spans came again with the same id\nfailing seeds: %v",
 		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.hung, t.died, t.unaccounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies, t.bad)
 	return b.String()
 }

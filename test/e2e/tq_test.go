@@ -84,7 +84,7 @@ func (n *node) attr(key string) float64 {
 	return v.Double()
 }
 
-// checkUtilization compares the recomputed shares of a function with those of its printed durations.
+// checkUtilization compares the recomputed shares of a function with the shares that its printed durations give.
 func checkUtilization(t *testing.T, f *function, n *node) {
 	t.Helper()
 	if f.Ratios == nil {
@@ -247,8 +247,8 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 // overheadQuery is how connectors/trainmetricsconnector/README.md makes TransferQueue's share of the time of a run.
 const overheadQuery = `sum(rate(tq_stage_time_seconds_total{tq_stage=~"get|put"}[5m])) / sum(rate(tq_function_time_seconds_total[5m]))`
 
-// TestTQOverhead: the share of TransferQueue that Prometheus answers is that of verl's analyze_tq_logs.py, ΣGET+PUT of the calls that ended over their time, however
-// many calls died and whatever lines were lost. The histograms, which have two populations, made 89.5 % of 26.3 % of it.
+// TestTQOverhead: the share of TransferQueue that Prometheus answers is what verl's analyze_tq_logs.py says, ΣGET+PUT of the calls that ended over their time,
+// however many calls died and whatever lines were lost. The histograms, which have two populations, made 89.5 % of 26.3 % of it.
 func TestTQOverhead(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(repoRoot, "connectors", "trainmetricsconnector", "README.md"))
 	require.NoError(t, err)
@@ -267,7 +267,9 @@ func TestTQOverhead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			logs := t.TempDir()
-			tr := generate(t, logs, append([]string{"--seed", "233", "--workers", "4", "--batches", "150", "--duration-scale", "0.1", "--overhead-high", "0.2"}, tt.flags...)...)
+			tr := generate(
+				t, logs, append([]string{"--seed", "233", "--workers", "4", "--batches", "150", "--duration-scale", "0.1", "--overhead-high", "0.2"}, tt.flags...)...,
+			)
 			loseLines(t, logs, tt.lost)
 			var tq, total float64
 			for _, f := range tr.functions {
@@ -277,7 +279,10 @@ func TestTQOverhead(t *testing.T) {
 				}
 			}
 			j := startJaeger(t)
-			c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, "connectors: {train_metrics: {metrics_flush_interval: 1s}}\nreceivers: {tq_trace: {pending_timeout: 2s, run_id: e2e}}\n")
+			c := newCollector(
+				t, trainbridgeBin(t), globOf(logs), j.otlp,
+				"connectors: {train_metrics: {metrics_flush_interval: 1s}}\nreceivers: {tq_trace: {pending_timeout: 2s, run_id: e2e}}\n",
+			)
 			prom := startPrometheus(t, c.scrape...)
 			c.up(t)
 			ask := func(query string) (float64, error) {
@@ -382,7 +387,7 @@ func checkAccounts(t *testing.T, c *collector, tr *truth) {
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 }
 
-// accounts are those of tq_trace, which reads so many lines.
+// accounts are what tq_trace counts when it reads so many lines.
 func accounts(t *testing.T, c *collector, lines int64) map[string]int64 {
 	t.Helper()
 	sum := accountsOf(t, c, "tq_trace", lines)

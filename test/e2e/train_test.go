@@ -101,7 +101,7 @@ func (r *trainRecord) number(name string) (v float64, ok bool) {
 	return 0, false
 }
 
-// numberOf is a numeric attribute, also of those that stand as text because JSON has none.
+// numberOf is a numeric attribute, also where it stands as text because JSON has no such number.
 func numberOf(v pcommon.Value) float64 {
 	switch v.Type() {
 	case pcommon.ValueTypeDouble:
@@ -183,7 +183,7 @@ type trainAnswer struct {
 }
 
 func (a *trainAnswer) record(r *trainRecord, n *node) {
-	if r.Kind == spans.SpanSummary { // its statistics are not those of a step
+	if r.Kind == spans.SpanSummary { // its statistics are of the run, not of a step
 		return
 	}
 	for name := range r.Values {
@@ -232,7 +232,12 @@ func testTrain(t *testing.T, bin string) {
 	}
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], exclude: [], storage: state_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name))
+		receivers = append(
+			receivers,
+			fmt.Sprintf(
+				"  %s: {include: [%q], exclude: [], storage: state_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name,
+			),
+		)
 		names = append(names, l.receiver)
 	}
 	// Megatron's log says what it trains; for the others the config does.
@@ -405,8 +410,9 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 		want["ml_train_step_duration_seconds_sum"] = sum
 	}
 	for attr, name := range map[string]string{
-		spans.AttrLoss: "ml_train_loss", spans.AttrLearningRate: "ml_train_learning_rate", spans.AttrDeviceFlopThroughputReported: "ml_train_device_flop_throughput_reported_per_second",
-		spans.AttrMemoryUsage: "ml_train_device_memory_usage_bytes",
+		spans.AttrLoss: "ml_train_loss", spans.AttrLearningRate: "ml_train_learning_rate",
+		spans.AttrDeviceFlopThroughputReported: "ml_train_device_flop_throughput_reported_per_second",
+		spans.AttrMemoryUsage:                  "ml_train_device_memory_usage_bytes",
 	} {
 		if v, ok := last.number(attr); ok {
 			want[name] = v

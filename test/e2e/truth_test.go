@@ -41,7 +41,7 @@ type truthRun struct {
 	}
 }
 
-// function is one call. Wall times are of the simulated clock, durations those that the log prints.
+// function is one call. Wall times are of the simulated clock, durations are as the log prints them.
 type function struct {
 	TraceID       string `json:"trace_id"`
 	Batch         int
@@ -226,7 +226,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 	if runs > 1 {
 		a.wrong("%d ids of %s for one run", runs, spans.SpanRun)
 	}
-	// A printed duration names a function among those of its process; the open ones have none and come last.
+	// A printed duration names a function among the functions of its process; the open ones have none and come last.
 	want := slices.Clone(tr.functions)
 	slices.SortStableFunc(want, func(x, y *function) int {
 		if (x.Outcome == complete) != (y.Outcome == complete) {

@@ -259,7 +259,13 @@ func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmq
 	t.Helper()
 	var receivers, names []string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 5s}", l.receiver(), l.path, l.name, l.name))
+		receivers = append(
+			receivers,
+			fmt.Sprintf(
+				"  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 5s}", l.receiver(), l.path, l.name,
+				l.name,
+			),
+		)
 		names = append(names, l.receiver())
 	}
 	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
