@@ -319,7 +319,7 @@ func TestHeadersAndCompression(t *testing.T) {
 	b, err := New(t.Context(), WithEndpoint(c.addr))
 	require.NoError(t, err)
 	ctx := t.Context()
-	ctx, s := b.StartFunction(ctx, "f")
+	_, s := b.StartFunction(ctx, "f")
 	s.End()
 	require.NoError(t, b.Shutdown(t.Context()))
 	md := <-sent
@@ -404,7 +404,7 @@ func TestTLS(t *testing.T) {
 	b, err := New(t.Context(), WithEndpoint("https://"+c.addr))
 	require.NoError(t, err)
 	ctx := t.Context()
-	ctx, s := b.StartFunction(ctx, "f")
+	_, s := b.StartFunction(ctx, "f")
 	s.End()
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.Len(t, c.spans(), 1)
@@ -418,7 +418,7 @@ func TestPlaintextDespiteCertificate(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://elsewhere.invalid:4317")
 	r := newRig(t)
 	ctx := t.Context()
-	ctx, s := r.StartFunction(ctx, "f")
+	_, s := r.StartFunction(ctx, "f")
 	s.End()
 	assert.Contains(t, r.flush(), "f")
 }
@@ -431,7 +431,7 @@ func TestDisabled(t *testing.T) {
 		ctx, s := r.StartFunction(ctx, "f")
 		defer s.End()
 		n := int64(1)
-		ctx, s = r.StartClientGet(ctx)
+		_, s = r.StartClientGet(ctx)
 		defer s.DataSize(&n).End()
 	}(ctx)
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
@@ -447,7 +447,7 @@ func TestSampler(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
 	ctx, fn := r.StartFunction(ctx, "f")
-	ctx, stage := r.StartGet(ctx)
+	_, stage := r.StartGet(ctx)
 	stage.End()
 	fn.End()
 	assert.Equal(t, trace.TraceID(spans.TraceID("run-1", []byte("a1b2c3d4"))), fn.SpanContext().TraceID(), "what is not sampled has ids nevertheless")
@@ -533,7 +533,7 @@ func TestNilBridge(t *testing.T) {
 	}
 	assert.Equal(t, remote.TraceID(), trace.SpanContextFromContext(ctx).TraceID())
 	assert.PanicsWithValue(t, "broken", func() {
-		ctx, s := b.StartFunction(ctx, "f")
+		_, s := b.StartFunction(ctx, "f")
 		defer s.End()
 		panic("broken")
 	})
@@ -649,7 +649,7 @@ func TestEndpointDown(t *testing.T) {
 			before := heap()
 			for range 50_000 { // which take 75 MB
 				ctx := t.Context()
-				ctx, fn := b.StartFunction(ctx, "generate_sequences")
+				_, fn := b.StartFunction(ctx, "generate_sequences")
 				fn.End()
 			}
 			// The queue, the batch at hand and its copy for the wire: some 3,000 spans of 2 KB.
@@ -675,7 +675,7 @@ func TestErrorsOfABusyService(t *testing.T) {
 	require.NoError(t, err)
 	ctx := t.Context()
 	for range 20 {
-		ctx, s := b.StartStep(ctx, 1)
+		_, s := b.StartStep(ctx, 1)
 		s.End()
 	}
 	for range 20 {
@@ -698,7 +698,7 @@ func TestShutdownTellsOfLostSpans(t *testing.T) {
 			b, err := New(t.Context(), WithEndpoint(collectorThat(func(context.Context) error { return answer })(t)))
 			require.NoError(t, err)
 			ctx := t.Context()
-			ctx, s := b.StartFunction(ctx, "f")
+			_, s := b.StartFunction(ctx, "f")
 			s.End()
 			require.ErrorContains(t, b.Shutdown(t.Context()), "too much")
 			assert.Empty(t, handled, "it is told once")
@@ -717,7 +717,7 @@ func TestShutdownMeanwhile(t *testing.T) {
 			for i := 0; ; i++ {
 				ctx := WithTraceID(t.Context(), "a")
 				ctx, fn := r.StartFunction(ctx, "f")
-				ctx, s := r.StartGet(ctx)
+				_, s := r.StartGet(ctx)
 				s.End()
 				fn.End()
 				if i == 10 {
@@ -767,7 +767,7 @@ func TestShutdownTwice(t *testing.T) {
 	s.End()
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, r.Shutdown(t.Context()))
-	ctx, s = r.StartFunction(ctx, "g")
+	_, s = r.StartFunction(ctx, "g")
 	s.End() // of no use, and no harm
 	assert.Len(t, r.collector.spans(), 1)
 }

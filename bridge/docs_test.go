@@ -133,7 +133,7 @@ func TestHelpersOfThePage(t *testing.T) {
 	s.End()
 	ctx, s = b.StartRPCReceive(ctx)
 	s.End()
-	ctx, s = b.StartRPCDeserialize(ctx)
+	_, s = b.StartRPCDeserialize(ctx)
 	s.End()
 	call.End()
 	fn.End()

@@ -47,7 +47,7 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	span.AddEvent("event\xff", trace.WithAttributes(attribute.String("a", raw)))
 	span.SetStatus(codes.Error, raw)
 	span.End()
-	ctx, s = r.StartRPC(ctx, "zeromq", "beside")
+	_, s = r.StartRPC(ctx, "zeromq", "beside")
 	s.End()
 	all := r.flush()
 
@@ -131,7 +131,7 @@ func TestLongTextsDoNotWait(t *testing.T) {
 	s.EndErr(&err)
 	ctx, s = b.StartGet(ctx)
 	s.EndErr(&err)
-	ctx, s = b.StartRPC(ctx, long, long)
+	_, s = b.StartRPC(ctx, long, long)
 	s.EndErr(&err)
 	for _, s := range recorder.Ended() {
 		texts := []string{s.Name(), s.Status().Description}

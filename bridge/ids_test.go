@@ -41,7 +41,7 @@ func TestWithTraceID(t *testing.T) {
 			_, span := r.TracerProvider().Tracer("any").Start(WithTraceID(ctx, text), "root")
 			assert.Equal(t, want, span.SpanContext().TraceID().String(), "%q, %s", text, name)
 			assert.True(t, span.SpanContext().IsSampled())
-			ctx, fn := r.StartFunction(ctx, "f") // of the context before
+			_, fn := r.StartFunction(ctx, "f") // of the context before
 			assert.NotEqual(t, want, fn.SpanContext().TraceID().String())
 		}
 	}
@@ -120,7 +120,7 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 			r := newRig(t)
 			ctx, handler := r.Tracer().Start(it.before(t.Context()), "handler")
 			ctx, work := r.Tracer().Start(it.join(ctx), "work")
-			ctx, again := r.StartFunction(ctx, "function")
+			_, again := r.StartFunction(ctx, "function")
 			again.End()
 			work.End()
 			handler.End()
@@ -146,7 +146,7 @@ func TestJoinBelowSpanThatIsNotRecorded(t *testing.T) {
 			t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled}),
 		)
 		ctx = WithTraceID(ctx, text)
-		ctx, fn := r.StartFunction(ctx, "f")
+		_, fn := r.StartFunction(ctx, "f")
 		assert.Equal(t, id, fn.SpanContext().TraceID())
 		recorded, ok := fn.Span.(sdktrace.ReadOnlySpan)
 		assert.True(t, ok)

@@ -57,7 +57,7 @@ func ofService(t *testing.T) ptrace.Traces {
 		func(ctx context.Context) {
 			ctx, s := r.StartGet(ctx)
 			defer s.End()
-			ctx, s = r.StartClientGet(ctx)
+			_, s = r.StartClientGet(ctx)
 			defer s.DataSize(&n).End()
 		}(ctx)
 		ctx, s = r.StartCompute(ctx)
@@ -65,14 +65,14 @@ func ofService(t *testing.T) ptrace.Traces {
 		func(ctx context.Context) {
 			ctx, s := r.StartPut(ctx)
 			defer s.End()
-			ctx, s = r.StartClientPut(ctx)
+			_, s = r.StartClientPut(ctx)
 			defer s.DataSize(&n).End()
 		}(ctx)
 	}
 	function(WithTraceID(t.Context(), "a1b2c3d4"))
 	ctx := t.Context()
 	for rank := range 2 {
-		ctx, s := r.StartStep(ctx, 1, attribute.Int(spans.AttrRank, rank), attribute.Float64(spans.AttrLoss, 2.5))
+		_, s := r.StartStep(ctx, 1, attribute.Int(spans.AttrRank, rank), attribute.Float64(spans.AttrLoss, 2.5))
 		s.End()
 	}
 	for _, method := range []string{"Init", "Embedding", "BatchLinear", "LMHead"} {
@@ -85,7 +85,7 @@ func ofService(t *testing.T) ptrace.Traces {
 		s.End()
 		ctx, s = r.StartRPCReceive(ctx)
 		s.End()
-		ctx, s = r.StartRPCDeserialize(ctx)
+		_, s = r.StartRPCDeserialize(ctx)
 		s.End()
 		call.End()
 	}

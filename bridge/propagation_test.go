@@ -77,7 +77,7 @@ func TestHTTP(t *testing.T) {
 	client, server := newRig(t), newRig(t, WithServiceName("server"))
 	handler := http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
-		ctx, s := server.StartFunction(ctx, "serve")
+		_, s := server.StartFunction(ctx, "serve")
 		defer s.End()
 	})
 	srv := httptest.NewServer(
@@ -172,7 +172,7 @@ func TestStageOfAnotherBridge(t *testing.T) {
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})
 	ctx := trace.ContextWithRemoteSpanContext(t.Context(), remote)
 	ctx, fn := (*Bridge)(nil).StartFunction(ctx, "f")
-	ctx, s := r.StartGet(ctx)
+	_, s := r.StartGet(ctx)
 	s.End()
 	fn.End()
 	get := r.flush()["tq.get"]
