@@ -71,6 +71,7 @@ memory: build
 lint:
 	go vet -tags e2e ./...
 	$(TOOL) golangci-lint run ./...
+	cd tools && $(TOOL) golangci-lint run --config=../.golangci.yml ./semconv
 	tools/check-generated.sh
 	tools/vuln.sh
 
@@ -83,6 +84,7 @@ $(BIN)/sbom.cdx.json: $(BIN)/trainbridge builder-config.yaml tools/go.mod
 	$(TOOL) cyclonedx-gomod bin -json -std -version v$$(sed -n 's/^  version: //p' builder-config.yaml) -output $@ $<
 
 generate:
+	go -C tools run ./semconv $(CURDIR)
 	for c in $(COMPONENTS); do (cd $$c && $(TOOL) mdatagen metadata.yaml); done
 	$(TOOL) golangci-lint fmt ./...
 

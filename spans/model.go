@@ -9,9 +9,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// ModelPrefix goes before the name of a Model's field as a resource attribute: ml.model.hidden_size.
-const ModelPrefix = "ml.model."
-
 // Model describes the model that a job trains, in the names of Megatron's arguments (megatron/training/arguments.py). A receiver that
 // finds an argument dump in a log puts it on the resource of its spans; train_perf reads it there, or has it in its config.
 // Zero means not known.

@@ -1,0 +1,1074 @@
+// Code generated from spans/registry by tools/semconv. DO NOT EDIT.
+
+package spans
+
+// Common · The job. Resource attributes: which run of which job, where it runs.
+const (
+	// Of semconv 1.37. The job.
+	AttrServiceName = "service.name"
+	// Of semconv 1.37. An IP address where the log only has that.
+	AttrHostName = "host.name"
+	// Of semconv 1.37.
+	AttrProcessPID = "process.pid"
+	// The run of a job: what it wrote since it was started. Every trace and metric of the run has it. From the
+	// configuration, the environment (SLURM_JOB_ID), or a hash of the log's directory.
+	AttrRunID = "ml.run.id"
+	// Of semconv 1.37. The run id, on metrics: Prometheus' instance label.
+	AttrServiceInstanceID = "service.instance.id"
+)
+
+// Common · Any span. What a span of any domain may have.
+const (
+	// The span in one line for people, with units. The numbers are attributes of their own too. Its name comes first in the
+	// alphabetical list that Jaeger shows.
+	AttrSummary = "about"
+	// Of semconv 1.37. Who a CLIENT span calls.
+	AttrPeerService = "peer.service"
+	// Where the times of the span come from.
+	AttrTimeSource = "trainbridge.time.source"
+	// boolean. True where only the end of the record is known: the span's length says nothing.
+	AttrTimePoint = "trainbridge.time.point"
+	// boolean. True where the end (or the start) of the record was never seen.
+	AttrIncomplete = "trainbridge.incomplete"
+	// Why the record is incomplete.
+	AttrIncompleteReason = "trainbridge.incomplete.reason"
+	// Of semconv 1.37. The log that the span was read from.
+	AttrLogFile = "log.file.path"
+	// int, By. How many bytes of texts were cut from a span that no message could hold.
+	AttrTrimmed = "trainbridge.trimmed"
+)
+
+// Values of peer.service.
+const (
+	PeerTransferQueue = "transferqueue"
+)
+
+// Values of trainbridge.time.source.
+const (
+	// Start and end both stand in the record.
+	TimeLogged TimeSource = "logged"
+	// The end stands in the record; the start is the end less the duration.
+	TimeDerived TimeSource = "derived"
+	// A monotonic counter (perf_counter) is tied to the wall clock of the log line.
+	TimeAnchored TimeSource = "anchored"
+	// The line arrived at this time while the file was tailed.
+	TimeObserved TimeSource = "observed"
+	// The log has no clock: the time is reconstructed from order and durations, anchored at the file.
+	TimeSynthetic TimeSource = "synthetic"
+)
+
+// Values of trainbridge.incomplete.reason.
+const (
+	// Nothing came for hang_timeout.
+	NCCLIncompleteTimeout = "hang_timeout"
+	// The ranks that miss have gone on to later collectives.
+	NCCLIncompleteGap = "gap"
+	// The ranks that miss were waited for in vain before.
+	NCCLIncompleteGone = "rank_gone"
+	// There was no more room to wait.
+	NCCLIncompleteEvicted = "evicted"
+	// Reading ended.
+	NCCLIncompleteEnd = "end"
+	// The records themselves say that they did not complete.
+	NCCLIncompleteStuck = "not_completed"
+)
+
+// Common · Verdicts of a span. What train_perf says about a span.
+const (
+	// string[]. The names of the verdicts about this span; each that is not good is also an event trainbridge.verdict.
+	AttrVerdict = "trainbridge.verdict"
+	// template[boolean]. True; the name of the verdict follows: a tag that can be searched.
+	AttrVerdictPrefix = "trainbridge.verdict."
+	// The worst of the span's verdicts.
+	AttrVerdictSeverity = "trainbridge.verdict.severity"
+	// One English sentence with the numbers.
+	AttrVerdictReason = "trainbridge.verdict.reason"
+	// double. What was judged, in the unit of the verdict.
+	AttrVerdictValue = "trainbridge.verdict.value"
+	// double. The limit that it was held against, in the same unit.
+	AttrVerdictThreshold = "trainbridge.verdict.threshold"
+)
+
+// Values of trainbridge.verdict.severity.
+const (
+	// As it should be.
+	SeverityGood = "good"
+	// Worth a look.
+	SeverityWarning = "warning"
+	// Time or results are being lost.
+	SeverityBad = "bad"
+)
+
+// Common · Aggregates. Where a trace would have too many spans, the shorter ones of one name become one span with these
+// attributes.
+const (
+	// int, {span}. How many spans it stands for.
+	AttrAggregateCount = "trainbridge.aggregate.count"
+	// double, s. Their time together.
+	AttrAggregateSum = "trainbridge.aggregate.sum"
+	// double, s. The median of their times.
+	AttrAggregateP50 = "trainbridge.aggregate.p50"
+	// double, s. The longest of them.
+	AttrAggregateMax = "trainbridge.aggregate.max"
+)
+
+// Units of metrics and verdicts, by UCUM; what is counted stands in braces. Numbers without a dimension that are no
+// shares have a unit in braces too: Prometheus' exporter names a gauge of unit 1 "…_ratio".
+const (
+	UnitBytes             = "By"
+	UnitBytesPerSecond    = "By/s"
+	UnitCall              = "{call}"
+	UnitError             = "{error}"
+	UnitFlop              = "{flop}"
+	UnitFlopPerSecond     = "{flop}/s"
+	UnitIteration         = "{iteration}"
+	UnitJoules            = "J"
+	UnitLearningRate      = "{learning_rate}"
+	UnitLoss              = "{loss}"
+	UnitLossScale         = "{scale}"
+	UnitNorm              = "{norm}"
+	UnitOne               = "1"
+	UnitPerplexity        = "{perplexity}"
+	UnitRecord            = "{record}"
+	UnitRequests          = "{request}"
+	UnitRequestsPerSecond = "{request}/s"
+	UnitRetry             = "{retry}"
+	UnitSamples           = "{sample}"
+	UnitSamplesPerSecond  = "{sample}/s"
+	UnitSeconds           = "s"
+	UnitSpan              = "{span}"
+	UnitStatus            = "{status}"
+	UnitStep              = "{step}"
+	UnitTokens            = "{token}"
+	UnitTokensPerSecond   = "{token}/s"
+	UnitVerdict           = "{verdict}"
+	UnitWatts             = "W"
+)
+
+// Common: spans and events.
+const (
+	// Explains one verdict that is not good, at the end of the span.
+	EventVerdict = "trainbridge.verdict"
+	// The short span that stands for a whole run; every step and batch links to it.
+	SpanRun = "train.run"
+)
+
+// Common: metrics.
+const (
+	// counter, {verdict}. Verdicts about spans.
+	MetricTQVerdicts = "trainbridge.verdicts"
+	// counter, {span}. Spans whose end, start or stages were never seen; they are in no duration histogram.
+	MetricIncompleteSpans = "trainbridge.incomplete.spans"
+)
+
+// Training steps · Ranks. Which rank logged it.
+const (
+	// int. The global rank.
+	AttrRank = "dl.rank"
+	// int. The rank on its node, as in torchrun's "[default3]:".
+	AttrLocalRank = "dl.local_rank"
+	// int. How many ranks the job has.
+	AttrWorldSize = "dl.world_size"
+)
+
+// Training steps · Model. Resource attributes: the model and its layout, from the arguments that the log prints or from
+// train_perf's configuration.
+const (
+	// template[any]. The name of an argument of Megatron follows, such as hidden_size; train_perf computes FLOPs from them.
+	ModelPrefix = "ml.model."
+)
+
+// Training steps · Steps. What a log says about a step, by receivers.
+const (
+	// int, {iteration}. The iteration as printed: from 1, in NeMo from 0.
+	AttrIteration = "ml.train.iteration"
+	// int, {iteration}. How many iterations are planned.
+	AttrIterations = "ml.train.iterations"
+	// double. The epoch, with its fraction.
+	AttrEpoch = "ml.train.epoch"
+	// int. The ordinal of the record in its log, from 1, where the log names no iteration.
+	AttrRecord = "ml.train.record"
+	// int, {step}. How many steps the span covers, where they are several. It is not known of the first record of a log.
+	AttrStepsCovered = "ml.train.steps_covered"
+	// The format of the record.
+	AttrSource = "trainbridge.source"
+	// The log's units, where they are not the base units.
+	AttrSourceUnit = "trainbridge.source.unit"
+	// double, s. The time of one step. Without ml.train.step.duration.kind it is what the log states of this very step.
+	AttrStepDuration = "ml.train.step.duration"
+	// What the time of the step is.
+	AttrStepDurationKind = "ml.train.step.duration.kind"
+	// double, {loss}. The training loss. NaN and infinities are written as text, "NaN", "+Inf" and "-Inf", since JSON has
+	// no such numbers.
+	AttrLoss = "ml.train.loss"
+	// double, {learning_rate}. The learning rate.
+	AttrLearningRate = "ml.train.learning_rate"
+	// double, {norm}. The norm of the gradient.
+	AttrGradientNorm = "ml.train.gradient.norm"
+	// double. How many of the gradient's elements are zero.
+	AttrGradientZeros = "ml.train.gradient.zeros"
+	// double, {norm}. The norm of the parameters.
+	AttrParamsNorm = "ml.train.params.norm"
+	// double, {scale}. The loss scale of mixed-precision training.
+	AttrLossScale = "ml.train.loss.scale"
+	// double, {loss}. The loss on the validation set.
+	AttrValidationLoss = "ml.train.validation.loss"
+	// double, {perplexity}. The perplexity on the validation set.
+	AttrPerplexity = "ml.train.validation.perplexity"
+	// int, {sample}. Samples per step, of all data-parallel ranks.
+	AttrBatchSize = "ml.train.batch.size"
+	// int, {sample}. Samples since the run began.
+	AttrConsumedSamples = "ml.train.consumed.samples"
+	// double, {token}. Tokens since the run began.
+	AttrConsumedTokens = "ml.train.consumed.tokens"
+	// int, {iteration}. Iterations that were skipped, as the log counts them.
+	AttrSkippedIterations = "ml.train.iterations.skipped"
+	// int, {iteration}. Iterations with a NaN, as the log counts them.
+	AttrNaNIterations = "ml.train.iterations.nan"
+	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf.
+	AttrTokens = "ml.train.tokens"
+	// double, {sample}/s. Samples per second.
+	AttrSampleThroughput = "ml.train.sample.throughput"
+	// double, {token}/s. Tokens per second, all devices.
+	AttrTokenThroughput = "ml.train.token.throughput"
+	// double, {token}/s. Tokens per second and device.
+	AttrDeviceTokenThroughput = "ml.train.device.token.throughput"
+	// double, {flop}/s. FLOP/s of all devices, as the log has it.
+	AttrFlopThroughputReported = "ml.train.flop.throughput.reported"
+	// double, {flop}/s. FLOP/s of one device, as the log has it.
+	AttrDeviceFlopThroughputReported = "ml.train.device.flop.throughput.reported"
+	// double, 1. Model FLOP/s utilization (MFU), as the log has it.
+	AttrMFUReported = "ml.train.flop.utilization.reported"
+	// double, {flop}. FLOPs of one step, all devices, as a FLOPS breakdown printed it (there called TFLOPS).
+	AttrFlopCountReported = "ml.train.flop.count.reported"
+	// double, {flop}. The forward pass' part of it.
+	AttrFlopCountForward = "ml.train.flop.count.forward"
+	// double, {flop}. The backward pass' part of it.
+	AttrFlopCountBackward = "ml.train.flop.count.backward"
+	// double, {flop}. The optimizer's part of it.
+	AttrFlopCountOptimizer = "ml.train.flop.count.optimizer"
+	// double, By. Device memory allocated, of the rank that logs.
+	AttrMemoryUsage = "ml.train.device.memory.usage"
+	// double, By. The most device memory allocated so far.
+	AttrMemoryPeak = "ml.train.device.memory.peak"
+	// double, By. Device memory that the allocator reserved.
+	AttrMemoryReserved = "ml.train.device.memory.reserved"
+	// double, By. The most device memory reserved so far.
+	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
+	// double, 1. The share of the device memory in use.
+	AttrMemoryUtilization = "ml.train.device.memory.utilization"
+	// double, 1. The share of the time in which the devices were busy: the mean over the devices of the log's list. As a
+	// metric the name is of semconv 1.37.
+	AttrGPUUtilization = "hw.gpu.utilization"
+	// double, 1. The same of the idlest of them.
+	AttrGPUUtilizationMin = "hw.gpu.utilization.min"
+	// double, J. Energy of one device in one step.
+	AttrDeviceEnergy = "ml.train.device.energy"
+	// double, W. Power of one device.
+	AttrDevicePower = "ml.train.device.power"
+	// template[any]. The name of a field of the log follows, where this registry has no name for it.
+	AttrTrainFieldPrefix = "ml.train.field."
+)
+
+// Values of ml.train.step.duration.kind.
+const (
+	// Of this very step: the attribute is left out.
+	DurationStep = "step"
+	// The mean over the steps covered.
+	DurationMean = "mean"
+	// The median of the later half of all steps so far (FlagScale's perf_monitor): an estimate for this one.
+	DurationMedian = "median"
+	// Not in the log: the time since the record before, by steps covered. Evaluation and checkpoints are in it.
+	DurationInterval = "interval"
+)
+
+// Training steps · Added by train_perf. What train_perf computes of a step.
+const (
+	// double, {sample}. Samples of all the steps covered. A whole number is an int.
+	AttrSamples = "ml.train.samples"
+	// double, {flop}/s. FLOP/s of all devices, recomputed.
+	AttrFlopThroughput = "ml.train.flop.throughput"
+	// double, {flop}/s. FLOP/s of one device, recomputed.
+	AttrDeviceFlopThroughput = "ml.train.device.flop.throughput"
+	// double, 1. Model FLOP/s utilization (MFU), recomputed.
+	AttrMFU = "ml.train.flop.utilization"
+	// double, 1. Hardware FLOP/s utilization (HFU): recomputed activations count as work too.
+	AttrHFU = "ml.train.hardware.flop.utilization"
+	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s.
+	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
+	// Whose count of FLOPs it is.
+	AttrFlopFormula = "ml.train.flop.formula"
+	// How much of the attention matrix counts.
+	AttrFlopConvention = "ml.train.flop.convention"
+	// Which activations are recomputed.
+	AttrFlopRecompute = "ml.train.flop.recompute"
+	// What of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
+	AttrFlopUnsupported = "ml.train.flop.unsupported"
+	// double, {flop}/s. The peak of the device that MFU is a share of.
+	AttrFlopPeak = "ml.train.device.flop.peak"
+	// Of semconv 1.37. The device.
+	AttrDeviceModel = "hw.model"
+	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them.
+	AttrFlopCount = "ml.train.flop.count"
+)
+
+// Training steps · Parts of a step. A part of a step (verl's timing_s/*, Megatron's timers) is a child span of its
+// name.
+const (
+	// The name of the part.
+	AttrStage = "ml.train.stage"
+	// Where the part is drawn, since logs state how long it took and not when.
+	AttrStageOrder = "ml.train.stage.order"
+	// double, s. The time of the fastest rank, where the span is the slowest.
+	AttrStageDurationMin = "ml.train.stage.duration.min"
+	// int. Of how many ranks the log has the time.
+	AttrStageRanks = "ml.train.stage.ranks"
+	// double, s. The median of the ranks' times.
+	AttrStageDurationMedian = "ml.train.stage.duration.median"
+	// int. The slowest rank.
+	AttrStageRankSlowest = "ml.train.stage.rank.slowest"
+	// int. The fastest rank.
+	AttrStageRankFastest = "ml.train.stage.rank.fastest"
+)
+
+// Values of ml.train.stage.order.
+const (
+	// End to end with the others, in the order in which the trainer's code runs them.
+	OrderTrainer = "trainer"
+	// From the start of what it is a part of; or so that it ends with it, where the parts took longer than the whole.
+	OrderUnknown = "unknown"
+)
+
+// Training steps · The slowest rank. On a step, or a report about ranks: the rank that computed for the longest,
+// compared with the others of its pipeline stage, its peers. Only where the log tells which ranks do the same.
+const (
+	// int. The rank that computed for the longest.
+	AttrRankSlowest = "ml.train.rank.slowest"
+	// double, s. How long it took.
+	AttrRankSlowestDuration = "ml.train.rank.slowest.duration"
+	// The part of the step in which it lost most.
+	AttrRankSlowestStage = "ml.train.rank.slowest.stage"
+	// int. How many peers it has.
+	AttrRankSlowestPeers = "ml.train.rank.slowest.peers"
+	// double, s. The median of its peers.
+	AttrRankSlowestPeersDuration = "ml.train.rank.slowest.peers.duration"
+	// int[]. The ranks that lost at least half as much as the slowest, which is the first; at most 16. Ranks that share
+	// each operation are slow together.
+	AttrRanksBehind = "ml.train.ranks.behind"
+)
+
+// Training steps · Labels of metrics. What only metrics of training have.
+const (
+	// The final statistic of FlagScale's perf_monitor that was compared.
+	AttrStatistic = "ml.train.final.statistic"
+)
+
+// Training steps: spans and events.
+const (
+	// One step, or the several that a record covers.
+	SpanStep = "train.step"
+	// A validation result.
+	SpanEvaluation = "train.evaluation"
+	// What a job says about itself at its end, in the run's trace.
+	SpanSummary = "train.summary"
+	// What a job says about the times of its ranks (Megatron's --log-straggler).
+	SpanRanks = "train.ranks"
+	// The number follows: what a part of a step took on that rank. Below a collective the host may follow, see
+	// NCCLRankName.
+	SpanRank = "rank "
+)
+
+// Training steps: metrics.
+const (
+	// histogram, s. Time of one training step, one value per record of the log.
+	MetricStepDuration = "ml.train.step.duration"
+	// gauge, s. Time of one training step, as the job itself sends it: a number rather than a distribution.
+	MetricStepDurationReported = "ml.train.step.duration.reported"
+	// histogram, s. Duration of the parts of training steps.
+	MetricStageDuration = "ml.train.stage.duration"
+	// counter, {step}. Training steps.
+	MetricSteps = "ml.train.steps"
+	// counter, {sample}. Samples trained on.
+	MetricSamples = "ml.train.samples"
+	// counter, {token}. Tokens trained on.
+	MetricTokens = "ml.train.tokens"
+	// histogram, 1. Difference between reported and recomputed FLOP/s, as a share of the latter.
+	MetricFlopDisagreement = "ml.train.flop.throughput.disagreement"
+	// gauge, 1. As the log states it. |recomputed − reported| / recomputed of one final statistic.
+	MetricFinalDisagreement = "ml.train.final.disagreement"
+)
+
+// TransferQueue · Functions, stages and client operations. By tq_trace and by Go services.
+const (
+	// The function that the batch went through.
+	AttrTQFunction = "tq.function"
+	// What the span is.
+	AttrTQStage = "tq.stage"
+	// The trace id as the log has it.
+	AttrTQTraceID = "tq.trace_id"
+	// int, {sample}. Samples in the batch.
+	AttrTQBatchSize = "tq.batch.size"
+	// int, By. What a client operation moved; from data_size_mb, which is MiB.
+	AttrTQDataSize = "tq.data.size"
+	// double, By/s. Size / duration of a client operation.
+	AttrTQThroughput = "tq.throughput"
+	// double, By/s. As the log has it: throughput_mbps, which is MiB/s.
+	AttrTQThroughputReported = "tq.throughput.reported"
+	// double, 1. The share of GET that FUNCTION_END printed.
+	AttrTQGetUtilizationReported = "tq.get.utilization.reported"
+	// double, 1. The share of the computation that FUNCTION_END printed.
+	AttrTQComputeUtilizationReported = "tq.compute.utilization.reported"
+	// double, 1. The share of PUT that FUNCTION_END printed.
+	AttrTQPutUtilizationReported = "tq.put.utilization.reported"
+	// template[any]. The name of a field of the log follows, where this registry has no name for it.
+	AttrTQFieldPrefix = "tq.field."
+)
+
+// Values of tq.stage.
+const (
+	// The whole function.
+	StageFunction = "function"
+	// Getting its input from TransferQueue.
+	StageGet = "get"
+	// The function itself.
+	StageCompute = "compute"
+	// Putting its output there.
+	StagePut = "put"
+	// A get of the client.
+	StageClientGet = "client_get"
+	// A put of the client.
+	StageClientPut = "client_put"
+	// A get_meta of the client, which only [TQ-LOG] lines show (verl @89c88d49).
+	StageClientGetMeta = "client_get_meta"
+	// A clear of the client, likewise.
+	StageClientClear = "client_clear"
+)
+
+// TransferQueue · Added by train_perf. Shares of the function's time, recomputed from its stages.
+const (
+	// double, 1. The share of GET.
+	AttrTQGetUtilization = "tq.get.utilization"
+	// double, 1. The share of the computation.
+	AttrTQComputeUtilization = "tq.compute.utilization"
+	// double, 1. The share of PUT.
+	AttrTQPutUtilization = "tq.put.utilization"
+	// double, 1. The share of GET and PUT together.
+	AttrTQOverheadUtilization = "tq.overhead.utilization"
+	// double, 1. 1 − the wall-clock union of the stages.
+	AttrTQUnattributedUtilization = "tq.unattributed.utilization"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQGetUtilizationSource = "tq.get.utilization.source"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQComputeUtilizationSource = "tq.compute.utilization.source"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQPutUtilizationSource = "tq.put.utilization.source"
+	// double, 1. The largest |recomputed − reported| of the three shares.
+	AttrTQUtilizationDisagreement = "tq.utilization.disagreement"
+	// boolean. True on the scope of spans that a train_perf has seen: the next one leaves its TransferQueue spans alone.
+	AttrTQJudged = "trainbridge.tq.judged"
+)
+
+// Values of tq.get.utilization.source.
+const (
+	// The stage's lines were lost: it is what FUNCTION_END printed.
+	TQShareReported = "reported"
+)
+
+// TransferQueue · Labels of metrics. Of the metrics that tq_trace makes of the lines beside the [TQ-…] ones.
+const (
+	// Which way a task's data went.
+	AttrTQDirection = "tq.direction"
+	// The storage unit.
+	AttrTQStorageUnit = "tq.storage.unit"
+	// The operation of a storage unit.
+	AttrTQOperation = "tq.operation"
+)
+
+// TransferQueue: spans and events.
+const (
+	// Getting the function's input.
+	SpanTQGet = "tq.get"
+	// The function itself.
+	SpanTQCompute = "tq.compute"
+	// Putting its output.
+	SpanTQPut = "tq.put"
+	// A get of the client.
+	SpanTQClientGet = "tq.client.get"
+	// A put of the client.
+	SpanTQClientPut = "tq.client.put"
+	// A get_meta of the client, which only [TQ-LOG] lines show.
+	SpanTQClientGetMeta = "tq.client.get_meta"
+	// A clear of the client, likewise.
+	SpanTQClientClear = "tq.client.clear"
+)
+
+// TransferQueue: metrics.
+const (
+	// histogram, s. Duration of complete TransferQueue functions.
+	MetricTQFunctionDuration = "tq.function.duration"
+	// histogram, s. Duration of complete stages and client operations.
+	MetricTQStageDuration = "tq.stage.duration"
+	// counter, s. Time of functions whose shares are known. With tq.stage.time one population for the share of
+	// TransferQueue. The duration histograms have two: a stage may be whole where its function is not.
+	MetricTQFunctionTime = "tq.function.time"
+	// counter, s. Time of those functions in each stage.
+	MetricTQStageTime = "tq.stage.time"
+	// histogram, By/s. Throughput of client operations.
+	MetricTQClientThroughput = "tq.client.throughput"
+	// histogram, 1. Largest difference between a reported and a recomputed share.
+	MetricTQUtilizationDisagreement = "tq.utilization.reported.disagreement"
+	// gauge, 1. Share of the last function's time, by stage.
+	MetricTQStageUtilization = "tq.stage.utilization"
+	// gauge, 1. Share of the last function's time in GET and PUT.
+	MetricTQOverheadUtilization = "tq.overhead.utilization"
+	// gauge, s. How long a task took to get its input from TransferQueue, or to put its output there. "cost time" of one
+	// get or put (verl main @1dda039b).
+	MetricTQTaskDuration = "tq.task.duration"
+	// gauge, {request}. Successful requests to a storage unit within the record's time range. Over all operations
+	// (TransferQueue @b75d570d).
+	MetricTQStorageRequests = "tq.storage.requests"
+	// gauge, {request}/s. Successful requests to a storage unit per second.
+	MetricTQStorageRate = "tq.storage.request.rate"
+	// gauge, s. Mean time a storage unit took for a request.
+	MetricTQStorageDurationAvg = "tq.storage.request.duration.avg"
+	// gauge, {request}. Requests of one operation within the record's time range.
+	MetricTQOperationRequests = "tq.storage.operation.requests"
+	// gauge, {request}/s. Requests of one operation per second.
+	MetricTQOperationRate = "tq.storage.operation.rate"
+	// gauge, s. Mean time of one operation.
+	MetricTQOperationDurationAvg = "tq.storage.operation.duration.avg"
+	// gauge, s. Longest time of one operation within the record's time range.
+	MetricTQOperationDurationMax = "tq.storage.operation.duration.max"
+	// gauge, s. Shortest time of one operation within the record's time range.
+	MetricTQOperationDurationMin = "tq.storage.operation.duration.min"
+)
+
+// ZeroMQ RPC · Calls. By zmq_rpc.
+const (
+	// The RPC system. The name is of semconv 1.39.
+	AttrRPCSystem = "rpc.system.name"
+	// Of semconv 1.37. The method of the call, which is also the span's name.
+	AttrRPCMethod = "rpc.method"
+	// Of semconv 1.37. unix where the log says IPC, else tcp.
+	AttrNetworkTransport = "network.transport"
+	// The transport as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP.
+	AttrZMQTransport = "zeromq.transport"
+	// boolean. True where tensors go through shared memory. Sizes are then those of the messages only, and no bandwidth is
+	// made of them.
+	AttrZMQSharedMemory = "zeromq.shared_memory"
+	// int. The number of the call as printed; it restarts within a file.
+	AttrZMQCallID = "zeromq.call.id"
+	// int, By. The size of the request; from Sent(KB), KB = 1024 B, two decimals: ± 5 B.
+	AttrZMQRequestSize = "zeromq.request.size"
+	// int, By. The size of the response, likewise.
+	AttrZMQResponseSize = "zeromq.response.size"
+	// double, By/s. (Request + response) / duration.
+	AttrZMQThroughput = "zeromq.throughput"
+	// double, By/s. The log's column, which is MiB/s.
+	AttrZMQThroughputReported = "zeromq.throughput.reported"
+	// double, 1. |recomputed − reported| / recomputed, 0 where print rounding explains it; of a group the largest of its
+	// calls.
+	AttrZMQThroughputDisagreement = "zeromq.throughput.disagreement"
+	// int. The place of the call among the slowest of its group, 1 to 5.
+	AttrZMQCallSlowest = "zeromq.call.slowest"
+	// int. The place of the call among the largest of its group, 1 to 5.
+	AttrZMQCallLargest = "zeromq.call.largest"
+	// template[any]. The name of a column follows, where this registry has no name for it.
+	AttrZMQFieldPrefix = "zeromq.field."
+)
+
+// Values of rpc.system.name.
+const (
+	// ZeroMQ.
+	RPCSystemZeroMQ = "zeromq"
+)
+
+// ZeroMQ RPC · Groups of calls. Of a pass, a session, or other calls. Durations are sums over the calls; they are left
+// out where the log has no such column.
+const (
+	// int. The ordinal of the pass in its session, from 1; ids that begin anew do not begin a session.
+	AttrZMQPass = "zeromq.pass.ordinal"
+	// int, {call}. How many calls the group has.
+	AttrZMQPassCalls = "zeromq.pass.calls"
+	// Why the group ended.
+	AttrZMQPassEnd = "zeromq.pass.end"
+	// double, s. The calls.
+	AttrZMQCallDuration = "zeromq.call.duration"
+	// double, s. Serializing requests.
+	AttrZMQSerializeDuration = "zeromq.serialize.duration"
+	// double, s. Sending them.
+	AttrZMQSendDuration = "zeromq.send.duration"
+	// double, s. Waiting for responses and receiving them.
+	AttrZMQReceiveDuration = "zeromq.receive.duration"
+	// double, s. Deserializing them.
+	AttrZMQDeserializeDuration = "zeromq.deserialize.duration"
+	// double, s. The server's computation, by its own clock; it lies within receive.
+	AttrZMQServerDuration = "zeromq.server.duration"
+	// double, s. What no stage explains.
+	AttrZMQUnattributedDuration = "zeromq.unattributed.duration"
+	// double, s. Client work beside the calls.
+	AttrZMQOfflineDuration = "zeromq.offline.duration"
+	// The method of the slowest call.
+	AttrZMQSlowestMethod = "zeromq.slowest.method"
+	// double, s. The time of the slowest call.
+	AttrZMQSlowestDuration = "zeromq.slowest.duration"
+)
+
+// Values of zeromq.pass.end.
+const (
+	// A pass_end method was called.
+	PassEndMethod = "method"
+	// The next pass began.
+	PassEndNext = "next"
+	// It had max_calls calls.
+	PassEndMax = "max_calls"
+	// The log's summary came.
+	PassEndSummary = "summary"
+	// The client began anew: the group is incomplete.
+	PassEndRestart = "restart"
+	// Nothing came for pending_timeout: the group is incomplete.
+	PassEndTimeout = "timeout"
+)
+
+// ZeroMQ RPC · Added by train_perf. Shares of zeromq.call.duration: 0..1, unless a log contradicts itself.
+const (
+	// double, 1. The share of serializing.
+	AttrZMQSerializeUtilization = "zeromq.serialize.utilization"
+	// double, 1. The share of sending.
+	AttrZMQSendUtilization = "zeromq.send.utilization"
+	// double, 1. The share of receiving.
+	AttrZMQReceiveUtilization = "zeromq.receive.utilization"
+	// double, 1. The share of deserializing.
+	AttrZMQDeserializeUtilization = "zeromq.deserialize.utilization"
+	// double, 1. The share of the server's computation.
+	AttrZMQServerUtilization = "zeromq.server.utilization"
+	// double, 1. The share that no stage explains.
+	AttrZMQUnattributedUtilization = "zeromq.unattributed.utilization"
+	// double, 1. The share of the transport: send + receive − server.
+	AttrZMQTransportUtilization = "zeromq.transport.utilization"
+)
+
+// ZeroMQ RPC · Summaries. What the log says about itself at its end.
+const (
+	// template[any]. The name of a line of the summary follows.
+	AttrZMQFinalPrefix = "zeromq.final."
+	// double, 1. The largest |recomputed − reported| / recomputed over the statistics of the summary.
+	AttrZMQFinalDisagreement = "zeromq.final.disagreement"
+)
+
+// ZeroMQ RPC · Labels of metrics. What only metrics of RPCs have.
+const (
+	// The part of the calls' time.
+	AttrZMQStage = "zeromq.stage"
+	// The line of the summary that was compared.
+	AttrZMQStatistic = "zeromq.final.statistic"
+)
+
+// ZeroMQ RPC: spans and events.
+const (
+	// One forward pass: from a pass_start method to a pass_end method.
+	SpanRPCPass = "rpc.pass"
+	// What a client calls before its first pass (Init).
+	SpanRPCSession = "rpc.session"
+	// Calls that belong to no pass.
+	SpanRPCCalls = "rpc.calls"
+	// What the log says about itself at its end; in the trace of the last group.
+	SpanRPCSummary = "rpc.summary"
+	// Serializing the request.
+	SpanRPCSerialize = "rpc.serialize"
+	// Sending it.
+	SpanRPCSend = "rpc.send"
+	// Waiting for the response and receiving it: the server's queue and computation, and the transfer, are in it.
+	SpanRPCReceive = "rpc.receive"
+	// Deserializing the response.
+	SpanRPCDeserialize = "rpc.deserialize"
+	// The server's computation by its own clock, below rpc.receive; when in it, the log does not say.
+	SpanRPCServer = "rpc.server.compute"
+	// What no stage explains of the call's time.
+	SpanRPCUnattributed = "rpc.unattributed"
+	// Client work for a call, before it: beside the call, not in its time.
+	SpanRPCOffline = "rpc.offline"
+)
+
+// ZeroMQ RPC: metrics.
+const (
+	// histogram, s. Measures the duration of an outgoing Remote Procedure Call (RPC). The name is of semconv 1.39.
+	MetricRPCCallDuration = "rpc.client.call.duration"
+	// histogram, By. Size of requests. The name is of semconv 1.37; later versions have removed it.
+	MetricRPCRequestSize = "rpc.client.request.size"
+	// histogram, By. Size of responses. The name is of semconv 1.37; later versions have removed it.
+	MetricRPCResponseSize = "rpc.client.response.size"
+	// histogram, s. Duration of complete forward passes.
+	MetricZMQPassDuration = "zeromq.pass.duration"
+	// histogram, {call}. Calls in a complete forward pass.
+	MetricZMQPassCalls = "zeromq.pass.calls"
+	// gauge, 1. Share of the calls' time in the last pass, by stage.
+	MetricZMQStageUtilization = "zeromq.stage.utilization"
+	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
+	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
+	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:
+	// print rounding explains it.
+	MetricZMQFinalDisagreement = "zeromq.final.disagreement"
+)
+
+// Collectives · Collectives and ranks. On the root and on the span of a rank.
+const (
+	// The operation: AllReduce, AllGather, ReduceScatter, Broadcast, Reduce, AllToAll, Send, Recv, …
+	AttrNCCLOperation = "nccl.operation"
+	// The algorithm as logged: RING, ring, NVLS, …
+	AttrNCCLAlgorithm = "nccl.algorithm"
+	// The protocol: LL, LL128, SIMPLE.
+	AttrNCCLProtocol = "nccl.protocol"
+	// The type of the data as logged.
+	AttrNCCLDatatype = "nccl.datatype"
+	// The communicator: its 64-bit hash as "0x…", or as logged.
+	AttrNCCLCommID = "nccl.comm.id"
+	// The name of the communicator.
+	AttrNCCLCommName = "nccl.comm.name"
+	// int, {rank}. The ranks of the communicator.
+	AttrNCCLCommSize = "nccl.comm.size"
+	// int, {node}. The nodes of the communicator.
+	AttrNCCLCommNodes = "nccl.comm.nodes"
+	// int. The rank in the communicator; the global one, where the log has it, is dl.rank.
+	AttrNCCLCommRank = "nccl.comm.rank"
+	// int. The number of the collective, per communicator and operation.
+	AttrNCCLSequence = "nccl.sequence"
+	// Where the number comes from, where the log has none.
+	AttrNCCLSequenceKind = "nccl.sequence.kind"
+	// boolean. True where ranks that took part may be missing: nothing is said then of who was late, of bandwidth and of
+	// what is missing.
+	AttrNCCLUnconfirmed = "nccl.unconfirmed"
+	// int, By. The message size as logged: per rank for AllGather and ReduceScatter of NCCL.
+	AttrNCCLMessageSize = "nccl.message.size"
+	// int, By. S of algbw = S/t: of all ranks together for AllGather, ReduceScatter, AllToAll.
+	AttrNCCLDataSize = "nccl.data.size"
+	// int, {channel}. How many channels there were.
+	AttrNCCLChannels = "nccl.channels"
+	// int. The channel.
+	AttrNCCLChannelID = "nccl.channel.id"
+	// int. The CUDA stream.
+	AttrNCCLStreamID = "nccl.stream.id"
+	// int. The other rank.
+	AttrNCCLPeerRank = "nccl.peer.rank"
+	// int. The rank that sent.
+	AttrNCCLSource = "nccl.source.rank"
+	// int. The rank that received.
+	AttrNCCLDestination = "nccl.destination.rank"
+	// The host that sent.
+	AttrNCCLSourceHost = "nccl.source.host"
+	// The host that received.
+	AttrNCCLDestHost = "nccl.destination.host"
+	// Which way the proxy moved data.
+	AttrNCCLDirection = "nccl.direction"
+	// int. The index of the proxy's step.
+	AttrNCCLStep = "nccl.proxy.step.index"
+	// What the proxy waited for or did: ScheduleSend, SendWait, …
+	AttrNCCLProxyState = "nccl.proxy.operation"
+	// The clock that the duration was taken by: kernel_gpu, kernel_cpu, collective_cpu, …
+	AttrNCCLTiming = "nccl.timing.source"
+	// How far it came, of what is not completed.
+	AttrNCCLState = "nccl.state"
+)
+
+// Values of nccl.sequence.kind.
+const (
+	// Counted: the n-th record of each rank, which agree in size and time.
+	NCCLSequenceOrdinal = "ordinal"
+	// The ranks' records were found by operation, size and time; then there is no number.
+	NCCLSequenceTime = "time"
+)
+
+// Collectives · Time and bandwidth. By/s are S/t and that times the factor of nccl-tests (doc/PERFORMANCE.md).
+const (
+	// int, {rank}. How many ranks have a record in the trace; only the root has it.
+	AttrNCCLRanks = "nccl.ranks"
+	// double, s. The time of the rank that took longest, from the first arrival on.
+	AttrNCCLDuration = "nccl.collective.duration"
+	// double, s. The time of the rank that took least: it came last and waited for no one. The root's bandwidths are of it.
+	AttrNCCLTransferDuration = "nccl.collective.transfer.duration"
+	// double, By/s. S/t; on a rank's span by its own duration, waiting included.
+	AttrNCCLBandwidthAlgorithm = "nccl.bandwidth.algorithm"
+	// double, By/s. That times the operation's factor.
+	AttrNCCLBandwidthBus = "nccl.bandwidth.bus"
+	// double, By/s. The mean of the ranks' own, with their waiting, as perf_summary_exporter.py of NCCL Inspector has it
+	// (mean_coll_busbw_gbs).
+	AttrNCCLBandwidthBusMean = "nccl.bandwidth.bus.mean"
+	// double, By/s. On ranks: as the log has it.
+	AttrNCCLBandwidthAlgorithmReported = "nccl.bandwidth.algorithm.reported"
+	// double, By/s. On ranks: as the log has it.
+	AttrNCCLBandwidthBusReported = "nccl.bandwidth.bus.reported"
+	// The log's unit: GB/s or Gbit/s.
+	AttrNCCLBandwidthUnit = "nccl.bandwidth.reported.unit"
+	// double, 1. |recomputed − reported| / recomputed, where that is more than print rounding; on the root the largest.
+	AttrNCCLBandwidthDisagreement = "nccl.bandwidth.disagreement"
+	// double, By/s. The median of the window before, for this communicator, operation and size (power of two).
+	AttrNCCLBandwidthBaseline = "nccl.bandwidth.baseline"
+	// double, 1. How many robust standard deviations below the baseline.
+	AttrNCCLBandwidthDeviation = "nccl.bandwidth.deviation"
+	// int, {error}. Errors; on the root of all ranks.
+	AttrNCCLErrors = "nccl.errors"
+	// int, {retry}. Retries; on the root of all ranks.
+	AttrNCCLRetries = "nccl.retries"
+)
+
+// Collectives · Who was late. A collective moves no data before its last rank has come.
+const (
+	// double, s. On a rank: how long behind the first to arrive.
+	AttrNCCLLate = "nccl.late"
+	// boolean. True on the rank that came last.
+	AttrNCCLLast = "nccl.last"
+	// double, s. On the root: how late the last rank was.
+	AttrNCCLLateMax = "nccl.late.max"
+	// int. On the root: the last to arrive.
+	AttrNCCLLateRank = "nccl.late.rank"
+	// On the root: its host.
+	AttrNCCLLateHost = "nccl.late.host"
+	// double, s. On the root: the time that all the others together would have been spared had it come with the last but
+	// one.
+	AttrNCCLLateCost = "nccl.late.cost"
+	// int. On the root: the slowest rank over the window, where one is clearly slow.
+	AttrNCCLStragglerRank = "nccl.straggler.rank"
+	// Its host.
+	AttrNCCLStragglerHost = "nccl.straggler.host"
+	// double, s. How late it is by median, behind the median rank.
+	AttrNCCLStragglerLate = "nccl.straggler.late"
+	// double, 1. The best rank's time between collectives ÷ its own, 0..1, where the log has times.
+	AttrNCCLStragglerScore = "nccl.straggler.score"
+	// double, s. What it cost the others over the window.
+	AttrNCCLStragglerCost = "nccl.straggler.cost"
+	// int[]. All slow ranks, the slowest first.
+	AttrNCCLStragglers = "nccl.straggler.ranks"
+	// int[]. Ranks that are as fast as the others again from here on.
+	AttrNCCLStragglersOver = "nccl.straggler.over"
+)
+
+// Collectives · What did not come. On the root.
+const (
+	// int[]. Ranks that were seen in this communicator before and have no record here, the first 32.
+	AttrNCCLRanksMissing = "nccl.ranks.missing"
+	// int, {rank}. How many these are.
+	AttrNCCLRanksMissingCount = "nccl.ranks.missing.count"
+	// int[]. Ranks whose record says that they had not completed.
+	AttrNCCLRanksStuck = "nccl.ranks.stuck"
+	// double, s. How long there was no completion.
+	AttrNCCLWaited = "nccl.waited"
+	// int. How many sequence numbers no rank has logged before this one; small messages are not logged.
+	AttrNCCLSequenceGap = "nccl.sequence.gap"
+	// boolean. True where it did not complete within hang_timeout.
+	AttrNCCLHang = "nccl.hang"
+	// boolean. True where the ranks disagree about the message size.
+	AttrNCCLMismatch = "nccl.mismatch"
+)
+
+// Collectives · Clocks. Times are corrected by these only where nccl.clock.corrected says so.
+const (
+	// double, s. On a rank: how much its host's clock is ahead of the reference host's.
+	AttrNCCLClockOffset = "nccl.clock.offset"
+	// double, s. ± of the offset.
+	AttrNCCLClockUncertainty = "nccl.clock.uncertainty"
+	// On the root: the host whose clock is the reference.
+	AttrNCCLClockReference = "nccl.clock.reference"
+	// boolean. True where the times were moved by the offset.
+	AttrNCCLClockCorrected = "nccl.clock.corrected"
+)
+
+// Collectives · Links. From rank to rank, of what the record says.
+const (
+	// double, By/s. The bandwidth of the link.
+	AttrNCCLLinkBandwidth = "nccl.link.bandwidth"
+	// double, By/s. The lowest of its sends.
+	AttrNCCLLinkBandwidthWorst = "nccl.link.bandwidth.min"
+	// int, {send}. How many sends it were.
+	AttrNCCLLinkSends = "nccl.link.sends"
+	// string[]. Links that carry much more than the others, as "0→8".
+	AttrNCCLLinkHot = "nccl.link.hot"
+	// string[]. Links that are much slower than the others, as "0→8".
+	AttrNCCLLinkSlow = "nccl.link.slow"
+)
+
+// Collectives · Labels of metrics. What only metrics of collectives have.
+const (
+	// Which bandwidth, by the names of nccl-tests.
+	AttrNCCLBandwidthKind = "nccl.bandwidth.kind"
+	// What the value is over its interval.
+	AttrNCCLStatistic = "nccl.statistic"
+	// The kind of the records that NCCL Inspector dropped.
+	AttrNCCLRecordKind = "nccl.record.kind"
+)
+
+// Collectives: spans and events.
+const (
+	// What one rank did, where it is not named by NCCLRankName: the others of many, too many names.
+	SpanNCCLRank = "nccl.rank"
+	// Below the rank that came last: from the first arrival to its own; all others wait for it.
+	SpanNCCLLate = "nccl.late"
+	// Below a rank: from its arrival until the last has come.
+	SpanNCCLWait = "nccl.wait"
+	// Below a rank: from when the last has come.
+	SpanNCCLTransfer = "nccl.transfer"
+	// A kernel's channel (thread block).
+	SpanNCCLChannel = "nccl.channel"
+	// CPU time of the network proxy: not to be compared with GPU time.
+	SpanNCCLProxyOp = "nccl.proxy.op"
+	// A step of the proxy's operation.
+	SpanNCCLProxyStep = "nccl.proxy.step"
+)
+
+// Collectives: metrics.
+const (
+	// histogram, s. Time of complete collectives, from the first rank's arrival to the end.
+	MetricNCCLDuration = "nccl.collective.duration"
+	// histogram, s. How long after the first rank the last came.
+	MetricNCCLLate = "nccl.collective.late"
+	// counter, s. Time that the ranks lost together waiting for the last.
+	MetricNCCLLateCost = "nccl.collective.late.cost"
+	// counter, By. Data of complete collectives, S of algbw = S/t.
+	MetricNCCLIO = "nccl.collective.io"
+	// gauge, By/s. Bandwidth of the last collective.
+	MetricNCCLBandwidth = "nccl.collective.bandwidth"
+	// counter, {error}. Errors that the log tells of.
+	MetricNCCLErrors = "nccl.collective.errors"
+	// counter, {retry}. Retries that the log tells of.
+	MetricNCCLRetries = "nccl.collective.retries"
+	// counter, {record}. Ranks without a record.
+	MetricNCCLMissing = "nccl.collective.missing"
+	// counter, By. What went from rank to rank, as far as records name both.
+	MetricNCCLLinkIO = "nccl.link.io"
+	// gauge, By/s. Bandwidth from rank to rank, of the last record.
+	MetricNCCLLinkBandwidth = "nccl.link.bandwidth"
+	// counter, By. What went from host to host, as far as records name both ranks.
+	MetricNCCLNodeIO = "nccl.node.io"
+	// gauge, By/s. Bandwidth of a NIC as VCCL logs it.
+	MetricNCCLDeviceBandwidth = "nccl.device.bandwidth"
+	// gauge, {status}. VCCL's status of a NIC: 1 is abnormal.
+	MetricNCCLDeviceAbnormal = "nccl.device.abnormal"
+	// counter, {record}. Records that NCCL Inspector itself dropped, since the process began.
+	MetricNCCLRecordsDropped = "nccl.records.dropped"
+	// gauge, 1. The best rank's time between collectives over this rank's, over the window.
+	MetricNCCLRankScore = "nccl.rank.score"
+	// gauge, s. How much a host's clock is ahead of the reference host's.
+	MetricNCCLClockOffset = "nccl.clock.offset"
+	// gauge, s. ± of nccl.clock.offset.
+	MetricNCCLClockUncertainty = "nccl.clock.uncertainty"
+)
+
+// GPUs · GPUs. Labels of metrics of GPUs.
+const (
+	// Of semconv 1.37. The device; on metrics of logs its index in the log's list.
+	AttrHardwareID = "hw.id"
+	// Of semconv 1.37. The kind of hardware.
+	AttrHardwareType = "hw.type"
+	// Of semconv 1.37. Of a MIG device: hw.id of its GPU.
+	AttrHardwareParent = "hw.parent"
+)
+
+// Values of hw.type.
+const (
+	HardwareTypeGPU = "gpu"
+)
+
+// GPUs: metrics.
+const (
+	// Of semconv 1.37.
+	MetricGPUMemoryLimit = "hw.gpu.memory.limit"
+	// Of semconv 1.37.
+	MetricHardwareStatus = "hw.status"
+)
+
+// Verdicts · Verdicts. The events and metrics of verdicts name them.
+const (
+	// The verdict.
+	AttrVerdictName = "trainbridge.verdict.name"
+)
+
+// Values of trainbridge.verdict.name.
+const (
+	// good: compute > 80 %
+	VerdictTQComputeShareGood = "tq_compute_share_good"
+	// warning: 20 % ≤ get + put ≤ 30 %; see [Once](#once-not-on-every-span)
+	VerdictTQOverheadElevated = "tq_overhead_elevated"
+	// bad: get + put > 30 %; as above
+	VerdictTQOverheadHigh = "tq_overhead_high"
+	// warning: coefficient of variation of the last 100 > 0.5; said at once, then at most once per window
+	VerdictTQGetFluctuating = "tq_get_fluctuating"
+	// warning: coefficient of variation of the last 100 > 0.5; said at once, then at most once per window
+	VerdictTQPutFluctuating = "tq_put_fluctuating"
+	// good: > 500 MiB/s
+	VerdictTQThroughputGood = "tq_throughput_good"
+	// bad: < 100 MiB/s; as above
+	VerdictTQThroughputLow = "tq_throughput_low"
+	// warning: below the P10 of the run's last 100 records, and 20 % below their median, and six robust standard deviations
+	// (1.4826 MAD, of logarithms)
+	VerdictThroughputLow = "train_throughput_low"
+	// bad: steps of the last 100 records take 10 % longer (median) than those of the run's best 100, and noise does not
+	// explain it; then again once per 100
+	VerdictSlowdown = "train_slowdown"
+	// bad: the loss is NaN or infinite
+	VerdictLossNotFinite = "train_loss_not_finite"
+	// warning: 10 robust standard deviations and 10 % above the median of the last 100; said at its start
+	VerdictLossSpike = "train_loss_spike"
+	// bad: a rank computed for more than 10 % (`slowdown`) longer than its peers, which cost at least 1 % of the step, in 9
+	// of the last 10 records; said once, then again once per 100. See below
+	VerdictRankSlow = "train_rank_slow"
+	// bad: MFU above 1 (2 with `fp8`, 4 with `fp4`). Says which causes fit the numbers, in the order in which they mostly
+	// are it: another device, more devices, GFLOP/s for TFLOP/s or ms for s, steps covered, FP8, the model
+	VerdictMFUImpossible = "train_mfu_impossible"
+	// warning: MFU < 30 %, but for the first iteration. Not of perf_monitor's own number, which leaves the data-parallel
+	// size out
+	VerdictMFULow = "train_mfu_low"
+	// warning: perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a
+	// divisor of the world size. Its samples/s × time tell without a model
+	VerdictFlagScaleDP = "flagscale_dp_omitted"
+	// warning: its FLOPs are those of full attention heads: the earlier branch counts grouped queries so where it has no
+	// model_name, which Megatron has no argument for
+	VerdictFlagScaleGQA = "flagscale_gqa_as_mha"
+	// warning: they are those of a dense model (`--perf-model-type mixtral`)
+	VerdictFlagScaleMoE = "flagscale_moe_as_dense"
+	// warning: they are those of experts without SwiGLU (the earlier branch of perf_monitor)
+	VerdictFlagScaleSwiGLU = "flagscale_swiglu_omitted"
+	// warning: the log's FLOPs are more than 5 % off. perf_monitor is held against its own formula, others against
+	// Megatron's with none to all of the attention matrix. Names what fits (recomputation or embedding counted, one device
+	// for all, another batch, another unit), else what to compare. Never of a model that is not counted
+	VerdictFlopsDisagree = "train_flops_disagree"
+	// warning: the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one
+	// device, or the time of several steps
+	VerdictThroughputReported = "train_throughput_disagrees"
+	// warning: serialize > 30 %
+	VerdictZMQSerializeHigh = "zeromq_serialize_high"
+	// warning: transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no
+	// proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and
+	// get none
+	VerdictZMQTransportHigh = "zeromq_transport_high"
+	// warning: more than 50 calls; once, see [above](#once-not-on-every-span)
+	VerdictZMQCallsHigh = "zeromq_calls_high"
+	// warning: TCP, where IPC is expected; it has no value and threshold; once, as above
+	VerdictZMQTransportTCP = "zeromq_transport_tcp"
+	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
+	// are stuck
+	VerdictNCCLHang = "nccl_hang"
+	// bad: ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is
+	// `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`
+	VerdictNCCLRankMissing = "nccl_rank_missing"
+	// warning: the ranks that miss have gone on (`gap`): records are missing
+	VerdictNCCLSequenceGap = "nccl_sequence_gap"
+	// bad or warning: `nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins,
+	// where that rank was late and where it is over. Says how late, its score, and what it cost the others
+	VerdictNCCLStraggler = "nccl_straggler"
+	// warning: the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known,
+	// nothing is said: clocks of two hosts may be seconds apart
+	VerdictNCCLLate = "nccl_late"
+	// warning: `nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline
+	VerdictNCCLBandwidthLow = "nccl_bandwidth_low"
+	// bad: `nccl.errors` above 0
+	VerdictNCCLErrors = "nccl_errors"
+	// warning: `nccl.retries` above 0
+	VerdictNCCLRetries = "nccl_retries"
+	// bad: `nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation
+	VerdictNCCLMismatch = "nccl_mismatch"
+	// warning: `nccl.link.slow` names links, of the run so far
+	VerdictNCCLLinkSlow = "nccl_link_slow"
+	// warning: `nccl.link.hot` names links, of the run so far
+	VerdictNCCLLinkHot = "nccl_link_hot"
+	// warning: `nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give
+	VerdictNCCLBandwidthUnit = "nccl_bandwidth_unit"
+)

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// files are the domains of the registry, in the order of docs/semconv.md.
+var files = []string{"common", "train", "tq", "rpc", "collectives", "gpu", "verdicts"}
+
+// domain is one file, in weaver's schema for semantic conventions. Its first comment says "Title: what it is about".
+type domain struct {
+	File, Title, Brief string
+
+	Groups  []*group `yaml:"groups"`
+	Imports struct {
+		Metrics []string `yaml:"metrics"`
+	} `yaml:"imports"`
+}
+
+type group struct {
+	ID          string       `yaml:"id"`
+	Type        string       `yaml:"type"` // attribute_group, span, event or metric
+	DisplayName string       `yaml:"display_name"`
+	Brief       string       `yaml:"brief"`
+	Note        string       `yaml:"note"`
+	Stability   string       `yaml:"stability"`
+	SpanKind    string       `yaml:"span_kind"`
+	Name        string       `yaml:"name"` // of an event
+	MetricName  string       `yaml:"metric_name"`
+	Instrument  string       `yaml:"instrument"`
+	Unit        string       `yaml:"unit"`
+	Attributes  []*attribute `yaml:"attributes"`
+	Annotations struct {
+		Go      string            `yaml:"go"`
+		Name    string            `yaml:"name"`    // of a span
+		By      []string          `yaml:"by"`      // the components that make the metric
+		Labels  string            `yaml:"labels"`  // what a README says of its attributes
+		Metrics map[string]string `yaml:"metrics"` // Go names of imported metrics
+		Units   map[string]string `yaml:"units"`
+	} `yaml:"annotations"`
+}
+
+type attribute struct {
+	ID          string   `yaml:"id"`
+	Ref         string   `yaml:"ref"` // in place of ID: of this registry, or of the semantic conventions of OpenTelemetry
+	Type        attrType `yaml:"type"`
+	Brief       string   `yaml:"brief"`
+	Note        string   `yaml:"note"`
+	Stability   string   `yaml:"stability"`
+	Examples    any      `yaml:"examples"`
+	Annotations struct {
+		Go     string            `yaml:"go"`
+		GoType string            `yaml:"go_type"`
+		Unit   string            `yaml:"unit"`
+		Values map[string]string `yaml:"values"` // Go names of values of what is referenced
+	} `yaml:"annotations"`
+}
+
+// attrType is a name such as "int[]" or the members of an enum.
+type attrType struct {
+	Name    string
+	Members []member
+}
+
+func (t *attrType) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		t.Name = n.Value
+		return nil
+	}
+	var enum struct {
+		Members []member `yaml:"members"`
+	}
+	if err := n.Decode(&enum); err != nil {
+		return err
+	}
+	t.Name, t.Members = "string", enum.Members
+	return nil
+}
+
+type member struct {
+	ID          string `yaml:"id"`
+	Value       string `yaml:"value"`
+	Brief       string `yaml:"brief"`
+	Note        string `yaml:"note"`
+	Stability   string `yaml:"stability"`
+	Annotations struct {
+		Go       string   `yaml:"go"`
+		Domain   string   `yaml:"domain"`
+		Severity []string `yaml:"severity"` // several: the first is the usual one
+		Unit     string   `yaml:"unit"`
+		On       string   `yaml:"on"`
+	} `yaml:"annotations"`
+}
+
+// read reads the registry. Keys that it does not know are errors.
+func read(dir string) ([]*domain, error) {
+	var out []*domain
+	for _, f := range files {
+		text, err := os.ReadFile(filepath.Join(dir, f+".yaml"))
+		if err != nil {
+			return nil, err
+		}
+		d := &domain{File: f}
+		in := yaml.NewDecoder(bytes.NewReader(text))
+		in.KnownFields(true)
+		if err := in.Decode(d); err != nil {
+			return nil, fmt.Errorf("%s.yaml: %w", f, err)
+		}
+		var about []string
+		for line := range strings.Lines(string(text)) {
+			if !strings.HasPrefix(line, "# ") {
+				break
+			}
+			about = append(about, strings.TrimSpace(line[2:]))
+		}
+		d.Title, d.Brief, _ = strings.Cut(strings.Join(about, " "), ": ")
+		out = append(out, d)
+	}
+	return out, check(out)
+}
+
+var goName = regexp.MustCompile(`^[A-Z]\w*$`)
+
+// check finds what weaver's schema does not: names given twice, references to nothing, entries without text.
+func check(ds []*domain) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	ids, attrs, metrics, upstream := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			if ids[g.ID] {
+				bad("%s stands twice", g.ID)
+			}
+			ids[g.ID] = true
+			if g.Brief == "" {
+				bad("%s has no brief", g.ID)
+			}
+			if g.Type == "metric" {
+				if metrics[g.MetricName] {
+					bad("metric %s stands twice", g.MetricName)
+				}
+				metrics[g.MetricName] = true
+			}
+			for _, a := range g.Attributes {
+				switch {
+				case a.ID == "":
+					upstream[a.Ref] = upstream[a.Ref] || g.Type == "attribute_group"
+				case attrs[a.ID]:
+					bad("attribute %s stands twice", a.ID)
+				case a.Brief == "" || a.Type.Name == "" || a.Stability == "":
+					bad("attribute %s has no brief, type or stability", a.ID)
+				}
+				attrs[a.ID] = true
+			}
+		}
+	}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, a := range g.Attributes {
+				if a.Ref != "" && !attrs[a.Ref] && !upstream[a.Ref] {
+					bad("%s refers to %s, which no attribute_group has", g.ID, a.Ref)
+				}
+			}
+		}
+	}
+	values := map[string]string{}
+	for _, c := range constants(ds) {
+		if !goName.MatchString(c.Name) {
+			bad("%q is no name of Go", c.Name)
+		}
+		if v, ok := values[c.Name]; ok && v != c.Value {
+			bad("%s is %q and %q", c.Name, v, c.Value)
+		}
+		values[c.Name] = c.Value
+	}
+	return errors.Join(errs...)
+}
+
+// constant is a Go name.
+type constant struct{ Name, Type, Value, Doc string }
+
+// section is a block of constants.
+type section struct {
+	Doc       string
+	Constants []constant
+}
+
+func constants(ds []*domain) []constant {
+	var out []constant
+	for _, s := range sections(ds) {
+		out = append(out, s.Constants...)
+	}
+	return out
+}
+
+// sections orders the Go names as the registry has them: a block per group of attributes, one of the values of each enum, and of each domain one of spans and
+// events, and one of metrics.
+func sections(ds []*domain) []section {
+	var out []section
+	done := map[string]bool{}
+	add := func(doc string, cs []constant) {
+		cs = slices.DeleteFunc(cs, func(c constant) bool { return c.Name == "" || done[c.Name] && doc != "" })
+		for _, c := range cs {
+			done[c.Name] = true
+		}
+		if len(cs) > 0 {
+			out = append(out, section{doc, cs})
+		}
+	}
+	for _, d := range ds {
+		var spans, metrics []constant
+		for _, g := range d.Groups {
+			a := g.Annotations
+			switch g.Type {
+			case "span":
+				spans = append(spans, constant{a.Go, "", a.Name, sentences(g.Brief, g.Note)})
+			case "event":
+				spans = append(spans, constant{a.Go, "", g.Name, sentences(g.Brief, g.Note)})
+			case "metric":
+				metrics = append(metrics, constant{a.Go, "", g.MetricName, sentences(g.Instrument+", "+g.Unit+".", g.Brief, g.Note)})
+			default:
+				attributeNames(d, g, add)
+			}
+			for _, name := range slices.Sorted(maps.Keys(a.Metrics)) {
+				metrics = append(metrics, constant{name, "", a.Metrics[name], "Of semconv 1.37."})
+			}
+			var units []constant
+			for _, name := range slices.SortedFunc(maps.Keys(a.Units), func(x, y string) int { return cmp.Compare(x, y) }) {
+				units = append(units, constant{name, "", a.Units[name], ""})
+			}
+			add(sentences(g.Brief, g.Note), units)
+		}
+		add(d.Title+": spans and events.", spans)
+		add(d.Title+": metrics.", metrics)
+	}
+	return out
+}
+
+// attributeNames adds the names of the attributes of a group, and of their values.
+func attributeNames(d *domain, g *group, add func(string, []constant)) {
+	var names []constant
+	for _, a := range g.Attributes {
+		doc := ""
+		if unit := a.Annotations.Unit; unit != "" {
+			doc = a.Type.Name + ", " + unit + "."
+		} else if a.Type.Name != "" && a.Type.Name != "string" {
+			doc = a.Type.Name + "."
+		}
+		if a.Ref != "" {
+			doc = "Of semconv 1.37."
+		}
+		names = append(names, constant{a.Annotations.Go, "", a.name(), sentences(doc, a.Brief, a.Note)})
+	}
+	add(d.Title+" · "+g.DisplayName+". "+g.Brief, names)
+	for _, a := range g.Attributes {
+		var values []constant
+		for _, m := range a.Type.Members {
+			doc := m.Brief
+			if s := m.Annotations.Severity; len(s) > 0 {
+				doc = strings.Join(s, " or ") + ": " + m.Brief
+			}
+			values = append(values, constant{m.Annotations.Go, a.Annotations.GoType, m.Value, doc})
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.Annotations.Values)) {
+			values = append(values, constant{name, "", a.Annotations.Values[name], ""})
+		}
+		add("Values of "+a.name()+".", values)
+	}
+}
+
+// name is the attribute's key; of a template what goes before the dynamic part.
+func (a *attribute) name() string {
+	switch {
+	case a.Ref != "":
+		return a.Ref
+	case strings.HasPrefix(a.Type.Name, "template[") && !strings.HasSuffix(a.ID, "."):
+		return a.ID + "."
+	}
+	return a.ID
+}
+
+func sentences(of ...string) string {
+	return strings.Join(slices.DeleteFunc(of, func(s string) bool { return s == "" }), " ")
+}
