@@ -10,11 +10,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/baseline"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/clocks"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/late"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/links"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/baseline"
+	"github.com/trainbridge/trainbridge/internal/collectives/clocks"
+	"github.com/trainbridge/trainbridge/internal/collectives/late"
+	"github.com/trainbridge/trainbridge/internal/collectives/links"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -7,11 +7,11 @@ import (
 	bits64 "math/bits"
 	"slices"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/baseline"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/busbw"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/clocks"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/late"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/baseline"
+	"github.com/trainbridge/trainbridge/internal/collectives/busbw"
+	"github.com/trainbridge/trainbridge/internal/collectives/clocks"
+	"github.com/trainbridge/trainbridge/internal/collectives/late"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

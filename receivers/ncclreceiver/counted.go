@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
 // Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for what the others have as their n-th. That holds

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/profiler"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/vccl"
 	"github.com/trainbridge/trainbridge/spans"
@@ -32,8 +32,8 @@ type handler struct {
 	stream stream
 	run    string
 	format string // empty: not known yet
-	parser op.Parser
-	out    op.Out
+	parser parse.Parser
+	out    parse.Out
 	heard  bool // it said something, or had lines enough to
 	quiet  int  // lines that said nothing
 	paired bool // one of the two files that VCCL writes for a network card
@@ -73,7 +73,7 @@ func (h *handler) setFormat(format string) {
 }
 
 // newParser makes the parser of a format; nil: of no such.
-func newParser(format, path string, zone *time.Location) op.Parser {
+func newParser(format, path string, zone *time.Location) parse.Parser {
 	switch format {
 	case formatInspector:
 		return inspector.New()
@@ -146,8 +146,8 @@ func formatOf(text []byte) (format string, v tail.Verdict, reason string) {
 
 // detect makes what knows the records of all formats. A line that only looks like one decides nothing: the next may be of another.
 func (r *ncclReceiver) detect(path string) tail.Detect {
-	var parser op.Parser
-	var out op.Out
+	var parser parse.Parser
+	var out parse.Out
 	if r.cfg.Format != formatAuto {
 		parser = newParser(r.cfg.Format, path, r.zone)
 	}
@@ -163,7 +163,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 			}
 		}
 		out.Reset()
-		if v, _ := given.Line(text, false, 0, &out); v == op.Record {
+		if v, _ := given.Line(text, false, 0, &out); v == parse.Record {
 			return tail.ReadsOwn
 		}
 		return tail.ReadsNot
@@ -195,11 +195,11 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.out.Reset()
 	v, reason := h.parser.Line(l.Text, l.Again, l.Tag, &h.out)
 	switch {
-	case v == op.Ignored:
+	case v == parse.Ignored:
 		h.saidNothing()
 		h.give(false)
 		return tail.Ignored, reason
-	case v == op.Rejected:
+	case v == parse.Rejected:
 		h.saidNothing()
 		h.give(false)
 		return tail.Rejected, reason

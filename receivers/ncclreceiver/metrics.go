@@ -8,9 +8,10 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/links"
+	"github.com/trainbridge/trainbridge/internal/collectives/links"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -45,7 +46,7 @@ var described = map[string]struct{ unit, text string }{
 }
 
 // sample takes a value that the log states.
-func (h *handler) sample(s *op.Sample) {
+func (h *handler) sample(s *parse.Sample) {
 	p := point{
 		metric: s.Metric, run: h.run, pid: s.PID, at: s.At, value: s.Value, statistic: s.Statistic, record: s.Record, rank: s.Rank, src: s.Source, dst: s.Destination,
 	}

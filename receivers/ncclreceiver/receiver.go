@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
 // ncclReceiver is what the handlers of one configured receiver share.

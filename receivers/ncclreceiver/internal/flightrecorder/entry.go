@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -53,7 +54,7 @@ func (e *entry) ends() bool {
 }
 
 // entries adds the operations of a dump.
-func (p *Parser) entries(d *dump, out *op.Out) {
+func (p *Parser) entries(d *dump, out *parse.Out) {
 	latest := integer(0) // time: there is no other clock in it
 	launches := make(map[launch][]*entry, len(d.Entries))
 	batches := map[launch][]*entry{}
@@ -105,7 +106,7 @@ func (p *Parser) entries(d *dump, out *op.Out) {
 }
 
 // operation adds that of an entry. Its state and times are those of the end of what it was coalesced into.
-func (p *Parser) operation(d *dump, e *entry, latest integer, out *op.Out) *op.Op {
+func (p *Parser) operation(d *dump, e *entry, latest integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {
 		end = e.end

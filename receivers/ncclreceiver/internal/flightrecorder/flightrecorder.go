@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // Why a line is no record.
@@ -67,37 +68,37 @@ func Sniff(text []byte) bool {
 
 func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+key+`"`)) }
 
-// Line implements op.Parser.
-func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+// Line implements parse.Parser.
+func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	if IsPickle(text) {
-		return op.Rejected, reasonPickle
+		return parse.Rejected, reasonPickle
 	}
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
-		return op.Ignored, reasonBlank
+		return parse.Ignored, reasonBlank
 	}
 	var d dump
 	if !decode(text, &d) {
-		return op.Rejected, reasonNotJSON
+		return parse.Rejected, reasonNotJSON
 	}
 	if len(d.Entries) == 0 {
 		if d.PGConfig == nil && d.PGStatus == nil {
-			return op.Rejected, reasonNotDump
+			return parse.Rejected, reasonNotDump
 		}
-		return op.Ignored, reasonNoEntries
+		return parse.Ignored, reasonNoEntries
 	}
 	p.entries(&d, out)
 	if len(out.Ops) == 0 {
-		return op.Rejected, reasonNotDump
+		return parse.Rejected, reasonNotDump
 	}
-	return op.Record, ""
+	return parse.Record, ""
 }
 
-// End implements op.Parser.
-func (p *Parser) End(*op.Out) {}
+// End implements parse.Parser.
+func (p *Parser) End(*parse.Out) {}
 
-// Save implements op.Parser.
+// Save implements parse.Parser.
 func (p *Parser) Save() []byte { return nil }
 
-// Restore implements op.Parser.
+// Restore implements parse.Parser.
 func (p *Parser) Restore([]byte) {}

@@ -13,15 +13,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var _ op.Parser = (*Parser)(nil)
+var _ parse.Parser = (*Parser)(nil)
 
-func read(t *testing.T, file, text string) (ops []op.Op, v op.Verdict, reason string) {
+func read(t *testing.T, file, text string) (ops []op.Op, v parse.Verdict, reason string) {
 	t.Helper()
-	var out op.Out
+	var out parse.Out
 	p := New(file)
 	line := []byte(text)
 	v, reason = p.Line(line, false, 0, &out)
@@ -29,7 +30,7 @@ func read(t *testing.T, file, text string) (ops []op.Op, v op.Verdict, reason st
 		line[i] = '#'
 	}
 	assert.False(t, out.Open)
-	assert.Equal(t, v == op.Record, reason == "" && len(out.Ops) > 0, text)
+	assert.Equal(t, v == parse.Record, reason == "" && len(out.Ops) > 0, text)
 	assert.Nil(t, p.Save())
 	for i := range out.Ops {
 		assert.True(t, math.IsNaN(out.Ops[i].ReportedAlg))
@@ -56,7 +57,7 @@ func TestReal(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, Sniff(b))
 		ops, v, _ := read(t, file, string(b))
-		assert.Equal(t, op.Record, v)
+		assert.Equal(t, parse.Record, v)
 		assert.Equal(t, []op.Op{
 			operation(func(o *op.Op) {
 				o.Comm, o.CommName, o.CommSize, o.Rank, o.Global = []byte("0:default_pg"), []byte("default_pg"), 2, 0, true
@@ -293,7 +294,7 @@ func TestDocuments(t *testing.T) {
 	} {
 		_, v, reason := read(t, "", text)
 		assert.Equal(t, want, reason, text)
-		assert.Equal(t, reason == reasonBlank || reason == reasonNoEntries, v == op.Ignored, text)
+		assert.Equal(t, reason == reasonBlank || reason == reasonNoEntries, v == parse.Ignored, text)
 	}
 	// Ranks as a list, and ranks that are none.
 	for ranks, want := range map[string]int32{`[5, 4, 9]`: 3, `"[]"`: 0, `null`: 0, `"[-1, 2]"`: 0, `"[99999999999]"`: 0, `{"a": 1}`: 1} {
@@ -335,12 +336,12 @@ func FuzzDump(f *testing.F) {
 		ops, v, reason := read(t, "rank_3", in)
 		again, _, _ := read(t, "rank_3", in)
 		assert.Equal(t, ops, again)
-		assert.Equal(t, v == op.Record, reason == "")
+		assert.Equal(t, v == parse.Record, reason == "")
 		if IsPickle([]byte(in)) {
 			assert.Equal(t, reasonPickle, reason)
 		}
 		var entries struct{ Entries []json.RawMessage }
-		if v == op.Record && json.Unmarshal([]byte(in), &entries) == nil {
+		if v == parse.Record && json.Unmarshal([]byte(in), &entries) == nil {
 			assert.LessOrEqual(t, len(ops), len(entries.Entries))
 		}
 		for i := range ops {
@@ -373,7 +374,7 @@ func BenchmarkDump(b *testing.B) {
 	}
 	text.WriteString("]}")
 	line := []byte(text.String())
-	var out op.Out
+	var out parse.Out
 	p := New("rank_1")
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // BenchmarkLine reads lines of each version, and as v4.0 has them: of one communicator, of as many as are known by their beginnings, and of more.
@@ -43,13 +43,13 @@ func BenchmarkLine(b *testing.B) {
 				texts = append(texts, []byte(l))
 				size += len(l)
 			}
-			var out op.Out
+			var out parse.Out
 			b.SetBytes(int64(size / len(texts)))
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
 				out.Reset()
-				if v, reason := p.Line(texts[n], false, 0, &out); v != op.Record {
+				if v, reason := p.Line(texts[n], false, 0, &out); v != parse.Record {
 					b.Fatal(reason)
 				}
 				if n++; n == len(texts) {

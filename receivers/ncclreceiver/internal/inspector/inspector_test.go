@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,13 +33,13 @@ func lines(tb testing.TB, name string) []string {
 
 // read reads a line as one that is new.
 func read(p *Parser, text string) (string, uint64) {
-	var out op.Out
+	var out parse.Out
 	v, reason := p.Line([]byte(text), false, 0, &out)
 	return result(v, reason, &out), out.Tag
 }
 
 func reread(p *Parser, text string, tag uint64) (string, uint64) {
-	var out op.Out
+	var out parse.Out
 	v, reason := p.Line([]byte(text), true, tag, &out)
 	return result(v, reason, &out), out.Tag
 }
@@ -83,9 +84,9 @@ func TestBandwidth(t *testing.T) {
 	} {
 		text := fmt.Sprintf(`{"header":{"id":"0xab","rank":1,"n_ranks":%[1]v,"nnodes":1},"%[2]s_perf":{"%[2]s":"%[3]s","%[2]s_msg_size_bytes":%[4]d,"%[2]s_exec_time_us":%[5]d,"%[2]s_algobw_gbs":%[6]f,"%[2]s_busbw_gbs":%[7]f}}`,
 			c.ranks, c.kind, c.name, c.size, c.us, c.alg, c.bus)
-		var out op.Out
+		var out parse.Out
 		v, reason := New().Line([]byte(text), false, 0, &out)
-		require.Equal(t, op.Record, v, reason)
+		require.Equal(t, parse.Record, v, reason)
 		o := &out.Ops[0]
 		assert.Equal(t, c.total, o.Total)
 		assert.Equal(t, c.us*1000, o.Duration)
@@ -170,9 +171,9 @@ func TestID(t *testing.T) {
 		`"0x7f8c496ae9f661"`: "0x7f8c496ae9f661", `"0x007F"`: "0x7f", `"0X7f"`: "0x7f", `"0x0"`: "0x0", `"0x000"`: "0x0", `"0xffffffffffffffff"`: "0xffffffffffffffff",
 		`18446744073709551614`: "0xfffffffffffffffe", `255`: "0xff", `"world"`: "world", `"0x"`: "0x", `"0xyz"`: "0xyz", `"\u0030x0A"`: "0xa", `""`: "", `null`: "", `"12"`: "12",
 	} {
-		var out op.Out
+		var out parse.Out
 		v, reason := New().Line([]byte(`{"id":`+in+`,"rank":0,"coll_perf":{"coll":"AllReduce"}}`), false, 0, &out)
-		require.Equal(t, op.Record, v, reason)
+		require.Equal(t, parse.Record, v, reason)
 		assert.Equal(t, want, string(out.Ops[0].Comm), in)
 	}
 }
@@ -365,12 +366,12 @@ func TestForgotten(t *testing.T) {
 	const ranks = 3*maxContexts + 7
 	p := New()
 	tags := make([]uint64, ranks)
-	var kept op.Out
+	var kept parse.Out
 	for rank := range ranks {
 		read(p, marker(rank, 1))
-		var out op.Out
+		var out parse.Out
 		v, _ := p.Line([]byte(follower), false, 0, &out)
-		require.Equal(t, op.Record, v)
+		require.Equal(t, parse.Record, v)
 		require.EqualValues(t, rank, out.Ops[0].Rank)
 		require.NotZero(t, out.Tag)
 		tags[rank] = out.Tag
@@ -490,7 +491,7 @@ func TestAllocations(t *testing.T) {
 		for _, text := range lines(t, name) {
 			texts = append(texts, []byte(text))
 		}
-		var out op.Out
+		var out parse.Out
 		all := func() {
 			for _, text := range texts {
 				out.Reset()
@@ -587,14 +588,14 @@ func FuzzLine(f *testing.F) {
 			read(parser, marker(1, 1))
 		}
 		q.prefixes, q.next = used.prefixes, used.next
-		var a, b op.Out
+		var a, b parse.Out
 		before := bytes.Clone(text)
 		v, reason := p.Line(text, false, 0, &a)
 		w, other := q.Line(text, false, 0, &b)
 		require.Equal(t, before, text)
 		require.Equal(t, result(v, reason, &a), result(w, other, &b))
-		require.Equal(t, v == op.Record, reason == "")
-		require.Equal(t, v == op.Record, len(a.Ops)+len(a.Samples) > 0)
+		require.Equal(t, v == parse.Record, reason == "")
+		require.Equal(t, v == parse.Record, len(a.Ops)+len(a.Samples) > 0)
 		if json.Valid(text) && bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 			require.NotContains(t, []string{reasonNotJSON, reasonTruncated}, reason)
 		}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
 )
 
 // What is not stated: null, "nan", or a number below 0 where only others make sense.

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -29,7 +30,7 @@ type Parser struct {
 	next   [len(keys)]uint8      // what came after each key when it last came
 	last   uint8
 	own    []byte // texts of the line that had escapes, and ids that were normalized
-	out    *op.Out
+	out    *parse.Out
 
 	line        line
 	op          *op.Op // that is being read
@@ -61,7 +62,7 @@ type line struct {
 // New returns a parser.
 func New() *Parser { return &Parser{} }
 
-var _ op.Parser = (*Parser)(nil)
+var _ parse.Parser = (*Parser)(nil)
 
 // Sniff says whether the first line of a file is of this format. One that is cut counts by what is there of it.
 func Sniff(text []byte) bool {
@@ -78,14 +79,14 @@ func Sniff(text []byte) bool {
 }
 
 // Line reads a line.
-func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verdict, string) {
+func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	p.begin(out)
 	i := blanks(text, 0)
 	if i == len(text) {
-		return op.Ignored, reasonBlank
+		return parse.Ignored, reasonBlank
 	}
 	if IsPrometheus(text[i:]) {
-		return op.Ignored, reasonPrometheus
+		return parse.Ignored, reasonPrometheus
 	}
 	l := &p.line
 	end := -1
@@ -111,7 +112,7 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verd
 	if !l.hasContext && l.seen != [numKinds]uint64{} {
 		if c, dump = p.inherit(again, tag); c == nil {
 			out.Reset()
-			return op.Rejected, reasonOrphan
+			return parse.Rejected, reasonOrphan
 		}
 	}
 	for n := range out.Ops {
@@ -127,16 +128,16 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verd
 		}
 	}
 	if len(out.Ops) == 0 && len(out.Samples) == 0 {
-		return op.Ignored, reasonUnknown
+		return parse.Ignored, reasonUnknown
 	}
-	return op.Record, ""
+	return parse.Record, ""
 }
 
 // End has nothing to give up: every record is one line.
-func (p *Parser) End(*op.Out) {}
+func (p *Parser) End(*parse.Out) {}
 
 // begin forgets the line before.
-func (p *Parser) begin(out *op.Out) {
+func (p *Parser) begin(out *parse.Out) {
 	if cap(p.own) > maxOwn {
 		p.own = nil
 	}
@@ -146,7 +147,7 @@ func (p *Parser) begin(out *op.Out) {
 }
 
 // reject refuses a line. If it was one of those announced, it has come. Else it may have been a marker, and what follows is not of the one before.
-func (p *Parser) reject(again bool, reason string) (op.Verdict, string) {
+func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	p.out.Reset()
 	switch {
 	case again:
@@ -155,7 +156,7 @@ func (p *Parser) reject(again bool, reason string) (op.Verdict, string) {
 	default:
 		p.head = head{}
 	}
-	return op.Rejected, reason
+	return parse.Rejected, reason
 }
 
 // take takes the line from those that are still to come. ok is false for one that was not announced.
@@ -420,7 +421,7 @@ func (p *Parser) samples() {
 		if v == unknown {
 			continue
 		}
-		s := op.Sample{
+		s := parse.Sample{
 			Metric: spans.MetricNCCLRecordsDropped, At: l.dump, Value: float64(v), Cumulative: true, Record: drops[n],
 			Comm: l.Comm, Rank: l.Rank, Host: l.Host, PID: l.PID, Source: op.Unknown, Destination: op.Unknown,
 		}

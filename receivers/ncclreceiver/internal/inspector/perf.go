@@ -3,7 +3,7 @@ package inspector
 import (
 	"math"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

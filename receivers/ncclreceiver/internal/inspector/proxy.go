@@ -1,7 +1,7 @@
 package inspector
 
 import (
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

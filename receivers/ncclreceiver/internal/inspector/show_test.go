@@ -5,7 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // show writes what is known of an operation.
@@ -60,11 +61,11 @@ func show(o *op.Op) string {
 	return s.String()
 }
 
-func showSample(s *op.Sample) string {
+func showSample(s *parse.Sample) string {
 	return fmt.Sprintf("%s %s=%v comm=%s rank=%d host=%s pid=%d at=%d", s.Metric, s.Record, s.Value, s.Comm, s.Rank, s.Host, s.PID, s.At)
 }
 
-func result(v op.Verdict, reason string, out *op.Out) string {
+func result(v parse.Verdict, reason string, out *parse.Out) string {
 	parts := []string{[...]string{"record", "ignored", "rejected"}[v]}
 	if reason != "" {
 		parts[0] += " " + reason

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // Why a line is no record.
@@ -61,12 +62,12 @@ func Sniff(text []byte) bool {
 	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
 }
 
-// Line implements op.Parser.
-func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+// Line implements parse.Parser.
+func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	text = bytes.TrimSpace(text)
 	switch string(text) {
 	case "":
-		return op.Ignored, reasonBlank
+		return parse.Ignored, reasonBlank
 	case "[":
 		v, reason := p.bracket(out)
 		p.anchored, p.anchor, p.gpus = false, 0, p.gpus[:0] // the trace of another process
@@ -76,14 +77,14 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, s
 	}
 	e := &p.event
 	if !e.scan(text) {
-		return op.Rejected, reasonNotJSON
+		return parse.Rejected, reasonNotJSON
 	}
 	if len(e.cat) == 0 || e.id < 0 {
-		return op.Rejected, reasonField
+		return parse.Rejected, reasonField
 	}
 	c := categoryOf(e.cat)
 	if c == proxy && isControl(e.name) {
-		return op.Ignored, reasonControl
+		return parse.Ignored, reasonControl
 	}
 	switch e.phase {
 	case 'b':
@@ -91,11 +92,11 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, s
 	case 'e':
 		n := p.find(c)
 		if n < 0 {
-			return op.Ignored, reasonUnmatched
+			return parse.Ignored, reasonUnmatched
 		}
 		p.end(n)
 	default:
-		return op.Ignored, reasonPhase
+		return parse.Ignored, reasonPhase
 	}
 	p.lines++
 	switch {
@@ -106,26 +107,26 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, s
 	default:
 		out.Open = true
 	}
-	return op.Record, ""
+	return parse.Record, ""
 }
 
 // bracket ends the unit whose end is missing; else the line means nothing.
-func (p *Parser) bracket(out *op.Out) (op.Verdict, string) {
+func (p *Parser) bracket(out *parse.Out) (parse.Verdict, string) {
 	if !p.open {
-		return op.Ignored, reasonBracket
+		return parse.Ignored, reasonBracket
 	}
 	p.close(out)
-	return op.Record, ""
+	return parse.Record, ""
 }
 
-// End implements op.Parser.
-func (p *Parser) End(out *op.Out) {
+// End implements parse.Parser.
+func (p *Parser) End(out *parse.Out) {
 	if p.open {
 		p.close(out)
 	}
 }
 
-// Save implements op.Parser: it keeps the clocks, so that what is read later gets the times that it would have had.
+// Save implements parse.Parser: it keeps the clocks, so that what is read later gets the times that it would have had.
 func (p *Parser) Save() []byte {
 	if !p.anchored {
 		return nil
@@ -139,7 +140,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore implements op.Parser.
+// Restore implements parse.Parser.
 func (p *Parser) Restore(state []byte) {
 	anchor, n := binary.Varint(state)
 	if n <= 0 {

@@ -16,11 +16,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var _ op.Parser = (*Parser)(nil)
+var _ parse.Parser = (*Parser)(nil)
 
 // seen is what a parser made of lines.
 type seen struct {
@@ -29,7 +30,7 @@ type seen struct {
 	groups  []int          // how many operations came at a time
 }
 
-func (s *seen) take(out *op.Out) {
+func (s *seen) take(out *parse.Out) {
 	for i := range out.Ops {
 		o := out.Ops[i]
 		o.Comm, o.Name, o.Host, o.Datatype = bytes.Clone(o.Comm), bytes.Clone(o.Name), bytes.Clone(o.Host), bytes.Clone(o.Datatype)
@@ -40,16 +41,16 @@ func (s *seen) take(out *op.Out) {
 	}
 }
 
-func (s *seen) line(t *testing.T, p *Parser, text string, out *op.Out) {
+func (s *seen) line(t *testing.T, p *Parser, text string, out *parse.Out) {
 	t.Helper()
 	out.Reset()
 	line := []byte(text)
 	v, reason := p.Line(line, false, 0, out)
 	s.take(out)
 	clear(line) // what was kept of it has to be a copy
-	record := v == op.Record
+	record := v == parse.Record
 	if record != (reason == "") || !record && (out.Open || len(out.Ops) > 0) || out.Open && len(out.Ops) > 0 ||
-		(v == op.Rejected) != (reason == reasonNotJSON || reason == reasonField) {
+		(v == parse.Rejected) != (reason == reasonNotJSON || reason == reasonField) {
 		t.Errorf("verdict %d, reason %q, open %t, %d operations: %s", v, reason, out.Open, len(out.Ops), text)
 	}
 	if out.Open {
@@ -63,7 +64,7 @@ func (s *seen) line(t *testing.T, p *Parser, text string, out *op.Out) {
 
 func read(t *testing.T, p *Parser, lines ...string) *seen {
 	t.Helper()
-	s, out := &seen{reasons: map[string]int{}}, &op.Out{}
+	s, out := &seen{reasons: map[string]int{}}, &parse.Out{}
 	for _, line := range lines {
 		s.line(t, p, line, out)
 	}
@@ -616,7 +617,7 @@ func BenchmarkLine(b *testing.B) {
 	for _, line := range lines {
 		size += len(line) + 1
 	}
-	p, out := New("dump_1_2.json"), &op.Out{}
+	p, out := New("dump_1_2.json"), &parse.Out{}
 	b.SetBytes(int64(size / len(lines)))
 	b.ReportAllocs()
 	i := 0
@@ -632,7 +633,7 @@ func BenchmarkLine(b *testing.B) {
 // The same group again and again needs no new memory.
 func TestAllocations(t *testing.T) {
 	lines := trace()
-	p, out := New("dump_1_2.json"), &op.Out{}
+	p, out := New("dump_1_2.json"), &parse.Out{}
 	got := testing.AllocsPerRun(100, func() {
 		for _, line := range lines {
 			out.Reset()

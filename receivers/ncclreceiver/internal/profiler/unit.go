@@ -6,7 +6,8 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -261,13 +262,13 @@ func streamOf(v []byte) int64 {
 }
 
 // close ends the unit.
-func (p *Parser) close(out *op.Out) {
+func (p *Parser) close(out *parse.Out) {
 	p.emit(out)
 	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
 }
 
 // emit hands out the operations.
-func (p *Parser) emit(out *op.Out) {
+func (p *Parser) emit(out *parse.Out) {
 	for i := range p.ops {
 		q := &p.ops[i]
 		p.finish(q)

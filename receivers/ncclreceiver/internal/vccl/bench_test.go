@@ -9,28 +9,28 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // hot are the lines that there are many of, after those that they need.
-func hot(tb testing.TB) map[string]func(out *op.Out) int {
+func hot(tb testing.TB) map[string]func(out *parse.Out) int {
 	tb.Helper()
-	over := func(p op.Parser, before string, rows ...string) func(out *op.Out) int {
-		var out op.Out
+	over := func(p parse.Parser, before string, rows ...string) func(out *parse.Out) int {
+		var out parse.Out
 		if before != "" {
 			v, _ := p.Line([]byte(before), false, 0, &out)
-			require.Equal(tb, op.Ignored, v)
+			require.Equal(tb, parse.Ignored, v)
 		}
 		text := make([][]byte, len(rows))
 		for i, r := range rows {
 			text[i] = []byte(strings.TrimSuffix(r, "\n"))
 		}
 		i := 0
-		return func(out *op.Out) int {
+		return func(out *parse.Out) int {
 			b := text[i%len(text)]
 			i++
 			out.Reset()
-			if v, reason := p.Line(b, false, 0, out); v != op.Record {
+			if v, reason := p.Line(b, false, 0, out); v != parse.Record {
 				tb.Fatal(reason)
 			}
 			return len(b)
@@ -42,7 +42,7 @@ func hot(tb testing.TB) map[string]func(out *op.Out) int {
 		mixed = append(mixed, send(12715772615376301750+uint64(i%8), 0, 8, 0, 4, i/200, 180, 1767866400000062445+i*30000))
 	}
 	pretty := strings.Split(strings.NewReplacer("{", "{\n", ", ", ",\n  ", "}", "\n}").Replace(example), "\n")
-	return map[string]func(out *op.Out) int{
+	return map[string]func(out *parse.Out) int{
 		"json":        over(NewJSON("rank_0.json"), "", example),
 		"json_pretty": over(NewJSON("rank_0.json"), "", pretty...),
 		"csv":         over(NewCSV("rank_0.csv"), exampleHeader, "1693958400.123,0,allreduce,ring,4194304,1250.5,26.8,0,1,0,7,0,0"),
@@ -57,7 +57,7 @@ func hot(tb testing.TB) map[string]func(out *op.Out) int {
 
 func TestNoAllocations(t *testing.T) {
 	for name, next := range hot(t) {
-		var out op.Out
+		var out parse.Out
 		for range 2 * maxRows {
 			next(&out)
 		}
@@ -68,7 +68,7 @@ func TestNoAllocations(t *testing.T) {
 func BenchmarkLine(b *testing.B) {
 	for name, next := range hot(b) {
 		b.Run(name, func(b *testing.B) {
-			var out op.Out
+			var out parse.Out
 			n, bytes := 0, 0
 			b.ReportAllocs()
 			for b.Loop() {

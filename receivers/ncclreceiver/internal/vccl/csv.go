@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // CSVParser reads the mission's schema (see messages) as CSV, the header of which names the columns by the keys, in any order; others are ignored. Cells may be
@@ -36,16 +36,16 @@ func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 func (p *CSVParser) NewFile() { p.m.NewFile() }
 
 // Line reads a line.
-func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verdict, string) {
+func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	}
 	if len(p.headers) == 0 {
 		if p.header(b) {
-			return op.Ignored, ignoredHeader
+			return parse.Ignored, ignoredHeader
 		}
-		return op.Rejected, reasonNoHeader
+		return parse.Rejected, reasonNoHeader
 	}
 	p.m.begin(again, tag)
 	h := &p.headers[p.at]
@@ -53,7 +53,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.V
 		h = &p.headers[i]
 	}
 	if string(b) == h.text { // said again
-		return op.Ignored, ignoredHeader
+		return parse.Ignored, ignoredHeader
 	}
 	reason := reasonColumnCount
 	if p.row(b, h.columns) && keyOf(p.v[keyOperation]) == noKey {
@@ -61,13 +61,13 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.V
 			if !p.m.again {
 				out.Tag |= uint64(p.at) << tagHeader
 			}
-			return op.Record, ""
+			return parse.Record, ""
 		}
 	}
 	if p.header(b) {
-		return op.Ignored, ignoredHeader
+		return parse.Ignored, ignoredHeader
 	}
-	return op.Rejected, reason
+	return parse.Rejected, reason
 }
 
 // header takes a header.
@@ -173,7 +173,7 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 }
 
 // End has nothing to give: a row is a line.
-func (p *CSVParser) End(*op.Out) {}
+func (p *CSVParser) End(*parse.Out) {}
 
 // Save returns the headers and the ordinals.
 func (p *CSVParser) Save() []byte {

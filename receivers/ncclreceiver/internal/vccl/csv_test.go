@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 const exampleHeader = "timestamp,rank,operation,algorithm,message_size,duration_us,bandwidth_gbps,src_rank,dst_rank,channel_id,stream_id,error_count,retry_count"
@@ -46,7 +46,7 @@ func TestCSV(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := lines(c.text)
-			create := func() op.Parser { return NewCSV("rank_3.csv") }
+			create := func() parse.Parser { return NewCSV("rank_3.csv") }
 			a := feed(t, create(), in, nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
 // rankOf is the rank in the name of a file, "rank_12.json" or "rank_12.jsonl.1", or op.Unknown.

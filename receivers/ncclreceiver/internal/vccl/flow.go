@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp"
@@ -20,23 +21,23 @@ type FlowParser struct{ sends }
 func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
 
 // Line reads a line.
-func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+func (p *FlowParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {
 	case len(b) == 0:
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	case b[0]-'0' > 9:
 		if string(b) == flowHeader {
-			return op.Ignored, ignoredHeader
+			return parse.Ignored, ignoredHeader
 		}
-		return op.Rejected, reasonNotARow
+		return parse.Rejected, reasonNotARow
 	}
 	var r row
 	if reason := flowRow(b, &r); reason != "" {
-		return op.Rejected, reason
+		return parse.Rejected, reason
 	}
 	p.add(&r, out)
-	return op.Record, ""
+	return parse.Record, ""
 }
 
 // flowRow reads "%s,%lu,%d,%d,%d,%u,%lld,%d.%d.%d.%d,%d.%d.%d.%d,%d,%d,%d,%lld".

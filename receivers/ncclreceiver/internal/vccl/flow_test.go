@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // send is a row of the CSV.
@@ -207,7 +207,7 @@ func flowLog(rng *rand.Rand, n int) (text string) {
 }
 
 func TestFlowRestarts(t *testing.T) {
-	restarts(t, func() op.Parser { return NewFlow(nicFile) }, lines(flowLog(rand.New(rand.NewPCG(1, 9)), 60)), sum)
+	restarts(t, func() parse.Parser { return NewFlow(nicFile) }, lines(flowLog(rand.New(rand.NewPCG(1, 9)), 60)), sum)
 }
 
 // Every row is in one operation, whatever is mixed: counts, least, mean and times against a second reading.
@@ -232,7 +232,7 @@ func TestFlowAddsUp(t *testing.T) {
 			w.sum += v
 			want[k] = w
 		}
-		p, out := NewFlow(nicFile), op.Out{}
+		p, out := NewFlow(nicFile), parse.Out{}
 		note := func() {
 			for i := range out.Ops {
 				o := &out.Ops[i]

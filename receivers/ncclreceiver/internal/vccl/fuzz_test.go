@@ -12,11 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // checkOps checks what holds for every operation; ordinals count what is alike.
-func checkOps(t *testing.T, out *op.Out, next map[string]uint64) {
+func checkOps(t *testing.T, out *parse.Out, next map[string]uint64) {
 	t.Helper()
 	for i := range out.Ops {
 		o := &out.Ops[i]
@@ -38,10 +39,10 @@ func checkOps(t *testing.T, out *op.Out, next map[string]uint64) {
 
 // checkMessages reads in line by line, and from every place where nothing is open again: by a parser that was restored, and by one that is told of another
 // file. Both read the rest alike.
-func checkMessages(t *testing.T, create func() op.Parser, in []given, idle func(op.Parser) bool) {
+func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle func(parse.Parser) bool) {
 	t.Helper()
 	p, next := create(), map[string]uint64{}
-	var out op.Out
+	var out parse.Out
 	var states [][]byte
 	var quiet []int
 	for i, l := range in {
@@ -92,14 +93,14 @@ func FuzzJSON(f *testing.F) {
 		if len(in) > 200 || len(text) > 4<<10 {
 			return
 		}
-		checkMessages(t, func() op.Parser { return NewJSON("rank_3.json") }, in, func(p op.Parser) bool { j := p.(*JSONParser); return !j.open && !j.torn })
+		checkMessages(t, func() parse.Parser { return NewJSON("rank_3.json") }, in, func(p parse.Parser) bool { j := p.(*JSONParser); return !j.open && !j.torn })
 		for _, l := range in {
-			var out op.Out
+			var out parse.Out
 			v, reason := NewJSON("").Line([]byte(l.text), false, 0, &out)
 			if reason == reasonNotJSON && readable(l.text) {
 				t.Fatalf("%q is JSON", l.text)
 			}
-			require.False(t, v == op.Record && !out.Open && len(out.Ops) == 0)
+			require.False(t, v == parse.Record && !out.Open && len(out.Ops) == 0)
 			Sniff([]byte(l.text))
 		}
 	})
@@ -156,12 +157,12 @@ func FuzzCSV(f *testing.F) {
 		if len(in) > 200 || len(text) > 4<<10 {
 			return
 		}
-		checkMessages(t, func() op.Parser { return NewCSV("rank_3.csv") }, in, func(op.Parser) bool { return true })
+		checkMessages(t, func() parse.Parser { return NewCSV("rank_3.csv") }, in, func(parse.Parser) bool { return true })
 	})
 }
 
 // checkSends: every row is in one operation, also when the files change and when reading begins anew at any line.
-func checkSends(t *testing.T, create func() op.Parser, in []given, seed uint64) {
+func checkSends(t *testing.T, create func() parse.Parser, in []given, seed uint64) {
 	t.Helper()
 	count := func(a *account) (n int64) {
 		for _, o := range a.ops() {
@@ -208,10 +209,10 @@ func FuzzFlow(f *testing.F) {
 		if len(in) > 200 || len(text) > 16<<10 {
 			return
 		}
-		checkSends(t, func() op.Parser { return NewFlow(nicFile) }, in, seed)
+		checkSends(t, func() parse.Parser { return NewFlow(nicFile) }, in, seed)
 		for _, l := range in {
-			var out op.Out
-			if v, _ := NewFlow("").Line([]byte(l.text), false, 0, &out); v == op.Record {
+			var out parse.Out
+			if v, _ := NewFlow("").Line([]byte(l.text), false, 0, &out); v == parse.Record {
 				cells := bytes.Split(trim([]byte(l.text)), []byte{','})
 				require.Len(t, cells, 13)
 				_, err := strconv.ParseUint(string(cells[1]), 10, 64)
@@ -229,7 +230,7 @@ func FuzzText(f *testing.F) {
 		if len(in) > 200 || len(text) > 16<<10 {
 			return
 		}
-		checkSends(t, func() op.Parser { return NewText(nicFile, time.UTC) }, in, seed)
+		checkSends(t, func() parse.Parser { return NewText(nicFile, time.UTC) }, in, seed)
 	})
 }
 
@@ -238,12 +239,12 @@ func FuzzPacked(f *testing.F) {
 	f.Add("00000000000000000000000000000012\n+1\n1_0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, l := range lines(text) {
-			var out op.Out
+			var out parse.Out
 			v, reason := NewPacked(nicFile).Line([]byte(l.text), false, 0, &out)
 			word, err := strconv.ParseUint(string(trim([]byte(l.text))), 10, 64)
 			switch {
 			case err == nil && word > 0:
-				require.Equal(t, op.Record, v, l.text)
+				require.Equal(t, parse.Record, v, l.text)
 				require.Len(t, out.Samples, 2)
 				require.InDelta(t, word>>54&0x1ff, out.Samples[0].Value/125e6, 1e-9)
 				require.InDelta(t, word>>63, out.Samples[1].Value, 0)
@@ -251,7 +252,7 @@ func FuzzPacked(f *testing.F) {
 			case err == nil:
 				require.Equal(t, ignoredOverflow, reason)
 			default:
-				require.NotEqual(t, op.Record, v, l.text)
+				require.NotEqual(t, parse.Record, v, l.text)
 				require.Empty(t, out.Samples)
 			}
 		}
@@ -262,11 +263,11 @@ func FuzzMean(f *testing.F) {
 	f.Add(meanHeader + "\n20260112140501,0,4,187,181,1\n20260112140501,0,4,187\n20260230140501,0,4,187,181,1\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, l := range lines(text) {
-			var out op.Out
+			var out parse.Out
 			v, _ := NewMean(nicFile, time.UTC).Line([]byte(l.text), false, 0, &out)
-			require.Equal(t, v == op.Record, len(out.Samples) == 3)
+			require.Equal(t, v == parse.Record, len(out.Samples) == 3)
 			require.Empty(t, out.Ops)
-			if v == op.Record {
+			if v == parse.Record {
 				at, err := time.Parse("20060102150405", string(trim([]byte(l.text))[:14]))
 				require.NoError(t, err)
 				require.Equal(t, at.UnixNano(), out.Samples[0].At)

@@ -3,7 +3,7 @@ package vccl
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // maxObject bounds an object that goes on over several lines, By.
@@ -43,11 +43,11 @@ func (p *JSONParser) NewFile() {
 func (p *JSONParser) tear() { p.open, p.torn = false, p.torn || p.open }
 
 // Line reads a line.
-func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.Verdict, string) {
+func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
 		out.Open = p.open
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	}
 	p.m.begin(again, tag)
 	p.braceOnly = false
@@ -56,7 +56,7 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.
 	if continued {
 		if len(p.text)+len(b) > maxObject {
 			p.tear()
-			return op.Rejected, reasonTooLong
+			return parse.Rejected, reasonTooLong
 		}
 		p.again = p.again || again
 		from := len(p.text)
@@ -68,20 +68,20 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *op.Out) (op.
 	p.braceOnly = p.open && l.ended
 	switch {
 	case l.ops == 0 && l.ended: // and it was none
-		return op.Rejected, l.reason
+		return parse.Rejected, l.reason
 	case l.ops > 0, l.opened:
 		out.Open = p.open && !l.ended
-		return op.Record, ""
+		return parse.Record, ""
 	case l.reason != "":
-		return op.Rejected, l.reason
+		return parse.Rejected, l.reason
 	}
-	return op.Ignored, ignoredBracket
+	return parse.Ignored, ignoredBracket
 }
 
 // jsonLine is the reading of one line.
 type jsonLine struct {
 	*JSONParser
-	out    *op.Out
+	out    *parse.Out
 	again  bool
 	ops    int
 	opened bool   // it goes on with an object
@@ -193,7 +193,7 @@ func (l *jsonLine) begin() {
 }
 
 // flush gives out what was read of a torn object.
-func (p *JSONParser) flush(out *op.Out) {
+func (p *JSONParser) flush(out *parse.Out) {
 	if p.torn {
 		p.m.addTorn(&p.s.v, p.again, out)
 	}
@@ -224,7 +224,7 @@ func (l *jsonLine) keep(b []byte) {
 }
 
 // End gives up waiting for the end of an object.
-func (p *JSONParser) End(out *op.Out) {
+func (p *JSONParser) End(out *parse.Out) {
 	p.m.begin(false, 0)
 	p.tear()
 	p.flush(out)

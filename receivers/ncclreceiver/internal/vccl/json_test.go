@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // The seed's own example.
@@ -127,7 +128,7 @@ func TestLayouts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := lines(c.text)
-			create := func() op.Parser { return NewJSON("rank_9.json") }
+			create := func() parse.Parser { return NewJSON("rank_9.json") }
 			a := feed(t, create(), in, nil)
 			assert.Equal(t, want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
@@ -176,7 +177,7 @@ func TestTorn(t *testing.T) {
 		{"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next, []string{alone}, map[string]int{"record": 68, "rejected too_long": 1, "rejected not_json": 35}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			create := func() op.Parser { return NewJSON("rank_3.json") }
+			create := func() parse.Parser { return NewJSON("rank_3.json") }
 			a := feed(t, create(), lines(c.text), nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
@@ -187,7 +188,7 @@ func TestTorn(t *testing.T) {
 // A job that is started again begins its ordinals anew, in another communicator.
 func TestSessions(t *testing.T) {
 	record := `{"timestamp": 1, "operation": "reduce"}`
-	for name, create := range map[string]func() op.Parser{"json": func() op.Parser { return NewJSON("rank_1.json") }, "csv": func() op.Parser { return NewCSV("rank_1.csv") }} {
+	for name, create := range map[string]func() parse.Parser{"json": func() parse.Parser { return NewJSON("rank_1.json") }, "csv": func() parse.Parser { return NewCSV("rank_1.csv") }} {
 		t.Run(name, func(t *testing.T) {
 			in := []given{{text: record}, {text: record}, {text: record, file: true}, {text: record}, {text: record, file: true}}
 			if name == "csv" {
@@ -265,11 +266,11 @@ func TestOrdinals(t *testing.T) {
 
 func TestCountersAreBounded(t *testing.T) {
 	p := NewJSON("")
-	var out op.Out
+	var out parse.Out
 	for i := range 3 * maxCounts {
 		out.Reset()
 		v, _ := p.Line(fmt.Appendf(nil, `{"timestamp": 1, "operation": "reduce", "rank": %d}`, i), false, 0, &out)
-		require.Equal(t, op.Record, v)
+		require.Equal(t, parse.Record, v)
 		require.Equal(t, i < maxCounts, out.Ops[0].HasSeq)
 	}
 	saved := p.Save()
@@ -301,9 +302,9 @@ func TestBandwidthUnit(t *testing.T) {
 		reported, ok := new(big.Rat).SetString(printed)
 		require.True(t, ok)
 		text := fmt.Sprintf(`{"timestamp": 1, "operation": "reduce", "message_size": %d, "duration_us": %d.%d, "bandwidth_gbps": %s}`, size, ns/1000, ns%1000/100, printed)
-		var out op.Out
+		var out parse.Out
 		v, _ := NewJSON("").Line([]byte(text), false, 0, &out)
-		require.Equal(t, op.Record, v, text)
+		require.Equal(t, parse.Record, v, text)
 		o := &out.Ops[0]
 		require.Equal(t, ns, o.Duration, text)
 		require.Equal(t, unit, o.ReportedUnit, text)

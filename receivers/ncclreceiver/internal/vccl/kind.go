@@ -1,6 +1,6 @@
 package vccl
 
-import "github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+import "github.com/trainbridge/trainbridge/internal/collectives/op"
 
 // kindOf reads the name of an operation: "allreduce", "all_reduce", "AllReduce" and "ncclAllReduce" are the same. op.Other: none of NCCL's.
 func kindOf(name []byte) op.Kind {

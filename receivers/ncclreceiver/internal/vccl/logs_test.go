@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // parserOf makes the parser of a format.
-func parserOf(f Format, file string) op.Parser {
+func parserOf(f Format, file string) parse.Parser {
 	switch f {
 	case FormatJSON:
 		return NewJSON(file)
@@ -109,7 +109,7 @@ func TestLogs(t *testing.T) {
 			if format == FormatFlow || format == FormatText {
 				key = sum
 			}
-			restarts(t, func() op.Parser { return parserOf(format, file) }, in, key)
+			restarts(t, func() parse.Parser { return parserOf(format, file) }, in, key)
 		})
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // key is a key of the mission's schema.
@@ -102,7 +103,7 @@ func (m *messages) begin(again bool, tag uint64) {
 }
 
 // add makes an operation of a record.
-func (m *messages) add(v *values, out *op.Out) (reason string) {
+func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()
 	if reason = m.identify(v, o); reason == "" {
@@ -122,7 +123,7 @@ func (m *messages) add(v *values, out *op.Out) (reason string) {
 
 // addTorn makes an operation of what could be read of a record, where that says what it was, when and how long. It counts, unless its lines were read again,
 // but has no Seq: one cannot know that it is what the other ranks have at its place.
-func (m *messages) addTorn(v *values, again bool, out *op.Out) {
+func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	if absent(v[keyTimestamp]) || absent(v[keyDuration]) {
 		return
 	}

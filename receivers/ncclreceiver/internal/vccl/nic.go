@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -13,12 +14,12 @@ import (
 type nic struct{ host []byte }
 
 // sample is one that says nothing of ranks.
-func (n *nic) sample(metric string, at int64, value float64) op.Sample {
-	return op.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
+func (n *nic) sample(metric string, at int64, value float64) parse.Sample {
+	return parse.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
 }
 
 // End has nothing to give: a sample is a line.
-func (n *nic) End(*op.Out) {}
+func (n *nic) End(*parse.Out) {}
 
 // Save returns nothing: a line means what it says.
 func (n *nic) Save() []byte { return nil }
@@ -40,29 +41,29 @@ type PackedParser struct{ nic }
 func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
 
 // Line reads a line.
-func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	}
 	word, end := column(b, 0)
 	switch {
 	case bytes.HasPrefix(b, []byte(packedHeader)):
-		return op.Ignored, ignoredHeader
+		return parse.Ignored, ignoredHeader
 	case end < len(b):
-		return op.Rejected, reasonNumber
+		return parse.Rejected, reasonNumber
 	case word == 0: // "Timestamp exceeds compressible range!"
-		return op.Ignored, ignoredOverflow
+		return parse.Ignored, ignoredOverflow
 	}
 	at := int64(word & (1<<54 - 1))
-	for _, s := range [...]op.Sample{
+	for _, s := range [...]parse.Sample{
 		p.sample(spans.MetricNCCLDeviceBandwidth, at, float64(word>>54&511)*perUnit),
 		p.sample(spans.MetricNCCLDeviceAbnormal, at, float64(word>>63)),
 	} {
 		s.FromEnd = true
 		out.Samples = append(out.Samples, s)
 	}
-	return op.Record, ""
+	return parse.Record, ""
 }
 
 const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
@@ -82,19 +83,19 @@ func NewMean(file string, loc *time.Location) *MeanParser {
 }
 
 // Line reads a line.
-func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	switch {
 	case len(b) == 0:
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	case string(b) == meanHeader:
-		return op.Ignored, ignoredHeader
+		return parse.Ignored, ignoredHeader
 	case !digits14(b, ','):
-		return op.Rejected, reasonNotARow
+		return parse.Rejected, reasonNotARow
 	}
 	at, ok := compactStamp(p.stamps, b)
 	if !ok {
-		return op.Rejected, reasonNumber
+		return parse.Rejected, reasonNumber
 	}
 	var function, most, mean, status int64
 	i := 15
@@ -104,21 +105,21 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdic
 		last := c == 4
 		switch {
 		case end == len(b) && !last:
-			return op.Rejected, reasonColumnCount
+			return parse.Rejected, reasonColumnCount
 		case end == i:
-			return op.Rejected, reasonNumber
+			return parse.Rejected, reasonNumber
 		case last && end < len(b):
-			return op.Rejected, reasonColumnCount
+			return parse.Rejected, reasonColumnCount
 		case !last && b[end] != ',':
-			return op.Rejected, reasonNumber
+			return parse.Rejected, reasonNumber
 		}
 		i = end + 1
 	}
 	switch {
 	case function < 0 || most < 0 || mean < 0 || status < 0:
-		return op.Rejected, reasonNegative
+		return parse.Rejected, reasonNegative
 	case status > 1:
-		return op.Rejected, reasonNumber
+		return parse.Rejected, reasonNumber
 	}
 	kind := funcKind(uint64(function))
 	for _, s := range [...]struct {
@@ -133,5 +134,5 @@ func (p *MeanParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdic
 		x.Statistic, x.Kind, x.HasKind = s.statistic, kind, true
 		out.Samples = append(out.Samples, x)
 	}
-	return op.Record, ""
+	return parse.Record, ""
 }

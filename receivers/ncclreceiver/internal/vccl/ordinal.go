@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // count is how many records of an operation a rank has had.
@@ -93,7 +94,7 @@ func (m *messages) put(c count) int {
 }
 
 // next counts an operation. Of a line that is read again the tag knows.
-func (m *messages) next(o *op.Op, out *op.Out) (session uint32) {
+func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
 		return uint32(m.tag>>tagSession) & maxSession

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -73,7 +74,7 @@ func (l *link) is(r *row) bool {
 func (s *sends) NewFile() { s.newFile = true }
 
 // add takes a row. Operations that leave are those of the rows before, unless Out.Open is false.
-func (s *sends) add(r *row, out *op.Out) {
+func (s *sends) add(r *row, out *parse.Out) {
 	if s.newFile {
 		s.newFile = false
 		s.flush(out)
@@ -91,7 +92,7 @@ func (s *sends) add(r *row, out *op.Out) {
 }
 
 // find makes hint the link of a row.
-func (s *sends) find(r *row, out *op.Out) {
+func (s *sends) find(r *row, out *parse.Out) {
 	for i := range s.open {
 		if s.open[i].is(r) {
 			s.hint = i
@@ -141,7 +142,7 @@ func (l *link) add(r *row) {
 }
 
 // flush gives out all that is open, with a sample of the bandwidth for each.
-func (s *sends) flush(out *op.Out) {
+func (s *sends) flush(out *parse.Out) {
 	s.text = s.text[:0]
 	for i := range s.open {
 		s.give(&s.open[i], out)
@@ -149,7 +150,7 @@ func (s *sends) flush(out *op.Out) {
 	s.open, s.hint, s.rows = s.open[:0], 0, 0
 }
 
-func (s *sends) give(l *link, out *op.Out) {
+func (s *sends) give(l *link, out *parse.Out) {
 	o := out.Add()
 	o.Kind, o.Seq = funcKind(l.function), l.times
 	o.HasSeq = together(o.Kind)
@@ -195,7 +196,7 @@ func (l *link) detail(o *op.Op) {
 }
 
 // End gives out what is open.
-func (s *sends) End(out *op.Out) { s.flush(out) }
+func (s *sends) End(out *parse.Out) { s.flush(out) }
 
 // Save returns nothing: what is open is read again.
 func (s *sends) Save() []byte { return nil }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec,
@@ -24,17 +24,17 @@ func NewText(file string, loc *time.Location) *TextParser {
 }
 
 // Line reads a line.
-func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *op.Out) (op.Verdict, string) {
+func (p *TextParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	b := trim(text)
 	if len(b) == 0 {
-		return op.Ignored, ignoredBlank
+		return parse.Ignored, ignoredBlank
 	}
 	r := row{bandwidth: -1}
 	if reason := p.row(b, &r); reason != "" {
-		return op.Rejected, reason
+		return parse.Rejected, reason
 	}
 	p.add(&r, out)
-	return op.Record, ""
+	return parse.Record, ""
 }
 
 // between are the texts between the numbers of a line.

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -75,7 +76,7 @@ func show(o *op.Op) string {
 	return s.String()
 }
 
-func showSample(x *op.Sample) string {
+func showSample(x *parse.Sample) string {
 	s := fmt.Sprintf("%s=%.12g at %d", x.Metric, x.Value, x.At)
 	if x.FromEnd {
 		s += "?"
@@ -154,7 +155,7 @@ func (a *account) total() (n int) {
 }
 
 // collect copies what is in out.
-func collect(out *op.Out) (p part) {
+func collect(out *parse.Out) (p part) {
 	for i := range out.Ops {
 		p.ops = append(p.ops, show(&out.Ops[i]))
 	}
@@ -165,10 +166,10 @@ func collect(out *op.Out) (p part) {
 }
 
 // feed gives lines to a parser, and holds them as the receiver's handler does: what comes with a line that is Open is of the lines before.
-func feed(tb testing.TB, p op.Parser, in []given, after func(i int)) *account {
+func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account {
 	tb.Helper()
 	a := &account{verdicts: make(map[string]int)}
-	var out op.Out
+	var out parse.Out
 	room := make([]byte, 0, 1<<10)
 	for i, l := range in {
 		out.Reset()
@@ -183,18 +184,18 @@ func feed(tb testing.TB, p op.Parser, in []given, after func(i int)) *account {
 		}
 		a.tags = append(a.tags, out.Tag)
 		switch v {
-		case op.Record:
+		case parse.Record:
 			require.Empty(tb, reason, l.text)
 			a.verdicts["record"]++
-		case op.Ignored:
+		case parse.Ignored:
 			a.verdicts["ignored "+reason]++
-		case op.Rejected:
+		case parse.Rejected:
 			a.verdicts["rejected "+reason]++
 		}
-		if v != op.Record {
+		if v != parse.Record {
 			require.NotEmpty(tb, reason, l.text)
 		}
-		last := v == op.Record && !out.Open
+		last := v == parse.Record && !out.Open
 		if last {
 			a.open = append(a.open, i)
 		}
@@ -204,7 +205,7 @@ func feed(tb testing.TB, p op.Parser, in []given, after func(i int)) *account {
 		} else {
 			require.False(tb, last, "a record that says nothing: %s", l.text)
 		}
-		if v == op.Record && out.Open {
+		if v == parse.Record && out.Open {
 			a.open = append(a.open, i)
 		}
 		if after != nil {
@@ -221,7 +222,7 @@ func feed(tb testing.TB, p op.Parser, in []given, after func(i int)) *account {
 
 // restarts reads in with one restart at every line: what had not been accepted by then (by chance) is read again. All that leaves after it must be what had
 // left without it, and what was not accepted.
-func restarts(t *testing.T, create func() op.Parser, in []given, key func(ops []string) any) {
+func restarts(t *testing.T, create func() parse.Parser, in []given, key func(ops []string) any) {
 	t.Helper()
 	whole := feed(t, create(), in, nil)
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -17,16 +17,3 @@ func TestNames(t *testing.T) {
 	}
 	assert.Empty(t, Canonical("_ -"))
 }
-
-// The zero of a number is a value: what is not known says so.
-func TestInit(t *testing.T) {
-	var out Out
-	o := out.Add()
-	o.Rank, o.Size, o.Details = 3, 7, append(o.Details, Detail{})
-	out.Reset()
-	again := out.Add()
-	assert.Same(t, o, again)
-	assert.Equal(t, []int64{Unknown, Unknown, Unknown, Unknown, Unknown}, []int64{int64(again.Rank), again.Size, again.Total, again.Duration, again.Stream})
-	assert.Empty(t, again.Details)
-	assert.NotZero(t, cap(again.Details))
-}
