@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
@@ -63,17 +62,26 @@ func sound(tb testing.TB, r *filereceivertest.Result) {
 					require.GreaterOrEqual(tb, v.Double(), 0.0, name)
 				}
 			case pcommon.ValueTypeSlice:
-				require.LessOrEqual(tb, v.Slice().Len(), maxListed, name)
+				require.LessOrEqual(tb, v.Slice().Len(), collectives.MaxListed, name)
 			default:
 			}
 		}
 		if why := attr(s, spans.AttrIncompleteReason); why != "" {
-			require.Contains(tb, append(reasons[gap:tardy], spans.NCCLIncompleteStuck), why)
+			require.Contains(tb, incomplete(), why)
 		}
 	}
 	for _, md := range r.Metrics.AllMetrics() {
 		soundMetrics(tb, md)
 	}
+}
+
+// incomplete are the reasons why a collective may not be whole.
+func incomplete() []string {
+	out := []string{spans.NCCLIncompleteStuck}
+	for o := collectives.Gap; o < collectives.Tardy; o++ {
+		out = append(out, o.String())
+	}
+	return out
 }
 
 func soundMetrics(tb testing.TB, md pmetric.Metrics) {
@@ -129,44 +137,13 @@ func FuzzReceiver(f *testing.F) {
 		if settings&16 != 0 {
 			cfg.Format = formats[1+int(settings>>5)]
 		}
-		var asm *assembler
-		mk := func(base *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
-			parts, err := newParts(base, c)
-			newHandlerOf := parts.NewHandler
-			parts.NewHandler = func(s *tail.Stream) tail.Handler {
-				h := newHandlerOf(s)
-				asm = h.(*handler).r.asm
-				return h
-			}
-			return parts, err
-		}
-		r := filereceivertest.Read(t, receivertest.NewNopSettings(metadata.Type), cfg, mk)
+		var joiner *collectives.Joiner[tail.Lent]
+		r := filereceivertest.Read(t, receivertest.NewNopSettings(metadata.Type), cfg, keeping(&joiner))
 		if cfg.SampleRate == 1 {
 			sound(t, r)
 		}
-		empty(t, asm)
-	})
-}
-
-// empty holds that an assembler whose logs are read has nothing left.
-func empty(tb testing.TB, a *assembler) {
-	tb.Helper()
-	if a == nil {
-		return
-	}
-	require.Zero(tb, a.bytes)
-	require.Nil(tb, a.oldest)
-	require.Nil(tb, a.newest)
-	require.Nil(tb, a.walk)
-	require.Zero(tb, a.begun)
-	for _, r := range a.runs {
-		for _, c := range r.comms {
-			for _, t := range append(c.tracks[:], c.all) {
-				if t != nil {
-					require.Empty(tb, t.open)
-					require.Empty(tb, t.seqs)
-				}
-			}
+		if joiner != nil {
+			require.NoError(t, joiner.Leftover())
 		}
-	}
+	})
 }

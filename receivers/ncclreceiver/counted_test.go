@@ -158,8 +158,8 @@ func truth(t *testing.T, r *filereceivertest.Result, kept []message) (joined int
 	return joined
 }
 
-// VCCL's document recommends NCCL_TELEMETRY_SAMPLE_RATE=0.1, and each rank draws by itself: the n-th records of two ranks are of collectives seconds apart. Joined by
-// number 300 of 303 healthy collectives were "bad", some with a multiple of the bandwidth there is.
+// VCCL's document recommends NCCL_TELEMETRY_SAMPLE_RATE=0.1, and each rank draws by itself: the n-th records of two ranks are of collectives seconds apart.
+// Joined by number 300 of 303 healthy collectives were "bad", some with a multiple of the bandwidth there is.
 func TestSampledPerRank(t *testing.T) {
 	for _, ranks := range []int{2, 4, 16} {
 		t.Run(strconv.Itoa(ranks), func(t *testing.T) {

@@ -1,12 +1,11 @@
 package ncclreceiver
 
 import (
-	"time"
-
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
@@ -20,7 +19,7 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000},
-		Format: formatAuto, SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20,
+		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
+		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000}, JoinConfig: collectives.DefaultJoinConfig(), Format: formatAuto,
 	}
 }

@@ -3,11 +3,11 @@ package ncclreceiver
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
@@ -26,15 +26,14 @@ type stream interface {
 	Ahead(visit func(text []byte) bool)
 }
 
-// handler reads the lines of one stream and gives what they say to the assembler.
+// handler reads the lines of one stream and gives what they say to the joiner.
 type handler struct {
 	r      *ncclReceiver
 	stream stream
-	run    string
+	input  *collectives.Input[tail.Lent]
 	format string // empty: not known yet
 	parser parse.Parser
 	out    parse.Out
-	heard  bool // it said something, or had lines enough to
 	quiet  int  // lines that said nothing
 	paired bool // one of the two files that VCCL writes for a network card
 	file   int
@@ -42,26 +41,22 @@ type handler struct {
 	open      []tail.Lent // lines of a record that goes on
 	openSince int64       // when the first of them was read
 
-	comms   map[string]*communicator
-	comm    *communicator // the last one
-	commID  string
-	sources []*source
 	now     int64
 	modTime int64
 	words   words
 	names   spans.Interner
 	counted map[countKey]int64 // when counts of the log were first seen
 
-	batch *batch // nil between Cut and the next line, so that idle files keep no memory
+	batch *joined // nil between Cut and the next line, so that idle files keep no memory
 }
 
 func newHandler(r *ncclReceiver, s stream) *handler {
-	h := &handler{r: r, stream: s, run: r.cfg.Run(s.Path()), comms: make(map[string]*communicator)}
+	h := &handler{r: r, stream: s}
+	h.input = r.joiner.Input(collectives.From{Run: r.cfg.Run(s.Path()), Path: s.Path()}, h.take)
 	h.paired = strings.HasSuffix(s.Path(), "A.log") || strings.HasSuffix(s.Path(), "B.log") // <host>-<NIC>-Port<i>-A.log
 	if r.cfg.Format != formatAuto {
 		h.setFormat(r.cfg.Format)
 	}
-	r.asm.stream()
 	return h
 }
 
@@ -69,6 +64,8 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 func (h *handler) setFormat(format string) {
 	if p := newParser(format, h.stream.Path(), h.r.zone); p != nil {
 		h.parser, h.format = p, format
+		from := &h.input.From
+		from.Family, from.OwnClock, from.Coarse = family(format), format == formatProfiler, format == formatRecorder
 	}
 }
 
@@ -98,11 +95,11 @@ func newParser(format, path string, zone *time.Location) parse.Parser {
 }
 
 // family is what a format's communicators are told apart by: the same collective in the logs of two tools would have each rank twice.
-func (h *handler) family() string {
-	if strings.HasPrefix(h.format, "vccl") {
+func family(format string) string {
+	if strings.HasPrefix(format, "vccl") {
 		return "vccl"
 	}
-	return h.format
+	return format
 }
 
 // The reasons of lines of no format.
@@ -207,7 +204,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.give(false)
 		if len(h.open) == 0 {
 			h.openSince = h.now
-			h.r.asm.unfinished(1)
+			h.input.Begin()
 		}
 		h.open = append(h.open, h.stream.Lend(h.out.Tag))
 		return tail.Record, ""
@@ -223,7 +220,7 @@ const maxQuiet = 64
 
 func (h *handler) saidNothing() {
 	if h.quiet++; h.quiet == maxQuiet {
-		h.r.asm.heard(h)
+		h.input.Heard()
 	}
 }
 
@@ -261,14 +258,12 @@ func (h *handler) give(line bool) (reason string) {
 		if o.Start == 0 && o.End == 0 {
 			o.End, o.Time = h.modTime, spans.TimeSynthetic
 		}
-		h.r.asm.add(h, h.communicator(o.Comm), h.source(o.Host, o.PID), o, lents, h.now)
+		h.input.Add(o, lents, h.now)
 	}
-	if !h.heard {
-		h.r.asm.heard(h) // only after its ranks are known
-	}
+	h.input.Heard() // only after its ranks are known
 	h.open = lents[:0]
 	if opened {
-		h.r.asm.unfinished(-1)
+		h.input.End()
 		return ""
 	}
 	if len(wanted)+len(h.out.Samples) > 0 {
@@ -277,54 +272,13 @@ func (h *handler) give(line bool) (reason string) {
 	return reason
 }
 
-// communicator finds that of an operation; mostly it is that of the one before.
-func (h *handler) communicator(id []byte) *communicator {
-	if h.comm != nil && h.commID == string(id) {
-		return h.comm
-	}
-	c := h.comms[string(id)]
-	if c == nil {
-		if len(h.comms) >= maxKnown {
-			clear(h.comms)
-		}
-		c = h.r.asm.communicator(h.run, h.stream.Path(), h.family(), id)
-		h.comms[string(id)] = c
-	}
-	h.comm, h.commID = c, string(id)
-	return c
-}
-
-// maxKnown bounds what a handler remembers of communicators and sources; it may ask again.
-const maxKnown = 256
-
-// source finds who wrote a record.
-func (h *handler) source(host []byte, pid int64) *source {
-	for _, s := range slices.Backward(h.sources) {
-		if s.pid == pid && s.host == string(host) {
-			return s
-		}
-	}
-	if len(h.sources) >= maxKnown {
-		h.sources = h.sources[:0]
-	}
-	s := h.r.asm.source(h.run, host, pid, h.stream.Path(), h.format == formatProfiler)
-	h.sources = append(h.sources, s)
-	return s
-}
-
 // take puts a collective into the batch, with its lines.
-func (h *handler) take(c *collective) {
-	for i := range c.parts {
-		p := &c.parts[i]
-		h.stream.Take(p.lent)
-		if p.more != nil {
-			for _, l := range p.more.lents {
-				h.stream.Take(l)
-			}
-		}
+func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
+	for _, l := range lines {
+		h.stream.Take(l)
 	}
-	c.place = h.stream.Place()
 	h.batch.collectives = append(h.batch.collectives, c)
+	h.batch.places = append(h.batch.places, h.stream.Place())
 }
 
 // Expire gives up waiting since before the given time.
@@ -346,16 +300,16 @@ func (h *handler) Expire(before time.Time) {
 				h.stream.Share(l, 0)
 			}
 			h.open = h.open[:0]
-			h.r.asm.unfinished(-1)
+			h.input.End()
 		}
 	}
-	h.r.asm.expire(h, ns)
+	h.input.Expire(ns)
 }
 
 // Cut ends the current batch.
 func (h *handler) Cut() tail.Delivery {
-	if h.paired && !h.heard && len(h.open) == 0 {
-		h.r.asm.heard(h) // the other file of the pair has what there is
+	if h.paired && len(h.open) == 0 {
+		h.input.Heard() // the other file of the pair has what there is
 	}
 	b := h.batch
 	if b == nil {
@@ -367,13 +321,13 @@ func (h *handler) Cut() tail.Delivery {
 		return nil
 	}
 	if len(b.collectives) > 0 {
-		h.r.asm.estimates(b)
+		b.points = h.r.joiner.Learned(b.points, b.collectives)
 	}
 	return h.r.Deliver(b)
 }
 
 // Forget is called when the stream is gone: it says nothing any more.
-func (h *handler) Forget() { h.r.asm.heard(h) }
+func (h *handler) Forget() { h.input.Heard() }
 
 // Save returns the format and what its parser must know.
 func (h *handler) Save() []byte {

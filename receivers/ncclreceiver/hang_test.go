@@ -124,7 +124,8 @@ func (l *live) roots(n int) map[string]ptrace.Span {
 	return out
 }
 
-// Who is missing at the wavefront is named when hang_timeout is over, not before; then nobody waits for it any more; and when it is back, it is one of them again.
+// Who is missing at the wavefront is named when hang_timeout is over, not before; then nobody waits for it any more; and when it is back, it is one of them
+// again.
 func TestHang(t *testing.T) {
 	l := newLive(t, nil)
 	all := func(sn int, but int) {
@@ -226,8 +227,8 @@ func TestPauseIsNoHang(t *testing.T) {
 	}
 }
 
-// Streams that have said nothing are waited for where no one says how many ranks there are. When the last of them turns out to be about something else, what waited
-// leaves, with what comes next.
+// Streams that have said nothing are waited for where no one says how many ranks there are. When the last of them turns out to be about something else, what
+// waited leaves, with what comes next.
 func TestSilentStream(t *testing.T) {
 	l := newLive(t, nil)
 	other, err := os.Create(filepath.Join(l.dir, "other.log"))

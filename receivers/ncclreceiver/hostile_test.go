@@ -13,19 +13,20 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 )
 
-// keeping makes parts as newParts does, and tells of the assembler.
-func keeping(asm **assembler) filereceiver.Make {
+// keeping makes parts as newParts does, and tells of the joiner.
+func keeping(joiner **collectives.Joiner[tail.Lent]) filereceiver.Make {
 	return func(base *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
 		parts, err := newParts(base, c)
 		inner := parts.NewHandler
 		parts.NewHandler = func(s *tail.Stream) tail.Handler {
 			h := inner(s)
-			*asm = h.(*handler).r.asm
+			*joiner = h.(*handler).r.joiner
 			return h
 		}
 		return parts, err
@@ -46,9 +47,11 @@ func TestHostile(t *testing.T) {
 			return record{comm: fmt.Sprintf("0x%x", i+1), rank: i % 4, of: 4, sn: 1, size: 4096, us: 9}
 		},
 		"communicators of one": func(i int) record { return record{comm: fmt.Sprintf("0x%x", i+1), of: 1, sn: 1, size: 4096, us: 9} },
-		"ranks":                func(i int) record { return record{rank: i % (maxRank + 3), of: 1 << 20, sn: i, size: 4096, us: 9} },
+		"ranks": func(i int) record {
+			return record{rank: i % (collectives.MaxRank + 3), of: 1 << 20, sn: i, size: 4096, us: 9}
+		},
 		"large ranks": func(i int) record {
-			return record{comm: fmt.Sprintf("0x%x", i+1), rank: maxRank, of: 1 << 20, sn: 1, size: 4096, us: 9}
+			return record{comm: fmt.Sprintf("0x%x", i+1), rank: collectives.MaxRank, of: 1 << 20, sn: 1, size: 4096, us: 9}
 		},
 		"hosts": func(i int) record {
 			return record{host: fmt.Sprintf("host-%d", i), rank: i % 4, of: 4, sn: i / 4, size: 4096, us: 9}
@@ -70,16 +73,17 @@ func TestHostile(t *testing.T) {
 				b.WriteString(r.String() + "\n")
 			}
 			cfg := config(filereceivertest.Put(t, t.TempDir(), "all.log", b.String()))
-			cfg.MaxStateBytes = minState
+			cfg.MaxStateBytes = collectives.MinState
 			b.Reset()
 			before := heap()
-			var asm *assembler
-			counts, err := filereceiver.ReadAll(t.Context(), receivertest.NewNopSettings(metadata.Type), cfg, keeping(&asm), nil, consumertest.NewNop(), consumertest.NewNop())
+			var joiner *collectives.Joiner[tail.Lent]
+			set, to := receivertest.NewNopSettings(metadata.Type), consumertest.NewNop()
+			counts, err := filereceiver.ReadAll(t.Context(), set, cfg, keeping(&joiner), nil, to, to)
 			require.NoError(t, err)
 			assert.EqualValues(t, n, counts.Sent)
 			after := heap()
 			assert.Less(t, int64(after)-int64(before), int64(32<<20))
-			runtime.KeepAlive(asm)
+			runtime.KeepAlive(joiner)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -300,7 +301,7 @@ func TestCap(t *testing.T) {
 			}
 			r := read(t, config(filereceivertest.Write(t, "all.log", lines...)))
 			all := r.All("")
-			assert.LessOrEqual(t, len(all), maxSpans+1) // and the run's
+			assert.LessOrEqual(t, len(all), collectives.MaxSpans+1) // and the run's
 			count, sum := 0.0, 0.0
 			var own float64
 			for _, s := range all {
@@ -342,7 +343,7 @@ func TestEvicted(t *testing.T) {
 	dir := t.TempDir()
 	filereceivertest.Put(t, dir, "one.log", strings.Join(append(first, second...), "\n")+"\n") // the second rank comes long after the first
 	cfg := config(dir + "/*.log")
-	cfg.MaxStateBytes = minState
+	cfg.MaxStateBytes = collectives.MinState
 	r := read(t, cfg)
 	assert.EqualValues(t, 2*n, r.Counts.Sent)
 	assert.Len(t, roots(r), n)

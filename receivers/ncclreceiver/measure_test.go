@@ -16,12 +16,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Bandwidths as nccl-tests' doc/PERFORMANCE.md has them, computed here another way: of a duration in s, by hand-written factors. AllGather, ReduceScatter and AllToAll
-// log the size of one rank.
+// Bandwidths as nccl-tests' doc/PERFORMANCE.md has them, computed here another way: of a duration in s, by hand-written factors. AllGather, ReduceScatter and
+// AllToAll log the size of one rank.
 func TestBandwidth(t *testing.T) {
 	const size, us = 3_145_733, 457
 	for _, n := range []int{2, 3, 8, 1024} {
@@ -228,10 +229,10 @@ func TestLinksAreNoMismatch(t *testing.T) {
 
 // A run has a bounded number of score series, however many communicators it has.
 func TestScoreSeries(t *testing.T) {
-	const most = 1000 / metricShare
-	const comms, collectives = most/2 + 50, minWindow + 2
+	const most = 1000 / collectives.MetricShare
+	const comms, rounds = most/2 + 50, collectives.MinWindow + 2
 	var records []record
-	for sn := range collectives {
+	for sn := range rounds {
 		for c := range comms {
 			for rank := range 2 {
 				records = append(records, record{comm: fmt.Sprintf("0x%x", c+1), host: "n", rank: rank, of: 2, sn: sn, size: 4096, start: 1 + int64(sn)*10_000 + int64(c%97), us: 100})

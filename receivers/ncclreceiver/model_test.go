@@ -334,8 +334,9 @@ func perRank(name string, rnd *rand.Rand, n int, write func(rank int, ops []oper
 	return out
 }
 
-// TestModel does to logs, the consumer and the process what may happen to them, in random order: files grow by pieces, the consumer is away, the process is stopped, or
-// killed. What comes is what comes of reading the whole logs at once: each span as often as it may, none missing, each with the same ids, parents and attributes.
+// TestModel does to logs, the consumer and the process what may happen to them, in random order: files grow by pieces, the consumer is away, the process is
+// stopped, or killed. What comes is what comes of reading the whole logs at once: each span as often as it may, none missing, each with the same ids, parents
+// and attributes.
 func TestModel(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
 		for seed := range uint64(4) {

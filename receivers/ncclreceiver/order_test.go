@@ -127,8 +127,8 @@ func TestGapOfAnyRank(t *testing.T) {
 	}
 }
 
-// A job that is started again counts from the beginning: its collectives are whole. That they share the traces of the first is what the log says, where it calls
-// the communicator the same.
+// A job that is started again counts from the beginning: its collectives are whole. That they share the traces of the first is what the log says, where it
+// calls the communicator the same.
 func TestNumbersBeginAnew(t *testing.T) {
 	var lines []string
 	for job := range 2 {

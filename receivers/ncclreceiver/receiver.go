@@ -2,7 +2,6 @@ package ncclreceiver
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
@@ -24,18 +24,12 @@ type ncclReceiver struct {
 	tel        *metadata.TelemetryBuilder
 	operations map[string]bool // canonical names; nil: all
 	ranks      map[int32]bool  // nil: all
-	asm        *assembler
+	joiner     *collectives.Joiner[tail.Lent]
 	unpaired   sync.Once // says that records do not pair up
-
-	batches     filereceiver.Pool[batch]
-	collectives filereceiver.Pool[collective]
+	batches    filereceiver.Pool[joined]
 }
 
-const (
-	maxFreeBatches = 64
-	maxFree        = 2048 // collectives
-	usualParts     = 64
-)
+const maxFreeBatches = 64
 
 func newParts(base *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
 	r, err := newReceiver(base, config.(*Config))
@@ -43,7 +37,9 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	return filereceiver.Parts{
-		Tail: r.cfg.withDocuments(), Detect: r.detect, Redact: r.cfg.Redact, NewHandler: func(s *tail.Stream) tail.Handler { return newHandler(r, s) }, HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+		Tail: r.cfg.withDocuments(), Detect: r.detect, Redact: r.cfg.Redact,
+		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
+		HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
 	}, nil
 }
 
@@ -69,28 +65,14 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 			r.ranks[rank] = true
 		}
 	}
-	r.asm = newAssembler(r)
+	r.joiner = collectives.New[tail.Lent](collectives.Settings{
+		JoinConfig: cfg.JoinConfig, Ranks: cfg.Ranks, HideHosts: cfg.Redact.HashHosts, Series: cfg.CardinalityLimit,
+	})
 	err = tel.RegisterTrainbridgeNcclStateCallback(func(_ context.Context, o metric.Int64Observer) error {
-		r.asm.mu.Lock()
-		defer r.asm.mu.Unlock()
-		o.Observe(r.asm.bytes)
+		o.Observe(r.joiner.Waiting())
 		return nil
 	})
 	return r, err
-}
-
-// ranksOf is how many ranks of a communicator of so many are kept.
-func (r *ncclReceiver) ranksOf(size int32) int {
-	if r.ranks == nil {
-		return int(size)
-	}
-	n := 0
-	for rank := range r.ranks {
-		if rank < size {
-			n++
-		}
-	}
-	return n
 }
 
 // The reasons of records that a setting leaves out.
@@ -120,33 +102,19 @@ func (r *ncclReceiver) unwanted(o *op.Op) string {
 	return ""
 }
 
-var outcomeOptions = func() (options [outcomes]metric.AddOption) {
-	names := reasons
-	names[complete], names[tardy] = "complete", "late"
-	for i, name := range names {
-		options[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", name)))
+var (
+	outcomeOptions = options[collectives.Outcome](int(collectives.Outcomes), "outcome")
+	foundOptions   = options[collectives.Found](int(collectives.Founds), "ranks")
+)
+
+// options are the attribute sets of a metric, by the number of the attribute's value.
+func options[T interface {
+	~uint8
+	String() string
+}](n int, key string) []metric.AddOption {
+	out := make([]metric.AddOption, n)
+	for i := range out {
+		out[i] = metric.WithAttributeSet(attribute.NewSet(attribute.String(key, T(i).String())))
 	}
-	return options
-}()
-
-// foundOptions are of a collective that was found by time, in the order of what collective.found returns.
-var foundOptions = [...]metric.AddOption{
-	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "all"))),
-	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "some"))),
-	metric.WithAttributeSet(attribute.NewSet(attribute.String("ranks", "one"))),
-}
-
-// found says which of its ranks were found by time.
-func (c *collective) found() int {
-	switch {
-	case c.whole:
-		return 0
-	case len(c.parts) > 1:
-		return 1
-	}
-	return 2
-}
-
-func linkName(src, dst int32) string {
-	return strconv.Itoa(int(src)) + "→" + strconv.Itoa(int(dst))
+	return out
 }

@@ -7,6 +7,9 @@ var names = [Kinds]string{
 	Gather: "Gather", Scatter: "Scatter", Send: "Send", Recv: "Recv", SendRecv: "SendRecv",
 }
 
+// ProxyStep is the Op.Name of one step of what a network proxy does.
+const ProxyStep = "ProxyStep"
+
 // String is the name of the operation, empty for Other.
 func (k Kind) String() string { return names[k] }
 

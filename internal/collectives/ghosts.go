@@ -1,4 +1,4 @@
-package ncclreceiver
+package collectives
 
 // ghosts remembers collectives that left without all their ranks, so that what comes later joins their traces instead of making new ones.
 // The oldest are forgotten.
@@ -6,13 +6,14 @@ type ghosts struct {
 	set    map[ghost]bool // whether it was sent
 	ring   []ghost
 	next   int
-	tracks ghostTrack
+	tracks trackKey
 }
 
-type ghostTrack uint32
+// trackKey is the number of a track.
+type trackKey uint32
 
 type ghost struct {
-	track ghostTrack
+	track trackKey
 	seq   uint64
 }
 
@@ -21,12 +22,12 @@ const maxGhosts = 1 << 16
 func newGhosts() ghosts { return ghosts{set: make(map[ghost]bool)} }
 
 // track makes the key of a sequence.
-func (g *ghosts) track() ghostTrack {
+func (g *ghosts) track() trackKey {
 	g.tracks++
 	return g.tracks
 }
 
-func (g *ghosts) has(track ghostTrack, seq uint64) (sent, ok bool) {
+func (g *ghosts) has(track trackKey, seq uint64) (sent, ok bool) {
 	if len(g.set) == 0 {
 		return false, false
 	}
@@ -34,7 +35,7 @@ func (g *ghosts) has(track ghostTrack, seq uint64) (sent, ok bool) {
 	return sent, ok
 }
 
-func (g *ghosts) put(track ghostTrack, seq uint64, sent bool) {
+func (g *ghosts) put(track trackKey, seq uint64, sent bool) {
 	e := ghost{track, seq}
 	_, ok := g.set[e]
 	g.set[e] = sent

@@ -1,18 +1,17 @@
-package ncclreceiver
+package collectives
 
 import (
 	"cmp"
 	"math"
 	"slices"
 
-	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for what the others have as their n-th. That holds
-// until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed: what is joined agrees
-// in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by operation, size and time. What fits nothing
-// leaves alone. Nothing is concluded from what is joined in part.
+// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for what the others have as their n-th. That
+// holds until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed: what is joined
+// agrees in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by operation, size and time. What
+// fits nothing leaves alone. Nothing is concluded from what is joined in part.
 
 // clockBound is how far the clocks of a job's hosts may be apart, ns: what NTP holds between hosts, and the digits that logs have.
 const clockBound = 10_000_000
@@ -63,50 +62,43 @@ func (s stretch) slack(kind op.Kind) int64 {
 	return clockBound + s.longest
 }
 
-// count takes a record whose number is only counted.
-func (a *assembler) count(h *handler, comm *communicator, src *source, o *op.Op, lents []tail.Lent, at int64) {
-	t := a.track(comm, o)
-	s := stretchOf(o.Start, o.End)
+// counted is what a communicator needs whose collectives have no number in the log.
+type counted struct {
+	loose     []*Collective // records that are not what the others have as their n-th, by when they ended
+	progress  []int64       // by rank: the last end, Unix ns
+	slowest   int32         // the rank that has come least far …
+	slowestOf int           // … of so many …
+	horizon   int64         // … to here
+	sweepAt   int64         // the horizon at which to look at what waits again
+}
+
+// joinByCount takes a record of which the number is only counted.
+func (j *joiner) joinByCount(in *input, r *record) {
+	o, t := r.op, j.track(r.comm, r.op)
+	when := stretchOf(o.Start, o.End)
 	c := t.open[o.Seq]
-	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(s).one(c.kind))
+	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
 	if refuted {
-		a.dissolve(c)
+		j.dissolve(c)
 		c = nil
 	}
 	if c == nil {
-		c = a.open(t, comm, o, at)
-		c.join, c.when = byCount, s
+		c = j.open(t, r)
+		c.join, c.when = byCount, when
 	}
-	a.touch(c, at)
-	a.put(c, src, o, lents)
-	c.when = c.when.with(s)
-	if c.has.set(o.Rank) {
-		c.ranks++
-	}
-	a.see(comm, o.Rank, src)
-	comm.advance(o.Rank, s.lastEnd)
-	a.hear(h)
+	j.touch(c, r.at)
+	j.put(c, r)
+	c.when = c.when.with(when)
+	j.attend(c, o.Rank)
+	j.see(r.comm, o.Rank, r.src)
+	r.comm.advance(o.Rank, when.lastEnd)
+	j.hear(in)
 	if refuted {
-		a.dissolve(c)
+		j.dissolve(c)
 	} else {
-		a.settle(h, c)
+		j.settle(c)
 	}
-	a.sweep(h, comm)
-}
-
-// settle lets a collective go that is whole, unless its ranks say that they are several rings.
-func (a *assembler) settle(h *handler, c *collective) {
-	if c.join == byTime || !a.full(c) {
-		return
-	}
-	if c.join == byCount {
-		if a.several(c.parts) {
-			a.dissolve(c)
-			return
-		}
-		c.whole = true
-	}
-	a.close(h, c, a.outcome(c))
+	j.sweep(r.comm)
 }
 
 // advance takes note of how far a rank's log has come.
@@ -127,52 +119,56 @@ func (comm *communicator) advance(rank int32, end int64) {
 }
 
 // sweep releases what all ranks have gone on from.
-func (a *assembler) sweep(h *handler, comm *communicator) {
-	if comm.open == 0 || comm.horizon < comm.sweepAt || a.silent > 0 && !comm.settled {
+func (j *joiner) sweep(comm *communicator) {
+	if comm.open == 0 || comm.horizon < comm.sweepAt || j.silent > 0 && !comm.settled {
 		return
 	}
 	comm.sweepAt = comm.horizon
-	if a.release(h, comm, comm.horizon, gap) < releaseMost {
+	if j.release(comm, comm.horizon, Gap) < releaseMost {
 		comm.sweepAt += clockBound
 	}
 }
 
-// dissolve makes the records of a collective loose: they are none together.
-func (a *assembler) dissolve(c *collective) {
-	a.withdraw(c)
-	parts := c.parts
-	for i := range parts {
-		s := c
-		if i < len(parts)-1 { // c itself is the last
-			s = a.r.collectives.Get()
-			s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
-			s.algorithm, s.protocol, s.datatype, s.nodes, s.channels, s.size, s.total = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels, c.size, c.total
-			s.opened, s.last = c.opened, c.last
-			s.parts = append(s.parts[:0], parts[i])
-		} else {
-			parts[0] = parts[i]
-			clear(parts[1:])
-			s.parts = parts[:1]
-			clear(s.has)
-			s.has = s.has[:0]
-		}
-		p := &s.parts[0]
-		s.has.set(p.rank)
-		s.ranks, s.join, s.joined, s.errs, s.retries = 1, byTime, false, 0, 0
-		s.bytes = collectiveBytes + partBytes + lentBytes
-		if m := p.more; m != nil {
-			s.errs, s.retries = m.errors, m.retries
-			s.bytes += moreBytes + int64(len(m.details))*detailBytes + int64(len(m.lents))*16
-		}
-		s.when = stretchOf(p.start, p.end)
-		a.enlist(s)
-		at, _ := slices.BinarySearchFunc(s.comm.loose, s, compareLoose)
-		s.comm.loose = slices.Insert(s.comm.loose, at, s)
+// dissolve makes the records of a collective loose: they are no collective.
+func (j *joiner) dissolve(c *Collective) {
+	j.withdraw(c)
+	last := len(c.parts) - 1
+	for i := range c.parts[:last] {
+		s := j.get()
+		s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
+		s.algorithm, s.protocol, s.datatype, s.nodes, s.channels = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels
+		s.size, s.total = c.size, c.total
+		s.opened, s.last = c.opened, c.last
+		s.parts = append(s.parts[:0], c.parts[i])
+		j.loosen(s)
 	}
+	// c itself is the last of them.
+	c.parts[0] = c.parts[last]
+	clear(c.parts[1:])
+	c.parts = c.parts[:1]
+	clear(c.has)
+	c.has = c.has[:0]
+	j.loosen(c)
+}
+
+// loosen has a collective of one record wait among the loose ones.
+func (j *joiner) loosen(c *Collective) {
+	p := &c.parts[0]
+	c.has.set(p.rank)
+	c.ranks, c.join, c.joined, c.errs, c.retries = 1, byTime, false, 0, 0
+	c.bytes = collectiveBytes + partBytes + cameBytes
+	if m := p.more; m != nil {
+		c.errs, c.retries = m.errors, m.retries
+		c.bytes += m.bytes()
+	}
+	c.when = stretchOf(p.start, p.end)
+	j.enlist(c)
+	at, _ := slices.BinarySearchFunc(c.comm.loose, c, compareLoose)
+	c.comm.loose = slices.Insert(c.comm.loose, at, c)
 }
 
 // compareLoose orders loose records by when they ended, whichever was read first.
-func compareLoose(x, y *collective) int {
+func compareLoose(x, y *Collective) int {
 	p, q := &x.parts[0], &y.parts[0]
 	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
 }
@@ -185,7 +181,21 @@ type looseKey struct {
 }
 
 // release lets go of what nothing can come to any more when all ranks have come to horizon. It says how many collectives left.
-func (a *assembler) release(h *handler, comm *communicator, horizon int64, why outcome) (left int) {
+func (j *joiner) release(comm *communicator, horizon int64, why Outcome) (left int) {
+	j.dissolveUpTo(comm, horizon)
+	if len(comm.loose) == 0 {
+		return 0
+	}
+	done := comm.clusters(horizon)
+	for _, list := range done[:min(len(done), releaseMost)] {
+		left += j.match(comm, list, why)
+	}
+	comm.loose = slices.DeleteFunc(comm.loose, func(c *Collective) bool { return !c.waiting })
+	return left
+}
+
+// dissolveUpTo makes loose what should be whole by now.
+func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
 		tracks = append(tracks, t)
@@ -193,18 +203,18 @@ func (a *assembler) release(h *handler, comm *communicator, horizon int64, why o
 	for _, t := range tracks {
 		for i := 0; t != nil && i < len(t.seqs); {
 			if c := t.open[t.seqs[i]]; c.when.lastEnd < horizon-c.when.slack(c.kind) {
-				a.dissolve(c) // which takes it out of seqs
+				j.dissolve(c) // which takes it out of seqs
 			} else {
 				i++
 			}
 		}
 	}
-	if len(comm.loose) == 0 {
-		return 0
-	}
-	clusters := make(map[looseKey][]*collective)
-	var done [][]*collective
-	end := func(list []*collective) {
+}
+
+// clusters are the loose records of one kind that ended at about the same time, where nothing comes to them any more, in the order in which they ended.
+func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
+	open := make(map[looseKey][]*Collective)
+	end := func(list []*Collective) {
 		// What is not loose yet ends at most one slack later, and is by another.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
@@ -215,7 +225,7 @@ func (a *assembler) release(h *handler, comm *communicator, horizon int64, why o
 		if c.kind == op.AllToAll {
 			key.size = op.Unknown // each rank has its own
 		}
-		list := clusters[key]
+		list := open[key]
 		if n := len(list); n > 0 {
 			last := list[n-1].when.with(c.when)
 			if c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind) || c.when.lastEnd-list[0].when.lastEnd > maxCluster {
@@ -223,52 +233,28 @@ func (a *assembler) release(h *handler, comm *communicator, horizon int64, why o
 				list = nil
 			}
 		}
-		clusters[key] = append(list, c)
+		open[key] = append(list, c)
 	}
-	for _, list := range clusters {
+	for _, list := range open {
 		end(list)
 	}
-	slices.SortFunc(done, func(x, y []*collective) int {
+	slices.SortFunc(done, func(x, y []*Collective) int {
 		return cmp.Or(compareLoose(x[0], y[0]), cmp.Compare(x[0].kind, y[0].kind), cmp.Compare(x[0].name, y[0].name))
 	})
-	for _, list := range done[:min(len(done), releaseMost)] {
-		left += a.match(h, comm, list, why)
-	}
-	comm.loose = slices.DeleteFunc(comm.loose, func(c *collective) bool { return !c.waiting })
-	return left
+	return done
 }
 
 // match joins what ended at about the same time. Several of the same in a row are told apart by counting, if all ranks have as many.
-func (a *assembler) match(h *handler, comm *communicator, list []*collective, why outcome) (left int) {
+func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (left int) {
 	for _, c := range list {
-		a.withdraw(c)
+		j.withdraw(c)
 	}
 	for _, ring := range rings(list) {
-		slices.SortStableFunc(ring.of, func(x, y *collective) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
-		ranks := 1
-		for i := range ring.of[1:] {
-			if ring.of[i].parts[0].rank != ring.of[i+1].parts[0].rank {
-				ranks++
-			}
-		}
-		each := len(ring.of) / ranks
-		even := true
-		for i, c := range ring.of { // the i-th of rank k is at k·each + i
-			even = even && c.parts[0].rank == ring.of[i/each*each].parts[0].rank
-		}
-		for i := range each {
-			when := ring.of[i].when
-			for k := i; even && k < len(ring.of); k += each {
-				when = when.with(ring.of[k].when)
-			}
-			if !even || !when.one(ring.of[0].kind) {
-				even = false
-				break
-			}
-		}
-		if !even || ranks == 1 {
+		slices.SortStableFunc(ring.of, func(x, y *Collective) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
+		each, even := inRow(ring.of)
+		if !even {
 			for _, c := range ring.of {
-				a.close(h, c, why)
+				j.close(c, why)
 			}
 			left += len(ring.of)
 			continue
@@ -278,14 +264,13 @@ func (a *assembler) match(h *handler, comm *communicator, list []*collective, wh
 			for k := i + each; k < len(ring.of); k += each {
 				c.absorb(ring.of[k])
 				ring.of[k].reset()
-				a.r.collectives.Put(ring.of[k], maxFree)
+				j.keep(ring.of[k])
 			}
 			c.joined = true
-			c.whole = ring.closed || c.ranks >= comm.known-comm.lost
-			if c.whole {
-				a.close(h, c, complete)
+			if c.whole = ring.closed || c.ranks >= comm.known-comm.lost; c.whole {
+				j.close(c, Complete)
 			} else {
-				a.close(h, c, why)
+				j.close(c, why)
 			}
 		}
 		left += each
@@ -293,8 +278,35 @@ func (a *assembler) match(h *handler, comm *communicator, list []*collective, wh
 	return left
 }
 
+// inRow is how many collectives in a row the records of several ranks are, which are sorted by rank. even says whether they can be so: each rank has as many,
+// and what they have as their n-th was at the same time.
+func inRow(of []*Collective) (each int, even bool) {
+	ranks := 1
+	for i := range of[1:] {
+		if of[i].parts[0].rank != of[i+1].parts[0].rank {
+			ranks++
+		}
+	}
+	each = len(of) / ranks
+	for i, c := range of { // the i-th of rank k is at k·each + i
+		if c.parts[0].rank != of[i/each*each].parts[0].rank {
+			return each, false
+		}
+	}
+	for i := range each {
+		when := of[i].when
+		for k := i; k < len(of); k += each {
+			when = when.with(of[k].when)
+		}
+		if !when.one(of[0].kind) {
+			return each, false
+		}
+	}
+	return each, ranks > 1
+}
+
 // absorb takes the record of another rank.
-func (c *collective) absorb(o *collective) {
+func (c *Collective) absorb(o *Collective) {
 	c.parts = append(c.parts, o.parts...)
 	c.has.set(o.parts[0].rank)
 	c.ranks++
@@ -304,12 +316,12 @@ func (c *collective) absorb(o *collective) {
 
 // ring is a set of records of which each rank sends to the next, in a circle. It is closed if the records say so.
 type ring struct {
-	of     []*collective
+	of     []*Collective
 	closed bool
 }
 
 // rings tells the process groups apart that do the same at the same time, where the records name whom the ranks send to. What does not say is one.
-func rings(list []*collective) []ring {
+func rings(list []*Collective) []ring {
 	next := make(map[int32]int32, len(list))
 	from := make(map[int32]int32, len(list))
 	for _, c := range list {
@@ -357,15 +369,15 @@ func closed(next map[int32]int32, rank int32) bool {
 }
 
 // several says whether the ranks are more than one closed ring.
-func (a *assembler) several(parts []part) bool {
-	next := a.next[:0]
+func (j *joiner) several(parts []part) bool {
+	next := j.next[:0]
 	for i := range parts {
 		for rank := int(parts[i].rank); rank >= len(next); {
 			next = append(next, op.Unknown)
 		}
 		next[parts[i].rank] = destination(&parts[i])
 	}
-	a.next = next
+	j.next = next
 	first := parts[0].rank
 	at := first
 	for n := 1; n <= len(parts); n++ {
@@ -387,24 +399,23 @@ func destination(p *part) int32 {
 }
 
 // giveUp lets go of a collective that waits for too long, and of what waits with it.
-func (a *assembler) giveUp(h *handler, c *collective, why outcome) {
+func (j *joiner) giveUp(c *Collective, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
-	case timedOut:
+	case TimedOut:
 		comm.settled = true
 		for rank := range comm.progress {
-			if r := int32(rank); comm.seen.has(r) && comm.progress[rank] < upTo && !comm.gone.has(r) {
-				comm.gone.set(r)
-				comm.lost++
+			if r := int32(rank); comm.seen.has(r) && comm.progress[rank] < upTo {
+				comm.lose(r)
 			}
 		}
-	case evicted:
-		comm.settled = comm.settled || a.silent == 0
-	case complete, gap, gone, ended, tardy, outcomes:
+	case Evicted:
+		comm.settled = comm.settled || j.silent == 0
+	case Complete, Gap, Gone, Ended, Tardy, Outcomes:
 	}
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
-		for a.oldest == c && a.release(h, comm, horizon, why) > 0 {
+		for j.oldest == c && j.release(comm, horizon, why) > 0 {
 		}
 	}
 }

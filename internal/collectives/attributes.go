@@ -1,0 +1,267 @@
+package collectives
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// describe writes what is true of the whole.
+func (c *Collective) describe(m pcommon.Map) {
+	c.identity(m)
+	c.measures(m)
+	c.lateness(m)
+	c.stragglers(m)
+	m.PutInt(spans.AttrNCCLErrors, c.errs)
+	m.PutInt(spans.AttrNCCLRetries, c.retries)
+	c.absence(m)
+	if c.mismatch {
+		m.PutBool(spans.AttrNCCLMismatch, true)
+	}
+	if c.gap > 0 {
+		m.PutInt(spans.AttrNCCLSequenceGap, int64(c.gap))
+	}
+	putText(m, spans.AttrNCCLClockReference, c.reference)
+	if c.corrected {
+		m.PutBool(spans.AttrNCCLClockCorrected, true)
+	}
+	putList(m, spans.AttrNCCLLinkHot, c.hotLinks)
+	putList(m, spans.AttrNCCLLinkSlow, c.slowLinks)
+}
+
+// identity writes which collective it is, and what of.
+func (c *Collective) identity(m pcommon.Map) {
+	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts)))))
+	m.PutStr(spans.AttrNCCLOperation, c.operation())
+	putText(m, spans.AttrNCCLCommID, c.comm.id)
+	putText(m, spans.AttrNCCLCommName, c.commName)
+	putCount(m, spans.AttrNCCLCommSize, c.commSize)
+	putCount(m, spans.AttrNCCLCommNodes, c.nodes)
+	if c.join == byTime {
+		m.PutStr(spans.AttrNCCLSequenceKind, spans.NCCLSequenceTime)
+	} else {
+		m.PutInt(spans.AttrNCCLSequence, int64(c.seq))
+		if c.ordinal {
+			m.PutStr(spans.AttrNCCLSequenceKind, spans.NCCLSequenceOrdinal)
+		}
+	}
+	if c.unconfirmed() {
+		m.PutBool(spans.AttrNCCLUnconfirmed, true)
+	}
+	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
+	putText(m, spans.AttrNCCLProtocol, c.protocol)
+	putText(m, spans.AttrNCCLDatatype, c.datatype)
+	putCount(m, spans.AttrNCCLChannels, c.channels)
+	putIndex(m, spans.AttrNCCLMessageSize, c.size)
+	if !c.unconfirmed() { // the others may have it too
+		putIndex(m, spans.AttrNCCLDataSize, c.total)
+	}
+}
+
+// measures writes durations and bandwidths.
+func (c *Collective) measures(m pcommon.Map) {
+	putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
+	putSeconds(m, spans.AttrNCCLDuration, c.duration)
+	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBus, c.bus)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBusMean, c.busMean)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBaseline, c.baseline)
+	spans.PutFinite(m, spans.AttrNCCLBandwidthDeviation, c.deviation)
+	if c.disagreement > 0 {
+		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, c.disagreement)
+	}
+}
+
+// lateness writes who came last.
+func (c *Collective) lateness(m pcommon.Map) {
+	if c.latest < 0 {
+		return
+	}
+	p := &c.parts[c.latest]
+	m.PutDouble(spans.AttrNCCLLateMax, seconds(c.lateMax))
+	m.PutInt(spans.AttrNCCLLateRank, int64(p.rank))
+	putText(m, spans.AttrNCCLLateHost, p.src.host)
+	m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
+}
+
+// stragglers says who is late again and again: where that begins, where it was so in this collective, and where it is over. Of the collectives that follow each
+// other closely only the first waits for a slow rank, and it would be on each.
+func (c *Collective) stragglers(m pcommon.Map) {
+	s := slowRank{rank: op.Unknown}
+	if len(c.over) > 0 {
+		s = c.over[0]
+		over := m.PutEmptySlice(spans.AttrNCCLStragglersOver)
+		for i := range c.over {
+			over.AppendEmpty().SetInt(int64(c.over[i].rank))
+		}
+	}
+	if c.slowest >= 0 {
+		s = c.slow[c.slowest]
+	}
+	if s.rank < 0 {
+		return
+	}
+	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.rank))
+	putText(m, spans.AttrNCCLStragglerHost, s.host)
+	if c.slowest < 0 {
+		return
+	}
+	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.late))
+	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.cost))
+	if s.score > 0 {
+		spans.PutFinite(m, spans.AttrNCCLStragglerScore, s.score)
+	}
+	all := m.PutEmptySlice(spans.AttrNCCLStragglers)
+	for i := range c.slow {
+		all.AppendEmpty().SetInt(int64(c.slow[i].rank))
+	}
+}
+
+// absence writes what did not come.
+func (c *Collective) absence(m pcommon.Map) {
+	if c.missingCount > 0 {
+		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
+		putRanks(m, spans.AttrNCCLRanksMissing, c.missing)
+	}
+	putRanks(m, spans.AttrNCCLRanksStuck, c.stuck)
+	if c.hang {
+		m.PutBool(spans.AttrNCCLHang, true)
+	}
+	if c.waited > 0 {
+		m.PutDouble(spans.AttrNCCLWaited, seconds(c.waited))
+	}
+	if c.missingCount > 0 || len(c.stuck) > 0 || !c.joined && c.parts[0].state != op.Completed {
+		why := reasons[c.outcome]
+		if why == "" {
+			why = spans.NCCLIncompleteStuck
+		}
+		spans.PutIncomplete(m, why)
+	}
+}
+
+// attributes is about how many there will be.
+func (p *part) attributes(c *Collective) int {
+	n := 4
+	if p.how.global {
+		n++
+	}
+	if len(c.offsets) > 0 {
+		n += 2
+	}
+	if p.more != nil {
+		n += 9
+	}
+	return n
+}
+
+// describe writes what is true of one rank.
+func (p *part) describe(m pcommon.Map, c *Collective) {
+	if p.rank >= 0 {
+		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
+		if p.how.global {
+			m.PutInt(spans.AttrRank, int64(p.rank))
+		}
+	}
+	if p.late >= 0 {
+		m.PutDouble(spans.AttrNCCLLate, seconds(p.late))
+	}
+	if c.joined {
+		alg := c.ownBandwidth(p)
+		if spans.PutFinite(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
+			spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, alg)
+		}
+	}
+	if spans.PutFinite(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
+		spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
+	}
+	if off := c.off(p); off > 0 && c.joined {
+		m.PutDouble(spans.AttrNCCLBandwidthDisagreement, off)
+	}
+	if p.how.unit != "" && p.how.unit != usualUnit {
+		m.PutStr(spans.AttrNCCLBandwidthUnit, p.how.unit)
+	}
+	if p.state != op.Completed {
+		m.PutStr(spans.AttrNCCLState, states[p.state])
+	}
+	if o := c.offset(p.src.clock); o != nil && !p.how.synthetic {
+		m.PutDouble(spans.AttrNCCLClockOffset, o.offset/1e9)
+		m.PutDouble(spans.AttrNCCLClockUncertainty, o.uncertainty/1e9)
+	}
+	if p.more != nil {
+		p.more.describe(m, c.joined)
+	}
+}
+
+var states = [...]string{op.Completed: "completed", op.Started: "started", op.Scheduled: "scheduled"}
+
+func (d *more) describe(m pcommon.Map, joined bool) {
+	putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
+	putIndex(m, spans.AttrNCCLSource, int64(d.sourceRank))
+	putIndex(m, spans.AttrNCCLDestination, int64(d.destRank))
+	putIndex(m, spans.AttrNCCLChannelID, int64(d.channel))
+	putIndex(m, spans.AttrNCCLStreamID, d.stream)
+	if joined && d.errors > 0 {
+		m.PutInt(spans.AttrNCCLErrors, d.errors)
+	}
+	if joined && d.retries > 0 {
+		m.PutInt(spans.AttrNCCLRetries, d.retries)
+	}
+	if d.sends > 0 {
+		m.PutInt(spans.AttrNCCLLinkSends, d.sends)
+		spans.PutFinite(m, spans.AttrNCCLLinkBandwidth, d.linkBandwidth)
+		spans.PutFinite(m, spans.AttrNCCLLinkBandwidthWorst, d.linkWorst)
+	}
+}
+
+// usualUnit is the unit that needs no word: that of NCCL's own tools.
+const usualUnit = "GB/s"
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+func putText(m pcommon.Map, name, text string) {
+	if text != "" {
+		m.PutStr(name, text)
+	}
+}
+
+func putSeconds(m pcommon.Map, name string, ns int64) {
+	if ns >= 0 {
+		m.PutDouble(name, seconds(ns))
+	}
+}
+
+func putCount(m pcommon.Map, name string, n int32) {
+	if n > 0 {
+		m.PutInt(name, int64(n))
+	}
+}
+
+func putIndex(m pcommon.Map, name string, v int64) {
+	if v >= 0 {
+		m.PutInt(name, v)
+	}
+}
+
+func putRanks(m pcommon.Map, name string, ranks []int32) {
+	if len(ranks) == 0 {
+		return
+	}
+	list := m.PutEmptySlice(name)
+	for _, r := range ranks {
+		list.AppendEmpty().SetInt(int64(r))
+	}
+}
+
+func putList(m pcommon.Map, name string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	list := m.PutEmptySlice(name)
+	for _, t := range texts {
+		list.AppendEmpty().SetStr(t)
+	}
+}

@@ -1,0 +1,41 @@
+package collectives
+
+import (
+	"testing"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+)
+
+// line is as large as what a tailer lends.
+type line struct {
+	of   *int
+	n, m int32
+}
+
+// Records of eight ranks, each by a line of its own: joined, judged and let go. A record must not cost an allocation.
+func BenchmarkAdd(b *testing.B) {
+	const ranks = 8
+	j := New[line](Settings{JoinConfig: DefaultJoinConfig(), Series: 1000})
+	var left []*Collective
+	var inputs []*Input[line]
+	var ops []*op.Op
+	for rank := range ranks {
+		inputs = append(inputs, j.Input(From{Run: "run", Path: "/logs/a.log"}, func(c *Collective, _ []line) { left = append(left, c) }))
+		ops = append(ops, says{rank: rank, of: ranks, size: 4096, us: int64(100 + rank)}.op())
+	}
+	came := make([]line, 1)
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		for rank, o := range ops {
+			o.Seq, o.Start = uint64(n), o.Start+1_000_000
+			o.End = o.Start + o.Duration
+			inputs[rank].Add(o, came, o.End)
+		}
+		if n++; len(left) == 256 {
+			j.Free(left)
+			left = left[:0]
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(n*ranks), "ns/record")
+}

@@ -1,0 +1,270 @@
+package collectives
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// MaxRank bounds the ranks that are joined: the record of one with a larger number leaves alone.
+const MaxRank = 1<<16 - 1
+
+// Collective is what the ranks said of one collective, or the only record of an operation that is not joined.
+type Collective struct {
+	comm  *communicator
+	track *track // nil: it is not joined
+	run   *run
+
+	kind                          op.Kind
+	name                          string
+	seq                           uint64
+	joined, ordinal               bool
+	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
+	parentKind                    op.Kind
+	parentSeq                     uint64
+	parent                        pcommon.SpanID
+	algorithm, protocol, datatype string
+	commName                      string
+	commSize, nodes, channels     int32
+	size, total                   int64
+
+	parts         []part
+	has           bits
+	ranks         int // distinct ones
+	passed        int // known ranks that have gone on without it
+	gap           uint64
+	opened, last  int64 // when its first and its last record were read
+	bytes         int64
+	older, newer  *Collective // in the order of last
+	waiting       bool        // among those that wait
+	mismatch      bool
+	errs, retries int64
+	join          join
+	when          stretch // where it is not joined by number
+	whole         bool    // it has all ranks, as far as that can be known where it is not joined by number
+
+	// From here on: when it leaves.
+	outcome             Outcome
+	sure                bool // there is no doubt that its records are one collective
+	dropped             bool // by sampling
+	opensRun            bool // it is the first of its run that is sent
+	trace               pcommon.TraceID
+	id                  pcommon.SpanID
+	missing, stuck      []int32
+	missingCount        int
+	hang                bool
+	waited              int64
+	start, end          int64
+	duration, transfer  int64   // ns; op.Unknown
+	factor              float64 // of the bus bandwidth; NaN: there is none
+	alg, bus            float64
+	busMean             float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
+	baseline, deviation float64
+	disagreement        float64
+	latest              int // index in parts of the last to arrive
+	lateMax, lateCost   int64
+	slow                []slowRank
+	slowest             int        // index in slow of who was late here, or is named from here on; -1: none
+	newlySlow           bool       // one of slow is named for the first time
+	over                []slowRank // ranks that were slow and are not any more
+	offsets             []clockOffset
+	reference           string
+	corrected           bool
+	hotLinks, slowLinks []string
+	crowded             bool // the trace has no room for all
+}
+
+// part is the record of one rank.
+type part struct {
+	held                 slot
+	rank                 int32
+	src                  *source
+	more                 *more // what few records have
+	how                  *how
+	again                int32 // of a rank with several records, how many come before
+	state                op.State
+	left, bare, plain    bool  // the trace has no room for its span, for its details, for when it waited
+	start, end, duration int64 // Unix ns, ns; op.Unknown
+	late                 int64 // ns behind the first to arrive; op.Unknown
+	reportedAlg          float64
+	reportedBus          float64
+	name                 string // of its span
+}
+
+// how is what many records have in common.
+type how struct {
+	global, waits bool
+	synthetic     bool // no clock of the operation is in the log: its end is about when the record was written
+	time          spans.TimeSource
+	timing, unit  string
+}
+
+// more is what few records have.
+type more struct {
+	came                 int // how much the record came by
+	peer                 int32
+	sourceRank, destRank int32
+	channel              int32
+	stream               int64
+	errors, retries      int64
+	timedOut             bool
+	sends                int64
+	linkBandwidth        float64
+	linkWorst            float64
+	details              []detail
+	id                   pcommon.SpanID // of the rank's span; empty: the one of its rank
+}
+
+type detail struct {
+	name, direction, operation  string
+	start, end, duration, size  int64
+	channel, peer, step, parent int32
+}
+
+// source is who wrote records.
+type source struct {
+	host  string
+	pid   int64
+	clock int32 // number of its clock in the run's estimator
+	name  string
+	key   string // the same wherever the log is: without the file's folder
+	node  int32  // the host's number; op.Unknown
+	// coarse says that its times are not compared: From.Coarse.
+	coarse bool
+}
+
+// slowRank is a rank that is late again and again.
+type slowRank struct {
+	rank       int32
+	host       string
+	late, cost int64
+	score      float64
+}
+
+// clockOffset is how much a clock is ahead of the reference, ns.
+type clockOffset struct {
+	clock               int32
+	offset, uncertainty float64
+}
+
+// Outcome is why a collective left.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Complete Outcome = iota // all ranks are there
+	Gap                     // ranks that are not have gone on
+	Gone                    // ranks that are not were waited for in vain before
+	TimedOut                // nothing came for so long
+	Evicted                 // there was no room
+	Ended                   // reading ended
+	Tardy                   // a record that came after its collective had left
+	Outcomes
+)
+
+// reasons are spans.AttrIncompleteReason of collectives without ranks that were seen before.
+var reasons = [Outcomes]string{
+	Gap: spans.NCCLIncompleteGap, Gone: spans.NCCLIncompleteGone, TimedOut: spans.NCCLIncompleteTimeout, Evicted: spans.NCCLIncompleteEvicted,
+	Ended: spans.NCCLIncompleteEnd,
+}
+
+func (o Outcome) String() string {
+	switch o {
+	case Complete:
+		return "complete"
+	case Tardy:
+		return "late"
+	case Gap, Gone, TimedOut, Evicted, Ended, Outcomes:
+	}
+	return reasons[o]
+}
+
+// Found is which ranks were found of a collective that was joined by time.
+type Found uint8
+
+// How many ranks were found: all, some, or one, whose record fits no other.
+const (
+	FoundAll Found = iota
+	FoundSome
+	FoundOne
+	Founds
+)
+
+func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
+
+// Counts are what became of collectives and records.
+type Counts struct {
+	Left    [Outcomes]int64 // collectives and single operations, but not what proxies did
+	Found   [Founds]int64   // collectives that were joined by time
+	Sampled int64           // records that are not sent because of JoinConfig.SampleRate
+}
+
+// Count counts collectives that have left.
+func Count(batch []*Collective) (n Counts) {
+	for _, c := range batch {
+		if !c.proxy {
+			n.Left[c.outcome]++
+		}
+		if c.join == byTime {
+			n.Found[c.found()]++
+		}
+		if c.dropped {
+			n.Sampled += int64(len(c.parts))
+		}
+	}
+	return n
+}
+
+func (c *Collective) found() Found {
+	switch {
+	case c.whole:
+		return FoundAll
+	case len(c.parts) > 1:
+		return FoundSome
+	}
+	return FoundOne
+}
+
+func (c *Collective) reset() {
+	clear(c.parts)
+	clear(c.has)
+	*c = Collective{
+		parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], over: c.over[:0], offsets: c.offsets[:0],
+	}
+}
+
+// unconfirmed says that it is what could be found by counting or by time: its records are not known to be all of one collective.
+func (c *Collective) unconfirmed() bool { return c.join != byNumber && !c.whole }
+
+// alone says whether there is no collective around the record: it is one span.
+func (c *Collective) alone() bool { return !c.joined }
+
+// operation is its name.
+func (c *Collective) operation() string {
+	if c.kind == op.Other {
+		return c.name
+	}
+	return c.kind.String()
+}
+
+// bits is a set of ranks.
+type bits []uint64
+
+func (b bits) has(i int32) bool { return int(i>>6) < len(b) && b[i>>6]>>(uint(i)&63)&1 == 1 }
+
+// set says whether it was not there.
+func (b *bits) set(i int32) bool {
+	for int(i>>6) >= len(*b) {
+		*b = append(*b, 0)
+	}
+	old := (*b)[i>>6]
+	(*b)[i>>6] = old | 1<<(uint(i)&63)
+	return (*b)[i>>6] != old
+}
+
+func (b bits) unset(i int32) {
+	if int(i>>6) < len(b) {
+		b[i>>6] &^= 1 << (uint(i) & 63)
+	}
+}

@@ -1,0 +1,125 @@
+package collectives
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// maxPhased is of how many ranks the trace shows when they waited and transferred: no one reads a thousand.
+const maxPhased = 64
+
+// fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
+func (c *Collective) fit() {
+	need, phased := len(c.parts), 0
+	if c.phased() {
+		phased = min(len(c.parts), maxPhased)
+	}
+	need += 2 * phased
+	for i := range c.parts {
+		if p := &c.parts[i]; p.more != nil {
+			need += len(p.more.details)
+		}
+		if i > 0 && c.parts[i-1].rank == c.parts[i].rank {
+			c.parts[i].again = c.parts[i-1].again + 1
+		}
+	}
+	room := MaxSpans - maxAround
+	if need <= room && (phased == 0 || phased == len(c.parts)) {
+		return
+	}
+	c.crowded = true
+	order := make([]int32, len(c.parts))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(x, y int32) int {
+		a, b := &c.parts[x], &c.parts[y]
+		return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(b.duration, a.duration))
+	})
+	room -= len(c.parts)
+	for n, i := range order {
+		p := &c.parts[i]
+		if n >= MaxSpans-maxAround {
+			p.left = true
+		}
+		if p.plain = n >= phased || room < 2; !p.plain {
+			room -= 2
+		}
+		if p.more != nil {
+			if room -= len(p.more.details); room < 0 {
+				p.bare = true
+			}
+		}
+	}
+}
+
+// sums is what one span says of many of a name that found no room.
+type sums struct {
+	name     string
+	took     []int64 // ns
+	from, to int64
+}
+
+// add takes one of a name.
+func add(all []*sums, name string, start, end, took int64) []*sums {
+	at := slices.IndexFunc(all, func(s *sums) bool { return s.name == name })
+	if at < 0 {
+		at = len(all)
+		all = append(all, &sums{name: name, from: math.MaxInt64})
+	}
+	s := all[at]
+	s.took = append(s.took, max(took, 0))
+	s.from, s.to = min(s.from, start), max(s.to, end)
+	return all
+}
+
+// leftOut sums up the spans that found no room, by name.
+func (c *Collective) leftOut() (all []*sums) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.left {
+			all = add(all, spans.SpanNCCLRank, p.start, p.end, p.duration)
+		}
+		if (p.left || p.plain) && c.phased() {
+			begun := c.begun(p)
+			all = add(all, spans.SpanNCCLWait, p.start, begun, begun-p.start)
+			all = add(all, spans.SpanNCCLTransfer, begun, p.end, p.end-begun)
+		}
+		if p.bare || p.left && p.more != nil {
+			for k := range p.more.details {
+				d := &p.more.details[k]
+				took := d.duration
+				if took < 0 {
+					took = d.end - d.start
+				}
+				all = add(all, d.name, p.start, p.end, took)
+			}
+		}
+	}
+	return all
+}
+
+// aggregate stands for the spans that found no room.
+func (bd *builder) aggregate(c *Collective) {
+	for _, v := range c.leftOut() {
+		slices.Sort(v.took)
+		n, sum := len(v.took), int64(0)
+		for _, took := range v.took {
+			sum += took
+		}
+		s := bd.Add(bd.resource(c, nil), spans.Span{
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Kind: ptrace.SpanKindInternal,
+			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
+		})
+		m := s.Attributes()
+		m.PutInt(spans.AttrAggregateCount, int64(n))
+		m.PutDouble(spans.AttrAggregateSum, seconds(sum))
+		m.PutDouble(spans.AttrAggregateP50, seconds(v.took[(n-1)/2]))
+		m.PutDouble(spans.AttrAggregateMax, seconds(v.took[n-1]))
+	}
+}

@@ -1,0 +1,62 @@
+package collectives
+
+// holds keeps what records came by (a lent line of a file, an offset of a topic) apart from what they say, so that nothing but Joiner and Input depends on what
+// that is. Its room is used again. The zero value is ready.
+type holds[H any] struct {
+	slots []hold[H]
+	free  slot // the first slot that holds nothing
+	used  int  // slots that hold something
+}
+
+type hold[H any] struct {
+	held H
+	next slot // the next of the same record; of a free slot the next free one
+}
+
+// slot is the number of a hold, counted from 1.
+type slot int32
+
+// nowhere is the slot of a record that came by nothing.
+const nowhere slot = 0
+
+// maxIdle bounds the slots that are kept while nothing is held.
+const maxIdle = 1 << 16
+
+// put holds what one record came by and returns the first slot of it.
+func (h *holds[H]) put(held []H) slot {
+	first := nowhere
+	for i := len(held) - 1; i >= 0; i-- {
+		first = h.add(hold[H]{held[i], first})
+	}
+	return first
+}
+
+func (h *holds[H]) add(one hold[H]) slot {
+	h.used++
+	if h.free == nowhere {
+		h.slots = append(h.slots, one)
+		return slot(len(h.slots))
+	}
+	at := h.free
+	s := &h.slots[at-1]
+	h.free = s.next
+	*s = one
+	return at
+}
+
+// take appends what is held from a first slot on, in the order in which it was put, and frees the slots.
+func (h *holds[H]) take(to []H, first slot) []H {
+	for at := first; at != nowhere; {
+		s := &h.slots[at-1]
+		to = append(to, s.held)
+		next := s.next
+		*s = hold[H]{next: h.free}
+		h.free = at
+		at = next
+		h.used--
+	}
+	if h.used == 0 && len(h.slots) > maxIdle {
+		*h = holds[H]{}
+	}
+	return to
+}

@@ -1,0 +1,254 @@
+package collectives
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// says is what a rank says of an AllReduce.
+type says struct {
+	input, rank, seq int
+	size             int64
+	us               int64 // it took, waiting included
+	start            int64 // µs
+	of               int   // ranks of the communicator; 0: not known
+	counted          bool  // the number is not in the log
+	alone            bool  // it has none
+}
+
+func (s says) op() *op.Op {
+	o := new(op.Op)
+	o.Init()
+	o.Kind, o.Seq, o.HasSeq, o.Ordinal = op.AllReduce, uint64(s.seq), !s.alone, s.counted
+	o.Comm, o.CommSize, o.Rank = []byte("0xabc"), int32(s.of), int32(s.rank)
+	o.Host, o.PID = fmt.Appendf(nil, "host-%d", s.rank), int64(100+s.rank)
+	o.Size, o.Total = s.size, s.size
+	o.Start, o.Duration, o.Waits, o.Time = epoch+s.start*1000, s.us*1000, true, spans.TimeLogged
+	o.End = o.Start + o.Duration
+	return o
+}
+
+const epoch = 1_781_000_000_000_000_000
+
+// rig is a joiner and what leaves it. Records come by texts.
+type rig struct {
+	tb     testing.TB
+	j      *Joiner[string]
+	inputs []*Input[string]
+	now    int64
+	left   []*Collective
+	came   []string
+	lines  []string // of each that left, what became of it
+}
+
+func newRig(tb testing.TB, inputs int, change func(*Settings)) *rig {
+	tb.Helper()
+	s := Settings{JoinConfig: DefaultJoinConfig(), Series: 1000}
+	if change != nil {
+		change(&s)
+	}
+	r := &rig{tb: tb, j: New[string](s), now: epoch}
+	for i := range inputs {
+		r.inputs = append(r.inputs, r.j.Input(From{Run: "run", Path: fmt.Sprintf("/logs/%d.log", i), Family: "test"}, r.take))
+	}
+	return r
+}
+
+func (r *rig) take(c *Collective, came []string) {
+	r.left, r.came = append(r.left, c), append(r.came, came...)
+	r.lines = append(r.lines, fmt.Sprintf("%s by %s", c.text(), strings.Join(came, ",")))
+}
+
+// text is what became of a collective.
+func (c *Collective) text() string {
+	ranks := make([]string, len(c.parts))
+	for i := range c.parts {
+		ranks[i] = fmt.Sprint(c.parts[i].rank)
+	}
+	text := fmt.Sprintf("%d: %v, ranks %s", c.seq, c.outcome, strings.Join(ranks, " "))
+	if c.missingCount > 0 {
+		text += fmt.Sprintf(", missing %v", c.missing)
+	}
+	if c.hang {
+		text += ", hang"
+	}
+	if c.mismatch {
+		text += ", mismatch"
+	}
+	if c.latest >= 0 && c.lateMax > 0 {
+		text += fmt.Sprintf(", rank %d late by %v", c.parts[c.latest].rank, time.Duration(c.lateMax))
+	}
+	return text
+}
+
+// say adds records, each with a text of its rank and number.
+func (r *rig) say(records ...says) {
+	for _, s := range records {
+		r.inputs[s.input].Add(s.op(), []string{fmt.Sprintf("%d/%d", s.rank, s.seq)}, r.now)
+	}
+}
+
+// pass lets time pass, and each input expire what waited for too long.
+func (r *rig) pass(d time.Duration) {
+	r.now += d.Nanoseconds()
+	for _, in := range r.inputs {
+		in.Expire(r.now)
+	}
+}
+
+// end ends reading.
+func (r *rig) end() {
+	for before := -1; before < len(r.left); {
+		before = len(r.left)
+		for _, in := range r.inputs {
+			in.Expire(math.MaxInt64)
+		}
+	}
+}
+
+// What leaves, when and with what: of two ranks, each with an input of its own.
+func TestJoin(t *testing.T) {
+	zero := func(rank, seq int) says { return says{input: rank, rank: rank, seq: seq, size: 4096, us: 100, of: 2} }
+	both := func(r *rig, seqs ...int) {
+		for _, seq := range seqs {
+			r.say(zero(0, seq), zero(1, seq))
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		do     func(r *rig)
+		want   []string // in the order in which they leave
+	}{
+		"two ranks": {do: func(r *rig) { both(r, 0, 1) }, want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1"}},
+		"in the order of ranks": {
+			do:   func(r *rig) { r.say(zero(1, 0), zero(0, 0)) },
+			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+		},
+		"late": {
+			do: func(r *rig) {
+				s := zero(1, 0)
+				s.us = 60
+				r.say(zero(0, 0), s)
+			},
+			want: []string{"0: complete, ranks 0 1, rank 1 late by 40µs by 0/0,1/0"},
+		},
+		"mismatch": {
+			do: func(r *rig) {
+				s := zero(1, 0)
+				s.size = 8192
+				r.say(zero(0, 0), s)
+			},
+			want: []string{"0: complete, ranks 0 1, mismatch by 0/0,1/0"},
+		},
+		"missing, and its rank has gone on": {
+			do: func(r *rig) {
+				both(r, 0)
+				r.say(zero(0, 1), zero(0, 2), zero(1, 2))
+			},
+			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: gap, ranks 0, missing [1] by 0/1", "2: complete, ranks 0 1 by 0/2,1/2"},
+		},
+		"missing when reading ends": {
+			do: func(r *rig) {
+				both(r, 0)
+				r.say(zero(0, 1))
+				r.end()
+			},
+			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: end, ranks 0, missing [1] by 0/1"},
+		},
+		"reading ends while a record goes on": {
+			do: func(r *rig) {
+				r.inputs[1].Begin()
+				r.say(zero(0, 0))
+				r.end()
+				assert.Empty(r.tb, r.left)
+				r.say(zero(1, 0))
+				r.inputs[1].End()
+			},
+			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+		},
+		"times out, and its rank comes back": {
+			change: func(s *Settings) { s.HangTimeout = 4 * time.Second },
+			do: func(r *rig) {
+				both(r, 0)
+				r.say(zero(0, 1))
+				r.pass(time.Second)
+				assert.Len(r.tb, r.left, 1, "a quarter of the time that inputs have to end what they began")
+				r.pass(time.Nanosecond)
+				r.say(zero(0, 2), zero(1, 1)) // rank 1 is not waited for, and joins the trace of what has left
+				r.say(zero(1, 3), zero(0, 3)) // it is waited for again
+			},
+			want: []string{
+				"0: complete, ranks 0 1 by 0/0,1/0", "1: hang_timeout, ranks 0, missing [1], hang by 0/1", "2: rank_gone, ranks 0, missing [1] by 0/2",
+				"1: late, ranks 1 by 1/1", "3: complete, ranks 0 1 by 0/3,1/3",
+			},
+		},
+		"no room": {
+			change: func(s *Settings) { s.MaxStateBytes, s.WindowSize = 4000, 10 },
+			do:     func(r *rig) { r.say(zero(0, 0), zero(0, 1), zero(0, 2), zero(0, 3)) },
+			want:   []string{"0: evicted, ranks 0 by 0/0"},
+		},
+		"size not known: waits for the other input": {
+			do: func(r *rig) {
+				r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
+				assert.Empty(r.tb, r.left)
+				r.say(says{input: 1, rank: 1, seq: 0, size: 4096, us: 100})
+			},
+			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+		},
+		"size not known: the other input has nothing to say": {
+			do: func(r *rig) {
+				r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
+				r.inputs[1].Heard()
+				r.pass(0)
+			},
+			want: []string{"0: complete, ranks 0 by 0/0"},
+		},
+		"without a number": {
+			do:   func(r *rig) { r.say(says{rank: 0, size: 4096, us: 100, alone: true}) },
+			want: []string{"0: complete, ranks 0 by 0/0"},
+		},
+		"rank beyond bounds": {
+			do:   func(r *rig) { r.say(says{rank: MaxRank + 1, size: 4096, us: 100, of: 2}) },
+			want: []string{"0: complete, ranks 65536 by 65536/0"},
+		},
+		"counted": {
+			do: func(r *rig) {
+				for seq := range 2 {
+					at := int64(seq) * 1_000_000
+					r.say(says{rank: 0, seq: seq, size: 4096, us: 100, start: at, counted: true}, says{input: 1, rank: 1, seq: seq, size: 4096, us: 90, start: at, counted: true})
+				}
+			},
+			want: []string{"0: complete, ranks 0 1, rank 1 late by 10µs by 0/0,1/0", "1: complete, ranks 0 1, rank 1 late by 10µs by 0/1,1/1"},
+		},
+		"counted, and a line is lost": {
+			do: func(r *rig) {
+				for seq := range 3 {
+					at := int64(seq) * 1_000_000
+					r.say(says{rank: 0, seq: seq, size: 4096, us: 100, start: at, counted: true})
+					if seq > 0 {
+						r.say(says{input: 1, rank: 1, seq: seq - 1, size: 4096, us: 90, start: at, counted: true})
+					}
+				}
+				r.end()
+			},
+			want: []string{"0: gap, ranks 0 by 0/0", "1: complete, ranks 0 1 by 0/1,1/0", "2: complete, ranks 0 1 by 0/2,1/1"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, c.change)
+			c.do(r)
+			assert.Equal(t, c.want, r.lines)
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package collectives
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/links"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Point is a value of a metric: learned from collectives, or stated by a log. Texts that are empty are not known.
+type Point struct {
+	Metric              string // spans.MetricNCCL…
+	Run                 string
+	Host                string
+	PID                 int64 // 0: not known
+	Start, At           int64 // Unix ns. Start is of a count; 0: the value is a gauge
+	Value               float64
+	Comm, Operation     string
+	Statistic, Record   string
+	File                string
+	Rank                int32 // op.Unknown, as Source and Destination
+	Source, Destination int32
+	sourceHost          string
+	destinationHost     string
+	overflow            bool
+}
+
+// described has the units of the metrics and what they say.
+var described = map[string]struct{ unit, text string }{
+	spans.MetricNCCLLinkIO:           {spans.UnitBytes, "What went from rank to rank, as far as records name both."},
+	spans.MetricNCCLLinkBandwidth:    {spans.UnitBytesPerSecond, "Bandwidth from rank to rank, of the last record."},
+	spans.MetricNCCLNodeIO:           {spans.UnitBytes, "What went from host to host, as far as records name both ranks."},
+	spans.MetricNCCLDeviceBandwidth:  {spans.UnitBytesPerSecond, "Bandwidth of a NIC as VCCL logs it."},
+	spans.MetricNCCLDeviceAbnormal:   {spans.UnitStatus, "VCCL's status of a NIC: 1 is abnormal."},
+	spans.MetricNCCLRecordsDropped:   {spans.UnitRecord, "Records that NCCL Inspector itself dropped, since the process began."},
+	spans.MetricNCCLRankScore:        {spans.UnitOne, "The best rank's time between collectives over this rank's, over the window."},
+	spans.MetricNCCLClockOffset:      {spans.UnitSeconds, "How much a host's clock is ahead of the reference host's."},
+	spans.MetricNCCLClockUncertainty: {spans.UnitSeconds, "± of nccl.clock.offset."},
+}
+
+// MetricShare is how much of the series of a run each metric of ranks, links and hosts may have, one in so many: what comes first. Links beyond that are summed
+// in one series.
+const MetricShare = 5
+
+// learned appends what a batch of collectives taught of their runs.
+func (j *joiner) learned(points []Point, batch []*Collective) []Point {
+	var done *run
+	for _, c := range batch {
+		r := c.run
+		if !c.dropped && !r.opened { // the batches of other inputs may have it too
+			r.opened, c.opensRun = true, true
+		}
+		if r != done {
+			done = r
+			points = r.linkPoints(points, c.end, j.set.Series/MetricShare)
+		}
+		if c.comm.due(j.set.WindowSize) {
+			c.comm.reported = c.comm.closed
+			points = j.scorePoints(points, c)
+			points = c.clockPoints(points)
+		}
+	}
+	return points
+}
+
+// due says whether it is time to tell of the ranks and clocks again: once for each window.
+func (comm *communicator) due(window int) bool {
+	since := comm.closed - comm.reported
+	return since > 0 && comm.closed >= MinWindow && (since >= window || comm.reported == 0)
+}
+
+// scorePoints adds the scores of the ranks, if there is room for the series of all of them.
+func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
+	comm, r := c.comm, c.run
+	if !comm.scored && r.scores+len(comm.hosts) <= j.set.Series/MetricShare {
+		r.scores += len(comm.hosts)
+		comm.scored = true
+	}
+	if !comm.scored {
+		return points
+	}
+	for rank := range comm.hosts {
+		if score, ok := comm.window.Score(int32(rank)); ok {
+			points = append(points, Point{
+				Metric: spans.MetricNCCLRankScore, Run: r.id, At: c.end, Value: score, Comm: comm.id, Rank: int32(rank), Source: op.Unknown, Destination: op.Unknown,
+			})
+		}
+	}
+	return points
+}
+
+// clockPoints adds the offsets of the clocks.
+func (c *Collective) clockPoints(points []Point) []Point {
+	for _, o := range c.offsets {
+		src := c.run.hosts[o.clock]
+		p := Point{
+			Metric: spans.MetricNCCLClockOffset, Run: c.run.id, Host: src.host, At: c.end, Value: o.offset / 1e9,
+			Rank: op.Unknown, Source: op.Unknown, Destination: op.Unknown,
+		}
+		if src.name != src.host { // the clock of what wrote a file
+			p.File = src.name
+		}
+		points = append(points, p)
+		p.Metric, p.Value = spans.MetricNCCLClockUncertainty, o.uncertainty/1e9
+		points = append(points, p)
+	}
+	return points
+}
+
+// linkPoints adds what changed of the links of a run, of at most so many links of each kind.
+func (r *run) linkPoints(points []Point, at int64, most int) []Point {
+	if !r.moved {
+		return points
+	}
+	r.moved = false
+	if r.since == 0 {
+		r.since = at
+	}
+	r.toldAt = max(at, r.toldAt, r.since) // what is counted later is not older
+	r.links.Walk(most, func(l links.Pair) { points = r.rankLink(points, l) })
+	if o := r.links.Overflow(most); o.Bytes > 0 {
+		o.Src, o.Dst = op.Unknown, op.Unknown
+		p := r.linkPoint(spans.MetricNCCLLinkIO, o)
+		p.overflow = true
+		points = append(points, p)
+	}
+	r.between.Walk(most, func(l links.Pair) {
+		p := r.linkPoint(spans.MetricNCCLNodeIO, l)
+		p.sourceHost, p.destinationHost = r.nodeNames[l.Src], r.nodeNames[l.Dst]
+		p.Source, p.Destination = op.Unknown, op.Unknown
+		points = append(points, p)
+	})
+	if o := r.between.Overflow(most); o.Bytes > 0 {
+		p := r.linkPoint(spans.MetricNCCLNodeIO, o)
+		p.Source, p.Destination, p.overflow = op.Unknown, op.Unknown, true
+		points = append(points, p)
+	}
+	return points
+}
+
+// rankLink adds what changed of a link between two ranks.
+func (r *run) rankLink(points []Point, l links.Pair) []Point {
+	key := [2]int32{l.Src, l.Dst}
+	if r.told[key] == l.Records {
+		return points
+	}
+	r.told[key] = l.Records
+	if l.Bytes > 0 {
+		points = append(points, r.linkPoint(spans.MetricNCCLLinkIO, l))
+	}
+	if !math.IsNaN(l.Bandwidth) {
+		p := r.linkPoint(spans.MetricNCCLLinkBandwidth, l)
+		p.Start, p.Value = 0, l.Bandwidth
+		points = append(points, p)
+	}
+	return points
+}
+
+func (r *run) linkPoint(metric string, l links.Pair) Point {
+	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.toldAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
+}
+
+// overflowAttribute marks the series of what has none of its own, as in the SDK's specification of cardinality limits.
+const overflowAttribute = "otel.metric.overflow"
+
+// Metrics makes metrics of points, of a job of that service name and written by a component of that scope and version.
+func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
+	md := pmetric.NewMetrics()
+	if len(points) == 0 {
+		return md
+	}
+	type key struct{ run, metric string }
+	scopes := map[string]pmetric.MetricSlice{}
+	lists := map[key]pmetric.NumberDataPointSlice{}
+	for i := range points {
+		p := &points[i]
+		list, ok := lists[key{p.Run, p.Metric}]
+		if !ok {
+			metrics, ok := scopes[p.Run]
+			if !ok {
+				rm := md.ResourceMetrics().AppendEmpty()
+				attrs := rm.Resource().Attributes()
+				spans.Resource{Service: service, RunID: p.Run}.Put(attrs)
+				attrs.PutStr(spans.AttrServiceInstanceID, p.Run) // Prometheus' instance: two runs of a job are two series
+				sm := rm.ScopeMetrics().AppendEmpty()
+				sm.Scope().SetName(scope)
+				sm.Scope().SetVersion(version)
+				metrics = sm.Metrics()
+				scopes[p.Run] = metrics
+			}
+			list = p.begin(metrics.AppendEmpty())
+			lists[key{p.Run, p.Metric}] = list
+		}
+		p.put(list.AppendEmpty())
+	}
+	return md
+}
+
+// begin describes the metric of a point and returns the list of its points.
+func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	m.SetName(p.Metric)
+	m.SetUnit(described[p.Metric].unit)
+	m.SetDescription(described[p.Metric].text)
+	if p.Start == 0 {
+		return m.SetEmptyGauge().DataPoints()
+	}
+	sum := m.SetEmptySum()
+	sum.SetIsMonotonic(true)
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	return sum.DataPoints()
+}
+
+func (p *Point) put(dp pmetric.NumberDataPoint) {
+	dp.SetTimestamp(spans.Timestamp(p.At))
+	if p.Start != 0 {
+		dp.SetStartTimestamp(spans.Timestamp(p.Start))
+		dp.SetIntValue(int64(p.Value))
+	} else {
+		dp.SetDoubleValue(p.Value)
+	}
+	p.describe(dp.Attributes())
+}
+
+func (p *Point) describe(m pcommon.Map) {
+	// Not of the resource: these would be no labels in Prometheus, and the series of several processes one.
+	putText(m, spans.AttrHostName, p.Host)
+	if p.PID != 0 {
+		m.PutInt(spans.AttrProcessPID, p.PID)
+	}
+	putText(m, spans.AttrNCCLCommID, p.Comm)
+	putText(m, spans.AttrNCCLOperation, p.Operation)
+	putText(m, spans.AttrNCCLStatistic, p.Statistic)
+	putText(m, spans.AttrNCCLRecordKind, p.Record)
+	putText(m, spans.AttrLogFile, spans.Name(p.File))
+	putIndex(m, spans.AttrNCCLCommRank, int64(p.Rank))
+	putIndex(m, spans.AttrNCCLSource, int64(p.Source))
+	putIndex(m, spans.AttrNCCLDestination, int64(p.Destination))
+	putText(m, spans.AttrNCCLSourceHost, p.sourceHost)
+	putText(m, spans.AttrNCCLDestHost, p.destinationHost)
+	if p.overflow {
+		m.PutBool(overflowAttribute, true)
+	}
+}

@@ -1,0 +1,161 @@
+package collectives
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Whatever comes, in whatever order, with records lost, ranks that are silent and time that passes: each record leaves once, with what it came by, and nothing waits
+// in the end.
+func TestEachRecordOnce(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 3))
+			ranks := 1 + rnd.IntN(5)
+			bounded := false
+			r := newRig(t, ranks, func(s *Settings) {
+				s.HangTimeout = time.Duration(1+rnd.IntN(100)) * time.Millisecond
+				if bounded = rnd.IntN(3) == 0; bounded {
+					s.MaxStateBytes = int64(rnd.IntN(20_000))
+				}
+			})
+			counted, of, want := rnd.IntN(2) == 0, ranks*rnd.IntN(2), map[string]int{}
+			next, ordinal := make([]int, ranks), make([]int, ranks)
+			for range 50 * ranks {
+				rank := rnd.IntN(ranks)
+				s := says{input: rank, rank: rank, seq: next[rank], size: 4096, us: 100, start: int64(next[rank]) * 1000 * int64(1+rnd.IntN(2)), of: of, counted: counted}
+				next[rank]++
+				if rnd.IntN(10) == 0 {
+					continue // lost
+				}
+				if counted {
+					s.seq = ordinal[rank]
+					ordinal[rank]++
+				}
+				var came []string
+				for i := range rnd.IntN(3) {
+					came = append(came, fmt.Sprintf("%d/%d line %d", rank, next[rank], i))
+					want[came[i]]++
+				}
+				r.inputs[rank].Add(s.op(), came, r.now)
+				if rnd.IntN(20) == 0 {
+					r.pass(time.Duration(rnd.IntN(50)) * time.Millisecond)
+				}
+			}
+			r.end()
+			got := map[string]int{}
+			for _, text := range r.came {
+				got[text]++
+			}
+			assert.Equal(t, want, got)
+			require.NoError(t, r.j.Leftover())
+			for id, n := range byID(t, r) {
+				assert.True(t, n == 1 || bounded, "each span has an id of its own, unless what it had is forgotten: %v %v of %d", n, id, of)
+			}
+		})
+	}
+}
+
+type spanID struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// byID counts the spans of all that left, and holds that writing them again gives the same.
+func byID(tb testing.TB, r *rig) map[spanID]int {
+	tb.Helper()
+	write := func() ptrace.Traces {
+		out := spans.NewBatch("scope", "version")
+		AddSpans(out, "service", r.left, func(int) {})
+		return out.Traces()
+	}
+	td := write()
+	var m ptrace.ProtoMarshaler
+	one, err := m.MarshalTraces(td)
+	require.NoError(tb, err)
+	two, err := m.MarshalTraces(write())
+	require.NoError(tb, err)
+	assert.Equal(tb, one, two)
+	n := map[spanID]int{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			n[spanID{s.TraceID(), s.SpanID()}]++
+		}
+	}
+	return n
+}
+
+// How the records of the ranks follow one another changes no id.
+func TestIDsInAnyOrder(t *testing.T) {
+	const ranks, collectives = 4, 20
+	var want map[spanID]int
+	for seed := range uint64(20) {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		r := newRig(t, ranks, nil)
+		for next := make([]int, ranks); slices.Min(next) < collectives; {
+			if rank := rnd.IntN(ranks); next[rank] < collectives {
+				r.say(says{input: rank, rank: rank, seq: next[rank], size: 4096, us: int64(100 + rank), start: int64(next[rank]) * 1000, of: ranks})
+				next[rank]++
+			}
+		}
+		require.Len(t, r.left, collectives)
+		got := byID(t, r)
+		if want == nil {
+			want = got
+		}
+		assert.Equal(t, want, got)
+	}
+}
+
+// What was put is there once, in order, and its room is used again.
+func TestHolds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var h holds[int]
+	want, n := map[slot][]int{}, 0
+	for range 10_000 {
+		if rnd.IntN(2) == 0 && len(want) < 100 {
+			var put []int
+			for range 1 + rnd.IntN(3) {
+				n++
+				put = append(put, n)
+			}
+			want[h.put(put)] = put
+			continue
+		}
+		for at, put := range want {
+			require.Equal(t, put, h.take(nil, at))
+			delete(want, at)
+			break
+		}
+	}
+	assert.LessOrEqual(t, len(h.slots), 300)
+	assert.Equal(t, nowhere, h.put(nil))
+	assert.Empty(t, h.take(nil, nowhere))
+	for at := range want {
+		h.take(nil, at)
+	}
+	assert.Zero(t, h.used)
+}
+
+// What was held is forgotten with its room, where there was much.
+func TestHoldsForget(t *testing.T) {
+	var h holds[int]
+	var all []slot
+	for i := range maxIdle + 1 {
+		all = append(all, h.put([]int{i}))
+	}
+	for _, at := range all {
+		h.take(nil, at)
+	}
+	assert.Empty(t, h.slots)
+}

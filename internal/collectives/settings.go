@@ -1,0 +1,63 @@
+package collectives
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// JoinConfig says how collectives are joined and judged. It is squashed into the config of every component that does so. SampleRate to AnomalyThreshold have
+// the meaning of VCCL's NCCL_TELEMETRY_… variables.
+type JoinConfig struct {
+	// SampleRate is the share of collectives to send, 0..1, all ranks of one or none. Those with errors, retries or anything unusual are always sent. Default 1.
+	SampleRate float64 `mapstructure:"sample_rate"`
+	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..512, default 50.
+	WindowSize int `mapstructure:"window_size"`
+	// AnomalyDetection looks for slow ranks and low bandwidth. Default true.
+	AnomalyDetection bool `mapstructure:"anomaly_detection"`
+	// AnomalyThreshold is how many (robust) standard deviations below its baseline a bandwidth is an anomaly. Default 3.5.
+	AnomalyThreshold float64 `mapstructure:"anomaly_threshold"`
+	// HangTimeout is how long a collective waits for the records of its other ranks before it leaves without them. Default 5m.
+	HangTimeout time.Duration `mapstructure:"hang_timeout"`
+	// CorrectClock corrects the times of hosts by the offsets that were estimated. Default false: they are attributes.
+	CorrectClock bool `mapstructure:"correct_clock"`
+	// MaxStateBytes bounds what collectives that wait for their ranks take; beyond it the oldest leave as they are. Default 64 MiB.
+	MaxStateBytes int64 `mapstructure:"max_state_bytes"`
+}
+
+// DefaultJoinConfig is what holds where nothing else is configured.
+func DefaultJoinConfig() JoinConfig {
+	return JoinConfig{SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20}
+}
+
+// MinWindow is the smallest JoinConfig.WindowSize, and how many collectives of a communicator there are before ranks have scores. MinState is the smallest
+// JoinConfig.MaxStateBytes.
+const (
+	MinWindow = 10
+	maxWindow = 512
+	MinState  = 1 << 20
+)
+
+var (
+	errSampleRate    = errors.New("'sample_rate' must be 0 to 1, such as 0.1")
+	errWindow        = fmt.Errorf("'window_size' must be %d to %d, 50 by default", MinWindow, maxWindow)
+	errThreshold     = errors.New("'anomaly_threshold' must be greater than zero: standard deviations, 3.5 by default")
+	errHangTimeout   = errors.New("'hang_timeout' must be greater than zero, such as 5m")
+	errMaxStateBytes = fmt.Errorf("'max_state_bytes' must be at least %d", MinState)
+)
+
+// Check says what is wrong, naming the keys.
+func (c *JoinConfig) Check() error {
+	var errs []error
+	check := func(ok bool, err error) {
+		if !ok {
+			errs = append(errs, err)
+		}
+	}
+	check(c.SampleRate >= 0 && c.SampleRate <= 1, errSampleRate)
+	check(c.WindowSize >= MinWindow && c.WindowSize <= maxWindow, errWindow)
+	check(c.AnomalyThreshold > 0, errThreshold)
+	check(c.HangTimeout > 0, errHangTimeout)
+	check(c.MaxStateBytes >= MinState, errMaxStateBytes)
+	return errors.Join(errs...)
+}

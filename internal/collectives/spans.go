@@ -1,0 +1,306 @@
+package collectives
+
+import (
+	"encoding/binary"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// MaxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well. maxAround of them are the root and what stands for those that found no room.
+const (
+	MaxSpans  = 2_000
+	maxAround = 10
+)
+
+// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with the index of a collective before its spans are
+// added. It may be called again with the same collectives, and writes the same.
+func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(i int)) {
+	bd := builder{Batch: out, service: service, batch: batch, from: from}
+	bd.roots()
+	bd.ranks()
+	bd.aggregates()
+}
+
+// builder turns collectives into spans.
+type builder struct {
+	*spans.Batch
+	service string
+	batch   []*Collective
+	from    func(i int)
+}
+
+// roots adds what stands for the collectives as a whole, and what stands alone.
+func (bd *builder) roots() {
+	bd.Grow(bd.sent() + 1)
+	for i, c := range bd.batch {
+		if c.dropped {
+			continue
+		}
+		bd.from(i)
+		if c.opensRun {
+			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, c.run.file)
+		}
+		switch {
+		case c.proxy:
+			bd.proxy(c)
+		case !c.joined:
+			bd.single(c)
+		case c.outcome != Tardy:
+			bd.root(c)
+		}
+	}
+}
+
+// sent is how many collectives have spans.
+func (bd *builder) sent() (n int) {
+	for _, c := range bd.batch {
+		if !c.dropped {
+			n++
+		}
+	}
+	return n
+}
+
+// ranks adds what the ranks did, rank by rank: spans of one resource follow one another.
+func (bd *builder) ranks() {
+	sent, more := bd.sent(), true
+	for nth := 0; more; nth++ {
+		more = false
+		bd.Grow(3 * sent) // with their phases
+		for i, c := range bd.batch {
+			if c.dropped || !c.joined || nth >= len(c.parts) {
+				continue
+			}
+			more = true
+			if nth == 0 {
+				c.fit()
+			}
+			if p := &c.parts[nth]; !p.left {
+				bd.from(i)
+				bd.rank(c, p)
+			}
+		}
+	}
+}
+
+// aggregates adds what stands for the spans that found no room.
+func (bd *builder) aggregates() {
+	for i, c := range bd.batch {
+		if !c.dropped && c.crowded {
+			bd.from(i)
+			bd.aggregate(c)
+		}
+	}
+}
+
+// resource is who did it; without a source, the job.
+func (bd *builder) resource(c *Collective, src *source) spans.Resource {
+	if src == nil {
+		return spans.Resource{Service: bd.service, RunID: c.run.id}
+	}
+	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: src.host, PID: src.pid}
+}
+
+// judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
+const judged = 2
+
+// root is what all ranks did together.
+func (bd *builder) root(c *Collective) {
+	source := c.parts[0].how.time
+	for i := range c.parts {
+		if c.parts[i].how.synthetic {
+			source = spans.TimeSynthetic
+		}
+	}
+	s := bd.Add(bd.resource(c, nil), spans.Span{
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 22 + judged,
+	})
+	m := s.Attributes()
+	c.describe(m)
+	bd.Link(s, c.run.trace, c.run.span)
+	status(s, c.errs, c.retries, c.hang)
+}
+
+// status says of errors and retries what Jaeger and Tempo show in red.
+func status(s ptrace.Span, errs, retries int64, hang bool) {
+	message := ""
+	switch {
+	case errs > 0:
+		message = "errors"
+	case hang:
+		message = "did not complete"
+	case retries > 0:
+		message = "retried"
+	default:
+		return
+	}
+	s.Status().SetCode(ptrace.StatusCodeError)
+	s.Status().SetMessage(message)
+}
+
+// single is an operation that is not joined with others.
+func (bd *builder) single(c *Collective) {
+	p := &c.parts[0]
+	kind := ptrace.SpanKindInternal
+	s := bd.Add(bd.resource(c, p.src), spans.Span{
+		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: kind, Start: c.start, End: c.end, Source: p.how.time, Attributes: 24 + judged,
+	})
+	m := s.Attributes()
+	c.describe(m)
+	p.describe(m, c)
+	bd.Link(s, c.run.trace, c.run.span)
+	status(s, c.errs, c.retries, c.hang)
+	bd.detailsOf(c, p)
+}
+
+// detailsOf adds what is known below a span that stands alone.
+func (bd *builder) detailsOf(c *Collective, p *part) {
+	if p.more == nil {
+		return
+	}
+	if c.crowded = len(p.more.details) > MaxSpans-maxAround; c.crowded {
+		p.bare = true // aggregate stands for them
+		return
+	}
+	bd.details(c, p, c.id)
+}
+
+// proxy is what a network proxy did: below its rank's span, where its collective is known.
+func (bd *builder) proxy(c *Collective) {
+	p := &c.parts[0]
+	name := spans.SpanNCCLProxyOp
+	if c.name == op.ProxyStep {
+		name = spans.SpanNCCLProxyStep
+	}
+	s := bd.Add(bd.resource(c, p.src), spans.Span{
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
+		Attributes: 10,
+	})
+	m := s.Attributes()
+	putText(m, spans.AttrNCCLCommID, c.comm.id)
+	p.describe(m, c)
+	putIndex(m, spans.AttrNCCLMessageSize, c.size)
+	if !c.hasParent {
+		bd.Link(s, c.run.trace, c.run.span)
+	}
+	bd.detailsOf(c, p)
+}
+
+// rank is what one rank did.
+func (bd *builder) rank(c *Collective, p *part) {
+	id, res := c.rankID(p), bd.resource(c, p.src)
+	start, end := p.start, p.end
+	last := c.phased() && p == &c.parts[c.latest]
+	if last {
+		start, end = c.around(p)
+	}
+	s := bd.Add(res, spans.Span{
+		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time, Attributes: p.attributes(c),
+	})
+	m := s.Attributes()
+	if last {
+		m.PutBool(spans.AttrNCCLLast, true)
+	}
+	p.describe(m, c)
+	if p.how.timing != c.parts[0].how.timing {
+		putText(m, spans.AttrNCCLTiming, p.how.timing)
+	}
+	if p.more != nil {
+		status(s, p.more.errors, p.more.retries, false)
+	}
+	if c.phased() && !p.plain {
+		if last {
+			bd.phase(c, p, id, spans.SpanNCCLLate, start+ahead, p.start)
+		}
+		begun := c.begun(p)
+		bd.phase(c, p, id, spans.SpanNCCLWait, p.start, begun)
+		bd.phase(c, p, id, spans.SpanNCCLTransfer, begun, p.end)
+	}
+	if p.more != nil && !p.bare {
+		bd.details(c, p, id)
+	}
+}
+
+// phase adds what a rank did for a part of its time, if it did so at all.
+func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name string, from, to int64) {
+	if to > from {
+		bd.Add(bd.resource(c, p.src), spans.Span{
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal,
+			Start: from, End: to, Source: p.how.time,
+		})
+	}
+}
+
+// phased says whether it is known when the last rank came, so that waiting and transferring can be told apart.
+func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
+
+// leaving is how far apart ranks leave a collective, ns: what is shorter is no waiting.
+const leaving = 10_000
+
+// begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
+func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
+
+// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws in any order what begins together,
+// and of what ends together its longest path goes through what began first.
+const ahead = 1000
+
+// scatter is how far apart the ranks' ends may be by one clock, ns.
+const scatter = 100_000
+
+// around is the row of the rank that came last: from when the first came, for all wait for this one. Drawn from its own arrival it would be the shortest, at
+// the bottom, and the longest path of the trace (Jaeger's goes back from what ended last) would be that of a rank that waits.
+func (c *Collective) around(p *part) (start, end int64) {
+	start, end = p.start-c.lateMax, p.end
+	if start-c.start < scatter { // by one clock
+		start = c.start
+	}
+	if c.end-end < scatter {
+		end = c.end
+	}
+	return start - ahead, end
+}
+
+// details adds what is known below a rank.
+func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
+	ids := make([]pcommon.SpanID, len(p.more.details))
+	var key [8]byte
+	for i := range p.more.details {
+		d := &p.more.details[i]
+		binary.BigEndian.PutUint32(key[:], uint32(i))
+		ids[i] = spans.SpanID(parent16(c.trace, parent), d.name, key[:4])
+		under := parent
+		if d.parent >= 0 && int(d.parent) < i {
+			under = ids[d.parent]
+		}
+		start, end := d.within(p)
+		s := bd.Add(bd.resource(c, p.src), spans.Span{
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time,
+			Attributes: 6,
+		})
+		m := s.Attributes()
+		putIndex(m, spans.AttrNCCLChannelID, int64(d.channel))
+		putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
+		putIndex(m, spans.AttrNCCLStep, int64(d.step))
+		putIndex(m, spans.AttrNCCLMessageSize, d.size)
+		putText(m, spans.AttrNCCLDirection, d.direction)
+		putText(m, spans.AttrNCCLProxyState, d.operation)
+	}
+}
+
+// within is when it was. Where the log does not say, it began with its rank.
+func (d *detail) within(p *part) (start, end int64) {
+	took := max(d.duration, 0)
+	switch {
+	case d.start == 0 && d.end == 0:
+		return p.start, p.start + took
+	case d.start == 0:
+		return d.end - took, d.end
+	case d.end < d.start:
+		return d.start, d.start + took
+	}
+	return d.start, d.end
+}

@@ -1,0 +1,169 @@
+package collectives
+
+import (
+	"math"
+	"slices"
+)
+
+// waiting are the collectives that wait for more records, in the order of their last record.
+type waiting struct {
+	oldest, newest *Collective
+	bytes          int64
+	// again is the first of those that are to be looked at again: they waited for inputs that had said nothing. nil: none.
+	again *Collective
+}
+
+// What a collective that waits takes, about, in bytes: itself and its place in the maps, the room for its ranks, what each record came by and what it has that
+// few have.
+const (
+	collectiveBytes = 800
+	partBytes       = 128
+	cameBytes       = 110
+	moreBytes       = 160
+	moreCameBytes   = 16
+	detailBytes     = 96
+)
+
+// push puts a collective behind the others.
+func (w *waiting) push(c *Collective) {
+	c.older = w.newest
+	if w.newest != nil {
+		w.newest.newer = c
+	} else {
+		w.oldest = c
+	}
+	w.newest = c
+}
+
+func (w *waiting) unlink(c *Collective) {
+	if w.again == c {
+		w.again = c.newer
+	}
+	if c.older != nil {
+		c.older.newer = c.newer
+	} else {
+		w.oldest = c.newer
+	}
+	if c.newer != nil {
+		c.newer.older = c.older
+	} else {
+		w.newest = c.older
+	}
+	c.older, c.newer = nil, nil
+}
+
+// touch moves a collective behind the others.
+func (w *waiting) touch(c *Collective, at int64) {
+	c.last = max(c.last, at) // inputs are read beside each other
+	if c != w.newest {
+		w.unlink(c)
+		w.push(c)
+	}
+}
+
+// enlist has a collective wait.
+func (j *joiner) enlist(c *Collective) {
+	c.waiting = true
+	c.comm.open++
+	j.bytes += c.bytes
+	j.push(c)
+}
+
+// withdraw takes a collective from those that wait.
+func (j *joiner) withdraw(c *Collective) {
+	j.unlink(c)
+	j.bytes -= c.bytes
+	c.comm.open--
+	c.waiting = false
+	if c.join != byTime { // else it is in no sequence
+		c.track.remove(c.seq)
+	}
+}
+
+// insert takes up an open collective.
+func (t *track) insert(c *Collective) {
+	t.open[c.seq] = c
+	if n := len(t.seqs); n == 0 || t.seqs[n-1] < c.seq {
+		t.seqs = append(t.seqs, c.seq)
+		return
+	}
+	i, _ := slices.BinarySearch(t.seqs, c.seq)
+	t.seqs = slices.Insert(t.seqs, i, c.seq)
+}
+
+func (t *track) remove(seq uint64) {
+	delete(t.open, seq)
+	switch i, ok := slices.BinarySearch(t.seqs, seq); {
+	case !ok:
+	case i == 0:
+		t.seqs = t.seqs[1:]
+	default:
+		t.seqs = slices.Delete(t.seqs, i, i+1)
+	}
+}
+
+// hear takes note that an input has said something, or has nothing to say. With the last of them all ranks are known.
+func (j *joiner) hear(in *input) {
+	if in.heard {
+		return
+	}
+	in.heard = true
+	if j.silent--; j.silent == 0 {
+		j.again = j.oldest
+	}
+}
+
+// againMost bounds the collectives that are looked at again with one record: what leaves goes with the batch at hand.
+const againMost = 8
+
+// lookAgain lets go of the collectives that waited for inputs that had said nothing.
+func (j *joiner) lookAgain(most int) {
+	for ; j.again != nil && most > 0; most-- {
+		c := j.again
+		j.again = c.newer
+		j.settle(c)
+	}
+}
+
+// bound lets go of what there is no room for.
+func (j *joiner) bound() {
+	most := j.set.MaxStateBytes
+	if j.remembered > most {
+		j.forget()
+	}
+	for j.oldest != nil && max(j.bytes, j.remembered) > most {
+		j.drop(j.oldest, Evicted)
+		if j.remembered > most {
+			j.forget()
+		}
+	}
+}
+
+// expireMost bounds what one call of expire lets go, in records: a batch.
+const expireMost = 2_000
+
+// expire lets go of the collectives of which the last record was read before the given time.
+func (j *joiner) expire(before int64) {
+	why := TimedOut
+	if before == math.MaxInt64 { // reading ends: first the inputs end what they have begun
+		if why = Ended; j.begun > 0 {
+			return
+		}
+	} else {
+		before -= j.set.HangTimeout.Nanoseconds() / 4 // what inputs have begun ends a little before
+	}
+	j.lookAgain(expireMost / usualParts)
+	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {
+		records += len(j.oldest.parts)
+		j.drop(j.oldest, why)
+	}
+}
+
+// drop lets go of a collective that is not whole.
+func (j *joiner) drop(c *Collective, why Outcome) {
+	if c.join == byNumber {
+		j.close(c, why)
+	} else {
+		j.giveUp(c, why)
+	}
+}
