@@ -16,7 +16,7 @@ import (
 func (b *Bridge) StartRPC(ctx context.Context, system, method string, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	method = spans.Name(method)
 	ctx, s := b.begin(ctx, kindRPC, method, nil, clientSpan...)
-	s.set(attrs, timeLogged, attribute.String(spans.AttrRPCSystem, spans.Name(system)), attribute.String(spans.AttrRPCMethod, method))
+	s.set(attrs, is[kindRPC], timeLogged, attribute.String(spans.AttrRPCSystem, spans.Name(system)), attribute.String(spans.AttrRPCMethod, method))
 	return ctx, s
 }
 
@@ -42,6 +42,6 @@ func (b *Bridge) StartRPCDeserialize(ctx context.Context) (context.Context, *Spa
 
 func (b *Bridge) phase(ctx context.Context, name string) (context.Context, *Span) {
 	ctx, s := b.begin(ctx, kindPhase, name, nil)
-	s.set(nil, timeLogged)
+	s.set(nil, is[kindPhase], timeLogged)
 	return ctx, s
 }

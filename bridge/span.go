@@ -61,6 +61,16 @@ var (
 	timeLogged = attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)) // both ends are measured
 )
 
+// is says what a helper's span stands for: its first attribute.
+var is = [...]attribute.KeyValue{
+	kindFunction: attribute.String(spans.AttrKind, spans.KindFunction),
+	kindStage:    attribute.String(spans.AttrKind, spans.KindStage),
+	kindClient:   attribute.String(spans.AttrKind, spans.KindStage),
+	kindStep:     attribute.String(spans.AttrKind, spans.KindStep),
+	kindRPC:      attribute.String(spans.AttrKind, spans.KindCall),
+	kindPhase:    attribute.String(spans.AttrKind, spans.KindCallPart),
+}
+
 // begin starts a span of a kind and returns the context inside of it. j, if any, is the trace that a root joins.
 //
 // Its parent is the current span, as everywhere in OpenTelemetry, but for two rules: a helper's span that has ended takes no more children, and a stage stands

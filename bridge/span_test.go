@@ -92,6 +92,10 @@ func TestHelpers(t *testing.T) {
 	}
 	assert.Equal(t, sharesOf(all["generate_sequences"], []got{all["tq.get"], all["tq.compute"], all["tq.put"]}), shares)
 
+	is := map[string]string{
+		"generate_sequences": "function", "tq.get": "stage", "tq.compute": "stage", "tq.put": "stage", "tq.client.get": "stage", "tq.client.put": "stage",
+		"train.step": "step", "Matmul": "call", "rpc.serialize": "call_part", "rpc.send": "call_part", "rpc.receive": "call_part", "rpc.deserialize": "call_part",
+	}
 	perSecond := func(bytes float64, name string) float64 { return bytes / all[name].seconds() }
 	for name, want := range map[string]struct {
 		kind  ptrace.SpanKind
@@ -129,7 +133,7 @@ func TestHelpers(t *testing.T) {
 		if want.kind == 0 {
 			want.kind = ptrace.SpanKindInternal
 		}
-		want.attrs["trainbridge.time.source"] = "logged"
+		want.attrs["trainbridge.time.source"], want.attrs["trainbridge.kind"] = "logged", is[name]
 		assert.Equal(t, want.attrs, all[name].attrs(), name)
 		assert.Equal(t, want.kind, all[name].Kind(), name)
 		assert.EqualValues(t, want.trace, all[name].TraceID(), name)

@@ -22,6 +22,6 @@ func (b *Bridge) StartStep(ctx context.Context, iteration int64, attrs ...attrib
 		j = &join{iteration: iteration, step: true}
 	}
 	ctx, s := b.begin(ctx, kindStep, spans.SpanStep, j)
-	s.set(attrs, timeLogged, sourceGo, attribute.Int64(spans.AttrIteration, iteration))
+	s.set(attrs, is[kindStep], timeLogged, sourceGo, attribute.Int64(spans.AttrIteration, iteration))
 	return ctx, s
 }

@@ -25,7 +25,7 @@ func (b *Bridge) StartFunction(ctx context.Context, name string, attrs ...attrib
 	}
 	s.stages = new(stages)
 	own := append(
-		make([]attribute.KeyValue, 0, 5), timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name),
+		make([]attribute.KeyValue, 0, 6), is[kindFunction], timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name),
 	)
 	s.set(attrs, b.outermost(ctx, own)...)
 	return ctx, s
@@ -91,7 +91,7 @@ func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attr
 	if s.start.IsZero() {
 		return
 	}
-	own := append(append(make([]attribute.KeyValue, 0, 6), timeLogged, attribute.String(spans.AttrTQStage, stage)), more...)
+	own := append(append(make([]attribute.KeyValue, 0, 7), is[s.kind], timeLogged, attribute.String(spans.AttrTQStage, stage)), more...)
 	if fn != nil {
 		own = append(own, attribute.String(spans.AttrTQFunction, fn.name))
 	} else {

@@ -39,6 +39,7 @@ type Span struct {
 	Trace      pcommon.TraceID
 	ID, Parent pcommon.SpanID // an empty Parent makes a root
 	Name       string
+	Is         string // what it stands for: one of the Kind… values
 	Kind       ptrace.SpanKind
 	Start, End int64
 	Source     TimeSource
@@ -137,7 +138,10 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	// Jaeger calls a span of no length a negative duration.
 	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 	attrs := out.Attributes()
-	attrs.EnsureCapacity(s.Attributes + 1)
+	attrs.EnsureCapacity(s.Attributes + 2)
+	if s.Is != "" {
+		attrs.PutStr(AttrKind, s.Is)
+	}
 	attrs.PutStr(AttrTimeSource, string(s.Source))
 	return out
 }

@@ -110,7 +110,7 @@ func TestRunSpanAndLink(t *testing.T) {
 	batch.Link(step, trace, id)
 	run := batch.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	assert.Equal(t, SpanRun, run.Name())
-	assert.Equal(t, map[string]any{"trainbridge.time.source": "logged", "log.file.path": "/logs/a.err"}, run.Attributes().AsRaw())
+	assert.Equal(t, map[string]any{"trainbridge.kind": "run", "trainbridge.time.source": "logged", "log.file.path": "/logs/a.err"}, run.Attributes().AsRaw())
 	require.Equal(t, 1, step.Links().Len())
 	assert.Equal(t, run.TraceID(), step.Links().At(0).TraceID())
 	assert.Equal(t, run.SpanID(), step.Links().At(0).SpanID())

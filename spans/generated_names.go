@@ -24,6 +24,8 @@ const (
 	AttrSummary = "about"
 	// Of semconv 1.37. Who a CLIENT span calls.
 	AttrPeerService = "peer.service"
+	// What the span stands for. Our writers put it first, so that a reader knows the span by one look.
+	AttrKind = "trainbridge.kind"
 	// Where the times of the span come from.
 	AttrTimeSource = "trainbridge.time.source"
 	// boolean. True where only the end of the record is known: the span's length says nothing.
@@ -41,6 +43,54 @@ const (
 // Values of peer.service.
 const (
 	PeerTransferQueue = "transferqueue"
+)
+
+// Values of trainbridge.kind.
+const (
+	// A TransferQueue function.
+	KindFunction = "function"
+	// A stage of a function, or a client operation.
+	KindStage = "stage"
+	// A training step.
+	KindStep = "step"
+	// A named part of a step.
+	KindPart = "part"
+	// What a part of a step took on one rank.
+	KindPartRank = "part_rank"
+	// A report about ranks.
+	KindRanks = "ranks"
+	// A validation result.
+	KindEvaluation = "evaluation"
+	// A whole run.
+	KindRun = "run"
+	// What a job says about itself at its end.
+	KindSummary = "summary"
+	// A group of calls: one forward pass.
+	KindPass = "pass"
+	// A group of calls: those before the first pass.
+	KindSession = "session"
+	// A group of calls: those that belong to no pass.
+	KindCalls = "calls"
+	// A call.
+	KindCall = "call"
+	// What a call spent its time on.
+	KindCallPart = "call_part"
+	// What a log of calls says about itself at its end.
+	KindRPCSummary = "rpc_summary"
+	// A collective, or a Send or Recv.
+	KindCollective = "collective"
+	// What one rank did in a collective.
+	KindRank = "rank"
+	// When a rank was late, waited or transferred.
+	KindPhase = "phase"
+	// A channel of a rank's kernel.
+	KindChannel = "channel"
+	// What a network proxy did.
+	KindProxyOp = "proxy_op"
+	// A step of a network proxy's operation.
+	KindProxyStep = "proxy_step"
+	// Many spans of one name.
+	KindAggregate = "aggregate"
 )
 
 // Values of trainbridge.time.source.

@@ -58,7 +58,7 @@ func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 	defer b.From(b.origin)
 	b.From(NoOrigin)
 	s := b.Add(Resource{Service: res.Service, RunID: res.RunID}, Span{
-		Trace: trace, ID: id, Name: SpanRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
+		Trace: trace, ID: id, Name: SpanRun, Is: KindRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
 	})
 	s.Attributes().PutStr(AttrLogFile, Text(file))
 }

@@ -113,7 +113,8 @@ func (bd *builder) aggregate(c *Collective) {
 			sum += took
 		}
 		s := bd.Add(bd.resource(c, nil), spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Kind: ptrace.SpanKindInternal,
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Is: spans.KindAggregate,
+			Kind:  ptrace.SpanKindInternal,
 			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
 		})
 		m := s.Attributes()

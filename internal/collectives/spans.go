@@ -117,7 +117,8 @@ func (bd *builder) root(c *Collective) {
 		}
 	}
 	s := bd.Add(bd.resource(c, nil), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end, Source: source, Attributes: 22 + judged,
+		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
+		Source: source, Attributes: 22 + judged,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -147,7 +148,8 @@ func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Kind: kind, Start: c.start, End: c.end, Source: p.how.time, Attributes: 24 + judged,
+		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
+		Attributes: 24 + judged,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -172,12 +174,12 @@ func (bd *builder) detailsOf(c *Collective, p *part) {
 // proxy is what a network proxy did: below its rank's span, where its collective is known.
 func (bd *builder) proxy(c *Collective) {
 	p := &c.parts[0]
-	name := spans.SpanNCCLProxyOp
+	name, is := spans.SpanNCCLProxyOp, spans.KindProxyOp
 	if c.name == op.ProxyStep {
-		name = spans.SpanNCCLProxyStep
+		name, is = spans.SpanNCCLProxyStep, spans.KindProxyStep
 	}
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Is: is, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
 		Attributes: 10,
 	})
 	m := s.Attributes()
@@ -199,7 +201,8 @@ func (bd *builder) rank(c *Collective, p *part) {
 		start, end = c.around(p)
 	}
 	s := bd.Add(res, spans.Span{
-		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time, Attributes: p.attributes(c),
+		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, Start: start, End: end,
+		Source: p.how.time, Attributes: p.attributes(c),
 	})
 	m := s.Attributes()
 	if last {
@@ -229,7 +232,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
 		bd.Add(bd.resource(c, p.src), spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal,
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Is: spans.KindPhase, Kind: ptrace.SpanKindInternal,
 			Start: from, End: to, Source: p.how.time,
 		})
 	}
@@ -264,6 +267,11 @@ func (c *Collective) around(p *part) (start, end int64) {
 	return start - ahead, end
 }
 
+// detailKinds are what the spans of details stand for, by their names.
+var detailKinds = map[string]string{
+	spans.SpanNCCLChannel: spans.KindChannel, spans.SpanNCCLProxyOp: spans.KindProxyOp, spans.SpanNCCLProxyStep: spans.KindProxyStep,
+}
+
 // details adds what is known below a rank.
 func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
@@ -278,7 +286,8 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 		}
 		start, end := d.within(p)
 		s := bd.Add(bd.resource(c, p.src), spans.Span{
-			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: p.how.time,
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Is: detailKinds[d.name], Kind: ptrace.SpanKindInternal, Start: start, End: end,
+			Source:     p.how.time,
 			Attributes: 6,
 		})
 		m := s.Attributes()

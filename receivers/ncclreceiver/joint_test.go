@@ -112,7 +112,7 @@ func TestCollective(t *testing.T) {
 	assert.EqualValues(t, int64(epochUS+1000)*1000, root.StartTimestamp())
 	assert.EqualValues(t, int64(epochUS+1500)*1000, root.EndTimestamp())
 	want := map[string]any{
-		spans.AttrTimeSource: string(spans.TimeLogged), spans.AttrNCCLRanks: int64(4), spans.AttrNCCLOperation: "AllReduce", spans.AttrNCCLCommID: "0xabc", spans.AttrNCCLCommName: "DP",
+		spans.AttrKind: spans.KindCollective, spans.AttrTimeSource: string(spans.TimeLogged), spans.AttrNCCLRanks: int64(4), spans.AttrNCCLOperation: "AllReduce", spans.AttrNCCLCommID: "0xabc", spans.AttrNCCLCommName: "DP",
 		spans.AttrNCCLCommSize: int64(4), spans.AttrNCCLCommNodes: int64(2), spans.AttrNCCLSequence: int64(7), spans.AttrNCCLMessageSize: int64(1 << 20),
 		spans.AttrNCCLDataSize: int64(1 << 20), spans.AttrNCCLTiming: "kernel_gpu", spans.AttrNCCLDuration: 500e-6, spans.AttrNCCLTransferDuration: 100e-6,
 		spans.AttrNCCLBandwidthAlgorithm: 1048576 / 100e-6, spans.AttrNCCLBandwidthBus: 1048576 / 100e-6 * 2 * 3 / 4,

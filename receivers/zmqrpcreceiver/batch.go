@@ -99,7 +99,7 @@ func (bd *builder) group(g *group) {
 		start, end, observed = min(start, c.start-c.ns[rpclog.Offline]), max(end, c.end()), observed && c.observed
 	}
 	s := bd.Add(bd.res, spans.Span{
-		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Kind: ptrace.SpanKindInternal,
+		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Is: rootKinds[g.kind], Kind: ptrace.SpanKindInternal,
 		Start: start, End: end, Source: timeSource(observed), Attributes: 24 + judged,
 	})
 	g.describe(s.Attributes())
@@ -117,7 +117,7 @@ func (bd *builder) group(g *group) {
 		binary.BigEndian.PutUint32(key[:], uint32(i))
 		id := spans.SpanID(g.root.Trace, "call", key[:])
 		cs := bd.Add(bd.res, spans.Span{
-			Trace: g.root.Trace, ID: id, Parent: g.root.Span, Name: c.method, Kind: ptrace.SpanKindClient,
+			Trace: g.root.Trace, ID: id, Parent: g.root.Span, Name: c.method, Is: spans.KindCall, Kind: ptrace.SpanKindClient,
 			Start: c.start, End: c.end(), Source: timeSource(c.observed), Attributes: c.attributes(),
 		})
 		c.describe(cs.Attributes(), network, g)

@@ -19,7 +19,10 @@ const (
 	passGroup
 )
 
-var rootNames = [...]string{callsGroup: spans.SpanRPCCalls, sessionGroup: spans.SpanRPCSession, passGroup: spans.SpanRPCPass}
+var (
+	rootNames = [...]string{callsGroup: spans.SpanRPCCalls, sessionGroup: spans.SpanRPCSession, passGroup: spans.SpanRPCPass}
+	rootKinds = [...]string{callsGroup: spans.KindCalls, sessionGroup: spans.KindSession, passGroup: spans.KindPass}
+)
 
 // group is the calls of one trace.
 type group struct {

@@ -403,7 +403,7 @@ func TestCapOfBytes(t *testing.T) {
 				size[s.TraceID()] += marshal.TracesSize(td)
 			}
 			require.Len(t, calls(r), 1900)
-			assert.Equal(t, 5+tc.columns, calls(r)[0].Attributes().Len(), "time source, system, method, id, the slowest")
+			assert.Equal(t, 6+tc.columns, calls(r)[0].Attributes().Len(), "kind, time source, system, method, id, the slowest")
 			for _, n := range size {
 				assert.Less(t, n, 4<<20)
 			}

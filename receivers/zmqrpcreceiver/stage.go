@@ -70,7 +70,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
 		res, kind := bd.of(name)
-		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: kind, Start: start, End: start + ns, Source: source})
+		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Is: spans.KindCallPart, Kind: kind, Start: start, End: start + ns, Source: source})
 		return sid
 	}
 	for i := range stageSpans[:callStages] {
@@ -129,7 +129,7 @@ func (bd *builder) aggregates(g *group, bare int) {
 		slices.Sort(all)
 		res, kind := bd.of(st.name)
 		s := bd.Add(res, spans.Span{
-			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Kind: kind,
+			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Is: spans.KindAggregate, Kind: kind,
 			Start: from, End: to, Source: timeSource(g.calls[0].observed), Attributes: 4,
 		})
 		m := s.Attributes()

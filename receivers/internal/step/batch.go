@@ -232,7 +232,7 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		n += judged
 	}
 	s := out.Add(b.resource(it), spans.Span{
-		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end, Source: it.time, Attributes: n,
+		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end, Source: it.time, Attributes: n,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrSource, it.source)

@@ -486,6 +486,11 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 
 var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side", record.Ranks: spans.SpanRanks}
 
+// kinds are what these spans stand for.
+var kinds = [...]string{
+	record.Step: spans.KindStep, record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
+}
+
 // Expire lets the record go if it has waited for its lines since before the given time. A logger may be in the middle of writing them.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {

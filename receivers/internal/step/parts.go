@@ -137,7 +137,7 @@ func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	}
 	s := out.Add(b.resource(it), spans.Span{
 		Trace: it.trace, ID: b.partID(it, p.name), Parent: parent, Name: p.name,
-		Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 9,
+		Is: spans.KindPart, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 9,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, p.name)

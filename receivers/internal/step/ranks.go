@@ -69,7 +69,7 @@ func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id
 		number := strconv.FormatInt(r.rank, 10)
 		c := out.Add(b.resource(it), spans.Span{
 			Trace: it.trace, ID: spans.SpanID(it.trace, spans.SpanRank, id[:], []byte(number)), Parent: id, Name: spans.SpanRank + number,
-			Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 2,
+			Is: spans.KindPartRank, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 2,
 		})
 		c.Attributes().PutStr(spans.AttrSource, it.source)
 		c.Attributes().PutInt(spans.AttrRank, r.rank)

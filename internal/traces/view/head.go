@@ -1,0 +1,130 @@
+package view
+
+import (
+	"iter"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Head is what a span of any kind may say. The other views have one.
+type Head struct {
+	Incomplete bool   // its end or its start was never seen
+	Reason     string // why, where it is incomplete: one of the Incomplete… values
+	Judged     bool   // a train_perf has seen it
+	Verdicts   List   // their names
+	Severity   string // of the worst verdict
+}
+
+// Read reads a span of any kind.
+func (h *Head) Read(span ptrace.Span) {
+	*h = Head{}
+	for name, v := range span.Attributes().All() {
+		h.take(name, v)
+	}
+}
+
+// take notes an attribute, if it is one that a span of any kind may have.
+func (h *Head) take(name string, v pcommon.Value) {
+	switch name {
+	case spans.AttrIncomplete:
+		h.Incomplete = flagOf(v)
+	case spans.AttrIncompleteReason:
+		h.Reason = spans.ValueText(v)
+	case spans.AttrVerdict:
+		h.Judged, h.Verdicts = true, listOf(v)
+	case spans.AttrVerdictSeverity:
+		h.Severity = spans.ValueText(v)
+	}
+}
+
+// Verdict is what an event says about one verdict that is not good.
+type Verdict struct {
+	Name             string  // "" where the event has none
+	Reason           string  // a sentence
+	Value, Threshold float64 // in the unit of what is judged; NaN: not given
+}
+
+// Verdicts are the events of a span that explain its verdicts. Good verdicts have none.
+func Verdicts(span ptrace.Span) iter.Seq[Verdict] {
+	return func(yield func(Verdict) bool) {
+		for _, e := range span.Events().All() {
+			if e.Name() == spans.EventVerdict && !yield(verdictOf(e)) {
+				return
+			}
+		}
+	}
+}
+
+func verdictOf(e ptrace.SpanEvent) Verdict {
+	out := Verdict{Value: absent, Threshold: absent}
+	for name, v := range e.Attributes().All() {
+		switch name {
+		case spans.AttrVerdictName:
+			out.Name = spans.ValueText(v)
+		case spans.AttrVerdictReason:
+			out.Reason = spans.ValueText(v)
+		case spans.AttrVerdictValue:
+			out.Value = spans.ValueNumber(v)
+		case spans.AttrVerdictThreshold:
+			out.Threshold = spans.ValueNumber(v)
+		}
+	}
+	return out
+}
+
+// Resource is who did the work of spans. Some logs name a host or a device per record: the span's own are in its view then.
+type Resource struct {
+	Service, Run, Host string
+	PID                Int
+	DeviceModel        string
+	Rank, WorldSize    Int
+}
+
+// Read reads the attributes of a resource.
+func (r *Resource) Read(attrs pcommon.Map) {
+	*r = Resource{}
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrServiceName:
+			r.Service = spans.ValueText(v)
+		case spans.AttrRunID:
+			r.Run = spans.ValueText(v)
+		case spans.AttrHostName:
+			r.Host = spans.ValueText(v)
+		case spans.AttrProcessPID:
+			r.PID = IntOf(v)
+		case spans.AttrDeviceModel:
+			r.DeviceModel = spans.ValueText(v)
+		case spans.AttrRank:
+			r.Rank = IntOf(v)
+		case spans.AttrWorldSize:
+			r.WorldSize = IntOf(v)
+		}
+	}
+}
+
+// Aggregate stands for many spans of one name.
+type Aggregate struct {
+	Count         Int
+	Sum, P50, Max float64 // s
+}
+
+// Read reads a span of KindAggregate.
+func (a *Aggregate) Read(span ptrace.Span) {
+	*a = Aggregate{Sum: absent, P50: absent, Max: absent}
+	for name, v := range span.Attributes().All() {
+		switch name {
+		case spans.AttrAggregateCount:
+			a.Count = IntOf(v)
+		case spans.AttrAggregateSum:
+			a.Sum = spans.ValueNumber(v)
+		case spans.AttrAggregateP50:
+			a.P50 = spans.ValueNumber(v)
+		case spans.AttrAggregateMax:
+			a.Max = spans.ValueNumber(v)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package view
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Kind says what a span stands for.
+type Kind uint8
+
+// The kinds. What is none of ours, such as a service's own spans, is KindOther.
+const (
+	KindOther Kind = iota
+
+	KindFunction // Function
+	KindStage    // Stage: a part of a function, or a client operation
+
+	KindStep       // Step
+	KindPart       // Part of a step
+	KindPartRank   // what a part of a step took on one rank
+	KindRanks      // Ranks
+	KindEvaluation // Evaluation
+	KindRun
+	KindSummary // what a job says about itself at its end
+
+	KindPass       // Group: one forward pass
+	KindSession    // Group: the calls before the first pass
+	KindCalls      // Group: calls that belong to no pass
+	KindCall       // Call
+	KindCallPart   // what a call spent its time on; the span's name says it
+	KindRPCSummary // what a log of calls says about itself at its end
+
+	KindCollective // Collective, or a Send or Recv
+	KindRank       // Rank of a collective
+	KindPhase      // when a rank was late, waited or transferred; the span's name says it
+	KindChannel    // Link: a channel of a kernel
+	KindProxyOp    // Link: what a network proxy did
+	KindProxyStep  // Link: a step of it
+
+	KindAggregate // Aggregate: a span that stands for many of one name
+	kinds
+)
+
+// names are the values of spans.AttrKind.
+var names = [kinds]string{
+	KindFunction: spans.KindFunction, KindStage: spans.KindStage,
+	KindStep: spans.KindStep, KindPart: spans.KindPart, KindPartRank: spans.KindPartRank, KindRanks: spans.KindRanks,
+	KindEvaluation: spans.KindEvaluation, KindRun: spans.KindRun, KindSummary: spans.KindSummary,
+	KindPass: spans.KindPass, KindSession: spans.KindSession, KindCalls: spans.KindCalls, KindCall: spans.KindCall,
+	KindCallPart: spans.KindCallPart, KindRPCSummary: spans.KindRPCSummary,
+	KindCollective: spans.KindCollective, KindRank: spans.KindRank, KindPhase: spans.KindPhase,
+	KindChannel: spans.KindChannel, KindProxyOp: spans.KindProxyOp, KindProxyStep: spans.KindProxyStep,
+	KindAggregate: spans.KindAggregate,
+}
+
+// String is the value of spans.AttrKind, empty for KindOther.
+func (k Kind) String() string {
+	if k >= kinds {
+		return ""
+	}
+	return names[k]
+}
+
+// IsGroup says whether the kind is a group of calls.
+func (k Kind) IsGroup() bool { return k == KindPass || k == KindSession || k == KindCalls }
+
+func kindNamed(name string) Kind {
+	switch name {
+	case spans.KindFunction:
+		return KindFunction
+	case spans.KindStage:
+		return KindStage
+	case spans.KindStep:
+		return KindStep
+	case spans.KindPart:
+		return KindPart
+	case spans.KindPartRank:
+		return KindPartRank
+	case spans.KindRanks:
+		return KindRanks
+	case spans.KindEvaluation:
+		return KindEvaluation
+	case spans.KindRun:
+		return KindRun
+	case spans.KindSummary:
+		return KindSummary
+	case spans.KindPass:
+		return KindPass
+	case spans.KindSession:
+		return KindSession
+	case spans.KindCalls:
+		return KindCalls
+	case spans.KindCall:
+		return KindCall
+	case spans.KindCallPart:
+		return KindCallPart
+	case spans.KindRPCSummary:
+		return KindRPCSummary
+	case spans.KindCollective:
+		return KindCollective
+	case spans.KindRank:
+		return KindRank
+	case spans.KindPhase:
+		return KindPhase
+	case spans.KindChannel:
+		return KindChannel
+	case spans.KindProxyOp:
+		return KindProxyOp
+	case spans.KindProxyStep:
+		return KindProxyStep
+	case spans.KindAggregate:
+		return KindAggregate
+	}
+	return KindOther
+}
+
+// KindOf says what a span stands for: what its writer says in the first attribute, else what it looks like.
+func KindOf(span ptrace.Span) Kind {
+	for name, v := range span.Attributes().All() {
+		if name != spans.AttrKind {
+			break
+		}
+		if k := kindNamed(v.Str()); k != KindOther {
+			return k
+		}
+	}
+	return recognise(span)
+}
+
+// recognise finds out what a span stands for that does not begin with spans.AttrKind: of another writer, of before the attribute was there, or of a store
+// that puts attributes in another order. Names that only we use say it by themselves; the others have what their kind cannot be without.
+func recognise(span ptrace.Span) Kind {
+	k := byName(span)
+	switch k {
+	case KindStep, KindRanks, KindEvaluation, KindRun, KindSummary, KindPass, KindSession, KindCalls, KindRPCSummary:
+		return k // whatever else they have
+	}
+	var (
+		collective, tq, function, part, aggregate, zeromq, method, source bool
+
+		client = span.Kind() == ptrace.SpanKindClient
+	)
+	for name, v := range span.Attributes().All() {
+		switch name {
+		case spans.AttrKind:
+			if k := kindNamed(spans.ValueText(v)); k != KindOther {
+				return k
+			}
+		case spans.AttrNCCLRanks:
+			collective = IntOf(v).OK
+		case spans.AttrTQStage:
+			stage := spans.TQStageOf(v)
+			tq, function = stage != spans.TQNone, stage == spans.TQFunction
+		case spans.AttrStage:
+			part = spans.ValueText(v) != ""
+		case spans.AttrAggregateCount:
+			aggregate = true
+		case spans.AttrRPCSystem:
+			zeromq = spans.ValueText(v) == spans.RPCSystemZeroMQ
+		case spans.AttrRPCMethod:
+			method = spans.ValueText(v) != ""
+		case spans.AttrSource:
+			source = true
+		}
+	}
+	switch {
+	case k != KindOther && aggregate:
+		return KindAggregate
+	case k == KindRank && source: // "rank 3" is also what a part of a step took there
+		return KindPartRank
+	case k != KindOther:
+		return k
+	case collective:
+		return KindCollective
+	case function:
+		return KindFunction
+	case tq:
+		return KindStage
+	case part:
+		return KindPart
+	case aggregate:
+		return KindAggregate
+	case client && zeromq, method && span.Kind() != ptrace.SpanKindServer:
+		return KindCall
+	}
+	return KindOther
+}
+
+// byName is the kind of a span whose name only we use. A call may have any method for its name.
+func byName(span ptrace.Span) Kind {
+	switch name := span.Name(); name {
+	case spans.SpanStep:
+		return KindStep
+	case spans.SpanRanks:
+		return KindRanks
+	case spans.SpanEvaluation:
+		return KindEvaluation
+	case spans.SpanRun:
+		return KindRun
+	case spans.SpanSummary:
+		return KindSummary
+	case spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer:
+		return KindPhase
+	case spans.SpanNCCLChannel:
+		return KindChannel
+	case spans.SpanNCCLProxyOp:
+		return KindProxyOp
+	case spans.SpanNCCLProxyStep:
+		return KindProxyStep
+	default:
+		if spans.IsNCCLRank(name) {
+			return KindRank
+		}
+		if !strings.HasPrefix(name, "rpc.") || span.Kind() == ptrace.SpanKindClient {
+			return KindOther
+		}
+		return ofRPC(name)
+	}
+}
+
+func ofRPC(name string) Kind {
+	switch name {
+	case spans.SpanRPCPass:
+		return KindPass
+	case spans.SpanRPCSession:
+		return KindSession
+	case spans.SpanRPCCalls:
+		return KindCalls
+	case spans.SpanRPCSummary:
+		return KindRPCSummary
+	case spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize, spans.SpanRPCServer, spans.SpanRPCUnattributed,
+		spans.SpanRPCOffline:
+		return KindCallPart
+	}
+	return KindOther
+}

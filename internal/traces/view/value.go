@@ -1,0 +1,81 @@
+package view
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// absent is a quantity that the span does not say.
+var absent = math.NaN()
+
+// Int is a whole number that names or orders something. The zero value is absent.
+type Int struct {
+	N  int64
+	OK bool
+}
+
+// Or is the number, or another where it is absent.
+func (i Int) Or(other int64) int64 {
+	if i.OK {
+		return i.N
+	}
+	return other
+}
+
+// IntOf reads a whole number: an integer, or a double that has no decimals and is below 2⁵³.
+func IntOf(v pcommon.Value) Int {
+	if n := v.Int(); n != 0 {
+		return Int{n, true} // most are; what follows is not inlined
+	}
+	return intOfDouble(v)
+}
+
+func intOfDouble(v pcommon.Value) Int {
+	switch x := v.Double(); v.Type() {
+	case pcommon.ValueTypeInt:
+		return Int{0, true}
+	case pcommon.ValueTypeDouble:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return Int{int64(x), true}
+		}
+	}
+	return Int{}
+}
+
+// ordinalOf reads a whole number that is not negative.
+func ordinalOf(v pcommon.Value) Int {
+	if i := IntOf(v); i.N >= 0 {
+		return i
+	}
+	return Int{}
+}
+
+func flagOf(v pcommon.Value) bool { return v.Type() == pcommon.ValueTypeBool && v.Bool() }
+
+// List is an attribute that is a list. The zero value is empty.
+type List struct {
+	of pcommon.Slice
+	n  int
+}
+
+func listOf(v pcommon.Value) List {
+	if v.Type() != pcommon.ValueTypeSlice {
+		return List{}
+	}
+	return List{of: v.Slice(), n: v.Slice().Len()}
+}
+
+// Len is the number of elements.
+func (l List) Len() int { return l.n }
+
+// At is the element i.
+func (l List) At(i int) pcommon.Value { return l.of.At(i) }
+
+// Text is the element i, empty where it is no text.
+func (l List) Text(i int) string { return spans.ValueText(l.of.At(i)) }
+
+// Int is the element i, absent where it is no whole number.
+func (l List) Int(i int) Int { return IntOf(l.of.At(i)) }
