@@ -143,7 +143,7 @@ func TestHelpersOfThePage(t *testing.T) {
 		for _, s := range req.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			var names []string
 			for name := range s.Attributes().All() {
-				if name != spans.AttrTimeSource {
+				if name != spans.AttrTimeSource && name != spans.AttrKind { // which all have
 					names = append(names, name)
 				}
 			}
