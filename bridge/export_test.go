@@ -23,10 +23,9 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	const raw, fit = "a\xffb", "a\uFFFDb"
 	long := strings.Repeat("é", 5<<20)
 	r := newRig(t)
-	ctx := WithTraceID(t.Context(), long)
-	ctx, s := r.StartFunction(ctx, long)
+	_, s := r.StartFunction(WithTraceID(t.Context(), long), long)
 	s.End()
-	ctx = WithTraceID(t.Context(), raw)
+	ctx := WithTraceID(t.Context(), raw)
 	ctx, s = r.StartFunction(
 		ctx, raw, attribute.String(raw, raw), attribute.StringSlice("slice", []string{raw, "b"}),
 		attribute.Slice("nested", attribute.SliceValue(attribute.StringValue(raw), attribute.IntValue(1))), attribute.Int("n", 1),
@@ -37,7 +36,7 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	call.EndErr(&err)
 	func() {
 		defer func() { assert.Equal(t, raw, recover(), "which goes on as it is") }()
-		ctx, s = r.StartRPC(ctx, "zeromq", "panics")
+		ctx, s = r.StartRPC(ctx, "zeromq", "panics") //nolint:fatcontext // the call "beside" follows it in one scope
 		defer s.End()
 		panic(raw)
 	}()

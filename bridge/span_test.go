@@ -22,7 +22,7 @@ import (
 )
 
 // callHelpers calls each helper once: a function within ctx, a step outside of any trace.
-func callHelpers(r *rig, ctx, outside context.Context) {
+func callHelpers(ctx, outside context.Context, r *rig) {
 	func(ctx context.Context) {
 		ctx, s := r.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
 		defer s.End()
@@ -75,7 +75,7 @@ func callHelpers(r *rig, ctx, outside context.Context) {
 func TestHelpers(t *testing.T) {
 	r := newRig(t)
 	pid := int64(os.Getpid())
-	callHelpers(r, WithTraceID(t.Context(), "a1b2c3d4"), t.Context())
+	callHelpers(WithTraceID(t.Context(), "a1b2c3d4"), t.Context(), r)
 	all := r.flush()
 
 	assert.Equal(t, map[string]string{
@@ -188,7 +188,11 @@ func TestShares(t *testing.T) {
 		"still runs":          {[]stage{{spans.TQGet, 1000, 1500}, {spans.TQPut, 1750, 0}}, []float64{0.5, 0, 0.25, 0.75, 0.25}},
 		"no time":             {[]stage{{spans.TQGet, 1000, 1000}}, []float64{0, 0, 0, 0, 1}},
 		"many": {[]stage{
-			{spans.TQGet, 1000, 1100}, {spans.TQCompute, 1100, 1200}, {spans.TQPut, 1200, 1300}, {spans.TQGet, 1300, 1400}, {spans.TQCompute, 1400, 1500},
+			{spans.TQGet, 1000, 1100},
+			{spans.TQCompute, 1100, 1200},
+			{spans.TQPut, 1200, 1300},
+			{spans.TQGet, 1300, 1400},
+			{spans.TQCompute, 1400, 1500},
 			{spans.TQPut, 1500, 1600},
 		}, []float64{0.2, 0.2, 0.2, 0.4, 0.4}},
 	} {

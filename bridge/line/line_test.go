@@ -50,7 +50,8 @@ func TestPeel(t *testing.T) {
 			tq +
 				" [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see https://docs.ray.io for " +
 				"more options.)",
-			tq, want{repeated: 2},
+			tq,
+			want{repeated: 2},
 		},
 		{"repeated inside", "x [repeated 2x across cluster] y", "x [repeated 2x across cluster] y", want{}},
 		{"rank", "[rank3]: " + tq, tq, want{rank: 3, hasRank: true}},

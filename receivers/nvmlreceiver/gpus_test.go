@@ -179,7 +179,8 @@ func TestUnsupported(t *testing.T) {
 		{"GetMemoryInfo_v2", "", points{"hw.gpu.memory.usage": 30}, 1},
 		{
 			"GetFieldValues", "trainbridge.gpu.nvlink|hw.gpu.io|hw.temperature sensor_location=memory",
-			points{"trainbridge.gpu.pcie.throughput direction=transmit": 10e3}, 4,
+			points{"trainbridge.gpu.pcie.throughput direction=transmit": 10e3},
+			4,
 		},
 		{"GetTotalEnergyConsumption", "hw.energy", nil, 1},
 		{"GetTemperature", "hw.temperature sensor_location=gpu", nil, 1},
