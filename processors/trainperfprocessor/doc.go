@@ -1,9 +1,10 @@
 //go:generate go tool -modfile=../../tools/go.mod mdatagen metadata.yaml
 
-// Package trainperfprocessor is the train_perf processor: it recomputes where the time of a training function went and how many FLOPs a
+// Package trainperfprocessor is the train_perf processor: it judges spans. It recomputes where the time of a training function went and how many FLOPs a
 // training step made, keeps what the log reported beside it, and judges both with verdicts that say why; so it does with ZeroMQ RPCs. Of
 // collectives it judges what the nccl receiver found out across their ranks.
 //
-// One file per domain: tq.go is TransferQueue; train.go counts training steps, perfmonitor.go compares them with what their log says, series.go
-// compares them with the steps before; native.go renames Megatron's own metrics; devices.go notices which GPUs hosts have; zmq.go is ZeroMQ RPCs; nccl.go is collectives.
+// Each kind of work is a domain, a package of its own with its config, its memory and its sentences: internal/tq, steps, rpc and collectives. The table in
+// trainperf.go lists them, and package domain brings them their spans. What they share: verdict (how a verdict is written), episode (how often one is
+// said), lru. On the metrics side devices notices which GPUs hosts have, for the peaks of steps, and nativemetrics renames what Megatron and NCCL send.
 package trainperfprocessor

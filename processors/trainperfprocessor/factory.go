@@ -8,31 +8,29 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
 )
 
 // NewFactory returns the factory of the train_perf processor.
 func NewFactory() processor.Factory {
-	f := &factory{devices: sharedDevices{byID: make(map[component.ID]*usedDevices)}}
+	f := &factory{devices: devices.NewShared()}
 	return processor.NewFactory(metadata.Type, createDefaultConfig,
 		processor.WithTraces(f.createTraces, metadata.TracesStability),
 		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
 }
 
 // factory holds what the instances of one component share.
-type factory struct{ devices sharedDevices }
-
-func createDefaultConfig() component.Config {
-	return &Config{VerdictStatus: true, TQ: defaultTQConfig(), Train: defaultTrainConfig(), ZMQ: defaultZMQConfig(), NCCL: defaultNCCLConfig()}
-}
+type factory struct{ devices *devices.Shared }
 
 // create makes an instance that knows the devices which the others of its component id see.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
-	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings)
+	known, release := f.devices.Use(set.ID)
+	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings, known, release)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	p.train.devices, p.release = f.devices.use(set.ID)
 	return p, nil
 }
 

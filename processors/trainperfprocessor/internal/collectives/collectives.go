@@ -1,0 +1,159 @@
+// Package collectives judges what the nccl receiver found out about collectives across their ranks.
+package collectives
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// What became of a collective.
+const (
+	judged = iota
+	noVerdict
+	alreadyJudged
+)
+
+var outcomes = []string{judged: "judged", noVerdict: "no_verdict", alreadyJudged: "already_judged"}
+
+// Domain judges the root of a collective, or a Send or Recv. The root says what was found out about all its ranks, so nothing else is needed.
+type Domain struct{ cfg Config }
+
+// New makes the domain.
+func New(cfg Config) *Domain { return &Domain{cfg: cfg} }
+
+// Kinds are the roots. Thousands of spans stand below each.
+func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindCollective} }
+
+// Outcomes of a collective.
+func (d *Domain) Outcomes() []string { return outcomes }
+
+// NewJudge makes the memory of a batch.
+func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
+	return &judge{cfg: &d.cfg, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+}
+
+// judge has what its sentences name: the collective that is judged.
+type judge struct {
+	cfg   *Config
+	at    *domain.At
+	tally domain.Tally
+	sheet verdict.Sheet
+	view.Collective
+}
+
+func (j *judge) EndResource() {}
+
+func (j *judge) Tally() *domain.Tally { return &j.tally }
+
+func (j *judge) Reset() {
+	j.sheet.Reset()
+	j.Collective = view.Collective{}
+}
+
+func (j *judge) Span(_ view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(span)]++ }
+
+func (j *judge) judge(span ptrace.Span) int {
+	j.Read(span)
+	if j.Judged {
+		return alreadyJudged
+	}
+	j.sheet.Begin()
+	j.judgeRanks()
+	j.judgeTimes()
+	j.judgeWork()
+	if j.sheet.Empty() {
+		return noVerdict
+	}
+	j.sheet.Put(span)
+	return judged
+}
+
+// judgeRanks is about ranks that miss or stand still.
+func (j *judge) judgeRanks() {
+	none, missing := math.NaN(), j.MissingRanks()
+	if j.Hang {
+		j.hang().Say(&j.sheet, j, j.Waited, none)
+	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nothing of ranks that have gone on: that is a gap
+		v.Say(&j.sheet, j, float64(missing), none)
+	}
+	if j.Reason == spans.NCCLIncompleteGap {
+		value := none
+		if missing > 0 {
+			value = float64(missing)
+		}
+		sequenceGap.Say(&j.sheet, j, value, none)
+	}
+}
+
+func (j *judge) hang() *verdict.Verdict[judge] {
+	missing, stuck := j.MissingRanks() > 0, j.Stuck.Len() > 0
+	switch {
+	case missing && stuck:
+		return hangMissingAndStuck
+	case missing:
+		return hangMissing
+	case stuck:
+		return hangStuck
+	}
+	return hangUnknown
+}
+
+// judgeTimes is about ranks that come late, and about the bandwidth.
+func (j *judge) judgeTimes() {
+	none := math.NaN()
+	switch {
+	case j.Straggler.Rank.OK && (j.Stragglers.Len() > 0 || j.StragglersOver.Len() == 0):
+		straggler.Say(&j.sheet, j, j.Straggler.Late, none)
+	case j.StragglersOver.Len() == 1 && j.Straggler.Rank.OK:
+		stragglerOver.Say(&j.sheet, j, none, none)
+	case j.StragglersOver.Len() > 0:
+		stragglersOver.Say(&j.sheet, j, none, none)
+	}
+	if j.cfg.LateTransfers > 0 {
+		// Without the time of the transfer the times are of clocks that nothing holds together, and late is only what they are apart.
+		limit := max(j.cfg.LateTransfers*j.TransferDuration, j.cfg.LateMin.Seconds())
+		if j.Last.Late > limit { // NaN is not
+			late.Say(&j.sheet, j, j.Last.Late, limit)
+		}
+	}
+	if !math.IsNaN(j.BandwidthDeviation) { // that there is one says that it is large: the receiver has the limit
+		bandwidthLow.Say(&j.sheet, j, j.bandwidth(), none)
+	}
+}
+
+// judgeWork is about what went wrong in it.
+func (j *judge) judgeWork() {
+	none := math.NaN()
+	if j.Errors >= 1 {
+		hadErrors.Say(&j.sheet, j, j.Errors, none)
+	}
+	if j.Retries >= 1 {
+		hadRetries.Say(&j.sheet, j, j.Retries, none)
+	}
+	if j.Mismatch {
+		mismatch.Say(&j.sheet, j, none, none)
+	}
+	if j.LinksSlow.Len() > 0 {
+		linkSlow.Say(&j.sheet, j, none, none)
+	}
+	if j.LinksHot.Len() > 0 {
+		linkHot.Say(&j.sheet, j, none, none)
+	}
+	if limit := j.cfg.BandwidthDisagreement; domain.Exceeds(j.BandwidthDisagreement, limit) {
+		bandwidthUnit.Say(&j.sheet, j, j.BandwidthDisagreement, limit)
+	}
+}
+
+// bandwidth is that of the bus, or of the algorithm where the log has no other.
+func (j *judge) bandwidth() float64 {
+	if math.IsNaN(j.BandwidthBus) {
+		return j.BandwidthAlgorithm
+	}
+	return j.BandwidthBus
+}

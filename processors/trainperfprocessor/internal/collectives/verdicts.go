@@ -1,0 +1,222 @@
+package collectives
+
+import (
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The parts that sentences share.
+const (
+	// subject is "AllReduce 4012 of communicator DP Group 0 (0x9e37)", or "Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f".
+	subject      = "[{operation}|A collective][ {sequence}[counted? (as counted)]][ by rank {rank}[ [receives?from|to] rank {peer}]]" + communicator
+	communicator = "[ of communicator {communicator}]"
+
+	// records is "AllReduce 4012 has records of 62 ranks and none of rank 5".
+	records = subject + " has records of {ranks} and none of [{missing}|others]"
+	missing = records + ", which took part before: none came"
+	process = ": see whether [one is missing?the process|each process]"
+
+	hang = subject + " did not complete[ within {waited:seconds}]"
+)
+
+var (
+	hangMissingAndStuck = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; missing: {missing}; stuck: {stuck}: "+
+		"look at what is missing first (crashed, in other code, waiting for data), the others wait for it.", &places)
+	hangMissing = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; missing: {missing}: "+
+		"see what [one is missing?it|they] did last (crashed, in other code, waiting for data).", &places)
+	hangStuck = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; stuck: {stuck}: "+
+		"look at the network between the ranks, and at whether all run the same call.", &places)
+	hangUnknown = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; the log does not tell which ranks are missing or stuck.", &places)
+
+	// rankMissing is by why the collective is incomplete.
+	rankMissing = map[string]*verdict.Verdict[judge]{
+		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+			missing+"[ within {waited:seconds}| in time]"+process+" still runs, and still writes its log.", &places),
+		spans.NCCLIncompleteGone: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+			missing+" for an earlier one, so that none was waited for"+process+" still runs, and still writes its log.", &places),
+		spans.NCCLIncompleteEvicted: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+			missing+" before there was no more room to wait"+process+" still runs, and whether its log is read as soon as those of the others.", &places),
+		spans.NCCLIncompleteEnd: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+			missing+" before reading ended"+process+" stopped before the others, or did not write its last lines.", &places),
+	}
+	sequenceGap = verdict.New(spans.VerdictNCCLSequenceGap, verdict.Warning, records+", which went on to later ones: "+
+		"records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
+
+	straggler = verdict.New(spans.VerdictNCCLStraggler, verdict.Bad, "Rank {straggler}"+communicator+" is late again and again"+
+		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score:.3} (1 is the fastest)]"+
+		"[; over the window that cost the other ranks {straggler's cost:seconds} in all][; slow are {stragglers}]: "+
+		"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", &places)
+	// The end of an episode: what was said of the rank is not so any more.
+	stragglerOver = verdict.New(spans.VerdictNCCLStraggler, verdict.Warning, "Rank {straggler}"+communicator+
+		" was late again and again until here, and is as fast as the others again.", &places)
+	stragglersOver = verdict.New(spans.VerdictNCCLStraggler, verdict.Warning, "Rank[one is over?|s] {over}"+communicator+
+		" were late again and again until here, and are as fast as the others again.", &places)
+
+	late = verdict.New(spans.VerdictNCCLLate, verdict.Warning, "[Rank {last}|A rank] came {value:seconds} late to "+subject+
+		", whose transfer took {transfer:seconds}; the limit is {threshold:seconds}[. Waiting for it cost the other ranks {cost:seconds} in all]: "+
+		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
+	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, verdict.Warning, subject+"[, {size:bytes},] had a low bandwidth"+
+		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]]: {deviation:.1} robust standard deviations below the median[ of {baseline:rate}]"+
+		" of those before of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
+	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, verdict.Warning, "The bandwidth that the log has of "+subject+
+		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+
+		" is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", &places)
+
+	hadErrors = verdict.New(spans.VerdictNCCLErrors, verdict.Bad, subject+" had {errors} error[one error?|s]: "+
+		"[of all ranks?the spans of its ranks say which had them; ]NCCL_DEBUG=WARN makes NCCL say why.", &places)
+	hadRetries = verdict.New(spans.VerdictNCCLRetries, verdict.Warning, subject+" had {retries} [one retry?retry|retries]: "+
+		"[of all ranks?the spans of its ranks say which had them; check their links, NICs and switch ports for errors."+
+		"|check its link, NIC and switch port for errors.]", &places)
+	mismatch = verdict.New(spans.VerdictNCCLMismatch, verdict.Bad, "The ranks of "+subject+" disagree about the message size: "+
+		"they do not run the same call, which corrupts data or hangs. Compare their spans, and the code or data that they branch on.", &places)
+
+	// Links are compared over the run so far, not within this collective.
+	linkSlow = verdict.New(spans.VerdictNCCLLinkSlow, verdict.Warning, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
+		" much slower than the others: check the cable, NIC and switch port.", &places)
+	linkHot = verdict.New(spans.VerdictNCCLLinkHot, verdict.Warning, "Up to "+subject+" the link[one is hot?|s] {hot}"+
+		" carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", &places)
+)
+
+var places = verdict.Places[judge]{
+	Numbers: map[string]func(*judge) float64{
+		"waited":               func(j *judge) float64 { return knownIf(j.Waited > 0, j.Waited) },
+		"straggler's lateness": func(j *judge) float64 { return j.Straggler.Late },
+		"straggler's cost":     func(j *judge) float64 { return j.Straggler.Cost },
+		"score":                func(j *judge) float64 { return j.StragglerScore },
+		"transfer":             func(j *judge) float64 { return j.TransferDuration },
+		"cost":                 func(j *judge) float64 { return j.Last.Cost },
+		"size":                 func(j *judge) float64 { return knownIf(j.MessageSize >= 0, j.MessageSize) },
+		"bus":                  func(j *judge) float64 { return j.BandwidthBus },
+		"algorithm":            func(j *judge) float64 { return j.BandwidthAlgorithm },
+		"baseline":             func(j *judge) float64 { return j.BandwidthBaseline },
+		"deviation":            func(j *judge) float64 { return math.Abs(j.BandwidthDeviation) },
+	},
+	Counts: map[string]func(*judge) int64{
+		"sequence": func(j *judge) int64 { return j.Sequence.Or(-1) },
+		"peer":     func(j *judge) int64 { return j.Peer.Or(-1) },
+		"errors":   func(j *judge) int64 { return int64(j.Errors) },
+		"retries":  func(j *judge) int64 { return int64(j.Retries) },
+	},
+	Texts: map[string]func([]byte, *judge) []byte{
+		"operation":    func(b []byte, j *judge) []byte { return append(b, j.Operation...) },
+		"unit":         func(b []byte, j *judge) []byte { return append(b, j.BandwidthUnit...) },
+		"communicator": appendCommunicator,
+		"rank":         func(b []byte, j *judge) []byte { return appendRank(b, j.Rank, j.at.Host) },
+		"straggler":    func(b []byte, j *judge) []byte { return appendRank(b, j.Straggler.Rank, j.Straggler.Host) },
+		"last":         func(b []byte, j *judge) []byte { return appendRank(b, j.Last.Rank, j.Last.Host) },
+		"ranks":        func(b []byte, j *judge) []byte { return appendRanks(b, view.List{}, j.Ranks.N) },
+		"missing":      appendMissing,
+		"stuck":        func(b []byte, j *judge) []byte { return appendRanks(b, j.Stuck, 0) },
+		"stragglers":   appendStragglers,
+		"over":         func(b []byte, j *judge) []byte { return appendList(b, j.StragglersOver, 0) },
+		"slow":         func(b []byte, j *judge) []byte { return appendList(b, j.LinksSlow, 0) },
+		"hot":          func(b []byte, j *judge) []byte { return appendList(b, j.LinksHot, 0) },
+	},
+	When: map[string]func(*judge) bool{
+		"counted":        func(j *judge) bool { return j.Counted },
+		"receives":       func(j *judge) bool { return j.Operation == "Recv" },
+		"of all ranks":   func(j *judge) bool { return !j.Rank.OK },
+		"one is missing": func(j *judge) bool { return j.MissingRanks() == 1 },
+		"one is over":    func(j *judge) bool { return j.StragglersOver.Len() == 1 },
+		"one is slow":    func(j *judge) bool { return j.LinksSlow.Len() == 1 },
+		"one is hot":     func(j *judge) bool { return j.LinksHot.Len() == 1 },
+		"one error":      func(j *judge) bool { return j.Errors == 1 },
+		"one retry":      func(j *judge) bool { return j.Retries == 1 },
+	},
+}
+
+func knownIf(known bool, x float64) float64 {
+	if known {
+		return x
+	}
+	return math.NaN()
+}
+
+// appendCommunicator writes "DP Group 0 (0x9e37)", or what of it is known.
+func appendCommunicator(b []byte, j *judge) []byte {
+	b = append(b, j.CommName...)
+	switch {
+	case j.CommID == "":
+	case j.CommName == "":
+		b = append(b, j.CommID...)
+	default:
+		b = append(append(append(b, " ("...), j.CommID...), ')')
+	}
+	return b
+}
+
+// appendRank writes "5 on node-3", nothing of a rank that is not known.
+func appendRank(b []byte, rank view.Int, host string) []byte {
+	if !rank.OK {
+		return b
+	}
+	b = strconv.AppendInt(b, rank.N, 10)
+	if host != "" {
+		b = append(append(b, " on "...), host...)
+	}
+	return b
+}
+
+func appendMissing(b []byte, j *judge) []byte {
+	if n := j.MissingRanks(); n > 0 {
+		return appendRanks(b, j.Missing, n)
+	}
+	return b
+}
+
+// appendStragglers writes the ranks where there are several.
+func appendStragglers(b []byte, j *judge) []byte {
+	if j.Stragglers.Len() > 1 {
+		return appendRanks(b, j.Stragglers, 0)
+	}
+	return b
+}
+
+// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" where the list does not name them. The list names some of the ranks that total counts.
+func appendRanks(b []byte, l view.List, total int64) []byte {
+	total = max(total, int64(l.Len()))
+	noun := "ranks"
+	if total == 1 {
+		noun = "rank"
+	}
+	if l.Len() == 0 {
+		return append(append(strconv.AppendInt(b, total, 10), ' '), noun...)
+	}
+	return appendList(append(append(b, noun...), ' '), l, total)
+}
+
+// maxNamed is how many ranks or links a sentence names.
+const maxNamed = 8
+
+// appendList writes "1, 2 and 3", and how many more there are.
+func appendList(b []byte, l view.List, total int64) []byte {
+	named := min(l.Len(), maxNamed)
+	more := max(total, int64(l.Len())) - int64(named)
+	for i := range named {
+		switch {
+		case i == 0:
+		case i == named-1 && more == 0:
+			b = append(b, " and "...)
+		default:
+			b = append(b, ", "...)
+		}
+		switch v := l.At(i); v.Type() {
+		case pcommon.ValueTypeInt:
+			b = strconv.AppendInt(b, v.Int(), 10)
+		case pcommon.ValueTypeStr:
+			b = append(b, v.Str()...)
+		default:
+			b = append(b, '?')
+		}
+	}
+	if more > 0 {
+		b = append(append(append(b, " and "...), strconv.FormatInt(more, 10)...), " more"...)
+	}
+	return b
+}

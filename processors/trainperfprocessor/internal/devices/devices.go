@@ -1,0 +1,200 @@
+// Package devices knows which GPUs hosts have, of the metrics that pass: a training step is held against the peak of the devices of its host.
+package devices
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// forgetDevice is how long a GPU is known that no metric shows any more.
+	forgetDevice = time.Hour
+	// Max bounds the kinds of GPU on hosts that are known: mostly hosts.
+	Max = 4096
+	// maxDeviceText bounds the name of a host or model, By.
+	maxDeviceText = 256
+)
+
+// device is a kind of GPU on a host, "" where the metric names none.
+type device struct{ host, model string }
+
+// Devices are the GPUs that metrics have shown. The metrics instance of a component writes, its traces instance reads.
+type Devices struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	seen  map[device]time.Time // when last
+	swept time.Time
+	known atomic.Pointer[Models]
+}
+
+// Models is what is known at a moment. It is never changed, but replaced.
+type Models struct {
+	byHost map[string]string // "": several
+	common string            // of all hosts; "": several, or none is known
+}
+
+// Of is the model of a host's GPUs, or that of all hosts where none is named. "": not known, or several.
+func (m *Models) Of(host string) string {
+	if host == "" {
+		return m.common
+	}
+	return m.byHost[host]
+}
+
+// New knows of none.
+func New() *Devices {
+	d := &Devices{now: time.Now, seen: make(map[device]time.Time)}
+	d.known.Store(new(Models))
+	return d
+}
+
+// Known is what is known now.
+func (d *Devices) Known() *Models { return d.known.Load() }
+
+// IsAbout says whether a metric of this name may show devices.
+func IsAbout(metric string) bool {
+	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
+}
+
+// Notice takes what a metric says about GPUs. It says false when there was no room for a host.
+func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
+	var points pmetric.NumberDataPointSlice
+	switch m.Type() {
+	case pmetric.MetricTypeSum:
+		points = m.Sum().DataPoints()
+	case pmetric.MetricTypeGauge:
+		points = m.Gauge().DataPoints()
+	default:
+		return true
+	}
+	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, room := d.now(), true
+	changed := d.sweep(now)
+	for _, p := range points.All() {
+		dev, ok := readDevice(p.Attributes(), whole)
+		if !ok {
+			continue
+		}
+		if dev.host == "" {
+			dev.host = host
+		}
+		if len(dev.host) > maxDeviceText || len(dev.model) > maxDeviceText {
+			continue
+		}
+		if _, ok := d.seen[dev]; !ok {
+			if len(d.seen) >= Max {
+				room = false
+				continue
+			}
+			dev.host, dev.model = strings.Clone(dev.host), strings.Clone(dev.model) // they outlive the batch
+			changed = true
+		}
+		d.seen[dev] = now
+	}
+	if changed {
+		d.publish()
+	}
+	return room
+}
+
+// readDevice reads a point of hw.status (whole) or of a GPU's memory. Of the latter it wants parts of GPUs only: a host that has
+// them beside the GPUs they are parts of has several kinds, so that no training step is held against the peak of a whole one.
+func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
+	gpu, part := !whole, false
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrHardwareType:
+			gpu = spans.ValueText(v) == spans.HardwareTypeGPU
+		case spans.AttrHardwareParent:
+			part = true
+		case spans.AttrHostName:
+			dev.host = spans.ValueText(v)
+		case spans.AttrDeviceModel:
+			dev.model = spans.ValueText(v)
+		}
+	}
+	if part && !strings.Contains(dev.model, "MIG") { // the driver's names of them have it
+		dev.model += " MIG"
+	}
+	return dev, gpu && (whole || part) && dev.model != ""
+}
+
+// sweep forgets what was not seen for long. It looks once a minute.
+func (d *Devices) sweep(now time.Time) (changed bool) {
+	if now.Sub(d.swept) < time.Minute {
+		return false
+	}
+	d.swept = now
+	for dev, at := range d.seen {
+		if now.Sub(at) > forgetDevice {
+			delete(d.seen, dev)
+			changed = true
+		}
+	}
+	return changed
+}
+
+func (d *Devices) publish() {
+	m := &Models{byHost: make(map[string]string, len(d.seen))}
+	several, first := false, true
+	for dev := range d.seen {
+		model, ok := m.byHost[dev.host]
+		if !ok {
+			model = dev.model
+		} else if model != dev.model {
+			model = ""
+		}
+		m.byHost[dev.host] = model
+		several = several || !first && m.common != dev.model
+		m.common, first = dev.model, false
+	}
+	if several {
+		m.common = ""
+	}
+	d.known.Store(m)
+}
+
+// Shared are the devices of each component: the collector makes an instance of it per signal and pipeline.
+type Shared struct {
+	mu   sync.Mutex
+	byID map[component.ID]*used
+}
+
+type used struct {
+	*Devices
+
+	users int
+}
+
+// NewShared has none.
+func NewShared() *Shared { return &Shared{byID: make(map[component.ID]*used)} }
+
+// Use gives the devices of a component, and what its instance calls when it does not need them any more. The last one drops them.
+func (s *Shared) Use(id component.ID) (d *Devices, release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ok := s.byID[id]
+	if !ok {
+		u = &used{Devices: New()}
+		s.byID[id] = u
+	}
+	u.users++
+	return u.Devices, sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if u.users--; u.users == 0 {
+			delete(s.byID, id)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+// Package nativemetrics puts the metrics that Megatron-LM and NCCL send themselves under our names and base units. It judges nothing.
+package nativemetrics
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// native is a metric that Megatron-LM sends itself (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and what it
+// is here: value × mul / div, so that powers of ten stay exact.
+type native struct {
+	name       string
+	unit       string // ours
+	sourceUnit string
+	mul, div   float64
+	// description is the one that the receivers and train_metrics give the name: the prometheus exporter notes every difference at every scrape.
+	description string
+}
+
+const nativePrefix = "megatron.training."
+
+// NCCL Inspector's own metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards want these names: the
+// prometheus exporter would add the unit once more.
+const (
+	inspectorPrefix = "nccl_"
+	inspectorUnit   = "GB/s"
+)
+
+var natives = map[string]native{
+	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000, "Time of one training step, one value per record of the log."},
+	"megatron.training.loss":              {spans.AttrLoss, spans.UnitLoss, "", 1, 1, "Training loss."},
+	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1, "FLOP/s of one device, as the log states it."},
+	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitNorm, "", 1, 1, "Norm of the gradient."},
+	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitIteration, "", 1, 1, "Skipped iterations, as the log counts them."},
+	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitLearningRate, "", 1, 1, "Learning rate."},
+	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1, "Tokens per second, all devices."},
+	// "Peak GPU memory allocated in GB", where PyTorch's habit is 2³⁰.
+	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1, "Most device memory allocated so far on the rank that logs."},
+}
+
+// Outcome says what became of a metric.
+type Outcome uint8
+
+// The outcomes. A metric of Megatron's is left as it is where its name is not known, or its values cannot be converted exactly.
+const (
+	Other Outcome = iota // none of Megatron's
+	Renamed
+	Left
+)
+
+// Rename puts a metric of Megatron's under our name, and takes the unit of NCCL Inspector's where it stands in the name already. All others pass as they are.
+func Rename(m pmetric.Metric) Outcome {
+	switch name := m.Name(); {
+	case strings.HasPrefix(name, inspectorPrefix):
+		if m.Unit() == inspectorUnit {
+			m.SetUnit("")
+		}
+		return Other
+	case !strings.HasPrefix(name, nativePrefix):
+		return Other
+	}
+	if n, ok := natives[m.Name()]; ok && n.rename(m) {
+		return Renamed
+	}
+	return Left
+}
+
+// rename converts one metric. It says false for what it leaves as it is: empty metrics, and exponential histograms and summaries of
+// another unit: the buckets of the former cannot be scaled by a thousandth exactly, the latter no SDK sends.
+func (n *native) rename(m pmetric.Metric) bool {
+	scaled := n.mul != n.div
+	name := n.name
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		n.numbers(m.Gauge().DataPoints())
+	case pmetric.MetricTypeSum:
+		n.numbers(m.Sum().DataPoints())
+	case pmetric.MetricTypeHistogram:
+		for _, dp := range m.Histogram().DataPoints().All() {
+			n.histogram(dp)
+		}
+	case pmetric.MetricTypeExponentialHistogram:
+		if scaled {
+			return false
+		}
+	default:
+		return false
+	}
+	if name == spans.MetricStepDuration && m.Type() != pmetric.MetricTypeHistogram {
+		// The name is a histogram's: one name with two types fails a Prometheus scrape.
+		name = spans.MetricStepDurationReported
+	}
+	source := m.Name()
+	m.SetName(name)
+	m.SetUnit(n.unit)
+	m.SetDescription(n.description)
+	// Not labels: these do not reach the series.
+	meta := m.Metadata()
+	meta.PutStr(spans.AttrSource, source)
+	if n.sourceUnit != "" {
+		meta.PutStr(spans.AttrSourceUnit, n.sourceUnit)
+	}
+	return true
+}
+
+func (n *native) scale(x float64) float64 { return x * n.mul / n.div }
+
+func (n *native) numbers(dps pmetric.NumberDataPointSlice) {
+	if n.mul == n.div {
+		return
+	}
+	for _, dp := range dps.All() {
+		switch dp.ValueType() {
+		case pmetric.NumberDataPointValueTypeInt:
+			dp.SetDoubleValue(n.scale(float64(dp.IntValue())))
+		case pmetric.NumberDataPointValueTypeDouble:
+			dp.SetDoubleValue(n.scale(dp.DoubleValue()))
+		}
+		n.exemplars(dp.Exemplars())
+	}
+}
+
+func (n *native) histogram(dp pmetric.HistogramDataPoint) {
+	if n.mul == n.div {
+		return
+	}
+	bounds := dp.ExplicitBounds()
+	for i := range bounds.Len() {
+		bounds.SetAt(i, n.scale(bounds.At(i)))
+	}
+	if dp.HasSum() {
+		dp.SetSum(n.scale(dp.Sum()))
+	}
+	if dp.HasMin() {
+		dp.SetMin(n.scale(dp.Min()))
+	}
+	if dp.HasMax() {
+		dp.SetMax(n.scale(dp.Max()))
+	}
+	n.exemplars(dp.Exemplars())
+}
+
+func (n *native) exemplars(list pmetric.ExemplarSlice) {
+	for _, e := range list.All() {
+		switch e.ValueType() {
+		case pmetric.ExemplarValueTypeInt:
+			e.SetDoubleValue(n.scale(float64(e.IntValue())))
+		case pmetric.ExemplarValueTypeDouble:
+			e.SetDoubleValue(n.scale(e.DoubleValue()))
+		}
+	}
+}

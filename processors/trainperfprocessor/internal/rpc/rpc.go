@@ -1,0 +1,238 @@
+// Package rpc measures and judges groups of ZeroMQ RPCs.
+package rpc
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// What could be said about a group of calls.
+const (
+	measured = iota
+	noStages
+	noDuration
+	alreadyMeasured
+)
+
+var outcomes = []string{measured: "measured", noStages: "no_stages", noDuration: "no_duration", alreadyMeasured: "already_measured"}
+
+// Domain measures and judges groups of RPCs. The span of a group has the sums of its calls, so nothing else is needed.
+type Domain struct {
+	cfg      Config
+	episodes *episode.All
+}
+
+// New makes the domain.
+func New(cfg Config) *Domain { return &Domain{cfg: cfg, episodes: episode.NewAll()} }
+
+// Kinds are the groups. The calls below them pass as they are.
+func (d *Domain) Kinds() []view.Kind {
+	return []view.Kind{view.KindPass, view.KindSession, view.KindCalls}
+}
+
+// Outcomes of a group.
+func (d *Domain) Outcomes() []string { return outcomes }
+
+// NewJudge makes the memory of a batch.
+func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+}
+
+// judge has what its sentences name: the group that is judged.
+type judge struct {
+	*Domain
+	at    *domain.At
+	tally domain.Tally
+	sheet verdict.Sheet
+	line  verdict.Summary
+
+	group view.Group
+	tcp   bool
+	share [view.RPCStages]float64 // of the calls' time; NaN: not known
+	told  episode.Told
+}
+
+func (j *judge) EndResource() {}
+
+func (j *judge) Tally() *domain.Tally { return &j.tally }
+
+func (j *judge) Reset() {
+	j.sheet.Reset()
+	j.group = view.Group{}
+}
+
+func (j *judge) Span(kind view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(kind, span)]++ }
+
+// measures are the shares that stages have, in the order in which they are written.
+var measures = [...]struct {
+	stage view.RPCStage
+	attr  string
+}{
+	{view.RPCSerialize, spans.AttrZMQSerializeUtilization}, {view.RPCSend, spans.AttrZMQSendUtilization}, {view.RPCReceive, spans.AttrZMQReceiveUtilization},
+	{view.RPCDeserialize, spans.AttrZMQDeserializeUtilization}, {view.RPCServer, spans.AttrZMQServerUtilization},
+	{view.RPCUnattributed, spans.AttrZMQUnattributedUtilization},
+}
+
+// judge measures one group. A group that ended early is judged too: its sums are of the calls that were seen.
+func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
+	j.group.Read(span)
+	if j.group.Judged {
+		return alreadyMeasured
+	}
+	j.measure()
+	j.sheet.Begin()
+	if kind != view.KindSession { // setting up is no workload
+		j.judgeGroup(kind, span)
+	}
+	outcome, attrs := noDuration, span.Attributes()
+	if j.group.CallDuration > 0 {
+		outcome = noStages
+		attrs.EnsureCapacity(attrs.Len() + len(measures) + 2 + j.sheet.Attributes()) // the transport's share and the summary are the two
+		for _, m := range measures {
+			if x := j.share[m.stage]; !math.IsNaN(x) {
+				attrs.PutDouble(m.attr, x)
+				outcome = measured
+			}
+		}
+		spans.PutFinite(attrs, spans.AttrZMQTransportUtilization, j.share[view.RPCTransport])
+	}
+	j.summarize(span)
+	j.sheet.Put(span)
+	return outcome
+}
+
+func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
+	j.episodes.Lock()
+	defer j.episodes.Unlock()
+	id := span.SpanID()
+	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: span.Name()})
+	e.Record(binary.BigEndian.Uint64(id[:]))
+	if share := j.share[view.RPCSerialize]; domain.Exceeds(share, j.cfg.SerializeHigh) {
+		j.say(serializeHigh, e.Mostly(spans.VerdictZMQSerializeHigh), share, j.cfg.SerializeHigh)
+	}
+	transport := j.share[view.RPCTransport]
+	if domain.Exceeds(transport, j.cfg.TransportHigh) && (j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh)) {
+		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
+	}
+	// How often a client calls, and over what, is how it is written: it is said once, not on each pass.
+	if limit := float64(j.cfg.CallsHigh); kind == view.KindPass && limit > 0 && j.group.Calls > limit {
+		j.say(callsHigh, e.Holds(spans.VerdictZMQCallsHigh), j.group.Calls, limit)
+	}
+	if j.tcp && j.cfg.ExpectedTransport == expectIPC {
+		j.say(transportTCP, e.Holds(spans.VerdictZMQTransportTCP), math.NaN(), math.NaN())
+	}
+}
+
+func (j *judge) say(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
+	if j.told = told; told.Say {
+		v.Say(&j.sheet, j, value, threshold)
+	}
+}
+
+// measure finds out the shares.
+func (j *judge) measure() {
+	g := &j.group
+	// spans.AttrZMQTransport begins with it, in capitals: "TCP+OTP".
+	j.tcp = g.Network == expectTCP || len(g.Transport) >= len(expectTCP) && strings.EqualFold(g.Transport[:len(expectTCP)], expectTCP)
+	for _, m := range measures {
+		j.share[m.stage] = j.shareOf(g.Duration[m.stage])
+	}
+	j.share[view.RPCTransport] = j.transportShare()
+}
+
+// shareOf the calls' time, NaN where there is none.
+func (j *judge) shareOf(seconds float64) float64 {
+	if x := seconds / j.group.CallDuration; j.group.CallDuration > 0 && x >= 0 && !math.IsInf(x, 1) {
+		return x
+	}
+	return math.NaN()
+}
+
+// serverKnown: the log prints 0 where the server said nothing.
+func (j *judge) serverKnown() bool { return j.group.Duration[view.RPCServer] > 0 }
+
+// transportShare is NaN also where the server worked for longer than the client waited: such numbers are wrong, not a share of nothing.
+func (j *judge) transportShare() float64 {
+	wait := j.share[view.RPCSend] + j.share[view.RPCReceive]
+	if j.serverKnown() {
+		wait -= j.share[view.RPCServer]
+	}
+	if wait < 0 && wait >= -domain.ShareResolution {
+		return 0
+	}
+	if !(wait >= 0) || math.IsInf(wait, 1) {
+		return math.NaN()
+	}
+	return wait
+}
+
+// ipcRate is what ZeroMQ moves through a Unix socket at least, By/s: a public log of 43 s spent 2.5 s on sending 3.3 GiB.
+const ipcRate = 1 << 30
+
+// moved is the share of the calls' time in which their bytes could have been moved, NaN where the bytes are elsewhere. Receive has the server's queue and
+// compute in it, and a column for the server is of its kernels at best; the bytes say whether the transport can be the cause.
+func (j *judge) moved() float64 {
+	if j.group.SharedMemory {
+		return math.NaN()
+	}
+	return j.shareOf(j.bytes() / ipcRate)
+}
+
+// bytes of the messages; 0: not known.
+func (j *judge) bytes() float64 {
+	total := 0.0
+	for _, x := range [...]float64{j.group.RequestSize, j.group.ResponseSize} {
+		if x > 0 {
+			total += x
+		}
+	}
+	return total
+}
+
+// summarize writes what the group is in one line: "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC".
+func (j *judge) summarize(span ptrace.Span) {
+	l, g := &j.line, &j.group
+	l.Begin()
+	for _, stage := range [...]view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCDeserialize} {
+		x := j.share[stage]
+		l.Share(stage.String(), x)
+		if stage == view.RPCReceive && j.serverKnown() && !math.IsNaN(x) {
+			l.Text = append(l.Text, " (server "...)
+			l.Percent(j.share[view.RPCServer])
+			l.Text = append(l.Text, ')')
+		}
+	}
+	if g.Incomplete {
+		l.Part("incomplete")
+	}
+	if g.Calls >= 1 {
+		l.Part("")
+		l.Text = append(strconv.AppendInt(l.Text, int64(g.Calls), 10), " call"...)
+		if g.Calls > 1 {
+			l.Text = append(l.Text, 's')
+		}
+		if g.CallDuration > 0 {
+			l.Text = append(verdict.AppendShort(append(l.Text, " in "...), g.CallDuration), " s"...)
+		}
+	}
+	if g.Throughput > 0 {
+		l.Part("")
+		l.Text = append(strconv.AppendFloat(l.Text, g.Throughput/mib, 'f', 1, 64), " MiB/s"...)
+	}
+	if g.Transport != "" {
+		l.Part(g.Transport)
+	}
+	l.Put(span)
+}
+
+const mib = 1 << 20

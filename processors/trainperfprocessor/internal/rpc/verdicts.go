@@ -1,0 +1,83 @@
+package rpc
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// ofCalls is "12.9% of the 43 s of 98 calls".
+	ofCalls = "{value:percent} of the {total} s of [{calls} call[one call?|s]|the calls]"
+	slowest = "[ The slowest call was {slowest} with {slowest time} s.]"
+)
+
+var (
+	serializeHigh = verdict.New(spans.VerdictZMQSerializeHigh, verdict.Warning, "Serialization took "+ofCalls+", above the limit of {threshold:percent}: "+
+		"[shared memory?shared memory is in use, see what still goes through msgpack; use|use shared memory instead of msgpack, or]"+
+		" a leaner encoding (protobuf), or send fewer bytes (bfloat16)."+slowest+episode.Share("passes"), &places)
+
+	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, verdict.Warning, "Sending and receiving took "+ofCalls+
+		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of {threshold:percent}, "+
+		"[tcp?over {transport}: use IPC where client and server share a host, else check the network; "+
+		"|and moving {bytes:.1} GiB takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
+		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message."+
+		"[server? The server's queue is in it.| How long the server computed is not in the log, and so in receive.]"+slowest+episode.Share("passes"), &places)
+
+	callsHigh = verdict.New(spans.VerdictZMQCallsHigh, verdict.Warning, "The pass made [incomplete?at least ]{calls} calls, above the limit of {calls' limit}: "+
+		"fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again."+
+		episode.Share("passes"), &places)
+
+	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, verdict.Warning, "The transport is {transport} where IPC is expected: "+
+		"if client and server share a host, set the address of both to ipc:///… in place of tcp://…; "+
+		"if they do not, set 'zmq::expected_transport' to tcp."+episode.Share("passes"), &places)
+)
+
+var places = verdict.Places[judge]{
+	Numbers: map[string]func(*judge) float64{
+		"total":        func(j *judge) float64 { return j.group.CallDuration },
+		"send":         func(j *judge) float64 { return j.share[view.RPCSend] },
+		"receive":      func(j *judge) float64 { return j.share[view.RPCReceive] },
+		"server":       func(j *judge) float64 { return j.share[view.RPCServer] },
+		"bytes":        func(j *judge) float64 { return j.bytes() / (1 << 30) },
+		"moved":        (*judge).moved,
+		"slowest time": func(j *judge) float64 { return positive(j.group.SlowestDuration) },
+	},
+	Counts: map[string]func(*judge) int64{
+		"calls":        (*judge).calls,
+		"calls' limit": func(j *judge) int64 { return int64(j.cfg.CallsHigh) },
+		"held":         func(j *judge) int64 { return j.told.HeldAgain() },
+		"of":           func(j *judge) int64 { return int64(j.told.Of) },
+	},
+	Texts: map[string]func([]byte, *judge) []byte{
+		"slowest":   func(b []byte, j *judge) []byte { return append(b, j.group.SlowestMethod...) },
+		"transport": func(b []byte, j *judge) []byte { return append(b, cmp.Or(j.group.Transport, "TCP")...) },
+	},
+	When: map[string]func(*judge) bool{
+		"one call":      func(j *judge) bool { return j.calls() == 1 },
+		"shared memory": func(j *judge) bool { return j.group.SharedMemory },
+		"server":        (*judge).serverKnown,
+		"tcp":           func(j *judge) bool { return j.tcp },
+		"incomplete":    func(j *judge) bool { return j.group.Incomplete },
+	},
+}
+
+// calls is −1 where the log does not count them.
+func (j *judge) calls() int64 {
+	if j.group.Calls >= 1 {
+		return int64(j.group.Calls)
+	}
+	return -1
+}
+
+// positive is x, or not known.
+func positive(x float64) float64 {
+	if x > 0 {
+		return x
+	}
+	return math.NaN()
+}

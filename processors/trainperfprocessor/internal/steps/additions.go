@@ -1,0 +1,56 @@
+package steps
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// additions are the attributes to be added to a span: their number is known before the map has to grow.
+type additions []addition
+
+type addition struct {
+	name string
+	kind pcommon.ValueType
+	x    float64
+	text string
+}
+
+func (a *additions) text(name, text string) {
+	*a = append(*a, addition{name: name, kind: pcommon.ValueTypeStr, text: text})
+}
+
+// finite: NaN, here that there is no such number, breaks backends that keep JSON.
+func (a *additions) finite(name string, x float64) {
+	if isFinite(x) {
+		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeDouble, x: x})
+	}
+}
+
+// whole adds a count.
+func (a *additions) whole(name string, x float64) {
+	if x == math.Trunc(x) && x < 1<<53 {
+		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeInt, x: x})
+	} else {
+		a.finite(name, x)
+	}
+}
+
+// put writes them, leaving room for others.
+func (a additions) put(attrs pcommon.Map, others int) {
+	attrs.EnsureCapacity(attrs.Len() + len(a) + others)
+	for i := range a {
+		switch v := &a[i]; v.kind {
+		case pcommon.ValueTypeInt:
+			attrs.PutInt(v.name, int64(v.x))
+		case pcommon.ValueTypeDouble:
+			attrs.PutDouble(v.name, v.x)
+		default:
+			attrs.PutStr(v.name, v.text)
+		}
+	}
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

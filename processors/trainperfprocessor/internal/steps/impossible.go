@@ -1,0 +1,159 @@
+package steps
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+)
+
+// mfuLimit is the MFU that no device gets above. Peaks are of BF16: FP8 is twice as fast, FP4 four times.
+func (w *work) mfuLimit() float64 {
+	switch {
+	case w.res.model.FP4 != "":
+		return 4
+	case w.res.model.FP8 != "":
+		return 2
+	}
+	return 1
+}
+
+// implausible is an MFU that training is hardly below.
+const implausible = 0.01
+
+// plausible is an MFU that training reaches: a cause has to bring it there.
+func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
+
+// cause is what may make the MFU of a step more than any device does.
+type cause struct {
+	*work
+	configured bool    // 'train::peak_flops' is
+	device     string  // another device
+	n          float64 // how many it would be
+	would      float64 // the MFU with it
+}
+
+// candidates are the causes in the order in which each mostly is the one. A candidate returns nil where it does not fit the numbers.
+var candidates = [...]func(c *cause) *verdict.Text[cause]{(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision, (*cause).ofFormula}
+
+const wouldBe = "it would be {would:percent}"
+
+var (
+	anotherDevice = verdict.NewText("[configured?'train::peak_flops' is not that of the devices|the devices are not {device}]: of {another device} "+wouldBe, &causePlaces)
+	moreDevices   = verdict.NewText("the job has more devices than {world}: with {n}, by the log's own FLOP/s per device, "+wouldBe, &causePlaces)
+	manyDevices   = verdict.NewText("the job has more devices than {world} (at least {n}): set 'train::world_size'", &causePlaces)
+	loggedUnit    = verdict.NewText("the log's number is in GFLOP/s, not TFLOP/s: "+wouldBe, &causePlaces)
+	timeUnit      = verdict.NewText("the step's time or rate is a thousand times off (ms, not s): "+wouldBe, &causePlaces)
+	otherSamples  = verdict.NewText("the time is not that of {batch} samples: by samples/s × time they are {n}, with which "+wouldBe, &causePlaces)
+	allSteps      = verdict.NewText("the time is that of all {covered} steps of the record, divided once too often: "+wouldBe, &causePlaces)
+	lowPrecision  = verdict.NewText("the GEMMs run in FP8 or FP4, and the peak is that of BF16", &causePlaces)
+	loggedMore    = verdict.NewText("the log counts more than the model's FLOPs", &causePlaces)
+	anotherModel  = verdict.NewText("the model, its seq_length or the batch is not what runs", &causePlaces)
+)
+
+var causePlaces = verdict.Places[cause]{
+	Numbers: map[string]func(*cause) float64{
+		"would":   func(c *cause) float64 { return c.would },
+		"n":       func(c *cause) float64 { return c.n },
+		"world":   func(c *cause) float64 { return c.world },
+		"batch":   func(c *cause) float64 { return c.batch },
+		"covered": func(c *cause) float64 { return c.covered },
+	},
+	Texts: map[string]func([]byte, *cause) []byte{
+		"device":         func(b []byte, c *cause) []byte { return append(b, c.deviceName...) },
+		"another device": func(b []byte, c *cause) []byte { return append(b, c.device...) },
+	},
+	When: map[string]func(*cause) bool{
+		"configured": func(c *cause) bool { return c.configured },
+	},
+}
+
+// appendCauses writes what fits the numbers, as a numbered list: "1) the devices are not NVIDIA H100: of B200 it would be 45%; 2) …".
+func appendCauses(b []byte, j *judge) []byte {
+	c := cause{work: &j.work, configured: j.cfg.PeakFlops > 0}
+	n := 0
+	for _, candidate := range candidates {
+		text := candidate(&c)
+		if text == nil {
+			continue
+		}
+		if n++; n > 1 {
+			b = append(b, "; "...)
+		}
+		b = text.Append(append(strconv.AppendInt(b, int64(n), 10), ") "...), &c)
+	}
+	return b
+}
+
+// fits says whether a cause brings the MFU to one that training reaches.
+func (c *cause) fits(mfu float64) bool {
+	c.would = mfu
+	return plausible(mfu)
+}
+
+// usual are the devices that most jobs run on, the slowest first, by maker.
+var usual = map[bool][]string{false: {"A100", "H100", "B200"}, true: {"MI300X", "MI355X"}}
+
+// ofDevice: the peak of another device makes the figure plausible.
+func (c *cause) ofDevice() *verdict.Text[cause] {
+	for _, c.device = range usual[strings.Contains(c.deviceName, "MI")] {
+		if p, _, ok := peak.Of(c.device); ok && c.fits(c.mfu*c.peak/p) {
+			return anotherDevice
+		}
+	}
+	return nil
+}
+
+// ofWorld: the FLOP/s of all devices were shared out to too few.
+func (c *cause) ofWorld() *verdict.Text[cause] {
+	if !c.shared {
+		return nil
+	}
+	if c.n = math.Round(c.total / c.DeviceFlopThroughputReported); c.n > c.world && c.fits(c.mfu*c.world/c.n) {
+		return moreDevices
+	}
+	c.n = math.Ceil(c.mfu * c.world / 0.75)
+	return manyDevices
+}
+
+// ofUnit: a number is a thousand times what it was taken for.
+func (c *cause) ofUnit() *verdict.Text[cause] {
+	switch {
+	case !c.fits(c.mfu / 1000):
+		return nil
+	case c.formula == formulaReported:
+		return loggedUnit
+	}
+	return timeUnit
+}
+
+// ofSteps: the time is not that of the samples that are counted.
+func (c *cause) ofSteps() *verdict.Text[cause] {
+	if c.formula == formulaReported {
+		return nil
+	}
+	if c.n = c.SampleThroughput * c.seconds; c.n > 0 && c.fits(c.mfu*c.n/c.batch) {
+		return otherSamples
+	}
+	if c.covered > 1 && c.fits(c.mfu/c.covered) {
+		return allSteps
+	}
+	return nil
+}
+
+func (c *cause) ofPrecision() *verdict.Text[cause] {
+	if c.mfu <= 4 && c.mfuLimit() == 1 {
+		return lowPrecision
+	}
+	return nil
+}
+
+// ofFormula: what is counted is not what was done.
+func (c *cause) ofFormula() *verdict.Text[cause] {
+	if c.formula == formulaReported {
+		return loggedMore
+	}
+	return anotherModel
+}

@@ -1,0 +1,90 @@
+package steps
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+)
+
+// sayOnce says a verdict about a step that may hold for step after step: not on each, but as its episode has it.
+func (j *judge) sayOnce(v *verdict.Verdict[judge], value, threshold float64) {
+	j.tell(v, j.recentBy.episodes.Holds(v.Name()), value, threshold)
+}
+
+// sayMostly says a verdict about what a step did itself: on each such step, until it is true of nearly all.
+func (j *judge) sayMostly(v *verdict.Verdict[judge], value, threshold float64) {
+	j.tell(v, j.recentBy.episodes.Mostly(v.Name()), value, threshold)
+}
+
+func (j *judge) tell(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
+	if j.told = told; told.Say {
+		v.Say(&j.sheet, j, value, threshold)
+	}
+}
+
+// judge adds the verdicts about one step: its loss, its MFU, and its speed among those before it.
+func (j *judge) judge() {
+	j.judgeLoss()
+	switch {
+	case j.impossible:
+		j.sayOnce(mfuImpossible, j.mfu, j.mfuLimit())
+	// What perf_monitor reports is without the data-parallel size: the MFU is at least that.
+	case j.Format == formatPerfMonitor && j.formula == formulaReported:
+	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1):
+		j.sayMostly(mfuLow, j.mfu, j.cfg.MFULow)
+	}
+	flops := j.DeviceFlopThroughputReported
+	if !(flops > 0) {
+		flops = j.FlopThroughputReported
+	}
+	speeds := [...]float64{j.SampleThroughput, j.TokenThroughput, j.DeviceTokenThroughput, flops, 1 / j.seconds}
+	for q, x := range speeds {
+		if positive(x) {
+			j.judgeSpeed(quantity(q), x)
+			return
+		}
+	}
+}
+
+// feed adds a value to its series, and finds out what it is there.
+func (j *judge) feed(q quantity, x float64) *finding {
+	batch := j.BatchSize
+	if math.IsNaN(batch) || q == quantityLoss {
+		batch = 0
+	}
+	key := seriesKey{service: j.at.Service, run: j.at.Run, format: j.Format, rank: j.rank(), quantity: q}
+	of, evicted := j.series.of(key, &j.recent)
+	if evicted {
+		j.tally.Evicted++
+	}
+	v := value{id: binary.BigEndian.Uint64(j.id[:]), x: x, batch: batch, iteration: j.place.N, hasIteration: j.place.OK}
+	of.add(q, &v, &j.cfg, &j.found)
+	return &j.found
+}
+
+func (j *judge) judgeLoss() {
+	if j.Loss.NotFinite() != "" {
+		j.sayMostly(lossNotFinite, math.NaN(), math.NaN())
+		return
+	}
+	if math.IsNaN(j.Loss.Value) {
+		return
+	}
+	if f := j.feed(quantityLoss, j.Loss.Value); f.spike {
+		lossSpike.Say(&j.sheet, j, j.Loss.Value, f.median+max(spikeFloor*math.Abs(f.median), j.cfg.LossSpike*f.spread))
+	}
+}
+
+func (j *judge) judgeSpeed(q quantity, x float64) {
+	f := j.feed(q, x)
+	j.quantity, j.speed = q, x
+	if f.low {
+		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest())
+		throughputLow.Say(&j.sheet, j, q.tell(x), q.tell(limit))
+	}
+	if f.slow {
+		slowdown.Say(&j.sheet, j, q.tell(f.current), q.tell(f.best/(1+j.cfg.Slowdown)))
+	}
+}

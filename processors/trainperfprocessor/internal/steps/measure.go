@@ -1,0 +1,270 @@
+package steps
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// work is one step with what was found out about it so far. Numbers that are not known are 0 or NaN.
+type work struct {
+	view.Step
+	id         pcommon.SpanID
+	start, end uint64
+	place      view.Int // iteration, or ordinal of the record
+	covered    float64  // steps, at least 1
+	// seconds is the time of one step; NaN where it is only the time between two records, in which evaluation and checkpoints are.
+	seconds float64
+	res     *resource
+	world   float64
+	batch   float64 // samples per step
+	seq     float64 // tokens per sample
+	made
+}
+
+func (w *work) read(span ptrace.Span) {
+	w.Read(span)
+	w.id, w.start = span.SpanID(), uint64(span.StartTimestamp())
+	w.end = max(uint64(span.EndTimestamp()), w.start)
+	w.place, w.covered, w.seconds = w.Place.Step(), w.Covered(), w.Duration
+	if !(w.seconds >= 1e-9) || w.DurationKind == spans.DurationInterval { // the resolution of a span
+		w.seconds = math.NaN()
+	}
+}
+
+// rank is that of the step, else of its resource.
+func (w *work) rank() int64 {
+	if rank := w.Rank.Or(w.LocalRank.N); rank != 0 {
+		return rank
+	}
+	return w.res.rank
+}
+
+// made is what is recomputed of a step.
+type made struct {
+	device       float64 // {flop}/s
+	total        float64
+	disagreement float64
+	mfu, peak    float64
+	formula      string
+	impossible   bool   // the MFU is
+	shared       bool   // device is total / world
+	deviceName   string // what the peak is of; "": of the config
+	detected     string // the model of the device, where nothing but metrics of GPUs says it
+}
+
+// worldSize is the number of devices, 0 when nothing tells.
+func (d *Domain) worldSize(w *work) float64 {
+	for _, n := range [...]int64{d.cfg.WorldSize, w.res.model.WorldSize, w.WorldSize.N, w.res.world} {
+		if n > 0 {
+			return float64(n)
+		}
+	}
+	// Both FLOP/s of the log, of all devices and of one. perf_monitor rounds to 0.01 TFLOP/s: the quotient has to be a whole number within that,
+	// and no other.
+	const rounding = 0.005e12
+	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
+	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding && (n+1)*rounding < w.DeviceFlopThroughputReported/2 {
+		return n
+	}
+	return 0
+}
+
+// amounts adds the samples and tokens that the span covers, and the throughputs that the log left out.
+func (w *work) amounts(add *additions) {
+	seconds := float64(w.end-w.start) / 1e9
+	samples := w.batch * w.covered
+	switch {
+	case samples > 0:
+		add.whole(spans.AttrSamples, samples)
+	case w.SampleThroughput > 0 && seconds > 0 && w.Format != formatPerfMonitor:
+		samples = w.SampleThroughput * seconds
+		add.finite(spans.AttrSamples, samples)
+	}
+	tokens := w.TokenThroughput
+	if !(tokens > 0) {
+		tokens = w.DeviceTokenThroughput * w.world
+	}
+	switch {
+	case w.Tokens > 0: // the log counts them
+		if !(tokens > 0) {
+			tokens = w.Tokens / (w.seconds * w.covered)
+		}
+	case w.batch > 0 && w.seq > 0:
+		add.whole(spans.AttrTokens, w.batch*w.seq*w.covered)
+	case tokens > 0 && seconds > 0 && w.Format != formatPerfMonitor:
+		add.finite(spans.AttrTokens, tokens*seconds)
+	case samples > 0 && w.seq > 0:
+		add.finite(spans.AttrTokens, samples*w.seq)
+	}
+	if math.IsNaN(w.SampleThroughput) && w.batch > 0 && w.seconds > 0 {
+		add.finite(spans.AttrSampleThroughput, w.batch/w.seconds)
+	}
+	if math.IsNaN(w.TokenThroughput) {
+		switch {
+		case tokens > 0:
+			add.finite(spans.AttrTokenThroughput, tokens)
+		case w.batch > 0 && w.seq > 0 && w.seconds > 0:
+			add.finite(spans.AttrTokenThroughput, w.batch*w.seq/w.seconds)
+		}
+	}
+}
+
+// flops adds FLOPs, FLOP/s and utilization.
+func (d *Domain) flops(w *work, add *additions) int {
+	if reason := w.res.unsupported; reason != "" {
+		add.text(spans.AttrFlopUnsupported, reason)
+		d.reported(w, add)
+		return unsupported
+	}
+	if !w.res.known {
+		return d.reported(w, add)
+	}
+	sample := w.res.sample.Model()
+	if w.batch > 0 {
+		add.finite(spans.AttrFlopCount, sample*w.batch)
+		w.total = sample * w.batch / w.seconds
+	}
+	// A rate will do where the log has no time or batch, but for perf_monitor's, which leaves out the data-parallel size.
+	if !positive(w.total) && w.Format != formatPerfMonitor {
+		switch {
+		case w.SampleThroughput > 0:
+			w.total = sample * w.SampleThroughput
+		case w.TokenThroughput > 0:
+			w.total = sample / w.seq * w.TokenThroughput
+		case w.DeviceTokenThroughput > 0:
+			w.device = sample / w.seq * w.DeviceTokenThroughput
+			w.total = w.device * w.world
+		}
+	}
+	if !positive(w.device) && w.world > 0 {
+		w.device, w.shared = w.total/w.world, true
+	}
+	if !positive(w.total) && !positive(w.device) && !(w.batch > 0) {
+		return noTime
+	}
+	w.formula = d.cfg.Formula
+	add.text(spans.AttrFlopFormula, w.formula)
+	convention := d.cfg.Attention
+	if w.formula != formulaMegatron {
+		convention = attentionFull
+	}
+	add.text(spans.AttrFlopConvention, convention)
+	recompute := d.cfg.Recompute
+	if recompute == "" {
+		recompute = w.res.model.Recompute
+	}
+	if recompute != "" {
+		add.text(spans.AttrFlopRecompute, recompute)
+	}
+	if positive(w.total) {
+		add.finite(spans.AttrFlopThroughput, w.total)
+	}
+	if !positive(w.device) {
+		w.disagree(w.total, w.FlopThroughputReported, add)
+		if positive(w.total) {
+			return measured
+		}
+		return noTime
+	}
+	add.finite(spans.AttrDeviceFlopThroughput, w.device)
+	if r := w.DeviceFlopThroughputReported; r > 0 {
+		w.disagree(w.device, r, add)
+	} else {
+		w.disagree(w.total, w.FlopThroughputReported, add)
+	}
+	if w.peak = d.peakOf(w); w.peak > 0 {
+		w.mfu = w.device / w.peak
+		w.addPeak(add)
+		if recompute != "" {
+			add.finite(spans.AttrHFU, w.mfu*w.res.sample.Hardware(recompute)/sample)
+		}
+	}
+	return measured
+}
+
+func (w *work) disagree(recomputed, reported float64, add *additions) {
+	if positive(recomputed) && reported >= 0 {
+		w.disagreement = math.Abs(recomputed-reported) / recomputed
+		add.finite(spans.AttrFlopDisagreement, w.disagreement)
+	}
+}
+
+// reported makes an MFU of the log's own FLOP/s, where no model is known.
+func (d *Domain) reported(w *work, add *additions) int {
+	r := w.DeviceFlopThroughputReported
+	if !(r > 0) && w.world > 0 {
+		r, w.shared = w.FlopThroughputReported/w.world, true
+	}
+	if !(r > 0) {
+		return noModel
+	}
+	if w.peak = d.peakOf(w); !(w.peak > 0) {
+		return noModel
+	}
+	w.mfu, w.formula = r/w.peak, formulaReported
+	add.text(spans.AttrFlopFormula, w.formula)
+	w.addPeak(add)
+	return reported
+}
+
+// addPeak adds the MFU, and what it is a share of.
+func (w *work) addPeak(add *additions) {
+	if w.detected != "" {
+		add.text(spans.AttrDeviceModel, w.detected)
+	}
+	add.finite(spans.AttrFlopPeak, w.peak)
+	add.finite(spans.AttrMFU, w.mfu)
+}
+
+// peakOf is the peak of the devices, {flop}/s; 0 when it is not known, which is said once per name.
+func (d *Domain) peakOf(w *work) float64 {
+	if d.cfg.PeakFlops > 0 {
+		return d.cfg.PeakFlops
+	}
+	device := d.cfg.Device
+	if device == "" {
+		device = w.DeviceModel
+	}
+	if device == "" {
+		device = w.res.device
+	}
+	if device == "" {
+		device = w.res.detected
+		if w.Host != "" && w.Host != w.res.host {
+			device = w.res.models.Of(w.Host)
+		}
+		w.detected = device
+	}
+	w.deviceName = device
+	if r := w.res; !r.peakKnown || r.peakDevice != device {
+		r.peak, r.peakDevice, r.peakKnown = d.lookUpPeak(device), device, true
+	}
+	return w.res.peak
+}
+
+func (d *Domain) lookUpPeak(device string) float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p, ok := d.peaks.Get(device); ok {
+		return p
+	}
+	p, _, ok := peak.Of(device)
+	switch {
+	case ok:
+	case device == "": // nobody asked for MFU
+		d.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops', or let metrics of nvml pass this component too.")
+	default:
+		d.logger.Warn("The peak of this device is not known, so there is no MFU. Set 'train::peak_flops', or 'train::device' to a device of the table.",
+			zap.String("device", device))
+	}
+	d.peaks.Add(strings.Clone(device), p)
+	return p
+}

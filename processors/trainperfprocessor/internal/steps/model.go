@@ -1,0 +1,165 @@
+package steps
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/hfconfig"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
+	"give the path of a Hugging Face config.json, or describe the model under 'train::model'")
+
+// maxHFConfig bounds what is read of a config.json, By.
+const maxHFConfig = 1 << 20
+
+// Start completes the model of the config with its config.json.
+func (d *Domain) Start() error {
+	m := &d.cfg.Model
+	if m.HFConfig != "" {
+		read, err := readHFConfig(m.HFConfig)
+		if err != nil {
+			return err
+		}
+		to := reflect.ValueOf(&read).Elem()
+		for i := range to.NumField() {
+			if f := reflect.ValueOf(m.Model).Field(i); to.Field(i).CanSet() && !f.IsZero() {
+				to.Field(i).Set(f)
+			}
+		}
+		m.Model = read
+		if key := flops.Missing(&m.Model); key != "" {
+			return fmt.Errorf("%w: 'train::model::%s' %w", errHFConfig, key, errModelMissing)
+		}
+		if reason := flops.Unsupported(&m.Model); reason != "" {
+			return fmt.Errorf("%w: %w (%s)", errHFConfig, errModelUncounted, reason)
+		}
+	}
+	switch m.Type {
+	case "llama", "qwen", "mixtral", "deepseek":
+		m.SwiGLU = true // by their architecture
+	}
+	return nil
+}
+
+func readHFConfig(path string) (spans.Model, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return spans.Model{}, fmt.Errorf("%w: %w", errHFConfig, err)
+	}
+	defer file.Close()
+	raw, err := io.ReadAll(io.LimitReader(file, maxHFConfig))
+	if err != nil {
+		return spans.Model{}, fmt.Errorf("%w: %w", errHFConfig, err)
+	}
+	read, err := hfconfig.Parse(raw)
+	if err != nil {
+		return spans.Model{}, fmt.Errorf("%w: %s: %w", errHFConfig, path, err)
+	}
+	return read, nil
+}
+
+// resource is what the steps of one resource share.
+type resource struct {
+	device      string
+	host        string
+	models      *devices.Models // of the GPUs that are known
+	detected    string          // the model of the host's GPUs
+	rank, world int64           // 0: not known (rank 0 is the same as none: nothing is told apart by it)
+	model       spans.Model
+	known       bool   // the model is
+	unsupported string // what of the model cannot be counted
+	sample      flops.Count
+	other       flops.Count // by Megatron's formula with the other convention
+
+	// The answers that the last step got, and what it asked.
+	peak, dpsWorld float64
+	peakDevice     string
+	peakKnown      bool
+	dps            []float64
+}
+
+func (d *Domain) resource(at *domain.At) resource {
+	res := resource{device: at.DeviceModel, dpsWorld: -1, rank: at.Rank.N, world: at.WorldSize.N}
+	if d.cfg.Device == "" && res.device == "" {
+		res.host, res.models = at.Host, d.devices.Known()
+		res.detected = res.models.Of(res.host)
+	}
+	config := &d.cfg.Model.Model
+	found, ok := spans.ModelOf(at.Attributes)
+	res.model = found
+	if describes(config) {
+		res.model, ok = *config, true
+	}
+	fillRun(&res.model, config, &found)
+	if !ok {
+		return res // facts of the run at most
+	}
+	m := &res.model
+	if key := flops.Missing(m); key != "" {
+		d.warnOnce(key, "No FLOPs are counted: the description of the model lacks a key. Set it under 'train::model'.", zap.String("key", key))
+		return res
+	}
+	if d.cfg.Formula == formulaMegatron {
+		res.unsupported = flops.Unsupported(m)
+	}
+	if res.unsupported != "" {
+		d.warnOnce(res.unsupported, "No FLOPs are counted: the model has what Megatron's formula leaves out. What the log reports is kept.",
+			zap.String("unsupported", res.unsupported))
+		return res
+	}
+	switch d.cfg.Formula {
+	case formulaFlagScale:
+		res.sample = flops.FlagScale(m, flops.Merged)
+		res.other = res.sample
+	case formulaDouzi:
+		res.sample = flops.FlagScale(m, flops.Douzi)
+		res.other = res.sample
+	default:
+		causal := d.cfg.Attention == attentionCausal
+		res.sample, res.other = flops.Megatron(m, causal), flops.Megatron(m, !causal)
+	}
+	res.known = positive(res.sample.Model())
+	return res
+}
+
+// maxWarned bounds how many different reasons are remembered to have been said.
+const maxWarned = 100
+
+func (d *Domain) warnOnce(reason, text string, field zap.Field) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.warned[reason] && len(d.warned) < maxWarned {
+		d.warned[reason] = true
+		d.logger.Warn(text, field)
+	}
+}
+
+// describes says whether a model has an architecture, beside facts of the run.
+func describes(m *spans.Model) bool {
+	a := *m
+	a.Type, a.SeqLength, a.GlobalBatchSize, a.WorldSize, a.DataParallelSize, a.PipelineParallel, a.Recompute, a.FP8, a.FP4 = "", 0, 0, 0, 0, 0, "", "", ""
+	return a != spans.Model{}
+}
+
+// fillRun takes facts of the run from the second description where the first leaves them out.
+func fillRun(m, first, second *spans.Model) {
+	m.Type = cmp.Or(first.Type, second.Type)
+	m.SeqLength = cmp.Or(first.SeqLength, second.SeqLength)
+	m.GlobalBatchSize = cmp.Or(first.GlobalBatchSize, second.GlobalBatchSize)
+	m.WorldSize = cmp.Or(first.WorldSize, second.WorldSize)
+	m.DataParallelSize = cmp.Or(first.DataParallelSize, second.DataParallelSize)
+	m.PipelineParallel = cmp.Or(first.PipelineParallel, second.PipelineParallel)
+	m.Recompute = cmp.Or(first.Recompute, second.Recompute)
+	m.FP8, m.FP4 = cmp.Or(first.FP8, second.FP8), cmp.Or(first.FP4, second.FP4)
+}

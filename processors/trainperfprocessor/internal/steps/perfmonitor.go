@@ -1,0 +1,183 @@
+package steps
+
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+)
+
+// hypothesis is one way in which perf_monitor may have come to its numbers.
+type hypothesis struct {
+	writer flops.Writer
+	dp     float64 // data-parallel size left out; 1: none
+}
+
+// judgePerfMonitor looks for a reason why perf_monitor's FLOPs are not what its own formula makes of the model. Its errors are known
+// (its batch is micro batch × micro batches, without the data-parallel size; its ways to count a mixture of experts and grouped queries), so each is tried,
+// those that assume least first. The data-parallel size needs no model: samples/s × time is the batch that it counted.
+func (j *judge) judgePerfMonitor() {
+	if !positive(j.batch) {
+		return
+	}
+	sizes := j.dataParallelSizes()
+	found, explained := hypothesis{dp: 1}, true
+	if counted, tolerance := j.work.counted(); j.res.known && counted > 0 {
+		if found, explained = j.explain(counted, tolerance, j.bySamples(sizes)); explained {
+			j.sayWriter(found.writer, counted)
+		} else {
+			found.dp = 1
+			j.sayDisagree(flops.FlagScale(&j.res.model, flops.Merged).Times(j.batch).Model(), counted, " TFLOP per step")
+		}
+	}
+	j.judgeSamples(found, explained, sizes)
+}
+
+// counted is the {flop} of one step by the log, and how far print rounding and time measurement may have moved it, relative.
+func (w *work) counted() (flop, tolerance float64) {
+	const printed = 0.005e12 // %.2f TFLOP(/s)
+	if w.FlopCountReported > 0 {
+		return w.FlopCountReported, 1e-3 + printed/w.FlopCountReported
+	}
+	rate := w.FlopThroughputReported
+	each := rate
+	if !(rate > 0) {
+		each = w.DeviceFlopThroughputReported
+		rate = each * w.world
+	}
+	return rate * w.seconds, 1e-3 + printed/each + w.timeRounding()
+}
+
+// timeRounding is that of %.1f ms, relative.
+func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
+
+// seen is the samples of a step by perf_monitor's rates, and how far print rounding may have moved it, relative: samples/s have one decimal, and
+// tokens/s, which are those times seq_length, tell more where they are of the same.
+func (w *work) seen() (samples, tolerance float64) {
+	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
+	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 {
+		rate, rounding = finer, 0.5/w.TokenThroughput
+	}
+	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
+}
+
+// bySamples keeps the data-parallel size that the samples of a step show. A model that is described wrongly may make the FLOPs look like another.
+func (w *work) bySamples(dps []float64) []float64 {
+	samples, tolerance := w.seen()
+	if math.Abs(samples/w.batch-1) <= tolerance {
+		return nil
+	}
+	for i, dp := range dps {
+		if math.Abs(samples*dp/w.batch-1) <= tolerance {
+			return dps[i : i+1]
+		}
+	}
+	return dps
+}
+
+// maxDivisors is more than a number below 2²⁰ has.
+const maxDivisors = 256
+
+// dataParallelSizes lists what the data-parallel size may be, without 1: the model's, else every divisor of the world size.
+func (w *work) dataParallelSizes() []float64 {
+	r := w.res
+	if r.dpsWorld == w.world {
+		return r.dps
+	}
+	r.dpsWorld, r.dps = w.world, r.dps[:0]
+	if dp := r.model.DataParallelSize; dp > 0 {
+		if dp > 1 {
+			r.dps = append(r.dps, float64(dp))
+		}
+		return r.dps
+	}
+	if w.world == 0 { // what samples/s × time makes, if that is a whole share of the batch
+		seen, tolerance := w.seen()
+		if n := math.Round(w.batch / seen); n > 1 && math.Abs(seen*n/w.batch-1) <= tolerance && n*tolerance < 0.3 {
+			r.dps = append(r.dps, n)
+		}
+		r.dpsWorld = -1 // of this step
+		return r.dps
+	}
+	for n := 2.0; n <= w.world && w.world < 1<<20 && len(r.dps) < maxDivisors; n++ {
+		if math.Mod(w.world, n) == 0 {
+			r.dps = append(r.dps, n)
+		}
+	}
+	return r.dps
+}
+
+func (w *work) explain(counted, tolerance float64, dps []float64) (hypothesis, bool) {
+	m := &w.res.model
+	writers := [...]flops.Writer{flops.Merged, flops.MergedMixtral, flops.Douzi, flops.DouziUnnamed}
+	var expected [len(writers)]float64
+	for i, writer := range writers {
+		expected[i] = flops.FlagScale(m, writer).Times(w.batch).Model()
+	}
+	fits := func(i int, dp float64) bool { return math.Abs(counted*dp/expected[i]-1) <= tolerance }
+	if fits(0, 1) {
+		return hypothesis{writers[0], 1}, true
+	}
+	for _, dp := range dps {
+		if fits(0, dp) {
+			return hypothesis{writers[0], dp}, true
+		}
+	}
+	for i := 1; i < len(writers); i++ {
+		if fits(i, 1) {
+			return hypothesis{writers[i], 1}, true
+		}
+	}
+	for i := 1; i < len(writers); i++ {
+		for _, dp := range dps {
+			if fits(i, dp) {
+				return hypothesis{writers[i], dp}, true
+			}
+		}
+	}
+	return hypothesis{}, false
+}
+
+// sayWriter names the error of a writer. Of a dense model, Douzi has only another default size.
+func (j *judge) sayWriter(writer flops.Writer, counted float64) {
+	m := &j.res.model
+	whole := flops.FlagScale(m, flops.Merged).Times(j.batch).Model()
+	share := flops.FlagScale(m, writer).Times(j.batch).Model() / whole
+	var v *verdict.Verdict[judge]
+	switch {
+	case writer == flops.Merged:
+		return
+	case m.NumExperts == 0 && m.QueryGroups > 0 && m.QueryGroups < m.AttentionHeads && share > 1:
+		v = flagScaleGQA
+	case m.NumExperts == 0:
+		return
+	case writer == flops.MergedMixtral:
+		v = flagScaleMoE
+	default:
+		v = flagScaleSwiGLU
+	}
+	j.saying.counted = counted
+	j.sayOnce(v, share, 1)
+}
+
+// judgeSamples compares the samples of a step by the log with the batch, and says together with the FLOPs whether the data-parallel size was left out.
+func (j *judge) judgeSamples(found hypothesis, explained bool, dps []float64) {
+	seen, tolerance := j.seen()
+	if seen > 0 && found.dp == 1 {
+		if off := math.Abs(seen/j.batch - 1); off > tolerance {
+			for _, dp := range dps {
+				if math.Abs(seen*dp/j.batch-1) <= tolerance {
+					found.dp = dp
+					break
+				}
+			}
+			if found.dp == 1 && explained {
+				j.saySamples(seen, off, tolerance)
+			}
+		}
+	}
+	if found.dp != 1 {
+		j.leftOut = found.dp
+		j.sayOnce(flagScaleDP, 1/found.dp, 1)
+	}
+}

@@ -1,0 +1,78 @@
+package steps
+
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
+)
+
+// judgeReport compares what any log but perf_monitor's says with what was recomputed.
+func (j *judge) judgeReport() {
+	logged, recomputed, unit := j.DeviceFlopThroughputReported, j.device, " TFLOP/s per device"
+	if !(logged > 0 && recomputed > 0) {
+		logged, recomputed, unit = j.FlopThroughputReported, j.total, " TFLOP/s"
+	}
+	// Logs print one decimal of TFLOP/s. How much of the attention matrix counts is the log's own convention, and with sequences packed behind masks
+	// a matter of their lengths: from none of it to all.
+	const printed = 0.05e12
+	if logged > 0 && positive(recomputed) && j.formula != formulaReported && !j.impossible {
+		limit := j.cfg.FlopsDisagreement + printed/recomputed
+		least, most := j.conventions()
+		if times := logged / recomputed; times < least*(1-limit) || times > most*(1+limit) {
+			j.sayDisagree(recomputed, logged, unit)
+		}
+	}
+	if seen := j.SampleThroughput * j.seconds; seen > 0 && j.BatchSize > 0 {
+		j.saySamples(seen, math.Abs(seen/j.BatchSize-1), 0.05/j.SampleThroughput+j.timeRounding())
+	}
+}
+
+// conventions are the FLOPs without the attention matrix and with all of it, by those that are counted.
+func (w *work) conventions() (least, most float64) {
+	model := w.res.sample.Model()
+	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)
+}
+
+func (j *judge) sayDisagree(expected, counted float64, unit string) {
+	off := math.Abs(expected-counted) / expected
+	if !(off > j.cfg.FlopsDisagreement) {
+		return
+	}
+	j.expected, j.saying.counted, j.unit, j.whatFits = expected, counted, unit, ""
+	if j.Format != formatPerfMonitor {
+		j.whatFits = j.fits(counted / expected)
+	}
+	j.sayOnce(flopsDisagree, off, j.cfg.FlopsDisagreement)
+}
+
+// fits names what makes a log's FLOP/s so many times the recomputed ones; empty: nothing that is known.
+func (j *judge) fits(times float64) string {
+	model := j.res.sample.Model()
+	least, most := j.conventions()
+	embedding := 3 * j.res.sample.Logits / model
+	near := func(x float64) bool { return math.Abs(times/x-1) <= j.cfg.FlopsDisagreement }
+	switch {
+	case near(j.res.sample.Hardware(flops.RecomputeFull) / model):
+		return "the log counts recomputed activations too (recompute: full), as HFU does"
+	case times >= (least+embedding)*(1-j.cfg.FlopsDisagreement) && times <= (most+embedding)*(1+j.cfg.FlopsDisagreement):
+		return "the log counts the embedding too, as 6 FLOPs per parameter and token do"
+	case near(1. / 3):
+		return "the log counts the forward pass only"
+	case near(1000) || near(1e-3):
+		return "one of them is in another unit, GFLOP/s or TFLOP/s"
+	case j.res.model.DataParallelSize > 1 && near(1/float64(j.res.model.DataParallelSize)):
+		return "the log leaves out the data-parallel size"
+	case j.world > 1 && (near(j.world) || near(1/j.world)):
+		return "one of them is of a single device and the other of all"
+	case j.SampleThroughput > 0 && near(j.SampleThroughput*j.seconds/j.batch):
+		return "the batch is another: the log's samples/s × time make the same share of it"
+	}
+	return ""
+}
+
+func (j *judge) saySamples(seen, off, tolerance float64) {
+	if off > j.cfg.FlopsDisagreement+tolerance {
+		j.samples, j.tolerance = seen, tolerance
+		j.sayOnce(throughputDisagrees, off, j.cfg.FlopsDisagreement)
+	}
+}

@@ -1,0 +1,134 @@
+package steps
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// slowRankWindow is over how many records a rank has to be slow, slowRankRecords in how many of them. A rank that noise makes slow in a quarter of the
+	// records is so in that many of so many once in 30,000 times.
+	slowRankWindow  = 10
+	slowRankRecords = 9
+	// slowRankShare is which share of the step's time the slowest rank must cost.
+	slowRankShare = 0.01
+)
+
+// slowRanks remembers which ranks were behind in the last records of a log.
+type slowRanks struct {
+	mu    sync.Mutex
+	byKey *simplelru.LRU[slowRankKey, *slowRankLog]
+}
+
+type slowRankKey struct{ service, run, format, of string }
+
+type slowRankLog struct {
+	episode.Episodes
+
+	behind [slowRankWindow][]int64 // ranks that were slow in each of the last records
+}
+
+func newSlowRanks() *slowRanks { return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog]()} }
+
+// of returns the log of a key, and makes it where there is none. evicted tells that another one was forgotten.
+func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {
+	log, ok := s.byKey.Get(key)
+	if !ok {
+		log = new(slowRankLog)
+		// The key outlives the batch it was read from.
+		key = slowRankKey{strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.format), strings.Clone(key.of)}
+		evicted = s.byKey.Add(key, log)
+	}
+	return log, evicted
+}
+
+// slowest is what a record says about its slowest rank.
+type slowest struct {
+	view.Slowest
+
+	format    string
+	iteration view.Int
+	step      float64 // s, of one step
+}
+
+// compares says whether the record compares ranks. The first iteration compiles and allocates.
+func (r *slowest) compares() bool {
+	first := r.iteration.OK && r.iteration.N <= 1
+	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0
+}
+
+// judgeRank says that a rank computes for longer than those that do the same, where the same rank does so again and again: all others wait for it.
+func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
+	if !r.compares() {
+		return
+	}
+	j.behind = j.behind[:0]
+	for i := range r.Behind.Len() {
+		if rank := r.Behind.Int(i); rank.OK {
+			j.behind = append(j.behind, rank.N)
+		}
+	}
+	j.slow.mu.Lock()
+	defer j.slow.mu.Unlock()
+	log, evicted := j.slow.of(slowRankKey{j.at.Service, j.at.Run, r.format, name})
+	if evicted {
+		j.tally.Evicted++
+	}
+	late := r.Duration/r.PeersDuration - 1
+	slow := late > j.cfg.Slowdown && !(r.Duration-r.PeersDuration < slowRankShare*r.step)
+	log.Record(binary.BigEndian.Uint64(id[:]))
+	if !log.Repeat {
+		i := log.N % slowRankWindow
+		log.behind[i] = log.behind[i][:0]
+		if slow {
+			log.behind[i] = append(log.behind[i], j.behind...)
+		}
+	}
+	if !slow {
+		return
+	}
+	rank, times := log.worst(j.behind)
+	if times < slowRankRecords && !log.Repeat {
+		return
+	}
+	j.slowest, j.slowRank, j.slowRecords, j.seenRecords = r, rank, int64(times), min(log.N, slowRankWindow)
+	j.tell(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
+}
+
+// judgeRanks judges a report about ranks.
+func (j *judge) judgeRanks(span ptrace.Span) {
+	r := &j.ranks
+	if r.Read(span); r.Judged {
+		return
+	}
+	j.sheet.Begin()
+	j.judgeRank(span.Name(), span.SpanID(), slowest{Slowest: r.Slowest, format: r.Format, iteration: r.Iteration, step: r.Duration})
+	j.sheet.Put(span)
+}
+
+// worst is the one of ranks that was behind most often, and how often.
+func (l *slowRankLog) worst(ranks []int64) (rank int64, times int) {
+	for _, r := range ranks {
+		n := 0
+		for _, behind := range l.behind {
+			if slices.Contains(behind, r) {
+				n++
+			}
+		}
+		if n > times {
+			rank, times = r, n
+		}
+	}
+	return rank, times
+}

@@ -1,0 +1,185 @@
+// Package steps counts the FLOPs of training steps and judges them: by what their log says, by the steps before, and by the times of their ranks.
+package steps
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+)
+
+// formatPerfMonitor is the format of FlagScale's perf_monitor (view.Source.Format).
+const formatPerfMonitor = "perf_monitor"
+
+// What could be said about a training step.
+const (
+	measured = iota
+	reported
+	noModel
+	noTime
+	alreadyMeasured
+	unsupported
+)
+
+var outcomes = []string{
+	measured: "measured", reported: "reported", noModel: "no_model", noTime: "no_time", alreadyMeasured: "already_measured", unsupported: "unsupported",
+}
+
+// Domain counts the FLOPs of training steps and judges them.
+type Domain struct {
+	cfg      Config
+	logger   *zap.Logger
+	devices  *devices.Devices
+	series   *allSeries
+	episodes *episode.All
+	slow     *slowRanks
+
+	mu     sync.Mutex
+	peaks  *simplelru.LRU[string, float64] // {flop}/s by device name; 0: not known, and said so
+	warned map[string]bool                 // why a model cannot be counted: at most maxWarned
+}
+
+// New makes the domain. The devices are those that metrics of GPUs have shown.
+func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
+	return &Domain{
+		cfg: cfg, logger: logger, devices: known, series: newAllSeries(), episodes: episode.NewAll(), slow: newSlowRanks(),
+		peaks: lru.New[string, float64](), warned: map[string]bool{},
+	}
+}
+
+// Kinds are steps, and reports about ranks.
+func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindStep, view.KindRanks} }
+
+// Outcomes of a step.
+func (d *Domain) Outcomes() []string { return outcomes }
+
+// NewJudge makes the memory of a batch.
+func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+}
+
+// judge has what its sentences name: the step that is judged, or the report about ranks.
+type judge struct {
+	*Domain
+	work
+	at    *domain.At
+	tally domain.Tally
+	sheet verdict.Sheet
+	line  verdict.Summary
+	steps []ptrace.Span // of the resource
+	ranks view.Ranks
+	added additions
+
+	// What was used last: mostly all steps of a resource share it.
+	recent   recentSeries
+	recentBy recentEpisodes
+
+	found finding
+	saying
+}
+
+func (j *judge) Tally() *domain.Tally { return &j.tally }
+
+func (j *judge) Reset() {
+	j.endResource()
+	j.sheet.Reset()
+	j.work, j.ranks = work{}, view.Ranks{}
+	j.saying = saying{behind: j.behind[:0]}
+}
+
+func (j *judge) endResource() {
+	clear(j.steps)
+	clear(j.added[:cap(j.added)])
+	j.steps, j.added = j.steps[:0], j.added[:0]
+	j.recent, j.recentBy = recentSeries{}, recentEpisodes{}
+}
+
+func (j *judge) Span(kind view.Kind, span ptrace.Span) {
+	if kind == view.KindRanks {
+		j.judgeRanks(span)
+		return
+	}
+	j.steps = append(j.steps, span)
+}
+
+// EndResource handles the training steps of one resource, under one lock.
+func (j *judge) EndResource() {
+	if len(j.steps) == 0 {
+		return
+	}
+	res := j.resource(j.at)
+	j.series.mu.Lock()
+	defer j.series.mu.Unlock()
+	j.episodes.Lock()
+	defer j.episodes.Unlock()
+	for _, span := range j.steps {
+		j.tally.Outcomes[j.step(span, &res)]++
+	}
+	j.endResource()
+}
+
+// step measures and judges one step.
+func (j *judge) step(span ptrace.Span, res *resource) int {
+	j.read(span)
+	j.res, j.made = res, made{}
+	if j.Judged {
+		return alreadyMeasured
+	}
+	j.sheet.Begin()
+	j.added = j.added[:0]
+	j.beginRecord()
+	j.world = j.worldSize(&j.work)
+	j.batch = j.BatchSize
+	if !positive(j.batch) && res.model.GlobalBatchSize > 0 {
+		j.batch = float64(res.model.GlobalBatchSize)
+	}
+	j.seq = float64(max(res.model.SeqLength, 0))
+	j.amounts(&j.added)
+	outcome := j.flops(&j.work, &j.added)
+	j.impossible = j.mfu > j.mfuLimit()
+	if j.Format == formatPerfMonitor {
+		j.judgePerfMonitor()
+	} else {
+		j.judgeReport()
+	}
+	j.judge()
+	j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
+	j.added.put(span.Attributes(), 1+j.sheet.Attributes()) // the summary is one more
+	j.summarize(span)
+	j.sheet.Put(span)
+	return outcome
+}
+
+// recentEpisodes are those used last of a service and run.
+type recentEpisodes struct {
+	format   string
+	rank     int64
+	episodes *episode.Episodes
+}
+
+// beginRecord finds the episodes of a step's run, format and rank.
+func (j *judge) beginRecord() {
+	r, rank := &j.recentBy, j.rank()
+	if r.episodes == nil || r.rank != rank || r.format != j.Format {
+		e, evicted := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: j.Format, Rank: rank})
+		if evicted {
+			j.tally.Evicted++
+		}
+		*r = recentEpisodes{format: j.Format, rank: rank, episodes: e}
+	}
+	if e, id := r.episodes, binary.BigEndian.Uint64(j.id[:]); j.place.OK && j.place.N > e.Newest {
+		e.Newest = j.place.N // a record that comes again is of no higher iteration than any before
+		e.Fresh(id)
+	} else {
+		e.Record(id)
+	}
+}

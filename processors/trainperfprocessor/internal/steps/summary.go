@@ -1,0 +1,45 @@
+package steps
+
+import (
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+)
+
+// summarize writes what the step is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9 % · 65.1 TFLOP/s per device".
+func (j *judge) summarize(span ptrace.Span) {
+	l := &j.line
+	l.Begin()
+	if j.place.OK {
+		l.Item("step ")
+		l.Text = strconv.AppendInt(l.Text, j.place.N, 10)
+	}
+	number := len(l.Text)
+	if positive(j.seconds) {
+		l.Item("")
+		l.Text = append(strconv.AppendFloat(l.Text, j.seconds, 'g', 4, 64), " s"...)
+		if j.covered > 1 {
+			l.Text = append(l.Text, " (mean of "...)
+			l.Text = append(strconv.AppendInt(l.Text, int64(j.covered), 10), " steps)"...)
+		}
+	}
+	switch notFinite := j.Loss.NotFinite(); {
+	case notFinite != "":
+		l.Item("loss ")
+		l.Text = append(l.Text, notFinite...)
+	case !math.IsNaN(j.Loss.Value):
+		l.Item("loss ")
+		l.Text = strconv.AppendFloat(l.Text, j.Loss.Value, 'g', 4, 64)
+	}
+	if positive(j.mfu) {
+		l.Share("MFU", j.mfu)
+	}
+	if positive(j.device) {
+		l.Item("")
+		l.Text = append(strconv.AppendFloat(l.Text, j.device/1e12, 'f', 1, 64), " TFLOP/s per device"...)
+	}
+	if len(l.Text) > number { // which alone is no news
+		l.Put(span)
+	}
+}

@@ -1,0 +1,166 @@
+package tq
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const childStages = 3 // get, compute, put
+
+// spanKey names a span. Span ids alone are unique only within their trace.
+type spanKey struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// function is a function span with what its attributes say.
+type function struct {
+	view.Function
+
+	span ptrace.Span
+	key  spanKey
+}
+
+// child is a stage span of a function.
+type child struct {
+	fn         int32 // index of the function, −1 while unknown
+	stage      spans.TQStage
+	open       bool // its duration is not known
+	parent     spanKey
+	id         pcommon.SpanID
+	start, end uint64
+}
+
+// apart is a stage span whose function did not come before it.
+type apart struct {
+	child  int32 // its index
+	span   ptrace.Span
+	name   string
+	judged bool
+}
+
+// judge is the memory of a batch.
+type judge struct {
+	*Domain
+	at    *domain.At
+	tally domain.Tally
+	sheet verdict.Sheet
+
+	scope       pcommon.Map // of the last span
+	scopeJudged bool        // another train_perf has seen the spans of the scope
+
+	stage     view.Stage // of the last stage or client operation
+	functions []function
+	children  []child
+	apart     []apart
+	byKey     map[spanKey]int32
+
+	summary verdict.Summary
+	saying  saying
+}
+
+func (j *judge) Tally() *domain.Tally { return &j.tally }
+
+func (j *judge) Reset() {
+	j.endResource()
+	j.sheet.Reset()
+	j.scope, j.stage, j.saying = pcommon.Map{}, view.Stage{}, saying{}
+}
+
+func (j *judge) endResource() {
+	clear(j.functions)
+	clear(j.apart)
+	j.functions, j.children, j.apart = j.functions[:0], j.children[:0], j.apart[:0]
+}
+
+// Span sorts a span into the memory. Client operations need nothing but themselves and are judged at once.
+func (j *judge) Span(kind view.Kind, span ptrace.Span) {
+	if j.scope != j.at.Scope {
+		j.scope = j.at.Scope
+		if _, j.scopeJudged = j.scope.Get(spans.AttrTQJudged); !j.scopeJudged {
+			j.scope.PutBool(spans.AttrTQJudged, true)
+		}
+	}
+	if kind == view.KindFunction {
+		j.functions = append(j.functions, function{span: span, key: spanKey{span.TraceID(), span.SpanID()}})
+		f := &j.functions[len(j.functions)-1]
+		f.Read(span)
+		f.Judged = f.Judged || j.scopeJudged
+		return
+	}
+	j.stage.Read(span)
+	j.stage.Judged = j.stage.Judged || j.scopeJudged
+	switch j.stage.Stage {
+	case spans.TQGet, spans.TQCompute, spans.TQPut:
+		j.child(span)
+	case spans.TQClientGet, spans.TQClientPut:
+		j.client(span)
+	}
+}
+
+func (j *judge) child(span ptrace.Span) {
+	c := child{
+		fn: -1, stage: j.stage.Stage, parent: spanKey{span.TraceID(), span.ParentSpanID()}, id: span.SpanID(),
+		start: uint64(span.StartTimestamp()), end: uint64(span.EndTimestamp()),
+	}
+	c.open = j.stage.Incomplete || c.end < c.start
+	// tq_trace writes the children right after their function.
+	if last := len(j.functions) - 1; last >= 0 && j.functions[last].key == c.parent {
+		c.fn = int32(last)
+	}
+	if c.fn < 0 {
+		j.apart = append(j.apart, apart{child: int32(len(j.children)), span: span, name: j.stage.Function, judged: j.stage.Judged})
+	}
+	j.children = append(j.children, c)
+}
+
+// EndResource judges the functions of one resource. A function and its stages share one, and tq_trace sends them together. The SDK of a Go service sends
+// what ended first, so that a function may come without its stages, and brings its shares itself.
+func (j *judge) EndResource() {
+	j.resolve()
+	next := 0
+	for i := range j.functions {
+		first := next
+		for next < len(j.children) && j.children[next].fn == int32(i) {
+			next++
+		}
+		j.tally.Outcomes[j.function(&j.functions[i], j.children[first:next])]++
+	}
+	j.endResource()
+}
+
+// resolve finds the functions of children that did not follow theirs, judges those without function by themselves, and leaves the
+// rest in the order of functions and, within each, of time.
+func (j *judge) resolve() {
+	if len(j.apart) > 0 {
+		if j.byKey == nil {
+			j.byKey = make(map[spanKey]int32)
+		}
+		clear(j.byKey)
+		for i := range j.functions {
+			j.byKey[j.functions[i].key] = int32(i)
+		}
+		for i := range j.apart {
+			a := &j.apart[i]
+			c := &j.children[a.child]
+			if fn, ok := j.byKey[c.parent]; ok {
+				c.fn = fn
+			} else {
+				j.stageApart(a, c)
+			}
+		}
+		j.children = slices.DeleteFunc(j.children, func(c child) bool { return c.fn < 0 })
+	}
+	order := func(a, b child) int { return cmp.Or(cmp.Compare(a.fn, b.fn), cmp.Compare(a.start, b.start)) }
+	if !slices.IsSortedFunc(j.children, order) {
+		slices.SortStableFunc(j.children, order)
+	}
+}

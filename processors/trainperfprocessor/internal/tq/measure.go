@@ -1,0 +1,216 @@
+package tq
+
+import (
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+var (
+	shareAttr   = [childStages]string{spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization}
+	shareSource = [childStages]string{spans.AttrTQGetUtilizationSource, spans.AttrTQComputeUtilizationSource, spans.AttrTQPutUtilizationSource}
+)
+
+// shares is where the time of a function went. What is not known is NaN.
+type shares struct {
+	share    [childStages]float64
+	overhead float64           // get + put
+	reported [childStages]bool // the share is the log's
+
+	unattributed float64 // in no stage
+	disagreement float64 // the largest that the log's own shares are off
+}
+
+var noShares = shares{share: [childStages]float64{math.NaN(), math.NaN(), math.NaN()}, overhead: math.NaN()}
+
+// attributes is how many a function gets at most: three shares, each with its source where it is the log's, three more numbers, and the summary.
+func (s *shares) attributes() int {
+	n := childStages + 3 + 1
+	for _, reported := range s.reported {
+		if reported {
+			n++
+		}
+	}
+	return n
+}
+
+// spent is what the stages of a function say.
+type spent struct {
+	sum        [childStages]uint64 // ns
+	have, open [childStages]bool
+	covered    uint64 // ns of the function in which a stage ran
+	complete   bool   // the end of the function was seen, and that of each stage
+}
+
+func (s *spent) staged() bool {
+	return s.have[spans.TQGet] || s.have[spans.TQCompute] || s.have[spans.TQPut]
+}
+
+// add takes the stages, which are in order of start.
+func (s *spent) add(start, end uint64, children []child) {
+	at := start
+	for i := range children {
+		c := &children[i]
+		if c.open {
+			s.open[c.stage], s.complete = true, false
+			continue
+		}
+		s.have[c.stage] = true
+		s.sum[c.stage] = addSaturated(s.sum[c.stage], c.end-c.start)
+		// The part of [start, end] this child covers beyond the ones before it.
+		if from, to := max(c.start, at), min(c.end, end); to > from {
+			s.covered += to - from
+			at = to
+		}
+	}
+}
+
+// addSaturated keeps absurd times from wrapping around to plausible ones.
+func addSaturated(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// function measures and judges one function by its stages, which are in order of start.
+//
+// The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
+// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1. The share of a stage whose line was lost is the one that
+// FUNCTION_END states, and says so.
+func (j *judge) function(f *function, children []child) int {
+	switch {
+	case f.Judged:
+		return alreadyMeasured
+	case f.Carried:
+		return j.judgeCarried(f, children)
+	}
+	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
+	s := spent{complete: !f.Incomplete}
+	s.add(start, end, children)
+	reportedAny := false // FUNCTION_END was seen, so the total is known
+	for _, r := range f.Reported {
+		reportedAny = reportedAny || !math.IsNaN(r)
+	}
+	nothing := measured
+	switch {
+	case end <= start:
+		nothing = noDuration
+	case !s.complete && !reportedAny:
+		// The end of such a function is only the last thing seen of it: shares of that would be invented.
+		nothing = incomplete
+	case !s.staged() && !reportedAny:
+		nothing = noStages
+	}
+	if nothing != measured {
+		j.summarize(f, &noShares)
+		return nothing
+	}
+	found := f.find(&s, end-start)
+	j.judgeFunction(f, &found, children)
+	attrs := f.span.Attributes()
+	attrs.EnsureCapacity(attrs.Len() + found.attributes() + j.sheet.Attributes())
+	found.put(attrs)
+	j.summarize(f, &found)
+	j.sheet.Put(f.span)
+	switch {
+	case !s.staged():
+		return noStages
+	case math.IsNaN(found.share[spans.TQGet] + found.share[spans.TQCompute] + found.share[spans.TQPut]):
+		return incomplete
+	case math.IsNaN(found.unattributed):
+		return partlyReported
+	}
+	return measured
+}
+
+// find makes the shares of what the stages say, and of what the log states of the others.
+func (f *function) find(s *spent, ns uint64) (found shares) {
+	total := float64(ns)
+	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
+	recomputed := true
+	for i := range found.share {
+		r := f.Reported[i]
+		switch {
+		case s.have[i] && !s.open[i], s.complete && s.staged(): // of the latter a stage without spans took no time
+			found.share[i] = float64(s.sum[i]) / total
+			if off := math.Abs(found.share[i] - r); !math.IsNaN(off) && !(found.disagreement > off) {
+				found.disagreement = off
+			}
+		default:
+			found.share[i], found.reported[i], recomputed = r, !math.IsNaN(r), false
+		}
+	}
+	found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut] // NaN where one is not known
+	if !math.IsNaN(found.overhead) && !found.reported[spans.TQGet] && !found.reported[spans.TQPut] {
+		found.overhead = float64(addSaturated(s.sum[spans.TQGet], s.sum[spans.TQPut])) / total // rounded once
+	}
+	if recomputed {
+		found.unattributed = float64(ns-s.covered) / total
+	}
+	return found
+}
+
+// put adds the shares to a span.
+func (s *shares) put(attrs pcommon.Map) {
+	for i, x := range s.share {
+		if s.reported[i] {
+			attrs.PutStr(shareSource[i], spans.TQShareReported)
+		}
+		spans.PutFinite(attrs, shareAttr[i], x)
+	}
+	spans.PutFinite(attrs, spans.AttrTQOverheadUtilization, s.overhead)
+	spans.PutFinite(attrs, spans.AttrTQUnattributedUtilization, s.unattributed)
+	spans.PutFinite(attrs, spans.AttrTQUtilizationDisagreement, s.disagreement)
+}
+
+// judgeCarried judges a function by the shares that it brought, and leaves them as they are: stages that miss here may have come in another batch.
+func (j *judge) judgeCarried(f *function, children []child) int {
+	switch {
+	case f.Incomplete:
+		return incomplete
+	case f.span.EndTimestamp() <= f.span.StartTimestamp():
+		return noDuration
+	}
+	found := shares{share: f.Share, overhead: f.Overhead}
+	if math.IsNaN(found.overhead) {
+		found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut]
+	}
+	j.judgeFunction(f, &found, children)
+	attrs := f.span.Attributes()
+	attrs.EnsureCapacity(attrs.Len() + 1 + j.sheet.Attributes()) // the summary is one
+	j.summarize(f, &found)
+	j.sheet.Put(f.span)
+	return selfMeasured
+}
+
+// summarize writes what the function is about in one line: "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903".
+func (j *judge) summarize(f *function, found *shares) {
+	l := &j.summary
+	l.Begin()
+	l.Share("TQ overhead", found.overhead)
+	for _, st := range [...]spans.TQStage{spans.TQGet, spans.TQPut} {
+		l.Share(st.String(), found.share[st])
+		if found.reported[st] {
+			l.Text = append(l.Text, " (the log's)"...)
+		}
+	}
+	if f.Incomplete {
+		l.Part("incomplete")
+		if f.Reason != "" {
+			l.Text = append(append(append(l.Text, " ("...), f.Reason...), ')')
+		}
+	}
+	if f.BatchSize.OK && f.BatchSize.N >= 0 {
+		l.Part("batch ")
+		l.Text = strconv.AppendInt(l.Text, f.BatchSize.N, 10)
+	}
+	if f.PID.N != 0 {
+		l.Part("worker ")
+		l.Text = strconv.AppendInt(l.Text, f.PID.N, 10)
+	}
+	l.Put(f.span)
+}

@@ -1,0 +1,57 @@
+// Package tq recomputes where the time of TransferQueue functions went, and judges them.
+package tq
+
+import (
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// mib turns the MiB/s of the config into the By/s of the spans.
+const mib = 1 << 20
+
+// What could be said about a function.
+const (
+	measured = iota
+	noStages
+	incomplete
+	noDuration
+	alreadyMeasured
+	selfMeasured
+	partlyReported
+)
+
+var outcomes = []string{
+	measured: "measured", noStages: "no_stages", incomplete: "incomplete", noDuration: "no_duration", alreadyMeasured: "already_measured",
+	selfMeasured: "self_measured", partlyReported: "partly_reported",
+}
+
+// Domain recomputes and judges TransferQueue functions.
+type Domain struct {
+	cfg      Config
+	windows  *windows
+	episodes *episode.All
+	runs     *simplelru.LRU[runKey, *run] // the lock of episodes is its too
+}
+
+// New makes the domain.
+func New(cfg Config) *Domain {
+	cfg.ThroughputGood *= mib
+	cfg.ThroughputLow *= mib
+	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll(), runs: lru.New[runKey, *run]()}
+}
+
+// Kinds are functions, their stages, and client operations.
+func (d *Domain) Kinds() []view.Kind { return []view.Kind{view.KindFunction, view.KindStage} }
+
+// Outcomes of a function.
+func (d *Domain) Outcomes() []string { return outcomes }
+
+// NewJudge makes the memory of a batch.
+func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+}

@@ -1,0 +1,276 @@
+package tq
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	took = "TransferQueue took {value:percent} of the {duration:.6} s of {name}" +
+		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the log])], "
+	overheadAdvice = ": check the storage backend's configuration (Redis or distributed storage), " +
+		"tune the batch size so that fewer transfers are needed, consider compressing the data."
+	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:.6} s, " +
+		"above the limit of {threshold:percent}: the network or the storage is not stable."
+)
+
+var (
+	computeShareGood = verdict.New(spans.VerdictTQComputeShareGood, verdict.Good, "", &places)
+	overheadHigh     = verdict.New(spans.VerdictTQOverheadHigh, verdict.Bad,
+		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
+	overheadElevated = verdict.New(spans.VerdictTQOverheadElevated, verdict.Warning,
+		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
+
+	throughputGood = verdict.New(spans.VerdictTQThroughputGood, verdict.Good, "", &places)
+	throughputLow  = verdict.New(spans.VerdictTQThroughputLow, verdict.Bad,
+		"{stage} [moved {size:.2} MiB|ran] at {speed:.2} MiB/s, below the limit of {lowest speed:.2} MiB/s: "+
+			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
+
+	getFluctuating = verdict.New(spans.VerdictTQGetFluctuating, verdict.Warning, fluctuate, &places)
+	putFluctuating = verdict.New(spans.VerdictTQPutFluctuating, verdict.Warning, fluctuate, &places)
+
+	ofTheRun = verdict.NewText(" TransferQueue took {share:percent} of the time of the run's {calls} calls so far; {high} of them were above {limit:percent}"+
+		"[all on one host?, all on {host}].", &runPlaces)
+)
+
+var places = verdict.Places[saying]{
+	Numbers: map[string]func(*saying) float64{
+		"duration":     func(s *saying) float64 { return s.duration },
+		"get":          func(s *saying) float64 { return s.share[spans.TQGet] },
+		"put":          func(s *saying) float64 { return s.share[spans.TQPut] },
+		"mean":         func(s *saying) float64 { return s.spread.mean },
+		"size":         func(s *saying) float64 { return s.size / mib },
+		"speed":        func(s *saying) float64 { return s.speed / mib },
+		"lowest speed": func(s *saying) float64 { return s.limit / mib },
+	},
+	Counts: map[string]func(*saying) int64{
+		"held":       func(s *saying) int64 { return s.told.HeldAgain() },
+		"of":         func(s *saying) int64 { return int64(s.told.Of) },
+		"operations": func(s *saying) int64 { return int64(s.spread.n) },
+	},
+	Texts: map[string]func([]byte, *saying) []byte{
+		"name":       func(b []byte, s *saying) []byte { return append(b, s.name...) },
+		"stage":      func(b []byte, s *saying) []byte { return append(b, stageTitle[s.stage]...) },
+		"of the run": func(b []byte, s *saying) []byte { return append(b, s.told.More...) },
+	},
+	When: map[string]func(*saying) bool{
+		"GET is reported":   func(s *saying) bool { return s.reported[spans.TQGet] && !s.reported[spans.TQPut] },
+		"PUT is reported":   func(s *saying) bool { return s.reported[spans.TQPut] },
+		"both are reported": func(s *saying) bool { return s.reported[spans.TQGet] && s.reported[spans.TQPut] },
+	},
+}
+
+var stageTitle = [...]string{spans.TQGet: "GET", spans.TQCompute: "COMPUTE", spans.TQPut: "PUT", spans.TQClientGet: "GET", spans.TQClientPut: "PUT"}
+
+// saying is what the sentences name.
+type saying struct {
+	name     string // of the function
+	stage    spans.TQStage
+	duration float64 // s, of the function
+	shares
+	spread       spread
+	size         float64 // By
+	speed, limit float64 // By/s
+	told         episode.Told
+}
+
+// judgeFunction judges a function by its shares, and by the times of its stages.
+func (j *judge) judgeFunction(f *function, found *shares, children []child) {
+	j.sheet.Begin()
+	if share := found.share[spans.TQCompute]; share > j.cfg.ComputeShareGood {
+		computeShareGood.Say(&j.sheet, &j.saying, share, j.cfg.ComputeShareGood)
+	}
+	if !math.IsNaN(found.overhead) {
+		j.judgeOverhead(f, found)
+	}
+	j.judgeFluctuation(f, children)
+}
+
+// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. Once in a while it says
+// what that means for the run.
+func (j *judge) judgeOverhead(f *function, found *shares) {
+	j.episodes.Lock()
+	defer j.episodes.Unlock()
+	e, run := j.record(f, found.overhead)
+	var v *verdict.Verdict[saying]
+	limit := j.cfg.OverheadHigh
+	switch {
+	case found.overhead > limit:
+		v = overheadHigh
+	case found.overhead >= j.cfg.OverheadElevated:
+		v, limit = overheadElevated, j.cfg.OverheadElevated
+	default:
+		return
+	}
+	s := &j.saying
+	if s.told = e.Mostly(v.Name()); !s.told.Say {
+		return
+	}
+	if s.told.Again && !e.Repeat {
+		s.told.More = string(ofTheRun.Append(nil, run))
+		e.Add(v.Name(), s.told.More)
+	}
+	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
+	v.Say(&j.sheet, s, found.overhead, limit)
+}
+
+func (f *function) seconds() float64 {
+	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
+}
+
+// runKey names a run.
+type runKey struct{ service, run string }
+
+// run is what TransferQueue cost a run so far: what the verdict of one call is to be seen against.
+type run struct {
+	calls, high int64   // calls with known shares, and those above the limit
+	total, tq   float64 // s
+	limit       float64
+	host        string // of the first call
+	highHost    string // of the first above the limit
+	hosts       bool   // calls ran on several hosts
+	highHosts   bool   // those above the limit did
+}
+
+var runPlaces = verdict.Places[run]{
+	Numbers: map[string]func(*run) float64{
+		"share": func(r *run) float64 { return r.tq / r.total },
+		"limit": func(r *run) float64 { return r.limit },
+	},
+	Counts: map[string]func(*run) int64{
+		"calls": func(r *run) int64 { return r.calls },
+		"high":  func(r *run) int64 { return r.high },
+	},
+	Texts: map[string]func([]byte, *run) []byte{
+		"host": func(b []byte, r *run) []byte { return append(b, r.highHost...) },
+	},
+	When: map[string]func(*run) bool{
+		"all on one host": func(r *run) bool { return r.high > 1 && r.hosts && !r.highHosts && r.highHost != "" },
+	},
+}
+
+// record counts a call, whose verdicts are asked for next, and returns what the run is like with it. The lock must be held.
+func (j *judge) record(f *function, overhead float64) (*episode.Episodes, *run) {
+	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: f.Name, Stage: spans.TQFunction})
+	e.Record(binary.BigEndian.Uint64(f.key.span[:]))
+	r, ok := j.runs.Get(runKey{j.at.Service, j.at.Run})
+	if !ok {
+		r = &run{limit: j.cfg.OverheadHigh}
+		j.runs.Add(runKey{strings.Clone(j.at.Service), strings.Clone(j.at.Run)}, r)
+	}
+	if e.Repeat {
+		return e, r
+	}
+	host, total := j.at.Host, f.seconds()
+	if r.calls++; r.calls == 1 {
+		r.host = strings.Clone(host)
+	}
+	r.hosts = r.hosts || host != r.host
+	r.total += total
+	r.tq += total * overhead
+	if overhead > r.limit {
+		if r.high++; r.high == 1 {
+			r.highHost = strings.Clone(host)
+		}
+		r.highHosts = r.highHosts || host != r.highHost
+	}
+	return e, r
+}
+
+// judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
+func (j *judge) judgeFluctuation(f *function, children []child) {
+	var news [childStages]spread
+	for i := range children {
+		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
+			sp := j.feed(f.Name, c.stage, c.id, c.end-c.start)
+			if !news[c.stage].tell {
+				news[c.stage] = sp
+			}
+		}
+	}
+	j.judgeSpread(f.Name, spans.TQGet, news[spans.TQGet])
+	j.judgeSpread(f.Name, spans.TQPut, news[spans.TQPut])
+}
+
+func (j *judge) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
+	got, evicted := j.windows.add(windowKey{service: j.at.Service, run: j.at.Run, function: fn, stage: st}, binary.BigEndian.Uint64(id[:]), ns)
+	if evicted {
+		j.tally.Evicted++
+	}
+	return got
+}
+
+func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
+	if !sp.tell {
+		return
+	}
+	v := getFluctuating
+	if st == spans.TQPut || st == spans.TQClientPut {
+		v = putFluctuating
+	}
+	j.saying.name, j.saying.stage, j.saying.spread = fn, st, sp
+	v.Say(&j.sheet, &j.saying, sp.cv, j.cfg.Fluctuation.Threshold)
+}
+
+// stageApart judges a stage that came without its function by the window of the function's name, so that a window misses nothing that a
+// batch was cut through. COMPUTE has no window.
+func (j *judge) stageApart(a *apart, c *child) {
+	if a.judged || c.open || c.stage == spans.TQCompute || a.name == "" {
+		return
+	}
+	j.sheet.Begin()
+	j.judgeSpread(a.name, c.stage, j.feed(a.name, c.stage, c.id, c.end-c.start))
+	j.sheet.Put(a.span)
+}
+
+// client judges one client operation. Those that stand alone (sync workers log no function around them) feed a
+// window of their own; those inside a function are already in the window of its GET or PUT.
+func (j *judge) client(span ptrace.Span) {
+	s := &j.stage
+	if s.Judged || s.Incomplete || span.EndTimestamp() < span.StartTimestamp() {
+		return
+	}
+	j.sheet.Begin()
+	j.judgeThroughput(span.SpanID())
+	if span.ParentSpanID().IsEmpty() {
+		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
+		j.judgeSpread(s.Function, s.Stage, j.feed(s.Function, s.Stage, span.SpanID(), ns))
+	}
+	j.sheet.Put(span)
+}
+
+// judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
+func (j *judge) judgeThroughput(id pcommon.SpanID) {
+	speed := j.stage.Throughput
+	if math.IsNaN(speed) {
+		speed = j.stage.ThroughputReported
+	}
+	if !(speed > 0) {
+		return
+	}
+	j.episodes.Lock()
+	defer j.episodes.Unlock()
+	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: j.stage.Function, Stage: j.stage.Stage})
+	e.Record(binary.BigEndian.Uint64(id[:]))
+	switch s := &j.saying; {
+	case speed > j.cfg.ThroughputGood:
+		throughputGood.Say(&j.sheet, s, speed, j.cfg.ThroughputGood)
+	case speed < j.cfg.ThroughputLow:
+		if s.told = e.Mostly(spans.VerdictTQThroughputLow); !s.told.Say {
+			return
+		}
+		s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()
+		if j.stage.Size > 0 {
+			s.size = j.stage.Size
+		}
+		throughputLow.Say(&j.sheet, s, speed, j.cfg.ThroughputLow)
+	}
+}

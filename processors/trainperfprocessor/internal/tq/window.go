@@ -1,0 +1,120 @@
+package tq
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// maxWindowNS is the longest duration a window takes (13 days); longer ones count as that. With maxWindow values it
+// keeps n·Σd² below 2^128.
+const maxWindowNS = 1 << 50
+
+// windowKey names one population of durations that should resemble each other.
+type windowKey struct {
+	service, run, function string
+	stage                  spans.TQStage
+}
+
+// windows holds the last durations per key.
+type windows struct {
+	cfg   FluctuationConfig
+	mu    sync.Mutex
+	byKey *simplelru.LRU[windowKey, *window]
+}
+
+func newWindows(cfg FluctuationConfig) *windows {
+	return &windows{cfg: cfg, byKey: lru.New[windowKey, *window]()}
+}
+
+// spread is what a window says about its durations.
+type spread struct {
+	n    int
+	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
+	mean float64 // s
+	// tell: the spread is a verdict, and no span within the last window's length has carried it.
+	tell bool
+}
+
+// add puts the duration of one span (ns) into the window of the key. A span id that the window still holds is not
+// added again, so a retried batch changes nothing. evicted tells that another window was forgotten.
+func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	win, ok := w.byKey.Get(key)
+	if !ok {
+		win = new(window)
+		// The key outlives the batch it was read from.
+		key.service, key.run, key.function = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.function)
+		evicted = w.byKey.Add(key, win)
+	}
+	fresh := win.add(span, min(ns, maxWindowNS), w.cfg.Window)
+	s = win.spread()
+	switch {
+	case !fresh:
+	case win.quiet > 0:
+		win.quiet--
+	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
+		// The spread is about the window, not about this span: once in a window's length says it, every span would bury it.
+		s.tell = true
+		win.quiet = w.cfg.Window - 1
+	}
+	return s, evicted
+}
+
+// window is a ring of the last durations with their exact sum and sum of squares: integers do not drift, however long
+// the window slides.
+type window struct {
+	spans, ns []uint64
+	next      int
+	quiet     int // how many more durations the verdict is not repeated for
+	sum       uint64
+	sqHi, sq  uint64
+}
+
+// add returns false for a span that the window still holds.
+func (w *window) add(span, ns uint64, size int) bool {
+	if slices.Contains(w.spans, span) {
+		return false
+	}
+	if len(w.ns) < size {
+		w.spans, w.ns = append(w.spans, span), append(w.ns, ns)
+	} else {
+		old := w.ns[w.next]
+		hi, lo := bits.Mul64(old, old)
+		var borrow uint64
+		w.sq, borrow = bits.Sub64(w.sq, lo, 0)
+		w.sqHi, _ = bits.Sub64(w.sqHi, hi, borrow)
+		w.sum -= old
+		w.spans[w.next], w.ns[w.next] = span, ns
+		w.next = (w.next + 1) % size
+	}
+	hi, lo := bits.Mul64(ns, ns)
+	var carry uint64
+	w.sq, carry = bits.Add64(w.sq, lo, 0)
+	w.sqHi, _ = bits.Add64(w.sqHi, hi, carry)
+	w.sum += ns
+	return true
+}
+
+// spread computes the coefficient of variation as √(n·Σd² − (Σd)²) / Σd, exact until the last step.
+func (w *window) spread() spread {
+	n := uint64(len(w.ns))
+	if w.sum == 0 {
+		return spread{n: len(w.ns)}
+	}
+	hi, lo := bits.Mul64(w.sq, n)
+	hi += w.sqHi * n
+	sumHi, sumLo := bits.Mul64(w.sum, w.sum)
+	lo, borrow := bits.Sub64(lo, sumLo, 0)
+	hi, _ = bits.Sub64(hi, sumHi, borrow)
+	variance := float64(hi)*(1<<64) + float64(lo)
+	return spread{n: len(w.ns), cv: math.Sqrt(variance) / float64(w.sum), mean: float64(w.sum) / float64(n) / 1e9}
+}

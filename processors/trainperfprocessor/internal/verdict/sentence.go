@@ -1,0 +1,197 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Places are what the sentences of a domain may name, by what they read of a T. A value that is not known is NaN, below 0 or empty: the section that it stands
+// in is then left out.
+type Places[T any] struct {
+	Numbers map[string]func(of *T) float64
+	Counts  map[string]func(of *T) int64
+	Texts   map[string]func(b []byte, of *T) []byte // appends the text
+	When    map[string]func(of *T) bool             // conditions of sections
+}
+
+// sentence is a template that was compiled once:
+//
+//	{place}          a value of Places: a number with at most six digits, a count, a text. {value} and {threshold} are those of the verdict.
+//	{place:style}    a number as percent, seconds, bytes or rate (By/s), or with at most so many decimals: ".2"
+//	[text]           left out as a whole where a place right in it is not known; a section within it is left out by itself
+//	[text|other]     the other text instead
+//	[when? text]     there where the condition holds; the space before the text is the text's
+//	[when?text|other]
+type sentence[T any] []part[T]
+
+// part is one of: plain text, a value, a section.
+type part[T any] struct {
+	text   string
+	number func(of *T) float64
+	style  style
+	count  func(of *T) int64
+	append func(b []byte, of *T) []byte
+	given  func(g given) float64 // of the verdict, not of the T
+
+	section         bool
+	when            func(of *T) bool
+	then, otherwise sentence[T]
+}
+
+// given is what a verdict brings to its sentence.
+type given struct{ value, threshold float64 }
+
+// style is how a number is written.
+type style func(b []byte, x float64) []byte
+
+var styles = map[string]style{
+	"": AppendShort, "percent": AppendPercent, "seconds": seconds.append, "bytes": bytes.append, "rate": bytesPerSecond.append,
+	".1": decimals(1), ".2": decimals(2), ".3": decimals(3), ".6": decimals(6),
+}
+
+func decimals(n int) style { return func(b []byte, x float64) []byte { return AppendDecimal(b, x, n) } }
+
+// write appends the sentence. It says false where a place right in it is not known.
+func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
+	known := true
+	for i := range s {
+		p := &s[i]
+		switch {
+		case p.number != nil:
+			b, known = p.write(b, p.number(of), known)
+		case p.count != nil:
+			n := p.count(of)
+			if n < 0 {
+				known = false
+				continue
+			}
+			b = strconv.AppendInt(b, n, 10)
+		case p.append != nil:
+			n := len(b)
+			b = p.append(b, of)
+			known = known && len(b) > n
+		case p.given != nil:
+			b, known = p.write(b, p.given(g), known)
+		case p.section:
+			b = p.choose(b, of, g)
+		default:
+			b = append(b, p.text...)
+		}
+	}
+	return b, known
+}
+
+// write appends a number. It says false where it is not known, or known says so.
+func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
+	if math.IsNaN(x) {
+		return b, false
+	}
+	return p.style(b, x), known
+}
+
+// choose appends what a section says.
+func (p *part[T]) choose(b []byte, of *T, g given) []byte {
+	from := len(b)
+	if p.when == nil || p.when(of) {
+		after, known := p.then.write(b, of, g)
+		if known || p.when != nil {
+			return after
+		}
+		b = after[:from]
+	}
+	b, _ = p.otherwise.write(b, of, g)
+	return b
+}
+
+// compile panics on a template that is none: each is a constant, which any test that loads its package finds out.
+func compile[T any](template string, places *Places[T]) sentence[T] {
+	c := compiler[T]{template: template, rest: template, places: places}
+	s := c.until("")
+	if c.rest != "" {
+		c.fail("a bracket too many")
+	}
+	return s
+}
+
+type compiler[T any] struct {
+	template, rest string
+	places         *Places[T]
+}
+
+func (c *compiler[T]) fail(why string) {
+	panic(fmt.Sprintf("verdict: %s before %q in %q", why, c.rest, c.template))
+}
+
+// until compiles up to one of the bytes of end, which is left to be read.
+func (c *compiler[T]) until(end string) (s sentence[T]) {
+	for c.rest != "" {
+		i := strings.IndexAny(c.rest, "{[]|")
+		if i < 0 {
+			i = len(c.rest)
+		}
+		if i > 0 {
+			s = append(s, part[T]{text: c.rest[:i]})
+			c.rest = c.rest[i:]
+			continue
+		}
+		switch c.rest[0] {
+		case '{':
+			s = append(s, c.value())
+		case '[':
+			s = append(s, c.section())
+		default:
+			if !strings.Contains(end, c.rest[:1]) {
+				c.fail("no section begins")
+			}
+			return s
+		}
+	}
+	if end != "" {
+		c.fail("a section has no end")
+	}
+	return s
+}
+
+func (c *compiler[T]) value() (p part[T]) {
+	inside, rest, ok := strings.Cut(c.rest[1:], "}")
+	if !ok {
+		c.fail("a place has no end")
+	}
+	name, how, _ := strings.Cut(inside, ":")
+	p.style = styles[how]
+	switch {
+	case p.style == nil:
+		c.fail("no such style")
+	case name == "value":
+		p.given = func(g given) float64 { return g.value }
+	case name == "threshold":
+		p.given = func(g given) float64 { return g.threshold }
+	default:
+		p.number, p.count, p.append = c.places.Numbers[name], c.places.Counts[name], c.places.Texts[name]
+		if p.number == nil && p.count == nil && p.append == nil {
+			c.fail("no such place")
+		}
+	}
+	c.rest = rest
+	return p
+}
+
+func (c *compiler[T]) section() (p part[T]) {
+	p.section = true
+	c.rest = c.rest[1:]
+	if i := strings.IndexAny(c.rest, "{[]|?"); i > 0 && c.rest[i] == '?' {
+		if p.when = c.places.When[c.rest[:i]]; p.when == nil {
+			c.fail("no such condition")
+		}
+		c.rest = c.rest[i+1:]
+	}
+	p.then = c.until("|]")
+	if c.rest[0] == '|' {
+		c.rest = c.rest[1:]
+		p.otherwise = c.until("]")
+	}
+	c.rest = c.rest[1:]
+	return p
+}
