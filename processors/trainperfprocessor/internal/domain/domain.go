@@ -87,7 +87,7 @@ func NewPanel(status bool, domains ...Domain) *Panel {
 func (p *Panel) Judge(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		p.at.Attributes = rs.Resource().Attributes()
-		p.at.Resource.Read(p.at.Attributes)
+		p.at.Read(p.at.Attributes)
 		for _, ss := range rs.ScopeSpans().All() {
 			p.at.Scope = ss.Scope().Attributes()
 			list := ss.Spans()

@@ -7,26 +7,24 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
-	"github.com/trainbridge/trainbridge/spans"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rename has all metrics renamed, and returns how many were.
-func rename(md pmetric.Metrics) (n int) {
+// rename has all metrics renamed.
+func rename(md pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				if Rename(m) == Renamed {
-					n++
-				}
+				Rename(m)
 			}
 		}
 	}
-	return n
 }
 
 func newMetrics() (pmetric.Metrics, pmetric.MetricSlice) {

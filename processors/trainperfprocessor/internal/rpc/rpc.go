@@ -78,8 +78,11 @@ var measures = [...]struct {
 	stage view.RPCStage
 	attr  string
 }{
-	{view.RPCSerialize, spans.AttrZMQSerializeUtilization}, {view.RPCSend, spans.AttrZMQSendUtilization}, {view.RPCReceive, spans.AttrZMQReceiveUtilization},
-	{view.RPCDeserialize, spans.AttrZMQDeserializeUtilization}, {view.RPCServer, spans.AttrZMQServerUtilization},
+	{view.RPCSerialize, spans.AttrZMQSerializeUtilization},
+	{view.RPCSend, spans.AttrZMQSendUtilization},
+	{view.RPCReceive, spans.AttrZMQReceiveUtilization},
+	{view.RPCDeserialize, spans.AttrZMQDeserializeUtilization},
+	{view.RPCServer, spans.AttrZMQServerUtilization},
 	{view.RPCUnattributed, spans.AttrZMQUnattributedUtilization},
 }
 

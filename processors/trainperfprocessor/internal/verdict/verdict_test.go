@@ -1,0 +1,159 @@
+package verdict
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// rank is what the sentences of these tests are about.
+type rank struct {
+	host    string
+	number  int64 // −1: not known
+	late    float64
+	stopped bool
+}
+
+var places = Places[rank]{
+	Numbers: map[string]func(*rank) float64{"late": func(r *rank) float64 { return r.late }},
+	Counts:  map[string]func(*rank) int64{"rank": func(r *rank) int64 { return r.number }},
+	Texts:   map[string]func([]byte, *rank) []byte{"host": func(b []byte, r *rank) []byte { return append(b, r.host...) }},
+	When:    map[string]func(*rank) bool{"stopped": func(r *rank) bool { return r.stopped }},
+}
+
+func TestSentence(t *testing.T) {
+	nan := math.NaN()
+	known, unknown := rank{"node-1", 5, 0.25, true}, rank{"", -1, nan, false}
+	for template, want := range map[string][2]string{ // of a rank of which all is known, and of one of which nothing is
+		"Nothing to name.":                            {"Nothing to name.", "Nothing to name."},
+		"Rank {rank} on {host} came {late} s late.":   {"Rank 5 on node-1 came 0.25 s late.", "Rank  on  came  s late."},
+		"A rank[ on {host}] came late.":               {"A rank on node-1 came late.", "A rank came late."},
+		"[Rank {rank}|A rank] came late.":             {"Rank 5 came late.", "A rank came late."},
+		"It [stopped?stopped|runs on {host}].":        {"It stopped.", "It runs on ."},
+		"It came[stopped? no more].":                  {"It came no more.", "It came."},
+		"[stopped?|It runs.]":                         {"", "It runs."},
+		"Rank[ {rank}[ on {host}]].":                  {"Rank 5 on node-1.", "Rank."},
+		"[Rank {rank}|[Host {host}|Who knows]].":      {"Rank 5.", "Who knows."},
+		"Late by {late:percent}[ or {late:seconds}].": {"Late by 25% or 250 ms.", "Late by ."},
+		"{late:.1} {late:.3} {late:bytes}":            {"0.2 0.25 0.25 B", "  "},
+		"{value} of {threshold:rate}":                 {"3 of 1.5 GB/s", "3 of 1.5 GB/s"},
+		"Is it late? {host}":                          {"Is it late? node-1", "Is it late? "},
+	} {
+		s := compile(template, &places)
+		for i, of := range []*rank{&known, &unknown} {
+			b, _ := s.write([]byte("> "), of, given{3, 1.5e9})
+			assert.Equal(t, "> "+want[i], string(b), template)
+		}
+	}
+}
+
+func TestWrongTemplates(t *testing.T) {
+	for template, why := range map[string]string{
+		"{node}":            "no such place",
+		"{late:minutes}":    "no such style",
+		"{late":             "a place has no end",
+		"[on {host}":        "a section has no end",
+		"[on {host}|":       "a section has no end",
+		"on {host}]":        "no section begins",
+		"a|b":               "no section begins",
+		"[a|b|c]":           "no section begins",
+		"[is late?yes|no]":  "no such condition",
+		"[[stopped?yes|no]": "a section has no end",
+	} {
+		func() {
+			defer func() { assert.Contains(t, recover(), why, template) }()
+			New(spans.VerdictNCCLLate, Warning, template, &places)
+		}()
+	}
+}
+
+// TestSay: the name, the tag, the worst severity, the event and the status.
+func TestSay(t *testing.T) {
+	good, late := New[rank]("fast", Good, "", &places), New("late", Bad, "Rank {rank} came late.", &places)
+	for name, tt := range map[string]struct {
+		say      []*Verdict[rank]
+		names    []any
+		severity string
+		events   int
+		message  string
+	}{
+		"good":            {[]*Verdict[rank]{good}, []any{"fast"}, "good", 0, ""},
+		"bad":             {[]*Verdict[rank]{late}, []any{"late"}, "bad", 1, "Rank 5 came late."},
+		"good beside bad": {[]*Verdict[rank]{good, late}, []any{"late"}, "bad", 1, "Rank 5 came late."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sheet, span := Sheet{Status: true}, ptrace.NewSpan()
+			assert.Zero(t, sheet.Attributes())
+			for _, v := range tt.say {
+				v.Say(&sheet, &rank{number: 5}, 1, math.NaN())
+			}
+			sheet.Put(span)
+			raw := span.Attributes().AsRaw()
+			assert.Equal(t, tt.names, raw[spans.AttrVerdict])
+			assert.Equal(t, true, raw[spans.AttrVerdictPrefix+tt.names[0].(string)])
+			assert.Equal(t, tt.severity, raw[spans.AttrVerdictSeverity])
+			assert.LessOrEqual(t, span.Attributes().Len(), sheet.Attributes(), "no more than was made room for")
+			assert.Equal(t, tt.message, span.Status().Message())
+			require.Equal(t, tt.events, span.Events().Len())
+			if tt.events > 0 {
+				assert.Equal(t, map[string]any{
+					spans.AttrVerdictName: "late", spans.AttrVerdictReason: tt.message, spans.AttrVerdictValue: 1.0,
+				}, span.Events().At(0).Attributes().AsRaw())
+			}
+			sheet.Begin()
+			assert.True(t, sheet.Empty())
+		})
+	}
+}
+
+// TestSayAllocates nothing but the sentence.
+func TestSayAllocates(t *testing.T) {
+	v := New("late", Bad, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late[stopped? and stopped].", &places)
+	var sheet Sheet
+	of := &rank{host: "node-1", number: 5, stopped: true}
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+		sheet.Begin()
+		v.Say(&sheet, of, 0.25, math.NaN())
+	}), 1.0)
+}
+
+// BenchmarkSay: a sentence of a collective's length, with its verdict.
+func BenchmarkSay(b *testing.B) {
+	v := New(spans.VerdictNCCLLate, Warning, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late to it, whose transfer took {late:seconds}; "+
+		"the limit is {threshold:seconds}: see what it did before (data loading, a checkpoint, more work than the others).", &places)
+	var sheet Sheet
+	of := &rank{host: "node-1", number: 5, late: 0.002}
+	b.ReportAllocs()
+	for b.Loop() {
+		sheet.Begin()
+		v.Say(&sheet, of, 0.25, 0.002)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	var s Summary
+	put := func(f func()) string {
+		span := ptrace.NewSpan()
+		s.Begin()
+		f()
+		s.Put(span)
+		if v, ok := span.Attributes().Get(spans.AttrSummary); ok {
+			return v.Str()
+		}
+		assert.Equal(t, pcommon.NewMap().AsRaw(), span.Attributes().AsRaw())
+		return "nothing"
+	}
+	assert.Equal(t, "nothing", put(func() { s.Share("get", math.NaN()) }))
+	assert.Equal(t, "get 12.3 % · put 0.0 %; batch; worker", put(func() {
+		s.Share("get", 0.1234)
+		s.Share("put", 0)
+		s.Part("batch")
+		s.Part("worker")
+	}))
+}
