@@ -135,7 +135,7 @@ func KindOf(span ptrace.Span) Kind {
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	switch k {
-	case KindStep, KindRanks, KindEvaluation, KindRun, KindSummary, KindPass, KindSession, KindCalls, KindRPCSummary:
+	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary:
 		return k // whatever else they have
 	}
 	var (
@@ -171,10 +171,10 @@ func recognise(span ptrace.Span) Kind {
 		return KindAggregate
 	case k == KindRank && source: // "rank 3" is also what a part of a step took there
 		return KindPartRank
+	case collective && (k == KindOther || k == KindEvaluation || k == KindRun || k == KindSummary): // an operation may have any other name
+		return KindCollective
 	case k != KindOther:
 		return k
-	case collective:
-		return KindCollective
 	case function:
 		return KindFunction
 	case tq:

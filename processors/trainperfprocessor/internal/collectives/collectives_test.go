@@ -356,7 +356,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	for i, name := range ncclChildren {
 		perftest.AddCollective(b, 100+i, name, broken)
 	}
-	for i, ranks := range []any{nil, "64", 64.0, true, []any{int64(64)}} {
+	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, which is one: see package view
 		perftest.AddCollective(b, 200+i, "AllReduce", broken.With(attrs{spans.AttrNCCLRanks: ranks}))
 	}
 	perftest.AddCollective(b, 300, "AllReduce", perftest.AllReduce)
@@ -366,7 +366,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	require.NoError(t, ptracetest.CompareTraces(before, b.Traces()))
 }
 
-// TestNames: a root may have any name but those that are others'; unknown operations are named as logged.
+// TestNames: a root may have any name that nothing else has; unknown operations are named as logged.
 func TestNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
 	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of", "ranks 3", "rpc", "tq.get", "train.run"} {
