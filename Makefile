@@ -46,6 +46,7 @@ test: lint unit e2e
 unit:
 	go test -race -timeout 15m $$(go list ./... | grep -v /cmd/trainbridge$$)
 	go test ./cmd/trainbridge
+	go -C tools test ./semconv
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
 e2e: build ocb jaeger tempo apt sbom

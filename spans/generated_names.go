@@ -275,7 +275,8 @@ const (
 	AttrSkippedIterations = "ml.train.iterations.skipped"
 	// int, {iteration}. Iterations with a NaN, as the log counts them.
 	AttrNaNIterations = "ml.train.iterations.nan"
-	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf.
+	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf. By train_perf: batch × steps, else the
+	// log's rate × the span's time, which is an estimate and no whole number.
 	AttrTokens = "ml.train.tokens"
 	// double, {sample}/s. Samples per second.
 	AttrSampleThroughput = "ml.train.sample.throughput"
@@ -334,17 +335,19 @@ const (
 
 // Training steps · Added by train_perf. What train_perf computes of a step.
 const (
-	// double, {sample}. Samples of all the steps covered. A whole number is an int.
+	// double, {sample}. Samples of all the steps covered. Batch × steps, an int; else the log's rate × the span's time,
+	// which is an estimate and no whole number.
 	AttrSamples = "ml.train.samples"
 	// double, {flop}/s. FLOP/s of all devices, recomputed.
 	AttrFlopThroughput = "ml.train.flop.throughput"
 	// double, {flop}/s. FLOP/s of one device, recomputed.
 	AttrDeviceFlopThroughput = "ml.train.device.flop.throughput"
-	// double, 1. Model FLOP/s utilization (MFU), recomputed.
+	// double, 1. Model FLOP/s utilization (MFU), recomputed. Of one device, over its peak.
 	AttrMFU = "ml.train.flop.utilization"
-	// double, 1. Hardware FLOP/s utilization (HFU): recomputed activations count as work too.
+	// double, 1. Hardware FLOP/s utilization (HFU): recomputed activations count as work too. Only where it is known what
+	// is recomputed.
 	AttrHFU = "ml.train.hardware.flop.utilization"
-	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s.
+	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s. With the formula and convention in use.
 	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
 	// Whose count of FLOPs it is.
 	AttrFlopFormula = "ml.train.flop.formula"
@@ -354,11 +357,12 @@ const (
 	AttrFlopRecompute = "ml.train.flop.recompute"
 	// What of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
 	AttrFlopUnsupported = "ml.train.flop.unsupported"
-	// double, {flop}/s. The peak of the device that MFU is a share of.
+	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak.
 	AttrFlopPeak = "ml.train.device.flop.peak"
-	// Of semconv 1.37. The device.
+	// Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's configuration,
+	// the log or the resource did.
 	AttrDeviceModel = "hw.model"
-	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them.
+	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out.
 	AttrFlopCount = "ml.train.flop.count"
 )
 
@@ -432,11 +436,12 @@ const (
 const (
 	// histogram, s. Time of one training step, one value per record of the log.
 	MetricStepDuration = "ml.train.step.duration"
-	// gauge, s. Time of one training step, as the job itself sends it: a number rather than a distribution.
+	// gauge, s. Time of one training step, one value per record of the log. As the job itself sends it, a number rather
+	// than a distribution: the name without reported is the histogram's.
 	MetricStepDurationReported = "ml.train.step.duration.reported"
 	// histogram, s. Duration of the parts of training steps.
 	MetricStageDuration = "ml.train.stage.duration"
-	// counter, {step}. Training steps.
+	// counter, {step}. Training steps. Those that the record covers, 1 where it does not say.
 	MetricSteps = "ml.train.steps"
 	// counter, {sample}. Samples trained on.
 	MetricSamples = "ml.train.samples"
@@ -496,15 +501,16 @@ const (
 
 // TransferQueue · Added by train_perf. Shares of the function's time, recomputed from its stages.
 const (
-	// double, 1. The share of GET.
+	// double, 1. The share of GET. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
 	AttrTQGetUtilization = "tq.get.utilization"
-	// double, 1. The share of the computation.
+	// double, 1. The share of the computation. Σ of the stage's durations / the function's. Stages that overlap can sum to
+	// more than 1.
 	AttrTQComputeUtilization = "tq.compute.utilization"
-	// double, 1. The share of PUT.
+	// double, 1. The share of PUT. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
 	AttrTQPutUtilization = "tq.put.utilization"
 	// double, 1. The share of GET and PUT together.
 	AttrTQOverheadUtilization = "tq.overhead.utilization"
-	// double, 1. 1 − the wall-clock union of the stages.
+	// double, 1. 1 − the wall-clock union of the stages. Time that no stage accounts for; only where no share is the log's.
 	AttrTQUnattributedUtilization = "tq.unattributed.utilization"
 	// Where the share comes from; without it, it was recomputed.
 	AttrTQGetUtilizationSource = "tq.get.utilization.source"
@@ -571,17 +577,17 @@ const (
 	MetricTQStageUtilization = "tq.stage.utilization"
 	// gauge, 1. Share of the last function's time in GET and PUT.
 	MetricTQOverheadUtilization = "tq.overhead.utilization"
-	// gauge, s. How long a task took to get its input from TransferQueue, or to put its output there. "cost time" of one
-	// get or put (verl main @1dda039b).
+	// gauge, s. How long a task took to get its input from TransferQueue, or to put its output there. Of lines such as
+	// "Task f (pid=1) is getting …, cost time: 0.18" (verl main @1dda039b).
 	MetricTQTaskDuration = "tq.task.duration"
-	// gauge, {request}. Successful requests to a storage unit within the record's time range. Over all operations
-	// (TransferQueue @b75d570d).
+	// gauge, {request}. Successful requests to a storage unit within the record's time range. TransferQueue's [Performance]
+	// record (@b75d570d), over all operations; the start time is that of its time range.
 	MetricTQStorageRequests = "tq.storage.requests"
 	// gauge, {request}/s. Successful requests to a storage unit per second.
 	MetricTQStorageRate = "tq.storage.request.rate"
 	// gauge, s. Mean time a storage unit took for a request.
 	MetricTQStorageDurationAvg = "tq.storage.request.duration.avg"
-	// gauge, {request}. Requests of one operation within the record's time range.
+	// gauge, {request}. Requests of one operation within the record's time range. Of the record's line for each operation.
 	MetricTQOperationRequests = "tq.storage.operation.requests"
 	// gauge, {request}/s. Requests of one operation per second.
 	MetricTQOperationRate = "tq.storage.operation.rate"
@@ -682,19 +688,20 @@ const (
 
 // ZeroMQ RPC · Added by train_perf. Shares of zeromq.call.duration: 0..1, unless a log contradicts itself.
 const (
-	// double, 1. The share of serializing.
+	// double, 1. The share of serializing. Where the log has the column.
 	AttrZMQSerializeUtilization = "zeromq.serialize.utilization"
-	// double, 1. The share of sending.
+	// double, 1. The share of sending. Where the log has the column.
 	AttrZMQSendUtilization = "zeromq.send.utilization"
-	// double, 1. The share of receiving.
+	// double, 1. The share of receiving. Where the log has the column.
 	AttrZMQReceiveUtilization = "zeromq.receive.utilization"
-	// double, 1. The share of deserializing.
+	// double, 1. The share of deserializing. Where the log has the column.
 	AttrZMQDeserializeUtilization = "zeromq.deserialize.utilization"
-	// double, 1. The share of the server's computation.
+	// double, 1. The share of the server's computation. Where the log says; it is within receive.
 	AttrZMQServerUtilization = "zeromq.server.utilization"
 	// double, 1. The share that no stage explains.
 	AttrZMQUnattributedUtilization = "zeromq.unattributed.utilization"
-	// double, 1. The share of the transport: send + receive − server.
+	// double, 1. The share of the transport: send + receive − server. Where the server's time is not known, its computation
+	// is in it; the server's queue always is.
 	AttrZMQTransportUtilization = "zeromq.transport.utilization"
 )
 
@@ -757,7 +764,7 @@ const (
 	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
 	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
 	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:
-	// print rounding explains it.
+	// print rounding explains it. The rows since the ids began anew. Lines that do not follow from rows are not compared.
 	MetricZMQFinalDisagreement = "zeromq.final.disagreement"
 )
 
@@ -972,7 +979,7 @@ const (
 	MetricNCCLLate = "nccl.collective.late"
 	// counter, s. Time that the ranks lost together waiting for the last.
 	MetricNCCLLateCost = "nccl.collective.late.cost"
-	// counter, By. Data of complete collectives, S of algbw = S/t.
+	// counter, By. Data of complete collectives, S of algbw = S/t. The data is nccl.data.size.
 	MetricNCCLIO = "nccl.collective.io"
 	// gauge, By/s. Bandwidth of the last collective.
 	MetricNCCLBandwidth = "nccl.collective.bandwidth"
@@ -982,21 +989,25 @@ const (
 	MetricNCCLRetries = "nccl.collective.retries"
 	// counter, {record}. Ranks without a record.
 	MetricNCCLMissing = "nccl.collective.missing"
-	// counter, By. What went from rank to rank, as far as records name both.
+	// counter, By. What went from rank to rank, as far as records name both. The first links, a fifth of cardinality_limit;
+	// the others together have otel.metric.overflow.
 	MetricNCCLLinkIO = "nccl.link.io"
-	// gauge, By/s. Bandwidth from rank to rank, of the last record.
+	// gauge, By/s. Bandwidth from rank to rank, of the last record. The first links, a fifth of cardinality_limit; the
+	// others together have otel.metric.overflow.
 	MetricNCCLLinkBandwidth = "nccl.link.bandwidth"
-	// counter, By. What went from host to host, as far as records name both ranks.
+	// counter, By. What went from host to host, as far as records name both ranks. Where hosts are known; bounded as links
+	// are.
 	MetricNCCLNodeIO = "nccl.node.io"
-	// gauge, By/s. Bandwidth of a NIC as VCCL logs it.
+	// gauge, By/s. Bandwidth of a NIC as VCCL logs it. Of vccl_packed and vccl_mean.
 	MetricNCCLDeviceBandwidth = "nccl.device.bandwidth"
-	// gauge, {status}. VCCL's status of a NIC: 1 is abnormal.
+	// gauge, {status}. VCCL's status of a NIC: 1 is abnormal. VCCL's status bit.
 	MetricNCCLDeviceAbnormal = "nccl.device.abnormal"
-	// counter, {record}. Records that NCCL Inspector itself dropped, since the process began.
+	// counter, {record}. Records that NCCL Inspector itself dropped, since the process began. From Inspector v4.1 on.
 	MetricNCCLRecordsDropped = "nccl.records.dropped"
-	// gauge, 1. The best rank's time between collectives over this rank's, over the window.
+	// gauge, 1. The best rank's time between collectives over this rank's, over the window. Told after ten collectives,
+	// then once per window_size; of a run at most a fifth of cardinality_limit.
 	MetricNCCLRankScore = "nccl.rank.score"
-	// gauge, s. How much a host's clock is ahead of the reference host's.
+	// gauge, s. How much a host's clock is ahead of the reference host's. Of a host, or of a file that is a clock.
 	MetricNCCLClockOffset = "nccl.clock.offset"
 	// gauge, s. ± of nccl.clock.offset.
 	MetricNCCLClockUncertainty = "nccl.clock.uncertainty"
@@ -1035,9 +1046,9 @@ const (
 const (
 	// good: compute > 80 %
 	VerdictTQComputeShareGood = "tq_compute_share_good"
-	// warning: 20 % ≤ get + put ≤ 30 %; see [Once](#once-not-on-every-span)
+	// warning: 20 % ≤ get + put ≤ 30 %; on one in 100 where it is true of nearly all
 	VerdictTQOverheadElevated = "tq_overhead_elevated"
-	// bad: get + put > 30 %; as above
+	// bad: get + put > 30 %; on one in 100 where it is true of nearly all
 	VerdictTQOverheadHigh = "tq_overhead_high"
 	// warning: coefficient of variation of the last 100 > 0.5; said at once, then at most once per window
 	VerdictTQGetFluctuating = "tq_get_fluctuating"
@@ -1045,7 +1056,7 @@ const (
 	VerdictTQPutFluctuating = "tq_put_fluctuating"
 	// good: > 500 MiB/s
 	VerdictTQThroughputGood = "tq_throughput_good"
-	// bad: < 100 MiB/s; as above
+	// bad: < 100 MiB/s; on one in 100 where it is true of nearly all
 	VerdictTQThroughputLow = "tq_throughput_low"
 	// warning: below the P10 of the run's last 100 records, and 20 % below their median, and six robust standard deviations
 	// (1.4826 MAD, of logarithms)
@@ -1058,7 +1069,7 @@ const (
 	// warning: 10 robust standard deviations and 10 % above the median of the last 100; said at its start
 	VerdictLossSpike = "train_loss_spike"
 	// bad: a rank computed for more than 10 % (`slowdown`) longer than its peers, which cost at least 1 % of the step, in 9
-	// of the last 10 records; said once, then again once per 100. See below
+	// of the last 10 records; said once, then again once per 100
 	VerdictRankSlow = "train_rank_slow"
 	// bad: MFU above 1 (2 with `fp8`, 4 with `fp4`). Says which causes fit the numbers, in the order in which they mostly
 	// are it: another device, more devices, GFLOP/s for TFLOP/s or ms for s, steps covered, FP8, the model
@@ -1083,15 +1094,15 @@ const (
 	// warning: the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one
 	// device, or the time of several steps
 	VerdictThroughputReported = "train_throughput_disagrees"
-	// warning: serialize > 30 %
+	// warning: serialize > 30 %; on one in 100 where it is true of nearly all
 	VerdictZMQSerializeHigh = "zeromq_serialize_high"
 	// warning: transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no
 	// proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and
 	// get none
 	VerdictZMQTransportHigh = "zeromq_transport_high"
-	// warning: more than 50 calls; once, see [above](#once-not-on-every-span)
+	// warning: more than 50 calls; on the first, then on one in 100
 	VerdictZMQCallsHigh = "zeromq_calls_high"
-	// warning: TCP, where IPC is expected; it has no value and threshold; once, as above
+	// warning: TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100
 	VerdictZMQTransportTCP = "zeromq_transport_tcp"
 	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
 	// are stuck

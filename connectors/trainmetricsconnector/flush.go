@@ -14,46 +14,43 @@ import (
 // attrOverflow marks the series that takes what is above a limit (OpenTelemetry metrics SDK specification).
 const attrOverflow = "otel.metric.overflow"
 
-// metrics describes what is sent, by metricID.
-var metrics = [numMetrics]struct {
-	name, unit, description string
-	kind                    pmetric.MetricType
-}{
-	functionDuration:     {spans.MetricTQFunctionDuration, spans.UnitSeconds, "Duration of complete TransferQueue functions.", pmetric.MetricTypeHistogram},
-	stageDuration:        {spans.MetricTQStageDuration, spans.UnitSeconds, "Duration of complete stages and client operations.", pmetric.MetricTypeHistogram},
-	functionTime:         {spans.MetricTQFunctionTime, spans.UnitSeconds, "Time of functions whose shares are known.", pmetric.MetricTypeSum},
-	stageTime:            {spans.MetricTQStageTime, spans.UnitSeconds, "Time of those functions in each stage.", pmetric.MetricTypeSum},
-	stageUtilization:     {spans.MetricTQStageUtilization, spans.UnitOne, "Share of the last function's time, by stage.", pmetric.MetricTypeGauge},
-	overheadUtilization:  {spans.MetricTQOverheadUtilization, spans.UnitOne, "Share of the last function's time in GET and PUT.", pmetric.MetricTypeGauge},
-	clientThroughput:     {spans.MetricTQClientThroughput, spans.UnitBytesPerSecond, "Throughput of client operations.", pmetric.MetricTypeHistogram},
-	disagreement:         {spans.MetricTQUtilizationDisagreement, spans.UnitOne, "Largest difference between a reported and a recomputed share.", pmetric.MetricTypeHistogram},
-	verdictCount:         {spans.MetricTQVerdicts, spans.UnitVerdict, "Verdicts about spans.", pmetric.MetricTypeSum},
-	stepDuration:         {spans.MetricStepDuration, spans.UnitSeconds, "Time of one training step, one value per record of the log.", pmetric.MetricTypeHistogram},
-	partDuration:         {spans.MetricStageDuration, spans.UnitSeconds, "Duration of the parts of training steps.", pmetric.MetricTypeHistogram},
-	flopDisagreement:     {spans.MetricFlopDisagreement, spans.UnitOne, "Difference between reported and recomputed FLOP/s, as a share of the latter.", pmetric.MetricTypeHistogram},
-	stepCounts:           {spans.MetricSteps, spans.UnitStep, "Training steps.", pmetric.MetricTypeSum},
-	sampleCount:          {spans.MetricSamples, spans.UnitSamples, "Samples trained on.", pmetric.MetricTypeSum},
-	tokenCount:           {spans.MetricTokens, spans.UnitTokens, "Tokens trained on.", pmetric.MetricTypeSum},
-	stepGauges:           {spans.AttrFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of all devices.", pmetric.MetricTypeGauge},
-	deviceFlopThroughput: {spans.AttrDeviceFlopThroughput, spans.UnitFlopPerSecond, "Recomputed FLOP/s of one device.", pmetric.MetricTypeGauge},
-	mfu:                  {spans.AttrMFU, spans.UnitOne, "Model FLOP/s utilization (MFU).", pmetric.MetricTypeGauge},
-	hfu:                  {spans.AttrHFU, spans.UnitOne, "Hardware FLOP/s utilization (HFU): recomputed activations count as work too.", pmetric.MetricTypeGauge},
-	callDuration:         {spans.MetricRPCCallDuration, spans.UnitSeconds, "Measures the duration of an outgoing Remote Procedure Call (RPC).", pmetric.MetricTypeHistogram},
-	requestSize:          {spans.MetricRPCRequestSize, spans.UnitBytes, "Size of requests.", pmetric.MetricTypeHistogram},
-	responseSize:         {spans.MetricRPCResponseSize, spans.UnitBytes, "Size of responses.", pmetric.MetricTypeHistogram},
-	passDuration:         {spans.MetricZMQPassDuration, spans.UnitSeconds, "Duration of complete forward passes.", pmetric.MetricTypeHistogram},
-	passCalls:            {spans.MetricZMQPassCalls, spans.UnitCall, "Calls in a complete forward pass.", pmetric.MetricTypeHistogram},
-	rpcUtilization:       {spans.MetricZMQStageUtilization, spans.UnitOne, "Share of the calls' time in the last pass, by stage.", pmetric.MetricTypeGauge},
-	rpcDisagreement:      {spans.MetricZMQThroughputDisagreement, spans.UnitOne, "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", pmetric.MetricTypeHistogram},
-	collectiveDuration:   {spans.MetricNCCLDuration, spans.UnitSeconds, "Time of complete collectives, from the first rank's arrival to the end.", pmetric.MetricTypeHistogram},
-	collectiveLate:       {spans.MetricNCCLLate, spans.UnitSeconds, "How long after the first rank the last came.", pmetric.MetricTypeHistogram},
-	collectiveLateCost:   {spans.MetricNCCLLateCost, spans.UnitSeconds, "Time that the ranks lost together waiting for the last.", pmetric.MetricTypeSum},
-	collectiveIO:         {spans.MetricNCCLIO, spans.UnitBytes, "Data of complete collectives, S of algbw = S/t.", pmetric.MetricTypeSum},
-	collectiveBandwidth:  {spans.MetricNCCLBandwidth, spans.UnitBytesPerSecond, "Bandwidth of the last collective.", pmetric.MetricTypeGauge},
-	collectiveErrors:     {spans.MetricNCCLErrors, spans.UnitError, "Errors that the log tells of.", pmetric.MetricTypeSum},
-	collectiveRetries:    {spans.MetricNCCLRetries, spans.UnitRetry, "Retries that the log tells of.", pmetric.MetricTypeSum},
-	collectiveMissing:    {spans.MetricNCCLMissing, spans.UnitRecord, "Ranks without a record.", pmetric.MetricTypeSum},
-	incompleteCount:      {spans.MetricIncompleteSpans, spans.UnitSpan, "Spans whose end, start or stages were never seen; they are in no duration histogram.", pmetric.MetricTypeSum},
+// metrics is what is sent, by metricID.
+var metrics = [numMetrics]spans.Metric{
+	functionDuration:     spans.MetricNamed(spans.MetricTQFunctionDuration),
+	stageDuration:        spans.MetricNamed(spans.MetricTQStageDuration),
+	functionTime:         spans.MetricNamed(spans.MetricTQFunctionTime),
+	stageTime:            spans.MetricNamed(spans.MetricTQStageTime),
+	stageUtilization:     spans.MetricNamed(spans.MetricTQStageUtilization),
+	overheadUtilization:  spans.MetricNamed(spans.MetricTQOverheadUtilization),
+	clientThroughput:     spans.MetricNamed(spans.MetricTQClientThroughput),
+	disagreement:         spans.MetricNamed(spans.MetricTQUtilizationDisagreement),
+	verdictCount:         spans.MetricNamed(spans.MetricTQVerdicts),
+	stepDuration:         spans.MetricNamed(spans.MetricStepDuration),
+	partDuration:         spans.MetricNamed(spans.MetricStageDuration),
+	flopDisagreement:     spans.MetricNamed(spans.MetricFlopDisagreement),
+	stepCounts:           spans.MetricNamed(spans.MetricSteps),
+	sampleCount:          spans.MetricNamed(spans.MetricSamples),
+	tokenCount:           spans.MetricNamed(spans.MetricTokens),
+	stepGauges:           spans.MetricNamed(spans.AttrFlopThroughput),
+	deviceFlopThroughput: spans.MetricNamed(spans.AttrDeviceFlopThroughput),
+	mfu:                  spans.MetricNamed(spans.AttrMFU),
+	hfu:                  spans.MetricNamed(spans.AttrHFU),
+	callDuration:         spans.MetricNamed(spans.MetricRPCCallDuration),
+	requestSize:          spans.MetricNamed(spans.MetricRPCRequestSize),
+	responseSize:         spans.MetricNamed(spans.MetricRPCResponseSize),
+	passDuration:         spans.MetricNamed(spans.MetricZMQPassDuration),
+	passCalls:            spans.MetricNamed(spans.MetricZMQPassCalls),
+	rpcUtilization:       spans.MetricNamed(spans.MetricZMQStageUtilization),
+	rpcDisagreement:      spans.MetricNamed(spans.MetricZMQThroughputDisagreement),
+	collectiveDuration:   spans.MetricNamed(spans.MetricNCCLDuration),
+	collectiveLate:       spans.MetricNamed(spans.MetricNCCLLate),
+	collectiveLateCost:   spans.MetricNamed(spans.MetricNCCLLateCost),
+	collectiveIO:         spans.MetricNamed(spans.MetricNCCLIO),
+	collectiveBandwidth:  spans.MetricNamed(spans.MetricNCCLBandwidth),
+	collectiveErrors:     spans.MetricNamed(spans.MetricNCCLErrors),
+	collectiveRetries:    spans.MetricNamed(spans.MetricNCCLRetries),
+	collectiveMissing:    spans.MetricNamed(spans.MetricNCCLMissing),
+	incompleteCount:      spans.MetricNamed(spans.MetricIncompleteSpans),
 }
 
 // labels are the attributes of a series.
@@ -230,19 +227,8 @@ func emit[S any, P interface {
 }
 
 func (e *emitter) begin(m metricID) pmetric.Metric {
-	out, d := e.list.AppendEmpty(), &metrics[m]
-	out.SetName(d.name)
-	out.SetUnit(d.unit)
-	out.SetDescription(d.description)
-	switch d.kind {
-	case pmetric.MetricTypeHistogram:
-		out.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	case pmetric.MetricTypeSum:
-		out.SetEmptySum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-		out.Sum().SetIsMonotonic(true)
-	default:
-		out.SetEmptyGauge()
-	}
+	out := e.list.AppendEmpty()
+	metrics[m].Declare(out)
 	return out
 }
 

@@ -3,7 +3,7 @@ package trainmetricsconnector
 import (
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pmetric"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // targetInfo stands behind the metrics: Prometheus has a series target_info for every resource.
@@ -35,7 +35,7 @@ var fixedBounds = map[metricID][]float64{
 func costs(buckets []time.Duration) (cost [targetInfo + 1]int, sum int) {
 	for m := range cost {
 		cost[m] = 1
-		if m < len(metrics) && metrics[m].kind == pmetric.MetricTypeHistogram {
+		if m < len(metrics) && metrics[m].Instrument == spans.Histogram {
 			n := len(buckets)
 			if fixed := fixedBounds[metricID(m)]; fixed != nil {
 				n = len(fixed)

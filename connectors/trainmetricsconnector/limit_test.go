@@ -202,9 +202,9 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 				found[parts[0]+" "+parts[2]] = true
 			}
 			for _, m := range metrics {
-				assert.True(t, found["other "+m.name], m.name)
-				if !slices.ContainsFunc(tt.own, func(own string) bool { return strings.HasPrefix(m.name, own) }) {
-					assert.True(t, found["verl "+m.name], m.name)
+				assert.True(t, found["other "+m.Name], m.Name)
+				if !slices.ContainsFunc(tt.own, func(own string) bool { return strings.HasPrefix(m.Name, own) }) {
+					assert.True(t, found["verl "+m.Name], m.Name)
 				}
 			}
 			assert.LessOrEqual(t, c.store.room.taken, c.cfg.CardinalityLimit)
@@ -260,7 +260,7 @@ func TestRoomAgainstRecount(t *testing.T) {
 			}
 			for _, m := range e.list.All() {
 				id := 0
-				for metrics[id].name != m.Name() {
+				for metrics[id].Name != m.Name() {
 					id++
 				}
 				n := c.store.room.cost[id]

@@ -123,7 +123,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 		c.crowded.Do(func() {
 			c.logger.Warn("there is no room for more series: what new names count goes to the series with otel.metric.overflow=true. "+
 				"Raise 'cardinality_limit', or see what in the log has so many names",
-				zap.Int("cardinality_limit", c.cfg.CardinalityLimit), zap.String("metric", metrics[full].name))
+				zap.Int("cardinality_limit", c.cfg.CardinalityLimit), zap.String("metric", metrics[full].Name))
 		})
 	}
 	if early > 0 {

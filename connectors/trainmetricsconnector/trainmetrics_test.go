@@ -575,8 +575,8 @@ func TestCardinalityLimit(t *testing.T) {
 		series[metric]++
 	}
 	for _, m := range metrics {
-		assert.LessOrEqual(t, series[m.name], limit, m.name)
-		assert.Positive(t, series[m.name], m.name)
+		assert.LessOrEqual(t, series[m.Name], limit, m.Name)
+		assert.Positive(t, series[m.Name], m.Name)
 	}
 	assert.Equal(t, int(numMetrics), overflows)
 	assert.Equal(t, limit, series["tq.function.duration"])

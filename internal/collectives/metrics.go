@@ -29,19 +29,6 @@ type Point struct {
 	overflow            bool
 }
 
-// described has the units of the metrics and what they say.
-var described = map[string]struct{ unit, text string }{
-	spans.MetricNCCLLinkIO:           {spans.UnitBytes, "What went from rank to rank, as far as records name both."},
-	spans.MetricNCCLLinkBandwidth:    {spans.UnitBytesPerSecond, "Bandwidth from rank to rank, of the last record."},
-	spans.MetricNCCLNodeIO:           {spans.UnitBytes, "What went from host to host, as far as records name both ranks."},
-	spans.MetricNCCLDeviceBandwidth:  {spans.UnitBytesPerSecond, "Bandwidth of a NIC as VCCL logs it."},
-	spans.MetricNCCLDeviceAbnormal:   {spans.UnitStatus, "VCCL's status of a NIC: 1 is abnormal."},
-	spans.MetricNCCLRecordsDropped:   {spans.UnitRecord, "Records that NCCL Inspector itself dropped, since the process began."},
-	spans.MetricNCCLRankScore:        {spans.UnitOne, "The best rank's time between collectives over this rank's, over the window."},
-	spans.MetricNCCLClockOffset:      {spans.UnitSeconds, "How much a host's clock is ahead of the reference host's."},
-	spans.MetricNCCLClockUncertainty: {spans.UnitSeconds, "± of nccl.clock.offset."},
-}
-
 // MetricShare is how much of the series of a run each metric of ranks, links and hosts may have, one in so many: what comes first. Links beyond that are summed
 // in one series.
 const MetricShare = 5
@@ -202,16 +189,12 @@ func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 
 // begin describes the metric of a point and returns the list of its points.
 func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
-	m.SetName(p.Metric)
-	m.SetUnit(described[p.Metric].unit)
-	m.SetDescription(described[p.Metric].text)
-	if p.Start == 0 {
-		return m.SetEmptyGauge().DataPoints()
+	d := spans.MetricNamed(p.Metric)
+	d.Declare(m)
+	if d.Instrument == spans.Counter {
+		return m.Sum().DataPoints()
 	}
-	sum := m.SetEmptySum()
-	sum.SetIsMonotonic(true)
-	sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
-	return sum.DataPoints()
+	return m.Gauge().DataPoints()
 }
 
 func (p *Point) put(dp pmetric.NumberDataPoint) {

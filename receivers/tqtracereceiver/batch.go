@@ -271,10 +271,8 @@ func (b *batch) Metrics() pmetric.Metrics {
 		points, ok := known[series{p.who, p.metric}]
 		if !ok {
 			m := scope.AppendEmpty()
-			m.SetName(metricInfo[p.metric].name)
-			m.SetUnit(metricInfo[p.metric].unit)
-			m.SetDescription(metricInfo[p.metric].description)
-			points = m.SetEmptyGauge().DataPoints()
+			metricInfo[p.metric].Declare(m)
+			points = m.Gauge().DataPoints()
 			known[series{p.who, p.metric}] = points
 		}
 		dp := points.AppendEmpty()

@@ -171,16 +171,16 @@ const (
 	metricIDs
 )
 
-var metricInfo = [metricIDs]struct{ name, unit, description string }{
-	taskDuration:      {spans.MetricTQTaskDuration, spans.UnitSeconds, "How long a task took to get its input from TransferQueue, or to put its output there."},
-	storageRequests:   {spans.MetricTQStorageRequests, spans.UnitRequests, "Successful requests to a storage unit within the record's time range."},
-	storageRate:       {spans.MetricTQStorageRate, spans.UnitRequestsPerSecond, "Successful requests to a storage unit per second."},
-	storageAvg:        {spans.MetricTQStorageDurationAvg, spans.UnitSeconds, "Mean time a storage unit took for a request."},
-	operationRequests: {spans.MetricTQOperationRequests, spans.UnitRequests, "Requests of one operation within the record's time range."},
-	operationRate:     {spans.MetricTQOperationRate, spans.UnitRequestsPerSecond, "Requests of one operation per second."},
-	operationAvg:      {spans.MetricTQOperationDurationAvg, spans.UnitSeconds, "Mean time of one operation."},
-	operationMax:      {spans.MetricTQOperationDurationMax, spans.UnitSeconds, "Longest time of one operation within the record's time range."},
-	operationMin:      {spans.MetricTQOperationDurationMin, spans.UnitSeconds, "Shortest time of one operation within the record's time range."},
+var metricInfo = [metricIDs]spans.Metric{
+	taskDuration:      spans.MetricNamed(spans.MetricTQTaskDuration),
+	storageRequests:   spans.MetricNamed(spans.MetricTQStorageRequests),
+	storageRate:       spans.MetricNamed(spans.MetricTQStorageRate),
+	storageAvg:        spans.MetricNamed(spans.MetricTQStorageDurationAvg),
+	operationRequests: spans.MetricNamed(spans.MetricTQOperationRequests),
+	operationRate:     spans.MetricNamed(spans.MetricTQOperationRate),
+	operationAvg:      spans.MetricNamed(spans.MetricTQOperationDurationAvg),
+	operationMax:      spans.MetricNamed(spans.MetricTQOperationDurationMax),
+	operationMin:      spans.MetricNamed(spans.MetricTQOperationDurationMin),
 }
 
 // point is one value. Times in wall ns.

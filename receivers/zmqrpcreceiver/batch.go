@@ -250,10 +250,9 @@ func (b *batch) Metrics() pmetric.Metrics {
 	sm.Scope().SetName(metadata.ScopeName)
 	sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)
 	m := sm.Metrics().AppendEmpty()
-	m.SetName(spans.MetricZMQFinalDisagreement)
-	m.SetUnit(spans.UnitOne)
-	m.SetDescription("Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0: print rounding explains it.")
-	points := m.SetEmptyGauge().DataPoints()
+	d := spans.MetricNamed(spans.MetricZMQFinalDisagreement)
+	d.Declare(m)
+	points := m.Gauge().DataPoints()
 	for _, f := range b.finals {
 		for _, c := range f.compared {
 			dp := points.AppendEmpty()

@@ -35,24 +35,40 @@ func generate(root string) error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("").Funcs(template.FuncMap{"comment": comment, "quote": strconv.Quote, "sections": sections}).ParseFS(templates, "*.tmpl")
+	t, err := template.New("").Funcs(template.FuncMap{
+		"attributeTable": attributeTable,
+		"cell":           cell, "code": code, "comment": comment, "instrument": func(s string) string { return instruments[s] }, "key": key, "of": of,
+		"join": func(s []string) string { return strings.Join(s, "` `") }, "quote": strconv.Quote, "refs": refs, "sections": sections, "spanName": spanName,
+		"text": sentences, "units": units, "values": values, "verdicts": verdicts, "verdictTable": verdictTable,
+	}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"names"} {
+	for name, file := range map[string]string{
+		"names.go": "spans/generated_names.go", "metrics.go": "spans/generated_metrics.go", "verdicts.go": "spans/generated_verdicts.go", "semconv.md": "docs/semconv.md",
+	} {
 		var b bytes.Buffer
-		if err := t.ExecuteTemplate(&b, name+".go.tmpl", ds); err != nil {
+		if err := t.ExecuteTemplate(&b, name+".tmpl", ds); err != nil {
 			return err
 		}
-		text, err := format.Source(b.Bytes())
-		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", name, err, b.Bytes())
+		text := b.Bytes()
+		if strings.HasSuffix(file, ".go") {
+			if text, err = format.Source(text); err != nil {
+				return fmt.Errorf("%s: %w\n%s", file, err, b.Bytes())
+			}
 		}
-		if err := os.WriteFile(filepath.Join(root, "spans", "generated_"+name+".go"), text, 0o600); err != nil {
+		if err := write(filepath.Join(root, file), string(text)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return readmes(root, ds)
+}
+
+// instruments are package spans' names of weaver's.
+var instruments = map[string]string{"counter": "Counter", "gauge": "Gauge", "histogram": "Histogram", "updowncounter": "UpDownCounter"}
+
+func write(file, text string) error {
+	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // sources, for everyone
 }
 
 // comment writes text as lines of a Go comment, at most 120 columns wide.

@@ -329,17 +329,17 @@ func (b *batch) Metrics() pmetric.Metrics {
 	for i := range b.items {
 		it := &b.items[i]
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-			if info := &fieldInfos[v.field]; info.unit != "" && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) {
+			if info := &fieldInfos[v.field]; info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) {
 				if !g.have[v.field] {
 					g.have[v.field] = true
-					g.fields[v.field] = g.metric(md, info.name, info.unit, info.description)
+					g.fields[v.field] = g.metric(md, info.gauge)
 					g.fields[v.field].EnsureCapacity(len(b.items) - i)
 				}
 				point(g.fields[v.field], it, v.v)
 			}
 		}
 		for j, v := range b.gpus[it.gpusFrom:it.gpusTo] {
-			dp := point(g.other(md, spans.AttrGPUUtilization, spans.UnitOne, "Share of the time in which the device was busy."), it, v)
+			dp := point(g.other(md, &gpuUtilization), it, v)
 			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
@@ -347,7 +347,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 			if e.metric == "" || e.isText {
 				continue
 			}
-			dp := point(g.other(md, e.metric, e.unit, "As the log states it."), it, e.value)
+			dp := point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), it, e.value)
 			if e.statistic != "" {
 				dp.Attributes().PutStr(spans.AttrStatistic, e.statistic)
 			}
@@ -356,19 +356,22 @@ func (b *batch) Metrics() pmetric.Metrics {
 	return md
 }
 
-func (g *gauges) other(md pmetric.Metrics, name, unit, description string) pmetric.NumberDataPointSlice {
-	s, ok := g.others[name]
+// gpuUtilization is the metric of the semantic conventions, as nvml describes it.
+var gpuUtilization = spans.Metric{Name: spans.AttrGPUUtilization, Unit: spans.UnitOne, Description: "Share of the time in which the device was busy."}
+
+func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
+	s, ok := g.others[d.Name]
 	if !ok {
-		s = g.metric(md, name, unit, description)
+		s = g.metric(md, d)
 		if g.others == nil {
 			g.others = make(map[string]pmetric.NumberDataPointSlice)
 		}
-		g.others[name] = s
+		g.others[d.Name] = s
 	}
 	return s
 }
 
-func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmetric.NumberDataPointSlice {
+func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
 	if md.ResourceMetrics().Len() == 0 {
 		rm := md.ResourceMetrics().AppendEmpty()
 		spans.Resource{Service: g.b.set.Run.ServiceName, RunID: g.b.run}.Put(rm.Resource().Attributes())
@@ -379,10 +382,8 @@ func (g *gauges) metric(md pmetric.Metrics, name, unit, description string) pmet
 		g.scope = sm.Metrics()
 	}
 	m := g.scope.AppendEmpty()
-	m.SetName(name)
-	m.SetUnit(unit)
-	m.SetDescription(description)
-	return m.SetEmptyGauge().DataPoints()
+	d.Declare(m)
+	return m.Gauge().DataPoints()
 }
 
 func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {

@@ -67,17 +67,16 @@ func (v verdict) short() string {
 		sign = "<"
 	}
 	value, limit := strconv.FormatFloat(v.value, 'g', 4, 64), strconv.FormatFloat(v.threshold, 'g', 4, 64)
-	switch v.name {
-	case spans.VerdictTQThroughputLow, spans.VerdictTQThroughputGood:
+	known, _ := spans.VerdictNamed(v.name)
+	switch known.Unit {
+	case spans.UnitBytesPerSecond:
 		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
-	case spans.VerdictTQOverheadElevated, spans.VerdictTQOverheadHigh, spans.VerdictTQComputeShareGood, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating,
-		spans.VerdictMFULow, spans.VerdictMFUImpossible, spans.VerdictFlagScaleGQA, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported, spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh,
-		spans.VerdictNCCLBandwidthUnit, spans.VerdictRankSlow:
+	case spans.UnitOne:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
-	case spans.VerdictNCCLLate:
+	case spans.UnitSeconds:
 		value, limit = duration(int64(v.value*1e9)), duration(int64(v.threshold*1e9))
-	case spans.VerdictThroughputLow, spans.VerdictSlowdown:
-		if v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
+	case "":
+		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
 			value, limit = fmt.Sprintf("%.1f", v.value/1e12), fmt.Sprintf("%.1f TFLOP/s", v.threshold/1e12)
 		}
 	}

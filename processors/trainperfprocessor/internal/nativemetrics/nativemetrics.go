@@ -13,11 +13,8 @@ import (
 // is here: value × mul / div, so that powers of ten stay exact.
 type native struct {
 	name       string
-	unit       string // ours
 	sourceUnit string
 	mul, div   float64
-	// description is the one that the receivers and train_metrics give the name: the prometheus exporter notes every difference at every scrape.
-	description string
 }
 
 const nativePrefix = "megatron.training."
@@ -30,15 +27,15 @@ const (
 )
 
 var natives = map[string]native{
-	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, spans.UnitSeconds, "ms", 1, 1000, "Time of one training step, one value per record of the log."},
-	"megatron.training.loss":              {spans.AttrLoss, spans.UnitLoss, "", 1, 1, "Training loss."},
-	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, spans.UnitFlopPerSecond, "TFLOP/s/GPU", 1e12, 1, "FLOP/s of one device, as the log states it."},
-	"megatron.training.grad_norm":         {spans.AttrGradientNorm, spans.UnitNorm, "", 1, 1, "Norm of the gradient."},
-	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, spans.UnitIteration, "", 1, 1, "Skipped iterations, as the log counts them."},
-	"megatron.training.learning_rate":     {spans.AttrLearningRate, spans.UnitLearningRate, "", 1, 1, "Learning rate."},
-	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, spans.UnitTokensPerSecond, "tokens/s", 1, 1, "Tokens per second, all devices."},
+	"megatron.training.step_duration_ms":  {spans.MetricStepDuration, "ms", 1, 1000},
+	"megatron.training.loss":              {spans.AttrLoss, "", 1, 1},
+	"megatron.training.throughput_tflops": {spans.AttrDeviceFlopThroughputReported, "TFLOP/s/GPU", 1e12, 1},
+	"megatron.training.grad_norm":         {spans.AttrGradientNorm, "", 1, 1},
+	"megatron.training.skipped_iters":     {spans.AttrSkippedIterations, "", 1, 1},
+	"megatron.training.learning_rate":     {spans.AttrLearningRate, "", 1, 1},
+	"megatron.training.tokens_per_sec":    {spans.AttrTokenThroughput, "tokens/s", 1, 1},
 	// "Peak GPU memory allocated in GB", where PyTorch's habit is 2³⁰.
-	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, spans.UnitBytes, "GB", 1 << 30, 1, "Most device memory allocated so far on the rank that logs."},
+	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, "GB", 1 << 30, 1},
 }
 
 // Outcome says what became of a metric.
@@ -94,9 +91,11 @@ func (n *native) rename(m pmetric.Metric) bool {
 		name = spans.MetricStepDurationReported
 	}
 	source := m.Name()
+	// The description is the registry's, as of every other writer: the prometheus exporter notes every difference at every scrape.
+	d := spans.MetricNamed(name)
 	m.SetName(name)
-	m.SetUnit(n.unit)
-	m.SetDescription(n.description)
+	m.SetUnit(d.Unit)
+	m.SetDescription(d.Description)
 	// Not labels: these do not reach the series.
 	meta := m.Metadata()
 	meta.PutStr(spans.AttrSource, source)

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Tables of READMEs stand between <!-- semconv: metrics DOMAIN COMPONENT -->, <!-- semconv: attributes DOMAIN GROUP --> or
+// <!-- semconv: verdicts DOMAIN --> and <!-- semconv end -->.
+var tables = regexp.MustCompile(`(?s)(<!-- semconv: (\w+) (\w+)(?: ([\w.]+))? -->\n).*?(<!-- semconv end -->)`)
+
+// readmes writes the tables of the components' READMEs.
+func readmes(root string, ds []*domain) error {
+	files, err := filepath.Glob(filepath.Join(root, "*", "*", "README.md"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		old, err := os.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		text := tables.ReplaceAllStringFunc(string(old), func(s string) string {
+			m := tables.FindStringSubmatch(s)
+			rows, err := table(ds, m[2], m[3], m[4])
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", f, err))
+			}
+			return m[1] + "\n" + rows + "\n" + m[5]
+		})
+		if text != string(old) {
+			errs = append(errs, write(f, text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// table is one of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
+func table(ds []*domain, kind, domain, which string) (string, error) {
+	b := &strings.Builder{}
+	for _, d := range ds {
+		switch {
+		case kind == "metrics" && d.File == domain:
+			for _, g := range of(d, "metric") {
+				if slices.Contains(g.Annotations.By, which) {
+					fmt.Fprintf(b, "| %s | %s, %s | %s | %s | %s |\n", code(g.MetricName), g.Instrument, g.Unit, cell(g.Brief, g.Note), refs(g), prometheus(g))
+				}
+			}
+		case kind == "attributes" && d.File == domain:
+			for _, g := range of(d, "attribute_group") {
+				if g.ID == "registry."+which {
+					return attributeTable(g), nil
+				}
+			}
+		case kind == "verdicts" && d.File == "verdicts":
+			if rows := verdictTable(d.Groups, domain); rows != "" {
+				return rows, nil
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return "", fmt.Errorf("no %s of %s %s", kind, domain, which)
+	}
+	return "| metric | type, unit | | labels | name in Prometheus |\n|---|---|---|---|---|\n" + b.String(), nil
+}
+
+func attributeTable(g *group) string {
+	b := &strings.Builder{}
+	b.WriteString("| attribute | type | unit | |\n|---|---|---|---|\n")
+	for _, a := range g.Attributes {
+		kind := a.Type.Name
+		if a.Ref != "" {
+			kind = "semconv"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s%s |\n", key(a), kind, a.Annotations.Unit, cell(a.Brief, a.Note), values(a))
+	}
+	return b.String()
+}
+
+// verdictTable has the verdicts about one domain, or all.
+func verdictTable(gs []*group, domain string) string {
+	b := &strings.Builder{}
+	for _, g := range gs {
+		for _, a := range g.Attributes {
+			for _, m := range a.Type.Members {
+				if domain == "" || m.Annotations.Domain == domain {
+					fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
+						code(m.Value), strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
+				}
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "| verdict | severity | on | unit | when, by default | what to do |\n|---|---|---|---|---|---|\n" + b.String()
+}
+
+func verdicts(ds []*domain) []member {
+	var out []member
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, a := range g.Attributes {
+				if a.ID == "trainbridge.verdict.name" {
+					out = append(out, a.Type.Members...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func of(d *domain, kind string) []*group {
+	var out []*group
+	for _, g := range d.Groups {
+		if g.Type == kind {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func code(s string) string { return "`" + s + "`" }
+
+func cell(of ...string) string { return strings.ReplaceAll(sentences(of...), "|", `\|`) }
+
+func key(a *attribute) string {
+	if strings.HasPrefix(a.Type.Name, "template[") {
+		return code(a.name() + "*")
+	}
+	return code(a.name())
+}
+
+// values lists those of an enum. Verdicts have a table of their own.
+func values(a *attribute) string {
+	var out []string
+	for _, m := range a.Type.Members {
+		if len(m.Annotations.Severity) == 0 {
+			out = append(out, code(m.Value)+" "+strings.TrimSuffix(m.Brief, "."))
+		}
+	}
+	for _, v := range slices.Sorted(maps.Values(a.Annotations.Values)) {
+		out = append(out, code(v))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "<br>" + cell(strings.Join(out, "<br>"))
+}
+
+func units(g *group) string {
+	var out []string
+	for _, u := range slices.Sorted(maps.Values(g.Annotations.Units)) {
+		out = append(out, code(u))
+	}
+	return strings.Join(out, " ")
+}
+
+func spanName(g *group) string {
+	if name := g.Annotations.Name; strings.HasSuffix(name, " ") {
+		return code(name + "*")
+	}
+	return code(g.Annotations.Name)
+}
+
+func refs(g *group) string {
+	var out []string
+	for _, a := range g.Attributes {
+		out = append(out, code(a.Ref))
+	}
+	return strings.Join(out, " ")
+}
+
+var prometheusUnits = map[string]string{"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius"}
+
+// prometheus is the name that the prometheus exporter gives a metric.
+func prometheus(g *group) string {
+	name := strings.ReplaceAll(g.MetricName, ".", "_")
+	switch {
+	case strings.HasSuffix(g.Unit, "}/s"):
+		name += "_per_second"
+	case g.Unit == "1" && g.Instrument == "gauge":
+		name += "_ratio"
+	default:
+		name += prometheusUnits[g.Unit]
+	}
+	switch g.Instrument {
+	case "counter":
+		name += "_total"
+	case "histogram":
+		return code(name+"_bucket") + " `_sum` `_count`"
+	}
+	return code(name)
+}

@@ -1,0 +1,479 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const root = "../.."
+
+// vocabulary is the registry by name.
+type vocabulary struct {
+	attributes map[string]*attribute
+	prefixes   []string // of templates
+	metrics    map[string]*group
+	upstream   map[string]bool // metrics of the semantic conventions
+	names      map[string]bool // of spans and events
+	verdicts   map[string]member
+	values     map[string]map[string]bool // of enums
+}
+
+func readVocabulary(t *testing.T) (*vocabulary, []*domain) {
+	t.Helper()
+	ds, err := read(filepath.Join(root, "spans/registry"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &vocabulary{map[string]*attribute{}, nil, map[string]*group{}, map[string]bool{}, map[string]bool{}, map[string]member{}, map[string]map[string]bool{}}
+	for _, d := range ds {
+		for _, m := range d.Imports.Metrics {
+			v.upstream[m] = true
+		}
+		for _, g := range d.Groups {
+			switch g.Type {
+			case "metric":
+				v.metrics[g.MetricName] = g
+			case "span":
+				v.names[g.Annotations.Name] = true
+			case "event":
+				v.names[g.Name] = true
+			}
+			for _, a := range g.Attributes {
+				if strings.HasPrefix(a.Type.Name, "template[") {
+					v.prefixes = append(v.prefixes, a.name())
+				} else if a.ID != "" || v.attributes[a.Ref] == nil {
+					v.attributes[a.name()] = a
+				}
+				for _, m := range a.Type.Members {
+					if v.values[a.ID] == nil {
+						v.values[a.ID] = map[string]bool{}
+					}
+					v.values[a.ID][m.Value] = true
+				}
+			}
+		}
+	}
+	for _, m := range verdicts(ds) {
+		v.verdicts[m.Value] = m
+	}
+	return v, ds
+}
+
+// template is the prefix of a dynamic name, "" of none.
+func (v *vocabulary) template(name string) string {
+	for _, p := range v.prefixes {
+		if strings.HasPrefix(name, p) && v.attributes[name] == nil {
+			return p
+		}
+	}
+	return ""
+}
+
+// knows says whether a name is that of anything, or what several names begin with.
+func (v *vocabulary) knows(name string) bool {
+	if v.attributes[name] != nil || v.metrics[name] != nil || v.names[name] || v.template(name) != "" {
+		return true
+	}
+	for m := range v.metrics {
+		if strings.HasPrefix(m, name+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// Names of what others write, in files that our components read.
+func foreign(name string) bool {
+	return strings.HasPrefix(name, "megatron.training.") || name == "process.uptime"
+}
+
+// walker holds golden files against the registry.
+type walker struct {
+	*testing.T
+	*vocabulary
+	file string
+	seen map[string]bool // attributes, prefixes, metrics, spans and events, and "attribute=value" of enums
+}
+
+type keyValue struct {
+	Key   string         `yaml:"key"`
+	Value map[string]any `yaml:"value"`
+}
+
+type keyValues []keyValue
+
+func (kvs keyValues) strings(key string) []string {
+	var out []string
+	for _, kv := range kvs {
+		if kv.Key != key {
+			continue
+		}
+		if s, ok := kv.Value["stringValue"].(string); ok {
+			out = append(out, s)
+		}
+		list, _ := kv.Value["arrayValue"].(map[string]any)
+		items, _ := list["values"].([]any)
+		for _, item := range items {
+			s, _ := item.(map[string]any)["stringValue"].(string)
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+type entity struct {
+	Attributes keyValues `yaml:"attributes"`
+}
+
+// golden is a file of traces or metrics, as plogtest and its like write them.
+type golden struct {
+	ResourceSpans []struct {
+		Resource   entity `yaml:"resource"`
+		ScopeSpans []struct {
+			Scope entity `yaml:"scope"`
+			Spans []struct {
+				Name       string    `yaml:"name"`
+				Attributes keyValues `yaml:"attributes"`
+				Events     []struct {
+					Name       string    `yaml:"name"`
+					Attributes keyValues `yaml:"attributes"`
+				} `yaml:"events"`
+			} `yaml:"spans"`
+		} `yaml:"scopeSpans"`
+	} `yaml:"resourceSpans"`
+	ResourceMetrics []struct {
+		Resource     entity `yaml:"resource"`
+		ScopeMetrics []struct {
+			Metrics []goldenMetric `yaml:"metrics"`
+		} `yaml:"scopeMetrics"`
+	} `yaml:"resourceMetrics"`
+}
+
+type points struct {
+	Monotonic  bool     `yaml:"isMonotonic"`
+	DataPoints []entity `yaml:"dataPoints"`
+}
+
+type goldenMetric struct {
+	Name        string  `yaml:"name"`
+	Unit        string  `yaml:"unit"`
+	Description string  `yaml:"description"`
+	Gauge       *points `yaml:"gauge"`
+	Sum         *points `yaml:"sum"`
+	Histogram   *points `yaml:"histogram"`
+}
+
+func (m *goldenMetric) points() (string, *points) {
+	switch {
+	case m.Histogram != nil:
+		return "histogram", m.Histogram
+	case m.Sum != nil && m.Sum.Monotonic:
+		return "counter", m.Sum
+	case m.Sum != nil:
+		return "updowncounter", m.Sum
+	}
+	return "gauge", m.Gauge
+}
+
+func (w *walker) attributes(kvs keyValues) {
+	for _, kv := range kvs {
+		w.attribute(kv.Key)
+		for _, s := range kvs.strings(kv.Key) {
+			if known := w.values[kv.Key]; known != nil && s != "" {
+				w.seen[kv.Key+"="+s] = true
+				if !known[s] {
+					w.Errorf("%s: %s has no value %q", w.file, kv.Key, s)
+				}
+			}
+		}
+	}
+}
+
+func (w *walker) attribute(key string) {
+	p := w.template(key)
+	w.seen[key], w.seen[p] = true, true
+	if w.vocabulary.attributes[key] == nil && p == "" {
+		w.Errorf("%s: the registry has no attribute %s", w.file, key)
+	}
+}
+
+func (w *walker) verdictsOf(kvs keyValues) {
+	names := kvs.strings("trainbridge.verdict")
+	if len(names) == 0 {
+		return
+	}
+	order := []string{"good", "warning", "bad"}
+	worst, either := -1, false
+	for _, name := range names {
+		v, ok := w.verdicts[name]
+		if !ok {
+			w.Errorf("%s: the registry has no verdict %s", w.file, name)
+			return
+		}
+		worst, either = max(worst, slices.Index(order, v.Annotations.Severity[0])), either || len(v.Annotations.Severity) > 1
+		w.seen["trainbridge.verdict.name="+name] = true
+	}
+	if got := kvs.strings("trainbridge.verdict.severity"); !either && (len(got) != 1 || got[0] != order[worst]) {
+		w.Errorf("%s: %v are %v, and %s by the registry", w.file, names, got, order[worst])
+	}
+}
+
+func (w *walker) metric(m goldenMetric) {
+	instrument, ps := m.points()
+	w.seen[m.Name] = true
+	switch g := w.metrics[m.Name]; {
+	case foreign(m.Name):
+		return
+	case g == nil && !w.upstream[m.Name]:
+		w.Errorf("%s: the registry has no metric %s", w.file, m.Name)
+	case g != nil && g.Instrument == "gauge" && instrument == "counter" && strings.HasSuffix(w.file, "/native_want.yaml"):
+		// What a job counts itself stays a counter.
+	case g != nil && (g.Unit != m.Unit || g.Brief != m.Description || g.Instrument != instrument):
+		w.Errorf("%s: %s is a %s, %s, %q; the registry has %s, %s, %q", w.file, m.Name, instrument, m.Unit, m.Description, g.Instrument, g.Unit, g.Brief)
+	}
+	if ps == nil {
+		return
+	}
+	for _, p := range ps.DataPoints {
+		w.attributes(p.Attributes)
+		if g := w.metrics[m.Name]; g != nil {
+			for _, kv := range p.Attributes {
+				if !slices.ContainsFunc(g.Attributes, func(a *attribute) bool { return a.Ref == kv.Key }) {
+					w.Errorf("%s: the registry's metric %s has no attribute %s", w.file, m.Name, kv.Key)
+				}
+			}
+		}
+	}
+}
+
+func (w *walker) yaml(text []byte) {
+	var g golden
+	if err := yaml.Unmarshal(text, &g); err != nil {
+		w.Errorf("%s: %v", w.file, err)
+	}
+	for _, rs := range g.ResourceSpans {
+		w.attributes(rs.Resource.Attributes)
+		for _, ss := range rs.ScopeSpans {
+			w.attributes(ss.Scope.Attributes)
+			for _, s := range ss.Spans {
+				w.seen[s.Name] = true
+				if strings.HasPrefix(s.Name, "rank ") {
+					w.seen["rank "] = true
+				}
+				w.attributes(s.Attributes)
+				w.verdictsOf(s.Attributes)
+				for _, e := range s.Events {
+					w.seen[e.Name] = true
+					w.attributes(e.Attributes)
+				}
+			}
+		}
+	}
+	for _, rm := range g.ResourceMetrics {
+		w.attributes(rm.Resource.Attributes)
+		for _, sm := range rm.ScopeMetrics {
+			for _, m := range sm.Metrics {
+				w.metric(m)
+			}
+		}
+	}
+}
+
+// jaeger reads what Jaeger's API answers, which show's tests have.
+func (w *walker) jaeger(text []byte) {
+	var answer struct {
+		Data []struct {
+			Spans []struct {
+				OperationName string
+				Tags          []struct{ Key string }
+			}
+		}
+	}
+	if json.Unmarshal(text, &answer) != nil {
+		return // an answer of another kind
+	}
+	for _, t := range answer.Data {
+		for _, s := range t.Spans {
+			w.seen[s.OperationName] = true
+			for _, tag := range s.Tags {
+				if !slices.Contains(jaegerTags, tag.Key) {
+					w.attribute(tag.Key)
+				}
+			}
+		}
+	}
+}
+
+// What Jaeger adds to the tags of a span.
+var jaegerTags = []string{"span.kind", "otel.status_code", "otel.status_description", "otel.scope.name", "otel.scope.version", "error", "internal.span.format"}
+
+// repository calls f for each file of the repository that is no build output.
+func repository(t *testing.T, f func(path string, text []byte)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "bin" || d.Name() == ".git"):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		switch filepath.Ext(path) {
+		case ".go", ".yaml", ".json", ".md":
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			f(filepath.ToSlash(rel), text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGoldenFiles: what any golden file shows stands in the registry, and what stands in the registry is shown by a golden file, or at least written by code.
+func TestGoldenFiles(t *testing.T) {
+	v, ds := readVocabulary(t)
+	w := &walker{T: t, vocabulary: v, seen: map[string]bool{}}
+	var source strings.Builder
+	files := 0
+	repository(t, func(path string, text []byte) {
+		w.file = path
+		switch in := strings.Contains(path, "/testdata/"); {
+		case in && strings.HasSuffix(path, ".yaml"):
+			files++
+			w.yaml(text)
+		case strings.HasPrefix(path, "cmd/trainbridge/internal/show/testdata/"):
+			files++
+			w.jaeger(text)
+		case !in && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "spans/generated_") &&
+			!strings.HasPrefix(path, "tools/"), strings.HasPrefix(path, "receivers/nvmlreceiver/metadata.yaml"):
+			source.Write(text)
+		}
+	})
+	if files < 100 {
+		t.Fatalf("%d golden files", files)
+	}
+	code := source.String()
+	written := map[string]bool{}
+	for _, word := range regexp.MustCompile(`\b[A-Z]\w+\b`).FindAllString(code, -1) {
+		written[word] = true
+	}
+	var byCode []string
+	emitted := func(seen, name, value string) {
+		switch {
+		case w.seen[seen]:
+		case written[name] && name != "" || strings.Contains(code, `"`+value+`"`) || strings.Contains(code, " "+value+":\n") || strings.Contains(code, "name_override: "+value+"\n"):
+			byCode = append(byCode, seen)
+		default:
+			t.Errorf("nothing writes %s, which the registry has", seen)
+		}
+	}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			switch g.Type {
+			case "span":
+				emitted(g.Annotations.Name, g.Annotations.Go, g.Annotations.Name)
+			case "event":
+				emitted(g.Name, g.Annotations.Go, g.Name)
+			case "metric":
+				emitted(g.MetricName, g.Annotations.Go, g.MetricName)
+			default:
+				for _, a := range g.Attributes {
+					emitted(a.name(), a.Annotations.Go, a.name())
+					for _, m := range a.Type.Members {
+						emitted(a.ID+"="+m.Value, m.Annotations.Go, m.Value)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("shown by none of %d golden files, but written by code: %s", files, strings.Join(byCode, " "))
+}
+
+// TestUnits: the units that have names are those of metrics, attributes and verdicts.
+func TestUnits(t *testing.T) {
+	_, ds := readVocabulary(t)
+	used, named := map[string]bool{}, map[string]bool{}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			used[g.Unit] = true
+			for _, u := range g.Annotations.Units {
+				named[u] = true
+			}
+			for _, a := range g.Attributes {
+				used[a.Annotations.Unit] = true
+				for _, m := range a.Type.Members {
+					used[m.Annotations.Unit] = true
+				}
+			}
+		}
+	}
+	for u := range named {
+		if !used[u] {
+			t.Errorf("unit %s is that of nothing", u)
+		}
+	}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			if g.Type == "metric" && d.File != "gpu" && !named[g.Unit] {
+				t.Errorf("unit %s of %s has no name", g.Unit, g.MetricName)
+			}
+		}
+	}
+}
+
+var dotted = regexp.MustCompile("`((?:tq|zeromq|nccl|rpc|ml\\.train|trainbridge)(?:\\.[a-z0-9_]+)+)`")
+
+// TestDocuments: a name that a page tells of stands in the registry.
+func TestDocuments(t *testing.T) {
+	v, _ := readVocabulary(t)
+	n := 0
+	repository(t, func(path string, text []byte) {
+		if !strings.HasSuffix(path, ".md") || path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") {
+			return
+		}
+		for _, m := range dotted.FindAllStringSubmatch(string(text), -1) {
+			n++
+			if name := m[1]; !v.knows(name) && !strings.HasPrefix(name, "trainbridge.tail.") { // the collector's own
+				t.Errorf("%s: the registry has no %s", path, name)
+			}
+		}
+	})
+	if n < 500 {
+		t.Errorf("%d names in all documents", n)
+	}
+}
+
+// TestPrometheusNames holds the names that READMEs give against some that Prometheus has.
+func TestPrometheusNames(t *testing.T) {
+	v, _ := readVocabulary(t)
+	for metric, want := range map[string]string{
+		"tq.function.time":                "`tq_function_time_seconds_total`",
+		"tq.client.throughput":            "`tq_client_throughput_bytes_per_second_bucket` `_sum` `_count`",
+		"ml.train.flop.throughput":        "`ml_train_flop_throughput_per_second`",
+		"ml.train.flop.utilization":       "`ml_train_flop_utilization_ratio`",
+		"zeromq.throughput.disagreement":  "`zeromq_throughput_disagreement_bucket` `_sum` `_count`",
+		"nccl.collective.missing":         "`nccl_collective_missing_total`",
+		"trainbridge.gpu.clock.frequency": "`trainbridge_gpu_clock_frequency_hertz`",
+	} {
+		if got := prometheus(v.metrics[metric]); got != want {
+			t.Errorf("%s: %s, want %s", metric, got, want)
+		}
+	}
+}
