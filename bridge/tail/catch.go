@@ -79,7 +79,7 @@ func (t *Tailer) catch(path string, created bool) {
 
 // baseOf returns the path whose stream a file of this name may be of; "" when the globs do not ask for it.
 func (t *Tailer) baseOf(path string) string {
-	w := &t.sweeper
+	w := &t.sweeper // of which only the globs are asked, which stay as they are
 	dir, name := filepath.Split(path)
 	for n := 1; n < len(name); n++ {
 		if base := dir + name[:n]; rotationSuffix(name[n:]) && w.wanted(base) {
@@ -87,7 +87,7 @@ func (t *Tailer) baseOf(path string) string {
 			break
 		}
 	}
-	if !w.wanted(path) || anyMatch(w.documents, path) {
+	if !w.wanted(path) || w.isDocument(path) {
 		return ""
 	}
 	return path

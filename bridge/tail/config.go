@@ -190,9 +190,6 @@ func absolute(path string) string {
 	return path
 }
 
-// IsDocument says whether a file is one that Document names.
-func (c Config) IsDocument(path string) bool { return anyMatch(newGlobs(c.Document), path) }
-
 // Includes says whether a file is one that Include names and Exclude does not.
 func (c Config) Includes(path string) bool {
 	return anyMatch(newGlobs(c.Include), path) && !anyMatch(newGlobs(c.Exclude), path)

@@ -289,10 +289,15 @@ func (w *sweeper) wanted(path string) bool {
 	return anyMatch(w.globs, path) && !anyMatch(w.exclude, path)
 }
 
+// isDocument says whether a file that the globs ask for is rewritten whole.
+func (w *sweeper) isDocument(path string) bool {
+	return anyMatch(w.documents, path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
+}
+
 // rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotationBases(path) {
-		if w.wanted(base) && w.streams[base] == nil && !anyMatch(w.documents, path) && w.isMine(base, w.now) {
+		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now) {
 			return base
 		}
 	}

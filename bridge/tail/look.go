@@ -138,8 +138,8 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
 	w.caughtAt = time.Time{}
 	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
-	s.document = anyMatch(w.documents, path)
-	s.byContent = len(w.shared) > 0 && !anyMatch(w.own, path)
+	s.document = w.isDocument(path)
+	s.byContent = !w.isOwn(path)
 	if w.t.set.Joint || s.document {
 		s.wake() // a handler may count those that it has to wait for, and what a document is kept in is not dropped
 	}

@@ -154,8 +154,9 @@ type rig struct {
 	onLine func(h *toy, text string, l *Line)
 	// handler makes other handlers than toys.
 	handler     NewHandler
-	joint       bool          // Settings.Joint
-	holdTimeout time.Duration // Settings.HoldTimeout
+	isDocument  func(path string) bool // Settings.IsDocument
+	joint       bool                   // Settings.Joint
+	holdTimeout time.Duration          // Settings.HoldTimeout
 	// consume stands for the next component.
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
@@ -198,7 +199,7 @@ func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
 	set.Joint, set.HoldTimeout = r.joint, r.holdTimeout
-	set.Sorter, set.Detect = r.sorter, r.detect
+	set.Sorter, set.Detect, set.IsDocument = r.sorter, r.detect, r.isDocument
 	if r.telemetry.MeterProvider != nil {
 		set.Telemetry = r.telemetry
 	}

@@ -158,9 +158,10 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	for _, m := range s.members {
 		switch {
 		case k.owner != nil:
-		case anyMatch(m.sweeper.byName, absolute(path)) && !anyMatch(m.sweeper.exclude, path): // it was named for this one
+		case anyMatch(m.sweeper.exclude, path):
+		case m.sweeper.names(path):
 			k.owner = m
-		case anyMatch(m.sweeper.shared, path) && !anyMatch(m.sweeper.exclude, path):
+		case anyMatch(m.sweeper.shared, path):
 			k.detect, k.of = append(k.detect, m.set.Detect(path)), append(k.of, m)
 		}
 	}
@@ -324,9 +325,19 @@ type sorted struct {
 	next   time.Time // when to ask again
 }
 
+// isOwn says whether a file that the globs ask for is this Tailer's, whatever it holds.
+func (w *sweeper) isOwn(path string) bool {
+	return len(w.shared) == 0 || anyMatch(w.own, path) || w.isDocument(path)
+}
+
+// names says whether Include or Document name a file, also by another path, or it is a document by its name. Sorter asks it of all Tailers.
+func (w *sweeper) names(path string) bool {
+	return anyMatch(w.byName, absolute(path)) || anyMatch(w.shared, path) && w.isDocument(path)
+}
+
 // isMine says whether a file is for this Tailer, by its name or by its content. A file that is another's is asked for once per full scan.
 func (w *sweeper) isMine(path string, now time.Time) bool {
-	if len(w.shared) == 0 || anyMatch(w.own, path) {
+	if w.isOwn(path) {
 		return true
 	}
 	f := w.sorted[path]
@@ -361,7 +372,7 @@ func (w *sweeper) isMine(path string, now time.Time) bool {
 
 // isMineStill says whether a path with a checkpoint is to be read on. What was this one's by its name may be another's by its content.
 func (w *sweeper) isMineStill(c *saved, now time.Time) bool {
-	if len(w.shared) == 0 || anyMatch(w.own, c.path) {
+	if w.isOwn(c.path) {
 		return true
 	}
 	if !c.byContent {

@@ -117,6 +117,29 @@ func TestSorterInclude(t *testing.T) {
 }
 
 // A Tailer that stored a position of what is another's by its content, as when the configuration changed, lets it go.
+// A document belongs to whom its name says, whatever its first line is to the others, and is one line.
+func TestSorterDocuments(t *testing.T) {
+	p := newPair(t, func(a, _ *Config) { a.Exclude = []string{"**/not_state.json"} })
+	p.a.isDocument = func(path string) bool { return strings.HasSuffix(path, "state.json") }
+	p.restart()
+	p.a.write("state.json", "b1\na1")
+	p.a.write("not_state.json", "b2\n")
+	p.a.write("other.json", "a2\n")
+	p.step(poll)
+	p.step(poll)
+	p.want(t, []string{"a2", "b1\na1"}, []string{"b2"})
+	s := p.a.tl.sweeper.streams[p.a.path("state.json")]
+	assert.True(t, s.IsDocument())
+	assert.False(t, p.a.tl.sweeper.streams[p.a.path("other.json")].IsDocument())
+	p.a.checkpoint()
+	p.b.checkpoint()
+	p.restart()
+	p.a.write("state.json", "b1\na3")
+	p.step(poll)
+	p.step(poll)
+	p.want(t, []string{"b1\na3"}, nil)
+}
+
 func TestSorterTakesFromCheckpoint(t *testing.T) {
 	p := newPair(t)
 	shared := p.b.cfg.IncludeByContent

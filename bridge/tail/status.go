@@ -86,9 +86,6 @@ func (w *sweeper) survey(now time.Time) {
 	st := Status{Looked: true, Files: len(w.streams), Newest: w.newest, Links: len(w.links)}
 	for i := range w.globs {
 		g := &w.globs[i]
-		if i >= len(w.t.cfg.Include) && i < len(w.own) && len(w.globs) > len(w.documents) {
-			continue // a receiver adds documents to what it was given
-		}
 		st.Globs = append(st.Globs, GlobStatus{g.pattern, w.sights[i].matched, w.sights[i].directory})
 	}
 	for path := range w.links {

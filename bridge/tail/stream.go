@@ -123,6 +123,9 @@ const (
 // Path returns the path that names the stream's files.
 func (s *Stream) Path() string { return s.path }
 
+// IsDocument says whether each line that the handler is given is a whole file (Config.Document, Settings.IsDocument).
+func (s *Stream) IsDocument() bool { return s.document }
+
 // Hold keeps the line being handled out of the current batch until Release: it pins the checkpoint, and a restart reads it again.
 // It is called inside Handler.Line only.
 func (s *Stream) Hold() Held {

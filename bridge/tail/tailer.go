@@ -39,6 +39,9 @@ type Settings struct {
 	Clock     func() time.Time // nil: time.Now
 	// HoldTimeout is how long a line may be held before Expire is called for it. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
+	// IsDocument says of a file that Config asks for whether it is rewritten whole, by its name, like those that Config.Document lists.
+	// A file that only Config.IncludeByContent matches is then read by the receiver that says so. nil: no.
+	IsDocument func(path string) bool
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
 	// Sorter is what the Tailers have in common that may read the same files; Detect makes what knows this one's lines. nil: Config.IncludeByContent is not used.

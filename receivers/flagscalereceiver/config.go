@@ -2,12 +2,9 @@ package flagscalereceiver
 
 import (
 	"errors"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -39,29 +36,12 @@ func (c *Config) Validate() error {
 
 const (
 	summaryPrefix = "perf_summary_"
-	summaryGlob   = summaryPrefix + "*.json"
 	tablePrefix   = "perf_metrics_"
 	realtimeName  = "perf_realtime.log"
 )
 
-// withSummaries adds to the documents what the include globs reach of the summaries, so that `include: [dir/*]` is all there is to say.
-func (c *Config) withSummaries() tail.Config {
-	out := c.Config
-	out.Document = slices.Clone(c.Document)
-	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
-		dir, last := path.Split(filepath.ToSlash(filepath.Clean(g)))
-		doc := dir + summaryGlob
-		switch reached, err := doublestar.Match(last, summaryPrefix+"20260612_103000.json"); {
-		case strings.HasPrefix(last, summaryPrefix):
-			doc = g
-		case err != nil || !reached:
-			continue
-		case last == "**":
-			doc = g + "/" + summaryGlob
-		}
-		if doublestar.ValidatePattern(doc) { // a glob may have a slash in braces
-			out.Document = append(out.Document, doc)
-		}
-	}
-	return out
+// isSummary says of a file whether it is the summary of a session, by its name. It is one object, written whole.
+func isSummary(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(name, summaryPrefix) && strings.HasSuffix(name, ".json")
 }

@@ -30,20 +30,21 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	if err != nil {
 		return filereceiver.Parts{}, err
 	}
-	files := cfg.withSummaries()
 	summary := perfmonitor.Summary{Zone: zone, Metric: spans.MetricFinalDisagreement, Unit: spans.UnitOne}
 	handlers := step.NewHandlers(step.Settings{
 		Receiver: r, Run: cfg.RunConfig, Zone: zone,
 		Duplicate: func() { tel.TrainbridgeFlagscaleDuplicates.Add(context.Background(), 1) },
-		Document:  files.IsDocument,
-		NewParser: func(path string) step.Parser {
-			if files.IsDocument(path) {
-				return &document{path: path, files: &files, summary: summary}
+		NewParser: func(path string, whole bool) step.Parser {
+			if whole {
+				return &document{path: path, files: &cfg.Config, summary: summary}
 			}
-			return &parser{path: path, files: &files}
+			return &parser{path: path, files: &cfg.Config}
 		},
 	})
-	return filereceiver.Parts{Tail: files, Detect: detect, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
+	return filereceiver.Parts{
+		Tail: cfg.Config, IsDocument: isSummary, Detect: detect, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout,
+		Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown,
+	}, nil
 }
 
 // detect makes what knows perf_monitor's lines. Megatron's are train_log's first, which reads them from any trainer.

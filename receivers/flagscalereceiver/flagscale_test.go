@@ -191,22 +191,31 @@ func TestConfig(t *testing.T) {
 	require.ErrorContains(t, err, "'start_at'")
 	_, err = newParts(&filereceiver.Receiver{}, cfg)
 	require.ErrorContains(t, err, "'timezone'")
+}
 
-	for include, want := range map[string][]string{
-		"/x/perf_monitor/*":                    {"/x/perf_monitor/perf_summary_*.json"},
-		"/x/**":                                {"/x/**/perf_summary_*.json"},
-		"/x/**/*":                              {"/x/**/perf_summary_*.json"},
-		"/x/*.json":                            {"/x/perf_summary_*.json"},
-		"perf_*":                               {"perf_summary_*.json"},
-		"/x/perf_summary_2026*.json":           {"/x/perf_summary_2026*.json"},
-		"/x/perf_summary_20260101_000000.json": {"/x/perf_summary_20260101_000000.json"},
+// Summaries are documents wherever the globs reach them, so that `include: [dir/*]` is all there is to say.
+func TestDocuments(t *testing.T) {
+	files := []string{"/x/perf_summary_20260612_103000.json", "/x/perf_monitor/perf_summary_20260101_000000.json", "perf_summary_20260101_000000.json", "/x/perf_metrics_20260612_103000.log", "/x/a.json", "/x/perf_summary_20260612_103000.log"}
+	for include, want := range map[string][]int{
+		"/x/perf_monitor/*":                    {1},
+		"/x/**":                                {0, 1},
+		"/x/**/*":                              {0, 1},
+		"/x/*.json":                            {0},
+		"perf_*":                               {2},
+		"/x/perf_summary_202606*.json":         {0},
+		"/x/perf_summary_20260612_103000.json": {0},
 		"/x/*.log":                             nil,
 		"/x/perf_metrics_*":                    nil,
-		"/x/{a/b,c/*}":                         nil,
+		"/x/{a/b,perf_monitor/*}":              {1},
 	} {
 		c := config(include)
-		assert.Equal(t, want, c.withSummaries().Document, include)
-		assert.Empty(t, c.Document, "the configuration is left as it was")
+		var got []int
+		for i, path := range files {
+			if c.Includes(path) && isSummary(path) {
+				got = append(got, i)
+			}
+		}
+		assert.Equal(t, want, got, include)
 	}
 }
 

@@ -3,12 +3,10 @@ package ncclreceiver
 import (
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -89,33 +87,7 @@ func (c *Config) Validate() error {
 // recorderPrefix begins the names of the files that PyTorch's Flight Recorder writes (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).
 const recorderPrefix = "nccl_trace_rank_"
 
-// withDocuments adds to the documents what the include globs reach of Flight Recorder dumps: such a file is one object, written whole.
-func (c *Config) withDocuments() tail.Config {
-	out := c.Config
-	out.Document = slices.Clone(c.Document)
-	if c.Format == formatRecorder {
-		out.Document = append(out.Document, c.Include...)
-		return out
-	}
-	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
-		dir, last := path.Split(filepath.ToSlash(filepath.Clean(g)))
-		doc := dir + "*" + recorderPrefix + "*"
-		switch reached, err := doublestar.Match(last, recorderPrefix+"0"); {
-		case strings.Contains(last, recorderPrefix):
-			doc = g
-		case err != nil:
-			continue
-		case last == "**":
-			doc = g + "/*" + recorderPrefix + "*"
-		case !reached:
-			if json, _ := doublestar.Match(last, recorderPrefix+"0.json"); !json {
-				continue
-			}
-			doc = dir + "*" + recorderPrefix + "*.json"
-		}
-		if doublestar.ValidatePattern(doc) { // a glob may have a slash in braces
-			out.Document = append(out.Document, doc)
-		}
-	}
-	return out
+// isDump says of a file whether the Flight Recorder wrote it: such a file is one object, written whole. Its name tells, or the format that is set.
+func (c *Config) isDump(path string) bool {
+	return strings.Contains(filepath.Base(path), recorderPrefix) || c.Format == formatRecorder && c.Includes(path)
 }

@@ -63,25 +63,37 @@ func TestConfig(t *testing.T) {
 
 // Dumps of the Flight Recorder are documents wherever the globs reach them.
 func TestDocuments(t *testing.T) {
-	for include, want := range map[string][]string{
-		"/logs/**":                      {"/logs/**/*nccl_trace_rank_*"},
-		"/logs/*":                       {"/logs/*nccl_trace_rank_*"},
-		"/logs/*.json":                  {"/logs/*nccl_trace_rank_*.json"},
-		"/logs/**/*.json":               {"/logs/**/*nccl_trace_rank_*.json"},
-		"/tmp/nccl_trace_rank_*":        {"/tmp/nccl_trace_rank_*"},
-		"/tmp/job7_nccl_trace_rank_3":   {"/tmp/job7_nccl_trace_rank_3"},
-		"logs//nccl/*":                  {"logs/nccl/*nccl_trace_rank_*"},
-		"/logs/*.log":                   nil,
-		"/logs/rank_*.json":             nil,
-		"/logs/{*.log,nccl_trace_ra*}":  {"/logs/*nccl_trace_rank_*"},
-		"/logs/{a/*.log,b/nccl_trace*}": nil, // a glob with a slash in braces is not taken apart
+	dumps := []string{
+		"/logs/nccl_trace_rank_0", "/logs/nccl_trace_rank_1.json", "/logs/a/job7_nccl_trace_rank_3", "/logs/b/nccl_trace_rank_4", "/tmp/nccl_trace_rank_5", "logs/nccl/nccl_trace_rank_6",
+	}
+	for include, want := range map[string][]int{
+		"/logs/**":                       {0, 1, 2, 3},
+		"/logs/*":                        {0, 1},
+		"/logs/*.json":                   {1},
+		"/logs/**/*.json":                {1},
+		"/tmp/nccl_trace_rank_*":         {4},
+		"/logs/a/job7_nccl_trace_rank_3": {2},
+		"logs//nccl/*":                   {5},
+		"/logs/*.log":                    nil,
+		"/logs/rank_*.json":              nil,
+		"/logs/{*.log,nccl_trace_ra*}":   {0, 1},
+		"/logs/{a/*.log,b/nccl_trace*}":  {3},
 	} {
 		cfg := createDefaultConfig().(*Config)
 		cfg.Include = []string{include}
-		assert.ElementsMatch(t, want, cfg.withDocuments().Document, include)
-		assert.Empty(t, cfg.Document, "the configuration is not changed")
+		var got []int
+		for i, path := range dumps {
+			if cfg.Includes(path) && cfg.isDump(path) {
+				got = append(got, i)
+			}
+		}
+		assert.Equal(t, want, got, include)
 	}
 	cfg := createDefaultConfig().(*Config)
-	cfg.Format, cfg.Include, cfg.Document = formatRecorder, []string{"/a/*", "/b/x"}, []string{"/c/*"}
-	assert.Equal(t, []string{"/c/*", "/a/*", "/b/x"}, cfg.withDocuments().Document)
+	cfg.Include = []string{"/a/*", "/b/x"}
+	assert.False(t, cfg.isDump("/a/rank_0.json"))
+	cfg.Format = formatRecorder
+	assert.True(t, cfg.isDump("/a/rank_0.json"), "all are, where the format is set")
+	assert.True(t, cfg.isDump("/b/x"))
+	assert.False(t, cfg.isDump("/c/x"))
 }

@@ -37,7 +37,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	return filereceiver.Parts{
-		Tail: r.cfg.withDocuments(), Detect: r.detect, Redact: r.cfg.Redact,
+		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
 		HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
 	}, nil

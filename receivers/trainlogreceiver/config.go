@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -141,19 +140,5 @@ func (c *Config) mapped() map[string]object.Target {
 
 const stateFile = "trainer_state.json"
 
-// documents are the globs of files that are rewritten whole: those configured, and every trainer_state.json that the globs match.
-func (c *Config) documents() []string {
-	var out []string
-	for _, g := range c.Document {
-		out = append(out, filepath.Clean(g)) // as the tailer does
-	}
-	for _, g := range slices.Concat(c.Include, c.IncludeByContent) {
-		dir, last := filepath.Split(filepath.Clean(g))
-		if last == "**" {
-			out = append(out, filepath.Join(dir, last, stateFile))
-		} else if ok, err := doublestar.Match(last, stateFile); ok && err == nil {
-			out = append(out, filepath.Join(dir, stateFile))
-		}
-	}
-	return out
-}
+// isState says of a file whether it is the Trainer's state, by its name. It is one object, written whole again and again.
+func isState(path string) bool { return filepath.Base(path) == stateFile }

@@ -33,19 +33,18 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 	if err != nil {
 		return filereceiver.Parts{}, err
 	}
-	files := cfg.Config
-	files.Document = cfg.documents()
 	mapped := cfg.mapped()
 	return filereceiver.Parts{
-		Tail:        files,
+		Tail:        cfg.Config,
+		IsDocument:  isState,
 		Redact:      cfg.Redact,
 		HoldTimeout: step.HoldTimeout,
 		Series:      cfg.CardinalityLimit,
 		NewHandler: step.NewHandlers(step.Settings{
-			Receiver: r, Run: cfg.RunConfig, Zone: zone, Document: files.IsDocument,
+			Receiver: r, Run: cfg.RunConfig, Zone: zone,
 			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },
-			NewParser: func(path string) step.Parser {
-				if files.IsDocument(path) {
+			NewParser: func(_ string, whole bool) step.Parser {
+				if whole {
 					return newDocumentParser(mapped)
 				}
 				return newParser(cfg.Format, mapped)

@@ -22,6 +22,8 @@ import (
 type Parts struct {
 	Tail       tail.Config
 	NewHandler tail.NewHandler
+	// IsDocument is tail.Settings.IsDocument.
+	IsDocument func(path string) bool
 	// Detect is tail.Settings.Detect.
 	Detect func(path string) tail.Detect
 	Redact redact.Config
@@ -136,7 +138,10 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 }
 
 func (r *Receiver) tailSettings() tail.Settings {
-	return tail.Settings{ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint, Sample: r.redactor.Sample}
+	return tail.Settings{
+		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint,
+		IsDocument: r.parts.IsDocument, Sample: r.redactor.Sample,
+	}
 }
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.

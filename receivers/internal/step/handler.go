@@ -51,9 +51,8 @@ type Settings struct {
 	Zone     *time.Location // of stamps without a zone
 	// Duplicate is called for each record that was seen before.
 	Duplicate func()
-	// Document says of a path whether its lines are whole documents. nil: none is.
-	Document  func(path string) bool
-	NewParser func(path string) Parser
+	// NewParser makes the parser of a stream. whole: its lines are documents (tail.Stream.IsDocument).
+	NewParser func(path string, whole bool) Parser
 }
 
 // NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
@@ -65,6 +64,7 @@ func NewHandlers(set Settings) tail.NewHandler {
 // stream is what a handler needs of tail.Stream.
 type stream interface {
 	Path() string
+	IsDocument() bool
 	Hold() tail.Held
 	Release(tail.Held)
 	Place() tail.Place
@@ -160,7 +160,7 @@ const (
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[batch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
-		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path()), whole: set.Document != nil && set.Document(s.Path()),
+		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
 	}
 	h.state.Tracks = make(map[who]*track)
 	h.ids = spans.NewStepIDs(h.run)

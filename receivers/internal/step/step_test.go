@@ -133,7 +133,7 @@ func mk(res *result) filereceiver.Make {
 		tc := *cfg.(*tail.Config)
 		return filereceiver.Parts{Tail: tc, Scope: "test", SpanLinks: true, HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
 			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() { res.duplicates++ },
-			NewParser: func(string) Parser { return &words{} },
+			NewParser: func(string, bool) Parser { return &words{} },
 		})}, nil
 	}
 }
@@ -492,6 +492,7 @@ func TestSummaryAndModel(t *testing.T) {
 type direct struct{ held, released int }
 
 func (*direct) Path() string           { return "/logs/x.log" }
+func (*direct) IsDocument() bool       { return false }
 func (d *direct) Hold() tail.Held      { d.held++; return tail.Held(d.held) }
 func (d *direct) Release(tail.Held)    { d.released++ }
 func (*direct) Place() tail.Place      { return 0 }
@@ -504,7 +505,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	r, err := filereceiver.Prepare(receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(&result{}), traces, metrics)
 	require.NoError(tb, err)
 	return newHandler(&Settings{
-		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() {}, NewParser: func(string) Parser { return &words{} },
+		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() {}, NewParser: func(string, bool) Parser { return &words{} },
 	}, &seen{}, &filereceiver.Pool[batch]{}, d)
 }
 
