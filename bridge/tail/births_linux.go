@@ -7,14 +7,15 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 // births hears at once what is created in directories or renamed within them, and nothing else: the watcher of hints hears every write as well, and so must pause.
 type births struct {
-	mu   sync.Mutex
+	mu   lockorder.Mutex[leaf]
 	file *os.File // nil: closed
 	fd   int
 	dirs map[int32]string

@@ -2,12 +2,13 @@ package tail
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
@@ -92,7 +93,7 @@ func (c *counter) add(n int64) {
 
 // counts keeps the accounts and publishes them. It is updated per chunk and per batch, never per line.
 type counts struct {
-	mu       sync.Mutex
+	mu       lockorder.Mutex[leaf]
 	pending  func() int64
 	id       attribute.KeyValue
 	bytes    counter

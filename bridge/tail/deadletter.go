@@ -5,9 +5,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
 
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 // maxDeadLetters bounds the file of refused lines: a backend that refuses everything must not fill a disk.
@@ -18,7 +19,7 @@ var errDeadLettersFull = errors.New("the file is full: move it away")
 // deadLetters is the file to which refused lines are written, as they stood in the log, so that they can be read again like it.
 type deadLetters struct {
 	path string
-	mu   sync.Mutex
+	mu   lockorder.Mutex[leaf]
 }
 
 // add appends texts and returns when they are on the disk.

@@ -56,5 +56,18 @@
 // How far reading is: trainbridge.tail.bytes (read), .size (of the files), .lag (not read yet), .lag.time (how long ago the file that is furthest behind was read to its end), .rate
 // (in the last 30 s) and .eta. Of a compressed file all is behind until it is read: how far in it reading is, nobody knows. Status has the same for people.
 //
+// # Locks
+//
+// Who holds one takes only those that stand below it in this list; under the race detector every Lock is checked (internal/lockorder):
+//
+//  1. Tailer.storeMu: one checkpoint at a time.
+//  2. Tailer.sweepMu: the sweeper, what it knows of files and streams.
+//  3. Tailer.settling: for reading, while the lines of a record are let go of; for writing, while the checkpoints of streams whose records are joint are taken.
+//  4. Tailer.sharing: the bonds of shared lines.
+//  5. Stream.mu: a stream, its files and its handler. Only who holds sweepMu may hold several. What a handler locks comes after it.
+//  6. All others (Tailer.mu of the scheduler, outbox.mu, counts.mu, Sorter.mu, …) are leaves: who holds one of them takes no other lock of this package.
+//
+// While a batch is sent none is held; while positions are stored, storeMu alone.
+//
 // Files are opened read-only, and only regular ones. Symbolic links are followed only with follow_symlinks.
 package tail

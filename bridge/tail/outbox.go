@@ -9,6 +9,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 type outbox struct {
 	enough int64 // what need not wait for more
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
 	batches []*batch
 	cost    int64

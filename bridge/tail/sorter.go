@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 // Reads says what a line is to a receiver.
@@ -38,7 +39,7 @@ const (
 // Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands decides, so that the answer
 // is the same however far the file has grown, and after a restart. The zero value is ready.
 type Sorter struct {
-	mu      sync.Mutex
+	mu      lockorder.Mutex[leaf]
 	members []*Tailer
 	loading []*Tailer // those of them whose checkpoints were not read yet
 	paths   map[string]*kind

@@ -3,11 +3,12 @@ package tail
 import (
 	"context"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 const (
@@ -39,8 +40,8 @@ type Stream struct {
 	path   string
 	number int // of the streams of the Tailer
 
-	mu        sync.Mutex // everything below, and the handler's methods
-	handler   Handler    // nil: asleep, and state is what it left behind
+	mu        lockorder.Mutex[reading] // everything below, and the handler's methods
+	handler   Handler                  // nil: asleep, and state is what it left behind
 	state     []byte
 	files     []*file
 	current   *file // the file that the path names now; nil for none

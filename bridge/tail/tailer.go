@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 const (
@@ -70,14 +72,14 @@ type Tailer struct {
 	maxAhead     int64 // what a handler may read ahead in a turn
 	bombBytes    int64 // below this, a file may decompress to any multiple of its size
 
-	statusMu sync.Mutex
+	statusMu lockorder.Mutex[leaf]
 	status   Status
 
-	sweepMu sync.Mutex // sweeper: the files and streams known, and when to look at them
+	sweepMu lockorder.Mutex[sweeping] // sweeper: the files and streams known, and when to look at them
 	sweeper sweeper
 
-	mu       sync.Mutex // scheduler
-	wakeup   *sync.Cond // of the workers
+	mu       lockorder.Mutex[leaf] // scheduler
+	wakeup   *sync.Cond            // of the workers
 	ready    []*Stream
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
@@ -97,21 +99,21 @@ type Tailer struct {
 	packed  atomic.Int64  // decoders
 	watched atomic.Int64
 	warned  map[string]time.Time
-	warnMu  sync.Mutex
+	warnMu  lockorder.Mutex[leaf]
 	store   storage.Client
-	storeMu sync.Mutex
+	storeMu lockorder.Mutex[storing]
 	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
-	settling  sync.RWMutex
+	settling  lockorder.RWMutex[freezing]
 	nextStore time.Time // of a Tailer whose records are joint, and after an error, under storeMu
 	unstored  bool      // under storeMu: the storage failed last time
 	// heldRecords are the record lines that streams hold.
 	heldRecords atomic.Int64
-	heldBytes   atomic.Int64 // what the lines take that streams hold
-	holders     atomic.Int64 // streams that hold some
-	dirty       atomic.Bool  // there may be a stream whose stored checkpoint is not true
-	shared      atomic.Int64 // lines that are lent to more than one batch
-	sharing     sync.Mutex   // settling of batches while there are some
-	kept        int          // under sharing: lines that are kept for their sake
+	heldBytes   atomic.Int64             // what the lines take that streams hold
+	holders     atomic.Int64             // streams that hold some
+	dirty       atomic.Bool              // there may be a stream whose stored checkpoint is not true
+	shared      atomic.Int64             // lines that are lent to more than one batch
+	sharing     lockorder.Mutex[sharing] // settling of batches while there are some
+	kept        int                      // under sharing: lines that are kept for their sake
 	watcher     *fsnotify.Watcher
 	births      *births // nil: nothing is heard at once
 	batches     sync.Pool
