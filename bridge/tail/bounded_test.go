@@ -128,7 +128,7 @@ func TestCompressedHole(t *testing.T) {
 	r.rest()
 	r.want()
 	assert.Zero(t, r.tl.packed.Load())
-	assert.True(t, r.tl.sweeper.streams[r.path("a.log.gz")].current.complete)
+	assert.True(t, r.tl.sweeper.streams[r.path("a.log.gz")].current.isComplete())
 }
 
 // NULs that are really there, as where holes are not known, are passed over turn by turn.

@@ -192,7 +192,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 	}
 	var last *file
 	for _, f := range s.files {
-		if !f.dead {
+		if f.life != lifeDead {
 			last = f
 		}
 	}

@@ -290,7 +290,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 	}
 	for _, f := range s.files {
-		if f.dead || f != s.current && f.head == 0 && f.print.n == 0 && !f.compressed {
+		if f.life == lifeDead || f != s.current && f.head == 0 && f.print.n == 0 && !f.compressed {
 			continue // an empty file cannot be told from another that gets its inode
 		}
 		if first != nil && first.at[f] < f.head { // a file that came later: all of it
@@ -302,7 +302,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		slices.SortFunc(tagged, func(a, b tag) int { return cmp.Compare(a.begin, b.begin) })
 		c.files = append(c.files, savedFile{
 			path: f.path, id: f.id, size: f.size, mtime: unixNano(f.mtime), head: f.head, print: f.print, tailSum: f.tailHash(), tailN: f.tailN,
-			skip: f.skip, current: f == s.current, retired: f.retired, complete: f.complete, holes: spans, tags: tagged,
+			skip: f.skip, current: f == s.current, retired: f.isRetired(), complete: f.isComplete(), holes: spans, tags: tagged,
 		})
 	}
 	return c.encode(b), holes

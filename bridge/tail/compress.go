@@ -156,7 +156,6 @@ func (u *unpacked) Close() error {
 
 // endOfPacked is told that a compressed file was read to its end, or to where it is damaged.
 func (s *Stream) endOfPacked(f *file) {
-	f.complete = true
 	u, ok := f.src.(*unpacked)
 	if ok && u.bad != nil {
 		if errors.Is(u.bad, errBomb) {

@@ -394,8 +394,8 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			delete(w.files, id)
 			return nil
 		}
-		if f.retired {
-			f.retired, f.complete, f.changed = false, false, true
+		if f.isRetired() {
+			f.turn(lifeUnread)
 			f.size, f.mtime, f.grown = fi.Size(), fi.ModTime(), w.now
 			w.active(s, w.now)
 		}

@@ -103,17 +103,11 @@ type file struct {
 	rotated     time.Time // when the path ceased to name it; zero for the current file
 	outstanding int       // pieces held or in flight
 	tried       int64     // when the sweeper last had it read after an error, Unix ns
+	life        life
 	compressed  bool
-	changed     bool // since it was last read to its end
-	complete    bool // a compressed file read to its end
-	truncated   bool // found cut or rewritten: look must decide
 	failed      bool // the last read ended in an error
 	birth       birth
-	dead        bool // nothing more can be read from it
-	missing     bool // of a checkpoint: what it became is still being looked for
-	retired     bool // read and closed, remembered so that it is not read again
-	seen        int  // the full scan that last saw it
-	unseen      bool // retired, and not seen by the last one
+	seen        int // the full scan that last saw it
 }
 
 // advance moves head over b, which was read there.
@@ -171,11 +165,11 @@ func (f *file) wasCut() bool {
 
 // isGone says whether nobody will find the file again although not all of it was read and accepted.
 func (f *file) isGone() bool {
-	if f.raw == nil || f.dead || f.retired {
+	if f.raw == nil || f.life == lifeDead || f.isRetired() {
 		return false
 	}
 	fi, err := f.raw.Stat()
-	return err == nil && links(fi) == 0 && (!f.complete && !f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
+	return err == nil && links(fi) == 0 && (!f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
 }
 
 // links returns how many names a file has.

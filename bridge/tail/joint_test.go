@@ -399,7 +399,7 @@ func TestJointFiles(t *testing.T) {
 					r.still()
 					for _, s := range r.tl.sweeper.streams {
 						for _, f := range s.files {
-							require.False(t, f.dead, f.path)
+							require.NotEqual(t, lifeDead, f.life, f.path)
 						}
 					}
 					r.checkpoint()

@@ -185,13 +185,13 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.t.readError(s.path, err)
 		s.denied = true
 		for _, f := range s.files {
-			f.failed = f.failed || f.truncated // it stays so until the path can be looked at
+			f.failed = f.failed || f.life == lifeCut // it stays so until the path can be looked at
 		}
 	}
 	w.lookOld(s, now)
 	s.noteCaught()
 	w.expire(s, now)
-	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return !f.retired || !f.unseen }) {
+	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return f.life != lifeVanished }) {
 		n := len(s.files)
 		if w.advance(s, now, false); len(s.files) == n {
 			for _, f := range s.files {
@@ -213,7 +213,7 @@ func (w *sweeper) rest(s *Stream, now time.Time) {
 // isQuiet says that there is nothing to do for a stream whose current file is as it was.
 func (s *Stream) isQuiet() bool {
 	f := s.current
-	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && !f.changed && !f.failed && !f.truncated && !f.dead && !s.behind && s.held.n == 0
+	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && f.life == lifeRead && !f.failed && !s.behind && s.held.n == 0
 }
 
 // hold locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
@@ -261,7 +261,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
 	}
-	if s.current != nil && s.current.complete && !w.t.set.Joint { // else the other half may come in another stream
+	if s.current != nil && s.current.isComplete() && !w.t.set.Joint { // else the other half may come in another stream
 		s.expire(farFuture) // nothing can come any more
 		return
 	}
@@ -311,17 +311,19 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	f.size, f.mtime = fi.Size(), fi.ModTime()
 	switch {
 	case changed:
-		if f.changed, f.nulEnd = true, false; fi.Size() <= size {
+		if f.life == lifeRead {
+			f.turn(lifeUnread)
+		}
+		if f.nulEnd = false; fi.Size() <= size {
 			f.nulTo = 0 // it may have been written where there was NUL
 		}
 		f.begin()
 		if f.compressed {
 			w.t.close(f)
-			f.complete = false
 		}
 		w.active(s, now)
 	case f.compressed:
-		if !f.complete {
+		if f.life != lifeRead {
 			w.t.schedule(s)
 		}
 	case f.failed:
@@ -348,24 +350,25 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		linger = min(linger, rotatedGrace)
 	}
 	for _, f := range slices.Clone(s.files) {
-		if f != s.current && f.truncated {
+		if f != s.current && f.life == lifeCut {
 			w.truncated(s, f, now)
 		}
 	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool {
-		if f == s.current || f.retired {
+		if f == s.current || f.isRetired() {
 			return false
 		}
-		if f.missing {
+		switch {
+		case f.life == lifeMissing:
 			return w.lookMissing(s, f, now)
-		}
-		if f.compressed && !f.complete {
+		case f.life == lifeDead, f.isComplete():
+		case f.compressed:
 			if fi, err := w.t.statAt(f); err == nil {
 				w.grew(s, f, fi, now) // it may still be being written
 			} else {
 				w.t.schedule(s)
 			}
-		} else if !f.compressed && !f.dead {
+		default:
 			if fi, err := w.t.statOf(f); err == nil {
 				w.grew(s, f, fi, now)
 			} else if f.failed {
@@ -375,13 +378,13 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) {
 			return false
 		}
-		if f.dead {
+		if f.life == lifeDead {
 			w.drop(f)
 			return true
 		}
-		if f.complete || !f.compressed && f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
+		if f.isComplete() || !f.compressed && f.life != lifeCut && f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
 			w.t.close(f)
-			f.retired = true
+			f.turn(lifeRetired)
 			s.changed()
 		}
 		return false
@@ -402,7 +405,6 @@ func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 	if wait {
 		return false
 	}
-	f.missing = false
 	if c == nil {
 		w.lost(f, len(f.replay) > 0 || f.size > f.head)
 		w.drop(f)
@@ -426,10 +428,15 @@ func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()
 		s.files = slices.DeleteFunc(s.files, func(f *file) bool {
-			f.unseen = f.retired && f.seen != w.scans
-			if f.unseen && s.current != nil {
-				w.drop(f)
-				return true
+			switch {
+			case !f.isRetired():
+			case f.seen == w.scans:
+				f.turn(lifeRetired)
+			default:
+				if f.turn(lifeVanished); s.current != nil {
+					w.drop(f)
+					return true
+				}
 			}
 			return false
 		})

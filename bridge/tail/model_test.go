@@ -347,7 +347,7 @@ func (m *model) run(ops int) {
 		// Runs that have written no more than the same preamble cannot be told apart: the next one may be taken for an older one's copy, and come twice.
 		if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
 			for _, f := range h.s.files {
-				m.note("  %s %v head %d size %d replay %v dead %v retired %v truncated %v current %v", filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.dead, f.retired, f.truncated, f == h.s.current)
+				m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.life, f == h.s.current)
 			}
 			m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
 		}
@@ -473,7 +473,7 @@ func (m *model) check() {
 			}
 			for _, s := range m.tl.sweeper.streams {
 				for _, f := range s.files {
-					m.note("  %s: %s %v head %d size %d replay %v dead %v retired %v truncated %v current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.dead, f.retired, f.truncated, f == s.current)
+					m.note("  %s: %s %v head %d size %d replay %v %v, current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.life, f == s.current)
 				}
 			}
 			m.fail("lost: %q", text)

@@ -40,7 +40,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		turns = jointQuantum
 	}
 	for _, f := range s.files {
-		if f.missing {
+		if f.life == lifeMissing {
 			return false // lines keep their order
 		}
 		if s.unpackedLater(f) {
@@ -76,10 +76,14 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 
 // readable says whether there can be something to read in the file now. A compressed file is read when its size stands still, and only some at a time.
 func (s *Stream) readable(f *file) bool {
-	if f.dead || f.truncated || f.retired || f.complete {
+	switch f.life {
+	case lifeUnread:
+		return true
+	case lifeRead:
+		return !f.compressed && (f == s.current || f.size != f.head || len(f.replay) > 0) // else look sees when it grows
+	default:
 		return false
 	}
-	return f == s.current || f.changed || f.size != f.head || len(f.replay) > 0 // else look sees when it grows
 }
 
 // unpackedLater says whether a compressed file has still to be read but not yet: when its size stands still, and only some are read at a time.
@@ -93,7 +97,7 @@ func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cf
 // readFailed takes note of an error. A truncated file is for look to decide on.
 func (s *Stream) readFailed(f *file, err error) {
 	if errors.Is(err, errTruncated) {
-		f.truncated = true
+		f.turn(lifeCut)
 		s.t.kick(s)
 		return
 	}
@@ -161,7 +165,8 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
 		}
 		if atEOF {
-			f.caught, f.changed = now, false
+			f.caught = now
+			f.turn(lifeRead)
 			if f.compressed {
 				s.endOfPacked(f)
 			}
@@ -306,7 +311,8 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		}
 		if n < len(b) {
 			f.nulTo, f.nulEnd = off, true
-			f.caught, f.changed = s.line.Observed, false
+			f.caught = s.line.Observed
+			f.turn(lifeRead)
 			return false, nil
 		}
 	}

@@ -24,12 +24,12 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	cur := s.current
 	if cur != nil && cur.id == id {
 		cur.seen = w.scans
-		if cur.dead {
+		if cur.life == lifeDead {
 			cur.rotated, s.current = now, nil
 			w.advance(s, now, true)
 			return
 		}
-		if cur.truncated || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
+		if cur.life == lifeCut || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
 			w.truncated(s, cur, now)
 			return
 		}
@@ -45,7 +45,14 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 		// An older file of this stream has its name back.
 		w.unnamed(s, now)
 		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
-		f.rotated, f.retired, f.path, f.grown = time.Time{}, false, s.path, now
+		f.rotated, f.path, f.grown = time.Time{}, s.path, now
+		switch {
+		case !f.isRetired():
+		case f.compressed:
+			f.turn(lifeRead)
+		default:
+			f.turn(lifeUnread)
+		}
 		s.current = f
 		w.active(s, now)
 		return
@@ -76,7 +83,7 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 // adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of it.
 func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	path, raw, fi := g.path, g.raw, g.fi
-	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, changed: true, seen: w.scans}
+	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
 	w.t.attach(f, raw, w.t.unpack(path, raw))
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
 		f.skipTo(raw, fi.Size())
@@ -142,17 +149,16 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
 	if wait {
-		f.truncated = true
+		f.turn(lifeCut)
 		return
 	}
 	w.t.counts.bump(&w.t.counts.truncs, 1)
-	f.truncated = false
 	s.lastWrite = f.wrote
 	if f.head == 0 && f.src == nil {
 		w.lost(f, true) // it cannot be opened any more
 		return
 	}
-	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, changed: true, seen: w.scans}
+	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
 	if !f.compressed && f.src != nil {
 		// The open file may be the only way to what it holds now.
 		g.src, g.raw = f.src, f.raw
@@ -164,8 +170,10 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		f.rotated = now
 	}
 	found := c != nil
-	if f.dead = !found; found {
+	if found {
 		w.become(f, c, now)
+	} else {
+		f.turn(lifeDead)
 	}
 	w.files[g.id] = g
 	if s.current == f {
@@ -186,7 +194,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 
 // lost gives up a file that cannot be read any more.
 func (w *sweeper) lost(f *file, unread bool) {
-	f.dead = true
+	f.turn(lifeDead)
 	if unread || len(f.replay) > 0 {
 		w.t.counts.bump(&w.t.counts.lost, 1)
 		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones", zap.String("path", f.path))
@@ -216,7 +224,7 @@ func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
 		if !named || own == nil {
 			return
 		}
-		if f := w.files[idOf(own)]; f != nil && !f.dead {
+		if f := w.files[idOf(own)]; f != nil && f.life != lifeDead {
 			return // the next look sees whose it is
 		}
 		raw, fi, err := openRegular(s.path, w.t.cfg.FollowSymlinks)
@@ -321,7 +329,7 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 		if err != nil || w.files[id] != nil || own != nil && id == idOf(own) {
 			continue
 		}
-		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && !f.dead && sameFile(f, c.raw) })) {
+		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) })) {
 			continue // it was there before, or is a copy
 		}
 		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
@@ -408,12 +416,12 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 	packed := w.t.packing(path) != CompressionNone
 	for _, f := range s.files {
 		switch {
-		case f.dead:
+		case f.life == lifeDead:
 		case packed:
 			if f.head > 0 || f.print.n > 0 {
 				candidates = append(candidates, f)
 			}
-		case f.head > 0 && (f.truncated || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
+		case f.head > 0 && (f.life == lifeCut || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
 			candidates = append(candidates, f)
 		}
 	}
@@ -540,7 +548,7 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	}
 	w.t.close(f)
 	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
-	f.changed, f.complete, f.retired, f.missing = true, false, false, false
+	f.turn(lifeUnread)
 	w.files[f.id] = f
 	delete(w.suspects, c.path)
 	w.t.attach(f, c.raw, c.src)
@@ -604,7 +612,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	defer w.hold(s)()
 	var gone []*file
 	for _, f := range s.files {
-		if f != s.current && !f.dead && !f.compressed && (f.head > 0 || f.print.n > 0) && w.isRemoved(f) {
+		if f != s.current && f.life != lifeDead && !f.compressed && (f.head > 0 || f.print.n > 0) && w.isRemoved(f) {
 			gone = append(gone, f)
 		}
 	}
@@ -639,7 +647,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 
 // isRemoved says whether a file is no longer where it was seen last, and not open under another name.
 func (w *sweeper) isRemoved(f *file) bool {
-	if f.missing {
+	if f.life == lifeMissing {
 		return true
 	}
 	if f.raw != nil {
@@ -697,7 +705,7 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 		return
 	}
 	defer w.hold(f.stream)()
-	if f.raw != nil && !f.compressed && !f.dead && (f.truncated || f.wasCut()) {
+	if f.raw != nil && !f.compressed && f.life != lifeDead && (f.life == lifeCut || f.wasCut()) {
 		w.truncated(f.stream, f, now)
 	}
 }

@@ -165,14 +165,14 @@ func (s *Stream) noteSize() {
 	size, lag := int64(0), int64(0)
 	for _, f := range s.files {
 		switch {
-		case f.dead || f.retired || f.missing:
+		case f.life == lifeDead || f.isRetired() || f.life == lifeMissing:
 		case f.compressed: // how far in the compressed bytes reading is, nobody knows
-			if size += f.size; !f.complete {
+			if size += f.size; f.life != lifeRead {
 				lag += f.size
 			}
 		default:
 			size += f.size
-			if f.changed && !f.nulEnd { // else what is behind head is a line without its end
+			if f.life != lifeRead && !f.nulEnd { // else what is behind head is a line without its end
 				lag += max(0, f.size-f.head)
 			}
 		}

@@ -233,21 +233,24 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		sf := &c.files[i]
 		f := &file{
 			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
-			restored: true, skip: sf.skip, retired: sf.retired, replay: sf.holes, tags: sf.tags, grown: now, changed: true, rotated: now, seen: w.scans + 1,
+			restored: true, skip: sf.skip, replay: sf.holes, tags: sf.tags, grown: now, rotated: now, seen: w.scans + 1,
+		}
+		if sf.retired {
+			f.life = lifeRetired
 		}
 		f.wrote = f.mtime
 		if sf.current && !s.lastWrite.IsZero() {
 			f.wrote = s.lastWrite
 		}
-		if !f.retired && !w.locate(s, f, now) {
+		if !sf.retired && !w.locate(s, f, now) {
 			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
 			continue
 		}
-		if f.complete = sf.complete && len(f.replay) == 0 && f.compressed && f.size == sf.size && unixNano(f.mtime) == sf.mtime; f.complete {
-			f.changed = false
+		if sf.complete && len(f.replay) == 0 && f.compressed && f.size == sf.size && unixNano(f.mtime) == sf.mtime {
+			f.turn(lifeRead)
 			w.t.close(f)
 		}
-		if !f.retired && (!sf.current || f.path != s.path) && sf.vague() && (f.size != sf.size || unixNano(f.mtime) != sf.mtime) {
+		if !sf.retired && (!sf.current || f.path != s.path) && sf.vague() && (f.size != sf.size || unixNano(f.mtime) != sf.mtime) {
 			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
 			continue
 		}
@@ -256,7 +259,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		if w.files[f.id] == nil {
 			w.files[f.id] = f
 		}
-		if f.path == s.path && sf.current && !f.retired && !f.missing {
+		if f.path == s.path && sf.current && !sf.retired && f.life != lifeMissing {
 			s.current = f
 			f.rotated = time.Time{}
 		}
@@ -288,7 +291,10 @@ func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 		return true
 	}
 	c, wait := w.copyOf(s, f)
-	if f.missing = wait; c != nil {
+	switch {
+	case wait:
+		f.turn(lifeMissing)
+	case c != nil:
 		w.become(f, c, now)
 	}
 	return c != nil || wait

@@ -369,7 +369,7 @@ func (s *Stream) noteCaught() {
 		at = 0
 	}
 	for _, f := range s.files {
-		if f.changed && !f.failed && !f.dead && !f.retired && (!f.compressed || s.t.final || s.t.standsStill(f)) {
+		if (f.life == lifeUnread || f.life == lifeCut || f.life == lifeMissing) && !f.failed && (!f.compressed || s.t.final || s.t.standsStill(f)) {
 			at = min(at, unixNano(f.caught)) // 0: not yet
 		}
 	}

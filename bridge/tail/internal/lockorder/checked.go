@@ -1,0 +1,115 @@
+//go:build race
+
+package lockorder
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Mutex is a sync.Mutex of a level.
+type Mutex[L Level] struct{ mu sync.Mutex }
+
+// Lock is sync.Mutex.Lock.
+func (m *Mutex[L]) Lock() {
+	take[L]()
+	m.mu.Lock()
+}
+
+// TryLock is sync.Mutex.TryLock. It waits for nobody, so it may come out of order; what is locked after it may not.
+func (m *Mutex[L]) TryLock() bool {
+	if !m.mu.TryLock() {
+		return false
+	}
+	note[L]()
+	return true
+}
+
+// Unlock is sync.Mutex.Unlock.
+func (m *Mutex[L]) Unlock() {
+	drop[L]()
+	m.mu.Unlock()
+}
+
+// RWMutex is a sync.RWMutex of a level.
+type RWMutex[L Level] struct{ mu sync.RWMutex }
+
+// Lock is sync.RWMutex.Lock.
+func (m *RWMutex[L]) Lock() {
+	take[L]()
+	m.mu.Lock()
+}
+
+// Unlock is sync.RWMutex.Unlock.
+func (m *RWMutex[L]) Unlock() {
+	drop[L]()
+	m.mu.Unlock()
+}
+
+// RLock is sync.RWMutex.RLock. A reader of the same level would wait for a writer that waits for the first reader, so that is out of order too.
+func (m *RWMutex[L]) RLock() {
+	take[L]()
+	m.mu.RLock()
+}
+
+// RUnlock is sync.RWMutex.RUnlock.
+func (m *RWMutex[L]) RUnlock() {
+	drop[L]()
+	m.mu.RUnlock()
+}
+
+// held are the levels that each goroutine holds, in the order in which it took them.
+var held = struct {
+	sync.Mutex
+	by map[string][]int
+}{by: map[string][]int{}}
+
+// take checks the order and notes a level.
+func take[L Level]() {
+	var l L
+	level, under, g := l.Level(), l.Under(), goroutine()
+	held.Lock()
+	defer held.Unlock()
+	for _, has := range held.by[g] {
+		if has > level || has == level && (under == 0 || !slices.Contains(held.by[g], under)) {
+			panic(fmt.Sprintf("lock order: %T (level %d) is taken by one who holds levels %v", l, level, held.by[g]))
+		}
+	}
+	held.by[g] = append(held.by[g], level)
+}
+
+func note[L Level]() {
+	var l L
+	g := goroutine()
+	held.Lock()
+	defer held.Unlock()
+	held.by[g] = append(held.by[g], l.Level())
+}
+
+func drop[L Level]() {
+	var l L
+	g := goroutine()
+	held.Lock()
+	defer held.Unlock()
+	has := held.by[g]
+	for i := len(has) - 1; i >= 0; i-- {
+		if has[i] == l.Level() {
+			has = slices.Delete(has, i, i+1)
+			break
+		}
+	}
+	if held.by[g] = has; len(has) == 0 {
+		delete(held.by, g)
+	}
+}
+
+// goroutine is the number of the one that calls, which only its stack says: "goroutine 7 [running]:".
+func goroutine() string {
+	var b [64]byte
+	_, rest, _ := bytes.Cut(b[:runtime.Stack(b[:], false)], []byte("goroutine "))
+	number, _, _ := bytes.Cut(rest, []byte(" "))
+	return string(number)
+}

@@ -1,0 +1,11 @@
+//go:build !race
+
+package lockorder
+
+import "sync"
+
+// Mutex is a sync.Mutex of a level.
+type Mutex[L Level] struct{ sync.Mutex }
+
+// RWMutex is a sync.RWMutex of a level.
+type RWMutex[L Level] struct{ sync.RWMutex }

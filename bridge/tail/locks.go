@@ -1,0 +1,25 @@
+package tail
+
+// The levels of the locks, outermost first. doc.go says what each guards.
+type (
+	storing  struct{}
+	sweeping struct{}
+	freezing struct{}
+	sharing  struct{}
+	reading  struct{}
+	leaf     struct{}
+)
+
+// Level and Under make each of them a lockorder.Level.
+func (storing) Level() int  { return 1 }
+func (storing) Under() int  { return 0 }
+func (sweeping) Level() int { return 2 }
+func (sweeping) Under() int { return 0 }
+func (freezing) Level() int { return 3 }
+func (freezing) Under() int { return 0 }
+func (sharing) Level() int  { return 4 }
+func (sharing) Under() int  { return 0 }
+func (reading) Level() int  { return 5 }
+func (reading) Under() int  { return sweeping{}.Level() } // deciding whose a file is leads from stream to stream
+func (leaf) Level() int     { return 6 }
+func (leaf) Under() int     { return 0 }
