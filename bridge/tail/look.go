@@ -140,8 +140,8 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
-	if w.t.set.Joint || s.document {
-		s.wake() // a handler may count those that it has to wait for, and what a document is kept in is not dropped
+	if !s.sleeps() {
+		s.wake()
 	}
 	w.streams[path] = s
 	w.newest = path
@@ -261,8 +261,9 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
 	}
-	if s.current != nil && s.current.isComplete() && !w.t.set.Joint { // else the other half may come in another stream
-		s.expire(farFuture) // nothing can come any more
+	p := w.t.policy
+	if p.ended(s) {
+		s.expire(farFuture)
 		return
 	}
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
@@ -270,18 +271,9 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 		s.lastExpire = now
 		// What is still to be read, as while the next component is down, may be the other half.
 		s.noteCaught()
-		seen := min(now.UnixNano(), s.caught.Load())
-		if w.t.set.Joint {
-			seen = min(seen, w.allCaught(now))
-		}
-		s.expire(time.Unix(0, seen).Add(-timeout))
+		s.expire(time.Unix(0, p.readUntil(w, s, now)).Add(-timeout))
 	}
-	s.boundHeld()
-	// Lent lines stay until what takes them away was accepted, so that there are too many for a while.
-	if w.t.set.Joint && s.held.n > w.t.maxHeld && now.Sub(s.lastForced) >= time.Second {
-		s.lastForced = now
-		s.giveUp(s.held.oldest(3), "Too many lines wait for their other half; the oldest third is given up")
-	}
+	p.boundAtLook(s, now)
 }
 
 // allCaught returns when all that there was, of all streams, had been read, Unix ns. It asks them all once per poll_interval: ten thousand that hold lines ask.

@@ -35,10 +35,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	if s.mark == nil {
 		s.setMark()
 	}
-	turns := quantum
-	if s.t.set.Joint {
-		turns = jointQuantum
-	}
+	turns := s.t.policy.chunks()
 	for _, f := range s.files {
 		if f.life == lifeMissing {
 			return false // lines keep their order
@@ -59,7 +56,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			}
 			more, err := s.readChunk(f, buf, limit)
 			s.cut()
-			s.boundHeld()
+			s.t.policy.bound(s)
 			if err != nil {
 				s.readFailed(f, err)
 				break

@@ -32,30 +32,17 @@ func (t *Tailer) pop() *Stream {
 	return s
 }
 
-// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.
-const fairEvery = 64
-
-// next takes the stream that comes next out of a queue: the first; where records are joint, the one with the fewest lines that wait for those of others, so that
-// none gets far ahead of the others and fills the memory. But none waits for ever for those that write faster than they are read.
+// next takes the stream that goes on out of a queue.
 func (t *Tailer) next(queue []*Stream) (s *Stream, rest []*Stream) {
-	if t.picked++; t.set.Joint && t.picked%fairEvery != 0 {
-		least := 0
-		for i, o := range queue {
-			if o.lent.Load() < queue[least].lent.Load() {
-				least = i
-			}
-		}
-		s = queue[least]
-		copy(queue[1:least+1], queue[:least])
-	} else {
-		s = queue[0]
-	}
+	t.picked++
+	at := t.policy.next(queue, t.picked)
+	s = queue[at]
+	copy(queue[1:at+1], queue[:at])
 	queue[0] = nil
 	return s, queue[1:]
 }
 
-// turn drains a stream once and puts it back in the queue when it must come again. Where records are joint, it lets one more stream go on that waits for the budget:
-// what was read may wait for other streams, and then there is nothing in flight whose ack would do it.
+// turn drains a stream once and puts it back in the queue when it must come again.
 func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	again := s.drain(buf)
 	t.mu.Lock()
@@ -67,9 +54,7 @@ func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	} else {
 		s.sched = idle
 	}
-	if t.set.Joint {
-		t.rouse(1)
-	}
+	t.rouse(t.policy.rouses())
 }
 
 // schedule makes a stream ready.
@@ -109,10 +94,9 @@ func (t *Tailer) wakeSweeper() {
 	}
 }
 
-// mayHaveMore says whether a stream may take more of a budget that is not used up: at most a quarter, unless records are joint. Then the one that is behind the others
-// sends for all.
+// mayHaveMore says whether a stream may take more of a budget that is not used up.
 func (t *Tailer) mayHaveMore(s *Stream) bool {
-	return t.set.Joint || s.inFlight < t.cfg.MaxInFlightBytes/4
+	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }
 
 // mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack.

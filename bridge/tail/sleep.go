@@ -12,9 +12,8 @@ const (
 )
 
 // sleep lets go of what an idle stream can make anew from what a restart would have: the logs of all jobs that ever ran may lie in a directory, and only a few are written.
-// Records that are joint know their streams by their handlers, and documents what they gave.
 func (s *Stream) sleep(now time.Time) {
-	if s.handler == nil || s.t.set.Joint || s.document || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
+	if s.handler == nil || !s.sleeps() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
 	}
 	if _, ok := s.handler.(Forgetter); ok {
@@ -28,6 +27,9 @@ func (s *Stream) sleep(now time.Time) {
 	s.t.batches.Put(s.batch)
 	s.state, s.handler, s.awake = state, nil, asleep
 }
+
+// sleeps says whether the stream lets go of its handler when it is idle. A document must know what it gave.
+func (s *Stream) sleeps() bool { return s.t.policy.sleeps() && !s.document }
 
 func (s *Stream) isIdle(now time.Time) bool {
 	return now.Sub(s.activeAt) >= sleepAfter || s.current != nil && now.Sub(s.current.mtime) >= oldFile && s.caught.Load() == farFuture.UnixNano()

@@ -13,9 +13,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// holesPerSecond bounds how much of a stream's time goes into writing down its holes: one with many is stored less often. Ten tags cost as much as a hole.
-const holesPerSecond = 20_000
-
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything twice.
 func (t *Tailer) load(ctx context.Context) error {
 	w := &t.sweeper
@@ -99,17 +96,14 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	}
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
-	joint := t.set.Joint
-	if (joint || t.unstored) && !last && t.now().Before(t.nextStore) {
-		return nil // of joint streams also of what is forgotten: a record has lines of several streams, and all are stored or none
+	if !last && t.now().Before(t.nextStore) {
+		return nil
 	}
 	t.sweepMu.Lock()
-	if joint {
-		t.settling.Lock() // before another stream can come whose lines are accepted together with those of the ones known now
-	}
+	thaw := t.policy.freeze(t) // before another stream can come whose lines are accepted together with those of the ones known now
 	w := &t.sweeper
 	var streams []*Stream
-	if t.dirty.Swap(false) || last || joint || w.indexDirty || len(w.forgotten) > 0 {
+	if t.dirty.Swap(false) || last || w.indexDirty || len(w.forgotten) > 0 {
 		streams = slices.Collect(maps.Values(w.streams))
 	}
 	forgotten, indexed := w.forgotten, w.indexDirty
@@ -130,9 +124,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	}
 	t.sweepMu.Unlock()
 	ops = t.snapshots(ops, streams, last)
-	if joint {
-		t.settling.Unlock()
-	}
+	thaw()
 	if len(ops) == 0 {
 		return nil
 	}
@@ -168,7 +160,7 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 		s.mu.Lock()
 		switch {
 		case !s.dirty || s.gone:
-		case !last && !t.set.Joint && now.Before(s.nextStore):
+		case !last && !t.policy.due(s, now):
 			t.dirty.Store(true)
 		default:
 			b, holes := s.snapshot(nil)
@@ -179,7 +171,7 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 		}
 		s.mu.Unlock()
 	}
-	t.nextStore = now.Add(time.Duration(all/holesPerSecond) * time.Second)
+	t.nextStore = now.Add(t.policy.pause(all))
 	return ops
 }
 

@@ -14,11 +14,7 @@ import (
 const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
-	maxBatchCost = 1 << 20   // what a batch takes from the budget at most, a line more or less
-	quantum      = 8         // chunks per turn
-	jointQuantum = 1         // the same where lines of several streams become one record: what one is ahead of the others waits in memory
-	maxHeld      = 1_000_000 // lines of a stream, where records are joint
-	maxHeldBytes = 96 << 20  // of all streams, where they are not
+	maxBatchCost = 1 << 20 // what a batch takes from the budget at most, a line more or less
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
 	maxReasons   = 64
@@ -290,16 +286,6 @@ func (s *Stream) tellHeld() {
 	told.records, told.bytes = s.held.records, s.held.bytes
 }
 
-// boundHeld gives up the oldest lines that wait for their other half when those of all streams take too much memory, and this stream's are not few.
-func (s *Stream) boundHeld() {
-	t := s.t
-	all := t.heldBytes.Load()
-	if all <= t.maxHeldBytes || t.set.Joint || s.held.bytes < all/max(1, t.holders.Load()) {
-		return
-	}
-	s.giveUp(s.held.oldest(8), "Records that wait for their other half take too much memory; the oldest are given up")
-}
-
 func (s *Stream) giveUp(before time.Time, why string) {
 	s.t.counts.bump(&s.t.counts.forced, 1)
 	s.t.warn("held", why, zap.String("path", s.path), zap.Int("lines", s.held.n))
@@ -345,21 +331,21 @@ func (s *Stream) comesAgain(f *file) bool {
 	return first != nil && first.at[f] < f.head
 }
 
-// expire gives up what has been held since before the given time, in as many batches as the handler makes of it.
+// expire gives up what has been held since before the given time.
 func (s *Stream) expire(before time.Time) {
-	if s.handler == nil {
-		return
+	if s.handler != nil {
+		s.t.policy.expire(s, before)
 	}
-	for {
-		s.since = s.batch.extent()
-		s.handler.Expire(before)
-		s.placed, s.ownPlace = false, false
-		done := s.batch.empty()
-		s.cut()
-		if done || !s.t.set.Joint {
-			return
-		}
-	}
+}
+
+// expireBatch does so with what the handler puts into one batch, and says whether that was nothing.
+func (s *Stream) expireBatch(before time.Time) (done bool) {
+	s.since = s.batch.extent()
+	s.handler.Expire(before)
+	s.placed, s.ownPlace = false, false
+	done = s.batch.empty()
+	s.cut()
+	return done
 }
 
 // noteCaught takes note of whether there is something to read. What cannot be read, or is being written and read only when that is over, is waited for by no one.

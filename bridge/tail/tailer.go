@@ -57,6 +57,7 @@ type Settings struct {
 type Tailer struct {
 	cfg          Config
 	set          Settings
+	policy       policy
 	log          *zap.Logger
 	now          func() time.Time
 	newHandler   NewHandler
@@ -104,7 +105,7 @@ type Tailer struct {
 	storeMu lockorder.Mutex[storing]
 	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
 	settling  lockorder.RWMutex[freezing]
-	nextStore time.Time // of a Tailer whose records are joint, and after an error, under storeMu
+	nextStore time.Time // no checkpoint is stored before; under storeMu
 	unstored  bool      // under storeMu: the storage failed last time
 	// heldRecords are the record lines that streams hold.
 	heldRecords atomic.Int64
@@ -133,7 +134,10 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}, policy: apart{}}
+	if set.Joint {
+		t.policy = joint{}
+	}
 	if t.log == nil {
 		t.log = zap.NewNop()
 	}
