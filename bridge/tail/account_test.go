@@ -145,7 +145,7 @@ func TestAccountMissesWhatIsDropped(t *testing.T) {
 	r.flying = nil
 	before := r.tl.Counts()
 	require.EqualValues(t, 8, before.Pending)
-	r.tl.giveBack(b.stream, b.bytes, b.records)
+	r.tl.refund(b.stream, b.bytes, b.records)
 	c := r.tl.Counts()
 	assert.EqualValues(t, 1, c.Pending)
 	assert.Equal(t, before.Records, c.Records)

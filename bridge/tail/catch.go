@@ -31,7 +31,7 @@ type caught struct {
 type catches struct {
 	events map[string][]caught
 	n      int
-	held   map[fileID]bool // files held open, also those that the sweeper has
+	open   map[fileID]bool // files held open, also those that the sweeper has
 }
 
 // birth says what is known of how a file came to have its path.
@@ -61,8 +61,8 @@ func (t *Tailer) catch(path string, created bool) {
 	if n.events == nil {
 		n.events = map[string][]caught{}
 	}
-	if err == nil && !n.held[idOf(fi)] && len(n.held) < maxCaught {
-		n.held[idOf(fi)] = true
+	if err == nil && !n.open[idOf(fi)] && len(n.open) < maxCaught {
+		n.open[idOf(fi)] = true
 		c.raw, raw = raw, nil
 	}
 	if n.n++; n.n <= maxEvents || c.raw != nil {
@@ -108,11 +108,11 @@ func (w *sweeper) takeCaught(now time.Time) {
 	}
 }
 
-// release gives a file that was caught away, to be read or closed.
-func (w *sweeper) release(c *caught) (raw *os.File) {
+// detach gives a file that was caught away, to be read or closed.
+func (w *sweeper) detach(c *caught) (raw *os.File) {
 	raw, c.raw = c.raw, nil
 	w.t.mu.Lock()
-	delete(w.t.catches.held, idOf(c.fi))
+	delete(w.t.catches.open, idOf(c.fi))
 	w.t.mu.Unlock()
 	return raw
 }
@@ -135,7 +135,7 @@ func (w *sweeper) dropCaught(base string) {
 	events := w.nets[base]
 	for i := range events {
 		if events[i].raw != nil {
-			_ = w.release(&events[i]).Close()
+			_ = w.detach(&events[i]).Close()
 		}
 	}
 	delete(w.nets, base)
@@ -143,7 +143,7 @@ func (w *sweeper) dropCaught(base string) {
 
 // births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, or of one that a look found, or of one that is lost.
 func (w *sweeper) births(s *Stream, events []caught) {
-	defer w.hold(s)()
+	defer w.lock(s)()
 	unseen, early := 0, 0
 	s.heard = s.heard || slices.ContainsFunc(events, func(c caught) bool { return c.born })
 	for _, c := range events {

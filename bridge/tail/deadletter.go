@@ -42,7 +42,7 @@ func (d *deadLetters) add(texts [][]byte) error {
 }
 
 // setAside writes the lines of refused records to where they are wanted. It returns those of the first one, for the log.
-func (t *Tailer) setAside(b *batch, places []Place) (sample []byte) {
+func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	if len(places) == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (t *Tailer) setAside(b *batch, places []Place) (sample []byte) {
 }
 
 // parts are the pieces of a place, in the order in which they came.
-func (b *batch) parts(p place) (out []piece) {
+func (b *lineBatch) parts(p place) (out []piece) {
 	at := int64(0)
 	for _, pc := range b.pieces {
 		from, to := max(p.from.bytes-at, 0), min(p.to.bytes-at, pc.end-pc.begin)

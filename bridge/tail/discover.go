@@ -380,7 +380,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 		return nil
 	}
 	s := f.stream
-	defer w.hold(s)()
+	defer w.lock(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
 		// It was closed, so its inode may have been given to another file.
 		raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)

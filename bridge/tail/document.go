@@ -105,7 +105,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	d.file = &file{stream: s, path: s.path}
 	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File}
 	s.tally.lines++
-	s.give(d.file, text, 0, int64(n))
+	s.toHandler(d.file, text, 0, int64(n))
 	s.cut()
 }
 

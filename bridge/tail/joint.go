@@ -121,7 +121,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 			if shared {
 				done = append(done, l)
 			} else {
-				o.held.take(l.held)
+				o.held.remove(l.held)
 			}
 		}
 		o.letGo()
@@ -136,16 +136,16 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 		done, all.lines = all.lines, nil
 		t.kept -= len(done)
 	}
-	t.release(done)
+	t.removeLent(done)
 	return records
 }
 
-// release lets go of lent lines that were kept while others were looked at.
-func (t *Tailer) release(lines []Lent) {
+// removeLent lets go of lent lines that were kept while others were looked at.
+func (t *Tailer) removeLent(lines []Lent) {
 	for _, l := range lines {
 		o := l.stream
 		o.mu.Lock()
-		o.held.take(l.held)
+		o.held.remove(l.held)
 		if _, ok := o.shared[l.held]; ok {
 			delete(o.shared, l.held)
 			t.shared.Add(-1)

@@ -164,7 +164,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		}
 		s.mu.Unlock()
 	}
-	defer w.hold(s)()
+	defer w.lock(s)()
 	s.missed, s.denied = 0, false
 	if s.document {
 		w.lookDocument(s, now)
@@ -193,7 +193,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.expire(s, now)
 	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return f.life != lifeVanished }) {
 		n := len(s.files)
-		if w.advance(s, now, false); len(s.files) == n {
+		if w.takeUp(s, now, false); len(s.files) == n {
 			for _, f := range s.files {
 				w.drop(f)
 			}
@@ -216,8 +216,8 @@ func (s *Stream) isQuiet() bool {
 	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && f.life == lifeRead && !f.failed && !s.behind && s.held.n == 0
 }
 
-// hold locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
-func (w *sweeper) hold(s *Stream) (release func()) {
+// lock locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
+func (w *sweeper) lock(s *Stream) (unlock func()) {
 	if s.sweeping {
 		return func() {}
 	}

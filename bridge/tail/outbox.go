@@ -25,7 +25,7 @@ type outbox struct {
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
-	batches []*batch
+	batches []*lineBatch
 	cost    int64
 	lingers bool // a sender waits for more
 	closed  bool
@@ -39,10 +39,10 @@ func (o *outbox) init(enough int) {
 }
 
 // open starts the senders.
-func (o *outbox) open(send func(group []*batch)) {
+func (o *outbox) open(send func(group []*lineBatch)) {
 	for range senders {
 		o.senders.Go(func() {
-			for group := o.take(); group != nil; group = o.take() {
+			for group := o.next(); group != nil; group = o.next() {
 				send(group)
 			}
 		})
@@ -70,7 +70,7 @@ func (o *outbox) signal() {
 	}
 }
 
-func (o *outbox) put(b *batch) {
+func (o *outbox) put(b *lineBatch) {
 	o.mu.Lock()
 	b.cut = time.Now()
 	o.batches = append(o.batches, b)
@@ -83,8 +83,8 @@ func (o *outbox) put(b *batch) {
 	}
 }
 
-// take returns the oldest batch and those that can go with it. nil: closed and empty.
-func (o *outbox) take() []*batch {
+// next returns the oldest batch and those that can go with it. nil: closed and empty.
+func (o *outbox) next() []*lineBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
@@ -112,14 +112,14 @@ func (o *outbox) take() []*batch {
 	}
 }
 
-func (o *outbox) group() []*batch {
+func (o *outbox) group() []*lineBatch {
 	first := o.batches[0]
 	n, cost := 1, first.bytes
 	for n < len(o.batches) && cost+o.batches[n].bytes <= maxBatchCost && first.what.Join(o.batches[n].what) {
 		cost += o.batches[n].bytes
 		n++
 	}
-	group := append([]*batch(nil), o.batches[:n]...)
+	group := append([]*lineBatch(nil), o.batches[:n]...)
 	clear(o.batches[:n])
 	o.batches = o.batches[n:]
 	o.cost -= cost
@@ -130,7 +130,7 @@ func (o *outbox) group() []*batch {
 }
 
 // send delivers what was joined, until it is accepted or refused for good, or the receiver shuts down; then it stays a hole.
-func (t *Tailer) send(group []*batch) {
+func (t *Tailer) send(group []*lineBatch) {
 	d := group[0].what
 	var wait *backoff.ExponentialBackOff
 	for {
@@ -168,7 +168,7 @@ func (t *Tailer) ending() bool {
 }
 
 // settle takes note of the fate of what was joined.
-func (t *Tailer) settle(group []*batch, err error) {
+func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {
 		refused = *r
@@ -194,10 +194,10 @@ func (t *Tailer) settle(group []*batch, err error) {
 }
 
 // all is how many record lines go with the batch, at most: a lent line may go with others, too.
-func (b *batch) all() int64 { return b.records + int64(len(b.lent)) }
+func (b *lineBatch) all() int64 { return b.records + int64(len(b.lent)) }
 
 // refused counts the record lines of the places.
-func (b *batch) refused(places []Place) (n int64) {
+func (b *lineBatch) refused(places []Place) (n int64) {
 	seen := make(map[Place]bool, len(places))
 	for _, p := range places {
 		if int(p) >= len(b.places) || seen[p] {

@@ -135,7 +135,7 @@ func TestSampleOfRefused(t *testing.T) {
 				a, b = b, a
 			}
 			require.True(t, a.what.Join(b.what))
-			r.tl.settle([]*batch{a, b}, a.what.Send(t.Context()))
+			r.tl.settle([]*lineBatch{a, b}, a.what.Send(t.Context()))
 			r.flying = nil
 			r.balance()
 			said := logs.FilterMessage("The next component refused records for good").All()
@@ -187,7 +187,7 @@ func TestRefusedByNumber(t *testing.T) {
 		lines, batches := int64(0), len(r.flying)
 		for _, b := range r.flying {
 			lines += b.records
-			r.tl.settle([]*batch{b}, &Refused{Share: share, Err: errors.New("partly")})
+			r.tl.settle([]*lineBatch{b}, &Refused{Share: share, Err: errors.New("partly")})
 		}
 		r.flying = nil
 		c := r.tl.Counts()
@@ -241,9 +241,9 @@ func TestSendersAreFew(t *testing.T) {
 	var o outbox
 	o.init(1)
 	blocked, free := make(chan struct{}, 100), make(chan struct{})
-	o.open(func([]*batch) { blocked <- struct{}{}; <-free })
+	o.open(func([]*lineBatch) { blocked <- struct{}{}; <-free })
 	for range 100 {
-		o.put(&batch{bytes: maxBatchCost, what: nothing{}})
+		o.put(&lineBatch{bytes: maxBatchCost, what: nothing{}})
 	}
 	for range senders {
 		<-blocked

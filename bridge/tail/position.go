@@ -17,8 +17,8 @@ type piece struct {
 	span
 }
 
-// batch is what one Cut covers: the pieces of the stream whose fate hangs on one delivery.
-type batch struct {
+// lineBatch is what one Cut covers: the pieces of the stream whose fate hangs on one delivery.
+type lineBatch struct {
 	stream  *Stream
 	pieces  []piece
 	lent    []Lent // lines of this and other streams that are held until then
@@ -40,7 +40,7 @@ type extent struct {
 // place is what of a batch became one record.
 type place struct{ from, to extent }
 
-func (b *batch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
+func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
 // mark is where a batch begins: what was not accepted before it, and the handler's state before that.
 type mark struct {
@@ -50,7 +50,7 @@ type mark struct {
 }
 
 // add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
-func (b *batch) add(f *file, begin, end int64) {
+func (b *lineBatch) add(f *file, begin, end int64) {
 	b.length += end - begin
 	if n := len(b.pieces); n > 0 {
 		if last := &b.pieces[n-1]; last.file == f && last.end == begin {
@@ -62,16 +62,16 @@ func (b *batch) add(f *file, begin, end int64) {
 	b.pieces = append(b.pieces, piece{f, span{begin, end}})
 }
 
-func (b *batch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
+func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
 
 // done gives the pieces back.
-func (b *batch) done() {
+func (b *lineBatch) done() {
 	for i := range b.pieces {
 		b.pieces[i].file.outstanding--
 	}
 	clear(b.pieces)
 	clear(b.lent)
-	*b = batch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
+	*b = lineBatch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
 }
 
 // held is a line that waits for its other half.
@@ -112,8 +112,8 @@ func (h *heldLines) put(e held) Held {
 	return Held(len(h.slots) - 1)
 }
 
-// take returns the held line and frees its slot; false for one that is not held.
-func (h *heldLines) take(i Held) (held, bool) {
+// remove returns the held line and frees its slot; false for one that is not held.
+func (h *heldLines) remove(i Held) (held, bool) {
 	if i < 0 || int(i) >= len(h.slots) || h.slots[i].file == nil {
 		return held{}, false
 	}

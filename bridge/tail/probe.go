@@ -93,8 +93,8 @@ type replica struct {
 	src  source
 }
 
-// take returns the compressed file whose origin is known now.
-func (w *sweeper) take(path string, fi fs.FileInfo) *replica {
+// replicaOf returns the compressed file whose origin is known now.
+func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
 	p := w.probes[idOf(fi)]
 	delete(w.probes, idOf(fi))
 	w.probing--

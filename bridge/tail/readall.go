@@ -23,7 +23,7 @@ func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandle
 	settled := make(chan struct{}, 1)
 	defer context.AfterFunc(ctx, t.kill)()
 	t.outbox.enough = 0 // nothing is to come that a batch could go with
-	t.outbox.open(func(group []*batch) {
+	t.outbox.open(func(group []*lineBatch) {
 		t.send(group)
 		select {
 		case settled <- struct{}{}:

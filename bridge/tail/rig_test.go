@@ -146,7 +146,7 @@ type rig struct {
 	tl     *Tailer
 	now    time.Time
 	store  *memStore
-	flying []*batch
+	flying []*lineBatch
 	out    []string // what was accepted
 	err    error    // what the consumer answers
 	bad    string   // what the consumer refuses
@@ -211,7 +211,7 @@ func (r *rig) boot() {
 	require.NoError(r.t, err)
 	require.NoError(r.t, tl.openCounts())
 	tl.store, tl.noWatch = r.store, true
-	tl.launch = func(b *batch) { r.flying = append(r.flying, b) }
+	tl.launch = func(b *lineBatch) { r.flying = append(r.flying, b) }
 	require.NoError(r.t, tl.load(context.Background()))
 	r.tl = tl
 }
@@ -257,7 +257,7 @@ func (r *rig) ack(i int) bool {
 		return false
 	}
 	r.flying = append(r.flying[:i], r.flying[i+1:]...)
-	r.tl.settle([]*batch{b}, err)
+	r.tl.settle([]*lineBatch{b}, err)
 	return true
 }
 

@@ -26,7 +26,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 		cur.seen = w.scans
 		if cur.life == lifeDead {
 			cur.rotated, s.current = now, nil
-			w.advance(s, now, true)
+			w.takeUp(s, now, true)
 			return
 		}
 		if cur.life == lifeCut || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
@@ -58,14 +58,14 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 		return
 	}
 	w.unnamed(s, now)
-	w.advance(s, now, true)
+	w.takeUp(s, now, true)
 }
 
 // unnamed is told that the path no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	if s.current == nil {
 		if s.behind {
-			w.advance(s, now, false)
+			w.takeUp(s, now, false)
 		}
 		return
 	}
@@ -75,7 +75,7 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 		s.lastWrite = f.wrote
 		s.current = nil
 		s.changed()
-		w.advance(s, now, false)
+		w.takeUp(s, now, false)
 		w.active(s, now)
 	}
 }
@@ -179,7 +179,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if s.current == f {
 		s.current = g
 		n := len(s.files)
-		w.advance(s, now, false)
+		w.takeUp(s, now, false)
 		found = found || f.head == 0 && len(s.files) > n // the copy of what was not read is like a file rotated unseen
 		s.files = append(s.files, g)
 	} else {
@@ -202,11 +202,11 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.replay, f.tags = nil, nil
 }
 
-// advance takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it names now.
+// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it names now.
 // At the first look at a path these are all its rotated files that the globs match.
 //
 // Rotation may go on meanwhile. So what is taken up is one state of the directory, every file of it open; what is rotated after that is younger, and found next time.
-func (w *sweeper) advance(s *Stream, now time.Time, named bool) {
+func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && w.first
 	if s.current == nil {
@@ -300,7 +300,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		switch late = late || g.current; {
 		case !late:
 			if g.net != nil {
-				w.release(g.net)
+				w.detach(g.net)
 			}
 			w.adopt(s, g, now, first)
 		case g.raw != nil && g.net == nil:
@@ -522,7 +522,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 				return nil, true
 			}
 			if g != nil {
-				return w.take(b.path, b.fi), false
+				return w.replicaOf(b.path, b.fi), false
 			}
 			continue
 		}
@@ -609,7 +609,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
 	}
-	defer w.hold(s)()
+	defer w.lock(s)()
 	var gone []*file
 	for _, f := range s.files {
 		if f != s.current && f.life != lifeDead && !f.compressed && (f.head > 0 || f.print.n > 0) && w.isRemoved(f) {
@@ -640,7 +640,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 		return nil, true
 	}
 	if f != nil {
-		w.become(f, w.take(path, fi), now)
+		w.become(f, w.replicaOf(path, fi), now)
 	}
 	return f, false
 }
@@ -661,12 +661,12 @@ func (w *sweeper) isRemoved(f *file) bool {
 // isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
 // next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
-	defer w.hold(s)()
+	defer w.lock(s)()
 	f := w.namedNow(s)
 	if f == nil || f.compressed {
 		return false
 	}
-	defer w.hold(f.stream)()
+	defer w.lock(f.stream)()
 	raw, fi, err := openRegular(path, true)
 	if err != nil {
 		return false
@@ -692,9 +692,9 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
-	defer w.hold(s)()
+	defer w.lock(s)()
 	if w.verify(s, now); s.current == nil && rotated && !s.gone {
-		w.advance(s, now, false)
+		w.takeUp(s, now, false)
 	}
 }
 
@@ -704,7 +704,7 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 	if f == nil {
 		return
 	}
-	defer w.hold(f.stream)()
+	defer w.lock(f.stream)()
 	if f.raw != nil && !f.compressed && f.life != lifeDead && (f.life == lifeCut || f.wasCut()) {
 		w.truncated(f.stream, f, now)
 	}

@@ -114,8 +114,8 @@ func (t *Tailer) mayRead(s *Stream) int {
 	return 0
 }
 
-// take charges a batch to the budget.
-func (t *Tailer) take(s *Stream, b *batch) {
+// charge takes a batch out of the budget.
+func (t *Tailer) charge(s *Stream, b *lineBatch) {
 	t.mu.Lock()
 	t.inFlight += b.bytes
 	t.flyingRecords += b.records
@@ -123,8 +123,8 @@ func (t *Tailer) take(s *Stream, b *batch) {
 	t.mu.Unlock()
 }
 
-// giveBack returns what a batch took, and lets streams go on that waited for it.
-func (t *Tailer) giveBack(s *Stream, bytes, records int64) {
+// refund returns what a batch took, and lets streams go on that waited for it.
+func (t *Tailer) refund(s *Stream, bytes, records int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inFlight -= bytes

@@ -41,7 +41,7 @@ func (s *Stream) wake() {
 		return
 	}
 	s.awake = newAwake()
-	s.batch, s.flying = s.t.newBatch(), make(map[*batch]struct{})
+	s.batch, s.flying = s.t.newBatch(), make(map[*lineBatch]struct{})
 	s.handler = s.t.newHandler(s)
 	s.remember()
 }

@@ -197,13 +197,13 @@ func (w *sweeper) restore(now time.Time) {
 
 // doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come between.
 func (w *sweeper) doubt(s *Stream, now time.Time) {
-	defer w.hold(s)()
+	defer w.lock(s)()
 	cur := s.current
 	if cur == nil || cur.head > 0 {
 		return
 	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
-	w.advance(s, now, false)
+	w.takeUp(s, now, false)
 	s.files = append(s.files, cur)
 }
 

@@ -313,7 +313,7 @@ func TestRefusedOfNoRecord(t *testing.T) {
 	r.hold = true
 	r.append("a.log", numbered(1, 3))
 	r.step(0)
-	r.tl.settle([]*batch{r.flying[0]}, &Refused{Err: errors.New("run")})
+	r.tl.settle([]*lineBatch{r.flying[0]}, &Refused{Err: errors.New("run")})
 	r.flying = nil
 	r.balance()
 	assert.EqualValues(t, 3, r.tl.Counts().Sent)

@@ -48,7 +48,7 @@ type Stream struct {
 
 	gone     bool // forgotten: not to be drained any more
 	known    bool // has had a file, in this process or before
-	behind   bool // rotated files are still to be compared with what was read: advance must come again
+	behind   bool // rotated files are still to be compared with what was read: takeUp must come again
 	document bool
 	// byContent says that the path is in IncludeByContent only.
 	byContent bool
@@ -82,8 +82,8 @@ type Stream struct {
 
 // awake is what a stream needs while it has a handler.
 type awake struct {
-	batch  *batch // being built
-	flying map[*batch]struct{}
+	batch  *lineBatch // being built
+	flying map[*lineBatch]struct{}
 	mark   *mark // of the batch being built, for a handler that is InOrder
 	held   heldLines
 	shared map[Held]*bond // of lent lines that go with more than one batch
@@ -136,11 +136,11 @@ func (s *Stream) Hold() Held {
 // A number that is not held is ignored.
 func (s *Stream) Release(h Held) {
 	if h == s.curHeld && h >= 0 {
-		s.held.take(h)
+		s.held.remove(h)
 		s.curHeld = -1
 		return // it goes with the batch when Line returns
 	}
-	e, ok := s.held.take(h)
+	e, ok := s.held.remove(h)
 	if !ok {
 		return
 	}
@@ -176,11 +176,11 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 		s.reject(f, reasonLong, text)
 		return // what is dropped leaves no hole
 	}
-	s.give(f, text, begin, end)
+	s.toHandler(f, text, begin, end)
 }
 
-// give hands a line to the handler and books what it made of it.
-func (s *Stream) give(f *file, text []byte, begin, end int64) {
+// toHandler hands a line to the handler and books what it made of it.
+func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	if f != s.cur.file {
 		s.line.File++
 	}
@@ -254,7 +254,7 @@ func (s *Stream) cut() {
 	s.flying[b] = struct{}{}
 	s.batch = t.newBatch()
 	s.setMark()
-	t.take(s, b)
+	t.charge(s, b)
 	t.launch(b)
 }
 
@@ -364,7 +364,7 @@ func (s *Stream) noteCaught() {
 }
 
 // settle takes note of a batch's fate: all of it was accepted, but for so many of its record lines.
-func (s *Stream) settle(b *batch, refused int64) {
+func (s *Stream) settle(b *lineBatch, refused int64) {
 	t := s.t
 	// A checkpoint has all of the lines of a record or none, of whichever streams they are.
 	t.settling.RLock()
@@ -382,5 +382,5 @@ func (s *Stream) settle(b *batch, refused int64) {
 	s.sleep(t.now())
 	s.mu.Unlock()
 	t.batches.Put(b)
-	t.giveBack(s, bytes, own)
+	t.refund(s, bytes, own)
 }

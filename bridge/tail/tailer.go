@@ -62,10 +62,10 @@ type Tailer struct {
 	now          func() time.Time
 	newHandler   NewHandler
 	counts       *counts
-	launch       func(*batch) // sends a batch; the tests keep it
-	final        bool         // ReadAll: the end of a file is its end for good
-	noWatch      bool         // tests: as on a file system without inotify
-	listed       func()       // tests: what others do to the files just after a directory was listed
+	launch       func(*lineBatch) // sends a batch; the tests keep it
+	final        bool             // ReadAll: the end of a file is its end for good
+	noWatch      bool             // tests: as on a file system without inotify
+	listed       func()           // tests: what others do to the files just after a directory was listed
 	chunk        int
 	maxHeld      int // lines of one stream
 	maxHeldBytes int64
@@ -134,7 +134,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{held: map[fileID]bool{}}, policy: apart{}}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{open: map[fileID]bool{}}, policy: apart{}}
 	if set.Joint {
 		t.policy = joint{}
 	}
@@ -382,11 +382,11 @@ func (t *Tailer) readError(path string, err error) {
 	t.warn("read", "A file cannot be read; it is tried again", zap.String("path", path), zap.Error(err))
 }
 
-func (t *Tailer) newBatch() *batch {
-	if b, ok := t.batches.Get().(*batch); ok {
+func (t *Tailer) newBatch() *lineBatch {
+	if b, ok := t.batches.Get().(*lineBatch); ok {
 		return b
 	}
-	return &batch{}
+	return &lineBatch{}
 }
 
 // expireAll gives up everything that is held.
