@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"io"
 	"math"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
 // maxAhead is how much of a file one visit reads, and what all visits of a turn read before it is another stream's.
@@ -15,7 +19,7 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
-	s.visit(s.cur.file, span{s.cur.end, math.MaxInt64}, visit)
+	s.visit(s.cur.file, checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}, visit)
 }
 
 // Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: what a reader that starts at the end has missed.
@@ -24,19 +28,19 @@ func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
-	s.visit(s.cur.file, span{0, s.cur.begin}, visit)
+	s.visit(s.cur.file, checkpoint.Range{Begin: 0, End: s.cur.Begin}, visit)
 }
 
-func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
-	off := part.begin
+func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) {
+	off := part.Begin
 	src := f.src
 	size := int64(chunkBytes)
-	if u, ok := src.(*unpacked); ok {
+	if u, ok := src.(*unpack.Reader); ok {
 		// Going back in the one that is being read would mean to decompress everything before head again, each time.
 		if f.scout == nil {
-			f.scout = &unpacked{raw: u.raw, kind: u.kind, size: u.size, free: u.free}
+			f.scout = u.Twin()
 		}
-		if off < f.scout.pos-int64(len(f.scout.last)) && off > s.t.maxAhead {
+		if f.scout.GoesBack(off) && off > s.t.maxAhead {
 			return
 		}
 		src = f.scout
@@ -48,25 +52,25 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 	var decoded []byte
 	for left := s.t.maxAhead; left > 0; {
 		n, err := src.ReadAt(buf, off)
-		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
-			n = skipBytes
+		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
+			n = unpack.SkipBytes
 		}
 		left -= int64(n)
 		s.visited += int64(n)
-		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 			continue
 		}
 		atEOF := err != nil || n < len(buf)
 		if err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
 			return
 		}
-		sp := newSplitter(buf[:n], f.enc, &decoded)
+		sp := lines.NewSplitter(buf[:n], f.enc, &decoded)
 		for {
-			begin := off + int64(sp.pos)
-			if begin >= part.end {
+			begin := off + int64(sp.Pos)
+			if begin >= part.End {
 				return
 			}
-			text, ok := sp.next(atEOF && s.lastIsDone(f, s.line.Observed))
+			text, ok := sp.Next(atEOF && s.lastIsDone(f, s.line.Observed))
 			if !ok {
 				break
 			}
@@ -76,7 +80,7 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 			}
 			text = bytes.TrimLeft(text, "\x00")
 			if begin == 0 {
-				text = bytes.TrimPrefix(text, bom)
+				text = bytes.TrimPrefix(text, lines.BOM)
 			}
 			if len(text) > 0 && len(text) <= s.t.cfg.MaxLineBytes && !visit(text) {
 				return
@@ -85,12 +89,12 @@ func (s *Stream) visit(f *file, part span, visit func(text []byte) bool) {
 		switch {
 		case atEOF:
 			return
-		case sp.pos > 0:
-			off += int64(sp.pos)
+		case sp.Pos > 0:
+			off += int64(sp.Pos)
 		case len(buf) <= s.t.cfg.MaxLineBytes:
 			buf = make([]byte, 2*len(buf))
 		default: // a line that is too long
-			off += int64(f.enc.most(n))
+			off += int64(f.enc.Most(n))
 			skip = true
 		}
 	}

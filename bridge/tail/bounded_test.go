@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,8 +27,8 @@ const mib = 1 << 20
 
 // place is how far reading a file has come, in its content.
 func (f *file) place() int64 {
-	if u, ok := f.src.(*unpacked); ok {
-		return u.pos
+	if u, ok := f.src.(*unpack.Reader); ok {
+		return u.Pos()
 	}
 	return max(f.head, f.nulTo)
 }
@@ -204,7 +207,7 @@ func TestRestartInsideCompressed(t *testing.T) {
 	assert.LessOrEqual(t, s.current.place(), int64(chunkBytes), "the sweeper waits for no decoder")
 	r.now = r.now.Add(poll)
 	r.tl.sweep(r.now)
-	r.turns(quantum * skipBytes)
+	r.turns(quantum * unpack.SkipBytes)
 	r.rest()
 	assert.Len(t, r.out, 1600)
 	assert.Less(t, sent, 1600)
@@ -248,16 +251,16 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 			most, sweeps := int64(0), 0
 			r.now = r.now.Add(poll)
 			for range 100 {
-				before := map[fileID]int64{}
+				before := map[fingerprint.ID]int64{}
 				for id, p := range r.tl.sweeper.probes {
 					if p.src != nil {
-						before[id] = p.src.pos
+						before[id] = p.src.Pos()
 					}
 				}
 				r.tl.sweep(r.now)
 				for id, p := range r.tl.sweeper.probes {
 					if p.src != nil {
-						most = max(most, p.src.pos-before[id])
+						most = max(most, p.src.Pos()-before[id])
 						sweeps++
 					}
 				}
@@ -276,7 +279,7 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 			r.rest()
 			if tc.down || tc.cut {
 				assert.Greater(t, sweeps, 2)
-				assert.LessOrEqual(t, most, int64(probeBytes+skipBytes))
+				assert.LessOrEqual(t, most, int64(probeBytes+unpack.SkipBytes))
 				assert.Len(t, r.out, 202)
 				assert.Zero(t, r.tl.Counts().LostFiles)
 			} else {

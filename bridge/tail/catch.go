@@ -7,6 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+
 	"go.uber.org/zap"
 )
 
@@ -31,7 +35,7 @@ type caught struct {
 type catches struct {
 	events map[string][]caught
 	n      int
-	open   map[fileID]bool // files held open, also those that the sweeper has
+	open   map[fingerprint.ID]bool // files held open, also those that the sweeper has
 }
 
 // birth says what is known of how a file came to have its path.
@@ -50,7 +54,7 @@ func (t *Tailer) catch(path string, created bool) {
 		return // what is created beside a path is a copy
 	}
 	c := caught{path: path, own: base == path, born: base == path && created, at: t.now()}
-	raw, fi, err := openRegular(path, t.cfg.FollowSymlinks)
+	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err == nil {
 		c.fi = fi
 	} else if !c.born {
@@ -61,8 +65,8 @@ func (t *Tailer) catch(path string, created bool) {
 	if n.events == nil {
 		n.events = map[string][]caught{}
 	}
-	if err == nil && !n.open[idOf(fi)] && len(n.open) < maxCaught {
-		n.open[idOf(fi)] = true
+	if err == nil && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
+		n.open[fingerprint.IDOf(fi)] = true
 		c.raw, raw = raw, nil
 	}
 	if n.n++; n.n <= maxEvents || c.raw != nil {
@@ -82,7 +86,7 @@ func (t *Tailer) baseOf(path string) string {
 	w := &t.sweeper // of which only the globs are asked, which stay as they are
 	dir, name := filepath.Split(path)
 	for n := 1; n < len(name); n++ {
-		if base := dir + name[:n]; rotationSuffix(name[n:]) && w.wanted(base) {
+		if base := dir + name[:n]; rotation.IsSuffix(name[n:]) && w.wanted(base) {
 			path = base
 			break
 		}
@@ -112,7 +116,7 @@ func (w *sweeper) takeCaught(now time.Time) {
 func (w *sweeper) detach(c *caught) (raw *os.File) {
 	raw, c.raw = c.raw, nil
 	w.t.mu.Lock()
-	delete(w.t.catches.open, idOf(c.fi))
+	delete(w.t.catches.open, fingerprint.IDOf(c.fi))
 	w.t.mu.Unlock()
 	return raw
 }
@@ -152,7 +156,7 @@ func (w *sweeper) births(s *Stream, events []caught) {
 		}
 		var f *file
 		if c.fi != nil {
-			f = w.files[idOf(c.fi)]
+			f = w.files[fingerprint.IDOf(c.fi)]
 		}
 		switch {
 		case f == nil, f.stream == s && f.birth == birthHeard:
@@ -186,7 +190,7 @@ func (w *sweeper) jumped(s *Stream, files int) {
 
 // missing counts the generations that must have been between the newest that is known and those found now, where nothing was heard of their creation: numbers
 // that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing. Copies of what was read are not new.
-func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fileID) int {
+func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
 	if own == nil || s.heard || len(w.nets[s.path]) > 0 {
 		return 0
 	}
@@ -199,15 +203,15 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 	numbers := map[int]bool{}
 	at, known := 0, false
 	for _, b := range beside {
-		n, ok := rotationNumber(b.path[min(len(s.path), len(b.path)):])
+		n, ok := rotation.Number(b.path[min(len(s.path), len(b.path)):])
 		if !ok {
 			continue
 		}
 		numbers[n] = true
-		switch f := w.files[idOf(b.fi)]; {
-		case last != nil && idOf(b.fi) == last.id:
+		switch f := w.files[fingerprint.IDOf(b.fi)]; {
+		case last != nil && fingerprint.IDOf(b.fi) == last.id:
 			at = n
-		case f != nil, b.fi.ModTime().Before(s.lastWrite), slices.Contains(copies, idOf(b.fi)):
+		case f != nil, b.fi.ModTime().Before(s.lastWrite), slices.Contains(copies, fingerprint.IDOf(b.fi)):
 			known = true
 		}
 	}
@@ -220,7 +224,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 			}
 		}
 		return gaps
-	case len(numbers) > 0 && !known && (last == nil || idOf(own) != last.id):
+	case len(numbers) > 0 && !known && (last == nil || fingerprint.IDOf(own) != last.id):
 		return 1
 	}
 	return 0

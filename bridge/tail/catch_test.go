@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -61,7 +63,7 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 				for range 4 {
 					r.step(time.Minute)
 				}
-				assert.Empty(t, r.tl.catches.held)
+				assert.Empty(t, r.tl.catches.open)
 				assert.Empty(t, r.tl.sweeper.nets)
 				assert.LessOrEqual(t, r.tl.open.Load(), int64(1))
 			})
@@ -161,7 +163,7 @@ func TestDeletedFileAtTheEnd(t *testing.T) {
 func TestNoFileIsItsOwnCopy(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "one\n")
-	raw, fi, err := openRegular(r.path("a.log"), false)
+	raw, fi, err := osfile.Open(r.path("a.log"), false)
 	require.NoError(t, err)
 	defer raw.Close()
 	assert.False(t, sameSoFar(r.path("a.log"), raw, fi))

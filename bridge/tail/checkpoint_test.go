@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -52,7 +54,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		r.want(numberedLines(1, 3)...)
 		r.crash()
 		for k, v := range r.store.values {
-			if (k == indexKey) == (key == 0) {
+			if (k == checkpoint.IndexKey) == (key == 0) {
 				v[len(v)/2] ^= 1
 			}
 		}
@@ -156,26 +158,6 @@ func TestFileGoneWhileDown(t *testing.T) {
 	said := logs.FilterMessageSnippet("is gone before all of it was read").All()
 	require.Len(t, said, 1, "said once")
 	assert.Equal(t, r.path("a.log"), said[0].ContextMap()["path"])
-}
-
-func FuzzDecode(f *testing.F) {
-	c := saved{path: "/a", lastWrite: 5, handler: []byte("h"), files: []savedFile{{path: "/a", id: fileID{1, 2}, size: 9, head: 9, print: fingerprint{3, 9}, tailN: 9, holes: []span{{1, 2}, {4, 9}}, tags: []tag{{1, 7}, {6, 1 << 63}}, current: true}}}
-	b := c.encode(nil)
-	got, err := decode(b)
-	require.NoError(f, err)
-	require.Equal(f, &c, got)
-	f.Add(b[:len(b)-8])
-	f.Add([]byte{checkpointVersion})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		// The hash keeps chance away; what is behind it must hold by itself.
-		c, err := decode(seal(append([]byte(nil), b...), 0))
-		if err == nil {
-			again, err := decode(c.encode(nil))
-			require.NoError(t, err)
-			require.Equal(t, c, again)
-		}
-		_, _ = decodeIndex(seal(append([]byte(nil), b...), 0))
-	})
 }
 
 // A storage that failed may have lost what it had, so all is stored again: also the positions of files in which nothing has moved since.

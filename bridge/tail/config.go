@@ -9,6 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+
 	"github.com/bmatcuk/doublestar/v4"
 	"go.opentelemetry.io/collector/component"
 
@@ -55,10 +60,10 @@ const (
 	StartAtBeginning = "beginning"
 	StartAtEnd       = "end"
 
-	CompressionAuto = "auto"
-	CompressionGzip = "gzip"
-	CompressionZstd = "zstd"
-	CompressionNone = "none"
+	CompressionAuto = unpack.Auto
+	CompressionGzip = unpack.Gzip
+	CompressionZstd = unpack.Zstd
+	CompressionNone = unpack.None
 )
 
 const (
@@ -146,7 +151,7 @@ func (c Config) checkDeadLetter() error {
 	case errors.Is(err, fs.ErrNotExist):
 		err = writable.Dir(filepath.Dir(c.DeadLetter))
 	case err == nil && !fi.Mode().IsRegular():
-		err = errNotRegular
+		err = osfile.ErrNotRegular
 	case err == nil:
 		var f *os.File
 		if f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0); err == nil {
@@ -166,7 +171,7 @@ func (c Config) checkDeadLetter() error {
 func (c Config) reads(path string) bool {
 	read := Config{Include: absolutes(slices.Concat(c.Include, c.IncludeByContent, c.Document)), Exclude: absolutes(c.Exclude)}
 	path = absolute(path)
-	for base := range rotationBases(path) {
+	for base := range rotation.Bases(path) {
 		if read.Includes(base) {
 			return true
 		}
@@ -192,5 +197,5 @@ func absolute(path string) string {
 
 // Includes says whether a file is one that Include names and Exclude does not.
 func (c Config) Includes(path string) bool {
-	return anyMatch(newGlobs(c.Include), path) && !anyMatch(newGlobs(c.Exclude), path)
+	return glob.New(c.Include).Match(path) && !glob.New(c.Exclude).Match(path)
 }

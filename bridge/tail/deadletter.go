@@ -6,6 +6,10 @@ import (
 	"io"
 	"os"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
@@ -83,10 +87,10 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 func (b *lineBatch) parts(p place) (out []piece) {
 	at := int64(0)
 	for _, pc := range b.pieces {
-		from, to := max(p.from.bytes-at, 0), min(p.to.bytes-at, pc.end-pc.begin)
-		at += pc.end - pc.begin
+		from, to := max(p.from.bytes-at, 0), min(p.to.bytes-at, pc.End-pc.Begin)
+		at += pc.End - pc.Begin
 		if from < to {
-			out = append(out, piece{pc.file, span{pc.begin + from, pc.begin + to}})
+			out = append(out, piece{pc.file, checkpoint.Range{Begin: pc.Begin + from, End: pc.Begin + to}})
 		}
 	}
 	for _, l := range b.lent[p.from.lent:p.to.lent] {
@@ -104,20 +108,20 @@ func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s := p.file.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := make([]byte, p.end-p.begin)
+	b := make([]byte, p.End-p.Begin)
 	src := source(p.file.raw)
 	if p.file.raw == nil || p.file.compressed {
-		raw, fi, err := openRegular(p.file.path, t.cfg.FollowSymlinks)
+		raw, fi, err := osfile.Open(p.file.path, t.cfg.FollowSymlinks)
 		if err != nil {
 			return nil, err
 		}
 		src = t.unpack(p.file.path, raw)
 		defer src.Close()
-		if id := p.file.id; id != (fileID{}) && id != idOf(fi) {
+		if id := p.file.id; id != (fingerprint.ID{}) && id != fingerprint.IDOf(fi) {
 			return nil, errTruncated
 		}
 	}
-	n, err := src.ReadAt(b, p.begin)
+	n, err := src.ReadAt(b, p.Begin)
 	if n == len(b) || errors.Is(err, io.EOF) && n > 0 {
 		err = nil
 	}

@@ -3,81 +3,24 @@ package tail
 import (
 	"errors"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 )
 
 const maxDepth = 64 // of directories below a glob's base
-
-// glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
-type glob struct {
-	pattern string
-	base    string // the directory before the first meta character
-	segs    []string
-}
 
 // sight is what the sweeper has seen of a glob. It is no part of the glob, which others read meanwhile.
 type sight struct {
 	matched   bool   // a file
 	directory string // one that the pattern names; empty: none
-}
-
-func newGlob(pattern string) glob {
-	pattern = filepath.Clean(pattern)
-	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	g := glob{pattern: pattern, base: base, segs: strings.Split(rest, "/")}
-	for i, seg := range g.segs {
-		// Braces may hold slashes; such a pattern is walked whole.
-		if strings.ContainsAny(seg, "{}") {
-			g.segs = append(g.segs[:i:i], "**")
-			break
-		}
-	}
-	return g
-}
-
-func newGlobs(patterns []string) []glob {
-	out := make([]glob, len(patterns))
-	for i, p := range patterns {
-		out[i] = newGlob(p)
-	}
-	return out
-}
-
-func (g *glob) match(path string) bool {
-	ok, err := doublestar.PathMatch(g.pattern, path)
-	return ok && err == nil
-}
-
-// below says whether the directory can hold a match.
-func (g *glob) below(dir string) bool {
-	rel, err := filepath.Rel(g.base, dir)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return false
-	}
-	if rel == "." {
-		return true
-	}
-	parts := strings.Split(rel, "/")
-	for i, seg := range g.segs {
-		if seg == "**" || i >= len(parts) {
-			return true
-		}
-		if ok, _ := doublestar.Match(seg, parts[i]); !ok {
-			return false
-		}
-	}
-	return false
-}
-
-func anyMatch(globs []glob, path string) bool {
-	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(path) })
 }
 
 // directory is a directory that the globs reach.
@@ -106,7 +49,7 @@ func (w *sweeper) scan(now time.Time) {
 		w.scans++
 		visited := map[string]bool{}
 		for i := range w.globs {
-			w.walk(w.globs[i].base, 0, visited, now)
+			w.walk(w.globs[i].Base, 0, visited, now)
 		}
 		for path := range w.dirs {
 			if !visited[path] {
@@ -204,7 +147,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 		}
 		fi, err := os.Stat(path)
 		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) && anyMatch(w.globs, path) {
+			if !errors.Is(err, fs.ErrNotExist) && w.globs.Match(path) {
 				w.t.readError(path, err)
 			}
 			return
@@ -214,7 +157,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	switch {
 	case mode.IsDir():
 		w.noteDirectory(path)
-		if slices.ContainsFunc(w.globs, func(g glob) bool { return g.below(path) }) {
+		if slices.ContainsFunc(w.globs, func(g glob.Glob) bool { return g.Below(path) }) {
 			w.walk(path, depth+1, visited, now)
 		}
 	case mode.IsRegular():
@@ -262,7 +205,7 @@ func (w *sweeper) found(path string, now time.Time) {
 	// A rotated file whose successor is not there (yet) is the stream's that the successor will have.
 	if base := w.rotatedFrom(path); base != "" {
 		w.met(base, now)
-		if w.files[idOf(fi)] != nil {
+		if w.files[fingerprint.IDOf(fi)] != nil {
 			return
 		}
 	}
@@ -286,34 +229,22 @@ func (w *sweeper) met(path string, now time.Time) {
 
 // wanted says whether the globs ask for a file.
 func (w *sweeper) wanted(path string) bool {
-	return anyMatch(w.globs, path) && !anyMatch(w.exclude, path)
+	return w.globs.Match(path) && !w.exclude.Match(path)
 }
 
 // isDocument says whether a file that the globs ask for is rewritten whole.
 func (w *sweeper) isDocument(path string) bool {
-	return anyMatch(w.documents, path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
+	return w.documents.Match(path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
 }
 
 // rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
-	for base := range rotationBases(path) {
+	for base := range rotation.Bases(path) {
 		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now) {
 			return base
 		}
 	}
 	return ""
-}
-
-// rotationBases yields the paths that a file may have had before it was rotated, by its name.
-func rotationBases(path string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		dir, name := filepath.Split(path)
-		for n := 1; n < len(name); n++ {
-			if rotationSuffix(name[n:]) && !yield(dir+name[:n]) {
-				return
-			}
-		}
-	}
 }
 
 // claimed finds out whether a file that was met under a name is another stream's (then it returns it) or may turn out to be (then wait is set).
@@ -324,7 +255,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 	}
 	dir, base := filepath.Split(path)
 	for n := len(base); n > 0; n-- {
-		if !endsStem(base, n) {
+		if !rotation.EndsStem(base, n) {
 			continue
 		}
 		for _, s := range w.stems[dir+base[:n]] {
@@ -332,7 +263,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if s.document || len(s.path) >= len(path) {
 				continue
 			}
-			w.lookThoroughly(s, now, rotationSuffix(strings.TrimPrefix(path, s.path)))
+			w.lookThoroughly(s, now, rotation.IsSuffix(strings.TrimPrefix(path, s.path)))
 			if f := w.known(path, fi); f != nil {
 				return f, false
 			}
@@ -344,37 +275,16 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			}
 		}
 	}
-	if p := w.probes[idOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
+	if p := w.probes[fingerprint.IDOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
 		w.suspects[path] = suspect{first: now, since: now}
 		return nil, true
 	}
 	return nil, false
 }
 
-// rotationSuffix says whether a suffix is one that rotation gives: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst.
-// rank-3 is no rotated rank: after a dash there must be a date.
-func rotationSuffix(s string) bool {
-	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
-		return false
-	}
-	dash := s[0] == '-'
-	s = unpackedName(s[1:])
-	if s == "old" || s == "bak" {
-		return true
-	}
-	if dash && (len(s) < 6 || strings.Trim(s[:6], "0123456789-") != "") {
-		return false
-	}
-	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789-_.T:Z+") == ""
-}
-
-func unpackedName(s string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(s, ".gz"), ".zst")
-}
-
 // known returns the file that a stream already has under this name.
 func (w *sweeper) known(path string, fi fs.FileInfo) *file {
-	id := idOf(fi)
+	id := fingerprint.IDOf(fi)
 	f := w.files[id]
 	if f == nil {
 		return nil
@@ -383,12 +293,12 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	defer w.lock(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
 		// It was closed, so its inode may have been given to another file.
-		raw, _, err := openRegular(path, w.t.cfg.FollowSymlinks)
+		raw, _, err := osfile.Open(path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := f.head+int64(f.print.n) > 0 && f.isStill(src)
+		same := f.head+int64(f.print.N) > 0 && f.isStill(src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+
 	"github.com/zeebo/xxh3"
 )
 
@@ -60,7 +63,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {
 		return
 	}
-	raw, fi, err := openRegular(s.path, s.t.cfg.FollowSymlinks)
+	raw, fi, err := osfile.Open(s.path, s.t.cfg.FollowSymlinks)
 	if err != nil {
 		d.failed = true
 		s.t.readError(s.path, err)
@@ -98,10 +101,10 @@ func (s *Stream) readDocument(buf *[]byte) {
 		return
 	}
 	d.given = sum
-	if enc := encodingOf(text); enc.wide() {
-		text = enc.decode(nil, text)
+	if enc := lines.EncodingOf(text); enc.Wide() {
+		text = enc.Decode(nil, text)
 	}
-	text = bytes.TrimPrefix(text, bom)
+	text = bytes.TrimPrefix(text, lines.BOM)
 	d.file = &file{stream: s, path: s.path}
 	s.line = Line{Observed: s.t.now(), Live: true, ModTime: d.mtime, File: s.line.File}
 	s.tally.lines++

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
@@ -90,7 +92,7 @@ func (h *numbers) Line(l *Line) (Verdict, string) {
 		n = 10*n + int(c-'0')
 	}
 	for range 8 { // what a parser would do
-		h.sum = fnv(h.sum, l.Text)
+		h.sum = fingerprint.Hash(h.sum, l.Text)
 	}
 	h.mu.Lock()
 	h.seen[n]++

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -243,12 +245,12 @@ func (r *jointRig) still() {
 }
 
 // stored returns the holes and tags that the store has of the first rank's file.
-func (r *jointRig) stored() (head int64, holes []span, tags []tag) {
+func (r *jointRig) stored() (head int64, holes []checkpoint.Range, tags []checkpoint.Tag) {
 	r.t.Helper()
-	c, err := decode(r.store.values[checkpointKey(r.path("r0.log"))])
+	c, err := checkpoint.Decode(r.store.values[checkpoint.Key(r.path("r0.log"))])
 	require.NoError(r.t, err)
-	require.Len(r.t, c.files, 1)
-	return c.files[0].head, c.files[0].holes, c.files[0].tags
+	require.Len(r.t, c.Files, 1)
+	return c.Files[0].Head, c.Files[0].Holes, c.Files[0].Tags
 }
 
 // A record of three files: what a crash leaves of it depends on when it comes.
@@ -447,7 +449,7 @@ func TestJointTags(t *testing.T) {
 	r.step(0)
 	r.checkpoint()
 	head, holes, tags := r.stored()
-	require.Equal(t, []span{{0, head}}, holes, "neighbours are one hole")
+	require.Equal(t, []checkpoint.Range{{Begin: 0, End: head}}, holes, "neighbours are one hole")
 	require.Greater(t, len(tags), 380)
 	r.say(1, keys[7], keys[200], keys[201])
 	r.step(poll)
@@ -500,17 +502,17 @@ func TestJointTags(t *testing.T) {
 func halves(values map[string][]byte, lines map[string]map[int64][]string) error {
 	done := map[string]map[bool]string{}
 	for path, at := range lines {
-		var c saved
-		if b := values[checkpointKey(path)]; b != nil {
-			d, err := decode(b)
+		var c checkpoint.Stream
+		if b := values[checkpoint.Key(path)]; b != nil {
+			d, err := checkpoint.Decode(b)
 			if err != nil {
 				return err
 			}
 			c = *d
 		}
 		for begin, keys := range at {
-			accepted := slices.ContainsFunc(c.files, func(f savedFile) bool { // there is one
-				return begin < f.head && !slices.ContainsFunc(f.holes, func(h span) bool { return h.begin <= begin && begin < h.end })
+			accepted := slices.ContainsFunc(c.Files, func(f checkpoint.File) bool { // there is one
+				return begin < f.Head && !slices.ContainsFunc(f.Holes, func(h checkpoint.Range) bool { return h.Begin <= begin && begin < h.End })
 			})
 			for _, k := range keys {
 				if done[k] == nil {

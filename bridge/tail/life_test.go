@@ -37,12 +37,13 @@ func TestLives(t *testing.T) {
 
 // What happens to a file takes it from life to life.
 func TestLifeOfAFile(t *testing.T) {
-	r := newRig(t)
+	r := newRig(t, every)
 	r.write("a.log", "1\n")
 	r.step(0)
 	f := r.tl.sweeper.streams[r.path("a.log")].current
 	assert.Equal(t, lifeRead, f.life)
 	r.append("a.log", "2\n")
+	r.now = r.now.Add(poll)
 	r.tl.sweep(r.now)
 	assert.Equal(t, lifeUnread, f.life)
 	r.step(0)
@@ -57,9 +58,9 @@ func TestLifeOfAFile(t *testing.T) {
 	r.append("a.log.1", "4\n")
 	r.remove("a.log")
 	r.rename("a.log.1", "a.log")
-	r.step(fullScanEvery)
+	r.step(maxIdlePoll)
 	assert.Equal(t, lifeRead, f.life, "it has its name back")
-	assert.Equal(t, f, r.tl.sweeper.streams[r.path("a.log")].current)
+	assert.Same(t, f, r.tl.sweeper.streams[r.path("a.log")].current)
 	r.truncate("a.log")
 	r.step(poll)
 	assert.Equal(t, lifeDead, f.life)

@@ -8,6 +8,13 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 )
 
 const (
@@ -23,17 +30,17 @@ type sweeper struct {
 	t          *Tailer
 	now        time.Time
 	streams    map[string]*Stream
-	files      map[fileID]*file
+	files      map[fingerprint.ID]*file
 	due        dueHeap
 	stems      map[string][]*Stream // by the beginning of their path, see stemOf
-	globs      []glob               // all that is looked for
+	globs      glob.List            // all that is looked for
 	sights     []sight              // of globs
-	own        []glob               // include and document
-	byName     []glob               // these, as absolute paths
-	shared     []glob               // include_by_content
+	own        glob.List            // include and document
+	byName     glob.List            // these, as absolute paths
+	shared     glob.List            // include_by_content
 	sorted     map[string]*sorted   // files that only those match, and that are not read (yet)
-	documents  []glob
-	exclude    []glob
+	documents  glob.List
+	exclude    glob.List
 	dirs       map[string]*directory
 	suspects   map[string]suspect
 	lastFull   time.Time
@@ -42,8 +49,8 @@ type sweeper struct {
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool
-	saved      map[string]*saved // checkpoints loaded and not yet taken up, by path
-	unindexed  bool              // the index was lost
+	saved      map[string]*checkpoint.Stream // checkpoints loaded and not yet taken up, by path
+	unindexed  bool                          // the index was lost
 	watches    int
 	fresh      bool  // a file was taken up that no checkpoint knows
 	first      bool  // no full scan yet: StartAt applies
@@ -52,7 +59,7 @@ type sweeper struct {
 	caughtAt   time.Time
 	last       lastListing
 	nets       map[string][]caught // by the path of the stream
-	probes     map[fileID]*probe
+	probes     map[fingerprint.ID]*probe
 	probing    int   // decoders that they have open
 	allowance  int64 // bytes that they may still decompress in this sweep
 	surveyed   time.Time
@@ -63,12 +70,12 @@ type sweeper struct {
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fileID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*saved{}, probes: map[fileID]*probe{}, nets: map[string][]caught{}, links: map[string]struct{}{},
-		own: newGlobs(slices.Concat(t.cfg.Include, t.cfg.Document)), sorted: map[string]*sorted{}, documents: newGlobs(t.cfg.Document), exclude: newGlobs(t.cfg.Exclude), first: true,
+		t: t, streams: map[string]*Stream{}, files: map[fingerprint.ID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*checkpoint.Stream{}, probes: map[fingerprint.ID]*probe{}, nets: map[string][]caught{}, links: map[string]struct{}{},
+		own: glob.New(slices.Concat(t.cfg.Include, t.cfg.Document)), sorted: map[string]*sorted{}, documents: glob.New(t.cfg.Document), exclude: glob.New(t.cfg.Exclude), first: true,
 	}
 	if t.set.Sorter != nil && t.set.Detect != nil {
-		w.shared = newGlobs(t.cfg.IncludeByContent)
-		w.byName = newGlobs(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
+		w.shared = glob.New(t.cfg.IncludeByContent)
+		w.byName = glob.New(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
 	}
 	w.globs = slices.Concat(w.own, w.shared)
 	w.sights = make([]sight, len(w.globs))
@@ -146,7 +153,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.streams[path] = s
 	w.newest = path
 	w.noteMatch(path)
-	dir, stem := stemOf(path)
+	dir, stem := rotation.Stem(path)
 	w.stems[dir+stem] = append(w.stems[dir+stem], s)
 	w.indexDirty = true
 	heap.Push(&w.due, s)
@@ -170,7 +177,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.lookDocument(s, now)
 		return
 	}
-	if f := s.current; f != nil && s.isQuiet() && f.isAsSeen(s.path, w.t.cfg.FollowSymlinks) {
+	if f := s.current; f != nil && s.isQuiet() && osfile.Unchanged(s.path, w.t.cfg.FollowSymlinks, f.id, f.size, f.mtime) {
 		f.seen, f.caught = w.scans, now
 		w.rest(s, now)
 		return
@@ -244,7 +251,7 @@ func (w *sweeper) forget(s *Stream) {
 	}
 	heap.Remove(&w.due, s.heapAt)
 	delete(w.streams, s.path)
-	dir, stem := stemOf(s.path)
+	dir, stem := rotation.Stem(s.path)
 	left := slices.DeleteFunc(w.stems[dir+stem], func(o *Stream) bool { return o == s })
 	if len(left) == 0 {
 		delete(w.stems, dir+stem)

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+
 	"github.com/stretchr/testify/require"
 )
 
@@ -175,13 +178,13 @@ func (m *model) sight(name string) (read, seen bool) {
 	if m.tl == nil {
 		return false, false
 	}
-	f := m.tl.sweeper.files[idOf(fi)]
+	f := m.tl.sweeper.files[fingerprint.IDOf(fi)]
 	if f == nil || f.stream.path != m.path(name) && !m.swaps {
 		return false, false
 	}
 	pre := m.paths[name].pre
 	read = f.head > pre
-	return read, read || f.head == 0 && pre == 0 && f.print.n >= len("START 00000")
+	return read, read || f.head == 0 && pre == 0 && f.print.N >= len("START 00000")
 }
 
 // shift makes room for name.1.
@@ -311,16 +314,16 @@ func (m *model) crashAndRestart() {
 
 // found says whether the checkpoints lead to a file that the globs do not match.
 func (m *model) found(name string) bool {
-	raw, fi, err := openRegular(m.path(name), false)
+	raw, fi, err := osfile.Open(m.path(name), false)
 	require.NoError(m.t, err)
 	defer raw.Close()
 	c := m.tl.sweeper.saved[m.path(strings.TrimSuffix(name, filepath.Ext(name)))]
 	if c == nil {
 		return false
 	}
-	for _, sf := range c.files {
-		f := &file{head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN, restored: true}
-		if sf.id == idOf(fi) || sf.head > 0 && sameFile(f, raw) {
+	for _, sf := range c.Files {
+		f := &file{head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN)}
+		if sf.ID == fingerprint.IDOf(fi) || sf.Head > 0 && sameFile(f, raw) {
 			return true
 		}
 	}
@@ -347,7 +350,7 @@ func (m *model) run(ops int) {
 		// Runs that have written no more than the same preamble cannot be told apart: the next one may be taken for an older one's copy, and come twice.
 		if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
 			for _, f := range h.s.files {
-				m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.life, f == h.s.current)
+				m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == h.s.current)
 			}
 			m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
 		}
@@ -473,7 +476,7 @@ func (m *model) check() {
 			}
 			for _, s := range m.tl.sweeper.streams {
 				for _, f := range s.files {
-					m.note("  %s: %s %v head %d size %d replay %v %v, current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.ino, f.head, f.size, f.replay, f.life, f == s.current)
+					m.note("  %s: %s %v head %d size %d replay %v %v, current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == s.current)
 				}
 			}
 			m.fail("lost: %q", text)

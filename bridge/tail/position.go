@@ -1,20 +1,16 @@
 package tail
 
 import (
-	"cmp"
 	"slices"
 	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
-// span is a range of bytes of a file.
-type span struct {
-	begin, end int64
-}
-
-// piece is a span of one of a stream's files.
+// piece is a range of bytes of one of a stream's files.
 type piece struct {
 	file *file
-	span
+	checkpoint.Range
 }
 
 // lineBatch is what one Cut covers: the pieces of the stream whose fate hangs on one delivery.
@@ -53,13 +49,13 @@ type mark struct {
 func (b *lineBatch) add(f *file, begin, end int64) {
 	b.length += end - begin
 	if n := len(b.pieces); n > 0 {
-		if last := &b.pieces[n-1]; last.file == f && last.end == begin {
-			last.end = end
+		if last := &b.pieces[n-1]; last.file == f && last.End == begin {
+			last.End = end
 			return
 		}
 	}
 	f.outstanding++
-	b.pieces = append(b.pieces, piece{f, span{begin, end}})
+	b.pieces = append(b.pieces, piece{f, checkpoint.Range{Begin: begin, End: end}})
 }
 
 func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
@@ -147,18 +143,4 @@ func (h *heldLines) oldest(share int) time.Time {
 	}
 	slices.Sort(at)
 	return time.Unix(0, at[len(at)/share]+1)
-}
-
-// mergeSpans sorts spans and joins those that touch, in place.
-func mergeSpans(s []span) []span {
-	slices.SortFunc(s, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
-	out := s[:0]
-	for _, r := range s {
-		if n := len(out); n > 0 && r.begin <= out[n-1].end {
-			out[n-1].end = max(out[n-1].end, r.end)
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
 }

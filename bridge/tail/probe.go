@@ -6,17 +6,22 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
 const (
 	probeBytes = 16 << 20    // decompressed per sweep, of all compressed files that are compared
+	maxPacked  = 16          // decoders that are open at once
 	probeMax   = time.Minute // how long what is known of one is kept when nobody asks
 )
 
 // probe is a compressed file that is being compared with what was read of others. It must be decompressed up to where reading them stopped: that takes many sweeps,
 // and nobody waits for it but the stream.
 type probe struct {
-	src   *unpacked // nil: all that asked know
+	src   *unpack.Reader // nil: all that asked know
 	size  int64
 	mtime time.Time
 	asked time.Time
@@ -26,7 +31,7 @@ type probe struct {
 
 // whose returns which of the stream's files a compressed file was made of. nil: of none; wait: it must be asked again, and the stream is looked at at once.
 func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
-	id := idOf(fi)
+	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
 	if p != nil && (p.size != fi.Size() || !p.mtime.Equal(fi.ModTime())) {
 		w.endProbe(id)
@@ -54,19 +59,19 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 			w.t.kick(s)
 			return nil, true
 		}
-		raw, now, err := openRegular(path, w.t.cfg.FollowSymlinks)
-		if err != nil || idOf(now) != id {
+		raw, now, err := osfile.Open(path, w.t.cfg.FollowSymlinks)
+		if err != nil || fingerprint.IDOf(now) != id {
 			if err == nil {
 				_ = raw.Close()
 			}
 			return nil, false
 		}
-		p.src = w.t.unpack(path, raw).(*unpacked)
+		p.src = w.t.unpack(path, raw).(*unpack.Reader)
 		w.probing++
 	}
 	for _, f := range candidates {
 		same, again := false, true
-		for ; again && w.allowance > 0; w.allowance -= skipBytes {
+		for ; again && w.allowance > 0; w.allowance -= unpack.SkipBytes {
 			same, again = compare(f, p.src)
 		}
 		if again {
@@ -95,10 +100,10 @@ type replica struct {
 
 // replicaOf returns the compressed file whose origin is known now.
 func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
-	p := w.probes[idOf(fi)]
-	delete(w.probes, idOf(fi))
+	p := w.probes[fingerprint.IDOf(fi)]
+	delete(w.probes, fingerprint.IDOf(fi))
 	w.probing--
-	return &replica{path, p.src.raw, fi, p.src}
+	return &replica{path, p.src.File(), fi, p.src}
 }
 
 func (w *sweeper) stopProbe(p *probe) {
@@ -109,7 +114,7 @@ func (w *sweeper) stopProbe(p *probe) {
 	}
 }
 
-func (w *sweeper) endProbe(id fileID) {
+func (w *sweeper) endProbe(id fingerprint.ID) {
 	w.stopProbe(w.probes[id])
 	delete(w.probes, id)
 }

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-var (
-	errTruncated = errors.New("the file was cut or rewritten")
-	bom          = []byte("\xef\xbb\xbf")
-)
+var errTruncated = errors.New("the file was cut or rewritten")
 
 // drain reads what the stream's files have, until their end, the budget or the turn is used up. It says whether to come again.
 func (s *Stream) drain(buf *[]byte) (again bool) {
@@ -120,13 +124,13 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	}
 	now := s.line.Observed
 	s.line.Live = !f.caught.IsZero() && now.Sub(f.caught) < liveWithin
-	before := f.tailN
+	before := f.tail.Len()
 	want := before + size
 	for {
 		// The bytes before head come along: when they differ, the file is no longer the one that was being read.
 		b := grow(buf, want)
 		n, err := f.src.ReadAt(b, f.head-int64(before))
-		if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 			return true, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -134,12 +138,12 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		f.failed = false
 		atEOF := n < len(b)
-		if n < before || !f.tailMatches(b[:before]) {
+		if n < before || !f.tail.Matches(b[:before]) {
 			return false, errTruncated
 		}
 		data := b[before:n]
 		f.findEncoding(data)
-		if f.head == 0 && !f.begins(data) {
+		if f.head == 0 && !f.print.Begins(data) {
 			return false, errTruncated
 		}
 		if len(data) > 0 && f.raw != nil {
@@ -179,7 +183,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.reject(f, reasonLong, data)
 			f.skip = true
 			s.changed()
-			f.advance(data[:f.enc.most(len(data))])
+			f.advance(data[:f.enc.Most(len(data))])
 			return !atEOF, nil
 		}
 		if atEOF {
@@ -191,8 +195,8 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 
 // lastIsDone says whether what follows the last line ending is a line all the same.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
-	if u, ok := f.src.(*unpacked); ok {
-		return u.bad == nil // else the rest of it may come when the file is whole
+	if u, ok := f.src.(*unpack.Reader); ok {
+		return u.Err() == nil // else the rest of it may come when the file is whole
 	}
 	if s.t.final || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
 		return true
@@ -207,15 +211,15 @@ func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >=
 // lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
 // belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
-	sp := newSplitter(data, f.enc, &s.text)
+	sp := lines.NewSplitter(data, f.enc, &s.text)
 	for {
-		begin := sp.pos
-		text, ok := sp.next(final)
+		begin := sp.Pos
+		text, ok := sp.Next(final)
 		if !ok {
 			if *skip {
-				return max(sp.pos, f.enc.most(len(data)))
+				return max(sp.Pos, f.enc.Most(len(data)))
 			}
-			return sp.pos
+			return sp.Pos
 		}
 		if *skip {
 			*skip = false
@@ -225,11 +229,11 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 			text = bytes.TrimLeft(text, "\x00") // a hole that a truncation left
 		}
 		if base == 0 && begin == 0 {
-			text = bytes.TrimPrefix(text, bom)
+			text = bytes.TrimPrefix(text, lines.BOM)
 		}
-		s.handle(f, text, base+int64(begin), base+int64(sp.pos))
+		s.handle(f, text, base+int64(begin), base+int64(sp.Pos))
 		if s.isFull() {
-			return sp.pos
+			return sp.Pos
 		}
 	}
 }
@@ -238,18 +242,18 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
 	if !f.compressed { // there is no going back in a compressed file: it is found out when reading has come to head
-		check := grow(buf, f.tailN)
-		if n, _ := f.src.ReadAt(check, f.head-int64(f.tailN)); n < f.tailN || !f.tailMatches(check) {
+		check := grow(buf, f.tail.Len())
+		if n, _ := f.src.ReadAt(check, f.head-int64(f.tail.Len())); n < f.tail.Len() || !f.tail.Matches(check) {
 			return errTruncated
 		}
 	}
 	f.findEncoding(nil)
 	r := &f.replay[0]
 	for {
-		n := int(min(int64(size), r.end-r.begin))
+		n := int(min(int64(size), r.End-r.Begin))
 		b := grow(buf, n)
-		if got, err := f.src.ReadAt(b, r.begin); got < n {
-			if err == errAgain { //nolint:errorlint // ReadAt returns it itself
+		if got, err := f.src.ReadAt(b, r.Begin); got < n {
+			if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 				return nil
 			}
 			if err != nil && !errors.Is(err, io.EOF) {
@@ -258,13 +262,13 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 			return errTruncated
 		}
 		f.failed = false
-		used := s.lines(f, b, r.begin, new(bool), r.begin+int64(n) == r.end)
+		used := s.lines(f, b, r.Begin, new(bool), r.Begin+int64(n) == r.End)
 		if used == 0 {
 			size *= 2 // a long line; a hole is never longer than its lines
 			continue
 		}
-		r.begin += int64(used)
-		if r.begin == r.end {
+		r.Begin += int64(used)
+		if r.Begin == r.End {
 			f.replay = f.replay[1:]
 		}
 		return nil
@@ -274,7 +278,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 // passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the file: nulTo is how far
 // it came. A run at the end of the file stays, for it may be space that is yet to be written; nobody writes into a compressed file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
-	data := (*buf)[f.tailN : f.tailN+n]
+	data := (*buf)[f.tail.Len() : f.tail.Len()+n]
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {
 		f.advance(data[:z])
 		s.changed()
@@ -286,7 +290,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	off := max(f.head+int64(n), f.nulTo)
 	for range quantum {
 		if f.raw != nil {
-			if to, ok := seekData(f.raw, off); ok {
+			if to, ok := osfile.SeekData(f.raw, off); ok {
 				off = to
 			}
 		}
@@ -298,10 +302,10 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		z := f.nuls(b[:n])
 		off += int64(z)
 		if z < n {
-			var nuls [printBytes]byte
-			f.print.extend(f.head, nuls[:])
+			var nuls [fingerprint.Bytes]byte
+			f.print.Extend(f.head, nuls[:])
 			f.head = off
-			f.remember(nuls[:tailBytes])
+			f.tail.Remember(nuls[:fingerprint.TailBytes])
 			f.nulTo = 0
 			s.changed()
 			return true, nil
@@ -320,10 +324,27 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 // nuls returns how many NUL bytes data begin with, without a half character.
 func (f *file) nuls(data []byte) int {
 	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
-	if f.enc.wide() {
+	if f.enc.Wide() {
 		n &^= 1
 	}
 	return n
+}
+
+// endOfPacked is told that a compressed file was read to its end, or to where it is damaged.
+func (s *Stream) endOfPacked(f *file) {
+	u, ok := f.src.(*unpack.Reader)
+	if ok && u.Err() != nil {
+		if errors.Is(u.Err(), unpack.ErrBomb) {
+			s.tally.lines++
+			s.tally.count(Rejected, reasonBomb)
+			s.t.warn("bomb", "A compressed file was given up", zap.String("path", f.path), zap.Error(u.Err()))
+		} else {
+			s.t.counts.bump(&s.t.counts.readErrs, 1)
+			s.t.warn("damaged", "A compressed file is damaged; what comes before the damage was read, and the rest is not, unless the file changes", zap.String("path", f.path), zap.Int64("bytes", f.head), zap.Error(u.Err()))
+		}
+	}
+	s.t.close(f)
+	s.t.kick(s)
 }
 
 func grow(buf *[]byte, n int) []byte {

@@ -9,9 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 
 	"go.uber.org/zap"
 )
@@ -20,7 +25,7 @@ const maxListings = 20 // of a directory that is changing all the time
 
 // named is told which file the path names.
 func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
-	id := idOf(fi)
+	id := fingerprint.IDOf(fi)
 	cur := s.current
 	if cur != nil && cur.id == id {
 		cur.seen = w.scans
@@ -83,7 +88,7 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 // adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of it.
 func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	path, raw, fi := g.path, g.raw, g.fi
-	f := &file{stream: s, id: idOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
+	f := &file{stream: s, id: fingerprint.IDOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
 	w.t.attach(f, raw, w.t.unpack(path, raw))
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
 		f.skipTo(raw, fi.Size())
@@ -116,33 +121,33 @@ func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
 	}
-	b := make([]byte, printBytes)
+	b := make([]byte, fingerprint.Bytes)
 	n, _ := f.raw.ReadAt(b, 0)
 	b, _, _ = bytes.Cut(b[:n], []byte{0})
-	f.print = fingerprint{}
-	f.print.extend(0, b)
+	f.print = fingerprint.Print{}
+	f.print.Extend(0, b)
 }
 
 // skipTo begins at the start of the file's last, unfinished line.
 func (f *file) skipTo(r io.ReaderAt, size int64) {
-	first := make([]byte, min(size, printBytes))
+	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
 	first = first[:n]
-	f.enc = encodingOf(first)
+	f.enc = lines.EncodingOf(first)
 	from := max(0, size-64<<10) &^ 1
 	b := make([]byte, size-from)
 	n, _ = r.ReadAt(b, from)
 	b = b[:n]
-	i := f.enc.lineEnd(b)
+	i := f.enc.LineEnd(b)
 	if f.skip = i == 0 && from > 0; f.skip {
 		i = n
-		if f.enc.wide() {
+		if f.enc.Wide() {
 			i &^= 1
 		}
 	}
 	f.head = from + int64(i)
-	f.print.extend(0, first[:min(int64(len(first)), f.head)])
-	f.remember(b[:i])
+	f.print.Extend(0, first[:min(int64(len(first)), f.head)])
+	f.tail.Remember(b[:i])
 }
 
 // truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
@@ -224,10 +229,10 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 		if !named || own == nil {
 			return
 		}
-		if f := w.files[idOf(own)]; f != nil && f.life != lifeDead {
+		if f := w.files[fingerprint.IDOf(own)]; f != nil && f.life != lifeDead {
 			return // the next look sees whose it is
 		}
-		raw, fi, err := openRegular(s.path, w.t.cfg.FollowSymlinks)
+		raw, fi, err := osfile.Open(s.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) {
 				w.t.readError(s.path, err)
@@ -236,7 +241,7 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 			}
 			continue
 		}
-		if idOf(fi) == idOf(own) {
+		if fingerprint.IDOf(fi) == fingerprint.IDOf(own) {
 			w.adopt(s, generation{path: s.path, raw: raw, fi: fi, current: true}, now, first)
 			return
 		}
@@ -249,22 +254,22 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
-	var copies []fileID
+	var copies []fingerprint.ID
 	for _, b := range beside {
 		suffix, ok := strings.CutPrefix(b.path, s.path)
-		id := idOf(b.fi)
+		id := fingerprint.IDOf(b.fi)
 		if ok && s.current != nil && id == s.current.id {
 			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
 			continue
 		}
-		if !ok || !rotationSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == idOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
+		if !ok || !rotation.IsSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == fingerprint.IDOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
 			continue // that one is read
 		}
-		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
-		if err == nil && idOf(fi) != id {
+		raw, fi, err := osfile.Open(b.path, w.t.cfg.FollowSymlinks)
+		if err == nil && fingerprint.IDOf(fi) != id {
 			_ = raw.Close()
 			err = fs.ErrNotExist
 		}
@@ -318,15 +323,15 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 		if c.raw == nil {
 			continue
 		}
-		id := idOf(c.fi)
-		if at := slices.IndexFunc(gens, func(g generation) bool { return idOf(g.fi) == id }); at >= 0 {
+		id := fingerprint.IDOf(c.fi)
+		if at := slices.IndexFunc(gens, func(g generation) bool { return fingerprint.IDOf(g.fi) == id }); at >= 0 {
 			if c.own {
 				gens[at].order = i + 1
 			}
 			continue
 		}
 		fi, err := c.raw.Stat()
-		if err != nil || w.files[id] != nil || own != nil && id == idOf(own) {
+		if err != nil || w.files[id] != nil || own != nil && id == fingerprint.IDOf(own) {
 			continue
 		}
 		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) })) {
@@ -365,13 +370,13 @@ type generation struct {
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
 	for i, a := range gens {
-		fresh = fresh && !a.current && idOf(a.fi).ino < idOf(own).ino
+		fresh = fresh && !a.current && fingerprint.IDOf(a.fi).Ino < fingerprint.IDOf(own).Ino
 		for _, b := range gens[:i] {
-			x, isX := rotationNumber(a.suffix)
-			y, isY := rotationNumber(b.suffix)
+			x, isX := rotation.Number(a.suffix)
+			y, isY := rotation.Number(b.suffix)
 			if isX && isY {
 				up += a.fi.ModTime().Compare(b.fi.ModTime()) * cmp.Compare(x, y)
-				upIno += cmp.Compare(idOf(a.fi).ino, idOf(b.fi).ino) * cmp.Compare(x, y)
+				upIno += cmp.Compare(fingerprint.IDOf(a.fi).Ino, fingerprint.IDOf(b.fi).Ino) * cmp.Compare(x, y)
 			}
 		}
 	}
@@ -385,8 +390,8 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 		if a.order > 0 && b.order > 0 {
 			return cmp.Compare(a.order, b.order)
 		}
-		x, isX := rotationNumber(a.suffix)
-		y, isY := rotationNumber(b.suffix)
+		x, isX := rotation.Number(a.suffix)
+		y, isY := rotation.Number(b.suffix)
 		switch {
 		case !isX || !isY:
 			return cmp.Compare(a.suffix, b.suffix)
@@ -395,16 +400,6 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 		}
 		return cmp.Compare(y, x)
 	})
-}
-
-// rotationNumber returns the number of a suffix like .1 or .12.gz. Longer ones are dates.
-func rotationNumber(suffix string) (n int, ok bool) {
-	suffix = unpackedName(suffix)
-	if len(suffix) < 2 || len(suffix) > 6 || suffix[0] != '.' {
-		return 0, false
-	}
-	n, err := strconv.Atoi(suffix[1:])
-	return n, err == nil
 }
 
 // copied says whether a file is a copy of one of the stream's, or of what its path names now; wait: it must be asked again.
@@ -418,7 +413,7 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 		switch {
 		case f.life == lifeDead:
 		case packed:
-			if f.head > 0 || f.print.n > 0 {
+			if f.head > 0 || f.print.N > 0 {
 				candidates = append(candidates, f)
 			}
 		case f.head > 0 && (f.life == lifeCut || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
@@ -430,25 +425,6 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 	}
 	f, wait := w.whose(s, path, fi, candidates)
 	return f != nil, wait
-}
-
-// stemOf splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
-func stemOf(path string) (dir, stem string) {
-	dir, base := filepath.Split(path)
-	stem = strings.TrimSuffix(base, filepath.Ext(base))
-	if stem == "" {
-		stem = base
-	}
-	return dir, stem
-}
-
-// endsStem says whether a name's first n bytes can be a stem: rank10.log is no copy of rank1.log.
-func endsStem(name string, n int) bool {
-	if n == len(name) {
-		return true
-	}
-	c := name[n]
-	return (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
 }
 
 // sibling is a regular file beside a stream's path whose name begins like the path's own.
@@ -464,7 +440,7 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	for range maxListings {
 		last := list
 		list = w.listing(path)
-		if slices.EqualFunc(last, list, func(a, b sibling) bool { return a.path == b.path && idOf(a.fi) == idOf(b.fi) }) {
+		if slices.EqualFunc(last, list, func(a, b sibling) bool { return a.path == b.path && fingerprint.IDOf(a.fi) == fingerprint.IDOf(b.fi) }) {
 			break
 		}
 	}
@@ -480,7 +456,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
 		all = append(all, sibling{path, fi})
 	}
-	dir, stem := stemOf(path)
+	dir, stem := rotation.Stem(path)
 	entries := w.entries(filepath.Clean(dir))
 	w.t.listed()
 	first, _ := slices.BinarySearchFunc(entries, stem, func(e fs.DirEntry, stem string) int { return strings.Compare(e.Name(), stem) })
@@ -488,7 +464,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 		if !strings.HasPrefix(e.Name(), stem) {
 			break
 		}
-		if !endsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
+		if !rotation.EndsStem(e.Name(), len(stem)) || !e.Type().IsRegular() || dir+e.Name() == path {
 			continue
 		}
 		if fi, err := e.Info(); err == nil {
@@ -501,20 +477,20 @@ func (w *sweeper) listing(path string) (all []sibling) {
 // copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be asked again.
 // Of a file of which nothing was read only the beginning is known, so its name or its time must tell too; the copy of one that was cut is then taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
-	if f.head == 0 && f.print.n == 0 {
+	if f.head == 0 && f.print.N == 0 {
 		return nil, false
 	}
 	_, beside := w.beside(s.path)
-	if dir, stem := stemOf(s.path); !strings.HasPrefix(f.path, dir+stem) { // names were swapped
+	if dir, stem := rotation.Stem(s.path); !strings.HasPrefix(f.path, dir+stem) { // names were swapped
 		_, more := w.beside(f.path)
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
-		if g := w.files[idOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
+		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
-			if f.head == 0 && unpackedName(b.path) != f.path && !b.fi.ModTime().Equal(f.mtime) {
+			if f.head == 0 && unpack.Name(b.path) != f.path && !b.fi.ModTime().Equal(f.mtime) {
 				continue
 			}
 			g, wait := w.whose(s, b.path, b.fi, []*file{f})
@@ -529,7 +505,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		if f.head == 0 {
 			continue
 		}
-		raw, fi, err := openRegular(b.path, w.t.cfg.FollowSymlinks)
+		raw, fi, err := osfile.Open(b.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			continue
 		}
@@ -547,7 +523,7 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 		delete(w.files, f.id)
 	}
 	w.t.close(f)
-	f.id, f.path, f.size, f.mtime, f.grown, f.seen = idOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
+	f.id, f.path, f.size, f.mtime, f.grown, f.seen = fingerprint.IDOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
 	f.turn(lifeUnread)
 	w.files[f.id] = f
 	delete(w.suspects, c.path)
@@ -558,14 +534,14 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 
 // packedAs says whether a file that is read, or will be, has the name of a compressed one without its suffix: that is, or becomes, what it is packed as.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
-	return path != packed && path == unpackedName(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[idOf(fi)] != nil)
+	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
 // isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs although
 // nothing happens for a while.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
-	original, err := w.t.stat(unpackedName(path))
-	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpackedName(path), original, path) {
+	original, err := w.t.stat(unpack.Name(path))
+	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
 		return false
 	}
 	c, ok := w.suspects[path]
@@ -576,7 +552,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 		c.size, c.since, c.twin = fi.Size(), now, false
 	}
 	if !c.twin && now.Sub(c.since) >= copyGrace {
-		if c.twin = w.unpacksTo(path, unpackedName(path)); !c.twin {
+		if c.twin = w.unpacksTo(path, unpack.Name(path)); !c.twin {
 			return false
 		}
 	}
@@ -586,18 +562,18 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 
 // unpacksTo says whether what can be decompressed of a file begins as the other does, as far as both go.
 func (w *sweeper) unpacksTo(packed, original string) bool {
-	a, _, err := openRegular(original, w.t.cfg.FollowSymlinks)
+	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {
 		return true // it is being removed
 	}
 	defer a.Close()
-	b, _, err := openRegular(packed, w.t.cfg.FollowSymlinks)
+	b, _, err := osfile.Open(packed, w.t.cfg.FollowSymlinks)
 	if err != nil {
 		return true
 	}
 	src := w.t.unpack(packed, b)
 	defer src.Close()
-	var x, y [printBytes]byte
+	var x, y [fingerprint.Bytes]byte
 	n, _ := a.ReadAt(x[:], 0)
 	m, _ := src.ReadAt(y[:], 0)
 	n = min(n, m)
@@ -612,7 +588,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	defer w.lock(s)()
 	var gone []*file
 	for _, f := range s.files {
-		if f != s.current && f.life != lifeDead && !f.compressed && (f.head > 0 || f.print.n > 0) && w.isRemoved(f) {
+		if f != s.current && f.life != lifeDead && !f.compressed && (f.head > 0 || f.print.N > 0) && w.isRemoved(f) {
 			gone = append(gone, f)
 		}
 	}
@@ -652,7 +628,7 @@ func (w *sweeper) isRemoved(f *file) bool {
 	}
 	if f.raw != nil {
 		fi, err := f.raw.Stat()
-		return err == nil && links(fi) == 0
+		return err == nil && fingerprint.Links(fi) == 0
 	}
 	_, err := w.t.statAt(f)
 	return err != nil
@@ -667,7 +643,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		return false
 	}
 	defer w.lock(f.stream)()
-	raw, fi, err := openRegular(path, true)
+	raw, fi, err := osfile.Open(path, true)
 	if err != nil {
 		return false
 	}
@@ -719,7 +695,7 @@ func (w *sweeper) namedNow(s *Stream) *file {
 	if err != nil {
 		return nil
 	}
-	return w.files[idOf(fi)]
+	return w.files[fingerprint.IDOf(fi)]
 }
 
 // sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.
@@ -727,12 +703,12 @@ func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
 	}
-	a, of, err := openRegular(original, true)
+	a, of, err := osfile.Open(original, true)
 	if err != nil {
 		return false
 	}
 	defer a.Close()
-	if idOf(of) == idOf(fi) {
+	if fingerprint.IDOf(of) == fingerprint.IDOf(fi) {
 		return false
 	}
 	var x, y [4 << 10]byte

@@ -479,15 +479,6 @@ func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
 	r.want(numberedLines(1, fits+9)...)
 }
 
-func TestRotationSuffix(t *testing.T) {
-	for s, want := range map[string]bool{
-		".1": true, ".12.gz": true, "-20260101": true, "-2026-01-01.zst": true, ".2026-01-01_00": true, ".old": true,
-		"": false, ".": false, ".gz": false, "-1": false, "-4711": false, ".log": false, ".1x": false, "1": false,
-	} {
-		assert.Equal(t, want, rotationSuffix(s), s)
-	}
-}
-
 // The names of two logs were swapped, and a writer stays with its file: what is cut under a stream's path is another stream's.
 func TestCopyTruncateOfSwappedFile(t *testing.T) {
 	for _, noticed := range []bool{false, true} {

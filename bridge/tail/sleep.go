@@ -1,6 +1,8 @@
 package tail
 
-import "time"
+import (
+	"time"
+)
 
 const (
 	// sleepAfter is how long a stream must be idle before it lets go of its handler.

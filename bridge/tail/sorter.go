@@ -10,6 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
@@ -49,7 +56,7 @@ type Sorter struct {
 // kind is what is known of a file.
 type kind struct {
 	path   string
-	id     fileID
+	id     fingerprint.ID
 	owner  *Tailer // nil: not known
 	detect []Detect
 	of     []*Tailer // whose they are
@@ -151,7 +158,7 @@ func (s *Sorter) remember(k *kind) {
 
 // known returns what is known of a file. A path stays with whom it was given to, whatever file it names later.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
-	id := idOf(fi)
+	id := fingerprint.IDOf(fi)
 	if k := s.paths[path]; k != nil && (k.owner != nil || k.id == id && fi.Size() >= k.size) {
 		return k
 	}
@@ -159,10 +166,10 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	for _, m := range s.members {
 		switch {
 		case k.owner != nil:
-		case anyMatch(m.sweeper.exclude, path):
+		case m.sweeper.exclude.Match(path):
 		case m.sweeper.names(path):
 			k.owner = m
-		case anyMatch(m.sweeper.shared, path):
+		case m.sweeper.shared.Match(path):
 			k.detect, k.of = append(k.detect, m.set.Detect(path)), append(k.of, m)
 		}
 	}
@@ -267,7 +274,7 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 // head visits the lines of a file that stand in its next 256 KiB, or more where a line is longer, until visit returns false, and returns where the line after the last one begins. A last line without its
 // ending is visited where it may be whole; it is looked at again all the same.
 func (t *Tailer) head(path string, off int64, whole bool, visit func(text []byte) bool) (next int64, err error) {
-	raw, _, err := openRegular(path, t.cfg.FollowSymlinks)
+	raw, _, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {
 		return off, err
 	}
@@ -278,11 +285,11 @@ func (t *Tailer) head(path string, off int64, whole bool, visit func(text []byte
 	if err != nil && !errors.Is(err, io.EOF) {
 		return off, err
 	}
-	enc := encodingOf(mark[:n])
+	enc := lines.EncodingOf(mark[:n])
 	for size := sniffBytes; ; size *= 2 {
 		b := make([]byte, size)
 		for {
-			if n, err = src.ReadAt(b, off); err != errAgain { //nolint:errorlint // ReadAt returns it itself
+			if n, err = src.ReadAt(b, off); err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 				break
 			}
 		}
@@ -290,25 +297,25 @@ func (t *Tailer) head(path string, off int64, whole bool, visit func(text []byte
 			return off, err
 		}
 		var decoded []byte
-		sp := newSplitter(b[:n], enc, &decoded)
-		for end := 0; ; end = sp.pos {
-			text, ok := sp.next(whole && n < size)
+		sp := lines.NewSplitter(b[:n], enc, &decoded)
+		for end := 0; ; end = sp.Pos {
+			text, ok := sp.Next(whole && n < size)
 			if !ok {
 				break
 			}
 			if off == 0 && end == 0 {
-				text = bytes.TrimPrefix(text, bom)
+				text = bytes.TrimPrefix(text, lines.BOM)
 			}
 			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !visit(text) {
-				return off + int64(sp.pos), nil
+				return off + int64(sp.Pos), nil
 			}
-			if n < size && sp.pos == n && b[n-1] != '\n' && b[n-1] != '\r' && !enc.wide() {
+			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && !enc.Wide() {
 				return off + int64(end), nil
 			}
 		}
 		switch {
-		case sp.pos > 0:
-			return off + int64(sp.pos), nil
+		case sp.Pos > 0:
+			return off + int64(sp.Pos), nil
 		case n < size:
 			return off, nil
 		case size > t.cfg.MaxLineBytes: // passed over, as when it is read
@@ -328,12 +335,12 @@ type sorted struct {
 
 // isOwn says whether a file that the globs ask for is this Tailer's, whatever it holds.
 func (w *sweeper) isOwn(path string) bool {
-	return len(w.shared) == 0 || anyMatch(w.own, path) || w.isDocument(path)
+	return len(w.shared) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
 // names says whether Include or Document name a file, also by another path, or it is a document by its name. Sorter asks it of all Tailers.
 func (w *sweeper) names(path string) bool {
-	return anyMatch(w.byName, absolute(path)) || anyMatch(w.shared, path) && w.isDocument(path)
+	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
 // isMine says whether a file is for this Tailer, by its name or by its content. A file that is another's is asked for once per full scan.
@@ -372,16 +379,16 @@ func (w *sweeper) isMine(path string, now time.Time) bool {
 }
 
 // isMineStill says whether a path with a checkpoint is to be read on. What was this one's by its name may be another's by its content.
-func (w *sweeper) isMineStill(c *saved, now time.Time) bool {
-	if w.isOwn(c.path) {
+func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
+	if w.isOwn(c.Path) {
 		return true
 	}
-	if !c.byContent {
-		if fi, err := w.t.stat(c.path); err == nil && fi.Mode().IsRegular() {
-			_, _ = w.t.set.Sorter.sort(w.t, c.path, fi, now)
+	if !c.ByContent {
+		if fi, err := w.t.stat(c.Path); err == nil && fi.Mode().IsRegular() {
+			_, _ = w.t.set.Sorter.sort(w.t, c.Path, fi, now)
 		}
 	}
-	return w.t.set.Sorter.claim(w.t, c.path, now)
+	return w.t.set.Sorter.claim(w.t, c.Path, now)
 }
 
 // sweepSorted forgets files that are gone.

@@ -86,7 +86,7 @@ func (w *sweeper) survey(now time.Time) {
 	st := Status{Looked: true, Files: len(w.streams), Newest: w.newest, Links: len(w.links)}
 	for i := range w.globs {
 		g := &w.globs[i]
-		st.Globs = append(st.Globs, GlobStatus{g.pattern, w.sights[i].matched, w.sights[i].directory})
+		st.Globs = append(st.Globs, GlobStatus{g.Pattern, w.sights[i].matched, w.sights[i].directory})
 	}
 	for path := range w.links {
 		if st.Link == "" || path < st.Link {
@@ -145,7 +145,7 @@ func mostLines(a, b Mute) int {
 // noteMatch remembers which globs matched a file.
 func (w *sweeper) noteMatch(path string) {
 	for i := range w.globs {
-		if s := &w.sights[i]; !s.matched && w.globs[i].match(path) {
+		if s := &w.sights[i]; !s.matched && w.globs[i].Match(path) {
 			s.matched = true
 		}
 	}
@@ -154,7 +154,7 @@ func (w *sweeper) noteMatch(path string) {
 // noteDirectory remembers that a glob names a directory.
 func (w *sweeper) noteDirectory(path string) {
 	for i := range w.globs {
-		if g, s := &w.globs[i], &w.sights[i]; s.directory == "" && g.match(path) && filepath.Base(g.pattern) != "**" {
+		if g, s := &w.globs[i], &w.sights[i]; s.directory == "" && g.Match(path) && filepath.Base(g.Pattern) != "**" {
 			s.directory = path
 		}
 	}

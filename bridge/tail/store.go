@@ -9,6 +9,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 )
@@ -16,17 +20,17 @@ import (
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything twice.
 func (t *Tailer) load(ctx context.Context) error {
 	w := &t.sweeper
-	b, err := t.store.Get(ctx, indexKey)
+	b, err := t.store.Get(ctx, checkpoint.IndexKey)
 	if err != nil {
 		return fmt.Errorf("'storage': cannot read positions: %w", err)
 	}
 	if len(b) == 0 {
 		return nil
 	}
-	keys, err := decodeIndex(b)
+	keys, err := checkpoint.DecodeIndex(b)
 	if err != nil {
 		// The paths found name their own checkpoints.
-		t.badCheckpoint(indexKey, err)
+		t.badCheckpoint(checkpoint.IndexKey, err)
 		w.unindexed, w.indexDirty = true, true
 		return nil
 	}
@@ -46,24 +50,24 @@ func (t *Tailer) load(ctx context.Context) error {
 }
 
 func (w *sweeper) loaded(key string, b []byte) {
-	c, err := decode(b)
-	if err == nil && checkpointKey(c.path) != key {
-		err = errCheckpoint
+	c, err := checkpoint.Decode(b)
+	if err == nil && checkpoint.Key(c.Path) != key {
+		err = checkpoint.ErrDamaged
 	}
 	if err != nil {
 		w.t.badCheckpoint(key, err)
 		w.indexDirty = true
 		return
 	}
-	w.saved[c.path] = c
-	if c.byContent && len(w.shared) > 0 {
-		w.t.set.Sorter.claim(w.t, c.path, w.t.now())
+	w.saved[c.Path] = c
+	if c.ByContent && len(w.shared) > 0 {
+		w.t.set.Sorter.claim(w.t, c.Path, w.t.now())
 	}
 }
 
 // loadUnindexed looks for the checkpoint of a path by its name, when the index is lost.
 func (w *sweeper) loadUnindexed(path string) {
-	key := checkpointKey(path)
+	key := checkpoint.Key(path)
 	if b, err := w.t.store.Get(context.Background(), key); err == nil && len(b) > 0 {
 		w.loaded(key, b)
 	}
@@ -111,16 +115,16 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	var ops []*storage.Operation
 	for _, path := range forgotten {
 		if w.streams[path] == nil {
-			ops = append(ops, storage.DeleteOperation(checkpointKey(path)))
+			ops = append(ops, storage.DeleteOperation(checkpoint.Key(path)))
 		}
 	}
 	if indexed {
 		keys := make([]string, len(streams))
 		for i, s := range streams {
-			keys[i] = checkpointKey(s.path)
+			keys[i] = checkpoint.Key(s.path)
 		}
 		slices.Sort(keys)
-		ops = append(ops, storage.SetOperation(indexKey, encodeIndex(keys)))
+		ops = append(ops, storage.SetOperation(checkpoint.IndexKey, checkpoint.EncodeIndex(keys)))
 	}
 	t.sweepMu.Unlock()
 	ops = t.snapshots(ops, streams, last)
@@ -167,7 +171,7 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 			all += holes
 			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
 			s.dirty = false
-			ops = append(ops, storage.SetOperation(checkpointKey(s.path), b))
+			ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		}
 		s.mu.Unlock()
 	}
@@ -207,42 +211,42 @@ func (w *sweeper) doubt(s *Stream, now time.Time) {
 	s.files = append(s.files, cur)
 }
 
-func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
-	s := w.newStream(c.path, now)
+func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
+	s := w.newStream(c.Path, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state = c.handler
+	s.state = c.Handler
 	s.remember()
 	if s.document {
-		s.doc.sum = c.sum
+		s.doc.sum = c.Sum
 		return s
 	}
 	s.known, s.resumed = true, true
-	if c.lastWrite != 0 {
-		s.lastWrite = time.Unix(0, c.lastWrite)
+	if c.LastWrite != 0 {
+		s.lastWrite = time.Unix(0, c.LastWrite)
 	}
-	for i := range c.files {
-		sf := &c.files[i]
+	for i := range c.Files {
+		sf := &c.Files[i]
 		f := &file{
-			stream: s, id: sf.id, path: sf.path, size: sf.size, mtime: time.Unix(0, sf.mtime), head: sf.head, print: sf.print, tailSum: sf.tailSum, tailN: sf.tailN,
-			restored: true, skip: sf.skip, replay: sf.holes, tags: sf.tags, grown: now, rotated: now, seen: w.scans + 1,
+			stream: s, id: sf.ID, path: sf.Path, size: sf.Size, mtime: time.Unix(0, sf.MTime), head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN),
+			skip: sf.Skip, replay: sf.Holes, tags: sf.Tags, grown: now, rotated: now, seen: w.scans + 1,
 		}
-		if sf.retired {
+		if sf.Retired {
 			f.life = lifeRetired
 		}
 		f.wrote = f.mtime
-		if sf.current && !s.lastWrite.IsZero() {
+		if sf.Current && !s.lastWrite.IsZero() {
 			f.wrote = s.lastWrite
 		}
-		if !sf.retired && !w.locate(s, f, now) {
-			w.lost(f, len(f.replay) > 0 || sf.size > sf.head)
+		if !sf.Retired && !w.locate(s, f, now) {
+			w.lost(f, len(f.replay) > 0 || sf.Size > sf.Head)
 			continue
 		}
-		if sf.complete && len(f.replay) == 0 && f.compressed && f.size == sf.size && unixNano(f.mtime) == sf.mtime {
+		if sf.Complete && len(f.replay) == 0 && f.compressed && f.size == sf.Size && unixNano(f.mtime) == sf.MTime {
 			f.turn(lifeRead)
 			w.t.close(f)
 		}
-		if !sf.retired && (!sf.current || f.path != s.path) && sf.vague() && (f.size != sf.size || unixNano(f.mtime) != sf.mtime) {
+		if !sf.Retired && (!sf.Current || f.path != s.path) && sf.Vague() && (f.size != sf.Size || unixNano(f.mtime) != sf.MTime) {
 			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
 			continue
 		}
@@ -251,7 +255,7 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 		if w.files[f.id] == nil {
 			w.files[f.id] = f
 		}
-		if f.path == s.path && sf.current && !sf.retired && f.life != lifeMissing {
+		if f.path == s.path && sf.Current && !sf.Retired && f.life != lifeMissing {
 			s.current = f
 			f.rotated = time.Time{}
 		}
@@ -261,15 +265,10 @@ func (w *sweeper) restoreStream(c *saved, now time.Time) *Stream {
 	return s
 }
 
-// vague says whether nothing was read of a file, and too little was seen to tell it from another that gets its inode.
-func (sf *savedFile) vague() bool {
-	return sf.head == 0 && sf.print.n < tailBytes
-}
-
 // locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be known.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
-	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, errNotRegular) && !errors.Is(err, syscall.ELOOP) {
+	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {
 		w.t.readError(f.path, err)
 		f.failed = true
 		return true // it is there, and may be readable later

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -439,17 +442,17 @@ func TestCompressionBomb(t *testing.T) {
 		_, _ = z.Write(mib)
 	}
 	require.NoError(t, z.Close())
-	u := unpacked{kind: CompressionZstd, size: int64(b.Len()), free: bombBytes}
 	require.NoError(t, os.WriteFile(r.path("bomb"), b.Bytes(), 0o600))
-	u.raw, err = os.Open(r.path("bomb"))
+	raw, err := os.Open(r.path("bomb"))
 	require.NoError(t, err)
+	u := unpack.NewReader(raw, unpack.Zstd, int64(b.Len()), bombBytes)
 	defer u.Close()
 	p := make([]byte, 1<<20)
 	for off := int64(0); err == nil; off += int64(len(p)) {
 		_, err = u.ReadAt(p, off)
 		require.LessOrEqual(t, off, int64(bombBytes)+2<<20)
 	}
-	require.ErrorIs(t, u.bad, errBomb)
+	require.ErrorIs(t, u.Err(), unpack.ErrBomb)
 }
 
 func TestDocument(t *testing.T) {

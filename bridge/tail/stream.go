@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
@@ -15,9 +17,11 @@ const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
 	maxBatchCost = 1 << 20 // what a batch takes from the budget at most, a line more or less
+	bombBytes    = 1 << 30 // a file may decompress to so much, whatever its size
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
 	maxReasons   = 64
+	reasonBomb   = "decompression_bomb"
 	reasonOther  = "other"
 	sampleBytes  = 200
 	liveWithin   = 10 * time.Second
@@ -127,7 +131,7 @@ func (s *Stream) IsDocument() bool { return s.document }
 // It is called inside Handler.Line only.
 func (s *Stream) Hold() Held {
 	if s.curHeld < 0 {
-		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.end - s.cur.begin)})
+		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.End - s.cur.Begin)})
 	}
 	return s.curHeld
 }
@@ -144,7 +148,7 @@ func (s *Stream) Release(h Held) {
 	if !ok {
 		return
 	}
-	s.batch.add(e.file, e.begin, e.end)
+	s.batch.add(e.file, e.Begin, e.End)
 	if e.record {
 		s.batch.records++
 		s.batch.bytes += max(int64(e.bytes), minRecordCost)
@@ -184,7 +188,7 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	if f != s.cur.file {
 		s.line.File++
 	}
-	s.cur, s.curHeld, s.since = piece{f, span{begin, end}}, -1, s.batch.extent()
+	s.cur, s.curHeld, s.since = piece{f, checkpoint.Range{Begin: begin, End: end}}, -1, s.batch.extent()
 	s.line.Text, s.line.Tag = text, 0
 	if s.line.Again {
 		s.line.Tag = f.tag(begin)
@@ -304,12 +308,12 @@ func (s *Stream) setMark() {
 	for _, f := range s.files {
 		m.at[f] = f.head
 		if len(f.replay) > 0 {
-			m.at[f] = f.replay[0].begin
+			m.at[f] = f.replay[0].Begin
 		}
 	}
 	for i := range s.held.slots {
 		if h := &s.held.slots[i]; h.file != nil {
-			m.at[h.file] = min(m.at[h.file], h.begin)
+			m.at[h.file] = min(m.at[h.file], h.Begin)
 		}
 	}
 	s.mark = m

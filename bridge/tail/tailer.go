@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+
 	"github.com/fsnotify/fsnotify"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -116,7 +119,7 @@ type Tailer struct {
 	sharing     lockorder.Mutex[sharing] // settling of batches while there are some
 	kept        int                      // under sharing: lines that are kept for their sake
 	watcher     *fsnotify.Watcher
-	births      *births // nil: nothing is heard at once
+	births      *births.Listener // nil: nothing is heard at once
 	batches     sync.Pool
 	workers     sync.WaitGroup
 	outbox      outbox
@@ -134,7 +137,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{open: map[fileID]bool{}}, policy: apart{}}
+	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{open: map[fingerprint.ID]bool{}}, policy: apart{}}
 	if set.Joint {
 		t.policy = joint{}
 	}
@@ -182,7 +185,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 		t.workers.Go(func() { t.listen(loop) })
 	}
 	if t.births != nil {
-		t.workers.Go(func() { t.births.listen(loop, t.catch) })
+		t.workers.Go(func() { t.births.Listen(loop, t.catch) })
 	}
 	t.workers.Go(func() { t.run(loop) })
 	t.workers.Go(func() { t.keep(loop) })

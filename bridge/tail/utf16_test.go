@@ -167,35 +167,3 @@ func TestUTF16Ahead(t *testing.T) {
 	assert.Equal(t, []string{"b"}, ahead)
 	assert.Equal(t, []string{"a ж"}, before)
 }
-
-// FuzzUTF16 compares lines of UTF-16, read in parts, with those of the whole text.
-func FuzzUTF16(f *testing.F) {
-	f.Add([]byte("a\x00\r\x00\n\x00b\x00\r\x00c"), uint8(3), true)
-	f.Add([]byte("\x00\n\xd8\x00\xdc\x00\x00\r"), uint8(1), false)
-	f.Fuzz(func(t *testing.T, data []byte, chunk uint8, little bool) {
-		enc := utf16BE
-		if little {
-			enc = utf16LE
-		}
-		var units []uint16
-		for i := 0; i+1 < len(data); i += 2 {
-			units = append(units, enc.unit(data[i:]))
-		}
-		var want []string
-		for _, l := range refSplit([]byte(string(utf16.Decode(units)))) {
-			want = append(want, strings.TrimPrefix(l, string(bom)))
-		}
-		var got []string
-		var text []byte
-		for begin, end := 0, 0; begin+1 < len(data); {
-			end = min(len(data), max(end, begin)+int(chunk)+1)
-			final := end == len(data)
-			sp := newSplitter(data[begin:end], enc, &text)
-			for text, ok := sp.next(final); ok; text, ok = sp.next(final) {
-				got = append(got, string(text))
-			}
-			begin += sp.pos
-		}
-		require.Equal(t, want, got)
-	})
-}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
+
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
 )
@@ -35,7 +37,7 @@ func (t *Tailer) openWatcher() {
 		return
 	}
 	t.watcher = w
-	if t.births, err = openBirths(); err != nil {
+	if t.births, err = births.Open(); err != nil {
 		t.births = nil
 		t.warn("births", "Files that are rotated away within poll_interval may be missed", zap.Error(err))
 	}
@@ -51,7 +53,7 @@ func (w *sweeper) watch(dir string) {
 		return
 	}
 	if w.t.births != nil {
-		if err := w.t.births.add(dir); err != nil {
+		if err := w.t.births.Add(dir); err != nil {
 			w.t.warn("watch", "inotify cannot watch a directory: it is polled", zap.String("directory", dir), zap.Error(err))
 		}
 	}

@@ -2,7 +2,9 @@
 
 package lockorder
 
-import "sync"
+import (
+	"sync"
+)
 
 // Mutex is a sync.Mutex of a level.
 type Mutex[L Level] struct{ sync.Mutex }

@@ -1,4 +1,4 @@
-package tail
+package osfile
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seekData returns the first offset at or after off that is not in a hole of a sparse file; where only a hole follows, the end of the file.
-func seekData(f *os.File, off int64) (int64, bool) {
+// SeekData returns the first offset at or after off that is not in a hole of a sparse file; where only a hole follows, the end of the file.
+func SeekData(f *os.File, off int64) (int64, bool) {
 	fi, err := f.Stat() // before: the file may grow
 	if err != nil {
 		return 0, false

@@ -1,4 +1,5 @@
-package tail
+// Package births hears of files that are created or renamed at the moment when that happens.
+package births
 
 import (
 	"bytes"
@@ -7,29 +8,30 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
-// births hears at once what is created in directories or renamed within them, and nothing else: the watcher of hints hears every write as well, and so must pause.
-type births struct {
-	mu   lockorder.Mutex[leaf]
+// Listener hears at once what is created in directories or renamed within them, and nothing else: the watcher of hints hears every write as well, and so must pause.
+type Listener struct {
+	mu   sync.Mutex
 	file *os.File // nil: closed
 	fd   int
 	dirs map[int32]string
 }
 
-func openBirths() (*births, error) {
+// Open begins to listen, in no directory yet.
+func Open() (*Listener, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	return &births{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, dirs: map[int32]string{}}, nil
+	return &Listener{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, dirs: map[int32]string{}}, nil
 }
 
-func (b *births) add(dir string) error {
+// Add listens in a directory.
+func (b *Listener) Add(dir string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.file == nil {
@@ -43,7 +45,7 @@ func (b *births) add(dir string) error {
 	return nil
 }
 
-func (b *births) close() {
+func (b *Listener) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.file != nil {
@@ -52,8 +54,8 @@ func (b *births) close() {
 	}
 }
 
-// listen calls heard for everything that is created or renamed, until ctx ends.
-func (b *births) listen(ctx context.Context, heard func(path string, created bool)) {
+// Listen calls heard for everything that is created or renamed, until ctx ends.
+func (b *Listener) Listen(ctx context.Context, heard func(path string, created bool)) {
 	file := b.file
 	defer context.AfterFunc(ctx, b.close)()
 	buf := make([]byte, 64<<10)

@@ -1,0 +1,300 @@
+// Package checkpoint is what is stored of a stream of files, and its encoding. See docs/adr/0001-tail-acks-with-holes.md.
+package checkpoint
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+)
+
+// A checkpoint is a version byte, varints and length-prefixed bytes, and the xxh3 hash of all that, little-endian.
+const version = 1
+
+// IndexKey is where the list of all keys is stored.
+const IndexKey = "index"
+
+// ErrDamaged is the error of what cannot be decoded.
+var ErrDamaged = errors.New("damaged, or of another version")
+
+// Range is a range of bytes of a file.
+type Range struct {
+	Begin, End int64
+}
+
+// Merge sorts ranges and joins those that touch, in place.
+func Merge(all []Range) []Range {
+	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
+	out := all[:0]
+	for _, r := range all {
+		if n := len(out); n > 0 && r.Begin <= out[n-1].End {
+			out[n-1].End = max(out[n-1].End, r.End)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Tag is what a lent line that begins there was lent with.
+type Tag struct {
+	Begin int64
+	Value uint64
+}
+
+// File is what a checkpoint says about one file of a stream.
+type File struct {
+	Path     string
+	ID       fingerprint.ID
+	Size     int64
+	MTime    int64 // Unix ns
+	Head     int64 // everything before it has been read
+	Print    fingerprint.Print
+	TailSum  uint64
+	TailN    int
+	Skip     bool // Head stands inside a line that is too long
+	Current  bool // the path names it
+	Retired  bool
+	Complete bool    // compressed, and read to its end
+	Holes    []Range // before Head and not accepted, in order
+	Tags     []Tag   // of lines in them, in order
+}
+
+// Vague says whether nothing was read of a file, and too little was seen to tell it from another that gets its inode.
+func (f *File) Vague() bool { return f.Head == 0 && f.Print.N < fingerprint.TailBytes }
+
+// Stream is the checkpoint of a stream.
+type Stream struct {
+	Path      string
+	LastWrite int64 // Unix ns
+	Files     []File
+	Handler   []byte // its state
+	Document  bool
+	ByContent bool   // only include_by_content asks for the path
+	Sum       uint64 // of the content of a document that was accepted last
+}
+
+const (
+	flagSkip = 1 << iota
+	flagCurrent
+	flagRetired
+	flagTags // tags follow the holes
+	flagComplete
+)
+
+// Key is where the checkpoint of a path is stored.
+func Key(path string) string {
+	return "s" + strconv.FormatUint(xxh3.HashString(path), 16)
+}
+
+func appendBytes[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Encode appends the checkpoint to b.
+func (c *Stream) Encode(b []byte) []byte {
+	start := len(b)
+	b = append(b, version)
+	b = appendBytes(b, c.Path)
+	b = binary.AppendVarint(b, c.LastWrite)
+	doc := uint64(0)
+	if c.Document {
+		doc = 1
+	}
+	if c.ByContent {
+		doc |= 2
+	}
+	b = binary.AppendUvarint(b, doc)
+	b = binary.LittleEndian.AppendUint64(b, c.Sum)
+	b = appendBytes(b, c.Handler)
+	b = binary.AppendUvarint(b, uint64(len(c.Files)))
+	for i := range c.Files {
+		f := &c.Files[i]
+		b = appendBytes(b, f.Path)
+		b = binary.AppendUvarint(b, f.ID.Dev)
+		b = binary.AppendUvarint(b, f.ID.Ino)
+		b = binary.AppendVarint(b, f.Size)
+		b = binary.AppendVarint(b, f.MTime)
+		b = binary.AppendVarint(b, f.Head)
+		b = binary.AppendUvarint(b, uint64(f.Print.N))
+		b = binary.LittleEndian.AppendUint64(b, f.Print.Sum)
+		b = binary.AppendUvarint(b, uint64(f.TailN))
+		b = binary.LittleEndian.AppendUint64(b, f.TailSum)
+		flags := uint64(0)
+		for bit, on := range map[uint64]bool{flagSkip: f.Skip, flagCurrent: f.Current, flagRetired: f.Retired, flagTags: len(f.Tags) > 0, flagComplete: f.Complete} {
+			if on {
+				flags |= bit
+			}
+		}
+		b = binary.AppendUvarint(b, flags)
+		b = binary.AppendUvarint(b, uint64(len(f.Holes)))
+		at := int64(0)
+		for _, h := range f.Holes {
+			b = binary.AppendUvarint(b, uint64(h.Begin-at))
+			b = binary.AppendUvarint(b, uint64(h.End-h.Begin))
+			at = h.End
+		}
+		if len(f.Tags) == 0 {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(f.Tags)))
+		at = 0
+		for _, t := range f.Tags {
+			b = binary.AppendUvarint(b, uint64(t.Begin-at))
+			b = binary.AppendUvarint(b, t.Value)
+			at = t.Begin
+		}
+	}
+	return seal(b, start)
+}
+
+func seal(b []byte, start int) []byte {
+	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b[start:]))
+}
+
+// cursor reads an encoding; after the first fault it yields zeros.
+type cursor struct {
+	b   []byte
+	bad bool
+}
+
+// unseal checks hash and version.
+func unseal(b []byte) cursor {
+	n := len(b) - 8
+	if n < 1 || b[0] != version || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
+		return cursor{bad: true}
+	}
+	return cursor{b: b[1:n]}
+}
+
+func (c *cursor) uint() uint64 {
+	v, n := binary.Uvarint(c.b)
+	if n <= 0 {
+		c.bad, c.b = true, nil
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) int() int64 {
+	v, n := binary.Varint(c.b)
+	if n <= 0 {
+		c.bad, c.b = true, nil
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) fixed() uint64 {
+	if len(c.b) < 8 {
+		c.bad, c.b = true, nil
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(c.b)
+	c.b = c.b[8:]
+	return v
+}
+
+func (c *cursor) bytes() []byte {
+	n := c.uint()
+	if n > uint64(len(c.b)) {
+		c.bad, c.b = true, nil
+		return nil
+	}
+	v := c.b[:n]
+	c.b = c.b[n:]
+	return v
+}
+
+// count reads a number of things that take at least size bytes each.
+func (c *cursor) count(size int) int {
+	n := c.uint()
+	if n > uint64(len(c.b)/size) {
+		c.bad, c.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+// Decode reads a checkpoint and refuses one that cannot be true.
+func Decode(b []byte) (*Stream, error) {
+	c := unseal(b)
+	s := &Stream{Path: string(c.bytes()), LastWrite: c.int()}
+	kind := c.uint()
+	s.Document, s.ByContent, s.Sum = kind&1 != 0, kind&2 != 0, c.fixed()
+	if h := c.bytes(); len(h) > 0 {
+		s.Handler = append([]byte(nil), h...)
+	}
+	n := c.count(26)
+	for range n {
+		f := File{Path: string(c.bytes()), ID: fingerprint.ID{Dev: c.uint(), Ino: c.uint()}, Size: c.int(), MTime: c.int(), Head: c.int()}
+		pn := c.uint()
+		f.Print = fingerprint.Print{Sum: c.fixed(), N: int(min(pn, fingerprint.Bytes+1))}
+		tn := c.uint()
+		f.TailN, f.TailSum = int(min(tn, fingerprint.TailBytes+1)), c.fixed()
+		flags := c.uint()
+		f.Skip, f.Current, f.Retired, f.Complete = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0, flags&flagComplete != 0
+		at := int64(0)
+		for range c.count(2) {
+			gap, size := c.uint(), c.uint()
+			if gap > 1<<62 || size > 1<<62 || at+int64(gap) < at || at+int64(gap)+int64(size) < at {
+				return nil, ErrDamaged
+			}
+			h := Range{Begin: at + int64(gap)}
+			h.End = h.Begin + int64(size)
+			at = h.End
+			if h.Begin == h.End {
+				return nil, ErrDamaged
+			}
+			f.Holes = append(f.Holes, h)
+		}
+		if flags&flagTags != 0 {
+			begin := int64(0)
+			for range c.count(2) {
+				gap := c.uint()
+				if gap > 1<<62 || begin+int64(gap) < begin {
+					return nil, ErrDamaged
+				}
+				begin += int64(gap)
+				f.Tags = append(f.Tags, Tag{begin, c.uint()})
+			}
+		}
+		if c.bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes || int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
+			return nil, ErrDamaged
+		}
+		s.Files = append(s.Files, f)
+	}
+	if c.bad || len(c.b) > 0 || s.Path == "" {
+		return nil, ErrDamaged
+	}
+	return s, nil
+}
+
+// EncodeIndex writes down the keys of all checkpoints.
+func EncodeIndex(keys []string) []byte {
+	b := binary.AppendUvarint([]byte{version}, uint64(len(keys)))
+	for _, k := range keys {
+		b = appendBytes(b, k)
+	}
+	return seal(b, 0)
+}
+
+// DecodeIndex reads them.
+func DecodeIndex(b []byte) ([]string, error) {
+	c := unseal(b)
+	var keys []string
+	for range c.count(1) {
+		keys = append(keys, string(c.bytes()))
+	}
+	if c.bad || len(c.b) > 0 {
+		return nil, ErrDamaged
+	}
+	return keys, nil
+}

@@ -1,0 +1,121 @@
+// Package fingerprint tells files apart: by what the file system calls them, by how they begin, and by what stands before the place where reading goes on.
+package fingerprint
+
+import (
+	"bytes"
+	"io/fs"
+	"syscall"
+)
+
+const (
+	// Bytes is how many of the first bytes tell a file from another with the same inode.
+	Bytes = 1 << 10
+	// TailBytes is how many bytes before the head must still be there when reading goes on.
+	TailBytes = 64
+)
+
+// ID is what the file system calls a file.
+type ID struct {
+	Dev, Ino uint64
+}
+
+// IDOf returns the zero ID where the system has none.
+func IDOf(fi fs.FileInfo) ID {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return ID{uint64(st.Dev), st.Ino} //nolint:unconvert // other systems have other types
+	}
+	return ID{}
+}
+
+// Links returns how many names a file has.
+func Links(fi fs.FileInfo) uint64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink) //nolint:unconvert // other systems have other types
+	}
+	return 1
+}
+
+// Offset is the hash of nothing.
+const Offset = 14695981039346656037
+
+const prime = 1099511628211
+
+// Hash goes on with a 64-bit FNV-1a hash.
+func Hash(sum uint64, b []byte) uint64 {
+	for _, c := range b {
+		sum = (sum ^ uint64(c)) * prime
+	}
+	return sum
+}
+
+// Print is the hash of the first N ≤ 1 KiB of what has been read, extended as reading goes on.
+type Print struct {
+	Sum uint64
+	N   int
+}
+
+// Extend takes the bytes of the file that begin at off; bytes the print has, or cannot have yet, are passed over.
+func (p *Print) Extend(off int64, b []byte) {
+	if p.N == Bytes || off > int64(p.N) || off+int64(len(b)) <= int64(p.N) {
+		return
+	}
+	b = b[int64(p.N)-off:]
+	b = b[:min(len(b), Bytes-p.N)]
+	if p.N == 0 {
+		p.Sum = Offset
+	}
+	p.Sum = Hash(p.Sum, b)
+	p.N += len(b)
+}
+
+// Begins says whether b, read at the beginning of a file, begins as the print's file did. Of one of which nothing is known all do.
+func (p *Print) Begins(b []byte) bool {
+	return p.N == 0 || len(b) >= p.N && Hash(Offset, b[:p.N]) == p.Sum
+}
+
+// Tail is the last bytes before the head.
+type Tail struct {
+	last [TailBytes]byte
+	n    int
+	// Of a stored tail only the hash is known, until it was found to be that of the bytes that are there.
+	sum    uint64
+	stored bool
+}
+
+// Stored is the tail of n bytes with a hash.
+func Stored(sum uint64, n int) Tail { return Tail{sum: sum, n: n, stored: true} }
+
+// Len is how many bytes there are, at most TailBytes.
+func (t *Tail) Len() int { return t.n }
+
+// Hash is that of the bytes.
+func (t *Tail) Hash() uint64 {
+	if t.stored {
+		return t.sum
+	}
+	return Hash(Offset, t.last[:t.n])
+}
+
+// Remember keeps the last bytes of b, which follow those that are there.
+func (t *Tail) Remember(b []byte) {
+	if len(b) >= TailBytes {
+		t.n = copy(t.last[:], b[len(b)-TailBytes:])
+		return
+	}
+	keep := min(t.n, TailBytes-len(b))
+	copy(t.last[:], t.last[t.n-keep:t.n])
+	t.n = keep + copy(t.last[keep:], b)
+}
+
+// Matches says whether b, as many bytes as Len and read just before the head, is what was there.
+func (t *Tail) Matches(b []byte) bool {
+	if !t.stored {
+		return bytes.Equal(b, t.last[:t.n])
+	}
+	if Hash(Offset, b) != t.sum {
+		return false
+	}
+	copy(t.last[:], b)
+	t.stored = false
+	return true
+}

@@ -1,0 +1,75 @@
+// Package glob says which paths the globs of a configuration ask for, and which directories can hold such.
+package glob
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
+type Glob struct {
+	Pattern string
+	Base    string // the directory before the first meta character
+	segs    []string
+}
+
+func one(pattern string) Glob {
+	pattern = filepath.Clean(pattern)
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	g := Glob{Pattern: pattern, Base: base, segs: strings.Split(rest, "/")}
+	for i, seg := range g.segs {
+		// Braces may hold slashes; such a pattern is walked whole.
+		if strings.ContainsAny(seg, "{}") {
+			g.segs = append(g.segs[:i:i], "**")
+			break
+		}
+	}
+	return g
+}
+
+// List is a list of globs.
+type List []Glob
+
+// New makes a list of patterns that doublestar.ValidatePattern finds good.
+func New(patterns []string) List {
+	out := make(List, len(patterns))
+	for i, p := range patterns {
+		out[i] = one(p)
+	}
+	return out
+}
+
+// Match says whether the pattern matches a path.
+func (g *Glob) Match(path string) bool {
+	ok, err := doublestar.PathMatch(g.Pattern, path)
+	return ok && err == nil
+}
+
+// Below says whether the directory can hold a match.
+func (g *Glob) Below(dir string) bool {
+	rel, err := filepath.Rel(g.Base, dir)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return false
+	}
+	if rel == "." {
+		return true
+	}
+	parts := strings.Split(rel, "/")
+	for i, seg := range g.segs {
+		if seg == "**" || i >= len(parts) {
+			return true
+		}
+		if ok, _ := doublestar.Match(seg, parts[i]); !ok {
+			return false
+		}
+	}
+	return false
+}
+
+// Match says whether any of them matches.
+func (l List) Match(path string) bool {
+	return slices.ContainsFunc(l, func(g Glob) bool { return g.Match(path) })
+}

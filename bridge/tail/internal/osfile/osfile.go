@@ -1,0 +1,33 @@
+// Package osfile is what is asked of the operating system about log files.
+package osfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular is the error of what is no file of bytes: a directory, a device, a FIFO.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Open opens a file for reading only if it is a regular one: opening a FIFO or a device can block or have effects.
+func Open(path string, follow bool) (*os.File, fs.FileInfo, error) {
+	flags := os.O_RDONLY | syscall.O_NONBLOCK
+	if !follow {
+		flags |= syscall.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(path, flags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fi, err := f.Stat()
+	if err == nil && !fi.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, fi, nil
+}

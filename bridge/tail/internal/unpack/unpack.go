@@ -1,0 +1,195 @@
+// Package unpack reads compressed files as if they were not.
+package unpack
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// How a file is compressed. Auto: its name says it.
+const (
+	Auto = "auto"
+	Gzip = "gzip"
+	Zstd = "zstd"
+	None = "none"
+)
+
+const (
+	// SkipBytes are decompressed in one go on the way to where reading goes on.
+	SkipBytes = 4 << 20
+
+	bombRatio  = 1000     // more than any log compresses
+	zstdWindow = 64 << 20 // what a zstd frame may ask for
+	chunkBytes = 256 << 10
+	firstBytes = 1 << 10 // that can be had without going back
+)
+
+var (
+	// ErrBomb is why the content of a file ends that decompresses to more than a thousand times its size.
+	ErrBomb = errors.New("decompresses to more than 1000 times its size")
+	// ErrAgain asks for the same ReadAt once more.
+	ErrAgain = errors.New("a compressed file has still to be decompressed up to there")
+)
+
+// KindOf says how a file is compressed whose kind is configured, or Auto.
+func KindOf(path, configured string) string {
+	if configured != Auto {
+		return configured
+	}
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		return Gzip
+	case strings.HasSuffix(path, ".zst"):
+		return Zstd
+	}
+	return None
+}
+
+// Name is the name without .gz or .zst.
+func Name(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
+}
+
+// Reader is the decompressed content of a file, read forwards: going back means beginning again.
+type Reader struct {
+	raw  *os.File
+	kind string
+	size int64 // compressed
+	free int64 // what it may decompress to in any case
+
+	dec    io.Reader
+	finish func()
+	pos    int64  // of dec
+	first  []byte // the first 1 KiB of what was decompressed
+	last   []byte // the bytes before pos
+	bad    error  // why the content ends before its end
+
+	skipped []byte // buffer
+}
+
+// NewReader reads a compressed file of so many bytes, which may decompress to free bytes in any case. It owns the file.
+func NewReader(raw *os.File, kind string, size, free int64) *Reader {
+	return &Reader{raw: raw, kind: kind, size: size, free: free}
+}
+
+func (u *Reader) begin() error {
+	u.Stop()
+	u.pos, u.first, u.last, u.bad = 0, u.first[:0], u.last[:0], nil
+	r := io.NewSectionReader(u.raw, 0, 1<<62)
+	if u.kind == Gzip {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return err
+		}
+		u.dec, u.finish = z, func() { _ = z.Close() }
+		return nil
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+	if err != nil {
+		return err
+	}
+	u.dec, u.finish = z, z.Close
+	return nil
+}
+
+// Stop lets go of the decoder. The next ReadAt begins again.
+func (u *Reader) Stop() {
+	if u.finish != nil {
+		u.finish()
+		u.finish, u.dec = nil, nil
+	}
+}
+
+// ReadAt gives what can be decompressed. Damage ends the content; Err says so. It passes over SkipBytes at most on the way to off: then it returns ErrAgain, and the next call goes on.
+func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= int64(len(u.first)) {
+		return copy(p, u.first[off:]), nil // without going back
+	}
+	if u.dec == nil || off < u.pos-int64(len(u.last)) {
+		if err := u.begin(); err != nil {
+			u.bad = err
+			return 0, io.EOF
+		}
+	}
+	for left := int64(SkipBytes); off > u.pos; {
+		if left <= 0 {
+			return 0, ErrAgain
+		}
+		if u.skipped == nil {
+			u.skipped = make([]byte, chunkBytes)
+		}
+		n, err := u.read(u.skipped[:min(off-u.pos, chunkBytes)], 0)
+		if err != nil && off > u.pos {
+			return 0, err
+		}
+		left -= int64(n)
+	}
+	n := copy(p, u.last[int64(len(u.last))-(u.pos-off):])
+	if n == len(p) {
+		return n, nil
+	}
+	m, err := u.read(p, n)
+	return n + m, err
+}
+
+// read fills p from its n-th byte on; those before it stand before pos. What it returns less than asked for is all there is: then the error is io.EOF.
+func (u *Reader) read(p []byte, n int) (int, error) {
+	if u.pos > u.free && u.pos/bombRatio > u.size {
+		u.bad = ErrBomb
+		return 0, io.EOF
+	}
+	m, err := readFull(u.dec, p[n:])
+	if m > 0 {
+		if have := int64(len(u.first)); have == u.pos && have < firstBytes {
+			u.first = append(u.first, p[n:n+min(m, firstBytes-len(u.first))]...)
+		}
+		u.pos += int64(m)
+		u.last = append(u.last[:0], p[:n+m]...)
+	}
+	if err != nil {
+		if err != io.EOF { //nolint:errorlint // a wrapped EOF is an error of the content
+			u.bad = err
+		}
+		err = io.EOF
+	}
+	return m, err
+}
+
+// readFull is io.ReadFull that keeps the reader's own error: io.ErrUnexpectedEOF means a cut file here.
+func readFull(r io.Reader, p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		var m int
+		m, err = r.Read(p[n:])
+		n += m
+	}
+	if n == len(p) {
+		err = nil
+	}
+	return n, err
+}
+
+// Close closes the file as well.
+func (u *Reader) Close() error {
+	u.Stop()
+	return u.raw.Close()
+}
+
+// File is the compressed file.
+func (u *Reader) File() *os.File { return u.raw }
+
+// Pos is how far the decoder is, in the content.
+func (u *Reader) Pos() int64 { return u.pos }
+
+// GoesBack says whether reading at off means beginning again.
+func (u *Reader) GoesBack(off int64) bool { return off < u.pos-int64(len(u.last)) }
+
+// Err is why the content ends before the end of the file; nil: it does not.
+func (u *Reader) Err() error { return u.bad }
+
+// Twin is another Reader of the file, at its beginning. It does not own the file: Stop it, and do not Close it.
+func (u *Reader) Twin() *Reader { return NewReader(u.raw, u.kind, u.size, u.free) }
