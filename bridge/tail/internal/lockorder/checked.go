@@ -55,6 +55,15 @@ func (m *RWMutex[L]) RLock() {
 	m.mu.RLock()
 }
 
+// TryRLock is sync.RWMutex.TryRLock, to which applies what is said of TryLock.
+func (m *RWMutex[L]) TryRLock() bool {
+	if !m.mu.TryRLock() {
+		return false
+	}
+	note[L]()
+	return true
+}
+
 // RUnlock is sync.RWMutex.RUnlock.
 func (m *RWMutex[L]) RUnlock() {
 	drop[L]()
