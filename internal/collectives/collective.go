@@ -12,6 +12,9 @@ const MaxRank = 1<<16 - 1
 
 // Collective is what the ranks said of one collective, or the only record of an operation that is not joined.
 type Collective struct {
+	// Place is the taker's own: where the collective stands in what it is sent with.
+	Place int
+
 	comm  *communicator
 	track *track // nil: it is not joined
 	run   *run

@@ -88,16 +88,17 @@ func (j *Joiner[H]) Leftover() error {
 
 // leave hands over what leaves.
 func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
+	if len(j.leaving) == 0 {
+		return
+	}
 	for _, c := range j.leaving {
+		j.came = j.came[:0]
 		for i := range c.parts {
-			p := &c.parts[i]
-			j.came = j.held.take(j.came, p.held)
-			p.held = nowhere
+			j.came = j.held.take(j.came, c.parts[i].held)
 		}
 		take(c, j.came)
-		clear(j.came)
-		j.came = j.came[:0]
 	}
+	clear(j.came)
 	clear(j.leaving)
 	j.leaving = j.leaving[:0]
 }

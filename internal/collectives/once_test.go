@@ -76,7 +76,7 @@ func byID(tb testing.TB, r *rig) map[spanID]int {
 	tb.Helper()
 	write := func() ptrace.Traces {
 		out := spans.NewBatch("scope", "version")
-		AddSpans(out, "service", r.left, func(int) {})
+		AddSpans(out, "service", r.left, func(*Collective) {})
 		return out.Traces()
 	}
 	td := write()

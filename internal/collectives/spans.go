@@ -16,9 +16,9 @@ const (
 	maxAround = 10
 )
 
-// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with the index of a collective before its spans are
-// added. It may be called again with the same collectives, and writes the same.
-func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(i int)) {
+// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with each before its spans are added. It may be called
+// again with the same collectives, and writes the same.
+func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(c *Collective)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
 	bd.ranks()
@@ -30,17 +30,17 @@ type builder struct {
 	*spans.Batch
 	service string
 	batch   []*Collective
-	from    func(i int)
+	from    func(c *Collective)
 }
 
 // roots adds what stands for the collectives as a whole, and what stands alone.
 func (bd *builder) roots() {
 	bd.Grow(bd.sent() + 1)
-	for i, c := range bd.batch {
+	for _, c := range bd.batch {
 		if c.dropped {
 			continue
 		}
-		bd.from(i)
+		bd.from(c)
 		if c.opensRun {
 			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, c.run.file)
 		}
@@ -71,7 +71,7 @@ func (bd *builder) ranks() {
 	for nth := 0; more; nth++ {
 		more = false
 		bd.Grow(3 * sent) // with their phases
-		for i, c := range bd.batch {
+		for _, c := range bd.batch {
 			if c.dropped || !c.joined || nth >= len(c.parts) {
 				continue
 			}
@@ -80,7 +80,7 @@ func (bd *builder) ranks() {
 				c.fit()
 			}
 			if p := &c.parts[nth]; !p.left {
-				bd.from(i)
+				bd.from(c)
 				bd.rank(c, p)
 			}
 		}
@@ -89,9 +89,9 @@ func (bd *builder) ranks() {
 
 // aggregates adds what stands for the spans that found no room.
 func (bd *builder) aggregates() {
-	for i, c := range bd.batch {
+	for _, c := range bd.batch {
 		if !c.dropped && c.crowded {
-			bd.from(i)
+			bd.from(c)
 			bd.aggregate(c)
 		}
 	}

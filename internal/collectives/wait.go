@@ -95,7 +95,7 @@ func (t *track) remove(seq uint64) {
 	delete(t.open, seq)
 	switch i, ok := slices.BinarySearch(t.seqs, seq); {
 	case !ok:
-	case i == 0:
+	case i == 0 && len(t.seqs) > 1:
 		t.seqs = t.seqs[1:]
 	default:
 		t.seqs = slices.Delete(t.seqs, i, i+1)

@@ -16,7 +16,6 @@ import (
 type joined struct {
 	r           *ncclReceiver
 	collectives []*collectives.Collective
-	places      []tail.Place // of the collectives
 	points      []collectives.Point
 }
 
@@ -28,7 +27,7 @@ func (r *ncclReceiver) newBatch() *joined {
 
 // Traces builds the spans.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
-	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(i int) { from(b.places[i]) })
+	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(c *collectives.Collective) { from(tail.Place(c.Place)) })
 }
 
 // Metrics makes metrics of what the logs state and of what was learned.
@@ -43,7 +42,7 @@ func (b *joined) Done() {
 	r.joiner.Free(b.collectives)
 	clear(b.collectives)
 	clear(b.points)
-	*b = joined{collectives: b.collectives[:0], places: b.places[:0], points: b.points[:0]}
+	*b = joined{collectives: b.collectives[:0], points: b.points[:0]}
 	r.batches.Put(b, maxFreeBatches)
 }
 

@@ -277,8 +277,8 @@ func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
 	for _, l := range lines {
 		h.stream.Take(l)
 	}
+	c.Place = int(h.stream.Place())
 	h.batch.collectives = append(h.batch.collectives, c)
-	h.batch.places = append(h.batch.places, h.stream.Place())
 }
 
 // Expire gives up waiting since before the given time.
