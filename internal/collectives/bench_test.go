@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// line is as large as what a tailer lends.
-type line struct {
+// lent is as large as what a tailer lends.
+type lent struct {
 	of   *int
 	n, m int32
 }
@@ -15,15 +15,22 @@ type line struct {
 // Records of eight ranks, each by a line of its own: joined, judged and let go. A record must not cost an allocation.
 func BenchmarkAdd(b *testing.B) {
 	const ranks = 8
-	j := New[line](Settings{JoinConfig: DefaultJoinConfig(), Series: 1000})
+	j := New[lent](Settings{JoinConfig: DefaultJoinConfig(), Series: 1000})
 	var left []*Collective
-	var inputs []*Input[line]
+	lines := int32(0)
+	take := func(c *Collective, came []lent) {
+		left = append(left, c)
+		for _, l := range came {
+			lines += l.n + l.m + int32(*l.of)
+		}
+	}
+	var inputs []*Input[lent]
 	var ops []*op.Op
 	for rank := range ranks {
-		inputs = append(inputs, j.Input(From{Run: "run", Path: "/logs/a.log"}, func(c *Collective, _ []line) { left = append(left, c) }))
+		inputs = append(inputs, j.Input(From{Run: "run", Path: "/logs/a.log"}, take))
 		ops = append(ops, says{rank: rank, of: ranks, size: 4096, us: int64(100 + rank)}.op())
 	}
-	came := make([]line, 1)
+	came := []lent{{new(int), 1, 2}}
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {

@@ -22,7 +22,7 @@ type Collective struct {
 	kind                          op.Kind
 	name                          string
 	seq                           uint64
-	joined, ordinal               bool
+	joined, ordinal               bool // not joined: there is no collective around its record, which is one span
 	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
 	parentKind                    op.Kind
 	parentSeq                     uint64
@@ -239,9 +239,6 @@ func (c *Collective) reset() {
 
 // unconfirmed says that it is what could be found by counting or by time: its records are not known to be all of one collective.
 func (c *Collective) unconfirmed() bool { return c.join != byNumber && !c.whole }
-
-// alone says whether there is no collective around the record: it is one span.
-func (c *Collective) alone() bool { return !c.joined }
 
 // operation is its name.
 func (c *Collective) operation() string {

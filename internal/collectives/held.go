@@ -1,5 +1,7 @@
 package collectives
 
+import "slices"
+
 // holds keeps what records came by (a lent line of a file, an offset of a topic) apart from what they say, so that nothing but Joiner and Input depends on what
 // that is. Its room is used again. The zero value is ready.
 type holds[H any] struct {
@@ -25,8 +27,8 @@ const maxIdle = 1 << 16
 // put holds what one record came by and returns the first slot of it.
 func (h *holds[H]) put(held []H) slot {
 	first := nowhere
-	for i := len(held) - 1; i >= 0; i-- {
-		first = h.add(hold[H]{held[i], first})
+	for _, one := range slices.Backward(held) {
+		first = h.add(hold[H]{one, first})
 	}
 	return first
 }

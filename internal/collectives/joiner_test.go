@@ -3,6 +3,7 @@ package collectives
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func (r *rig) take(c *Collective, came []string) {
 func (c *Collective) text() string {
 	ranks := make([]string, len(c.parts))
 	for i := range c.parts {
-		ranks[i] = fmt.Sprint(c.parts[i].rank)
+		ranks[i] = strconv.Itoa(int(c.parts[i].rank))
 	}
 	text := fmt.Sprintf("%d: %v, ranks %s", c.seq, c.outcome, strings.Join(ranks, " "))
 	if c.missingCount > 0 {
@@ -117,138 +118,151 @@ func (r *rig) end() {
 	}
 }
 
-// What leaves, when and with what: of two ranks, each with an input of its own.
-func TestJoin(t *testing.T) {
-	zero := func(rank, seq int) says { return says{input: rank, rank: rank, seq: seq, size: 4096, us: 100, of: 2} }
-	both := func(r *rig, seqs ...int) {
-		for _, seq := range seqs {
-			r.say(zero(0, seq), zero(1, seq))
-		}
+// numbered is a record of one of two ranks, each with an input of its own.
+func numbered(rank, seq int) says {
+	return says{input: rank, rank: rank, seq: seq, size: 4096, us: 100, of: 2}
+}
+
+// unnumbered is such a record without a number in the log.
+func unnumbered(rank, seq int, us, start int64) says {
+	return says{input: rank, rank: rank, seq: seq, size: 4096, us: us, start: start, counted: true}
+}
+
+// both has both ranks say the same.
+func (r *rig) both(seqs ...int) {
+	for _, seq := range seqs {
+		r.say(numbered(0, seq), numbered(1, seq))
 	}
-	for name, c := range map[string]struct {
-		change func(*Settings)
-		do     func(r *rig)
-		want   []string // in the order in which they leave
-	}{
-		"two ranks": {do: func(r *rig) { both(r, 0, 1) }, want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1"}},
-		"in the order of ranks": {
-			do:   func(r *rig) { r.say(zero(1, 0), zero(0, 0)) },
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
-		},
-		"late": {
-			do: func(r *rig) {
-				s := zero(1, 0)
-				s.us = 60
-				r.say(zero(0, 0), s)
-			},
-			want: []string{"0: complete, ranks 0 1, rank 1 late by 40µs by 0/0,1/0"},
-		},
-		"mismatch": {
-			do: func(r *rig) {
-				s := zero(1, 0)
-				s.size = 8192
-				r.say(zero(0, 0), s)
-			},
-			want: []string{"0: complete, ranks 0 1, mismatch by 0/0,1/0"},
-		},
-		"missing, and its rank has gone on": {
-			do: func(r *rig) {
-				both(r, 0)
-				r.say(zero(0, 1), zero(0, 2), zero(1, 2))
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: gap, ranks 0, missing [1] by 0/1", "2: complete, ranks 0 1 by 0/2,1/2"},
-		},
-		"missing when reading ends": {
-			do: func(r *rig) {
-				both(r, 0)
-				r.say(zero(0, 1))
-				r.end()
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: end, ranks 0, missing [1] by 0/1"},
-		},
-		"reading ends while a record goes on": {
-			do: func(r *rig) {
-				r.inputs[1].Begin()
-				r.say(zero(0, 0))
-				r.end()
-				assert.Empty(r.tb, r.left)
-				r.say(zero(1, 0))
-				r.inputs[1].End()
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
-		},
-		"times out, and its rank comes back": {
-			change: func(s *Settings) { s.HangTimeout = 4 * time.Second },
-			do: func(r *rig) {
-				both(r, 0)
-				r.say(zero(0, 1))
-				r.pass(time.Second)
-				assert.Len(r.tb, r.left, 1, "a quarter of the time that inputs have to end what they began")
-				r.pass(time.Nanosecond)
-				r.say(zero(0, 2), zero(1, 1)) // rank 1 is not waited for, and joins the trace of what has left
-				r.say(zero(1, 3), zero(0, 3)) // it is waited for again
-			},
-			want: []string{
-				"0: complete, ranks 0 1 by 0/0,1/0", "1: hang_timeout, ranks 0, missing [1], hang by 0/1", "2: rank_gone, ranks 0, missing [1] by 0/2",
-				"1: late, ranks 1 by 1/1", "3: complete, ranks 0 1 by 0/3,1/3",
-			},
-		},
-		"no room": {
-			change: func(s *Settings) { s.MaxStateBytes, s.WindowSize = 4000, 10 },
-			do:     func(r *rig) { r.say(zero(0, 0), zero(0, 1), zero(0, 2), zero(0, 3)) },
-			want:   []string{"0: evicted, ranks 0 by 0/0"},
-		},
-		"size not known: waits for the other input": {
-			do: func(r *rig) {
-				r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
-				assert.Empty(r.tb, r.left)
-				r.say(says{input: 1, rank: 1, seq: 0, size: 4096, us: 100})
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
-		},
-		"size not known: the other input has nothing to say": {
-			do: func(r *rig) {
-				r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
-				r.inputs[1].Heard()
-				r.pass(0)
-			},
-			want: []string{"0: complete, ranks 0 by 0/0"},
-		},
-		"without a number": {
-			do:   func(r *rig) { r.say(says{rank: 0, size: 4096, us: 100, alone: true}) },
-			want: []string{"0: complete, ranks 0 by 0/0"},
-		},
-		"rank beyond bounds": {
-			do:   func(r *rig) { r.say(says{rank: MaxRank + 1, size: 4096, us: 100, of: 2}) },
-			want: []string{"0: complete, ranks 65536 by 65536/0"},
-		},
-		"counted": {
-			do: func(r *rig) {
-				for seq := range 2 {
-					at := int64(seq) * 1_000_000
-					r.say(says{rank: 0, seq: seq, size: 4096, us: 100, start: at, counted: true}, says{input: 1, rank: 1, seq: seq, size: 4096, us: 90, start: at, counted: true})
-				}
-			},
-			want: []string{"0: complete, ranks 0 1, rank 1 late by 10µs by 0/0,1/0", "1: complete, ranks 0 1, rank 1 late by 10µs by 0/1,1/1"},
-		},
-		"counted, and a line is lost": {
-			do: func(r *rig) {
-				for seq := range 3 {
-					at := int64(seq) * 1_000_000
-					r.say(says{rank: 0, seq: seq, size: 4096, us: 100, start: at, counted: true})
-					if seq > 0 {
-						r.say(says{input: 1, rank: 1, seq: seq - 1, size: 4096, us: 90, start: at, counted: true})
-					}
-				}
-				r.end()
-			},
-			want: []string{"0: gap, ranks 0 by 0/0", "1: complete, ranks 0 1 by 0/1,1/0", "2: complete, ranks 0 1 by 0/2,1/1"},
-		},
-	} {
+}
+
+// What leaves, when and with what.
+func TestJoin(t *testing.T) {
+	for name, c := range joins {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2, c.change)
 			c.do(r)
 			assert.Equal(t, c.want, r.lines)
 		})
 	}
+}
+
+var joins = map[string]struct {
+	change func(*Settings)
+	do     func(r *rig)
+	want   []string // in the order in which they leave
+}{
+	"two ranks": {do: func(r *rig) { r.both(0, 1) }, want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1"}},
+	"in the order of ranks": {
+		do:   func(r *rig) { r.say(numbered(1, 0), numbered(0, 0)) },
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+	},
+	"late": {
+		do: func(r *rig) {
+			s := numbered(1, 0)
+			s.us = 60
+			r.say(numbered(0, 0), s)
+		},
+		want: []string{"0: complete, ranks 0 1, rank 1 late by 40µs by 0/0,1/0"},
+	},
+	"mismatch": {
+		do: func(r *rig) {
+			s := numbered(1, 0)
+			s.size = 8192
+			r.say(numbered(0, 0), s)
+		},
+		want: []string{"0: complete, ranks 0 1, mismatch by 0/0,1/0"},
+	},
+	"missing, and its rank has gone on": {
+		do: func(r *rig) {
+			r.both(0)
+			r.say(numbered(0, 1), numbered(0, 2), numbered(1, 2))
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: gap, ranks 0, missing [1] by 0/1", "2: complete, ranks 0 1 by 0/2,1/2"},
+	},
+	"missing when reading ends": {
+		do: func(r *rig) {
+			r.both(0)
+			r.say(numbered(0, 1))
+			r.end()
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: end, ranks 0, missing [1] by 0/1"},
+	},
+	"reading ends while a record goes on": {
+		do: func(r *rig) {
+			r.inputs[1].Begin()
+			r.say(numbered(0, 0))
+			r.end()
+			assert.Empty(r.tb, r.left)
+			r.say(numbered(1, 0))
+			r.inputs[1].End()
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+	},
+	"times out, and its rank comes back": {
+		change: func(s *Settings) { s.HangTimeout = 4 * time.Second },
+		do: func(r *rig) {
+			r.both(0)
+			r.say(numbered(0, 1))
+			r.pass(time.Second)
+			assert.Len(r.tb, r.left, 1, "a quarter of the time that inputs have to end what they began")
+			r.pass(time.Nanosecond)
+			r.say(numbered(0, 2), numbered(1, 1)) // rank 1 is not waited for, and joins the trace of what has left
+			r.say(numbered(1, 3), numbered(0, 3)) // it is waited for again
+		},
+		want: []string{
+			"0: complete, ranks 0 1 by 0/0,1/0", "1: hang_timeout, ranks 0, missing [1], hang by 0/1", "2: rank_gone, ranks 0, missing [1] by 0/2",
+			"1: late, ranks 1 by 1/1", "3: complete, ranks 0 1 by 0/3,1/3",
+		},
+	},
+	"no room": {
+		change: func(s *Settings) { s.MaxStateBytes, s.WindowSize = 4000, 10 },
+		do:     func(r *rig) { r.say(numbered(0, 0), numbered(0, 1), numbered(0, 2), numbered(0, 3)) },
+		want:   []string{"0: evicted, ranks 0 by 0/0"},
+	},
+	"size not known: waits for the other input": {
+		do: func(r *rig) {
+			r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
+			assert.Empty(r.tb, r.left)
+			r.say(says{input: 1, rank: 1, seq: 0, size: 4096, us: 100})
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+	},
+	"size not known: the other input has nothing to say": {
+		do: func(r *rig) {
+			r.say(says{rank: 0, seq: 0, size: 4096, us: 100})
+			r.inputs[1].Heard()
+			r.pass(0)
+		},
+		want: []string{"0: complete, ranks 0 by 0/0"},
+	},
+	"without a number": {
+		do:   func(r *rig) { r.say(says{rank: 0, size: 4096, us: 100, alone: true}) },
+		want: []string{"0: complete, ranks 0 by 0/0"},
+	},
+	"rank beyond bounds": {
+		do:   func(r *rig) { r.say(says{rank: MaxRank + 1, size: 4096, us: 100, of: 2}) },
+		want: []string{"0: complete, ranks 65536 by 65536/0"},
+	},
+	"counted": {
+		do: func(r *rig) {
+			for seq := range 2 {
+				at := int64(seq) * 1_000_000
+				r.say(unnumbered(0, seq, 100, at), unnumbered(1, seq, 90, at))
+			}
+		},
+		want: []string{"0: complete, ranks 0 1, rank 1 late by 10µs by 0/0,1/0", "1: complete, ranks 0 1, rank 1 late by 10µs by 0/1,1/1"},
+	},
+	"counted, and a line is lost": {
+		do: func(r *rig) {
+			for seq := range 3 {
+				at := int64(seq) * 1_000_000
+				r.say(unnumbered(0, seq, 100, at))
+				if seq > 0 {
+					r.say(unnumbered(1, seq-1, 90, at))
+				}
+			}
+			r.end()
+		},
+		want: []string{"0: gap, ranks 0 by 0/0", "1: complete, ranks 0 1 by 0/1,1/0", "2: complete, ranks 0 1 by 0/2,1/1"},
+	},
 }

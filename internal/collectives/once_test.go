@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // in the end.
 func TestEachRecordOnce(t *testing.T) {
 	for seed := range uint64(200) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			ranks := 1 + rnd.IntN(5)
 			bounded := false
