@@ -5,8 +5,10 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +92,44 @@ func TestShow(t *testing.T) {
 	assert.Contains(t, strings.ReplaceAll(text, "\n  ", " "), "; --limit raises it")
 	for line := range strings.SplitSeq(text, "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 72, line)
+	}
+	c.stop(t)
+}
+
+// Of one log Jaeger, Tempo and the collector's file exporter tell the same, to the last figure.
+func TestShowSources(t *testing.T) {
+	j, s := startJaeger(t), startTempo(t)
+	logs, dir := t.TempDir(), t.TempDir()
+	lines, proto := filepath.Join(dir, "spans.json"), filepath.Join(dir, "spans.proto")
+	tr := generate(t, logs, "--workers", "2", "--batches", "60", "--seed", "15", "--na", "0.02", "--crash", "0.01", "--overhead-high", "0.3",
+		"--duration-scale", "0.1")
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, fmt.Sprintf(`
+receivers: {tq_trace: {pending_timeout: 2s, run_id: e2e, service_name: verl}}
+exporters:
+  otlp/tempo: {endpoint: %q, tls: {insecure: true}}
+  file: {path: %q}
+  file/proto: {path: %q, format: proto}
+service: {pipelines: {traces: {exporters: [otlp_acked, otlp/tempo, file, file/proto, train_metrics]}}}
+`, s.otlp, lines, proto))
+	c.up(t)
+	tr.await(t, 2*time.Minute, j.verl)
+
+	told := func(args ...string) (doc map[string]any) {
+		require.NoError(t, json.Unmarshal([]byte(shown(t, "", append(args, "--json")...)), &doc))
+		for _, name := range []string{"jaeger", "tempo", "files"} {
+			delete(doc, name)
+		}
+		return doc
+	}
+	want := told("--jaeger", j.ui)
+	require.NotEmpty(t, want["functions"])
+	for _, args := range [][]string{{"--tempo", s.api}, {"--file", lines}, {"--file", proto}, {"--file", lines, "--file", proto}} {
+		eventually(t, time.Minute, func() error {
+			if got := told(args...); !assert.ObjectsAreEqual(want, got) {
+				return fmt.Errorf("%s: %v, want %v", args, got, want)
+			}
+			return nil
+		})
 	}
 	c.stop(t)
 }

@@ -3,321 +3,348 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// isCollective says whether a span is the root of a collective, or a Send or Recv.
-func (s *span) isCollective() bool {
-	_, ok := s.number(spans.AttrNCCLRanks)
-	return ok
+const rankColour = "34"
+
+// collectives are NCCL's, with a row per communicator and operation.
+var collectives = domain{
+	key: "collectives",
+	help: `[{"communicator", "communicator_id", "operation", "count", "incomplete", "duration_seconds_p50", "duration_seconds_max",
+                      "bus_bytes_per_second_p50", "late_seconds_p50", "late_seconds_max", "last_most_often", "verdicts"}]`,
+	rows: collectiveRows, table: collectiveTable,
+	what: func(t *tree.Trace) string {
+		for _, s := range t.Roots {
+			if s.Kind == view.KindCollective {
+				return collectiveTitle(s)
+			}
+		}
+		return ""
+	},
+	colours: map[string]string{spans.SpanNCCLRank: rankColour, spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95"},
+	details: collectiveDetails,
+	label:   rankLabel,
+	took: func(s *tree.Span) (int64, bool) {
+		if !isRank(s) {
+			return 0, false
+		}
+		return ownTime(s), true
+	},
+	bar: func(s *tree.Span, t *tree.Trace, cells int, p palette) (string, bool) {
+		if !isRank(s) {
+			return "", false
+		}
+		return rankBar(s, t, cells, p), true
+	},
+	below:  withoutPhases,
+	rank:   latestFirst,
+	folded: foldedLateness,
+	notes:  rankNotes,
 }
 
-// isRank says whether a span is what one rank did in a collective.
-func (s *span) isRank() bool {
-	return spans.IsNCCLRank(s.Name()) && s.parent != nil && s.parent.isCollective() && !s.aggregate()
+type collectiveDoc struct {
+	Communicator   string         `json:"communicator"`
+	CommunicatorID string         `json:"communicator_id,omitempty"`
+	Operation      string         `json:"operation"`
+	Count          int            `json:"count"`
+	Incomplete     int            `json:"incomplete"`
+	P50            *float64       `json:"duration_seconds_p50,omitempty"`
+	Max            *float64       `json:"duration_seconds_max,omitempty"`
+	Bus            *float64       `json:"bus_bytes_per_second_p50,omitempty"`
+	LateP50        *float64       `json:"late_seconds_p50,omitempty"`
+	LateMax        *float64       `json:"late_seconds_max,omitempty"`
+	Last           string         `json:"last_most_often,omitempty"`
+	Verdicts       map[string]int `json:"verdicts"`
 }
 
-// isPhase says whether a span is when a rank was late, waited or transferred: its rank's bar shows that.
-func (s *span) isPhase() bool {
-	return spans.IsNCCLPhase(s.Name()) && s.parent != nil && s.parent.isRank()
-}
-
-// own is how long a rank took part, ns: the one that came last is drawn in the trace from when the first came.
-func (s *span) own() int64 {
-	if transfer, ok := s.parent.number(spans.AttrNCCLTransferDuration); ok && s.attr(spans.AttrNCCLLast) != "" {
-		return int64(transfer * 1e9)
+func collectiveRows(d *digest.Digest) (rows []any) {
+	for _, g := range d.Collectives.Rows() {
+		last, _ := g.LastMostOften()
+		rows = append(rows, collectiveDoc{
+			clean(g.Communicator), clean(g.ID), clean(g.Operation), g.Count, g.Incomplete,
+			known(g.Took.Quantile(0.5) / 1e9), known(g.Took.Quantile(1) / 1e9), known(g.Bus.Quantile(0.5)),
+			known(g.Late.Quantile(0.5) / 1e9), known(g.Late.Quantile(1) / 1e9), clean(last), g.Shown(),
+		})
 	}
-	return s.ns()
+	return rows
 }
 
-// rank is its number in the communicator, −1 where that is not known.
-func (s *span) rank() float64 {
-	if v, ok := s.number(spans.AttrNCCLCommRank); ok {
-		return v
+func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
+	all := d.Collectives.Rows()
+	if len(all) == 0 {
+		return
 	}
-	return -1
+	g := grid{
+		head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50 GB/s", "late p50", "max", "last most often"},
+		left: map[int]bool{1: true, 8: true},
+	}
+	for _, c := range all {
+		who := culprit(c)
+		if c.Incomplete > 0 {
+			who += fmt.Sprintf("  %s INCOMPLETE", thousands(c.Incomplete))
+		}
+		g.add(texts(clean(c.Communicator), clean(c.Operation), strconv.Itoa(c.Count), typicalTime(c.Took, 0.5), typicalTime(c.Took, 1),
+			typical(c.Bus, 1e9, "%.1f"), typicalTime(c.Late, 0.5), typicalTime(c.Late, 1), who)...)
+	}
+	g.print(w, l)
+	for _, c := range all {
+		verdictCounts(w, c.Operation+" of "+c.Communicator, c.Verdicts, l)
+	}
 }
 
-// late is how late it came after the first, s; −1 where that is not known.
-func (s *span) late() float64 {
-	if v, ok := s.number(spans.AttrNCCLLate); ok {
-		return v
+// culprit is who was last most often, and how often.
+func culprit(g *digest.Collective) string {
+	who, times := g.LastMostOften()
+	if who == "" {
+		return "-"
 	}
-	return -1
+	return fmt.Sprintf("%s (%d×)", clean(who), times)
 }
 
-// last says whether a rank came last.
-func (s *span) last() bool {
-	v, ok := s.parent.number(spans.AttrNCCLLateRank)
-	return ok && v == s.rank()
-}
-
-// took is the duration of a collective from the first arrival on, ns.
-func (s *span) took() float64 {
-	if v, ok := s.number(spans.AttrNCCLDuration); ok {
-		return v * 1e9
+// collectiveTitle says which collective a span is the root of.
+func collectiveTitle(s *tree.Span) string {
+	var v view.Collective
+	v.Read(s.Span)
+	text := clean(v.Operation)
+	if v.Sequence.OK {
+		text += fmt.Sprintf(" %d", v.Sequence.N)
 	}
-	return float64(s.ns())
-}
-
-func (s *span) operation() string { return clean(cmp.Or(s.attr(spans.AttrNCCLOperation), s.Name())) }
-
-// communicator is its name, else its id.
-func (s *span) communicator() string {
-	name := s.attr(spans.AttrNCCLCommName)
-	if name == "unknown" { // as NCCL Inspector says when it has none
-		name = ""
+	if comm := digest.Communicator(&v); comm != "-" {
+		text += " of " + clean(comm)
 	}
-	return clean(cmp.Or(name, s.attr(spans.AttrNCCLCommID), "-"))
-}
-
-// title says which collective it is.
-func (s *span) title() string {
-	text := s.operation()
-	if n, ok := s.number(spans.AttrNCCLSequence); ok {
-		text += fmt.Sprintf(" %.0f", n)
-	}
-	if comm := s.communicator(); comm != "-" {
-		text += " of " + comm
-	}
-	if n, _ := s.number(spans.AttrNCCLRanks); n > 1 {
-		text += ", " + plural(int(n), "rank")
+	if v.Ranks.N > 1 {
+		text += ", " + plural(int(v.Ranks.N), "rank")
 	}
 	return text
 }
 
-// collective is the root of a trace, nil if it is about something else.
-func (t *trace) collective() *span {
-	for _, s := range t.roots {
-		if s.isCollective() {
-			return s
+// isRank says whether a span is what one rank did in a collective.
+func isRank(s *tree.Span) bool {
+	return s.Kind == view.KindRank && s.Parent != nil && s.Parent.Kind == view.KindCollective
+}
+
+// isPhase says whether a span is when a rank was late, waited or transferred: its rank's bar shows that.
+func isPhase(s *tree.Span) bool {
+	return s.Kind == view.KindPhase && s.Parent != nil && isRank(s.Parent)
+}
+
+// rankOf reads a rank, and the collective that it took part in.
+func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
+	r.Read(s.Span)
+	c.Read(s.Parent.Span)
+	return r, c
+}
+
+// ownTime is how long a rank took part, ns: the one that came last is drawn in the trace from when the first came.
+func ownTime(s *tree.Span) int64 {
+	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
+		return int64(c.TransferDuration * 1e9)
+	}
+	return s.NS()
+}
+
+// cameLast says whether a rank came last.
+func cameLast(s *tree.Span) bool {
+	r, c := rankOf(s)
+	return c.Last.Rank.OK && c.Last.Rank == r.Rank
+}
+
+// lateness is how late a rank came after the first, s; −1 where that is not known.
+func lateness(s *tree.Span) float64 {
+	var v view.Rank
+	if v.Read(s.Span); math.IsNaN(v.Late) {
+		return -1
+	}
+	return v.Late
+}
+
+func rankLabel(s *tree.Span) (name, end string, ok bool) {
+	if !isRank(s) {
+		return "", "", false
+	}
+	var v view.Rank
+	if v.Read(s.Span); !v.Rank.OK {
+		return "", "", false
+	}
+	if host := cmp.Or(v.Host, s.Resource.Host); host != "" {
+		end = " " + clean(host)
+	}
+	return fmt.Sprintf("rank %d", v.Rank.N), end, true
+}
+
+func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
+	if !isRank(s) {
+		return children, nil
+	}
+	return slices.DeleteFunc(slices.Clone(children), isPhase), nil
+}
+
+// latestFirst puts the ranks of a collective in the order in which they are of interest: who came last is first. So many are drawn, the others become one row.
+// Bare ranks are drawn without what is below them.
+func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
+	if s.Kind != view.KindCollective {
+		return nil, false
+	}
+	type rank struct {
+		*tree.Span
+		late   float64
+		number int64
+	}
+	var ranks []rank
+	var others []*tree.Span
+	for _, c := range children {
+		if !isRank(c) {
+			others = append(others, c)
+			continue
 		}
+		var v view.Rank
+		v.Read(c.Span)
+		ranks = append(ranks, rank{c, lateness(c), v.Rank.Or(-1)})
+	}
+	slices.SortStableFunc(ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(a.number, b.number)) })
+	keep := e.ranks
+	if keep == 0 || len(ranks) <= keep+1 { // a row for one saves nothing
+		keep = len(ranks)
+	}
+	for _, c := range ranks[:keep] {
+		drawn = append(drawn, child{Span: c.Span, bare: e.bare})
+	}
+	for _, c := range others {
+		drawn = append(drawn, child{Span: c})
+	}
+	if rest := ranks[keep:]; len(rest) > 0 {
+		f := newFold(rest[0].Span)
+		f.name = spans.SpanNCCLRank // they have many
+		for _, c := range rest[1:] {
+			f.add(c.Span)
+		}
+		drawn = append(drawn, child{Span: rest[0].Span, fold: f})
+	}
+	return drawn, true
+}
+
+// foldedLateness is the range of how late ranks came.
+func foldedLateness(f *fold) []string {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range f.spans {
+		if v := lateness(s); isRank(s) && v >= 0 {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	if low > high {
+		return nil
+	}
+	return []string{"late by " + seconds(low) + " to " + seconds(high)}
+}
+
+// collectiveDetails are the numbers of a collective, of a rank or of a part of what it did.
+func collectiveDetails(s *tree.Span) []string {
+	switch {
+	case s.Kind == view.KindCollective:
+		return rootDetails(s)
+	case isRank(s):
+		return rankDetails(s)
+	case s.Kind == view.KindChannel || s.Kind == view.KindProxyOp || s.Kind == view.KindProxyStep:
+		return linkDetails(s)
 	}
 	return nil
 }
 
-// compareLate orders collectives by how late their last rank was, then by how long they took.
-func (s *span) compareLate(o *span) int {
-	if s == nil || o == nil {
-		return 0
+// numbers are numbers that are known, in units, with what they are.
+type numbers []string
+
+func (d *numbers) add(v float64, format string, unit float64) {
+	if !math.IsNaN(v) {
+		*d = append(*d, fmt.Sprintf(format, v/unit))
 	}
-	a, _ := s.number(spans.AttrNCCLLateMax)
-	b, _ := o.number(spans.AttrNCCLLateMax)
-	return cmp.Or(cmp.Compare(a, b), cmp.Compare(s.took(), o.took()))
 }
 
-// collectiveGroup is what the collectives of one kind in one communicator have in common.
-type collectiveGroup struct {
-	id, communicator, operation string
-	count, incomplete           int
-	took, bus, late             []float64 // ns, By/s, ns
-	last                        map[string]int
-	verdicts                    *tallies
+func (d *numbers) addInt(v view.Int, format string) {
+	if v.OK {
+		*d = append(*d, fmt.Sprintf(format, v.N))
+	}
 }
 
-func (g *collectiveGroup) add(s *span) {
-	g.verdicts.count(s)
-	g.count++
-	if s.incomplete() {
-		g.incomplete++
-		return
+func (d *numbers) addText(text string) {
+	if text != "" {
+		*d = append(*d, clean(text))
 	}
-	g.took = append(g.took, s.took())
-	if v, ok := s.number(spans.AttrNCCLBandwidthBus); ok {
-		g.bus = append(g.bus, v)
-	}
-	if v, ok := s.number(spans.AttrNCCLLateMax); ok {
-		g.late = append(g.late, v*1e9)
-	}
-	if rank, ok := s.number(spans.AttrNCCLLateRank); ok {
-		who := fmt.Sprintf("rank %.0f", rank)
-		if host := s.attr(spans.AttrNCCLLateHost); host != "" {
-			who += " on " + clean(host)
+}
+
+func rootDetails(s *tree.Span) (d numbers) {
+	var v view.Collective
+	v.Read(s.Span)
+	if !math.IsNaN(v.MissingCount) {
+		missing := make([]string, v.Missing.Len())
+		for i := range missing {
+			missing[i] = v.Missing.At(i).AsString()
 		}
-		g.last[who]++
+		d = append(d, fmt.Sprintf("%.0f missing: %s", v.MissingCount, clean(strings.Join(missing, ","))))
 	}
+	if !math.IsNaN(v.Last.Late) {
+		d = append(d, fmt.Sprintf("rank %d late by %s", v.Last.Rank.N, seconds(v.Last.Late)))
+	}
+	d.add(v.BandwidthBus, "busbw %.1f GB/s", 1e9)
+	d.addInt(v.Peer, "peer %d")
+	d.add(v.MessageSize, "%.2f MiB", 1<<20)
+	return d
 }
 
-// lastMostOften is who was last most often, empty where that is not known.
-func (g *collectiveGroup) lastMostOften() string {
-	if len(g.last) == 0 {
-		return ""
-	}
-	return byCount(g.last)[0]
-}
-
-// culprit is who was last most often, and how often.
-func (g *collectiveGroup) culprit() string {
-	who := g.lastMostOften()
-	if who == "" {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%d×)", who, g.last[who])
-}
-
-// groups sorts the collectives by communicator and operation.
-func groups(traces []*trace) []*collectiveGroup {
-	by := map[[2]string]*collectiveGroup{}
-	ids := map[string]map[string]bool{} // by what a communicator is called
-	for _, t := range traces {
-		for _, s := range t.all {
-			if !s.isCollective() {
-				continue
-			}
-			id := clean(s.attr(spans.AttrNCCLCommID))
-			k := [2]string{id + "\n" + s.communicator(), s.operation()}
-			if by[k] == nil {
-				by[k] = &collectiveGroup{id: id, communicator: s.communicator(), operation: k[1], last: map[string]int{}, verdicts: newTallies()}
-				if ids[s.communicator()] == nil {
-					ids[s.communicator()] = map[string]bool{}
-				}
-				ids[s.communicator()][id] = true
-			}
-			by[k].add(s)
-		}
-	}
-	for _, g := range by {
-		if len(ids[g.communicator]) > 1 && g.id != "" { // of several with one name
-			g.communicator += " " + g.id
-		}
-	}
-	return slices.SortedFunc(maps.Values(by), func(a, b *collectiveGroup) int {
-		return cmp.Or(cmp.Compare(a.communicator, b.communicator), cmp.Compare(a.operation, b.operation), cmp.Compare(a.id, b.id))
-	})
-}
-
-// collectives prints a row per communicator and operation. Times and bandwidths are of those that completed.
-func collectives(w *strings.Builder, traces []*trace, width int, p palette) {
-	all := groups(traces)
-	if len(all) == 0 {
-		return
-	}
-	g := grid{head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50 GB/s", "late p50", "max", "last most often"}, left: map[int]bool{1: true, 8: true}}
-	for _, c := range all {
-		culprit := c.culprit()
-		if c.incomplete > 0 {
-			culprit += fmt.Sprintf("  %s INCOMPLETE", thousands(c.incomplete))
-		}
-		g.add(texts(c.communicator, c.operation, strconv.Itoa(c.count), time1(c.took, 0.5), time1(c.took, 1), typical(c.bus, 1e9, "%.1f"),
-			time1(c.late, 0.5), time1(c.late, 1), culprit)...)
-	}
-	g.print(w, width, p)
-	for _, c := range all {
-		c.verdicts.print(w, c.operation+" of "+c.communicator, width, p)
-	}
-}
-
-// time1 is a quantile of times in ns.
-func time1(ns []float64, q float64) string {
-	if len(ns) == 0 {
-		return "-"
-	}
-	return duration(int64(quantile(ns, q)))
-}
-
-// latest puts the ranks of a collective in the order in which they are of interest: who came last is first. So many are drawn, the others become one row.
-// Bare ranks are drawn without what is below them.
-func latest(children []*span, keep int, bare bool) []child {
-	var ranks, others []*span
-	for _, c := range children {
-		if c.isRank() {
-			ranks = append(ranks, c)
-		} else {
-			others = append(others, c)
-		}
-	}
-	slices.SortStableFunc(ranks, func(a, b *span) int {
-		return cmp.Or(cmp.Compare(b.late(), a.late()), cmp.Compare(a.rank(), b.rank()))
-	})
-	if keep == 0 || len(ranks) <= keep+1 { // a row for one saves nothing
-		keep = len(ranks)
-	}
-	var out []child
-	for _, c := range ranks[:keep] {
-		out = append(out, child{span: c, bare: bare})
-	}
-	for _, c := range others {
-		out = append(out, child{span: c})
-	}
-	if rest := ranks[keep:]; len(rest) > 0 {
-		f := newFold(rest[0])
-		for _, c := range rest[1:] {
-			f.add(c)
-		}
-		out = append(out, child{span: rest[0], fold: f})
-	}
-	return out
-}
-
-// collectiveDetails are the numbers of a collective, of a rank or of a part of what it did.
-func collectiveDetails(s *span) (d []string) {
-	add := func(attr, format string, unit float64) {
-		if v, ok := s.number(attr); ok {
-			d = append(d, fmt.Sprintf(format, v/unit))
-		}
-	}
+func rankDetails(s *tree.Span) (d numbers) {
+	var v view.Rank
+	v.Read(s.Span)
 	switch {
-	case s.isCollective():
-		if n, ok := s.number(spans.AttrNCCLRanksMissingCount); ok {
-			d = append(d, fmt.Sprintf("%.0f missing: %s", n, clean(strings.Trim(s.attr(spans.AttrNCCLRanksMissing), "[]"))))
-		}
-		if v, ok := s.number(spans.AttrNCCLLateMax); ok {
-			rank, _ := s.number(spans.AttrNCCLLateRank)
-			d = append(d, fmt.Sprintf("rank %.0f late by %s", rank, duration(int64(v*1e9))))
-		}
-		add(spans.AttrNCCLBandwidthBus, "busbw %.1f GB/s", 1e9)
-		add(spans.AttrNCCLPeerRank, "peer %.0f", 1)
-		add(spans.AttrNCCLMessageSize, "%.2f MiB", 1<<20)
-	case s.isRank():
-		switch v := s.late(); {
-		case s.last() && v > 0:
-			d = append(d, "LAST, late by "+duration(int64(v*1e9)))
-		case v > 0:
-			d = append(d, "late by "+duration(int64(v*1e9)))
-		case v == 0:
-			d = append(d, "first")
-		}
-		if state := s.attr(spans.AttrNCCLState); state != "" {
-			d = append(d, clean(state))
-		}
-		add(spans.AttrNCCLErrors, "errors %.0f", 1)
-		add(spans.AttrNCCLRetries, "retries %.0f", 1)
-	case s.Name() == spans.SpanNCCLChannel || s.Name() == spans.SpanNCCLProxyOp || s.Name() == spans.SpanNCCLProxyStep:
-		add(spans.AttrNCCLChannelID, "channel %.0f", 1)
-		if v := s.attr(spans.AttrNCCLDirection); v != "" {
-			d = append(d, clean(v))
-		}
-		add(spans.AttrNCCLPeerRank, "peer %.0f", 1)
-		add(spans.AttrNCCLStep, "step %.0f", 1)
-		if v := s.attr(spans.AttrNCCLProxyState); v != "" {
-			d = append(d, clean(v))
-		}
-		add(spans.AttrNCCLMessageSize, "%.2f MiB", 1<<20)
+	case v.Late > 0 && cameLast(s):
+		d = append(d, "LAST, late by "+seconds(v.Late))
+	case v.Late > 0:
+		d = append(d, "late by "+seconds(v.Late))
+	case v.Late == 0:
+		d = append(d, "first")
 	}
+	d.addText(v.State)
+	d.add(v.Errors, "errors %.0f", 1)
+	d.add(v.Retries, "retries %.0f", 1)
+	return d
+}
+
+func linkDetails(s *tree.Span) (d numbers) {
+	var v view.Link
+	v.Read(s.Span)
+	d.addInt(v.Channel, "channel %d")
+	d.addText(v.Direction)
+	d.addInt(v.Peer, "peer %d")
+	d.addInt(v.Step, "step %d")
+	d.addText(v.State)
+	d.add(v.MessageSize, "%.2f MiB", 1<<20)
 	return d
 }
 
 // rankBar draws waiting and transferring apart.
-func rankBar(s *span, t *trace, cells int, p palette) string {
-	colour := stageColour[spans.SpanNCCLRank]
-	if s.last() {
+func rankBar(s *tree.Span, t *tree.Trace, cells int, p palette) string {
+	colour := rankColour
+	last := cameLast(s)
+	if last {
 		colour = "31"
 	}
-	transfer, ok := s.parent.number(spans.AttrNCCLTransferDuration)
-	begun := s.end() - int64(transfer*1e9)
-	if !ok || begun <= s.start() {
+	_, c := rankOf(s)
+	begun := s.End() - int64(c.TransferDuration*1e9)
+	if math.IsNaN(c.TransferDuration) || begun <= s.Start() {
 		return bar(s, t, cells, colour, p)
 	}
-	if s.last() {
-		return place(begun, s.end(), '█', t, cells, colour, p)
+	if last {
+		return place(begun, s.End(), '█', t, cells, colour, p)
 	}
-	line := []rune(place(s.start(), begun, '░', t, cells, "", false))
-	for i, r := range []rune(place(begun, s.end(), '█', t, cells, "", false)) {
+	line := []rune(place(s.Start(), begun, '░', t, cells, "", false))
+	for i, r := range []rune(place(begun, s.End(), '█', t, cells, "", false)) {
 		if r != ' ' {
 			line[i] = r
 		}
@@ -325,4 +352,17 @@ func rankBar(s *span, t *trace, cells int, p palette) string {
 	drawn := strings.TrimSpace(string(line))
 	lead := slices.IndexFunc(line, func(r rune) bool { return r != ' ' })
 	return strings.Repeat(" ", lead) + p.paint(colour, drawn) + strings.Repeat(" ", cells-lead-runes(drawn))
+}
+
+// rankNotes say what the bars of ranks mean, and what of ranks is not drawn.
+func rankNotes(t *tree.Trace, rows []row) (notes []string) {
+	if !slices.ContainsFunc(rows, func(r row) bool { return isRank(r.Span) }) {
+		return nil
+	}
+	notes = append(notes, "of a rank: ░ waiting for the last, █ transferring")
+	part := func(s *tree.Span) bool { return s.Parent != nil && isRank(s.Parent) && !isPhase(s) }
+	if slices.ContainsFunc(t.Spans, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.Span) }) {
+		notes = append(notes, "channels and proxies are left out")
+	}
+	return notes
 }

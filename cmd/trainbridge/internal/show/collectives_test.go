@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -85,7 +87,9 @@ func (c cluster) traces() ptrace.Traces {
 			}
 			for ch := range c.channels {
 				rkey[0] = byte(ch + 1)
-				s := b.Add(res, spans.Span{Trace: trace, ID: spans.SpanID(trace, "channel", rkey[:]), Parent: rid, Name: spans.SpanNCCLChannel, Start: at + late(rank), End: end})
+				s := b.Add(res, spans.Span{
+					Trace: trace, ID: spans.SpanID(trace, "channel", rkey[:]), Parent: rid, Name: spans.SpanNCCLChannel, Start: at + late(rank), End: end,
+				})
 				s.Attributes().PutInt(spans.AttrNCCLChannelID, int64(ch))
 			}
 		}
@@ -122,7 +126,8 @@ func (c cluster) traces() ptrace.Traces {
 	}
 	for i := range c.p2p {
 		trace := spans.TraceID("run-7", []byte{byte(i)})
-		s := b.Add(spans.Resource{Service: "nccl", RunID: "run-7", Host: "gpu-node-0", PID: 4000}, spans.Span{Trace: trace, ID: spans.SpanID(trace, "Send"), Name: "Send", Start: at, End: at + 721_000})
+		res := spans.Resource{Service: "nccl", RunID: "run-7", Host: "gpu-node-0", PID: 4000}
+		s := b.Add(res, spans.Span{Trace: trace, ID: spans.SpanID(trace, "Send"), Name: "Send", Start: at, End: at + 721_000})
 		m := s.Attributes()
 		m.PutInt(spans.AttrNCCLRanks, 1)
 		m.PutStr(spans.AttrNCCLOperation, "Send")
@@ -156,22 +161,22 @@ func TestCollectivesGolden(t *testing.T) {
 
 // The rows of a table say what the spans say, counted by hand.
 func TestCollectiveGroups(t *testing.T) {
-	all := groups(build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces()))
+	all := digest.Of(tree.Build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces())).Collectives.Rows()
 	require.Len(t, all, 3)
 	var names []string
 	for _, g := range all {
-		names = append(names, fmt.Sprintf("%s/%s %d %d", g.communicator, g.operation, g.count, g.incomplete))
+		names = append(names, fmt.Sprintf("%s/%s %d %d", g.Communicator, g.Operation, g.Count, g.Incomplete))
 	}
 	assert.Equal(t, []string{"-/Send 2 0", "DP Group 0/AllGather 4 0", "DP Group 0/AllReduce 5 1"}, names)
 	gather, reduce := all[1], all[2]
-	assert.Equal(t, []float64{7e6, 7e6, 7e6, 7e6}, gather.took)
-	assert.Equal(t, []float64{59e9, 61e9, 63e9, 65e9}, gather.bus)
-	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", gather.culprit())
-	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", reduce.culprit()) // of 4 that completed; in the first it was rank 15
-	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.verdicts.names)
-	assert.Equal(t, []float64{721_000, 721_000}, all[0].took)
-	assert.Equal(t, "-", all[0].culprit())
-	assert.Equal(t, "rank 1 (2×)", (&collectiveGroup{last: map[string]int{"rank 3": 2, "rank 2": 1, "rank 1": 2}}).culprit(), "the first of equals")
+	assert.Equal(t, digest.Values{7e6, 7e6, 7e6, 7e6}, gather.Took)
+	assert.Equal(t, digest.Values{59e9, 61e9, 63e9, 65e9}, gather.Bus)
+	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", culprit(gather))
+	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", culprit(reduce)) // of 4 that completed; in the first it was rank 15
+	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.Bad)
+	assert.Equal(t, digest.Values{721_000, 721_000}, all[0].Took)
+	assert.Equal(t, "-", culprit(all[0]))
+	assert.Equal(t, "rank 1 (2×)", culprit(&digest.Collective{Last: map[string]int{"rank 3": 2, "rank 2": 1, "rank 1": 2}}), "the first of equals")
 }
 
 // Who came last is drawn however many ranks there are, and all of it fits a screen.
@@ -180,7 +185,7 @@ func TestManyRanksAreFolded(t *testing.T) {
 		for _, channels := range []int{0, 2} {
 			c := cluster{ranks: ranks, collectives: 3, channels: channels, slow: ranks / 2, missing: -1}
 			var out strings.Builder
-			waterfall(&out, interesting(build(c.traces())), 120, cst, false)
+			waterfall(&out, digest.Interesting(tree.Build(c.traces())), look{120, cst, false})
 			text := out.String()
 			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
 			assert.NotContains(t, text, "more rows")
@@ -207,17 +212,17 @@ func TestLatestCollectiveIsInteresting(t *testing.T) {
 		{cluster{ranks: 4, collectives: 2, slow: -1, missing: -1, p2p: 4}, "AllGather 0 of DP Group 0, 4 ranks"},
 		{cluster{p2p: 1}, "Send"},
 	} {
-		assert.Equal(t, tt.want, interesting(build(tt.c.traces())).collective().title())
+		assert.Equal(t, tt.want, what(digest.Interesting(tree.Build(tt.c.traces()))))
 	}
 }
 
 // A rank's bar is in two parts, in one colour; that of the last one is red.
 func TestRankBar(t *testing.T) {
-	tr := interesting(build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
-	root := tr.collective()
-	require.Len(t, root.children, 2)
-	first, last := root.children[0], root.children[1]
-	if first.last() { // both are drawn from the same moment on
+	tr := digest.Interesting(tree.Build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
+	root := tr.Roots[0]
+	require.Len(t, root.Children, 2)
+	first, last := root.Children[0], root.Children[1]
+	if cameLast(first) { // both are drawn from the same moment on
 		first, last = last, first
 	}
 	// 7 ms on 14 cells: the first waits for 5 of them.
@@ -244,11 +249,15 @@ func TestCollectiveDetails(t *testing.T) {
 		spans.AttrNCCLRanks: 3, spans.AttrNCCLMessageSize: 3 << 19, spans.AttrNCCLBandwidthBus: 109.25e9, spans.AttrNCCLLateMax: 0.0012, spans.AttrNCCLLateRank: 2,
 		spans.AttrNCCLRanksMissingCount: 2, spans.AttrNCCLRanksMissing: []any{4, 7},
 	})
-	add(2, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 0, spans.AttrNCCLLate: 0.0, spans.AttrNCCLState: "started", spans.AttrNCCLErrors: 2, spans.AttrNCCLRetries: 1})
+	add(2, 1, spans.SpanNCCLRank, map[string]any{
+		spans.AttrNCCLCommRank: 0, spans.AttrNCCLLate: 0.0, spans.AttrNCCLState: "started", spans.AttrNCCLErrors: 2, spans.AttrNCCLRetries: 1,
+	})
 	add(3, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 1, spans.AttrNCCLLate: 0.000_3})
 	add(4, 1, spans.SpanNCCLRank, map[string]any{spans.AttrNCCLCommRank: 2, spans.AttrNCCLLate: 0.0012})
 	add(5, 4, spans.SpanNCCLChannel, map[string]any{spans.AttrNCCLChannelID: 7})
-	add(6, 5, spans.SpanNCCLProxyOp, map[string]any{spans.AttrNCCLChannelID: 7, spans.AttrNCCLDirection: "send", spans.AttrNCCLPeerRank: 3, spans.AttrNCCLMessageSize: 1 << 20})
+	add(6, 5, spans.SpanNCCLProxyOp, map[string]any{
+		spans.AttrNCCLChannelID: 7, spans.AttrNCCLDirection: "send", spans.AttrNCCLPeerRank: 3, spans.AttrNCCLMessageSize: 1 << 20,
+	})
 	add(7, 6, spans.SpanNCCLProxyStep, map[string]any{spans.AttrNCCLStep: 4, spans.AttrNCCLProxyState: "SendWait"})
 	want := map[pcommon.SpanID]string{
 		{1}: "2 missing: 4,7 · rank 2 late by 1.2 ms · busbw 109.2 GB/s · 1.50 MiB",
@@ -259,7 +268,7 @@ func TestCollectiveDetails(t *testing.T) {
 		{6}: "channel 7 · send · peer 3 · 1.00 MiB",
 		{7}: "step 4 · SendWait",
 	}
-	for _, s := range build(td)[0].all {
+	for _, s := range tree.Build(td)[0].Spans {
 		assert.Equal(t, want[s.SpanID()], details(s))
 	}
 }
@@ -294,15 +303,16 @@ func TestBareCollective(t *testing.T) {
 	for range 2 {
 		for _, width := range []int{0, 60, 120} {
 			var out strings.Builder
-			traces := build(td)
-			collectives(&out, traces, width, true)
-			waterfall(&out, interesting(traces), width, cst, false)
+			traces := tree.Build(td)
+			collectiveTable(&out, digest.Of(traces), look{width, cst, true})
+			waterfall(&out, digest.Interesting(traces), look{width, cst, false})
 			assert.Contains(t, out.String(), "communicator")
 			assert.NotContains(t, out.String(), "\x1b[2J")
 		}
 		for _, s := range ss.All() {
 			for _, attr := range []string{
-				spans.AttrNCCLOperation, spans.AttrNCCLCommName, spans.AttrNCCLCommID, spans.AttrNCCLLateHost, spans.AttrNCCLSequence, spans.AttrNCCLCommRank, spans.AttrNCCLState,
+				spans.AttrNCCLOperation, spans.AttrNCCLCommName, spans.AttrNCCLCommID, spans.AttrNCCLLateHost, spans.AttrNCCLSequence,
+				spans.AttrNCCLCommRank, spans.AttrNCCLState,
 				spans.AttrNCCLRanksMissing, spans.AttrHostName,
 			} {
 				s.Attributes().PutStr(attr, "\x1b[2J")

@@ -5,21 +5,28 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/source"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
+// counting is the time that there is to count the traces beyond the limit.
+const counting = 3 * time.Second
+
 type options struct {
-	jaeger, service, run, trace string
-	limit, width                int
-	list, json, noColor         bool
+	jaeger, tempo       string
+	files               []string
+	service, run, trace string
+	limit, width        int
+	list, json, noColor bool
 }
 
 // NewCommand is `trainbridge show`.
@@ -28,14 +35,15 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
-		Long: `Prints tables over the traces that Jaeger has, and draws one of them as a waterfall: the one with the highest TQ overhead, or the
-latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst collectives the one whose last rank was
-latest. Of calls whose log has no trace id, the worst one of each function is drawn.
+		Long: `Prints tables over the traces that Jaeger has, or Tempo, or files, and draws one of them as a waterfall: the one with the highest TQ
+overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst collectives the one whose
+last rank was latest. Of calls whose log has no trace id, the worst one of each function is drawn.
 
-` + documentHelp,
+` + documentHelp(),
 		Example: `  trainbridge show --list
   trainbridge show --run 4f1c09ab --json
-  trainbridge show --trace 9fddca35a6b44a70848589eaab933522`,
+  trainbridge show --trace 9fddca35a6b44a70848589eaab933522
+  trainbridge show --file spans.json`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +54,7 @@ latest. Of calls whose log has no trace id, the worst one of each function is dr
 			}
 			colour := tty && !opt.noColor && os.Getenv("NO_COLOR") == ""
 			var text strings.Builder
-			if err := show(cmd.Context(), &text, opt, palette(colour), time.Now(), time.Local); err != nil {
+			if err := show(cmd.Context(), &text, opt, look{opt.width, time.Local, palette(colour)}, time.Now()); err != nil {
 				return err
 			}
 			_, err := io.WriteString(out, text.String())
@@ -55,6 +63,9 @@ latest. Of calls whose log has no trace id, the worst one of each function is dr
 	}
 	f := cmd.Flags()
 	f.StringVar(&opt.jaeger, "jaeger", "http://127.0.0.1:16686", "address of Jaeger's query port")
+	f.StringVar(&opt.tempo, "tempo", "", "address of Tempo's HTTP port, in place of Jaeger; of the last weeks")
+	f.StringArrayVar(&opt.files, "file", nil, "a file that the collector's file exporter wrote, in place of Jaeger; again for each further one")
+	cmd.MarkFlagsMutuallyExclusive("jaeger", "tempo", "file")
 	f.StringVar(&opt.service, "service", "", "service.name of the job (default: all that there are)")
 	f.StringVar(&opt.run, "run", "", "only traces of this run (ml.run.id; --list has them)")
 	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting one)")
@@ -81,20 +92,16 @@ func terminal(w io.Writer) (width int, tty bool) {
 	return width, tty
 }
 
-func show(ctx context.Context, w *strings.Builder, opt options, p palette, now time.Time, loc *time.Location) error {
-	// No proxy and no shared transport: the address is meant literally, and no idle connection outlives the command.
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	j := &jaeger{base: opt.jaeger, http: &http.Client{Transport: transport, Timeout: time.Minute}}
-	if !strings.Contains(j.base, "://") {
-		j.base = "http://" + j.base
+func show(ctx context.Context, w *strings.Builder, opt options, l look, now time.Time) error {
+	from, err := open(opt)
+	if err != nil {
+		return err
 	}
-	r := report{Jaeger: j.base, Run: opt.run}
-	var err error
+	r := report{from: from, run: opt.run}
 	if opt.trace != "" {
-		err = r.one(ctx, j, opt.trace)
+		err = r.one(ctx, opt.trace)
 	} else {
-		err = r.read(ctx, j, opt, now)
+		err = r.read(ctx, opt, now)
 	}
 	if err != nil {
 		return err
@@ -108,95 +115,100 @@ func show(ctx context.Context, w *strings.Builder, opt options, p palette, now t
 		return nil
 	}
 	if opt.trace == "" {
-		paragraph(w, r.title(), opt.width, "1", p)
+		paragraph(w, r.title(), "1", l)
 		w.WriteByte('\n')
 	}
 	switch {
 	case opt.list:
-		overview(w, r.traces, opt, loc, p)
+		overview(w, r.traces, opt, l)
 		return nil
 	case opt.trace == "":
-		table(w, r.traces, opt.width, p)
-		steps(w, r.traces, opt.width, p)
-		passes(w, r.traces, opt.width, loc, p)
-		collectives(w, r.traces, opt.width, p)
+		tables(w, r.digest(), l)
 	}
 	for i, t := range r.drawn {
 		if i > 0 || opt.trace == "" {
 			w.WriteByte('\n')
 		}
-		waterfall(w, t, opt.width, loc, p)
+		waterfall(w, t, l)
 	}
 	return nil
 }
 
-// report is what was read of Jaeger.
-type report struct {
-	Jaeger   string
-	Services []string
-	Run      string
-	Share    share
-	older    error // why what is older than the last days could not be read
-
-	traces, drawn []*trace // by start
+// tables prints what each domain has.
+func tables(w *strings.Builder, d *digest.Digest, l look) {
+	for _, domain := range domains {
+		domain.table(w, d, l)
+	}
 }
 
+// report is what was read.
+type report struct {
+	from     *backend
+	services []string
+	run      string
+	share    source.Share
+	older    error // why what is older than the last days could not be read
+
+	traces, drawn []*tree.Trace // by start
+}
+
+func (r *report) digest() *digest.Digest { return digest.Of(r.traces) }
+
 // one reads one trace.
-func (r *report) one(ctx context.Context, j *jaeger, text string) error {
-	id, err := traceID(text)
+func (r *report) one(ctx context.Context, text string) error {
+	id, err := source.ParseID(text)
 	if err != nil {
-		return err
+		return fmt.Errorf("show: --trace %q: use the 32 hex digits of a trace id or the log's UUID", text)
 	}
-	td, err := j.trace(ctx, id)
+	t, err := r.from.Trace(ctx, id)
 	if err != nil {
-		return err
+		return r.from.explain(err)
 	}
-	if r.drawn = build(td); len(r.drawn) == 0 {
-		return fmt.Errorf("%w with id %s in Jaeger at %s", ErrNoTraces, id, j.base)
-	}
+	r.drawn = []*tree.Trace{t}
 	return nil
 }
 
 // read reads the traces that the options ask for.
-func (r *report) read(ctx context.Context, j *jaeger, opt options, now time.Time) error {
-	services := []string{opt.service}
+func (r *report) read(ctx context.Context, opt options, now time.Time) error {
+	r.services = []string{opt.service}
 	if opt.service == "" {
 		var err error
-		if services, err = j.services(ctx); err != nil {
-			return err
+		if r.services, err = r.from.Services(ctx); err != nil {
+			return r.from.explain(err)
 		}
-		services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger" }) // it traces itself
 	}
-	s := search{jaeger: j, run: opt.run, limit: opt.limit, counting: counting}
-	if err := s.all(ctx, services, now); err != nil {
-		return err
+	found, err := r.from.Find(ctx, source.Query{Services: r.services, Run: opt.run, Limit: opt.limit, Now: now, Counting: counting})
+	if err != nil {
+		return r.from.explain(err)
 	}
-	r.traces = s.newest()
-	if len(r.traces) == 0 {
-		return j.nothing(ctx, opt)
+	if len(found.Traces) == 0 {
+		return r.from.nothing(ctx, opt)
 	}
-	r.Services, r.Share, r.older = services, s.share(r.traces), s.older
+	r.traces, r.share = found.Traces, found.Share
+	if found.Older != nil {
+		r.older = r.from.explain(found.Older)
+	}
 	if !opt.list {
-		r.drawn = worth(r.traces)
+		r.drawn = digest.Worth(r.traces)
 	}
 	return nil
 }
 
 // title says what the tables cover.
 func (r *report) title() string {
-	text := r.Share.String() + " of "
-	if r.Run != "" {
-		text += "run " + clean(r.Run) + ", "
+	text := shareText(r.share) + " of "
+	if r.run != "" {
+		text += "run " + clean(r.run) + ", "
 	}
-	names := make([]string, len(r.Services))
-	for i, s := range r.Services {
+	names := make([]string, len(r.services))
+	for i, s := range r.services {
 		names[i] = clean(s)
 	}
 	if text += "service"; len(names) != 1 {
 		text += "s"
 	}
-	text += " " + strings.Join(names, ", ") + " in Jaeger at " + r.Jaeger
-	if r.Share.Read < r.Share.There || r.Share.More {
+	text += " " + strings.Join(names, ", ") + " in " + clean(r.from.String())
+	if r.share.Read < r.share.There || r.share.More {
 		text += "; --limit raises it"
 	}
 	if r.older != nil {
@@ -205,31 +217,14 @@ func (r *report) title() string {
 	return text
 }
 
-// worth chooses what to draw: the most interesting trace; where its log has no trace ids, the most interesting one of each of the functions that took longest.
-func worth(traces []*trace) []*trace {
-	best := interesting(traces)
-	if best.noID() == nil {
-		return []*trace{best}
+func shareText(s source.Share) string {
+	switch {
+	case s.There == 1 && !s.More:
+		return "The only trace"
+	case s.Read == s.There && !s.More:
+		return "All " + plural(s.Read, "trace")
+	case s.More:
+		return fmt.Sprintf("The latest %s of more than %s", thousands(s.Read), plural(s.There, "trace"))
 	}
-	took, by := map[string]int64{}, map[string][]*trace{}
-	for _, t := range traces {
-		if f := t.noID(); f != nil {
-			took[f.function()] += f.ns()
-			by[f.function()] = append(by[f.function()], t)
-		}
-	}
-	var out []*trace
-	for _, name := range byCount(took) {
-		out = append(out, interesting(by[name]))
-	}
-	return out[:min(3, len(out))]
-}
-
-// traceID accepts the 32 hex digits of a trace id, or a UUID as it stands in the log.
-func traceID(text string) (string, error) {
-	id := strings.ToLower(strings.ReplaceAll(text, "-", ""))
-	if len(id) > 32 || strings.Trim(id, "0123456789abcdef") != "" || strings.Trim(id, "0") == "" {
-		return "", fmt.Errorf("show: --trace %q: use the 32 hex digits of a trace id or the log's UUID", text)
-	}
-	return strings.Repeat("0", 32-len(id)) + id, nil
+	return fmt.Sprintf("The latest %s of %s", thousands(s.Read), plural(s.There, "trace"))
 }

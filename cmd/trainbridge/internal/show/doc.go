@@ -1,3 +1,3 @@
-// Package show draws traces of a running Jaeger in the terminal: one trace as a waterfall, and a table over the latest
-// ones like the report of verl's analyze_tq_logs.py. It asks Jaeger's /api/v3, which answers with OTLP JSON.
+// Package show draws traces in the terminal: tables over all that a Jaeger, a Tempo or a file has, the first of them like the report of verl's
+// analyze_tq_logs.py, and one trace as a waterfall. What the tables say is computed in internal/traces/digest; each domain is one file here.
 package show

@@ -1,86 +1,69 @@
 package show
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
 // documentHelp is the shape of --json, as -h says it; a test holds it to what is printed.
-const documentHelp = `With --json, of what is not known the key is left out; "verdicts" are counts by name:
+func documentHelp() string {
+	var b strings.Builder
+	b.WriteString(`With --json, of what is not known the key is left out; "verdicts" are counts by name:
   {"jaeger": URL, "services": [...], "run": ID, "traces": {"read": N, "there": N, "more": BOOL},
-   "functions":     [{"function", "calls", "incomplete", "without_trace_id", "mean_seconds", "get_mean_seconds", "compute_mean_seconds",
-                      "put_mean_seconds", "get_ratio", "compute_ratio", "put_ratio", "overhead_ratio", "verdicts"}],
-   "training_logs": [{"log", "steps", "step_seconds_p50", "step_seconds_p95", "loss_first", "loss_last", "tokens_per_second_p50",
-                      "device_flop_per_second_reported_p50", "device_flop_per_second_p50", "mfu_ratio_p50", "verdicts"}],
-   "passes":        [{"start", "incomplete", "pass", "calls", "duration_seconds", "serialize_ratio", "transport_ratio", "server_ratio",
-                      "bytes_per_second", "verdicts"}],
-   "collectives":   [{"communicator", "communicator_id", "operation", "count", "incomplete", "duration_seconds_p50", "duration_seconds_max",
-                      "bus_bytes_per_second_p50", "late_seconds_p50", "late_seconds_max", "last_most_often", "verdicts"}],
-   "drawn":         [{"trace", "start", "duration_seconds", "spans": [{"span", "parent", "name", "service", "start_seconds",
+`)
+	for _, d := range domains {
+		b.WriteString("   " + pad(strconv.Quote(d.key)+":", 17) + d.help + ",\n")
+	}
+	b.WriteString(`   "drawn":         [{"trace", "start", "duration_seconds", "spans": [{"span", "parent", "name", "service", "start_seconds",
                       "duration_seconds", "incomplete", "error", "verdicts": [{"name", "reason", "value", "threshold"}], "attributes"}]}],
    "runs":          [{"service", "run", "traces", "bad", "first", "last", "roots"}],                        with --list
-   "listed":        [{"trace", "start", "duration_seconds", "spans", "root", "what", "severity", "calls"}]} with --list, of a service or run`
-
-type document struct {
-	Jaeger       string           `json:"jaeger"`
-	Services     []string         `json:"services,omitempty"`
-	Run          string           `json:"run,omitempty"`
-	Traces       *share           `json:"traces,omitempty"`
-	Functions    []functionDoc    `json:"functions,omitempty"`
-	TrainingLogs []logDoc         `json:"training_logs,omitempty"`
-	Passes       []map[string]any `json:"passes,omitempty"`
-	Collectives  []collectiveDoc  `json:"collectives,omitempty"`
-	Drawn        []drawnDoc       `json:"drawn,omitempty"`
-	Runs         []*runRow        `json:"runs,omitempty"`
-	Listed       []*traceRow      `json:"listed,omitempty"`
+   "listed":        [{"trace", "start", "duration_seconds", "spans", "root", "what", "severity", "calls"}]} with --list, of a service or run
+and in place of "jaeger" with --tempo {"tempo": URL}, with --file {"files": [...]}`)
+	return b.String()
 }
 
-type functionDoc struct {
-	Function       string         `json:"function"`
-	Calls          int            `json:"calls"`
-	Incomplete     int            `json:"incomplete"`
-	WithoutTraceID int            `json:"without_trace_id"`
-	Mean           *float64       `json:"mean_seconds,omitempty"`
-	GetMean        *float64       `json:"get_mean_seconds,omitempty"`
-	ComputeMean    *float64       `json:"compute_mean_seconds,omitempty"`
-	PutMean        *float64       `json:"put_mean_seconds,omitempty"`
-	Get            *float64       `json:"get_ratio,omitempty"`
-	Compute        *float64       `json:"compute_ratio,omitempty"`
-	Put            *float64       `json:"put_ratio,omitempty"`
-	Overhead       *float64       `json:"overhead_ratio,omitempty"`
-	Verdicts       map[string]int `json:"verdicts"`
+// document is a JSON object whose keys stay in order.
+type document []field
+
+type field struct {
+	key   string
+	value any
 }
 
-type logDoc struct {
-	Log          string         `json:"log"`
-	Steps        float64        `json:"steps"`
-	P50          *float64       `json:"step_seconds_p50,omitempty"`
-	P95          *float64       `json:"step_seconds_p95,omitempty"`
-	LossFirst    string         `json:"loss_first,omitempty"` // a text: it may be NaN
-	LossLast     string         `json:"loss_last,omitempty"`
-	Tokens       *float64       `json:"tokens_per_second_p50,omitempty"`
-	FlopReported *float64       `json:"device_flop_per_second_reported_p50,omitempty"`
-	Flop         *float64       `json:"device_flop_per_second_p50,omitempty"`
-	MFU          *float64       `json:"mfu_ratio_p50,omitempty"`
-	Verdicts     map[string]int `json:"verdicts"`
+func (d *document) add(key string, value any) { *d = append(*d, field{key, value}) }
+
+// addAll adds a list, unless it is empty.
+func addAll[T any](d *document, key string, list []T) {
+	if len(list) > 0 {
+		d.add(key, list)
+	}
 }
 
-type collectiveDoc struct {
-	Communicator   string         `json:"communicator"`
-	CommunicatorID string         `json:"communicator_id,omitempty"`
-	Operation      string         `json:"operation"`
-	Count          int            `json:"count"`
-	Incomplete     int            `json:"incomplete"`
-	P50            *float64       `json:"duration_seconds_p50,omitempty"`
-	Max            *float64       `json:"duration_seconds_max,omitempty"`
-	Bus            *float64       `json:"bus_bytes_per_second_p50,omitempty"`
-	LateP50        *float64       `json:"late_seconds_p50,omitempty"`
-	LateMax        *float64       `json:"late_seconds_max,omitempty"`
-	Last           string         `json:"last_most_often,omitempty"`
-	Verdicts       map[string]int `json:"verdicts"`
+// MarshalJSON implements json.Marshaler.
+func (d document) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, f := range d {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(strconv.Quote(f.key) + ":")
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
 type drawnDoc struct {
@@ -137,70 +120,46 @@ func finite(v any) any {
 	return v
 }
 
-func (r *report) document(opt options) document {
-	doc := document{Jaeger: r.Jaeger, Services: r.Services, Run: r.Run}
+func (r *report) document(opt options) (doc document) {
+	doc.add(r.from.key, r.from.value)
+	addAll(&doc, "services", r.services)
+	if r.run != "" {
+		doc.add("run", r.run)
+	}
 	if opt.trace == "" {
-		doc.Traces = &r.Share
+		doc.add("traces", r.share)
 	}
+	if !opt.list {
+		for _, d := range domains {
+			addAll(&doc, d.key, d.rows(r.digest()))
+		}
+	}
+	var drawn []drawnDoc
 	for _, t := range r.drawn {
-		doc.Drawn = append(doc.Drawn, t.document())
+		drawn = append(drawn, drawnDocument(t))
 	}
+	addAll(&doc, "drawn", drawn)
 	if opt.list {
-		doc.Runs = runs(r.traces)
+		addAll(&doc, "runs", runs(r.traces))
 		if opt.service != "" || opt.run != "" {
-			doc.Listed = each(r.traces)
+			addAll(&doc, "listed", each(r.traces))
 		}
-		return doc
-	}
-	for _, s := range functions(r.traces) {
-		calls, total := float64(s.calls), float64(s.total)
-		each := func(ns int64) *float64 { return known(float64(ns) / 1e9 / calls) }
-		part := func(ns int64) *float64 { return known(float64(ns) / total) }
-		doc.Functions = append(doc.Functions, functionDoc{
-			s.function, s.calls, s.incomplete, s.noID, each(s.total), each(s.get), each(s.compute), each(s.put),
-			part(s.get), part(s.compute), part(s.put), part(s.get + s.put), s.verdicts.shown(),
-		})
-	}
-	for _, l := range logs(r.traces) {
-		doc.TrainingLogs = append(doc.TrainingLogs, logDoc{
-			l.log, l.steps, known(quantile(l.times, 0.5) / 1e9), known(quantile(l.times, 0.95) / 1e9), l.first, l.last, known(quantile(l.tokens, 0.5)),
-			known(quantile(l.logged, 0.5)), known(quantile(l.recomputed, 0.5)), known(quantile(l.mfus, 0.5)), l.verdicts.shown(),
-		})
-	}
-	all, _, _, _ := allPasses(r.traces)
-	for _, s := range all {
-		pass := map[string]any{"start": time.Unix(0, s.start()).UTC(), "incomplete": s.incomplete()}
-		for _, c := range passColumns {
-			if v, ok := c.of(s); ok && known(v) != nil {
-				pass[c.key] = v
-			}
-		}
-		l := newTallies()
-		l.count(s)
-		pass["verdicts"] = l.shown()
-		doc.Passes = append(doc.Passes, pass)
-	}
-	for _, g := range groups(r.traces) {
-		doc.Collectives = append(doc.Collectives, collectiveDoc{
-			g.communicator, g.id, g.operation, g.count, g.incomplete, known(quantile(g.took, 0.5) / 1e9), known(quantile(g.took, 1) / 1e9), known(quantile(g.bus, 0.5)),
-			known(quantile(g.late, 0.5) / 1e9), known(quantile(g.late, 1) / 1e9), g.lastMostOften(), g.verdicts.shown(),
-		})
 	}
 	return doc
 }
 
-func (t *trace) document() drawnDoc {
-	doc := drawnDoc{t.id.String(), time.Unix(0, t.start).UTC(), float64(t.end-t.start) / 1e9, nil}
-	for _, s := range t.all {
+func drawnDocument(t *tree.Trace) drawnDoc {
+	doc := drawnDoc{t.ID.String(), time.Unix(0, t.Start).UTC(), float64(t.End-t.Start) / 1e9, nil}
+	for _, s := range t.Spans {
 		out := spanDoc{
-			Span: s.SpanID().String(), Parent: s.ParentSpanID().String(), Name: s.Name(), Service: s.service(), Start: float64(s.start()-t.start) / 1e9,
-			Seconds: float64(s.ns()) / 1e9, Incomplete: s.incomplete(), Attributes: s.Attributes().AsRaw(),
+			Span: s.SpanID().String(), Parent: s.ParentSpanID().String(), Name: s.Name(), Service: s.Resource.Service,
+			Start: float64(s.Start()-t.Start) / 1e9, Seconds: float64(s.NS()) / 1e9, Incomplete: s.Head.Incomplete, Attributes: s.Attributes().AsRaw(),
 		}
 		finite(out.Attributes)
-		if s.failed() {
+		if s.Failed() {
 			out.Error = cmp.Or(s.Status().Message(), "error")
 		}
-		for _, v := range s.verdicts() {
+		for _, v := range verdicts(s) {
 			out.Verdicts = append(out.Verdicts, verdictDoc{v.name, v.reason, known(v.value), known(v.threshold)})
 		}
 		doc.Spans = append(doc.Spans, out)

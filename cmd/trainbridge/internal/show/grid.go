@@ -26,8 +26,8 @@ func texts(text ...string) []cell {
 	return cells
 }
 
-func (g *grid) print(w *strings.Builder, width int, p palette) {
-	width = max(width, minWidth)
+func (g *grid) print(w *strings.Builder, l look) {
+	width := max(l.width, minWidth)
 	wide := make([]int, len(g.head))
 	for i, h := range g.head {
 		wide[i] = runes(h)
@@ -60,7 +60,7 @@ func (g *grid) print(w *strings.Builder, width int, p palette) {
 				}
 				c := text(i)
 				blank := strings.Repeat(" ", max(0, wide[i]-runes(c.text)))
-				body := p.paint(c.colour, cut(c.text, wide[i]))
+				body := l.paint(c.colour, cut(c.text, wide[i]))
 				switch {
 				case i == 0:
 					b.WriteString(body + blank)
@@ -103,18 +103,18 @@ func wrap(s string, width int) []string {
 }
 
 // paragraph prints text on lines that are short enough; those after the first are indented.
-func paragraph(w *strings.Builder, text string, width int, colour string, p palette) {
-	for i, line := range wrap(text, max(width, minWidth)-2) {
+func paragraph(w *strings.Builder, text, colour string, l look) {
+	for i, line := range wrap(text, max(l.width, minWidth)-2) {
 		if i > 0 {
 			line = "  " + line
 		}
-		fmt.Fprintln(w, p.paint(colour, line))
+		fmt.Fprintln(w, l.paint(colour, line))
 	}
 }
 
 // parts prints texts that belong together, two blanks between them, on as few lines as they fit on.
-func parts(w *strings.Builder, width int, p palette, texts ...cell) {
-	width = max(width, minWidth)
+func parts(w *strings.Builder, l look, texts ...cell) {
+	width := max(l.width, minWidth)
 	used := 0
 	for _, t := range texts {
 		if t.text == "" {
@@ -130,7 +130,7 @@ func parts(w *strings.Builder, width int, p palette, texts ...cell) {
 			fmt.Fprint(w, "  ")
 			used += 2
 		}
-		fmt.Fprint(w, p.paint(t.colour, t.text))
+		fmt.Fprint(w, l.paint(t.colour, t.text))
 		used += runes(t.text)
 	}
 	fmt.Fprintln(w)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -33,89 +35,42 @@ type traceRow struct {
 	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: how many traces of one call the row stands for
 }
 
-// first is the span that a trace begins with, of those that have no parent the longest.
-func (t *trace) first() *span {
-	if len(t.roots) == 0 { // a circle
-		return t.all[0]
+// runs are the runs of each service, the latest last.
+func runs(traces []*tree.Trace) (out []*runRow) {
+	for _, r := range digest.Runs(traces) {
+		row := &runRow{clean(r.Service), clean(r.Run), r.Traces, r.Bad, time.Unix(0, r.First).UTC(), time.Unix(0, r.Last).UTC(), map[string]int{}}
+		for name, n := range r.Roots {
+			row.Roots[clean(name)] += n
+		}
+		out = append(out, row)
 	}
-	return t.roots[0]
-}
-
-// severity is the worst of a trace.
-func (t *trace) severity() string {
-	worst := ""
-	for _, s := range t.all {
-		switch v := s.attr(spans.AttrVerdictSeverity); {
-		case v == spans.SeverityBad:
-			return v
-		case v == spans.SeverityWarning, worst == "":
-			worst = v
-		}
-	}
-	return clean(worst)
-}
-
-func (t *trace) attr(key string) string {
-	for _, s := range t.all {
-		if v := s.attr(key); v != "" {
-			return clean(v)
-		}
-	}
-	return ""
-}
-
-// runs sums up by service and run, the latest last.
-func runs(traces []*trace) []*runRow {
-	by := map[[2]string]*runRow{}
-	var out []*runRow
-	for _, t := range traces {
-		first := t.first()
-		key := [2]string{clean(first.service()), t.attr(spans.AttrRunID)}
-		r := by[key]
-		if r == nil {
-			r = &runRow{Service: key[0], Run: key[1], First: time.Unix(0, t.start).UTC(), Roots: map[string]int{}}
-			by[key] = r
-			out = append(out, r)
-		}
-		if at := time.Unix(0, t.end).UTC(); at.After(r.Last) {
-			r.Last = at
-		}
-		if isRun(t) {
-			continue
-		}
-		r.Traces++
-		r.Roots[clean(first.Name())]++
-		if t.severity() == spans.SeverityBad {
-			r.Bad++
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *runRow) int { return cmp.Or(cmp.Compare(a.Service, b.Service), a.First.Compare(b.First)) })
 	return out
 }
 
 // each lists traces, the latest first; calls without a trace id are one row per function.
-func each(traces []*trace) []*traceRow {
+func each(traces []*tree.Trace) []*traceRow {
 	var out []*traceRow
 	calls := map[string]*traceRow{}
 	for _, t := range slices.Backward(traces) {
-		if isRun(t) {
+		if t.IsRun() {
 			continue
 		}
-		f := t.noID()
-		if f != nil && calls[f.function()] != nil {
-			r := calls[f.function()]
-			r.Calls++
-			r.Start, r.Spans, r.Seconds = time.Unix(0, t.start).UTC(), r.Spans+len(t.all), r.Seconds+float64(t.end-t.start)/1e9
-			r.Severity = worse(r.Severity, t.severity())
-			continue
-		}
+		seconds := float64(t.End-t.Start) / 1e9
+		severity := clean(digest.Severity(t))
 		r := &traceRow{
-			Trace: t.id.String(), Start: time.Unix(0, t.start).UTC(), Seconds: float64(t.end-t.start) / 1e9, Spans: len(t.all), Root: clean(t.first().Name()),
-			What: t.what(), Severity: t.severity(),
+			Trace: t.ID.String(), Start: time.Unix(0, t.Start).UTC(), Seconds: seconds, Spans: len(t.Spans), Root: clean(t.First().Name()),
+			What: what(t), Severity: severity,
 		}
-		if f != nil {
+		if f := digest.WithoutID(t); f != nil {
+			name := digest.FunctionName(f)
+			if known := calls[name]; known != nil {
+				known.Calls++
+				known.Start, known.Spans, known.Seconds = r.Start, known.Spans+r.Spans, known.Seconds+seconds
+				known.Severity = worse(known.Severity, severity)
+				continue
+			}
 			r.Calls = 1
-			calls[f.function()] = r
+			calls[name] = r
 		}
 		out = append(out, r)
 	}
@@ -137,12 +92,12 @@ func worse(a, b string) string {
 }
 
 // overview prints what there is.
-func overview(w *strings.Builder, traces []*trace, opt options, loc *time.Location, p palette) {
+func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	g := grid{head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, left: map[int]bool{1: true, 6: true}}
-	at := func(t time.Time) string { return t.In(loc).Format("2006-01-02 15:04:05") }
+	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }
 	for _, r := range runs(traces) {
 		var roots []string
-		for _, name := range byCount(r.Roots) {
+		for _, name := range digest.ByCount(r.Roots) {
 			roots = append(roots, fmt.Sprintf("%s ×%s", name, thousands(r.Roots[name])))
 		}
 		if len(roots) > 3 {
@@ -150,15 +105,15 @@ func overview(w *strings.Builder, traces []*trace, opt options, loc *time.Locati
 		}
 		g.add(texts(r.Service, cmp.Or(r.Run, "-"), thousands(r.Traces), thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
 	}
-	g.print(w, opt.width, p)
+	g.print(w, l)
 	if opt.service == "" && opt.run == "" {
 		return
 	}
 	w.WriteByte('\n')
 	g = grid{head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, left: map[int]bool{4: true, 5: true, 6: true}}
 	for _, r := range each(traces) {
-		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), duration(int64(r.Seconds*1e9)), thousands(r.Spans)),
+		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), seconds(r.Seconds), thousands(r.Spans)),
 			cell{cmp.Or(r.Severity, "-"), severityColour[r.Severity]}, cell{text: r.Root}, cell{text: r.What})...)
 	}
-	g.print(w, opt.width, p)
+	g.print(w, l)
 }

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -174,12 +176,24 @@ func TestPassesGolden(t *testing.T) {
 	}
 }
 
+// passOf is the pass that a trace is about, nil if it is about something else.
+func passOf(t *tree.Trace) *tree.Span {
+	for _, s := range t.Spans {
+		if s.Name() == spans.SpanRPCPass {
+			return s
+		}
+	}
+	return nil
+}
+
 // A pass has hundreds of spans; drawn are the slowest calls with their stages, and how many others there are.
 func TestLongPassIsFolded(t *testing.T) {
-	for _, c := range []client{{layers: 16, passes: 1}, {layers: 500, passes: 1, server: true, offline: true}, {layers: 16, passes: 1, slow: map[int]bool{1: true}}} {
+	for _, c := range []client{
+		{layers: 16, passes: 1}, {layers: 500, passes: 1, server: true, offline: true}, {layers: 16, passes: 1, slow: map[int]bool{1: true}},
+	} {
 		for _, width := range []int{60, 120} {
 			var out strings.Builder
-			waterfall(&out, interesting(build(c.traces())), width, cst, false)
+			waterfall(&out, digest.Interesting(tree.Build(c.traces())), look{width, cst, false})
 			text := out.String()
 			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
 			assert.NotContains(t, text, "more rows")
@@ -194,10 +208,10 @@ func TestLongPassIsFolded(t *testing.T) {
 }
 
 func TestLongestChildren(t *testing.T) {
-	root := interesting(build(client{layers: 1, passes: 1}.traces())).pass()
+	root := passOf(digest.Interesting(tree.Build(client{layers: 1, passes: 1}.traces())))
 	var got []string
-	for _, c := range longest(root.children, 2) {
-		text := row{span: c.span, fold: c.fold}.name(80)
+	for _, c := range longest(root.Children, 2) {
+		text := row{Span: c.Span, fold: c.fold}.name(80)
 		if c.bare {
 			text += " alone"
 		}
@@ -211,11 +225,11 @@ func TestLongestChildren(t *testing.T) {
 		"Embedding alone", "BatchLinear", "BatchLinear", "LMHead alone",
 		"BatchLinear ×2 more 10.0–11.0 ms together 21.0 ms · 20.4%", "Matmul ×2 12.0–13.0 ms together 25.0 ms · 24.3%",
 	}, got)
-	for _, keep := range []int{0, len(root.children)} {
-		all := longest(root.children, keep)
+	for _, keep := range []int{0, len(root.Children)} {
+		all := longest(root.Children, keep)
 		require.Len(t, all, 8)
 		for i, c := range all {
-			assert.Equal(t, child{span: root.children[i]}, c)
+			assert.Equal(t, child{Span: root.Children[i]}, c)
 		}
 	}
 }
@@ -231,19 +245,19 @@ func TestWorstPassIsInteresting(t *testing.T) {
 		{client{layers: 4, passes: 5, crash: true}, "4"},                                 // the slowest
 		{client{layers: 4, passes: 0}, ""},
 	} {
-		s := interesting(build(tt.c.traces())).pass()
+		s := passOf(digest.Interesting(tree.Build(tt.c.traces())))
 		if tt.want == "" {
 			assert.Nil(t, s)
 			continue
 		}
-		assert.Equal(t, tt.want, s.attr(spans.AttrZMQPass))
+		assert.Equal(t, tt.want, attr(s, spans.AttrZMQPass))
 	}
 }
 
 // Spans that stand for the stages of many calls are drawn as such, and are not among the longest calls.
 func TestAggregatedStages(t *testing.T) {
 	td := client{layers: 3, passes: 1}.traces()
-	root := interesting(build(td)).pass()
+	root := passOf(digest.Interesting(tree.Build(td)))
 	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
 	s.SetTraceID(root.TraceID())
 	s.SetSpanID(pcommon.SpanID{7})
@@ -255,7 +269,7 @@ func TestAggregatedStages(t *testing.T) {
 	s.Attributes().PutDouble(spans.AttrAggregateSum, 1.25)
 	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
 	var out strings.Builder
-	waterfall(&out, interesting(build(td)), 200, cst, false)
+	waterfall(&out, digest.Interesting(tree.Build(td)), look{200, cst, false})
 	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.250 s · longest 4.0 ms\n`, out.String())
 	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
 }
@@ -280,9 +294,9 @@ func TestBarePass(t *testing.T) {
 	s.SetName(spans.SpanRPCPass)
 	for range 2 {
 		var out strings.Builder
-		traces := build(td)
-		passes(&out, traces, 120, cst, true)
-		waterfall(&out, interesting(traces), 80, cst, false)
+		traces := tree.Build(td)
+		passTable(&out, digest.Of(traces), look{120, cst, true})
+		waterfall(&out, digest.Interesting(traces), look{80, cst, false})
 		assert.Contains(t, out.String(), "RPC passes")
 		assert.NotContains(t, out.String(), "\x1b[2J")
 		s.Attributes().PutStr(spans.AttrVerdict, "\x1b[2J")
@@ -305,7 +319,10 @@ func TestWholeLog(t *testing.T) {
 		{spans.SpanRPCPass, 98, 37935.265, 4752.804, 2089.276, 28633.043, 3407897.39, 3744251.82},
 		{spans.SpanRPCPass, 98, 42999.571, 5533.732, 2522.379, 32035.494, 3407897.39, 3744251.82},
 	} {
-		s := b.Add(spans.Resource{Service: "zeromq", RunID: "run"}, spans.Span{Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: g.name, Start: int64(i+1) * second, End: int64(i+1)*second + 1})
+		start := int64(i+1) * second
+		s := b.Add(spans.Resource{Service: "zeromq", RunID: "run"}, spans.Span{
+			Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: g.name, Start: start, End: start + 1,
+		})
 		m := s.Attributes()
 		m.PutInt(spans.AttrZMQPassCalls, g.calls)
 		m.PutInt(spans.AttrZMQRequestSize, int64(g.sent*1024))
@@ -318,7 +335,7 @@ func TestWholeLog(t *testing.T) {
 		}
 	}
 	var w strings.Builder
-	passes(&w, build(b.Traces()), 120, time.UTC, palette(false))
+	passTable(&w, digest.Of(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
 	assert.Regexp(t, `(?m)^median of 2 +- +98 +`, w.String())
 	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.937 s +12\.7% +80\.7% +- +172\.6`, w.String())
 }

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +25,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/source"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -117,12 +122,9 @@ func (s *store) serve(t *testing.T) string {
 	return srv.URL
 }
 
-func (s *store) search(t *testing.T, run string, limit int, count time.Duration) (*search, error) {
+func (s *store) search(t *testing.T, run string, limit int, count time.Duration) (*source.Found, error) {
 	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	f := &search{jaeger: &jaeger{base: s.serve(t), http: &http.Client{Transport: transport}}, run: run, limit: limit, counting: count}
-	return f, f.all(t.Context(), []string{"job"}, now)
+	return source.NewJaeger(s.serve(t)).Find(t.Context(), source.Query{Services: []string{"job"}, Run: run, Limit: limit, Now: now, Counting: count})
 }
 
 // keptIn are the orders in which a store may keep n traces, one per second; every third of another run.
@@ -149,15 +151,14 @@ func TestAllTracesAreRead(t *testing.T) {
 			s := &store{traces: traces}
 			f, err := s.search(t, "", 0, time.Minute)
 			require.NoError(t, err)
-			got := f.newest()
-			assert.Len(t, got, n)
-			assert.Equal(t, share{n, n, false}, f.share(got))
+			assert.Len(t, f.Traces, n)
+			assert.Equal(t, source.Share{Read: n, There: n}, f.Share)
 			assert.Less(t, s.asked.Load(), int64(110))
 		})
 	}
 	f, err := (&store{traces: keptIn(300)["mixed"]}).search(t, "b", 0, time.Minute)
 	require.NoError(t, err)
-	assert.Equal(t, share{200, 200, false}, f.share(f.newest()))
+	assert.Equal(t, source.Share{Read: 200, There: 200}, f.Share)
 }
 
 func TestLimitTakesTheNewest(t *testing.T) {
@@ -169,14 +170,13 @@ func TestLimitTakesTheNewest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f, err := (&store{traces: traces}).search(t, "", 240, time.Minute)
 			require.NoError(t, err)
-			got := f.newest()
-			require.Len(t, got, 240)
+			require.Len(t, f.Traces, 240)
 			slices.SortFunc(traces, func(a, b stored) int { return int(b.ago - a.ago) })
 			for i, want := range traces[n-240:] {
-				assert.Equal(t, now.Add(-want.ago).UnixNano(), got[i].start)
+				assert.Equal(t, now.Add(-want.ago).UnixNano(), f.Traces[i].Start)
 			}
-			assert.Equal(t, share{240, n, false}, f.share(got))
-			assert.Equal(t, "The latest 240 of 512 traces", f.share(got).String())
+			assert.Equal(t, source.Share{Read: 240, There: n}, f.Share)
+			assert.Equal(t, "The latest 240 of 512 traces", shareText(f.Share))
 		})
 	}
 }
@@ -186,14 +186,14 @@ func TestCountingEnds(t *testing.T) {
 	s := &store{traces: keptIn(400)["newest first"], slowFrom: 4}
 	f, err := s.search(t, "", 100, 50*time.Millisecond)
 	require.NoError(t, err)
-	got := f.newest()
-	assert.Len(t, got, 100)
-	assert.True(t, f.more)
-	assert.Regexp(t, `^The latest 100 of more than \d+ traces$`, f.share(got).String())
+	assert.Len(t, f.Traces, 100)
+	assert.True(t, f.Share.More)
+	assert.Regexp(t, `^The latest 100 of more than \d+ traces$`, shareText(f.Share))
 	// Who breaks off is not told that there is little.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	assert.Error(t, f.all(ctx, []string{"job"}, now))
+	_, err = source.NewJaeger(s.serve(t)).Find(ctx, source.Query{Services: []string{"job"}, Now: now})
+	assert.Error(t, err)
 }
 
 // Traces that go on for hours are in every short window: asking for shorter ones would never end.
@@ -204,7 +204,7 @@ func TestLongTracesEnd(t *testing.T) {
 	}
 	f, err := s.search(t, "", 0, time.Minute)
 	require.NoError(t, err)
-	assert.Len(t, f.newest(), 300)
+	assert.Len(t, f.Traces, 300)
 	assert.Less(t, s.asked.Load(), int64(100))
 }
 
@@ -223,7 +223,7 @@ func TestOlderThanTheStoreCanSearch(t *testing.T) {
 
 func TestRunIsUnknown(t *testing.T) {
 	_, err := draw(t, options{jaeger: (&store{traces: keptIn(3)["mixed"]}).serve(t), run: "c"}, false)
-	require.ErrorIs(t, err, ErrNoTraces)
+	require.ErrorIs(t, err, source.ErrNoTrace)
 	assert.ErrorContains(t, err, `run "c": --list has the runs`)
 }
 
@@ -360,9 +360,19 @@ func TestJSON(t *testing.T) {
 	assert.InDelta(t, 0.007, gather["duration_seconds_max"], 1e-9)
 	read(options{service: "steps", list: true})
 	read(options{run: "n/a", list: true})
+	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(simulated["functions"])
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "spans.json")
+	require.NoError(t, os.WriteFile(file, line, 0o600))
+	ofFile := read(options{files: []string{file}})
+	assert.Equal(t, f, row(ofFile, "functions", 0))
+	assert.Equal(t, []any{file}, ofFile["files"])
+	tempo, err := open(options{tempo: "t:3200"})
+	require.NoError(t, err)
+	keys(found, "", map[string]any{tempo.key: tempo.value})
 
 	said := map[string]bool{}
-	for _, m := range regexp.MustCompile(`"(\w+)"`).FindAllStringSubmatch(documentHelp, -1) {
+	for _, m := range regexp.MustCompile(`"(\w+)"`).FindAllStringSubmatch(documentHelp(), -1) {
 		said[m[1]] = true
 	}
 	assert.Equal(t, said, found)
@@ -378,8 +388,8 @@ func TestJSONOfOddNumbers(t *testing.T) {
 		s.Attributes().PutEmptySlice("list").AppendEmpty().SetDouble(nan)
 		s.Attributes().PutEmptyMap("map").PutDouble("x", nan)
 	}
-	traces := build(td)
-	r := report{traces: traces, drawn: traces}
+	traces := tree.Build(td)
+	r := report{from: &backend{}, traces: traces, drawn: traces}
 	_, err := json.Marshal(r.document(options{}))
 	assert.NoError(t, err)
 }
@@ -392,18 +402,19 @@ func TestThousands(t *testing.T) {
 }
 
 func TestTitleSaysWhatIsMissing(t *testing.T) {
-	r := report{Jaeger: "http://j", Services: []string{"a", "b"}, Run: "r", Share: share{240, 1312, false}}
+	from := &backend{Source: source.NewJaeger("http://j")}
+	r := report{from: from, services: []string{"a", "b"}, run: "r", share: source.Share{Read: 240, There: 1312}}
 	assert.Equal(t, "The latest 240 of 1,312 traces of run r, services a, b in Jaeger at http://j; --limit raises it", r.title())
-	r = report{Jaeger: "http://j", Services: []string{"a"}, Share: share{1, 1, false}, older: errors.New("no")}
+	r = report{from: from, services: []string{"a"}, share: source.Share{Read: 1, There: 1}, older: errors.New("no")}
 	assert.Equal(t, "The only trace of service a in Jaeger at http://j; those older than 7 days could not be read: no", r.title())
 }
 
 // Good verdicts do not stand beside bad ones.
 func TestGoodVerdictsAlone(t *testing.T) {
 	var w strings.Builder
-	l := &tallies{map[string]int{}, map[string]int{spans.VerdictTQComputeShareGood: 1200}}
-	l.print(&w, "f", 100, false)
-	l.names[spans.VerdictTQOverheadHigh] = 3
-	l.print(&w, "f", 100, false)
+	v := digest.Verdicts{Bad: map[string]int{}, Good: map[string]int{spans.VerdictTQComputeShareGood: 1200}}
+	verdictCounts(&w, "f", v, look{width: 100})
+	v.Bad[spans.VerdictTQOverheadHigh] = 3
+	verdictCounts(&w, "f", v, look{width: 100})
 	assert.Equal(t, "verdicts on f: 1,200× tq_compute_share_good\nverdicts on f: 3× tq_overhead_high\n", w.String())
 }

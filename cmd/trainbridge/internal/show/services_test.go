@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -47,7 +48,7 @@ func TestServices(t *testing.T) {
 	status.SetMessage("no space\n")
 	add("", 9, 7, "disk", "", 736, 737).Status().SetCode(ptrace.StatusCodeError)
 	var out strings.Builder
-	waterfall(&out, build(td)[0], 120, cst, false)
+	waterfall(&out, tree.Build(td)[0], look{120, cst, false})
 	head, rows, ok := strings.Cut(out.String(), "\n\n")
 	require.True(t, ok)
 	assert.Equal(t, "trace 01000000000000000000000000000000  services verl, data-loader, data-server, evil?[2J", strings.Split(head, "\n")[0])
@@ -86,6 +87,6 @@ func TestNamesOfServices(t *testing.T) {
 			s.SetSpanID(pcommon.SpanID{byte(i + 1)})
 			s.SetStartTimestamp(pcommon.Timestamp(i))
 		}
-		assert.Equal(t, want, build(td)[0].services())
+		assert.Equal(t, want, services(tree.Build(td)[0]))
 	}
 }

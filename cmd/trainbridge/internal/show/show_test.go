@@ -2,6 +2,7 @@ package show
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/source"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -81,10 +85,20 @@ func recorded(t *testing.T) string {
 	return srv.URL
 }
 
+// decode reads what Jaeger answers.
+func decode(body []byte) (ptrace.Traces, error) {
+	var answer struct{ Result json.RawMessage }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return ptrace.Traces{}, err
+	}
+	var u ptrace.JSONUnmarshaler
+	return u.UnmarshalTraces(answer.Result)
+}
+
 func draw(t *testing.T, opt options, p palette) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	err := show(t.Context(), &out, opt, p, now, cst)
+	err := show(t.Context(), &out, opt, look{opt.width, cst, p}, now)
 	return strings.ReplaceAll(out.String(), opt.jaeger, "http://127.0.0.1:16686"), err
 }
 
@@ -139,15 +153,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		is   error
 		says []string
 	}{
-		{"not running", options{jaeger: gone.URL}, ErrUnreachable, []string{gone.URL, "connection refused", "--jaeger"}},
-		{"no URL", options{jaeger: "http://a b"}, ErrUnreachable, []string{"--jaeger", "http://127.0.0.1:16686"}},
-		{"a web page", options{jaeger: page.URL}, ErrNotJaeger, []string{"not JSON"}},
-		{"another server", options{jaeger: other.URL}, ErrNotJaeger, []string{"404", "--jaeger", "16686"}},
-		{"not OTLP", options{jaeger: wrong.URL, service: "verl"}, ErrNotJaeger, []string{"OTLP"}},
+		{"not running", options{jaeger: gone.URL}, source.ErrUnreachable, []string{gone.URL, "connection refused", "--jaeger"}},
+		{"no URL", options{jaeger: "http://a b"}, source.ErrUnreachable, []string{"--jaeger", "http://127.0.0.1:16686"}},
+		{"a web page", options{jaeger: page.URL}, source.ErrNotAPI, []string{"not JSON"}},
+		{"another server", options{jaeger: other.URL}, source.ErrNotAPI, []string{"404", "--jaeger", "16686"}},
+		{"not OTLP", options{jaeger: wrong.URL, service: "verl"}, source.ErrNotAPI, []string{"OTLP"}},
 		{"Jaeger says no", options{jaeger: bad.URL, service: "verl"}, nil, []string{"malformed parameter trace_id"}},
-		{"no traces at all", options{jaeger: empty.URL}, ErrNoTraces, []string{"exporter"}},
-		{"another service", options{jaeger: url, service: "nope"}, ErrNoTraces, []string{`"nope"`, "--service among verl"}},
-		{"another trace", options{jaeger: url, trace: "01"}, ErrNoTraces, []string{"00000000000000000000000000000001", "--trace"}},
+		{"no traces at all", options{jaeger: empty.URL}, source.ErrNoTrace, []string{"exporter"}},
+		{"another service", options{jaeger: url, service: "nope"}, source.ErrNoTrace, []string{`"nope"`, "--service among verl"}},
+		{"another trace", options{jaeger: url, trace: "01"}, source.ErrNoTrace, []string{"00000000000000000000000000000001", "--trace"}},
 		{"no trace id", options{jaeger: url, trace: "N/A"}, nil, []string{`--trace "N/A"`, "32 hex digits"}},
 		{"zero", options{jaeger: url, trace: "0"}, nil, []string{"--trace"}},
 	} {
@@ -235,7 +249,7 @@ func TestLongTraceIsFolded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, width := range []int{60, 120} {
 				var out strings.Builder
-				waterfall(&out, build(big(tt.functions, tt.names...))[0], width, cst, false)
+				waterfall(&out, tree.Build(big(tt.functions, tt.names...))[0], look{width, cst, false})
 				text := out.String()
 				for _, s := range tt.has {
 					if width == 120 {
@@ -316,11 +330,11 @@ func TestOddSpans(t *testing.T) {
 	e.Attributes().PutStr(spans.AttrVerdictReason, "\x1b]0;title\x07"+strings.Repeat("long ", 100))
 	for _, width := range []int{0, 60, 81, 400} {
 		var out strings.Builder
-		traces := build(td)
+		traces := tree.Build(td)
 		require.Len(t, traces, 1)
-		assert.Len(t, traces[0].all, 4)
-		table(&out, traces, width, false)
-		waterfall(&out, interesting(traces), width, cst, false)
+		assert.Len(t, traces[0].Spans, 4)
+		functionTable(&out, digest.Of(traces), look{width, cst, false})
+		waterfall(&out, digest.Interesting(traces), look{width, cst, false})
 		assert.NotContains(t, out.String(), "\x1b")
 		assert.NotContains(t, out.String(), "\x07")
 		assert.NotContains(t, out.String(), "copy")
@@ -331,20 +345,31 @@ func TestOddSpans(t *testing.T) {
 	}
 	one := ptrace.NewTraces()
 	one.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("empty")
-	waterfall(&strings.Builder{}, build(one)[0], 80, cst, true)
+	waterfall(&strings.Builder{}, tree.Build(one)[0], look{80, cst, true})
 }
 
 func TestInterestingIsTheHighestOverhead(t *testing.T) {
 	td, err := decode([]byte(testdata(t, "traces.json")))
 	require.NoError(t, err)
-	traces := build(td)
+	traces := tree.Build(td)
 	require.Len(t, traces, 3)
-	best := interesting(traces)
+	best := digest.Interesting(traces)
 	// (300 + 260) ms of 1260.05 ms
-	assert.InDelta(t, 560.0/1260.05, best.overhead(), 1e-12)
+	assert.InDelta(t, 560.0/1260.05, overhead(best), 1e-12)
 	for _, tr := range traces {
-		assert.LessOrEqual(t, tr.overhead(), best.overhead())
+		assert.LessOrEqual(t, overhead(tr), overhead(best))
 	}
+}
+
+// overhead is the highest of a trace's functions.
+func overhead(t *tree.Trace) float64 {
+	worst := -1.0
+	for _, s := range t.Spans {
+		if v := digest.Overhead(s); !math.IsNaN(v) {
+			worst = max(worst, v)
+		}
+	}
+	return worst
 }
 
 func TestDuration(t *testing.T) {
@@ -372,15 +397,15 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		traces := build(td)
+		traces := tree.Build(td)
 		if len(traces) == 0 {
 			return
 		}
 		var out strings.Builder
-		table(&out, traces, width%500, true)
-		steps(&out, traces, width%500, true)
-		passes(&out, traces, 120, cst, true)
-		waterfall(&out, interesting(traces), width%500, cst, true)
+		functionTable(&out, digest.Of(traces), look{width % 500, cst, true})
+		stepTable(&out, digest.Of(traces), look{width % 500, cst, true})
+		passTable(&out, digest.Of(traces), look{120, cst, true})
+		waterfall(&out, digest.Interesting(traces), look{width % 500, cst, true})
 	})
 }
 
@@ -392,10 +417,12 @@ func TestConclusion(t *testing.T) {
 	} {
 		b := spans.NewBatch("test", "")
 		for i, overhead := range [3]float64{0.31, 0.5, 0.3} {
-			s := b.Add(spans.Resource{Service: "verl", RunID: "run", Host: where[i]}, spans.Span{Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: "f", Start: second, End: 2 * second})
+			s := b.Add(spans.Resource{Service: "verl", RunID: "run", Host: where[i]}, spans.Span{
+				Trace: pcommon.TraceID{byte(i + 1)}, ID: pcommon.SpanID{1}, Name: "f", Start: second, End: 2 * second,
+			})
 			s.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
 			s.Attributes().PutDouble(spans.AttrTQOverheadUtilization, overhead)
 		}
-		assert.Equal(t, want, conclusion(build(b.Traces())))
+		assert.Equal(t, want, conclusion(digest.Of(tree.Build(b.Traces()))))
 	}
 }

@@ -3,197 +3,195 @@ package show
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-func (s *span) isStep() bool { return s.Name() == spans.SpanStep }
-
-// step is the step that a part of a step is below, nil when there is none.
-func (s *span) step() *span {
-	for s = s.parent; s != nil && !s.isStep(); s = s.parent {
-	}
-	return s
-}
-
-// covered is how many steps a record stands for, 1 where that is not known.
-func (s *span) covered() float64 {
-	if v, ok := s.number(spans.AttrStepsCovered); ok && v > 1 {
-		return v
-	}
-	return 1
-}
-
-// stepTime is the time of one step in ns, NaN where it is not known.
-func (s *span) stepTime() float64 {
-	if v, ok := s.number(spans.AttrStepDuration); ok {
-		return v * 1e9
-	}
-	if s.attr(spans.AttrTimePoint) == "true" {
-		return math.NaN()
-	}
-	return float64(s.ns()) / s.covered()
-}
-
-// byStep orders the records of one log: by step where they have one, then by time, then by their place in the log.
-func byStep(a, b *span) int {
-	place := func(s *span) (iteration, record float64) {
-		iteration, known := s.number(spans.AttrIteration)
-		if !known {
-			iteration = math.Inf(1)
+// steps are training steps, with a row per kind of log.
+var steps = domain{
+	key: "training_logs",
+	help: `[{"log", "steps", "step_seconds_p50", "step_seconds_p95", "loss_first", "loss_last", "tokens_per_second_p50",
+                      "device_flop_per_second_reported_p50", "device_flop_per_second_p50", "mfu_ratio_p50", "verdicts"}]`,
+	rows: stepRows, table: stepTable,
+	what: func(t *tree.Trace) string {
+		i := slices.IndexFunc(t.Spans, func(s *tree.Span) bool { return s.Kind == view.KindStep })
+		if i < 0 {
+			return ""
 		}
-		record, _ = s.number(spans.AttrRecord)
-		return iteration, record
-	}
-	stepA, recordA := place(a)
-	stepB, recordB := place(b)
-	return cmp.Or(cmp.Compare(stepA, stepB), cmp.Compare(a.start(), b.start()), cmp.Compare(recordA, recordB))
-}
-
-// series is what the records of one log say, in the order of steps.
-type series struct {
-	log                                     string
-	all                                     []*span
-	steps                                   float64
-	first, last                             string // loss
-	times, tokens, logged, recomputed, mfus []float64
-	verdicts                                *tallies
-}
-
-func (l *series) add(s *span) {
-	l.steps += s.covered()
-	if v := s.stepTime(); !math.IsNaN(v) {
-		l.times = append(l.times, v)
-	}
-	for _, f := range []struct {
-		attr string
-		into *[]float64
-	}{
-		{spans.AttrTokenThroughput, &l.tokens},
-		{spans.AttrDeviceFlopThroughputReported, &l.logged},
-		{spans.AttrDeviceFlopThroughput, &l.recomputed},
-		{spans.AttrMFU, &l.mfus},
-	} {
-		if v, ok := s.number(f.attr); ok {
-			*f.into = append(*f.into, v)
+		var v view.Step
+		if v.Read(t.Spans[i].Span); !v.Iteration.OK {
+			return "step"
 		}
-	}
-	if loss := s.figure(spans.AttrLoss); loss != "" {
-		l.first, l.last = cmp.Or(l.first, loss), loss
-	}
-	l.verdicts.count(s)
+		return "step " + strconv.FormatInt(v.Iteration.N, 10)
+	},
+	details: stepDetails,
+	below:   withoutRanks,
+	notes:   orders,
 }
 
-// figure is a number with four digits, or the text that stands for one that is not finite.
-func (s *span) figure(attr string) string {
-	if v, ok := s.number(attr); ok {
-		return strconv.FormatFloat(v, 'g', 4, 64)
-	}
-	return clean(s.attr(attr))
+type logDoc struct {
+	Log          string         `json:"log"`
+	Steps        float64        `json:"steps"`
+	P50          *float64       `json:"step_seconds_p50,omitempty"`
+	P95          *float64       `json:"step_seconds_p95,omitempty"`
+	LossFirst    string         `json:"loss_first,omitempty"` // a text: it may be NaN
+	LossLast     string         `json:"loss_last,omitempty"`
+	Tokens       *float64       `json:"tokens_per_second_p50,omitempty"`
+	FlopReported *float64       `json:"device_flop_per_second_reported_p50,omitempty"`
+	Flop         *float64       `json:"device_flop_per_second_p50,omitempty"`
+	MFU          *float64       `json:"mfu_ratio_p50,omitempty"`
+	Verdicts     map[string]int `json:"verdicts"`
 }
 
-// logs sums up the training steps per kind of log.
-func logs(traces []*trace) []*series {
-	byLog := map[string]*series{}
-	for _, t := range traces {
-		for _, s := range t.all {
-			if !s.isStep() {
-				continue
-			}
-			name := clean(cmp.Or(s.attr(spans.AttrSource), "-"))
-			if byLog[name] == nil {
-				byLog[name] = &series{log: name, verdicts: newTallies()}
-			}
-			byLog[name].all = append(byLog[name].all, s)
-		}
+// seriesOf are the figures of a log that have a column.
+type seriesOf struct{ took, tokens, reported, recomputed, mfu digest.Values }
+
+func figures(l *digest.Series) seriesOf {
+	return seriesOf{
+		took:       l.Values(func(s *digest.Step) float64 { return s.Duration }),
+		tokens:     l.Values(func(s *digest.Step) float64 { return s.TokenThroughput }),
+		reported:   l.Values(func(s *digest.Step) float64 { return s.DeviceFlopThroughputReported }),
+		recomputed: l.Values(func(s *digest.Step) float64 { return s.DeviceFlopThroughput }),
+		mfu:        l.Values(func(s *digest.Step) float64 { return s.MFU }),
 	}
-	for _, l := range byLog {
-		slices.SortStableFunc(l.all, byStep)
-		for _, s := range l.all {
-			l.add(s)
-		}
-	}
-	return slices.SortedFunc(maps.Values(byLog), func(a, b *series) int { return cmp.Compare(a.log, b.log) })
 }
 
-// steps prints a row per kind of log: how many steps, quantiles of their time, the way of the loss, medians of the rest.
-func steps(w *strings.Builder, traces []*trace, width int, p palette) {
-	byLog := logs(traces)
-	if len(byLog) == 0 {
+func logName(l *digest.Series) string { return clean(cmp.Or(l.Log, "-")) }
+
+func stepRows(d *digest.Digest) (rows []any) {
+	for _, l := range d.Steps.Rows() {
+		f := figures(l)
+		first, last := l.Loss()
+		rows = append(rows, logDoc{
+			logName(l), l.Covered(), known(f.took.Quantile(0.5) / 1e9), known(f.took.Quantile(0.95) / 1e9), clean(first), clean(last),
+			known(f.tokens.Quantile(0.5)), known(f.reported.Quantile(0.5)), known(f.recomputed.Quantile(0.5)), known(f.mfu.Quantile(0.5)), l.Shown(),
+		})
+	}
+	return rows
+}
+
+// stepTable says of each kind of log how many steps there are, quantiles of their time, the way of the loss, medians of the rest.
+func stepTable(w *strings.Builder, d *digest.Digest, l look) {
+	logs := d.Steps.Rows()
+	if len(logs) == 0 {
 		return
 	}
 	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU"}}
-	for _, l := range byLog {
+	for _, log := range logs {
+		f := figures(log)
 		loss := "-"
-		if l.first != "" {
-			loss = l.first + " → " + l.last
+		if first, last := log.Loss(); first != "" {
+			loss = clean(first) + " → " + clean(last)
 		}
-		g.add(texts(l.log, fmt.Sprintf("%.0f", l.steps), time1(l.times, 0.5), time1(l.times, 0.95), loss,
-			typical(l.tokens, 1, "%.0f"), typical(l.logged, 1e12, "%.1f"), typical(l.recomputed, 1e12, "%.1f"), typical(l.mfus, 0.01, "%.1f%%"))...)
+		g.add(texts(logName(log), fmt.Sprintf("%.0f", log.Covered()), typicalTime(f.took, 0.5), typicalTime(f.took, 0.95), loss,
+			typical(f.tokens, 1, "%.0f"), typical(f.reported, 1e12, "%.1f"), typical(f.recomputed, 1e12, "%.1f"), typical(f.mfu, 0.01, "%.1f%%"))...)
 	}
-	g.print(w, width, p)
-	for _, l := range byLog {
-		l.verdicts.print(w, l.log, width, p)
+	g.print(w, l)
+	for _, log := range logs {
+		verdictCounts(w, logName(log), log.Verdicts, l)
 	}
-}
-
-// typical is the median in a unit.
-func typical(v []float64, unit float64, format string) string {
-	if len(v) == 0 {
-		return "-"
-	}
-	return fmt.Sprintf(format, quantile(v, 0.5)/unit)
-}
-
-// quantile is the smallest value that at least q of all do not exceed.
-func quantile(v []float64, q float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
-	v = slices.Sorted(slices.Values(v))
-	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
 }
 
 // stepDetails are the numbers of a training step, of a part of it or of an evaluation.
-func stepDetails(s *span) (d []string) {
-	switch {
-	case s.isStep():
-		switch n, took := s.covered(), s.stepTime(); {
+func stepDetails(s *tree.Span) (d []string) {
+	switch s.Kind {
+	case view.KindStep:
+		var v view.Step
+		v.Read(s.Span)
+		switch n, took := v.Covered(), digest.StepDuration(s, &v); {
 		case math.IsNaN(took):
 			d = append(d, "time not in the log")
 		case n > 1:
 			d = append(d, fmt.Sprintf("%.0f steps of %s", n, duration(int64(took))))
 		}
-		if loss := s.figure(spans.AttrLoss); loss != "" {
+		if loss := clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "loss "+loss)
 		}
-		if v, ok := s.number(spans.AttrMFU); ok {
-			d = append(d, "MFU "+percent(v))
-		} else if v, ok := s.number(spans.AttrDeviceFlopThroughputReported); ok {
-			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", v/1e12))
+		if !math.IsNaN(v.MFU) {
+			d = append(d, "MFU "+percent(v.MFU))
+		} else if flops := v.DeviceFlopThroughputReported; !math.IsNaN(flops) {
+			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", flops/1e12))
 		}
-	case s.Name() == spans.SpanEvaluation:
-		if loss := s.figure(spans.AttrValidationLoss); loss != "" {
+	case view.KindEvaluation:
+		var v view.Evaluation
+		v.Read(s.Span)
+		if loss := clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "validation loss "+loss)
 		}
-	case s.attr(spans.AttrStage) != "":
-		if step := s.step(); step != nil && step.stepTime() > 0 {
-			whole := step.stepTime()
-			d = append(d, percent(float64(s.ns())/whole))
-		}
-		if v, ok := s.number(spans.AttrStageRankSlowest); ok {
-			d = append(d, fmt.Sprintf("slowest rank %.0f", v))
-		}
-		if v, ok := s.number(spans.AttrStageDurationMedian); ok {
-			d = append(d, "median "+duration(int64(v*1e9)))
-		} else if v, ok := s.number(spans.AttrStageDurationMin); ok {
-			d = append(d, "fastest rank "+duration(int64(v*1e9)))
-		}
+	case view.KindPart:
+		d = partDetails(s)
 	}
 	return d
+}
+
+func partDetails(s *tree.Span) (d []string) {
+	var v view.Part
+	v.Read(s.Span)
+	if whole := stepTime(s); whole > 0 {
+		d = append(d, percent(float64(s.NS())/whole))
+	}
+	if v.RankSlowest.OK {
+		d = append(d, fmt.Sprintf("slowest rank %d", v.RankSlowest.N))
+	}
+	if !math.IsNaN(v.DurationMedian) {
+		d = append(d, "median "+duration(int64(v.DurationMedian*1e9)))
+	} else if !math.IsNaN(v.DurationMin) {
+		d = append(d, "fastest rank "+duration(int64(v.DurationMin*1e9)))
+	}
+	return d
+}
+
+// stepTime is the time in ns of the step that a part of a step is below, NaN where there is none, or it is not known.
+func stepTime(s *tree.Span) float64 {
+	for s = s.Parent; s != nil; s = s.Parent {
+		if s.Kind == view.KindStep {
+			var v view.Step
+			v.Read(s.Span)
+			return digest.StepDuration(s, &v)
+		}
+	}
+	return math.NaN()
+}
+
+// withoutRanks leaves out the ranks of a part of a step: the times that matter are in its details.
+func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
+	if s.Kind != view.KindPart {
+		return children, nil
+	}
+	var v view.Part
+	if v.Read(s.Span); !v.RankSlowest.OK {
+		return children, nil
+	}
+	return slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) }), nil
+}
+
+// orders says where the parts of steps are drawn.
+func orders(t *tree.Trace, _ []row) []string {
+	known, unknown := false, false
+	for _, s := range t.Spans {
+		if s.Kind != view.KindPart {
+			continue
+		}
+		var v view.Part
+		v.Read(s.Span)
+		known = known || v.Order == spans.OrderTrainer
+		unknown = unknown || v.Order == spans.OrderUnknown
+	}
+	const note = "the log says how long the parts of a step took, not when: "
+	switch {
+	case known && unknown:
+		return []string{note + "drawn in the order in which the trainer runs them, where that is known and they fit"}
+	case known:
+		return []string{note + "drawn in the order in which the trainer runs them"}
+	case unknown:
+		return []string{note + "all are drawn from its start"}
+	}
+	return nil
 }

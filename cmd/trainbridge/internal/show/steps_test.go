@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -59,7 +61,8 @@ func training(nan bool) ptrace.Traces {
 			name, above string
 			from, share float64 // of a step
 		}{
-			{"forward-backward", "", 0, 0.93}, {"forward-compute", "forward-backward", 0, 0.3}, {"batch-generator", "forward-compute", 0, 0.01}, {"backward-compute", "forward-backward", 0.3, 0.6}, {"optimizer", "", 0.93, 0.04},
+			{"forward-backward", "", 0, 0.93}, {"forward-compute", "forward-backward", 0, 0.3}, {"batch-generator", "forward-compute", 0, 0.01},
+			{"backward-compute", "forward-backward", 0.3, 0.6}, {"optimizer", "", 0.93, 0.04},
 		} {
 			took, from := seconds*part.share, start+int64(seconds*part.from*1e9)
 			parts[part.name] = spans.SpanID(trace(n), part.name, key)
@@ -73,7 +76,10 @@ func training(nan bool) ptrace.Traces {
 			c.Attributes().PutInt(spans.AttrStageRankSlowest, 3)
 			c.Attributes().PutDouble(spans.AttrStageDurationMedian, took*0.985)
 			for rank := range int64(4) { // with --timing-log-option all
-				r := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanRank, key, []byte{byte(rank)}), Parent: parts[part.name], Name: fmt.Sprint(spans.SpanRank, rank), Start: from, End: from + int64(took*1e9)})
+				r := b.Add(res, spans.Span{
+					Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanRank, key, []byte{byte(rank)}), Parent: parts[part.name],
+					Name: fmt.Sprint(spans.SpanRank, rank), Start: from, End: from + int64(took*1e9),
+				})
 				r.Attributes().PutInt(spans.AttrRank, rank)
 			}
 		}
@@ -124,26 +130,34 @@ func TestStepsWithoutTimes(t *testing.T) {
 		at := 1770799200 * second
 		n := (i*7)%40 + 1
 		id := spans.StepTraceID("run-9", n)
-		s := b.Add(spans.Resource{Service: "sft", RunID: "run-9"}, spans.Span{Trace: id, ID: spans.SpanID(id, spans.SpanStep), Name: spans.SpanStep, Start: at, End: at})
+		res := spans.Resource{Service: "sft", RunID: "run-9"}
+		s := b.Add(res, spans.Span{Trace: id, ID: spans.SpanID(id, spans.SpanStep), Name: spans.SpanStep, Start: at, End: at})
 		s.Attributes().PutStr(spans.AttrSource, "hf")
 		s.Attributes().PutBool(spans.AttrTimePoint, true)
 		s.Attributes().PutInt([]string{spans.AttrIteration, spans.AttrRecord}[i%2], n)
 		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind those with one
 	}
 	var out strings.Builder
-	steps(&out, build(b.Traces()), 120, false)
+	stepTable(&out, digest.Of(tree.Build(b.Traces())), look{120, cst, false})
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
 	assert.Equal(t, []string{"hf", "40", "-", "-", "99", "→", "10"}, row[:7])
 }
 
 func TestNewestOfTheWorstSteps(t *testing.T) {
 	iteration := func(nan bool) string {
-		worst := interesting(build(training(nan)))
-		return worst.all[slices.IndexFunc(worst.all, (*span).isStep)].attr(spans.AttrIteration)
+		worst := digest.Interesting(tree.Build(training(nan)))
+		i := slices.IndexFunc(worst.Spans, func(s *tree.Span) bool { return s.Name() == spans.SpanStep })
+		return attr(worst.Spans[i], spans.AttrIteration)
 	}
 	assert.Equal(t, "150", iteration(false))
 	assert.Equal(t, "170", iteration(true))
-	assert.Equal(t, "200", interesting(build(healthy())).all[0].attr(spans.AttrIteration))
+	assert.Equal(t, "200", attr(digest.Interesting(tree.Build(healthy())).Spans[0], spans.AttrIteration))
+}
+
+// attr is an attribute as text.
+func attr(s *tree.Span, name string) string {
+	v, _ := s.Attributes().Get(name)
+	return v.AsString()
 }
 
 func healthy() ptrace.Traces {
@@ -152,14 +166,6 @@ func healthy() ptrace.Traces {
 		s.Attributes().Remove(spans.AttrVerdictSeverity)
 	}
 	return td
-}
-
-func TestQuantile(t *testing.T) {
-	v := []float64{5, 1, 4, 2, 3}
-	for q, want := range map[float64]float64{0: 1, 0.2: 1, 0.5: 3, 0.95: 5, 1: 5} {
-		assert.InDelta(t, want, quantile(v, q), 0)
-	}
-	assert.Equal(t, []float64{5, 1, 4, 2, 3}, v)
 }
 
 func TestStepVerdictInShort(t *testing.T) {
@@ -184,8 +190,8 @@ func TestBareStep(t *testing.T) {
 	s.SetName(spans.SpanStep)
 	s.Attributes().PutStr(spans.AttrLoss, "\x1b[2J")
 	var out strings.Builder
-	steps(&out, build(td), 80, false)
-	waterfall(&out, build(td)[0], 80, cst, false)
+	stepTable(&out, digest.Of(tree.Build(td)), look{80, cst, false})
+	waterfall(&out, tree.Build(td)[0], look{80, cst, false})
 	assert.NotContains(t, out.String(), "\x1b")
 	assert.Contains(t, out.String(), "training log")
 }

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/trainbridge/trainbridge/spans"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
 const (
@@ -17,132 +17,67 @@ const (
 	minWidth = 40
 )
 
-// palette colours text with ANSI escapes, or not.
-type palette bool
-
-func (p palette) paint(code, s string) string {
-	if !p || s == "" || code == "" {
-		return s
-	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
-}
-
-func (p palette) bold(s string) string { return p.paint("1", s) }
-func (p palette) dim(s string) string  { return p.paint("2", s) }
-
-// overheadColour is by the mission's limits of a TQ overhead: over 30 % is bad, over 20 % elevated.
-func overheadColour(part, whole int64) string {
-	switch {
-	case 10*part > 3*whole:
-		return "31"
-	case 5*part > whole:
-		return "33"
-	}
-	return "32"
-}
-
-// stageColour is by tq.stage, else by name.
-var stageColour = map[string]string{
-	spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95", spans.StageFunction: "1",
-	spans.SpanRPCPass: "1", spans.SpanRPCSerialize: "35", spans.SpanRPCSend: "34", spans.SpanRPCReceive: "94", spans.SpanRPCServer: "32",
-	spans.SpanRPCDeserialize: "95", spans.SpanRPCUnattributed: "90", spans.SpanRPCOffline: "90",
-	spans.SpanNCCLRank: "34", spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95",
-}
-
-var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
-
 // row is a span to draw, with the lines of the tree before its name.
 type row struct {
-	*span
+	*tree.Span
 	tree string
 	rest string // what continues below it, for verdicts
-	note string // details of folded children
+	note string // details of children that are not drawn
 	fold *fold  // the spans that this row stands for; the span is the first of them
 }
 
 // waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
-func waterfall(w *strings.Builder, t *trace, width int, loc *time.Location, p palette) {
-	width = max(width, minWidth)
+func waterfall(w *strings.Builder, t *tree.Trace, l look) {
+	l.width = max(l.width, minWidth)
 	rows, folded := fit(t)
 	more := 0
 	for len(rows) > 1 && height(rows) > maxLines {
 		rows = rows[:len(rows)-1]
 		more++
 	}
-	head(w, t, width, loc, p)
+	head(w, t, l)
 
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
 		nameWidth = max(nameWidth, runes(r.name(1<<10)))
 		timeWidth = max(timeWidth, runes(r.took()))
 	}
-	nameWidth = min(nameWidth, width*3/10)
-	detailWidth := min(58, width*36/100)
-	if width < 60 { // bars say more than details that are cut off
+	nameWidth = min(nameWidth, l.width*3/10)
+	detailWidth := min(58, l.width*36/100)
+	if l.width < 60 { // bars say more than details that are cut off
 		detailWidth = 0
 	}
-	barWidth := width - nameWidth - timeWidth - detailWidth - 5
-	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), p.dim(axis(t.end-t.start, barWidth)))
+	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5
+	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.dim(axis(t.End-t.Start, barWidth)))
 	for _, r := range rows {
-		name := pad(r.name(nameWidth), nameWidth)
-		colour := cmp.Or(stageColour[cmp.Or(r.stage(), r.Name())], "36")
-		detail, drawn := details(r.span), bar(r.span, t, barWidth, colour, p)
-		if r.note != "" {
-			detail = strings.TrimPrefix(detail+" · "+r.note, " · ")
-		}
-		if r.fold == nil && r.elsewhere(t) {
-			detail = strings.TrimSuffix(cmp.Or(clean(r.service()), "no service")+" · "+detail, " · ")
-		}
-		if r.isRank() {
-			drawn = rankBar(r.span, t, barWidth, p)
-		}
-		if r.fold != nil {
-			detail, drawn = r.fold.details(), place(r.fold.start, r.fold.end, '░', t, barWidth, colour, p)
-		}
-		line := fmt.Sprintf("%s %*s ▕%s▏ %s", p.dimTree(name, runes(r.tree)), timeWidth, r.took(), drawn, cut(detail, detailWidth))
+		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(pad(r.name(nameWidth), nameWidth), runes(r.tree)), timeWidth, r.took(),
+			r.bar(t, barWidth, l.palette), cut(r.details(t), detailWidth))
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		for _, v := range r.verdicts() {
-			colour := cmp.Or(severityColour[r.attr(spans.AttrVerdictSeverity)], "33")
-			fmt.Fprintf(w, "%s%s\n", p.dim(r.rest), p.paint(colour, cut("! "+v.short(), max(20, width-runes(r.rest)))))
+			colour := cmp.Or(severityColour[r.Head.Severity], "33")
+			fmt.Fprintf(w, "%s%s\n", l.dim(r.rest), l.paint(colour, cut("! "+v.short(), max(20, l.width-runes(r.rest)))))
 		}
 	}
-	note := func(text string) { paragraph(w, text, width, "2", p) }
-	if folded {
-		note("client operations without a verdict are folded into their stage")
-	}
-	if text := orders(t); text != "" {
-		note(text)
-	}
-	if slices.ContainsFunc(rows, func(r row) bool { return r.isRank() }) {
-		note("of a rank: ░ waiting for the last, █ transferring")
-		part := func(s *span) bool { return s.parent != nil && s.parent.isRank() && !s.isPhase() }
-		if slices.ContainsFunc(t.all, part) && !slices.ContainsFunc(rows, func(r row) bool { return part(r.span) }) {
-			note("channels and proxies are left out")
-		}
-	}
+	notes(w, t, rows, folded, l)
 	if more > 0 {
 		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
 	}
-	meanings(w, t, width, p)
+	meanings(w, t, l)
 }
 
-// orders says where the parts of steps are drawn.
-func orders(t *trace) string {
-	known, unknown := false, false
-	for _, s := range t.all {
-		known = known || s.attr(spans.AttrStageOrder) == spans.OrderTrainer
-		unknown = unknown || s.attr(spans.AttrStageOrder) == spans.OrderUnknown
+// notes say what is drawn in another way than it is, and what is not drawn.
+func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
+	if folded {
+		paragraph(w, "client operations without a verdict are folded into their stage", "2", l)
 	}
-	note := "the log says how long the parts of a step took, not when: "
-	switch {
-	case known && unknown:
-		return note + "drawn in the order in which the trainer runs them, where that is known and they fit"
-	case known:
-		return note + "drawn in the order in which the trainer runs them"
-	case unknown:
-		return note + "all are drawn from its start"
+	for _, d := range domains {
+		if d.notes == nil {
+			continue
+		}
+		for _, text := range d.notes(t, rows) {
+			paragraph(w, text, "2", l)
+		}
 	}
-	return ""
 }
 
 func (p palette) dimTree(name string, tree int) string {
@@ -151,55 +86,41 @@ func (p palette) dimTree(name string, tree int) string {
 	return p.dim(string(r[:tree])) + string(r[tree:])
 }
 
-func head(w *strings.Builder, t *trace, width int, loc *time.Location, p palette) {
-	incomplete := 0
-	run, text := "", ""
-	for _, s := range t.all {
-		if s.incomplete() {
+func head(w *strings.Builder, t *tree.Trace, l look) {
+	incomplete, run := 0, ""
+	for _, s := range t.Spans {
+		if s.Head.Incomplete {
 			incomplete++
 		}
-		run, text = cmp.Or(run, s.attr(spans.AttrRunID)), cmp.Or(text, s.attr(spans.AttrTQTraceID))
+		run = cmp.Or(run, s.Resource.Run)
 	}
-	id := t.id.String()
-	about := []cell{{"trace " + id, "1"}, {t.services(), ""}}
+	id := t.ID.String()
+	about := []cell{{"trace " + id, "1"}, {services(t), ""}}
 	if run != "" {
 		about = append(about, cell{"run " + clean(run), ""})
 	}
-	parts(w, width, p, about...)
-	size := plural(len(t.all), "span")
+	parts(w, l, about...)
+	size := plural(len(t.Spans), "span")
 	if incomplete > 0 {
 		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
-	about = texts(time.Unix(0, t.start).In(loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.end-t.start), t.what(), size)
+	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.End-t.Start), what(t), size)
+	text := wantedID(t)
 	switch {
-	case t.noID() != nil:
+	case digest.WithoutID(t) != nil:
 		about = append(about, cell{"no trace id in the log", ""})
 	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != id:
 		about = append(about, cell{"trace_id=" + clean(text) + " in the log", ""})
 	}
-	parts(w, width, p, about...)
+	parts(w, l, about...)
 	w.WriteByte('\n')
 }
 
-// what says what a trace is about.
-func (t *trace) what() string {
-	if fs := t.functions(); len(fs) > 0 {
-		return plural(len(fs), "function")
-	} else if i := slices.IndexFunc(t.all, (*span).isStep); i >= 0 {
-		return strings.TrimSpace("step " + clean(t.all[i].attr(spans.AttrIteration)))
-	} else if i := slices.IndexFunc(t.all, (*span).isCalls); i >= 0 {
-		return t.all[i].what()
-	} else if s := t.collective(); s != nil {
-		return s.title()
-	}
-	return plural(0, "function")
-}
-
-// services names those of the trace, the first one first.
-func (t *trace) services() string {
+// services names those of a trace, the first one first.
+func services(t *tree.Trace) string {
 	var names []string
-	for _, s := range t.all {
-		if name := clean(s.service()); name != "" && !slices.Contains(names, name) {
+	for _, s := range t.Spans {
+		if name := clean(s.Resource.Service); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -214,15 +135,8 @@ func (t *trace) services() string {
 	return "services " + strings.Join(names, ", ")
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return thousands(n) + " " + what + "s"
-}
-
-// view is what to draw of a trace.
-type view struct {
+// extent is how much is drawn of a trace.
+type extent struct {
 	roots   int  // of one name that are drawn whole; the others become one row
 	clients bool // client operations become a note of the stage above
 	calls   int  // the longest children of a span that are drawn whole; of the others those of one name become one row. 0: all are drawn
@@ -232,10 +146,12 @@ type view struct {
 
 // fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations and the parts of ranks; else three workers
 // per function, five calls per pass and 30 ranks, or less of them.
-func fit(t *trace) (rows []row, folded bool) {
-	all := len(t.roots)
-	for _, v := range []view{{all, false, 0, 0, false}, {all, true, 0, 0, true}, {3, true, 5, 30, true}, {2, true, 4, 20, true}, {1, true, 3, 10, true}} {
-		if rows, folded = list(t, v), v.clients; height(rows) <= maxLines {
+func fit(t *tree.Trace) (rows []row, folded bool) {
+	all := len(t.Roots)
+	for _, e := range []extent{
+		{all, false, 0, 0, false}, {all, true, 0, 0, true}, {3, true, 5, 30, true}, {2, true, 4, 20, true}, {1, true, 3, 10, true},
+	} {
+		if rows, folded = list(t, e), e.clients; height(rows) <= maxLines {
 			break
 		}
 	}
@@ -252,67 +168,44 @@ func height(rows []row) int {
 }
 
 // list walks the tree.
-func list(t *trace, v view) []row {
+func list(t *tree.Trace, e extent) []row {
 	var rows []row
-	var walk func(s *span, tree, rest string)
-	walk = func(s *span, tree, rest string) {
-		i := len(rows)
-		below := s.children
-		if s.attr(spans.AttrStageRankSlowest) != "" { // whose times are in the details
-			below = slices.DeleteFunc(slices.Clone(below), func(c *span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) })
+	var walk func(s *tree.Span, tree, rest string)
+	walk = func(s *tree.Span, tree, rest string) {
+		drawn, note := below(s, e)
+		r := row{Span: s, tree: tree, rest: rest + "  ", note: note}
+		if len(drawn) > 0 {
+			r.rest = rest + "│ "
 		}
-		rows = append(rows, row{span: s, tree: tree})
-		if v.clients {
-			below = nil
-			for _, c := range s.children {
-				if st := c.stage(); (st == spans.StageClientGet || st == spans.StageClientPut) && len(c.children) == 0 && len(c.verdicts()) == 0 && !c.incomplete() {
-					rows[i].note = details(c)
-					continue
-				}
-				below = append(below, c)
-			}
-		}
-		if s.isRank() {
-			below = slices.DeleteFunc(slices.Clone(below), (*span).isPhase)
-		}
-		rows[i].rest = rest + "  "
-		if len(below) > 0 {
-			rows[i].rest = rest + "│ "
-		}
-		var drawn []child
-		if s.isCollective() {
-			drawn = latest(below, v.ranks, v.bare)
-		} else {
-			drawn = longest(below, v.calls)
-		}
+		rows = append(rows, r)
 		for n, c := range drawn {
 			branch, stem := "├─", "│ "
 			if n == len(drawn)-1 {
 				branch, stem = "└─", "  "
 			}
 			if c.bare || c.fold != nil {
-				rows = append(rows, row{span: c.span, tree: rest + branch, rest: rest + stem + "  ", fold: c.fold})
+				rows = append(rows, row{Span: c.Span, tree: rest + branch, rest: rest + stem + "  ", fold: c.fold})
 				continue
 			}
-			walk(c.span, rest+branch, rest+stem)
+			walk(c.Span, rest+branch, rest+stem)
 		}
 	}
 	count := map[string]int{}
-	for _, r := range t.roots {
+	for _, r := range t.Roots {
 		count[r.Name()]++
 	}
 	seen := map[string]int{}
 	folds := map[string]*fold{}
-	for _, r := range t.roots {
+	for _, r := range t.Roots {
 		name := r.Name()
 		seen[name]++
 		switch f := folds[name]; {
-		case seen[name] <= v.roots || count[name] == v.roots+1: // a row for one saves little
+		case seen[name] <= e.roots || count[name] == e.roots+1: // a row for one saves little
 			walk(r, "", "")
 		case f == nil:
 			f = newFold(r)
 			folds[name] = f
-			rows = append(rows, row{span: r, fold: f})
+			rows = append(rows, row{Span: r, fold: f})
 		default:
 			f.add(r)
 		}
@@ -320,91 +213,99 @@ func list(t *trace, v view) []row {
 	return rows
 }
 
-// child is a span to draw below another one, with what is below it or without, or as one of those that a fold sums up.
-type child struct {
-	*span
-	bare bool
-	fold *fold
+// below are the spans that are drawn below another one, and the details of what is not.
+func below(s *tree.Span, e extent) (drawn []child, note string) {
+	children := s.Children
+	for _, d := range domains {
+		if d.below == nil {
+			continue
+		}
+		var told []*tree.Span
+		children, told = d.below(s, children, e)
+		for _, c := range told {
+			note = details(c)
+		}
+	}
+	for _, d := range domains {
+		if d.rank == nil {
+			continue
+		}
+		if drawn, ok := d.rank(s, children, e); ok {
+			return drawn, note
+		}
+	}
+	return longest(children, e.calls), note
 }
 
-// longest keeps so many of the children whole, and draws the others without what is below them: those of one name as one row at the end.
-func longest(children []*span, keep int) []child {
-	out := make([]child, 0, len(children))
-	if keep == 0 || len(children) <= keep {
-		for _, c := range children {
-			out = append(out, child{span: c})
-		}
-		return out
-	}
-	ranked := slices.DeleteFunc(slices.Clone(children), (*span).aggregate)
-	slices.SortStableFunc(ranked, func(a, b *span) int { return cmp.Compare(b.ns(), a.ns()) })
-	whole := map[*span]bool{}
-	for _, c := range ranked[:min(keep, len(ranked))] {
-		whole[c] = true
-	}
-	count, left := map[string]int{}, map[string]int{}
-	for _, c := range children {
-		count[c.Name()]++
-		if !whole[c] {
-			left[c.Name()]++
-		}
-	}
-	var folds []child
-	at := map[string]int{}
-	for _, c := range children {
-		name := c.Name()
-		i, known := at[name]
-		switch {
-		case whole[c] || left[name] == 1:
-			out = append(out, child{span: c, bare: !whole[c]})
-		case known:
-			folds[i].fold.add(c)
-		default:
-			at[name] = len(folds)
-			f := newFold(c)
-			f.whole = left[name] == count[name]
-			folds = append(folds, child{span: c, fold: f})
-		}
-	}
-	return append(out, folds...)
-}
-
-// name is the tree and the name in at most so many columns. Functions say in which process they ran, folds how many they are;
-// this end of the name is kept where there is room.
+// name is the tree and the name in at most so many columns. Folds say how many they are, other rows where they ran; this end of the name is kept where there
+// is room.
 func (r row) name(width int) string {
-	name, end := clean(r.Name()), ""
-	if rank := r.rank(); r.fold == nil && r.isRank() && rank >= 0 {
-		name = fmt.Sprintf("rank %.0f", rank)
-		if host := r.attr(spans.AttrHostName); host != "" {
-			end = " " + clean(host)
-		}
-	} else if r.fold != nil {
-		if r.isRank() { // of many names
-			name = spans.SpanNCCLRank
-		}
-		end = fmt.Sprintf(" ×%d more", r.fold.n)
-		if r.fold.whole {
-			end = fmt.Sprintf(" ×%d", r.fold.n)
-		}
-	} else if pid := r.attr(spans.AttrProcessPID); pid != "" && (r.stage() == spans.StageFunction || r.ParentSpanID().IsEmpty()) {
-		end = " [" + clean(pid) + "]"
-	} else if source := r.attr(spans.AttrSource); source != "" && r.ParentSpanID().IsEmpty() {
-		end = " [" + clean(source) + "]"
-	}
+	name, end := r.label()
 	if room := width - runes(r.tree) - runes(end); room >= 4 {
 		return r.tree + cut(name, room) + end
 	}
 	return cut(r.tree+name+end, width)
 }
 
+func (r row) label() (name, end string) {
+	if f := r.fold; f != nil {
+		end = fmt.Sprintf(" ×%d more", len(f.spans))
+		if f.whole {
+			end = fmt.Sprintf(" ×%d", len(f.spans))
+		}
+		return clean(cmp.Or(f.name, r.Name())), end
+	}
+	for _, d := range domains {
+		if d.label == nil {
+			continue
+		}
+		if name, end, ok := d.label(r.Span); ok {
+			return name, end
+		}
+	}
+	if r.ParentSpanID().IsEmpty() {
+		end = cmp.Or(processEnd(r.Span), sourceEnd(r.Span))
+	}
+	return clean(r.Name()), end
+}
+
+// sourceEnd says from which log a root is.
+func sourceEnd(s *tree.Span) string {
+	var v view.Evaluation // steps, reports about ranks and summaries of a job say it too
+	if v.Read(s.Span); v.Format == "" {
+		return ""
+	}
+	return " [" + clean(v.Format) + "]"
+}
+
 func (r row) took() string {
 	if r.fold != nil {
 		return r.fold.times()
 	}
-	if r.isRank() {
-		return duration(r.own())
+	for _, d := range domains {
+		if d.took == nil {
+			continue
+		}
+		if ns, ok := d.took(r.Span); ok {
+			return duration(ns)
+		}
 	}
-	return duration(r.ns())
+	return duration(r.NS())
+}
+
+func (r row) bar(t *tree.Trace, cells int, p palette) string {
+	if r.fold != nil {
+		return place(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
+	}
+	for _, d := range domains {
+		if d.bar == nil {
+			continue
+		}
+		if text, ok := d.bar(r.Span, t, cells, p); ok {
+			return text
+		}
+	}
+	return bar(r.Span, t, cells, colour(r.Span), p)
 }
 
 // verdicts of a fold stand in its details.
@@ -412,66 +313,68 @@ func (r row) verdicts() []verdict {
 	if r.fold != nil {
 		return nil
 	}
-	return r.span.verdicts()
+	return verdicts(r.Span)
 }
 
-// details are the numbers that matter for the kind of span.
-func details(s *span) string {
+func (r row) details(t *tree.Trace) string {
+	if r.fold != nil {
+		return r.fold.details()
+	}
+	text := details(r.Span)
+	if r.note != "" {
+		text = strings.TrimPrefix(text+" · "+r.note, " · ")
+	}
+	if elsewhere(r.Span, t) {
+		text = strings.TrimSuffix(cmp.Or(clean(r.Resource.Service), "no service")+" · "+text, " · ")
+	}
+	return text
+}
+
+// elsewhere says whether another service than that of its parent ran a span; of a root: than that of the trace's first span.
+func elsewhere(s *tree.Span, t *tree.Trace) bool {
+	if s.Parent != nil {
+		return s.Resource.Service != s.Parent.Resource.Service
+	}
+	return s.Resource.Service != t.Spans[0].Resource.Service
+}
+
+// details are what went wrong, and the numbers that matter for the kind of span.
+func details(s *tree.Span) string {
 	var d []string
-	if s.incomplete() {
+	if s.Head.Incomplete {
 		note := "INCOMPLETE"
-		if r := s.attr(spans.AttrIncompleteReason); r != "" {
-			note += " (" + clean(r) + ")"
+		if s.Head.Reason != "" {
+			note += " (" + clean(s.Head.Reason) + ")"
 		}
 		d = append(d, note)
 	}
-	if s.orphan {
+	if s.Orphan {
 		d = append(d, "parent missing")
 	}
-	if s.failed() && len(s.verdicts()) == 0 && !s.incomplete() && !s.isCollective() && !s.isRank() { // those say it already
+	told := s.Head.Incomplete || s.Kind == view.KindCollective || isRank(s) // these say it already
+	if s.Failed() && !told && len(verdicts(s)) == 0 {
 		d = append(d, strings.TrimSpace("ERROR "+clean(s.Status().Message())))
 	}
-	switch s.stage() {
-	case spans.StageFunction:
-		if v, ok := s.overhead(); ok {
-			d = append(d, "TQ overhead "+percent(v))
-		}
-	case spans.StageGet, spans.StageCompute, spans.StagePut:
-		if s.parent != nil && s.parent.ns() > 0 && !s.parent.incomplete() {
-			d = append(d, percent(float64(s.ns())/float64(s.parent.ns())))
-		}
-	case spans.StageClientGet, spans.StageClientPut:
-		if v, ok := s.number(spans.AttrTQDataSize); ok {
-			d = append(d, fmt.Sprintf("%.2f MiB", v/(1<<20)))
-		}
-		if v, ok := s.number(spans.AttrTQThroughput); ok {
-			d = append(d, fmt.Sprintf("%.1f MiB/s", v/(1<<20)))
-		}
+	for _, domain := range domains {
+		d = append(d, domain.details(s)...)
 	}
-	if v, ok := s.number(spans.AttrTQBatchSize); ok && s.stage() == spans.StageFunction {
-		d = append(d, fmt.Sprintf("batch %.0f", v))
-	}
-	d = append(d, stepDetails(s)...)
-	d = append(d, callDetails(s)...)
-	return strings.Join(append(d, collectiveDetails(s)...), " · ")
+	return strings.Join(d, " · ")
 }
 
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
-
 // bar is the bar of one span.
-func bar(s *span, t *trace, cells int, colour string, p palette) string {
+func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p palette) string {
 	full := '█'
-	if s.incomplete() || s.aggregate() {
+	if s.Head.Incomplete || s.Kind == view.KindAggregate {
 		full = '░'
 	}
-	return place(s.start(), s.end(), full, t, cells, colour, p)
+	return place(s.Start(), s.End(), full, t, cells, colour, p)
 }
 
 // place draws a time on the axis to half a cell; whatever happened is at least half a cell long.
-func place(start, end int64, full rune, t *trace, cells int, colour string, p palette) string {
+func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p palette) string {
 	from, to := 0, 2*cells
-	if whole := float64(t.end - t.start); whole > 0 {
-		at := func(ns int64) float64 { return float64(ns-t.start) / whole * float64(2*cells) }
+	if whole := float64(t.End - t.Start); whole > 0 {
+		at := func(ns int64) float64 { return float64(ns-t.Start) / whole * float64(2*cells) }
 		from = min(int(at(start)), 2*cells-1)
 		to = min(max(from+1, int(at(end)+0.5)), 2*cells)
 	}
@@ -507,45 +410,4 @@ func axis(ns int64, cells int) string {
 		copy(line[at:], text)
 	}
 	return strings.TrimRight(string(line), " ")
-}
-
-// duration prints ns with four significant digits at most, in a unit that fits.
-func duration(ns int64) string {
-	switch {
-	case ns >= 100e9:
-		return fmt.Sprintf("%.1f s", float64(ns)/1e9)
-	case ns >= 1e9:
-		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
-	case ns >= 1e6:
-		return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
-	case ns >= 1e3:
-		return fmt.Sprintf("%.0f µs", float64(ns)/1e3)
-	case ns == 0:
-		return "0 s"
-	}
-	return strconv.FormatInt(ns, 10) + " ns"
-}
-
-// clean keeps control characters of logged text from the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
-}
-
-func runes(s string) int { return len([]rune(s)) }
-
-func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-runes(s))) }
-
-func cut(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		if n < 1 {
-			return ""
-		}
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

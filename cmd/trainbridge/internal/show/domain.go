@@ -1,0 +1,73 @@
+package show
+
+import (
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+)
+
+// domain is what show knows of one kind of traces: what of the digest it prints, and what is special about drawing its spans. It is one file.
+// A function that is nil has nothing to say.
+type domain struct {
+	key, help string // of its rows in the document, and their keys as -h says them
+
+	rows  func(d *digest.Digest) []any
+	table func(w *strings.Builder, d *digest.Digest, l look)
+
+	// what says what a trace is about, "" if it is about something else.
+	what func(t *tree.Trace) string
+	// colours are ANSI codes, by stage or by name of the span.
+	colours map[string]string
+	// details are the numbers that matter of a span.
+	details func(s *tree.Span) []string
+	// label is a span's name and what stands behind it; false: another domain's span.
+	label func(s *tree.Span) (name, end string, ok bool)
+	// took is how long a span took where that is not its length, ns.
+	took func(s *tree.Span) (ns int64, ok bool)
+	// bar is what is drawn in place of one bar.
+	bar func(s *tree.Span, t *tree.Trace, cells int, p palette) (text string, ok bool)
+	// below are the spans to draw below another one; of the last of those that are only told, the details become a note of the one above.
+	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
+	// rank puts the children of a span in the order in which they are of interest, and folds the rest; false: another domain's span.
+	rank func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
+	// folded are the numbers that matter of spans that are drawn as one row.
+	folded func(f *fold) []string
+	// notes stand below a drawing.
+	notes func(t *tree.Trace, rows []row) []string
+}
+
+// domains are all that show knows, in the order in which their tables are printed. What a trace is about the first of them says that knows it.
+var domains = [...]*domain{&functions, &steps, &passes, &collectives}
+
+// look is how to print.
+type look struct {
+	width int
+	loc   *time.Location
+	palette
+}
+
+// colour is that of a span's bar.
+func colour(s *tree.Span) string {
+	key := s.Name()
+	if stage := digest.StageOf(s).String(); stage != "" {
+		key = stage
+	}
+	for _, d := range domains {
+		if c := d.colours[key]; c != "" {
+			return c
+		}
+	}
+	return "36"
+}
+
+// what says what a trace is about.
+func what(t *tree.Trace) string {
+	for _, d := range domains {
+		if text := d.what(t); text != "" {
+			return text
+		}
+	}
+	return plural(0, "function")
+}

@@ -1,0 +1,149 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+)
+
+// fold sums up spans below one parent that are not drawn one by one.
+type fold struct {
+	name              string // "": that of all of them
+	spans             []*tree.Span
+	incomplete        int
+	whole             bool // there are no others of the name
+	parent            *tree.Span
+	shortest, longest int64 // ns
+	together          int64 // ns
+	start, end        int64
+	verdicts          map[string]int
+	names             []string // of verdicts, as they came
+}
+
+func newFold(s *tree.Span) *fold {
+	f := &fold{parent: s.Parent, shortest: s.NS(), start: s.Start(), end: s.End(), verdicts: map[string]int{}}
+	f.add(s)
+	return f
+}
+
+func (f *fold) add(s *tree.Span) {
+	f.spans = append(f.spans, s)
+	f.together += s.NS()
+	f.shortest, f.longest = min(f.shortest, s.NS()), max(f.longest, s.NS())
+	f.start, f.end = min(f.start, s.Start()), max(f.end, s.End())
+	if s.Head.Incomplete {
+		f.incomplete++
+	}
+	var walk func(s *tree.Span)
+	walk = func(s *tree.Span) {
+		for _, v := range verdicts(s) {
+			if f.verdicts[v.name] == 0 {
+				f.names = append(f.names, v.name)
+			}
+			f.verdicts[v.name]++
+		}
+		for _, c := range s.Children {
+			walk(c)
+		}
+	}
+	walk(s)
+}
+
+// times is the range of durations, in the unit of the longest.
+func (f *fold) times() string {
+	unit, name := 1e9, "s"
+	switch {
+	case f.longest < 1e6:
+		unit, name = 1e3, "µs"
+	case f.longest < 1e9:
+		unit, name = 1e6, "ms"
+	}
+	decimals := 2
+	if v := float64(f.longest) / unit; v >= 99.95 {
+		decimals = 0
+	} else if v >= 9.995 {
+		decimals = 1
+	}
+	text := func(ns int64) string { return strconv.FormatFloat(float64(ns)/unit, 'f', decimals, 64) }
+	low, high := text(f.shortest), text(f.longest)
+	if low == high {
+		return high + " " + name
+	}
+	return low + "–" + high + " " + name
+}
+
+func (f *fold) details() string {
+	var d []string
+	if f.incomplete > 0 {
+		d = append(d, fmt.Sprintf("%d INCOMPLETE", f.incomplete))
+	}
+	if f.parent != nil && f.parent.Kind != view.KindCollective { // whose ranks are beside each other
+		d = append(d, "together "+duration(f.together))
+		if whole := f.parent.NS(); whole > 0 {
+			d = append(d, percent(float64(f.together)/float64(whole)))
+		}
+	}
+	for _, domain := range domains {
+		if domain.folded != nil {
+			d = append(d, domain.folded(f)...)
+		}
+	}
+	for _, name := range f.names {
+		d = append(d, fmt.Sprintf("%d× %s", f.verdicts[name], name))
+	}
+	return strings.Join(d, " · ")
+}
+
+// child is a span to draw below another one, with what is below it or without, or as one of those that a fold sums up.
+type child struct {
+	*tree.Span
+	bare bool
+	fold *fold
+}
+
+// longest keeps so many of the children whole, and draws the others without what is below them: those of one name as one row at the end.
+func longest(children []*tree.Span, keep int) []child {
+	out := make([]child, 0, len(children))
+	if keep == 0 || len(children) <= keep {
+		for _, c := range children {
+			out = append(out, child{Span: c})
+		}
+		return out
+	}
+	ranked := slices.DeleteFunc(slices.Clone(children), func(s *tree.Span) bool { return s.Kind == view.KindAggregate })
+	slices.SortStableFunc(ranked, func(a, b *tree.Span) int { return cmp.Compare(b.NS(), a.NS()) })
+	whole := map[*tree.Span]bool{}
+	for _, c := range ranked[:min(keep, len(ranked))] {
+		whole[c] = true
+	}
+	count, left := map[string]int{}, map[string]int{}
+	for _, c := range children {
+		count[c.Name()]++
+		if !whole[c] {
+			left[c.Name()]++
+		}
+	}
+	var folds []child
+	at := map[string]int{}
+	for _, c := range children {
+		name := c.Name()
+		i, known := at[name]
+		switch {
+		case whole[c] || left[name] == 1:
+			out = append(out, child{Span: c, bare: !whole[c]})
+		case known:
+			folds[i].fold.add(c)
+		default:
+			at[name] = len(folds)
+			f := newFold(c)
+			f.whole = left[name] == count[name]
+			folds = append(folds, child{Span: c, fold: f})
+		}
+	}
+	return append(out, folds...)
+}

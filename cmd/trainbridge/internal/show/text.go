@@ -1,0 +1,118 @@
+package show
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// palette colours text with ANSI escapes, or not.
+type palette bool
+
+func (p palette) paint(code, s string) string {
+	if !p || s == "" || code == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p palette) bold(s string) string { return p.paint("1", s) }
+func (p palette) dim(s string) string  { return p.paint("2", s) }
+
+var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
+
+// duration prints ns with four significant digits at most, in a unit that fits.
+func duration(ns int64) string {
+	switch {
+	case ns >= 100e9:
+		return fmt.Sprintf("%.1f s", float64(ns)/1e9)
+	case ns >= 1e9:
+		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
+	case ns >= 1e6:
+		return fmt.Sprintf("%.1f ms", float64(ns)/1e6)
+	case ns >= 1e3:
+		return fmt.Sprintf("%.0f µs", float64(ns)/1e3)
+	case ns == 0:
+		return "0 s"
+	}
+	return strconv.FormatInt(ns, 10) + " ns"
+}
+
+// seconds is a duration in s.
+func seconds(s float64) string { return duration(int64(s * 1e9)) }
+
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
+
+// ofParent is the share that a span has of its parent's time.
+func ofParent(s *tree.Span) []string {
+	whole := s.Parent.NS()
+	if whole == 0 {
+		return nil
+	}
+	return []string{percent(float64(s.NS()) / float64(whole))}
+}
+
+// typical is the median in a unit.
+func typical(v digest.Values, unit float64, format string) string {
+	if len(v) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, v.Quantile(0.5)/unit)
+}
+
+// typicalTime is a quantile of times in ns.
+func typicalTime(ns digest.Values, q float64) string {
+	if len(ns) == 0 {
+		return "-"
+	}
+	return duration(int64(ns.Quantile(q)))
+}
+
+// thousands groups digits.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	var b strings.Builder
+	for i, r := range text {
+		if i > 0 && (len(text)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(n) + " " + what + "s"
+}
+
+// clean keeps control characters of logged text from the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func runes(s string) int { return len([]rune(s)) }
+
+func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-runes(s))) }
+
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		if n < 1 {
+			return ""
+		}
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}

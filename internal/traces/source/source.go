@@ -1,0 +1,114 @@
+// Package source reads traces from where they are: a [Jaeger], a [Tempo], files of the collector's file exporter ([Files]), [Memory]. What reads traces asks a
+// [Source] and need not know which.
+package source
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+)
+
+// What may be wrong; the texts say where and why. What to do about it depends on who asks.
+var (
+	ErrAddress     = errors.New("no URL")
+	ErrUnreachable = errors.New("cannot reach")
+	ErrNotAPI      = errors.New("this is not")
+	ErrTooLarge    = errors.New("the answer is too large")
+	ErrNoTrace     = errors.New("no traces")
+	ErrNoID        = errors.New("no trace id")
+)
+
+// Source is where traces are kept.
+type Source interface {
+	// String is what a sentence calls it: "Jaeger at http://127.0.0.1:16686".
+	String() string
+	// Services are the names of the services that have spans, sorted.
+	Services(ctx context.Context) ([]string, error)
+	// Trace is all of one trace; ErrNoTrace.
+	Trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, error)
+	// Find returns the newest traces that a query asks for. None is no error.
+	Find(ctx context.Context, q Query) (*Found, error)
+}
+
+// Query says which traces are asked for.
+type Query struct {
+	Services []string // of these; none: of any service
+	Run      string   // with a span of this run (ml.run.id); "": any
+	Limit    int      // the newest so many, those about a run as a whole not counted; 0: all
+	Now      time.Time
+	Counting time.Duration // the time that a store has to count those beyond the limit
+}
+
+// services are those that are asked for, else all that a source has.
+func (q *Query) services(ctx context.Context, s Source) ([]string, error) {
+	if len(q.Services) > 0 {
+		return q.Services, nil
+	}
+	return s.Services(ctx)
+}
+
+// Found is what a source has of what was asked for.
+type Found struct {
+	Traces []*tree.Trace // by start
+	Share  Share
+	Older  error // why what is older than the last days could not be read
+}
+
+// Share is how many traces were read of how many there are. Traces that are only about a run as a whole do not count.
+type Share struct {
+	Read  int  `json:"read"`
+	There int  `json:"there"`
+	More  bool `json:"more"` // there are others that were not counted
+}
+
+// newest keeps the newest traces that were asked for.
+func newest(traces []*tree.Trace, limit int) []*tree.Trace {
+	tree.SortByStart(traces)
+	n := 0
+	for i, t := range slices.Backward(traces) {
+		if !t.IsRun() {
+			n++
+		}
+		if n > limit && limit > 0 {
+			return traces[i+1:]
+		}
+	}
+	return traces
+}
+
+// count counts the traces that are not about a run as a whole.
+func count(traces []*tree.Trace) (n int) {
+	for _, t := range traces {
+		if !t.IsRun() {
+			n++
+		}
+	}
+	return n
+}
+
+// ParseID reads a trace id: 32 hex digits, of which leading zeros may be missing, or a UUID as it stands in a log.
+func ParseID(text string) (id pcommon.TraceID, err error) {
+	digits := strings.ReplaceAll(text, "-", "")
+	if len(digits) < 2*len(id) {
+		digits = strings.Repeat("0", 2*len(id)-len(digits)) + digits
+	}
+	if len(digits) == 2*len(id) {
+		_, err = hex.Decode(id[:], []byte(digits))
+	}
+	if len(digits) > 2*len(id) || err != nil || id.IsEmpty() {
+		return pcommon.TraceID{}, fmt.Errorf("%w: %q", ErrNoID, text)
+	}
+	return id, nil
+}
+
+func noTrace(s Source, id pcommon.TraceID) error {
+	return fmt.Errorf("%w with id %s in %s", ErrNoTrace, id, s)
+}

@@ -1,0 +1,161 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+)
+
+const (
+	page     = 100 // traces of one answer
+	maxPage  = 100_000
+	recent   = 7 * 24 * time.Hour
+	tomorrow = 24 * time.Hour // clocks of other hosts may be ahead
+)
+
+// store is a backend with a search that is bounded by time and by a number of traces.
+type store interface {
+	// window asks for traces of a service with spans in a span of time, at most n of them; by start. None is no error. Full says that there may be more.
+	window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error)
+}
+
+// windows collects the newest traces of a store. Stores have no pages, and no order that all of them keep to: a window of time that holds more than a page is
+// asked for in two parts, the later one first.
+type windows struct {
+	store
+	Query
+	shortest time.Duration // of a window: shorter ones would have no less
+
+	traces map[pcommon.TraceID]*tree.Trace
+	older  error
+	seen   map[pcommon.TraceID]bool // in an answer
+	there  map[pcommon.TraceID]bool // of these, what was asked for, without those about a run as a whole
+	more   bool                     // there may be others that were not counted
+	until  time.Time                // the counting ends then; zero while traces are collected
+}
+
+func newWindows(s store, q Query, shortest time.Duration) *windows {
+	return &windows{
+		store: s, Query: q, shortest: shortest,
+		traces: map[pcommon.TraceID]*tree.Trace{}, seen: map[pcommon.TraceID]bool{}, there: map[pcommon.TraceID]bool{},
+	}
+}
+
+// window is a span of time; zero: whenever.
+type window struct{ from, to time.Time }
+
+// all asks for the traces of services one after the other, in the first window, which must be readable, then in those before it: stores with an index per day
+// search years slowly, or not at all.
+func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
+	for _, service := range services {
+		w.until = time.Time{}
+		before := len(w.traces)
+		for i, in := range all {
+			err := w.within(ctx, service, in, page)
+			if err != nil && i > 0 && len(w.traces) > before {
+				w.older = err
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return w.found(), nil
+}
+
+func (w *windows) found() *Found {
+	traces := make([]*tree.Trace, 0, len(w.traces))
+	for _, t := range w.traces {
+		traces = append(traces, t)
+	}
+	traces = newest(traces, w.Limit)
+	return &Found{Traces: traces, Share: Share{Read: count(traces), There: len(w.there), More: w.more}, Older: w.older}
+}
+
+// within asks for a window, and for parts of it where it has more than n traces.
+func (w *windows) within(ctx context.Context, service string, in window, n int) error {
+	counts := !w.until.IsZero()
+	if counts {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, w.until)
+		defer cancel()
+	}
+	traces, full, err := w.window(ctx, service, in, n)
+	if counts && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		w.more = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh := w.take(traces)
+	if !full {
+		w.enough(in.from)
+		return nil
+	}
+	cut := in.cut(traces).Truncate(w.shortest)
+	if !fresh || !cut.After(in.from) || !cut.Before(in.to) {
+		if n >= maxPage {
+			w.more = true
+			return nil
+		}
+		return w.within(ctx, service, in, 2*n)
+	}
+	if err := w.within(ctx, service, window{cut, in.to}, page); err != nil {
+		return err
+	}
+	return w.within(ctx, service, window{in.from, cut}, page)
+}
+
+// cut is where a window with too many traces is cut: such that few of those that it has answered with are before.
+func (in window) cut(traces []*tree.Trace) time.Time {
+	var at time.Time
+	if len(traces) > 0 {
+		at = time.Unix(0, traces[len(traces)/4].Start)
+	}
+	if !at.After(in.from) || !at.Before(in.to) {
+		at = in.from.Add(in.to.Sub(in.from) / 2)
+	}
+	return at
+}
+
+// take keeps, or only counts, what was not in an answer before. It says whether there was any.
+func (w *windows) take(traces []*tree.Trace) (fresh bool) {
+	for _, t := range traces {
+		if w.seen[t.ID] {
+			continue
+		}
+		fresh, w.seen[t.ID] = true, true
+		if w.Run != "" && !t.OfRun(w.Run) {
+			continue
+		}
+		if w.until.IsZero() {
+			w.traces[t.ID] = t
+		}
+		if !t.IsRun() {
+			w.there[t.ID] = true
+		}
+	}
+	return fresh
+}
+
+// enough begins to count where all traces since a time are known, and they are as many as were asked for.
+func (w *windows) enough(since time.Time) {
+	if w.Limit == 0 || !w.until.IsZero() {
+		return
+	}
+	known := 0
+	for id, t := range w.traces {
+		if w.there[id] && t.Start >= since.UnixNano() {
+			known++
+		}
+	}
+	if known >= w.Limit {
+		w.until = time.Now().Add(w.Counting)
+	}
+}
