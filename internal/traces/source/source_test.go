@@ -145,7 +145,7 @@ func spansOf(t *tree.Trace) ptrace.Traces {
 		rs := td.ResourceSpans().AppendEmpty()
 		rs.Resource().Attributes().PutStr(spans.AttrServiceName, s.Resource.Service)
 		rs.Resource().Attributes().PutStr(spans.AttrRunID, s.Resource.Run)
-		s.Span.CopyTo(rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty())
+		s.CopyTo(rs.ScopeSpans().AppendEmpty().Spans().AppendEmpty())
 	}
 	return td
 }

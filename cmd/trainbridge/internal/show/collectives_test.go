@@ -3,9 +3,6 @@ package show
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -145,15 +142,9 @@ func TestCollectivesGolden(t *testing.T) {
 		"collectives_missing.txt": {ranks: 8, collectives: 6, slow: -1, missing: 3, twins: true},
 		"collectives_small.txt":   {ranks: 4, collectives: 2, channels: 2, slow: 2, missing: -1},
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m ptrace.JSONMarshaler
-		body, err := m.MarshalTraces(clusters[r.URL.Query().Get("query.service_name")].traces())
-		assert.NoError(t, err)
-		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
-	}))
-	defer srv.Close()
+	url := answering(t, func(service string) ptrace.Traces { return clusters[service].traces() })
 	for golden := range clusters {
-		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
+		got, err := draw(t, options{jaeger: url, service: golden, width: 120}, false)
 		require.NoError(t, err)
 		compare(t, golden, got)
 	}

@@ -123,7 +123,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		overview(w, r.traces, opt, l)
 		return nil
 	case opt.trace == "":
-		tables(w, r.digest(), l)
+		tables(w, digest.Of(r.traces), l)
 	}
 	for i, t := range r.drawn {
 		if i > 0 || opt.trace == "" {
@@ -151,8 +151,6 @@ type report struct {
 
 	traces, drawn []*tree.Trace // by start
 }
-
-func (r *report) digest() *digest.Digest { return digest.Of(r.traces) }
 
 // one reads one trace.
 func (r *report) one(ctx context.Context, text string) error {

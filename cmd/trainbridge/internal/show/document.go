@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
@@ -130,8 +131,9 @@ func (r *report) document(opt options) (doc document) {
 		doc.add("traces", r.share)
 	}
 	if !opt.list {
+		all := digest.Of(r.traces)
 		for _, d := range domains {
-			addAll(&doc, d.key, d.rows(r.digest()))
+			addAll(&doc, d.key, d.rows(all))
 		}
 	}
 	var drawn []drawnDoc

@@ -2,9 +2,6 @@ package show
 
 import (
 	"encoding/binary"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -162,15 +159,9 @@ func TestPassesGolden(t *testing.T) {
 		"passes_server.txt":  {layers: 2, passes: 2, server: true, shared: true, crash: true},
 		"passes_offline.txt": {layers: 1, passes: 3, offline: true, unjudged: true},
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m ptrace.JSONMarshaler
-		body, err := m.MarshalTraces(clients[r.URL.Query().Get("query.service_name")].traces())
-		assert.NoError(t, err)
-		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
-	}))
-	defer srv.Close()
+	url := answering(t, func(service string) ptrace.Traces { return clients[service].traces() })
 	for golden := range clients {
-		got, err := draw(t, options{jaeger: srv.URL, service: golden, width: 120}, false)
+		got, err := draw(t, options{jaeger: url, service: golden, width: 120}, false)
 		require.NoError(t, err)
 		compare(t, golden, got)
 	}

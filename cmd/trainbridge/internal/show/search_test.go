@@ -263,19 +263,13 @@ func TestWidth(t *testing.T) {
 		"steps":       training(true),
 		"functions":   big(40, "f", long, long+"y"),
 	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m ptrace.JSONMarshaler
-		body, err := m.MarshalTraces(simulated[r.URL.Query().Get("query.service_name")])
-		assert.NoError(t, err)
-		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
-	}))
-	defer srv.Close()
+	url := answering(t, func(service string) ptrace.Traces { return simulated[service] })
 	for service := range simulated {
 		for _, width := range []int{40, 59, 60, 80, 120, 250} {
 			for _, list := range []bool{false, true} {
-				text, err := draw(t, options{jaeger: srv.URL, service: service, width: width, list: list}, false)
+				text, err := draw(t, options{jaeger: url, service: service, width: width, list: list}, false)
 				require.NoError(t, err)
-				text = strings.ReplaceAll(text, "http://127.0.0.1:16686", srv.URL)
+				text = strings.ReplaceAll(text, "http://127.0.0.1:16686", url)
 				for line := range strings.SplitSeq(text, "\n") {
 					assert.LessOrEqual(t, utf8.RuneCountInString(line), width, "%s %d: %s", service, width, line)
 				}
@@ -320,16 +314,10 @@ func TestJSON(t *testing.T) {
 		"functions":   big(4, "f"),
 	}
 	simulated["functions"].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Status().SetCode(ptrace.StatusCodeError)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var m ptrace.JSONMarshaler
-		body, err := m.MarshalTraces(simulated[r.URL.Query().Get("query.service_name")])
-		assert.NoError(t, err)
-		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
-	}))
-	defer srv.Close()
+	url := answering(t, func(service string) ptrace.Traces { return simulated[service] })
 	found := map[string]bool{}
 	read := func(opt options) map[string]any {
-		opt.jaeger, opt.json = srv.URL, true
+		opt.jaeger, opt.json = url, true
 		if strings.HasPrefix(opt.run, "n/a") {
 			opt.jaeger, opt.service = (&store{traces: []stored{{id: 1, run: opt.run, noID: true}, {id: 3, run: opt.run, noID: true}}}).serve(t), "job"
 		}

@@ -85,6 +85,19 @@ func recorded(t *testing.T) string {
 	return srv.URL
 }
 
+// answering is a Jaeger with the traces of each service.
+func answering(t *testing.T, of func(service string) ptrace.Traces) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m ptrace.JSONMarshaler
+		body, err := m.MarshalTraces(of(r.URL.Query().Get("query.service_name")))
+		assert.NoError(t, err)
+		_, _ = io.WriteString(w, `{"result":`+string(body)+`}`)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
 // decode reads what Jaeger answers.
 func decode(body []byte) (ptrace.Traces, error) {
 	var answer struct{ Result json.RawMessage }
