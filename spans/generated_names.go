@@ -2,6 +2,18 @@
 
 package spans
 
+// How many attributes train_perf mostly adds to a span: who makes the span leaves room for them, which saves growing its map there.
+const (
+	// Common · Verdicts of a span.
+	AddedVerdicts = 2
+	// Training steps · Added by train_perf.
+	AddedToStep = 14
+	// TransferQueue · Added by train_perf.
+	AddedToFunction = 9
+	// ZeroMQ RPC · Added by train_perf.
+	AddedToCalls = 10
+)
+
 // Common · The job. Resource attributes: which run of which job, where it runs.
 const (
 	// Of semconv 1.37. The job.
@@ -131,12 +143,6 @@ const (
 	AttrVerdictPrefix = "trainbridge.verdict."
 	// The worst of the span's verdicts.
 	AttrVerdictSeverity = "trainbridge.verdict.severity"
-	// One English sentence with the numbers.
-	AttrVerdictReason = "trainbridge.verdict.reason"
-	// double. What was judged, in the unit of the verdict.
-	AttrVerdictValue = "trainbridge.verdict.value"
-	// double. The limit that it was held against, in the same unit.
-	AttrVerdictThreshold = "trainbridge.verdict.threshold"
 )
 
 // Values of trainbridge.verdict.severity.
@@ -147,6 +153,16 @@ const (
 	SeverityWarning = "warning"
 	// Time or results are being lost.
 	SeverityBad = "bad"
+)
+
+// Common · Verdicts as events. What explains one verdict, beside its name.
+const (
+	// One English sentence with the numbers.
+	AttrVerdictReason = "trainbridge.verdict.reason"
+	// double. What was judged, in the unit of the verdict.
+	AttrVerdictValue = "trainbridge.verdict.value"
+	// double. The limit that it was held against, in the same unit.
+	AttrVerdictThreshold = "trainbridge.verdict.threshold"
 )
 
 // Common · Aggregates. Where a trace would have too many spans, the shorter ones of one name become one span with these

@@ -105,9 +105,6 @@ func (bd *builder) resource(c *Collective, src *source) spans.Resource {
 	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: src.host, PID: src.pid}
 }
 
-// judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
-const judged = 2
-
 // root is what all ranks did together.
 func (bd *builder) root(c *Collective) {
 	source := c.parts[0].how.time
@@ -118,7 +115,7 @@ func (bd *builder) root(c *Collective) {
 	}
 	s := bd.Add(bd.resource(c, nil), spans.Span{
 		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
-		Source: source, Attributes: 22 + judged,
+		Source: source, Attributes: 22 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -149,7 +146,7 @@ func (bd *builder) single(c *Collective) {
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p.src), spans.Span{
 		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
-		Attributes: 24 + judged,
+		Attributes: 24 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
 	c.describe(m)

@@ -121,17 +121,11 @@ var opOf = [4]struct{ span, stage string }{
 	tqline.OpClear:   {spans.SpanTQClientClear, spans.StageClientClear},
 }
 
-// How many attributes train_perf adds to a function and to a client operation: room for them saves growing the map there.
-const (
-	judgedFunction = 9
-	judgedOp       = 2
-)
-
 func (bd *builder) function(f *assemble.Function) {
 	res := bd.resource(f.Who)
 	trace, id := bd.identify(f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source, Attributes: 8 + judgedFunction + f.FieldsTo - f.FieldsFrom,
+		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source, Attributes: 8 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrTQFunction, f.Name)
@@ -198,7 +192,7 @@ func (bd *builder) lone(o *assemble.Op) {
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 7 + judgedOp + o.FieldsTo - o.FieldsFrom,
+		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 7 + spans.AddedVerdicts + o.FieldsTo - o.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrPeerService, spans.PeerTransferQueue)

@@ -88,9 +88,6 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	bd.Link(s, to.Trace, to.Span)
 }
 
-// judged is how many attributes train_perf adds to a root: room for them saves growing the map there.
-const judged = 10
-
 func (bd *builder) group(g *group) {
 	// The calls are in order, unless the clock was set back.
 	start, end, observed := int64(math.MaxInt64), int64(0), true
@@ -100,7 +97,7 @@ func (bd *builder) group(g *group) {
 	}
 	s := bd.Add(bd.res, spans.Span{
 		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Is: rootKinds[g.kind], Kind: ptrace.SpanKindInternal,
-		Start: start, End: end, Source: timeSource(observed), Attributes: 24 + judged,
+		Start: start, End: end, Source: timeSource(observed), Attributes: 24 + spans.AddedToCalls,
 	})
 	g.describe(s.Attributes())
 	bd.link(s, bd.run)

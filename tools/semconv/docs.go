@@ -56,7 +56,7 @@ func table(ds []*domain, kind, domain, which string) (string, error) {
 		case kind == "attributes" && d.File == domain:
 			for _, g := range of(d, "attribute_group") {
 				if g.ID == "registry."+which {
-					return attributeTable(g), nil
+					return attributeTable(ds, g), nil
 				}
 			}
 		case kind == "verdicts" && d.File == "verdicts":
@@ -71,10 +71,13 @@ func table(ds []*domain, kind, domain, which string) (string, error) {
 	return "| metric | type, unit | | labels | name in Prometheus |\n|---|---|---|---|---|\n" + b.String(), nil
 }
 
-func attributeTable(g *group) string {
+func attributeTable(ds []*domain, g *group) string {
 	b := &strings.Builder{}
 	b.WriteString("| attribute | type | unit | |\n|---|---|---|---|\n")
 	for _, a := range g.Attributes {
+		if resolve(ds, a.Ref) != nil {
+			continue // it stands in a table of its own
+		}
 		kind := a.Type.Name
 		if a.Ref != "" {
 			kind = "semconv"

@@ -36,9 +36,9 @@ func generate(root string) error {
 		return err
 	}
 	t, err := template.New("").Funcs(template.FuncMap{
-		"attributeTable": attributeTable,
+		"attributeTable": func(g *group) string { return attributeTable(ds, g) },
 		"cell":           cell, "code": code, "comment": comment, "instrument": func(s string) string { return instruments[s] }, "key": key, "of": of,
-		"join": func(s []string) string { return strings.Join(s, "` `") }, "quote": strconv.Quote, "refs": refs, "sections": sections, "spanName": spanName,
+		"join": func(s []string) string { return strings.Join(s, "` `") }, "quote": strconv.Quote, "refs": refs, "rooms": rooms, "sections": sections, "spanName": spanName,
 		"text": sentences, "units": units, "values": values, "verdicts": verdicts, "verdictTable": verdictTable,
 	}).ParseFS(templates, "*.tmpl")
 	if err != nil {

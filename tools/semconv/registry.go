@@ -48,6 +48,7 @@ type group struct {
 		Labels  string            `yaml:"labels"`  // what a README says of its attributes
 		Metrics map[string]string `yaml:"metrics"` // Go names of imported metrics
 		Units   map[string]string `yaml:"units"`
+		Room    string            `yaml:"room"` // Go name of how many of the attributes a span mostly gets
 	} `yaml:"annotations"`
 }
 
@@ -59,6 +60,9 @@ type attribute struct {
 	Note        string   `yaml:"note"`
 	Stability   string   `yaml:"stability"`
 	Examples    any      `yaml:"examples"`
+	Requirement struct {
+		If string `yaml:"conditionally_required"`
+	} `yaml:"requirement_level"`
 	Annotations struct {
 		Go     string            `yaml:"go"`
 		GoType string            `yaml:"go_type"`
@@ -187,6 +191,48 @@ func check(ds []*domain) error {
 	return errors.Join(errs...)
 }
 
+// rooms counts the attributes that train_perf mostly adds to a span, group by group.
+func rooms(ds []*domain) []room {
+	var out []room
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			if g.Annotations.Room == "" {
+				continue
+			}
+			r := room{Name: g.Annotations.Room, Group: d.Title + " · " + g.DisplayName}
+			for _, a := range g.Attributes {
+				if a.Requirement.If == "" {
+					r.N++
+				}
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+type room struct {
+	Name, Group string
+	N           int
+}
+
+// resolve finds an attribute of the registry that another group refers to; nil: it is of the semantic conventions.
+func resolve(ds []*domain, ref string) *attribute {
+	if ref == "" {
+		return nil
+	}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, a := range g.Attributes {
+				if a.ID == ref {
+					return a
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // constant is a Go name.
 type constant struct{ Name, Type, Value, Doc string }
 
@@ -257,7 +303,7 @@ func attributeNames(d *domain, g *group, add func(string, []constant)) {
 		} else if a.Type.Name != "" && a.Type.Name != "string" {
 			doc = a.Type.Name + "."
 		}
-		if a.Ref != "" {
+		if a.Ref != "" && a.Annotations.Go != "" {
 			doc = "Of semconv 1.37."
 		}
 		names = append(names, constant{a.Annotations.Go, "", a.name(), sentences(doc, a.Brief, a.Note)})

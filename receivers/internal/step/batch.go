@@ -171,9 +171,6 @@ func (u *unitTexts) of(rec *record.Record) string {
 	return u.text
 }
 
-// How many attributes train_perf adds to a step of a known model: room for them saves growing the map there.
-const judged = 14
-
 // Traces builds the spans.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.runFile != "" {
@@ -229,7 +226,7 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		n += 2
 	}
 	if it.kind == record.Step && it.model != nil {
-		n += judged
+		n += spans.AddedToStep
 	}
 	s := out.Add(b.resource(it), spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end, Source: it.time, Attributes: n,
