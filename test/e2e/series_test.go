@@ -20,36 +20,37 @@ import (
 // maxSeries is what Prometheus stores of a target with the shipped config, whatever names its logs have.
 const maxSeries = 10_000
 
-// Logs of all receivers, in several directories and so of several runs, with a new name in each record: their series stay few.
-func TestSeriesOfTheWholeTarget(t *testing.T) {
-	const runs = 3
+// renamed are the records of the torture campaign, each with names of its own.
+var renamed = []struct {
+	format  string
+	records int
+	rename  func(text string, n int) string
+}{
+	{"tq_trace", 7000, func(text string, n int) string {
+		return strings.ReplaceAll(text, "func=rollout", fmt.Sprint("func=rollout_", n))
+	}},
+	{"flagscale", 5000, func(text string, n int) string {
+		return strings.Replace(text, "[default7]", fmt.Sprintf("[default%d]", n), 1)
+	}},
+	{"train_log", 5000, func(text string, n int) string {
+		return strings.TrimSuffix(text, "}") + fmt.Sprintf(
+			`, "rank": %d, "lr": 0.1, "grad_norm": 1.5, "tokens_per_sec": 7, "power_w": 300, "timing_s/part_%d": 0.01, "layer_%d/norm": 2}`, n, n, n,
+		)
+	}},
+	{"zmq_rpc", 5000, func(text string, n int) string { return strings.Replace(text, "Matmul", fmt.Sprint("Matmul", n), 1) }},
+	{"nccl", 5000, func(text string, n int) string {
+		text = strings.Replace(text, "0xc80a4db2fce237f6", fmt.Sprintf("0xc80a4db2%08x", n/12), 1) // a rank is rated after ten
+		return strings.Replace(text, "DP Group 0", fmt.Sprint("DP Group ", n/12), 1)
+	}},
+}
+
+// writeRenamed writes logs of all receivers, so many runs of each, and returns the variables that name them and how many lines each receiver is to read.
+func writeRenamed(t *testing.T, runs int) (env []string, lines map[string]int64) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
 	logs := t.TempDir()
-	var env []string
-	lines := make(map[string]int64)
-	// Each record of the campaign's formats with names of its own.
-	for _, x := range []struct {
-		format  string
-		records int
-		rename  func(text string, n int) string
-	}{
-		{"tq_trace", 7000, func(text string, n int) string {
-			return strings.ReplaceAll(text, "func=rollout", fmt.Sprint("func=rollout_", n))
-		}},
-		{"flagscale", 5000, func(text string, n int) string {
-			return strings.Replace(text, "[default7]", fmt.Sprintf("[default%d]", n), 1)
-		}},
-		{"train_log", 5000, func(text string, n int) string {
-			return strings.TrimSuffix(text, "}") + fmt.Sprintf(
-				`, "rank": %d, "lr": 0.1, "grad_norm": 1.5, "tokens_per_sec": 7, "power_w": 300, "timing_s/part_%d": 0.01, "layer_%d/norm": 2}`, n, n, n,
-			)
-		}},
-		{"zmq_rpc", 5000, func(text string, n int) string { return strings.Replace(text, "Matmul", fmt.Sprint("Matmul", n), 1) }},
-		{"nccl", 5000, func(text string, n int) string {
-			text = strings.Replace(text, "0xc80a4db2fce237f6", fmt.Sprintf("0xc80a4db2%08x", n/12), 1) // a rank is rated after ten
-			return strings.Replace(text, "DP Group 0", fmt.Sprint("DP Group ", n/12), 1)
-		}},
-	} {
+	lines = make(map[string]int64)
+	for _, x := range renamed {
 		for _, f := range logFormats {
 			if f.receiver != x.format {
 				continue
@@ -77,6 +78,12 @@ func TestSeriesOfTheWholeTarget(t *testing.T) {
 			}
 		}
 	}
+	return env, lines
+}
+
+// Logs of all receivers, in several directories and so of several runs, with a new name in each record: their series stay few.
+func TestSeriesOfTheWholeTarget(t *testing.T) {
+	env, lines := writeRenamed(t, 3)
 	c := newCollector(t, trainbridgeBin(t), "", startSink(t).addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
 	c.env = append(c.env, env...)
 	c.up(t)

@@ -156,11 +156,9 @@ func TestSilenceOfTransferQueue(t *testing.T) {
 	}
 }
 
-// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and is the job's. A second start says why nothing more
-// comes.
-func TestLogsOfAnyKind(t *testing.T) {
-	t.Parallel()
-	j, dir := startJaeger(t), t.TempDir()
+// logsOfAnyKind writes logs of all kinds into a directory. It returns how many lines each receiver is to read, and of how many files.
+func logsOfAnyKind(t *testing.T, dir string) (lines map[string]int64, files int) {
+	t.Helper()
 	generate(t, filepath.Join(dir, "tq"), "--workers", "3", "--batches", "5", "--seed", "3")
 	generateTrainIn(t, filepath.Join(dir, "megatron"), "megatron", "train_log", "--steps", "20")
 	generateTrainIn(t, filepath.Join(dir, "perf"), "flagscale", "flagscale", "--steps", "20")
@@ -172,7 +170,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	receivers := map[string]string{
 		"tq": "tq_trace", "megatron": "train_log", "hf": "train_log", "jsonl": "train_log", "perf": "flagscale", "zmq": "zmq_rpc", "nccl": "nccl",
 	}
-	want, files := map[string]int64{}, 0
+	lines = map[string]int64{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -181,16 +179,47 @@ func TestLogsOfAnyKind(t *testing.T) {
 			return os.Remove(path)
 		}
 		text, err := os.ReadFile(path)
-		lines := int64(bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r"))) // progress bars end their lines with \r
-		if strings.HasSuffix(path, ".json") {                                             // read whole
-			lines = 1
+		n := int64(bytes.Count(text, []byte("\n")) + bytes.Count(text, []byte("\r"))) // progress bars end their lines with \r
+		if strings.HasSuffix(path, ".json") {                                         // read whole
+			n = 1
 		}
 		rel, _ := filepath.Rel(dir, path)
 		kind, _, _ := strings.Cut(rel, "/")
-		want[receivers[kind]] += lines
+		lines[receivers[kind]] += n
 		files++
 		return err
 	}))
+	return lines, files
+}
+
+// hasSpans says which of the names is missing among the spans of a service.
+func hasSpans(j *jaeger, service string, names ...string) error {
+	td, err := j.find(service)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				there[s.Name()] = true
+			}
+		}
+	}
+	for _, name := range names {
+		if !there[name] {
+			return fmt.Errorf("no %s among the spans of %s", name, service)
+		}
+	}
+	return nil
+}
+
+// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and is the job's. A second start says why nothing more
+// comes.
+func TestLogsOfAnyKind(t *testing.T) {
+	t.Parallel()
+	j, dir := startJaeger(t), t.TempDir()
+	want, files := logsOfAnyKind(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), nil, 0o600))
 	c := withoutLogs(t, j.otlp, "TRAINBRIDGE_LOGS="+dir+"/**", "TRAINBRIDGE_SERVICE=job-17")
 	c.up(t)
@@ -213,24 +242,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 		return nil
 	})
 	eventually(t, time.Minute, func() error {
-		td, err := j.find("job-17")
-		if err != nil {
-			return err
-		}
-		names := map[string]bool{}
-		for _, rs := range td.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, s := range ss.Spans().All() {
-					names[s.Name()] = true
-				}
-			}
-		}
-		for _, name := range []string{"generate_sequences", spans.SpanStep, spans.SpanRPCPass} {
-			if !names[name] {
-				return fmt.Errorf("no %s among the job's spans", name)
-			}
-		}
-		return nil
+		return hasSpans(j, "job-17", "generate_sequences", spans.SpanStep, spans.SpanRPCPass)
 	})
 	c.stop(t)
 	assert.NotContains(t, c.output(t), "no record")
