@@ -69,9 +69,10 @@ func bench(b *testing.B, c connector.Traces, td ptrace.Traces) {
 }
 
 func BenchmarkTrainMetrics(b *testing.B) {
-	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(),
+		consumertest.NewNop())
 	require.NoError(b, err)
-	bench(b, c, benchBatch())
+	bench(b, c, withKinds(benchBatch()))
 	require.NoError(b, c.Shutdown(context.Background()))
 }
 
@@ -120,9 +121,10 @@ func benchSteps() ptrace.Traces {
 }
 
 func BenchmarkTrainMetricsSteps(b *testing.B) {
-	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+	c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(),
+		consumertest.NewNop())
 	require.NoError(b, err)
-	bench(b, c, benchSteps())
+	bench(b, c, withKinds(benchSteps()))
 	require.NoError(b, c.Shutdown(context.Background()))
 }
 
@@ -159,9 +161,10 @@ func benchRPC(callsOnly bool) ptrace.Traces {
 func BenchmarkTrainMetricsRPC(b *testing.B) {
 	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
 		b.Run(name, func(b *testing.B) {
-			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(),
+				consumertest.NewNop())
 			require.NoError(b, err)
-			bench(b, c, benchRPC(callsOnly))
+			bench(b, c, withKinds(benchRPC(callsOnly)))
 			require.NoError(b, c.Shutdown(context.Background()))
 		})
 	}
@@ -205,9 +208,10 @@ var collectiveBenches = map[string]struct{ roots, ranks int }{"collectives": {1,
 func BenchmarkTrainMetricsCollectives(b *testing.B) {
 	for name, n := range collectiveBenches {
 		b.Run(name, func(b *testing.B) {
-			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(), consumertest.NewNop())
+			c, err := NewFactory().CreateTracesToMetrics(context.Background(), connectortest.NewNopSettings(NewFactory().Type()), createDefaultConfig(),
+				consumertest.NewNop())
 			require.NoError(b, err)
-			bench(b, c, benchCollectives(n.roots, n.ranks))
+			bench(b, c, withKinds(benchCollectives(n.roots, n.ranks)))
 			require.NoError(b, c.Shutdown(context.Background()))
 		})
 	}
@@ -217,7 +221,8 @@ func BenchmarkTrainMetricsCollectives(b *testing.B) {
 func BenchmarkSpanMetricsCollectives(b *testing.B) {
 	for name, n := range collectiveBenches {
 		b.Run(name, func(b *testing.B) {
-			benchPeer(b, benchCollectives(n.roots, n.ranks), spans.AttrNCCLOperation, spans.AttrNCCLAlgorithm, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLCommSize)
+			benchPeer(b, benchCollectives(n.roots, n.ranks), spans.AttrNCCLOperation, spans.AttrNCCLAlgorithm, spans.AttrNCCLCommID, spans.AttrNCCLCommName,
+				spans.AttrNCCLCommSize)
 		})
 	}
 }

@@ -5,4 +5,9 @@
 //
 // A batch flows: ConsumeTraces → read (outside the lock: spans to observations) → apply (under it: drop what was
 // counted before, add to the series) → flush (ticker: series to pmetric, exemplars, staleness) → next consumer.
+//
+// Each domain is a family (tq.go, steps.go, rpc.go, collectives.go): it says which kinds of spans it takes, reads them
+// through their view, adds them to its series and emits these. What all families share (span ids that were counted,
+// room for series, verdicts, incomplete spans, expiry) is the store's, which knows none of them by name. A new family is
+// a file like these and a line in family.go.
 package trainmetricsconnector

@@ -14,55 +14,11 @@ import (
 // attrOverflow marks the series that takes what is above a limit (OpenTelemetry metrics SDK specification).
 const attrOverflow = "otel.metric.overflow"
 
-// metrics is what is sent, by metricID.
-var metrics = [numMetrics]spans.Metric{
-	functionDuration:     spans.MetricNamed(spans.MetricTQFunctionDuration),
-	stageDuration:        spans.MetricNamed(spans.MetricTQStageDuration),
-	functionTime:         spans.MetricNamed(spans.MetricTQFunctionTime),
-	stageTime:            spans.MetricNamed(spans.MetricTQStageTime),
-	stageUtilization:     spans.MetricNamed(spans.MetricTQStageUtilization),
-	overheadUtilization:  spans.MetricNamed(spans.MetricTQOverheadUtilization),
-	clientThroughput:     spans.MetricNamed(spans.MetricTQClientThroughput),
-	disagreement:         spans.MetricNamed(spans.MetricTQUtilizationDisagreement),
-	verdictCount:         spans.MetricNamed(spans.MetricTQVerdicts),
-	stepDuration:         spans.MetricNamed(spans.MetricStepDuration),
-	partDuration:         spans.MetricNamed(spans.MetricStageDuration),
-	flopDisagreement:     spans.MetricNamed(spans.MetricFlopDisagreement),
-	stepCounts:           spans.MetricNamed(spans.MetricSteps),
-	sampleCount:          spans.MetricNamed(spans.MetricSamples),
-	tokenCount:           spans.MetricNamed(spans.MetricTokens),
-	stepGauges:           spans.MetricNamed(spans.AttrFlopThroughput),
-	deviceFlopThroughput: spans.MetricNamed(spans.AttrDeviceFlopThroughput),
-	mfu:                  spans.MetricNamed(spans.AttrMFU),
-	hfu:                  spans.MetricNamed(spans.AttrHFU),
-	callDuration:         spans.MetricNamed(spans.MetricRPCCallDuration),
-	requestSize:          spans.MetricNamed(spans.MetricRPCRequestSize),
-	responseSize:         spans.MetricNamed(spans.MetricRPCResponseSize),
-	passDuration:         spans.MetricNamed(spans.MetricZMQPassDuration),
-	passCalls:            spans.MetricNamed(spans.MetricZMQPassCalls),
-	rpcUtilization:       spans.MetricNamed(spans.MetricZMQStageUtilization),
-	rpcDisagreement:      spans.MetricNamed(spans.MetricZMQThroughputDisagreement),
-	collectiveDuration:   spans.MetricNamed(spans.MetricNCCLDuration),
-	collectiveLate:       spans.MetricNamed(spans.MetricNCCLLate),
-	collectiveLateCost:   spans.MetricNamed(spans.MetricNCCLLateCost),
-	collectiveIO:         spans.MetricNamed(spans.MetricNCCLIO),
-	collectiveBandwidth:  spans.MetricNamed(spans.MetricNCCLBandwidth),
-	collectiveErrors:     spans.MetricNamed(spans.MetricNCCLErrors),
-	collectiveRetries:    spans.MetricNamed(spans.MetricNCCLRetries),
-	collectiveMissing:    spans.MetricNamed(spans.MetricNCCLMissing),
-	incompleteCount:      spans.MetricNamed(spans.MetricIncompleteSpans),
-}
-
 // labels are the attributes of a series.
 type labels struct {
 	of      *group
-	stage   spans.TQStage // spans.TQNone for none
 	verdict string
-	part    string // of a training step
-	// rpcStage is a value of zeromq.stage.
-	rpcStage string
-	// bandwidth is a value of nccl.bandwidth.kind.
-	bandwidth string
+	own     label
 }
 
 func (l labels) overflow() bool { return l.of.resource == nil }
@@ -76,38 +32,21 @@ func (l labels) put(m pcommon.Map) {
 	if l.verdict != "" {
 		m.PutStr(spans.AttrVerdictName, l.verdict)
 	}
-	if l.of.name != "" {
-		m.PutStr(spans.AttrTQFunction, l.of.name)
-	}
-	if l.stage != spans.TQNone {
-		m.PutStr(spans.AttrTQStage, l.stage.String())
-	}
-	if l.part != "" {
-		m.PutStr(spans.AttrStage, l.part)
-	}
-	l.of.source.put(m)
-	if l.of.rpc != nil {
-		l.of.call.put(m)
-	}
-	if l.rpcStage != "" {
-		m.PutStr(spans.AttrZMQStage, l.rpcStage)
-	}
-	if l.of.nccl != nil {
-		l.of.collective.put(m)
-	}
-	if l.bandwidth != "" {
-		m.PutStr(spans.AttrNCCLBandwidthKind, l.bandwidth)
-	}
+	l.of.labels(m, l.own)
 }
 
 // emitter writes the series of one resource.
 type emitter struct {
 	s      *store
 	list   pmetric.MetricSlice
-	metric [numMetrics]pmetric.Metric
-	begun  [numMetrics]bool
+	metric []pmetric.Metric // by metricID
+	begun  []bool           // as above
 	now    pcommon.Timestamp
 	kept   int // series of the group at hand that live on
+}
+
+func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
+	return &emitter{s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now)}
 }
 
 // build makes the metrics of all series and forgets the expired ones.
@@ -120,7 +59,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		key.put(rm.Resource().Attributes())
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(metadata.ScopeName)
-		return &emitter{s: s, list: sm.Metrics(), now: pcommon.Timestamp(at)}
+		return newEmitter(s, sm.Metrics(), at)
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
 		e := scope(r.key)
@@ -128,21 +67,12 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 			if e.group(g); e.kept > 0 {
 				return false
 			}
-			switch {
-			case g.rpc != nil:
-				delete(r.byCall, g.call)
-			case g.nccl != nil:
-				delete(r.byCollective, g.collective)
-			case g.source != (sourceKey{}):
-				delete(r.bySource, g.source)
-			default:
-				delete(r.byName, g.name)
-			}
+			g.forget()
 			return true
 		})
 		if len(r.groups) == 0 {
 			delete(s.byKey, r.key)
-			s.room.give(targetInfo, r)
+			s.room.give(targetInfo(), r)
 		}
 		return len(r.groups) == 0
 	})
@@ -166,38 +96,16 @@ func (k resourceKey) put(m pcommon.Map) {
 }
 
 // group writes the series of one group.
-func (e *emitter) group(fs *group) {
+func (e *emitter) group(g *group) {
 	e.kept = 0
-	if fs.steps != nil {
-		e.steps(fs)
-	}
-	if fs.rpc != nil {
-		e.rpc(fs)
-	}
-	if fs.nccl != nil {
-		e.collectives(fs)
-	}
-	label := func(st spans.TQStage) labels { return labels{of: fs, stage: st} }
-	for st := range spans.TQStages {
-		if st == spans.TQFunction {
-			emit(e, functionDuration, label(spans.TQNone), &fs.duration[st], durationPoint)
-		} else {
-			emit(e, stageDuration, label(st), &fs.duration[st], durationPoint)
+	for i, a := range e.s.adders {
+		if g.series[i] != nil {
+			a.emit(e, g)
 		}
-		emit(e, clientThroughput, label(st), &fs.throughput[st], throughputPoint)
-		emit(e, incompleteCount, label(st), &fs.incomplete[st], counterPoint)
 	}
-	emit(e, functionTime, label(spans.TQNone), &fs.time, sumPoint)
-	for st := range fs.stageTime {
-		emit(e, stageTime, label(spans.TQStage(st)), &fs.stageTime[st], sumPoint)
-	}
-	for st := range fs.share {
-		emit(e, stageUtilization, label(spans.TQStage(st)), &fs.share[st], gaugePoint)
-	}
-	emit(e, overheadUtilization, label(spans.TQNone), &fs.overhead, gaugePoint)
-	emit(e, disagreement, label(spans.TQNone), &fs.disagreement, disagreementPoint)
-	fs.verdicts = slices.DeleteFunc(fs.verdicts, func(v named[counter]) bool {
-		emit(e, verdictCount, labels{of: fs, stage: spans.TQNone, verdict: v.name}, &v.series, counterPoint)
+	emit(e, incompleteCount, labels{of: g}, &g.incomplete, counterPoint)
+	g.verdicts = slices.DeleteFunc(g.verdicts, func(v named[counter]) bool {
+		emit(e, verdictCount, labels{of: g, verdict: v.name}, &v.series, counterPoint)
 		return v.series == nil
 	})
 }
@@ -259,27 +167,15 @@ func (e *emitter) end(m metricID, l labels, life *life) {
 }
 
 func durationPoint(e *emitter, m pmetric.Metric, h *histogram[uint64], l labels) {
-	histogramPoint(e, m, h, l, e.s.bounds, 1e9)
+	histogramPoint(e, m, h, l, 1e9)
 }
 
-func throughputPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
-	histogramPoint(e, m, h, l, throughputBounds, 1)
-}
-
-func disagreementPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
-	histogramPoint(e, m, h, l, disagreementBounds, 1)
-}
-
-func sizePoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
-	histogramPoint(e, m, h, l, sizeBounds, 1)
-}
-
-func callsPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
-	histogramPoint(e, m, h, l, callBounds, 1)
+func numberPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) {
+	histogramPoint(e, m, h, l, 1)
 }
 
 // histogramPoint writes a histogram whose values are in 1/scale of the metric's unit.
-func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, bounds []T, scale float64) {
+func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
 	l.put(p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(h.start))
@@ -289,8 +185,8 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 	p.SetMin(float64(h.min) / scale)
 	p.SetMax(float64(h.max) / scale)
 	p.BucketCounts().FromRaw(h.counts)
-	p.ExplicitBounds().EnsureCapacity(len(bounds))
-	for _, b := range bounds {
+	p.ExplicitBounds().EnsureCapacity(len(h.bounds))
+	for _, b := range h.bounds {
 		p.ExplicitBounds().Append(float64(b) / scale)
 	}
 	h.write(p.Exemplars())

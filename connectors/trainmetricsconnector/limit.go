@@ -1,13 +1,14 @@
 package trainmetricsconnector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // targetInfo stands behind the metrics: Prometheus has a series target_info for every resource.
-const targetInfo = numMetrics
+func targetInfo() metricID { return metricID(len(metrics)) }
 
 const (
 	// keptShare: one in so many of all series is kept for the metrics, each as many points.
@@ -20,29 +21,21 @@ const (
 	maxNames = 256
 )
 
-// fixedBounds are the buckets of the histograms that do not have the configured ones.
-var fixedBounds = map[metricID][]float64{
-	clientThroughput: throughputBounds,
-	disagreement:     disagreementBounds,
-	flopDisagreement: disagreementBounds,
-	requestSize:      sizeBounds,
-	responseSize:     sizeBounds,
-	passCalls:        callBounds,
-	rpcDisagreement:  disagreementBounds,
-}
-
 // costs are the series of one point by metric, as Prometheus counts them: a histogram has one for each bucket, for +Inf, its sum and its count.
-func costs(buckets []time.Duration) (cost [targetInfo + 1]int, sum int) {
-	for m := range cost {
-		cost[m] = 1
-		if m < len(metrics) && metrics[m].Instrument == spans.Histogram {
-			n := len(buckets)
-			if fixed := fixedBounds[metricID(m)]; fixed != nil {
-				n = len(fixed)
-			}
-			cost[m] = n + 3
+func costs(buckets []time.Duration) (cost []int, sum int) {
+	for _, m := range metrics {
+		switch {
+		case m.Instrument != spans.Histogram:
+			cost = append(cost, 1)
+		case m.bounds != nil:
+			cost = append(cost, len(m.bounds)+3)
+		default:
+			cost = append(cost, len(buckets)+3)
 		}
-		sum += cost[m]
+	}
+	cost = append(cost, 1) // targetInfo
+	for _, n := range cost {
+		sum += n
 	}
 	return cost, sum
 }
@@ -51,10 +44,10 @@ func costs(buckets []time.Duration) (cost [targetInfo + 1]int, sum int) {
 // has not more than resourceShare times of what then stays free: one with endless names always leaves a part to the next.
 type room struct {
 	limit int
-	taken int                 // by points, and kept
-	cost  [targetInfo + 1]int // of a point
-	used  [targetInfo + 1]int // by points; that of the overflow always is
-	kept  [targetInfo + 1]int // a multiple of cost
+	taken int   // by points, and kept
+	cost  []int // of a point, by metric
+	used  []int // by points, by metric; that of the overflow always is
+	kept  []int // a multiple of cost, by metric
 }
 
 func newRoom(limit int, buckets []time.Duration) room {
@@ -62,11 +55,11 @@ func newRoom(limit int, buckets []time.Duration) room {
 	var sum int
 	r.cost, sum = costs(buckets)
 	points := max(minKept, limit/keptShare/sum)
-	for m, cost := range r.cost {
-		r.kept[m] = points * cost
-		r.taken += r.kept[m]
+	for _, cost := range r.cost {
+		r.kept = append(r.kept, points*cost)
+		r.taken += points * cost
 	}
-	r.used = r.cost
+	r.used = slices.Clone(r.cost)
 	return r
 }
 

@@ -115,7 +115,8 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 	judged(step, spans.VerdictMFULow)
 	addPart(b, res, 80*id+51, "jsonl", name, int64(id), 1e6)
 	addCall(b, res, 80*id+52, name, "unix", 1e6, 1, 1)
-	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1, spans.AttrZMQThroughputDisagreement: 1})
+	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
+		spans.AttrZMQThroughputDisagreement: 1})
 	addCollective(b, res, 80*id+54, name, "RING", 1e9, map[string]float64{
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
@@ -147,7 +148,7 @@ func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 			for _, r := range c.store.resources {
 				want += r.series
 			}
-			e := emitter{s: c.store, list: pmetric.NewMetricSlice()}
+			e := newEmitter(c.store, pmetric.NewMetricSlice(), 0)
 			e.group(&c.store.overflow)
 			for m, begun := range e.begun {
 				if begun {
@@ -249,12 +250,12 @@ func TestRoomAgainstRecount(t *testing.T) {
 		}
 		c.consume(b.Traces())
 		c.flushed(time.Duration(rng.IntN(200)) * time.Second)
-		used, total := c.store.room.cost, 0
+		used, total := slices.Clone(c.store.room.cost), 0
 		for _, r := range c.store.resources {
 			require.NotEmpty(t, r.groups)
 			series := 1
-			used[targetInfo]++
-			e := emitter{s: c.store, list: pmetric.NewMetricSlice()}
+			used[targetInfo()]++
+			e := newEmitter(c.store, pmetric.NewMetricSlice(), 0)
 			for _, g := range r.groups {
 				e.group(g)
 			}

@@ -82,9 +82,10 @@ func TestPrometheusNames(t *testing.T) {
 	c.flush(context.Background())
 	page := scrape(t, address, openMetrics)
 	const job = `instance="run-1",job="verl"`
+	const exemplar = ` 1 # {span_id="0000000000000001",trace_id="01000000000000000000000000000000"} 0.914024`
 	lines := strings.Split(page, "\n")
 	for series, rest := range map[string]string{
-		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="1.0"}`:                           ` 1 # {span_id="0000000000000001",trace_id="01000000000000000000000000000000"} 0.914024`,
+		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="1.0"}`:                           exemplar,
 		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="0.5"}`:                           ` 0`,
 		`tq_function_duration_seconds_sum{` + job + `,tq_function="rollout"}`:                                       ` 0.914024`,
 		`tq_function_duration_seconds_count{` + job + `,tq_function="rollout"}`:                                     ` 1`,

@@ -80,8 +80,9 @@ func rpcBatch() ptrace.Traces {
 	// A pass of three calls.
 	pass := addGroup(b, resourceA, 3, spans.SpanRPCPass, 820_371_000, map[string]float64{
 		spans.AttrZMQThroughputDisagreement: 0.02, spans.AttrZMQSerializeUtilization: 0.31, spans.AttrZMQSendUtilization: 0.11, spans.AttrZMQReceiveUtilization: 0.46,
-		spans.AttrZMQDeserializeUtilization: 0.1, spans.AttrZMQServerUtilization: 0.4, spans.AttrZMQUnattributedUtilization: 0.02, spans.AttrZMQTransportUtilization: 0.17,
-		spans.AttrZMQThroughput: 2e8, spans.AttrZMQCallDuration: 0.820371,
+		spans.AttrZMQDeserializeUtilization: 0.1, spans.AttrZMQServerUtilization: 0.4, spans.AttrZMQUnattributedUtilization: 0.02,
+		spans.AttrZMQTransportUtilization: 0.17,
+		spans.AttrZMQThroughput:           2e8, spans.AttrZMQCallDuration: 0.820371,
 	})
 	pass.Attributes().PutInt(spans.AttrZMQPassCalls, 3)
 	judged(pass, spans.VerdictZMQSerializeHigh, spans.VerdictZMQCallsHigh)
@@ -92,7 +93,8 @@ func rpcBatch() ptrace.Traces {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
 	}
 	// The next one ended with a restart of the client; its only call was whole.
-	cut := addGroup(b, resourceA, 20, spans.SpanRPCPass, 5e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 0.9, spans.AttrZMQThroughputDisagreement: 0.9})
+	cut := addGroup(b, resourceA, 20, spans.SpanRPCPass, 5e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 0.9,
+		spans.AttrZMQThroughputDisagreement: 0.9})
 	cut.Attributes().PutBool(spans.AttrIncomplete, true)
 	judged(cut, spans.VerdictZMQSerializeHigh)
 	addCall(b, resourceA, 21, "Embedding", "", 20_000, 1, 1)
@@ -313,13 +315,14 @@ func TestCallValues(t *testing.T) {
 		notTimed bool
 		invalid  int64
 	}{
-		"good":               {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
-		"size as a double":   {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
-		"negative size":      {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
-		"size of everything": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1, invalid: 1},
-		"NaN":                {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
-		"infinite":           {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
-		"size as text":       {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
+		"good":             {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
+		"size as a double": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
+		"negative size":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
+		"size of everything": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
+			invalid: 1},
+		"NaN":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
+		"infinite":     {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
+		"size as text": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
 		"other types": {change: func(m pcommon.Map, _ ptrace.Span) {
 			m.PutInt(spans.AttrRPCMethod, 1)
 			m.PutEmptyMap(spans.AttrNetworkTransport)
@@ -329,13 +332,14 @@ func TestCallValues(t *testing.T) {
 		"a method's name does not matter": {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCSend) }, labels: matmulUnix, request: 1000},
 		"nor that of a group":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCPass) }, labels: matmulUnix, request: 1000},
 		"verdict":                         {change: func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, labels: matmulUnix, request: 1000, other: 1},
-		"incomplete":                      {change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix, request: -1, notTimed: true, other: 1},
-		"a server's":                      {change: func(_ pcommon.Map, s ptrace.Span) { s.SetKind(ptrace.SpanKindServer) }},
-		"of another system":               {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrRPCSystem, "grpc") }},
-		"of a system that is a number":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrRPCSystem, 1) }},
-		"several in one span":             {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrAggregateCount, 40) }},
-		"before its start":                {change: func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, invalid: 1},
-		"no start":                        {change: func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, invalid: 1},
+		"incomplete": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix,
+			request: -1, notTimed: true, other: 1},
+		"a server's":                   {change: func(_ pcommon.Map, s ptrace.Span) { s.SetKind(ptrace.SpanKindServer) }},
+		"of another system":            {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrRPCSystem, "grpc") }},
+		"of a system that is a number": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrRPCSystem, 1) }},
+		"several in one span":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrAggregateCount, 40) }},
+		"before its start":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, invalid: 1},
+		"no start":                     {change: func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, invalid: 1},
 		"both are one span": {change: func(m pcommon.Map, s ptrace.Span) {
 			s.SetStartTimestamp(0)
 			m.PutInt(spans.AttrZMQRequestSize, -1)
@@ -376,7 +380,10 @@ func assertInvalid(t *testing.T, c *bed, want int64) {
 
 func TestGroupValues(t *testing.T) {
 	type change = func(pcommon.Map, ptrace.Span)
-	const pass, calls, disagreement, verdict, incomplete = "zeromq.pass.duration", "zeromq.pass.calls", "zeromq.throughput.disagreement", "trainbridge.verdicts", "trainbridge.incomplete.spans"
+	const (
+		pass, calls, disagreement = "zeromq.pass.duration", "zeromq.pass.calls", "zeromq.throughput.disagreement"
+		verdict, incomplete       = "trainbridge.verdicts", "trainbridge.incomplete.spans"
+	)
 	const send = "zeromq.stage.utilization"
 	none := func(pcommon.Map, ptrace.Span) {}
 	cut := func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }
@@ -397,7 +404,8 @@ func TestGroupValues(t *testing.T) {
 		"another's span":   {"rpc.pass.other", none, nil, 0},
 		"no start":         {spans.SpanRPCPass, func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, nil, 1},
 		"ends early":       {spans.SpanRPCCalls, func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(s.EndTimestamp() + 1) }, nil, 1},
-		"negative calls":   {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQPassCalls, -3) }, []string{pass, send, disagreement, verdict}, 1},
+		"negative calls": {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQPassCalls, -3) }, []string{pass, send, disagreement,
+			verdict}, 1},
 		"not numbers": {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) {
 			m.PutStr(spans.AttrZMQPassCalls, "3")
 			m.PutDouble(spans.AttrZMQThroughputDisagreement, math.NaN())
@@ -409,7 +417,8 @@ func TestGroupValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			b := spans.NewBatch("test", "")
-			s := addGroup(b, resourceA, 1, tt.root, 1e9, map[string]float64{spans.AttrZMQPassCalls: 3, spans.AttrZMQSendUtilization: 0.5, spans.AttrZMQThroughputDisagreement: 0.1})
+			s := addGroup(b, resourceA, 1, tt.root, 1e9, map[string]float64{spans.AttrZMQPassCalls: 3, spans.AttrZMQSendUtilization: 0.5,
+				spans.AttrZMQThroughputDisagreement: 0.1})
 			judged(s, "v")
 			tt.change(s.Attributes(), s)
 			c.consume(b.Traces())
@@ -542,11 +551,13 @@ func TestRPCOverflow(t *testing.T) {
 		"zeromq.pass.duration": 2, "zeromq.pass.calls": 2, "zeromq.stage.utilization": 0.75,
 	}, counted, "nothing is lost by it")
 	// Two calls each of nine methods, and the pass of the other run.
-	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit) + 1}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit) + 1}},
+		metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)
 	b = spans.NewBatch("test", "")
 	addCall(b, resourceA, 100, "m9", "tcp", 1e6, 1, 1)
 	c.consume(b.Traces())
-	assert.Contains(t, c.flushed(time.Second), prefix+"rpc.client.call.duration|[network.transport=tcp rpc.method=m9 rpc.system.name=zeromq]", "room that became free is used")
+	assert.Contains(t, c.flushed(time.Second), prefix+"rpc.client.call.duration|[network.transport=tcp rpc.method=m9 rpc.system.name=zeromq]",
+		"room that became free is used")
 }

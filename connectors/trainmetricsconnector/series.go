@@ -1,10 +1,6 @@
 package trainmetricsconnector
 
-import (
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/trainbridge/trainbridge/spans"
-)
+import "go.opentelemetry.io/collector/pdata/pcommon"
 
 // life is what every series has. Times are Unix ns.
 type life struct {
@@ -46,6 +42,7 @@ func (e *exemplars) add(value float64, o *observation) {
 type histogram[T uint64 | float64] struct {
 	life
 	exemplars
+	bounds   []T
 	counts   []uint64 // one more than bounds: the last is for what is above
 	count    uint64
 	sum      T
@@ -55,7 +52,7 @@ type histogram[T uint64 | float64] struct {
 // observe puts a value where bounds[i−1] < value ≤ bounds[i], as OTLP and Prometheus have it.
 func (h *histogram[T]) observe(value T, bounds []T) {
 	if h.counts == nil {
-		h.counts = make([]uint64, len(bounds)+1)
+		h.bounds, h.counts = bounds, make([]uint64, len(bounds)+1)
 		h.min, h.max = value, value
 	}
 	lo, hi := 0, len(bounds)
@@ -93,78 +90,20 @@ type named[S any] struct {
 	series *S
 }
 
-// metricID indexes metrics.
-type metricID uint8
-
-const (
-	functionDuration metricID = iota
-	stageDuration
-	functionTime
-	stageTime
-	stageUtilization
-	overheadUtilization
-	clientThroughput
-	disagreement
-	verdictCount
-	incompleteCount
-	stepDuration
-	partDuration
-	flopDisagreement
-	stepCounts // the first of len(stepValues.counts)
-	sampleCount
-	tokenCount
-	stepGauges // the first of len(stepValues.gauges)
-	deviceFlopThroughput
-	mfu
-	hfu
-	callDuration
-	requestSize
-	responseSize
-	passDuration
-	passCalls
-	rpcUtilization
-	rpcDisagreement
-	collectiveDuration
-	collectiveLate
-	collectiveLateCost
-	collectiveIO
-	collectiveBandwidth
-	collectiveErrors // the first of len(collectiveValues.counts)
-	collectiveRetries
-	collectiveMissing
-	numMetrics
-)
-
-// group are all series of one function of one resource, of one source of training steps, of one method of ZeroMQ calls, of
-// the groups of such calls, or of collectives with the same labels. Arrays by stage in place of a map by labels: one map look-up per span at most.
+// group are all series with the same labels of one resource: of one function, one source of training steps, one method of ZeroMQ calls, …
 type group struct {
-	resource     *resource // nil: the series that take what is above the limit
-	name         string    // of the function
-	source       sourceKey // of the steps
-	steps        *stepSeries
-	call         rpcKey     // of the calls
-	rpc          *rpcSeries // nil in a group of functions or steps
-	collective   collectiveKey
-	nccl         *collectiveSeries                  // nil but in a group of collectives
-	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
-	throughput   [spans.TQStages]*histogram[float64]
-	disagreement *histogram[float64]
-	time         *counter         // s, of functions whose shares are known
-	stageTime    [shares]*counter // of it
-	share        [shares]*gauge
-	overhead     *gauge
-	incomplete   [spans.TQStages]*counter
-	verdicts     []named[counter]
+	resource   *resource // nil: the series that take what is above the limit
+	labels     func(m pcommon.Map, own label)
+	forget     func() // when all series have ended
+	series     []any  // by family: see seriesOf
+	incomplete *counter
+	verdicts   []named[counter]
 }
 
 // resource holds the groups of one service and run.
 type resource struct {
-	key      resourceKey
-	series   int      // as Prometheus counts them
-	groups   []*group // in order of arrival, so that output has an order
-	byName   map[string]*group
-	bySource map[sourceKey]*group
-	byCall   map[rpcKey]*group
-
-	byCollective map[collectiveKey]*group
+	key    resourceKey
+	series int      // as Prometheus counts them
+	groups []*group // in order of arrival, so that output has an order
+	bare   *group   // the one without labels, of all families
 }

@@ -8,157 +8,146 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a
-// step with neither.
-type sourceKey struct {
-	name   string // trainbridge.source
-	rank   int64  // dl.rank
-	ranked bool
+// steps is the training steps and their parts.
+var steps = family{
+	kinds:  []view.Kind{view.KindStep, view.KindPart},
+	reader: func(family int8) reader { return &stepReader{family: family} },
+	adder:  func(family int8) adder { return &stepAdder{family: family} },
 }
 
-func (k sourceKey) put(m pcommon.Map) {
+var (
+	stepDuration = newMetric(spans.MetricStepDuration)
+	partDuration = newMetric(spans.MetricStageDuration)
+	// stepCounts and stepGauges are in the order of stepValues.
+	stepCounts = [...]metricID{
+		newMetric(spans.MetricSteps),
+		newMetric(spans.MetricSamples),
+		newMetric(spans.MetricTokens),
+	}
+	stepGauges = [...]metricID{
+		newMetric(spans.AttrFlopThroughput),
+		newMetric(spans.AttrDeviceFlopThroughput),
+		newMetric(spans.AttrMFU),
+		newMetric(spans.AttrHFU),
+	}
+	flopDisagreement = newMetric(spans.MetricFlopDisagreement, disagreementBounds...)
+)
+
+// sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a step with neither.
+type sourceKey struct {
+	name string // trainbridge.source
+	rank view.Int
+}
+
+func (k sourceKey) bare() bool       { return k == sourceKey{} }
+func (k sourceKey) clone() sourceKey { return sourceKey{strings.Clone(k.name), k.rank} }
+
+func (k sourceKey) labels(m pcommon.Map, own label) {
+	own.put(m)
 	if k.name != "" {
 		m.PutStr(spans.AttrSource, k.name)
 	}
-	if k.ranked {
-		m.PutInt(spans.AttrRank, k.rank)
+	if k.rank.OK {
+		m.PutInt(spans.AttrRank, k.rank.N)
 	}
 }
 
-// stepValues are the values that only training steps have. Numbers that are not there are NaN.
+func sourceOf(s *view.Source) sourceKey { return sourceKey{spans.Label(s.Format), s.Rank} }
+
+// stepValues are what a step, or a part of one, says. Numbers that are not there are NaN.
 type stepValues struct {
 	source       sourceKey
+	part         string     // its name; "": a step
 	timed        bool       // observation.ns is the duration of one step
 	covers       int64      // ns, of the whole span
-	counts       [3]float64 // from stepCounts on
-	gauges       [4]float64 // from stepGauges on
+	counts       [3]float64 // stepCounts
+	gauges       [4]float64 // stepGauges
 	disagreement float64
 }
 
-// maxCount is the most that one span can add to a counter: more than any job trains on, and a sum of such stays finite.
-const maxCount = 1 << 53
-
-// countOf reads a number that can be neither negative nor above maxCount: it is bad then, and NaN.
-func countOf(v pcommon.Value, bad *bool) float64 {
-	n := spans.ValueNumber(v)
-	if n < 0 || n > maxCount {
-		n, *bad = math.NaN(), true
-	}
-	return n
+type stepReader struct {
+	family int8
+	values []stepValues
+	step   view.Step
+	part   view.Part
 }
 
-// readStep reads a training step, or a named part of one.
-func (s *scratch) readStep(span ptrace.Span, part string) {
-	nan := math.NaN()
-	o := observation{resource: int32(len(s.resources) - 1), kind: stepSpan, values: int32(len(s.steps)), stage: spans.TQNone, name: part, throughput: nan}
-	v := stepValues{counts: [...]float64{1, nan, nan}, gauges: [...]float64{nan, nan, nan, nan}, disagreement: nan}
-	seconds, bad := nan, false
-	for name, a := range span.Attributes().All() {
-		switch name {
-		case spans.AttrSource:
-			v.source.name = spans.Label(spans.ValueText(a))
-		case spans.AttrRank:
-			if a.Type() == pcommon.ValueTypeInt {
-				v.source.rank, v.source.ranked = a.Int(), true
-			}
-		case spans.AttrIncomplete:
-			o.incomplete = a.Type() == pcommon.ValueTypeBool && a.Bool()
-		case spans.AttrVerdict:
-			if a.Type() == pcommon.ValueTypeSlice {
-				o.verdicts, o.judged = a.Slice(), true
-			}
-		case spans.AttrStepDuration:
-			seconds = spans.ValueNumber(a)
-		case spans.AttrStepsCovered:
-			if n := countOf(a, &bad); !math.IsNaN(n) {
-				v.counts[0] = n
-			}
-		case spans.AttrSamples:
-			v.counts[sampleCount-stepCounts] = countOf(a, &bad)
-		case spans.AttrTokens:
-			v.counts[tokenCount-stepCounts] = countOf(a, &bad)
-		case spans.AttrFlopThroughput:
-			v.gauges[0] = spans.ValueNumber(a)
-		case spans.AttrDeviceFlopThroughput:
-			v.gauges[deviceFlopThroughput-stepGauges] = spans.ValueNumber(a)
-		case spans.AttrMFU:
-			v.gauges[mfu-stepGauges] = spans.ValueNumber(a)
-		case spans.AttrHFU:
-			v.gauges[hfu-stepGauges] = spans.ValueNumber(a)
-		case spans.AttrFlopDisagreement:
-			v.disagreement = spans.ValueNumber(a)
-		}
-	}
-	possible := o.locate(span)
-	if possible {
-		v.covers = int64(o.ns)
-	}
-	switch {
-	case part != "":
+func (r *stepReader) reset() {
+	clear(r.values)
+	r.values, r.step, r.part = r.values[:0], view.Step{}, view.Part{}
+}
+
+func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
+	ns, possible := length(span)
+	if kind == view.KindPart {
 		if !possible {
 			s.invalid++
 			return
 		}
-	case seconds >= 0 && seconds <= maxDuration.Seconds():
-		o.ns, v.timed = uint64(math.Round(seconds*1e9)), true
-	default:
-		bad = bad || !math.IsNaN(seconds)
+		p := &r.part
+		p.Read(span)
+		if p.Name == "" {
+			return
+		}
+		s.note(span, r.family, &p.Head, len(r.values), ns)
+		r.values = append(r.values, stepValues{source: sourceOf(&p.Source), part: spans.Label(p.Name)})
+		return
+	}
+	st, bad := &r.step, false
+	st.Read(span)
+	v := stepValues{
+		source: sourceOf(&st.Source), counts: [...]float64{1, countOf(st.Samples, &bad), countOf(st.Tokens, &bad)},
+		gauges: [...]float64{st.FlopThroughput, st.DeviceFlopThroughput, st.MFU, st.HFU}, disagreement: st.FlopDisagreement,
+	}
+	if n := countOf(st.StepsCovered, &bad); !math.IsNaN(n) {
+		v.counts[0] = n
+	}
+	if possible {
+		v.covers = int64(ns)
+	}
+	if took, ok := nanoseconds(st.Duration, &bad); ok {
+		ns, v.timed = took, true
 	}
 	if bad { // what else the record says still counts
 		s.invalid++
 	}
-	s.steps = append(s.steps, v)
-	s.observations = append(s.observations, o)
+	s.note(span, r.family, &st.Head, len(r.values), ns)
+	r.values = append(r.values, v)
 }
 
-// stepSeries are the series of a group that only training steps have.
+// stepSeries are the series of the steps of one source.
 type stepSeries struct {
 	duration     *histogram[uint64]
 	parts        []named[histogram[uint64]]
 	disagreement *histogram[float64]
-	counts       [len(stepValues{}.counts)]*counter
-	gauges       [len(stepValues{}.gauges)]*gauge
-	incomplete   *counter
+	counts       [len(stepCounts)]*counter
+	gauges       [len(stepGauges)]*gauge
 	grace        int64 // ns; of the latest step
 }
 
-func (g *group) stepSeries() *stepSeries {
-	if g.steps == nil {
-		g.steps = new(stepSeries)
-	}
-	return g.steps
+type stepAdder struct {
+	family int8
+	groups groups[sourceKey]
 }
 
-// source finds or makes the series of a source. Without room for its first metric it is the overflow.
-func (s *store) source(key resourceKey, src sourceKey, first metricID) *group {
-	if src == (sourceKey{}) {
-		return s.function(key, "", first) // which has no labels either: two groups would make the same series
-	}
-	r := s.byKey[key]
-	if r != nil {
-		if g := r.bySource[src]; g != nil {
-			return g
-		}
-	}
-	g := s.newGroup(r, key, first)
-	if g == &s.overflow {
-		return g
-	}
-	src.name = strings.Clone(src.name)
-	g.source = src
-	g.resource.bySource[src] = g
-	return g
-}
+func (a *stepAdder) begin() { a.groups.begin() }
 
-// addStep puts a step, or a part of one, into the series of its source.
-func (s *store) addStep(g *group, o *observation, v *stepValues) {
-	ss, over := g.stepSeries(), s.overflow.stepSeries()
+// add puts a step, or a part of one, into the series of its source.
+func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
+	v := &from.(*stepReader).values[o.values]
+	first := stepCounts[0]
+	if v.part != "" {
+		first = partDuration
+	}
+	g := a.groups.find(s, o, in, v.source, primary(o, first))
+	ss, over := seriesOf[stepSeries](g, a.family), seriesOf[stepSeries](&s.overflow, a.family)
 	// A log that writes every 100 steps, or whose steps take long, is not at its end when it says nothing for the time
 	// that its last record covers; twice that leaves room for slower ones.
-	if o.name == "" {
+	if v.part == "" {
 		ss.grace = 2 * v.covers
 	}
 	s.grace = ss.grace
@@ -166,45 +155,42 @@ func (s *store) addStep(g *group, o *observation, v *stepValues) {
 	s.judge(g, o)
 	switch {
 	case o.incomplete:
-		s.count(slot(s, incompleteCount, g, &ss.incomplete, &s.overflow.incomplete[spans.TQFunction]), 1, o)
+		s.lose(g, o)
 		return
-	case o.name != "":
-		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, o.name), o)
+	case v.part != "":
+		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, v.part), o)
 		return
 	case v.timed:
 		s.observe(slot(s, stepDuration, g, &ss.duration, &over.duration), o)
 	}
 	for i, n := range v.counts {
 		if !math.IsNaN(n) {
-			s.count(slot(s, stepCounts+metricID(i), g, &ss.counts[i], &over.counts[i]), n, o)
+			s.count(slot(s, stepCounts[i], g, &ss.counts[i], &over.counts[i]), n, o)
 		}
 	}
 	for i, x := range v.gauges {
 		if !math.IsNaN(x) {
-			s.set(slot(s, stepGauges+metricID(i), g, &ss.gauges[i], &over.gauges[i]), x, o)
+			s.set(slot(s, stepGauges[i], g, &ss.gauges[i], &over.gauges[i]), x, o)
 		}
 	}
 	if x := v.disagreement; !math.IsNaN(x) {
-		s.record(slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement), x, disagreementBounds, o)
+		s.record(slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement), flopDisagreement, x, o)
 	}
 }
 
-// steps writes the series of training steps of one group.
-func (e *emitter) steps(g *group) {
-	ss, l := g.steps, labels{of: g, stage: spans.TQNone}
+// emit writes the series of the steps of one source.
+func (a *stepAdder) emit(e *emitter, g *group) {
+	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
 	emit(e, stepDuration, l, &ss.duration, durationPoint)
 	ss.parts = slices.DeleteFunc(ss.parts, func(p named[histogram[uint64]]) bool {
-		l := l
-		l.part = p.name
-		emit(e, partDuration, l, &p.series, durationPoint)
+		emit(e, partDuration, labels{of: g, own: label{spans.AttrStage, p.name}}, &p.series, durationPoint)
 		return p.series == nil
 	})
 	for i := range ss.counts {
-		emit(e, stepCounts+metricID(i), l, &ss.counts[i], sumPoint)
+		emit(e, stepCounts[i], l, &ss.counts[i], sumPoint)
 	}
 	for i := range ss.gauges {
-		emit(e, stepGauges+metricID(i), l, &ss.gauges[i], gaugePoint)
+		emit(e, stepGauges[i], l, &ss.gauges[i], gaugePoint)
 	}
-	emit(e, flopDisagreement, l, &ss.disagreement, disagreementPoint)
-	emit(e, incompleteCount, l, &ss.incomplete, counterPoint)
+	emit(e, flopDisagreement, l, &ss.disagreement, numberPoint)
 }

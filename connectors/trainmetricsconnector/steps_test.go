@@ -89,7 +89,8 @@ func stepBatch() ptrace.Traces {
 	addPart(b, resourceA, 6, "verl", "update_actor", -1, 12*second)
 	addPart(b, resourceA, 7, "verl", "gen", -1, 40*second)
 	addPart(b, resourceA, 8, "megatron", "forward-backward", 7, second/2)
-	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{2}, ID: spanID(9), Name: spans.SpanEvaluation, Start: base, End: base}).Attributes().PutDouble(spans.AttrMFU, 0.1)
+	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{2}, ID: spanID(9), Name: spans.SpanEvaluation, Start: base,
+		End: base}).Attributes().PutDouble(spans.AttrMFU, 0.1)
 	return b.Traces()
 }
 
@@ -427,7 +428,8 @@ func TestStepOverflow(t *testing.T) {
 		"ml.train.steps": ranks, "ml.train.tokens": 10 * ranks, "ml.train.step.duration": ranks, "ml.train.stage.duration": 3 * ranks,
 	}, counted, "nothing is lost by it")
 	// Nine ranks, and two parts of the first.
-	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: (ranks-limit)*4 + 2}}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: (ranks-limit)*4 + 2}},
+		metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)
 	c.consume(oneStep(1000, 1, nil))

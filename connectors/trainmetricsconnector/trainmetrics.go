@@ -55,7 +55,7 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 			return t.C, t.Stop
 		},
 	}
-	c.scratch.New = func() any { return new(scratch) }
+	c.scratch.New = func() any { return newScratch() }
 	c.store = newStore(cfg, c.now())
 	return c, nil
 }

@@ -59,7 +59,8 @@ func newBed(tb testing.TB, change ...func(*Config)) *bed {
 		f(cfg)
 	}
 	require.NoError(tb, cfg.Validate())
-	b := &bed{t: tb, clock: time.Unix(0, base).Add(time.Hour), ticks: make(chan time.Time), sent: make(chan pmetric.Metrics, 10), tel: componenttest.NewTelemetry()}
+	b := &bed{t: tb, clock: time.Unix(0, base).Add(time.Hour), ticks: make(chan time.Time), sent: make(chan pmetric.Metrics, 10),
+		tel: componenttest.NewTelemetry()}
 	tb.Cleanup(func() { require.NoError(tb, b.tel.Shutdown(context.Background())) })
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
 		if b.err != nil {
@@ -254,7 +255,8 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
 	assert.Equal(t, start, h.start)
 	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
-	assert.Equal(t, []float64{2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800}, h.bounds)
+	assert.Equal(t, []float64{2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
+		1200, 1800}, h.bounds)
 	assert.Equal(t, uint64(1), h.buckets[14], "0.914 s is above 0.5 and at most 1")
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, h.host)
 	// A bound belongs to its bucket.
@@ -553,7 +555,8 @@ func TestCardinalityLimit(t *testing.T) {
 		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
 		res.RunID = fmt.Sprint("run-", i) // of groups of calls there is a series per run
 		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
-		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1, spans.AttrZMQThroughputDisagreement: 1})
+		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
+			spans.AttrZMQThroughputDisagreement: 1})
 		addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
 			spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 			spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
@@ -578,7 +581,7 @@ func TestCardinalityLimit(t *testing.T) {
 		assert.LessOrEqual(t, series[m.Name], limit, m.Name)
 		assert.Positive(t, series[m.Name], m.Name)
 	}
-	assert.Equal(t, int(numMetrics), overflows)
+	assert.Equal(t, len(metrics), overflows)
 	assert.Equal(t, limit, series["tq.function.duration"])
 	assert.Equal(t, limit, series["tq.stage.duration"])
 	// Nothing is lost by it.
@@ -587,8 +590,10 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
 	for _, m := range []string{
 		"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
-		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls", "zeromq.throughput.disagreement",
-		"nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.errors", "nccl.collective.retries", "nccl.collective.missing",
+		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls",
+		"zeromq.throughput.disagreement",
+		"nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.errors",
+		"nccl.collective.retries", "nccl.collective.missing",
 	} {
 		assert.InDelta(t, float64(functions), total[m], 0, m)
 	}
@@ -833,16 +838,20 @@ func FuzzConsume(f *testing.F) {
 	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr("v")
 	add(b, resourceA, 2, "", spans.StageClientPut, -1).Attributes().PutDouble(spans.AttrTQThroughput, 1e9)
 	add(b, spans.Resource{}, 0, "rollout", spans.StageGet, 1).Attributes().PutBool(spans.AttrIncomplete, true)
-	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1e9, spans.AttrMFU: 0.5}).Attributes().PutInt(spans.AttrStepsCovered, 3)
+	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1e9,
+		spans.AttrMFU: 0.5}).Attributes().PutInt(spans.AttrStepsCovered, 3)
 	addStepSpan(b, resourceA, 3, "hf", 1, 1, nil)
 	addPart(b, resourceA, 4, "verl", "gen", -1, 1)
 	addCall(b, resourceA, 5, "Matmul", "unix", 1e6, 1024, 2048)
 	addCall(b, resourceA, 6, "LMHead", "", 1e6, 1, 2).Attributes().PutBool(spans.AttrIncomplete, true)
-	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5, spans.AttrZMQThroughputDisagreement: 0.1})
+	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5,
+		spans.AttrZMQThroughputDisagreement: 0.1})
 	addGroup(b, resourceA, 8, spans.SpanRPCSession, 1e9, nil)
 	addGroup(b, resourceA, 9, spans.SpanRPCCalls, 1e9, nil).Attributes().PutBool(spans.AttrIncomplete, true)
-	addCollective(b, resourceA, 10, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 1e9, spans.AttrNCCLErrors: 3, spans.AttrNCCLBandwidthBus: 1e9})
-	cut(addCollective(b, resourceA, 11, "Send", "", 1e9, map[string]float64{spans.AttrNCCLLateMax: 1, spans.AttrNCCLRanksMissingCount: 1}), spans.NCCLIncompleteGap)
+	addCollective(b, resourceA, 10, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 1e9,
+		spans.AttrNCCLErrors: 3, spans.AttrNCCLBandwidthBus: 1e9})
+	cut(addCollective(b, resourceA, 11, "Send", "", 1e9, map[string]float64{spans.AttrNCCLLateMax: 1, spans.AttrNCCLRanksMissingCount: 1}),
+		spans.NCCLIncompleteGap)
 	addBelow(b, resourceA, 12, spans.SpanNCCLRank)
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
@@ -854,7 +863,7 @@ func FuzzConsume(f *testing.F) {
 		if err != nil {
 			return
 		}
-		st, in := newStore(cfg, time.Unix(0, base)), new(scratch)
+		st, in := newStore(cfg, time.Unix(0, base)), newScratch()
 		in.read(td)
 		st.apply(in, time.Unix(1, base))
 		var want, got uint64
@@ -865,14 +874,22 @@ func FuzzConsume(f *testing.F) {
 				continue
 			}
 			met[o.id] = o.id != 0
-			whole := o.kind == stepSpan && o.name == ""
-			group := o.kind == passSpan && !in.passes[o.values].pass // without a duration
-			untimed := o.kind == collectiveSpan && !in.collectives[o.values].timed
-			if o.incomplete || !group && !untimed && (!whole || in.steps[o.values].timed) {
-				want++
+			measured := true // it has a duration
+			switch r := in.readers[o.family].(type) {
+			case *stepReader:
+				if v := &r.values[o.values]; v.part == "" {
+					measured = v.timed
+					if !o.incomplete {
+						steps += v.counts[0]
+					}
+				}
+			case *rpcReader:
+				measured = o.values >= 0 || r.groups[^o.values].pass
+			case *collectiveReader:
+				measured = r.values[o.values].timed
 			}
-			if whole && !o.incomplete {
-				steps += in.steps[o.values].counts[0]
+			if o.incomplete || measured {
+				want++
 			}
 		}
 		for _, rm := range st.build(time.Unix(2, base)).ResourceMetrics().All() {

@@ -166,15 +166,16 @@ func recognise(span ptrace.Span) Kind {
 			source = true
 		}
 	}
+	ours := k != KindOther && k != KindEvaluation && k != KindRun && k != KindSummary // a function or an operation may have any other name
 	switch {
-	case k != KindOther && aggregate:
+	case ours && aggregate:
 		return KindAggregate
 	case k == KindRank && source: // "rank 3" is also what a part of a step took there
 		return KindPartRank
-	case collective && (k == KindOther || k == KindEvaluation || k == KindRun || k == KindSummary): // an operation may have any other name
-		return KindCollective
-	case k != KindOther:
+	case ours:
 		return k
+	case collective:
+		return KindCollective
 	case function:
 		return KindFunction
 	case tq:
@@ -186,7 +187,7 @@ func recognise(span ptrace.Span) Kind {
 	case client && zeromq, method && span.Kind() != ptrace.SpanKindServer:
 		return KindCall
 	}
-	return KindOther
+	return k
 }
 
 // byName is the kind of a span whose name only we use. A call may have any method for its name.

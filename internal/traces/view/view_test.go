@@ -65,6 +65,8 @@ func TestKindOf(t *testing.T) {
 		"collective, of doubles":          {"AllReduce", internal, []attr{at(spans.AttrNCCLRanks, 8.0)}, KindCollective},
 		"ranks that are no number":        {"AllReduce", internal, []attr{at(spans.AttrNCCLRanks, "8")}, KindOther},
 		"collective within a function":    {"f", internal, []attr{at(spans.AttrTQStage, "function"), at(spans.AttrNCCLRanks, 8)}, KindCollective},
+		"function of any name":            {"train.run", internal, []attr{at(spans.AttrTQStage, "function")}, KindFunction},
+		"collective of any name":          {"train.summary", internal, []attr{at(spans.AttrNCCLRanks, 8)}, KindCollective},
 		"function":                        {"f", internal, []attr{at(spans.AttrTQStage, "function")}, KindFunction},
 		"stage":                           {"tq.get", internal, []attr{at(spans.AttrTQStage, "get")}, KindStage},
 		"client operation":                {"tq.client.put", client, []attr{at(spans.AttrTQStage, "client_put")}, KindStage},

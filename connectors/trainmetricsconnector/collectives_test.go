@@ -24,7 +24,8 @@ import (
 
 // addCollective appends the root of a collective of four ranks as nccl writes it, which ends ns after base.
 func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algorithm string, ns int64, numbers map[string]float64) ptrace.Span {
-	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns, Attributes: 24})
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
+		Attributes: 24})
 	a := s.Attributes()
 	a.PutInt(spans.AttrNCCLRanks, 4)
 	a.PutStr(spans.AttrNCCLOperation, operation)
@@ -48,7 +49,8 @@ func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algori
 
 // addBelow appends a span below a collective, with attributes that a root has too.
 func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
-	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base, End: base + 1e6, Attributes: 10})
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base,
+		End: base + 1e6, Attributes: 10})
 	a := s.Attributes()
 	a.PutInt(spans.AttrNCCLCommRank, 3)
 	a.PutInt(spans.AttrRank, 3)
@@ -62,7 +64,8 @@ func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
 }
 
 var ncclChildren = []string{
-	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
+	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel,
+	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
 // ncclLabels are those of addCollective.
@@ -80,7 +83,8 @@ func collectiveBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	addCollective(b, resourceA, 1, "AllReduce", "RING", 3_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.0029, spans.AttrNCCLTransferDuration: 0.002, spans.AttrNCCLLateMax: 0.0009, spans.AttrNCCLLateCost: 0.0025,
-		spans.AttrNCCLDataSize: 1 << 28, spans.AttrNCCLBandwidthAlgorithm: 134e9, spans.AttrNCCLBandwidthBus: 201e9, spans.AttrNCCLErrors: 0, spans.AttrNCCLRetries: 2,
+		spans.AttrNCCLDataSize: 1 << 28, spans.AttrNCCLBandwidthAlgorithm: 134e9, spans.AttrNCCLBandwidthBus: 201e9, spans.AttrNCCLErrors: 0,
+		spans.AttrNCCLRetries: 2,
 	})
 	for i, name := range ncclChildren {
 		addBelow(b, resourceA, 20+i, name)
@@ -88,7 +92,8 @@ func collectiveBatch() ptrace.Traces {
 	// It ended last; its bandwidth is the gauge's.
 	judged(addCollective(b, resourceA, 2, "AllReduce", "RING", 9_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.00002, spans.AttrNCCLLateMax: 0.012, spans.AttrNCCLLateCost: 0.0365, spans.AttrNCCLDataSize: 1 << 20,
-		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLBandwidthBusMean: 60e9, spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 3,
+		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLBandwidthBusMean: 60e9, spans.AttrNCCLErrors: 1,
+		spans.AttrNCCLRetries: 3,
 	}), spans.VerdictNCCLLate, spans.VerdictNCCLErrors)
 	addCollective(b, resourceA, 3, "AllReduce", "RING", 6_000_000, map[string]float64{spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1})
 	// Of what is not whole only that it happened: rank 3 is missing.
@@ -298,7 +303,10 @@ func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
 }
 
 func TestCollectiveValues(t *testing.T) {
-	const duration, late, cost, io, bandwidth = "nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.bandwidth"
+	const (
+		duration, late, cost = "nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost"
+		io, bandwidth        = "nccl.collective.io", "nccl.collective.bandwidth"
+	)
 	all := map[string]float64{
 		duration: 1, late: 1, cost: 0.5, io: 1 << 20, bandwidth: 3e9, "nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
 	}
@@ -328,8 +336,9 @@ func TestCollectiveValues(t *testing.T) {
 		labels  string
 		invalid int64
 	}{
-		"good":                  {func(pcommon.Map, ptrace.Span) {}, all, plain, 0},
-		"incomplete":            {set(spans.AttrIncomplete, true), but(map[string]float64{duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1, "trainbridge.incomplete.spans": 1}), plain, 0},
+		"good": {func(pcommon.Map, ptrace.Span) {}, all, plain, 0},
+		"incomplete": {set(spans.AttrIncomplete, true), but(map[string]float64{duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1,
+			"trainbridge.incomplete.spans": 1}), plain, 0},
 		"incomplete as text":    {set(spans.AttrIncomplete, "true"), all, plain, 0},
 		"of no time":            {set(spans.AttrNCCLDuration, 0.0), all, plain, 0},
 		"in whole seconds":      {set(spans.AttrNCCLDuration, int64(2)), all, plain, 0},
@@ -568,7 +577,8 @@ func TestCollectiveOverflow(t *testing.T) {
 		"nccl.collective.retries": limit, "nccl.collective.missing": limit,
 	}, series)
 	assert.Equal(t, map[string]float64{
-		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": limit + 1, "nccl.collective.errors": 2 * operations,
+		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": limit + 1,
+		"nccl.collective.errors":  2 * operations,
 		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
 	}, counted, "nothing is lost by it")
 	// Also those of the first operation, of which one bandwidth found no room.

@@ -1,0 +1,186 @@
+package trainmetricsconnector
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// collectives is the roots of collectives. The thousands of spans below each are not looked at: the root says what they add up to.
+var collectives = family{
+	kinds:  []view.Kind{view.KindCollective},
+	reader: func(family int8) reader { return &collectiveReader{family: family} },
+	adder:  func(family int8) adder { return &collectiveAdder{family: family} },
+}
+
+var (
+	collectiveDuration  = newMetric(spans.MetricNCCLDuration)
+	collectiveLate      = newMetric(spans.MetricNCCLLate)
+	collectiveLateCost  = newMetric(spans.MetricNCCLLateCost)
+	collectiveIO        = newMetric(spans.MetricNCCLIO)
+	collectiveBandwidth = newMetric(spans.MetricNCCLBandwidth)
+	// collectiveCounts are what happened, in the order of collectiveValues.counts.
+	collectiveCounts = [...]metricID{
+		newMetric(spans.MetricNCCLErrors),
+		newMetric(spans.MetricNCCLRetries),
+		newMetric(spans.MetricNCCLMissing),
+	}
+)
+
+// unnamed is the operation of a collective whose span names none: without a label its series would be those of functions.
+const unnamed = "unknown"
+
+// bandwidthKinds are the values of spans.AttrNCCLBandwidthKind, in the order of collectiveValues.bandwidth.
+var bandwidthKinds = [...]string{"algbw", "busbw", "busbw_mean"}
+
+// collectiveKey are the labels of a collective.
+type collectiveKey struct {
+	operation, algorithm, comm, name string
+	size                             int64 // of the communicator; 0: not known
+}
+
+func (collectiveKey) bare() bool { return false }
+
+func (k collectiveKey) clone() collectiveKey {
+	return collectiveKey{strings.Clone(k.operation), strings.Clone(k.algorithm), strings.Clone(k.comm), strings.Clone(k.name), k.size}
+}
+
+func (k collectiveKey) labels(m pcommon.Map, own label) {
+	m.PutStr(spans.AttrNCCLOperation, k.operation)
+	for _, l := range [...]label{{spans.AttrNCCLAlgorithm, k.algorithm}, {spans.AttrNCCLCommID, k.comm}, {spans.AttrNCCLCommName, k.name}} {
+		if l.value != "" {
+			l.put(m)
+		}
+	}
+	if k.size > 0 {
+		m.PutInt(spans.AttrNCCLCommSize, k.size)
+	}
+	own.put(m)
+}
+
+// collectiveValues are what the root of a collective says. Numbers that are not there are NaN.
+type collectiveValues struct {
+	key         collectiveKey
+	timed, late bool
+	ns, lateNS  uint64
+	cost, size  float64 // s, By
+	bandwidth   [len(bandwidthKinds)]float64
+	counts      [len(collectiveCounts)]float64 // errors, retries, ranks missing; 0 where they are not there
+}
+
+type collectiveReader struct {
+	family     int8
+	values     []collectiveValues
+	collective view.Collective
+}
+
+func (r *collectiveReader) reset() {
+	clear(r.values)
+	r.values, r.collective = r.values[:0], view.Collective{}
+}
+
+// read reads the root of a collective, or a Send or Recv. Its times are those that the root states: a span begins with the first rank's clock.
+func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
+	c, bad := &r.collective, false
+	c.Read(span)
+	v := collectiveValues{
+		key: collectiveKey{
+			spans.Label(c.Operation), spans.Label(c.Algorithm), spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N,
+		},
+		cost: countOf(c.Last.Cost, &bad), size: countOf(c.DataSize, &bad),
+		bandwidth: [...]float64{c.BandwidthAlgorithm, c.BandwidthBus, c.BandwidthBusMean},
+		counts:    [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))},
+	}
+	v.ns, v.timed = nanoseconds(c.Duration, &bad)
+	v.lateNS, v.late = nanoseconds(c.Last.Late, &bad)
+	if v.key.operation == "" {
+		v.key.operation = unnamed
+	}
+	if bad { // what else it says still counts
+		s.invalid++
+	}
+	ns, _ := length(span)
+	s.note(span, r.family, &c.Head, len(r.values), ns)
+	r.values = append(r.values, v)
+}
+
+// orNone is 0 for what is not known: a log that tells of no errors had none.
+func orNone(n float64) float64 {
+	if math.IsNaN(n) {
+		return 0
+	}
+	return n
+}
+
+// collectiveSeries are the series of the collectives with the same labels.
+type collectiveSeries struct {
+	duration, late *histogram[uint64]
+	cost, io       *counter
+	bandwidth      [len(bandwidthKinds)]*gauge
+	counts         [len(collectiveCounts)]*counter
+}
+
+type collectiveAdder struct {
+	family int8
+	groups groups[collectiveKey]
+}
+
+func (a *collectiveAdder) begin() { a.groups.begin() }
+
+// add puts a collective into the series of its labels. What happened counts always; what was measured only of collectives that are whole.
+func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch) {
+	v := &from.(*collectiveReader).values[o.values]
+	g := a.groups.find(s, o, in, v.key, primary(o, collectiveCounts[0]))
+	cs, over := seriesOf[collectiveSeries](g, a.family), seriesOf[collectiveSeries](&s.overflow, a.family)
+	s.judge(g, o)
+	for i, n := range v.counts {
+		// From the first collective on, with 0: rate() does not see a counter that begins at 1.
+		c := slot(s, collectiveCounts[i], g, &cs.counts[i], &over.counts[i])
+		if n > 0 {
+			s.count(c, n, o)
+		} else {
+			s.touch(&c.life)
+		}
+	}
+	if o.incomplete {
+		s.lose(g, o)
+		return
+	}
+	if v.timed {
+		s.observeNS(slot(s, collectiveDuration, g, &cs.duration, &over.duration), v.ns, o)
+	}
+	if v.late {
+		s.observeNS(slot(s, collectiveLate, g, &cs.late, &over.late), v.lateNS, o)
+	}
+	if !math.IsNaN(v.cost) {
+		s.count(slot(s, collectiveLateCost, g, &cs.cost, &over.cost), v.cost, o)
+	}
+	if !math.IsNaN(v.size) {
+		s.count(slot(s, collectiveIO, g, &cs.io, &over.io), v.size, o)
+	}
+	for i, x := range v.bandwidth {
+		if !math.IsNaN(x) {
+			s.set(slot(s, collectiveBandwidth, g, &cs.bandwidth[i], &over.bandwidth[0]), x, o)
+		}
+	}
+}
+
+// emit writes the series of the collectives with the same labels.
+func (a *collectiveAdder) emit(e *emitter, g *group) {
+	cs, l := seriesOf[collectiveSeries](g, a.family), labels{of: g}
+	emit(e, collectiveDuration, l, &cs.duration, durationPoint)
+	emit(e, collectiveLate, l, &cs.late, durationPoint)
+	emit(e, collectiveLateCost, l, &cs.cost, sumPoint)
+	emit(e, collectiveIO, l, &cs.io, sumPoint) // a busy job moves more than an int64 holds
+	for i := range cs.bandwidth {
+		emit(e, collectiveBandwidth, labels{of: g, own: label{spans.AttrNCCLBandwidthKind, bandwidthKinds[i]}}, &cs.bandwidth[i], gaugePoint)
+	}
+	for i := range cs.counts {
+		emit(e, collectiveCounts[i], l, &cs.counts[i], counterPoint)
+	}
+}

@@ -1,0 +1,148 @@
+package trainmetricsconnector
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// families are the domains whose spans metrics are made of. A new one is a file like these and a line here.
+var families = [...]family{steps, rpc, collectives, transferQueue}
+
+// family makes metrics of the spans of one domain.
+type family struct {
+	kinds  []view.Kind
+	reader func(family int8) reader
+	adder  func(family int8) adder
+}
+
+// reader reads the spans of a family, without a lock. Each batch has its own.
+type reader interface {
+	// read notes what a span says, and what of it the adder needs: see scratch.note.
+	read(span ptrace.Span, kind view.Kind, s *scratch)
+	// reset lets go of the batch: what was read refers to its strings.
+	reset()
+}
+
+// adder has the series of a family.
+type adder interface {
+	// begin is called before the observations of a batch.
+	begin()
+	// add puts an observation into the series of its labels. from is the reader that has read it.
+	add(s *store, o *observation, from reader, in *scratch)
+	// emit writes the family's series of a group.
+	emit(e *emitter, g *group)
+}
+
+// familyOf is which family reads a kind of spans, −1 for those that no metric is made of.
+var familyOf = func() (of [256]int8) {
+	for i := range of {
+		of[i] = -1
+	}
+	for i, f := range families {
+		for _, kind := range f.kinds {
+			of[kind] = int8(i)
+		}
+	}
+	return of
+}()
+
+// label is a label beside those of the group. The zero value is none.
+type label struct{ name, value string }
+
+func (l label) put(m pcommon.Map) {
+	if l.name != "" {
+		m.PutStr(l.name, l.value)
+	}
+}
+
+// key is what the series of a group have in common. Its zero value may be a key too.
+type key[K any] interface {
+	comparable
+	// labels writes the labels, and where it belongs among them the one that only some series of the group have.
+	labels(m pcommon.Map, own label)
+	// bare says that there are no labels: the families that have such series share one group, or they would make the same series twice.
+	bare() bool
+	// clone makes a key that outlives the batch that it was read from.
+	clone() K
+}
+
+// groups finds the groups of a family by their labels. Spans come in runs of one function, one source, one method, or one operation of one communicator.
+type groups[K key[K]] struct {
+	by   map[groupKey[K]]*group
+	last *group
+	in   int32 // the resource that the last one was asked for
+	key  K
+}
+
+type groupKey[K key[K]] struct {
+	resource *resource
+	key      K
+}
+
+func (gs *groups[K]) begin() { gs.last = nil }
+
+// find finds or makes the group of an observation. Without room for the first metric of a new one it is the overflow.
+func (gs *groups[K]) find(s *store, o *observation, in *scratch, key K, first metricID) *group {
+	if gs.last == nil || o.resource != gs.in || key != gs.key {
+		gs.last, gs.in, gs.key = gs.look(s, in.resources[o.resource], key, first), o.resource, key
+	}
+	s.spilled = gs.last == &s.overflow
+	return gs.last
+}
+
+func (gs *groups[K]) look(s *store, of resourceKey, key K, first metricID) *group {
+	r := s.byKey[of]
+	if r != nil {
+		if key.bare() {
+			if r.bare != nil {
+				return r.bare
+			}
+		} else if g := gs.by[groupKey[K]{r, key}]; g != nil {
+			return g
+		}
+	}
+	g := s.newGroup(r, of, first)
+	if g == &s.overflow {
+		return g
+	}
+	key = key.clone()
+	g.labels = key.labels
+	if key.bare() {
+		g.resource.bare = g
+		g.forget = func() { g.resource.bare = nil }
+		return g
+	}
+	if gs.by == nil {
+		gs.by = make(map[groupKey[K]]*group)
+	}
+	gs.by[groupKey[K]{g.resource, key}] = g
+	g.forget = func() { delete(gs.by, groupKey[K]{g.resource, key}) }
+	return g
+}
+
+// metricID indexes metrics.
+type metricID uint8
+
+// metric describes what is sent. The families declare theirs by newMetric.
+type metric struct {
+	spans.Metric
+	bounds []float64 // of a histogram that does not have the configured buckets
+}
+
+// metrics are those of all families, and what all have.
+var metrics []metric
+
+// newMetric declares a metric of the registry.
+func newMetric(name string, bounds ...float64) metricID {
+	metrics = append(metrics, metric{spans.MetricNamed(name), bounds})
+	return metricID(len(metrics) - 1)
+}
+
+// The metrics that all families have.
+var (
+	verdictCount    = newMetric(spans.MetricTQVerdicts)
+	incompleteCount = newMetric(spans.MetricIncompleteSpans)
+)

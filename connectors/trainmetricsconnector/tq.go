@@ -1,0 +1,213 @@
+package trainmetricsconnector
+
+import (
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const mib = 1 << 20
+
+var (
+	// throughputBounds are By/s. The thresholds of train_perf, 100 and 500 MiB/s, are edges, so that their shares can be read off exactly.
+	throughputBounds = []float64{
+		1 * mib, 2 * mib, 5 * mib, 10 * mib, 20 * mib, 50 * mib, 100 * mib, 200 * mib, 300 * mib, 400 * mib, 500 * mib,
+		1000 * mib, 2000 * mib, 5000 * mib, 10_000 * mib, 20_000 * mib, 50_000 * mib,
+	}
+	// disagreementBounds are shares. Logs print two decimals of a percent and round them either way: up to 0.0002 is agreement.
+	disagreementBounds = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}
+)
+
+// transferQueue is the functions, stages and client operations of TransferQueue.
+var transferQueue = family{
+	kinds:  []view.Kind{view.KindFunction, view.KindStage},
+	reader: func(family int8) reader { return &tqReader{family: family} },
+	adder:  func(family int8) adder { return &tqAdder{family: family} },
+}
+
+var (
+	functionDuration    = newMetric(spans.MetricTQFunctionDuration)
+	stageDuration       = newMetric(spans.MetricTQStageDuration)
+	functionTime        = newMetric(spans.MetricTQFunctionTime)
+	stageTime           = newMetric(spans.MetricTQStageTime)
+	stageUtilization    = newMetric(spans.MetricTQStageUtilization)
+	overheadUtilization = newMetric(spans.MetricTQOverheadUtilization)
+	clientThroughput    = newMetric(spans.MetricTQClientThroughput, throughputBounds...)
+	disagreement        = newMetric(spans.MetricTQUtilizationDisagreement, disagreementBounds...)
+)
+
+// functionKey is the label of a function, its stages and client operations: its name.
+type functionKey struct{ name string }
+
+func (k functionKey) bare() bool         { return k.name == "" }
+func (k functionKey) clone() functionKey { return functionKey{strings.Clone(k.name)} }
+
+func (k functionKey) labels(m pcommon.Map, own label) {
+	if k.name != "" {
+		m.PutStr(spans.AttrTQFunction, k.name)
+	}
+	own.put(m)
+}
+
+// ofStage is the label of a stage.
+func ofStage(stage spans.TQStage) label { return label{spans.AttrTQStage, stage.String()} }
+
+// tqValues are what a span of TransferQueue says. Numbers that are not there are NaN.
+type tqValues struct {
+	key        functionKey
+	stage      spans.TQStage
+	shares     int32   // index in tqReader.shares, of a function
+	throughput float64 // By/s, of a client operation
+}
+
+// functionShares are the values that only functions have.
+type functionShares struct {
+	share                  [len(view.Function{}.Share)]float64
+	overhead, disagreement float64
+}
+
+type tqReader struct {
+	family   int8
+	values   []tqValues
+	shares   []functionShares
+	function view.Function
+	stage    view.Stage
+}
+
+func (r *tqReader) reset() {
+	clear(r.values)
+	r.values, r.shares = r.values[:0], r.shares[:0]
+	r.function, r.stage = view.Function{}, view.Stage{}
+}
+
+func (r *tqReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
+	ns, ok := length(span)
+	if !ok {
+		s.invalid++
+		return
+	}
+	if kind == view.KindFunction {
+		f := &r.function
+		f.Read(span)
+		s.note(span, r.family, &f.Head, len(r.values), ns)
+		r.values = append(r.values, tqValues{key: functionKey{spans.Label(f.Name)}, stage: spans.TQFunction, shares: int32(len(r.shares)), throughput: math.NaN()})
+		r.shares = append(r.shares, functionShares{share: f.Share, overhead: f.Overhead, disagreement: f.Disagreement})
+		return
+	}
+	st := &r.stage
+	st.Read(span)
+	if st.Stage == spans.TQNone {
+		return
+	}
+	v := tqValues{key: functionKey{spans.Label(st.Function)}, stage: st.Stage, throughput: st.Throughput}
+	if math.IsNaN(v.throughput) {
+		v.throughput = st.ThroughputReported
+	}
+	s.note(span, r.family, &st.Head, len(r.values), ns)
+	r.values = append(r.values, v)
+}
+
+// tqSeries are the series of one function. Arrays by stage in place of a map by labels: one map look-up per span at most.
+type tqSeries struct {
+	duration     [spans.TQStages]*histogram[uint64] // [spans.TQFunction] is tq.function.duration, the others tq.stage.duration
+	throughput   [spans.TQStages]*histogram[float64]
+	incomplete   [spans.TQStages]*counter
+	disagreement *histogram[float64]
+	time         *counter                              // s, of functions whose shares are known
+	stageTime    [len(functionShares{}.share)]*counter // of it
+	share        [len(functionShares{}.share)]*gauge
+	overhead     *gauge
+}
+
+type tqAdder struct {
+	family int8
+	groups groups[functionKey]
+}
+
+func (a *tqAdder) begin() { a.groups.begin() }
+
+// add puts one span into the series of its function. Overflow series have no labels, so one slot stands for all stages.
+func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
+	r := from.(*tqReader)
+	v := &r.values[o.values]
+	m, spill := stageDuration, spans.TQGet
+	if v.stage == spans.TQFunction {
+		m, spill = functionDuration, spans.TQFunction
+	}
+	g := a.groups.find(s, o, in, v.key, primary(o, m))
+	ts, over := seriesOf[tqSeries](g, a.family), seriesOf[tqSeries](&s.overflow, a.family)
+	s.judge(g, o)
+	var f *functionShares
+	if v.stage == spans.TQFunction {
+		f = &r.shares[v.shares]
+		ts.addTime(s, g, over, o, f)
+	}
+	if o.incomplete {
+		// Its duration is only what was seen of it.
+		s.count(slot(s, incompleteCount, g, &ts.incomplete[v.stage], &s.overflow.incomplete), 1, o)
+		return
+	}
+	s.observe(slot(s, m, g, &ts.duration[v.stage], &over.duration[spill]), o)
+	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
+	if v.throughput > 0 && (v.stage == spans.TQClientGet || v.stage == spans.TQClientPut) {
+		s.record(slot(s, clientThroughput, g, &ts.throughput[v.stage], &over.throughput[spans.TQClientGet]), clientThroughput, v.throughput, o)
+	}
+	if f == nil {
+		return
+	}
+	for i, share := range f.share {
+		if !math.IsNaN(share) {
+			s.set(slot(s, stageUtilization, g, &ts.share[i], &over.share[spans.TQGet]), share, o)
+		}
+	}
+	if !math.IsNaN(f.overhead) {
+		s.set(slot(s, overheadUtilization, g, &ts.overhead, &over.overhead), f.overhead, o)
+	}
+	if !math.IsNaN(f.disagreement) {
+		s.record(slot(s, disagreement, g, &ts.disagreement, &over.disagreement), disagreement, f.disagreement, o)
+	}
+}
+
+// addTime adds a function whose shares are known to the counters that TransferQueue's share of the time is made of. One that lost the lines of a stage is
+// incomplete, but its FUNCTION_END says what they took.
+func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
+	if math.IsNaN(f.overhead) {
+		return
+	}
+	total := float64(o.ns) / 1e9
+	s.count(slot(s, functionTime, g, &ts.time, &over.time), total, o)
+	for i, share := range f.share {
+		if !math.IsNaN(share) {
+			s.count(slot(s, stageTime, g, &ts.stageTime[i], &over.stageTime[spans.TQGet]), share*total, o)
+		}
+	}
+}
+
+// emit writes the series of one function.
+func (a *tqAdder) emit(e *emitter, g *group) {
+	ts, none := seriesOf[tqSeries](g, a.family), labels{of: g}
+	for st := range spans.TQStages {
+		l := labels{of: g, own: ofStage(st)}
+		if st == spans.TQFunction {
+			emit(e, functionDuration, none, &ts.duration[st], durationPoint)
+		} else {
+			emit(e, stageDuration, l, &ts.duration[st], durationPoint)
+		}
+		emit(e, clientThroughput, l, &ts.throughput[st], numberPoint)
+		emit(e, incompleteCount, l, &ts.incomplete[st], counterPoint)
+	}
+	emit(e, functionTime, none, &ts.time, sumPoint)
+	for st := range ts.stageTime {
+		emit(e, stageTime, labels{of: g, own: ofStage(spans.TQStage(st))}, &ts.stageTime[st], sumPoint)
+	}
+	for st := range ts.share {
+		emit(e, stageUtilization, labels{of: g, own: ofStage(spans.TQStage(st))}, &ts.share[st], gaugePoint)
+	}
+	emit(e, overheadUtilization, none, &ts.overhead, gaugePoint)
+	emit(e, disagreement, none, &ts.disagreement, numberPoint)
+}
