@@ -1,7 +1,6 @@
 package flagscalereceiver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,8 +13,6 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/perfmonitor"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
-	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -38,7 +35,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 			if whole {
 				return &document{path: path, files: &cfg.Config, summary: summary}
 			}
-			return &parser{path: path, files: &cfg.Config}
+			return newParser(path, &cfg.Config)
 		},
 	})
 	return filereceiver.Parts{
@@ -47,93 +44,56 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}, nil
 }
 
-// detect makes what knows perf_monitor's lines. Megatron's are train_log's first, which reads them from any trainer.
+// detect makes what knows the records of the formats.
 func detect(string) tail.Detect {
-	p := &parser{}
+	p := newParser("", nil)
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
-		switch result, _ := p.table.Line(text, out.Prefix().Stamp != nil, out); result {
-		case perfmonitor.Records, perfmonitor.Session:
-			return tail.ReadsOwn
-		case perfmonitor.Ignored, perfmonitor.Malformed:
-			return tail.ReadsNot
-		}
-		if verdict, _, mine := p.megatron.Line(text, out); mine && verdict == tail.Record {
-			return tail.ReadsToo
+		for i, r := range p.readers {
+			v, reason, mine := r.Line(text, out)
+			switch {
+			case mine && (v == tail.Record || reason == reasonSession):
+				return formats[i].reads
+			case mine:
+				return tail.ReadsNot
+			}
 		}
 		return tail.ReadsNot
 	})
 }
 
 // parser reads logs.
-type parser struct {
-	path     string
-	files    *tail.Config
-	table    perfmonitor.Parser
-	megatron megatronstep.Parser
-	copied   bool // the rows of the session stand in a table that is read
-	nothing  discard
+type parser struct{ readers []reader } // of formats
+
+// newParser makes the parser of the file at path, one of files.
+func newParser(path string, files *tail.Config) *parser {
+	p := &parser{}
+	for _, f := range formats {
+		p.readers = append(p.readers, f.open(path, files))
+	}
+	return p
 }
-
-// discard takes records that are not wanted.
-type discard struct{ rec record.Record }
-
-func (d *discard) Record() *record.Record {
-	d.rec.Reset()
-	return &d.rec
-}
-
-func (*discard) Emit(*record.Record) {}
 
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
-	var rows perfmonitor.Out = out
-	if p.copied {
-		rows = &p.nothing
-	}
-	switch result, reason := p.table.Line(text, out.Prefix().Stamp != nil, rows); result {
-	case perfmonitor.Records:
-		if p.copied {
-			return tail.Ignored, "realtime_copy"
+	for _, r := range p.readers {
+		if v, reason, mine := r.Line(text, out); mine {
+			return v, reason
 		}
-		return tail.Record, ""
-	case perfmonitor.Ignored:
-		return tail.Ignored, reason
-	case perfmonitor.Malformed:
-		return tail.Rejected, reason
-	case perfmonitor.Session:
-		p.session(text)
-		out.Restarted()
-		return tail.Ignored, "session"
-	}
-	if verdict, reason, mine := p.megatron.Line(text, out); mine {
-		return verdict, reason
 	}
 	return tail.Ignored, "not_flagscale"
 }
 
-// session finds out whether perf_realtime.log only repeats the rows of the table that the session writes too. The table has the breakdown as well, and rows that
-// come from one file only are not counted again after a restart of the collector.
-func (p *parser) session(header []byte) {
-	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
-	if dir, name := filepath.Split(p.path); ok && name == realtimeName {
-		// 2026-06-12 10:30:00 → 20260612_103000
-		stamp := strings.NewReplacer("-", "", ":", "", " ", "_").Replace(string(bytes.TrimSpace(started)))
-		p.copied = tableIsRead(p.files, dir, stamp)
-	}
-}
-
-// state of both parsers.
-type state struct {
-	Copied   bool   `json:"copied,omitempty"`
-	Table    []byte `json:"table,omitempty"`
-	Megatron []byte `json:"megatron,omitempty"`
-}
-
+// Save keeps the state of each format under its name.
 func (p *parser) Save() []byte {
-	s := state{p.copied, p.table.Save(), p.megatron.Save()}
-	if s.Table == nil && s.Megatron == nil && !s.Copied {
+	states := make(map[string][]byte)
+	for i, r := range p.readers {
+		if state := r.Save(); state != nil {
+			states[formats[i].name] = state
+		}
+	}
+	if len(states) == 0 {
 		return nil
 	}
-	b, err := json.Marshal(s)
+	b, err := json.Marshal(states)
 	if err != nil {
 		return nil // cannot be: bytes
 	}
@@ -141,16 +101,14 @@ func (p *parser) Save() []byte {
 }
 
 func (p *parser) Restore(saved []byte) {
-	var s state
-	if json.Unmarshal(saved, &s) != nil {
+	var states map[string][]byte
+	if json.Unmarshal(saved, &states) != nil {
 		return
 	}
-	p.copied = s.Copied
-	if s.Table != nil {
-		p.table.Restore(s.Table)
-	}
-	if s.Megatron != nil {
-		p.megatron.Restore(s.Megatron)
+	for i, r := range p.readers {
+		if state := states[formats[i].name]; state != nil {
+			r.Restore(state)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -135,7 +136,7 @@ func FuzzReceiver(f *testing.F) {
 			cfg.Ranks = []int32{0, 1}
 		}
 		if settings&16 != 0 {
-			cfg.Format = formats[1+int(settings>>5)]
+			cfg.Format = formats.All[settings>>5].Name
 		}
 		var joiner *collectives.Joiner[tail.Lent]
 		r := filereceivertest.Read(t, receivertest.NewNopSettings(metadata.Type), cfg, keeping(&joiner))

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -40,26 +41,17 @@ type Config struct {
 	MaxSize int64 `mapstructure:"max_size"`
 }
 
-// The values of Config.Format.
+// The values of Config.Format are the names of formats.All, and auto. The times of the Flight Recorder are what a watchdog saw.
 const (
-	formatAuto      = "auto"
-	formatInspector = "nccl_inspector"
-	formatProfiler  = "nccl_profiler"
-	formatRecorder  = "flight_recorder"
-	formatJSON      = "vccl_json"
-	formatCSV       = "vccl_csv"
-	formatFlow      = "vccl_flow"
-	formatPacked    = "vccl_packed"
-	formatMean      = "vccl_mean"
-	formatText      = "vccl_text"
+	formatAuto     = "auto"
+	formatRecorder = formats.FlightRecorder
 )
 
-var formats = []string{
-	formatAuto, formatInspector, formatProfiler, formatRecorder, formatJSON, formatCSV, formatFlow, formatPacked, formatMean, formatText,
-}
+// Formats are the formats of nccl by their names in the configuration, in the order in which they are tried.
+func Formats() []string { return formats.Names() }
 
 var (
-	errFormat    = fmt.Errorf("'format' must be one of %s", strings.Join(formats, ", "))
+	errFormat    = fmt.Errorf("'format' must be one of %s", strings.Join(append([]string{formatAuto}, formats.Names()...), ", "))
 	errRanks     = fmt.Errorf("'ranks' must be 0 to %d, such as [0, 1, 2, 3]", collectives.MaxRank)
 	errSize      = errors.New("'min_size' and 'max_size' must not be negative, and 'max_size' not below 'min_size': leave one out for no bound")
 	errOperation = errors.New("'operations' has an empty name: list operations such as [allreduce, broadcast]")
@@ -77,7 +69,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, err)
 		}
 	}
-	check(slices.Contains(formats, c.Format), errFormat)
+	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
 	check(!slices.ContainsFunc(c.Ranks, func(r int32) bool { return r < 0 || r > collectives.MaxRank }), errRanks)
 	check(c.MinSize >= 0 && c.MaxSize >= 0 && (c.MaxSize == 0 || c.MaxSize >= c.MinSize), errSize)
 	check(!slices.ContainsFunc(c.Operations, func(name string) bool { return op.Canonical(name) == "" }), errOperation)

@@ -8,11 +8,8 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/collectives"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/profiler"
-	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/vccl"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -31,7 +28,7 @@ type handler struct {
 	r      *ncclReceiver
 	stream stream
 	input  *collectives.Input[tail.Lent]
-	format string // empty: not known yet
+	format *formats.Format // nil: not known yet
 	parser parse.Parser
 	out    parse.Out
 	quiet  int  // lines that said nothing
@@ -54,108 +51,46 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 	h := &handler{r: r, stream: s}
 	h.input = r.joiner.Input(collectives.From{Run: r.cfg.Run(s.Path()), Path: s.Path()}, h.take)
 	h.paired = strings.HasSuffix(s.Path(), "A.log") || strings.HasSuffix(s.Path(), "B.log") // <host>-<NIC>-Port<i>-A.log
-	if r.cfg.Format != formatAuto {
-		h.setFormat(r.cfg.Format)
+	if f := formats.Named(r.cfg.Format); f != nil {
+		h.setFormat(f)
 	}
 	return h
 }
 
 // setFormat makes the parser.
-func (h *handler) setFormat(format string) {
-	if p := newParser(format, h.stream.Path(), h.r.zone); p != nil {
-		h.parser, h.format = p, format
-		from := &h.input.From
-		from.Family, from.OwnClock, from.Coarse = family(format), format == formatProfiler, format == formatRecorder
-	}
+func (h *handler) setFormat(f *formats.Format) {
+	h.parser, h.format = f.New(h.stream.Path(), h.r.zone), f
+	from := &h.input.From
+	from.Family, from.OwnClock, from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
 }
-
-// newParser makes the parser of a format; nil: of no such.
-func newParser(format, path string, zone *time.Location) parse.Parser {
-	switch format {
-	case formatInspector:
-		return inspector.New()
-	case formatProfiler:
-		return profiler.New(path)
-	case formatRecorder:
-		return flightrecorder.New(path)
-	case formatJSON:
-		return vccl.NewJSON(path)
-	case formatCSV:
-		return vccl.NewCSV(path)
-	case formatFlow:
-		return vccl.NewFlow(path)
-	case formatPacked:
-		return vccl.NewPacked(path)
-	case formatMean:
-		return vccl.NewMean(path, zone)
-	case formatText:
-		return vccl.NewText(path, zone)
-	}
-	return nil
-}
-
-// family is what a format's communicators are told apart by: the same collective in the logs of two tools would have each rank twice.
-func family(format string) string {
-	if strings.HasPrefix(format, "vccl") {
-		return "vccl"
-	}
-	return format
-}
-
-// The reasons of lines of no format.
-const (
-	reasonBracket    = "bracket"
-	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver
-	reasonUnknown    = "unknown_format"
-	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
-	reasonPickle     = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
-)
 
 // sniff finds the format by a line. While it is not known, the reason says why.
 func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
-	format, v, reason := formatOf(text)
-	h.setFormat(format)
-	return v, reason
-}
-
-func formatOf(text []byte) (format string, v tail.Verdict, reason string) {
-	switch {
-	case flightrecorder.IsPickle(text):
-		return "", tail.Rejected, reasonPickle
-	case inspector.IsPrometheus(text):
-		return "", tail.Ignored, reasonPrometheus
-	case vccl.Binary(text):
-		return "", tail.Rejected, reasonBinary
-	case len(bytes.Trim(text, "[]}, \t\r")) == 0:
-		return "", tail.Ignored, reasonBracket // an array or a trace: the next line says
-	case flightrecorder.Sniff(text):
-		return formatRecorder, tail.Record, ""
-	case inspector.Sniff(text):
-		return formatInspector, tail.Record, ""
-	case profiler.Sniff(text):
-		return formatProfiler, tail.Record, ""
+	f, verdict, reason := formats.Of(text)
+	if f != nil {
+		h.setFormat(f)
 	}
-	if f := vccl.Sniff(text); f != vccl.None {
-		return vcclFormats[f], tail.Record, ""
+	if verdict == parse.Rejected {
+		return tail.Rejected, reason
 	}
-	return "", tail.Rejected, reasonUnknown
+	return tail.Ignored, reason
 }
 
 // detect makes what knows the records of all formats. A line that only looks like one decides nothing: the next may be of another.
 func (r *ncclReceiver) detect(path string) tail.Detect {
 	var parser parse.Parser
 	var out parse.Out
-	if r.cfg.Format != formatAuto {
-		parser = newParser(r.cfg.Format, path, r.zone)
+	if f := formats.Named(r.cfg.Format); f != nil {
+		parser = f.New(path, r.zone)
 	}
 	return func(text []byte) tail.Reads {
 		given := parser
 		if given == nil {
-			format, _, _ := formatOf(text)
-			if given = newParser(format, path, r.zone); given == nil {
+			f, _, _ := formats.Of(text)
+			if f == nil {
 				return tail.ReadsNot
 			}
-			if format != formatJSON { // whose lines look like those of many
+			if given = f.New(path, r.zone); !f.Common {
 				parser = given
 			}
 		}
@@ -165,10 +100,6 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 		}
 		return tail.ReadsNot
 	}
-}
-
-var vcclFormats = map[vccl.Format]string{
-	vccl.FormatJSON: formatJSON, vccl.FormatCSV: formatCSV, vccl.FormatFlow: formatFlow, vccl.FormatPacked: formatPacked, vccl.FormatMean: formatMean, vccl.FormatText: formatText,
 }
 
 // Line takes the next line.
@@ -334,7 +265,7 @@ func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil
 	}
-	return append(append([]byte(h.format), 0), h.parser.Save()...)
+	return append(append([]byte(h.format.Name), 0), h.parser.Save()...)
 }
 
 // Restore takes what Save returned.
@@ -343,10 +274,10 @@ func (h *handler) Restore(saved []byte) {
 	if !ok {
 		return
 	}
-	if h.parser == nil {
-		h.setFormat(string(format))
+	if f := formats.Named(string(format)); h.parser == nil && f != nil {
+		h.setFormat(f)
 	}
-	if h.parser != nil && h.format == string(format) && len(state) > 0 {
+	if h.parser != nil && h.format.Name == string(format) && len(state) > 0 {
 		h.parser.Restore(state)
 	}
 }

@@ -15,7 +15,7 @@ func TestOddTimes(t *testing.T) {
 	for _, s := range []string{"0", "0.5", "-5", "9000000000", "9.2e9", "9.3e9", "1e30"} {
 		read := func(path string) *filereceivertest.Result {
 			cfg := config(path)
-			cfg.Format = formatJSON
+			cfg.Format = "vccl_json"
 			return read(t, cfg)
 		}
 		filereceivertest.OddTimes(t, read, fmt.Sprintf(`{"timestamp": %s, "rank": 0, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304, "duration_us": 12500000.5, "bandwidth_gbps": 26.8, "error_count": 0, "retry_count": 0}`, s))

@@ -101,31 +101,41 @@ func pidOfFile(path string) int64 {
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.fill()
 	rest := h.peeler.Peel(l.Text, &h.prefix)
-	i := tqline.Find(rest)
+	for i := range formats {
+		if v, reason, mine := formats[i].parse(h, rest, l); mine {
+			return v, reason
+		}
+	}
+	return tail.Ignored, "not_tq"
+}
+
+// trace takes a line with a [TQ-…] tag.
+func (h *handler) trace(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
+	i := tqline.Find(b)
 	if i < 0 {
-		return h.neighbour(rest, l)
+		return tail.Ignored, "", false
 	}
 	if i > 0 {
-		h.peelGlued(rest[:i])
+		h.peelGlued(b[:i])
 	}
 	if h.prefix.Repeated > 1 {
 		h.r.repeated(h.prefix.Repeated-1, h.stream.Path())
 	}
-	if err := tqline.Parse(rest[i:], &h.rec); err != nil {
-		return tail.Rejected, tqline.Reason(err)
+	if err := tqline.Parse(b[i:], &h.rec); err != nil {
+		return tail.Rejected, tqline.Reason(err), true
 	}
 	if h.nameless == h.records && spans.NoTraceID(string(h.rec.TraceID)) {
 		h.nameless++
 	}
 	h.records++
 	if !h.r.HasTraces() {
-		return tail.Ignored, "no_traces_pipeline"
+		return tail.Ignored, "no_traces_pipeline", true
 	}
 	h.place(l)
 	if fate := h.asm.Add(&h.rec, &h.at); fate != assemble.Used {
 		h.r.tel.TrainbridgeTqUnusedLines.Add(context.Background(), 1, h.r.reasons[fate])
 	}
-	return tail.Record, ""
+	return tail.Record, "", true
 }
 
 // peelGlued looks for a prefix between foreign text (a progress bar) and the record.

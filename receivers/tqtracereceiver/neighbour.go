@@ -12,24 +12,27 @@ import (
 const reasonNoMetrics = "no_metrics_pipeline"
 
 // neighbour takes a line without a [TQ-…] tag.
-func (h *handler) neighbour(b []byte, l *tail.Line) (tail.Verdict, string) {
+func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool) {
 	kind := tqline.Classify(b)
 	switch kind {
 	case tqline.TaskGetting:
-		return tail.Ignored, "task_getting"
+		return tail.Ignored, "task_getting", true
 	case tqline.TaskPutting:
-		return tail.Ignored, "task_putting"
+		return tail.Ignored, "task_putting", true
 	case tqline.TensordictKeys:
-		return tail.Ignored, "tensordict_keys"
+		return tail.Ignored, "tensordict_keys", true
 	case tqline.TaskCost:
-		return h.cost(b, l)
+		v, reason = h.cost(b, l)
+		return v, reason, true
 	case tqline.PerfHeader, tqline.PerfRange, tqline.PerfOperations:
 		if !h.r.HasMetrics() {
-			return tail.Ignored, reasonNoMetrics
+			return tail.Ignored, reasonNoMetrics, true
 		}
-		return h.perf.line(h, kind, b, l)
+		v, reason = h.perf.line(h, kind, b, l)
+		return v, reason, true
+	case tqline.Other:
 	}
-	return tail.Ignored, "not_tq"
+	return tail.Ignored, "", false
 }
 
 // when is the time of a metric: the stamp of its line, else about when it was written. ns.

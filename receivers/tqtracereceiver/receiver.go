@@ -10,12 +10,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
-	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 )
 
 // tqReceiver is what the handlers of one configured receiver share.
@@ -45,28 +43,6 @@ func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqRecei
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return r.handle(s) }
 	return r, filereceiver.Parts{Tail: cfg.Config, Detect: detect, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown}, nil
-}
-
-// detect makes what knows TransferQueue's records.
-func detect(string) tail.Detect {
-	var peeler line.Peeler
-	var prefix line.Prefix
-	var rec tqline.Line
-	return func(text []byte) tail.Reads {
-		rest := peeler.Peel(text, &prefix)
-		mine := false
-		if i := tqline.Find(rest); i >= 0 {
-			mine = tqline.Parse(rest[i:], &rec) == nil
-		} else if kind := tqline.Classify(rest); kind == tqline.TaskCost {
-			_, mine = tqline.ParseCost(rest)
-		} else if kind == tqline.PerfHeader {
-			_, mine = tqline.ParsePerf(rest)
-		}
-		if mine {
-			return tail.ReadsOwn
-		}
-		return tail.ReadsNot
-	}
 }
 
 // repeated counts n lines that Ray dropped.

@@ -92,7 +92,7 @@ func (o *noOut) Prefix() *line.Prefix {
 // The parser alone: what finding out the format costs, for records and for text that is none.
 func BenchmarkParser(b *testing.B) {
 	for name, line := range map[string]string{"jsonl": typical["jsonl"](1000), "hf": typical["hf"](1000), "text": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior."} {
-		for _, format := range []string{formatJSONL, formatHF, formatAuto} {
+		for _, format := range []string{"jsonl", "hf", formatAuto} {
 			b.Run(name+"/format="+format, func(b *testing.B) {
 				p, out, text := newParser(format, nil), &noOut{}, []byte(line)
 				b.ReportAllocs()

@@ -46,35 +46,11 @@ type FieldConfig struct {
 	Scale float64 `mapstructure:"scale"`
 }
 
-// The values of Config.Format.
-const (
-	formatAuto       = "auto"
-	formatJSONL      = "jsonl"
-	formatHF         = "hf"
-	formatMegatron   = "megatron"
-	formatDeepSpeed  = "deepspeed"
-	formatTorchtitan = "torchtitan"
-	formatNeMo       = "nemo"
-	formatVerl       = "verl"
-	formatNanoGPT    = "nanogpt"
-	formatNanochat   = "nanochat"
-	formatLitGPT     = "litgpt"
-	formatTorchtune  = "torchtune"
-	formatComposer   = "composer"
-	formatOpenRLHF   = "openrlhf"
-	formatTQDM       = "tqdm"
-	formatCSV        = "csv"
-	formatKeyValue   = "keyvalue"
-)
-
-// Those that auto tries, in this order. NeMo's lines have Megatron's iterations, OpenRLHF's have dicts, and pairs are anybody's.
-var formats = []string{
-	formatJSONL, formatOpenRLHF, formatHF, formatNeMo, formatMegatron, formatDeepSpeed, formatTorchtitan, formatVerl, formatNanoGPT, formatNanochat, formatLitGPT, formatTorchtune,
-	formatComposer, formatTQDM, formatCSV, formatKeyValue,
-}
+// formatAuto is the value of Config.Format that is not the name of a format.
+const formatAuto = "auto"
 
 var (
-	errFormat = errors.New("'format' must be auto, " + strings.Join(formats, ", "))
+	errFormat = errors.New("'format' must be auto, " + strings.Join(Formats(), ", "))
 	errMetric = errors.New("must be the name of a metric: a letter, then up to 254 letters, digits and _ . - /, such as rl.reward.mean, or one that the receiver knows, such as ml.train.loss")
 	errUnit   = errors.New("must be left out: the metric's unit is given. Use scale to convert the log's")
 	errScale  = errors.New("must be a finite number")
@@ -90,7 +66,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{c.Check(), err}
-	if c.Format != formatAuto && !slices.Contains(formats, c.Format) {
+	if c.Format != formatAuto && !slices.Contains(Formats(), c.Format) {
 		errs = append(errs, errFormat)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {

@@ -5,93 +5,31 @@ import (
 	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/bar"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/composer"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/litgpt"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanochat"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanogpt"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nemo"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/openrlhf"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/table"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtune"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
 const notRecord = "not_a_record"
 
-// format reads a line. mine is false when it is not of this format.
-type format func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
-
 // parser reads the lines of one stream, of one format or of any.
 type parser struct {
-	formats  []format
-	last     int // the format of the record before
-	anything int // formats from here on are nobody's own, and come after all others
-
-	dicts    *hf.Parser
-	megatron megatronstep.Parser
-	composer composer.Parser
-	bars     *bar.Parser
-	tables   *table.Parser
+	formats []format
+	readers []reader // of formats
+	last    int      // the format of the record before
 }
 
-func newParser(name string, mapped map[string]object.Target) *parser {
-	p := &parser{bars: bar.New(mapped), tables: table.New(mapped)}
-	names := formats
-	if name != formatAuto {
-		names = []string{name}
-	}
-	p.dicts = hf.New(mapped)
-	for _, n := range names {
-		var f format
-		switch n {
-		case formatJSONL:
-			f = lines(jsonl.New(mapped).Line)
-			if name == formatJSONL {
-				f = either(f, lines(p.dicts.Line)) // print(row) for print(json.dumps(row)) is a usual mistake
-			}
-		case formatHF:
-			f = lines(p.dicts.Line)
-		case formatMegatron:
-			f = withFields(p.megatron.Line, mapped)
-		case formatDeepSpeed:
-			f = withFields(single(deepspeed.Parse), mapped)
-		case formatTorchtitan:
-			f = withFields(single(torchtitan.Parse), mapped)
-		case formatNeMo:
-			f = withFields(single(nemo.Parse), mapped)
-		case formatVerl:
-			f = withFields(single(verl.Parse), mapped)
-		case formatNanoGPT:
-			f = withFields(single(nanogpt.Parse), mapped)
-		case formatNanochat:
-			f = withFields(single(nanochat.Parse), mapped)
-		case formatLitGPT:
-			f = withFields(single(litgpt.Parse), mapped)
-		case formatTorchtune:
-			f = withFields(single(torchtune.Parse), mapped)
-		case formatComposer:
-			f = withFields(func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.composer.Line(text, out) }, mapped)
-		case formatOpenRLHF:
-			f = single(openrlhf.New(mapped).Parse)
-		case formatTQDM:
-			f = func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.bars.Line(text, out) }
-		case formatCSV:
-			f = func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.tables.Line(text, out) }
-		case formatKeyValue:
-			p.anything = len(p.formats)
-			f = single(pairs.New(mapped).Parse)
+// newParser makes a parser of the format of a name, or of all for formatAuto.
+func newParser(name string, mapped fields) *parser {
+	p := &parser{}
+	for _, f := range formats {
+		open := f.open
+		switch {
+		case name == formatAuto:
+		case name != f.name:
+			continue
+		case f.alone != nil:
+			open = f.alone
 		}
-		p.formats = append(p.formats, f)
+		p.formats, p.readers = append(p.formats, f), append(p.readers, open(mapped))
 	}
 	return p
 }
@@ -99,22 +37,24 @@ func newParser(name string, mapped map[string]object.Target) *parser {
 // Line reads one line. The format of the record before comes first.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
-		if len(text) > 0 {
-			p.dicts.Blank()
+		for i := range p.readers {
+			if blank := p.readers[i].blank; blank != nil && len(text) > 0 {
+				blank()
+			}
 		}
 		return tail.Ignored, "empty"
 	}
-	v, reason, mine := p.formats[p.last](text, out)
+	v, reason, mine := p.readers[p.last].line(text, out)
 	if mine {
 		return v, reason
 	}
-	for i, f := range p.formats {
+	for i := range p.readers {
 		if i == p.last {
 			continue
 		}
-		v, why, mine := f(text, out)
+		v, why, mine := p.readers[i].line(text, out)
 		if mine {
-			if v == tail.Record && (i < p.anything || p.anything == 0) {
+			if v == tail.Record && !p.formats[i].common {
 				p.last = i
 			}
 			return v, why
@@ -129,21 +69,21 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, reason
 }
 
-// parserState is what is kept over a restart, by format.
-type parserState struct {
-	Megatron json.RawMessage `json:"megatron,omitempty"`
-	Composer json.RawMessage `json:"composer,omitempty"`
-	Bars     json.RawMessage `json:"tqdm,omitempty"`
-	Tables   json.RawMessage `json:"csv,omitempty"`
-}
-
-// Save is as in tail.Handler.
+// Save is as in tail.Handler. The state of each format stands under its name.
 func (p *parser) Save() []byte {
-	s := parserState{Megatron: p.megatron.Save(), Composer: p.composer.Save(), Bars: p.bars.Save(), Tables: p.tables.Save()}
-	if s.Megatron == nil && s.Composer == nil && s.Bars == nil && s.Tables == nil {
+	states := make(map[string]json.RawMessage)
+	for i, r := range p.readers {
+		if r.memory == nil {
+			continue
+		}
+		if state := r.memory.Save(); state != nil {
+			states[p.formats[i].name] = state
+		}
+	}
+	if len(states) == 0 {
 		return nil
 	}
-	b, err := json.Marshal(&s)
+	b, err := json.Marshal(states)
 	if err != nil {
 		return nil // cannot be: each is JSON
 	}
@@ -151,95 +91,41 @@ func (p *parser) Save() []byte {
 }
 
 // Restore is as in tail.Handler.
-func (p *parser) Restore(state []byte) {
-	var s parserState
-	if json.Unmarshal(state, &s) != nil {
+func (p *parser) Restore(saved []byte) {
+	var states map[string]json.RawMessage
+	if json.Unmarshal(saved, &states) != nil {
 		return
 	}
-	p.megatron.Restore(s.Megatron)
-	p.composer.Restore(s.Composer)
-	p.bars.Restore(s.Bars)
-	p.tables.Restore(s.Tables)
-}
-
-// lines is the format of a parser that looks for any number of records.
-func lines(line func(text []byte, out object.Out) (found bool, reason string)) format {
-	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
-		found, reason := line(text, out)
-		switch {
-		case found:
-			return tail.Record, "", true
-		case reason == jsonl.BadJSON || reason == hf.BadDict:
-			return tail.Rejected, reason, true
+	for i, r := range p.readers {
+		if state, ok := states[p.formats[i].name]; ok && r.memory != nil {
+			r.memory.Restore(state)
 		}
-		return tail.Ignored, reason, false
 	}
-}
-
-// single is the format of a function that finds one record.
-func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) format {
-	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
-		rec := out.Record()
-		found, reason := parse(text, rec)
-		switch {
-		case found:
-			out.Emit(rec)
-			return tail.Record, "", true
-		case reason != "":
-			return tail.Rejected, reason, true
-		}
-		return tail.Ignored, "", false
-	}
-}
-
-func either(first, second format) format {
-	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
-		if v, reason, mine := first(text, out); mine {
-			return v, reason, mine
-		}
-		return second(text, out)
-	}
-}
-
-// withFields gives the fields that a format does not know the meaning they have in the configuration.
-func withFields(f format, mapped map[string]object.Target) format {
-	if len(mapped) == 0 {
-		return f
-	}
-	return func(text []byte, out step.Out) (tail.Verdict, string, bool) { return f(text, mapper{out, mapped}) }
-}
-
-type mapper struct {
-	step.Out
-	mapped map[string]object.Target
-}
-
-func (m mapper) Emit(rec *record.Record) {
-	object.Apply(rec, m.mapped)
-	m.Out.Emit(rec)
 }
 
 // documentParser reads files that are rewritten whole.
-type documentParser struct {
-	states *hf.Parser
-	lines  *jsonl.Parser
-}
+type documentParser []reader
 
-func newDocumentParser(mapped map[string]object.Target) *documentParser {
-	return &documentParser{states: hf.New(mapped), lines: jsonl.New(mapped)}
+func newDocumentParser(mapped fields) documentParser {
+	var p documentParser
+	for _, f := range documents {
+		p = append(p, f.open(mapped))
+	}
+	return p
 }
 
 // Line reads one document: a trainer_state.json, or a JSON object or array of objects.
-func (p *documentParser) Line(text []byte, out step.Out) (tail.Verdict, string) {
-	v, reason, mine := either(lines(p.states.State), lines(p.lines.Line))(text, out)
-	if !mine {
-		reason = notRecord
+func (p documentParser) Line(text []byte, out step.Out) (tail.Verdict, string) {
+	for _, r := range p {
+		if v, reason, mine := r.line(text, out); mine {
+			return v, reason
+		}
 	}
-	return v, reason
+	return tail.Ignored, notRecord
 }
 
 // Save is as in tail.Handler.
-func (*documentParser) Save() []byte { return nil }
+func (documentParser) Save() []byte { return nil }
 
 // Restore is as in tail.Handler.
-func (*documentParser) Restore([]byte) {}
+func (documentParser) Restore([]byte) {}

@@ -34,6 +34,9 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	return filereceiver.Parts{Tail: r.cfg.Config, Detect: detect, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown}, nil
 }
 
+// Formats are the formats of zmq_rpc: one, whose header says which columns a table has.
+func Formats() []string { return []string{"zmq_rpc"} }
+
 // detect makes what knows the tables of ZeroMQ clients: a call, below its header.
 func detect(string) tail.Detect {
 	var p rpclog.Parser

@@ -434,5 +434,5 @@ func (p *Parser) samples() {
 
 // IsPrometheus says whether a line is one of the text format: a comment, or a metric of the plugin.
 func IsPrometheus(t []byte) bool {
-	return t[0] == '#' || t[0] == 'n' && bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
+	return bytes.HasPrefix(t, []byte("#")) || bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
 }

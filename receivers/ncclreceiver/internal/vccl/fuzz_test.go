@@ -101,7 +101,7 @@ func FuzzJSON(f *testing.F) {
 				t.Fatalf("%q is JSON", l.text)
 			}
 			require.False(t, v == parse.Record && !out.Open && len(out.Ops) == 0)
-			Sniff([]byte(l.text))
+			sniffed(t, l.text)
 		}
 	})
 }

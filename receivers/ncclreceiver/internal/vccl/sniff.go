@@ -5,46 +5,40 @@ import (
 	"unicode/utf8"
 )
 
-// Format is one of VCCL's.
-type Format uint8
+// The sniffers say by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line is of two formats.
 
-// The formats.
-const (
-	None Format = iota
-	FormatJSON
-	FormatCSV
-	FormatFlow
-	FormatPacked
-	FormatMean
-	FormatText
-)
-
-// Sniff says by the first line that is not blank which format a file has. A line that is only a bracket or brace may begin an object of any schema:
-// ask others before. None: another one, or a binary file, the layout of which is nowhere specified.
-func Sniff(text []byte) Format {
-	if Binary(text) {
-		return None
-	}
+// SniffFlow knows the header and the rows of what FlowParser reads.
+func SniffFlow(text []byte) bool {
 	b := trim(text)
-	if len(b) == 0 {
-		return None
+	return string(b) == flowHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 12
+}
+
+// SniffPacked knows the header and the numbers of what PackedParser reads.
+func SniffPacked(text []byte) bool {
+	b := trim(text)
+	return bytes.HasPrefix(b, []byte(packedHeader)) || len(b) >= 16 && len(b) <= 20 && endOfColumn(b) == len(b)
+}
+
+// SniffMean knows the header and the rows of what MeanParser reads.
+func SniffMean(text []byte) bool {
+	b := trim(text)
+	return string(b) == meanHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 5
+}
+
+// SniffText knows the lines of what TextParser reads.
+func SniffText(text []byte) bool {
+	b := trim(text)
+	return digits14(b, ':') && bytes.HasPrefix(b[14:], []byte(between[0]))
+}
+
+// SniffCSV knows the header of what CSVParser reads.
+func SniffCSV(text []byte) bool {
+	b := trim(text)
+	if len(b) == 0 || b[0] == '{' || b[0] == '[' {
+		return false
 	}
-	switch {
-	case b[0] == '{' || b[0] == '[':
-		return sniffJSON(b)
-	case bytes.HasPrefix(b, []byte(packedHeader)) || len(b) >= 16 && len(b) <= 20 && endOfColumn(b) == len(b):
-		return FormatPacked
-	case string(b) == flowHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 12:
-		return FormatFlow
-	case string(b) == meanHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 5:
-		return FormatMean
-	case digits14(b, ':') && bytes.HasPrefix(b[14:], []byte(between[0])):
-		return FormatText
-	}
-	if _, ok := readHeader(b); ok {
-		return FormatCSV
-	}
-	return None
+	_, ok := readHeader(b)
+	return ok
 }
 
 func endOfColumn(b []byte) int {
@@ -52,25 +46,24 @@ func endOfColumn(b []byte) int {
 	return end
 }
 
-// sniffJSON knows the schema by a key.
-func sniffJSON(b []byte) Format {
+// SniffJSON knows what JSONParser reads by a key. A line that is only a bracket or brace may begin an object of any schema: ask other formats before.
+func SniffJSON(text []byte) bool {
+	b := trim(text)
 	i := 0
 	for i < len(b) && (b[i] == '[' || b[i] == '{' || b[i] <= ' ') {
 		i++
 	}
-	if i == len(b) {
-		return FormatJSON
+	if i == 0 || i == len(b) {
+		return i > 0
 	}
 	if b[i] != '"' {
-		return None
+		return false
 	}
-	if name, next := quoted(b, i+1); next < 0 || keyOf(name) == noKey && !bytes.Contains(b, []byte(`"operation"`)) && !bytes.Contains(b, []byte(`"duration_us"`)) {
-		return None
-	}
-	return FormatJSON
+	name, next := quoted(b, i+1)
+	return next >= 0 && (keyOf(name) != noKey || bytes.Contains(b, []byte(`"operation"`)) || bytes.Contains(b, []byte(`"duration_us"`)))
 }
 
-// Binary says whether text is none: it has zeros between other bytes, or much that is no UTF-8.
+// Binary says whether a line is not text: it has zeros between other bytes, or much that is not UTF-8. No binary layout of VCCL is specified anywhere.
 func Binary(text []byte) bool {
 	text = bytes.Trim(text, "\x00") // what a truncated file has before its rows
 	if bytes.IndexByte(text, 0) >= 0 {

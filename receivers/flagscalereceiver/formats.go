@@ -1,0 +1,133 @@
+package flagscalereceiver
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver/internal/perfmonitor"
+	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+)
+
+// format is one that FlagScale's jobs write.
+type format struct {
+	name string
+	// reads says whose the lines are where include_by_content asks.
+	reads tail.Reads
+	// open makes the reader of the file at path, one of files.
+	open func(path string, files *tail.Config) reader
+}
+
+// formats are tried from the first to the last. Megatron's lines are train_log's first, which reads them from any trainer. To add a format, add its line.
+var formats = []format{
+	{name: "perf_monitor", reads: tail.ReadsOwn, open: openTable},
+	{name: "megatron", reads: tail.ReadsToo, open: func(string, *tail.Config) reader { return new(megatronstep.Parser) }},
+}
+
+// Formats are the formats of flagscale, in the order in which they are tried, and the summaries, which are documents.
+func Formats() []string {
+	names := make([]string, len(formats), len(formats)+1)
+	for i := range formats {
+		names[i] = formats[i].name
+	}
+	return append(names, "perf_summary")
+}
+
+// reader reads the lines of one file in one format.
+type reader interface {
+	// Line reads a line. mine is false when it is not of the format.
+	Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
+	// Save and Restore are as in tail.Handler.
+	Save() []byte
+	Restore(state []byte)
+}
+
+// tableReader reads the tables of perf_monitor.
+type tableReader struct {
+	path    string
+	files   *tail.Config
+	table   perfmonitor.Parser
+	copied  bool // the rows of the session stand in a table that is read
+	nothing discard
+}
+
+func openTable(path string, files *tail.Config) reader { return &tableReader{path: path, files: files} }
+
+// discard takes records that are not wanted.
+type discard struct{ rec record.Record }
+
+func (d *discard) Record() *record.Record {
+	d.rec.Reset()
+	return &d.rec
+}
+
+func (*discard) Emit(*record.Record) {}
+
+// reasonSession is the reason of a line by which the job says that it starts anew.
+const reasonSession = "session"
+
+func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	var rows perfmonitor.Out = out
+	if t.copied {
+		rows = &t.nothing
+	}
+	switch result, reason := t.table.Line(text, out.Prefix().Stamp != nil, rows); result {
+	case perfmonitor.Records:
+		if t.copied {
+			return tail.Ignored, "realtime_copy", true
+		}
+		return tail.Record, "", true
+	case perfmonitor.Ignored:
+		return tail.Ignored, reason, true
+	case perfmonitor.Malformed:
+		return tail.Rejected, reason, true
+	case perfmonitor.Session:
+		t.session(text)
+		out.Restarted()
+		return tail.Ignored, reasonSession, true
+	}
+	return tail.Ignored, "", false
+}
+
+// session finds out whether perf_realtime.log only repeats the rows of the table that the session writes too. The table has the breakdown as well, and
+// rows that come from one file only are not counted again after a restart of the collector.
+func (t *tableReader) session(header []byte) {
+	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
+	if dir, name := filepath.Split(t.path); ok && name == realtimeName {
+		// 2026-06-12 10:30:00 → 20260612_103000
+		stamp := strings.NewReplacer("-", "", ":", "", " ", "_").Replace(string(bytes.TrimSpace(started)))
+		t.copied = tableIsRead(t.files, dir, stamp)
+	}
+}
+
+// tableState is what is kept over a restart.
+type tableState struct {
+	Copied bool   `json:"copied,omitempty"`
+	Table  []byte `json:"table,omitempty"`
+}
+
+func (t *tableReader) Save() []byte {
+	s := tableState{t.copied, t.table.Save()}
+	if s.Table == nil && !s.Copied {
+		return nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // cannot be: bytes
+	}
+	return b
+}
+
+func (t *tableReader) Restore(saved []byte) {
+	var s tableState
+	if json.Unmarshal(saved, &s) != nil {
+		return
+	}
+	if t.copied = s.Copied; s.Table != nil {
+		t.table.Restore(s.Table)
+	}
+}

@@ -1,0 +1,95 @@
+// Package formats is the list of the formats that the receiver reads.
+package formats
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/profiler"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/vccl"
+)
+
+// Format is one of the list.
+type Format struct {
+	Name string // as in the configuration
+	// Tool wrote the file. Files of one tool have the same communicators; the same collective in the files of two tools would have each rank twice.
+	Tool string
+	// Sniff says whether a line, usually a file's first, is of this format.
+	Sniff func(line []byte) bool
+	// New makes the parser of a file. zone is the zone of times without one.
+	New func(path string, zone *time.Location) parse.Parser
+	// Common: its lines look like those of many other writers, so that one line does not tell what the file is.
+	Common bool
+}
+
+// All is tried from the first to the last. To add a format, add its line.
+var All = []Format{
+	{Name: "nccl_inspector", Tool: "nccl_inspector", Sniff: inspector.Sniff, New: func(string, *time.Location) parse.Parser { return inspector.New() }},
+	{Name: Profiler, Tool: Profiler, Sniff: profiler.Sniff, New: func(path string, _ *time.Location) parse.Parser { return profiler.New(path) }},
+	{Name: FlightRecorder, Tool: FlightRecorder, Sniff: flightrecorder.Sniff, New: func(path string, _ *time.Location) parse.Parser { return flightrecorder.New(path) }},
+	{Name: "vccl_json", Tool: toolVCCL, Sniff: vccl.SniffJSON, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewJSON(path) }, Common: true},
+	{Name: "vccl_csv", Tool: toolVCCL, Sniff: vccl.SniffCSV, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewCSV(path) }},
+	{Name: "vccl_flow", Tool: toolVCCL, Sniff: vccl.SniffFlow, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewFlow(path) }},
+	{Name: "vccl_packed", Tool: toolVCCL, Sniff: vccl.SniffPacked, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewPacked(path) }},
+	{Name: "vccl_mean", Tool: toolVCCL, Sniff: vccl.SniffMean, New: func(path string, zone *time.Location) parse.Parser { return vccl.NewMean(path, zone) }},
+	{Name: "vccl_text", Tool: toolVCCL, Sniff: vccl.SniffText, New: func(path string, zone *time.Location) parse.Parser { return vccl.NewText(path, zone) }},
+}
+
+const (
+	// Profiler is the format of traces that the plugin of NCCL's profiler writes, one a process.
+	Profiler = "nccl_profiler"
+	// FlightRecorder is the format whose files are documents: one object each, written whole.
+	FlightRecorder = "flight_recorder"
+	toolVCCL       = "vccl"
+)
+
+// Names are the names of All.
+func Names() []string {
+	names := make([]string, len(All))
+	for i := range All {
+		names[i] = All[i].Name
+	}
+	return names
+}
+
+// Named returns the format of a name; nil: there is none.
+func Named(name string) *Format {
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+// The reasons of lines of no format.
+const (
+	reasonBracket    = "bracket"
+	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver
+	reasonUnknown    = "unknown_format"
+	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
+	reasonPickle     = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
+)
+
+// Of finds the format by a line. nil: it does not tell, and the reason says why.
+func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
+	switch {
+	case flightrecorder.IsPickle(line):
+		return nil, parse.Rejected, reasonPickle
+	case inspector.IsPrometheus(line):
+		return nil, parse.Ignored, reasonPrometheus
+	case vccl.Binary(line):
+		return nil, parse.Rejected, reasonBinary
+	case len(bytes.Trim(line, "[]}, \t\r")) == 0:
+		return nil, parse.Ignored, reasonBracket // an array or a trace: the next line says
+	}
+	for i := range All {
+		if All[i].Sniff(line) {
+			return &All[i], parse.Record, ""
+		}
+	}
+	return nil, parse.Rejected, reasonUnknown
+}

@@ -1,0 +1,63 @@
+package tqtracereceiver
+
+import (
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
+)
+
+// format is one of those in which jobs with a TransferQueue say what they did.
+type format struct {
+	name string
+	// detect says whether a line without its prefix is a record, for include_by_content. It may use rec.
+	detect func(text []byte, rec *tqline.Line) bool
+	// parse takes a line without its prefix. mine is false when it is not of the format.
+	parse func(h *handler, text []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool)
+}
+
+// formats are tried from the first to the last. To add a format, add its line.
+var formats = [...]format{
+	{name: "tq_trace", detect: isTrace, parse: (*handler).trace},
+	{name: "tq_neighbours", detect: isNeighbour, parse: (*handler).neighbour},
+}
+
+// Formats are the formats of tq_trace, in the order in which they are tried.
+func Formats() []string {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// detect makes what knows the records of all formats.
+func detect(string) tail.Detect {
+	var peeler line.Peeler
+	var prefix line.Prefix
+	var rec tqline.Line
+	return func(text []byte) tail.Reads {
+		rest := peeler.Peel(text, &prefix)
+		for i := range formats {
+			if formats[i].detect(rest, &rec) {
+				return tail.ReadsOwn
+			}
+		}
+		return tail.ReadsNot
+	}
+}
+
+func isTrace(text []byte, rec *tqline.Line) bool {
+	i := tqline.Find(text)
+	return i >= 0 && tqline.Parse(text[i:], rec) == nil
+}
+
+func isNeighbour(text []byte, _ *tqline.Line) (is bool) {
+	switch tqline.Classify(text) {
+	case tqline.TaskCost:
+		_, is = tqline.ParseCost(text)
+	case tqline.PerfHeader:
+		_, is = tqline.ParsePerf(text)
+	case tqline.Other, tqline.TaskGetting, tqline.TaskPutting, tqline.TensordictKeys, tqline.PerfRange, tqline.PerfOperations:
+	}
+	return is
+}
