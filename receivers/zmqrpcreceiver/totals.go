@@ -99,7 +99,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 	}
 }
 
-// commSlack: the writers of Comm time it as a whole, so that what lies between the stages is in it. FORMATS 3.2: up to 0.08 ms.
+// commSlack: the writers of Comm time it as a whole, so that what lies between the stages is in it: up to 0.08 ms in real logs.
 const commSlack = 100_000
 
 func (h *handler) inconsistent(what inconsistency) {

@@ -3,8 +3,8 @@ package megatron
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -33,6 +33,9 @@ const (
 
 // Argument is one of Megatron's arguments, as printed. It lives as long as the line.
 type Argument struct{ Name, Value []byte }
+
+// maxDigits bounds the integers that are read: what is longer is none of Megatron's counts.
+const maxDigits = 15
 
 // Parser reads the lines of one stream, without their prefixes. The zero value is ready. It is not safe for concurrent use.
 type Parser struct {
@@ -185,12 +188,12 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 		return 0, 0, nil
 	}
 	b = blanks(b[9:])
-	n, d := integer(b)
+	n, d := decimal.Integer(b, maxDigits)
 	if b = b[d:]; d == 0 || len(b) == 0 || b[0] != '/' {
 		return 0, 0, nil
 	}
 	b = blanks(b[1:])
-	total, d = integer(b)
+	total, d = decimal.Integer(b, maxDigits)
 	if b = blanks(b[d:]); d == 0 || len(b) == 0 || b[0] != '|' {
 		return 0, 0, nil
 	}
@@ -338,7 +341,7 @@ func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 		b, ok := bytes.CutPrefix(blanks(t), []byte(k.name))
 		if ok = ok && len(b) > 0 && b[0] == ':'; ok {
 			b = blanks(b[1:])
-			v, n := record.Leading(b)
+			v, n := decimal.Leading(b)
 			if b = blanks(b[n:]); n > 0 && len(b) > 0 && b[0] == '|' {
 				rec.SetIn(k.field, v, k.unit)
 				t = b[1:]
@@ -357,7 +360,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	if len(key) == 0 {
 		return nil, len(value)
 	}
-	v, n := record.Leading(value)
+	v, n := decimal.Leading(value)
 	if n == 0 {
 		if len(value) > 0 {
 			rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
@@ -369,7 +372,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	switch {
 	case len(rest) == 0 || k == nil:
 	case rest[0] == '/': // Primus: current and average
-		if average, m := record.Leading(rest[1:]); m > 0 {
+		if average, m := decimal.Leading(rest[1:]); m > 0 {
 			rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
 			n += 1 + m
 		}
@@ -388,7 +391,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	case k != nil:
 		rec.SetIn(k.field, v, k.unit)
 	case string(key) == "current time": // very old releases: seconds since the epoch in place of a time stamp
-		if ns, err := clock.Nanos(value[:n]); err == nil {
+		if ns, err := decimal.Nanos(value[:n]); err == nil {
 			rec.Unix, rec.RawUnix = ns, value[:n]
 		}
 	default:
@@ -438,7 +441,7 @@ func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 	rec := out.Record()
 	rec.Kind, rec.Source = record.Side, Source
 	b := t[len(wordRank):]
-	rank, n := integer(b)
+	rank, n := decimal.Integer(b, maxDigits)
 	if n == 0 || n == len(b) || b[n] != ']' {
 		return b, false
 	}
@@ -450,14 +453,14 @@ func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 	}
 	t, head = head[i+len(wordMemory):], head[:i]
 	if after := bytes.TrimPrefix(head, []byte(" (after ")); len(after) < len(head) {
-		if k, n := integer(after); n > 0 && string(after[n:]) == " iterations)" {
+		if k, n := decimal.Integer(after, maxDigits); n > 0 && string(after[n:]) == " iterations)" {
 			rec.Set(record.Iteration, float64(k))
 		}
 	}
 	fields := false
 	var c column
 	for c.next(t) {
-		v, n := record.Leading(c.value)
+		v, n := decimal.Leading(c.value)
 		if len(c.key) == 0 || n == 0 {
 			t = c.rest
 			continue
@@ -499,7 +502,7 @@ func (p *Parser) validation(t []byte, out Out) (Result, string) {
 	title = trim(title)
 	if bytes.HasPrefix(title, wordIteration) {
 		b := blanks(title[len(wordIteration):])
-		k, n := integer(b)
+		k, n := decimal.Integer(b, maxDigits)
 		if n == 0 {
 			return Malformed, "bad_iteration"
 		}
@@ -509,7 +512,7 @@ func (p *Parser) validation(t []byte, out Out) (Result, string) {
 	set, fields := setName(title), false
 	var c column
 	for ; c.next(t); t = c.rest {
-		v, ok := record.Float(c.value)
+		v, ok := decimal.Float(c.value)
 		if len(c.key) == 0 || !ok {
 			continue
 		}
@@ -601,7 +604,7 @@ func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	rec.Kind, rec.Source = record.Side, Source
 	var c column
 	for ; c.next(b); b = c.rest {
-		if v, ok := record.Float(c.value); ok && len(c.key) > 0 {
+		if v, ok := decimal.Float(c.value); ok && len(c.key) > 0 {
 			rec.Stages = append(rec.Stages, record.Stage{Name: c.key, Seconds: v / 1e3, Place: places[string(c.key)]})
 		}
 	}
@@ -629,18 +632,18 @@ func timer(t []byte, out Out) bool {
 	stage := record.Stage{Name: name, Place: places[string(name)]}
 	b := t[i+3:]
 	if b = trim(b); len(b) > 0 && b[0] == '(' {
-		fastest, n := record.Leading(b[1:])
+		fastest, n := decimal.Leading(b[1:])
 		after := b[1+n:]
 		if n == 0 || !bytes.HasPrefix(after, []byte(", ")) {
 			return false
 		}
-		slowest, n := record.Leading(after[2:])
+		slowest, n := decimal.Leading(after[2:])
 		if n == 0 || string(after[2+n:]) != ")" {
 			return false
 		}
 		stage.Min, stage.HasMin, stage.Seconds = fastest/1e3, true, slowest/1e3
 	} else {
-		v, ok := record.Float(b)
+		v, ok := decimal.Float(b)
 		if !ok {
 			return false
 		}
@@ -668,9 +671,9 @@ func (p *Parser) rank(t []byte, out Out) (Result, string) {
 		return Other, ""
 	}
 	b = blanks(b)
-	rank, n := integer(b)
+	rank, n := decimal.Integer(b, maxDigits)
 	b, ok = bytes.CutPrefix(b[n:], []byte(": "))
-	v, isNumber := record.Float(b)
+	v, isNumber := decimal.Float(b)
 	if n == 0 || !ok || !isNumber {
 		return Other, ""
 	}
@@ -726,9 +729,9 @@ func stragglers(t []byte, out Out) (Result, string) {
 
 // addRanked reads "3468.20ms/0", the time of rank 0.
 func addRanked(rec *record.Record, name, value []byte) {
-	v, n := record.Leading(value)
+	v, n := decimal.Leading(value)
 	b, ok := bytes.CutPrefix(value[n:], []byte("ms/"))
-	rank, m := integer(b)
+	rank, m := decimal.Integer(b, maxDigits)
 	if n > 0 && ok && m == len(b) && m > 0 {
 		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3, Rank: rank, HasRank: true, Place: reported[string(name)]})
 	}
@@ -831,7 +834,7 @@ func (p *Parser) padded(t []byte) bool {
 		return false
 	}
 	b := t[i+len(wordNewSize):]
-	_, n := integer(b)
+	_, n := decimal.Integer(b, maxDigits)
 	p.args = append(p.args[:0], Argument{[]byte("padded_vocab_size"), b[:n]})
 	return n > 0
 }

@@ -1,11 +1,14 @@
 package record_test
 
 import (
+	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
@@ -52,3 +55,26 @@ func TestReset(t *testing.T) {
 		require.Fail(t, "nothing is set")
 	}
 }
+
+func TestLastStamp(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "step-by-step": "", "----": "", "2026-08-21": "", "2026-08-21 00:54:17": "2026-08-21 00:54:17",
+		"[titan] 2026-08-21 00:54:17,768 - root - INFO - ":                                          "2026-08-21 00:54:17,768",
+		" 2%|x| 2/80 [02:53<1:52:39, 86.66s/it][2023-08-02 00:41:17,935] [INFO] [logging.py:96:x] ": "2023-08-02 00:41:17,935",
+		"2023-08-02 00:41:17 and 2024-08-02T00:41:18.5-07:00 - a-b-c":                               "2024-08-02T00:41:18.5-07:00",
+		"2023-08-02 00:41:17" + strings.Repeat(" ", 300):                                            "",
+	} {
+		assert.Equal(t, want, string(record.LastStamp([]byte(in))), in)
+	}
+}
+
+func FuzzLastStamp(f *testing.F) {
+	f.Add([]byte("[titan] 2026-08-21 00:54:17,768 - root"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if stamp := record.LastStamp(b); !bytes.Contains(b, stamp) {
+			t.Fatalf("%q is not in %q", stamp, b)
+		}
+	})
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// jsonl writes one JSON object per step with the fields of mission seed 004, and with as many more as loggers such as W&B's write of each layer.
+// jsonl writes one JSON object per step with the fields that training scripts usually log (loss, throughput, step_time_s, lr), and with as many more as loggers such as W&B's
+// write of each layer.
 type jsonl struct {
 	*trainLog
 	f      *logFile
@@ -55,7 +56,7 @@ func (p *jsonl) open() (err error) {
 	return err
 }
 
-// The traps of FORMATS 6.7. Those after trapNested stand in lines of their own before the record.
+// The traps are what loggers write that is no JSON, or no record (docs/trainers.md). Those after trapNested stand in lines of their own before the record.
 const (
 	trapNone = iota
 	trapNaN

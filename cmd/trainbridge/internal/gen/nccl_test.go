@@ -119,7 +119,7 @@ func readNCCL(t *testing.T, o *NCCLOptions, run *NCCLRun) (all []ncclRecord) {
 		text := readText(t, f.Path)
 		var records []ncclRecord
 		switch {
-		case o.seedForm():
+		case o.documented():
 			records = readVCCL(t, o, text)
 		case o.inspector() != "":
 			records = readInspector(t, o, text)
@@ -345,7 +345,7 @@ func checkNCCL(t *testing.T, o *NCCLOptions, truth *NCCLTruth) {
 		assert.Equal(t, want, have)
 		assert.Equal(t, failed, c.Errors)
 		assert.Equal(t, retried, c.Retries)
-		perRank := (c.Operation == "AllGather" || c.Operation == "ReduceScatter" && o.Format != FormatFlightRecorder) && !o.seedForm()
+		perRank := (c.Operation == "AllGather" || c.Operation == "ReduceScatter" && o.Format != FormatFlightRecorder) && !o.documented()
 		if perRank {
 			assert.Equal(t, c.DataSize, c.MessageSize*int64(o.Ranks))
 		} else {
@@ -387,7 +387,7 @@ func TestNCCLRecordsAgreeWithTruth(t *testing.T) {
 		switch o := ncclOptions(t, format, nil); {
 		case o.perNIC():
 			continue
-		case o.seedForm():
+		case o.documented():
 			changes["faults"] = func(o *NCCLOptions) { o.Retries, o.Errors, o.Gigabytes = 0.2, 0.1, true }
 			changes["link"] = func(o *NCCLOptions) { o.SlowLink = "7:0" }
 			changes["none"] = func(o *NCCLOptions) { o.MissingRank, o.MissingFrom = 0, 0 }

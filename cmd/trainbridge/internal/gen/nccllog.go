@@ -91,7 +91,7 @@ func newNCCLLog(ctx context.Context, opt *NCCLOptions, start int64, clk clock) *
 			skew: int64((2*l.rng.Float64() - 1) * float64(opt.ClockSkew)), drift: (2*l.rng.Float64() - 1) * opt.ClockDrift,
 		})
 	}
-	if opt.perNIC() || opt.seedForm() {
+	if opt.perNIC() || opt.documented() {
 		slow, _ := opt.slowLink()
 		for rank := range opt.Ranks {
 			l.links = append(l.links, NCCLLink{From: rank, To: opt.neighbour(rank), Slow: rank == slow})
@@ -126,7 +126,7 @@ func (l *ncclLog) printer() ncclPrinter {
 	case l.opt.Format == FormatFlightRecorder:
 		l.run.Communicator = flightGroup
 		return &flightLog{ncclLog: l}
-	case l.opt.seedForm():
+	case l.opt.documented():
 		return &vcclLog{ncclLog: l}
 	}
 	if l.opt.Format == FormatVCCLFlow || l.opt.Format == FormatVCCLText {

@@ -119,8 +119,8 @@ func (o *NCCLOptions) perNIC() bool {
 	return slices.Contains([]string{FormatVCCLFlow, FormatVCCLPacked, FormatVCCLMean, FormatVCCLText}, o.Format)
 }
 
-// seedForm says whether the log has the fields of mission seed 003.
-func (o *NCCLOptions) seedForm() bool {
+// documented says whether the log has the fields that VCCL's document gives (package vccl).
+func (o *NCCLOptions) documented() bool {
 	return slices.Contains([]string{FormatVCCLJSON, FormatVCCLPretty, FormatVCCLArray, FormatVCCLCSV}, o.Format)
 }
 
@@ -252,12 +252,12 @@ func (o *NCCLOptions) validateFaults(errs *complaints) {
 	}
 	if _, err := o.slowLink(); err != nil {
 		bad("%w", err)
-	} else if o.SlowLink != "" && !o.perNIC() && !o.seedForm() {
+	} else if o.SlowLink != "" && !o.perNIC() && !o.documented() {
 		bad("--slow-link: --format %s does not say who sends to whom", o.Format)
 	}
 	errs.range01("retries", o.Retries, 1)
 	errs.range01("errors", o.Errors, 1)
-	if (o.Retries > 0 || o.Errors > 0) && !o.seedForm() {
+	if (o.Retries > 0 || o.Errors > 0) && !o.documented() {
 		bad("--retries and --errors: --format %s has no such field", o.Format)
 	}
 }

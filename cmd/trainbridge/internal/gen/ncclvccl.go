@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// vcclLog writes what the document of mission seed 003 (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes: an object per
+// vcclLog writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes: an object per
 // operation and rank, rank_N.json. It is also the header of the CSV.
 type vcclLog struct {
 	*ncclLog

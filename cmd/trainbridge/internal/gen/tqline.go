@@ -2,7 +2,7 @@ package gen
 
 import "strconv"
 
-// lineKind names the lines of FORMATS 2.2 and the neighbours of 2.4.11 that the original prints around them.
+// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and those that verl prints around them.
 type lineKind int
 
 const (

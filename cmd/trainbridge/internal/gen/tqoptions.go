@@ -33,7 +33,7 @@ type Options struct {
 	RotateEvery  int     // lines per file before it is renamed; 0: never
 }
 
-// Prefixes before the message (FORMATS 2.3).
+// Prefixes before the message: of Python's logging, and of Ray, which puts the process before it.
 const (
 	PrefixPython  = "python"   // INFO:2026-02-11 16:40:00,120:
 	PrefixRay     = "ray"      // (WorkerDict pid=1, ip=10.0.0.1) INFO:…

@@ -27,7 +27,7 @@ type Run struct {
 const (
 	// Complete: FUNCTION_END was printed.
 	Complete = "complete"
-	// ComputeOnly: nothing was to be put, so that the log of the function ends with COMPUTE_END (FORMATS 2.4.5).
+	// ComputeOnly: nothing was to be put, so that the log of the function ends with COMPUTE_END.
 	ComputeOnly = "compute_only"
 	// Open: the process crashed inside the function, or the generator was stopped.
 	Open = "open"

@@ -11,7 +11,7 @@ import (
 const (
 	FormatFlagScale = "flagscale" // FlagScale's perf_monitor
 	FormatMegatron  = "megatron"  // standard output of Megatron-LM's last rank
-	FormatJSONL     = "jsonl"     // one JSON object per step, mission seed 004
+	FormatJSONL     = "jsonl"     // one JSON object per step
 	FormatHF        = "hf"        // transformers.Trainer: standard output and trainer_state.json
 	FormatVerl      = "verl"      // verl's console, and its FileLogger
 )

@@ -209,7 +209,7 @@ func (s *zmqSim) call(g *zmqGroup, op *zmqOperation) {
 	g.calls = append(g.calls, c)
 }
 
-// shape gives serialization its share of the pass: far above the mission's limit of 30 % or clearly below.
+// shape gives serialization its share of the pass: far above 30 %, from which on train_perf warns, or clearly below.
 func (s *zmqSim) shape(g *zmqGroup) {
 	high := s.opt.SerializeHigh
 	g.high = math.Floor(float64(s.begun)*high) > math.Floor(float64(s.begun-1)*high) // spread evenly, so that so many are so

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -167,11 +168,11 @@ func number(raw json.RawMessage) (float64, bool) {
 	if len(raw) == 0 || raw[0] == '"' {
 		switch string(raw) {
 		case `"NaN"`, `"Infinity"`, `"-Infinity"`:
-			return record.Float(raw[1 : len(raw)-1])
+			return decimal.Float(raw[1 : len(raw)-1])
 		}
 		return 0, false
 	}
-	return record.Float(raw)
+	return decimal.Float(raw)
 }
 
 // plain is the text of a JSON string, or of any other value as it stands.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -271,7 +272,7 @@ func (p *Parser) split(t []byte) {
 			continue
 		}
 		from := i
-		v, n := record.Leading(t[i:])
+		v, n := decimal.Leading(t[i:])
 		isNumber := n > 0
 		for i += n; i < len(t) && t[i] != ' ' && t[i] != '\t'; i++ {
 			isNumber = false
@@ -328,7 +329,7 @@ func (p *Parser) title(t []byte) bool {
 		}
 	}
 	b, ok = bytes.CutSuffix(b, []byte("):"))
-	v, isNumber := record.Float(b)
+	v, isNumber := decimal.Float(b)
 	if !ok || !isNumber || !isInteger(b) {
 		return false
 	}
@@ -343,7 +344,7 @@ func (p *Parser) component(t []byte, out Out) (Result, string) {
 		return p.leaveBlock()
 	}
 	name, value := bytes.TrimSpace(t[:i]), bytes.TrimSpace(t[i+1:])
-	v, n := record.Leading(value)
+	v, n := decimal.Leading(value)
 	if n == 0 || len(name) == 0 {
 		return p.leaveBlock()
 	}

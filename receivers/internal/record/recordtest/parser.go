@@ -40,7 +40,7 @@ func (p Parser) Line(text string) string {
 	return ""
 }
 
-// Samples checks that each line of the mission's sample logs in a folder is a record, where they are at hand. The test's package lies five folders deep.
+// Samples checks that each line of the sample logs in a folder is a record, where they are at hand. The test's package lies five folders deep.
 func (p Parser) Samples(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")

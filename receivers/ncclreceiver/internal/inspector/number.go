@@ -3,10 +3,9 @@ package inspector
 import (
 	"bytes"
 	"math"
-	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // What is not stated: null, "nan", or a number below 0 where only others make sense.
@@ -15,10 +14,7 @@ const unknown = math.MaxUint64
 // integer reads one that is not negative, as large as 2^64-2; unknown where there is none.
 func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	from := i
-	for i < len(b) && b[i]-'0' <= 9 {
-		v = v*10 + uint64(b[i]-'0')
-		i++
-	}
+	v, i = decimal.Digits(b, i)
 	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
 		return p.oddInteger(b, from)
 	}
@@ -31,15 +27,11 @@ func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	if len(text) == 0 {
 		return unknown, end
 	}
-	if v, err := strconv.ParseUint(string(text), 10, 64); err == nil && v != unknown {
+	whole, zeros, _ := bytes.Cut(text, []byte("."))
+	if v, n := decimal.Unsigned(whole, 0); n > 0 && n == len(whole) && v != unknown && len(bytes.Trim(zeros, "0")) == 0 {
 		return v, end
 	}
-	if whole, zeros, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(zeros, "0")) == 0 {
-		if v, err := strconv.ParseUint(string(whole), 10, 64); err == nil && v != unknown {
-			return v, end
-		}
-	}
-	v, ok := record.Float(text)
+	v, ok := decimal.Float(text)
 	switch {
 	case !ok || v >= 1<<63 || v >= 0 && v != math.Trunc(v):
 		p.line.bad = true
@@ -72,11 +64,7 @@ func (p *Parser) int32(b []byte, i int) (int32, int) {
 // micros reads microseconds as nanoseconds, exact but for what is less than one. op.Unknown: there is none.
 func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	from := i
-	var v uint64
-	for i < len(b) && b[i]-'0' <= 9 {
-		v = v*10 + uint64(b[i]-'0')
-		i++
-	}
+	v, i := decimal.Digits(b, i)
 	if n := i - from; n == 0 || n > 15 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
 		return p.oddMicros(b, from)
 	}
@@ -88,19 +76,10 @@ func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 	if len(text) == 0 {
 		return op.Unknown, end
 	}
-	whole, frac, _ := bytes.Cut(text, []byte("."))
-	if v, err := strconv.ParseUint(string(whole), 10, 64); err == nil && v < math.MaxInt64/1000 && digits(frac) {
-		ns := int64(v) * 1000
-		for n, unit := 0, int64(100); n < len(frac) && unit > 0; n++ {
-			ns += int64(frac[n]-'0') * unit
-			unit /= 10
-		}
-		if len(frac) > 3 && frac[3] >= '5' {
-			ns++
-		}
+	if ns, ok := decimal.Thousandths(text); ok {
 		return ns, end
 	}
-	v, ok := record.Float(text)
+	v, ok := decimal.Float(text)
 	switch {
 	case !ok || v >= math.MaxInt64/1000 || v < 0:
 		p.line.bad = true
@@ -115,14 +94,10 @@ func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 // counts from elsewhere is out of range; nanoseconds since the epoch are taken for what they are. What is less than a microsecond is cut.
 func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	from := i
-	var v uint64
-	for i < len(b) && b[i]-'0' <= 9 {
-		v = v*10 + uint64(b[i]-'0')
-		i++
-	}
+	v, i := decimal.Digits(b, i)
 	if n := i - from; n == 0 || n > 19 || i < len(b) && (b[i] == '.' || b[i]|0x20 == 'e') {
 		text, end := p.scalar(b, from)
-		f, ok := record.Float(text)
+		f, ok := decimal.Float(text)
 		p.line.bad = p.line.bad || !ok && len(text) > 0
 		if !(f >= 0 && f < 1<<63) {
 			return 0, end
@@ -136,15 +111,6 @@ func (p *Parser) stamp(b []byte, i int) (int64, int) {
 		return int64(v), i
 	}
 	return 0, i
-}
-
-func digits(b []byte) bool {
-	for _, c := range b {
-		if c-'0' > 9 {
-			return false
-		}
-	}
-	return true
 }
 
 // scalar reads a number, in quotes or not, as text. Empty: it is null, or nothing that can be one.
@@ -168,13 +134,8 @@ var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}
 // six that it knows (inspectorComputeCollBw).
 func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 	from := i
-	var m uint64
-	for i < len(b) && b[i]-'0' <= 9 {
-		m = m*10 + uint64(b[i]-'0')
-		i++
-	}
-	point := i
-	if i < len(b) && b[i] == '.' {
+	m, point := decimal.Digits(b, i)
+	if i = point; i < len(b) && b[i] == '.' {
 		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
 			m = m*10 + uint64(b[i]-'0')
 		}
@@ -195,7 +156,7 @@ func (p *Parser) oddGigabytes(b []byte, i int) (float64, int) {
 	if len(text) == 0 {
 		return math.NaN(), end
 	}
-	v, ok := record.Float(text)
+	v, ok := decimal.Float(text)
 	if !ok {
 		p.line.bad = true
 	}

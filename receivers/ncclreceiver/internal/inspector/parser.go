@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -66,7 +67,7 @@ var _ parse.Parser = (*Parser)(nil)
 
 // Sniff says whether the first line of a file is of this format. One that is cut counts by what is there of it.
 func Sniff(text []byte) bool {
-	i := blanks(text, 0)
+	i := jsonlike.Blanks(text, 0)
 	if i == len(text) || text[i] != '{' {
 		return false
 	}
@@ -81,7 +82,7 @@ func Sniff(text []byte) bool {
 // Line reads a line.
 func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (parse.Verdict, string) {
 	p.begin(out)
-	i := blanks(text, 0)
+	i := jsonlike.Blanks(text, 0)
 	if i == len(text) {
 		return parse.Ignored, reasonBlank
 	}
@@ -98,7 +99,7 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 	switch {
 	case end < 0 && text[i] == '{' && text[len(text)-1] != '}':
 		return p.reject(again, reasonTruncated)
-	case end < 0 || blanks(text, end) < len(text):
+	case end < 0 || jsonlike.Blanks(text, end) < len(text):
 		return p.reject(again, reasonNotJSON)
 	case l.bad, len(l.Comm) > maxText, len(l.Name) > maxText, len(l.Host) > maxText:
 		return p.reject(again, reasonValue)

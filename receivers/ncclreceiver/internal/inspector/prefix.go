@@ -1,6 +1,10 @@
 package inspector
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+)
 
 const (
 	maxPrefixes = 64 // communicators × ranks of one process
@@ -75,10 +79,7 @@ func (p *Parser) learn(b []byte, end int) {
 		return
 	}
 	from := bytes.Index(b[:end], []byte(dumpKey)) + len(dumpKey)
-	to := from
-	for to < end && b[to]-'0' <= 9 {
-		to++
-	}
+	_, to := decimal.Digits(b[:end], from)
 	// Text within texts may look like the time. Then it is not what was read.
 	if dump, _ := p.stamp(b[:to], from); dump == 0 || dump != l.dump {
 		return

@@ -1,11 +1,6 @@
 package inspector
 
-import (
-	"bytes"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
-)
+import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
 // object is a kind of object, by what its members are.
 type object uint8
@@ -28,22 +23,12 @@ const (
 // maxOwn is how much room for texts that had escapes is kept from line to line.
 const maxOwn = 64 << 10
 
-func blanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
 // object reads the members of the object that begins at b[i]. It returns where it ends; -1: it is not well-formed. null, and what is no object, has none.
 func (p *Parser) object(b []byte, i int, in object) int {
 	if i >= len(b) || b[i] != '{' {
 		return p.wrong(b, i)
 	}
-	if i++; i < len(b) && b[i] <= ' ' {
-		i = blanks(b, i)
-	}
-	if i < len(b) && b[i] == '}' {
+	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == '}' {
 		return i + 1
 	}
 	return p.members(b, i, in)
@@ -51,13 +36,13 @@ func (p *Parser) object(b []byte, i int, in object) int {
 
 // members reads members from the name at b[i] to the end of their object.
 func (p *Parser) members(b []byte, i int, in object) int {
-	for {
+	for more := true; more; {
 		n, at := p.key(b, i)
 		if at < 0 {
 			return -1
 		}
 		if at < len(b) && b[at] <= ' ' {
-			at = blanks(b, at)
+			at = jsonlike.Blanks(b, at)
 		}
 		switch in {
 		case perfObject:
@@ -88,23 +73,11 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		if i < 0 {
 			return -1
 		}
-		if i < len(b) && b[i] <= ' ' {
-			i = blanks(b, i)
-		}
-		if i >= len(b) {
-			return -1
-		}
-		switch b[i] {
-		case ',':
-			if i++; i < len(b) && b[i] <= ' ' {
-				i = blanks(b, i)
-			}
-		case '}':
-			return i + 1
-		default:
+		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
 			return -1
 		}
 	}
+	return i
 }
 
 // list reads the objects of the array that begins at b[i], and hands each over. It returns as object does.
@@ -112,11 +85,10 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
 		return p.wrong(b, i)
 	}
-	i = blanks(b, i+1)
-	if i < len(b) && b[i] == ']' {
+	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == ']' {
 		return i + 1
 	}
-	for {
+	for more := true; more; {
 		if of == kernelObject {
 			p.kernelEvent = noKernelEvent
 		} else {
@@ -130,18 +102,11 @@ func (p *Parser) list(b []byte, i int, of object) int {
 		} else {
 			p.addStep()
 		}
-		i = blanks(b, i)
-		switch {
-		case i >= len(b):
-			return -1
-		case b[i] == ',':
-			i = blanks(b, i+1)
-		case b[i] == ']':
-			return i + 1
-		default:
+		if i, more = jsonlike.Next(b, i, ']'); i < 0 {
 			return -1
 		}
 	}
+	return i
 }
 
 // key reads the member name at b[i] with its colon, and returns what it means and where it ends. Records are much alike: what came after the name
@@ -159,10 +124,9 @@ func (p *Parser) key(b []byte, i int) (name, int) {
 	if i < 0 {
 		return other, -1
 	}
-	if i = blanks(b, i); i >= len(b) || b[i] != ':' {
+	if i = jsonlike.Colon(b, i); i < 0 {
 		return other, -1
 	}
-	i++
 	k, ok := byText[string(text)]
 	if !ok {
 		return other, i
@@ -180,82 +144,15 @@ func (p *Parser) text(b []byte, i int) ([]byte, int) {
 }
 
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
-	i++
-	for n := i; n < len(b); n++ {
-		switch b[n] {
-		case '"':
-			return b[i:n], n + 1
-		case '\\':
-			return p.unescape(b, i, n)
-		}
+	text, escaped, end := jsonlike.String(b, i)
+	if !escaped || end < 0 {
+		return text, end
 	}
-	return nil, -1
-}
-
-// unescape reads the rest of a text that begins at b[i] and has its first escape at b[n].
-func (p *Parser) unescape(b []byte, i, n int) ([]byte, int) {
-	from := len(p.own)
-	p.own = append(p.own, b[i:n]...)
-	for n < len(b) {
-		c := b[n]
-		n++
-		switch {
-		case c == '"':
-			return p.own[from:len(p.own):len(p.own)], n
-		case c != '\\':
-			p.own = append(p.own, c)
-			continue
-		case n >= len(b):
-			return nil, -1
-		}
-		c = b[n]
-		n++
-		switch c {
-		case 'n':
-			c = '\n'
-		case 't':
-			c = '\t'
-		case 'r':
-			c = '\r'
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case '"', '\\', '/':
-		case 'u':
-			r, ok := hex4(b, n)
-			if !ok {
-				return nil, -1
-			}
-			n += 4
-			if utf16.IsSurrogate(r) {
-				low, ok := rune(0), false
-				if bytes.HasPrefix(b[n:], []byte(`\u`)) {
-					low, ok = hex4(b, n+2)
-				}
-				if both := utf16.DecodeRune(r, low); ok && both != utf8.RuneError {
-					r = both
-					n += 6
-				} else {
-					r = utf8.RuneError
-				}
-			}
-			p.own = utf8.AppendRune(p.own, r)
-			continue
-		default:
-			return nil, -1
-		}
-		p.own = append(p.own, c)
+	from, ok := len(p.own), false
+	if p.own, ok = jsonlike.Unescape(p.own, text, jsonlike.JSON); !ok {
+		return nil, -1
 	}
-	return nil, -1
-}
-
-func hex4(b []byte, i int) (rune, bool) {
-	if i+4 > len(b) {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(string(b[i:i+4]), 16, 16)
-	return rune(v), err == nil
+	return p.own[from:len(p.own):len(p.own)], end
 }
 
 // wrong skips what should have been of another type, and makes the line a bad one, unless it is null.
@@ -271,63 +168,14 @@ func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
 	}
-	switch b[i] {
-	case '"':
-		return closing(b, i)
-	case '{', '[':
-		return nested(b, i)
-	}
-	from := i
-	for i < len(b) {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\t', '\n', '\r':
-			return literal(b, from, i)
-		}
-		i++
-	}
-	return literal(b, from, i)
-}
-
-// literal says whether b[from:to] is a number, true, false or null, by its first byte.
-func literal(b []byte, from, to int) int {
-	if from < to {
-		switch c := b[from]; {
-		case c-'0' <= 9, c == '-', c == 't', c == 'f', c == 'n', c == 'N', c == 'I': // NaN and Infinity are Python's
-			return to
-		}
-	}
-	return -1
-}
-
-func closing(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '"':
-			return i + 1
-		case '\\':
-			i++
-		}
-	}
-	return -1
-}
-
-func nested(b []byte, i int) int {
-	depth := 0
-	for i < len(b) {
-		switch b[i] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case '"':
-			if i = closing(b, i); i < 0 {
-				return -1
-			}
-			continue
-		}
-		i++
+	switch c := b[i]; {
+	case c == '"':
+		_, _, end := jsonlike.String(b, i)
+		return end
+	case c == '{', c == '[':
+		return jsonlike.Nested(b, i)
+	case c-'0' <= 9, c == '-', c == 't', c == 'f', c == 'n', c == 'N', c == 'I': // NaN and Infinity are Python's
+		return jsonlike.Bare(b, i)
 	}
 	return -1
 }

@@ -1,6 +1,11 @@
 package profiler
 
-import "math"
+import (
+	"math"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
+)
 
 // event is a line of the trace. Of args there is what has a use. Text is part of the line.
 type event struct {
@@ -21,52 +26,53 @@ type event struct {
 // scan reads a line: an object in JSON, in which values may also be bare words. It says whether it is a whole one.
 func (e *event) scan(t []byte) bool {
 	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuMicros: -1, cpuMicros: -1}
-	i, ok := e.object(t, 0, false)
-	if !ok {
+	i := e.object(t, 0, false)
+	if i < 0 {
 		return false
 	}
-	if i = blanks(t, i); i < len(t) && t[i] == ',' {
-		i = blanks(t, i+1)
+	if i = jsonlike.Blanks(t, i); i < len(t) && t[i] == ',' {
+		i = jsonlike.Blanks(t, i+1)
 	}
 	return i == len(t)
 }
 
-// object reads the members of the object at t[i:] and returns where it ends.
-func (e *event) object(t []byte, i int, args bool) (end int, ok bool) {
+// object reads the members of the object at t[i:] and returns where it ends; -1: it does not, or is none.
+func (e *event) object(t []byte, i int, args bool) (end int) {
 	if i >= len(t) || t[i] != '{' {
-		return 0, false
+		return -1
 	}
-	if i = blanks(t, i+1); i < len(t) && t[i] == '}' {
-		return i + 1, true
+	if i = jsonlike.Blanks(t, i+1); i < len(t) && t[i] == '}' {
+		return i + 1
 	}
-	for i < len(t) && t[i] == '"' {
-		key, at, whole := value(t, i)
-		if at = blanks(t, at); !whole || at >= len(t) || t[at] != ':' {
-			return 0, false
+	for more := true; more; {
+		if i >= len(t) || t[i] != '"' {
+			return -1
 		}
-		i = blanks(t, at+1)
+		key, at := value(t, i)
+		if at < 0 {
+			return -1
+		}
+		if i = jsonlike.Colon(t, at); i < 0 {
+			return -1
+		}
 		if !args && string(key) == "args" && i < len(t) && t[i] == '{' {
-			i, ok = e.object(t, i, true)
+			at = e.object(t, i, true)
 		} else {
 			var v []byte
-			if v, i, ok = value(t, i); ok && args {
+			if v, at = value(t, i); at >= 0 && args {
 				e.arg(key, v)
-			} else if ok {
+			} else if at >= 0 {
 				e.member(key, v)
 			}
 		}
-		if i = blanks(t, i); !ok || i >= len(t) {
-			return 0, false
+		if at < 0 {
+			return -1
 		}
-		if t[i] == '}' {
-			return i + 1, true
+		if i, more = jsonlike.Next(t, at, '}'); i < 0 {
+			return -1
 		}
-		if t[i] != ',' {
-			return 0, false
-		}
-		i = blanks(t, i+1)
 	}
-	return 0, false
+	return i
 }
 
 func (e *event) member(key, v []byte) {
@@ -127,75 +133,31 @@ func (e *event) arg(key, v []byte) {
 	}
 }
 
-// value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends.
-func value(t []byte, i int) (v []byte, end int, ok bool) {
+// value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends; -1: it does not, or is none. What has no quotes
+// is a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events until 2.26.
+func value(t []byte, i int) (v []byte, end int) {
 	if i >= len(t) {
-		return nil, i, false
+		return nil, -1
 	}
 	switch t[i] {
 	case '"':
-		for j := i + 1; j < len(t); j++ {
-			switch t[j] {
-			case '"':
-				return t[i+1 : j], j + 1, true
-			case '\\':
-				j++
-			}
-		}
-		return nil, i, false
-	case '{', '[':
-		return nested(t, i)
+		v, _, end = jsonlike.String(t, i)
+		return v, end
+	case '{', '[', '(':
+		end = jsonlike.Nested(t, i)
+	default:
+		end = jsonlike.Bare(t, i)
 	}
-	j := i
-	for j < len(t) && bare(t[j]) {
-		j++
+	if end < 0 {
+		return nil, -1
 	}
-	return t[i:j], j, j > i
-}
-
-// bare says whether c may be in a value that has no quotes: a number, true, ncclFloat32, 0x262ca50, (nil).
-func bare(c byte) bool {
-	return c-'0' <= 9 || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '.' || c == '-' || c == '+' || c == '_' || c == '(' || c == ')'
-}
-
-// nested passes over the object or array at t[i:]: {"step": 0, "ts": 1.5} of the proxy events until 2.26.
-func nested(t []byte, i int) (v []byte, end int, ok bool) {
-	depth := 0
-	for j := i; j < len(t); j++ {
-		switch t[j] {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth--; depth == 0 {
-				return t[i : j+1], j + 1, true
-			}
-		case '"':
-			if _, j, ok = value(t, j); !ok {
-				return nil, i, false
-			}
-			j--
-		}
-	}
-	return nil, i, false
-}
-
-func blanks(t []byte, i int) int {
-	for i < len(t) && (t[i] == ' ' || t[i] == '\t') {
-		i++
-	}
-	return i
+	return t[i:end], end
 }
 
 // unsigned reads an integer that fills 64 bits, as a communicator's hash does.
 func unsigned(v []byte) (n uint64, ok bool) {
-	for _, c := range v {
-		d := uint64(c - '0')
-		if c-'0' > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(v) > 0
+	n, end := decimal.Unsigned(v, 0)
+	return n, end > 0 && end == len(v)
 }
 
 // integer reads one of 0 to limit; -1: v is none.
@@ -206,32 +168,13 @@ func integer(v []byte, limit uint64) int64 {
 	return -1
 }
 
-// maxMicros bounds a ts to three years, so that every sum of them and of a Unix time fits.
-const maxMicros = 1e14
+// maxNanos bounds a ts to three years, so that every sum of them and of a Unix time fits.
+const maxNanos = 1e17
 
 // micros reads µs, printed with %f, as ns, to the nearest; -1: v is none.
 func micros(v []byte) int64 {
-	i, n := 0, int64(0)
-	for i < len(v) && v[i]-'0' <= 9 {
-		if n = n*10 + int64(v[i]-'0'); n > maxMicros {
-			return -1
-		}
-		i++
+	if ns, ok := decimal.Thousandths(v); ok && ns <= maxNanos {
+		return ns
 	}
-	if i == 0 || i < len(v) && v[i] != '.' {
-		return -1
-	}
-	n *= 1000
-	for d, unit := i+1, int64(100); d < len(v); d++ {
-		if v[d]-'0' > 9 {
-			return -1
-		}
-		if unit > 0 {
-			n += int64(v[d]-'0') * unit
-		} else if d == i+4 && v[d] >= '5' {
-			n++
-		}
-		unit /= 10
-	}
-	return n
+	return -1
 }

@@ -19,7 +19,7 @@ func TestCSV(t *testing.T) {
 		verdicts   map[string]int
 	}{
 		{
-			"seed 003", exampleHeader + "\n1693958400.123,0,allreduce,ring,4194304,1250.5,26.8,0,1,0,7,0,0\n",
+			"the document's example", exampleHeader + "\n1693958400.123,0,allreduce,ring,4194304,1250.5,26.8,0,1,0,7,0,0\n",
 			[]string{"AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)"},
 			map[string]int{"record": 1, "ignored header": 1},
 		},

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
@@ -52,11 +53,11 @@ func flowRow(b []byte, r *row) (reason string) {
 		end := i
 		switch c {
 		case 1:
-			r.group, end = column(b, i)
+			r.group, end = decimal.Unsigned(b, i)
 		case 5:
-			r.function, end = column(b, i)
+			r.function, end = decimal.Unsigned(b, i)
 		case 6:
-			r.times, end = column(b, i)
+			r.times, end = decimal.Unsigned(b, i)
 		case 7, 8: // the addresses
 			if end += bytes.IndexByte(b[i:], ','); end < i {
 				return reasonColumnCount

@@ -12,7 +12,7 @@ const maxObject = 64 << 10
 // maxResyncs bounds how often reading begins anew within a line.
 const maxResyncs = 16
 
-// JSONParser reads the mission's schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
+// JSONParser reads the documented schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
 // other, or an array of them. Unknown keys are ignored. It is not safe for concurrent use.
 //
 // The lines of an object are Open up to that in which it ends. Where one is torn, reading goes on with the next line that begins an object; what was read of

@@ -16,13 +16,13 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// The seed's own example.
+// The example of VCCL's document.
 const example = `{"timestamp": 1693958400.123, "rank": 0, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304, "duration_us": 1250.5, ` +
 	`"bandwidth_gbps": 26.8, "src_rank": 0, "dst_rank": 1, "channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": 0}`
 
 func TestMessage(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"seed 003", example, "AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)"},
+		{"the document's example", example, "AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)"},
 		{"GB/s", strings.Replace(example, "26.8", "3.4", 1), "AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3400000000(GB/s)"},
 		{"errors", `{"timestamp": 5, "duration_us": 1, "operation": "ncclReduceScatter", "rank": 63, "error_count": 2, "retry_count": 3}`, "ReduceScatter #0 of 63 [5000000000 5000001000] took=1000 errors=2 retries=3"},
 		{"rank of the file", `{"timestamp": 5, "duration_us": 1, "operation": "all_gather"}`, "AllGather #0 of 3 [5000000000 5000001000] took=1000"},

@@ -2,14 +2,14 @@ package vccl
 
 import (
 	"bytes"
-	"encoding/json"
 	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// key is a key of the mission's schema.
+// key is a key of the documented schema (doc.go).
 type key uint8
 
 const (
@@ -64,10 +64,10 @@ func keyOf(name []byte) key {
 // values are the values of a record as printed, texts without quotes; nil: not there.
 type values [noKey][]byte
 
-// messages turns records of the mission's schema into operations, whatever they were written as.
+// messages turns records of the documented schema into operations, whatever they were written as.
 //
 // timestamp is taken for the start of the operation (the schema says neither) and read exactly; the end is start + duration_us. message_size is S of
-// algbw = S/t: whether it is that of one rank or of all the schema does not say either. bandwidth_gbps is labelled GB/s but is Gbit/s in the seed's own
+// algbw = S/t: whether it is that of one rank or of all the schema does not say either. bandwidth_gbps is labelled GB/s but is Gbit/s in the document's own
 // example: S/t decides, by its ratio to what is printed. The rank is the global one ("rank of the process"); where it is missing, that of the file's name.
 //
 // The schema has no sequence number. Seq counts the records of an operation and rank in this file: right as long as the ranks' files begin together and
@@ -168,11 +168,11 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	return reason
 }
 
-// decode reads a text with escapes.
+// decode reads a text with escapes. One that has others than JSON's stays as it is.
 func (m *messages) decode(b []byte) []byte {
-	var s string
-	if json.Unmarshal([]byte(`"`+string(b)+`"`), &s) != nil {
+	text, ok := jsonlike.Unescape(nil, b, jsonlike.JSON)
+	if !ok {
 		return b
 	}
-	return []byte(s)
+	return text
 }

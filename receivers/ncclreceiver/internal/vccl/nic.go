@@ -6,6 +6,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -46,7 +47,7 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 	if len(b) == 0 {
 		return parse.Ignored, ignoredBlank
 	}
-	word, end := column(b, 0)
+	word, end := decimal.Unsigned(b, 0)
 	switch {
 	case bytes.HasPrefix(b, []byte(packedHeader)):
 		return parse.Ignored, ignoredHeader

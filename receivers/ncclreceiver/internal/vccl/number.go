@@ -1,13 +1,13 @@
 package vccl
 
 import (
+	"bytes"
 	"errors"
 	"math"
-	"math/bits"
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // The reasons of rejected lines.
@@ -42,22 +42,14 @@ func absent(b []byte) bool {
 
 // integer reads an integer, also "4194304.0" and "4.194304e+06", as pandas and printf may write it.
 func integer(b []byte) (int64, bool) {
-	i, neg := 0, false
-	if len(b) > 0 && b[0] == '-' {
-		i, neg = 1, true
-	}
-	v, n := uint64(0), i
-	for n < len(b) && n-i < 18 && b[n]-'0' <= 9 {
-		v = v*10 + uint64(b[n]-'0')
-		n++
-	}
-	if n > i && n == len(b) {
+	digits, neg := bytes.CutPrefix(b, []byte("-"))
+	if v, n := decimal.Integer(digits, 18); n > 0 && n == len(digits) {
 		if neg {
-			return -int64(v), true
+			return -v, true
 		}
-		return int64(v), true
+		return v, true
 	}
-	f, ok := record.Float(b)
+	f, ok := decimal.Float(b)
 	if !ok || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
 		return 0, false
 	}
@@ -66,46 +58,26 @@ func integer(b []byte) (int64, bool) {
 
 // micros reads decimal microseconds as ns. Digits below are cut off.
 func micros(b []byte) (int64, bool) {
-	v, err := clock.Fixed9(b)
+	v, err := decimal.Fixed9(b)
 	switch {
 	case err == nil:
 		return v / 1e6, true
-	case errors.Is(err, clock.ErrRange): // beyond 2.5 hours
-		if f, ok := record.Float(b); ok && math.Abs(f) < math.MaxInt64/1000 {
+	case errors.Is(err, decimal.ErrRange): // beyond 2.5 hours
+		if f, ok := decimal.Float(b); ok && math.Abs(f) < math.MaxInt64/1000 {
 			return int64(f * 1000), true
 		}
 	}
 	return 0, false
 }
 
-// column reads the unsigned number that b[i:] begins with and returns where it ends; i itself where there is none, or one beyond uint64.
-func column(b []byte, i int) (v uint64, end int) {
-	from := i
-	for i < len(b) && b[i]-'0' <= 9 {
-		d := uint64(b[i] - '0')
-		if i-from < 19 {
-			v = v*10 + d
-		} else {
-			hi, lo := bits.Mul64(v, 10)
-			sum, carry := bits.Add64(lo, d, 0)
-			if hi != 0 || carry != 0 {
-				return 0, from
-			}
-			v = sum
-		}
-		i++
-	}
-	return v, i
-}
-
-// signed is column for a number that may have a minus sign, as far as int64 goes.
+// signed is decimal.Unsigned for a number that may have a minus sign, as far as int64 goes.
 func signed(b []byte, i int) (v int64, end int) {
 	neg := i < len(b) && b[i] == '-'
 	from := i
 	if neg {
 		i++
 	}
-	u, end := column(b, i)
+	u, end := decimal.Unsigned(b, i)
 	if end == i || u > math.MaxInt64 {
 		return 0, from
 	}
@@ -120,12 +92,8 @@ func digits14(b []byte, sep byte) bool {
 	if len(b) < 15 || b[14] != sep {
 		return false
 	}
-	for _, c := range b[:14] {
-		if c-'0' > 9 {
-			return false
-		}
-	}
-	return true
+	_, n := decimal.Digits(b[:14], 0)
+	return n == 14
 }
 
 // compactStamp reads VCCL's local "20260108180000" (strftime %Y%m%d%H%M%S) as Unix ns.

@@ -1,6 +1,6 @@
 package vccl
 
-import "bytes"
+import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
 // status is how far an object was read.
 type status uint8
@@ -57,7 +57,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 			if c != '"' {
 				return i, bad
 			}
-			text, next := quoted(b, i+1)
+			text, _, next := jsonlike.String(b, i)
 			if next < 0 {
 				return i, bad
 			}
@@ -125,7 +125,7 @@ func (s *scan) value(b []byte, i int, c byte) int {
 	next := i
 	switch c {
 	case '"':
-		text, end := quoted(b, i+1)
+		text, _, end := jsonlike.String(b, i)
 		if end < 0 {
 			return -1
 		}
@@ -147,10 +147,7 @@ func (s *scan) value(b []byte, i int, c byte) int {
 		}
 		return i + 1
 	default:
-		for next < len(b) && literal[b[next]] {
-			next++
-		}
-		if next == i {
+		if next = jsonlike.Bare(b, i); next < 0 {
 			return -1
 		}
 		if s.depth == 1 {
@@ -159,32 +156,4 @@ func (s *scan) value(b []byte, i int, c byte) int {
 	}
 	s.want = wantComma
 	return next
-}
-
-// literal are the bytes of numbers and of words such as null and NaN.
-var literal = func() (t [256]bool) {
-	for _, c := range "+-.0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
-		t[c] = true
-	}
-	return t
-}()
-
-// quoted returns the text that b[i:] begins with, up to its quotation mark, and where it goes on; −1: it has no end.
-func quoted(b []byte, i int) (text []byte, next int) {
-	n := bytes.IndexByte(b[i:], '"')
-	if n < 0 {
-		return nil, -1
-	}
-	if n == 0 || b[i+n-1] != '\\' {
-		return b[i : i+n], i + n + 1
-	}
-	for from := i; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return b[from:i], i + 1
-		}
-	}
-	return nil, -1
 }

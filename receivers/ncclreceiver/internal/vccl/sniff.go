@@ -3,6 +3,9 @@ package vccl
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
 // The sniffers say by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line is of two formats.
@@ -42,7 +45,7 @@ func SniffCSV(text []byte) bool {
 }
 
 func endOfColumn(b []byte) int {
-	_, end := column(b, 0)
+	_, end := decimal.Unsigned(b, 0)
 	return end
 }
 
@@ -59,7 +62,7 @@ func SniffJSON(text []byte) bool {
 	if b[i] != '"' {
 		return false
 	}
-	name, next := quoted(b, i+1)
+	name, _, next := jsonlike.String(b, i)
 	return next >= 0 && (keyOf(name) != noKey || bytes.Contains(b, []byte(`"operation"`)) || bytes.Contains(b, []byte(`"duration_us"`)))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
@@ -63,11 +64,11 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 		end := i
 		switch c {
 		case 0:
-			r.group, end = column(b, i)
+			r.group, end = decimal.Unsigned(b, i)
 		case 4:
-			r.function, end = column(b, i)
+			r.function, end = decimal.Unsigned(b, i)
 		case 5:
-			r.times, end = column(b, i)
+			r.times, end = decimal.Unsigned(b, i)
 		case 6: // the addresses
 			end += max(0, bytes.IndexByte(b[i:], ' '))
 		default:

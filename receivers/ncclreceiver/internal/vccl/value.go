@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -20,7 +19,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	var why string
 	o.Time = spans.TimeSynthetic
 	if b := v[keyTimestamp]; !absent(b) {
-		at, err := clock.Nanos(b)
+		at, err := decimal.Nanos(b)
 		switch {
 		case err != nil || b[len(b)-1] == 's':
 			note(reasonNumber)
@@ -67,7 +66,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 		o.Peer = o.Source
 	}
 	if b := v[keyBandwidth]; !absent(b) {
-		r, ok := record.Float(b)
+		r, ok := decimal.Float(b)
 		if !ok {
 			note(reasonNumber)
 		}
@@ -96,7 +95,7 @@ const (
 )
 
 // bandwidth tells in which unit bandwidth_gbps was printed, from S/t, and returns it in By/s. Where neither fits, or nothing is known, it is Gbit/s, as in the
-// seed's example (4194304 B in 1250.5 us are 26.8 Gbit/s or 3.35 GB/s; 26.8 is printed).
+// document's example (4194304 B in 1250.5 us are 26.8 Gbit/s or 3.35 GB/s; 26.8 is printed).
 func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond float64) {
 	if size > 0 && ns > 0 {
 		gb := float64(size) / float64(ns) // By/ns

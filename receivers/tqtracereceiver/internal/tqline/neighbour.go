@@ -3,7 +3,7 @@ package tqline
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // Neighbour is what a line without a [TQ-…] tag is.
@@ -104,7 +104,7 @@ func ParseCost(b []byte) (c Cost, ok bool) {
 	default:
 		return c, false
 	}
-	d, err := clock.Nanos(bytes.TrimRight(b[at+len(costTime):], ") \t\r"))
+	d, err := decimal.Nanos(bytes.TrimRight(b[at+len(costTime):], ") \t\r"))
 	c.Duration = d
 	return c, err == nil && d >= 0
 }

@@ -9,7 +9,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // Stage is what a record reports.
@@ -319,7 +319,7 @@ func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 		return ErrNoFunc
 	}
 	if l.RawTime != nil {
-		t, err := clock.Nanos(l.RawTime)
+		t, err := decimal.Nanos(l.RawTime)
 		if err != nil || t < 0 {
 			return ErrBadTimestamp
 		}
@@ -330,7 +330,7 @@ func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 		if len(duration) == 0 {
 			return ErrNoDuration
 		}
-		d, err := clock.Nanos(duration)
+		d, err := decimal.Nanos(duration)
 		// A century is a broken number, and would overflow what is computed with it.
 		if err != nil || d < 0 || d > 3e18 {
 			return ErrBadDuration
@@ -408,17 +408,8 @@ func (l *Line) setStage(stage, op []byte, detail bool) error {
 
 // integer reads a number ≥ 0 of at most 18 digits.
 func integer(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) > 18 {
-		return 0, false
-	}
-	v := int64(0)
-	for _, c := range b {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
-	}
-	return v, true
+	v, n := decimal.Integer(b, 18)
+	return v, n > 0 && n == len(b)
 }
 
 // batchSize reads "32" and "torch.Size([32, 8])", of which the first dimension is the number of samples.
@@ -438,7 +429,7 @@ func batchSize(b []byte) (int64, bool) {
 
 // mebibytes reads a size in MiB as bytes, to the nearest.
 func mebibytes(b []byte) (int64, bool) {
-	v, err := clock.Fixed9(b)
+	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
 		return -1, false
 	}
@@ -457,7 +448,7 @@ func mebibytes(b []byte) (int64, bool) {
 
 // number reads a number ≥ 0 and multiplies it.
 func number(b []byte, by float64) (float64, bool) {
-	v, err := clock.Fixed9(b)
+	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
 		return -1, false
 	}
@@ -470,7 +461,7 @@ func percent(b []byte) (float64, bool) {
 	if !ok {
 		return -1, false
 	}
-	v, err := clock.Fixed9(b)
+	v, err := decimal.Fixed9(b)
 	if err != nil || v < 0 {
 		return -1, false
 	}

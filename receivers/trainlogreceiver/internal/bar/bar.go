@@ -21,6 +21,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
@@ -186,7 +187,7 @@ func hasLoss(pairs []byte) bool {
 			continue
 		}
 		name := pair[:i]
-		if _, ok := record.Float(pair[i+1:]); ok && bytes.Contains(name, lossMark) && !bytes.Contains(name, []byte("best")) && !bytes.Contains(name, []byte("min")) {
+		if _, ok := decimal.Float(pair[i+1:]); ok && bytes.Contains(name, lossMark) && !bytes.Contains(name, []byte("best")) && !bytes.Contains(name, []byte("min")) {
 			return true
 		}
 	}
@@ -256,7 +257,7 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 		var pair []byte
 		pair, pairs, _ = bytes.Cut(pairs, pairMark)
 		if rest, is := bytes.CutPrefix(pair, name); is && len(rest) > 1 && rest[0] == '=' {
-			v, ok = record.Float(rest[1:])
+			v, ok = decimal.Float(rest[1:])
 			return v, rest[1:], ok
 		}
 	}
@@ -269,7 +270,7 @@ func number(b []byte) float64 {
 	for n < len(b) && b[n]-'0' <= 9 {
 		n++
 	}
-	v, ok := record.Float(b[:n])
+	v, ok := decimal.Float(b[:n])
 	if !ok {
 		return math.NaN()
 	}
@@ -278,7 +279,7 @@ func number(b []byte) float64 {
 
 // last reads the number at the end of "Eval stage of steps 100".
 func last(b []byte) float64 {
-	v, ok := record.Float(b[bytes.LastIndexByte(b, ' ')+1:])
+	v, ok := decimal.Float(b[bytes.LastIndexByte(b, ' ')+1:])
 	if !ok {
 		return math.NaN()
 	}
@@ -292,8 +293,8 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	if !ok1 || !ok2 {
 		return 0, 0, nil, false
 	}
-	epoch, ok1 = record.Float(first)
-	step, ok2 = record.Float(second)
+	epoch, ok1 = decimal.Float(first)
+	step, ok2 = decimal.Float(second)
 	return epoch, step, rest, ok1 && ok2
 }
 
@@ -307,7 +308,7 @@ func (p *Parser) torchtune(b []byte, d *tqdm.Bar, epoch, step float64, loss []by
 	rec.Source, rec.Key = Torchtune, b
 	rec.Set(record.Iteration, step)
 	rec.Set(record.Epoch, epoch)
-	if v, ok := record.Float(loss); ok {
+	if v, ok := decimal.Float(loss); ok {
 		rec.Set(record.Loss, v)
 	} else {
 		rec.AddExtra(record.Extra{Name: lossName, Text: loss})

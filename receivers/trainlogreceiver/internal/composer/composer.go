@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -115,7 +116,7 @@ func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		}
 		unit, value, ok := bytes.Cut(b[1:i], []byte("="))
 		at, of, _ := bytes.Cut(value, []byte("/"))
-		n, isNumber := record.Float(at)
+		n, isNumber := decimal.Float(at)
 		if !ok || !isNumber {
 			return tail.Ignored, "", false
 		}
@@ -124,7 +125,7 @@ func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 			next.Epoch = n
 		case "batch":
 			// In epochs, the total is that of the epoch.
-			if total, ok := record.Float(of); ok && next.Epoch == 0 {
+			if total, ok := decimal.Float(of); ok && next.Epoch == 0 {
 				next.Iterations = total
 			}
 		case "sample", "token", "iteration", "second":
@@ -151,7 +152,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 	}
 	value = bytes.TrimSpace(value)
 	if bytes.HasPrefix(name, timeMark) {
-		if v, ok := record.Float(value); ok && string(name) == "time/batch" && p.state.In != evaluation {
+		if v, ok := decimal.Float(value); ok && string(name) == "time/batch" && p.state.In != evaluation {
 			p.state.In, p.state.Batch = head, &v
 		}
 		return tail.Ignored, "position", true
@@ -185,7 +186,7 @@ func (p *Parser) step(rec *record.Record) {
 // file reads "2]: loss/train/total: 16.1129", of FileLogger. What callbacks log when a batch has ended has the number of the next one.
 func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	number, rest, ok := bytes.Cut(b, []byte("]: "))
-	at, isNumber := record.Float(number)
+	at, isNumber := decimal.Float(number)
 	if !ok || !isNumber {
 		return tail.Ignored, "", false
 	}
@@ -214,7 +215,7 @@ func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 const gigabyte = 1e9
 
 func set(name, value []byte, rec *record.Record) {
-	v, ok := record.Float(value)
+	v, ok := decimal.Float(value)
 	if !ok {
 		rec.AddExtra(record.Extra{Name: name, Text: value})
 		return

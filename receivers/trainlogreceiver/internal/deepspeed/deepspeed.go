@@ -16,6 +16,7 @@ package deepspeed
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -94,7 +95,7 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 			return false, "unclosed"
 		}
 		value := after[:n]
-		v, isNumber := record.Float(value)
+		v, isNumber := decimal.Float(value)
 		switch {
 		case string(key) == "step" && isNumber:
 			rec.Set(record.Iteration, v)
@@ -130,7 +131,7 @@ func learningRates(value []byte, rec *record.Record) {
 	if i >= 0 {
 		first = first[:i]
 	}
-	v, ok := record.ReprFloat(first)
+	v, ok := decimal.ReprFloat(first)
 	if ok {
 		rec.Set(record.LearningRate, v)
 	}
@@ -186,7 +187,7 @@ func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 			continue
 		}
 		gib, isMemory := bytes.CutSuffix(value, []byte("GB"))
-		v, isNumber := record.Float(gib)
+		v, isNumber := decimal.Float(gib)
 		switch {
 		case string(key) == "CurrSamplesPerSec" && isNumber && !isMemory:
 			rec.Set(record.SampleThroughput, v)
@@ -255,7 +256,7 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 		rest = bytes.TrimLeft(rest, " ")
 		value, rest, _ = bytes.Cut(rest, []byte(" "))
 		rest = bytes.TrimLeft(rest, " ")
-		v, ok := record.Float(value)
+		v, ok := decimal.Float(value)
 		if !ok {
 			switch string(key) {
 			case "steps":
@@ -335,7 +336,7 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 			continue
 		}
 		name, value, _ := bytes.Cut(item, []byte(": "))
-		if v, ok := record.Float(bytes.TrimSpace(value)); ok {
+		if v, ok := decimal.Float(bytes.TrimSpace(value)); ok {
 			rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v / 1e3, Place: places[string(name)]})
 		} else {
 			rec.AddExtra(record.Extra{Name: name, Text: value})
@@ -369,13 +370,13 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 		return true, ""
 	}
 	text, rest, ok := bytes.Cut(rest, separator)
-	attempted, isNumber := record.Float(text)
+	attempted, isNumber := decimal.Float(text)
 	if !ok || !isNumber {
 		return false, "bad_loss_scale"
 	}
 	rec.AddExtra(record.Extra{Name: attemptedName, Value: attempted})
 	if text, ok = bytes.CutPrefix(rest, []byte("reducing to ")); ok {
-		v, ok := record.Float(text)
+		v, ok := decimal.Float(text)
 		if !ok {
 			return false, "bad_loss_scale"
 		}
@@ -385,7 +386,7 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	// "but hysteresis is 2. Reducing hysteresis to 1": the scale stays for now.
 	rec.Set(record.LossScale, attempted)
 	if _, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to ")); ok {
-		if v, ok := record.Float(text); ok {
+		if v, ok := decimal.Float(text); ok {
 			rec.AddExtra(record.Extra{Name: hysteresisName, Value: v})
 		}
 	}
@@ -416,7 +417,7 @@ func whole(b []byte) (float64, bool) {
 	if len(b) == 0 || len(b) > 15 {
 		return 0, false
 	}
-	return record.Float(b)
+	return decimal.Float(b)
 }
 
 func isWord(c byte) bool {

@@ -10,6 +10,7 @@ package litgpt
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -32,7 +33,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	switch {
 	case bytes.HasPrefix(b, epochMark):
 		text, rest, ok := bytes.Cut(b[len(epochMark):], fieldMark)
-		v, isNumber := record.Float(text)
+		v, isNumber := decimal.Float(text)
 		if !ok || !isNumber || !bytes.HasPrefix(rest, iterMark) {
 			return false, ""
 		}
@@ -53,8 +54,8 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	if !ok {
 		return false, ""
 	}
-	iteration, ok1 := record.Float(iterText)
-	step, n := record.Leading(rest)
+	iteration, ok1 := decimal.Float(iterText)
+	step, n := decimal.Leading(rest)
 	if !ok1 || n == 0 {
 		return false, ""
 	}
@@ -79,9 +80,9 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 
 // evaluation reads "val loss 2.0134, val time: 1234.56 ms".
 func evaluation(number, b []byte, rec *record.Record) bool {
-	iteration, ok := record.Float(number)
+	iteration, ok := decimal.Float(number)
 	b, isVal := bytes.CutPrefix(b, []byte("val loss "))
-	loss, n := record.Leading(b)
+	loss, n := decimal.Leading(b)
 	if !ok || !isVal || n == 0 {
 		return false
 	}
@@ -96,7 +97,7 @@ func evaluation(number, b []byte, rec *record.Record) bool {
 
 // final reads "1.853 | val ppl: 6.379".
 func final(b []byte, rec *record.Record) bool {
-	loss, n := record.Leading(b)
+	loss, n := decimal.Leading(b)
 	if n == 0 {
 		return false
 	}
@@ -119,5 +120,5 @@ func after(b []byte, mark string) (float64, bool) {
 	for end < len(rest) && rest[end] != ',' && rest[end] != ' ' && rest[end] != 'm' {
 		end++
 	}
-	return record.Float(rest[:end])
+	return decimal.Float(rest[:end])
 }

@@ -10,6 +10,7 @@ package nanochat
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -63,13 +64,13 @@ func position(head []byte, lower bool, rec *record.Record) bool {
 		return false
 	}
 	at, of, hasTotal := bytes.Cut(number, []byte("/"))
-	v, ok := record.Float(at)
+	v, ok := decimal.Float(at)
 	if !ok {
 		return false
 	}
 	rec.Set(record.Iteration, v)
 	if hasTotal {
-		if v, ok = record.Float(of); !ok {
+		if v, ok = decimal.Float(of); !ok {
 			return false
 		}
 		rec.Set(record.Iterations, v)
@@ -86,7 +87,7 @@ func set(field []byte, lower bool, rec *record.Record) int {
 	if !lower {
 		return title(key, value, rec)
 	}
-	v, number := record.GroupedFloat(value)
+	v, number := decimal.GroupedFloat(value)
 	switch string(key) {
 	case "loss":
 		if number {
@@ -99,7 +100,7 @@ func set(field []byte, lower bool, rec *record.Record) int {
 			return 1
 		}
 	case "dt":
-		if v, ok := record.Float(bytes.TrimSuffix(value, []byte("ms"))); ok {
+		if v, ok := decimal.Float(bytes.TrimSuffix(value, []byte("ms"))); ok {
 			rec.SetIn(record.Duration, v, record.Milliseconds)
 			return 1
 		}
@@ -114,7 +115,7 @@ func set(field []byte, lower bool, rec *record.Record) int {
 			return 1
 		}
 	case "epoch":
-		if v, n := record.Leading(value); n > 0 { // "1 pq: 0 rg: 3"
+		if v, n := decimal.Leading(value); n > 0 { // "1 pq: 0 rg: 3"
 			rec.Set(record.Epoch, v)
 			return 1
 		}
@@ -126,7 +127,7 @@ func set(field []byte, lower bool, rec *record.Record) int {
 
 // title sets one field of the lines that begin with a capital: results, and the steps of the scripts for chat.
 func title(key, value []byte, rec *record.Record) int {
-	v, number := record.GroupedFloat(value)
+	v, number := decimal.GroupedFloat(value)
 	switch string(key) {
 	case "Validation loss":
 		rec.Kind = record.Evaluation
@@ -161,7 +162,7 @@ func title(key, value []byte, rec *record.Record) int {
 }
 
 func extra(key, value []byte, rec *record.Record) int {
-	if v, ok := record.GroupedFloat(value); ok {
+	if v, ok := decimal.GroupedFloat(value); ok {
 		rec.AddExtra(record.Extra{Name: key, Value: v})
 	} else {
 		rec.AddExtra(record.Extra{Name: key, Text: value})

@@ -11,6 +11,7 @@ package nanogpt
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -43,7 +44,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 
 func iteration(b []byte, rec *record.Record) (found bool, reason string) {
 	number, rest, ok := bytes.Cut(b, lossMark)
-	n, isNumber := record.Float(number)
+	n, isNumber := decimal.Float(number)
 	if !ok || !isNumber {
 		return false, ""
 	}
@@ -52,8 +53,8 @@ func iteration(b []byte, rec *record.Record) (found bool, reason string) {
 		return false, ""
 	}
 	timeText, mfuText, hasMFU := bytes.Cut(rest, mfuMark)
-	loss, ok1 := record.Float(lossText)
-	ms, ok2 := record.Float(trimUnit(timeText, "ms"))
+	loss, ok1 := decimal.Float(lossText)
+	ms, ok2 := decimal.Float(trimUnit(timeText, "ms"))
 	if !ok1 || !ok2 {
 		return false, "bad_number"
 	}
@@ -62,7 +63,7 @@ func iteration(b []byte, rec *record.Record) (found bool, reason string) {
 	rec.Set(record.Loss, loss)
 	rec.SetIn(record.Duration, ms, record.Milliseconds)
 	if hasMFU {
-		if v, ok := record.Float(trimUnit(mfuText, "%")); ok && v >= 0 {
+		if v, ok := decimal.Float(trimUnit(mfuText, "%")); ok && v >= 0 {
 			rec.SetIn(record.MFU, v, record.Percent)
 		}
 	}
@@ -71,13 +72,13 @@ func iteration(b []byte, rec *record.Record) (found bool, reason string) {
 
 func evaluation(b []byte, rec *record.Record) bool {
 	number, rest, ok := bytes.Cut(b, trainMark)
-	n, isNumber := record.Float(number)
+	n, isNumber := decimal.Float(number)
 	trainText, valText, ok2 := bytes.Cut(rest, valMark)
 	if !ok || !isNumber || !ok2 {
 		return false
 	}
-	train, ok1 := record.Float(trainText)
-	val, ok2 := record.Float(bytes.TrimSpace(valText))
+	train, ok1 := decimal.Float(trainText)
+	val, ok2 := decimal.Float(bytes.TrimSpace(valText))
 	if !ok1 || !ok2 {
 		return false
 	}

@@ -10,6 +10,7 @@ package nemo
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -36,13 +37,13 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	}
 	head, fields, hasFields := bytes.Cut(b[start+len(trainingMark):], fieldMark)
 	epochText, position, ok := bytes.Cut(head, iterationMark)
-	epoch, isNumber := record.Float(epochText)
+	epoch, isNumber := decimal.Float(epochText)
 	if !ok || !isNumber {
 		return false, ""
 	}
 	at, of, _ := bytes.Cut(position, []byte("/"))
-	iteration, ok1 := record.Float(at)
-	iterations, ok2 := record.Float(of)
+	iteration, ok1 := decimal.Float(at)
+	iterations, ok2 := decimal.Float(of)
 	switch {
 	case !ok1 || !ok2:
 		return false, "bad_iteration"
@@ -70,7 +71,7 @@ func set(field []byte, iteration float64, rec *record.Record) {
 		return
 	}
 	key, value := field[:i], bytes.TrimSpace(field[i+len(valueMark):])
-	v, ok := record.Float(value)
+	v, ok := decimal.Float(value)
 	if !ok {
 		rec.AddExtra(record.Extra{Name: key, Text: value})
 		return

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // word reads the words for numbers, null and truth values of JSON and Python that b begins with.
@@ -26,4 +26,4 @@ func word(b []byte) (v float64, kind kind, n int) {
 }
 
 // textNumber reads a number in quotes, as Transformers ≥ 5 prints all of them.
-func textNumber(b []byte) (float64, bool) { return record.Float(bytes.TrimSpace(b)) }
+func textNumber(b []byte) (float64, bool) { return decimal.Float(bytes.TrimSpace(b)) }

@@ -87,7 +87,7 @@ func parse(p *object.Parser, text string) string {
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"seed 004", `{"loss": 2.345, "throughput": 512.3, "step_time_s": 0.124, "lr": 1.2e-5}`, "step duration=0.124 loss=2.345 lr=1.2e-05 samples/s=512.3"},
+		{"as a logger of one's own writes", `{"loss": 2.345, "throughput": 512.3, "step_time_s": 0.124, "lr": 1.2e-5}`, "step duration=0.124 loss=2.345 lr=1.2e-05 samples/s=512.3"},
 		{"no blanks", `{"loss":2.345,"step":7}`, "step it=7 loss=2.345"},
 		{"blanks", "{ \"loss\" :\t2.5 ,\r\n \"step\" : 7 }", "step it=7 loss=2.5"},
 		{"not finite", `{"loss": NaN, "throughput": Infinity, "lr": -Infinity}`, "step loss=NaN lr=-Inf samples/s=+Inf"},

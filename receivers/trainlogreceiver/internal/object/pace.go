@@ -3,7 +3,7 @@ package object
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // Mean is the mean time of several steps, in seconds, of which the log says in whole seconds how long all of them took, and the mean over other
@@ -68,7 +68,7 @@ func clockTime(b []byte) (float64, bool) {
 	seconds := 0.0
 	if days, rest, ok := bytes.Cut(b, []byte(", ")); ok {
 		n, _, _ := bytes.Cut(days, []byte(" "))
-		v, ok := record.Float(n)
+		v, ok := decimal.Float(n)
 		if !ok {
 			return 0, false
 		}
@@ -76,7 +76,7 @@ func clockTime(b []byte) (float64, bool) {
 	}
 	parts := 0
 	for part := range bytes.SplitSeq(b, []byte(":")) {
-		v, ok := record.Float(part)
+		v, ok := decimal.Float(part)
 		if !ok || v < 0 {
 			return 0, false
 		}

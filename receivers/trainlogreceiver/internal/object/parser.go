@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
@@ -255,7 +255,7 @@ func share(v float64, raw []byte) float64 {
 func (p *Parser) unix(v float64, raw []byte) bool {
 	switch {
 	case v >= 1e8 && v < 9e9:
-		ns, err := clock.Fixed9(raw)
+		ns, err := decimal.Fixed9(raw)
 		if err != nil {
 			return false
 		}
@@ -353,7 +353,7 @@ func (p *Parser) list(e *entry, raw []byte) {
 			return
 		}
 	case e.action == set || e.action == ratio:
-		if v, n := record.Leading(in); n > 0 {
+		if v, n := decimal.Leading(in); n > 0 {
 			p.number(e, v, in[:n])
 			return
 		}
@@ -377,7 +377,7 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 		for len(item) > 0 && aside(item[len(item)-1]) {
 			item = item[:len(item)-1]
 		}
-		v, ok := record.Float(item)
+		v, ok := decimal.Float(item)
 		if !ok {
 			p.rec.GPUs = p.rec.GPUs[:0]
 			return false

@@ -2,10 +2,9 @@ package object
 
 import (
 	"bytes"
-	"unicode/utf16"
-	"unicode/utf8"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
 // maxDepth bounds how deep objects are followed. What lies deeper is kept as text.
@@ -21,59 +20,28 @@ const (
 	null
 )
 
-func blanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
 // object reads the members of the object that begins at b[i]. -1: it is none, or is not finished.
 func (p *Parser) object(b []byte, i, depth int) int {
-	i = blanks(b, i+1)
+	i = jsonlike.Blanks(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
-	for {
+	for more := true; more; {
 		e, at := p.key(b, i)
 		if at < 0 {
 			return -1
 		}
-		i = blanks(b, at)
-		if i >= len(b) || b[i] != ':' {
+		if i = jsonlike.Colon(b, at); i < 0 {
 			return -1
-		}
-		i++
-		if i < len(b) && b[i] == ' ' {
-			i++
-		}
-		if i < len(b) && b[i] <= ' ' {
-			i = blanks(b, i)
 		}
 		if i = p.value(b, i, depth, e); i < 0 {
 			return -1
 		}
-		if i < len(b) && b[i] <= ' ' {
-			i = blanks(b, i)
-		}
-		if i >= len(b) {
-			return -1
-		}
-		switch b[i] {
-		case ',':
-			i++
-			if i < len(b) && b[i] == ' ' {
-				i++
-			}
-			if i < len(b) && b[i] <= ' ' {
-				i = blanks(b, i)
-			}
-		case '}':
-			return i + 1
-		default:
+		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
 			return -1
 		}
 	}
+	return i
 }
 
 // key reads the name at b[i] and returns what it means, and where it ends. Records of one log have their names in one
@@ -148,7 +116,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		}
 		fallthrough
 	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '+', '.':
-		v, n := record.Leading(b[i:])
+		v, n := decimal.Leading(b[i:])
 		if n == 0 {
 			return -1
 		}
@@ -167,7 +135,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		}
 		return i + n
 	}
-	at := skip(b, i)
+	at := jsonlike.Nested(b, i)
 	if at >= 0 {
 		p.list(e, b[i:at])
 	}
@@ -184,7 +152,7 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 		for i < len(b) && b[i] == ' ' {
 			i++
 		}
-		v, n := record.Leading(b[i:])
+		v, n := decimal.Leading(b[i:])
 		if n == 0 {
 			return -1
 		}
@@ -203,18 +171,15 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 
 // call reads "np.float64(0.1)" and "tensor(2.3, device='cuda:0')" as their first number.
 func (p *Parser) call(b []byte, i int, e *entry) int {
-	n := i
-	for n < len(b) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z' || b[n]-'0' <= 9 || b[n] == '.' || b[n] == '_') {
-		n++
-	}
-	if n == i || n >= len(b) || b[n] != '(' {
+	n := jsonlike.Bare(b, i)
+	if n < 0 || n >= len(b) || b[n] != '(' {
 		return -1
 	}
-	at := skip(b, n)
+	at := jsonlike.Nested(b, n)
 	if at < 0 {
 		return -1
 	}
-	if v, m := record.Leading(b[n+1 : at-1]); m > 0 {
+	if v, m := decimal.Leading(b[n+1 : at-1]); m > 0 {
 		p.number(e, v, b[n+1:n+1+m])
 	} else {
 		p.text(e, b[i:at])
@@ -222,154 +187,61 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 	return at
 }
 
-// skip returns the end of what opens at b[i], by brackets and quotes alone. -1: it does not end.
-func skip(b []byte, i int) int {
-	depth := 0
-	for ; i < len(b); i++ {
-		switch b[i] {
-		case '[', '{', '(':
-			depth++
-		case ']', '}', ')':
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case '"', '\'':
-			q := b[i]
-			for i++; i < len(b) && b[i] != q; i++ {
-				if b[i] == '\\' {
-					i++
-				}
-			}
-		}
-	}
-	return -1
-}
-
 // quoted reads the text in quotes at b[i] and returns where it ends, -1 when it does not. The text is a part of b, or of the
 // parser where escapes had to be resolved.
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
-	q := b[i]
-	for n := i + 1; n < len(b); n++ {
-		switch b[n] {
-		case q:
-			return b[i+1 : n], n + 1
-		case '\\':
-			return p.unescape(b, i, n)
-		}
+	text, escaped, end := jsonlike.String(b, i)
+	if !escaped || end < 0 {
+		return text, end
 	}
-	return nil, -1
-}
-
-// unescape reads a text with escapes, the first of them at b[n].
-func (p *Parser) unescape(b []byte, i, n int) ([]byte, int) {
-	q := b[i]
-	from := len(p.own)
-	p.own = append(p.own, b[i+1:n]...)
-	for n < len(b) {
-		c := b[n]
-		n++
-		if c == q {
-			return p.own[from:len(p.own):len(p.own)], n
-		}
-		if c != '\\' {
-			p.own = append(p.own, c)
-			continue
-		}
-		if n >= len(b) {
-			break
-		}
-		c = b[n]
-		n++
-		switch c {
-		case 'n':
-			c = '\n'
-		case 't':
-			c = '\t'
-		case 'r':
-			c = '\r'
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case 'x', 'u', 'U':
-			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
-			r, ok := hex(b, n, digits)
-			if !ok {
-				return nil, -1
-			}
-			n += digits
-			if utf16.IsSurrogate(r) && n+1 < len(b) && b[n] == '\\' && b[n+1] == 'u' {
-				if low, ok := hex(b, n+2, 4); ok {
-					if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
-						r = both
-						n += 6
-					}
-				}
-			}
-			p.own = utf8.AppendRune(p.own, r)
-			continue
-		}
-		p.own = append(p.own, c) // \" \' \\ \/ stand for what follows
+	from, ok := len(p.own), false
+	if p.own, ok = jsonlike.Unescape(p.own, text, jsonlike.Python); !ok {
+		return nil, -1
 	}
-	return nil, -1
-}
-
-func hex(b []byte, i, n int) (r rune, ok bool) {
-	if i+n > len(b) {
-		return 0, false
-	}
-	for _, c := range b[i : i+n] {
-		switch {
-		case c-'0' <= 9:
-			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	return p.own[from:len(p.own):len(p.own)], end
 }
 
 // Member returns the elements of the array that the object in b has under a name, without brackets.
 func Member(b []byte, name string) ([]byte, bool) {
-	var p Parser
-	i := blanks(b, 0)
+	i := jsonlike.Blanks(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return nil, false
 	}
-	for i = blanks(b, i+1); i < len(b) && b[i] == '"'; {
-		key, at := p.quoted(b, i)
+	i = jsonlike.Blanks(b, i+1)
+	for more := true; more && i < len(b) && b[i] == '"'; {
+		key, _, at := jsonlike.String(b, i)
 		if at < 0 {
 			return nil, false
 		}
-		if i = blanks(b, at); i >= len(b) || b[i] != ':' {
+		from := jsonlike.Colon(b, at)
+		if from < 0 {
 			return nil, false
 		}
-		i = blanks(b, i+1)
-		from := i
-		switch {
-		case i >= len(b):
-			return nil, false
-		case b[i] == '[' || b[i] == '{':
-			i = skip(b, i)
-		case b[i] == '"':
-			_, i = p.quoted(b, i)
-		default:
-			for i < len(b) && b[i] != ',' && b[i] != '}' {
-				i++
-			}
-		}
-		if i < 0 {
+		end := skip(b, from)
+		if end < 0 {
 			return nil, false
 		}
 		if string(key) == name && b[from] == '[' {
-			in := b[from+1 : i-1]
-			return in[blanks(in, 0):], true
+			in := b[from+1 : end-1]
+			return in[jsonlike.Blanks(in, 0):], true
 		}
-		if i = blanks(b, i); i < len(b) && b[i] == ',' {
-			i = blanks(b, i+1)
+		if i, more = jsonlike.Next(b, end, '}'); i < 0 {
+			return nil, false
 		}
 	}
 	return nil, false
+}
+
+// skip passes over a value of a document.
+func skip(b []byte, i int) int {
+	switch {
+	case i >= len(b):
+		return -1
+	case b[i] == '[' || b[i] == '{':
+		return jsonlike.Nested(b, i)
+	case b[i] == '"':
+		_, _, end := jsonlike.String(b, i)
+		return end
+	}
+	return jsonlike.Bare(b, i)
 }

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
@@ -46,7 +47,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 		_, after, _ := bytes.Cut(b[i+len(evalMark):], []byte(", global_step "))
 		number, rest, _ = bytes.Cut(after, []byte(", eval_metrics: "))
 	}
-	n, isNumber := record.Float(number)
+	n, isNumber := decimal.Float(number)
 	if !isNumber || !bytes.HasPrefix(rest, []byte("{'")) {
 		return false, ""
 	}

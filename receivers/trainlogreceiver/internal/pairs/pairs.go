@@ -14,6 +14,7 @@ package pairs
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
@@ -275,14 +276,14 @@ func (p *Parser) add(name, value, rest []byte) []byte {
 	for end > 0 && (q.value[end-1]|0x20 >= 'a' && q.value[end-1]|0x20 <= 'z' || q.value[end-1] == '%' || q.value[end-1] == '/') {
 		end--
 	}
-	if v, ok := record.GroupedFloat(q.value); ok {
+	if v, ok := decimal.GroupedFloat(q.value); ok {
 		q.number, q.isNumber = v, true
 		if next, after := word(bytes.TrimLeft(rest, " ")); len(next) > 0 {
 			if _, ok := units[string(next)]; ok {
 				q.unit, rest = next, after
 			}
 		}
-	} else if v, ok := record.GroupedFloat(q.value[:end]); ok {
+	} else if v, ok := decimal.GroupedFloat(q.value[:end]); ok {
 		if _, isUnit := units[string(q.value[end:])]; isUnit {
 			q.number, q.isNumber, q.unit = v, true, q.value[end:]
 			q.value = q.value[:end]
@@ -383,8 +384,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 // position reads "100", "100/600" and "00100".
 func position(q *pair) (at, of float64, ok bool) {
 	first, second, _ := bytes.Cut(q.value, []byte("/"))
-	at, ok = record.GroupedFloat(bytes.TrimSpace(first))
-	if v, isNumber := record.GroupedFloat(bytes.TrimSpace(second)); isNumber {
+	at, ok = decimal.GroupedFloat(bytes.TrimSpace(first))
+	if v, isNumber := decimal.GroupedFloat(bytes.TrimSpace(second)); isNumber {
 		of = v
 	}
 	return at, of, ok

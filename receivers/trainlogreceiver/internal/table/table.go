@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
@@ -135,7 +136,7 @@ func isName(b []byte) bool {
 	if len(b) == 0 || len(b) > maxName || bytes.Count(b, []byte(" ")) > 3 {
 		return false
 	}
-	if _, ok := record.Float(b); ok {
+	if _, ok := decimal.Float(b); ok {
 		return false
 	}
 	for _, c := range b {
@@ -207,7 +208,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	}
 	numbers, training := 0, false
 	for i, cell := range p.cells {
-		if _, ok := record.Float(bytes.TrimSpace(cell)); ok {
+		if _, ok := decimal.Float(bytes.TrimSpace(cell)); ok {
 			numbers++
 			if i < len(p.columns) {
 				c := &p.columns[i]
@@ -226,7 +227,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 		}
 		return tail.Ignored, "", false
 	}
-	iteration, ok := record.Float(bytes.TrimSpace(p.cells[step]))
+	iteration, ok := decimal.Float(bytes.TrimSpace(p.cells[step]))
 	if !ok || numbers < 2 {
 		return tail.Ignored, "", false
 	}
@@ -236,7 +237,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 		switch c := &p.columns[i]; {
 		case c.step:
 		case c.other:
-			if v, ok := record.Float(bytes.TrimSpace(cell)); ok {
+			if v, ok := decimal.Float(bytes.TrimSpace(cell)); ok {
 				rec.AddExtra(record.Extra{Name: c.name, Value: v})
 			}
 		default:

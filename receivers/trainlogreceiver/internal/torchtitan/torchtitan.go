@@ -10,6 +10,7 @@ package torchtitan
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -29,10 +30,10 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 		return false, ""
 	}
 	done, total, hasTotal := bytes.Cut(number, []byte("/"))
-	iteration, _ := record.Float(done)
+	iteration, _ := decimal.Float(done)
 	rec.Set(record.Iteration, iteration)
 	if hasTotal { // a fork's "step: 640/644 = 99.3789%"
-		if v, ok := record.Float(total); ok {
+		if v, ok := decimal.Float(total); ok {
 			rec.Set(record.Iterations, v)
 		}
 		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(fields, " "), []byte("= ")); ok {
@@ -102,12 +103,12 @@ func find(b []byte) (start int, number, fields []byte) {
 func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 	switch string(key) {
 	case "loss":
-		if v, ok := record.Float(value); ok {
+		if v, ok := decimal.Float(value); ok {
 			rec.Set(loss, v)
 			return false
 		}
 	case "grad_norm":
-		if v, ok := record.Float(value); ok {
+		if v, ok := decimal.Float(value); ok {
 			rec.Set(record.GradientNorm, v)
 			return true
 		}
@@ -116,12 +117,12 @@ func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 			return true
 		}
 	case "tps", "wps":
-		if v, ok := record.GroupedFloat(value); ok {
+		if v, ok := decimal.GroupedFloat(value); ok {
 			rec.Set(record.DeviceTokenThroughput, v)
 			return true
 		}
 	case "tflops":
-		if v, ok := record.GroupedFloat(value); ok {
+		if v, ok := decimal.GroupedFloat(value); ok {
 			rec.SetIn(record.DeviceFlopThroughput, v, record.TeraFlopPerSecond)
 			return true
 		}
@@ -130,18 +131,18 @@ func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 			return true
 		}
 		if percent, ok := bytes.CutSuffix(value, []byte("%")); ok {
-			if v, ok := record.GroupedFloat(percent); ok {
+			if v, ok := decimal.GroupedFloat(percent); ok {
 				rec.SetIn(record.MFU, v, record.Percent)
 				return true
 			}
 		}
 	case "lr":
-		if v, ok := record.Float(value); ok {
+		if v, ok := decimal.Float(value); ok {
 			rec.Set(record.LearningRate, v)
 			return false
 		}
 	default:
-		if v, ok := record.GroupedFloat(value); ok {
+		if v, ok := decimal.GroupedFloat(value); ok {
 			rec.AddExtra(record.Extra{Name: key, Value: v})
 			return false
 		}
@@ -153,14 +154,14 @@ func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 // memory reads "19.45GiB(30.39%)".
 func memory(b []byte, rec *record.Record) bool {
 	size, share, ok := bytes.Cut(b, []byte("GiB"))
-	v, isNumber := record.Float(size)
+	v, isNumber := decimal.Float(size)
 	if !ok || !isNumber {
 		return false
 	}
 	rec.SetIn(record.MemoryReservedPeak, v, record.Gibibytes)
 	if share, ok = bytes.CutPrefix(share, []byte("(")); ok {
 		if share, ok = bytes.CutSuffix(share, []byte("%)")); ok {
-			if v, ok := record.Float(share); ok {
+			if v, ok := decimal.Float(share); ok {
 				rec.SetIn(record.MemoryUtilization, v, record.Percent)
 			}
 		}

@@ -10,6 +10,7 @@ package torchtune
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -30,7 +31,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 		return false, ""
 	}
 	number, fields, ok := bytes.Cut(rest, barMark)
-	step, isNumber := record.Float(number)
+	step, isNumber := decimal.Float(number)
 	if !ok || !isNumber {
 		return false, ""
 	}
@@ -82,11 +83,11 @@ func valueEnd(b []byte, i int) int {
 }
 
 func set(key, value []byte, rec *record.Record) {
-	v, ok := record.Float(value)
+	v, ok := decimal.Float(value)
 	if in, is := bytes.CutPrefix(value, tensor); !ok && is {
 		in = bytes.TrimSuffix(in, []byte(")"))
 		in, _, _ = bytes.Cut(in, []byte(","))
-		v, ok = record.Float(in)
+		v, ok = decimal.Float(in)
 	}
 	if !ok {
 		rec.AddExtra(record.Extra{Name: key, Text: value})

@@ -9,7 +9,7 @@ package tqdm
 import (
 	"bytes"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 // Bar is what one drawing of a bar says. Slices point into the line.
@@ -69,12 +69,12 @@ func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|
 
 // count reads "1/8", "1/?" and "17it".
 func (bar *Bar) count(b []byte) bool {
-	done, n := record.Leading(b)
+	done, n := decimal.Leading(b)
 	if n == 0 {
 		for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
 			n++
 		}
-		v, ok := record.Float(b[:n])
+		v, ok := decimal.Float(b[:n])
 		if !ok {
 			return false
 		}
@@ -86,7 +86,7 @@ func (bar *Bar) count(b []byte) bool {
 		return false
 	}
 	if rest[0] == '/' {
-		v, ok := record.Float(rest[1:])
+		v, ok := decimal.Float(rest[1:])
 		if ok {
 			bar.Total = v
 		}
@@ -123,13 +123,13 @@ func (bar *Bar) times(in []byte, n int) int {
 	return n
 }
 
-// rateNumber reads the digits that b begins with: "41.65it/s" is no number to record.Leading where the unit looks like an exponent.
+// rateNumber reads the digits that b begins with: "41.65it/s" is no number to decimal.Leading where the unit looks like an exponent.
 func rateNumber(b []byte) (float64, int) {
 	n := 0
 	for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
 		n++
 	}
-	v, ok := record.Float(b[:n])
+	v, ok := decimal.Float(b[:n])
 	if !ok {
 		return 0, 0
 	}
@@ -149,7 +149,7 @@ func seconds(b []byte) (float64, bool) {
 				return 0, false
 			}
 		}
-		v, _ := record.Float(part)
+		v, _ := decimal.Float(part)
 		total = total*60 + v
 		parts++
 		if b = rest; more && len(b) == 0 {

@@ -11,6 +11,7 @@ package verl
 import (
 	"bytes"
 
+	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -31,7 +32,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 		return false, ""
 	}
 	rec.Source, rec.Kind = Source, record.Step
-	v, _ := record.Float(step)
+	v, _ := decimal.Float(step)
 	rec.Set(record.Iteration, v)
 	numbers := 0
 	for rest := fields; len(rest) > 0; {
@@ -44,7 +45,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 			continue
 		}
 		key, value := field[:i], bytes.TrimSpace(field[i+1:])
-		if v, ok := record.ReprFloat(value); ok {
+		if v, ok := decimal.ReprFloat(value); ok {
 			Key(key, v, rec)
 			numbers++
 		} else {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
@@ -39,7 +39,7 @@ func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 
 // odd reads any other number: with a sign, an exponent (pandas writes small ones so), without a digit before the point.
 func (c *cell) odd(text []byte) (v uint64, decimals int, reason string) {
-	fixed, err := clock.Fixed9(text)
+	fixed, err := decimal.Fixed9(text)
 	switch {
 	case err != nil || text[len(text)-1] == '.': // a row that was cut ends so
 		return 0, 0, reasonNumber

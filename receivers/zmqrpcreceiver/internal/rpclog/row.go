@@ -32,7 +32,7 @@ type Field struct {
 }
 
 // row reads a row, of which t begins with a digit, and returns "" or why it is none. Cells are split at commas or at blanks, whatever those
-// of the header are: the export of seed 002 puts a header with commas above rows with blanks.
+// of the header are: exports to CSV put a header with commas above rows with blanks.
 func (l *layout) row(t []byte, r *Row) (reason string) {
 	id, i := int64(0), 0
 	for i < len(t) && t[i]-'0' <= 9 {

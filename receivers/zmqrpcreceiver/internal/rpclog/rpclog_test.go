@@ -287,7 +287,7 @@ func TestLine(t *testing.T) {
 			{"2025-11-05 10:00:00 INFO a b", "unknown"},
 			{"1: a 1 1 1", "unknown"},
 		},
-		"the export of the seed": {
+		"an export to CSV": {
 			{"ID,Method,Serialize_ms,Send_ms,Recv_ms,Deserialize_ms,Total_ms,Sent_KB,Recv_KB,Throughput_MBps", "header"},
 			{rowV1, callV1},
 			{"1,Init,0.085,0.030,2.057,0.091,2.268,0.02,266.33,114.68", callV1},

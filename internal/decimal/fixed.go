@@ -1,4 +1,4 @@
-package clock
+package decimal
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func Fixed9(b []byte) (int64, error) {
 		return 0, ErrDecimal
 	}
 	if n < len(b) {
-		return exponent(b, n, neg)
+		return scientific(b, n, neg)
 	}
 	hi, lo := bits.Mul64(whole, 1e9)
 	lo, carry := bits.Add64(lo, frac, 0)
@@ -70,8 +70,8 @@ func Fixed9(b []byte) (int64, error) {
 	return signed(lo, neg), nil
 }
 
-// exponent reads "9.5367431640625e-07": Python prints small floats so. b begins with the number, its e is at i.
-func exponent(b []byte, i int, neg bool) (int64, error) {
+// scientific reads "9.5367431640625e-07": Python prints small floats so. b begins with the number, its e is at i.
+func scientific(b []byte, i int, neg bool) (int64, error) {
 	if b[i] != 'e' && b[i] != 'E' {
 		return 0, ErrDecimal
 	}

@@ -1,4 +1,4 @@
-package record_test
+package decimal_test
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,18 +22,18 @@ func TestFloat(t *testing.T) {
 		"0.1": 0.1, "1e22": 1e22, "1e23": 1e23, "5e-324": 5e-324, "1e-400": 0, "8388608": 8388608, "127785762816": 127785762816,
 		"1e999": math.Inf(1), "-1e999": math.Inf(-1), "inf": math.Inf(1), "+inf": math.Inf(1), "-inf": math.Inf(-1), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "INF": math.Inf(1),
 	} {
-		v, ok := record.Float([]byte(in))
+		v, ok := decimal.Float([]byte(in))
 		assert.True(t, ok, in)
 		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
 	}
 	for _, in := range []string{"nan", "NaN", "NAN", "-nan", "+nan"} {
-		v, ok := record.Float([]byte(in))
+		v, ok := decimal.Float([]byte(in))
 		assert.True(t, ok && math.IsNaN(v), in)
 	}
-	v, _ := record.Float([]byte("-0.0"))
+	v, _ := decimal.Float([]byte("-0.0"))
 	assert.True(t, math.Signbit(v))
 	for _, in := range []string{"", " ", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e5x", "0x10", "0x1p3", "1_000", "1,000", "1.2.3", "--1", "1 ", " 1", "nano", "infinite", "in", "N/A", "None", "1e5.5", "𝟙"} {
-		_, ok := record.Float([]byte(in))
+		_, ok := decimal.Float([]byte(in))
 		assert.False(t, ok, in)
 	}
 }
@@ -46,50 +46,38 @@ func TestLeading(t *testing.T) {
 		"": {}, "-": {}, "e": {}, ".": {}, "x1": {}, "5": {5, 1}, "-5.5x": {-5.5, 4}, "1e3/2": {1000, 3}, "1e": {}, "13236.0[Rank": {13236, 7}, "1.258B": {1.258, 5}, "0:00": {0, 1}, "inf": {math.Inf(1), 3}, "-inf|": {math.Inf(-1), 4},
 		"+Infinity": {math.Inf(1), 9}, "nano": {}, "0.09767807275056839,": {0.09767807275056839, 19}, "1e999}": {math.Inf(1), 5}, "1-2": {}, "eta": {}, strings.Repeat("9", 400): {math.Inf(1), 400},
 	} {
-		v, n := record.Leading([]byte(text))
+		v, n := decimal.Leading([]byte(text))
 		assert.Equal(t, want.n, n, text)
 		assert.InDelta(t, want.v, v, 0, text)
 	}
-	v, n := record.Leading([]byte("nan |"))
+	v, n := decimal.Leading([]byte("nan |"))
 	assert.Equal(t, 3, n)
 	assert.True(t, math.IsNaN(v))
 }
 
 func TestGroupedFloat(t *testing.T) {
 	for in, want := range map[string]float64{"177,138": 177138, "5,941": 5941, "1,234,567.89": 1234567.89, "375": 375, "-1,000": -1000, "1234567": 1234567, "1,096.17": 1096.17} {
-		v, ok := record.GroupedFloat([]byte(in))
+		v, ok := decimal.GroupedFloat([]byte(in))
 		assert.True(t, ok, in)
 		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
 	}
 	for _, in := range []string{"", ",", ",123", "1,23", "1,2345", "1,,234", "1,234,", "1.5,000", "a,123", "-,123", "1," + strings.Repeat("234,", 30) + "567"} {
-		_, ok := record.GroupedFloat([]byte(in))
+		_, ok := decimal.GroupedFloat([]byte(in))
 		assert.False(t, ok, in)
 	}
 }
 
 func TestReprFloat(t *testing.T) {
 	for in, want := range map[string]float64{"np.float64(0.0042)": 0.0042, "np.int64(151)": 151, "numpy.float32(-1.5)": -1.5, "np.float64(-inf)": math.Inf(-1), "2.5": 2.5} {
-		v, ok := record.ReprFloat([]byte(in))
+		v, ok := decimal.ReprFloat([]byte(in))
 		assert.True(t, ok, in)
 		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
 	}
-	v, ok := record.ReprFloat([]byte("np.float64(nan)"))
+	v, ok := decimal.ReprFloat([]byte("np.float64(nan)"))
 	assert.True(t, ok && math.IsNaN(v))
 	for _, in := range []string{"np.float64()", "np.float64(1", "tensor(1.0)", "np(1)", "(1)", "np.str_('a')", "np.float64(1)2"} {
-		_, ok := record.ReprFloat([]byte(in))
+		_, ok := decimal.ReprFloat([]byte(in))
 		assert.False(t, ok, in)
-	}
-}
-
-func TestLastStamp(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "step-by-step": "", "----": "", "2026-08-21": "", "2026-08-21 00:54:17": "2026-08-21 00:54:17",
-		"[titan] 2026-08-21 00:54:17,768 - root - INFO - ":                                          "2026-08-21 00:54:17,768",
-		" 2%|x| 2/80 [02:53<1:52:39, 86.66s/it][2023-08-02 00:41:17,935] [INFO] [logging.py:96:x] ": "2023-08-02 00:41:17,935",
-		"2023-08-02 00:41:17 and 2024-08-02T00:41:18.5-07:00 - a-b-c":                               "2024-08-02T00:41:18.5-07:00",
-		"2023-08-02 00:41:17" + strings.Repeat(" ", 300):                                            "",
-	} {
-		assert.Equal(t, want, string(record.LastStamp([]byte(in))), in)
 	}
 }
 
@@ -99,10 +87,9 @@ func FuzzFloat(f *testing.F) {
 		f.Add([]byte(in))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		record.GroupedFloat(b)
-		record.ReprFloat(b)
-		record.LastStamp(b)
-		v, ok := record.Float(b)
+		decimal.GroupedFloat(b)
+		decimal.ReprFloat(b)
+		v, ok := decimal.Float(b)
 		want, err := strconv.ParseFloat(string(b), 64)
 		if ok {
 			if err != nil && !math.IsInf(want, 0) && !strings.Contains(strings.ToLower(string(b)), "nan") {
@@ -126,7 +113,7 @@ func BenchmarkFloat(b *testing.B) {
 			text := []byte(in)
 			b.ReportAllocs()
 			for b.Loop() {
-				record.Float(text)
+				decimal.Float(text)
 			}
 		})
 	}

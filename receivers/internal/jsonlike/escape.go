@@ -1,0 +1,89 @@
+package jsonlike
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Notation says which escapes a text has.
+type Notation uint8
+
+// The notations.
+const (
+	JSON   Notation = iota // those of RFC 8259
+	Python                 // and \x, \U and \'; what no escape begins with stands for itself
+)
+
+// Unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: it has an escape that the notation lacks.
+func Unescape(dst, text []byte, of Notation) ([]byte, bool) {
+	for {
+		n := bytes.IndexByte(text, '\\')
+		if n < 0 {
+			return append(dst, text...), true
+		}
+		dst = append(dst, text[:n]...)
+		if text = text[n+1:]; len(text) == 0 {
+			return dst, false
+		}
+		c := text[0]
+		text = text[1:]
+		digits := 0
+		switch {
+		case c == 'n':
+			c = '\n'
+		case c == 't':
+			c = '\t'
+		case c == 'r':
+			c = '\r'
+		case c == 'b':
+			c = '\b'
+		case c == 'f':
+			c = '\f'
+		case c == '"', c == '\\', c == '/':
+		case c == 'u':
+			digits = 4
+		case of == JSON:
+			return dst, false
+		case c == 'x':
+			digits = 2
+		case c == 'U':
+			digits = 8
+		}
+		if digits == 0 {
+			dst = append(dst, c)
+			continue
+		}
+		r, ok := hex(text, digits)
+		if !ok {
+			return dst, false
+		}
+		text = text[digits:]
+		if utf16.IsSurrogate(r) && len(text) > 1 && text[0] == '\\' && text[1] == 'u' {
+			if low, ok := hex(text[2:], 4); ok {
+				if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+					r, text = both, text[6:]
+				}
+			}
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+}
+
+// hex reads n hexadecimal digits.
+func hex(b []byte, n int) (r rune, ok bool) {
+	if len(b) < n {
+		return 0, false
+	}
+	for _, c := range b[:n] {
+		switch {
+		case c-'0' <= 9:
+			r = r<<4 | rune(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

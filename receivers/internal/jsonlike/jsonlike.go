@@ -1,0 +1,108 @@
+package jsonlike
+
+// Blanks returns where the blanks at b[i:] end: i itself where there are none.
+func Blanks(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// Colon reads the colon behind a name, and the blanks around it.
+func Colon(b []byte, i int) (end int) {
+	if i < len(b) && b[i] <= ' ' {
+		i = Blanks(b, i)
+	}
+	if i >= len(b) || b[i] != ':' {
+		return -1
+	}
+	i++
+	if i < len(b) && b[i] == ' ' {
+		i++
+	}
+	if i < len(b) && b[i] <= ' ' {
+		i = Blanks(b, i)
+	}
+	return i
+}
+
+// Next reads what stands behind a member or an element, and the blanks around it: a comma, behind which there is more, or the bracket that closes.
+func Next(b []byte, i int, closing byte) (end int, more bool) {
+	if i < len(b) && b[i] <= ' ' {
+		i = Blanks(b, i)
+	}
+	switch {
+	case i >= len(b):
+		return -1, false
+	case b[i] == closing:
+		return i + 1, false
+	case b[i] != ',':
+		return -1, false
+	}
+	i++
+	if i < len(b) && b[i] == ' ' {
+		i++
+	}
+	if i < len(b) && b[i] <= ' ' {
+		i = Blanks(b, i)
+	}
+	return i, true
+}
+
+// String reads a text by the quote that it begins with, " or '. It returns what stands between the quotes; where that has escapes, see Unescape.
+func String(b []byte, i int) (text []byte, escaped bool, end int) {
+	quote := b[i]
+	i++
+	for n := i; n < len(b); n++ {
+		switch b[n] {
+		case quote:
+			return b[i:n], escaped, n + 1
+		case '\\':
+			escaped = true
+			n++
+		}
+	}
+	return nil, false, -1
+}
+
+// Nested passes over what a bracket opens, by brackets and quotes alone. It is not told which bracket closes which.
+func Nested(b []byte, i int) (end int) {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '[', '{', '(':
+			depth++
+		case ']', '}', ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '"', '\'':
+			if _, _, i = String(b, i); i < 0 {
+				return -1
+			}
+			continue
+		}
+		i++
+	}
+	return -1
+}
+
+// bare are the bytes of words and numbers that have no quotes.
+var bare = func() (t [256]bool) {
+	for _, c := range "+-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+		t[c] = true
+	}
+	return t
+}()
+
+// Bare reads a word or number without quotes: 1e-5, null, NaN, np.float64, ncclFloat32, 0x262ca50.
+func Bare(b []byte, i int) (end int) {
+	from := i
+	for i < len(b) && bare[b[i]] {
+		i++
+	}
+	if i == from {
+		return -1
+	}
+	return i
+}
