@@ -20,7 +20,8 @@ func TestFloat(t *testing.T) {
 		"4.99804827338393e-05": 4.99804827338393e-05, "0.09767807275056839": 0.09767807275056839, "-0.0036091046008680547": -0.0036091046008680547,
 		"9007199254740993": 9007199254740992, "18446744073709551615": 18446744073709551615, "123456789012345678901234567890": 123456789012345678901234567890,
 		"0.1": 0.1, "1e22": 1e22, "1e23": 1e23, "5e-324": 5e-324, "1e-400": 0, "8388608": 8388608, "127785762816": 127785762816,
-		"1e999": math.Inf(1), "-1e999": math.Inf(-1), "inf": math.Inf(1), "+inf": math.Inf(1), "-inf": math.Inf(-1), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "INF": math.Inf(1),
+		"1e999": math.Inf(1), "-1e999": math.Inf(-1), "inf": math.Inf(1), "+inf": math.Inf(1), "-inf": math.Inf(-1), "Infinity": math.Inf(1),
+		"-Infinity": math.Inf(-1), "INF": math.Inf(1),
 	} {
 		v, ok := decimal.Float([]byte(in))
 		assert.True(t, ok, in)
@@ -32,7 +33,10 @@ func TestFloat(t *testing.T) {
 	}
 	v, _ := decimal.Float([]byte("-0.0"))
 	assert.True(t, math.Signbit(v))
-	for _, in := range []string{"", " ", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e5x", "0x10", "0x1p3", "1_000", "1,000", "1.2.3", "--1", "1 ", " 1", "nano", "infinite", "in", "N/A", "None", "1e5.5", "𝟙"} {
+	for _, in := range []string{
+		"", " ", "-", "+", ".", "-.", "e5", "1e", "1e+", "1e5x", "0x10", "0x1p3", "1_000", "1,000", "1.2.3", "--1", "1 ", " 1", "nano", "infinite", "in", "N/A",
+		"None", "1e5.5", "𝟙",
+	} {
 		_, ok := decimal.Float([]byte(in))
 		assert.False(t, ok, in)
 	}
@@ -43,8 +47,10 @@ func TestLeading(t *testing.T) {
 		v float64
 		n int
 	}{
-		"": {}, "-": {}, "e": {}, ".": {}, "x1": {}, "5": {5, 1}, "-5.5x": {-5.5, 4}, "1e3/2": {1000, 3}, "1e": {}, "13236.0[Rank": {13236, 7}, "1.258B": {1.258, 5}, "0:00": {0, 1}, "inf": {math.Inf(1), 3}, "-inf|": {math.Inf(-1), 4},
-		"+Infinity": {math.Inf(1), 9}, "nano": {}, "0.09767807275056839,": {0.09767807275056839, 19}, "1e999}": {math.Inf(1), 5}, "1-2": {}, "eta": {}, strings.Repeat("9", 400): {math.Inf(1), 400},
+		"": {}, "-": {}, "e": {}, ".": {}, "x1": {}, "5": {5, 1}, "-5.5x": {-5.5, 4}, "1e3/2": {1000, 3}, "1e": {}, "13236.0[Rank": {13236, 7},
+		"1.258B": {1.258, 5}, "0:00": {0, 1}, "inf": {math.Inf(1), 3}, "-inf|": {math.Inf(-1), 4},
+		"+Infinity": {math.Inf(1), 9}, "nano": {}, "0.09767807275056839,": {0.09767807275056839, 19}, "1e999}": {math.Inf(1), 5}, "1-2": {}, "eta": {},
+		strings.Repeat("9", 400): {math.Inf(1), 400},
 	} {
 		v, n := decimal.Leading([]byte(text))
 		assert.Equal(t, want.n, n, text)
@@ -56,7 +62,9 @@ func TestLeading(t *testing.T) {
 }
 
 func TestGroupedFloat(t *testing.T) {
-	for in, want := range map[string]float64{"177,138": 177138, "5,941": 5941, "1,234,567.89": 1234567.89, "375": 375, "-1,000": -1000, "1234567": 1234567, "1,096.17": 1096.17} {
+	for in, want := range map[string]float64{
+		"177,138": 177138, "5,941": 5941, "1,234,567.89": 1234567.89, "375": 375, "-1,000": -1000, "1234567": 1234567, "1,096.17": 1096.17,
+	} {
 		v, ok := decimal.GroupedFloat([]byte(in))
 		assert.True(t, ok, in)
 		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant
@@ -68,7 +76,9 @@ func TestGroupedFloat(t *testing.T) {
 }
 
 func TestReprFloat(t *testing.T) {
-	for in, want := range map[string]float64{"np.float64(0.0042)": 0.0042, "np.int64(151)": 151, "numpy.float32(-1.5)": -1.5, "np.float64(-inf)": math.Inf(-1), "2.5": 2.5} {
+	for in, want := range map[string]float64{
+		"np.float64(0.0042)": 0.0042, "np.int64(151)": 151, "numpy.float32(-1.5)": -1.5, "np.float64(-inf)": math.Inf(-1), "2.5": 2.5,
+	} {
 		v, ok := decimal.ReprFloat([]byte(in))
 		assert.True(t, ok, in)
 		assert.Equal(t, want, v, in) //nolint:testifylint // every bit is meant

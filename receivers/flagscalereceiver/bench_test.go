@@ -18,7 +18,10 @@ import (
 // perfLine is a row of the table.
 func perfLine(b []byte, i int) []byte {
 	stamp := time.Unix(1770828000+int64(i)*48, 0).UTC().Format("2006-01-02 15:04:05")
-	return fmt.Appendf(b, "%-20s %-8d %-12.2f %-10.2f %-12.1f %-12.0f %-10.1f %-10.2f\n", stamp, 10*i+10, 74+float64(i%100)/100, 8*74+float64(i%100)/12.5, 6.6, 13442.0, 4875.4+float64(i%50), 52.31)
+	return fmt.Appendf(
+		b, "%-20s %-8d %-12.2f %-10.2f %-12.1f %-12.0f %-10.1f %-10.2f\n", stamp, 10*i+10, 74+float64(i%100)/100, 8*74+float64(i%100)/12.5, 6.6, 13442.0,
+		4875.4+float64(i%50), 52.31,
+	)
 }
 
 // megatronLine is an iteration as Megatron prints it by default.

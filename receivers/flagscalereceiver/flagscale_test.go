@@ -117,8 +117,10 @@ func TestOneStepPerRow(t *testing.T) {
 		globs, exclude []string
 		summaries      int
 	}{
-		"all":                        {[]string{dir + "/*"}, nil, 1},
-		"one by one":                 {[]string{dir + "/perf_realtime.log", dir + "/perf_summary_20260410_080000.json", dir + "/perf_metrics_20260410_080000.log"}, nil, 1},
+		"all": {[]string{dir + "/*"}, nil, 1},
+		"one by one": {[]string{
+			dir + "/perf_realtime.log", dir + "/perf_summary_20260410_080000.json", dir + "/perf_metrics_20260410_080000.log",
+		}, nil, 1},
 		"everything below":           {[]string{filepath.Dir(dir) + "/**"}, nil, 1},
 		"realtime":                   {[]string{dir + "/*.log"}, []string{dir + "/perf_metrics_*"}, 0},
 		"realtime and summary":       {[]string{dir + "/*"}, []string{dir + "/perf_metrics_*"}, 1},

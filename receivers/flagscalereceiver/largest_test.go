@@ -44,7 +44,13 @@ func TestLargest(t *testing.T) {
 		"iterations of long names": {"console.log", list(5, "\n", func(i int) string {
 			return fmt.Sprintf(" iteration %d/ 100 |", i) + list(250, " ", func(i int) string { return fmt.Sprintf("%0*d: 1.5 |", spans.MaxAttributeBytes-20, i) })
 		}) + "\n" + session, 5, 0},
-		"iteration of many stages": {"console.log", " iteration 1/ 100 | lm loss: 1.5 |\n" + strings.Repeat("time (ms) | "+list(60_000, " | ", func(i int) string { return number(i) + ": 1.5" })+"\n", 2) + session, 1, 60_000},
+		"iteration of many stages": {
+			"console.log",
+			" iteration 1/ 100 | lm loss: 1.5 |\n" + strings.Repeat(
+				"time (ms) | "+list(60_000, " | ", func(i int) string { return number(i) + ": 1.5" })+"\n", 2,
+			) + session,
+			1, 60_000,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(filereceivertest.Put(t, t.TempDir(), c.file, c.text))

@@ -194,7 +194,9 @@ func TestStragglerReportAlone(t *testing.T) {
 	assert.NotEqual(t, reports[0].TraceID(), reports[1].TraceID())
 	assert.Equal(t, "2024-03-14 15:07:56", reports[0].EndTimestamp().AsTime().Format("2006-01-02 15:04:05"), "of Asia/Shanghai")
 	assert.Equal(t, "296.02/0, 296.17/2, 296.23/1, 296.23/4", filereceivertest.Attr(reports[0], spans.AttrTrainFieldPrefix+"Bottom_Ranks"))
-	assert.Equal(t, "Rtt 3453.1 ms on rank 8, 3468.2 ms on rank 0; DRtt 14.3 ms on rank 23, 34.6 ms on rank 3", filereceivertest.Attr(reports[0], spans.AttrSummary))
+	assert.Equal(
+		t, "Rtt 3453.1 ms on rank 8, 3468.2 ms on rank 0; DRtt 14.3 ms on rank 23, 34.6 ms on rank 3", filereceivertest.Attr(reports[0], spans.AttrSummary),
+	)
 	rtt := res.All("Rtt")
 	require.Len(t, rtt, 2)
 	assert.InDelta(t, 3468.2, length(rtt[0]), 1e-5)
@@ -240,8 +242,10 @@ func TestManyRanks(t *testing.T) {
 // The times of what is no step, and times whose timer's name was not seen, are counted.
 func TestRanksOfNoStep(t *testing.T) {
 	res := read(t, config(filereceivertest.Write(t, "host_0.output",
-		"     rank  0: 3.00", "times across ranks (ms):", "     rank  0: 3.00", "  model-and-optimizer-setup:", "     rank  0: 100.00", "     rank  1: 200.00", "a line of another rank", "     rank  2: 200.00",
-		"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 1000.0 | lm loss: 2 |", "  forward-compute:", "     rank  0: 3.00", "max time across ranks (ms):", "    forward-compute ................................: 55.5", "     rank  0: 3.00",
+		"     rank  0: 3.00", "times across ranks (ms):", "     rank  0: 3.00", "  model-and-optimizer-setup:", "     rank  0: 100.00", "     rank  1: 200.00",
+		"a line of another rank", "     rank  2: 200.00",
+		"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 1000.0 | lm loss: 2 |", "  forward-compute:", "     rank  0: 3.00",
+		"max time across ranks (ms):", "    forward-compute ................................: 55.5", "     rank  0: 3.00",
 	)))
 	assert.Equal(t, map[string]int64{"not_flagscale": 6, "times_title": 2, "timer_title": 1, "no_step": 3}, res.Counts.Ignored)
 	assert.EqualValues(t, 2, res.Counts.Records)
@@ -253,7 +257,8 @@ func TestNothingIsZeroLong(t *testing.T) {
 	res := read(t, config(filereceivertest.Write(t, "host_0.output",
 		"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 0.0 | lm loss: 2 |",
 		"(min, max) time across ranks (ms):",
-		"    forward-backward ...............................: (0.00, 0.00)", "    forward-compute ................................: (0.00, 0.00)", "    a-timer ........................................: (0.00, 0.00)",
+		"    forward-backward ...............................: (0.00, 0.00)", "    forward-compute ................................: (0.00, 0.00)",
+		"    a-timer ........................................: (0.00, 0.00)",
 		"[2026-03-01 10:00:05] iteration 3/ 9 | lm loss: 2 |",
 		"times across ranks (ms):", "  optimizer:", "     rank  0: 0.00", "     rank  1: 0.00", "  params-all-gather:", "     rank  0: 0.00",
 		"[2026-03-01 10:00:06] | MnRtt/Rnk: 0.00ms/0 | MxRtt/Rnk: 0.00ms/1",

@@ -66,10 +66,21 @@ func typicalLog(calls int, ray bool) [][]byte {
 		add(p0, "INFO", "%s | stage=PUT_START | timestamp=%s", tr, us(p0))
 		add(p0+1, "INFO", "Task generate_sequences (pid=%d) putting output data to TransferQueue with batch_size=torch.Size([32]),", pid)
 		add(p0+2, "INFO", "tensordict keys=['prompts', 'responses', 'response_mask', 'input_ids', 'attention_mask', 'position_ids']")
-		add(p0+20, "DEBUG", "[TQ-DETAIL] trace_id=N/A | func=generate_sequences | pid=%d | stage=TQ_CLIENT_PUT_START | batch_size=torch.Size([32]) | data_size_mb=12.63 | timestamp=%s", pid, us(p0+20))
-		add(p1-10, "DEBUG", "[TQ-DETAIL] trace_id=N/A | func=generate_sequences | pid=%d | stage=TQ_CLIENT_PUT_END | duration=%ss | throughput_mbps=152.49 | timestamp=%s", pid, us(p1-10-p0-30), us(p1-10))
+		add(
+			p0+20, "DEBUG",
+			"[TQ-DETAIL] trace_id=N/A | func=generate_sequences | pid=%d | stage=TQ_CLIENT_PUT_START | batch_size=torch.Size([32]) | data_size_mb=12.63 | timestamp=%s",
+			pid, us(p0+20),
+		)
+		add(
+			p1-10, "DEBUG",
+			"[TQ-DETAIL] trace_id=N/A | func=generate_sequences | pid=%d | stage=TQ_CLIENT_PUT_END | duration=%ss | throughput_mbps=152.49 | timestamp=%s", pid,
+			us(p1-10-p0-30), us(p1-10),
+		)
 		add(p1, "INFO", "%s | stage=PUT_END | duration=%ss | timestamp=%s", tr, us(put), us(p1))
-		add(p1, "INFO", "%s | stage=FUNCTION_END | total_duration=%ss | get_ratio=0.85%% | compute_ratio=97.81%% | put_ratio=1.34%% | timestamp=%s", tr, us(p1-start), us(p1))
+		add(
+			p1, "INFO", "%s | stage=FUNCTION_END | total_duration=%ss | get_ratio=0.85%% | compute_ratio=97.81%% | put_ratio=1.34%% | timestamp=%s", tr,
+			us(p1-start), us(p1),
+		)
 	}
 	slices.SortStableFunc(lines, func(a, b timed) int { return int(a.at - b.at) })
 	out := make([][]byte, len(lines))

@@ -85,7 +85,9 @@ func prepared(tb testing.TB, traces consumer.Traces, metrics consumer.Metrics) *
 	cfg := createDefaultConfig().(*Config)
 	cfg.RunID = "run"
 	var r *tqReceiver
-	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(base *filereceiver.Receiver, cfg component.Config) (parts filereceiver.Parts, err error) {
+	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(
+		base *filereceiver.Receiver, cfg component.Config,
+	) (parts filereceiver.Parts, err error) {
 		r, parts, err = newReceiver(base, cfg)
 		return parts, err
 	}, traces, metrics)
@@ -224,7 +226,10 @@ func TestTimeSources(t *testing.T) {
 }
 
 func TestZone(t *testing.T) {
-	b := read(t, func(c *Config) { c.Timezone = "Asia/Shanghai" }, write(t, "x.log", "INFO:2026-03-05 17:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"))
+	b := read(
+		t, func(c *Config) { c.Timezone = "Asia/Shanghai" },
+		write(t, "x.log", "INFO:2026-03-05 17:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s"),
+	)
 	assert.Equal(t, "2026-03-05T09:30:00Z", b.All("f")[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
 }
 

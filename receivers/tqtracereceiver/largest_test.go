@@ -53,7 +53,14 @@ func TestLargestLine(t *testing.T) {
 	const head = "TQStorageUnit_1: [Performance] Total success requests: 1840, Total req/min: 368.00, Total avg process time: 0.0123s\nTime range: last 5.00 minutes;\n"
 	const operations = 10_000
 	cfg := createDefaultConfig().(*Config)
-	cfg.Include = []string{write(t, "x.log", head+"Per-operation statistics: "+strings.Repeat("PUT_DATA: req_count=920, req/min=184.00, avg_time=0.0100s, max_time=0.2000s, min_time=0.0010s; ", operations))}
+	cfg.Include = []string{
+		write(
+			t, "x.log",
+			head+"Per-operation statistics: "+strings.Repeat(
+				"PUT_DATA: req_count=920, req/min=184.00, avg_time=0.0100s, max_time=0.2000s, min_time=0.0010s; ", operations,
+			),
+		),
+	}
 	r := filereceivertest.Run(t, NewFactory(), cfg, func(r *filereceivertest.Result) bool { return r.Metrics.DataPointCount() >= 3+5*operations })
 	assert.Equal(t, 3+5*operations, r.Metrics.DataPointCount())
 }

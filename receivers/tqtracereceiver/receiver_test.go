@@ -88,7 +88,10 @@ func waterfall(r *filereceivertest.Result) string {
 	var w bytes.Buffer
 	var draw func(s ptrace.Span, depth int)
 	draw = func(s ptrace.Span, depth int) {
-		fmt.Fprintf(&w, "%s%s %s +%.6f", strings.Repeat("  ", depth), s.Name(), s.StartTimestamp().AsTime().Format("15:04:05.000000"), s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime()).Seconds())
+		fmt.Fprintf(
+			&w, "%s%s %s +%.6f", strings.Repeat("  ", depth), s.Name(), s.StartTimestamp().AsTime().Format("15:04:05.000000"),
+			s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime()).Seconds(),
+		)
 		var attrs []string
 		for k, v := range s.Attributes().All() {
 			if k == spans.AttrTQStage || k == spans.AttrTQFunction {
@@ -219,7 +222,11 @@ func TestNoOrphans(t *testing.T) {
 
 func TestAccounts(t *testing.T) {
 	b := read(t, nil, fixture(t, "broken.log"))
-	assert.Equal(t, map[string]int64{"no_stage": 1, "unknown_stage": 1, "bad_duration": 1, "no_duration": 1, "bad_timestamp": 1, "no_func": 1, "unknown_op": 1, "unknown_tag": 1}, b.Counts.Rejected)
+	assert.Equal(
+		t,
+		map[string]int64{"no_stage": 1, "unknown_stage": 1, "bad_duration": 1, "no_duration": 1, "bad_timestamp": 1, "no_func": 1, "unknown_op": 1, "unknown_tag": 1},
+		b.Counts.Rejected,
+	)
 	assert.Equal(t, map[string]int64{"not_tq": 1, "empty": 1}, b.Counts.Ignored)
 	b = read(t, nil, fixture(t, "neighbours.log"))
 	assert.Equal(t, map[string]int64{"bad_cost_time": 1, "bad_performance": 1}, b.Counts.Rejected)
@@ -270,7 +277,10 @@ func TestSampleLogs(t *testing.T) {
 				if _, bad := s.Attributes().Get(spans.AttrIncomplete); bad {
 					continue
 				}
-				for name, attr := range map[string]string{spans.SpanTQGet: spans.AttrTQGetUtilizationReported, spans.SpanTQCompute: spans.AttrTQComputeUtilizationReported, spans.SpanTQPut: spans.AttrTQPutUtilizationReported} {
+				for name, attr := range map[string]string{
+					spans.SpanTQGet: spans.AttrTQGetUtilizationReported, spans.SpanTQCompute: spans.AttrTQComputeUtilizationReported,
+					spans.SpanTQPut: spans.AttrTQPutUtilizationReported,
+				} {
 					if v, ok := s.Attributes().Get(attr); ok {
 						assert.InDelta(t, v.Double(), kids[s.SpanID()][name]/float64(s.EndTimestamp()-s.StartTimestamp()), 0.00005001, "%s of %s", name, s.Name())
 					}

@@ -30,7 +30,10 @@ func cpu() time.Duration {
 
 var typical = map[string]func(i int) string{
 	"jsonl": func(i int) string {
-		return fmt.Sprintf(`{"step": %d, "loss": %.4f, "throughput": %.1f, "step_time_s": 0.124, "lr": 1.2e-05, "grad_norm": %.4f}`, i+1, 2+1/float64(i+1), 512+float64(i%10), 1+float64(i%7)/7)
+		return fmt.Sprintf(
+			`{"step": %d, "loss": %.4f, "throughput": %.1f, "step_time_s": 0.124, "lr": 1.2e-05, "grad_norm": %.4f}`, i+1, 2+1/float64(i+1), 512+float64(i%10),
+			1+float64(i%7)/7,
+		)
 	},
 	"hf": func(i int) string {
 		return fmt.Sprintf(`{'loss': %.4f, 'grad_norm': %.4f, 'learning_rate': 4e-05, 'epoch': %.2f}`, 2+1/float64(i+1), 1+float64(i%7)/7, float64(i)/1000)
@@ -55,7 +58,9 @@ func BenchmarkReadAll(b *testing.B) {
 				from := cpu()
 				n := int64(0)
 				for b.Loop() {
-					c, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, nil, consumertest.NewNop(), consumertest.NewNop())
+					c, err := filereceiver.ReadAll(
+						context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, nil, consumertest.NewNop(), consumertest.NewNop(),
+					)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -91,7 +96,10 @@ func (o *noOut) Prefix() *line.Prefix {
 
 // The parser alone: what finding out the format costs, for records and for text that is none.
 func BenchmarkParser(b *testing.B) {
-	for name, line := range map[string]string{"jsonl": typical["jsonl"](1000), "hf": typical["hf"](1000), "text": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior."} {
+	for name, line := range map[string]string{
+		"jsonl": typical["jsonl"](1000), "hf": typical["hf"](1000),
+		"text": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior.",
+	} {
 		for _, format := range []string{"jsonl", "hf", formatAuto} {
 			b.Run(name+"/format="+format, func(b *testing.B) {
 				p, out, text := newParser(format, nil), &noOut{}, []byte(line)

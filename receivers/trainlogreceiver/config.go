@@ -51,9 +51,12 @@ const formatAuto = "auto"
 
 var (
 	errFormat = errors.New("'format' must be auto, " + strings.Join(Formats(), ", "))
-	errMetric = errors.New("must be the name of a metric: a letter, then up to 254 letters, digits and _ . - /, such as rl.reward.mean, or one that the receiver knows, such as ml.train.loss")
-	errUnit   = errors.New("must be left out: the metric's unit is given. Use scale to convert the log's")
-	errScale  = errors.New("must be a finite number")
+	errMetric = errors.New(
+		"must be the name of a metric: a letter, then up to 254 letters, digits and _ . - /, such as rl.reward.mean, or one that the receiver knows, such as " +
+			"ml.train.loss",
+	)
+	errUnit  = errors.New("must be left out: the metric's unit is given. Use scale to convert the log's")
+	errScale = errors.New("must be a finite number")
 )
 
 // metricName is what OpenTelemetry allows (API specification, instrument name syntax).

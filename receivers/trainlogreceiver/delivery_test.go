@@ -202,7 +202,9 @@ func TestRetry(t *testing.T) {
 	})
 	require.NoError(t, err)
 	cfg := live(fixture(t, "jsonl.log"))
-	c, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, func() time.Time { return filereceivertest.Written }, tc, nil)
+	c, err := filereceiver.ReadAll(
+		context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, makeParts, func() time.Time { return filereceivertest.Written }, tc, nil,
+	)
 	require.NoError(t, err)
 	filereceivertest.Accounts(t, c)
 	assert.Equal(t, int64(5), c.Sent)

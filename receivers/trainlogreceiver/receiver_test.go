@@ -86,7 +86,10 @@ func waterfall(b *filereceivertest.Result) string {
 	var w bytes.Buffer
 	var draw func(s ptrace.Span, indent string)
 	draw = func(s ptrace.Span, indent string) {
-		fmt.Fprintf(&w, "%s%s %s +%.6f", indent, s.Name(), s.StartTimestamp().AsTime().Format("15:04:05.000000"), s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime()).Seconds())
+		fmt.Fprintf(
+			&w, "%s%s %s +%.6f", indent, s.Name(), s.StartTimestamp().AsTime().Format("15:04:05.000000"),
+			s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime()).Seconds(),
+		)
 		var attrs []string
 		for k, v := range s.Attributes().All() {
 			if k != spans.AttrStage && k != spans.AttrStageOrder {
@@ -106,9 +109,12 @@ func waterfall(b *filereceivertest.Result) string {
 }
 
 var fixtures = []string{
-	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log", "verl.log", "filelogger.jsonl", "mixed.log",
-	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt", "trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
-	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv", "trainers/maxtext.log", "trainers/paddlenlp.log",
+	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log",
+	"verl.log", "filelogger.jsonl", "mixed.log",
+	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt",
+	"trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
+	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv",
+	"trainers/maxtext.log", "trainers/paddlenlp.log",
 }
 
 func TestGolden(t *testing.T) {
@@ -148,15 +154,19 @@ func TestAccounts(t *testing.T) {
 // A format that is set leaves the others' records alone.
 func TestFormats(t *testing.T) {
 	for format, sources := range map[string][]string{
-		"auto": {"jsonl", "deepspeed", "jsonl", "hf", "verl", "jsonl"}, "jsonl": {"jsonl", "jsonl", "hf", "jsonl"}, "hf": {"hf"}, "deepspeed": {"deepspeed"}, "verl": {"verl"},
-		"megatron": {}, "torchtitan": {}, "nemo": {}, "nanogpt": {}, "nanochat": {}, "litgpt": {}, "torchtune": {}, "composer": {}, "openrlhf": {}, "tqdm": {}, "csv": {}, "keyvalue": {},
+		"auto": {
+			"jsonl", "deepspeed", "jsonl", "hf", "verl", "jsonl",
+		}, "jsonl": {"jsonl", "jsonl", "hf", "jsonl"}, "hf": {"hf"}, "deepspeed": {"deepspeed"}, "verl": {"verl"},
+		"megatron": {}, "torchtitan": {}, "nemo": {}, "nanogpt": {}, "nanochat": {}, "litgpt": {}, "torchtune": {}, "composer": {}, "openrlhf": {}, "tqdm": {},
+		"csv": {}, "keyvalue": {},
 	} {
 		b := read(t, func(c *Config) { c.Format = format }, fixture(t, "mixed.log"))
 		assert.Equal(t, sources, attrs(b.All(spans.SpanStep), spans.AttrSource), format)
 		assert.Equal(t, map[string]int64{"not_a_record": int64(7 - len(sources))}, b.Counts.Ignored, format)
 	}
 	for format, name := range map[string]string{
-		"jsonl": "jsonl.log", "hf": "hf.log", "deepspeed": "deepspeed.log", "megatron": "megatron.log", "torchtitan": "torchtitan.log", "nemo": "nemo.log", "verl": "verl.log",
+		"jsonl": "jsonl.log", "hf": "hf.log", "deepspeed": "deepspeed.log", "megatron": "megatron.log", "torchtitan": "torchtitan.log", "nemo": "nemo.log",
+		"verl": "verl.log",
 	} {
 		auto := waterfall(read(t, nil, fixture(t, name)))
 		assert.NotEmpty(t, auto)
@@ -264,7 +274,9 @@ func TestAppendedRuns(t *testing.T) {
 func TestFields(t *testing.T) {
 	fields := func(c *Config) {
 		c.Fields = map[string]FieldConfig{
-			"reward/mean": {Metric: "rl.reward.mean", Unit: "1"}, "seq_s": {Metric: spans.AttrSampleThroughput}, "wait_ms": {Metric: "dataloader.wait", Unit: "s", Scale: 0.001},
+			"reward/mean": {Metric: "rl.reward.mean", Unit: "1"}, "seq_s": {Metric: spans.AttrSampleThroughput}, "wait_ms": {
+				Metric: "dataloader.wait", Unit: "s", Scale: 0.001,
+			},
 			"loss": {Metric: "my.loss", Unit: "1"}, "actor/pg_loss": {Metric: spans.AttrLoss},
 		}
 	}
@@ -298,7 +310,9 @@ func TestNotFinite(t *testing.T) {
 
 // Records of one line are told apart, without times and with the number of one step.
 func TestSeveralInALine(t *testing.T) {
-	steps := read(t, nil, write(t, "x.jsonl", `[{"step": 1, "loss": 2}, {"step": 1, "grad_norm": 3}]`, `{'step': 2, 'loss': 2}{'step': 2, 'loss': 4}`)).All(spans.SpanStep)
+	steps := read(
+		t, nil, write(t, "x.jsonl", `[{"step": 1, "loss": 2}, {"step": 1, "grad_norm": 3}]`, `{'step': 2, 'loss': 2}{'step': 2, 'loss': 4}`),
+	).All(spans.SpanStep)
 	require.Len(t, steps, 4)
 	assert.Equal(t, steps[0].TraceID(), steps[1].TraceID())
 	assert.NotEqual(t, steps[0].SpanID(), steps[1].SpanID())

@@ -19,7 +19,9 @@ import (
 func passes(n int) string {
 	var b strings.Builder
 	b.WriteString("ZeroMQ Performance Log - Transport: IPC\n" + strings.Repeat("=", 120) + "\n")
-	b.WriteString("ID    Method               Serialize(ms)   Send(ms)     Recv(ms)     Deserialize(ms)   Total(ms)    Sent(KB)     Recv(KB)     Throughput(MB/s)  \n")
+	b.WriteString(
+		"ID    Method               Serialize(ms)   Send(ms)     Recv(ms)     Deserialize(ms)   Total(ms)    Sent(KB)     Recv(KB)     Throughput(MB/s)  \n",
+	)
 	b.WriteString(strings.Repeat("=", 120) + "\n")
 	for i := range n * 98 {
 		method := "BatchLinear"
@@ -31,7 +33,10 @@ func passes(n int) string {
 		}
 		ser, send, recv, deser := 9+float64(i%50)/10, 0.8, 96.5+float64(i%97)/10, 6.3
 		total := ser + send + recv + deser + 0.021
-		fmt.Fprintf(&b, "%-5d %-20s %-15.3f %-12.3f %-12.3f %-17.3f %-12.3f %-12.2f %-12.2f %-18.2f\n", i+1, method, ser, send, recv, deser, total, 8192.11, 12288.11, 20480.22/1024/total*1000)
+		fmt.Fprintf(
+			&b, "%-5d %-20s %-15.3f %-12.3f %-12.3f %-17.3f %-12.3f %-12.2f %-12.2f %-18.2f\n", i+1, method, ser, send, recv, deser, total, 8192.11, 12288.11,
+			20480.22/1024/total*1000,
+		)
 	}
 	return b.String()
 }

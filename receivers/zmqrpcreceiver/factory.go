@@ -18,7 +18,9 @@ func NewFactory() receiver.Factory {
 
 func createDefaultConfig() component.Config {
 	return &Config{
-		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"}, SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit},
+		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "zeromq"}, SeriesConfig: filereceiver.SeriesConfig{
+			CardinalityLimit: filereceiver.DefaultCardinalityLimit,
+		},
 		SessionStart: []string{"Init"}, PassStart: []string{"Embedding"}, PassEnd: []string{"LMHead"}, MaxCalls: 1000,
 	}
 }

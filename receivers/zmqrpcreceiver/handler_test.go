@@ -55,7 +55,9 @@ func newFeed(t *testing.T, lines ...string) *feed {
 // restart makes a handler with the state of another.
 func (f *feed) restart(state []byte) {
 	var h *handler
-	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), config("x"), func(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
+	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), config("x"), func(
+		r *filereceiver.Receiver, cfg component.Config,
+	) (filereceiver.Parts, error) {
 		zr, err := newReceiver(r, cfg.(*Config))
 		h = newHandler(zr, f)
 		return filereceiver.Parts{}, err
@@ -127,7 +129,9 @@ func (f *feed) spans() []ptrace.Span {
 func (f *feed) all() []string {
 	var out []string
 	for _, s := range f.spans() {
-		out = append(out, fmt.Sprintf("%s %s %s %d %v %d", s.TraceID(), s.SpanID(), s.Name(), s.EndTimestamp()-s.StartTimestamp(), s.Attributes().AsRaw(), s.Links().Len()))
+		out = append(
+			out, fmt.Sprintf("%s %s %s %d %v %d", s.TraceID(), s.SpanID(), s.Name(), s.EndTimestamp()-s.StartTimestamp(), s.Attributes().AsRaw(), s.Links().Len()),
+		)
 	}
 	slices.Sort(out)
 	return out
@@ -229,7 +233,10 @@ func TestTimes(t *testing.T) {
 			[]line{{9000, false, "1 A 100"}, {9000, true, "2 A 300"}},
 			[]string{"-100-0 synthetic", "8700-9000 observed"},
 		},
-		{"the clock was set back", "ID Method Total(ms)", []line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}}, []string{"89900-90000 observed", "1700-2000 observed"}},
+		{
+			"the clock was set back", "ID Method Total(ms)", []line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}},
+			[]string{"89900-90000 observed", "1700-2000 observed"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newFeed(t, tc.header)
@@ -332,7 +339,12 @@ func TestPassGoesOnAfterATimeout(t *testing.T) {
 	var got []string
 	for _, s := range f.spans() {
 		if s.ParentSpanID().IsEmpty() {
-			got = append(got, strings.Join([]string{s.Name(), attr(s, spans.AttrZMQPass), attr(s, spans.AttrZMQPassCalls), attr(s, spans.AttrZMQPassEnd), attr(s, spans.AttrIncomplete)}, " "))
+			got = append(
+				got,
+				strings.Join(
+					[]string{s.Name(), attr(s, spans.AttrZMQPass), attr(s, spans.AttrZMQPassCalls), attr(s, spans.AttrZMQPassEnd), attr(s, spans.AttrIncomplete)}, " ",
+				),
+			)
 		}
 	}
 	assert.Equal(t, []string{"rpc.pass 1 2 timeout true", "rpc.pass 2 2 method ", "rpc.calls  1 timeout "}, got)
@@ -414,7 +426,9 @@ func TestInconsistentRows(t *testing.T) {
 	got := calls(r)
 	own := 20.24 * 1024 / 0.004
 	assert.InEpsilon(t, (own-4.90*1024*1024)/own, mustDouble(t, got[6], spans.AttrZMQThroughputDisagreement), 1e-2, "but for rounding to whole bytes")
-	assert.InEpsilon(t, mustDouble(t, got[6], spans.AttrZMQThroughputDisagreement), mustDouble(t, r.All(spans.SpanRPCCalls)[0], spans.AttrZMQThroughputDisagreement), 1e-12)
+	assert.InEpsilon(
+		t, mustDouble(t, got[6], spans.AttrZMQThroughputDisagreement), mustDouble(t, r.All(spans.SpanRPCCalls)[0], spans.AttrZMQThroughputDisagreement), 1e-12,
+	)
 	assert.Empty(t, attr(got[0], spans.AttrZMQThroughputDisagreement))
 }
 

@@ -31,7 +31,10 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		return filereceiver.Parts{}, err
 	}
 	newHandler := func(s *tail.Stream) tail.Handler { return newHandler(r, s) }
-	return filereceiver.Parts{Tail: r.cfg.Config, Detect: detect, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown}, nil
+	return filereceiver.Parts{
+		Tail: r.cfg.Config, Detect: detect, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit,
+		SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+	}, nil
 }
 
 // Formats are the formats of zmq_rpc: one, whose header says which columns a table has.

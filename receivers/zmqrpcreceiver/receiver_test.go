@@ -71,7 +71,10 @@ func tree(r *filereceivertest.Result) string {
 	var w strings.Builder
 	var draw func(s ptrace.Span, indent string)
 	draw = func(s ptrace.Span, indent string) {
-		fmt.Fprintf(&w, "%s%s %.3f +%.3f", indent, s.Name(), float64(int64(s.StartTimestamp())-filereceivertest.Written.UnixNano())/1e6, float64(s.EndTimestamp()-s.StartTimestamp())/1e6)
+		fmt.Fprintf(
+			&w, "%s%s %.3f +%.3f", indent, s.Name(), float64(int64(s.StartTimestamp())-filereceivertest.Written.UnixNano())/1e6,
+			float64(s.EndTimestamp()-s.StartTimestamp())/1e6,
+		)
 		if end := attr(s, spans.AttrZMQPassEnd); end != "" {
 			fmt.Fprintf(&w, " %s calls, %s", attr(s, spans.AttrZMQPassCalls), end)
 			if attr(s, spans.AttrIncomplete) != "" {
@@ -275,9 +278,15 @@ func TestPasses(t *testing.T) {
 		{"within a pass", "Embedding A # Embedding A LMHead", "pass 2 restart!, pass 3 method", nil},
 		{"another client", "Init Embedding A Init Embedding LMHead", "session 1 next, pass 2 restart!, session 1 next, pass 2 method", nil},
 		{"another log", "Init Embedding A title Embedding LMHead", "session 1 next, pass 2 restart!, pass 2 method", nil},
-		{"calls between passes", "Init Load Embedding LMHead Ping Ping Embedding LMHead Bye", "session 2 next, pass 2 method, calls 2 next, pass 2 method, calls 1 timeout", nil},
+		{
+			"calls between passes", "Init Load Embedding LMHead Ping Ping Embedding LMHead Bye",
+			"session 2 next, pass 2 method, calls 2 next, pass 2 method, calls 1 timeout", nil,
+		},
 		{"nothing but calls", "Get Put Get", "calls 3 timeout", nil},
-		{"a pass that is too long", "Embedding A A A A A LMHead Ping", "pass 3 max_calls, pass 3 max_calls, pass 1 method, calls 1 timeout", func(c *Config) { c.MaxCalls = 3 }},
+		{
+			"a pass that is too long", "Embedding A A A A A LMHead Ping", "pass 3 max_calls, pass 3 max_calls, pass 1 method, calls 1 timeout",
+			func(c *Config) { c.MaxCalls = 3 },
+		},
 		{"calls that are too many", "A A A A", "calls 3 max_calls, calls 1 timeout", func(c *Config) { c.MaxCalls = 3 }},
 		{"other methods", "Hello Prefill A Done Decode A Done", "session 1 next, pass 3 method, pass 3 method", func(c *Config) {
 			c.SessionStart, c.PassStart, c.PassEnd = []string{"Hello"}, []string{"Prefill", "Decode"}, []string{"Done"}

@@ -58,7 +58,8 @@ func (c *call) left() int64 {
 }
 
 // stages adds the spans of a call's stages, one after the other from its start. What they leave is drawn at the end: the log does not say
-// between which of them it lies; where it is enough, a tick of it lies after each, for Jaeger's critical path leaves out what ends as the next begins. Nor does it say when in rpc.receive the server computed: drawn at the end of it.
+// between which of them it lies; where it is enough, a tick of it lies after each, for Jaeger's critical path leaves out what ends as the next begins. Nor does
+// it say when in rpc.receive the server computed: drawn at the end of it.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time

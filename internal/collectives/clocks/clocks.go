@@ -5,24 +5,30 @@
 //
 // # Method
 //
-// Of a collective, each clock's end is the median of its ranks'. The difference to the reference's end is a point of that clock, at its own end. A line, offset and
+// Of a collective, each clock's end is the median of its ranks'. The difference to the reference's end is a point of that clock, at its own end. A line, offset
+// and
 // drift, goes through the last 64 points of each clock:
 //
 //   - first Tukey's resistant line (Exploratory Data Analysis, 1977, ch. 10: medians of the outer thirds), which a sixth of outliers on one side does not move;
-//   - then least squares through the points within 3.5 robust standard deviations of it (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points that span
-//     less time than tells anything about it (64 collectives in 0.6 s) leave it near 0, where it does not harm.
+//   - then least squares through the points within 3.5 robust standard deviations of it (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points that
+//
+// span
+//
+//	less time than tells anything about it (64 collectives in 0.6 s) leave it near 0, where it does not harm.
 //
 // The uncertainty is 2.2 standard deviations of the line at that moment, widened for few points (the variance of the noise has a prior too, (30 µs)² worth four
 // points), and grows with the distance from the points. It does not know what all points have in common: a host that is always told later that a collective is
 // over seems to be ahead by that.
 //
-// Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): what was before
+// Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): what was
+// before
 // is forgotten, but for the drift. If it was the reference that was set, all others jump against it, each on its own. After a pause much longer than the points
 // span, they are forgotten too.
 //
 // # The reference
 //
-// It is the first clock ever seen and stays so. A clock that does not meet it in a collective is compared with clocks that do (or with those that meet such, …): its
+// It is the first clock ever seen and stays so. A clock that does not meet it in a collective is compared with clocks that do (or with those that meet such,
+// …): its
 // points are then differences to the mean of what these say the reference shows, and its uncertainty includes theirs. A clock uses the shortest chain it ever
 // had. Without any, Offset is not ok.
 package clocks
@@ -73,7 +79,8 @@ func (e *Estimator) Reference() int32 {
 	return e.first
 }
 
-// Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half width of
+// Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half width
+// of
 // an interval that has the true value 19 times out of 20, ns. ok is false for a clock that never met the reference, not even by way of others.
 func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, ok bool) {
 	if !e.any || clock < 0 || int(clock) >= len(e.clocks) || e.clocks[clock] == nil {

@@ -68,7 +68,8 @@ func models() (m []model) {
 	return m
 }
 
-// TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each time it is named anew counts. The short run that is the default
+// TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each time it is named anew counts. The short run that is the
+// default
 // has too few rank-steps per model to hold each to that (half an alarm would be allowed): there it is the sum that must not have more, and no model more than
 // three (with one in 100,000, four or more would come about once in 600 runs).
 func TestFalseAlarms(t *testing.T) {
@@ -128,7 +129,10 @@ func TestFound(t *testing.T) {
 				sum += took
 				worst = max(worst, took)
 			}
-			t.Logf("missed %d of %d, others named %d (before it was slow: %d), took %.1f steps, at most %d", missed, n, wrong, others, float64(sum)/float64(max(n-missed, 1)), worst)
+			t.Logf(
+				"missed %d of %d, others named %d (before it was slow: %d), took %.1f steps, at most %d", missed, n, wrong, others,
+				float64(sum)/float64(max(n-missed, 1)), worst,
+			)
 			expected := m.miss * float64(n)
 			assert.LessOrEqual(t, float64(missed), expected+2*math.Sqrt(expected))
 			assert.LessOrEqual(t, float64(wrong), float64(n)*20*float64(m.job.ranks)/1e5)

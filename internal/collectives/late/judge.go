@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. ⅔, as neither one step in fifty that takes a hundred times as
+// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. ⅔, as neither one step in fifty that takes a hundred times
+// as
 // long must be the measure of all, nor a hundred collectives that follow each other at once.
 type weights struct {
 	sums  [33]float64

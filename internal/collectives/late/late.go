@@ -3,7 +3,8 @@
 // # One collective
 //
 // Where all ranks leave together (AllReduce, AllGather, ReduceScatter, AllToAll) at some moment e, and durations include waiting, rank i came at e − Durationᵢ.
-// The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ after it: e is gone, and with it every clock. What is left of error is
+// The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ after it: e is gone, and with it every clock. What is left of error
+// is
 // how far apart the ranks really leave, microseconds.
 //
 // # Over the window
@@ -12,20 +13,27 @@
 // again. Four steps lead from there to a name:
 //
 //  1. Only collectives that follow work say something. Of several in a row (buckets) all but the first start with all ranks in step: their lateness is near
-//     zero whoever is slow, and would dilute any mean. What a collective weighs is the median rank's work time, from the end of the last collective to the start
-//     of this one; where there are no times, the mean lateness. Those that weigh less than about a sixteenth of what others do (see weights) are left
-//     out of the window; what they cost is not.
-//  2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
-//     so that a hiccup of three steps weighs no more than a bad moment.
-//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither who is slow nor what all have in common changes
-//     them. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ
-//     is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
-//  4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K), named when S > H. K is what does not matter yet, and H = L/θ, where θ solves
-//     −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of what is not skewed; then H = L·s²/2K): a walk with that drift, variance and skewness passes H
-//     with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been above 0 five times.
+//     zero whoever is slow, and would dilute any mean. What a collective weighs is the median rank's work time, from the end of the last collective to the
+//
+// start
+//
+//	   of this one; where there are no times, the mean lateness. Those that weigh less than about a sixteenth of what others do (see weights) are left
+//	   out of the window; what they cost is not.
+//	2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
+//	   so that a hiccup of three steps weighs no more than a bad moment.
+//	3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither who is slow nor what all have in common
+//
+// changes
+//
+//	   them. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ
+//	   is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
+//	4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K), named when S > H. K is what does not matter yet, and H = L/θ, where θ solves
+//	   −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of what is not skewed; then H = L·s²/2K): a walk with that drift, variance and skewness passes H
+//	   with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been above 0 five times.
 //
 // With times K is 2 % of the work time: less than half of the 5 % to be found (half would be optimal for long runs: Moustakides, Ann. Stat. 14, 1986; with s²
-// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without, nothing says how long the work
+// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without, nothing says how long the
+// work
 // took: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of what the transfers
 // take. L = 16: see TestFalseAlarms for what remains. Skewed noise (lognormal) has a mean above its median, which is added to K.
 //
@@ -104,7 +112,8 @@ type Result struct {
 	Over []int32
 }
 
-// Window looks back on the collectives of one communicator, of all its operations together: the time between two collectives is only work if none is left out. It
+// Window looks back on the collectives of one communicator, of all its operations together: the time between two collectives is only work if none is left out.
+// It
 // keeps 12 bytes per rank and collective looked back on, of 4096 ranks: others count for Result but are never named. It is not safe for concurrent use.
 type Window struct {
 	size  int
@@ -180,7 +189,8 @@ func NewWindow(size int) *Window {
 	return w
 }
 
-// Observe takes what the ranks say about one collective, in any order but in the order of the collectives, and fills late, of the same length: late[i] is how many
+// Observe takes what the ranks say about one collective, in any order but in the order of the collectives, and fills late, of the same length: late[i] is how
+// many
 // ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known only count for Result.Last, Max and Cost.
 func (w *Window) Observe(a []Arrival, late []int64) Result {
 	w.calls++

@@ -94,7 +94,8 @@ type Op struct {
 
 	Details []Detail
 
-	// Proxy says that this is what a network proxy did for a rank. Its collective, where that is known, is the one of ParentKind and ParentSeq of the communicator.
+	// Proxy says that this is what a network proxy did for a rank. Its collective, where that is known, is the one of ParentKind and ParentSeq of the
+	// communicator.
 	Proxy      bool
 	HasParent  bool
 	ParentKind Kind

@@ -189,7 +189,8 @@ func all(n int) []int {
 // unanimous is how many single spans are refused, and nothing is accepted, before the rest is not tried.
 const unanimous = 16
 
-// sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something else was
+// sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something
+// else was
 // accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is away.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()

@@ -145,7 +145,9 @@ func (r *Receiver) tailSettings() tail.Settings {
 }
 
 // ReadAll reads all files once, as tail.ReadAll does, with the given clock (nil: time.Now). A consumer may be nil.
-func ReadAll(ctx context.Context, set receiver.Settings, cfg component.Config, mk Make, clock func() time.Time, traces consumer.Traces, metrics consumer.Metrics) (tail.Counts, error) {
+func ReadAll(
+	ctx context.Context, set receiver.Settings, cfg component.Config, mk Make, clock func() time.Time, traces consumer.Traces, metrics consumer.Metrics,
+) (tail.Counts, error) {
 	r, err := Prepare(set, cfg, mk, traces, metrics)
 	if err != nil {
 		return tail.Counts{}, err

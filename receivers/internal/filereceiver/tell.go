@@ -173,7 +173,9 @@ func (t *teller) first(all []tail.Status) {
 			text += fmt.Sprintf("; %d from where reading stopped before", going)
 		}
 		if finished > 0 {
-			text += fmt.Sprintf("; %d already read to the end: to read %s again, stop, remove %s and start", finished, pronoun(finished), cmp.Or(state, "the directory of 'storage'"))
+			text += fmt.Sprintf(
+				"; %d already read to the end: to read %s again, stop, remove %s and start", finished, pronoun(finished), cmp.Or(state, "the directory of 'storage'"),
+			)
 		}
 		log.Info(text)
 	}
@@ -194,7 +196,12 @@ func (t *teller) first(all []tail.Status) {
 		log.Info(text + "; files that come later are found")
 	}
 	if links > 0 {
-		log.Info(fmt.Sprintf("%s passed over, such as %s: 'follow_symlinks: true' reads what %s to", plural(links, "symbolic link"), link, map[bool]string{true: "it leads", false: "they lead"}[links == 1]))
+		log.Info(
+			fmt.Sprintf(
+				"%s passed over, such as %s: 'follow_symlinks: true' reads what %s to", plural(links, "symbolic link"), link,
+				map[bool]string{true: "it leads", false: "they lead"}[links == 1],
+			),
+		)
 	}
 }
 

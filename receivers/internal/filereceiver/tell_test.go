@@ -108,10 +108,19 @@ func TestTellResumed(t *testing.T) {
 	k := newTalk("train_log")
 	k.members[0].state = "/data/.trainbridge"
 	*k.status["train_log"] = tail.Status{Looked: true, Files: 5, Size: 2048, Resumed: 4, Finished: 4}
-	assert.Equal(t, []string{"Reading 5 files, 2.0 KiB: train_log 5; 4 already read to the end: to read them again, stop, remove /data/.trainbridge and start"}, k.after(5*time.Second))
+	assert.Equal(
+		t, []string{"Reading 5 files, 2.0 KiB: train_log 5; 4 already read to the end: to read them again, stop, remove /data/.trainbridge and start"},
+		k.after(5*time.Second),
+	)
 	k = newTalk("train_log")
 	*k.status["train_log"] = tail.Status{Looked: true, Files: 5, Size: 2048, Resumed: 4, Finished: 1}
-	assert.Equal(t, []string{"Reading 5 files, 2.0 KiB: train_log 5; 3 from where reading stopped before; 1 already read to the end: to read it again, stop, remove the directory of 'storage' and start"}, k.after(5*time.Second))
+	assert.Equal(
+		t,
+		[]string{
+			"Reading 5 files, 2.0 KiB: train_log 5; 3 from where reading stopped before; 1 already read to the end: to read it again, stop, remove the directory of 'storage' and start",
+		},
+		k.after(5*time.Second),
+	)
 }
 
 // The figures are those of the issue: 312 MiB of 1.2 GiB, 41 MiB/s, 22 s to go.
@@ -123,7 +132,9 @@ func TestTellProgress(t *testing.T) {
 	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), 41 MiB/s, 22 s to go"}, k.after(time.Second))
 	assert.Empty(t, k.after(progressEvery-time.Second))
 	st.Rate = 0
-	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second))
+	assert.Equal(
+		t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second),
+	)
 	st.Lag, st.LagSince = 0, time.Time{}
 	*k.counts["tq_trace"] = tail.Counts{Lines: 16251, Records: 13920, Ignored: map[string]int64{"a": 2000, "b": 330}, Rejected: map[string]int64{"c": 1}}
 	assert.Equal(t, []string{"All is read: tq_trace 16251 lines, 13920 with records, 2330 not for us, 1 that cannot be read"}, k.after(time.Second))
@@ -137,12 +148,22 @@ func TestTellNotUnderstood(t *testing.T) {
 	*st = tail.Status{Looked: true, Files: 1, MuteFiles: 1, MuteLines: 200, Mute: []tail.Mute{{Path: "x.log", Lines: 200}}}
 	k.reader["x.log"] = "zmq_rpc"
 	said := k.after(5 * time.Second)
-	assert.Equal(t, "train_log: x.log: 200 lines, no record; it looks like a log for zmq_rpc: name it in 'include' of that one, or all logs in TRAINBRIDGE_LOGS; first line: first of x.log", said[len(said)-1])
+	assert.Equal(
+		t,
+		"train_log: x.log: 200 lines, no record; it looks like a log for zmq_rpc: name it in 'include' of that one, or all logs in TRAINBRIDGE_LOGS; first line: first of x.log",
+		said[len(said)-1],
+	)
 	*st = tail.Status{Looked: true, Files: 10_001, MuteFiles: 10_000, MuteLines: 1, Mute: []tail.Mute{{Path: "y.log", Lines: 201}}}
 	said = k.after(muteEvery - 5*time.Second)
 	assert.Len(t, said, 1, "new files")
 	said = k.after(10 * time.Second)
-	assert.Equal(t, []string{"train_log: no record in 10000 of 10001 files, such as y.log with 201 lines; it looks like none of the logs that are known here; first line: first of y.log"}, said)
+	assert.Equal(
+		t,
+		[]string{
+			"train_log: no record in 10000 of 10001 files, such as y.log with 201 lines; it looks like none of the logs that are known here; first line: first of y.log",
+		},
+		said,
+	)
 	assert.Empty(t, k.after(time.Hour))
 
 	k = newTalk("train_log")

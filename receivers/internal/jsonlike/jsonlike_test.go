@@ -21,8 +21,9 @@ func TestString(t *testing.T) {
 		escaped bool
 		end     int
 	}{
-		`"a"`: {"a", false, 3}, `"" `: {"", false, 2}, `'it"s',`: {`it"s`, false, 6}, `"a\"b"`: {`a\"b`, true, 6}, `"\\"x`: {`\\`, true, 4}, `'it\'s'`: {`it\'s`, true, 7},
-		`"a`: {"", false, -1}, `"`: {"", false, -1}, `"a\"`: {"", false, -1}, `"a\`: {"", false, -1}, `'a"`: {"", false, -1},
+		`"a"`: {"a", false, 3}, `"" `: {"", false, 2}, `'it"s',`: {`it"s`, false, 6}, `"a\"b"`: {`a\"b`, true, 6}, `"\\"x`: {`\\`, true, 4},
+		`'it\'s'`: {`it\'s`, true, 7},
+		`"a`:      {"", false, -1}, `"`: {"", false, -1}, `"a\"`: {"", false, -1}, `"a\`: {"", false, -1}, `'a"`: {"", false, -1},
 	} {
 		text, escaped, end := jsonlike.String([]byte(in), 0)
 		assert.Equal(t, want.text, string(text), in)
@@ -65,7 +66,8 @@ func TestPunctuation(t *testing.T) {
 		end  int
 		more bool
 	}{
-		",x": {1, true}, " ,  x": {4, true}, ",": {1, true}, "}": {1, false}, " } ": {2, false}, "": {-1, false}, " ": {-1, false}, "]": {-1, false}, "x": {-1, false},
+		",x": {1, true}, " ,  x": {4, true}, ",": {1, true}, "}": {1, false}, " } ": {2, false}, "": {-1, false}, " ": {-1, false}, "]": {-1, false},
+		"x": {-1, false},
 	} {
 		end, more := jsonlike.Next([]byte(in), 0, '}')
 		assert.Equal(t, want.end, end, in)
@@ -74,7 +76,9 @@ func TestPunctuation(t *testing.T) {
 }
 
 func TestBare(t *testing.T) {
-	for in, want := range map[string]int{"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf ": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1} {
+	for in, want := range map[string]int{
+		"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf ": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1,
+	} {
 		assert.Equal(t, want, jsonlike.Bare([]byte(in), 0), in)
 	}
 }

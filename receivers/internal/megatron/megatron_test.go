@@ -124,10 +124,14 @@ func TestIteration(t *testing.T) {
 				text:   "iteration 1/ 9 | lm loss: 2 | number of nan iterations:   0 |[2025-08-01 07:19:37] iteration 2/ 9 | lm loss: 3 |iteration 3/ 9 | lm loss: 4 [Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0",
 				result: Records,
 				records: []string{
-					`iteration=1 iterations=9 loss=2 nan_iterations=0`, `stamp="2025-08-01 07:19:37" iteration=2 iterations=9 loss=3`, `iteration=3 iterations=9 loss=4`, `side rank=1 iteration=3 mem=1048576(MiBy)`,
+					`iteration=1 iterations=9 loss=2 nan_iterations=0`, `stamp="2025-08-01 07:19:37" iteration=2 iterations=9 loss=3`, `iteration=3 iterations=9 loss=4`,
+					`side rank=1 iteration=3 mem=1048576(MiBy)`,
 				},
 			},
-			{text: "[Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0 iteration 4/ 9 | lm loss: 2 |", result: Records, records: []string{`side rank=1 iteration=3 mem=1048576(MiBy)`, `iteration=4 iterations=9 loss=2`}},
+			{
+				text: "[Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0 iteration 4/ 9 | lm loss: 2 |", result: Records,
+				records: []string{`side rank=1 iteration=3 mem=1048576(MiBy)`, `iteration=4 iterations=9 loss=2`},
+			},
 		})
 	})
 	t.Run("none", func(t *testing.T) {
@@ -150,7 +154,15 @@ func TestIteration(t *testing.T) {
 		})
 	})
 	t.Run("memory without iteration", func(t *testing.T) {
-		check(t, []lineTest{{text: "[Rank 3] (after init) memory (MB) | allocated: 2.0 | device memory used: 4.5", result: Records, records: []string{`side rank=3 mem=2097152(MiBy) extra:device_memory_used=4.5`}}})
+		check(
+			t,
+			[]lineTest{
+				{
+					text: "[Rank 3] (after init) memory (MB) | allocated: 2.0 | device memory used: 4.5", result: Records,
+					records: []string{`side rank=3 mem=2097152(MiBy) extra:device_memory_used=4.5`},
+				},
+			},
+		)
 	})
 }
 
@@ -159,7 +171,10 @@ func TestLinesBesideIterations(t *testing.T) {
 		{text: "(min, max) time across ranks (ms):", result: Ignored, reason: "times_title"},
 		{text: "max time across ranks (ms):", result: Ignored, reason: "times_title"},
 		{text: "times across ranks (ms):", result: Ignored, reason: "times_title"},
-		{text: "    forward-backward ...............................: (1402.11, 1409.87)", result: Records, records: []string{"side stage:forward-backward=1.40987(min 1.40211)"}},
+		{
+			text: "    forward-backward ...............................: (1402.11, 1409.87)", result: Records,
+			records: []string{"side stage:forward-backward=1.40987(min 1.40211)"},
+		},
 		{text: "    optimizer ......................................: 55.5", result: Records, records: []string{"side stage:optimizer=0.0555"}},
 		{text: "    optimizer ......................................: (55.5, x)"},
 		{text: "    optimizer ......................................: 5 s"},
@@ -181,30 +196,50 @@ func TestLinesBesideIterations(t *testing.T) {
 		{text: "INFO:megatron.core.timers:(min, max) time across ranks (ms):", result: Ignored, reason: "times_title"},
 		{text: "     rank  3: 5"},
 		{
-			text:    "INFO:megatron.core.utils:[2026-11-22 13:29:09] | MnRtt/Rnk: 40.26ms/1 | MxRtt/Rnk: 69.32ms/2 | MnPwr/Rnk: 601000.00W/0 | MxTmp/Rnk: 63.00C/3 | MnDRtt/Rnk: 2.11ms/3 | MxDRtt/Rnk: 3.5ms/0 | MnEtpt/Rnk: 1.20TF/2 | MxEtpt/Rnk: 2.07TF/1",
-			result:  Records,
-			records: []string{`ranks open dedup stamp="2026-11-22 13:29:09" stage:Rtt[1]=0.04026 stage:Rtt[2]=0.06932 stage:DRtt[3]=0.00211 stage:DRtt[0]=0.0035 extra:MnPwr/Rnk="601000.00W/0" extra:MxTmp/Rnk="63.00C/3" extra:MnEtpt/Rnk="1.20TF/2" extra:MxEtpt/Rnk="2.07TF/1"`},
+			text:   "INFO:megatron.core.utils:[2026-11-22 13:29:09] | MnRtt/Rnk: 40.26ms/1 | MxRtt/Rnk: 69.32ms/2 | MnPwr/Rnk: 601000.00W/0 | MxTmp/Rnk: 63.00C/3 | MnDRtt/Rnk: 2.11ms/3 | MxDRtt/Rnk: 3.5ms/0 | MnEtpt/Rnk: 1.20TF/2 | MxEtpt/Rnk: 2.07TF/1",
+			result: Records,
+			records: []string{
+				`ranks open dedup stamp="2026-11-22 13:29:09" stage:Rtt[1]=0.04026 stage:Rtt[2]=0.06932 stage:DRtt[3]=0.00211 stage:DRtt[0]=0.0035 extra:MnPwr/Rnk="601000.00W/0" extra:MxTmp/Rnk="63.00C/3" extra:MnEtpt/Rnk="1.20TF/2" extra:MxEtpt/Rnk="2.07TF/1"`,
+			},
 		},
 		{text: "| MnRtt/Rnk: 40.26ms/1 | MxRtt/Rnk: 69.32ms/2", result: Records, records: []string{`ranks open dedup stage:Rtt[1]=0.04026 stage:Rtt[2]=0.06932`}},
 		{text: "| MnRtt/Rnk: x | MxRtt/Rnk: 69.32s/2 | MxPwr/Rnk: 6W/0", result: Malformed, reason: "no_fields"},
 		{text: "[2026-11-22 13:29] | MnRtt/Rnk: 40.26ms/1"},
 		{text: "[x] | MnRtt/Rnk: 40.26ms/1"},
 		{text: "^^^^ Bottom 2 Ranks with lowest  Etpt(TF): 1.20/2, 1.99/0,", result: Records, records: []string{`side extra:Bottom_Ranks="1.20/2, 1.99/0"`}},
-		{text: "INFO:megatron.core.utils:^^^^ Top    2 Ranks with highest Etpt(TF): 2.00/3, 2.07/1,", result: Records, records: []string{`side extra:Top_Ranks="2.00/3, 2.07/1"`}},
+		{
+			text: "INFO:megatron.core.utils:^^^^ Top    2 Ranks with highest Etpt(TF): 2.00/3, 2.07/1,", result: Records,
+			records: []string{`side extra:Top_Ranks="2.00/3, 2.07/1"`},
+		},
 		{text: "^^^^ Other 2 Ranks with lowest  Etpt(TF): 1.20/2,"},
 		{text: "^^^^^^^^ SyntaxError"},
 		{text: "INFO:megatron.core.utils:Toggling StragglerDetector State OFF"},
 		{text: "INFO:megatron.x:"},
-		{text: "time (ms) | forward-compute: 120.5 | backward-compute: 240.25 | ", result: Records, records: []string{"side stage:forward-compute=0.1205 stage:backward-compute=0.24025"}},
+		{
+			text: "time (ms) | forward-compute: 120.5 | backward-compute: 240.25 | ", result: Records,
+			records: []string{"side stage:forward-compute=0.1205 stage:backward-compute=0.24025"},
+		},
 		{text: "time (ms) | nothing", result: Malformed, reason: "no_fields"},
 		{text: "total time: 5"},
 		{text: strings.Repeat("-", 112), result: Ignored, reason: "rule"},
 		{text: "-------"},
 		{text: "------------- a title -------------"},
-		{text: " validation loss at iteration 100 | lm loss value: 3.291823E+00 | lm loss PPL: 2.689197E+01 | ", result: Records, records: []string{"evaluation iteration=100 val_loss=3.291823 ppl=26.89197"}},
-		{text: " validation loss at iteration 100 on validation set | lm loss value: 3E+00 | lm loss PPL: 2E+01 | mtp_1 loss value: 4.5 | ", result: Records, records: []string{"evaluation iteration=100 val_loss=3 ppl=20 extra:mtp_1_loss_value=4.5"}},
-		{text: " validation loss at iteration 100 on test set | lm loss value: 3E+00 | lm loss PPL: 2E+01 | ", result: Records, records: []string{`evaluation iteration=100 extra:lm_loss_value=3 extra:lm_loss_PPL=20 extra:evaluation_set="test"`}},
-		{text: " validation loss at the end of training for val data | lm loss value: inf | lm loss PPL: inf | ", result: Records, records: []string{"evaluation val_loss=+Inf ppl=+Inf"}},
+		{
+			text: " validation loss at iteration 100 | lm loss value: 3.291823E+00 | lm loss PPL: 2.689197E+01 | ", result: Records,
+			records: []string{"evaluation iteration=100 val_loss=3.291823 ppl=26.89197"},
+		},
+		{
+			text: " validation loss at iteration 100 on validation set | lm loss value: 3E+00 | lm loss PPL: 2E+01 | mtp_1 loss value: 4.5 | ", result: Records,
+			records: []string{"evaluation iteration=100 val_loss=3 ppl=20 extra:mtp_1_loss_value=4.5"},
+		},
+		{
+			text: " validation loss at iteration 100 on test set | lm loss value: 3E+00 | lm loss PPL: 2E+01 | ", result: Records,
+			records: []string{`evaluation iteration=100 extra:lm_loss_value=3 extra:lm_loss_PPL=20 extra:evaluation_set="test"`},
+		},
+		{
+			text: " validation loss at the end of training for val data | lm loss value: inf | lm loss PPL: inf | ", result: Records,
+			records: []string{"evaluation val_loss=+Inf ppl=+Inf"},
+		},
 		{text: "validation loss at iteration x | lm loss value: 3 |", result: Malformed, reason: "bad_iteration"},
 		{text: "validation loss at iteration 3 | nothing here |", result: Malformed, reason: "no_fields"},
 		{text: "validation loss at iteration 3", result: Malformed, reason: "no_fields"},
@@ -251,7 +286,10 @@ func TestRoundTrip(t *testing.T) {
 	for range 20_000 {
 		n, total, batch := r.Int64N(1e9), r.Int64N(1e9), r.Int64N(1e6)
 		ms, loss, grad := r.Float64()*1e5, math.Exp(r.Float64()*60-30), r.NormFloat64()*1e3
-		text := fmt.Sprintf(" [2026-03-01 10:00:04.%06d] iteration %8d/%8d | elapsed time per iteration (ms): %.1f | global batch size: %5d | lm loss: %.6E | grad norm: %.3f |", r.IntN(1e6), n, total, ms, batch, loss, grad)
+		text := fmt.Sprintf(
+			" [2026-03-01 10:00:04.%06d] iteration %8d/%8d | elapsed time per iteration (ms): %.1f | global batch size: %5d | lm loss: %.6E | grad norm: %.3f |",
+			r.IntN(1e6), n, total, ms, batch, loss, grad,
+		)
 		result, _ := p.Line([]byte(text), &out)
 		require.Equal(t, Records, result)
 		near := func(f record.Field, format string, v float64) {

@@ -223,6 +223,7 @@ var unitInfo = [numUnits]struct {
 	text       string
 	scale, per float64
 }{
-	Base: {"", 1, 1}, Milliseconds: {"ms", 1, 1e3}, Minutes: {"min", 60, 1}, TeraFlopPerSecond: {"TFLOP/s", 1e12, 1}, GigaFlopPerSecond: {"GFLOP/s", 1e9, 1}, TeraFlop: {"TFLOP", 1e12, 1},
+	Base: {"", 1, 1}, Milliseconds: {"ms", 1, 1e3}, Minutes: {"min", 60, 1}, TeraFlopPerSecond: {"TFLOP/s", 1e12, 1}, GigaFlopPerSecond: {"GFLOP/s", 1e9, 1},
+	TeraFlop:  {"TFLOP", 1e12, 1},
 	Mebibytes: {"MiBy", 1 << 20, 1}, Gibibytes: {"GiBy", 1 << 30, 1}, Percent: {"%", 1, 100}, Kilowatts: {"kW", 1e3, 1},
 }

@@ -29,7 +29,10 @@ func DefaultConfig() Config { return Config{Enabled: true} }
 const minHashKey = 16
 
 var (
-	errHashKey  = fmt.Errorf("'redact::hash_key' must have %d bytes or more with 'redact::hash_hosts': a secret that all collectors share, such as ${env:TRAINBRIDGE_HASH_KEY}", minHashKey)
+	errHashKey = fmt.Errorf(
+		"'redact::hash_key' must have %d bytes or more with 'redact::hash_hosts': a secret that all collectors share, such as ${env:TRAINBRIDGE_HASH_KEY}",
+		minHashKey,
+	)
 	errDisabled = errors.New("'redact::keys' and 'redact::values' do nothing with 'redact::enabled: false': take them out, or enable it")
 )
 

@@ -95,15 +95,25 @@ var (
 	// asText may follow the word that counts.
 	asText = set("value text str plain raw header")
 	// keysOf stand before "key". Of models and data, and no secrets: attention_key, cache_key, primary_key, public_key.
-	keysOf = set("api access secret private session encryption signing ssh auth authentication account admin master hmac shared subscription wandb comet neptune openai anthropic azure gcp deploy license")
+	keysOf = set(
+		"api access secret private session encryption signing ssh auth authentication account admin master hmac shared subscription wandb comet neptune openai " +
+			"anthropic azure gcp deploy license",
+	)
 	authOf = set("basic http proxy registry docker npm")
 	// oneWord are words written as one.
-	oneWord = set("apikey secretkey accesskey privatekey authkey sessionkey accesstoken authtoken apitoken hubtoken sessiontoken refreshtoken bearertoken clientsecret accountkey sharedaccesskey")
+	oneWord = set(
+		"apikey secretkey accesskey privatekey authkey sessionkey accesstoken authtoken apitoken hubtoken sessiontoken refreshtoken bearertoken clientsecret " +
+			"accountkey sharedaccesskey",
+	)
 	// tokensOf stand before "token" where that is no word of a model.
-	tokensOf = set("api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab slack bot oauth jwt csrf xsrf deploy service personal pat " +
-		"openai anthropic azure aws gcp google kaggle comet neptune mlflow clearml registry docker npm pypi webhook write login private client modelscope swanlab vault consul sts")
+	tokensOf = set("api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab slack bot " +
+		"oauth jwt csrf xsrf deploy service personal pat " +
+		"openai anthropic azure aws gcp google kaggle comet neptune mlflow clearml registry docker npm pypi webhook write login private client modelscope " +
+		"swanlab vault consul sts")
 	// tokensOfModels stand before "token" in the names of models and of their data.
-	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev previous current cur num max min avg mean total sum start " +
-		"stop end begin new add additional prompt generated gen output input in out single extra decoder encoder think thinking tool prefix suffix middle fill fim sot eot eod eom boi eoi placeholder " +
+	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev previous " +
+		"current cur num max min avg mean total sum start " +
+		"stop end begin new add additional prompt generated gen output input in out single extra decoder encoder think thinking tool prefix suffix middle fill " +
+		"fim sot eot eod eom boi eoi placeholder " +
 		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled")
 )

@@ -127,8 +127,8 @@ func (r *Redactor) walker() *walker {
 
 // kept are attributes that are not made of what a log says, ids, and paths.
 var kept = map[string]bool{
-	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true, spans.AttrSource: true,
-	spans.AttrKind: true,
+	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true,
+	spans.AttrSource: true, spans.AttrKind: true,
 }
 
 // prefixes stand before the names of a log's own fields.

@@ -142,8 +142,9 @@ func TestHidesOnlyWhatIsThere(t *testing.T) {
 		traces(r, td)
 		assert.Equal(t, "load "+Redacted, s.Name())
 		assert.Equal(t, map[string]any{
-			field + "api_key": Redacted, field + "hub_token": "None", field + "token": "something", field + "password": Redacted, field + "access_token": 7.0, field + "employee": Redacted,
-			field + Redacted: int64(3), spans.AttrLogFile: "/runs/ghp_16C7e42F292c6912E7710c838347Ae178B4a/x.log", field + "list": []any{Redacted},
+			field + "api_key": Redacted, field + "hub_token": "None", field + "token": "something", field + "password": Redacted, field + "access_token": 7.0,
+			field + "employee": Redacted,
+			field + Redacted:   int64(3), spans.AttrLogFile: "/runs/ghp_16C7e42F292c6912E7710c838347Ae178B4a/x.log", field + "list": []any{Redacted},
 		}, m.AsRaw())
 		assert.Equal(t, Redacted, e.Name())
 		assert.Equal(t, Redacted, spans.AttrText(e.Attributes(), "x"))
@@ -227,7 +228,10 @@ func TestHosts(t *testing.T) {
 		assert.Equal(t, "10.1.2.3", host(a, same, "10.1.2.3"))
 	}
 	assert.Equal(t, node, host(a, spans.AttrHostName, node), "a hash is not hashed again")
-	for name, want := range map[string]bool{"host.name": true, "hostname": true, "node_name": true, "NodeName": true, "name": false, "hw.name": false, "ghost": false, "MASTER_ADDR": true, "ip": true, "zip": false} {
+	for name, want := range map[string]bool{
+		"host.name": true, "hostname": true, "node_name": true, "NodeName": true, "name": false, "hw.name": false, "ghost": false, "MASTER_ADDR": true,
+		"ip": true, "zip": false,
+	} {
 		assert.Equal(t, want, isHost(name), name)
 	}
 }

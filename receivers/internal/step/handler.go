@@ -359,7 +359,8 @@ func (h *handler) place(rec *record.Record, it *item) {
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
 		it.start = it.end - int64(duration*1e9)*steps
-	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic && (!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
+	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
+		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
 		// The log does not state it: all that is known is when the record before was written, and how long it evaluated meanwhile.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
@@ -484,7 +485,10 @@ func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
 	}
 }
 
-var roles = [...]string{record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side", record.Ranks: spans.SpanRanks}
+var roles = [...]string{
+	record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side",
+	record.Ranks: spans.SpanRanks,
+}
 
 // kinds are what these spans stand for.
 var kinds = [...]string{

@@ -78,7 +78,12 @@ func TestSideOfAnotherRank(t *testing.T) {
 
 // A validation result without a clock follows the step before it, which has one, and not the file's modification time.
 func TestEvaluationWithoutClock(t *testing.T) {
-	res := read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:01", "eval it=1 vloss=2", "[2026-01-01 00:00:05] eval it=1 vloss=3", "[2026-01-01 00:00:05] eval it=1 vloss=4"})
+	res := read(
+		t,
+		[]string{
+			"step it=1 dur=1 stamp=2026-01-01T00:00:01", "eval it=1 vloss=2", "[2026-01-01 00:00:05] eval it=1 vloss=3", "[2026-01-01 00:00:05] eval it=1 vloss=4",
+		},
+	)
 	got := res.spans(spans.SpanEvaluation)
 	require.Len(t, got, 3)
 	assert.Equal(t, [2]time.Duration{1, 1}, when(got[0], time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)))

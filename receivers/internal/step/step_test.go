@@ -36,7 +36,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type words struct{ lines int }
 
 var wordFields = map[string]record.Field{
-	"it": record.Iteration, "dur": record.Duration, "loss": record.Loss, "batch": record.BatchSize, "rate": record.SampleThroughput, "mem": record.MemoryUsage, "vloss": record.ValidationLoss,
+	"it": record.Iteration, "dur": record.Duration, "loss": record.Loss, "batch": record.BatchSize, "rate": record.SampleThroughput, "mem": record.MemoryUsage,
+	"vloss": record.ValidationLoss,
 }
 
 var wordPlaces = record.Outline(`
@@ -157,7 +158,10 @@ func (res *result) read(t *testing.T, glob string) {
 	cfg := tail.DefaultConfig()
 	cfg.Include = []string{glob}
 	var err error
-	res.counts, err = filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(res), func() time.Time { return written.Add(time.Hour) }, &res.traces, &res.metrics)
+	res.counts, err = filereceiver.ReadAll(
+		context.Background(), receivertest.NewNopSettings(component.MustNewType("words")), &cfg, mk(res), func() time.Time { return written.Add(time.Hour) },
+		&res.traces, &res.metrics,
+	)
 	require.NoError(t, err)
 	sum := res.counts.Records
 	for _, n := range res.counts.Ignored {
@@ -290,7 +294,10 @@ func TestNumberedByTheNextLine(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 4)
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i, want := range []struct{ it, loss, duration, kind any }{{int64(5), 3.0, 2.0, spans.DurationMean}, {int64(7), 2.0, 3.0, nil}, {nil, 1.0, 10.0, spans.DurationInterval}, {int64(20), 0.5, 10.0 / 13, spans.DurationInterval}} {
+	for i, want := range []struct{ it, loss, duration, kind any }{
+		{int64(5), 3.0, 2.0, spans.DurationMean}, {int64(7), 2.0, 3.0, nil}, {nil, 1.0, 10.0, spans.DurationInterval},
+		{int64(20), 0.5, 10.0 / 13, spans.DurationInterval},
+	} {
 		assert.Equal(t, want.it, attr(got[i], spans.AttrIteration), i)
 		assert.Equal(t, want.loss, attr(got[i], spans.AttrLoss), i)
 		assert.Equal(t, want.duration, attr(got[i], spans.AttrStepDuration), i)
@@ -364,11 +371,14 @@ func TestTwoFilesSayTheSame(t *testing.T) {
 func TestRanks(t *testing.T) {
 	res := read(t, []string{
 		"[rank0]: step it=1 dur=1 stamp=2026-01-01T00:00:00", "[rank1]: step it=1 dur=1 stamp=2026-01-01T00:00:00",
-		"[rank1]: step it=2 dur=1 stamp=2026-01-01T00:00:01", "[default3]: step it=2 dur=1 stamp=2026-01-01T00:00:01", "step it=2 rank=7 dur=1 stamp=2026-01-01T00:00:01",
+		"[rank1]: step it=2 dur=1 stamp=2026-01-01T00:00:01", "[default3]: step it=2 dur=1 stamp=2026-01-01T00:00:01",
+		"step it=2 rank=7 dur=1 stamp=2026-01-01T00:00:01",
 	})
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 5)
-	for i, want := range []struct{ rank, local, covered any }{{int64(0), nil, nil}, {int64(1), nil, nil}, {int64(1), nil, nil}, {nil, int64(3), nil}, {int64(7), nil, nil}} {
+	for i, want := range []struct{ rank, local, covered any }{
+		{int64(0), nil, nil}, {int64(1), nil, nil}, {int64(1), nil, nil}, {nil, int64(3), nil}, {int64(7), nil, nil},
+	} {
 		assert.Equal(t, want.rank, attr(got[i], spans.AttrRank), i)
 		assert.Equal(t, want.local, attr(got[i], spans.AttrLocalRank), i)
 		assert.Equal(t, want.covered, attr(got[i], spans.AttrStepsCovered), i)
@@ -464,7 +474,12 @@ func TestGauges(t *testing.T) {
 }
 
 func TestSummaryAndModel(t *testing.T) {
-	res := read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:00", "model", "step it=2 dur=1 stamp=2026-01-01T00:00:01", "summary dur=60 total=5 stamp=2026-01-01T00:01:00"})
+	res := read(
+		t,
+		[]string{
+			"step it=1 dur=1 stamp=2026-01-01T00:00:00", "model", "step it=2 dur=1 stamp=2026-01-01T00:00:01", "summary dur=60 total=5 stamp=2026-01-01T00:01:00",
+		},
+	)
 	sum := res.spans(spans.SpanSummary)
 	require.Len(t, sum, 1)
 	trace, id := spans.RunIDs("run")
@@ -553,7 +568,9 @@ func TestExpire(t *testing.T) {
 
 // After a restart the records go on where they were: the same ids, the same steps covered.
 func TestSaveRestore(t *testing.T) {
-	lines := []string{"model", "step it=10 dur=1", "step loss=3", "step it=20 dur=1", "step loss=2", "restart", "step it=10 dur=1", "step loss=2", "[rank1]: step it=3 dur=1"}
+	lines := []string{
+		"model", "step it=10 dur=1", "step loss=3", "step it=20 dur=1", "step loss=2", "restart", "step it=10 dur=1", "step loss=2", "[rank1]: step it=3 dur=1",
+	}
 	all := func(cut int) []ptrace.Span {
 		res := &result{}
 		h := handlerWith(t, &direct{}, &res.traces, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// jsonl writes one JSON object per step with the fields that training scripts usually log (loss, throughput, step_time_s, lr), and with as many more as loggers such as W&B's
+// jsonl writes one JSON object per step with the fields that training scripts usually log (loss, throughput, step_time_s, lr), and with as many more as loggers
+// such as W&B's
 // write of each layer.
 type jsonl struct {
 	*trainLog

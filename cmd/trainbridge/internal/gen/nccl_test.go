@@ -724,7 +724,9 @@ func TestNCCLFlow(t *testing.T) {
 		sum := 0.0
 		for k, row := range rows {
 			c := truth.Collectives[k/4]
-			assert.Equal(t, []string{truth.Run.Communicator, strconv.Itoa(i), strconv.Itoa((i + 4) % 8), strconv.Itoa(i % 4), functions[c.Operation], strconv.Itoa(c.Index)},
+			assert.Equal(t, []string{
+				truth.Run.Communicator, strconv.Itoa(i), strconv.Itoa((i + 4) % 8), strconv.Itoa(i % 4), functions[c.Operation], strconv.Itoa(c.Index),
+			},
 				[]string{row["Group"], row["FromRank"], row["ToRank"], row["DevIndex"], row["Func"], row["FuncTimes"]})
 			assert.EqualValues(t, c.Index, c.Sequence)
 			assert.Zero(t, c.MessageSize)
@@ -927,7 +929,10 @@ func TestNCCLFormatsTellTheSame(t *testing.T) {
 		truth := writeNCCL(t, ncclOptions(t, format, nil))
 		for i := range truth.Collectives {
 			c := &truth.Collectives[i]
-			*c = NCCLCollective{Operation: c.Operation, DataSize: c.DataSize, StartUnixNano: c.StartUnixNano, EndUnixNano: c.EndUnixNano, LateRank: c.LateRank, LateNS: c.LateNS, CostNS: c.CostNS}
+			*c = NCCLCollective{
+				Operation: c.Operation, DataSize: c.DataSize, StartUnixNano: c.StartUnixNano, EndUnixNano: c.EndUnixNano, LateRank: c.LateRank, LateNS: c.LateNS,
+				CostNS: c.CostNS,
+			}
 		}
 		if first == nil {
 			first = truth.Collectives

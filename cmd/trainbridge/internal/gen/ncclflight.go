@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// flightLog writes the JSON form of PyTorch's Flight Recorder, a file per rank: pytorch/pytorch torch/csrc/distributed/c10d/FlightRecorder*, version 2.5 of the dump,
+// flightLog writes the JSON form of PyTorch's Flight Recorder, a file per rank: pytorch/pytorch torch/csrc/distributed/c10d/FlightRecorder*, version 2.5 of the
+// dump,
 // with the layout of python's json.dump(indent=1).
 type flightLog struct {
 	*ncclLog

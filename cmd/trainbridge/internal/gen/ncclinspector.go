@@ -141,7 +141,8 @@ func (p *inspectorLog) context(b []byte, proc *inspectorProc, r *inspectorRank, 
 // stats is the record before those of a communicator.
 func (p *inspectorLog) stats(proc *inspectorProc, r *inspectorRank, us int64) {
 	b := p.context(p.buf[:0], proc, r, us)
-	b = fmt.Appendf(b, `"dump_stats":{"coll_records":%d,"coll_dropped_total":%d,"coll_dropped_since_last_dump":%d,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0`,
+	b = fmt.Appendf(b,
+		`"dump_stats":{"coll_records":%d,"coll_dropped_total":%d,"coll_dropped_since_last_dump":%d,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0`,
 		len(r.pending), r.dropped, r.dropped-r.told)
 	r.told = r.dropped
 	if p.version == "v4.4" {

@@ -66,12 +66,16 @@ func (p *profilerLog) record(c *ncclCollective, rank int) int64 {
 	p.event(rank, "KernelLaunch", "KERNEL_LAUNCH", "b", id, 0, fmt.Sprintf(`"groupId": %d, %s`, id, stream))
 	p.event(rank, "KernelLaunch", "KERNEL_LAUNCH", "e", id, called+20_000, "")
 	count, datatype, size := c.message/4, "ncclFloat32", c.message/4
-	p.event(rank, c.name, "COLL_API", "b", id, 0, fmt.Sprintf(`"count": %d, "datatype": %s%s%s, "root": 0, "GraphCaptured":%s0, %s`, size, quote, datatype, quote, blank, stream))
+	p.event(
+		rank, c.name, "COLL_API", "b", id, 0,
+		fmt.Sprintf(`"count": %d, "datatype": %s%s%s, "root": 0, "GraphCaptured":%s0, %s`, size, quote, datatype, quote, blank, stream),
+	)
 	if c.name == "AllGather" || c.name == "Broadcast" { // src/enqueue.cc, collTaskAppend: these are bytes
 		count, datatype = c.message, "ncclInt8"
 	}
-	p.event(rank, c.name, "COLL", "b", id, called+22_000, fmt.Sprintf(`"SeqNum": %d, "CommHash": %d, "Rank": %d, "Count": %d, "Datatype": "%s", "Algorithm": "RING", "Protocol": "SIMPLE", "nChannels": %d`,
-		c.sequence, p.hash, rank, count, datatype, p.opt.Channels))
+	p.event(rank, c.name, "COLL", "b", id, called+22_000,
+		fmt.Sprintf(`"SeqNum": %d, "CommHash": %d, "Rank": %d, "Count": %d, "Datatype": "%s", "Algorithm": "RING", "Protocol": "SIMPLE", "nChannels": %d`,
+			c.sequence, p.hash, rank, count, datatype, p.opt.Channels))
 	for ch := range p.opt.Channels {
 		late := int64(0) // the first channel has the times of the kernel
 		if ch > 0 {

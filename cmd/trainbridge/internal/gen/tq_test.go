@@ -57,7 +57,9 @@ var (
 	reStamp  = regexp.MustCompile(`^(INFO|DEBUG):(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}):(.*)$`)
 	reTQ     = regexp.MustCompile(`^\[TQ-(TRACE|DETAIL)\] (.*) \| timestamp=(\d+\.\d{6})$`)
 	reFile   = regexp.MustCompile(`worker-[0-9a-f]{56}-01000000-(\d+)\.err$`)
-	reSide   = regexp.MustCompile(`^(Task \w+ \(pid=\d+\) (is getting len_samples=\d+, global_idx=\[\d+(, \d+)*\]|putting output data to TransferQueue with batch_size=torch\.Size\(\[\d+\]\),)|tensordict keys=\['\w+'(, '\w+')*\])$`)
+	reSide   = regexp.MustCompile(
+		`^(Task \w+ \(pid=\d+\) (is getting len_samples=\d+, global_idx=\[\d+(, \d+)*\]|putting output data to TransferQueue with batch_size=torch\.Size\(\[\d+\]\),)|tensordict keys=\['\w+'(, '\w+')*\])$`,
+	)
 )
 
 // parse reads all files of a run. It returns the records by process, and the counts of lines by kind.
@@ -447,7 +449,12 @@ func TestCommand(t *testing.T) {
 	cmd := NewCommand()
 	cmd.SetOut(&out)
 	cmd.SetErr(&errs)
-	cmd.SetArgs([]string{"tq", "--out", "-", "--truth", filepath.Join(dir, "t.json"), "--workers", "1", "--batches", "1", "--functions", "generate_sequences", "--detail", "off", "--prefix", "none"})
+	cmd.SetArgs(
+		[]string{
+			"tq", "--out", "-", "--truth", filepath.Join(dir, "t.json"), "--workers", "1", "--batches", "1", "--functions", "generate_sequences", "--detail", "off",
+			"--prefix", "none",
+		},
+	)
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	assert.True(t, strings.HasPrefix(out.String(), "[TQ-TRACE] trace_id="), out.String())
 	assert.Contains(t, errs.String(), "wrote 11 lines to 1 file(s) at -: 1 functions (1 complete) in 1 batches, 4 spans")

@@ -1,6 +1,7 @@
 package gen
 
-// Run sums up one run of `gen tq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are one Function each, in the order in which they ended.
+// Run sums up one run of `gen tq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are one Function each, in
+// the order in which they ended.
 type Run struct {
 	Seed    uint64 `json:"seed"`
 	Workers int    `json:"workers"`

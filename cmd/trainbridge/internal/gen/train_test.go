@@ -213,7 +213,9 @@ func TestFlagScale(t *testing.T) {
 					r := recs[len(last)-1]
 					assert.Equal(t, session+1, r.Session)
 					assert.Equal(t, m[2], strconv.FormatInt(r.Iteration, 10))
-					for k, name := range []string{"timestamp", "iteration", "TFLOPS_per_GPU", "TFLOPS_total", "samples_per_sec", "tokens_per_sec", "step_time_ms", "memory_GB"} {
+					for k, name := range []string{
+						"timestamp", "iteration", "TFLOPS_per_GPU", "TFLOPS_total", "samples_per_sec", "tokens_per_sec", "step_time_ms", "memory_GB",
+					} {
 						assert.Equal(t, m[k+1], r.Printed[name])
 					}
 					seconds := number(t, m[7]) / 1e3
@@ -230,8 +232,9 @@ func TestFlagScale(t *testing.T) {
 					assert.Less(t, r.TrueEndUnixNano-r.EndUnixNano, int64(1e9))
 					if o.Breakdown {
 						total := number(t, r.Printed["total"])
-						assert.Equal(t, fmt.Sprintf("Estimated FLOPS Breakdown (Iteration %s):\n  forward: %.2f TFLOPS\n  backward: %s TFLOPS\n  optimizer: 0.00 TFLOPS\n  total: %.2f TFLOPS",
-							m[2], total/3, r.Printed["backward"], total), strings.Join(lines[i+1:i+6], "\n"))
+						assert.Equal(t,
+							fmt.Sprintf("Estimated FLOPS Breakdown (Iteration %s):\n  forward: %.2f TFLOPS\n  backward: %s TFLOPS\n  optimizer: 0.00 TFLOPS\n  total: %.2f TFLOPS",
+								m[2], total/3, r.Printed["backward"], total), strings.Join(lines[i+1:i+6], "\n"))
 						i += 5
 					}
 				}
@@ -393,8 +396,17 @@ func TestMegatron(t *testing.T) {
 func checkIteration(t *testing.T, o TrainOptions, truth *TrainTruth, r *TrainRecord, line string) {
 	t.Helper()
 	p := r.Printed
-	assert.Contains(t, line, fmt.Sprintf(" [%s] iteration %8s/%8s | consumed samples: %12s | elapsed time per iteration (ms): ", p["timestamp"], p["iteration"], p["iterations"], p["consumed samples"]))
-	assert.Contains(t, line, fmt.Sprintf(" | global batch size: %5s | lm loss: %s | loss scale: 1.0 | grad norm: %s | num zeros: ", p["global batch size"], p["lm loss"], p["grad norm"]))
+	assert.Contains(
+		t, line,
+		fmt.Sprintf(
+			" [%s] iteration %8s/%8s | consumed samples: %12s | elapsed time per iteration (ms): ", p["timestamp"], p["iteration"], p["iterations"],
+			p["consumed samples"],
+		),
+	)
+	assert.Contains(
+		t, line,
+		fmt.Sprintf(" | global batch size: %5s | lm loss: %s | loss scale: 1.0 | grad norm: %s | num zeros: ", p["global batch size"], p["lm loss"], p["grad norm"]),
+	)
 	assert.True(t, strings.HasSuffix(line, " | number of skipped iterations:   0 | number of nan iterations:   0 |"))
 	seconds := number(t, p["elapsed time per iteration (ms)"]) / 1e3
 	assert.InEpsilon(t, seconds, r.value(t, "ml.train.step.duration"), 1e-14)
@@ -507,7 +519,9 @@ func TestJSONLTraps(t *testing.T) {
 		if _, ok := got["step_time_s"].(string); ok {
 			seen["strings"]++
 		}
-		for k, attr := range map[string]string{"loss": "ml.train.loss", "throughput": "ml.train.sample.throughput", "step_time_s": "ml.train.step.duration", "lr": "ml.train.learning_rate"} {
+		for k, attr := range map[string]string{
+			"loss": "ml.train.loss", "throughput": "ml.train.sample.throughput", "step_time_s": "ml.train.step.duration", "lr": "ml.train.learning_rate",
+		} {
 			assert.Equal(t, fmt.Sprint(number(t, fmt.Sprint(got[k]))), fmt.Sprint(r.value(t, attr))) // as texts, for NaN
 		}
 	}

@@ -72,7 +72,11 @@ The ground truth, one JSON line per record, goes to truth.json in the directory,
 		f.StringVar(&opt.Prefix, "prefix", opt.Prefix, "before each line: torchrun, srun, rank or none")
 		f.BoolVar(&opt.Timers, "timers", opt.Timers, "times across ranks after each record")
 	case FormatJSONL:
-		f.StringVar(&opt.Fields, "fields", opt.Fields, "minimal (loss, throughput), recommended (and step_time_s, lr, gpu_util) full (and step, timestamp), or the number of fields, as loggers of every layer write them: 40 are 1.8 KB a line")
+		f.StringVar(
+			&opt.Fields, "fields", opt.Fields,
+			"minimal (loss, throughput), recommended (and step_time_s, lr, gpu_util) full (and step, timestamp), or the number of fields, as loggers of every layer "+
+				"write them: 40 are 1.8 KB a line",
+		)
 		f.Float64Var(&opt.Nasty, "nasty", 0, "share of the records with a trap: NaN, strings, CRLF, aliases, nested data, noise, a half line")
 	case FormatHF:
 		f.IntVar(&opt.Version, "transformers", opt.Version, "major version: 4, or 5 with texts for numbers")

@@ -242,7 +242,8 @@ type zmqRow struct {
 	rate   float64
 }
 
-var zmqNames = strings.NewReplacer("Serialize", "ser", "Deserialize", "deser", "Ser", "ser", "Send", "send", "Recv_ms", "recv", "Recv(ms)", "recv", "Deser", "deser",
+var zmqNames = strings.NewReplacer("Serialize", "ser", "Deserialize", "deser", "Ser", "ser", "Send", "send", "Recv_ms", "recv", "Recv(ms)", "recv", "Deser",
+	"deser",
 	"Total", "total", "GPU", "server", "Compute", "server", "Offline", "offline", "Comm", "comm", "(ms)", "", "_ms", "")
 
 func readZMQ(t *testing.T, layout, text string) (rows []zmqRow, footer []string) {
@@ -410,7 +411,9 @@ func checkZMQ(t *testing.T, o *ZMQOptions, text string, truth *ZMQTruth) {
 	}
 	assert.InDelta(t, sums.Calls, value("Total RPC Calls: "), 0)
 	if o.Layout == "v1" {
-		for name, ns := range map[string]int64{"Serialize": sums.SerializeNS, "Send": sums.SendNS, "Receive": sums.ReceiveNS, "Deserialize": sums.DeserializeNS, "Total": sums.TotalNS} {
+		for name, ns := range map[string]int64{
+			"Serialize": sums.SerializeNS, "Send": sums.SendNS, "Receive": sums.ReceiveNS, "Deserialize": sums.DeserializeNS, "Total": sums.TotalNS,
+		} {
 			assert.InDelta(t, float64(ns)/1e6/float64(sums.Calls), value("Average "+name+" Time: "), 0.001)
 		}
 		assert.InDelta(t, float64(sums.RequestBytes)/(1<<20), value("Total Data Sent: "), 0.01)

@@ -72,8 +72,9 @@ var (
 			shm: [4]float64{8, 16, 2642, 6}, messages: [2]int64{121, 112}, offline: 106, computes: true,
 		},
 		{
-			method: "BatchLinear", modules: 1, tensors: 2, ipc: [4]float64{55_855, 28_554, 143_796, 1727}, payload: [2]float64{32_768, 8192}, overhead: [2]int64{102, 61},
-			shm: [4]float64{8, 15, 1598, 5}, messages: [2]int64{111, 72}, offline: 449, computes: true,
+			method: "BatchLinear", modules: 1, tensors: 2, ipc: [4]float64{55_855, 28_554, 143_796, 1727}, payload: [2]float64{32_768, 8192},
+			overhead: [2]int64{102, 61},
+			shm:      [4]float64{8, 15, 1598, 5}, messages: [2]int64{111, 72}, offline: 449, computes: true,
 		},
 	}
 )

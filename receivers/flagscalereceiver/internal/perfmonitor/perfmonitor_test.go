@@ -78,18 +78,38 @@ func TestLine(t *testing.T) {
 		"behind logging's default": {{text: "INFO:FlagScale.perf_monitor:" + row, result: Records, records: []string{want}}},
 		"wider than the columns": {{
 			text:   "2026-06-12 10:30:57  123456789 1234567890123.00 12345678901.25 123456789012.5 1234567890123456 12345678901.5 1234567890.25",
-			result: Records, records: []string{`stamp="2026-06-12 10:30:57" iteration=123456789 duration=12345678.9015(ms) samples/s=123456789012.5 tokens/s=1.234567890123e+15 flop/s=1.234567890125e+22(TFLOP/s) device_flop/s=1.234567890123e+24(TFLOP/s) mem=1.325607178329e+18(GiBy)`},
+			result: Records, records: []string{
+				`stamp="2026-06-12 10:30:57" iteration=123456789 duration=12345678.9015(ms) samples/s=123456789012.5 tokens/s=1.234567890123e+15 flop/s=1.234567890125e+22(TFLOP/s) device_flop/s=1.234567890123e+24(TFLOP/s) mem=1.325607178329e+18(GiBy)`,
+			},
 		}},
-		"nothing measured is no zero": {{text: "2026-06-12 10:30:57  10       0.00         0.00       6.6          0            4875.4     0.00      ", result: Records, records: []string{`stamp="2026-06-12 10:30:57" iteration=10 duration=4.8754(ms) samples/s=6.6`}}},
-		"not finite":                  {{text: "2026-06-12 10:30:57  10       nan          inf        -inf         NaN          4875.4     52.31", result: Records, records: []string{`stamp="2026-06-12 10:30:57" iteration=10 duration=4.8754(ms) samples/s=-Inf tokens/s=NaN flop/s=+Inf(TFLOP/s) device_flop/s=NaN(TFLOP/s) mem=56167434813.44(GiBy)`}}},
+		"nothing measured is no zero": {
+			{
+				text: "2026-06-12 10:30:57  10       0.00         0.00       6.6          0            4875.4     0.00      ", result: Records,
+				records: []string{`stamp="2026-06-12 10:30:57" iteration=10 duration=4.8754(ms) samples/s=6.6`},
+			},
+		},
+		"not finite": {{
+			text: "2026-06-12 10:30:57  10       nan          inf        -inf         NaN          4875.4     52.31", result: Records,
+			records: []string{
+				`stamp="2026-06-12 10:30:57" iteration=10 duration=4.8754(ms) samples/s=-Inf tokens/s=NaN flop/s=+Inf(TFLOP/s) device_flop/s=NaN(TFLOP/s) mem=56167434813.44(GiBy)`,
+			},
+		}},
 		"another header": {
 			{text: "Timestamp Rank Step Loss Phase Memory(GB)", result: Session},
-			{text: "2026-06-12 10:30:57  3  10  2.5 warmup 1.5", result: Records, records: []string{`stamp="2026-06-12 10:30:57" iteration=10 mem=1610612736(GiBy) extra:Rank=3 extra:Loss=2.5 extra:Phase="warmup"`}},
+			{
+				text: "2026-06-12 10:30:57  3  10  2.5 warmup 1.5", result: Records,
+				records: []string{`stamp="2026-06-12 10:30:57" iteration=10 mem=1610612736(GiBy) extra:Rank=3 extra:Loss=2.5 extra:Phase="warmup"`},
+			},
 			{text: row, result: Malformed, reason: "too_many_columns"},
 			{text: "Performance Monitor Session Started: 2026-06-12 11:00:00", result: Session},
 			{text: row, result: Records, records: []string{want}},
 		},
-		"a value that is no number is kept": {{text: "2026-06-12 10:30:57  10  74.83  n/a  6.6  13442  4875.4  52.31", result: Records, records: []string{strings.Replace(want, " flop/s=5.9866e+14(TFLOP/s)", "", 1) + ` extra:TFLOPS="n/a"`}}},
+		"a value that is no number is kept": {
+			{
+				text: "2026-06-12 10:30:57  10  74.83  n/a  6.6  13442  4875.4  52.31", result: Records,
+				records: []string{strings.Replace(want, " flop/s=5.9866e+14(TFLOP/s)", "", 1) + ` extra:TFLOPS="n/a"`},
+			},
+		},
 		"broken rows": {
 			{text: "2026-06-12 10:30:57  10       74.83        598.6", result: Malformed, reason: "row_cut_short"},
 			{text: row + " 1.0", result: Malformed, reason: "too_many_columns"},
@@ -115,7 +135,9 @@ func TestLine(t *testing.T) {
 			{text: "    attention           :   120.50 ms", result: Records, records: []string{"side rank=0 iteration=10 stage:attention=0.1205"}},
 			{text: "    total: 5.0 TFLOPS"},
 		},
-		"titles that are none": {{text: "Estimated FLOPS Breakdown (Iteration x):"}, {text: "Estimated FLOPS Breakdown (Iteration 10)"}, {text: "  forward: 972.91 TFLOPS"}},
+		"titles that are none": {
+			{text: "Estimated FLOPS Breakdown (Iteration x):"}, {text: "Estimated FLOPS Breakdown (Iteration 10)"}, {text: "  forward: 972.91 TFLOPS"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p, restored Parser
@@ -174,9 +196,12 @@ func TestSummary(t *testing.T) {
 			records: []string{"summary dedup rank=0 unix=2026-06-12T11:30:00→2026-06-12T03:30:00Z start=2026-06-12T02:30:00Z"},
 		},
 		"the job's zone is in its end": {
-			text:    `{"session_info": {"start_time": "20260612_103000", "end_time": "2026-06-12T10:34:11-04:00"}, "iteration_logs": [{"iteration": 1, "timestamp": "2026-06-12 10:30:13"}]}`,
-			rows:    true,
-			records: []string{"step median dedup rank=0 iteration=1 unix=2026-06-12 10:30:13→2026-06-12T14:30:13Z", "summary dedup rank=0 unix=2026-06-12T10:34:11-04:00→2026-06-12T14:34:11Z start=2026-06-12T14:30:00Z"},
+			text: `{"session_info": {"start_time": "20260612_103000", "end_time": "2026-06-12T10:34:11-04:00"}, "iteration_logs": [{"iteration": 1, "timestamp": "2026-06-12 10:30:13"}]}`,
+			rows: true,
+			records: []string{
+				"step median dedup rank=0 iteration=1 unix=2026-06-12 10:30:13→2026-06-12T14:30:13Z",
+				"summary dedup rank=0 unix=2026-06-12T10:34:11-04:00→2026-06-12T14:34:11Z start=2026-06-12T14:30:00Z",
+			},
 		},
 		"not JSON by the letter": {
 			text:    "\n" + `{"final_statistics": {"min_step_time_ms": Infinity, "a": -Infinity, "b": NaN, "c": null, "d": "NaN, \"Infinity\"", "e": [NaN]}}`,
@@ -255,7 +280,10 @@ func (k keep) Record() *record.Record { k.rec.Reset(); return k.rec }
 func (keep) Emit(*record.Record)      {}
 
 func FuzzLine(f *testing.F) {
-	for _, s := range []string{row, header, "Estimated FLOPS Breakdown (Iteration 10):\n  forward: 972.91 TFLOPS", "INFO:a:" + row, "Timestampx Step\n" + row, "Timestamp Step Timestamp\n" + row} {
+	for _, s := range []string{
+		row, header, "Estimated FLOPS Breakdown (Iteration 10):\n  forward: 972.91 TFLOPS", "INFO:a:" + row, "Timestampx Step\n" + row,
+		"Timestamp Step Timestamp\n" + row,
+	} {
 		f.Add([]byte(s), true)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, stamped bool) {
@@ -291,7 +319,10 @@ func FuzzSummary(f *testing.F) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	for _, bb := range []struct{ name, text string }{{"row", strings.TrimPrefix(row, "2026-06-12 10:30:57 ")}, {"rule", strings.Repeat("-", 96)}, {"other", "loading checkpoint shards from disk: iteration 100, this may take a while"}} {
+	for _, bb := range []struct{ name, text string }{
+		{"row", strings.TrimPrefix(row, "2026-06-12 10:30:57 ")}, {"rule", strings.Repeat("-", 96)},
+		{"other", "loading checkpoint shards from disk: iteration 100, this may take a while"},
+	} {
 		b.Run(bb.name, func(b *testing.B) {
 			var p Parser
 			var rec record.Record

@@ -118,7 +118,8 @@ func (s *Summary) zone(end json.RawMessage) *time.Location {
 var rowFields = map[string]field{
 	"TFLOPS_per_GPU": {record.DeviceFlopThroughput, record.TeraFlopPerSecond}, "TFLOPS_total": {record.FlopThroughput, record.TeraFlopPerSecond},
 	"samples_per_sec": {record.SampleThroughput, record.Base}, "tokens_per_sec": {record.TokenThroughput, record.Base},
-	"step_time_ms": {record.Duration, record.Milliseconds}, "memory_GB": {record.MemoryUsage, record.Gibibytes}, "peak_memory_GB": {record.MemoryPeak, record.Gibibytes},
+	"step_time_ms": {record.Duration, record.Milliseconds}, "memory_GB": {record.MemoryUsage, record.Gibibytes},
+	"peak_memory_GB": {record.MemoryPeak, record.Gibibytes},
 }
 
 func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {

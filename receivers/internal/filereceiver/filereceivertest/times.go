@@ -14,7 +14,9 @@ import (
 // record is sent, or rejected with a reason.
 func OddTimes(tb testing.TB, read func(path string) *Result, lines ...string) {
 	tb.Helper()
-	for _, written := range []time.Time{time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(0, 0), time.Unix(1, 0), time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, written := range []time.Time{
+		time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(0, 0), time.Unix(1, 0), time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
 		path := Write(tb, "x.log", lines...)
 		require.NoError(tb, os.Chtimes(path, written, written))
 		r := read(path)

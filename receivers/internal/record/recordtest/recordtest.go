@@ -9,13 +9,19 @@ import (
 )
 
 var names = [record.NumFields]string{
-	record.Iteration: "iteration", record.Iterations: "iterations", record.Epoch: "epoch", record.Duration: "duration", record.WorldSize: "world", record.LocalRank: "local_rank",
-	record.Loss: "loss", record.LearningRate: "lr", record.GradientNorm: "grad_norm", record.GradientZeros: "grad_zeros", record.ParamsNorm: "params_norm", record.LossScale: "loss_scale",
-	record.ValidationLoss: "val_loss", record.Perplexity: "ppl", record.BatchSize: "batch", record.ConsumedSamples: "consumed_samples", record.ConsumedTokens: "consumed_tokens", record.Tokens: "tokens",
-	record.SkippedIterations: "skipped", record.NaNIterations: "nan_iterations", record.SampleThroughput: "samples/s", record.TokenThroughput: "tokens/s", record.DeviceTokenThroughput: "device_tokens/s",
-	record.FlopThroughput: "flop/s", record.DeviceFlopThroughput: "device_flop/s", record.MFU: "mfu", record.FlopCount: "flop", record.FlopForward: "flop_forward", record.FlopBackward: "flop_backward",
-	record.FlopOptimizer: "flop_optimizer", record.MemoryUsage: "mem", record.MemoryPeak: "mem_peak", record.MemoryReserved: "mem_reserved", record.MemoryReservedPeak: "mem_reserved_peak",
-	record.MemoryUtilization: "mem_utilization", record.DeviceEnergy: "energy", record.DevicePower: "power",
+	record.Iteration: "iteration", record.Iterations: "iterations", record.Epoch: "epoch", record.Duration: "duration", record.WorldSize: "world",
+	record.LocalRank: "local_rank",
+	record.Loss:      "loss", record.LearningRate: "lr", record.GradientNorm: "grad_norm", record.GradientZeros: "grad_zeros", record.ParamsNorm: "params_norm",
+	record.LossScale:      "loss_scale",
+	record.ValidationLoss: "val_loss", record.Perplexity: "ppl", record.BatchSize: "batch", record.ConsumedSamples: "consumed_samples",
+	record.ConsumedTokens: "consumed_tokens", record.Tokens: "tokens",
+	record.SkippedIterations: "skipped", record.NaNIterations: "nan_iterations", record.SampleThroughput: "samples/s", record.TokenThroughput: "tokens/s",
+	record.DeviceTokenThroughput: "device_tokens/s",
+	record.FlopThroughput:        "flop/s", record.DeviceFlopThroughput: "device_flop/s", record.MFU: "mfu", record.FlopCount: "flop",
+	record.FlopForward: "flop_forward", record.FlopBackward: "flop_backward",
+	record.FlopOptimizer: "flop_optimizer", record.MemoryUsage: "mem", record.MemoryPeak: "mem_peak", record.MemoryReserved: "mem_reserved",
+	record.MemoryReservedPeak: "mem_reserved_peak",
+	record.MemoryUtilization:  "mem_utilization", record.DeviceEnergy: "energy", record.DevicePower: "power",
 }
 
 // Show writes what a record says, in the order of the fields and with 13 digits, leaving out what is absent:

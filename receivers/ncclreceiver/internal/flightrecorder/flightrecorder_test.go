@@ -87,7 +87,8 @@ func one(name string, seq int, more map[string]any) map[string]any {
 	e := map[string]any{
 		"record_id": 0, "pg_id": 1, "process_group": []string{"1", "dp"}, "collective_seq_id": seq, "p2p_seq_id": 0, "op_id": seq, "profiling_name": name,
 		"time_created_ns": unix, "time_discovered_started_ns": nil, "time_discovered_completed_ns": unix + second, "state": "completed", "retired": true,
-		"timeout_ms": 1000, "is_p2p": false, "input_sizes": [][]int64{{2, 3}}, "input_dtypes": []string{"Float"}, "output_sizes": [][]int64{{2, 3}}, "output_dtypes": []string{"Float"},
+		"timeout_ms": 1000, "is_p2p": false, "input_sizes": [][]int64{{2, 3}}, "input_dtypes": []string{"Float"}, "output_sizes": [][]int64{{2, 3}},
+		"output_dtypes": []string{"Float"},
 	}
 	maps.Copy(e, more)
 	return e
@@ -96,7 +97,9 @@ func one(name string, seq int, more map[string]any) map[string]any {
 func dumpOf(t *testing.T, entries ...map[string]any) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
-		"version": "2.10", "pg_status": map[string]any{}, "pg_config": map[string]any{"1": map[string]any{"name": "1", "desc": "dp", "ranks": "[2, 3, 6, 7]"}}, "entries": entries,
+		"version": "2.10", "pg_status": map[string]any{}, "pg_config": map[string]any{
+			"1": map[string]any{"name": "1", "desc": "dp", "ranks": "[2, 3, 6, 7]"},
+		}, "entries": entries,
 	})
 	require.NoError(t, err)
 	return string(b)
@@ -155,7 +158,9 @@ func TestSizes(t *testing.T) {
 		o := ops[0]
 		assert.Equal(t, []any{c.kind, c.size, c.total, c.datatype}, []any{o.Kind, o.Size, o.Total, string(o.Datatype)}, "%s %v", c.name, c.tensors)
 		assert.Equal(t, c.kind == op.Other, len(o.Name) > 0)
-		assert.Equal(t, []any{int32(op.Unknown), false, int32(4), "1:dp", "dp", true}, []any{o.Rank, o.Global, o.CommSize, string(o.Comm), string(o.CommName), o.HasSeq})
+		assert.Equal(
+			t, []any{int32(op.Unknown), false, int32(4), "1:dp", "dp", true}, []any{o.Rank, o.Global, o.CommSize, string(o.Comm), string(o.CommName), o.HasSeq},
+		)
 	}
 	ops, _, _ := read(t, "x", dumpOf(t, one("nccl:barrier_of_some_kind now", 1, nil)))
 	assert.Equal(t, "barrier_of_some_kind", string(ops[0].Name))
@@ -174,17 +179,29 @@ func TestTimes(t *testing.T) {
 		more map[string]any
 		want times
 	}{
-		"completed":    {nil, times{unix, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
-		"start known":  {map[string]any{"time_discovered_started_ns": unix + 5}, times{unix + 5, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
-		"with timing":  {map[string]any{"time_discovered_started_ns": unix + 5, "duration_ms": 0.0125}, times{unix + 5, unix + 12505, 12500, true, op.Completed, spans.TimeLogged, false}},
+		"completed":   {nil, times{unix, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
+		"start known": {map[string]any{"time_discovered_started_ns": unix + 5}, times{unix + 5, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
+		"with timing": {map[string]any{"time_discovered_started_ns": unix + 5, "duration_ms": 0.0125}, times{
+			unix + 5, unix + 12505, 12500, true, op.Completed, spans.TimeLogged, false,
+		}},
 		"no time":      {map[string]any{"time_created_ns": 0}, times{0, unix + second, -1, false, op.Completed, spans.TimeSynthetic, false}},
 		"bad duration": {map[string]any{"duration_ms": -1}, times{unix, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
 		"no duration":  {map[string]any{"duration_ms": "x"}, times{unix, unix + second, -1, false, op.Completed, spans.TimeLogged, false}},
-		"scheduled":    {map[string]any{"state": "scheduled", "retired": false, "time_discovered_completed_ns": 0}, times{unix, 0, -1, false, op.Scheduled, spans.TimeLogged, true}},
-		"patient":      {map[string]any{"state": "started", "retired": false, "time_discovered_completed_ns": 0, "timeout_ms": 3000}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, false}},
-		"no timeout":   {map[string]any{"state": "started", "retired": false, "time_discovered_completed_ns": 0, "timeout_ms": 0}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, false}},
-		"given up":     {map[string]any{"state": "started", "time_discovered_completed_ns": 0, "timeout_ms": 3000}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, true}},
-		"wrong types":  {map[string]any{"time_created_ns": []int{1}, "timeout_ms": map[string]any{}, "retired": "yes", "time_discovered_completed_ns": 1.5}, times{0, 0, -1, false, op.Completed, spans.TimeSynthetic, false}},
+		"scheduled": {map[string]any{
+			"state": "scheduled", "retired": false, "time_discovered_completed_ns": 0,
+		}, times{unix, 0, -1, false, op.Scheduled, spans.TimeLogged, true}},
+		"patient": {map[string]any{
+			"state": "started", "retired": false, "time_discovered_completed_ns": 0, "timeout_ms": 3000,
+		}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, false}},
+		"no timeout": {map[string]any{
+			"state": "started", "retired": false, "time_discovered_completed_ns": 0, "timeout_ms": 0,
+		}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, false}},
+		"given up": {map[string]any{
+			"state": "started", "time_discovered_completed_ns": 0, "timeout_ms": 3000,
+		}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, true}},
+		"wrong types": {map[string]any{
+			"time_created_ns": []int{1}, "timeout_ms": map[string]any{}, "retired": "yes", "time_discovered_completed_ns": 1.5,
+		}, times{0, 0, -1, false, op.Completed, spans.TimeSynthetic, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The other one is the clock: two seconds after.
@@ -208,7 +225,9 @@ func TestPeers(t *testing.T) {
 		ops, _, _ := read(t, "nccl_trace_rank_2", dumpOf(t, one(name, 4, map[string]any{"is_p2p": true, "p2p_seq_id": 8})))
 		require.Len(t, ops, 1)
 		o := ops[0]
-		assert.Equal(t, []any{want.kind, want.peer, uint64(8), false, false, int32(2), true}, []any{o.Kind, o.Peer, o.Seq, o.HasSeq, o.SeqOfAll, o.Rank, o.Global}, name)
+		assert.Equal(
+			t, []any{want.kind, want.peer, uint64(8), false, false, int32(2), true}, []any{o.Kind, o.Peer, o.Seq, o.HasSeq, o.SeqOfAll, o.Rank, o.Global}, name,
+		)
 	}
 }
 
@@ -228,7 +247,12 @@ func TestCoalesced(t *testing.T) {
 		ops, _, _ := read(t, "x", text)
 		for i := range ops {
 			o := &ops[i]
-			all = append(all, fmt.Sprintf("%s%s #%d %t %d/%d %s state=%d end=%d late=%t", o.Kind, o.Name, o.Seq, o.HasSeq, o.Size, o.Total, o.Datatype, o.State, max(0, o.End-unix), o.TimedOut))
+			all = append(
+				all,
+				fmt.Sprintf(
+					"%s%s #%d %t %d/%d %s state=%d end=%d late=%t", o.Kind, o.Name, o.Seq, o.HasSeq, o.Size, o.Total, o.Datatype, o.State, max(0, o.End-unix), o.TimedOut,
+				),
+			)
 		}
 		return all
 	}
@@ -253,8 +277,14 @@ func TestCoalesced(t *testing.T) {
 			[]map[string]any{one("nccl:coalesced", 1, none)}, []string{"coalesced #1 true -1/-1  state=0 end=1000000000 late=false"},
 		},
 		"sends": {
-			[]map[string]any{one("nccl:send 0->1", 9, with(part, p2p)), one("nccl:recv 0<-1", 9, with(part, p2p)), one("nccl:coalesced", 9, with(none, p2p)), one("nccl:send 0->1", 9, with(p2p, map[string]any{"p2p_seq_id": 6}))},
-			[]string{"Send #5 false 24/24 Float state=0 end=1000000000 late=false", "Recv #5 false 24/24 Float state=0 end=1000000000 late=false", "Send #6 false 24/24 Float state=0 end=1000000000 late=false"},
+			[]map[string]any{
+				one("nccl:send 0->1", 9, with(part, p2p)), one("nccl:recv 0<-1", 9, with(part, p2p)), one("nccl:coalesced", 9, with(none, p2p)),
+				one("nccl:send 0->1", 9, with(p2p, map[string]any{"p2p_seq_id": 6})),
+			},
+			[]string{
+				"Send #5 false 24/24 Float state=0 end=1000000000 late=false", "Recv #5 false 24/24 Float state=0 end=1000000000 late=false",
+				"Send #6 false 24/24 Float state=0 end=1000000000 late=false",
+			},
 		},
 		"sends until 2.4": {
 			[]map[string]any{one("nccl:send 0->1", 9, with(part, p2p)), one("nccl:recv 0<-1", 9, with(part, p2p)), one("nccl:coalesced", 9, none)},
@@ -264,7 +294,10 @@ func TestCoalesced(t *testing.T) {
 			[]map[string]any{one("nccl:all_reduce", 1, nil), one("nccl:all_reduce", 1, map[string]any{"process_group": []string{"2", "tp"}})},
 			[]string{"AllReduce #1 true 24/24 Float state=0 end=1000000000 late=false", "AllReduce #1 true 24/24 Float state=0 end=1000000000 late=false"},
 		},
-		"no sequence": {[]map[string]any{one("nccl:all_reduce", 1, map[string]any{"collective_seq_id": nil})}, []string{"AllReduce #0 false 24/24 Float state=0 end=1000000000 late=false"}},
+		"no sequence": {
+			[]map[string]any{one("nccl:all_reduce", 1, map[string]any{"collective_seq_id": nil})},
+			[]string{"AllReduce #0 false 24/24 Float state=0 end=1000000000 late=false"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, summary(dumpOf(t, c.entries...))) })
 	}
@@ -309,7 +342,8 @@ func TestDocuments(t *testing.T) {
 
 func TestSniff(t *testing.T) {
 	for text, want := range map[string]bool{
-		dumpOf(t): true, `{"entries": [{"profiling_name": "x"}]}`: true, `{"header":{"id":"0x1"}}`: false, `[{"entries": 1, "profiling_name": 2}]`: false, "": false, "\x80\x02": false,
+		dumpOf(t): true, `{"entries": [{"profiling_name": "x"}]}`: true, `{"header":{"id":"0x1"}}`: false, `[{"entries": 1, "profiling_name": 2}]`: false,
+		"": false, "\x80\x02": false,
 	} {
 		assert.Equal(t, want, Sniff([]byte(text)), text)
 	}

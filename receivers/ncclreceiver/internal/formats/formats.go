@@ -29,7 +29,10 @@ type Format struct {
 var All = []Format{
 	{Name: "nccl_inspector", Tool: "nccl_inspector", Sniff: inspector.Sniff, New: func(string, *time.Location) parse.Parser { return inspector.New() }},
 	{Name: Profiler, Tool: Profiler, Sniff: profiler.Sniff, New: func(path string, _ *time.Location) parse.Parser { return profiler.New(path) }},
-	{Name: FlightRecorder, Tool: FlightRecorder, Sniff: flightrecorder.Sniff, New: func(path string, _ *time.Location) parse.Parser { return flightrecorder.New(path) }},
+	{
+		Name: FlightRecorder, Tool: FlightRecorder, Sniff: flightrecorder.Sniff,
+		New: func(path string, _ *time.Location) parse.Parser { return flightrecorder.New(path) },
+	},
 	{Name: "vccl_json", Tool: toolVCCL, Sniff: vccl.SniffJSON, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewJSON(path) }, Common: true},
 	{Name: "vccl_csv", Tool: toolVCCL, Sniff: vccl.SniffCSV, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewCSV(path) }},
 	{Name: "vccl_flow", Tool: toolVCCL, Sniff: vccl.SniffFlow, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewFlow(path) }},

@@ -125,9 +125,12 @@ func TestValues(t *testing.T) {
 	// Nothing of these is known; the line is good all the same.
 	none, _ := read(New(), selfContained(`"coll_perf":{"coll":"AllReduce"}`))
 	for _, payload := range []string{
-		`"coll_busbw_gbs":"nan"`, `"coll_busbw_gbs":null`, `"coll_busbw_gbs":0.000000`, `"coll_busbw_gbs":NaN`, `"coll_exec_time_us":null`, `"coll_exec_time_us":"nan"`,
-		`"coll_sn":null`, `"coll_sn":-1`, `"coll_msg_size_bytes":"nan"`, `"coll_algo":null`, `"event_trace_ts":null`, `"event_trace_ts":{}`, `"event_trace_ts":{"kernel_events":[]}`,
-		`"event_trace_ts":{"coll_start_ts":0,"kernel_events":[{}]}`, `"event_trace_ts":{"coll_start_ts":5000}`, `"event_trace_ts":{"coll_start_ts":18446744073709551615}`, `"new":[{"a":["]"]}],"x":{"coll_sn":3}`,
+		`"coll_busbw_gbs":"nan"`, `"coll_busbw_gbs":null`, `"coll_busbw_gbs":0.000000`, `"coll_busbw_gbs":NaN`, `"coll_exec_time_us":null`,
+		`"coll_exec_time_us":"nan"`,
+		`"coll_sn":null`, `"coll_sn":-1`, `"coll_msg_size_bytes":"nan"`, `"coll_algo":null`, `"event_trace_ts":null`, `"event_trace_ts":{}`,
+		`"event_trace_ts":{"kernel_events":[]}`,
+		`"event_trace_ts":{"coll_start_ts":0,"kernel_events":[{}]}`, `"event_trace_ts":{"coll_start_ts":5000}`,
+		`"event_trace_ts":{"coll_start_ts":18446744073709551615}`, `"new":[{"a":["]"]}],"x":{"coll_sn":3}`,
 		`"p2p_peer":-1`, `"coll_n_channels":0`,
 	} {
 		got, _ := read(New(), selfContained(`"coll_perf":{"coll":"AllReduce",`+payload+`}`))
@@ -168,8 +171,10 @@ func TestDataSize(t *testing.T) {
 
 func TestID(t *testing.T) {
 	for in, want := range map[string]string{
-		`"0x7f8c496ae9f661"`: "0x7f8c496ae9f661", `"0x007F"`: "0x7f", `"0X7f"`: "0x7f", `"0x0"`: "0x0", `"0x000"`: "0x0", `"0xffffffffffffffff"`: "0xffffffffffffffff",
-		`18446744073709551614`: "0xfffffffffffffffe", `255`: "0xff", `"world"`: "world", `"0x"`: "0x", `"0xyz"`: "0xyz", `"\u0030x0A"`: "0xa", `""`: "", `null`: "", `"12"`: "12",
+		`"0x7f8c496ae9f661"`: "0x7f8c496ae9f661", `"0x007F"`: "0x7f", `"0X7f"`: "0x7f", `"0x0"`: "0x0", `"0x000"`: "0x0",
+		`"0xffffffffffffffff"`: "0xffffffffffffffff",
+		`18446744073709551614`: "0xfffffffffffffffe", `255`: "0xff", `"world"`: "world", `"0x"`: "0x", `"0xyz"`: "0xyz", `"\u0030x0A"`: "0xa", `""`: "",
+		`null`: "", `"12"`: "12",
 	} {
 		var out parse.Out
 		v, reason := New().Line([]byte(`{"id":`+in+`,"rank":0,"coll_perf":{"coll":"AllReduce"}}`), false, 0, &out)
@@ -187,14 +192,19 @@ func TestNoRecords(t *testing.T) {
 		`{"header":{"rank":0},"dump_stats":{}}`:       "ignored unknown_record",
 		`# HELP nccl_bus_bandwidth_gbs Bus bandwidth`: "ignored prometheus",
 		`nccl_p2p_total{gpu="GPU0"} 3`:                "ignored prometheus",
-		`NCCL INFO Init COMPLETE`:                     "rejected not_json", `[{"coll_perf":{}}]`: "rejected not_json", `"header"`: "rejected not_json", `}`: "rejected not_json",
+		`NCCL INFO Init COMPLETE`:                     "rejected not_json", `[{"coll_perf":{}}]`: "rejected not_json", `"header"`: "rejected not_json",
+		`}`: "rejected not_json",
 		selfContained(`"coll_perf":{"coll":"AllReduce"}`) + `,`:  "rejected not_json",
 		selfContained(`"coll_perf":{"coll":"AllReduce"}`) + `{}`: "rejected not_json",
 		`{"coll_perf":{"coll":"AllReduce"},}`:                    "rejected not_json",
-		`{"coll_perf":{"coll" "AllReduce"}}`:                     "rejected not_json", `{"coll_perf":{"coll":}}`: "rejected not_json", `{"a":x}`: "rejected not_json", `{"a":"\q","coll":"\q}`: "rejected not_json",
+		`{"coll_perf":{"coll" "AllReduce"}}`:                     "rejected not_json", `{"coll_perf":{"coll":}}`: "rejected not_json",
+		`{"a":x}`: "rejected not_json", `{"a":"\q","coll":"\q}`: "rejected not_json",
 		`{"header":{"id":"0xab","ra`:    "rejected truncated",
-		selfContained(`"coll_perf":{}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":""}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":null}`): "rejected no_operation",
-		selfContained(`"coll_perf":{"coll":7}`): "rejected value", selfContained(`"coll_perf":[]`): "rejected value", selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":"abc"}`): "rejected value",
+		selfContained(`"coll_perf":{}`): "rejected no_operation", selfContained(`"coll_perf":{"coll":""}`): "rejected no_operation",
+		selfContained(`"coll_perf":{"coll":null}`): "rejected no_operation",
+		selfContained(`"coll_perf":{"coll":7}`):    "rejected value", selfContained(`"coll_perf":[]`): "rejected value", selfContained(
+			`"coll_perf":{"coll":"AllReduce","coll_sn":"abc"}`,
+		): "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":18446744073709551615}`):            "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","coll_sn":1.5}`):                             "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","coll_msg_size_bytes":1e19}`):                "rejected value",
@@ -206,7 +216,8 @@ func TestNoRecords(t *testing.T) {
 		selfContained(`"p2p_perf":{"p2p":"Send","p2p_peer":4294967296}`):                            "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","event_trace_ts":{"kernel_events":{}}}`):     "rejected value",
 		selfContained(`"coll_perf":{"coll":"AllReduce","event_trace_ts":{"coll_start_ts":"x"}}`):    "rejected value",
-		`{"coll_perf":{"coll":"AllReduce"}}`:                                                        "rejected orphan", `{"proxy_trace":{"record_type":"proxy_op"}}`: "rejected orphan",
+		`{"coll_perf":{"coll":"AllReduce"}}`:                                                        "rejected orphan",
+		`{"proxy_trace":{"record_type":"proxy_op"}}`:                                                "rejected orphan",
 	} {
 		got, tag := read(New(), text)
 		assert.Equal(t, want, got, text)
@@ -517,7 +528,8 @@ func TestSniff(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", " ", "x", "[", `[{"coll_perf":{}}]`, `{"rank": 0, "operation": "allreduce"}`, `nccl_bus_bandwidth_gbs{collective="AllReduce"} 1`, `{"version": "2.9", "entries": []}`,
+		"", " ", "x", "[", `[{"coll_perf":{}}]`, `{"rank": 0, "operation": "allreduce"}`, `nccl_bus_bandwidth_gbs{collective="AllReduce"} 1`,
+		`{"version": "2.9", "entries": []}`,
 		`{"name": "AllReduce", "cat": "COLL", "ph": "b"},`,
 	} {
 		assert.False(t, Sniff([]byte(text)), text)
@@ -560,12 +572,24 @@ func TestOtherLogs(t *testing.T) {
 		assert.Equal(t, want[name], got, name)
 		switch name {
 		case "GENERATED_v4.0_2.30.7_coll_p2p_nan.log":
-			assert.Contains(t, ops, `AllGather #101 comm=0x7f8c496ae9f661 name="DP Group 0" rank=1 of=16 nodes=2 host=gpu-node-1 pid=1639453 size=2097152 total=33554432 end=1781000000748239000 took=221000 synthetic waits by=kernel_gpu alg=9489376000 bus=17792579000`)
+			assert.Contains(
+				t, ops,
+				`AllGather #101 comm=0x7f8c496ae9f661 name="DP Group 0" rank=1 of=16 nodes=2 host=gpu-node-1 pid=1639453 size=2097152 total=33554432 end=1781000000748239000 took=221000 synthetic waits by=kernel_gpu alg=9489376000 bus=17792579000`,
+			)
 		case "GENERATED_v4.4_marker_context_with_proxy.log":
 			assert.Equal(t, 3*len(drops), samples)
-			assert.Contains(t, ops, `AllReduce #1407 comm=0x7f8c496ae9f661 name="DP Group 0" rank=2 of=8 nodes=1 host=gpu-node-1 pid=1639453 size=17179869184 end=1752867229290000000 took=61974000`)
-			assert.Contains(t, ops, `AllGather #7 comm=0x1c9e09adf1b2a7 name="TP Group 1" rank=0 of=2 nodes=1 host=gpu-node-1 pid=1639453 size=1048576 total=2097152 end=1752867229290123000 took=42000`)
-			assert.Contains(t, ops, "ProxyOp #12 alone comm=0x7f8c496ae9f661 name=\"DP Group 0\" rank=2 of=8 nodes=1 host=gpu-node-1 pid=1639453 peer=3 2→3 size=1048576 start=1752867229235080000 end=1752867229235150000 took=70000")
+			assert.Contains(
+				t, ops,
+				`AllReduce #1407 comm=0x7f8c496ae9f661 name="DP Group 0" rank=2 of=8 nodes=1 host=gpu-node-1 pid=1639453 size=17179869184 end=1752867229290000000 took=61974000`,
+			)
+			assert.Contains(
+				t, ops,
+				`AllGather #7 comm=0x1c9e09adf1b2a7 name="TP Group 1" rank=0 of=2 nodes=1 host=gpu-node-1 pid=1639453 size=1048576 total=2097152 end=1752867229290123000 took=42000`,
+			)
+			assert.Contains(
+				t, ops,
+				"ProxyOp #12 alone comm=0x7f8c496ae9f661 name=\"DP Group 0\" rank=2 of=8 nodes=1 host=gpu-node-1 pid=1639453 peer=3 2→3 size=1048576 start=1752867229235080000 end=1752867229235150000 took=70000",
+			)
 		case "README_records_v4.0_one_per_line.jsonl":
 			assert.Contains(t, ops, "total=17179869184 start=1752867229235181000 end=1752867229276238000 took=41057000 logged waits")
 		}

@@ -27,7 +27,9 @@ const (
 )
 
 // levels are how deep events of a category stand in the trace. One never stands in another of its own level.
-var levels = [...]uint8{other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6}
+var levels = [...]uint8{
+	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
+}
 
 func categoryOf(cat []byte) category {
 	switch string(cat) {

@@ -124,7 +124,8 @@ func TestReal228(t *testing.T) {
 		first := s.ops[0]
 		assert.Len(t, first.Details, 16)
 		assert.Equal(t, op.Detail{
-			Name: spans.SpanNCCLChannel, Start: 1765223116927674080, Duration: op.Unknown, Channel: 16, Peer: op.Unknown, Step: op.Unknown, Size: op.Unknown, Under: op.Unknown,
+			Name: spans.SpanNCCLChannel, Start: 1765223116927674080, Duration: op.Unknown, Channel: 16, Peer: op.Unknown, Step: op.Unknown, Size: op.Unknown,
+			Under: op.Unknown,
 		}, first.Details[0])
 		first.Details = nil
 		assert.Equal(t, op.Op{
@@ -322,9 +323,15 @@ func TestOperations(t *testing.T) {
 func TestOldTrace(t *testing.T) {
 	s := read(t, New("dump-node7-4711.txt"), "[",
 		begin("GROUP", "Group", 0, "1.500000", `"groupId": 0`),
-		begin("COLL", "ReduceScatter", 0, "2.000000", `"SeqNum": 1, "CommHash": 15, "Rank": 1, "Count": 8, "Datatype": "ncclFloat32", "Algorithm": "RING", "Protocol": "LL", "nMaxChannels": 1`),
+		begin(
+			"COLL", "ReduceScatter", 0, "2.000000",
+			`"SeqNum": 1, "CommHash": 15, "Rank": 1, "Count": 8, "Datatype": "ncclFloat32", "Algorithm": "RING", "Protocol": "LL", "nMaxChannels": 1`,
+		),
 		begin("GPU", "KernelCh", 0, "3.000000", `"Channel": 0`),
-		begin("PROXY", "Send", 0, "4.000000", `"Channel": 0, "Peer": 2, "Steps": 2, "ChunkSize": 4, "transSize": 32, "POSTED": {"step": 2, "ts": 4.1}, "DONE": {"step": 2, "ts": 5.0}`),
+		begin(
+			"PROXY", "Send", 0, "4.000000",
+			`"Channel": 0, "Peer": 2, "Steps": 2, "ChunkSize": 4, "transSize": 32, "POSTED": {"step": 2, "ts": 4.1}, "DONE": {"step": 2, "ts": 5.0}`,
+		),
 		begin("NET", "SendBufferWait", 0, "4.100000", `"Step": 0`), end("NET", "SendBufferWait", 0, "4.200000"),
 		begin("NET", "SendWait", 0, "4.200000", `"Step": 0`),
 		begin("NET_IB", "Qp", 0, "4.300000", `"device": 0, "qp_num": 5, "opcode": 1, "wr_id": 18446744073709551615, "size": 16`), end("NET_IB", "Qp", 0, "4.400000"),
@@ -337,7 +344,10 @@ func TestOldTrace(t *testing.T) {
 	assert.Equal(t, map[string]int{"open": 13, "": 1, reasonBracket: 2}, s.reasons)
 	require.Len(t, s.ops, 1)
 	o := s.ops[0]
-	assert.Equal(t, []any{"node7", "0xf", int64(32), int64(op.Unknown), int64(4250), int64(op.Unknown)}, []any{string(o.Host), string(o.Comm), o.Size, o.Total, o.Duration, o.Stream})
+	assert.Equal(
+		t, []any{"node7", "0xf", int64(32), int64(op.Unknown), int64(4250), int64(op.Unknown)},
+		[]any{string(o.Host), string(o.Comm), o.Size, o.Total, o.Duration, o.Stream},
+	)
 	none := int32(op.Unknown)
 	assert.Equal(t, []op.Detail{
 		{Name: spans.SpanNCCLChannel, Duration: 3000, Channel: 0, Peer: none, Step: none, Size: -1, Under: none},
@@ -366,7 +376,10 @@ func TestFileNames(t *testing.T) {
 // Lines that are no events, and ends that are missing.
 func TestLines(t *testing.T) {
 	send := func(id int, lines ...string) []string {
-		return in("P2P", "Send", id, slices.Concat([]string{begin("P2P", "Send", id, "3.000000", `"CommHash": 1, "Rank": 0, "Peer": 1`)}, lines, []string{end("P2P", "Send", id, "4.000000")})...)
+		return in(
+			"P2P", "Send", id,
+			slices.Concat([]string{begin("P2P", "Send", id, "3.000000", `"CommHash": 1, "Rank": 0, "Peer": 1`)}, lines, []string{end("P2P", "Send", id, "4.000000")})...,
+		)
 	}
 	one := send(0)
 	for name, c := range map[string]struct {
@@ -380,19 +393,32 @@ func TestLines(t *testing.T) {
 		"no operation":    {in("COLL", "AllReduce", 0), map[string]int{"open": 5, "": 1}, nil},
 		"carriage return": {[]string{"[\r", one[0] + "\r", "{}]\r"}, map[string]int{reasonBracket: 1, "open": 1, "": 1}, nil},
 		"control":         {[]string{begin("PROXY", "Sleep", 0, "1.0", ""), end("PROXY", "Sleep", 0, "2.0")}, map[string]int{reasonControl: 2}, nil},
-		"detached":        {[]string{begin("PROXY", "ScheduleSend", 0, "1.0", `"Channel": 0`), end("PROXY", "ScheduleSend", 0, "2.0")}, map[string]int{"open": 1, "": 1}, nil},
+		"detached": {[]string{
+			begin("PROXY", "ScheduleSend", 0, "1.0", `"Channel": 0`), end("PROXY", "ScheduleSend", 0, "2.0"),
+		}, map[string]int{"open": 1, "": 1}, nil},
 		"torn": {
-			append(slices.Clone(one[:5]), one[4][:len(one[4])/2], `" ... [ trace truncated for brevity ]`, strings.Replace(one[4], `{"`, "{“", 1), one[5]+one[6], one[5], one[6], one[7]),
+			append(
+				slices.Clone(one[:5]), one[4][:len(one[4])/2], `" ... [ trace truncated for brevity ]`, strings.Replace(one[4], `{"`, "{“", 1), one[5]+one[6], one[5],
+				one[6], one[7],
+			),
 			map[string]int{"open": 7, "": 1, reasonNotJSON: 4},
 			[]int{1},
 		},
-		"the trace of a killed job":  {one[:6], map[string]int{"open": 6}, []int{1}},
-		"another trace":              {append(slices.Clone(one[:6]), append([]string{"["}, one...)...), map[string]int{"open": 13, "": 2}, []int{1, 1}},
-		"the middle of a trace":      {one[6:], map[string]int{reasonUnmatched: 2}, nil},
-		"an end of another":          {slices.Insert(slices.Clone(one), 5, end("P2P", "Send", 1, "3.5"), end("P2P", "Recv", 0, "3.5"), end("COLL", "Send", 0, "3.5"), strings.Replace(one[5], `"pid": 7`, `"pid": 8`, 1)), map[string]int{"open": 7, "": 1, reasonUnmatched: 4}, []int{1}},
-		"a group whose end is lost":  {append(slices.Clone(one[:7]), send(1)...), map[string]int{"open": 14, "": 1}, []int{2}},
-		"an operation without":       {slices.Insert(slices.Clone(one), 5, begin("P2P", "Send", 0, "3.000000", `"Peer": 2`)), map[string]int{"open": 8, "": 1}, []int{2}},
-		"other events":               {[]string{strings.Replace(one[0], `"ph": "b"`, `"ph": "X"`, 1), strings.Replace(one[0], `"cat": "GROUP_API", `, "", 1), strings.Replace(one[0], `"id": 0`, `"id": -1`, 1)}, map[string]int{reasonPhase: 1, reasonField: 2}, nil},
+		"the trace of a killed job": {one[:6], map[string]int{"open": 6}, []int{1}},
+		"another trace":             {append(slices.Clone(one[:6]), append([]string{"["}, one...)...), map[string]int{"open": 13, "": 2}, []int{1, 1}},
+		"the middle of a trace":     {one[6:], map[string]int{reasonUnmatched: 2}, nil},
+		"an end of another": {slices.Insert(
+			slices.Clone(one), 5, end("P2P", "Send", 1, "3.5"), end("P2P", "Recv", 0, "3.5"), end("COLL", "Send", 0, "3.5"),
+			strings.Replace(one[5], `"pid": 7`, `"pid": 8`, 1),
+		), map[string]int{"open": 7, "": 1, reasonUnmatched: 4}, []int{1}},
+		"a group whose end is lost": {append(slices.Clone(one[:7]), send(1)...), map[string]int{"open": 14, "": 1}, []int{2}},
+		"an operation without": {slices.Insert(
+			slices.Clone(one), 5, begin("P2P", "Send", 0, "3.000000", `"Peer": 2`),
+		), map[string]int{"open": 8, "": 1}, []int{2}},
+		"other events": {[]string{
+			strings.Replace(one[0], `"ph": "b"`, `"ph": "X"`, 1), strings.Replace(one[0], `"cat": "GROUP_API", `, "", 1),
+			strings.Replace(one[0], `"id": 0`, `"id": -1`, 1),
+		}, map[string]int{reasonPhase: 1, reasonField: 2}, nil},
 		"no blanks":                  {[]string{strings.ReplaceAll(one[0], " ", ""), strings.ReplaceAll(one[7], " ", "")}, map[string]int{"open": 1, "": 1}, nil},
 		"a category that is unknown": {[]string{begin("NEW", "x", 0, "1.0", ""), end("NEW", "x", 0, "1.0")}, map[string]int{"open": 1, "": 1}, nil},
 	} {
@@ -496,7 +522,9 @@ func TestNumbers(t *testing.T) {
 	} {
 		assert.Equal(t, want, micros([]byte(text)), text)
 	}
-	for text, want := range map[string]int64{"0x262ca50": 0x262ca50, "0x5020000567d0": 0x5020000567d0, "(nil)": -1, "0x": -1, "0xg": -1, "": -1, "0x7fffffffffffffff": -1} {
+	for text, want := range map[string]int64{
+		"0x262ca50": 0x262ca50, "0x5020000567d0": 0x5020000567d0, "(nil)": -1, "0x": -1, "0xg": -1, "": -1, "0x7fffffffffffffff": -1,
+	} {
 		assert.Equal(t, want, streamOf([]byte(text)), text)
 	}
 }
@@ -525,10 +553,20 @@ func checkScan(t *testing.T, line string) {
 
 func FuzzTrace(f *testing.F) {
 	for _, lines := range [][]string{
-		in("COLL", "AllReduce", 0, begin("COLL", "AllReduce", 0, "100.0", args1), kernel(0, "200.000000", unix, unix+50), begin("PROXY", "ProgressSend", 1, "1.0", `"Channel": 0, "Peer": 2, "transSize": 5, "x": {"a": [1, "}"]}`),
-			begin("NET", "SendWait", 2, "2.0", `"Step": 3`), end("NET", "SendWait", 2, "3.0"), end("PROXY", "ProgressSend", 1, "4.0"), end("GPU", "KernelCh", 0, "300.0"), end("COLL", "AllReduce", 0, "400.0")),
-		{"[", begin("P2P", "Send", 0, "1.0", `"CommHash": 12715772615376301750, "Count": 268435456, "Datatype": ncclFloat32`), "{}]", "[", end("P2P", "Send", 0, "2.0")},
-		{begin("CE_COLL", "AllGather", 0, "1.0", `"duration_gpu_us": 5`), `{"a": "\\"", "b": [{}, [1.5e+3, null]]}`, begin("GPU", "KernelStep", 0, "1.0", ""), "{“name"},
+		in("COLL", "AllReduce", 0, begin("COLL", "AllReduce", 0, "100.0", args1), kernel(0, "200.000000", unix, unix+50), begin(
+			"PROXY", "ProgressSend", 1, "1.0", `"Channel": 0, "Peer": 2, "transSize": 5, "x": {"a": [1, "}"]}`,
+		),
+			begin(
+				"NET", "SendWait", 2, "2.0", `"Step": 3`,
+			), end("NET", "SendWait", 2, "3.0"), end("PROXY", "ProgressSend", 1, "4.0"), end("GPU", "KernelCh", 0, "300.0"), end("COLL", "AllReduce", 0, "400.0")),
+		{
+			"[", begin("P2P", "Send", 0, "1.0", `"CommHash": 12715772615376301750, "Count": 268435456, "Datatype": ncclFloat32`), "{}]", "[",
+			end("P2P", "Send", 0, "2.0"),
+		},
+		{
+			begin("CE_COLL", "AllGather", 0, "1.0", `"duration_gpu_us": 5`), `{"a": "\\"", "b": [{}, [1.5e+3, null]]}`, begin("GPU", "KernelStep", 0, "1.0", ""),
+			"{“name",
+		},
 	} {
 		f.Add(strings.Join(lines, "\n"), uint(2))
 	}

@@ -50,8 +50,9 @@ func hot(tb testing.TB) map[string]func(out *parse.Out) int {
 		"flow_mixed":  over(NewFlow(nicFile), flowHeader, mixed...),
 		"packed":      over(NewPacked(nicFile), "", "9601674407965897472"),
 		"mean":        over(NewMean(nicFile, time.UTC), meanHeader, "20260112140501,0,4,187,181,1"),
-		"text": over(NewText(nicFile, time.UTC), "", fmt.Sprintf("20250710143000: Group:%d, from rank 0 to rank 8, channel_id:0, func:4,FuncTimes:118, 10.10.1.11->10.10.1.12 send 524288 Bytes used 22310 nsec, devIndex:0, sendWrCounter:3",
-			uint64(12715772615376301750))),
+		"text": over(NewText(nicFile, time.UTC), "",
+			fmt.Sprintf("20250710143000: Group:%d, from rank 0 to rank 8, channel_id:0, func:4,FuncTimes:118, 10.10.1.11->10.10.1.12 send 524288 Bytes used 22310 nsec, devIndex:0, sendWrCounter:3",
+				uint64(12715772615376301750))),
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// CSVParser reads the documented schema (see messages) as CSV, the header of which names the columns by the keys, in any order; others are ignored. Cells may be
+// CSVParser reads the documented schema (see messages) as CSV, the header of which names the columns by the keys, in any order; others are ignored. Cells may
+// be
 // quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. It is not safe for concurrent use.
 type CSVParser struct {
 	m messages

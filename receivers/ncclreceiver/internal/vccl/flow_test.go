@@ -30,7 +30,8 @@ func TestFlow(t *testing.T) {
 		verdicts   map[string]int
 	}{
 		{
-			"two operations", flowHeader + "\n" + send(hash, 0, 8, 0, 4, 118, 180, 1000) + send(hash, 0, 8, 0, 4, 118, 90, 3000) + send(hash, 0, 8, 0, 4, 119, 200, 4000),
+			"two operations",
+			flowHeader + "\n" + send(hash, 0, 8, 0, 4, 118, 180, 1000) + send(hash, 0, 8, 0, 4, 118, 90, 3000) + send(hash, 0, 8, 0, 4, 119, 200, 4000),
 			[]string{
 				"AllReduce =118 in 0xb0777fd29824eeb6 of 0 on node01 [1000 3000] took=2000 from=0 to=8 sends=2 mean=16875000000 least=11250000000",
 				"AllReduce =119 in 0xb0777fd29824eeb6 of 0 on node01 [4000 4000] took=0 from=0 to=8 sends=1 mean=25000000000 least=25000000000",
@@ -39,7 +40,9 @@ func TestFlow(t *testing.T) {
 			map[string]int{"ignored header": 1, "record": 3},
 		},
 		{
-			"several links", send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 16, 0, 2, 7, 80, 1500) + send(1, 1, 8, 0, 2, 7, 80, 1600) + send(1, 0, 8, 1, 2, 7, 80, 1700) + send(1, 0, 8, 0, 2, 7, 40, 2000),
+			"several links",
+			send(1, 0, 8, 0, 2, 7, 80, 1000) + send(1, 0, 16, 0, 2, 7, 80, 1500) + send(1, 1, 8, 0, 2, 7, 80, 1600) + send(1, 0, 8, 1, 2, 7, 80, 1700) +
+				send(1, 0, 8, 0, 2, 7, 40, 2000),
 			[]string{
 				"AllGather =7 in 0x1 of 0 on node01 [1000 2000] took=1000 from=0 to=8 sends=2 mean=7500000000 least=5000000000",
 				"AllGather =7 in 0x1 of 0 on node01 [1500 1500] took=0 from=0 to=16 sends=1 mean=10000000000 least=10000000000",
@@ -50,7 +53,9 @@ func TestFlow(t *testing.T) {
 			map[string]int{"record": 5},
 		},
 		{
-			"groups that interleave leave together", send(1, 0, 8, 0, 4, 1, 80, 1000) + send(2, 0, 8, 0, 3, 9, 80, 1100) + send(1, 0, 8, 0, 4, 1, 80, 1200) + send(1, 0, 8, 0, 4, 2, 80, 1300) + send(2, 0, 8, 0, 3, 9, 40, 1400),
+			"groups that interleave leave together",
+			send(1, 0, 8, 0, 4, 1, 80, 1000) + send(2, 0, 8, 0, 3, 9, 80, 1100) + send(1, 0, 8, 0, 4, 1, 80, 1200) + send(1, 0, 8, 0, 4, 2, 80, 1300) +
+				send(2, 0, 8, 0, 3, 9, 40, 1400),
 			[]string{
 				"AllReduce =1 in 0x1 of 0 on node01 [1000 1200] took=200 from=0 to=8 sends=2 mean=10000000000 least=10000000000",
 				"ReduceScatter =9 in 0x2 of 0 on node01 [1100 1100] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000",
@@ -114,15 +119,20 @@ func TestFlow(t *testing.T) {
 		},
 		{
 			"largest numbers", send(1<<64-1, 0, 8, 0, 4, 1<<62, 511, 1<<62),
-			[]string{"AllReduce =4611686018427387904 in 0xffffffffffffffff of 0 on node01 [4611686018427387904 4611686018427387904] took=0 from=0 to=8 sends=1 mean=63875000000 least=63875000000"},
+			[]string{
+				"AllReduce =4611686018427387904 in 0xffffffffffffffff of 0 on node01 [4611686018427387904 4611686018427387904] took=0 from=0 to=8 sends=1 mean=63875000000 least=63875000000",
+			},
 			1,
 			map[string]int{"record": 1},
 		},
 		{
 			"not rows", strings.Join([]string{
-				"Time,Group", "x", "2026010818000,1,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,1,0,8", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,1000,7", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,",
-				"20260108180000,18446744073709551616,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,-1,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,1,0,4294967296,0,4,1,a,b,80,3,5,1000",
-				"20260108180000,1,0,8,0,4,1,,b,80,3,5,1000", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,0", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,99999999999999999999", "20260108180000,1,0,8,0,4,1,a,b,8.5,3,5,1000",
+				"Time,Group", "x", "2026010818000,1,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,1,0,8", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,1000,7",
+				"20260108180000,1,0,8,0,4,1,a,b,80,3,5,",
+				"20260108180000,18446744073709551616,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,-1,0,8,0,4,1,a,b,80,3,5,1000",
+				"20260108180000,1,0,4294967296,0,4,1,a,b,80,3,5,1000",
+				"20260108180000,1,0,8,0,4,1,,b,80,3,5,1000", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,0", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,99999999999999999999",
+				"20260108180000,1,0,8,0,4,1,a,b,8.5,3,5,1000",
 				"20260108180000,1,0,8,0,4,1,a", "20260108180000,1,0,8,0,4,1,a,b,99999999999,3,5,1000",
 			}, "\n") + "\n", nil, 0, map[string]int{"rejected not_a_row": 3, "rejected column_count": 3, "rejected number": 9},
 		},
@@ -280,7 +290,8 @@ func TestText(t *testing.T) {
 			}, map[string]int{"record": 1},
 		},
 		{
-			"zone, channels, next", line("20250710223000", 0, 118, 1000, 100) + line("20250710223001", 1, 118, 3000, 100) + line("20250710223001", 1, 118, 2000, 300) + line("20250710223001", 0, 119, 1000, 100), shanghai, []string{
+			"zone, channels, next", line("20250710223000", 0, 118, 1000, 100) + line("20250710223001", 1, 118, 3000, 100) + line("20250710223001", 1, 118, 2000, 300) +
+				line("20250710223001", 0, 119, 1000, 100), shanghai, []string{
 				"AllReduce =118 in 0xb0777fd29824eeb6 of 0 on node01 [1752157800999999600 1752157801000000000] took=400 size=6000 total=-1 from=0 to=8 sends=3 mean=12000000000 least=6666666666.67 {nccl.channel 0: send 1000 By to 8 in 100} {nccl.channel 1: send 5000 By to 8 in 400}",
 				"AllReduce =119 in 0xb0777fd29824eeb6 of 0 on node01 [1752157800999999900 1752157801000000000] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
 			}, map[string]int{"record": 4},
@@ -294,8 +305,12 @@ func TestText(t *testing.T) {
 		},
 		{
 			"others", "\n" + strings.Join([]string{
-				"x", "20250710143000: Group:1, from rank 0 to rank 8", strings.TrimSuffix(line("20251310143000", 0, 1, 1, 1), "\n"), strings.TrimSuffix(line("20250710143000", 0, 1, -1, 1), "\n"),
-				strings.TrimSuffix(line("20250710143000", 0, 1, 1, 3600e9+1), "\n"), strings.TrimSuffix(line("20250710143000", 0, 1, 1, 1), "\n") + "x", strings.Replace(line("20250710143000", 0, 1, 1, 1), "10.10.1.11->10.10.1.12", "", 1),
+				"x", "20250710143000: Group:1, from rank 0 to rank 8", strings.TrimSuffix(line("20251310143000", 0, 1, 1, 1), "\n"), strings.TrimSuffix(
+					line("20250710143000", 0, 1, -1, 1), "\n",
+				),
+				strings.TrimSuffix(line("20250710143000", 0, 1, 1, 3600e9+1), "\n"), strings.TrimSuffix(line("20250710143000", 0, 1, 1, 1), "\n") + "x", strings.Replace(
+					line("20250710143000", 0, 1, 1, 1), "10.10.1.11->10.10.1.12", "", 1,
+				),
 			}, "\n"), time.UTC, nil, map[string]int{"ignored blank": 1, "rejected not_a_row": 3, "rejected number": 3, "rejected negative": 1},
 		},
 	} {
@@ -331,9 +346,11 @@ func TestMean(t *testing.T) {
 		"record": 2, "ignored header": 2, "ignored blank": 1, "rejected column_count": 2, "rejected number": 3, "rejected negative": 1, "rejected not_a_row": 2,
 	}, a.verdicts)
 	assert.Equal(t, []string{ // 2026-01-12 14:05:01 UTC is 1768226701
-		"nccl.device.bandwidth=23375000000 at 1768226701000000000 AllReduce max on node01", "nccl.device.bandwidth=22625000000 at 1768226701000000000 AllReduce mean on node01",
+		"nccl.device.bandwidth=23375000000 at 1768226701000000000 AllReduce max on node01",
+		"nccl.device.bandwidth=22625000000 at 1768226701000000000 AllReduce mean on node01",
 		"nccl.device.abnormal=1 at 1768226701000000000 AllReduce on node01",
-		"nccl.device.bandwidth=23250000000 at 1768226702000000000 AllGather max on node01", "nccl.device.bandwidth=22500000000 at 1768226702000000000 AllGather mean on node01",
+		"nccl.device.bandwidth=23250000000 at 1768226702000000000 AllGather max on node01",
+		"nccl.device.bandwidth=22500000000 at 1768226702000000000 AllGather mean on node01",
 		"nccl.device.abnormal=0 at 1768226702000000000 AllGather on node01",
 	}, a.samples())
 	shanghai, err := time.LoadLocation("Asia/Shanghai")

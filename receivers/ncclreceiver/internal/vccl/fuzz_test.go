@@ -82,8 +82,10 @@ func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle fu
 func FuzzJSON(f *testing.F) {
 	pretty := strings.NewReplacer("{", "{\n", ", ", ",\n  ", "}", "\n}").Replace(example)
 	for _, s := range []string{
-		example, example + "\n" + example, pretty, pretty + pretty, "[" + pretty + ",\n" + pretty + "\n]", "[" + example + ", " + example + "]", example[:50] + "\n" + example, example[:100] + example,
-		`{"operation": "x", "timestamp": 1, "duration_us": 1,` + "\n" + `{"operation": "x", "timestamp": 1}`, `{"operation": "send", "timestamp": 1, "x": {"y": [1, {}]}}` + "\n\n" + `}`,
+		example, example + "\n" + example, pretty, pretty + pretty, "[" + pretty + ",\n" + pretty + "\n]", "[" + example + ", " + example + "]",
+		example[:50] + "\n" + example, example[:100] + example,
+		`{"operation": "x", "timestamp": 1, "duration_us": 1,` + "\n" + `{"operation": "x", "timestamp": 1}`,
+		`{"operation": "send", "timestamp": 1, "x": {"y": [1, {}]}}` + "\n\n" + `}`,
 		"{\n\"operation\": \"a\\u005fb\",\n\"timestamp\": 1\nTraceback\n\"rank\": 3,\n{",
 	} {
 		f.Add(s)
@@ -148,7 +150,8 @@ func readable(text string) bool {
 func FuzzCSV(f *testing.F) {
 	row := "1693958400.123,0,allreduce,ring,4194304,1250.5,26.8,0,1,0,7,0,0"
 	for _, s := range []string{
-		exampleHeader + "\n" + row + "\n" + row, "operation,timestamp\nreduce,5\ntimestamp,operation\n5,reduce\n", row + "\n" + exampleHeader, "operation,timestamp,x\n\"a,\"\"b\"\"\",5,\nreduce,5\n\"reduce,5,6",
+		exampleHeader + "\n" + row + "\n" + row, "operation,timestamp\nreduce,5\ntimestamp,operation\n5,reduce\n", row + "\n" + exampleHeader,
+		"operation,timestamp,x\n\"a,\"\"b\"\"\",5,\nreduce,5\n\"reduce,5,6",
 	} {
 		f.Add(s)
 	}
@@ -223,8 +226,14 @@ func FuzzFlow(f *testing.F) {
 }
 
 func FuzzText(f *testing.F) {
-	f.Add("20250710143000: Group:12715772615376301750, from rank 0 to rank 8, channel_id:0, func:4,FuncTimes:118, 10.10.1.11->10.10.1.12 send 524288 Bytes used 22310 nsec, devIndex:0, sendWrCounter:3\n", uint64(1))
-	f.Add("20250710143000: Group:1, from rank -1 to rank 8, channel_id:0, func:9,FuncTimes:118, a->b send 1 Bytes used 0 nsec, devIndex:0, sendWrCounter:-3\nx\n20250710143000: Group:", uint64(2))
+	f.Add(
+		"20250710143000: Group:12715772615376301750, from rank 0 to rank 8, channel_id:0, func:4,FuncTimes:118, 10.10.1.11->10.10.1.12 send 524288 Bytes used 22310 nsec, devIndex:0, sendWrCounter:3\n",
+		uint64(1),
+	)
+	f.Add(
+		"20250710143000: Group:1, from rank -1 to rank 8, channel_id:0, func:9,FuncTimes:118, a->b send 1 Bytes used 0 nsec, devIndex:0, sendWrCounter:-3\nx\n20250710143000: Group:",
+		uint64(2),
+	)
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		in := lines(text)
 		if len(in) > 200 || len(text) > 16<<10 {

@@ -22,17 +22,38 @@ const example = `{"timestamp": 1693958400.123, "rank": 0, "operation": "allreduc
 
 func TestMessage(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"the document's example", example, "AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)"},
-		{"GB/s", strings.Replace(example, "26.8", "3.4", 1), "AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3400000000(GB/s)"},
-		{"errors", `{"timestamp": 5, "duration_us": 1, "operation": "ncclReduceScatter", "rank": 63, "error_count": 2, "retry_count": 3}`, "ReduceScatter #0 of 63 [5000000000 5000001000] took=1000 errors=2 retries=3"},
+		{
+			"the document's example", example,
+			"AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)",
+		},
+		{
+			"GB/s", strings.Replace(example, "26.8", "3.4", 1),
+			"AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3400000000(GB/s)",
+		},
+		{
+			"errors", `{"timestamp": 5, "duration_us": 1, "operation": "ncclReduceScatter", "rank": 63, "error_count": 2, "retry_count": 3}`,
+			"ReduceScatter #0 of 63 [5000000000 5000001000] took=1000 errors=2 retries=3",
+		},
 		{"rank of the file", `{"timestamp": 5, "duration_us": 1, "operation": "all_gather"}`, "AllGather #0 of 3 [5000000000 5000001000] took=1000"},
-		{"nanoseconds", `{"timestamp": 1767866400.123456789, "duration_us": 0.125, "operation": "reduce"}`, "Reduce #0 of 3 [1767866400123456789 1767866400123456914] took=125"},
-		{"exponent", `{"timestamp": 1.7678664e9, "duration_us": 1.25e3, "message_size": 4.194304e+06, "operation": "reduce"}`, "Reduce #0 of 3 [1767866400000000000 1767866400001250000] took=1250000 size=4194304"},
+		{
+			"nanoseconds", `{"timestamp": 1767866400.123456789, "duration_us": 0.125, "operation": "reduce"}`,
+			"Reduce #0 of 3 [1767866400123456789 1767866400123456914] took=125",
+		},
+		{
+			"exponent", `{"timestamp": 1.7678664e9, "duration_us": 1.25e3, "message_size": 4.194304e+06, "operation": "reduce"}`,
+			"Reduce #0 of 3 [1767866400000000000 1767866400001250000] took=1250000 size=4194304",
+		},
 		{"no duration", `{"timestamp": 5, "operation": "reduce"}`, "Reduce #0 of 3 [5000000000 5000000000]"},
 		{"no timestamp", `{"duration_us": 5, "operation": "reduce"}`, "Reduce #0 of 3 [0 0] took=5000"},
-		{"nulls", `{"timestamp": 5, "duration_us": null, "operation": "reduce", "rank": null, "algorithm": null, "bandwidth_gbps": NaN, "stream_id": null}`, "Reduce #0 of 3 [5000000000 5000000000]"},
+		{
+			"nulls", `{"timestamp": 5, "duration_us": null, "operation": "reduce", "rank": null, "algorithm": null, "bandwidth_gbps": NaN, "stream_id": null}`,
+			"Reduce #0 of 3 [5000000000 5000000000]",
+		},
 		{"numbers as texts", `{"timestamp": "5.5", "duration_us": "1.5", "operation": "reduce", "rank": "4"}`, "Reduce #0 of 4 [5500000000 5500001500] took=1500"},
-		{"other keys", `{"x": {"rank": 9, "y": [1, {"rank": 8}, []]}, "timestamp": 5, "z": "a\"}b", "operation": "reduce", "w": [], "v": {}, "u": true}`, "Reduce #0 of 3 [5000000000 5000000000]"},
+		{
+			"other keys", `{"x": {"rank": 9, "y": [1, {"rank": 8}, []]}, "timestamp": 5, "z": "a\"}b", "operation": "reduce", "w": [], "v": {}, "u": true}`,
+			"Reduce #0 of 3 [5000000000 5000000000]",
+		},
 		{"twice", `{"timestamp": 5, "operation": "reduce", "timestamp": 6}`, "Reduce #0 of 3 [6000000000 6000000000]"},
 		{"escapes", `{"timestamp": 5, "operation": "all\u005freduce", "algorithm": "a\"b"}`, `AllReduce #0 of 3 [5000000000 5000000000] a"b`},
 		{"send", `{"timestamp": 5, "operation": "send", "src_rank": 3, "dst_rank": 4}`, "Send (#0) of 3 [5000000000 5000000000] from=3 to=4 peer=4"},
@@ -41,7 +62,10 @@ func TestMessage(t *testing.T) {
 		{"not UTF-8", "{\"timestamp\": 5, \"operation\": \"x\xff\"}", "\"x\ufffd\" #0 of 3 [5000000000 5000000000]"},
 		{"long name", `{"timestamp": 5, "operation": "` + strings.Repeat("x", 1000) + `"}`, `"` + strings.Repeat("x", maxName) + `" #0 of 3 [5000000000 5000000000]`},
 		{"no link", `{"timestamp": 5, "operation": "reduce", "src_rank": -1, "dst_rank": -1}`, "Reduce #0 of 3 [5000000000 5000000000]"},
-		{"no size", `{"timestamp": 5, "operation": "reduce", "bandwidth_gbps": 8, "duration_us": 1}`, "Reduce #0 of 3 [5000000000 5000001000] took=1000 1000000000(Gbit/s)"},
+		{
+			"no size", `{"timestamp": 5, "operation": "reduce", "bandwidth_gbps": 8, "duration_us": 1}`,
+			"Reduce #0 of 3 [5000000000 5000001000] took=1000 1000000000(Gbit/s)",
+		},
 		{"over 9 GB", `{"timestamp": 5, "operation": "reduce", "message_size": 34359738368}`, "Reduce #0 of 3 [5000000000 5000000000] size=34359738368"},
 		{"over 2.5 hours", `{"timestamp": 5, "operation": "reduce", "duration_us": 36000000000}`, "Reduce #0 of 3 [5000000000 36005000000000] took=36000000000000"},
 		{"no blanks", `{"timestamp":5,"operation":"reduce"}`, "Reduce #0 of 3 [5000000000 5000000000]"},
@@ -167,14 +191,26 @@ func TestTorn(t *testing.T) {
 		{"before a value", begin + "\"duration_us\":\n" + next, []string{alone}, map[string]int{"record": 5}},
 		{"behind its brace", "{\n" + next, []string{alone}, map[string]int{"record": 2}},
 		{"other text within", begin + "Traceback:\n" + rest + next, []string{alone}, map[string]int{"record": 4, "rejected not_json": 3}},
-		{"other text behind its duration", begin + "\"duration_us\": 10,\nTraceback:\n\"rank\": 5\n}\n" + next, []string{torn, after}, map[string]int{"record": 5, "rejected not_json": 3}},
+		{
+			"other text behind its duration", begin + "\"duration_us\": 10,\nTraceback:\n\"rank\": 5\n}\n" + next, []string{torn, after},
+			map[string]int{"record": 5, "rejected not_json": 3},
+		},
 		{"twice", begin + begin + rest + next, []string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000", after}, map[string]int{"record": 9}},
-		{"not one of ours, the next begins with its end", "{\n\"x\": 1\n}{\n" + strings.TrimPrefix(begin, "{\n") + rest, []string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000"}, map[string]int{"record": 6, "rejected no_operation": 1}},
+		{
+			"not one of ours, the next begins with its end", "{\n\"x\": 1\n}{\n" + strings.TrimPrefix(begin, "{\n") + rest,
+			[]string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000"}, map[string]int{"record": 6, "rejected no_operation": 1},
+		},
 		{"at the end", begin + "\"duration_us\": 10,\n", []string{torn}, map[string]int{"record": 4}},
 		{"at the end, too early", begin, nil, map[string]int{"record": 3}},
 		{"its beginning", strings.TrimPrefix(begin, "{\n") + rest + next, []string{alone}, map[string]int{"record": 1, "rejected not_json": 4}},
-		{"too long", begin + "\"duration_us\": 10,\n\"x\": \"" + strings.Repeat("y", maxObject) + "\",\n\"rank\": 5\n}\n" + next, []string{torn, after}, map[string]int{"record": 5, "rejected too_long": 1, "rejected not_json": 2}},
-		{"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next, []string{alone}, map[string]int{"record": 68, "rejected too_long": 1, "rejected not_json": 35}},
+		{
+			"too long", begin + "\"duration_us\": 10,\n\"x\": \"" + strings.Repeat("y", maxObject) + "\",\n\"rank\": 5\n}\n" + next, []string{torn, after},
+			map[string]int{"record": 5, "rejected too_long": 1, "rejected not_json": 2},
+		},
+		{
+			"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next, []string{alone},
+			map[string]int{"record": 68, "rejected too_long": 1, "rejected not_json": 35},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			create := func() parse.Parser { return NewJSON("rank_3.json") }
@@ -188,7 +224,9 @@ func TestTorn(t *testing.T) {
 // A job that is started again begins its ordinals anew, in another communicator.
 func TestSessions(t *testing.T) {
 	record := `{"timestamp": 1, "operation": "reduce"}`
-	for name, create := range map[string]func() parse.Parser{"json": func() parse.Parser { return NewJSON("rank_1.json") }, "csv": func() parse.Parser { return NewCSV("rank_1.csv") }} {
+	for name, create := range map[string]func() parse.Parser{
+		"json": func() parse.Parser { return NewJSON("rank_1.json") }, "csv": func() parse.Parser { return NewCSV("rank_1.csv") },
+	} {
 		t.Run(name, func(t *testing.T) {
 			in := []given{{text: record}, {text: record}, {text: record, file: true}, {text: record}, {text: record, file: true}}
 			if name == "csv" {
@@ -226,7 +264,9 @@ func TestSessions(t *testing.T) {
 	})
 	t.Run("torn by it", func(t *testing.T) {
 		in := []given{{text: record}, {text: `{"timestamp": 1, "operation": "reduce", "duration_us": 1,`}, {text: record, file: true}}
-		assert.Equal(t, []string{"Reduce #0 of 1 [1000000000 1000000000]", "Reduce of 1 [1000000000 1000001000] took=1000", "Reduce #0 in session-2 of 1 [1000000000 1000000000]"},
+		assert.Equal(t, []string{
+			"Reduce #0 of 1 [1000000000 1000000000]", "Reduce of 1 [1000000000 1000001000] took=1000", "Reduce #0 in session-2 of 1 [1000000000 1000000000]",
+		},
 			feed(t, NewJSON("rank_1.json"), in, nil).ops())
 	})
 	t.Run("saved before its first line", func(t *testing.T) {
@@ -256,7 +296,9 @@ func TestOrdinals(t *testing.T) {
 		name, _, _ := strings.Cut(o, " [")
 		got = append(got, name)
 	}
-	assert.Equal(t, []string{`Reduce #0 of 0`, `Reduce #0 of 1`, `Reduce #1 of 0`, `"x" #0 of 0`, `"y" #0 of 0`, `"x" #1 of 0`, `Reduce #3 of 0`, `"x" #2 of 0`}, got)
+	assert.Equal(
+		t, []string{`Reduce #0 of 0`, `Reduce #0 of 1`, `Reduce #1 of 0`, `"x" #0 of 0`, `"y" #0 of 0`, `"x" #1 of 0`, `Reduce #3 of 0`, `"x" #2 of 0`}, got,
+	)
 	// A line with several operations, not at the beginning: after a restart only the first is known.
 	p := NewJSON("")
 	again := feed(t, p, []given{{text: in[7].text, again: true, tag: a.tags[7]}}, nil)
@@ -301,7 +343,9 @@ func TestBandwidthUnit(t *testing.T) {
 		printed := strconv.FormatFloat(gb*factor, 'f', 1+rng.IntN(3), 64)
 		reported, ok := new(big.Rat).SetString(printed)
 		require.True(t, ok)
-		text := fmt.Sprintf(`{"timestamp": 1, "operation": "reduce", "message_size": %d, "duration_us": %d.%d, "bandwidth_gbps": %s}`, size, ns/1000, ns%1000/100, printed)
+		text := fmt.Sprintf(
+			`{"timestamp": 1, "operation": "reduce", "message_size": %d, "duration_us": %d.%d, "bandwidth_gbps": %s}`, size, ns/1000, ns%1000/100, printed,
+		)
 		var out parse.Out
 		v, _ := NewJSON("").Line([]byte(text), false, 0, &out)
 		require.Equal(t, parse.Record, v, text)

@@ -102,7 +102,9 @@ func TestLogs(t *testing.T) {
 					"nccl.device.abnormal=1 at 1768226702000000000 AllReduce",
 				}
 			case "text":
-				want = []string{"AllReduce =118 in 0xb0777fd29824eeb6 of 0 [1752157799999977690 1752157800000000000] took=22310 size=524288 total=-1 from=0 to=8 channel=0 sends=1 mean=23500134468.8 least=23500134468.8 {nccl.channel 0: send 524288 By to 8 in 22310}"}
+				want = []string{
+					"AllReduce =118 in 0xb0777fd29824eeb6 of 0 [1752157799999977690 1752157800000000000] took=22310 size=524288 total=-1 from=0 to=8 channel=0 sends=1 mean=23500134468.8 least=23500134468.8 {nccl.channel 0: send 524288 By to 8 in 22310}",
+				}
 			default:
 				t.Fatal(format)
 			}
@@ -140,8 +142,11 @@ func jsonOracle(t *testing.T, text []byte) (want []string) {
 		name := names[r["operation"].(string)]
 		require.NotEmpty(t, name)
 		start, took := thousandth(t, number("timestamp"), 9), thousandth(t, number("duration_us"), 3)
-		s := fmt.Sprintf("%s #%d of %s [%d %d] took=%d size=%s from=%s to=%s channel=%s stream=%s %s %.12g(Gbit/s)", name, seen[name], number("rank"), start, start+took, took,
-			number("message_size"), number("src_rank"), number("dst_rank"), number("channel_id"), number("stream_id"), r["algorithm"], float64(thousandth(t, number("bandwidth_gbps"), 1))*1.25e7)
+		s := fmt.Sprintf("%s #%d of %s [%d %d] took=%d size=%s from=%s to=%s channel=%s stream=%s %s %.12g(Gbit/s)", name, seen[name], number("rank"), start,
+			start+took, took,
+			number("message_size"), number("src_rank"), number("dst_rank"), number("channel_id"), number("stream_id"), r["algorithm"], float64(
+				thousandth(t, number("bandwidth_gbps"), 1),
+			)*1.25e7)
 		if number("error_count") != "0" || number("retry_count") != "0" {
 			s += fmt.Sprintf(" errors=%s retries=%s", number("error_count"), number("retry_count"))
 		}
@@ -175,7 +180,8 @@ func flowOracle(t *testing.T, rows []given) (want []string) {
 		hash, ok := new(big.Int).SetString(f[1], 10)
 		require.True(t, ok)
 		n := to - from
-		want = append(want, fmt.Sprintf("%s =%s in 0x%x of %s on GENERATED_observe1_node01 [%s %s] took=%d from=%s to=%s sends=%d mean=%.12g least=%.12g", name, f[6], hash, f[2], f[12], last,
+		want = append(want, fmt.Sprintf("%s =%s in 0x%x of %s on GENERATED_observe1_node01 [%s %s] took=%d from=%s to=%s sends=%d mean=%.12g least=%.12g", name,
+			f[6], hash, f[2], f[12], last,
 			thousandth(t, last, 0)-thousandth(t, f[12], 0), f[2], f[3], n, float64(sum)/float64(n)*125e6, float64(least)*125e6))
 		from = to
 	}

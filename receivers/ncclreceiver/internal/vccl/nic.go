@@ -30,10 +30,12 @@ func (n *nic) Restore([]byte) {}
 
 const packedHeader = "64 bits data:"
 
-// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 | bandwidth<<54 |
+// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 |
+// bandwidth<<54 |
 // ns. An older header says "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. It is not safe for concurrent use.
 //
-// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of what FlowParser has: from 512 on it begins again at 0), and
+// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of what FlowParser has: from 512 on it begins again at 0),
+// and
 // whether VCCL thinks it abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of that process, whose time is nowhere; FromEnd says
 // so. The newest word of a file is as old as its modification time. Words stand around anomalies (± 50 ms) and once a second as a mean; nothing tells which.
 type PackedParser struct{ nic }
@@ -69,7 +71,8 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 
 const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
 
-// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, of 100 ms each, once a mean was below half of
+// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, of 100 ms each, once a mean was below
+// half of
 // the best mean before: then Status is 1, and nothing is written when it is over. It is not safe for concurrent use.
 //
 // Of each row there are three samples, by operation: bandwidth, the greatest and the mean, By/s, and Status. Time is local and of seconds.

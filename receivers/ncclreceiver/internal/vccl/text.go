@@ -11,7 +11,8 @@ import (
 )
 
 // TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec,
-// devIndex:%d, sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to completion, so those
+// devIndex:%d, sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to
+// completion, so those
 // in flight together overlap), and a local stamp of seconds of about when it was done. LinkBandwidth is the bytes of all by the time of all. It is not safe
 // for concurrent use.
 type TextParser struct {

@@ -278,15 +278,20 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, want, rankOf(name), name)
 	}
 	for name, want := range map[string]string{
-		"/t/node01-mlx5_0-Port0-A.log": "node01", "gpu-node-7-mlx5_bond_1-Port13-B.log": "gpu-node-7", "node01_mlx5_0_Port0_A.log": "node01", "gpu-7_mlx5_bond_0_Port1_B.log.gz": "gpu-7",
-		"GENERATED_observe1_node01-mlx5_0-Port0-A.log": "GENERATED_observe1_node01", "x.log": "", "node01-Port0-A.log": "", "node01-mlx5_0-Port-A.log": "", "node01-mlx5_0-Port0.log": "", "": "",
+		"/t/node01-mlx5_0-Port0-A.log": "node01", "gpu-node-7-mlx5_bond_1-Port13-B.log": "gpu-node-7", "node01_mlx5_0_Port0_A.log": "node01",
+		"gpu-7_mlx5_bond_0_Port1_B.log.gz":             "gpu-7",
+		"GENERATED_observe1_node01-mlx5_0-Port0-A.log": "GENERATED_observe1_node01", "x.log": "", "node01-Port0-A.log": "", "node01-mlx5_0-Port-A.log": "",
+		"node01-mlx5_0-Port0.log": "", "": "",
 	} {
 		assert.Equal(t, want, string(hostOf(name)), name)
 	}
 	for name, want := range map[string]op.Kind{
-		"allreduce": op.AllReduce, "all_reduce": op.AllReduce, "AllReduce": op.AllReduce, "ncclAllReduce": op.AllReduce, "ALL-REDUCE": op.AllReduce, "allgather": op.AllGather,
-		"reduce_scatter": op.ReduceScatter, "broadcast": op.Broadcast, "Bcast": op.Broadcast, "reduce": op.Reduce, "alltoall": op.AllToAll, "all_to_all": op.AllToAll, "gather": op.Gather,
-		"scatter": op.Scatter, "ncclSend": op.Send, "recv": op.Recv, "sendrecv": op.SendRecv, "send_recv": op.SendRecv, "barrier": op.Other, "": op.Other, "nccl": op.Other,
+		"allreduce": op.AllReduce, "all_reduce": op.AllReduce, "AllReduce": op.AllReduce, "ncclAllReduce": op.AllReduce, "ALL-REDUCE": op.AllReduce,
+		"allgather":      op.AllGather,
+		"reduce_scatter": op.ReduceScatter, "broadcast": op.Broadcast, "Bcast": op.Broadcast, "reduce": op.Reduce, "alltoall": op.AllToAll,
+		"all_to_all": op.AllToAll, "gather": op.Gather,
+		"scatter": op.Scatter, "ncclSend": op.Send, "recv": op.Recv, "sendrecv": op.SendRecv, "send_recv": op.SendRecv, "barrier": op.Other, "": op.Other,
+		"nccl": op.Other,
 		"a_very_long_name_that_is_no_operation_of_nccl_at_all": op.Other,
 	} {
 		assert.Equal(t, want, kindOf([]byte(name)), name)

@@ -87,7 +87,10 @@ func (r *rig) add(pid int64, text string) assemble.Fate {
 	require.NoError(r.t, tqline.Parse([]byte(text), &r.line), text)
 	r.seq++
 	r.ledger.last = 0
-	f := r.Add(&r.line, &assemble.At{Proc: r.proc(pid), Base: r.base, T: r.line.Timestamp, Wall: r.line.Timestamp, Since: r.seq, Source: spans.TimeDerived, Raw: r.line.RawTime})
+	f := r.Add(
+		&r.line,
+		&assemble.At{Proc: r.proc(pid), Base: r.base, T: r.line.Timestamp, Wall: r.line.Timestamp, Since: r.seq, Source: spans.TimeDerived, Raw: r.line.RawTime},
+	)
 	r.fates[f]++
 	return f
 }
@@ -138,11 +141,20 @@ func (c *call) print(r *rand.Rand, detail bool) {
 	}
 	add(c.put0, "%s | stage=PUT_START | timestamp=%s", tr, us(c.put0+noise()))
 	if detail {
-		add(c.cput0-10, "%s | func=%s | pid=%d | stage=TQ_CLIENT_PUT_START | batch_size=torch.Size([32]) | data_size_mb=12.63 | timestamp=%s", de, c.fn, c.pid, us(c.cput0-10))
-		add(c.cput1, "%s | func=%s | pid=%d | stage=TQ_CLIENT_PUT_END | duration=%ss | throughput_mbps=152.49 | timestamp=%s", de, c.fn, c.pid, us(c.cput1-c.cput0), us(c.cput1))
+		add(
+			c.cput0-10, "%s | func=%s | pid=%d | stage=TQ_CLIENT_PUT_START | batch_size=torch.Size([32]) | data_size_mb=12.63 | timestamp=%s", de, c.fn, c.pid,
+			us(c.cput0-10),
+		)
+		add(
+			c.cput1, "%s | func=%s | pid=%d | stage=TQ_CLIENT_PUT_END | duration=%ss | throughput_mbps=152.49 | timestamp=%s", de, c.fn, c.pid, us(c.cput1-c.cput0),
+			us(c.cput1),
+		)
 	}
 	add(c.put1, "%s | stage=PUT_END | duration=%ss | timestamp=%s", tr, us(c.put1-c.put0), us(c.put1))
-	add(c.put1, "%s | stage=FUNCTION_END | total_duration=%ss | get_ratio=1.00%% | compute_ratio=2.00%% | put_ratio=3.00%% | timestamp=%s", tr, us(c.put1-c.start), us(c.put1))
+	add(
+		c.put1, "%s | stage=FUNCTION_END | total_duration=%ss | get_ratio=1.00%% | compute_ratio=2.00%% | put_ratio=3.00%% | timestamp=%s", tr,
+		us(c.put1-c.start), us(c.put1),
+	)
 }
 
 // simulate runs n calls in event loops: within one pid, code between two awaits (START after END) is not interrupted.

@@ -153,19 +153,26 @@ func TestNeighbours(t *testing.T) {
 	require.True(t, ok)
 	assert.Equal(t, tqline.Cost{Func: []byte("update_actor"), PID: 54223, Duration: 953}, c)
 	for _, in := range []string{
-		"Task update_actor (pid=54223) is getting len_samples=256, cost time: soon", "Task f (pid=x) is getting len_samples=256, cost time: 1", "Task f (pid=1) is dancing, cost time: 1", "Task f (pid=1, cost time: 1",
+		"Task update_actor (pid=54223) is getting len_samples=256, cost time: soon", "Task f (pid=x) is getting len_samples=256, cost time: 1",
+		"Task f (pid=1) is dancing, cost time: 1", "Task f (pid=1, cost time: 1",
 	} {
 		_, ok = tqline.ParseCost([]byte(in))
 		assert.False(t, ok, in)
 	}
 
-	p, ok := tqline.ParsePerf([]byte("TQ_STORAGE_UNIT_4f1c09ab: [Performance] Total success requests: 1840, Total req/min: 360.00, Total avg process time: 0.0042s; "))
+	p, ok := tqline.ParsePerf(
+		[]byte("TQ_STORAGE_UNIT_4f1c09ab: [Performance] Total success requests: 1840, Total req/min: 360.00, Total avg process time: 0.0042s; "),
+	)
 	require.True(t, ok)
 	assert.Equal(t, tqline.Perf{Unit: []byte("TQ_STORAGE_UNIT_4f1c09ab"), Requests: 1840, Rate: 6, Average: 0.0042}, p)
 	r, ok := tqline.ParseRange([]byte("Time range: last 5.00 minutes; "))
 	require.True(t, ok)
 	assert.Equal(t, int64(300e9), r)
-	op, rest, ok := tqline.NextOp([]byte("Per-operation statistics: PUT_DATA: req_count=920, req/min=180.00, avg_time=0.006112s, max_time=0.081233s, min_time=0.000512s; GET_DATA: req_count=1, req/min=60, avg_time=bad"))
+	op, rest, ok := tqline.NextOp(
+		[]byte(
+			"Per-operation statistics: PUT_DATA: req_count=920, req/min=180.00, avg_time=0.006112s, max_time=0.081233s, min_time=0.000512s; GET_DATA: req_count=1, req/min=60, avg_time=bad",
+		),
+	)
 	require.True(t, ok)
 	assert.Equal(t, tqline.PerfOp{Name: []byte("PUT_DATA"), Requests: 920, Rate: 3, Avg: 0.006112, Max: 0.081233, Min: 0.000512}, op)
 	op, rest, ok = tqline.NextOp(rest)

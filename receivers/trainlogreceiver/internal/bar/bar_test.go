@@ -22,7 +22,8 @@ var logs = map[string]struct {
 	"lightning": {
 		[]string{
 			"Epoch 0:   0%|          | 0/8 [00:00<?, ?it/s]", "Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 42.06it/s]",
-			"Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=16.20]", "Epoch 0:  25%|██▌       | 2/8 [00:00<00:00, 42.63it/s, v_num=0, train_loss_step=16.20]",
+			"Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=16.20]",
+			"Epoch 0:  25%|██▌       | 2/8 [00:00<00:00, 42.63it/s, v_num=0, train_loss_step=16.20]",
 			"Epoch 0:  25%|██▌       | 2/8 [00:00<00:00, 40.00it/s, v_num=0, train_loss_step=11.60]",
 			"Validation DataLoader 0: 100%|██████████| 8/8 [00:00<00:00, 819.22it/s]",
 			"Epoch 0: 100%|██████████| 8/8 [00:00<00:00, 38.26it/s, v_num=0, train_loss_step=11.60, train_loss_epoch=10.70, val_loss=5.330]",
@@ -30,13 +31,17 @@ var logs = map[string]struct {
 			"Epoch 1:  12%|█▎        | 1/8 [00:00<00:00, 20.00it/s, v_num=0, train_loss_step=7.020, train_loss_epoch=6.960, val_loss=5.330]",
 		},
 		[]string{
-			"lightning step mean iteration=1 epoch=0 duration=0.025 loss=16.2", "lightning step mean iteration=2 epoch=0 duration=0.025 loss=11.6", "lightning evaluation val_loss=5.33",
+			"lightning step mean iteration=1 epoch=0 duration=0.025 loss=16.2", "lightning step mean iteration=2 epoch=0 duration=0.025 loss=11.6",
+			"lightning evaluation val_loss=5.33",
 			"lightning step mean iteration=9 epoch=1 duration=0.05 loss=7.02",
 		},
 	},
 	// 1.x shows a mean over the last batches, as loss.
 	"lightning 1": {
-		[]string{"Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=193315]", "Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315] "},
+		[]string{
+			"Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=10.072, v_num=193315]",
+			"Epoch 0:  22%|██▏       | 4/18 [00:17<01:02,  4.47s/it, loss=9.947, v_num=193315] ",
+		},
 		[]string{"lightning step mean iteration=4 epoch=0 duration=4.47 loss=10.072", "lightning step mean iteration=4 epoch=0 duration=4.47 loss=9.947"},
 	},
 	"nemo 1": {
@@ -46,24 +51,30 @@ var logs = map[string]struct {
 			"Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674, global_step=1.000, consumed_samples=128.0, train_step_timing in s=3.370, samples/sec=14.60]",
 		},
 		[]string{
-			"nemo step iteration=6 epoch=0 duration=49.5 loss=11.5 consumed_samples=12288", "nemo step iteration=1999 epoch=0 duration=68.7 loss=0.139 consumed_samples=256000", "nemo evaluation val_loss=0.212",
+			"nemo step iteration=6 epoch=0 duration=49.5 loss=11.5 consumed_samples=12288",
+			"nemo step iteration=1999 epoch=0 duration=68.7 loss=0.139 consumed_samples=256000", "nemo evaluation val_loss=0.212",
 			"nemo step iteration=1 epoch=1 duration=3.37 loss=0.674 consumed_samples=128 samples/s=14.6",
 		},
 	},
 	// The postfix is set before the bar goes on.
 	"openrlhf": {
 		[]string{
-			"Train step of epoch 0:   0%|          | 0/17 [00:00<?, ?it/s]", "Train step of epoch 0:   0%|          | 0/17 [00:02<?, ?it/s, gpt_loss=2.04, lr=0, grad_norm=0]",
-			"Train step of epoch 0:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=2.04, lr=0, grad_norm=0]", "Train step of epoch 0:   6%|▌         | 1/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
+			"Train step of epoch 0:   0%|          | 0/17 [00:00<?, ?it/s]",
+			"Train step of epoch 0:   0%|          | 0/17 [00:02<?, ?it/s, gpt_loss=2.04, lr=0, grad_norm=0]",
+			"Train step of epoch 0:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=2.04, lr=0, grad_norm=0]",
+			"Train step of epoch 0:   6%|▌         | 1/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
 			"Train step of epoch 0:  12%|█         | 2/17 [00:04<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
-			"Eval stage of steps 2:  50%|█████     | 1/2 [00:01<00:01,  1.00s/it, eval gpt_loss=0.7]", "Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.7]",
+			"Eval stage of steps 2:  50%|█████     | 1/2 [00:01<00:01,  1.00s/it, eval gpt_loss=0.7]",
+			"Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.7]",
 			"Eval stage of steps 2: 100%|██████████| 2/2 [00:02<00:00,  1.00s/it, eval gpt_loss=0.75]",
-			"Train step of epoch 1:   0%|          | 0/17 [00:00<?, ?it/s]", "Train step of epoch 0:  12%|█         | 2/17 [00:09<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
+			"Train step of epoch 1:   0%|          | 0/17 [00:00<?, ?it/s]",
+			"Train step of epoch 0:  12%|█         | 2/17 [00:09<00:32,  2.00s/it, gpt_loss=0.793, lr=1.25e-6, grad_norm=38.9]",
 			"Train step of epoch 1:   6%|▌         | 1/17 [00:02<00:32,  2.00s/it, gpt_loss=0.5, lr=1e-6, grad_norm=2]",
 			"Train epoch [1/1]:  50%|█████     | 1/2 [00:10<00:10, 10.00s/it, act_loss=-0.01, reward=0.5, kl=0.001]",
 		},
 		[]string{
-			"openrlhf step mean iteration=1 epoch=0 duration=2 loss=2.04 lr=0 grad_norm=0", "openrlhf step mean iteration=2 epoch=0 duration=2 loss=0.793 lr=1.25e-06 grad_norm=38.9",
+			"openrlhf step mean iteration=1 epoch=0 duration=2 loss=2.04 lr=0 grad_norm=0",
+			"openrlhf step mean iteration=2 epoch=0 duration=2 loss=0.793 lr=1.25e-06 grad_norm=38.9",
 			"openrlhf evaluation iteration=2 duration=2 val_loss=0.75", "openrlhf step mean iteration=18 epoch=1 duration=2 loss=0.5 lr=1e-06 grad_norm=2",
 			"openrlhf step mean iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
 		},
@@ -71,26 +82,38 @@ var logs = map[string]struct {
 	// The loss beside a count is that of the batch after it. The lines of results are cut at the width of the screen.
 	"composer": {
 		[]string{
-			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s]   ", "train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=16.2451]  ", "train          Epoch   0:   12%|█    | 1/8 [00:00<00:00, 100.00ba/s, loss/train/total=11.5874]",
-			"eval           Batch   8:  100%|█████| 4/4 [00:00<00:00, 1283.54ba/s, metrics/eval/CrossEntropyLoss=8", "train          Epoch   0:  100%|█████| 8/8 [00:00<00:00, 212.28ba/s, loss/train/total=11.5874]",
-			"train          Epoch   1:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=10.5974]", "train          Batch   4:   40%|█    | 4/10 [00:00<00:00, 50.00ba/s, loss/train/total=9.5]", "train          Token   4:   40%|█    | 4/10 [00:00<00:00, 50.00tok/s, loss/train/total=9.25]",
+			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s]   ",
+			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=16.2451]  ",
+			"train          Epoch   0:   12%|█    | 1/8 [00:00<00:00, 100.00ba/s, loss/train/total=11.5874]",
+			"eval           Batch   8:  100%|█████| 4/4 [00:00<00:00, 1283.54ba/s, metrics/eval/CrossEntropyLoss=8",
+			"train          Epoch   0:  100%|█████| 8/8 [00:00<00:00, 212.28ba/s, loss/train/total=11.5874]",
+			"train          Epoch   1:    0%|     | 0/8 [00:00<?, ?ba/s, loss/train/total=10.5974]",
+			"train          Batch   4:   40%|█    | 4/10 [00:00<00:00, 50.00ba/s, loss/train/total=9.5]",
+			"train          Token   4:   40%|█    | 4/10 [00:00<00:00, 50.00tok/s, loss/train/total=9.25]",
 		},
 		[]string{
-			"composer step iteration=1 epoch=0 loss=16.2451", "composer step mean iteration=2 epoch=0 duration=0.01 loss=11.5874", "composer step iteration=9 epoch=1 loss=10.5974", "composer step mean iteration=5 duration=0.02 loss=9.5",
+			"composer step iteration=1 epoch=0 loss=16.2451", "composer step mean iteration=2 epoch=0 duration=0.01 loss=11.5874",
+			"composer step iteration=9 epoch=1 loss=10.5974", "composer step mean iteration=5 duration=0.02 loss=9.5",
 		},
 	},
 	"torchtune": {
-		[]string{"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]", "1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.25s/it]"},
+		[]string{
+			"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]",
+			"1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.25s/it]",
+		},
 		[]string{"torchtune step mean iteration=11 epoch=1 duration=1.2 loss=2.5", "torchtune step mean iteration=12 epoch=1 duration=1.25 loss=2.345"},
 	},
 	"others": {
-		[]string{"steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.123]", "steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.13]"},
+		[]string{
+			"steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.123]", "steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.13]",
+		},
 		[]string{"tqdm step mean iteration=891 duration=1.49 extra:avr_loss=0.123"},
 	},
 	// Not for us: no loss, a search over trials, a dict behind a bar.
 	"none": {
 		[]string{
-			"Map (num_proc=8): 100%|██████████| 1000/1000 [00:01<00:00, 812.10 examples/s]", "100%|██████████| 50/50 [00:10<00:00,  5.00trial/s, best loss: 0.3]", " 50%|████| 5/10 [00:10<00:10, 2.00s/it, best_loss=0.3]",
+			"Map (num_proc=8): 100%|██████████| 1000/1000 [00:01<00:00, 812.10 examples/s]", "100%|██████████| 50/50 [00:10<00:00,  5.00trial/s, best loss: 0.3]",
+			" 50%|████| 5/10 [00:10<00:10, 2.00s/it, best_loss=0.3]",
 			"  2%|▏         | 1/60 [00:55<54:36, 55.53s/it]{'loss': 1}", "Loading checkpoint shards: 100%|██████████| 4/4 [00:05<00:00,  1.30s/it]", "", "loss",
 		},
 		nil,

@@ -11,7 +11,8 @@
 //	[metric][batch=2]: loss/train/total: 16.1129
 //
 // time/batch counts the batches of the whole job that were done before, whatever the head of the block counts in. FileLogger has a copy of the
-// console in lines that begin with [stderr], which are left alone. Speeds are means over SpeedMonitor's window, without evaluation; memory is in GB of 1e9 bytes.
+// console in lines that begin with [stderr], which are left alone. Speeds are means over SpeedMonitor's window, without evaluation; memory is in GB of 1e9
+// bytes.
 package composer
 
 import (

@@ -26,8 +26,10 @@ var logs = map[string]struct {
 			"\t Train throughput/device/mfu: 0.4\n\t Train l2_norm/grad/global: 1.5\n\t Train memory/peak_allocated_mem: 1.5\n\t Train memory/current_allocated_mem: 1\n\t Train memory/peak_reserved_mem: 2.5\n\t Train memory/current_reserved_mem: 2\n" +
 			"\t Train time/total: 0.5000\n\t Train name: \"x\"\nother\n\t Train loss/train/total: 1\n",
 		[]string{
-			"composer step open iteration=3 iterations=10 loss=16.1129", "composer side lr=0.01", "composer side mean duration=0.002", "composer side samples/s=4240.6573", "composer side device_tokens/s=12.5",
-			"composer side tokens/s=100", "composer side device_flop/s=1000000000000", "composer side flop/s=8000000000000", "composer side mfu=0.4", "composer side grad_norm=1.5", "composer side mem_peak=1500000000",
+			"composer step open iteration=3 iterations=10 loss=16.1129", "composer side lr=0.01", "composer side mean duration=0.002",
+			"composer side samples/s=4240.6573", "composer side device_tokens/s=12.5",
+			"composer side tokens/s=100", "composer side device_flop/s=1000000000000", "composer side flop/s=8000000000000", "composer side mfu=0.4",
+			"composer side grad_norm=1.5", "composer side mem_peak=1500000000",
 			"composer side mem=1000000000", "composer side mem_reserved_peak=2500000000", "composer side mem_reserved=2000000000", `composer side extra:name="\"x\""`,
 		},
 	},
@@ -36,7 +38,8 @@ var logs = map[string]struct {
 		"[epoch=2][batch=3/8]:\n\t Train time/batch: 10\n\t Train loss/train/total: nan\n[Eval batch=1/4] Eval on eval data\n[Eval batch=4/4] Eval on eval data:\n\t Eval metrics/eval/LanguageCrossEntropy: 2.5\n\t Eval metrics/eval/LanguagePerplexity: 12.2\n" +
 			"\t Eval metrics/eval/MeanSquaredError: 9.4941\n[epoch=2][batch=4/8]:\n\t Train time/batch: 11\n\t Train loss/train/total: 2\n",
 		[]string{
-			"composer step open iteration=11 epoch=2 loss=NaN", `composer evaluation open extra:data="eval"`, "composer side val_loss=2.5", "composer side ppl=12.2", "composer side extra:metrics/eval/MeanSquaredError=9.4941",
+			"composer step open iteration=11 epoch=2 loss=NaN", `composer evaluation open extra:data="eval"`, "composer side val_loss=2.5", "composer side ppl=12.2",
+			"composer side extra:metrics/eval/MeanSquaredError=9.4941",
 			"composer step open iteration=12 epoch=2 loss=2",
 		},
 	},
@@ -47,10 +50,15 @@ var logs = map[string]struct {
 			"[metric][batch=2]: metrics/eval/CrossEntropy: 2.5 \n[metric][batch=2]: metrics/eval/Perplexity: 12.2 \n[metric][batch=2]: time/batch: 2 \n[metric][batch=2]: loss/train/total: 9 \n" +
 			"[metric][batch=3]: time/epoch: 1 \n[metric][batch=3]: time/batch: 3 \n[metric][batch=3]: metrics/train/x: 5 \n",
 		[]string{
-			"composer step open iteration=2 extra:trainer/x=8", "composer side loss=11.5874", "composer side lr=0.01", "composer evaluation open iteration=2 val_loss=2.5", "composer side ppl=12.2", "composer step open iteration=3 loss=9", "composer side extra:metrics/train/x=5",
+			"composer step open iteration=2 extra:trainer/x=8", "composer side loss=11.5874", "composer side lr=0.01",
+			"composer evaluation open iteration=2 val_loss=2.5", "composer side ppl=12.2", "composer step open iteration=3 loss=9",
+			"composer side extra:metrics/train/x=5",
 		},
 	},
-	"none": {"[batch]:\n[INFO] batch=3\n[rank=0][lr=5]:\n\t Train loss/train/total: 2\n[metric]: x\n[Eval batch=3]\n[batch=x/10]:\n[batch=3/10]:\n\t Train loss/train/total: 2\n\t\n", nil},
+	"none": {
+		"[batch]:\n[INFO] batch=3\n[rank=0][lr=5]:\n\t Train loss/train/total: 2\n[metric]: x\n[Eval batch=3]\n[batch=x/10]:\n[batch=3/10]:\n\t Train loss/train/total: 2\n\t\n",
+		nil,
+	},
 }
 
 func TestLine(t *testing.T) {
@@ -93,7 +101,9 @@ func FuzzLine(f *testing.F) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	for name, text := range map[string]string{"block": "[batch=3/10]:\n\t Train time/batch: 2\n\t Train loss/train/total: 16.1129", "other": "The attention mask and the pad token id were not set."} {
+	for name, text := range map[string]string{
+		"block": "[batch=3/10]:\n\t Train time/batch: 2\n\t Train loss/train/total: 16.1129", "other": "The attention mask and the pad token id were not set.",
+	} {
 		b.Run(name, func(b *testing.B) {
 			var p composer.Parser
 			out, lines := &recordtest.Discard{}, bytes.Split([]byte(text), []byte("\n"))

@@ -24,7 +24,8 @@ var seeds = []string{
 	"[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. Reducing hysteresis to 1",
 	"steps: 200 loss: 5.5508 lm loss: 5.5103 moe loss: 0.0405 iter time (s): 0.936 samples/sec: 136.706",
 	"[Rank 0] time (ms) | fwd: 12.34 (fwd_moe: 5.00, 1st_a2a: 0.80, 2nd_a2a: 0.70, top_k: 0.21)",
-	"x  1%|] step=, skipped=", " RunningAvgSamplesPerSec=", ", RunningAvgSamplesPerSec=", "Rank Skipping step.", "steps: iter time (s):", "[Rank time (ms) | ", "[Rank 9] time (ms) | | (,)",
+	"x  1%|] step=, skipped=", " RunningAvgSamplesPerSec=", ", RunningAvgSamplesPerSec=", "Rank Skipping step.", "steps: iter time (s):", "[Rank time (ms) | ",
+	"[Rank 9] time (ms) | | (,)",
 }
 
 func TestParse(t *testing.T) {
@@ -92,7 +93,10 @@ func TestParse(t *testing.T) {
 }
 
 func benchmarks() map[string]string {
-	return map[string]string{"progress": seeds[0], "throughput": seeds[1], "pipeline": seeds[5], "timers": seeds[6], "other": "[2026-01-02] some other line of a log that is about as long as these lines are, with nothing in it to read, but words and words"}
+	return map[string]string{
+		"progress": seeds[0], "throughput": seeds[1], "pipeline": seeds[5], "timers": seeds[6],
+		"other": "[2026-01-02] some other line of a log that is about as long as these lines are, with nothing in it to read, but words and words",
+	}
 }
 
 func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }

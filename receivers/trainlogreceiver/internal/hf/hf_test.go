@@ -69,8 +69,14 @@ func TestLine(t *testing.T) {
 		want       []string
 		reason     string
 	}{
-		{"version 4", `{'loss': 1.4498, 'grad_norm': 2.3919131755828857, 'learning_rate': 4e-05, 'epoch': 0.1}`, []string{"step loss=1.4498 norm=2.3919131755828857 lr=4e-05 epoch=0.1"}, ""},
-		{"version 5", `{'loss': '5.072', 'grad_norm': '20.19', 'learning_rate': '0', 'epoch': '0.009302'}`, []string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"}, ""},
+		{
+			"version 4", `{'loss': 1.4498, 'grad_norm': 2.3919131755828857, 'learning_rate': 4e-05, 'epoch': 0.1}`,
+			[]string{"step loss=1.4498 norm=2.3919131755828857 lr=4e-05 epoch=0.1"}, "",
+		},
+		{
+			"version 5", `{'loss': '5.072', 'grad_norm': '20.19', 'learning_rate': '0', 'epoch': '0.009302'}`,
+			[]string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"}, "",
+		},
 		{"not finite", `{'loss': nan, 'grad_norm': inf, 'learning_rate': 0.0}`, []string{"step loss=NaN norm=+Inf lr=0"}, ""},
 		{"not finite, as text", `{'loss': 'nan', 'grad_norm': '-inf'}`, []string{"step loss=NaN norm=-Inf"}, ""},
 		{
@@ -79,9 +85,13 @@ func TestLine(t *testing.T) {
 			"",
 		},
 		{"behind a platform's clock", `[  222.6s] {'loss': 2.0001, 'epoch': 0.03}`, []string{"step loss=2.0001 epoch=0.03"}, ""},
-		{"Python's words and quotes", `{'loss': 1, 'a': True, 'b': None, 'c': 'it\'s "ok"', "d": "it's", 'e': [1, {'f': '}'}]}`, []string{`step loss=1 a:"True" c:"it's \"ok\"" d:"it's" e:"[1, {'f': '}'}]"`}, ""},
 		{
-			"ms-swift", `Train:   2%|▏ | 1/60 [00:55<54:36, 55.53s/it]{'loss': '0.6647', 'global_step/max_steps': '1/60', 'elapsed_time': '56s', 'remaining_time': '54m 37s', 'train_speed(s/it)': '55.54'}`,
+			"Python's words and quotes", `{'loss': 1, 'a': True, 'b': None, 'c': 'it\'s "ok"', "d": "it's", 'e': [1, {'f': '}'}]}`,
+			[]string{`step loss=1 a:"True" c:"it's \"ok\"" d:"it's" e:"[1, {'f': '}'}]"`}, "",
+		},
+		{
+			"ms-swift",
+			`Train:   2%|▏ | 1/60 [00:55<54:36, 55.53s/it]{'loss': '0.6647', 'global_step/max_steps': '1/60', 'elapsed_time': '56s', 'remaining_time': '54m 37s', 'train_speed(s/it)': '55.54'}`,
 			[]string{`step it=1 of=60 loss=0.6647 duration=55.54 elapsed_time:"56s" remaining_time:"54m 37s"`},
 			"",
 		},
@@ -167,7 +177,8 @@ func TestManyBeginnings(t *testing.T) {
 
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
-		`{'loss': 1.4498, 'note': 'it\'s', 'x': [1, (2)], 'y': np.float64(1), 'z': None}`, "\r 1%| | 1/10 [00:12<20:31]{'loss': nan}", `{'a': 1} {'loss': 2}`, `{"log_history": [{"loss": 1, "step": 2}]}`,
+		`{'loss': 1.4498, 'note': 'it\'s', 'x': [1, (2)], 'y': np.float64(1), 'z': None}`, "\r 1%| | 1/10 [00:12<20:31]{'loss': nan}", `{'a': 1} {'loss': 2}`,
+		`{"log_history": [{"loss": 1, "step": 2}]}`,
 	} {
 		f.Add([]byte(s))
 	}

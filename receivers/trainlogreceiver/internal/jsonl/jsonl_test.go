@@ -63,7 +63,9 @@ func TestLine(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	p, out, line := jsonl.New(nil), &sink{}, []byte(`{"step": 1201, "loss": 2.345, "throughput": 512.3, "lr": 1.2e-5, "x": {"y": 1}, "reward/mean": 2, "gpu_util": [1, 2]}`)
+	p, out, line := jsonl.New(nil), &sink{}, []byte(
+		`{"step": 1201, "loss": 2.345, "throughput": 512.3, "lr": 1.2e-5, "x": {"y": 1}, "reward/mean": 2, "gpu_util": [1, 2]}`,
+	)
 	p.Line(line, out)
 	assert.Zero(t, testing.AllocsPerRun(100, func() { p.Line(line, out) }))
 }

@@ -16,7 +16,8 @@ var parser = recordtest.Parser{Source: nanochat.Source, Parse: nanochat.Parse}
 
 var seeds = []string{
 	"step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | total time: 0.05m | eta: 120.0m",
-	"Step 00250 | Validation bpb: 0.912345", "step 00012 (3.25%) | loss: 1.1 | dt: ms", "Step / | loss: ", "step  (%) | dt: 1ms", "Step 1/2 | Training loss: 1| lrm: 1| num_tokens: 1,0",
+	"Step 00250 | Validation bpb: 0.912345", "step 00012 (3.25%) | loss: 1.1 | dt: ms", "Step / | loss: ", "step  (%) | dt: 1ms",
+	"Step 1/2 | Training loss: 1| lrm: 1| num_tokens: 1,0",
 }
 
 func TestParse(t *testing.T) {
@@ -36,7 +37,8 @@ func TestParse(t *testing.T) {
 		"step 00012/21400 (0.06%) | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789":      "!no_loss",
 		"step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.":                           "",
 
-		"": "", "Step 12 | loss:2.1 lr:1e-05": "", "step 12 | loss: 2.1 | lr: 1e-5": "", "Step 5": "", "Step x | Validation loss: 1": "", "Step 12 | Saving checkpoint: now": "",
+		"": "", "Step 12 | loss:2.1 lr:1e-05": "", "step 12 | loss: 2.1 | lr: 1e-5": "", "Step 5": "", "Step x | Validation loss: 1": "",
+		"Step 12 | Saving checkpoint: now": "",
 	} {
 		assert.Equal(t, want, parser.Line(in), in)
 	}

@@ -14,7 +14,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var parser = recordtest.Parser{Source: nanogpt.Source, Parse: nanogpt.Parse}
 
-var seeds = []string{"iter 100: loss 2.3456, time 45.23ms, mfu 30.12%", "step 250: train loss 2.3012, val loss 2.4103", "iter 0: loss nan, time 1ms", "iter : loss , time ms, mfu %", "step : train loss , val loss "}
+var seeds = []string{
+	"iter 100: loss 2.3456, time 45.23ms, mfu 30.12%", "step 250: train loss 2.3012, val loss 2.4103", "iter 0: loss nan, time 1ms",
+	"iter : loss , time ms, mfu %", "step : train loss , val loss ",
+}
 
 func TestParse(t *testing.T) {
 	for in, want := range map[string]string{
@@ -27,7 +30,8 @@ func TestParse(t *testing.T) {
 		"iter 7: loss 2.1, time 45": "step iteration=7 duration=0.045(ms) loss=2.1",
 		"iter 7: loss x, time 4ms":  "!bad_number",
 
-		"": "", "iter ": "", "iter 5: loss 2.1": "", "iter x: loss 2.1, time 4ms": "", "the iter 5: loss 2.1, time 4ms": "", "step 250: train loss 2.3": "", "step 250: loss 2.3": "",
+		"": "", "iter ": "", "iter 5: loss 2.1": "", "iter x: loss 2.1, time 4ms": "", "the iter 5: loss 2.1, time 4ms": "", "step 250: train loss 2.3": "",
+		"step 250: loss 2.3":                 "",
 		"step 250: train loss a, val loss 2": "", "iter 100: val loss 2.3456, val time: 45.23 ms": "",
 	} {
 		assert.Equal(t, want, parser.Line(in), in)

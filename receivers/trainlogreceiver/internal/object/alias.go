@@ -141,14 +141,25 @@ func makeAliases() map[string]Target {
 	all(record.ParamsNorm, "params_norm", "param_norm")
 	all(record.LossScale, "loss_scale")
 	all(record.GradientZeros, "num_zeros")
-	all(record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num", "training/global_step")
+	all(
+		record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num",
+		"training/global_step",
+	)
 	all(record.Iterations, "max_steps", "total_steps", "num_steps", "max_iterations", "train_iters", "total_iterations")
-	all(record.SampleThroughput, "throughput", "samples_per_sec", "samples_per_second", "samples/s", "samples/sec", "sample_throughput", "train_samples_per_second",
+	all(record.SampleThroughput, "throughput", "samples_per_sec", "samples_per_second", "samples/s", "samples/sec", "sample_throughput",
+		"train_samples_per_second",
 		"samplespersec", "currsamplespersec", "examples_per_second", "examples_per_sec", "examples/s")
-	all(record.TokenThroughput, "tokens_per_sec", "tokens_per_second", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tok_per_sec", "token_throughput", "train_tokens_per_second")
-	all(record.DeviceTokenThroughput, "tgs", "tokens_per_gpu_per_sec", "tokens_per_gpu_per_second", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu", "tokens/s/gpu", "tokens/sec/gpu",
+	all(
+		record.TokenThroughput, "tokens_per_sec", "tokens_per_second", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tok_per_sec", "token_throughput",
+		"train_tokens_per_second",
+	)
+	all(record.DeviceTokenThroughput, "tgs", "tokens_per_gpu_per_sec", "tokens_per_gpu_per_second", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu",
+		"tokens/s/gpu", "tokens/sec/gpu",
 		"tokens_per_device_per_second", "tokens_per_second_per_device")
-	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflops", "tflops_per_gpu", "tflops/gpu", "tflops_per_device", "device_tflops", "throughput_tflops", "tflop/s/gpu", "achieved_tflops")
+	add(
+		field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflops", "tflops_per_gpu", "tflops/gpu", "tflops_per_device", "device_tflops",
+		"throughput_tflops", "tflop/s/gpu", "achieved_tflops",
+	)
 	add(field(record.FlopThroughput, record.TeraFlopPerSecond), "total_tflops", "tflops_total")
 	mfu := field(record.MFU, record.Base)
 	mfu.action = ratio
@@ -178,7 +189,10 @@ func makeAliases() map[string]Target {
 	add(second, "dt_s") // without a unit it may be either
 	add(milli, "dt_ms")
 	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
-	add(Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s", "iterations_per_second")
+	add(
+		Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s",
+		"iterations_per_second",
+	)
 
 	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are those since the line before.
 	all(record.Iteration, "completed_step")
@@ -188,8 +202,10 @@ func makeAliases() map[string]Target {
 	add(out["steps_per_second"], "interval_steps_per_second")
 
 	for f, bases := range map[record.Field]string{
-		record.MemoryUsage:        "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used memory_usage gpu_memory_usage allocated vram",
-		record.MemoryPeak:         "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak peak_gpu_memory max_gpu_memory max_allocated",
+		record.MemoryUsage: "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used memory_usage " +
+			"gpu_memory_usage allocated vram",
+		record.MemoryPeak: "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak " +
+			"peak_gpu_memory max_gpu_memory max_allocated",
 		record.MemoryReserved:     "memory_reserved mem_reserved gpu_memory_reserved reserved",
 		record.MemoryReservedPeak: "max_memory_reserved peak_memory_reserved max_reserved",
 	} {
@@ -209,7 +225,9 @@ func normal(name string) string {
 
 var (
 	trainPrefixes = []string{"train/", "train.", "train_", "training/", "metrics.", "metrics/"}
-	evalPrefixes  = []string{"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "test/", "test_", "val_core/", "val_aux/"}
+	evalPrefixes  = []string{
+		"eval/", "eval.", "eval_", "val/", "val.", "val_", "validation/", "validation.", "validation_", "test/", "test_", "val_core/", "val_aux/",
+	}
 )
 
 // lookUp finds a name in the configuration: as it is written there, or else without regard to case.

@@ -59,10 +59,14 @@ func show(rec *record.Record) string {
 }
 
 var names = map[record.Field]string{
-	record.Iteration: "it", record.Iterations: "of", record.Epoch: "epoch", record.Duration: "duration", record.WorldSize: "world", record.LocalRank: "local", record.Loss: "loss",
-	record.LearningRate: "lr", record.GradientNorm: "norm", record.ValidationLoss: "vloss", record.Perplexity: "ppl", record.BatchSize: "batch", record.SampleThroughput: "samples/s",
-	record.TokenThroughput: "tokens/s", record.DeviceTokenThroughput: "tokens/s/gpu", record.FlopThroughput: "flops", record.DeviceFlopThroughput: "flops/gpu", record.MFU: "mfu",
-	record.MemoryUsage: "mem", record.MemoryPeak: "peak", record.MemoryReserved: "reserved", record.MemoryReservedPeak: "reservedpeak", record.ConsumedTokens: "seen",
+	record.Iteration: "it", record.Iterations: "of", record.Epoch: "epoch", record.Duration: "duration", record.WorldSize: "world", record.LocalRank: "local",
+	record.Loss:         "loss",
+	record.LearningRate: "lr", record.GradientNorm: "norm", record.ValidationLoss: "vloss", record.Perplexity: "ppl", record.BatchSize: "batch",
+	record.SampleThroughput: "samples/s",
+	record.TokenThroughput:  "tokens/s", record.DeviceTokenThroughput: "tokens/s/gpu", record.FlopThroughput: "flops", record.DeviceFlopThroughput: "flops/gpu",
+	record.MFU:         "mfu",
+	record.MemoryUsage: "mem", record.MemoryPeak: "peak", record.MemoryReserved: "reserved", record.MemoryReservedPeak: "reservedpeak",
+	record.ConsumedTokens:  "seen",
 	record.ConsumedSamples: "seensamples", record.DevicePower: "power", record.LossScale: "scale", record.ParamsNorm: "pnorm", record.GradientZeros: "zeros",
 }
 
@@ -87,7 +91,10 @@ func parse(p *object.Parser, text string) string {
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"as a logger of one's own writes", `{"loss": 2.345, "throughput": 512.3, "step_time_s": 0.124, "lr": 1.2e-5}`, "step duration=0.124 loss=2.345 lr=1.2e-05 samples/s=512.3"},
+		{
+			"as a logger of one's own writes", `{"loss": 2.345, "throughput": 512.3, "step_time_s": 0.124, "lr": 1.2e-5}`,
+			"step duration=0.124 loss=2.345 lr=1.2e-05 samples/s=512.3",
+		},
 		{"no blanks", `{"loss":2.345,"step":7}`, "step it=7 loss=2.345"},
 		{"blanks", "{ \"loss\" :\t2.5 ,\r\n \"step\" : 7 }", "step it=7 loss=2.5"},
 		{"not finite", `{"loss": NaN, "throughput": Infinity, "lr": -Infinity}`, "step loss=NaN lr=-Inf samples/s=+Inf"},
@@ -118,7 +125,10 @@ func TestParse(t *testing.T) {
 		{"mfu", `{"mfu": 0.41}`, "step mfu=0.41"},
 		{"mfu in percent", `{"mfu": 41}`, "step mfu=0.41%"},
 		{"mfu as text", `{"mfu": "41%"}`, "step mfu=0.41%"},
-		{"memory", `{"memory_gb": 2, "max_memory_mib": 3, "reserved_gb": 4, "max_memory_reserved": 5}`, "step mem=2147483648GiBy peak=3145728MiBy reserved=4294967296GiBy reservedpeak=5"},
+		{
+			"memory", `{"memory_gb": 2, "max_memory_mib": 3, "reserved_gb": 4, "max_memory_reserved": 5}`,
+			"step mem=2147483648GiBy peak=3145728MiBy reserved=4294967296GiBy reservedpeak=5",
+		},
 		{"flops", `{"tflops": 2, "total_tflops": 16}`, "step flops=16000000000000TFLOP/s flops/gpu=2000000000000TFLOP/s"},
 		{"tokens", `{"tokens_per_second": 8, "tgs": 4, "tokens_seen": 100}`, "step seen=100 tokens/s=8 tokens/s/gpu=4"},
 		{"ranks", `{"rank": 3, "local_rank": 1, "world_size": 8, "loss": 1}`, "step world=8 local=1 loss=1 rank=3"},
@@ -134,19 +144,42 @@ func TestParse(t *testing.T) {
 			`step it=1 of=60 duration=55.54 loss=0.6 reservedpeak=2147483648GiBy mean elapsed_time:"56s"`,
 		},
 		{"ms-swift, older", `{'loss': 0.5, 'train_speed(iter/s)': 0.25}`, "step duration=4 loss=0.5 mean"},
-		{"LLaMA-Factory", `{"current_steps": 2, "total_steps": 12, "loss": 3.8, "lr": 0.1, "epoch": 0.2, "percentage": 16.67, "throughput": 89.39, "total_tokens": 128, "vram_allocated": 2.0, "vram_reserved": 3.0}`, "step it=2 of=12 epoch=0.2 loss=3.8 lr=0.1 seen=128 tokens/s=89.39 peak=2147483648GiBy reservedpeak=3221225472GiBy percentage:16.67"},
-		{"LLaMA-Factory's evaluation", `{"current_steps": 6, "total_steps": 12, "eval_loss": 3, "epoch": 0.6, "throughput": 89.85}`, "evaluation it=6 of=12 epoch=0.6 vloss=3 tokens/s=89.85"},
+		{
+			"LLaMA-Factory",
+			`{"current_steps": 2, "total_steps": 12, "loss": 3.8, "lr": 0.1, "epoch": 0.2, "percentage": 16.67, "throughput": 89.39, "total_tokens": 128, "vram_allocated": 2.0, "vram_reserved": 3.0}`,
+			"step it=2 of=12 epoch=0.2 loss=3.8 lr=0.1 seen=128 tokens/s=89.39 peak=2147483648GiBy reservedpeak=3221225472GiBy percentage:16.67",
+		},
+		{
+			"LLaMA-Factory's evaluation", `{"current_steps": 6, "total_steps": 12, "eval_loss": 3, "epoch": 0.6, "throughput": 89.85}`,
+			"evaluation it=6 of=12 epoch=0.6 vloss=3 tokens/s=89.85",
+		},
 		{"LLaMA-Factory's last row", `{"current_steps": 12, "total_steps": 12, "epoch": 1.2, "percentage": 100.0, "throughput": 89.62}`, other},
-		{"Axolotl", `{'loss': '1.5', 'ppl': '4.48', 'memory/max_active (GiB)': '1.5', 'memory/max_allocated (GiB)': '2', 'memory/device_reserved (GiB)': '3', 'tokens/train_per_sec_per_gpu': '1000', 'tokens/total': 128, 'tokens/trainable': 120}`, `step loss=1.5 seen=128 tokens/s/gpu=1000 peak=2147483648GiBy reserved=3221225472GiBy ppl:4.48 memory/max_active (GiB):1.5 tokens/trainable:120`},
-		{"Axolotl's evaluation", `{'eval_loss': 1.5, 'eval_ppl': 4.48, 'memory/max_allocated (GiB)': 2, 'eval_runtime': 3}`, "evaluation duration=3 vloss=1.5 ppl=4.48 peak=2147483648GiBy"},
-		{"a step beside the time of the training", `{'loss': 1, 'num_input_tokens_seen': 128, 'train_runtime': 0.6, 'train_tokens_per_second': 204.2}`, "step loss=1 seen=128 tokens/s=204.2 train_runtime:0.6"},
-		{"verl", `{"step":1,"data":{"actor/entropy":0.5,"timing_s/gen":1.5,"timing_s/step":4,"perf/throughput":9}}`, "step it=1 duration=4 tokens/s/gpu=9 stage:gen=1.5 actor/entropy:0.5"},
+		{
+			"Axolotl",
+			`{'loss': '1.5', 'ppl': '4.48', 'memory/max_active (GiB)': '1.5', 'memory/max_allocated (GiB)': '2', 'memory/device_reserved (GiB)': '3', 'tokens/train_per_sec_per_gpu': '1000', 'tokens/total': 128, 'tokens/trainable': 120}`,
+			`step loss=1.5 seen=128 tokens/s/gpu=1000 peak=2147483648GiBy reserved=3221225472GiBy ppl:4.48 memory/max_active (GiB):1.5 tokens/trainable:120`,
+		},
+		{
+			"Axolotl's evaluation", `{'eval_loss': 1.5, 'eval_ppl': 4.48, 'memory/max_allocated (GiB)': 2, 'eval_runtime': 3}`,
+			"evaluation duration=3 vloss=1.5 ppl=4.48 peak=2147483648GiBy",
+		},
+		{
+			"a step beside the time of the training", `{'loss': 1, 'num_input_tokens_seen': 128, 'train_runtime': 0.6, 'train_tokens_per_second': 204.2}`,
+			"step loss=1 seen=128 tokens/s=204.2 train_runtime:0.6",
+		},
+		{
+			"verl", `{"step":1,"data":{"actor/entropy":0.5,"timing_s/gen":1.5,"timing_s/step":4,"perf/throughput":9}}`,
+			"step it=1 duration=4 tokens/s/gpu=9 stage:gen=1.5 actor/entropy:0.5",
+		},
 		{"verl's validation", `{"step":1,"data":{"val-core/gsm8k/reward/mean@1":0.5}}`, "evaluation it=1 val-core/gsm8k/reward/mean@1:0.5"},
 		{"lists of groups", `{"lr": [1e-5, 2e-5], "loss": 1, "betas": [0.9, 0.95]}`, `step loss=1 lr=1e-05 betas:"[0.9, 0.95]"`},
 		{"tuples", `{'loss': 1, 'betas': (0.9, 0.95)}`, `step loss=1 betas:"(0.9, 0.95)"`},
 		{"NumPy and PyTorch", `{'loss': np.float64(1.5), 'grad_norm': tensor(2.5, device='cuda:0'), 'x': Stop()}`, `step loss=1.5 norm=2.5 x:"Stop()"`},
 		{"escapes", `{"lo\u0073s": 1, "note": "a\"b\\\n\u00e9\ud83d\ude00\/", 'p': 'it\'s \x41'}`, `step loss=1 note:"a\"b\\\né😀/" p:"it's A"`},
-		{"identifiers stay texts", `{"loss": 1, "id": "0012", "big": "12345678901234567890", "hash": "1e5", "acc": "0.85"}`, `step loss=1 id:"0012" big:"12345678901234567890" hash:100000 acc:0.85`},
+		{
+			"identifiers stay texts", `{"loss": 1, "id": "0012", "big": "12345678901234567890", "hash": "1e5", "acc": "0.85"}`,
+			`step loss=1 id:"0012" big:"12345678901234567890" hash:100000 acc:0.85`,
+		},
 		{"twice the same name", `{"loss": 1, "loss": 2}`, "step loss=2"},
 		{"numbers of a step without names we know", `{"step": 3, "reward": 0.5}`, "step it=3 reward:0.5"},
 		{"a loss that is none", `{"loss": "n/a", "grad_norm": 1}`, `step norm=1 loss:"n/a"`},
@@ -232,7 +265,10 @@ func TestMapped(t *testing.T) {
 	assert.Equal(t, `step loss=1 wait_ms:"n/a"`, parse(p, `{"wait_ms": "n/a", "loss": 1}`))
 
 	var rec record.Record
-	for _, e := range []record.Extra{{Name: []byte("throughput"), Value: 2}, {Name: []byte("reward/mean"), Value: 3}, {Name: []byte("x"), Value: 4}, {Name: []byte("busy"), Value: 50}, {Name: []byte("wait_ms"), Text: []byte("?")}} {
+	for _, e := range []record.Extra{
+		{Name: []byte("throughput"), Value: 2}, {Name: []byte("reward/mean"), Value: 3}, {Name: []byte("x"), Value: 4}, {Name: []byte("busy"), Value: 50},
+		{Name: []byte("wait_ms"), Text: []byte("?")},
+	} {
 		rec.AddExtra(e)
 	}
 	object.Apply(&rec, mapped)
@@ -277,7 +313,8 @@ func TestManyNames(t *testing.T) {
 // Whatever encoding/json takes for an object is read to its end, and numbers are the same.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
-		`{"loss": 2.345, "step": 1, "x": {"y": [1, {"z": "]}"}]}, "s": "\u00e9\ud83d\ude00", "n": null, "t": true}`, `{"a":-0.0e+1,"b":1e400,"c":123456789012345678901234567890}`,
+		`{"loss": 2.345, "step": 1, "x": {"y": [1, {"z": "]}"}]}, "s": "\u00e9\ud83d\ude00", "n": null, "t": true}`,
+		`{"a":-0.0e+1,"b":1e400,"c":123456789012345678901234567890}`,
 		`{"":{"":{}}}`, `{"a":"\\"}`,
 	} {
 		f.Add([]byte(s))
@@ -316,7 +353,8 @@ func FuzzJSON(f *testing.F) {
 				t.Errorf("%s = %v, encoding/json has %v", e.Name, e.Value, v)
 			}
 		}
-		if v, ok := want["loss"].(float64); ok && math.Float64bits(v) != math.Float64bits(rec.Get(record.Loss)) && strings.Count(strings.ToLower(string(b)), "los") == 1 {
+		if v, ok := want["loss"].(float64); ok && math.Float64bits(v) != math.Float64bits(rec.Get(record.Loss)) &&
+			strings.Count(strings.ToLower(string(b)), "los") == 1 {
 			t.Errorf("loss = %v, encoding/json has %v", rec.Get(record.Loss), v)
 		}
 	})

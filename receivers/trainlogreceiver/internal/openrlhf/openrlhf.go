@@ -1,6 +1,9 @@
 // Package openrlhf reads the lines of OpenRLHF's PPO trainers (OpenRLHF/OpenRLHF, trainer/ppo_trainer.py and ppo_trainer_async.py):
 //
-//	INFO 08-13 19:25:45 ppo_trainer.py:547] ✨ Global step 5: {'policy_loss': 0.0123, 'actor_lr': 1e-06, 'reward': 0.5, 'timing/generation': 12.5, 'timing/step_total': 40.25}
+//	INFO 08-13 19:25:45 ppo_trainer.py:547] ✨ Global step 5: {'policy_loss': 0.0123, 'actor_lr': 1e-06, 'reward': 0.5, 'timing/generation': 12.5,
+//
+// 'timing/step_total': 40.25}
+//
 //	✨ Evaluation completed in 0:01:02, global_step 5, eval_metrics: {'eval_default_pass1': 0.5}
 //
 // timing/* are seconds, and step_total is their sum. Losses of RL stay fields: they do not compare with others. Its other trainers draw

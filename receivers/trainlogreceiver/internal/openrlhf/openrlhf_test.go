@@ -17,7 +17,8 @@ var parser = recordtest.Parser{Source: openrlhf.Source, Parse: func(b []byte, re
 
 var seeds = []string{
 	"INFO 08-13 19:25:45 ppo_trainer.py:547] ✨ Global step 5: {'policy_loss': 0.0123, 'actor_lr': 1e-06, 'reward': 0.5, 'timing/generation': 12.5, 'timing/ppo_train': 27.75, 'timing/step_total': 40.25}",
-	"✨ Evaluation completed in 0:01:02, global_step 5, eval_metrics: {'eval_default_pass1': 0.5}", "Eval at step 5: {'a': 1}", "Global step 5: {'a'", "Global step : {'", "Evaluation completed in , global_step 5, eval_metrics: {'",
+	"✨ Evaluation completed in 0:01:02, global_step 5, eval_metrics: {'eval_default_pass1': 0.5}", "Eval at step 5: {'a': 1}", "Global step 5: {'a'",
+	"Global step : {'", "Evaluation completed in , global_step 5, eval_metrics: {'",
 }
 
 func TestParse(t *testing.T) {
@@ -37,5 +38,7 @@ func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }
 
 func BenchmarkParse(b *testing.B) {
 	p := openrlhf.New(nil)
-	recordtest.Parser{Source: openrlhf.Source, Parse: p.Parse}.Bench(b, map[string]string{"step": seeds[0], "other": "INFO 08-13 19:25:45 experience_maker.py:116] 🚀 Starting experience making with 128 samples"})
+	recordtest.Parser{Source: openrlhf.Source, Parse: p.Parse}.Bench(
+		b, map[string]string{"step": seeds[0], "other": "INFO 08-13 19:25:45 experience_maker.py:116] 🚀 Starting experience making with 128 samples"},
+	)
 }

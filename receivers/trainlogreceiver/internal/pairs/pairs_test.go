@@ -44,14 +44,17 @@ var records = map[string]string{
 // What programs print that speaks of steps and losses, and is no record of a step.
 var others = []string{
 	"", "step", "loss", "step loss", "step: 5", "loss: 5", "step=5 lr=1e-4", "max_steps: 100, loss: 2.3", "total_steps=100 loss=2.3",
-	"Namespace(step=5, loss=0.1, lr=0.1)", "step=5 loss=mse lr=0.1", "TrainingArguments(step=5, loss=0.1)", "loss_fn: cross_entropy, step: 5", "config: step=1 loss=0",
-	"Restored checkpoint at step: 100, loss: 2.3", "resumed at step=100 with loss=2.3", "Best: step=100, loss=2.3", "best loss: 2.3 (step 100)", "New best model, step 100, loss 2.3",
+	"Namespace(step=5, loss=0.1, lr=0.1)", "step=5 loss=mse lr=0.1", "TrainingArguments(step=5, loss=0.1)", "loss_fn: cross_entropy, step: 5",
+	"config: step=1 loss=0",
+	"Restored checkpoint at step: 100, loss: 2.3", "resumed at step=100 with loss=2.3", "Best: step=100, loss=2.3", "best loss: 2.3 (step 100)",
+	"New best model, step 100, loss 2.3",
 	"Saving checkpoint /ckpt/step=100-loss=2.30.ckpt", "saved step=100 loss=2.3 to disk", "Epoch 1 done in 5 s, step 100: loss improved from 2.5 to 2.3",
 	"INFO: early stopping: step=100, val_loss=2.3", "WARNING: loss is nan at step 5", "step 5 loss scale 65536 reduced", "overflow at step 5: loss scale: 1024",
 	"--step 100 --loss mse", "python train.py --steps 100 --loss l2", "| step | loss | lr |", "|   100 | 2.31 | 1e-4 |", "step,loss,lr", "100,2.31,1e-4",
 	"|   0  NVIDIA H100 80GB HBM3   On | 00000000:18:00.0 Off |  0 |", "| N/A   31C    P0    71W / 700W |    353MiB / 81920MiB |      0%      Default |",
 	"wandb: train/loss 2.31", "wandb: step: 100 loss: ▁▂▃", "Traceback: step=5, loss=<Tensor>", "ValueError: step=5 loss=0.1", "if step == 5: loss = 2",
-	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3", "[INFO] step function loss function",
+	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
+	"[INFO] step function loss function",
 	`{"step": 5, "loss": 2.5}`, `{'step': 5, 'loss': 2.5}`, "optimizer step: 5 loss: 2.3", "number of steps: 5, loss: 2.3",
 }
 

@@ -1,5 +1,6 @@
 // Package table reads tables of numbers with a header: the metrics.csv of Lightning's CSVLogger (lightning/fabric/loggers/csv_logs.py), which LitGPT
-// and others write too, and any other with a column for the step and one for a loss. Cells are parted by commas, semicolons or tabs; those that say nothing are empty:
+// and others write too, and any other with a column for the step and one for a loss. Cells are parted by commas, semicolons or tabs; those that say nothing are
+// empty:
 //
 //	epoch,lr,step,train_loss_epoch,train_loss_step,val_loss
 //	0,0.01,1,,11.587385177612305,

@@ -22,18 +22,26 @@ var tables = map[string]struct {
 	// Lightning 2.6: a row for the step, one for the results, one for the epoch's mean.
 	"CSVLogger": {
 		"epoch,lr,step,train_loss_epoch,train_loss_step,val_loss\n0,0.01,1,,11.587385177612305,\n1,,15,,,5.326930046081543\n1,,15,6.955822467803955,,\n",
-		[]string{"csv step open join dedup iteration=1 epoch=0 loss=11.58738517761 lr=0.01", "csv evaluation dedup iteration=15 epoch=1 val_loss=5.326930046082", "csv evaluation dedup iteration=15 epoch=1 extra:train_loss_epoch=6.955822467804"},
+		[]string{
+			"csv step open join dedup iteration=1 epoch=0 loss=11.58738517761 lr=0.01", "csv evaluation dedup iteration=15 epoch=1 val_loss=5.326930046082",
+			"csv evaluation dedup iteration=15 epoch=1 extra:train_loss_epoch=6.955822467804",
+		},
 		0,
 	},
 	// LitGPT counts batches from 1 in its own column, and from 0 in CSVLogger's.
 	"LitGPT": {
 		"iter,iter_time,loss,step,total_tokens,val_loss,val_ppl\n4,0.5,4.5,3,256,,\n,,,7,,4.25,70\n",
-		[]string{"csv step open join dedup iteration=3 duration=0.5 loss=4.5 consumed_tokens=256 extra:iter=4", "csv evaluation dedup iteration=7 val_loss=4.25 ppl=70"},
+		[]string{
+			"csv step open join dedup iteration=3 duration=0.5 loss=4.5 consumed_tokens=256 extra:iter=4", "csv evaluation dedup iteration=7 val_loss=4.25 ppl=70",
+		},
 		0,
 	},
 	"quotes, CRLF, byte order mark and words": {
 		"\xef\xbb\xbf\"step\",\"loss\",\"note\"\r\n1,\"2.5\",\"a, \"\"b\"\"\"\r\n2,nan,\r\n3,inf,x y\r\n",
-		[]string{`csv step open join dedup iteration=1 loss=2.5 extra:note="a, \"b\""`, "csv step open join dedup iteration=2 loss=NaN", `csv step open join dedup iteration=3 loss=+Inf extra:note="x y"`},
+		[]string{
+			`csv step open join dedup iteration=1 loss=2.5 extra:note="a, \"b\""`, "csv step open join dedup iteration=2 loss=NaN",
+			`csv step open join dedup iteration=3 loss=+Inf extra:note="x y"`,
+		},
 		0,
 	},
 	"tabs, and times": {
@@ -111,7 +119,10 @@ func FuzzLine(f *testing.F) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	for name, text := range map[string]string{"row": "0,0.01,1,,11.587385177612305,", "other": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior."} {
+	for name, text := range map[string]string{
+		"row":   "0,0.01,1,,11.587385177612305,",
+		"other": "The attention mask and the pad token id were not set. As a consequence, you may observe unexpected behavior.",
+	} {
 		b.Run(name, func(b *testing.B) {
 			p, out, line := table.New(nil), &recordtest.Discard{}, []byte(text)
 			p.Line([]byte("epoch,lr,step,train_loss_epoch,train_loss_step,val_loss"), out)

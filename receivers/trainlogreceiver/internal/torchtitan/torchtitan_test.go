@@ -51,7 +51,10 @@ func TestParse(t *testing.T) {
 }
 
 func benchmarks() map[string]string {
-	return map[string]string{"step": seeds[0], "validate": seeds[1], "other": "[titan] 2025-02-13 11:33:29,482 - root - INFO - Training starts at step 1, with local batch size 1, global batch size 8, sequence length 8192"}
+	return map[string]string{
+		"step": seeds[0], "validate": seeds[1],
+		"other": "[titan] 2025-02-13 11:33:29,482 - root - INFO - Training starts at step 1, with local batch size 1, global batch size 8, sequence length 8192",
+	}
 }
 
 func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }

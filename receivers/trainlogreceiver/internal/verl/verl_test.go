@@ -71,15 +71,26 @@ func TestKey(t *testing.T) {
 func long() string {
 	var s strings.Builder
 	s.WriteString("step:60")
-	for _, group := range []string{"actor", "critic/score", "critic/rewards", "critic/advantages", "critic/returns", "response_length", "response_length_non_aborted", "prompt_length", "num_turns", "tool_call_counts", "timing_per_token_ms", "rollout_corr", "reward_extra"} {
-		for _, name := range []string{"mean:0.09767807275056839", "max:-0.0036091046008680547", "min:24.901607227511704", "clip_ratio:0.0546875", "kl_coef:1.891376622664256e-05", "count:np.int64(512)", "std:10240.0"} {
+	for _, group := range []string{
+		"actor", "critic/score", "critic/rewards", "critic/advantages", "critic/returns", "response_length", "response_length_non_aborted", "prompt_length",
+		"num_turns", "tool_call_counts", "timing_per_token_ms", "rollout_corr", "reward_extra",
+	} {
+		for _, name := range []string{
+			"mean:0.09767807275056839", "max:-0.0036091046008680547", "min:24.901607227511704", "clip_ratio:0.0546875", "kl_coef:1.891376622664256e-05",
+			"count:np.int64(512)", "std:10240.0",
+		} {
 			s.WriteString(" - " + group + "/" + name)
 		}
 	}
-	for _, name := range []string{"start_profile", "generate_sequences", "reshard", "gen", "reward", "old_log_prob", "values", "adv", "update_critic", "update_actor", "step", "testing", "save_checkpoint", "stop_profile"} {
+	for _, name := range []string{
+		"start_profile", "generate_sequences", "reshard", "gen", "reward", "old_log_prob", "values", "adv", "update_critic", "update_actor", "step", "testing",
+		"save_checkpoint", "stop_profile",
+	} {
 		s.WriteString(" - timing_s/" + name + ":22.982502876780927")
 	}
-	s.WriteString(" - perf/total_num_tokens:38357151 - perf/time_per_step:7725.570919440128 - perf/throughput:620.6200065984855 - actor/lr:1e-06 - training/epoch:0")
+	s.WriteString(
+		" - perf/total_num_tokens:38357151 - perf/time_per_step:7725.570919440128 - perf/throughput:620.6200065984855 - actor/lr:1e-06 - training/epoch:0",
+	)
 	return s.String()
 }
 
@@ -95,7 +106,10 @@ func TestLong(t *testing.T) {
 }
 
 func benchmarks() map[string]string {
-	return map[string]string{"short": seeds[0], "4kB": long(), "other": "(WorkerDict pid=3258596) INFO:2025-10-07 07:01:41,025:[Rank 0] Saved optim to /root/checkpoint/global_step_60/actor/optim_world_size_8_rank_0.pt"}
+	return map[string]string{
+		"short": seeds[0], "4kB": long(),
+		"other": "(WorkerDict pid=3258596) INFO:2025-10-07 07:01:41,025:[Rank 0] Saved optim to /root/checkpoint/global_step_60/actor/optim_world_size_8_rank_0.pt",
+	}
 }
 
 func FuzzParse(f *testing.F) { parser.Fuzz(f, seeds) }

@@ -18,9 +18,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var kinds = [...]string{Blank: "blank", Rule: "rule", Title: "title", Header: "header", Call: "call", Summary: "summary", Statistic: "statistic", Section: "section", Unknown: "unknown", Bad: "bad"}
+var kinds = [...]string{
+	Blank: "blank", Rule: "rule", Title: "title", Header: "header", Call: "call", Summary: "summary", Statistic: "statistic", Section: "section",
+	Unknown: "unknown", Bad: "bad",
+}
 
-var names = [...]string{Serialize: "ser", Send: "send", Receive: "recv", Deserialize: "deser", Total: "total", Server: "server", Offline: "offline", Comm: "comm"}
+var names = [...]string{
+	Serialize: "ser", Send: "send", Receive: "recv", Deserialize: "deser", Total: "total", Server: "server", Offline: "offline", Comm: "comm",
+}
 
 // show writes what was read.
 func show(p *Parser, kind Kind) string {
@@ -292,7 +297,10 @@ func TestLine(t *testing.T) {
 			{rowV1, callV1},
 			{"1,Init,0.085,0.030,2.057,0.091,2.268,0.02,266.33,114.68", callV1},
 			{" 1 , Init , 0.085,0.030,2.057,0.091, 2.268,0.02 ,266.33,114.68 \r", callV1},
-			{"2,Batch Linear (fused),0,0,0,0,0,0,0,0", "call 2 Batch Linear (fused) ser=0 send=0 recv=0 deser=0 total=0 ±1000000 sent=0 received=0 ±1024 throughput=0 ±1048576"},
+			{
+				"2,Batch Linear (fused),0,0,0,0,0,0,0,0",
+				"call 2 Batch Linear (fused) ser=0 send=0 recv=0 deser=0 total=0 ±1000000 sent=0 received=0 ±1024 throughput=0 ±1048576",
+			},
 			{"1,,0.085,0.030,2.057,0.091,2.268,0.02,266.33,114.68", "bad no_method"},
 			{"1,Init,,0.030,2.057,0.091,2.268,0.02,266.33,114.68", "bad number"},
 			{"1,Init,0.085 ms,0.030,2.057,0.091,2.268,0.02,266.33,114.68", "bad number"},
@@ -303,8 +311,14 @@ func TestLine(t *testing.T) {
 			{"1,Init", "bad column_count"},
 		},
 		"other units": {
-			{"id, METHOD, Serialize (us), send_s, Receive(ns), deser_µs, TOTAL (ms), Sent(MB), Received_B, Throughput(GB/s), GPU_Compute_ms, Communication(s)", "header"},
-			{"7,m,12.3456,0.000001001,15.9,2,1.5,0.5,12.5,0.25,3,0.1234567891", "call 7 m ser=12345 send=1001 recv=15 deser=2000 total=1500000 server=3000000 comm=123456789 ±1000000 sent=524288 received=13 ±104857.6 throughput=268435456 ±10737418.24"},
+			{
+				"id, METHOD, Serialize (us), send_s, Receive(ns), deser_µs, TOTAL (ms), Sent(MB), Received_B, Throughput(GB/s), GPU_Compute_ms, Communication(s)",
+				"header",
+			},
+			{
+				"7,m,12.3456,0.000001001,15.9,2,1.5,0.5,12.5,0.25,3,0.1234567891",
+				"call 7 m ser=12345 send=1001 recv=15 deser=2000 total=1500000 server=3000000 comm=123456789 ±1000000 sent=524288 received=13 ±104857.6 throughput=268435456 ±10737418.24",
+			},
 			{"ID Method Ser Recv Sent Received Throughput Compute", "header"}, // what the writers print in
 			{"7 m 1.5 2.5 1.5 2.5 0.5 0", "call 7 m ser=1500000 recv=2500000 server=0 ±1000000 sent=1536 received=2560 ±102.4 throughput=524288 ±104857.6"},
 			{"ID Method Recv(KiB) Throughput_KBps Deser(μs)", "header"},
@@ -312,7 +326,10 @@ func TestLine(t *testing.T) {
 		},
 		"other columns": {
 			{"ID Queue(ms) Method Retries # Send(ms) Send(us) Total(KB) Sent(ms) GPU(remote) Throughput(Mbps) Total(ms) Method", "header"},
-			{"4 0.5 Matmul 3 x 1.5 9 8 7 on 6 2.000 y", "call 4 Matmul send=1500000 total=2000000 ±100000 queue:0.5 retries:3 column_5:x send:9 total:8 sent:7 gpu_remote:on throughput_mbps:6 method:y"},
+			{
+				"4 0.5 Matmul 3 x 1.5 9 8 7 on 6 2.000 y",
+				"call 4 Matmul send=1500000 total=2000000 ±100000 queue:0.5 retries:3 column_5:x send:9 total:8 sent:7 gpu_remote:on throughput_mbps:6 method:y",
+			},
 			{"ID,Method,Batch Size,Note", "header"},
 			{"4,Matmul,32,", "call 4 Matmul ±0 batch_size:32 note:"},
 		},
@@ -369,8 +386,9 @@ func TestLine(t *testing.T) {
 // Every row of the real logs, when they are there, against a reader that knows nothing of layouts but what stands over each column.
 func TestRealLogs(t *testing.T) {
 	column := map[string]Column{
-		"Offline(ms)": Offline, "Serialize(ms)": Serialize, "Ser(ms)": Serialize, "Send(ms)": Send, "Recv(ms)": Receive, "Deserialize(ms)": Deserialize, "Deser(ms)": Deserialize,
-		"Comm(ms)": Comm, "GPU(ms)": Server, "Compute(ms)": Server, "Total(ms)": Total, "Sent(KB)": Sent, "Recv(KB)": Received, "Throughput(MB/s)": Throughput,
+		"Offline(ms)": Offline, "Serialize(ms)": Serialize, "Ser(ms)": Serialize, "Send(ms)": Send, "Recv(ms)": Receive, "Deserialize(ms)": Deserialize,
+		"Deser(ms)": Deserialize,
+		"Comm(ms)":  Comm, "GPU(ms)": Server, "Compute(ms)": Server, "Total(ms)": Total, "Sent(KB)": Sent, "Recv(KB)": Received, "Throughput(MB/s)": Throughput,
 	}
 	files, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)
@@ -461,7 +479,9 @@ func TestNumbersComeBack(t *testing.T) {
 			ns[i] = rng.Int64N(int64(math.Pow10(rng.IntN(15))) + 1)
 		}
 		sent, received := fmt.Sprintf("%d.%02d", rng.Int64N(1<<rng.IntN(33)), rng.IntN(100)), fmt.Sprintf("%d.%06d", rng.Int64N(1<<rng.IntN(33)), rng.IntN(1e6))
-		text := fmt.Sprintf("%-5d %-20s %-15s %-12s %-12s %-17d %-12s %-12s ", n, "Matmul", decimals(ns[0], 6), decimals(ns[1], 9), decimals(ns[2], 3), ns[3], sent, received)
+		text := fmt.Sprintf(
+			"%-5d %-20s %-15s %-12s %-12s %-17d %-12s %-12s ", n, "Matmul", decimals(ns[0], 6), decimals(ns[1], 9), decimals(ns[2], 3), ns[3], sent, received,
+		)
 		require.Equal(t, Call, p.Line([]byte(text)), text)
 		require.Equal(t, ns, [4]int64(p.Row.NS[Serialize:Total]), text)
 		require.Equal(t, kibibytes(t, sent), p.Row.Sent, text)
@@ -545,7 +565,9 @@ func BenchmarkLine(b *testing.B) {
 		method := []string{"BatchLinear", "Matmul", "Embedding", "BatchLinearWithMask"}[rng.IntN(4)]
 		ms, kb := func() string { return number(6, 3) }, func() string { return number(7, 2) }
 		v1 = append(v1, fmt.Sprintf("%-5d %-20s %-15s %-12s %-12s %-17s %-12s %-12s %-12s %-18s", i, method, ms(), ms(), ms(), ms(), ms(), kb(), kb(), kb()))
-		v4 = append(v4, fmt.Sprintf("%-5d %-20s %-10s %-10s %-10s %-10s %-12s %-10s %-12s %-10s %-10s", i, method, ms(), ms(), ms(), ms(), ms(), ms(), ms(), kb(), kb()))
+		v4 = append(
+			v4, fmt.Sprintf("%-5d %-20s %-10s %-10s %-10s %-10s %-12s %-10s %-12s %-10s %-10s", i, method, ms(), ms(), ms(), ms(), ms(), ms(), ms(), kb(), kb()),
+		)
 		csv = append(csv, strings.Join(strings.Fields(v1[i]), ","))
 	}
 	for _, c := range []struct {
