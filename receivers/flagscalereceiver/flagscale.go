@@ -101,13 +101,16 @@ func (p *parser) Save() []byte {
 }
 
 func (p *parser) Restore(saved []byte) {
-	var states map[string][]byte
+	var states map[string]json.RawMessage
 	if json.Unmarshal(saved, &states) != nil {
 		return
 	}
 	for i, r := range p.readers {
-		if state := states[formats[i].name]; state != nil {
+		var state []byte
+		if raw, ok := states[formats[i].name]; ok && json.Unmarshal(raw, &state) == nil {
 			r.Restore(state)
+		} else if formats[i].name == perfMonitor {
+			r.Restore(saved) // older ones have the members of tableState beside megatron
 		}
 	}
 }

@@ -2,6 +2,8 @@ package flagscalereceiver
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -242,27 +244,27 @@ func TestSaveRestore(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(t, err)
 		var want, got lines
-		var p parser
+		p := newParser("", nil)
 		var peeler line.Peeler
 		for text := range strings.Lines(string(b)) {
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
 			want.prefix = got.prefix
-			want.feed(&p, text)
+			want.feed(p, text)
 		}
 		require.NotEmpty(t, want.got)
 		var state []byte
 		for text := range strings.Lines(string(b)) {
-			var q parser
+			q := newParser("", nil)
 			if state != nil {
 				q.Restore(state)
 			}
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
-			got.feed(&q, text)
+			got.feed(q, text)
 			state = q.Save()
 		}
 		assert.Equal(t, want.got, got.got)
 	}
-	var p parser
+	p := newParser("", nil)
 	p.Restore([]byte("no json"))
 	assert.Nil(t, p.Save())
 }
@@ -300,4 +302,19 @@ func TestSamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What was saved while the members of the table's state stood beside megatron is read still.
+func TestRestoreUnnamed(t *testing.T) {
+	old := []byte(`{"copied":true,"table":"` + base64.StdEncoding.EncodeToString([]byte(`{"Block":1,"Iteration":7}`)) + `","megatron":"` +
+		base64.StdEncoding.EncodeToString([]byte(`{"Open":true}`)) + `"}`)
+	p := newParser("", nil)
+	p.Restore(old)
+	assert.True(t, p.readers[0].(*tableReader).copied)
+	var states map[string][]byte
+	require.NoError(t, json.Unmarshal(p.Save(), &states))
+	assert.Len(t, states, 2)
+	q := newParser("", nil)
+	q.Restore(p.Save())
+	assert.Equal(t, p.Save(), q.Save())
 }

@@ -22,9 +22,12 @@ type format struct {
 	open func(path string, files *tail.Config) reader
 }
 
+// perfMonitor is the format of the tables of FlagScale's perf_monitor.
+const perfMonitor = "perf_monitor"
+
 // formats are tried from the first to the last. Megatron's lines are train_log's first, which reads them from any trainer. To add a format, add its line.
 var formats = []format{
-	{name: "perf_monitor", reads: tail.ReadsOwn, open: openTable},
+	{name: perfMonitor, reads: tail.ReadsOwn, open: openTable},
 	{name: "megatron", reads: tail.ReadsToo, open: func(string, *tail.Config) reader { return new(megatronstep.Parser) }},
 }
 

@@ -1,5 +1,7 @@
 package jsonlike
 
+import "strings"
+
 // Blanks returns where the blanks at b[i:] end: i itself where there are none.
 func Blanks(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
@@ -65,18 +67,31 @@ func String(b []byte, i int) (text []byte, escaped bool, end int) {
 	return nil, false, -1
 }
 
-// Nested passes over what a bracket opens, by brackets and quotes alone. It is not told which bracket closes which.
-func Nested(b []byte, i int) (end int) {
+// Nested passes over what a bracket opens, by brackets and quotes alone: { [ and ", of Python ( and ' too. It is not told which bracket closes which.
+func Nested(b []byte, i int, of Notation) (end int) {
 	depth := 0
 	for i < len(b) {
 		switch b[i] {
-		case '[', '{', '(':
+		case '[', '{':
 			depth++
-		case ']', '}', ')':
+		case ']', '}':
 			if depth--; depth == 0 {
 				return i + 1
 			}
+		case '(':
+			if of == Python {
+				depth++
+			}
+		case ')':
+			if of == Python {
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
 		case '"', '\'':
+			if b[i] == '\'' && of == JSON {
+				break
+			}
 			if _, _, i = String(b, i); i < 0 {
 				return -1
 			}
@@ -87,18 +102,31 @@ func Nested(b []byte, i int) (end int) {
 	return -1
 }
 
-// bare are the bytes of words and numbers that have no quotes.
-var bare = func() (t [256]bool) {
-	for _, c := range "+-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" {
+// Bytes are those that a value without quotes may have.
+type Bytes [256]bool
+
+// Alphanumeric are letters, digits and others.
+func Alphanumeric(others string) *Bytes {
+	var t Bytes
+	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
 		t[c] = true
 	}
-	return t
-}()
+	return &t
+}
 
-// Bare reads a word or number without quotes: 1e-5, null, NaN, np.float64, ncclFloat32, 0x262ca50.
-func Bare(b []byte, i int) (end int) {
+// Except are all but delimiters.
+func Except(delimiters string) *Bytes {
+	var t Bytes
+	for c := range t {
+		t[c] = strings.IndexByte(delimiters, byte(c)) < 0
+	}
+	return &t
+}
+
+// Bare reads a value without quotes: 1e-5, null, NaN, and with the bytes that they need np.float64, ncclFloat32, 0x262ca50, (nil).
+func Bare(b []byte, i int, of *Bytes) (end int) {
 	from := i
-	for i < len(b) && bare[b[i]] {
+	for i < len(b) && of[b[i]] {
 		i++
 	}
 	if i == from {

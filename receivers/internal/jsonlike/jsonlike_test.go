@@ -54,7 +54,10 @@ func TestNested(t *testing.T) {
 	for in, want := range map[string]int{
 		`[]`: 2, `{"a": [1, {"b": "]"}]} ,`: 22, `(1, 'x)') y`: 9, `["\"]"]`: 7, `['"']`: 5, `[`: -1, `[1`: -1, `["`: -1, `[(]`: -1, `[[1], 2`: -1,
 	} {
-		assert.Equal(t, want, jsonlike.Nested([]byte(in), 0), in)
+		assert.Equal(t, want, jsonlike.Nested([]byte(in), 0, jsonlike.Python), in)
+	}
+	for in, want := range map[string]int{`{"a": [1, {"b": "]"}]} ,`: 22, `[(]`: 3, `{"a": (it's)}`: 13, `["'", ')']`: 10, `[(`: -1, `["`: -1} {
+		assert.Equal(t, want, jsonlike.Nested([]byte(in), 0, jsonlike.JSON), in)
 	}
 }
 
@@ -75,12 +78,17 @@ func TestPunctuation(t *testing.T) {
 	}
 }
 
+var words = jsonlike.Alphanumeric("+-._")
+
 func TestBare(t *testing.T) {
 	for in, want := range map[string]int{
 		"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf ": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1,
 	} {
-		assert.Equal(t, want, jsonlike.Bare([]byte(in), 0), in)
+		assert.Equal(t, want, jsonlike.Bare([]byte(in), 0, words), in)
 	}
+	delimiters := jsonlike.Except(",}")
+	assert.Equal(t, 5, jsonlike.Bare([]byte("(a) é,"), 0, delimiters)-1)
+	assert.Equal(t, -1, jsonlike.Bare([]byte(",a"), 0, delimiters))
 }
 
 // value reads any value with the package alone, as the scanners do.
@@ -144,7 +152,7 @@ func value(b []byte, i int) (v any, end int) {
 		}
 		return list, i
 	}
-	end = jsonlike.Bare(b, i)
+	end = jsonlike.Bare(b, i, words)
 	if end < 0 {
 		return nil, -1
 	}
@@ -179,7 +187,7 @@ func FuzzJSON(f *testing.F) {
 		if b[from] != '{' && b[from] != '[' {
 			return
 		}
-		require.Equal(t, end, jsonlike.Nested(b, from), "%q", b)
+		require.Equal(t, end, jsonlike.Nested(b, from, jsonlike.JSON), "%q", b)
 		_, cut := value(b[:end-1], from)
 		require.Equal(t, -1, cut, "%q", b)
 	})
@@ -196,7 +204,7 @@ func BenchmarkMembers(b *testing.B) {
 			if i = jsonlike.Colon(text, i); text[i] == '"' {
 				_, _, i = jsonlike.String(text, i)
 			} else {
-				i = jsonlike.Bare(text, i)
+				i = jsonlike.Bare(text, i, words)
 			}
 			i, more = jsonlike.Next(text, i, '}')
 		}

@@ -295,7 +295,9 @@ func TestNumberedByTheNextLine(t *testing.T) {
 	require.Len(t, got, 4)
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, want := range []struct{ it, loss, duration, kind any }{
-		{int64(5), 3.0, 2.0, spans.DurationMean}, {int64(7), 2.0, 3.0, nil}, {nil, 1.0, 10.0, spans.DurationInterval},
+		{int64(5), 3.0, 2.0, spans.DurationMean},
+		{int64(7), 2.0, 3.0, nil},
+		{nil, 1.0, 10.0, spans.DurationInterval},
 		{int64(20), 0.5, 10.0 / 13, spans.DurationInterval},
 	} {
 		assert.Equal(t, want.it, attr(got[i], spans.AttrIteration), i)

@@ -320,7 +320,8 @@ func FuzzSummary(f *testing.F) {
 
 func BenchmarkLine(b *testing.B) {
 	for _, bb := range []struct{ name, text string }{
-		{"row", strings.TrimPrefix(row, "2026-06-12 10:30:57 ")}, {"rule", strings.Repeat("-", 96)},
+		{"row", strings.TrimPrefix(row, "2026-06-12 10:30:57 ")},
+		{"rule", strings.Repeat("-", 96)},
 		{"other", "loading checkpoint shards from disk: iteration 100, this may take a while"},
 	} {
 		b.Run(bb.name, func(b *testing.B) {

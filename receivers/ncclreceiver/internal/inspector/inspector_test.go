@@ -536,6 +536,15 @@ func TestSniff(t *testing.T) {
 	}
 }
 
+func TestIsPrometheus(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "n": false, "nccl_": false, "nccl_x": false, "# HELP nccl_x y": true, "#": true, `nccl_bus_bandwidth_gbs{collective="AllReduce"} 1`: true,
+		`{"a": 1}`: false,
+	} {
+		assert.Equal(t, want, IsPrometheus([]byte(text)), text)
+	}
+}
+
 func TestTag(t *testing.T) {
 	assert.Equal(t, uint64(1)<<52|1781000000000001, tagOf(1, 1781000000000001000))
 	assert.Equal(t, uint64(0xfff0000000000000), tagOf(maxNumber, 9e18), "a time beyond 2112 is not kept")

@@ -20,6 +20,9 @@ const (
 	statsObject
 )
 
+// literal are the bytes of numbers, true, false and null: all up to what may stand behind them.
+var literal = jsonlike.Except(",}] \t\n\r")
+
 // maxOwn is how much room for texts that had escapes is kept from line to line.
 const maxOwn = 64 << 10
 
@@ -173,9 +176,9 @@ func skip(b []byte, i int) int {
 		_, _, end := jsonlike.String(b, i)
 		return end
 	case c == '{', c == '[':
-		return jsonlike.Nested(b, i)
+		return jsonlike.Nested(b, i, jsonlike.JSON)
 	case c-'0' <= 9, c == '-', c == 't', c == 'f', c == 'n', c == 'N', c == 'I': // NaN and Infinity are Python's
-		return jsonlike.Bare(b, i)
+		return jsonlike.Bare(b, i, literal)
 	}
 	return -1
 }

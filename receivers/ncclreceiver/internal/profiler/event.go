@@ -133,6 +133,9 @@ func (e *event) arg(key, v []byte) {
 	}
 }
 
+// bare are the bytes of what has no quotes.
+var bare = jsonlike.Alphanumeric(".-+_()")
+
 // value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends; -1: it does not, or is none. What has no quotes
 // is a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events until 2.26.
 func value(t []byte, i int) (v []byte, end int) {
@@ -143,10 +146,10 @@ func value(t []byte, i int) (v []byte, end int) {
 	case '"':
 		v, _, end = jsonlike.String(t, i)
 		return v, end
-	case '{', '[', '(':
-		end = jsonlike.Nested(t, i)
+	case '{', '[':
+		end = jsonlike.Nested(t, i, jsonlike.JSON)
 	default:
-		end = jsonlike.Bare(t, i)
+		end = jsonlike.Bare(t, i, bare)
 	}
 	if end < 0 {
 		return nil, -1
@@ -157,7 +160,10 @@ func value(t []byte, i int) (v []byte, end int) {
 // unsigned reads an integer that fills 64 bits, as a communicator's hash does.
 func unsigned(v []byte) (n uint64, ok bool) {
 	n, end := decimal.Unsigned(v, 0)
-	return n, end > 0 && end == len(v)
+	if end == 0 || end < len(v) {
+		return 0, false
+	}
+	return n, true
 }
 
 // integer reads one of 0 to limit; -1: v is none.
@@ -173,7 +179,7 @@ const maxNanos = 1e17
 
 // micros reads µs, printed with %f, as ns, to the nearest; -1: v is none.
 func micros(v []byte) int64 {
-	if ns, ok := decimal.Thousandths(v); ok && ns <= maxNanos {
+	if ns, ok := decimal.Thousandths(v); ok && ns < maxNanos+1000 {
 		return ns
 	}
 	return -1

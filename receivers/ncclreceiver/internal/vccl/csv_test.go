@@ -24,25 +24,30 @@ func TestCSV(t *testing.T) {
 			map[string]int{"record": 1, "ignored header": 1},
 		},
 		{
-			"other order, other columns", "host,Operation, Duration_us ,\"TIMESTAMP\",x\nh,reduce,1.5,5,\n", []string{"Reduce #0" + at},
+			"other order, other columns", "host,Operation, Duration_us ,\"TIMESTAMP\",x\nh,reduce,1.5,5,\n",
+			[]string{"Reduce #0" + at},
 			map[string]int{"record": 1, "ignored header": 1},
 		},
 		{
-			"quoted", "timestamp,operation,duration_us,algorithm\n\"5\",\"all_reduce\", \"1.5\" ,\"a,\"\"b\"\"\"\n", []string{`AllReduce #0` + at + ` a,"b"`},
+			"quoted", "timestamp,operation,duration_us,algorithm\n\"5\",\"all_reduce\", \"1.5\" ,\"a,\"\"b\"\"\"\n",
+			[]string{`AllReduce #0` + at + ` a,"b"`},
 			map[string]int{"record": 1, "ignored header": 1},
 		},
 		{"empty cells", exampleHeader + "\n5,,reduce,,,1.5,,,,,,,\n", []string{"Reduce #0" + at}, map[string]int{"record": 1, "ignored header": 1}},
 		{
 			"as pandas writes", exampleHeader + "\n5.0,3.0,reduce,nan,4194304.0,1.5,NaN,0.0,1.0,,,0.0,0.0\n",
-			[]string{"Reduce #0" + at + " size=4194304 from=0 to=1"}, map[string]int{"record": 1, "ignored header": 1},
+			[]string{"Reduce #0" + at + " size=4194304 from=0 to=1"},
+			map[string]int{"record": 1, "ignored header": 1},
 		},
 		{
-			"CRLF, byte order mark, blanks", "\xef\xbb\xbfoperation,timestamp,duration_us\r\n \r\nreduce,5,1.5\r\n", []string{"Reduce #0" + at},
+			"CRLF, byte order mark, blanks", "\xef\xbb\xbfoperation,timestamp,duration_us\r\n \r\nreduce,5,1.5\r\n",
+			[]string{"Reduce #0" + at},
 			map[string]int{"record": 1, "ignored header": 1, "ignored blank": 1},
 		},
 		{
 			"header again", "operation,timestamp,duration_us\nreduce,5,1.5\noperation,timestamp,duration_us\nreduce,5,1.5\n",
-			[]string{"Reduce #0" + at, "Reduce #1" + at}, map[string]int{"record": 2, "ignored header": 2},
+			[]string{"Reduce #0" + at, "Reduce #1" + at},
+			map[string]int{"record": 2, "ignored header": 2},
 		},
 		{
 			"another header",

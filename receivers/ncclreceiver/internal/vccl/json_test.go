@@ -192,23 +192,27 @@ func TestTorn(t *testing.T) {
 		{"behind its brace", "{\n" + next, []string{alone}, map[string]int{"record": 2}},
 		{"other text within", begin + "Traceback:\n" + rest + next, []string{alone}, map[string]int{"record": 4, "rejected not_json": 3}},
 		{
-			"other text behind its duration", begin + "\"duration_us\": 10,\nTraceback:\n\"rank\": 5\n}\n" + next, []string{torn, after},
+			"other text behind its duration", begin + "\"duration_us\": 10,\nTraceback:\n\"rank\": 5\n}\n" + next,
+			[]string{torn, after},
 			map[string]int{"record": 5, "rejected not_json": 3},
 		},
 		{"twice", begin + begin + rest + next, []string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000", after}, map[string]int{"record": 9}},
 		{
 			"not one of ours, the next begins with its end", "{\n\"x\": 1\n}{\n" + strings.TrimPrefix(begin, "{\n") + rest,
-			[]string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000"}, map[string]int{"record": 6, "rejected no_operation": 1},
+			[]string{"AllReduce #0 of 3 [1000000000 1000010000] took=10000"},
+			map[string]int{"record": 6, "rejected no_operation": 1},
 		},
 		{"at the end", begin + "\"duration_us\": 10,\n", []string{torn}, map[string]int{"record": 4}},
 		{"at the end, too early", begin, nil, map[string]int{"record": 3}},
 		{"its beginning", strings.TrimPrefix(begin, "{\n") + rest + next, []string{alone}, map[string]int{"record": 1, "rejected not_json": 4}},
 		{
-			"too long", begin + "\"duration_us\": 10,\n\"x\": \"" + strings.Repeat("y", maxObject) + "\",\n\"rank\": 5\n}\n" + next, []string{torn, after},
+			"too long", begin + "\"duration_us\": 10,\n\"x\": \"" + strings.Repeat("y", maxObject) + "\",\n\"rank\": 5\n}\n" + next,
+			[]string{torn, after},
 			map[string]int{"record": 5, "rejected too_long": 1, "rejected not_json": 2},
 		},
 		{
-			"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next, []string{alone},
+			"ever longer", begin + strings.Repeat("\"x\": \""+strings.Repeat("y", 1000)+"\",\n", 100) + next,
+			[]string{alone},
 			map[string]int{"record": 68, "rejected too_long": 1, "rejected not_json": 35},
 		},
 	} {

@@ -2,10 +2,10 @@ package vccl
 
 import (
 	"bytes"
+	"encoding/json"
 	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
-	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
@@ -168,11 +168,11 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	return reason
 }
 
-// decode reads a text with escapes. One that has others than JSON's stays as it is.
+// decode reads a text with escapes. What encoding/json does not take stays as it is.
 func (m *messages) decode(b []byte) []byte {
-	text, ok := jsonlike.Unescape(nil, b, jsonlike.JSON)
-	if !ok {
+	var s string
+	if json.Unmarshal([]byte(`"`+string(b)+`"`), &s) != nil {
 		return b
 	}
-	return text
+	return []byte(s)
 }

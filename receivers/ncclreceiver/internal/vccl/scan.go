@@ -2,6 +2,9 @@ package vccl
 
 import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
+// literal are the bytes of numbers and of words such as null and NaN.
+var literal = jsonlike.Alphanumeric("+-.")
+
 // status is how far an object was read.
 type status uint8
 
@@ -147,7 +150,7 @@ func (s *scan) value(b []byte, i int, c byte) int {
 		}
 		return i + 1
 	default:
-		if next = jsonlike.Bare(b, i); next < 0 {
+		if next = jsonlike.Bare(b, i, literal); next < 0 {
 			return -1
 		}
 		if s.depth == 1 {

@@ -7,6 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
+var (
+	words       = jsonlike.Alphanumeric("._") // the names of Python's functions
+	untilMember = jsonlike.Except(",}")
+)
+
 // maxDepth bounds how deep objects are followed. What lies deeper is kept as text.
 const maxDepth = 8
 
@@ -135,7 +140,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		}
 		return i + n
 	}
-	at := jsonlike.Nested(b, i)
+	at := jsonlike.Nested(b, i, jsonlike.Python)
 	if at >= 0 {
 		p.list(e, b[i:at])
 	}
@@ -171,11 +176,11 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 
 // call reads "np.float64(0.1)" and "tensor(2.3, device='cuda:0')" as their first number.
 func (p *Parser) call(b []byte, i int, e *entry) int {
-	n := jsonlike.Bare(b, i)
+	n := jsonlike.Bare(b, i, words)
 	if n < 0 || n >= len(b) || b[n] != '(' {
 		return -1
 	}
-	at := jsonlike.Nested(b, n)
+	at := jsonlike.Nested(b, n, jsonlike.Python)
 	if at < 0 {
 		return -1
 	}
@@ -203,45 +208,38 @@ func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
 
 // Member returns the elements of the array that the object in b has under a name, without brackets.
 func Member(b []byte, name string) ([]byte, bool) {
+	var p Parser
 	i := jsonlike.Blanks(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return nil, false
 	}
-	i = jsonlike.Blanks(b, i+1)
-	for more := true; more && i < len(b) && b[i] == '"'; {
-		key, _, at := jsonlike.String(b, i)
+	for i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == '"'; {
+		key, at := p.quoted(b, i)
 		if at < 0 {
 			return nil, false
 		}
 		from := jsonlike.Colon(b, at)
-		if from < 0 {
+		if from < 0 || from == len(b) {
 			return nil, false
 		}
-		end := skip(b, from)
-		if end < 0 {
+		switch b[from] {
+		case '[', '{':
+			i = jsonlike.Nested(b, from, jsonlike.Python)
+		case '"':
+			_, i = p.quoted(b, from)
+		default:
+			i = max(from, jsonlike.Bare(b, from, untilMember))
+		}
+		if i < 0 {
 			return nil, false
 		}
 		if string(key) == name && b[from] == '[' {
-			in := b[from+1 : end-1]
+			in := b[from+1 : i-1]
 			return in[jsonlike.Blanks(in, 0):], true
 		}
-		if i, more = jsonlike.Next(b, end, '}'); i < 0 {
-			return nil, false
+		if i = jsonlike.Blanks(b, i); i < len(b) && b[i] == ',' {
+			i = jsonlike.Blanks(b, i+1)
 		}
 	}
 	return nil, false
-}
-
-// skip passes over a value of a document.
-func skip(b []byte, i int) int {
-	switch {
-	case i >= len(b):
-		return -1
-	case b[i] == '[' || b[i] == '{':
-		return jsonlike.Nested(b, i)
-	case b[i] == '"':
-		_, _, end := jsonlike.String(b, i)
-		return end
-	}
-	return jsonlike.Bare(b, i)
 }
