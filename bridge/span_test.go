@@ -326,11 +326,15 @@ func TestWithoutFunction(t *testing.T) {
 	s.End()
 	all := r.flush()
 	pid := int64(os.Getpid())
-	assert.Equal(t, map[string]any{"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged",
-		"trainbridge.kind": "stage"}, all["tq.get"].attrs())
+	assert.Equal(t, map[string]any{
+		"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged",
+		"trainbridge.kind": "stage",
+	}, all["tq.get"].attrs())
 	assert.Equal(
-		t, map[string]any{"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid,
-			"trainbridge.time.source": "logged", "trainbridge.kind": "stage"},
+		t, map[string]any{
+			"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid,
+			"trainbridge.time.source": "logged", "trainbridge.kind": "stage",
+		},
 		all["tq.client.get"].attrs(), "the caller wins",
 	)
 }

@@ -234,7 +234,8 @@ func TestTimes(t *testing.T) {
 			[]string{"-100-0 synthetic", "8700-9000 observed"},
 		},
 		{
-			"the clock was set back", "ID Method Total(ms)", []line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}},
+			"the clock was set back", "ID Method Total(ms)",
+			[]line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}},
 			[]string{"89900-90000 observed", "1700-2000 observed"},
 		},
 	} {

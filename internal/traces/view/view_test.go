@@ -241,8 +241,17 @@ func TestIntOf(t *testing.T) {
 		raw  any
 		want Int
 	}{
-		{int64(7), Int{7, true}}, {int64(0), Int{0, true}}, {int64(-7), Int{-7, true}}, {7.0, Int{7, true}}, {0.0, Int{0, true}}, {7.5, Int{}},
-		{math.NaN(), Int{}}, {math.Inf(1), Int{}}, {float64(1 << 53), Int{}}, {"7", Int{}}, {true, Int{}},
+		{int64(7), Int{7, true}},
+		{int64(0), Int{0, true}},
+		{int64(-7), Int{-7, true}},
+		{7.0, Int{7, true}},
+		{0.0, Int{0, true}},
+		{7.5, Int{}},
+		{math.NaN(), Int{}},
+		{math.Inf(1), Int{}},
+		{float64(1 << 53), Int{}},
+		{"7", Int{}},
+		{true, Int{}},
 	} {
 		v := pcommon.NewValueEmpty()
 		require.NoError(t, v.FromRaw(c.raw))

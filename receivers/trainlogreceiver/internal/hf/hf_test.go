@@ -71,11 +71,13 @@ func TestLine(t *testing.T) {
 	}{
 		{
 			"version 4", `{'loss': 1.4498, 'grad_norm': 2.3919131755828857, 'learning_rate': 4e-05, 'epoch': 0.1}`,
-			[]string{"step loss=1.4498 norm=2.3919131755828857 lr=4e-05 epoch=0.1"}, "",
+			[]string{"step loss=1.4498 norm=2.3919131755828857 lr=4e-05 epoch=0.1"},
+			"",
 		},
 		{
 			"version 5", `{'loss': '5.072', 'grad_norm': '20.19', 'learning_rate': '0', 'epoch': '0.009302'}`,
-			[]string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"}, "",
+			[]string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"},
+			"",
 		},
 		{"not finite", `{'loss': nan, 'grad_norm': inf, 'learning_rate': 0.0}`, []string{"step loss=NaN norm=+Inf lr=0"}, ""},
 		{"not finite, as text", `{'loss': 'nan', 'grad_norm': '-inf'}`, []string{"step loss=NaN norm=-Inf"}, ""},
@@ -87,7 +89,8 @@ func TestLine(t *testing.T) {
 		{"behind a platform's clock", `[  222.6s] {'loss': 2.0001, 'epoch': 0.03}`, []string{"step loss=2.0001 epoch=0.03"}, ""},
 		{
 			"Python's words and quotes", `{'loss': 1, 'a': True, 'b': None, 'c': 'it\'s "ok"', "d": "it's", 'e': [1, {'f': '}'}]}`,
-			[]string{`step loss=1 a:"True" c:"it's \"ok\"" d:"it's" e:"[1, {'f': '}'}]"`}, "",
+			[]string{`step loss=1 a:"True" c:"it's \"ok\"" d:"it's" e:"[1, {'f': '}'}]"`},
+			"",
 		},
 		{
 			"ms-swift",

@@ -266,7 +266,10 @@ func TestMapped(t *testing.T) {
 
 	var rec record.Record
 	for _, e := range []record.Extra{
-		{Name: []byte("throughput"), Value: 2}, {Name: []byte("reward/mean"), Value: 3}, {Name: []byte("x"), Value: 4}, {Name: []byte("busy"), Value: 50},
+		{Name: []byte("throughput"), Value: 2},
+		{Name: []byte("reward/mean"), Value: 3},
+		{Name: []byte("x"), Value: 4},
+		{Name: []byte("busy"), Value: 50},
 		{Name: []byte("wait_ms"), Text: []byte("?")},
 	} {
 		rec.AddExtra(e)
