@@ -308,10 +308,10 @@ func BenchmarkTraces(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/n, "ns/span")
 }
 
-// vocabulary are the names in spans/names.go.
+// vocabulary are the names in spans/generated_names.go.
 func vocabulary(t *testing.T) []string {
 	t.Helper()
-	b, err := os.ReadFile("../../../spans/names.go")
+	b, err := os.ReadFile("../../../spans/generated_names.go")
 	require.NoError(t, err)
 	var out []string
 	for _, m := range regexp.MustCompile(`"([a-z_0-9.]+)"`).FindAllSubmatch(b, -1) {
