@@ -13,8 +13,8 @@ import (
 // maxAhead is how much of a file one visit reads, and what all visits of a turn read before it is another stream's.
 const maxAhead = 128 << 20
 
-// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. What is
-// read next stays as it is: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
+// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. What
+// is read next stays as it is: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
 func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return

@@ -66,7 +66,8 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 	}
 }
 
-// What a compressed file holds is read turn by turn, also where it holds nothing but NULs; a bomb is given up, counted and said once, and a restart does not begin it again.
+// What a compressed file holds is read turn by turn, also where it holds nothing but NULs; a bomb is given up, counted and said once, and a restart does not
+// begin it again.
 func TestCompressedNULs(t *testing.T) {
 	r := newRig(t, every)
 	logs := r.observed()

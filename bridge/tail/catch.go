@@ -145,7 +145,8 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.nets, base)
 }
 
-// births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, or of one that a look found, or of one that is lost.
+// births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, or of one that a look found, or of
+// one that is lost.
 func (w *sweeper) births(s *Stream, events []caught) {
 	defer w.lock(s)()
 	unseen, early := 0, 0
@@ -185,11 +186,13 @@ func (w *sweeper) jumped(s *Stream, files int) {
 		return
 	}
 	w.t.counts.bump(&w.t.counts.lost, int64(files))
-	w.t.warn("jumped", "Files were rotated away before they could be opened: keep more rotated files, or larger ones", zap.String("path", s.path), zap.Int("files", files))
+	w.t.warn("jumped", "Files were rotated away before they could be opened: keep more rotated files, or larger ones",
+		zap.String("path", s.path), zap.Int("files", files))
 }
 
 // missing counts the generations that must have been between the newest that is known and those found now, where nothing was heard of their creation: numbers
-// that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing. Copies of what was read are not new.
+// that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing. Copies of what was
+// read are not new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
 	if own == nil || s.heard || len(w.nets[s.path]) > 0 {
 		return 0

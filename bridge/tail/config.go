@@ -24,8 +24,8 @@ import (
 type Config struct {
 	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is there.
 	Include []string `mapstructure:"include"`
-	// IncludeByContent lists globs of logs of any kind, for several receivers to have in common: each file is read by the receiver that understands one of its lines first,
-	// and by no other. What a receiver names in Include is that one's.
+	// IncludeByContent lists globs of logs of any kind, for several receivers to have in common: each file is read by the receiver that understands one of its
+	// lines first, and by no other. What a receiver names in Include is that one's.
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
@@ -48,8 +48,8 @@ type Config struct {
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`
 	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
 	Compression string `mapstructure:"compression"`
-	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log. Its directory must be there,
-	// and Include and Document must not match it. Default: none; they are counted.
+	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log. Its directory must be
+	// there, and Include and Document must not match it. Default: none; they are counted.
 	DeadLetter string `mapstructure:"dead_letter"`
 	// Document lists globs of files that are rewritten whole: each is handed over as one line whenever it changed.
 	Document []string `mapstructure:"document"`
@@ -82,7 +82,8 @@ var (
 	errPendingTimeout = errors.New("'pending_timeout' must be greater than zero, such as 10m")
 	errMaxInFlight    = fmt.Errorf("'max_in_flight_bytes' must be at least %d", minInFlight)
 	errCompression    = errors.New("'compression' must be auto, gzip, zstd or none")
-	errDeadLetterRead = errors.New("is read itself, so that each refused line would be read and refused again: name a file that neither 'include' nor 'document' matches")
+	errDeadLetterRead = errors.New("is read itself, so that each refused line would be read and refused again: " +
+		"name a file that neither 'include' nor 'document' matches")
 )
 
 // DefaultConfig returns the defaults of every field but Include.
@@ -162,7 +163,8 @@ func (c Config) checkDeadLetter() error {
 		err = reason.Err
 	}
 	if err != nil {
-		return fmt.Errorf("'dead_letter': %q cannot be written (%w): name a file in a directory that is there and that uid %d may write to", c.DeadLetter, err, os.Getuid())
+		return fmt.Errorf("'dead_letter': %q cannot be written (%w): name a file in a directory that is there and that uid %d may write to",
+			c.DeadLetter, err, os.Getuid())
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
 //	Lines = Records + Σ Ignored + Σ Rejected
 //	Records = Sent + Refused + Pending
 //
-// The left sides are counted where lines are read, the right sides where they come to an end; Pending is what is held and in flight now. While lines are being read the
-// numbers may be a chunk apart.
+// The left sides are counted where lines are read, the right sides where they come to an end; Pending is what is held and in flight now. While lines are being
+// read the numbers may be a chunk apart.
 //
 // A line that is read again after a restart counts again in the new process.
 type Counts struct {
@@ -112,7 +112,9 @@ type counts struct {
 	reg      metric.Registration
 }
 
-func newCounts(set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64), status func() (Status, time.Time)) (*counts, error) {
+func newCounts(
+	set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64), status func() (Status, time.Time),
+) (*counts, error) {
 	m := set.MeterProvider.Meter(scopeName)
 	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
 	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
@@ -134,7 +136,10 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 		{&c.sentC, "trainbridge.tail.sent", "{line}", "Record lines that were accepted downstream."},
 		{&c.refusedC, "trainbridge.tail.refused", "{line}", "Record lines that were refused downstream for good."},
 		{&c.truncs, "trainbridge.tail.truncations", "{file}", "Files found cut or rewritten."},
-		{&c.lost, "trainbridge.tail.lost_files", "{file}", "Files that had unread or unacknowledged lines and cannot be found any more, or were rotated away unseen, as far as that can be known."},
+		{
+			&c.lost, "trainbridge.tail.lost_files", "{file}",
+			"Files that had unread or unacknowledged lines and cannot be found any more, or were rotated away unseen, as far as that can be known.",
+		},
 		{&c.readErrs, "trainbridge.tail.read_errors", "{error}", "Errors from opening and reading files."},
 		{&c.ckptErrs, "trainbridge.tail.checkpoint_errors", "{error}", "Checkpoints that could not be stored, or not be understood."},
 		{&c.forced, "trainbridge.tail.forced_expiries", "{expiry}", "Times that held lines were given up early because there were too many."},
@@ -146,7 +151,8 @@ func newCounts(set component.TelemetrySettings, id component.ID, pending func() 
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := m.Int64ObservableUpDownCounter("trainbridge.tail.pending", metric.WithUnit("{line}"), metric.WithDescription("Record lines held or in flight."))
+	waiting, err := m.Int64ObservableUpDownCounter("trainbridge.tail.pending", metric.WithUnit("{line}"),
+		metric.WithDescription("Record lines held or in flight."))
 	if err != nil {
 		return nil, err
 	}

@@ -121,8 +121,8 @@ func (f *file) beginsAs(src io.ReaderAt) bool {
 	return f.print.Begins(p[:n])
 }
 
-// isStill says whether src, which is what f's inode holds now, is what f was. A compressed file is compared at its beginning only: it would have to be decompressed up to the head, and
-// whether it is the same there is found out when it is read on.
+// isStill says whether src, which is what f's inode holds now, is what f was. A compressed file is compared at its beginning only: it would have to be
+// decompressed up to the head, and whether it is the same there is found out when it is read on.
 func (f *file) isStill(src source) bool {
 	if _, ok := src.(*unpack.Reader); ok {
 		return f.beginsAs(src)
@@ -223,8 +223,8 @@ func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there; the error is
-// of one that is there and cannot be opened.
+// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there;
+// the error is of one that is there and cannot be opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
 		if raw, err = t.findNow(f); raw != nil || err != nil {

@@ -49,8 +49,9 @@ const (
 
 // Delivery is what a handler cut, on its way downstream. Its methods are called from other goroutines than the handler's.
 type Delivery interface {
-	// Send hands it downstream. nil: accepted. Refused: what it names was refused for good, the rest accepted. A permanent error (consumererror.IsPermanent): all of it
-	// was refused. What is refused is counted and passed over. Any other error: tail calls Send again, with back-off, until it succeeds or the receiver shuts down.
+	// Send hands it downstream. nil: accepted. Refused: what it names was refused for good, the rest accepted. A permanent error (consumererror.IsPermanent):
+	// all of it was refused. What is refused is counted and passed over. Any other error: tail calls Send again, with back-off, until it succeeds or the
+	// receiver shuts down.
 	Send(ctx context.Context) error
 	// Join takes in what another handler of the Tailer cut, so that both are sent as one. false: the other has to be sent by itself. It is called before Send.
 	Join(other Delivery) bool
@@ -96,7 +97,8 @@ type InOrder interface {
 	InOrder()
 }
 
-// Forgetter is a Handler that is told when its stream is forgotten: none of its files is left, and nothing of it is held or in flight. It is called no more after that.
+// Forgetter is a Handler that is told when its stream is forgotten: none of its files is left, and nothing of it is held or in flight. It is called no more
+// after that.
 type Forgetter interface {
 	Handler
 	Forget()

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbering is a handler that numbers its lines. From one that begins with ( to one that begins with ) it holds them, but for those that begin with !: they leave
-// as one, and its state is that before them. One that begins with # is a header, which it only counts.
+// numbering is a handler that numbers its lines. From one that begins with ( to one that begins with ) it holds them, but for those that begin with !: they
+// leave as one, and its state is that before them. One that begins with # is a header, which it only counts.
 type numbering struct {
 	rig    *rig
 	s      *Stream

@@ -16,8 +16,8 @@ type Lent struct {
 }
 
 // Lend holds the line being handled until the batches into which it is put (Take), of this or other streams of the Tailer, are accepted or refused. There is
-// one such batch unless Share says more. It is called inside Handler.Line only, and not for a line that Hold holds. tag is given back with the line (Line.Tag) when
-// a restart reads it again. Settings.Joint must be set.
+// one such batch unless Share says more. It is called inside Handler.Line only, and not for a line that Hold holds. tag is given back with the line (Line.Tag)
+// when a restart reads it again. Settings.Joint must be set.
 func (s *Stream) Lend(tag uint64) Lent {
 	h := s.Hold()
 	e := &s.held.slots[h]
@@ -28,8 +28,8 @@ func (s *Stream) Lend(tag uint64) Lent {
 	return Lent{s, h, e.bytes}
 }
 
-// Share says that a lent line of this stream is put into batches so many times; 0: never, it is done with the batch being built. It is called inside Handler.Line and
-// Handler.Expire, once at most, before the line was put into a batch.
+// Share says that a lent line of this stream is put into batches so many times; 0: never, it is done with the batch being built. It is called inside
+// Handler.Line and Handler.Expire, once at most, before the line was put into a batch.
 func (s *Stream) Share(l Lent, batches int) {
 	if batches == 0 {
 		s.Release(l.held)
@@ -45,7 +45,8 @@ func (s *Stream) Share(l Lent, batches int) {
 	}
 }
 
-// Take puts a lent line into the batch being built, whichever stream it is of. It is called inside Handler.Line and Handler.Expire only. The zero Lent is no line.
+// Take puts a lent line into the batch being built, whichever stream it is of. It is called inside Handler.Line and Handler.Expire only. The zero Lent is no
+// line.
 func (s *Stream) Take(l Lent) {
 	if l.stream == nil {
 		return
@@ -54,8 +55,9 @@ func (s *Stream) Take(l Lent) {
 	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
-// bond is of lent lines that are let go of together. A shared line that was sent with one batch and waits for another would be read again after a crash, and with it come the
-// records of the first batch, which need all of their lines: so these are kept, and what shared ones among them have to do with, until none of them waits.
+// bond is of lent lines that are let go of together. A shared line that was sent with one batch and waits for another would be read again after a crash, and
+// with it come the records of the first batch, which need all of their lines: so these are kept, and what shared ones among them have to do with, until none of
+// them waits.
 type bond struct {
 	waiting int    // shared lines that still wait for a batch
 	lines   []Lent // those that do not
@@ -83,7 +85,8 @@ func (b *bond) join(o *bond) *bond {
 	return b
 }
 
-// settleLent takes note that a batch with these lines was accepted or refused, lets go of them, and returns how many of them were records and go with no other batch.
+// settleLent takes note that a batch with these lines was accepted or refused, lets go of them, and returns how many of them were records and go with no other
+// batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0

@@ -274,9 +274,9 @@ func runJointModel(t *testing.T, seed uint64) (certain, crashes int) {
 	return m.certain, m.crashes
 }
 
-// TestJointModel runs random sequences of what happens to files, consumer, storage and process against a model of what must come out: each record leaves with the
-// lines of all ranks, once, or again with all of them after a crash, never with some when all can be read; no line is lost; the accounts and the budget are right at every
-// step; tags come back as they were given. go test -run TestJointModel -tail.jointseed=N repeats one.
+// TestJointModel runs random sequences of what happens to files, consumer, storage and process against a model of what must come out: each record leaves with
+// the lines of all ranks, once, or again with all of them after a crash, never with some when all can be read; no line is lost; the accounts and the budget are
+// right at every step; tags come back as they were given. go test -run TestJointModel -tail.jointseed=N repeats one.
 func TestJointModel(t *testing.T) {
 	if *jointSeed != 0 {
 		runJointModel(t, *jointSeed)

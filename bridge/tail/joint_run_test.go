@@ -81,8 +81,8 @@ func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
 	return nil
 }
 
-// live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns what was stored at
-// some time before its end.
+// live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns
+// what was stored at some time before its end.
 func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -180,14 +180,17 @@ func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	return crashed
 }
 
-// Some hundred streams whose records have a line of each, with all goroutines there are: every checkpoint that is ever stored has all lines of a record or none, and over clean
-// restarts and crashes each record leaves with all of its lines; without crashes once.
+// Some hundred streams whose records have a line of each, with all goroutines there are: every checkpoint that is ever stored has all lines of a record or
+// none, and over clean restarts and crashes each record leaves with all of its lines; without crashes once.
 func TestJointRunning(t *testing.T) {
 	const streams, records = 240, 60
-	for name, tc := range map[string]struct{ shared, crash bool }{"restarts": {false, false}, "crashes": {false, true}, "restarts, shared lines": {true, false}, "crashes, shared lines": {true, true}} {
+	for name, tc := range map[string]struct{ shared, crash bool }{
+		"restarts": {false, false}, "crashes": {false, true}, "restarts, shared lines": {true, false}, "crashes, shared lines": {true, true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			c := &crowd{
-				t: t, dir: t.TempDir(), store: newMemStore(), lines: map[string]map[int64][]string{}, text: map[string][]string{}, rnd: rand.New(rand.NewPCG(1, 1)),
+				t: t, dir: t.TempDir(), store: newMemStore(), lines: map[string]map[int64][]string{}, text: map[string][]string{},
+				rnd:   rand.New(rand.NewPCG(1, 1)),
 				whole: map[string]int{}, want: records,
 			}
 			for rank := range streams {

@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
-// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" is of two records.
-// "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all else is rejected.
+// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" is of
+// two records. "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all else is rejected.
 type meeting struct {
 	ranks   int
 	consume func(ctx context.Context, s *Stream, out []string) error
@@ -889,9 +889,11 @@ func TestJointExpiry(t *testing.T) {
 			r.remove("z.log")
 			require.NoError(r.t, os.Symlink("z.log", r.path("z.log"))) // a loop
 		}, nil, false},
-		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1))) }, false},
-		"a compressed file that is complete":             {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
-		"a last line without its end":                    {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
+		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) {
+			r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1)))
+		}, false},
+		"a compressed file that is complete": {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
+		"a last line without its end":        {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
 		"a file of which nothing was read": {func(r *jointRig) {
 			r.hold = true
 			r.append("x.log", strings.Repeat("= x\n", 4*minInFlight/minRecordCost))

@@ -70,8 +70,11 @@ type sweeper struct {
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
-		t: t, streams: map[string]*Stream{}, files: map[fingerprint.ID]*file{}, dirs: map[string]*directory{}, stems: map[string][]*Stream{}, suspects: map[string]suspect{}, saved: map[string]*checkpoint.Stream{}, probes: map[fingerprint.ID]*probe{}, nets: map[string][]caught{}, links: map[string]struct{}{},
-		own: glob.New(slices.Concat(t.cfg.Include, t.cfg.Document)), sorted: map[string]*sorted{}, documents: glob.New(t.cfg.Document), exclude: glob.New(t.cfg.Exclude), first: true,
+		t: t, first: true,
+		streams: map[string]*Stream{}, stems: map[string][]*Stream{}, saved: map[string]*checkpoint.Stream{}, nets: map[string][]caught{},
+		files: map[fingerprint.ID]*file{}, probes: map[fingerprint.ID]*probe{}, suspects: map[string]suspect{}, sorted: map[string]*sorted{},
+		dirs: map[string]*directory{}, links: map[string]struct{}{},
+		own: glob.New(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: glob.New(t.cfg.Document), exclude: glob.New(t.cfg.Exclude),
 	}
 	if t.set.Sorter != nil && t.set.Detect != nil {
 		w.shared = glob.New(t.cfg.IncludeByContent)
@@ -198,7 +201,8 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.lookOld(s, now)
 	s.noteCaught()
 	w.expire(s, now)
-	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, func(f *file) bool { return f.life != lifeVanished }) {
+	remembered := func(f *file) bool { return f.life != lifeVanished }
+	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, remembered) {
 		n := len(s.files)
 		if w.takeUp(s, now, false); len(s.files) == n {
 			for _, f := range s.files {
@@ -390,7 +394,8 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	})
 }
 
-// statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were exchanged since.
+// statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were
+// exchanged since.
 func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	if f.raw != nil {
 		return f.raw.Stat()
@@ -421,8 +426,8 @@ func (w *sweeper) drop(f *file) {
 	f.stream.changed()
 }
 
-// sweepRetired forgets files that are read and gone, or out of the globs. Those of a path that names nothing go with their stream: they or copies of them must not be
-// taken for files that were rotated unseen.
+// sweepRetired forgets files that are read and gone, or out of the globs. Those of a path that names nothing go with their stream: they or copies of them must
+// not be taken for files that were rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()

@@ -476,7 +476,8 @@ func (m *model) check() {
 			}
 			for _, s := range m.tl.sweeper.streams {
 				for _, f := range s.files {
-					m.note("  %s: %s %v head %d size %d replay %v %v, current %v", filepath.Base(s.path), filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == s.current)
+					m.note("  %s: %s %v head %d size %d replay %v %v, current %v",
+						filepath.Base(s.path), filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == s.current)
 				}
 			}
 			m.fail("lost: %q", text)

@@ -19,7 +19,8 @@ const (
 	linger = 100 * time.Millisecond
 )
 
-// outbox holds the batches that were cut until a sender takes them, oldest first. Streams whose consumer is stuck fill the budget (Config.MaxInFlightBytes), not this.
+// outbox holds the batches that were cut until a sender takes them, oldest first. Streams whose consumer is stuck fill the budget (Config.MaxInFlightBytes),
+// not this.
 type outbox struct {
 	enough int64 // what need not wait for more
 
@@ -142,7 +143,8 @@ func (t *Tailer) send(group []*lineBatch) {
 		if t.ending() {
 			return
 		}
-		t.warn("retry", "The next component does not accept a batch; it is sent again until it does, and reading pauses", zap.String("path", group[0].stream.path), zap.Error(err))
+		t.warn("retry", "The next component does not accept a batch; it is sent again until it does, and reading pauses",
+			zap.String("path", group[0].stream.path), zap.Error(err))
 		if wait == nil {
 			wait = &backoff.ExponentialBackOff{InitialInterval: 50 * time.Millisecond, RandomizationFactor: 0.3, Multiplier: 2, MaxInterval: maxRetryWait}
 			wait.Reset()
@@ -185,7 +187,8 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 		n := b.refused(refused.Places[i])
 		sample := t.setAside(b, refused.Places[i])
 		if n > 0 || refused.Share > 0 || ofNone && i == 0 {
-			t.warn("refused", "The next component refused records for good", zap.String("path", b.stream.path), zap.String("sample", t.sample(sample)), zap.Error(err))
+			t.warn("refused", "The next component refused records for good",
+				zap.String("path", b.stream.path), zap.String("sample", t.sample(sample)), zap.Error(err))
 		}
 		more := min(lines, b.all()-n)
 		lines -= more

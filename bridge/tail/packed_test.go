@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rotated file is packed beside itself and then removed. Whenever that is looked at, and the process restarted, with or without its state, each line comes once, in order.
+// A rotated file is packed beside itself and then removed. Whenever that is looked at, and the process restarted, with or without its state, each line comes
+// once, in order.
 func TestPackedBesideItsOriginal(t *testing.T) {
 	const stages = 5
 	for suffix, pack := range map[string]func(string) string{".gz": gz, ".zst": zst} {

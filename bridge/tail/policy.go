@@ -82,8 +82,8 @@ func (joint) chunks() int { return jointQuantum }
 // share has no bound: the stream that is behind the others sends for all.
 func (joint) share(budget int64) int64 { return budget }
 
-// next prefers the stream with the fewest lines that wait for those of others, so that none gets far ahead and fills the memory. But none waits for ever for those that
-// write faster than they are read.
+// next prefers the stream with the fewest lines that wait for those of others, so that none gets far ahead and fills the memory. But none waits for ever for
+// those that write faster than they are read.
 func (joint) next(queue []*Stream, nth int) int {
 	if nth%fairEvery == 0 {
 		return 0

@@ -18,8 +18,8 @@ const (
 	probeMax   = time.Minute // how long what is known of one is kept when nobody asks
 )
 
-// probe is a compressed file that is being compared with what was read of others. It must be decompressed up to where reading them stopped: that takes many sweeps,
-// and nobody waits for it but the stream.
+// probe is a compressed file that is being compared with what was read of others. It must be decompressed up to where reading them stopped: that takes many
+// sweeps, and nobody waits for it but the stream.
 type probe struct {
 	src   *unpack.Reader // nil: all that asked know
 	size  int64

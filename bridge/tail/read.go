@@ -208,8 +208,8 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 // isFull says that the batch being built has taken what it may, or that the handler has looked ahead so far that it is the others' turn.
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
-// lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the bytes up to the next line end
-// belong to a line that was too long.
+// lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the
+// bytes up to the next line end belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
 	sp := lines.NewSplitter(data, f.enc, &s.text)
 	for {
@@ -275,8 +275,8 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 }
 
-// passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the file: nulTo is how far
-// it came. A run at the end of the file stays, for it may be space that is yet to be written; nobody writes into a compressed file.
+// passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the
+// file: nulTo is how far it came. A run at the end of the file stays, for it may be space that is yet to be written; nobody writes into a compressed file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
 	data := (*buf)[f.tail.Len() : f.tail.Len()+n]
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {
@@ -340,7 +340,8 @@ func (s *Stream) endOfPacked(f *file) {
 			s.t.warn("bomb", "A compressed file was given up", zap.String("path", f.path), zap.Error(u.Err()))
 		} else {
 			s.t.counts.bump(&s.t.counts.readErrs, 1)
-			s.t.warn("damaged", "A compressed file is damaged; what comes before the damage was read, and the rest is not, unless the file changes", zap.String("path", f.path), zap.Int64("bytes", f.head), zap.Error(u.Err()))
+			s.t.warn("damaged", "A compressed file is damaged; what comes before the damage was read, and the rest is not, unless the file changes",
+				zap.String("path", f.path), zap.Int64("bytes", f.head), zap.Error(u.Err()))
 		}
 	}
 	s.t.close(f)

@@ -85,7 +85,8 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	}
 }
 
-// adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of it.
+// adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of
+// it.
 func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	path, raw, fi := g.path, g.raw, g.fi
 	f := &file{stream: s, id: fingerprint.IDOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
@@ -116,7 +117,8 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	w.active(s, now)
 }
 
-// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another that gets its inode. A hole may yet be written.
+// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another that gets its inode. A hole may yet be
+// written.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -202,15 +204,17 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.turn(lifeDead)
 	if unread || len(f.replay) > 0 {
 		w.t.counts.bump(&w.t.counts.lost, 1)
-		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones", zap.String("path", f.path))
+		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones",
+			zap.String("path", f.path))
 	}
 	f.replay, f.tags = nil, nil
 }
 
-// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it names now.
-// At the first look at a path these are all its rotated files that the globs match.
+// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it
+// names now. At the first look at a path these are all its rotated files that the globs match.
 //
-// Rotation may go on meanwhile. So what is taken up is one state of the directory, every file of it open; what is rotated after that is younger, and found next time.
+// Rotation may go on meanwhile. So what is taken up is one state of the directory, every file of it open; what is rotated after that is younger, and found next
+// time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && w.first
@@ -250,7 +254,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to know whose they are (wait).
+// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to
+// know whose they are (wait).
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
@@ -262,7 +267,8 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
 			continue
 		}
-		if !ok || !rotation.IsSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == fingerprint.IDOf(own) || b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
+		if !ok || !rotation.IsSuffix(suffix) || w.known(b.path, b.fi) != nil || own != nil && id == fingerprint.IDOf(own) ||
+			b.fi.ModTime().Before(s.lastWrite) || met && !w.wanted(b.path) {
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
@@ -334,7 +340,8 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 		if err != nil || w.files[id] != nil || own != nil && id == fingerprint.IDOf(own) {
 			continue
 		}
-		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) })) {
+		isCopy := func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) }
+		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, isCopy)) {
 			continue // it was there before, or is a copy
 		}
 		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
@@ -364,9 +371,10 @@ type generation struct {
 	net          *caught // that holds it
 }
 
-// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then the numbers
-// decide, in the direction in which the other files' times go. If all are alike and the inode of the file that the path names now (own) is the highest, inodes were given
-// in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have it. Other suffixes are dates.
+// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then
+// the numbers decide, in the direction in which the other files' times go. If all are alike and the inode of the file that the path names now (own) is the
+// highest, inodes were given in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have
+// it. Other suffixes are dates.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
 	for i, a := range gens {
@@ -433,8 +441,8 @@ type sibling struct {
 	fi   fs.FileInfo
 }
 
-// beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed meanwhile may be
-// missing or be there twice: two equal ones in a row are what the directory held.
+// beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed
+// meanwhile may be missing or be there twice: two equal ones in a row are what the directory held.
 func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	list := w.listing(path)
 	for range maxListings {
@@ -474,8 +482,9 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be asked again.
-// Of a file of which nothing was read only the beginning is known, so its name or its time must tell too; the copy of one that was cut is then taken up as rotated unseen.
+// copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be
+// asked again. Of a file of which nothing was read only the beginning is known, so its name or its time must tell too; the copy of one that was cut is then
+// taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
 		return nil, false
@@ -537,8 +546,8 @@ func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs although
-// nothing happens for a while.
+// isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs
+// although nothing happens for a while.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {

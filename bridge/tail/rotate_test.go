@@ -408,8 +408,8 @@ func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	}
 }
 
-// The process that starts while a log is copied, to be cut next, waits for that: its copy is no other log. Records that handlers know from two logs would be done with as soon as
-// the second is read, although the first, of which they were taken, was not accepted.
+// The process that starts while a log is copied, to be cut next, waits for that: its copy is no other log. Records that handlers know from two logs would be
+// done with as soon as the second is read, although the first, of which they were taken, was not accepted.
 func TestCopyWhileStarting(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		t.Run(fmt.Sprintf("has a checkpoint %v", known), func(t *testing.T) {

@@ -13,7 +13,8 @@ const (
 	maxSleepState = 4 << 10
 )
 
-// sleep lets go of what an idle stream can make anew from what a restart would have: the logs of all jobs that ever ran may lie in a directory, and only a few are written.
+// sleep lets go of what an idle stream can make anew from what a restart would have: the logs of all jobs that ever ran may lie in a directory, and only a few
+// are written.
 func (s *Stream) sleep(now time.Time) {
 	if s.handler == nil || !s.sleeps() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return

@@ -43,8 +43,8 @@ const (
 	quietFor    = 2 * time.Second // after which a last line without an ending is looked at as it is
 )
 
-// Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands decides, so that the answer
-// is the same however far the file has grown, and after a restart. The zero value is ready.
+// Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands
+// decides, so that the answer is the same however far the file has grown, and after a restart. The zero value is ready.
 type Sorter struct {
 	mu      lockorder.Mutex[leaf]
 	members []*Tailer
@@ -271,8 +271,8 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	return reader, first
 }
 
-// head visits the lines of a file that stand in its next 256 KiB, or more where a line is longer, until visit returns false, and returns where the line after the last one begins. A last line without its
-// ending is visited where it may be whole; it is looked at again all the same.
+// head visits the lines of a file that stand in its next 256 KiB, or more where a line is longer, until visit returns false, and returns where the line after
+// the last one begins. A last line without its ending is visited where it may be whole; it is looked at again all the same.
 func (t *Tailer) head(path string, off int64, whole bool, visit func(text []byte) bool) (next int64, err error) {
 	raw, _, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// pair are two Tailers that have globs in common: one knows lines that begin with "a", the other those with "b"; both know those with "c", which are the first one's.
+// pair are two Tailers that have globs in common: one knows lines that begin with "a", the other those with "b"; both know those with "c", which are the first
+// one's.
 type pair struct {
 	a, b   *rig
 	dir    string

@@ -188,10 +188,12 @@ type progress struct {
 }
 
 func newProgress(m metric.Meter) (p progress, err error) {
-	if p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"), metric.WithDescription("Bytes in the files that are read.")); err != nil {
+	if p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are read.")); err != nil {
 		return p, err
 	}
-	if p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"), metric.WithDescription("Bytes in the files that are not read yet.")); err != nil {
+	if p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are not read yet.")); err != nil {
 		return p, err
 	}
 	for _, g := range []struct {

@@ -17,7 +17,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything twice.
+// load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything
+// twice.
 func (t *Tailer) load(ctx context.Context) error {
 	w := &t.sweeper
 	b, err := t.store.Get(ctx, checkpoint.IndexKey)
@@ -78,7 +79,8 @@ func (t *Tailer) badCheckpoint(key string, err error) {
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
 }
 
-// keep stores positions once a second, and when a file was taken up: a crash within that second must know which file the path named. It runs beside the sweeper, which must not wait for a disk.
+// keep stores positions once a second, and when a file was taken up: a crash within that second must know which file the path named. It runs beside the
+// sweeper, which must not wait for a disk.
 func (t *Tailer) keep(ctx context.Context) {
 	tick := time.NewTicker(checkpointGap)
 	defer tick.Stop()
@@ -199,7 +201,8 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come between.
+// doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come
+// between.
 func (w *sweeper) doubt(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
@@ -228,7 +231,8 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	for i := range c.Files {
 		sf := &c.Files[i]
 		f := &file{
-			stream: s, id: sf.ID, path: sf.Path, size: sf.Size, mtime: time.Unix(0, sf.MTime), head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN),
+			stream: s, id: sf.ID, path: sf.Path, size: sf.Size, mtime: time.Unix(0, sf.MTime),
+			head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN),
 			skip: sf.Skip, replay: sf.Holes, tags: sf.Tags, grown: now, rotated: now, seen: w.scans + 1,
 		}
 		if sf.Retired {
@@ -265,7 +269,8 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be known.
+// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be
+// known.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
 	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 
 	"github.com/klauspost/compress/zstd"

@@ -155,8 +155,8 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
-// Place names what a record of the batch being built was made of: what was released or taken since the last Place, else the line being handled, which several records may
-// share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
+// Place names what a record of the batch being built was made of: what was released or taken since the last Place, else the line being handled, which several
+// records may share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
@@ -352,7 +352,8 @@ func (s *Stream) expireBatch(before time.Time) (done bool) {
 	return done
 }
 
-// noteCaught takes note of whether there is something to read. What cannot be read, or is being written and read only when that is over, is waited for by no one.
+// noteCaught takes note of whether there is something to read. What cannot be read, or is being written and read only when that is over, is waited for by no
+// one.
 func (s *Stream) noteCaught() {
 	at := farFuture.UnixNano()
 	if s.document && s.doc.changed && s.doc.stable && !s.doc.failed {

@@ -32,8 +32,10 @@ const (
 )
 
 var (
-	errHangs      = errors.New("a file that is being read or 'storage' hangs, as on a network file system that is away: what was read since the last stored position is read again")
-	errStoreHangs = errors.New("'storage' hangs, as on a network file system that is away: positions could not be stored, and what was read since the last stored ones is read again")
+	errHangs = errors.New("a file that is being read or 'storage' hangs, as on a network file system that is away: " +
+		"what was read since the last stored position is read again")
+	errStoreHangs = errors.New("'storage' hangs, as on a network file system that is away: positions could not be stored, and " +
+		"what was read since the last stored ones is read again")
 )
 
 // Settings is what a receiver hands on of its own settings.
@@ -49,7 +51,8 @@ type Settings struct {
 	IsDocument func(path string) bool
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
-	// Sorter is what the Tailers have in common that may read the same files; Detect makes what knows this one's lines. nil: Config.IncludeByContent is not used.
+	// Sorter is what the Tailers have in common that may read the same files; Detect makes what knows this one's lines. nil: Config.IncludeByContent is not
+	// used.
 	Sorter *Sorter
 	Detect func(path string) Detect
 	// Sample is what of a line that cannot be read, at most so many bytes, the log may show. nil: its beginning.
@@ -137,7 +140,12 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	t := &Tailer{cfg: cfg, set: set, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler, wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}), warned: map[string]time.Time{}, listed: func() {}, maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead, catches: catches{open: map[fingerprint.ID]bool{}}, policy: apart{}}
+	t := &Tailer{
+		cfg: cfg, set: set, policy: apart{}, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler,
+		wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}),
+		warned: map[string]time.Time{}, listed: func() {}, catches: catches{open: map[fingerprint.ID]bool{}},
+		maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead,
+	}
 	if set.Joint {
 		t.policy = joint{}
 	}
@@ -193,7 +201,9 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 }
 
 func (t *Tailer) openCounts() (err error) {
-	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, t.pending, func() (int64, int64) { return t.open.Load(), t.watched.Load() }, func() (Status, time.Time) { return t.Status(), t.now() })
+	files := func() (open, watched int64) { return t.open.Load(), t.watched.Load() }
+	status := func() (Status, time.Time) { return t.Status(), t.now() }
+	t.counts, err = newCounts(t.set.Telemetry, t.set.ID, t.pending, files, status)
 	return err
 }
 
@@ -312,7 +322,8 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	return err
 }
 
-// within asks the storage for something, for shutdownWait, also when ctx has ended. A storage whose disk hangs does not look at its context, so it is left behind.
+// within asks the storage for something, for shutdownWait, also when ctx has ended. A storage whose disk hangs does not look at its context, so it is left
+// behind.
 func within(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
 	defer cancel()

@@ -126,7 +126,9 @@ func (c *Stream) Encode(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(f.TailN))
 		b = binary.LittleEndian.AppendUint64(b, f.TailSum)
 		flags := uint64(0)
-		for bit, on := range map[uint64]bool{flagSkip: f.Skip, flagCurrent: f.Current, flagRetired: f.Retired, flagTags: len(f.Tags) > 0, flagComplete: f.Complete} {
+		for bit, on := range map[uint64]bool{
+			flagSkip: f.Skip, flagCurrent: f.Current, flagRetired: f.Retired, flagTags: len(f.Tags) > 0, flagComplete: f.Complete,
+		} {
 			if on {
 				flags |= bit
 			}
@@ -266,7 +268,8 @@ func Decode(b []byte) (*Stream, error) {
 				f.Tags = append(f.Tags, Tag{begin, c.uint()})
 			}
 		}
-		if c.bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes || int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
+		if c.bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes ||
+			int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
 			return nil, ErrDamaged
 		}
 		s.Files = append(s.Files, f)

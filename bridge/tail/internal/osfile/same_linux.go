@@ -8,13 +8,17 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 )
 
-// Unchanged says whether a path names the file as it was at the last look. Nothing is allocated but the path: ten thousand idle files are asked about every few seconds.
+// Unchanged says whether a path names the file as it was at the last look. Nothing is allocated but the path: ten thousand idle files are asked about every few
+// seconds.
 func Unchanged(path string, follow bool, id fingerprint.ID, size int64, mtime time.Time) bool {
 	var st unix.Stat_t
 	stat := unix.Lstat
 	if follow {
 		stat = unix.Stat
 	}
-	return stat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
-		fingerprint.ID{Dev: uint64(st.Dev), Ino: st.Ino} == id && st.Size == size && st.Mtim.Nano() == mtime.UnixNano() //nolint:unconvert // other systems have other types
+	if stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return false
+	}
+	is := fingerprint.ID{Dev: uint64(st.Dev), Ino: st.Ino} //nolint:unconvert // other systems have other types
+	return is == id && st.Size == size && st.Mtim.Nano() == mtime.UnixNano()
 }

@@ -105,7 +105,8 @@ func (u *Reader) Stop() {
 	}
 }
 
-// ReadAt gives what can be decompressed. Damage ends the content; Err says so. It passes over SkipBytes at most on the way to off: then it returns ErrAgain, and the next call goes on.
+// ReadAt gives what can be decompressed. Damage ends the content; Err says so. It passes over SkipBytes at most on the way to off: then it returns ErrAgain,
+// and the next call goes on.
 func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if off+int64(len(p)) <= int64(len(u.first)) {
 		return copy(p, u.first[off:]), nil // without going back
