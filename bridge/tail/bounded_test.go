@@ -12,15 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
-
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
 const mib = 1 << 20

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
-
-	"go.uber.org/zap"
 )
 
 const (

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 )
 
 // shift rotates a.log, keeps some, and says so to the tailer if heard is set.

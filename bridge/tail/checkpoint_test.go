@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
 func TestHeldLinesAreReadAgain(t *testing.T) {

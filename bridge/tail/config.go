@@ -9,14 +9,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/component"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
-
-	"github.com/bmatcuk/doublestar/v4"
-	"go.opentelemetry.io/collector/component"
-
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 

@@ -6,13 +6,12 @@ import (
 	"io"
 	"os"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 )
 
 // maxDeadLetters bounds the file of refused lines: a backend that refuses everything must not fill a disk.
@@ -45,7 +44,7 @@ func (d *deadLetters) add(texts [][]byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// setAside writes the lines of refused records to where they are wanted. It returns those of the first one, for the log.
+// setAside writes the lines of refused records to the dead letters. It returns the lines of the first refused record, for the log.
 func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	if len(places) == 0 {
 		return nil

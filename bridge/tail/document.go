@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-
-	"github.com/zeebo/xxh3"
 )
 
 const maxDocument = 64 << 20

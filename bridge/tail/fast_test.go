@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 )
 
 var keepFlag = flag.Int("tail.keep", 5, "rotated files that the rotation stress keeps")

@@ -71,7 +71,7 @@ func (f *file) advance(b []byte) {
 	f.tail.Remember(b)
 }
 
-// wasCut says whether the file was cut or rewritten: the bytes before head are others, or those that were seen of a file of which nothing was read.
+// wasCut says whether the file was cut or rewritten: the bytes before head are others. Where nothing was read yet, its first bytes tell.
 func (f *file) wasCut() bool {
 	if f.raw == nil || f.compressed {
 		return false
@@ -278,7 +278,7 @@ func (f *file) findEncoding(data []byte) {
 	}
 }
 
-// tag returns that of the line which begins there, and forgets those before it: holes are read in order.
+// tag returns the tag of the line which begins there, and forgets the tags before it: holes are read in order.
 func (f *file) tag(begin int64) (value uint64) {
 	n := 0
 	for n < len(f.tags) && f.tags[n].Begin <= begin {

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-
 	"github.com/stretchr/testify/require"
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
 // meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" is of

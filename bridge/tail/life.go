@@ -5,7 +5,7 @@ type life uint8
 
 const (
 	lifeUnread   life = iota // it has, or may have, something to read
-	lifeRead                 // read to its end as of the last look; a compressed file is opened again only when it changes
+	lifeRead                 // read to its end; a compressed file is opened again only when it changes
 	lifeCut                  // found cut or rewritten: the sweeper decides what becomes of it
 	lifeMissing              // of a checkpoint: what it became is still being looked for, and what comes after it waits
 	lifeRetired              // read, accepted and closed; remembered so that it is not read again

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"

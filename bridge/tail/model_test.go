@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-
-	"github.com/stretchr/testify/require"
 )
 
 var (

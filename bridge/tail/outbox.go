@@ -15,7 +15,7 @@ import (
 
 const (
 	senders = 4 // deliveries under way at once
-	// linger is how long a small batch waits for those of other streams, which then go with it: a request for each would cost more than what is in it.
+	// linger is how long a small batch waits for batches of other streams, which then go with it: a request of its own would cost more than what is in it.
 	linger = 100 * time.Millisecond
 )
 
@@ -84,7 +84,7 @@ func (o *outbox) put(b *lineBatch) {
 	}
 }
 
-// next returns the oldest batch and those that can go with it. nil: closed and empty.
+// next returns the oldest batch and the batches that can go with it. nil: the outbox is closed and empty.
 func (o *outbox) next() []*lineBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -64,7 +64,7 @@ func (apart) readUntil(_ *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caught.Load())
 }
 
-// bound is for a stream that holds much when those of all streams take too much memory.
+// bound is for a stream that holds much, when the held lines of all streams take too much memory.
 func (apart) bound(s *Stream) {
 	t := s.t
 	all := t.heldBytes.Load()
@@ -100,7 +100,7 @@ func (joint) next(queue []*Stream, nth int) int {
 // rouses is not 0: what was read may wait for other streams, and then there is nothing in flight whose ack would have them go on.
 func (joint) rouses() int { return 1 }
 
-// sleeps is false: the records know their streams by the handlers, which may count those that they have to wait for.
+// sleeps is false: the records know their streams by the handlers, which may count the streams that they have to wait for.
 func (joint) sleeps() bool { return false }
 
 // ended is false: the other half may come in another stream.

@@ -119,7 +119,7 @@ func (w *sweeper) endProbe(id fingerprint.ID) {
 	delete(w.probes, id)
 }
 
-// endProbes ends those that nobody has asked about since the given time.
+// endProbes ends the probes that nobody has asked about since the given time.
 func (w *sweeper) endProbes(before time.Time) {
 	for id, p := range w.probes {
 		if p.asked.Before(before) {

@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
-
-	"go.uber.org/zap"
 )
 
 const maxListings = 20 // of a directory that is changing all the time

@@ -143,7 +143,7 @@ func (t *Tailer) rouse(n int) {
 		var w *Stream
 		w, t.waiting = t.next(t.waiting)
 		w.waits = false
-		// Those that were unblocked by their own acks are still in the list: pass over them, and over those that wait for one.
+		// Streams that went on by their own acks are still in the list: pass over them, and over streams that wait for such an ack.
 		if w.blocked && t.mayHaveMore(w) {
 			w.blocked = false
 			t.scheduleLocked(w)

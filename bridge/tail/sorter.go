@@ -11,13 +11,11 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
-
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
 // Reads says what a line is to a receiver.

@@ -23,7 +23,7 @@ type Status struct {
 	Globs  []GlobStatus
 	Files  int
 	Newest string // the path that was met last
-	// Resumed are the files of which a position was stored; Finished are those of them of which nothing was to be read since the start.
+	// Resumed counts the files whose position was stored; Finished counts the resumed files that had nothing to read since the start.
 	Resumed, Finished int
 	Size, Lag         int64     // bytes in the files, and those of them that are not read yet
 	LagSince          time.Time // when the file that is furthest behind had nothing to read; zero: no lag

@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-
-	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.uber.org/zap"
 )
 
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything

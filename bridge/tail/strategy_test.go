@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
-
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
 const poll = 200 * time.Millisecond

@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
-
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
@@ -67,7 +66,7 @@ type Stream struct {
 	kicked   bool // is in Tailer.kicked
 	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
 	caught atomic.Int64
-	// size and lag are the bytes in the files, and those of them that are not read yet; linesRead and recordsRead what came of them in this process. Likewise.
+	// size counts the bytes in the files, lag the bytes that are not read yet; linesRead and recordsRead count what was read in this process. Likewise.
 	size, lag, linesRead, recordsRead atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
 	lent atomic.Int64
@@ -107,7 +106,7 @@ type awake struct {
 	doc              document
 }
 
-// asleep is that of all streams that have none. Nothing is written to it.
+// asleep is what all streams without a handler have in common. Nothing is written to it.
 var asleep = newAwake()
 
 func newAwake() *awake { return &awake{held: heldLines{free: -1}, curHeld: -1} }

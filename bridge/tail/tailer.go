@@ -9,14 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-
 	"github.com/fsnotify/fsnotify"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
@@ -248,7 +247,7 @@ func (t *Tailer) run(ctx context.Context) {
 	}
 }
 
-// begin has the workers read, once all files that there are were found: where records are joint, a handler may count those that it has to wait for.
+// begin has the workers read, once all files that there are were found: where records are joint, a handler may count the streams that it has to wait for.
 func (t *Tailer) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

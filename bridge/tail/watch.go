@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
-
 	"github.com/fsnotify/fsnotify"
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
 )
 
 // maxWatches bounds the directories that inotify watches; beyond it they are polled only.

@@ -77,7 +77,7 @@ func (p *Print) Begins(b []byte) bool {
 type Tail struct {
 	last [TailBytes]byte
 	n    int
-	// Of a stored tail only the hash is known, until it was found to be that of the bytes that are there.
+	// Of a stored tail only the hash is known, until the bytes in the file were found to have it.
 	sum    uint64
 	stored bool
 }
@@ -88,7 +88,7 @@ func Stored(sum uint64, n int) Tail { return Tail{sum: sum, n: n, stored: true} 
 // Len is how many bytes there are, at most TailBytes.
 func (t *Tail) Len() int { return t.n }
 
-// Hash is that of the bytes.
+// Hash is the hash of the bytes.
 func (t *Tail) Hash() uint64 {
 	if t.stored {
 		return t.sum
@@ -96,7 +96,7 @@ func (t *Tail) Hash() uint64 {
 	return Hash(Offset, t.last[:t.n])
 }
 
-// Remember keeps the last bytes of b, which follow those that are there.
+// Remember keeps the last bytes of b, which follow the bytes that are there.
 func (t *Tail) Remember(b []byte) {
 	if len(b) >= TailBytes {
 		t.n = copy(t.last[:], b[len(b)-TailBytes:])
