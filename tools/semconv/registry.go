@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -282,7 +281,7 @@ func sections(ds []*domain) []section {
 				metrics = append(metrics, constant{name, "", a.Metrics[name], "Of semconv 1.37."})
 			}
 			var units []constant
-			for _, name := range slices.SortedFunc(maps.Keys(a.Units), func(x, y string) int { return cmp.Compare(x, y) }) {
+			for _, name := range slices.Sorted(maps.Keys(a.Units)) {
 				units = append(units, constant{name, "", a.Units[name], ""})
 			}
 			add(sentences(g.Brief, g.Note), units)
