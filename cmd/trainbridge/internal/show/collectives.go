@@ -16,6 +16,9 @@ import (
 
 const rankColour = "34"
 
+// drawnRanks is how many ranks of a collective are drawn, by level of extent; 0: all.
+var drawnRanks = [levels]int{2: 30, 20, 10}
+
 // collectives are NCCL's, with a row per communicator and operation.
 var collectives = domain{
 	key: "collectives",
@@ -32,6 +35,7 @@ var collectives = domain{
 	},
 	colours: map[string]string{spans.SpanNCCLRank: rankColour, spans.SpanNCCLChannel: "32", spans.SpanNCCLProxyOp: "35", spans.SpanNCCLProxyStep: "95"},
 	details: collectiveDetails,
+	ended:   func(s *tree.Span) bool { return s.Kind == view.KindCollective || isRank(s) },
 	label:   rankLabel,
 	took: func(s *tree.Span) (int64, bool) {
 		if !isRank(s) {
@@ -45,10 +49,11 @@ var collectives = domain{
 		}
 		return rankBar(s, t, cells, p), true
 	},
-	below:  withoutPhases,
-	rank:   latestFirst,
-	folded: foldedLateness,
-	notes:  rankNotes,
+	below:    withoutPhases,
+	rank:     latestFirst,
+	folded:   foldedLateness,
+	parallel: func(s *tree.Span) bool { return s.Kind == view.KindCollective },
+	notes:    rankNotes,
 }
 
 type collectiveDoc struct {
@@ -189,7 +194,7 @@ func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told [
 }
 
 // latestFirst puts the ranks of a collective in the order in which they are of interest: who came last is first. So many are drawn, the others become one row.
-// Bare ranks are drawn without what is below them.
+// In a brief drawing they are drawn without what is below them.
 func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindCollective {
 		return nil, false
@@ -211,12 +216,12 @@ func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, 
 		ranks = append(ranks, rank{c, lateness(c), v.Rank.Or(-1)})
 	}
 	slices.SortStableFunc(ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(a.number, b.number)) })
-	keep := e.ranks
+	keep := drawnRanks[e.level]
 	if keep == 0 || len(ranks) <= keep+1 { // a row for one saves nothing
 		keep = len(ranks)
 	}
 	for _, c := range ranks[:keep] {
-		drawn = append(drawn, child{Span: c.Span, bare: e.bare})
+		drawn = append(drawn, child{Span: c.Span, bare: e.brief})
 	}
 	for _, c := range others {
 		drawn = append(drawn, child{Span: c})

@@ -32,94 +32,7 @@ func (c cluster) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := int64(1770799200) * second
 	for n := range c.collectives {
-		var key [8]byte
-		binary.BigEndian.PutUint64(key[:], uint64(n))
-		trace := spans.TraceID("run-7", key[:])
-		operation := []string{"AllReduce", "AllGather"}[n%2]
-		id := spans.SpanID(trace, operation)
-		late := func(rank int) int64 {
-			if rank == c.slow && n > 0 {
-				return 5_000_000
-			}
-			return int64(rank%100) * 10_000
-		}
-		latest, ranks := -1, 0
-		for rank := range c.ranks {
-			if rank == c.missing && n == c.collectives-1 {
-				continue
-			}
-			ranks++
-			if latest < 0 || late(rank) > late(latest) {
-				latest = rank
-			}
-		}
-		end := at + late(latest) + 2_000_000
-		for rank := range c.ranks {
-			if rank == c.missing && n == c.collectives-1 {
-				continue
-			}
-			host := fmt.Sprintf("gpu-node-%d", rank/8)
-			var rkey [4]byte
-			binary.BigEndian.PutUint32(rkey[:], uint32(rank))
-			rid := spans.SpanID(trace, "rank", rkey[:])
-			res := spans.Resource{Service: "nccl", RunID: "run-7", Host: host, PID: 4000 + int64(rank%8)}
-			start := at + late(rank)
-			if rank == latest && !c.untimed { // as the receiver draws it
-				start = at
-			}
-			s := b.Add(res, spans.Span{Trace: trace, ID: rid, Parent: id, Name: spans.NCCLRankName(int32(rank), host), Start: start, End: end})
-			s.Attributes().PutInt(spans.AttrNCCLCommRank, int64(rank))
-			if !c.untimed {
-				s.Attributes().PutDouble(spans.AttrNCCLLate, float64(late(rank))/1e9)
-				phase := func(name string, from, to int64) {
-					b.Add(res, spans.Span{Trace: trace, ID: spans.SpanID(trace, name, rkey[:]), Parent: rid, Name: name, Start: from, End: to})
-				}
-				if rank == latest {
-					s.Attributes().PutBool(spans.AttrNCCLLast, true)
-					phase(spans.SpanNCCLLate, at, at+late(rank))
-				} else {
-					phase(spans.SpanNCCLWait, start, end-2_000_000)
-				}
-				phase(spans.SpanNCCLTransfer, end-2_000_000, end)
-			}
-			for ch := range c.channels {
-				rkey[0] = byte(ch + 1)
-				s := b.Add(res, spans.Span{
-					Trace: trace, ID: spans.SpanID(trace, "channel", rkey[:]), Parent: rid, Name: spans.SpanNCCLChannel, Start: at + late(rank), End: end,
-				})
-				s.Attributes().PutInt(spans.AttrNCCLChannelID, int64(ch))
-			}
-		}
-		s := b.Add(spans.Resource{Service: "nccl", RunID: "run-7"}, spans.Span{Trace: trace, ID: id, Name: operation, Start: at, End: end})
-		m := s.Attributes()
-		m.PutInt(spans.AttrNCCLRanks, int64(ranks))
-		m.PutStr(spans.AttrNCCLOperation, operation)
-		m.PutStr(spans.AttrNCCLCommID, "0x7f8c496ae9f661")
-		m.PutStr(spans.AttrNCCLCommName, "DP Group 0")
-		if c.twins && n%4 > 1 {
-			m.PutStr(spans.AttrNCCLCommID, "0x1c9e09adf1b2a7")
-		}
-		m.PutInt(spans.AttrNCCLSequence, int64(n/2))
-		m.PutInt(spans.AttrNCCLMessageSize, 64<<20)
-		if ranks < c.ranks {
-			m.PutBool(spans.AttrIncomplete, true)
-			m.PutStr(spans.AttrIncompleteReason, spans.NCCLIncompleteTimeout)
-			m.PutInt(spans.AttrNCCLRanksMissingCount, 1)
-			m.PutEmptySlice(spans.AttrNCCLRanksMissing).AppendEmpty().SetInt(int64(c.missing))
-			verdictOn(s, spans.SeverityBad, verdict{name: spans.VerdictNCCLRankMissing, reason: fmt.Sprintf("Rank %d has no record.", c.missing)})
-		}
-		if !c.untimed {
-			m.PutDouble(spans.AttrNCCLDuration, float64(end-at)/1e9)
-			m.PutDouble(spans.AttrNCCLTransferDuration, 0.002)
-			m.PutDouble(spans.AttrNCCLBandwidthBus, (58+float64(n))*1e9)
-			m.PutDouble(spans.AttrNCCLLateMax, float64(late(latest))/1e9)
-			m.PutInt(spans.AttrNCCLLateRank, int64(latest))
-			m.PutStr(spans.AttrNCCLLateHost, fmt.Sprintf("gpu-node-%d", latest/8))
-			if late(latest) > 2_000_000 {
-				judge(s, verdict{spans.VerdictNCCLLate, fmt.Sprintf("Rank %d was late by 5.0 ms, more than the transfer took.", latest), 0.005, 0.002})
-			}
-		}
-		at = end + 80_000_000
+		at = c.collective(b, n, at) + 80_000_000
 	}
 	for i := range c.p2p {
 		trace := spans.TraceID("run-7", []byte{byte(i)})
@@ -134,6 +47,111 @@ func (c cluster) traces() ptrace.Traces {
 		m.PutDouble(spans.AttrNCCLBandwidthBus, 46.5e9)
 	}
 	return b.Traces()
+}
+
+// late is how late a rank comes to a collective, ns.
+func (c cluster) late(n, rank int) int64 {
+	if rank == c.slow && n > 0 {
+		return 5_000_000
+	}
+	return int64(rank%100) * 10_000
+}
+
+// present are the ranks that have a record of a collective, and latest is the one of them that came last.
+func (c cluster) present(n int) (ranks []int, latest int) {
+	latest = -1
+	for rank := range c.ranks {
+		if rank == c.missing && n == c.collectives-1 {
+			continue
+		}
+		ranks = append(ranks, rank)
+		if latest < 0 || c.late(n, rank) > c.late(n, latest) {
+			latest = rank
+		}
+	}
+	return ranks, latest
+}
+
+// collective makes the n-th collective, and returns when it ended.
+func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], uint64(n))
+	trace := spans.TraceID("run-7", key[:])
+	operation := []string{"AllReduce", "AllGather"}[n%2]
+	id := spans.SpanID(trace, operation)
+	ranks, latest := c.present(n)
+	late := c.late(n, latest)
+	end = at + late + 2_000_000
+	for _, rank := range ranks {
+		c.rank(b, spans.Span{Trace: trace, Parent: id, Start: at, End: end}, rank, c.late(n, rank), rank == latest)
+	}
+	s := b.Add(spans.Resource{Service: "nccl", RunID: "run-7"}, spans.Span{Trace: trace, ID: id, Name: operation, Start: at, End: end})
+	m := s.Attributes()
+	m.PutInt(spans.AttrNCCLRanks, int64(len(ranks)))
+	m.PutStr(spans.AttrNCCLOperation, operation)
+	m.PutStr(spans.AttrNCCLCommID, "0x7f8c496ae9f661")
+	m.PutStr(spans.AttrNCCLCommName, "DP Group 0")
+	if c.twins && n%4 > 1 {
+		m.PutStr(spans.AttrNCCLCommID, "0x1c9e09adf1b2a7")
+	}
+	m.PutInt(spans.AttrNCCLSequence, int64(n/2))
+	m.PutInt(spans.AttrNCCLMessageSize, 64<<20)
+	if len(ranks) < c.ranks {
+		m.PutBool(spans.AttrIncomplete, true)
+		m.PutStr(spans.AttrIncompleteReason, spans.NCCLIncompleteTimeout)
+		m.PutInt(spans.AttrNCCLRanksMissingCount, 1)
+		m.PutEmptySlice(spans.AttrNCCLRanksMissing).AppendEmpty().SetInt(int64(c.missing))
+		verdictOn(s, spans.SeverityBad, verdict{name: spans.VerdictNCCLRankMissing, reason: fmt.Sprintf("Rank %d has no record.", c.missing)})
+	}
+	if c.untimed {
+		return end
+	}
+	m.PutDouble(spans.AttrNCCLDuration, float64(end-at)/1e9)
+	m.PutDouble(spans.AttrNCCLTransferDuration, 0.002)
+	m.PutDouble(spans.AttrNCCLBandwidthBus, (58+float64(n))*1e9)
+	m.PutDouble(spans.AttrNCCLLateMax, float64(late)/1e9)
+	m.PutInt(spans.AttrNCCLLateRank, int64(latest))
+	m.PutStr(spans.AttrNCCLLateHost, fmt.Sprintf("gpu-node-%d", latest/8))
+	if late > 2_000_000 {
+		judge(s, verdict{spans.VerdictNCCLLate, fmt.Sprintf("Rank %d was late by 5.0 ms, more than the transfer took.", latest), 0.005, 0.002})
+	}
+	return end
+}
+
+// rank makes what a rank did in a collective: its own span, when it waited and transferred, its channels. The one that came last is drawn from when the first
+// came, as the receiver draws it.
+func (c cluster) rank(b *spans.Batch, of spans.Span, rank int, late int64, last bool) {
+	host := fmt.Sprintf("gpu-node-%d", rank/8)
+	var key [4]byte
+	binary.BigEndian.PutUint32(key[:], uint32(rank))
+	id := spans.SpanID(of.Trace, "rank", key[:])
+	res := spans.Resource{Service: "nccl", RunID: "run-7", Host: host, PID: 4000 + int64(rank%8)}
+	came, start := of.Start+late, of.Start+late
+	if last && !c.untimed {
+		start = of.Start
+	}
+	s := b.Add(res, spans.Span{Trace: of.Trace, ID: id, Parent: of.Parent, Name: spans.NCCLRankName(int32(rank), host), Start: start, End: of.End})
+	s.Attributes().PutInt(spans.AttrNCCLCommRank, int64(rank))
+	if !c.untimed {
+		s.Attributes().PutDouble(spans.AttrNCCLLate, float64(late)/1e9)
+		phase := func(name string, from, to int64) {
+			b.Add(res, spans.Span{Trace: of.Trace, ID: spans.SpanID(of.Trace, name, key[:]), Parent: id, Name: name, Start: from, End: to})
+		}
+		if last {
+			s.Attributes().PutBool(spans.AttrNCCLLast, true)
+			phase(spans.SpanNCCLLate, of.Start, came)
+		} else {
+			phase(spans.SpanNCCLWait, start, of.End-2_000_000)
+		}
+		phase(spans.SpanNCCLTransfer, of.End-2_000_000, of.End)
+	}
+	for ch := range c.channels {
+		key[0] = byte(ch + 1)
+		s := b.Add(res, spans.Span{
+			Trace: of.Trace, ID: spans.SpanID(of.Trace, "channel", key[:]), Parent: id, Name: spans.SpanNCCLChannel, Start: came, End: of.End,
+		})
+		s.Attributes().PutInt(spans.AttrNCCLChannelID, int64(ch))
+	}
 }
 
 func TestCollectivesGolden(t *testing.T) {

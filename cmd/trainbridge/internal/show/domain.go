@@ -16,12 +16,13 @@ type domain struct {
 	rows  func(d *digest.Digest) []any
 	table func(w *strings.Builder, d *digest.Digest, l look)
 
-	// what says what a trace is about, "" if it is about something else.
-	what func(t *tree.Trace) string
+	// what says what a trace is about, "" if it is about something else; about says what else there is to know of it.
+	what, about func(t *tree.Trace) string
 	// colours are ANSI codes, by stage or by name of the span.
 	colours map[string]string
-	// details are the numbers that matter of a span.
+	// details are the numbers that matter of a span; ended says that they tell how it ended, so that its status need not.
 	details func(s *tree.Span) []string
+	ended   func(s *tree.Span) bool
 	// label is a span's name and what stands behind it; false: another domain's span.
 	label func(s *tree.Span) (name, end string, ok bool)
 	// took is how long a span took where that is not its length, ns.
@@ -32,8 +33,10 @@ type domain struct {
 	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
 	// rank puts the children of a span in the order in which they are of interest, and folds the rest; false: another domain's span.
 	rank func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
-	// folded are the numbers that matter of spans that are drawn as one row.
-	folded func(f *fold) []string
+	// folded are the numbers that matter of spans that are drawn as one row; parallel says that what is below a span ran at the same time, so that
+	// the sum of its times means nothing.
+	folded   func(f *fold) []string
+	parallel func(s *tree.Span) bool
 	// notes stand below a drawing.
 	notes func(t *tree.Trace, rows []row) []string
 }
@@ -46,6 +49,14 @@ type look struct {
 	width int
 	loc   *time.Location
 	palette
+}
+
+// extent is how much is drawn of a trace.
+type extent struct {
+	level int  // 0: all of it; the higher, the less
+	roots int  // of one name that are drawn whole; the others become one row
+	brief bool // what only adds numbers to the span above it is left out
+	calls int  // the longest children of a span that are drawn whole; of the others those of one name become one row. 0: all are drawn
 }
 
 // colour is that of a span's bar.

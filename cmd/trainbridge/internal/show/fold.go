@@ -82,7 +82,8 @@ func (f *fold) details() string {
 	if f.incomplete > 0 {
 		d = append(d, fmt.Sprintf("%d INCOMPLETE", f.incomplete))
 	}
-	if f.parent != nil && f.parent.Kind != view.KindCollective { // whose ranks are beside each other
+	parallel := func(d *domain) bool { return d.parallel != nil && d.parallel(f.parent) }
+	if f.parent != nil && !slices.ContainsFunc(domains[:], parallel) {
 		d = append(d, "together "+duration(f.together))
 		if whole := f.parent.NS(); whole > 0 {
 			d = append(d, percent(float64(f.together)/float64(whole)))

@@ -31,6 +31,7 @@ var functions = domain{
 		}
 		return plural(n, "function")
 	},
+	about: aboutID,
 	colours: map[string]string{
 		spans.StageGet: "34", spans.StageClientGet: "94", spans.StageCompute: "32", spans.StagePut: "35", spans.StageClientPut: "95",
 		spans.StageFunction: "1",
@@ -184,7 +185,7 @@ func functionDetails(s *tree.Span) (d []string) {
 
 // withoutClients leaves out client operations that have nothing below them and no verdict, where rows are short.
 func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
-	if !e.clients {
+	if !e.brief {
 		return children, nil
 	}
 	for _, c := range children {
@@ -238,6 +239,18 @@ func processEnd(s *tree.Span) string {
 		return ""
 	}
 	return fmt.Sprintf(" [%d]", pid.N)
+}
+
+// aboutID says how the trace id came about that is not the log's.
+func aboutID(t *tree.Trace) string {
+	text := wantedID(t)
+	switch {
+	case digest.WithoutID(t) != nil:
+		return "no trace id in the log"
+	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != t.ID.String():
+		return "trace_id=" + clean(text) + " in the log"
+	}
+	return ""
 }
 
 // wantedID is the trace id that a log names; "": none does.

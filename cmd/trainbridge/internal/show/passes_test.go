@@ -30,115 +30,139 @@ type client struct {
 // twentieth, deserialization a fifth, and 20 µs nobody's; the calls of slow passes serialize for 10 ms more.
 func (c client) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
-	res := spans.Resource{Service: "zeromq", RunID: "run-5"}
 	at := int64(1770799200) * second
 	for pass := range c.passes + 1 {
-		var key [8]byte
-		binary.BigEndian.PutUint64(key[:], uint64(pass))
-		trace := spans.TraceID("run-5", key[:])
-		name, methods := spans.SpanRPCPass, []string{"Embedding"}
-		for range c.layers {
-			methods = append(methods, "BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear")
-		}
-		methods = append(methods, "LMHead")
-		if pass == 0 {
-			name, methods = spans.SpanRPCSession, []string{"Init"}
-		}
-		if c.crash && pass == c.passes {
-			methods = methods[:3]
-		}
-		root := spans.SpanID(trace, name)
-		begin := at
-		sums := map[string]float64{}
-		size := int64(0)
-		for i, method := range methods {
-			var ikey [4]byte
-			binary.BigEndian.PutUint32(ikey[:], uint32(i))
-			ns := int64(10e6) + int64(i%6)*1e6 + int64(i)*1e3
-			serialize, send, deserialize := ns/10, ns/20, ns/5
-			receive := ns - serialize - send - deserialize - 20e3
-			if c.slow[pass] {
-				serialize += 10e6
-				ns += 10e6
-			}
-			add := func(name string, parent pcommon.SpanID, start, took int64) (ptrace.Span, pcommon.SpanID) {
-				id := spans.SpanID(trace, name, ikey[:])
-				return b.Add(res, spans.Span{Trace: trace, ID: id, Parent: parent, Name: name, Start: start, End: start + took}), id
-			}
-			if c.offline && (method == "Matmul" || method == "BatchLinear") {
-				add(spans.SpanRPCOffline, root, at, 2e6)
-				at += 2e6
-				sums[spans.AttrZMQOfflineDuration] += 0.002
-			}
-			s, id := add(method, root, at, ns)
-			s.SetKind(ptrace.SpanKindClient)
-			m := s.Attributes()
-			m.PutStr(spans.AttrRPCMethod, method)
-			m.PutInt(spans.AttrZMQCallID, int64(i+1))
-			m.PutInt(spans.AttrZMQRequestSize, 1<<20)
-			m.PutInt(spans.AttrZMQResponseSize, 3<<19)
-			if !c.shared {
-				m.PutDouble(spans.AttrZMQThroughput, 5<<19/(float64(ns)/1e9))
-			}
-			size += 5 << 19
-			sums[spans.AttrZMQCallDuration] += float64(ns) / 1e9
-			start := at
-			for _, stage := range []struct {
-				name, attr string
-				ns         int64
-			}{
-				{spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration, serialize},
-				{spans.SpanRPCSend, spans.AttrZMQSendDuration, send},
-				{spans.SpanRPCReceive, spans.AttrZMQReceiveDuration, receive},
-				{spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration, deserialize},
-				{spans.SpanRPCUnattributed, spans.AttrZMQUnattributedDuration, 20e3},
-			} {
-				_, sid := add(stage.name, id, start, stage.ns)
-				start += stage.ns
-				sums[stage.attr] += float64(stage.ns) / 1e9
-				if c.server && stage.name == spans.SpanRPCReceive {
-					add(spans.SpanRPCServer, sid, start-receive/2, receive/2)
-					sums[spans.AttrZMQServerDuration] += float64(receive/2) / 1e9
-				}
-			}
-			at += ns + 1e6
-		}
-		s := b.Add(res, spans.Span{Trace: trace, ID: root, Name: name, Start: begin, End: at - 1e6})
-		m := s.Attributes()
-		for attr, v := range sums {
-			m.PutDouble(attr, v)
-		}
-		m.PutInt(spans.AttrZMQPassCalls, int64(len(methods)))
-		whole := sums[spans.AttrZMQCallDuration]
-		if !c.shared {
-			m.PutDouble(spans.AttrZMQThroughput, float64(size)/whole)
-		}
-		if pass == 0 {
-			continue
-		}
-		m.PutInt(spans.AttrZMQPass, int64(pass))
-		if len(methods) < 2+6*c.layers {
-			m.PutBool(spans.AttrIncomplete, true)
-			m.PutStr(spans.AttrIncompleteReason, spans.PassEndTimeout)
-		}
-		if c.unjudged {
-			continue
-		}
-		share := sums[spans.AttrZMQSerializeDuration] / whole
-		transport := (sums[spans.AttrZMQSendDuration] + sums[spans.AttrZMQReceiveDuration] - sums[spans.AttrZMQServerDuration]) / whole
-		m.PutDouble(spans.AttrZMQSerializeUtilization, share)
-		m.PutDouble(spans.AttrZMQTransportUtilization, transport)
-		for _, v := range []verdict{
-			{spans.VerdictZMQSerializeHigh, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
-			{spans.VerdictZMQTransportHigh, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
-			{spans.VerdictZMQCallsHigh, "The pass had more than 50 calls.", float64(len(methods)), 50},
-		} {
-			if v.value > v.threshold {
-				judge(s, v)
-			}
-		}
+		at = c.group(b, pass, at)
 	}
 	return b.Traces()
+}
+
+// calls makes the calls of a group one after the other.
+type calls struct {
+	client
+	*spans.Batch
+	slow  bool
+	trace pcommon.TraceID
+	root  pcommon.SpanID
+	at    int64
+	sums  map[string]float64 // of durations in s, by attribute
+	size  int64
+}
+
+// group makes the session's set-up (the pass 0) or a pass, and returns when it ended.
+func (c client) group(b *spans.Batch, pass int, at int64) (end int64) {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], uint64(pass))
+	name, methods := spans.SpanRPCPass, []string{"Embedding"}
+	for range c.layers {
+		methods = append(methods, "BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear")
+	}
+	methods = append(methods, "LMHead")
+	if pass == 0 {
+		name, methods = spans.SpanRPCSession, []string{"Init"}
+	}
+	if c.crash && pass == c.passes {
+		methods = methods[:3]
+	}
+	trace := spans.TraceID("run-5", key[:])
+	g := calls{client: c, Batch: b, slow: c.slow[pass], trace: trace, root: spans.SpanID(trace, name), at: at, sums: map[string]float64{}}
+	for i, method := range methods {
+		g.call(i, method)
+	}
+	s := b.Add(spans.Resource{Service: "zeromq", RunID: "run-5"}, spans.Span{Trace: trace, ID: g.root, Name: name, Start: at, End: g.at - 1e6})
+	m := s.Attributes()
+	for attr, v := range g.sums {
+		m.PutDouble(attr, v)
+	}
+	m.PutInt(spans.AttrZMQPassCalls, int64(len(methods)))
+	if !c.shared {
+		m.PutDouble(spans.AttrZMQThroughput, float64(g.size)/g.sums[spans.AttrZMQCallDuration])
+	}
+	if pass == 0 {
+		return g.at
+	}
+	m.PutInt(spans.AttrZMQPass, int64(pass))
+	if len(methods) < 2+6*c.layers {
+		m.PutBool(spans.AttrIncomplete, true)
+		m.PutStr(spans.AttrIncompleteReason, spans.PassEndTimeout)
+	}
+	if !c.unjudged {
+		g.judge(s, len(methods))
+	}
+	return g.at
+}
+
+// call makes the i-th call with its stages.
+func (g *calls) call(i int, method string) {
+	var key [4]byte
+	binary.BigEndian.PutUint32(key[:], uint32(i))
+	ns := int64(10e6) + int64(i%6)*1e6 + int64(i)*1e3
+	serialize, send, deserialize := ns/10, ns/20, ns/5
+	receive := ns - serialize - send - deserialize - 20e3
+	if g.slow {
+		serialize += 10e6
+		ns += 10e6
+	}
+	add := func(name string, parent pcommon.SpanID, start, took int64) (ptrace.Span, pcommon.SpanID) {
+		id := spans.SpanID(g.trace, name, key[:])
+		res := spans.Resource{Service: "zeromq", RunID: "run-5"}
+		return g.Add(res, spans.Span{Trace: g.trace, ID: id, Parent: parent, Name: name, Start: start, End: start + took}), id
+	}
+	if g.offline && (method == "Matmul" || method == "BatchLinear") {
+		add(spans.SpanRPCOffline, g.root, g.at, 2e6)
+		g.at += 2e6
+		g.sums[spans.AttrZMQOfflineDuration] += 0.002
+	}
+	s, id := add(method, g.root, g.at, ns)
+	s.SetKind(ptrace.SpanKindClient)
+	m := s.Attributes()
+	m.PutStr(spans.AttrRPCMethod, method)
+	m.PutInt(spans.AttrZMQCallID, int64(i+1))
+	m.PutInt(spans.AttrZMQRequestSize, 1<<20)
+	m.PutInt(spans.AttrZMQResponseSize, 3<<19)
+	if !g.shared {
+		m.PutDouble(spans.AttrZMQThroughput, 5<<19/(float64(ns)/1e9))
+	}
+	g.size += 5 << 19
+	g.sums[spans.AttrZMQCallDuration] += float64(ns) / 1e9
+	start := g.at
+	for _, stage := range []struct {
+		name, attr string
+		ns         int64
+	}{
+		{spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration, serialize},
+		{spans.SpanRPCSend, spans.AttrZMQSendDuration, send},
+		{spans.SpanRPCReceive, spans.AttrZMQReceiveDuration, receive},
+		{spans.SpanRPCDeserialize, spans.AttrZMQDeserializeDuration, deserialize},
+		{spans.SpanRPCUnattributed, spans.AttrZMQUnattributedDuration, 20e3},
+	} {
+		_, sid := add(stage.name, id, start, stage.ns)
+		start += stage.ns
+		g.sums[stage.attr] += float64(stage.ns) / 1e9
+		if g.server && stage.name == spans.SpanRPCReceive {
+			add(spans.SpanRPCServer, sid, start-receive/2, receive/2)
+			g.sums[spans.AttrZMQServerDuration] += float64(receive/2) / 1e9
+		}
+	}
+	g.at += ns + 1e6
+}
+
+// judge does as train_perf does.
+func (g *calls) judge(s ptrace.Span, n int) {
+	whole := g.sums[spans.AttrZMQCallDuration]
+	share := g.sums[spans.AttrZMQSerializeDuration] / whole
+	transport := (g.sums[spans.AttrZMQSendDuration] + g.sums[spans.AttrZMQReceiveDuration] - g.sums[spans.AttrZMQServerDuration]) / whole
+	s.Attributes().PutDouble(spans.AttrZMQSerializeUtilization, share)
+	s.Attributes().PutDouble(spans.AttrZMQTransportUtilization, transport)
+	for _, v := range []verdict{
+		{spans.VerdictZMQSerializeHigh, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
+		{spans.VerdictZMQTransportHigh, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
+		{spans.VerdictZMQCallsHigh, "The pass had more than 50 calls.", float64(n), 50},
+	} {
+		if v.value > v.threshold {
+			judge(s, v)
+		}
+	}
 }
 
 // judge adds a warning to those that a span has.

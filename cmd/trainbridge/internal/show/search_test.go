@@ -305,6 +305,25 @@ func keys(into map[string]bool, path string, v any) {
 	}
 }
 
+func documentOf(t *testing.T, opt options) (doc map[string]any) {
+	t.Helper()
+	opt.json = true
+	text, err := draw(t, opt, false)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	return doc
+}
+
+// written is a file with traces, as the collector's file exporter writes it.
+func written(t *testing.T, td ptrace.Traces) string {
+	t.Helper()
+	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(td)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "spans.json")
+	require.NoError(t, os.WriteFile(file, line, 0o600))
+	return file
+}
+
 // The document has the figures that the tables have, and -h names each of its keys and no other.
 func TestJSON(t *testing.T) {
 	simulated := map[string]ptrace.Traces{
@@ -317,14 +336,10 @@ func TestJSON(t *testing.T) {
 	url := answering(t, func(service string) ptrace.Traces { return simulated[service] })
 	found := map[string]bool{}
 	read := func(opt options) map[string]any {
-		opt.jaeger, opt.json = url, true
-		if strings.HasPrefix(opt.run, "n/a") {
-			opt.jaeger, opt.service = (&store{traces: []stored{{id: 1, run: opt.run, noID: true}, {id: 3, run: opt.run, noID: true}}}).serve(t), "job"
+		if opt.jaeger == "" {
+			opt.jaeger = url
 		}
-		text, err := draw(t, opt, false)
-		require.NoError(t, err)
-		var doc map[string]any
-		require.NoError(t, json.Unmarshal([]byte(text), &doc))
+		doc := documentOf(t, opt)
 		keys(found, "", doc)
 		return doc
 	}
@@ -347,11 +362,9 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, "rank 5 on gpu-node-0", gather["last_most_often"])
 	assert.InDelta(t, 0.007, gather["duration_seconds_max"], 1e-9)
 	read(options{service: "steps", list: true})
-	read(options{run: "n/a", list: true})
-	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(simulated["functions"])
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "spans.json")
-	require.NoError(t, os.WriteFile(file, line, 0o600))
+	noIDs := store{traces: []stored{{id: 1, run: "r", noID: true}, {id: 3, run: "r", noID: true}}}
+	read(options{jaeger: noIDs.serve(t), service: "job", run: "r", list: true})
+	file := written(t, simulated["functions"])
 	ofFile := read(options{files: []string{file}})
 	assert.Equal(t, f, row(ofFile, "functions", 0))
 	assert.Equal(t, []any{file}, ofFile["files"])

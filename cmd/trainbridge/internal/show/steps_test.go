@@ -53,36 +53,7 @@ func training(nan bool) ptrace.Traces {
 			m.PutStr(spans.AttrLoss, "NaN")
 			verdictOn(s, spans.SeverityBad, verdict{spans.VerdictLossNotFinite, "The loss is NaN.", 0, 0})
 		}
-		parts := map[string]pcommon.SpanID{"": id}
-		for _, part := range []struct {
-			name, above string
-			from, share float64 // of a step
-		}{
-			{"forward-backward", "", 0, 0.93},
-			{"forward-compute", "forward-backward", 0, 0.3},
-			{"batch-generator", "forward-compute", 0, 0.01},
-			{"backward-compute", "forward-backward", 0.3, 0.6},
-			{"optimizer", "", 0.93, 0.04},
-		} {
-			took, from := seconds*part.share, start+int64(seconds*part.from*1e9)
-			parts[part.name] = spans.SpanID(trace(n), part.name, key)
-			c := b.Add(res, spans.Span{Trace: trace(n), ID: parts[part.name], Parent: parts[part.above], Name: part.name, Start: from, End: from + int64(took*1e9)})
-			c.Attributes().PutStr(spans.AttrStage, part.name)
-			c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderTrainer)
-			c.Attributes().PutDouble(spans.AttrStageDurationMin, took*0.98)
-			if part.name != "backward-compute" {
-				continue
-			}
-			c.Attributes().PutInt(spans.AttrStageRankSlowest, 3)
-			c.Attributes().PutDouble(spans.AttrStageDurationMedian, took*0.985)
-			for rank := range int64(4) { // with --timing-log-option all
-				r := b.Add(res, spans.Span{
-					Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanRank, key, []byte{byte(rank)}), Parent: parts[part.name],
-					Name: fmt.Sprint(spans.SpanRank, rank), Start: from, End: from + int64(took*1e9),
-				})
-				r.Attributes().PutInt(spans.AttrRank, rank)
-			}
-		}
+		addParts(b, spans.Span{Trace: trace(n), ID: id, Start: start}, key, seconds)
 		if n%100 == 0 {
 			e := b.Add(res, spans.Span{Trace: trace(n), ID: spans.SpanID(trace(n), spans.SpanEvaluation, key), Name: spans.SpanEvaluation, Start: at, End: at})
 			e.Attributes().PutStr(spans.AttrSource, "megatron")
@@ -93,6 +64,42 @@ func training(nan bool) ptrace.Traces {
 		}
 	}
 	return b.Traces()
+}
+
+// addParts adds the parts of a step of Megatron, and of one of them the ranks.
+func addParts(b *spans.Batch, step spans.Span, key []byte, seconds float64) {
+	res := spans.Resource{Service: "llm", RunID: "run-9"}
+	parts := map[string]pcommon.SpanID{"": step.ID}
+	for _, part := range []struct {
+		name, above string
+		from, share float64 // of a step
+	}{
+		{"forward-backward", "", 0, 0.93},
+		{"forward-compute", "forward-backward", 0, 0.3},
+		{"batch-generator", "forward-compute", 0, 0.01},
+		{"backward-compute", "forward-backward", 0.3, 0.6},
+		{"optimizer", "", 0.93, 0.04},
+	} {
+		took, from := seconds*part.share, step.Start+int64(seconds*part.from*1e9)
+		until := from + int64(took*1e9)
+		parts[part.name] = spans.SpanID(step.Trace, part.name, key)
+		c := b.Add(res, spans.Span{Trace: step.Trace, ID: parts[part.name], Parent: parts[part.above], Name: part.name, Start: from, End: until})
+		c.Attributes().PutStr(spans.AttrStage, part.name)
+		c.Attributes().PutStr(spans.AttrStageOrder, spans.OrderTrainer)
+		c.Attributes().PutDouble(spans.AttrStageDurationMin, took*0.98)
+		if part.name != "backward-compute" {
+			continue
+		}
+		c.Attributes().PutInt(spans.AttrStageRankSlowest, 3)
+		c.Attributes().PutDouble(spans.AttrStageDurationMedian, took*0.985)
+		for rank := range int64(4) { // with --timing-log-option all
+			r := b.Add(res, spans.Span{
+				Trace: step.Trace, ID: spans.SpanID(step.Trace, spans.SpanRank, key, []byte{byte(rank)}), Parent: parts[part.name],
+				Name: fmt.Sprint(spans.SpanRank, rank), Start: from, End: until,
+			})
+			r.Attributes().PutInt(spans.AttrRank, rank)
+		}
+	}
 }
 
 func verdictOn(s ptrace.Span, severity string, v verdict) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -15,6 +14,7 @@ import (
 const (
 	maxLines = 40 // of one trace's waterfall, verdicts included: table and waterfall fit one screen
 	minWidth = 40
+	levels   = 5 // of extent
 )
 
 // row is a span to draw, with the lines of the tree before its name.
@@ -94,8 +94,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		}
 		run = cmp.Or(run, s.Resource.Run)
 	}
-	id := t.ID.String()
-	about := []cell{{"trace " + id, "1"}, {services(t), ""}}
+	about := []cell{{"trace " + t.ID.String(), "1"}, {services(t), ""}}
 	if run != "" {
 		about = append(about, cell{"run " + clean(run), ""})
 	}
@@ -105,12 +104,10 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
 	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.End-t.Start), what(t), size)
-	text := wantedID(t)
-	switch {
-	case digest.WithoutID(t) != nil:
-		about = append(about, cell{"no trace id in the log", ""})
-	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != id:
-		about = append(about, cell{"trace_id=" + clean(text) + " in the log", ""})
+	for _, d := range domains {
+		if d.about != nil {
+			about = append(about, cell{text: d.about(t)})
+		}
 	}
 	parts(w, l, about...)
 	w.WriteByte('\n')
@@ -135,23 +132,14 @@ func services(t *tree.Trace) string {
 	return "services " + strings.Join(names, ", ")
 }
 
-// extent is how much is drawn of a trace.
-type extent struct {
-	roots   int  // of one name that are drawn whole; the others become one row
-	clients bool // client operations become a note of the stage above
-	calls   int  // the longest children of a span that are drawn whole; of the others those of one name become one row. 0: all are drawn
-	ranks   int  // of a collective that are drawn; 0: all
-	bare    bool // ranks are drawn without their channels and proxies
-}
-
 // fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations and the parts of ranks; else three workers
 // per function, five calls per pass and 30 ranks, or less of them.
 func fit(t *tree.Trace) (rows []row, folded bool) {
 	all := len(t.Roots)
-	for _, e := range []extent{
-		{all, false, 0, 0, false}, {all, true, 0, 0, true}, {3, true, 5, 30, true}, {2, true, 4, 20, true}, {1, true, 3, 10, true},
+	for _, e := range [levels]extent{
+		{0, all, false, 0}, {1, all, true, 0}, {2, 3, true, 5}, {3, 2, true, 4}, {4, 1, true, 3},
 	} {
-		if rows, folded = list(t, e), e.clients; height(rows) <= maxLines {
+		if rows, folded = list(t, e), e.brief; height(rows) <= maxLines {
 			break
 		}
 	}
@@ -351,8 +339,8 @@ func details(s *tree.Span) string {
 	if s.Orphan {
 		d = append(d, "parent missing")
 	}
-	told := s.Head.Incomplete || s.Kind == view.KindCollective || isRank(s) // these say it already
-	if s.Failed() && !told && len(verdicts(s)) == 0 {
+	ended := func(d *domain) bool { return d.ended != nil && d.ended(s) }
+	if s.Failed() && !s.Head.Incomplete && len(verdicts(s)) == 0 && !slices.ContainsFunc(domains[:], ended) {
 		d = append(d, strings.TrimSpace("ERROR "+clean(s.Status().Message())))
 	}
 	for _, domain := range domains {
