@@ -24,7 +24,7 @@ type Domain interface {
 type Judge interface {
 	// Span takes a span of one of the domain's kinds.
 	Span(kind view.Kind, span ptrace.Span)
-	// EndResource judges what had to be seen whole: all spans of the resource were taken.
+	// EndResource judges what had to be seen whole: all spans of the resource were taken. It is called where any judge has taken one.
 	EndResource()
 	// Tally is what became of the spans of the batch.
 	Tally() *Tally
@@ -64,6 +64,7 @@ func (t *Tally) reset() {
 type Panel struct {
 	Judges []Judge // in the order of the domains
 	at     At
+	wanted bool // a judge has taken a span of the resource, which was read then
 	byKind []Judge
 }
 
@@ -86,14 +87,16 @@ func NewPanel(status bool, domains ...Domain) *Panel {
 // Judge has the judges see each span of a batch that is of one of their kinds.
 func (p *Panel) Judge(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
-		p.at.Attributes = rs.Resource().Attributes()
-		p.at.Read(p.at.Attributes)
+		p.at.Attributes, p.wanted = rs.Resource().Attributes(), false
 		for _, ss := range rs.ScopeSpans().All() {
 			p.at.Scope = ss.Scope().Attributes()
 			list := ss.Spans()
 			for i := range list.Len() {
 				p.span(list.At(i))
 			}
+		}
+		if !p.wanted { // such as of a rank, whose collective stands elsewhere
+			continue
 		}
 		for _, j := range p.Judges {
 			j.EndResource()
@@ -109,9 +112,15 @@ func (p *Panel) span(span ptrace.Span) {
 	if int(kind) >= len(p.byKind) {
 		return
 	}
-	if j := p.byKind[kind]; j != nil {
-		j.Span(kind, span)
+	j := p.byKind[kind]
+	if j == nil {
+		return
 	}
+	if !p.wanted {
+		p.at.Read(p.at.Attributes)
+		p.wanted = true
+	}
+	j.Span(kind, span)
 }
 
 // Reset has the judges let go of the batch.
