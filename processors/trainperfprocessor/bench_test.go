@@ -21,7 +21,8 @@ func BenchmarkProcess(b *testing.B) {
 	for i := range functions {
 		start := perftest.Base + int64(i)*1e9
 		seed := perftest.AddFunction(batch, 10*i+10, "rollout", start, 914_024_000,
-			perftest.Stage{Name: "get", To: 52_000_000}, perftest.Stage{Name: "compute", From: 52_000_000, To: 852_000_000}, perftest.Stage{Name: "put", From: 852_000_000, To: 914_024_000})
+			perftest.Stage{Name: "get", To: 52_000_000}, perftest.Stage{Name: "compute", From: 52_000_000, To: 852_000_000}, perftest.Stage{Name: "put",
+				From: 852_000_000, To: 914_024_000})
 		seed.Attributes().PutDouble(spans.AttrTQGetUtilizationReported, 0.0569)
 		seed.Attributes().PutDouble(spans.AttrTQComputeUtilizationReported, 0.8752)
 		seed.Attributes().PutDouble(spans.AttrTQPutUtilizationReported, 0.0678)
@@ -59,7 +60,8 @@ func BenchmarkSteps(b *testing.B) {
 		room  int // attributes that the receivers make room for
 	}{
 		"no model": {perftest.Job, perftest.Attrs{
-			spans.AttrSource: "jsonl", spans.AttrIteration: nil, spans.AttrRecord: int64(1), spans.AttrStepsCovered: nil, spans.AttrStepDurationKind: nil, spans.AttrLoss: 2.5,
+			spans.AttrSource: "jsonl", spans.AttrIteration: nil, spans.AttrRecord: int64(1), spans.AttrStepsCovered: nil, spans.AttrStepDurationKind: nil,
+			spans.AttrLoss:             2.5,
 			spans.AttrSampleThroughput: 64.0, spans.AttrLearningRate: 1e-4, spans.AttrGPUUtilization: 0.97, spans.AttrGPUUtilizationMin: 0.96,
 		}, 12},
 		"model": {known, perftest.Attrs{
@@ -163,13 +165,17 @@ func BenchmarkZMQ(b *testing.B) {
 // addRoot puts the attributes of allReduce in an order, which a map would not.
 func addRoot(b *spans.Batch, id int, verdicts bool) ptrace.Span {
 	span := b.Add(perftest.Host(0), spans.Span{
-		Trace: perftest.TraceID, ID: perftest.SpanID(id), Name: "AllReduce", Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: perftest.Base, End: perftest.Base + int64(3*time.Millisecond), Source: spans.TimeLogged, Attributes: 32,
+		Trace: perftest.TraceID, ID: perftest.SpanID(id), Name: "AllReduce", Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: perftest.Base,
+		End: perftest.Base + int64(3*time.Millisecond), Source: spans.TimeLogged, Attributes: 32,
 	})
 	m := span.Attributes()
 	for _, name := range []string{
-		spans.AttrNCCLRanks, spans.AttrNCCLOperation, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLCommSize, spans.AttrNCCLSequence, spans.AttrNCCLAlgorithm,
-		spans.AttrNCCLProtocol, spans.AttrNCCLMessageSize, spans.AttrNCCLDataSize, spans.AttrNCCLDuration, spans.AttrNCCLTransferDuration, spans.AttrNCCLBandwidthAlgorithm,
-		spans.AttrNCCLBandwidthBus, spans.AttrNCCLLateMax, spans.AttrNCCLLateRank, spans.AttrNCCLLateHost, spans.AttrNCCLLateCost, spans.AttrNCCLErrors, spans.AttrNCCLRetries,
+		spans.AttrNCCLRanks, spans.AttrNCCLOperation, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLCommSize, spans.AttrNCCLSequence,
+		spans.AttrNCCLAlgorithm,
+		spans.AttrNCCLProtocol, spans.AttrNCCLMessageSize, spans.AttrNCCLDataSize, spans.AttrNCCLDuration, spans.AttrNCCLTransferDuration,
+		spans.AttrNCCLBandwidthAlgorithm,
+		spans.AttrNCCLBandwidthBus, spans.AttrNCCLLateMax, spans.AttrNCCLLateRank, spans.AttrNCCLLateHost, spans.AttrNCCLLateCost, spans.AttrNCCLErrors,
+		spans.AttrNCCLRetries,
 		spans.AttrNCCLClockReference,
 	} {
 		if err := m.PutEmpty(name).FromRaw(perftest.AllReduce[name]); err != nil {

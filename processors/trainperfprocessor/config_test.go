@@ -30,7 +30,8 @@ func TestLoadConfig(t *testing.T) {
 				Fluctuation: tq.FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
 			}, Train: steps.Config{
 				Model: steps.ModelConfig{HFConfig: "model/config.json", Model: spans.Model{
-					Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, QueryGroups: 128, KVChannels: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280, VocabSize: 129279,
+					Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, QueryGroups: 128, KVChannels: 128, FFNHiddenSize: 18432,
+					SeqLength: 4096, PaddedVocabSize: 129280, VocabSize: 129279,
 					GlobalBatchSize: 512, WorldSize: 64, DataParallelSize: 8, SwiGLU: true, MTPLayers: 1, OutputGate: true,
 					NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, MoELayerFreq: 1, FirstDense: 3,
 					MLA: true, QLoRARank: 1536, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",

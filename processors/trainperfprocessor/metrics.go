@@ -19,7 +19,7 @@ var (
 	nativeLeft    = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "left")))
 )
 
-// processMetrics judges nothing. Metrics of GPUs say which devices there are; those that Megatron and NCCL send themselves get our names and units.
+// processMetrics judges nothing. Metrics of GPUs say which devices there are; metrics that Megatron and NCCL send themselves get our names and units.
 func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	renamed, left := int64(0), int64(0)
 	for _, rm := range md.ResourceMetrics().All() {

@@ -61,7 +61,8 @@ func TestNativeLeft(t *testing.T) {
 	point := func(outcome string, n int64) metricdata.DataPoint[int64] {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("outcome", outcome))}
 	}
-	metadatatest.AssertEqualProcessorTrainPerfNativeMetrics(t, tel, []metricdata.DataPoint[int64]{point("renamed", 2), point("left", 3)}, metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualProcessorTrainPerfNativeMetrics(t, tel, []metricdata.DataPoint[int64]{point("renamed", 2), point("left", 3)},
+		metricdatatest.IgnoreTimestamp())
 }
 
 func TestNativeGolden(t *testing.T) {

@@ -92,7 +92,8 @@ func TestOwnTelemetry(t *testing.T) {
 		return metricdata.DataPoint[int64]{Value: n, Attributes: attribute.NewSet(attribute.String("outcome", outcome))}
 	}
 	metadatatest.AssertEqualProcessorTrainPerfFunctions(t, tel, []metricdata.DataPoint[int64]{
-		point("measured", 1), point("already_measured", 7), point("no_stages", 2), point("partly_reported", 1), point("no_duration", 1), point("incomplete", 1), point("self_measured", 1),
+		point("measured", 1), point("already_measured", 7), point("no_stages", 2), point("partly_reported", 1), point("no_duration", 1), point("incomplete",
+			1), point("self_measured", 1),
 	}, metricdatatest.IgnoreTimestamp())
 }
 
@@ -130,11 +131,15 @@ func TestZMQOwnTelemetry(t *testing.T) {
 	p, err := newTrainPerf(createDefaultConfig().(*Config), tel.NewTelemetrySettings(), devices.New(), func() {})
 	require.NoError(t, err)
 	b := spans.NewBatch("test", "")
-	perftest.AddPass(b, 1, 2, perftest.RealPass)                                                                                            // measured, then already
-	perftest.AddGroup(b, 100, spans.SpanRPCCalls, perftest.FastPass)                                                                        // measured, then already
-	perftest.AddGroup(b, 200, spans.SpanRPCSession, perftest.Attrs{spans.AttrZMQCallDuration: 1.0})                                         // no stages, twice
-	perftest.AddGroup(b, 300, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQSendDuration: 1.0})                                            // no duration, twice
-	perftest.AddGroup(b, 400, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQCallDuration: math.NaN(), spans.AttrZMQPassCalls: int64(999)}) // no duration, then its verdict
+	// measured, then already
+	perftest.AddPass(b, 1, 2, perftest.RealPass)
+	// measured, then already
+	perftest.AddGroup(b, 100, spans.SpanRPCCalls, perftest.FastPass)
+	perftest.AddGroup(b, 200, spans.SpanRPCSession, perftest.Attrs{spans.AttrZMQCallDuration: 1.0}) // no stages, twice
+	// no duration, twice
+	perftest.AddGroup(b, 300, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQSendDuration: 1.0})
+	// no duration, then its verdict
+	perftest.AddGroup(b, 400, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQCallDuration: math.NaN(), spans.AttrZMQPassCalls: int64(999)})
 	perftest.AddGroup(b, 500, spans.SpanRPCSummary, perftest.RealPass)
 	process(t, p, b.Traces())
 	process(t, p, b.Traces())
@@ -268,7 +273,8 @@ func TestNCCLBesideTheOtherDomains(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	failed := perftest.AllReduce.With(perftest.Attrs{spans.AttrNCCLErrors: int64(3)})
 	c1 := perftest.AddCollective(b, 1000, "AllReduce", failed)
-	f := perftest.AddFunction(b, 1, "AllReduce", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400}, perftest.Stage{Name: "compute", From: 400, To: 1000}) // by name no function at all
+	f := perftest.AddFunction(b, 1, "AllReduce", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400},
+		perftest.Stage{Name: "compute", From: 400, To: 1000}) // by name no function at all
 	for i := range 10 {
 		perftest.AddRank(b, 1001+i, 1000, i)
 	}
@@ -307,7 +313,8 @@ func TestCallsOfServices(t *testing.T) {
 	p, err := newTrainPerf(createDefaultConfig().(*Config), tel.NewTelemetrySettings(), devices.New(), func() {})
 	require.NoError(t, err)
 	b := spans.NewBatch("test", "")
-	zeromq := perftest.Attrs{"rpc.system.name": "zeromq", "rpc.method": "GetBatch", "zeromq.call.duration": 1.0, "zeromq.serialize.duration": 0.9, "zeromq.transport": "TCP", "zeromq.pass.calls": int64(99)}
+	zeromq := perftest.Attrs{"rpc.system.name": "zeromq", "rpc.method": "GetBatch", "zeromq.call.duration": 1.0, "zeromq.serialize.duration": 0.9,
+		"zeromq.transport": "TCP", "zeromq.pass.calls": int64(99)}
 	for i, name := range []string{"GetBatch", "rpc.GetBatch", spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession, spans.SpanRPCSerialize, "rpc."} {
 		perftest.AddRPC(b, 10*i+1, 0, name, ptrace.SpanKindClient, zeromq)
 		perftest.AddRPC(b, 10*i+2, 10*i+1, spans.SpanRPCSerialize, ptrace.SpanKindInternal, nil)
@@ -315,7 +322,8 @@ func TestCallsOfServices(t *testing.T) {
 	}
 	for i, kind := range []ptrace.SpanKind{ptrace.SpanKindClient, ptrace.SpanKindServer} {
 		perftest.AddRPC(b, 100+i, 0, "rpc.data.v1.Data/Get", kind, perftest.Attrs{
-			"rpc.system.name": "grpc", "rpc.method": "rpc.data.v1.Data/Get", "rpc.response.status_code": "OK", "server.address": "10.4.1.33", "server.port": int64(50051),
+			"rpc.system.name": "grpc", "rpc.method": "rpc.data.v1.Data/Get", "rpc.response.status_code": "OK", "server.address": "10.4.1.33",
+			"server.port": int64(50051),
 		})
 	}
 	before := ptrace.NewTraces()
@@ -342,7 +350,8 @@ func TestStepsConcurrently(t *testing.T) {
 		wg.Go(func() {
 			for i := range 50 {
 				b := spans.NewBatch("test", "")
-				s := perftest.AddStep(b, perftest.Job, int64(1000*g+i), 0.5, perftest.Attrs{spans.AttrLoss: 2.0, spans.AttrDeviceModel: fmt.Sprint("Abacus ", i%3)})
+				s := perftest.AddStep(b, perftest.Job, int64(1000*g+i), 0.5,
+					perftest.Attrs{spans.AttrLoss: 2.0, spans.AttrDeviceModel: fmt.Sprint("Abacus ", i%3)})
 				process(t, p, b.Traces())
 				assert.InDelta(t, perftest.AquilaMegatron, perftest.Double(t, s, spans.AttrFlopCount), 1)
 			}
@@ -351,7 +360,8 @@ func TestStepsConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestVerdictStatus: a bad verdict is red in Jaeger, with its sentence, unless the span has an error of its own, or the config says never; each verdict is a tag.
+// TestVerdictStatus: a bad verdict is red in Jaeger, with its sentence, unless the span has an error of its own, or the config says never; each verdict is a
+// tag.
 func TestVerdictStatus(t *testing.T) {
 	for name, tt := range map[string]struct {
 		put    int64 // ns of 1000
@@ -372,7 +382,8 @@ func TestVerdictStatus(t *testing.T) {
 			p, err := newTrainPerf(cfg, componenttest.NewNopTelemetrySettings(), devices.New(), func() {})
 			require.NoError(t, err)
 			b := spans.NewBatch("test", "")
-			f := perftest.AddFunction(b, 1, "rollout", perftest.Base, 1000, perftest.Stage{Name: "get", To: 50}, perftest.Stage{Name: "compute", From: 50, To: 1000 - tt.put}, perftest.Stage{Name: "put", From: 1000 - tt.put, To: 1000})
+			f := perftest.AddFunction(b, 1, "rollout", perftest.Base, 1000, perftest.Stage{Name: "get", To: 50},
+				perftest.Stage{Name: "compute", From: 50, To: 1000 - tt.put}, perftest.Stage{Name: "put", From: 1000 - tt.put, To: 1000})
 			want := ""
 			if tt.own != "" {
 				f.Status().SetCode(ptrace.StatusCodeError)
@@ -400,7 +411,8 @@ func FuzzProcess(f *testing.F) {
 		perftest.Stage{Name: "compute", From: 52_000_000, To: 852_000_000}, perftest.Stage{Name: "put", From: 852_000_000, To: 914_024_000}).
 		Attributes().PutDouble(spans.AttrTQGetUtilizationReported, 0.0569)
 	perftest.AddClient(b, 200, 101, spans.StageClientGet, perftest.Base, 1e6).Attributes().PutDouble(spans.AttrTQThroughput, 1)
-	odd := perftest.AddFunction(b, 300, "odd", math.MinInt64, 1, perftest.Stage{Name: "get", From: math.MinInt64, To: 0}, perftest.Stage{Name: "put", To: -1}, perftest.Stage{Name: "get", To: math.MaxInt64})
+	odd := perftest.AddFunction(b, 300, "odd", math.MinInt64, 1, perftest.Stage{Name: "get", From: math.MinInt64, To: 0}, perftest.Stage{Name: "put", To: -1},
+		perftest.Stage{Name: "get", To: math.MaxInt64})
 	odd.Attributes().PutEmptyMap(spans.AttrIncomplete)
 	odd.Attributes().PutEmptySlice(spans.AttrTQGetUtilizationReported)
 	perftest.Carry(perftest.AddFunction(b, 350, "own", perftest.Base, 1000, perftest.Stage{Name: "get", To: 10}), int64(1), "0.5", 0.5)
@@ -409,7 +421,8 @@ func FuzzProcess(f *testing.F) {
 	perftest.AddGroup(b, 500, spans.SpanRPCCalls, perftest.Attrs{spans.AttrZMQCallDuration: []any{1.0}, spans.AttrZMQTransport: map[string]any{"tcp": true}})
 	perftest.AddCollective(b, 600, "AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))).With(perftest.Late(1, 0.5)))
 	perftest.AddRank(b, 601, 600, 3)
-	perftest.AddCollective(b, 700, "rpc.pass", perftest.Attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLHang: true, spans.AttrNCCLRanksMissing: []any{1.0, map[string]any{"a": true}}})
+	perftest.AddCollective(b, 700, "rpc.pass", perftest.Attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLHang: true,
+		spans.AttrNCCLRanksMissing: []any{1.0, map[string]any{"a": true}}})
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)

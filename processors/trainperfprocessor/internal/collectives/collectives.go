@@ -150,7 +150,7 @@ func (j *judge) judgeWork() {
 	}
 }
 
-// bandwidth is that of the bus, or of the algorithm where the log has no other.
+// bandwidth of the bus, or of the algorithm where the log has no bandwidth of the bus.
 func (j *judge) bandwidth() float64 {
 	if math.IsNaN(j.BandwidthBus) {
 		return j.BandwidthAlgorithm

@@ -74,15 +74,17 @@ func TestVerdicts(t *testing.T) {
 		"missing, not completed":     {perftest.Missing(spans.NCCLIncompleteStuck, int64(5)), nil, nil},
 		"missing, no cause":          {attrs{spans.AttrNCCLRanksMissingCount: int64(1)}, nil, nil},
 		"none missing":               {perftest.Missing(spans.NCCLIncompleteTimeout), nil, nil},
-		"missing by count only":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(2)}, nil, []string{gone}},
-		"missing by list only":       {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissing: []any{int64(2)}}, nil, []string{gone}},
-		"count negative":             {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(-2)}, nil, nil},
-		"count as text":              {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: "2"}, nil, nil},
-		"gap without a count":        {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteGap}, nil, []string{gap}},
-		"straggler":                  {attrs{spans.AttrNCCLStragglerRank: int64(0)}, nil, []string{straggler}},
-		"straggler below 0":          {attrs{spans.AttrNCCLStragglerRank: int64(-1)}, nil, nil},
-		"straggler as text":          {attrs{spans.AttrNCCLStragglerRank: "5"}, nil, nil},
-		"straggler without a rank":   {attrs{spans.AttrNCCLStragglerLate: 0.5}, nil, nil},
+		"missing by count only": {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(2)}, nil,
+			[]string{gone}},
+		"missing by list only": {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissing: []any{int64(2)}}, nil,
+			[]string{gone}},
+		"count negative":           {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(-2)}, nil, nil},
+		"count as text":            {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: "2"}, nil, nil},
+		"gap without a count":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteGap}, nil, []string{gap}},
+		"straggler":                {attrs{spans.AttrNCCLStragglerRank: int64(0)}, nil, []string{straggler}},
+		"straggler below 0":        {attrs{spans.AttrNCCLStragglerRank: int64(-1)}, nil, nil},
+		"straggler as text":        {attrs{spans.AttrNCCLStragglerRank: "5"}, nil, nil},
+		"straggler without a rank": {attrs{spans.AttrNCCLStragglerLate: 0.5}, nil, nil},
 
 		"as late as the transfer took":     {perftest.Late(0.002, 0.002), nil, nil},
 		"later by a nanosecond":            {perftest.Late(0.002000001, 0.002), nil, []string{lateOne}},
@@ -168,7 +170,8 @@ func TestReasons(t *testing.T) {
 		many[i] = int64(2 * i)
 	}
 	send := attrs{
-		spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommID: "0x1f", spans.AttrNCCLCommRank: int64(3), spans.AttrNCCLPeerRank: int64(11), spans.AttrNCCLSequence: int64(7),
+		spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommID: "0x1f", spans.AttrNCCLCommRank: int64(3), spans.AttrNCCLPeerRank: int64(11),
+		spans.AttrNCCLSequence:     int64(7),
 		spans.AttrNCCLSequenceKind: "ordinal", spans.AttrNCCLRetries: int64(1),
 	}
 	hang := attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
@@ -179,8 +182,10 @@ func TestReasons(t *testing.T) {
 		value, threshold float64
 	}{
 		"hang": {
-			"AllReduce", perftest.AllReduce.With(hang).With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(0), int64(1), int64(63)}}),
-			subject + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63: look at what is missing first (crashed, in other code, waiting for data), " +
+			"AllReduce", perftest.AllReduce.With(hang).With(perftest.Missing(spans.NCCLIncompleteTimeout,
+				int64(5))).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(0), int64(1), int64(63)}}),
+			subject + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63: look at what is missing first (crashed, in other code, " +
+				"waiting for data), " +
 				"the others wait for it.", 300, none,
 		},
 		"hang, ranks missing": {
@@ -197,17 +202,21 @@ func TestReasons(t *testing.T) {
 			"A collective did not complete; the log does not tell which ranks are missing or stuck.", none, none,
 		},
 		"half of them missing": {
-			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEnd, many...)).With(attrs{spans.AttrNCCLRanksMissingCount: int64(40), spans.AttrNCCLRanks: int64(24)}),
-			subject + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading ended: " +
+			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEnd, many...)).With(attrs{spans.AttrNCCLRanksMissingCount: int64(40),
+				spans.AttrNCCLRanks: int64(24)}),
+			subject + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading " +
+				"ended: " +
 				"see whether each process stopped before the others, or did not write its last lines.", 40, none,
 		},
 		"one missing": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))).With(attrs{spans.AttrNCCLWaited: 12.5}),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came within 12.5 s: see whether the process still runs, and still writes its log.", 1, none,
+			subject + " has records of 63 ranks and none of rank 5, which took part before: none came within 12.5 s: see whether the process still runs, " +
+				"and still writes its log.", 1, none,
 		},
 		"one missing, for how long is not known": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came in time: see whether the process still runs, and still writes its log.", 1, none,
+			subject + " has records of 63 ranks and none of rank 5, which took part before: none came in time: see whether the process still runs, and " +
+				"still writes its log.", 1, none,
 		},
 		"one gone": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGone, int64(5))),
@@ -226,7 +235,8 @@ func TestReasons(t *testing.T) {
 		},
 		"gap, number only": {
 			"AllReduce",
-			attrs{spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommName: "TP", spans.AttrIncompleteReason: spans.NCCLIncompleteGap, spans.AttrNCCLRanksMissingCount: int64(3)},
+			attrs{spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommName: "TP", spans.AttrIncompleteReason: spans.NCCLIncompleteGap,
+				spans.AttrNCCLRanksMissingCount: int64(3)},
 			"AllReduce of communicator TP has records of 1 rank and none of 3 ranks, which went on to later ones: " +
 				"records were lost (dropped by the profiler, a full disk, a log rotated away), or they did not take part.", 3, none,
 		},
@@ -238,10 +248,12 @@ func TestReasons(t *testing.T) {
 		},
 		"straggler": {
 			"AllReduce", perftest.AllReduce.With(attrs{
-				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglerLate: 0.00123, spans.AttrNCCLStragglerScore: 0.951,
-				spans.AttrNCCLStragglerCost: 12.4, spans.AttrNCCLStragglers: []any{int64(5), int64(9)},
+				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglerLate: 0.00123,
+				spans.AttrNCCLStragglerScore: 0.951,
+				spans.AttrNCCLStragglerCost:  12.4, spans.AttrNCCLStragglers: []any{int64(5), int64(9)},
 			}),
-			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) is late again and again, by median 1.23 ms behind the median rank, with a score of 0.951 " +
+			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) is late again and again, by median 1.23 ms behind the median rank, with a " +
+				"score of 0.951 " +
 				"(1 is the fastest); over the window that cost the other ranks 12.4 s in all; slow are ranks 5 and 9: " +
 				"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", 0.00123, none,
 		},
@@ -254,7 +266,8 @@ func TestReasons(t *testing.T) {
 			"AllReduce", perftest.AllReduce.With(attrs{
 				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglersOver: []any{int64(5)},
 			}),
-			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) was late again and again until here, and is as fast as the others again.", none, none,
+			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) was late again and again until here, and is as fast as the others " +
+				"again.", none, none,
 		},
 		"no stragglers any more": {
 			"AllReduce",
@@ -263,16 +276,20 @@ func TestReasons(t *testing.T) {
 		},
 		"late": {
 			"AllReduce", perftest.AllReduce.With(perftest.Late(0.0123, 0.002)).With(attrs{spans.AttrNCCLLateCost: 0.7749}),
-			"Rank 5 on node-0 came 12.3 ms late to " + subject + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 ms in all: " +
+			"Rank 5 on node-0 came 12.3 ms late to " + subject + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 " +
+				"ms in all: " +
 				"see what it did before (data loading, a checkpoint, more work than the others).", 0.0123, 0.002,
 		},
 		"late, little known": {
 			"AllReduce", attrs{spans.AttrNCCLRanks: int64(2)}.With(perftest.Late(0.0015, 0.00002)),
-			"A rank came 1.5 ms late to AllReduce, whose transfer took 20 µs; the limit is 1 ms: see what it did before (data loading, a checkpoint, more work than the others).", 0.0015, 0.001,
+			"A rank came 1.5 ms late to AllReduce, whose transfer took 20 µs; the limit is 1 ms: see what it did before (data loading, a checkpoint, more " +
+				"work than the others).", 0.0015, 0.001,
 		},
 		"low bandwidth": {
-			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9, spans.AttrNCCLBandwidthDeviation: 5.23}),
-			subject + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of this communicator, " +
+			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
+				spans.AttrNCCLBandwidthDeviation: 5.23}),
+			subject + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of " +
+				"this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
 		},
 		"low bandwidth, of the algorithm": {
@@ -291,7 +308,8 @@ func TestReasons(t *testing.T) {
 		},
 		"retries": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLRetries: int64(1234567890)}),
-			subject + " had 1234567890 retries: the spans of its ranks say which had them; check their links, NICs and switch ports for errors.", 1234567890, none,
+			subject + " had 1234567890 retries: the spans of its ranks say which had them; check their links, NICs and switch ports for " +
+				"errors.", 1234567890, none,
 		},
 		"retry of a send": {
 			"Send", send,
@@ -316,7 +334,8 @@ func TestReasons(t *testing.T) {
 		},
 		"hot links": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLLinkHot: []any{"0→8", "8→16", true}}),
-			"Up to " + subject + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", none, none,
+			"Up to " + subject + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or " +
+				"trees NCCL made of them.", none, none,
 		},
 		"unit": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthDisagreement: 7.0, spans.AttrNCCLBandwidthUnit: "GB/s"}),
@@ -346,7 +365,8 @@ func TestReasons(t *testing.T) {
 
 // ncclChildren are the names of what stands below a root.
 var ncclChildren = []string{
-	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel, spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
+	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel,
+	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
 // TestOthersAreLeftAlone: what is below a root passes as it is, even when it has what a root has; and so does what only looks like a root.
@@ -369,7 +389,8 @@ func TestOthersAreLeftAlone(t *testing.T) {
 // TestNames: a root may have any name that nothing else has; unknown operations are named as logged.
 func TestNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
-	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of", "ranks 3", "rpc", "tq.get", "train.run"} {
+	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of",
+		"ranks 3", "rpc", "tq.get", "train.run"} {
 		root := oneCollective(t, newTest(t), name, failed)
 		assert.Equal(t, []string{spans.VerdictNCCLErrors}, perftest.Verdicts(root), name)
 		assert.True(t, strings.HasPrefix(perftest.Reasons(root)[0], name+" had 3 errors"))
@@ -382,7 +403,8 @@ func TestNames(t *testing.T) {
 
 func TestRetry(t *testing.T) {
 	for _, a := range []attrs{
-		perftest.AllReduce, perftest.AllReduce.With(perftest.Late(1, 0.1)), perftest.AllReduce.With(attrs{spans.AttrNCCLHang: true}).With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))),
+		perftest.AllReduce, perftest.AllReduce.With(perftest.Late(1, 0.1)),
+		perftest.AllReduce.With(attrs{spans.AttrNCCLHang: true}).With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))),
 		{spans.AttrNCCLRanks: int64(1), spans.AttrNCCLRetries: int64(1)},
 	} {
 		p := newTest(t)
@@ -408,12 +430,16 @@ func FuzzCollective(f *testing.F) {
 		}
 		b := spans.NewBatch("test", "")
 		root := perftest.AddCollective(b, 1, "AllReduce", attrs{
-			spans.AttrNCCLRanks: ranks, spans.AttrNCCLOperation: operation, spans.AttrNCCLCommRank: rank, spans.AttrNCCLPeerRank: count, spans.AttrNCCLSequence: count,
-			spans.AttrIncompleteReason: reason, spans.AttrNCCLHang: flag, spans.AttrNCCLMismatch: flag, spans.AttrNCCLWaited: waited, spans.AttrNCCLRanksMissing: numbers,
-			spans.AttrNCCLRanksMissingCount: count, spans.AttrNCCLRanksStuck: numbers, spans.AttrNCCLLateMax: late, spans.AttrNCCLLateRank: rank, spans.AttrNCCLLateCost: waited,
+			spans.AttrNCCLRanks: ranks, spans.AttrNCCLOperation: operation, spans.AttrNCCLCommRank: rank, spans.AttrNCCLPeerRank: count,
+			spans.AttrNCCLSequence:     count,
+			spans.AttrIncompleteReason: reason, spans.AttrNCCLHang: flag, spans.AttrNCCLMismatch: flag, spans.AttrNCCLWaited: waited,
+			spans.AttrNCCLRanksMissing:      numbers,
+			spans.AttrNCCLRanksMissingCount: count, spans.AttrNCCLRanksStuck: numbers, spans.AttrNCCLLateMax: late, spans.AttrNCCLLateRank: rank,
+			spans.AttrNCCLLateCost:         waited,
 			spans.AttrNCCLTransferDuration: transfer, spans.AttrNCCLStragglerRank: rank, spans.AttrNCCLStragglerLate: late, spans.AttrNCCLStragglers: numbers,
-			spans.AttrNCCLBandwidthDeviation: deviation, spans.AttrNCCLBandwidthBus: transfer, spans.AttrNCCLMessageSize: count, spans.AttrNCCLBandwidthDisagreement: deviation,
-			spans.AttrNCCLErrors: count, spans.AttrNCCLRetries: deviation, spans.AttrNCCLLinkHot: links, spans.AttrNCCLLinkSlow: numbers,
+			spans.AttrNCCLBandwidthDeviation: deviation, spans.AttrNCCLBandwidthBus: transfer, spans.AttrNCCLMessageSize: count,
+			spans.AttrNCCLBandwidthDisagreement: deviation,
+			spans.AttrNCCLErrors:                count, spans.AttrNCCLRetries: deviation, spans.AttrNCCLLinkHot: links, spans.AttrNCCLLinkSlow: numbers,
 		})
 		perftest.Judge(p, b.Traces())
 		names := perftest.Verdicts(root)
@@ -425,7 +451,8 @@ func FuzzCollective(f *testing.F) {
 			t.Fatalf("%q: %v", reason, names)
 		}
 		for i, text := range perftest.Reasons(root) {
-			if !strings.HasSuffix(text, ".") || strings.Contains(text, "NaN") && !strings.Contains(operation+reason, "NaN") || len(text) > 1000+2*len(operation)+8*3*255 {
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "NaN") && !strings.Contains(operation+reason, "NaN") ||
+				len(text) > 1000+2*len(operation)+8*3*255 {
 				t.Fatalf("%s: %q", names[i], text)
 			}
 		}

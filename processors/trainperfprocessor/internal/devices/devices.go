@@ -42,7 +42,7 @@ type Models struct {
 	common string            // of all hosts; "": several, or none is known
 }
 
-// Of is the model of a host's GPUs, or that of all hosts where none is named. "": not known, or several.
+// Of is the model of a host's GPUs; where no host is named, the model that all hosts have. "": not known, or several.
 func (m *Models) Of(host string) string {
 	if host == "" {
 		return m.common

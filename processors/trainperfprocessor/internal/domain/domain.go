@@ -16,7 +16,8 @@ type Domain interface {
 	Kinds() []view.Kind
 	// Outcomes are the names of what may become of a span, in the order of Tally.Outcomes.
 	Outcomes() []string
-	// NewJudge makes the memory that judges batch after batch. At is where the spans of the batch stand; status says that a bad verdict is an error of its span.
+	// NewJudge makes the memory that judges batch after batch. At is where the spans of the batch stand; status says that a bad verdict is an error of its
+	// span.
 	NewJudge(at *At, status bool) Judge
 }
 

@@ -89,7 +89,7 @@ func TestMostly(t *testing.T) {
 	}
 }
 
-// TestEpisodeShare: the share is that of a count over the last 100, whatever holds.
+// TestEpisodeShare: the share is what counting over the last 100 records gives, whatever holds.
 func TestEpisodeShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var e Episodes

@@ -18,7 +18,7 @@ type Count struct {
 	Logits float64
 }
 
-// Times scales a count, such as that of one sample to a batch.
+// Times scales a count, such as the FLOPs of one sample to a batch.
 func (c Count) Times(n float64) Count {
 	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
@@ -301,7 +301,8 @@ type layers struct {
 func layersOf(m *spans.Model) layers {
 	if m.HybridPattern == "" { // before it was needed: shares of the layers
 		all := float64(max(m.NumLayers, 0))
-		l := layers{attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all, mtp: float64(max(m.MTPLayers, 0))}
+		l := layers{attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all,
+			mtp: float64(max(m.MTPLayers, 0))}
 		l.mamba = all - l.attention - l.feedForward
 		l.known = l.attention >= 0 && l.feedForward >= 0 && l.mamba >= 0
 		return l

@@ -26,28 +26,34 @@ var golden = map[string]struct {
 	explicitMixtral         float64
 }{
 	"gpt2_small": {
-		model: spans.Model{Type: "gpt", NumLayers: 12, HiddenSize: 768, AttentionHeads: 12, QueryGroups: 12, KVChannels: 64, FFNHiddenSize: 3072, PaddedVocabSize: 50304, SeqLength: 1024},
+		model: spans.Model{Type: "gpt", NumLayers: 12, HiddenSize: 768, AttentionHeads: 12, QueryGroups: 12, KVChannels: 64, FFNHiddenSize: 3072,
+			PaddedVocabSize: 50304, SeqLength: 1024},
 		batch: 8, megatron: 6537477095424, merged: 7001333563392, douzi: 7001333563392,
 	},
 	"gpt3_175b": {
-		model: spans.Model{Type: "gpt", NumLayers: 96, HiddenSize: 12288, AttentionHeads: 96, QueryGroups: 96, KVChannels: 128, FFNHiddenSize: 49152, PaddedVocabSize: 51200, SeqLength: 2048},
+		model: spans.Model{Type: "gpt", NumLayers: 96, HiddenSize: 12288, AttentionHeads: 96, QueryGroups: 96, KVChannels: 128, FFNHiddenSize: 49152,
+			PaddedVocabSize: 51200, SeqLength: 2048},
 		batch: 1536, megatron: 3340597800160198656, merged: 3386196746387324928, douzi: 3386196746387324928,
 	},
 	"aquila_7b": {
-		model: spans.Model{Type: "aquila", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 32, KVChannels: 128, FFNHiddenSize: 11008, PaddedVocabSize: 100008, SeqLength: 2048},
+		model: spans.Model{Type: "aquila", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 32, KVChannels: 128,
+			FFNHiddenSize: 11008, PaddedVocabSize: 100008, SeqLength: 2048},
 		batch: 32, megatron: 2813096204697600, merged: 2918718577311744, douzi: 2918718577311744,
 	},
 	"llama3_8b": {
-		model: spans.Model{Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336, PaddedVocabSize: 128256, SeqLength: 8192},
+		model: spans.Model{Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128,
+			FFNHiddenSize: 14336, PaddedVocabSize: 128256, SeqLength: 8192},
 		batch: 1, megatron: 421645529382912, merged: 474433361805312, douzi: 474433361805312,
 	},
 	"qwen2.5_7b": {
-		model: spans.Model{Type: "qwen", SwiGLU: true, NumLayers: 28, HiddenSize: 3584, AttentionHeads: 28, QueryGroups: 4, KVChannels: 128, FFNHiddenSize: 18944, PaddedVocabSize: 152064, SeqLength: 4096},
+		model: spans.Model{Type: "qwen", SwiGLU: true, NumLayers: 28, HiddenSize: 3584, AttentionHeads: 28, QueryGroups: 4, KVChannels: 128,
+			FFNHiddenSize: 18944, PaddedVocabSize: 152064, SeqLength: 4096},
 		batch: 16, megatron: 2941777719853056, merged: 3103510216310784, douzi: 3103510216310784,
 	},
 	"mixtral_8x7b": {
 		model: spans.Model{
-			Type: "mixtral", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336, PaddedVocabSize: 32000, SeqLength: 4096,
+			Type: "mixtral", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336,
+			PaddedVocabSize: 32000, SeqLength: 4096,
 			NumExperts: 8, RouterTopK: 2,
 		},
 		batch: 16, megatron: 5223642304610304, merged: 5752000591429632, douzi: 4274076575072256, explicitMixtral: 3534882638659584,
@@ -102,8 +108,9 @@ func TestSharedGolden(t *testing.T) {
 	for name, f := range file {
 		c := f.Config
 		m := spans.Model{
-			Type: golden[name].model.Type, NumExperts: c.NumExperts, RouterTopK: c.TopK, SwiGLU: c.SwiGLU, NumLayers: c.Layers, HiddenSize: c.Hidden, AttentionHeads: c.Heads,
-			QueryGroups: c.Groups, KVChannels: c.Channels, FFNHiddenSize: c.FFN, PaddedVocabSize: c.Vocab, SeqLength: c.SequenceLength,
+			Type: golden[name].model.Type, NumExperts: c.NumExperts, RouterTopK: c.TopK, SwiGLU: c.SwiGLU, NumLayers: c.Layers, HiddenSize: c.Hidden,
+			AttentionHeads: c.Heads,
+			QueryGroups:    c.Groups, KVChannels: c.Channels, FFNHiddenSize: c.FFN, PaddedVocabSize: c.Vocab, SeqLength: c.SequenceLength,
 		}
 		assert.InEpsilon(t, f.Megatron, Megatron(&m, true).Times(f.Batch).Model(), 1e-9, name)
 		assert.InEpsilon(t, f.Merged, FlagScale(&m, Merged).Times(f.Batch).Model(), 1e-9, name)
@@ -276,7 +283,8 @@ func TestAgainstEveryGEMM(t *testing.T) {
 	}
 	// DeepSeek-V3, with its prediction layer.
 	check(spans.Model{
-		Type: "deepseek", SwiGLU: true, NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280, MTPLayers: 1,
+		Type: "deepseek", SwiGLU: true, NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, PaddedVocabSize: 129280,
+		MTPLayers:  1,
 		NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3,
 		MLA: true, QLoRARank: 1536, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128,
 	})
@@ -284,7 +292,8 @@ func TestAgainstEveryGEMM(t *testing.T) {
 	for range 300 {
 		n := func(top int64) int64 { return 1 + rng.Int64N(top) }
 		m := spans.Model{
-			NumLayers: n(12), HiddenSize: n(4096), AttentionHeads: n(32), QueryGroups: n(32), KVChannels: n(256), FFNHiddenSize: n(20000), SeqLength: 2 * n(4096), PaddedVocabSize: n(200000),
+			NumLayers: n(12), HiddenSize: n(4096), AttentionHeads: n(32), QueryGroups: n(32), KVChannels: n(256), FFNHiddenSize: n(20000),
+			SeqLength: 2 * n(4096), PaddedVocabSize: n(200000),
 			SwiGLU: rng.IntN(2) > 0, OutputGate: rng.IntN(2) > 0, MTPLayers: rng.Int64N(3),
 		}
 		if rng.IntN(2) > 0 {
@@ -347,9 +356,11 @@ func TestMissing(t *testing.T) {
 // FuzzCount: whatever a config holds, a count is positive or says so by not being finite; nothing panics or wraps around.
 func FuzzCount(f *testing.F) {
 	f.Add(int64(32), int64(4096), int64(32), int64(8), int64(0), int64(14336), int64(8192), int64(128256), int64(8), int64(2), int64(1), int64(3))
-	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(1), int64(-1), int64(math.MinInt64), int64(1), int64(1), int64(1), int64(-5), int64(7), int64(1<<62))
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(1), int64(-1), int64(math.MinInt64), int64(1), int64(1), int64(1), int64(-5), int64(7),
+		int64(1<<62))
 	f.Fuzz(func(t *testing.T, l, h, a, g, c, ffn, s, v, e, k, freq, first int64) {
-		m := spans.Model{NumLayers: l, HiddenSize: h, AttentionHeads: a, QueryGroups: g, KVChannels: c, FFNHiddenSize: ffn, SeqLength: s, VocabSize: v, NumExperts: e, RouterTopK: k, MoELayerFreq: freq, FirstDense: first}
+		m := spans.Model{NumLayers: l, HiddenSize: h, AttentionHeads: a, QueryGroups: g, KVChannels: c, FFNHiddenSize: ffn, SeqLength: s, VocabSize: v,
+			NumExperts: e, RouterTopK: k, MoELayerFreq: freq, FirstDense: first}
 		if Missing(&m) != "" {
 			return
 		}

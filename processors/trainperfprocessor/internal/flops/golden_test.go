@@ -88,10 +88,22 @@ func TestHybridByShares(t *testing.T) {
 
 func TestUnsupported(t *testing.T) {
 	megatron, _ := readOriginals(t)
-	nemotron, qwen, latent := modelOf(megatron["nemotron_h_8b"].Arguments), modelOf(megatron["qwen3_next_80b"].Arguments), modelOf(megatron["moe_latent"].Arguments)
+	nemotron := modelOf(megatron["nemotron_h_8b"].Arguments)
+	qwen := modelOf(megatron["qwen3_next_80b"].Arguments)
+	latent := modelOf(megatron["moe_latent"].Arguments)
 	for want, m := range map[string]func() spans.Model{
-		"gated delta product":                                  func() spans.Model { m := nemotron; m.Set("spec", []byte("['megatron.x', 'gdp_stack_spec']")); return m },
-		"mtp_hybrid_override_pattern":                          func() spans.Model { m := nemotron; m.Set("mtp_hybrid_override_pattern", []byte("*E")); return m },
+		"gated delta product": func() spans.Model {
+			m := nemotron
+			m.Set("spec",
+				[]byte("['megatron.x', 'gdp_stack_spec']"))
+			return m
+		},
+		"mtp_hybrid_override_pattern": func() spans.Model {
+			m := nemotron
+			m.Set("mtp_hybrid_override_pattern",
+				[]byte("*E"))
+			return m
+		},
 		"hybrid_layer_pattern MD-":                             func() spans.Model { m := nemotron; m.HybridPattern = "MD-"; return m },
 		"hybrid_layer_pattern M+/M":                            func() spans.Model { m := nemotron; m.HybridPattern = "M+/M"; return m },
 		"hybrid_layer_pattern M-/M/*":                          func() spans.Model { m := nemotron; m.HybridPattern = "M-/M/*"; return m },
@@ -101,7 +113,12 @@ func TestUnsupported(t *testing.T) {
 		"experimental_attention_variant kda":                   func() spans.Model { m := qwen; m.AttentionVariant = "kda"; return m },
 		"linear_attention_pattern of another number of layers": func() spans.Model { m := qwen; m.LinearPattern = "1110"; return m },
 		"moe_layer_pattern of another number of layers":        func() spans.Model { m := qwen; m.MoEPattern = "1110"; return m },
-		"hybrid_layer_pattern ":                                func() spans.Model { m := nemotron; m.HybridPattern, m.Hybrid, m.MLPRatio = "", true, 1.5; return m },
+		"hybrid_layer_pattern ": func() spans.Model {
+			m := nemotron
+			m.HybridPattern, m.Hybrid, m.MLPRatio = "", true,
+				1.5
+			return m
+		},
 	} {
 		got := m()
 		assert.Equal(t, want, Unsupported(&got))
@@ -138,8 +155,10 @@ func FuzzHybrid(f *testing.F) {
 	f.Add("////", "dsa", "", "", -1.0, 2.0, int64(-3), int64(-1))
 	f.Fuzz(func(t *testing.T, pattern, variant, linear, moe string, attention, mlp float64, layers, n int64) {
 		m := spans.Model{
-			HybridPattern: pattern, AttentionVariant: variant, LinearPattern: linear, MoEPattern: moe, AttentionRatio: attention, MLPRatio: mlp, Hybrid: n%2 == 0, NumLayers: layers,
-			HiddenSize: 64, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, NumExperts: n, MoELatentSize: n, LinearFreq: n, MTPLayers: n, MambaNumHeads: n, LinearKeyHeads: n,
+			HybridPattern: pattern, AttentionVariant: variant, LinearPattern: linear, MoEPattern: moe, AttentionRatio: attention, MLPRatio: mlp,
+			Hybrid: n%2 == 0, NumLayers: layers,
+			HiddenSize: 64, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, NumExperts: n, MoELatentSize: n, LinearFreq: n, MTPLayers: n, MambaNumHeads: n,
+			LinearKeyHeads: n,
 		}
 		if Missing(&m) != "" || Unsupported(&m) != "" {
 			return

@@ -22,7 +22,8 @@ var families = map[string]string{
 }
 
 var (
-	errType    = errors.New("'model_type' is not one of gpt2, llama, mistral, aquila, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, deepseek_v3, qwen3_next, nemotron_h: describe the model under 'train::model' instead")
+	errType = errors.New("'model_type' is not one of gpt2, llama, mistral, aquila, qwen2, qwen3, mixtral, qwen2_moe, qwen3_moe, deepseek_v2, " +
+		"deepseek_v3, qwen3_next, nemotron_h: describe the model under 'train::model' instead")
 	errMissing = errors.New("is missing")
 	errNumber  = errors.New("is not a whole number of 0 or more")
 	errKinds   = errors.New("has kinds of layers that are not known here: describe the model under 'train::model' instead")

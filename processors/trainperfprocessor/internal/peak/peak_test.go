@@ -12,8 +12,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOf(t *testing.T) {
 	for device, want := range map[string]float64{ // TFLOP/s, 0: not known
-		"NVIDIA H100 80GB HBM3": 989, "nvidia h100 80gb hbm3": 989, "H100": 989, "NVIDIA H100 PCIe": 756, "NVIDIA H100 80GB PCIe": 756, "NVIDIA H100 NVL": 835, "H100-NVL": 835,
-		"NVIDIA H200": 989, "NVIDIA H200 NVL": 836, "NVIDIA H200 PCIe": 836, "NVIDIA H800": 989, "NVIDIA H800 PCIe": 756, "NVIDIA H20": 148, "NVIDIA H20-3e": 148,
+		"NVIDIA H100 80GB HBM3": 989, "nvidia h100 80gb hbm3": 989, "H100": 989, "NVIDIA H100 PCIe": 756, "NVIDIA H100 80GB PCIe": 756, "NVIDIA H100 " +
+			"NVL": 835, "H100-NVL": 835,
+		"NVIDIA H200": 989, "NVIDIA H200 NVL": 836, "NVIDIA H200 PCIe": 836, "NVIDIA H800": 989, "NVIDIA H800 PCIe": 756, "NVIDIA H20": 148, "NVIDIA " +
+			"H20-3e": 148,
 		"NVIDIA A100-SXM4-80GB": 312, "NVIDIA A100 80GB PCIe": 312, "NVIDIA A800-SXM4-80GB": 312, "NVIDIA A40": 149.7, "NVIDIA A30": 165,
 		"NVIDIA B100": 1800, "NVIDIA B200": 2250, "NVIDIA GB200": 2500,
 		"NVIDIA L40S": 362, "NVIDIA L40": 181, "NVIDIA L20": 119.5, "NVIDIA L4": 121,
@@ -22,7 +24,8 @@ func TestOf(t *testing.T) {
 		"Ascend910B": 354, "Ascend 910B": 354, "910B": 354, "TPU v4": 275, "TPU v5e": 197, "TPU v5 lite": 197, "TPU v6e": 918, "TPU v6 lite": 918,
 		"NVIDIA GeForce RTX 4090": 165.2, "NVIDIA GeForce RTX 5090": 209.5,
 
-		"": 0, "Tesla V100-SXM2-32GB": 0, "NVIDIA RTX A4000": 0, "NVIDIA GH200 480GB": 0, "AMD Instinct MI308X": 0, "Ascend910B3": 0, "TPU v5p": 0, "TPU": 0, "RTX": 0,
+		"": 0, "Tesla V100-SXM2-32GB": 0, "NVIDIA RTX A4000": 0, "NVIDIA GH200 480GB": 0, "AMD Instinct MI308X": 0, "Ascend910B3": 0, "TPU " +
+			"v5p": 0, "TPU": 0, "RTX": 0,
 		"NVIDIA H100 80GB HBM3 MIG 1g.10gb": 0, "NVIDIA GeForce RTX 4090 Laptop GPU": 0, "NVIDIA GeForce RTX 5090 D": 0, "XH100": 0, "批": 0,
 	} {
 		flops, source, ok := Of(device)

@@ -82,7 +82,8 @@ type Stage struct {
 // AddFunction appends a function of total ns and its children as tq_trace does. Ids count up from id.
 func AddFunction(b *spans.Batch, id int, name string, start, total int64, children ...Stage) ptrace.Span {
 	f := b.Add(Worker, spans.Span{
-		Trace: TraceID, ID: SpanID(id), Name: name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: start, End: start + total, Source: spans.TimeAnchored,
+		Trace: TraceID, ID: SpanID(id), Name: name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: start, End: start +
+			total, Source: spans.TimeAnchored,
 	})
 	f.SetEndTimestamp(pcommon.Timestamp(start + total))
 	f.Attributes().PutStr(spans.AttrTQFunction, name)
@@ -102,7 +103,8 @@ func AddFunction(b *spans.Batch, id int, name string, start, total int64, childr
 // AddClient appends a client operation of TransferQueue.
 func AddClient(b *spans.Batch, id, parent int, stage string, start, ns int64) ptrace.Span {
 	s := b.Add(Worker, spans.Span{
-		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: "tq." + stage, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: start, End: start + ns,
+		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: "tq." +
+			stage, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: start, End: start + ns,
 	})
 	s.SetEndTimestamp(pcommon.Timestamp(start + ns))
 	s.Attributes().PutStr(spans.AttrTQFunction, "rollout")
@@ -213,8 +215,9 @@ func addCall(b *spans.Batch, id, parent int) {
 // RealPass is the second block of a real log, 98 calls over IPC: the sums of its columns.
 var RealPass = Attrs{
 	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(98), spans.AttrZMQCallDuration: 42.999571,
-	spans.AttrZMQSerializeDuration: 5.533732, spans.AttrZMQSendDuration: 2.522379, spans.AttrZMQReceiveDuration: 32.035494, spans.AttrZMQDeserializeDuration: 2.904932,
-	spans.AttrZMQRequestSize: int64(3_489_680_712), spans.AttrZMQResponseSize: int64(3_834_117_734), spans.AttrZMQThroughput: 162.432 * MiB,
+	spans.AttrZMQSerializeDuration: 5.533732, spans.AttrZMQSendDuration: 2.522379, spans.AttrZMQReceiveDuration: 32.035494,
+	spans.AttrZMQDeserializeDuration: 2.904932,
+	spans.AttrZMQRequestSize:         int64(3_489_680_712), spans.AttrZMQResponseSize: int64(3_834_117_734), spans.AttrZMQThroughput: 162.432 * MiB,
 }
 
 // FastPass gives no verdict: 1 s, of which the server computed 0.7.
@@ -260,7 +263,8 @@ func Late(seconds, transfer float64) Attrs {
 // AddRank appends the span of a rank, with the attributes in the order of a receiver.
 func AddRank(b *spans.Batch, id, parent, rank int) {
 	span := b.Add(Host(rank), spans.Span{
-		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: spans.SpanNCCLRank, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, Start: Base, End: Base + 1e6,
+		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: spans.SpanNCCLRank, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, Start: Base,
+		End:    Base + 1e6,
 		Source: spans.TimeLogged, Attributes: 8,
 	})
 	m := span.Attributes()
@@ -321,7 +325,7 @@ func Has(s ptrace.Span, name string) bool {
 // Text of an attribute.
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
-// Verdicts are the names of the span's.
+// Verdicts are the names of the verdicts about the span.
 func Verdicts(s ptrace.Span) []string {
 	v, ok := s.Attributes().Get(spans.AttrVerdict)
 	if !ok {
@@ -334,7 +338,7 @@ func Verdicts(s ptrace.Span) []string {
 	return names
 }
 
-// Severity is that of the worst verdict.
+// Severity of the worst verdict.
 func Severity(s ptrace.Span) string { return Text(s, spans.AttrVerdictSeverity) }
 
 // Reasons are the sentences of the verdicts.

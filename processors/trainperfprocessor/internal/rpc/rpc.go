@@ -153,7 +153,7 @@ func (j *judge) measure() {
 	j.share[view.RPCTransport] = j.transportShare()
 }
 
-// shareOf the calls' time, NaN where there is none.
+// shareOf is the share that some seconds are of the calls' time, NaN where there is none.
 func (j *judge) shareOf(seconds float64) float64 {
 	if x := seconds / j.group.CallDuration; j.group.CallDuration > 0 && x >= 0 && !math.IsInf(x, 1) {
 		return x
@@ -202,7 +202,8 @@ func (j *judge) bytes() float64 {
 	return total
 }
 
-// summarize writes what the group is in one line: "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC".
+// summarize writes what the group is in one line: "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s;
+// IPC".
 func (j *judge) summarize(span ptrace.Span) {
 	l, g := &j.line, &j.group
 	l.Begin()

@@ -71,19 +71,23 @@ func assertShares(tb testing.TB, want map[string]float64, s ptrace.Span) {
 func TestRealPass(t *testing.T) {
 	g := oneGroup(t, newTest(t), spans.SpanRPCPass, perftest.RealPass)
 	assertShares(t, map[string]float64{
-		spans.AttrZMQSerializeUtilization: 0.12869272579486896, spans.AttrZMQSendUtilization: 0.058660561985606784, spans.AttrZMQReceiveUtilization: 0.7450189212352839,
+		spans.AttrZMQSerializeUtilization: 0.12869272579486896, spans.AttrZMQSendUtilization: 0.058660561985606784,
+		spans.AttrZMQReceiveUtilization:     0.7450189212352839,
 		spans.AttrZMQDeserializeUtilization: 0.06755723214075787, spans.AttrZMQTransportUtilization: 0.8036794832208907,
 	}, g)
-	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g), "its 6.8 GiB are 16 % of the time at 1 GiB/s: that it waited 80 % says nothing of the transport")
+	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g),
+		"its 6.8 GiB are 16 % of the time at 1 GiB/s: that it waited 80 % says nothing of the transport")
 	assert.Equal(t, spans.SeverityWarning, perftest.Severity(g))
-	assert.Equal(t, "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC", spans.AttrText(g.Attributes(), spans.AttrSummary))
+	assert.Equal(t, "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC",
+		spans.AttrText(g.Attributes(), spans.AttrSummary))
 }
 
 func TestShares(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	all := map[string]float64{
-		spans.AttrZMQSerializeUtilization: 0.0625, spans.AttrZMQSendUtilization: 0.03125, spans.AttrZMQReceiveUtilization: 0.8125, spans.AttrZMQDeserializeUtilization: 0.0625,
-		spans.AttrZMQServerUtilization: 0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
+		spans.AttrZMQSerializeUtilization: 0.0625, spans.AttrZMQSendUtilization: 0.03125, spans.AttrZMQReceiveUtilization: 0.8125,
+		spans.AttrZMQDeserializeUtilization: 0.0625,
+		spans.AttrZMQServerUtilization:      0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
 	}
 	// less is all of them but for some, and with others changed.
 	less := func(without []string, changed ...map[string]float64) map[string]float64 {
@@ -102,10 +106,12 @@ func TestShares(t *testing.T) {
 		change attrs
 		want   map[string]float64
 	}{
-		"all":                   {nil, all},
-		"incomplete":            {attrs{spans.AttrIncomplete: true}, all},
-		"shared memory":         {attrs{spans.AttrZMQSharedMemory: true}, all},
-		"twice the time":        {attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil}, map[string]float64{spans.AttrZMQSerializeUtilization: 0.125, spans.AttrZMQReceiveUtilization: 1.625, spans.AttrZMQDeserializeUtilization: 0.125, spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625}},
+		"all":           {nil, all},
+		"incomplete":    {attrs{spans.AttrIncomplete: true}, all},
+		"shared memory": {attrs{spans.AttrZMQSharedMemory: true}, all},
+		"twice the time": {attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil},
+			map[string]float64{spans.AttrZMQSerializeUtilization: 0.125, spans.AttrZMQReceiveUtilization: 1.625, spans.AttrZMQDeserializeUtilization: 0.125,
+				spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625}},
 		"whole seconds":         {attrs{spans.AttrZMQCallDuration: int64(1)}, all},
 		"no total":              {attrs{spans.AttrZMQCallDuration: nil}, nil},
 		"total 0":               {attrs{spans.AttrZMQCallDuration: 0.0}, nil},
@@ -164,7 +170,10 @@ func TestTransportShareIsExact(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	const serialize, transport, calls, tcp = spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh, spans.VerdictZMQTransportTCP
+	const (
+		serialize, transport = spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh
+		calls, tcp           = spans.VerdictZMQCallsHigh, spans.VerdictZMQTransportTCP
+	)
 	serializes := func(s float64) attrs { return attrs{spans.AttrZMQSerializeDuration: s} }
 	never := func(c *Config) { *c = Config{} }
 	noTotal := attrs{spans.AttrZMQCallDuration: nil}
@@ -186,36 +195,41 @@ func TestVerdicts(t *testing.T) {
 		"serialize NaN":                 {serializes(math.NaN()), nil, nil},
 		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
 		"serialize without total":       {serializes(0.5).With(noTotal), nil, nil},
-		"everything, never":             {serializes(0.9).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40), spans.AttrNetworkTransport: "tcp"}), never, nil},
-		"transport exactly 30":          {moves.With(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
-		"transport above 30":            {moves.With(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
-		"transport, no server":          {moves.With(noServer), nil, []string{transport}},
-		"transport, server 0":           {moves.With(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
-		"transport, no send":            {moves.With(noServer).With(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
-		"transport, other limit":        {moves, func(c *Config) { c.TransportHigh = 0.12 }, []string{transport}},
-		"waiting, few bytes":            {noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil, nil},
-		"waiting, bytes unknown":        {noServer, nil, nil},
-		"waiting, bytes elsewhere":      {moves.With(noServer).With(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
-		"waiting, over TCP":             {noServer.With(overTCP), func(c *Config) { c.ExpectedTransport = "tcp" }, []string{transport}},
-		"calls 51":                      {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
-		"calls 51, incomplete":          {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
-		"calls 51, no total":            {attrs{spans.AttrZMQPassCalls: int64(51)}.With(noTotal), nil, []string{calls}},
-		"calls as text":                 {attrs{spans.AttrZMQPassCalls: "51"}, nil, nil},
-		"calls 50, limit 49":            {nil, func(c *Config) { c.CallsHigh = 49 }, []string{calls}},
-		"calls negative":                {attrs{spans.AttrZMQPassCalls: int64(-51)}, nil, nil},
-		"tcp":                           {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
-		"tcp by semconv only":           {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
-		"tcp by the log only":           {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
-		"tcp, small letters":            {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
-		"tcp, no total":                 {attrs{spans.AttrNetworkTransport: "tcp"}.With(noTotal), nil, []string{tcp}},
-		"tcp expected":                  {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
-		"tcp or ipc":                    {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, func(c *Config) { c.ExpectedTransport = "" }, nil},
-		"ipc where tcp is expected":     {nil, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
-		"transport unknown":             {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
-		"transport of wrong type":       {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
-		"transport of one letter":       {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
-		"all":                           {serializes(0.5).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98), spans.AttrNetworkTransport: "tcp"}), nil, []string{serialize, transport, calls, tcp}},
-		"flags of wrong type":           {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
+		"everything, never": {serializes(0.9).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40),
+			spans.AttrNetworkTransport: "tcp"}), never, nil},
+		"transport exactly 30":   {moves.With(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
+		"transport above 30":     {moves.With(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
+		"transport, no server":   {moves.With(noServer), nil, []string{transport}},
+		"transport, server 0":    {moves.With(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
+		"transport, no send":     {moves.With(noServer).With(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
+		"transport, other limit": {moves, func(c *Config) { c.TransportHigh = 0.12 }, []string{transport}},
+		"waiting, few bytes": {noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil,
+			nil},
+		"waiting, bytes unknown":   {noServer, nil, nil},
+		"waiting, bytes elsewhere": {moves.With(noServer).With(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
+		"waiting, over TCP":        {noServer.With(overTCP), func(c *Config) { c.ExpectedTransport = "tcp" }, []string{transport}},
+		"calls 51":                 {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
+		"calls 51, incomplete":     {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
+		"calls 51, no total":       {attrs{spans.AttrZMQPassCalls: int64(51)}.With(noTotal), nil, []string{calls}},
+		"calls as text":            {attrs{spans.AttrZMQPassCalls: "51"}, nil, nil},
+		"calls 50, limit 49":       {nil, func(c *Config) { c.CallsHigh = 49 }, []string{calls}},
+		"calls negative":           {attrs{spans.AttrZMQPassCalls: int64(-51)}, nil, nil},
+		"tcp":                      {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by semconv only":      {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by the log only":      {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, small letters":       {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, no total":            {attrs{spans.AttrNetworkTransport: "tcp"}.With(noTotal), nil, []string{tcp}},
+		"tcp expected": {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
+		"tcp or ipc": {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "" }, nil},
+		"ipc where tcp is expected": {nil, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
+		"transport unknown":         {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
+		"transport of wrong type":   {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
+		"transport of one letter":   {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
+		"all": {serializes(0.5).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98),
+			spans.AttrNetworkTransport: "tcp"}), nil, []string{serialize, transport, calls, tcp}},
+		"flags of wrong type": {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t)
@@ -261,30 +275,38 @@ func TestReasons(t *testing.T) {
 					"cache results that are computed again.",
 			}, 98, 50,
 		},
-		// The mission's example: 40.9 % of 332.45 ms.
-		"the seed's serialization": {
-			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597, spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234}, []string{
-				"Serialization took 40.9% of the 0.33245 s of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding (protobuf), " +
+		// The example of TSQP's guide: 40.9 % of 332.45 ms.
+		"the serialization of TSQP's guide": {
+			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597,
+				spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234}, []string{
+				"Serialization took 40.9% of the 0.33245 s of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding " +
+					"(protobuf), " +
 					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 0.005234 s.",
 			}, 0.13597 / 0.33245, 0.30,
 		},
 		"under shared memory, one call": {
-			spans.SpanRPCCalls, attrs{spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001, spans.AttrZMQSerializeDuration: 0.000005}, []string{
+			spans.SpanRPCCalls, attrs{spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001,
+				spans.AttrZMQSerializeDuration: 0.000005}, []string{
 				"Serialization took 50% of the 1e-05 s of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
 					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
 		"many bytes, server known, number of calls not": {
-			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25, spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20)}, []string{
-				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the limit of 30%, " +
-					"and moving 0.9 GiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's buffers " +
+			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25,
+				spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20)}, []string{
+				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the " +
+					"limit of 30%, " +
+					"and moving 0.9 GiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's " +
+					"buffers " +
 					"(ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. The server's queue is in it.",
 			}, 0.5, 0.30,
 		},
 		"waiting over TCP": {
-			spans.SpanRPCPass, perftest.RealPass.With(slow).With(attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp", spans.AttrZMQPassCalls: int64(50)}), []string{
+			spans.SpanRPCPass, perftest.RealPass.With(slow).With(attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
+				spans.AttrZMQPassCalls: int64(50)}), []string{
 				"Sending and receiving took 80.4% of the 42.9996 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
-					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks " +
+					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water " +
+					"marks " +
 					"(ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. How long the server computed is not in the log, and so in receive. " +
 					"The slowest call was Matmul with 0.76892 s.",
 				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
@@ -293,7 +315,8 @@ func TestReasons(t *testing.T) {
 		},
 		"broken off": {
 			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
-				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
+				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one " +
+					"call, " +
 					"cache results that are computed again.",
 			}, 60, 50,
 		},
@@ -373,7 +396,8 @@ func TestSampleLogs(t *testing.T) {
 		t.Log("no sample logs beside this checkout")
 	}
 	columns := map[string]string{ // by the start of their name
-		"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration, "Deser": spans.AttrZMQDeserializeDuration,
+		"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration,
+		"Deser": spans.AttrZMQDeserializeDuration,
 		"Total": spans.AttrZMQCallDuration, "GPU": spans.AttrZMQServerDuration, "Compute": spans.AttrZMQServerDuration,
 	}
 	for _, path := range paths {
@@ -449,7 +473,8 @@ func FuzzGroup(f *testing.F) {
 		b := spans.NewBatch("test", "")
 		g := perftest.AddGroup(b, 1, spans.SpanRPCPass, attrs{
 			spans.AttrZMQCallDuration: total, spans.AttrZMQSerializeDuration: serialize, spans.AttrZMQSendDuration: send, spans.AttrZMQReceiveDuration: receive,
-			spans.AttrZMQDeserializeDuration: deserialize, spans.AttrZMQServerDuration: server, spans.AttrZMQPassCalls: calls, spans.AttrZMQTransport: transport,
+			spans.AttrZMQDeserializeDuration: deserialize, spans.AttrZMQServerDuration: server, spans.AttrZMQPassCalls: calls,
+			spans.AttrZMQTransport:     transport,
 			spans.AttrZMQSlowestMethod: method, spans.AttrZMQSlowestDuration: total, spans.AttrIncomplete: incomplete, spans.AttrZMQSharedMemory: incomplete,
 		})
 		perftest.Judge(p, b.Traces())

@@ -22,15 +22,17 @@ var (
 		" a leaner encoding (protobuf), or send fewer bytes (bfloat16)."+slowest+episode.Share("passes"), &places)
 
 	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, verdict.Warning, "Sending and receiving took "+ofCalls+
-		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of {threshold:percent}, "+
+		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of "+
+		"{threshold:percent}, "+
 		"[tcp?over {transport}: use IPC where client and server share a host, else check the network; "+
 		"|and moving {bytes:.1} GiB takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
 		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message."+
 		"[server? The server's queue is in it.| How long the server computed is not in the log, and so in receive.]"+slowest+episode.Share("passes"), &places)
 
-	callsHigh = verdict.New(spans.VerdictZMQCallsHigh, verdict.Warning, "The pass made [incomplete?at least ]{calls} calls, above the limit of {calls' limit}: "+
-		"fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again."+
-		episode.Share("passes"), &places)
+	callsHigh = verdict.New(spans.VerdictZMQCallsHigh, verdict.Warning,
+		"The pass made [incomplete?at least ]{calls} calls, above the limit of {calls' limit}: "+
+			"fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again."+
+			episode.Share("passes"), &places)
 
 	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, verdict.Warning, "The transport is {transport} where IPC is expected: "+
 		"if client and server share a host, set the address of both to ipc:///… in place of tcp://…; "+

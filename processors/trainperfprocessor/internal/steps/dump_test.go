@@ -48,8 +48,10 @@ func TestDumpsOfMegatron(t *testing.T) {
 			}
 			log.WriteString("-------------------- end of arguments ---------------------\n")
 			for i := range steps {
-				fmt.Fprintf(&log, " [2026-03-01 10:00:%02d.000000] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f |"+
-					" learning rate: 1.000000E-04 | global batch size: %5d | lm loss: 9.874163E+00 | loss scale: 1.0 | grad norm: 4.066 | number of skipped iterations:   0 | number of nan iterations:   0 |\n",
+				fmt.Fprintf(&log, " [2026-03-01 10:00:%02d.000000] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): %.1f "+
+					"| throughput per GPU (TFLOP/s/GPU): %.1f |"+
+					" learning rate: 1.000000E-04 | global batch size: %5d | lm loss: 9.874163E+00 | loss scale: 1.0 | grad norm: 4.066 | number of skipped "+
+					"iterations:   0 | number of nan iterations:   0 |\n",
 					10*i, i+1, int64(i+1)*g.Batch, seconds*1000, g.Flops/seconds/world/1e12, g.Batch)
 			}
 			td := readLog(t, log.String(), steps)

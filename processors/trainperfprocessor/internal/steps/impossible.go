@@ -36,21 +36,23 @@ type cause struct {
 }
 
 // candidates are the causes in the order in which each mostly is the one. A candidate returns nil where it does not fit the numbers.
-var candidates = [...]func(c *cause) *verdict.Text[cause]{(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision, (*cause).ofFormula}
+var candidates = [...]func(c *cause) *verdict.Text[cause]{(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision,
+	(*cause).ofFormula}
 
 const wouldBe = "it would be {would:percent}"
 
 var (
-	anotherDevice = verdict.NewText("[configured?'train::peak_flops' is not that of the devices|the devices are not {device}]: of {another device} "+wouldBe, &causePlaces)
-	moreDevices   = verdict.NewText("the job has more devices than {world}: with {n}, by the log's own FLOP/s per device, "+wouldBe, &causePlaces)
-	manyDevices   = verdict.NewText("the job has more devices than {world} (at least {n}): set 'train::world_size'", &causePlaces)
-	loggedUnit    = verdict.NewText("the log's number is in GFLOP/s, not TFLOP/s: "+wouldBe, &causePlaces)
-	timeUnit      = verdict.NewText("the step's time or rate is a thousand times off (ms, not s): "+wouldBe, &causePlaces)
-	otherSamples  = verdict.NewText("the time is not that of {batch} samples: by samples/s × time they are {n}, with which "+wouldBe, &causePlaces)
-	allSteps      = verdict.NewText("the time is that of all {covered} steps of the record, divided once too often: "+wouldBe, &causePlaces)
-	lowPrecision  = verdict.NewText("the GEMMs run in FP8 or FP4, and the peak is that of BF16", &causePlaces)
-	loggedMore    = verdict.NewText("the log counts more than the model's FLOPs", &causePlaces)
-	anotherModel  = verdict.NewText("the model, its seq_length or the batch is not what runs", &causePlaces)
+	anotherDevice = verdict.NewText("[configured?'train::peak_flops' is not that of the devices|the devices are not {device}]: of {another device} "+wouldBe,
+		&causePlaces)
+	moreDevices  = verdict.NewText("the job has more devices than {world}: with {n}, by the log's own FLOP/s per device, "+wouldBe, &causePlaces)
+	manyDevices  = verdict.NewText("the job has more devices than {world} (at least {n}): set 'train::world_size'", &causePlaces)
+	loggedUnit   = verdict.NewText("the log's number is in GFLOP/s, not TFLOP/s: "+wouldBe, &causePlaces)
+	timeUnit     = verdict.NewText("the step's time or rate is a thousand times off (ms, not s): "+wouldBe, &causePlaces)
+	otherSamples = verdict.NewText("the time is not that of {batch} samples: by samples/s × time they are {n}, with which "+wouldBe, &causePlaces)
+	allSteps     = verdict.NewText("the time is that of all {covered} steps of the record, divided once too often: "+wouldBe, &causePlaces)
+	lowPrecision = verdict.NewText("the GEMMs run in FP8 or FP4, and the peak is that of BF16", &causePlaces)
+	loggedMore   = verdict.NewText("the log counts more than the model's FLOPs", &causePlaces)
+	anotherModel = verdict.NewText("the model, its seq_length or the batch is not what runs", &causePlaces)
 )
 
 var causePlaces = verdict.Places[cause]{

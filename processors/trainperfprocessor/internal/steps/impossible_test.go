@@ -26,26 +26,32 @@ func TestImpossible(t *testing.T) {
 		want    []string
 	}{
 		"another device, reported": {[]func(*Config){a100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 343.2e12}, []string{
-			"MFU is 110%: 343.2 of 312 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) the devices are not NVIDIA A100-SXM4-80GB: " +
+			"MFU is 110%: 343.2 of 312 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) the devices are " +
+				"not NVIDIA A100-SXM4-80GB: " +
 				"of H100 it would be 34.7%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
-		"another maker": {[]func(*Config){func(c *Config) { c.Device = "AMD Instinct MI250X" }}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 600e12}, []string{
-			"the devices are not AMD Instinct MI250X: of MI300X it would be 45.9%;",
-		}},
+		"another maker": {[]func(*Config){func(c *Config) { c.Device = "AMD Instinct MI250X" }}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 600e12},
+			[]string{
+				"the devices are not AMD Instinct MI250X: of MI300X it would be 45.9%;",
+			}},
 		"GFLOP/s": {[]func(*Config){onH100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 54.19 * 989e12}, []string{
 			"MFU is 5419%: 53593.9 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",
 		}},
 		"devices": {[]func(*Config){onH100, known}, step(4, 989e12), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
-			"MFU is 400%: 3956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, by the log's own FLOP/s per device, it would be 50%; " +
+			"MFU is 400%: 3956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
+				"by the log's own FLOP/s per device, it would be 50%; " +
 				"2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the model, its seq_length or the batch is not what runs.",
 		}},
 		"steps covered": {[]func(*Config){onH100, known}, step(5, 989e12), attrs{spans.AttrStepsCovered: int64(10)}, []string{
-			"MFU is 500%: 4945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least 54): set 'train::world_size'; " +
-				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is not what runs.",
+			"MFU is 500%: 4945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
+				"54): set 'train::world_size'; " +
+				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is " +
+				"not what runs.",
 		}},
 		"a peak of the config": {[]func(*Config){func(c *Config) { c.PeakFlops = 100e12 }}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 400e12}, []string{
-			"MFU is 400%: 400 of 100 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) 'train::peak_flops' is not that of the devices: " +
+			"MFU is 400%: 400 of 100 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) 'train::peak_flops' " +
+				"is not that of the devices: " +
 				"of H100 it would be 40.4%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
 		"possible in FP8":     {[]func(*Config){onH100, withModel(fp8)}, step(1.4, 989e12), nil, nil},
@@ -104,7 +110,8 @@ func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	assert.NotContains(t, perftest.Reasons(s)[0], "another unit")
 	p, _ = newTest(t, onH100)
 	a[spans.AttrDeviceFlopThroughputReported] = 0.4e12 // TFLOP/s where PFLOP/s were meant, say
-	assert.Contains(t, perftest.Reasons(oneStep(t, p, perftest.Job, 1, a))[0], "; so little may also mean another device, fewer devices, or another unit than assumed.")
+	assert.Contains(t, perftest.Reasons(oneStep(t, p, perftest.Job, 1, a))[0],
+		"; so little may also mean another device, fewer devices, or another unit than assumed.")
 }
 
 // TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and whatever else was true of it.

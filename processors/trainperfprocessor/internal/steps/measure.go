@@ -39,7 +39,7 @@ func (w *work) read(span ptrace.Span) {
 	}
 }
 
-// rank is that of the step, else of its resource.
+// rank of the step, else of its resource.
 func (w *work) rank() int64 {
 	if rank := w.Rank.Or(w.LocalRank.N); rank != 0 {
 		return rank
@@ -71,7 +71,8 @@ func (d *Domain) worldSize(w *work) float64 {
 	// and no other.
 	const rounding = 0.005e12
 	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
-	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding && (n+1)*rounding < w.DeviceFlopThroughputReported/2 {
+	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding &&
+		(n+1)*rounding < w.DeviceFlopThroughputReported/2 {
 		return n
 	}
 	return 0
@@ -260,7 +261,8 @@ func (d *Domain) lookUpPeak(device string) float64 {
 	switch {
 	case ok:
 	case device == "": // nobody asked for MFU
-		d.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops', or let metrics of nvml pass this component too.")
+		d.logger.Info("No device is known, so there is no MFU. Set 'train::device' (H100 SXM, say) or 'train::peak_flops', or let metrics of nvml pass this " +
+			"component too.")
 	default:
 		d.logger.Warn("The peak of this device is not known, so there is no MFU. Set 'train::peak_flops', or 'train::device' to a device of the table.",
 			zap.String("device", device))

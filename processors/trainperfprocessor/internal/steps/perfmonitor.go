@@ -15,7 +15,7 @@ type hypothesis struct {
 
 // judgePerfMonitor looks for a reason why perf_monitor's FLOPs are not what its own formula makes of the model. Its errors are known
 // (its batch is micro batch × micro batches, without the data-parallel size; its ways to count a mixture of experts and grouped queries), so each is tried,
-// those that assume least first. The data-parallel size needs no model: samples/s × time is the batch that it counted.
+// the ways that assume least first. The data-parallel size needs no model: samples/s × time is the batch that it counted.
 func (j *judge) judgePerfMonitor() {
 	if !positive(j.batch) {
 		return
@@ -48,7 +48,7 @@ func (w *work) counted() (flop, tolerance float64) {
 	return rate * w.seconds, 1e-3 + printed/each + w.timeRounding()
 }
 
-// timeRounding is that of %.1f ms, relative.
+// timeRounding is how far printing %.1f ms may have moved the time, relative.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
 // seen is the samples of a step by perf_monitor's rates, and how far print rounding may have moved it, relative: samples/s have one decimal, and

@@ -18,7 +18,8 @@ import (
 
 // mixtral and its FLOPs for 16 samples, of flops_golden.json.
 var mixtral = spans.Model{
-	Type: "mixtral", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336, PaddedVocabSize: 32000, SeqLength: 4096,
+	Type: "mixtral", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336,
+	PaddedVocabSize: 32000, SeqLength: 4096,
 	NumExperts: 8, RouterTopK: 2, GlobalBatchSize: 16, WorldSize: 8,
 }
 
@@ -43,14 +44,16 @@ func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 	const world = 8
 	return attrs{
 		spans.AttrSource: "perf_monitor", spans.AttrStepDurationKind: spans.DurationMedian, spans.AttrStepDuration: printed(seconds*1000, 1) / 1000,
-		spans.AttrFlopThroughputReported: printed(flop/seconds/1e12, 2) * 1e12, spans.AttrDeviceFlopThroughputReported: printed(flop/seconds/1e12/world, 2) * 1e12,
+		spans.AttrFlopThroughputReported: printed(flop/seconds/1e12, 2) * 1e12, spans.AttrDeviceFlopThroughputReported: printed(flop/seconds/1e12/world,
+			2) * 1e12,
 		spans.AttrSampleThroughput: printed(samples/seconds, 1), spans.AttrTokenThroughput: printed(samples*seq/seconds, 0),
 	}
 }
 
 func TestFlagScaleErrors(t *testing.T) {
 	withDP := func(m spans.Model, dp int64) spans.Model { m.DataParallelSize = dp; return m }
-	ours := []string{spans.VerdictFlagScaleDP, spans.VerdictFlagScaleMoE, spans.VerdictFlagScaleSwiGLU, spans.VerdictFlopsDisagree, spans.VerdictThroughputReported}
+	ours := []string{spans.VerdictFlagScaleDP, spans.VerdictFlagScaleMoE, spans.VerdictFlagScaleSwiGLU, spans.VerdictFlopsDisagree,
+		spans.VerdictThroughputReported}
 	for name, tt := range map[string]struct {
 		model         spans.Model
 		flop, samples float64
@@ -71,9 +74,10 @@ func TestFlagScaleErrors(t *testing.T) {
 		"mixtral without SwiGLU, and parallel": {mixtral, mixtralDouzi / 8, 2, []string{ours[2], ours[0]}},
 		"another model":                        {perftest.Aquila, perftest.AquilaFlagScale * 1.2, 32, []string{ours[3]}},
 		"a little off":                         {perftest.Aquila, perftest.AquilaFlagScale * 1.03, 32, nil},
-		"half, but all samples":                {perftest.Aquila, perftest.AquilaFlagScale / 2, 32, []string{ours[3]}}, // the model is described wrongly: the log was blamed
-		"only the samples":                     {perftest.Aquila, perftest.AquilaFlagScale, 16, ours[:1]},
-		"samples of nothing known":             {perftest.Aquila, perftest.AquilaFlagScale, 21, ours[4:]},
+		// the model is described wrongly: the log was blamed
+		"half, but all samples":    {perftest.Aquila, perftest.AquilaFlagScale / 2, 32, []string{ours[3]}},
+		"only the samples":         {perftest.Aquila, perftest.AquilaFlagScale, 16, ours[:1]},
+		"samples of nothing known": {perftest.Aquila, perftest.AquilaFlagScale, 21, ours[4:]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range 20 { // at many speeds, for the rounding of the print
@@ -98,7 +102,8 @@ func TestFlagScaleReasons(t *testing.T) {
 	assert.Equal(t, []string{
 		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not): it found 1767.44 TFLOP per step, " +
 			"which is 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
+			"many times too low. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(s))
 }
 
@@ -133,7 +138,8 @@ func TestSharedPerfMonitorLogs(t *testing.T) {
 			})
 			assert.Empty(t, perftest.Verdicts(s), file)
 			// The recomputed figure by FlagScale's own count is the log's, whatever formula is in use.
-			assert.InEpsilon(t, f("TFLOPS_per_GPU")*1e12, perftest.Double(t, s, spans.AttrDeviceFlopThroughput)*perftest.AquilaFlagScale/perftest.AquilaMegatron, 1e-6, fmt.Sprint(row))
+			assert.InEpsilon(t, f("TFLOPS_per_GPU")*1e12, perftest.Double(t, s,
+				spans.AttrDeviceFlopThroughput)*perftest.AquilaFlagScale/perftest.AquilaMegatron, 1e-6, fmt.Sprint(row))
 		}
 	}
 }
@@ -144,16 +150,18 @@ func TestReportsOfOtherLogs(t *testing.T) {
 		attrs attrs
 		want  []string
 	}{
-		"agrees":                   {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4}, nil},
-		"within 5 %":               {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.951}, nil},
-		"beyond":                   {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{spans.VerdictFlopsDisagree}},
-		"no attention at all":      {attrs{spans.AttrDeviceFlopThroughputReported: (2*perftest.AquilaMegatron - full) / 4}, nil}, // packed behind masks: it was blamed
+		"agrees":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4}, nil},
+		"within 5 %": {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.951}, nil},
+		"beyond":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{spans.VerdictFlopsDisagree}},
+		// packed behind masks: it was blamed
+		"no attention at all":      {attrs{spans.AttrDeviceFlopThroughputReported: (2*perftest.AquilaMegatron - full) / 4}, nil},
 		"the other convention":     {attrs{spans.AttrDeviceFlopThroughputReported: full / 4}, nil},
 		"of all devices":           {attrs{spans.AttrFlopThroughputReported: perftest.AquilaMegatron * 2 * 0.5}, []string{spans.VerdictFlopsDisagree}},
 		"samples":                  {attrs{spans.AttrSampleThroughput: 64., spans.AttrBatchSize: int64(32)}, nil},
 		"samples beyond":           {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32)}, []string{spans.VerdictThroughputReported}},
 		"samples, no logged batch": {attrs{spans.AttrSampleThroughput: 32.}, nil},
-		"samples of an interval":   {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32), spans.AttrStepDurationKind: spans.DurationInterval}, nil},
+		"samples of an interval": {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32),
+			spans.AttrStepDurationKind: spans.DurationInterval}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
@@ -162,14 +170,16 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"The log has 300 TFLOP/s per device where the model makes 703.274, which is 57.3% off. No cause that is known fits: compare the model's description, seq_length, the batch of 32 " +
+		"The log has 300 TFLOP/s per device where the model makes 703.274, which is 57.3% off. No cause that is known fits: compare the model's " +
+			"description, seq_length, the batch of 32 " +
 			"and the number of devices with what runs, before the log is doubted.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 300e12})))
 }
 
 // llama3 and what the branch douzi counts for 16 samples of it where it is given no model_name: testdata/golden.json of internal/flops.
 var llama3 = spans.Model{
-	Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336, PaddedVocabSize: 128256, VocabSize: 128256, SeqLength: 8192,
+	Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336,
+	PaddedVocabSize: 128256, VocabSize: 128256, SeqLength: 8192,
 	GlobalBatchSize: 16, WorldSize: 8,
 }
 
@@ -207,9 +217,12 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(llama3), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT where it is given no model_name, which Megatron has " +
-			"no argument for (the merged version with --perf-model-type gpt): it found 4112.12 TFLOP per step, which is 108.3% of what its formula makes of the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT where it " +
+			"is given no model_name, which Megatron has " +
+			"no argument for (the merged version with --perf-model-type gpt): it found 4112.12 TFLOP per step, which is 108.3% of what its formula makes of " +
+			"the model. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
+			"many times too low. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, llama3Unnamed/2, 8, 8192))))
 }
 
@@ -223,7 +236,8 @@ func TestDataParallelSizeByItsSamples(t *testing.T) {
 		assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5, row)), name)
 	}
 	p, _ := newTest(t, onH100, withModel(spans.Model{GlobalBatchSize: 32}))
-	assert.Equal(t, []string{spans.VerdictThroughputReported}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5, attrs{spans.AttrSource: "perf_monitor", spans.AttrSampleThroughput: 9., spans.AttrStepDuration: 2.5})))
+	assert.Equal(t, []string{spans.VerdictThroughputReported}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5,
+		attrs{spans.AttrSource: "perf_monitor", spans.AttrSampleThroughput: 9., spans.AttrStepDuration: 2.5})))
 }
 
 // TestFormulaOfDouzi reproduces the numbers of the branch, which never passes SwiGLU to a mixture of experts.
@@ -231,7 +245,8 @@ func TestFormulaOfDouzi(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model spans.Model
 		want  float64
-	}{"mixtral": {mixtral, mixtralDouzi}, "llama": {llama3, llama3Douzi}, "llama without type": {func() spans.Model { m := llama3; m.Type = ""; return m }(), llama3Unnamed}} {
+	}{"mixtral": {mixtral, mixtralDouzi}, "llama": {llama3, llama3Douzi}, "llama without type": {func() spans.Model { m := llama3; m.Type = ""; return m }(),
+		llama3Unnamed}} {
 		p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.Formula, c.MFULow = formulaDouzi, 0 })
 		s := oneStep(t, p, perftest.Job, 100, nil)
 		perftest.Numbers(t, s, map[string]float64{spans.AttrFlopCount: tt.want})
@@ -248,16 +263,26 @@ func TestWhatFits(t *testing.T) {
 		model spans.Model
 		attrs attrs
 	}{
-		"It fits that the log counts recomputed activations too":                   {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3}},
-		"It fits that the log counts the embedding too":                            {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4}},
-		"It fits that the log counts the forward pass only":                        {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12}},
-		"It fits that one of them is in another unit":                              {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000}},
-		"It fits that the log leaves out the data-parallel size":                   {parallel, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8}},
-		"It fits that one of them is of a single device":                           {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32}},
-		"It fits that the batch is another":                                        {perftest.Aquila, attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7}},
-		"that fits samples/s of one device, not of all":                            {perftest.Aquila, attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)}},
-		"that fits a time of all steps that the record covers, not of one":         {perftest.Aquila, attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)}},
-		"the batch, the time or the rate is of something else (padded, of one dev": {perftest.Aquila, attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)}},
+		"It fits that the log counts recomputed activations too": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3}},
+		"It fits that the log counts the embedding too": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4}},
+		"It fits that the log counts the forward pass only": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12}},
+		"It fits that one of them is in another unit": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000}},
+		"It fits that the log leaves out the data-parallel size": {parallel,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8}},
+		"It fits that one of them is of a single device": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32}},
+		"It fits that the batch is another": {perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7}},
+		"that fits samples/s of one device, not of all": {perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)}},
+		"that fits a time of all steps that the record covers, not of one": {perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)}},
+		"the batch, the time or the rate is of something else (padded, of one dev": {perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)}},
 	} {
 		p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.MFULow = 0 })
 		got := perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, tt.attrs))

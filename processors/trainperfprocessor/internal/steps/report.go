@@ -27,7 +27,7 @@ func (j *judge) judgeReport() {
 	}
 }
 
-// conventions are the FLOPs without the attention matrix and with all of it, by those that are counted.
+// conventions are the FLOPs without the attention matrix and with all of it, as shares of the FLOPs that are counted.
 func (w *work) conventions() (least, most float64) {
 	model := w.res.sample.Model()
 	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)

@@ -14,7 +14,7 @@ import (
 // quantity is what a series is of.
 type quantity uint8
 
-// The speeds come first, in the order in which one is chosen of those that a record has: a log's own rates are nearer to what happened
+// The speeds come first, in the order of choice where a record has several: a log's own rates are nearer to what happened
 // than those made of its times. All are of the kind "more is better".
 const (
 	quantitySamples quantity = iota
@@ -67,7 +67,7 @@ func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted 
 }
 
 // series is a ring of the last values. The same values in order, off which medians and percentiles are read, are made only when a value
-// stands out: floor and ceiling, which cost two comparisons per value, tell those that cannot.
+// stands out: floor and ceiling, which cost two comparisons per value, tell the values that cannot.
 type series struct {
 	ids    []uint64
 	ring   []float64
@@ -266,7 +266,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	f.low = !regular
 }
 
-// slow compares the median of a full window with that of the run's best one, once per value and, when it is said, not again for a window.
+// slow compares the median of a full window with the median of the run's best one, once per value and, when it is said, not again for a window.
 // best is taken at the ends of windows that do not overlap: of fewer values, the best of chance is less far off.
 func (s *series) slow(cfg *Config, f *finding) {
 	if s.quiet > 0 {

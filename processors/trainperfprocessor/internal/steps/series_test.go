@@ -35,7 +35,8 @@ var noises = map[string]func(*rand.Rand, int) float64{
 }
 
 // run feeds n steps and returns the iterations of each verdict. fault changes a step's time and loss.
-func run(t *testing.T, seed uint64, n int, noise func(*rand.Rand, int) float64, throughput bool, fault func(i int, seconds, loss float64) (float64, float64)) map[string][]int {
+func run(t *testing.T, seed uint64, n int, noise func(*rand.Rand, int) float64, throughput bool,
+	fault func(i int, seconds, loss float64) (float64, float64)) map[string][]int {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 77))
 	p, _ := newTest(t)
@@ -206,8 +207,10 @@ func TestSpeedReasons(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"The loss rose to 5, where the median of the last 20 is 2 and the limit 2.2: check the data of this step, the gradient norm and the learning rate.",
-		"The step ran at 4 s per step, 75% below the speed of the last 20 (median 1 s per step, P10 1 s per step): check data loading, the network, and whether a checkpoint or an evaluation ran.",
-		"The run has slowed down: the median of the last 20 is 1.15 s per step, where its best was 1 s per step: steps take 15% longer, above the limit of 10%. " +
+		"The step ran at 4 s per step, 75% below the speed of the last 20 (median 1 s per step, P10 1 s per step): check data loading, the network, and " +
+			"whether a checkpoint or an evaluation ran.",
+		"The run has slowed down: the median of the last 20 is 1.15 s per step, where its best was 1 s per step: steps take 15% longer, above the limit of " +
+			"10%. " +
 			"Check for a slow or throttled device, other jobs on the network or the storage, and memory fragmentation.",
 	}, texts)
 	assert.InDelta(t, 1.15, last[0], 1e-12)
@@ -237,7 +240,8 @@ func TestMFULow(t *testing.T) {
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 0.5, nil)))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2, attrs{spans.AttrIteration: int64(1)})), "the first iteration compiles")
 	q, _ := newTest(t, onH100)
-	assert.Contains(t, perftest.Reasons(oneStep(t, q, perftest.Job, 2, attrs{spans.AttrDeviceFlopThroughputReported: 100e12}))[0], "per device, as reported by the log, below")
+	assert.Contains(t, perftest.Reasons(oneStep(t, q, perftest.Job, 2, attrs{spans.AttrDeviceFlopThroughputReported: 100e12}))[0],
+		"per device, as reported by the log, below")
 }
 
 // TestSeriesAgainstOracle compares what is kept in order with sorting all of it anew.
@@ -472,9 +476,9 @@ func TestStepsConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSeedLog: the demonstration log of seed 004, loss 2.00, 1.99, … and throughput 100, 102, …: nothing is wrong with it, though a tenth of
+// TestRisingThroughput: a demonstration log, loss 2.00, 1.99, … and throughput 100, 102, …: nothing is wrong with it, though a tenth of
 // its points is below P10 as in any log. A stall in it is found.
-func TestSeedLog(t *testing.T) {
+func TestRisingThroughput(t *testing.T) {
 	for _, stall := range []bool{false, true} {
 		p, _ := newTest(t)
 		said := map[int64][]string{}

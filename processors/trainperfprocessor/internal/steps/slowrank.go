@@ -68,7 +68,7 @@ func (r *slowest) compares() bool {
 	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0
 }
 
-// judgeRank says that a rank computes for longer than those that do the same, where the same rank does so again and again: all others wait for it.
+// judgeRank says that a rank computes for longer than the ranks that do the same, where the same rank does so again and again: all others wait for it.
 func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 	if !r.compares() {
 		return

@@ -48,7 +48,7 @@ type Domain struct {
 	warned map[string]bool                 // why a model cannot be counted: at most maxWarned
 }
 
-// New makes the domain. The devices are those that metrics of GPUs have shown.
+// New makes the domain. Known are the devices that metrics of GPUs have shown.
 func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
 	return &Domain{
 		cfg: cfg, logger: logger, devices: known, series: newAllSeries(), episodes: episode.NewAll(), slow: newSlowRanks(),

@@ -69,7 +69,8 @@ func TestMeasures(t *testing.T) {
 		"by the model of the log": {
 			known, func(*Config) {}, nil,
 			map[string]float64{
-				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: perftest.AquilaMegatron / 0.5, spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 4, spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
+				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: perftest.AquilaMegatron / 0.5,
+				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 4, spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
 				spans.AttrFlopPeak: peak, spans.AttrHFU: nan, spans.AttrFlopDisagreement: nan,
 				spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048, spans.AttrSampleThroughput: 64, spans.AttrTokenThroughput: 64 * 2048,
 			},
@@ -88,7 +89,8 @@ func TestMeasures(t *testing.T) {
 		"the log's batch comes before the model's": {
 			known, func(*Config) {},
 			attrs{spans.AttrBatchSize: int64(64), spans.AttrStepsCovered: int64(10)},
-			map[string]float64{spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5, spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048},
+			map[string]float64{spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5,
+				spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048},
 			"megatron/causal/",
 		},
 		"FlagScale's formula": {
@@ -99,7 +101,8 @@ func TestMeasures(t *testing.T) {
 		"full recomputation": {
 			known, func(c *Config) { c.Recompute = "full" }, nil,
 			// The layers run a fourth time, the logits (2·B·s·h·V forward) do not.
-			map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / peak, spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peak},
+			map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
+				spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peak},
 			"megatron/causal/full",
 		},
 		"selective recomputation": {
@@ -121,7 +124,8 @@ func TestMeasures(t *testing.T) {
 			known, func(*Config) {},
 			attrs{spans.AttrStepDurationKind: spans.DurationInterval},
 			map[string]float64{
-				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: nan, spans.AttrMFU: nan, spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048,
+				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: nan, spans.AttrMFU: nan, spans.AttrSamples: 32,
+				spans.AttrTokens:           32 * 2048,
 				spans.AttrSampleThroughput: nan, spans.AttrTokenThroughput: nan,
 			},
 			"megatron/causal/",
@@ -130,7 +134,8 @@ func TestMeasures(t *testing.T) {
 			known, func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.GlobalBatchSize, c.Model.WorldSize = 0, 0 },
 			attrs{spans.AttrStepDuration: nil, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
 			// The log's own description still has the batch, and the world size.
-			map[string]float64{spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000, spans.AttrFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000},
+			map[string]float64{spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
+				spans.AttrFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000},
 			"megatron/causal/",
 		},
 		"the log's rates, no batch, no model": {
@@ -153,7 +158,8 @@ func TestMeasures(t *testing.T) {
 		"no model, but the log's FLOP/s": {
 			perftest.Job, func(*Config) {},
 			attrs{spans.AttrDeviceFlopThroughputReported: 400e12},
-			map[string]float64{spans.AttrMFU: 400e12 / peak, spans.AttrFlopPeak: peak, spans.AttrFlopDisagreement: nan, spans.AttrDeviceFlopThroughput: nan, spans.AttrFlopThroughput: nan},
+			map[string]float64{spans.AttrMFU: 400e12 / peak, spans.AttrFlopPeak: peak, spans.AttrFlopDisagreement: nan, spans.AttrDeviceFlopThroughput: nan,
+				spans.AttrFlopThroughput: nan},
 			"reported//",
 		},
 		"no model, but the log's FLOP/s of all devices": {
@@ -191,7 +197,8 @@ func TestMeasures(t *testing.T) {
 				tolerant[k] = v
 			}
 			perftest.Numbers(t, s, tolerant)
-			assert.Equal(t, tt.formula, perftest.Text(s, spans.AttrFlopFormula)+"/"+perftest.Text(s, spans.AttrFlopConvention)+"/"+perftest.Text(s, spans.AttrFlopRecompute))
+			assert.Equal(t, tt.formula, perftest.Text(s, spans.AttrFlopFormula)+"/"+perftest.Text(s, spans.AttrFlopConvention)+"/"+perftest.Text(s,
+				spans.AttrFlopRecompute))
 			assert.Zero(t, logs.Len())
 		})
 	}
@@ -218,11 +225,12 @@ func TestWorldSize(t *testing.T) {
 		attrs  attrs
 		want   float64 // 0: not known
 	}{
-		"config first":     {func(c *Config) { c.WorldSize = 3 }, attrs{spans.AttrWorldSize: int64(4)}, 3},
-		"the log's":        {func(*Config) {}, attrs{spans.AttrWorldSize: int64(4)}, 4},
-		"from the FLOP/s":  {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(598.66)}, 8},
-		"1 device":         {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(74.83)}, 1},
-		"2048 devices":     {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(400.12), spans.AttrFlopThroughputReported: per(819445.73)}, 2048},
+		"config first":    {func(c *Config) { c.WorldSize = 3 }, attrs{spans.AttrWorldSize: int64(4)}, 3},
+		"the log's":       {func(*Config) {}, attrs{spans.AttrWorldSize: int64(4)}, 4},
+		"from the FLOP/s": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(598.66)}, 8},
+		"1 device":        {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(74.83)}, 1},
+		"2048 devices": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(400.12), spans.AttrFlopThroughputReported: per(819445.73)},
+			2048},
 		"no whole number":  {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(560.1)}, 0},
 		"too small to say": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(0.01), spans.AttrFlopThroughputReported: per(0.08)}, 0},
 		"zero":             {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: 0., spans.AttrFlopThroughputReported: 0.}, 0},
@@ -254,7 +262,8 @@ func TestDevice(t *testing.T) {
 	}
 	require.Equal(t, 1, logs.Len(), "one warning per name; a device that nobody names is none")
 	assert.Equal(t, "Abacus 9000", logs.All()[0].ContextMap()["device"])
-	perftest.Numbers(t, oneStep(t, p, known, 0.5, attrs{spans.AttrDeviceModel: "NVIDIA A100-SXM4-80GB"}), map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 312e12})
+	perftest.Numbers(t, oneStep(t, p, known, 0.5, attrs{spans.AttrDeviceModel: "NVIDIA A100-SXM4-80GB"}),
+		map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 312e12})
 	// On the resource, where an NVML receiver or resource detection would put it.
 	b := spans.NewBatch("test", "")
 	s := perftest.AddStep(b, known, 8, 0.5, nil)
@@ -324,7 +333,8 @@ func TestGatedByArchitecture(t *testing.T) {
 	gated.SwiGLU = true
 	p, _ := newTest(t, withModel(m))
 	q, _ := newTest(t, withModel(gated))
-	assert.InDelta(t, perftest.Double(t, oneStep(t, q, perftest.Job, 1, nil), spans.AttrFlopCount), perftest.Double(t, oneStep(t, p, perftest.Job, 1, nil), spans.AttrFlopCount), 0)
+	assert.InDelta(t, perftest.Double(t, oneStep(t, q, perftest.Job, 1, nil), spans.AttrFlopCount),
+		perftest.Double(t, oneStep(t, p, perftest.Job, 1, nil), spans.AttrFlopCount), 0)
 }
 
 // TestModelsThatCannotBeCounted: what the log reports stays, marked as such, and nothing accuses it. Such a model was counted as a transformer.
@@ -374,7 +384,8 @@ func TestOddSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := oneStep(t, p, perftest.Job, 0.5, a)
-			perftest.Numbers(t, s, map[string]float64{spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: math.NaN(), spans.AttrMFU: math.NaN()})
+			perftest.Numbers(t, s, map[string]float64{spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: math.NaN(),
+				spans.AttrMFU: math.NaN()})
 			for name, v := range s.Attributes().All() {
 				if v.Type() == pcommon.ValueTypeDouble && name != spans.AttrStepDuration && name != spans.AttrBatchSize {
 					assert.False(t, math.IsInf(v.Double(), 0) || math.IsNaN(v.Double()), name)
@@ -422,7 +433,11 @@ func TestStepRetry(t *testing.T) {
 	assert.Equal(t, before, lengths())
 	// A fresh copy of the latter part, as a fan-out repeats a batch.
 	again := build()
-	again.ResourceSpans().At(0).ScopeSpans().At(0).Spans().RemoveIf(func(s ptrace.Span) bool { v, _ := s.Attributes().Get(spans.AttrIteration); return v.Int() <= 60 })
+	again.ResourceSpans().At(0).ScopeSpans().At(0).Spans().RemoveIf(func(s ptrace.Span) bool {
+		v,
+			_ := s.Attributes().Get(spans.AttrIteration)
+		return v.Int() <= 60
+	})
 	perftest.Judge(p, again)
 	assert.Equal(t, before, lengths(), "a span was fed twice")
 }
@@ -434,14 +449,17 @@ func FuzzStep(f *testing.F) {
 	p, _ := newTest(f, onH100)
 	f.Fuzz(func(t *testing.T, seconds, batch, rate, reported, loss float64, iteration, world, hidden, layers int64, source string) {
 		res := perftest.Job
-		res.Model = &spans.Model{NumLayers: layers, HiddenSize: hidden, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, WorldSize: world, NumExperts: layers % 9}
+		res.Model = &spans.Model{NumLayers: layers, HiddenSize: hidden, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, WorldSize: world,
+			NumExperts: layers % 9}
 		b := spans.NewBatch("test", "")
 		s := perftest.AddStep(b, res, 1, 1, attrs{
-			spans.AttrIteration: iteration, spans.AttrStepDuration: seconds, spans.AttrBatchSize: batch, spans.AttrSampleThroughput: rate, spans.AttrDeviceFlopThroughputReported: reported,
-			spans.AttrFlopThroughputReported: reported * 8, spans.AttrLoss: loss, spans.AttrSource: source, spans.AttrStepsCovered: world,
+			spans.AttrIteration: iteration, spans.AttrStepDuration: seconds, spans.AttrBatchSize: batch, spans.AttrSampleThroughput: rate,
+			spans.AttrDeviceFlopThroughputReported: reported,
+			spans.AttrFlopThroughputReported:       reported * 8, spans.AttrLoss: loss, spans.AttrSource: source, spans.AttrStepsCovered: world,
 		})
 		perftest.Judge(p, b.Traces())
-		for _, name := range []string{spans.AttrFlopCount, spans.AttrFlopThroughput, spans.AttrDeviceFlopThroughput, spans.AttrMFU, spans.AttrFlopDisagreement} {
+		for _, name := range []string{spans.AttrFlopCount, spans.AttrFlopThroughput, spans.AttrDeviceFlopThroughput, spans.AttrMFU,
+			spans.AttrFlopDisagreement} {
 			if v, ok := s.Attributes().Get(name); ok && (math.IsNaN(v.Double()) || math.IsInf(v.Double(), 0) || v.Double() < 0) {
 				t.Fatalf("%s is %v", name, v.Double())
 			}
@@ -461,14 +479,17 @@ func FuzzStep(f *testing.F) {
 func TestStepsOfServices(t *testing.T) {
 	const seconds, batch = 2, 32
 	want := map[string]float64{
-		spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / seconds / 8, spans.AttrSamples: 10 * batch, spans.AttrTokens: 10 * batch * 2048,
+		spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / seconds / 8, spans.AttrSamples: 10 * batch,
+		spans.AttrTokens: 10 * batch * 2048,
 	}
 	whole := attrs{
-		spans.AttrSource: "go", spans.AttrStepDuration: int64(seconds), spans.AttrBatchSize: int64(batch), spans.AttrLoss: int64(3), spans.AttrRank: int64(3), spans.AttrWorldSize: int64(8),
+		spans.AttrSource: "go", spans.AttrStepDuration: int64(seconds), spans.AttrBatchSize: int64(batch), spans.AttrLoss: int64(3), spans.AttrRank: int64(3),
+		spans.AttrWorldSize: int64(8),
 		spans.AttrIteration: int64(7), spans.AttrStepsCovered: int64(10), spans.AttrStepDurationKind: nil,
 	}
 	double := attrs{
-		spans.AttrSource: "go", spans.AttrStepDuration: float64(seconds), spans.AttrBatchSize: float64(batch), spans.AttrLoss: 3.0, spans.AttrRank: 3.0, spans.AttrWorldSize: 8.0,
+		spans.AttrSource: "go", spans.AttrStepDuration: float64(seconds), spans.AttrBatchSize: float64(batch), spans.AttrLoss: 3.0, spans.AttrRank: 3.0,
+		spans.AttrWorldSize: 8.0,
 		spans.AttrIteration: 7.0, spans.AttrStepsCovered: 10.0, spans.AttrStepDurationKind: nil,
 	}
 	m := perftest.Aquila

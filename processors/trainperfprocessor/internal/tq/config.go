@@ -42,10 +42,12 @@ func DefaultConfig() Config {
 }
 
 var (
-	errComputeShare     = errors.New("'tq::compute_share_good' must be above 0 and at most 1: it is a share of time, write 0.80 for 80 %")
-	errOverhead         = errors.New("'tq::overhead_elevated' and 'tq::overhead_high' must be above 0 and at most 1: they are shares of time, write 0.30 for 30 %")
-	errOverheadOrder    = errors.New("'tq::overhead_elevated' must not be above 'tq::overhead_high': the warning comes before the bad verdict")
-	errThroughput       = errors.New("'tq::throughput_low_mibps' and 'tq::throughput_good_mibps' must be above 0 (MiB/s), and the low one not above the good one")
+	errComputeShare = errors.New("'tq::compute_share_good' must be above 0 and at most 1: it is a share of time, write 0.80 for 80 %")
+	errOverhead     = errors.New("'tq::overhead_elevated' and 'tq::overhead_high' must be above 0 and at most 1: they are shares of time, write 0.30 " +
+		"for 30 %")
+	errOverheadOrder = errors.New("'tq::overhead_elevated' must not be above 'tq::overhead_high': the warning comes before the bad verdict")
+	errThroughput    = errors.New("'tq::throughput_low_mibps' and 'tq::throughput_good_mibps' must be above 0 (MiB/s), and the low one not above the " +
+		"good one")
 	errFluctuation      = errors.New("'tq::fluctuation::threshold' must be above 0: it is standard deviation over mean, 0.5 by default")
 	errFluctuationCount = errors.New("'tq::fluctuation::window' must be 2 to 10000, and 'tq::fluctuation::min_samples' from 2 up to the window")
 )

@@ -42,7 +42,7 @@ type spent struct {
 	sum        [childStages]uint64 // ns
 	have, open [childStages]bool
 	covered    uint64 // ns of the function in which a stage ran
-	complete   bool   // the end of the function was seen, and that of each stage
+	complete   bool   // the end of the function was seen, and the end of each stage
 }
 
 func (s *spent) staged() bool {

@@ -25,14 +25,18 @@ func TestCarriedShares(t *testing.T) {
 		want              []string
 		reason            string
 	}{
-		"good":                  {get: 0.05, compute: 0.85, put: 0.05, want: []string{spans.VerdictTQComputeShareGood}},
-		"nothing to say":        {get: 0.05, compute: 0.70, put: 0.05},
-		"elevated":              {get: 0.15, compute: 0.7, put: 0.10, want: []string{spans.VerdictTQOverheadElevated}, reason: "TransferQueue took 25% of the 0.000001 s of rollout (GET 15%, PUT 10%), not below the target of 20%: "},
-		"high":                  {get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverheadHigh}, reason: "TransferQueue took 40% of the 0.000001 s of rollout (GET 25%, PUT 15%), above the limit of 30%: "},
-		"stages here":           {get: 0.05, compute: 0.85, put: 0.05, children: stages, want: []string{spans.VerdictTQComputeShareGood}},
-		"some of them here":     {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
-		"overhead is theirs":    {get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh}, reason: "(GET 5%, PUT 5%), above"},
-		"overhead only":         {overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh}, reason: "TransferQueue took 35% of the 0.000001 s of rollout, above the limit of 30%: "},
+		"good":           {get: 0.05, compute: 0.85, put: 0.05, want: []string{spans.VerdictTQComputeShareGood}},
+		"nothing to say": {get: 0.05, compute: 0.70, put: 0.05},
+		"elevated": {get: 0.15, compute: 0.7, put: 0.10, want: []string{spans.VerdictTQOverheadElevated},
+			reason: "TransferQueue took 25% of the 0.000001 s of rollout (GET 15%, PUT 10%), not below the target of 20%: "},
+		"high": {get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "TransferQueue took 40% of the 0.000001 s of rollout (GET 25%, PUT 15%), above the limit of 30%: "},
+		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages, want: []string{spans.VerdictTQComputeShareGood}},
+		"some of them here": {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
+		"overhead is theirs": {get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "(GET 5%, PUT 5%), above"},
+		"overhead only": {overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "TransferQueue took 35% of the 0.000001 s of rollout, above the limit of 30%: "},
 		"compute only":          {compute: 0.85, want: []string{spans.VerdictTQComputeShareGood}},
 		"get only":              {get: 0.85},
 		"whole numbers":         {get: int64(1), compute: int64(0), put: int64(0), want: []string{spans.VerdictTQOverheadHigh}, reason: "(GET 100%, PUT 0%)"},
@@ -210,13 +214,15 @@ func TestReplayedBatches(t *testing.T) {
 	}
 }
 
-// TestGatewayBehindAnAgent: a gateway with other limits, that gets batches cut anew, changes nothing of what an agent has seen: verdicts, and that there are none.
+// TestGatewayBehindAnAgent: a gateway with other limits, that gets batches cut anew, changes nothing of what an agent has seen: verdicts, and that there are
+// none.
 func TestGatewayBehindAnAgent(t *testing.T) {
 	logs := func() ptrace.Traces { // of tq_trace
 		b := spans.NewBatch("tq_trace", "")
 		for i := range 60 {
 			get := int64(1+i%2*9) * 20_000_000
-			addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 500_000_000, stageSpan{"get", 0, get}, stageSpan{"compute", get, 499_000_000}, stageSpan{"put", 499_000_000, 500_000_000})
+			addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 500_000_000, stageSpan{"get", 0, get}, stageSpan{"compute", get, 499_000_000},
+				stageSpan{"put", 499_000_000, 500_000_000})
 			addFunction(b, 10*i+15, "short", perftest.Base+int64(i)*1e9, 1000, stageSpan{"get", 0, 10}, stageSpan{"compute", 10, 500})
 			perftest.AddClient(b, 10*i+19, 0, spans.StageClientPut, perftest.Base, get).Attributes().PutDouble(spans.AttrTQThroughput, 300*mib)
 		}

@@ -46,8 +46,8 @@ func newTest(tb testing.TB, change ...func(*Config)) *Domain {
 	return New(cfg)
 }
 
-// seedFunction is the example of the mission's guide: 0.914024 s, of which GET 0.052, COMPUTE 0.8, PUT 0.062024.
-func seedFunction(b *spans.Batch) ptrace.Span {
+// guideFunction is the example of verl's guide to TQ performance monitoring: 0.914024 s, of which GET 0.052, COMPUTE 0.8, PUT 0.062024.
+func guideFunction(b *spans.Batch) ptrace.Span {
 	f := addFunction(b, 100, "rollout", perftest.Base, 914_024_000,
 		stageSpan{"get", 0, 52_000_000}, stageSpan{"compute", 52_000_000, 852_000_000}, stageSpan{"put", 852_000_000, 914_024_000})
 	f.Attributes().PutDouble(spans.AttrTQGetUtilizationReported, 0.0569)
@@ -56,9 +56,9 @@ func seedFunction(b *spans.Batch) ptrace.Span {
 	return f
 }
 
-func TestSeedExample(t *testing.T) {
+func TestExampleOfTheGuide(t *testing.T) {
 	b := spans.NewBatch("test", "")
-	f := seedFunction(b)
+	f := guideFunction(b)
 	perftest.Judge(newTest(t), b.Traces())
 
 	assert.InDelta(t, 52_000.0/914_024.0, perftest.Double(t, f, spans.AttrTQGetUtilization), 1e-15)
@@ -134,8 +134,11 @@ func TestOneConclusion(t *testing.T) {
 		said int
 		last string
 	}{
-		"nearly all calls":  {func(i int) bool { return i%24 != 0 }, 8 + 3, "It is so for 96 of the last 100 calls. TransferQueue took 40.5% of the time of the run's 210 calls so far; 201 of them were above 30%."},
-		"those of one host": {func(i int) bool { return i%5 == 4 }, 48, "It is so for 20 of the last 100 calls. TransferQueue took 14% of the time of the run's 210 calls so far; 42 of them were above 30%, all on 10.4.1.33."},
+		"nearly all calls": {func(i int) bool { return i%24 != 0 }, 8 + 3,
+			"It is so for 96 of the last 100 calls. TransferQueue took 40.5% of the time of the run's 210 calls so far; 201 of them were above 30%."},
+		"those of one host": {func(i int) bool { return i%5 == 4 }, 48,
+			"It is so for 20 of the last 100 calls. TransferQueue took 14% of the time of the run's 210 calls so far; 42 of them were above 30%, all on " +
+				"10.4.1.33."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t, func(c *Config) { c.Fluctuation.MinSamples = 100; c.Fluctuation.Threshold = 9 })
@@ -196,7 +199,8 @@ func TestSummary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spans.NewBatch("test", "")
-			f := addFunction(b, 1, "generate_sequences", perftest.Base, 1000, stageSpan{"get", 0, 218}, stageSpan{"compute", 218, 802}, stageSpan{"put", 802, 1000})
+			f := addFunction(b, 1, "generate_sequences", perftest.Base, 1000, stageSpan{"get", 0, 218}, stageSpan{"compute", 218, 802},
+				stageSpan{"put", 802, 1000})
 			tt.change(f.Attributes())
 			perftest.Judge(newTest(t), b.Traces())
 			assert.Equal(t, tt.want, spans.AttrText(f.Attributes(), spans.AttrSummary))
@@ -312,7 +316,8 @@ func TestLostStageLine(t *testing.T) {
 		"GET_END": {three, 0, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
 		"COMPUTE": {[]stageSpan{three[0], three[2]}, -1, 0.21, 0.5876, 0.2, []string{spans.AttrTQComputeUtilizationSource}, 0.41, "(GET 21%, PUT 20%)"},
 		"PUT":     {three[:2], -1, 0.21, 0.59, 0.2001, []string{spans.AttrTQPutUtilizationSource}, 0.4101, "(GET 21%, PUT 20% as reported by the log)"},
-		"both":    {three[1:2], -1, 0.2123, 0.59, 0.2001, []string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource}, 0.4124, "(GET 21.2%, PUT 20%, both as reported by the log)"},
+		"both": {three[1:2], -1, 0.2123, 0.59, 0.2001, []string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource}, 0.4124,
+			"(GET 21.2%, PUT 20%, both as reported by the log)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spans.NewBatch("test", "")
@@ -350,7 +355,8 @@ func TestLostStageLine(t *testing.T) {
 func TestChildrenAnywhereInTheResource(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	for i := range 20 {
-		addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i), 1000, stageSpan{"get", 0, int64(i)}, stageSpan{"compute", 100, 900}, stageSpan{"put", 900, 1000})
+		addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i), 1000, stageSpan{"get", 0, int64(i)}, stageSpan{"compute", 100, 900},
+			stageSpan{"put", 900, 1000})
 	}
 	td := b.Traces()
 	// Backwards, and split over two scopes.
@@ -432,7 +438,8 @@ func TestRetry(t *testing.T) {
 		b := spans.NewBatch("test", "")
 		for i := range 60 {
 			ns := int64(1+i%2*9) * 20_000_000
-			addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 500_000_000, stageSpan{"get", 0, ns}, stageSpan{"compute", ns, 400_000_000}, stageSpan{"put", 400_000_000, 500_000_000})
+			addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 500_000_000, stageSpan{"get", 0, ns}, stageSpan{"compute", ns, 400_000_000},
+				stageSpan{"put", 400_000_000, 500_000_000})
 			c := perftest.AddClient(b, 10*i+15, 0, spans.StageClientPut, perftest.Base, ns)
 			c.Attributes().PutDouble(spans.AttrTQThroughput, 50*mib)
 		}
@@ -471,7 +478,8 @@ func TestConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for i := range 50 {
 				b := spans.NewBatch("test", "")
-				f := addFunction(b, 1000*g+10*i+10, "rollout", perftest.Base, 1000, stageSpan{"get", 0, 10}, stageSpan{"compute", 10, 900}, stageSpan{"put", 900, 1000})
+				f := addFunction(b, 1000*g+10*i+10, "rollout", perftest.Base, 1000, stageSpan{"get", 0, 10}, stageSpan{"compute", 10, 900},
+					stageSpan{"put", 900, 1000})
 				perftest.Judge(p, b.Traces())
 				assert.InDelta(t, 0.11, perftest.Double(t, f, spans.AttrTQOverheadUtilization), 1e-15)
 			}

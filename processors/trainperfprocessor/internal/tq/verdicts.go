@@ -15,7 +15,8 @@ import (
 
 const (
 	took = "TransferQueue took {value:percent} of the {duration:.6} s of {name}" +
-		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the log])], "
+		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the " +
+		"log])], "
 	overheadAdvice = ": check the storage backend's configuration (Redis or distributed storage), " +
 		"tune the batch size so that fewer transfers are needed, consider compressing the data."
 	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:.6} s, " +

@@ -27,7 +27,8 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 		}
 		ns = max(ns, 0)
 		b := spans.NewBatch("test", "")
-		f := addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 914_024_000, stageSpan{"get", 0, ns}, stageSpan{"compute", ns, 900_000_000}, stageSpan{"put", 900_000_000, 905_000_000})
+		f := addFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 914_024_000, stageSpan{"get", 0, ns}, stageSpan{"compute", ns, 900_000_000},
+			stageSpan{"put", 900_000_000, 905_000_000})
 		perftest.Judge(p, b.Traces())
 
 		gets = append(gets, float64(ns)/1e9)
@@ -85,7 +86,8 @@ func TestWindowsAreSeparate(t *testing.T) {
 	for i := range 50 {
 		// Each population is steady; mixed they would not be.
 		for j, key := range []windowKey{
-			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {"a", "r", "f", spans.TQPut},
+			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {"a", "r", "f",
+				spans.TQPut},
 		} {
 			s, _ := w.add(key, uint64(i), uint64(1+100*j))
 			assert.Zero(t, s.cv)
