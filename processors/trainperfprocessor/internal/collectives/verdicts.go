@@ -26,60 +26,60 @@ const (
 )
 
 var (
-	hangMissingAndStuck = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; missing: {missing}; stuck: {stuck}: "+
+	hangMissingAndStuck = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}; stuck: {stuck}: "+
 		"look at what is missing first (crashed, in other code, waiting for data), the others wait for it.", &places)
-	hangMissing = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; missing: {missing}: "+
+	hangMissing = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}: "+
 		"see what [one is missing?it|they] did last (crashed, in other code, waiting for data).", &places)
-	hangStuck = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; stuck: {stuck}: "+
+	hangStuck = verdict.New(spans.VerdictNCCLHang, hang+"; stuck: {stuck}: "+
 		"look at the network between the ranks, and at whether all run the same call.", &places)
-	hangUnknown = verdict.New(spans.VerdictNCCLHang, verdict.Bad, hang+"; the log does not tell which ranks are missing or stuck.", &places)
+	hangUnknown = verdict.New(spans.VerdictNCCLHang, hang+"; the log does not tell which ranks are missing or stuck.", &places)
 
 	// rankMissing is by why the collective is incomplete.
 	rankMissing = map[string]*verdict.Verdict[judge]{
-		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+"[ within {waited:seconds}| in time]"+process+" still runs, and still writes its log.", &places),
-		spans.NCCLIncompleteGone: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+		spans.NCCLIncompleteGone: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+" for an earlier one, so that none was waited for"+process+" still runs, and still writes its log.", &places),
-		spans.NCCLIncompleteEvicted: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+		spans.NCCLIncompleteEvicted: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+" before there was no more room to wait"+process+" still runs, and whether its log is read as soon as those of the others.", &places),
-		spans.NCCLIncompleteEnd: verdict.New(spans.VerdictNCCLRankMissing, verdict.Bad,
+		spans.NCCLIncompleteEnd: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+" before reading ended"+process+" stopped before the others, or did not write its last lines.", &places),
 	}
-	sequenceGap = verdict.New(spans.VerdictNCCLSequenceGap, verdict.Warning, records+", which went on to later ones: "+
+	sequenceGap = verdict.New(spans.VerdictNCCLSequenceGap, records+", which went on to later ones: "+
 		"records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
 
-	straggler = verdict.New(spans.VerdictNCCLStraggler, verdict.Bad, "Rank {straggler}"+communicator+" is late again and again"+
+	straggler = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+" is late again and again"+
 		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score:.3} (1 is the fastest)]"+
 		"[; over the window that cost the other ranks {straggler's cost:seconds} in all][; slow are {stragglers}]: "+
 		"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", &places)
 	// The end of an episode: what was said of the rank is not so any more.
-	stragglerOver = verdict.New(spans.VerdictNCCLStraggler, verdict.Warning, "Rank {straggler}"+communicator+
-		" was late again and again until here, and is as fast as the others again.", &places)
-	stragglersOver = verdict.New(spans.VerdictNCCLStraggler, verdict.Warning, "Rank[one is over?|s] {over}"+communicator+
-		" were late again and again until here, and are as fast as the others again.", &places)
+	stragglerOver = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+
+		" was late again and again until here, and is as fast as the others again.", &places).As(verdict.Warning)
+	stragglersOver = verdict.New(spans.VerdictNCCLStraggler, "Rank[one is over?|s] {over}"+communicator+
+		" were late again and again until here, and are as fast as the others again.", &places).As(verdict.Warning)
 
-	late = verdict.New(spans.VerdictNCCLLate, verdict.Warning, "[Rank {last}|A rank] came {value:seconds} late to "+subject+
+	late = verdict.New(spans.VerdictNCCLLate, "[Rank {last}|A rank] came {value:seconds} late to "+subject+
 		", whose transfer took {transfer:seconds}; the limit is {threshold:seconds}[. Waiting for it cost the other ranks {cost:seconds} in all]: "+
 		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
-	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, verdict.Warning, subject+"[, {size:bytes},] had a low bandwidth"+
+	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] had a low bandwidth"+
 		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]]: {deviation:.1} robust standard deviations below the median[ of {baseline:rate}]"+
 		" of those before of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
-	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, verdict.Warning, "The bandwidth that the log has of "+subject+
+	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The bandwidth that the log has of "+subject+
 		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+
 		" is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", &places)
 
-	hadErrors = verdict.New(spans.VerdictNCCLErrors, verdict.Bad, subject+" had {errors} error[one error?|s]: "+
+	hadErrors = verdict.New(spans.VerdictNCCLErrors, subject+" had {errors} error[one error?|s]: "+
 		"[of all ranks?the spans of its ranks say which had them; ]NCCL_DEBUG=WARN makes NCCL say why.", &places)
-	hadRetries = verdict.New(spans.VerdictNCCLRetries, verdict.Warning, subject+" had {retries} [one retry?retry|retries]: "+
+	hadRetries = verdict.New(spans.VerdictNCCLRetries, subject+" had {retries} [one retry?retry|retries]: "+
 		"[of all ranks?the spans of its ranks say which had them; check their links, NICs and switch ports for errors."+
 		"|check its link, NIC and switch port for errors.]", &places)
-	mismatch = verdict.New(spans.VerdictNCCLMismatch, verdict.Bad, "The ranks of "+subject+" disagree about the message size: "+
+	mismatch = verdict.New(spans.VerdictNCCLMismatch, "The ranks of "+subject+" disagree about the message size: "+
 		"they do not run the same call, which corrupts data or hangs. Compare their spans, and the code or data that they branch on.", &places)
 
 	// Links are compared over the run so far, not within this collective.
-	linkSlow = verdict.New(spans.VerdictNCCLLinkSlow, verdict.Warning, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
+	linkSlow = verdict.New(spans.VerdictNCCLLinkSlow, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
 		" much slower than the others: check the cable, NIC and switch port.", &places)
-	linkHot = verdict.New(spans.VerdictNCCLLinkHot, verdict.Warning, "Up to "+subject+" the link[one is hot?|s] {hot}"+
+	linkHot = verdict.New(spans.VerdictNCCLLinkHot, "Up to "+subject+" the link[one is hot?|s] {hot}"+
 		" carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", &places)
 )
 

@@ -17,11 +17,11 @@ const (
 )
 
 var (
-	serializeHigh = verdict.New(spans.VerdictZMQSerializeHigh, verdict.Warning, "Serialization took "+ofCalls+", above the limit of {threshold:percent}: "+
+	serializeHigh = verdict.New(spans.VerdictZMQSerializeHigh, "Serialization took "+ofCalls+", above the limit of {threshold:percent}: "+
 		"[shared memory?shared memory is in use, see what still goes through msgpack; use|use shared memory instead of msgpack, or]"+
 		" a leaner encoding (protobuf), or send fewer bytes (bfloat16)."+slowest+episode.Share("passes"), &places)
 
-	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, verdict.Warning, "Sending and receiving took "+ofCalls+
+	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, "Sending and receiving took "+ofCalls+
 		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of "+
 		"{threshold:percent}, "+
 		"[tcp?over {transport}: use IPC where client and server share a host, else check the network; "+
@@ -29,12 +29,12 @@ var (
 		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message."+
 		"[server? The server's queue is in it.| How long the server computed is not in the log, and so in receive.]"+slowest+episode.Share("passes"), &places)
 
-	callsHigh = verdict.New(spans.VerdictZMQCallsHigh, verdict.Warning,
+	callsHigh = verdict.New(spans.VerdictZMQCallsHigh,
 		"The pass made [incomplete?at least ]{calls} calls, above the limit of {calls' limit}: "+
 			"fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again."+
 			episode.Share("passes"), &places)
 
-	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, verdict.Warning, "The transport is {transport} where IPC is expected: "+
+	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, "The transport is {transport} where IPC is expected: "+
 		"if client and server share a host, set the address of both to ipc:///… in place of tcp://…; "+
 		"if they do not, set 'zmq::expected_transport' to tcp."+episode.Share("passes"), &places)
 )

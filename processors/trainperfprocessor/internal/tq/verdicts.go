@@ -24,19 +24,19 @@ const (
 )
 
 var (
-	computeShareGood = verdict.New(spans.VerdictTQComputeShareGood, verdict.Good, "", &places)
-	overheadHigh     = verdict.New(spans.VerdictTQOverheadHigh, verdict.Bad,
+	computeShareGood = verdict.New(spans.VerdictTQComputeShareGood, "", &places)
+	overheadHigh     = verdict.New(spans.VerdictTQOverheadHigh,
 		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
-	overheadElevated = verdict.New(spans.VerdictTQOverheadElevated, verdict.Warning,
+	overheadElevated = verdict.New(spans.VerdictTQOverheadElevated,
 		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
 
-	throughputGood = verdict.New(spans.VerdictTQThroughputGood, verdict.Good, "", &places)
-	throughputLow  = verdict.New(spans.VerdictTQThroughputLow, verdict.Bad,
+	throughputGood = verdict.New(spans.VerdictTQThroughputGood, "", &places)
+	throughputLow  = verdict.New(spans.VerdictTQThroughputLow,
 		"{stage} [moved {size:.2} MiB|ran] at {speed:.2} MiB/s, below the limit of {lowest speed:.2} MiB/s: "+
 			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
 
-	getFluctuating = verdict.New(spans.VerdictTQGetFluctuating, verdict.Warning, fluctuate, &places)
-	putFluctuating = verdict.New(spans.VerdictTQPutFluctuating, verdict.Warning, fluctuate, &places)
+	getFluctuating = verdict.New(spans.VerdictTQGetFluctuating, fluctuate, &places)
+	putFluctuating = verdict.New(spans.VerdictTQPutFluctuating, fluctuate, &places)
 
 	ofTheRun = verdict.NewText(" TransferQueue took {share:percent} of the time of the run's {calls} calls so far; {high} of them were above {limit:percent}"+
 		"[all on one host?, all on {host}].", &runPlaces)

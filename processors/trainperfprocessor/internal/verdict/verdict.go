@@ -3,6 +3,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -32,10 +34,21 @@ type kind struct {
 	severity  Severity
 }
 
-// New makes a verdict of a name in spans with its sentence; see sentence for how one is written. It panics on a sentence with a place that Places has not.
-// Good verdicts have no sentence: the value that is good stands beside them.
-func New[T any](name string, severity Severity, text string, places *Places[T]) *Verdict[T] {
-	return &Verdict[T]{kind: kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: severity}, sentence: compile(text, places)}
+// New makes a verdict with its sentence; see sentence for how one is written. The registry has its severity. New panics on a name that the registry has
+// not, and on a sentence with a place that Places has not. Good verdicts have no sentence: the value that is good stands beside them.
+func New[T any](name, text string, places *Places[T]) *Verdict[T] {
+	known, ok := spans.VerdictNamed(name)
+	severity := slices.Index(severityText[:], known.Severity)
+	if !ok || severity < 0 {
+		panic("verdict: the registry has no severity of " + name)
+	}
+	return &Verdict[T]{kind: kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: Severity(severity)}, sentence: compile(text, places)}
+}
+
+// As is the verdict with another severity than the usual one.
+func (v *Verdict[T]) As(severity Severity) *Verdict[T] {
+	v.kind.severity = severity
+	return v
 }
 
 // Name is the one that spans have for it.

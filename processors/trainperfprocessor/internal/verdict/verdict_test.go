@@ -68,14 +68,17 @@ func TestWrongTemplates(t *testing.T) {
 	} {
 		func() {
 			defer func() { assert.Contains(t, recover(), why, template) }()
-			New(spans.VerdictNCCLLate, Warning, template, &places)
+			New(spans.VerdictNCCLLate, template, &places)
 		}()
 	}
 }
 
+// A good and a bad verdict of the registry.
+const fast, slow = spans.VerdictTQComputeShareGood, spans.VerdictRankSlow
+
 // TestSay: the name, the tag, the worst severity, the event and the status.
 func TestSay(t *testing.T) {
-	good, late := New[rank]("fast", Good, "", &places), New("late", Bad, "Rank {rank} came late.", &places)
+	good, late := New(fast, "", &places), New(slow, "Rank {rank} came late.", &places)
 	for name, tt := range map[string]struct {
 		say      []*Verdict[rank]
 		names    []any
@@ -83,9 +86,9 @@ func TestSay(t *testing.T) {
 		events   int
 		message  string
 	}{
-		"good":            {[]*Verdict[rank]{good}, []any{"fast"}, "good", 0, ""},
-		"bad":             {[]*Verdict[rank]{late}, []any{"late"}, "bad", 1, "Rank 5 came late."},
-		"good beside bad": {[]*Verdict[rank]{good, late}, []any{"late"}, "bad", 1, "Rank 5 came late."},
+		"good":            {[]*Verdict[rank]{good}, []any{fast}, "good", 0, ""},
+		"bad":             {[]*Verdict[rank]{late}, []any{slow}, "bad", 1, "Rank 5 came late."},
+		"good beside bad": {[]*Verdict[rank]{good, late}, []any{slow}, "bad", 1, "Rank 5 came late."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sheet, span := Sheet{Status: true}, ptrace.NewSpan()
@@ -103,7 +106,7 @@ func TestSay(t *testing.T) {
 			require.Equal(t, tt.events, span.Events().Len())
 			if tt.events > 0 {
 				assert.Equal(t, map[string]any{
-					spans.AttrVerdictName: "late", spans.AttrVerdictReason: tt.message, spans.AttrVerdictValue: 1.0,
+					spans.AttrVerdictName: slow, spans.AttrVerdictReason: tt.message, spans.AttrVerdictValue: 1.0,
 				}, span.Events().At(0).Attributes().AsRaw())
 			}
 			sheet.Begin()
@@ -112,9 +115,16 @@ func TestSay(t *testing.T) {
 	}
 }
 
+func TestSeverity(t *testing.T) {
+	v := New(slow, "", &places)
+	assert.Equal(t, Bad, v.kind.severity)
+	assert.Equal(t, Warning, v.As(Warning).kind.severity)
+	assert.Panics(t, func() { New("tq_unheard_of", "", &places) }, "the registry has none of this name")
+}
+
 // TestSayAllocates nothing but the sentence.
 func TestSayAllocates(t *testing.T) {
-	v := New("late", Bad, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late[stopped? and stopped].", &places)
+	v := New(slow, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late[stopped? and stopped].", &places)
 	var sheet Sheet
 	of := &rank{host: "node-1", number: 5, stopped: true}
 	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() {
@@ -125,7 +135,7 @@ func TestSayAllocates(t *testing.T) {
 
 // BenchmarkSay: a sentence of a collective's length, with its verdict.
 func BenchmarkSay(b *testing.B) {
-	v := New(spans.VerdictNCCLLate, Warning, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late to it, whose transfer took {late:seconds}; "+
+	v := New(spans.VerdictNCCLLate, "[Rank {rank}|A rank][ on {host}] came {value:seconds} late to it, whose transfer took {late:seconds}; "+
 		"the limit is {threshold:seconds}: see what it did before (data loading, a checkpoint, more work than the others).", &places)
 	var sheet Sheet
 	of := &rank{host: "node-1", number: 5, late: 0.002}
