@@ -15,13 +15,14 @@
 //
 // # Promised
 //
-//   - Memory. What waits and what is remembered of communicators is bounded by JoinConfig.MaxStateBytes each, about: the oldest leave as they are, idle communicators are
-//     forgotten. Ranks above MaxRank are not joined. Names, links, clocks, baselines and series have bounds of their own.
-//   - Nothing is lost or doubled: each record that was added leaves once, with what it came by. After Expire(math.MaxInt64), repeated while something leaves, nothing waits.
-//   - Order. Each rank's records are to come in the order of its log. How those of the ranks follow one another changes neither joins nor ids, as long as nothing is
-//     missing. Collectives leave when they are closed, not in the order of their numbers; their parts are in the order of ranks.
-//   - Ids are made of run, family, communicator, operation and number, or of the record itself where it is not joined: of nothing that depends on when or where it is
-//     read. What comes after its collective has left joins its trace.
+//   - Memory. What waits and what is remembered of communicators is bounded by JoinConfig.MaxStateBytes each, about: the oldest leave as they are, idle
+//     communicators are forgotten. Ranks above MaxRank are not joined. Names, links, clocks, baselines and series have bounds of their own.
+//   - Nothing is lost or doubled: each record that was added leaves once, with what it came by. After Expire(math.MaxInt64), repeated while something leaves,
+//     nothing waits.
+//   - Order. Each rank's records are to come in the order of its log. How those of the ranks follow one another changes neither joins nor ids, as long as
+//     nothing is missing. Collectives leave when they are closed, not in the order of their numbers; their parts are in the order of ranks.
+//   - Ids are made of run, family, communicator, operation and number, or of the record itself where it is not joined: of nothing that depends on when or
+//     where it is read. What comes after its collective has left joins its trace.
 //
 // # The lock
 //

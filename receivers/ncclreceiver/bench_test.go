@@ -22,8 +22,10 @@ func inspectorLog(rank, ranks, collectives int) string {
 	for i := range collectives {
 		us := 500 + (i*37+rank*53)%200
 		alg := 67108864 / float64(us) / 1e3
-		fmt.Fprintf(&b, `{"header":{"id":"0x959b6ba309c59fcf","comm_name":"DP Group 0","rank":%d,"n_ranks":%d,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0",`+
-			`"git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"gpu-node-0","pid":%d},"coll_perf":{"coll":"AllReduce","coll_sn":%d,`+
+		fmt.Fprintf(&b, `{"header":{"id":"0x959b6ba309c59fcf","comm_name":"DP Group 0","rank":%d,"n_ranks":%d,"nnodes":1},`+
+			`"metadata":{"inspector_output_format_version":"v4.0",`+
+			`"git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"gpu-node-0","pid":%d},"coll_perf":{"coll":"AllReduce",`+
+			`"coll_sn":%d,`+
 			`"coll_msg_size_bytes":67108864,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":%.6f,"coll_busbw_gbs":%.6f}}`+"\n",
 			rank, ranks, 1795262875894460+i*20000+rank, 40000+rank, i, us, alg, alg*2*float64(ranks-1)/float64(ranks))
 	}

@@ -121,7 +121,9 @@ func FuzzReceiver(f *testing.F) {
 		f.Add(b[0], b[len(b)-1], uint8(0))
 		f.Add(b[len(b)-1], b[0], uint8(255))
 	}
-	f.Add([]byte(record{rank: -5, of: -3, sn: -1, size: -9, us: -7}.String()), []byte(record{rank: 1 << 30, of: 1 << 30, sn: 1 << 60, size: 1 << 62, us: 1 << 50, start: 1 << 51}.String()), uint8(7))
+	little := record{rank: -5, of: -3, sn: -1, size: -9, us: -7}
+	large := record{rank: 1 << 30, of: 1 << 30, sn: 1 << 60, size: 1 << 62, us: 1 << 50, start: 1 << 51}
+	f.Add([]byte(little.String()), []byte(large.String()), uint8(7))
 	f.Fuzz(func(t *testing.T, one, two []byte, settings uint8) {
 		dir := t.TempDir()
 		filereceivertest.Put(t, dir, "rank_0.json", string(one))

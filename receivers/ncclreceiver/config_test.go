@@ -64,7 +64,8 @@ func TestConfig(t *testing.T) {
 // Dumps of the Flight Recorder are documents wherever the globs reach them.
 func TestDocuments(t *testing.T) {
 	dumps := []string{
-		"/logs/nccl_trace_rank_0", "/logs/nccl_trace_rank_1.json", "/logs/a/job7_nccl_trace_rank_3", "/logs/b/nccl_trace_rank_4", "/tmp/nccl_trace_rank_5", "logs/nccl/nccl_trace_rank_6",
+		"/logs/nccl_trace_rank_0", "/logs/nccl_trace_rank_1.json", "/logs/a/job7_nccl_trace_rank_3", "/logs/b/nccl_trace_rank_4", "/tmp/nccl_trace_rank_5",
+		"logs/nccl/nccl_trace_rank_6",
 	}
 	for include, want := range map[string][]int{
 		"/logs/**":                       {0, 1, 2, 3},

@@ -33,8 +33,10 @@ type message struct {
 }
 
 func (m message) String() string {
-	return fmt.Sprintf(`{"timestamp": %.6f, "rank": %d, "operation": "%s", "algorithm": "ring", "message_size": %d, "duration_us": %.1f, "bandwidth_gbps": %.3f, "src_rank": %d, "dst_rank": %d, `+
-		`"channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": 0}`, epoch+m.start/1e6, m.rank, m.name, m.size, m.us, float64(m.size)/m.us/1e3*8, m.rank, m.to)
+	return fmt.Sprintf(`{"timestamp": %.6f, "rank": %d, "operation": "%s", "algorithm": "ring", "message_size": %d, "duration_us": %.1f,`+
+		` "bandwidth_gbps": %.3f, "src_rank": %d, "dst_rank": %d, `+
+		`"channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": 0}`, epoch+m.start/1e6, m.rank, m.name, m.size, m.us, float64(m.size)/m.us/1e3*8,
+		m.rank, m.to)
 }
 
 // healthy are collectives of ranks none of which is slow, at 20 to 25 GB/s: four in a row, then 80 ms of work.
@@ -86,7 +88,8 @@ func perFile(t *testing.T, collectives [][]message, keep func(m message) bool) (
 
 // accusations are what a root may say that a verdict is made of.
 var accusations = []string{
-	spans.AttrNCCLMismatch, spans.AttrNCCLStragglerRank, spans.AttrNCCLBandwidthDeviation, spans.AttrNCCLHang, spans.AttrNCCLRanksMissingCount, spans.AttrNCCLSequenceGap,
+	spans.AttrNCCLMismatch, spans.AttrNCCLStragglerRank, spans.AttrNCCLBandwidthDeviation, spans.AttrNCCLHang, spans.AttrNCCLRanksMissingCount,
+	spans.AttrNCCLSequenceGap,
 	spans.AttrIncomplete,
 }
 

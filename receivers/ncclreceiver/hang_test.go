@@ -60,14 +60,16 @@ func newLive(t *testing.T, change func(*Config), before ...record) *live {
 	})
 	require.NoError(t, err)
 	var parts filereceiver.Parts
-	_, err = filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), l.cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
+	mk := func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
 		var err error
 		parts, err = newParts(r, c)
 		return parts, err
-	}, next, consumertest.NewNop())
+	}
+	_, err = filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), l.cfg, mk, next, consumertest.NewNop())
 	require.NoError(t, err)
 	l.tl, err = tail.New(parts.Tail, tail.Settings{
-		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(), HoldTimeout: parts.HoldTimeout, Joint: parts.Joint,
+		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(), HoldTimeout: parts.HoldTimeout,
+		Joint: parts.Joint,
 		Clock: func() time.Time { l.asked.Add(1); return time.Now().Add(time.Duration(l.ahead.Load())) },
 	}, parts.NewHandler)
 	require.NoError(t, err)

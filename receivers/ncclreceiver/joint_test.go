@@ -44,10 +44,12 @@ func (r record) String() string {
 	}
 	trace := ""
 	if r.start != 0 {
-		trace = fmt.Sprintf(`,"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d}]}`,
+		trace = fmt.Sprintf(`,"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,`+
+			`"kernel_record_ts":%d}]}`,
 			epochUS+r.start, epochUS+r.start+5, epochUS+r.start, epochUS+r.start+r.us, epochUS+r.start+r.us)
 	}
-	return fmt.Sprintf(`{"header":{"id":"%s","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"",`+
+	return fmt.Sprintf(`{"header":{"id":"%s","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":2},"metadata":{"inspector_output_format_version":"v4.0",`+
+		`"git_rev":"",`+
 		`"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":"%s","pid":%d},"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,`+
 		`"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu"%s}}`,
 		comm, r.rank, r.of, epochUS+r.start+r.us+100, host, 1000+r.rank, coll, r.sn, r.size, r.us, trace)
@@ -112,7 +114,8 @@ func TestCollective(t *testing.T) {
 	assert.EqualValues(t, int64(epochUS+1000)*1000, root.StartTimestamp())
 	assert.EqualValues(t, int64(epochUS+1500)*1000, root.EndTimestamp())
 	want := map[string]any{
-		spans.AttrKind: spans.KindCollective, spans.AttrTimeSource: string(spans.TimeLogged), spans.AttrNCCLRanks: int64(4), spans.AttrNCCLOperation: "AllReduce", spans.AttrNCCLCommID: "0xabc", spans.AttrNCCLCommName: "DP",
+		spans.AttrKind: spans.KindCollective, spans.AttrTimeSource: string(spans.TimeLogged), spans.AttrNCCLRanks: int64(4),
+		spans.AttrNCCLOperation: "AllReduce", spans.AttrNCCLCommID: "0xabc", spans.AttrNCCLCommName: "DP",
 		spans.AttrNCCLCommSize: int64(4), spans.AttrNCCLCommNodes: int64(2), spans.AttrNCCLSequence: int64(7), spans.AttrNCCLMessageSize: int64(1 << 20),
 		spans.AttrNCCLDataSize: int64(1 << 20), spans.AttrNCCLTiming: "kernel_gpu", spans.AttrNCCLDuration: 500e-6, spans.AttrNCCLTransferDuration: 100e-6,
 		spans.AttrNCCLBandwidthAlgorithm: 1048576 / 100e-6, spans.AttrNCCLBandwidthBus: 1048576 / 100e-6 * 2 * 3 / 4,
@@ -164,12 +167,16 @@ func TestAbsent(t *testing.T) {
 		why     map[int]string // reasons of those that are incomplete
 		missing map[int]string
 	}{
-		"complete":           {records: all(3, 0, 5, none)},
-		"a gap":              {all(3, 0, 5, func(rank, sn int) bool { return rank == 1 && sn == 2 }), map[int]string{2: "gap"}, map[int]string{2: "[1]"}},
-		"the end":            {all(3, 0, 5, func(rank, sn int) bool { return rank == 2 && sn >= 4 }), map[int]string{4: "end"}, map[int]string{4: "[2]"}},
-		"never seen":         {records: all(3, 0, 5, func(rank, _ int) bool { return rank == 2 })},
-		"begins later":       {all(2, 0, 3, func(rank, sn int) bool { return rank == 1 && sn == 0 }), map[int]string{0: "gap"}, map[int]string{0: "[1]"}},
-		"several gaps":       {all(4, 0, 9, func(rank, sn int) bool { return rank == 3 && sn >= 2 && sn <= 4 }), map[int]string{2: "gap", 3: "gap", 4: "gap"}, map[int]string{2: "[3]", 3: "[3]", 4: "[3]"}},
+		"complete":     {records: all(3, 0, 5, none)},
+		"a gap":        {all(3, 0, 5, func(rank, sn int) bool { return rank == 1 && sn == 2 }), map[int]string{2: "gap"}, map[int]string{2: "[1]"}},
+		"the end":      {all(3, 0, 5, func(rank, sn int) bool { return rank == 2 && sn >= 4 }), map[int]string{4: "end"}, map[int]string{4: "[2]"}},
+		"never seen":   {records: all(3, 0, 5, func(rank, _ int) bool { return rank == 2 })},
+		"begins later": {all(2, 0, 3, func(rank, sn int) bool { return rank == 1 && sn == 0 }), map[int]string{0: "gap"}, map[int]string{0: "[1]"}},
+		"several gaps": {
+			all(4, 0, 9, func(rank, sn int) bool { return rank == 3 && sn >= 2 && sn <= 4 }),
+			map[int]string{2: "gap", 3: "gap", 4: "gap"},
+			map[int]string{2: "[3]", 3: "[3]", 4: "[3]"},
+		},
 		"numbers left out":   {records: all(2, 0, 9, func(_, sn int) bool { return sn%3 == 1 })}, // small messages are not dumped
 		"several at the end": {all(4, 0, 3, func(rank, sn int) bool { return rank%2 == 1 && sn == 2 }), map[int]string{2: "end"}, map[int]string{2: "[1,3]"}},
 	} {
@@ -257,8 +264,10 @@ func TestSettings(t *testing.T) {
 // What is unusual is sent whatever the sample rate is.
 func TestSampledUnusual(t *testing.T) {
 	seed := func(rank, retries, errors int) string {
-		return fmt.Sprintf(`{"timestamp": 1693958400.%03d, "rank": %d, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304, "duration_us": 1250.5, `+
-			`"bandwidth_gbps": 26.8, "src_rank": %d, "dst_rank": %d, "channel_id": 0, "stream_id": 7, "error_count": %d, "retry_count": %d}`, 100, rank, rank, 1-rank, errors, retries)
+		return fmt.Sprintf(`{"timestamp": 1693958400.%03d, "rank": %d, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304,`+
+			` "duration_us": 1250.5, `+
+			`"bandwidth_gbps": 26.8, "src_rank": %d, "dst_rank": %d, "channel_id": 0, "stream_id": 7, "error_count": %d, "retry_count": %d}`, 100, rank, rank,
+			1-rank, errors, retries)
 	}
 	dir := t.TempDir()
 	for rank := range 2 {

@@ -21,7 +21,8 @@ func TestLargestDump(t *testing.T) {
 	entries := make([]string, collectives)
 	for i := range entries {
 		at := int64(epochUS+i*1000) * 1000
-		entries[i] = fmt.Sprintf(`{"process_group": ["0", "default_pg"], "collective_seq_id": %d, "profiling_name": "nccl:all_reduce", "state": "completed", "time_created_ns": %d, `+
+		entries[i] = fmt.Sprintf(`{"process_group": ["0", "default_pg"], "collective_seq_id": %d, "profiling_name": "nccl:all_reduce", "state": "completed",`+
+			` "time_created_ns": %d, `+
 			`"time_discovered_started_ns": %d, "time_discovered_completed_ns": %d}`, i+1, at, at, at+500_000)
 	}
 	dump := `{"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [` + strings.Join(entries, ",") + `]}`
@@ -64,7 +65,8 @@ func TestLargestLine(t *testing.T) {
 		event := line[strings.Index(line, `{"channel_id":0`):strings.LastIndex(line, "]")]
 		line = strings.Replace(line, event, strings.Repeat(event+",", channels-1)+event, 1)
 		assert.Greater(t, len(line), 1_000_000)
-		r := filereceivertest.Run(t, NewFactory(), config(filereceivertest.Write(t, "all.log", line)), func(r *filereceivertest.Result) bool { return r.Traces.SpanCount() > 0 })
+		r := filereceivertest.Run(t, NewFactory(), config(filereceivertest.Write(t, "all.log", line)),
+			func(r *filereceivertest.Result) bool { return r.Traces.SpanCount() > 0 })
 		for _, s := range r.All(spans.SpanNCCLChannel) {
 			assert.Equal(t, strconv.Itoa(channels), attr(s, spans.AttrAggregateCount))
 		}

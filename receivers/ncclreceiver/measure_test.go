@@ -96,7 +96,8 @@ func TestDetailsOfASend(t *testing.T) {
 	for i := range n {
 		events = append(events, fmt.Sprintf(`{"channel_id":%d,"kernel_start_ts":%d,"kernel_stop_ts":%d}`, i, epochUS+i, epochUS+2*i))
 	}
-	line := `{"header":{"id":"0xabc","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","hostname":"n","pid":1},"p2p_perf":{"p2p":"Send","p2p_sn":1,"p2p_peer":1,` +
+	line := `{"header":{"id":"0xabc","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","hostname":"n","pid":1},` +
+		`"p2p_perf":{"p2p":"Send","p2p_sn":1,"p2p_peer":1,` +
 		`"p2p_msg_size_bytes":4096,"p2p_exec_time_us":6000,"event_trace_ts":{"kernel_events":[` + strings.Join(events, ",") + `]}}}`
 	r := read(t, config(filereceivertest.Write(t, "all.log", line)))
 	sound(t, r)
@@ -196,8 +197,10 @@ func TestCounts(t *testing.T) {
 
 // Sends of which the log says that they did not complete say so themselves.
 func TestStuckSend(t *testing.T) {
-	text := `{"version":"2.5","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"}},"entries":[{"record_id":0,"process_group":["0","default_pg"],"collective_seq_id":1,` +
-		`"p2p_seq_id":1,"op_id":1,"profiling_name":"nccl:send 0->1","time_created_ns":1781000000000000000,"input_sizes":[[4]],"input_dtypes":["Float"],"output_sizes":[[4]],` +
+	text := `{"version":"2.5","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"}},"entries":[{"record_id":0,"process_group":["0",` +
+		`"default_pg"],"collective_seq_id":1,` +
+		`"p2p_seq_id":1,"op_id":1,"profiling_name":"nccl:send 0->1","time_created_ns":1781000000000000000,"input_sizes":[[4]],"input_dtypes":["Float"],` +
+		`"output_sizes":[[4]],` +
 		`"output_dtypes":["Float"],"state":"started","time_discovered_started_ns":1781000000001000000,"retired":true,"timeout_ms":1000,"is_p2p":true}]}`
 	for _, rate := range []float64{1, 0} {
 		cfg := config(filereceivertest.Write(t, "nccl_trace_rank_0", text))
@@ -214,7 +217,8 @@ func TestStuckSend(t *testing.T) {
 // What VCCL's oldest rows sum up is what went over a link, not the size of the message: ranks do not disagree about it.
 func TestLinksAreNoMismatch(t *testing.T) {
 	row := func(rank, bytes int) string {
-		return fmt.Sprintf("20250710143000: Group:7, from rank %d to rank 8, channel_id:0, func:4,FuncTimes:1, 10.0.0.1->10.0.0.2 send %d Bytes used 1000 nsec, devIndex:0, sendWrCounter:3\n", rank, bytes)
+		return fmt.Sprintf("20250710143000: Group:7, from rank %d to rank 8, channel_id:0, func:4,FuncTimes:1, 10.0.0.1->10.0.0.2 send %d Bytes used 1000 nsec, "+
+			"devIndex:0, sendWrCounter:3\n", rank, bytes)
 	}
 	dir := t.TempDir()
 	filereceivertest.Put(t, dir, "node01-mlx5_0-Port0-A.log", row(0, 524288))
@@ -235,7 +239,9 @@ func TestScoreSeries(t *testing.T) {
 	for sn := range rounds {
 		for c := range comms {
 			for rank := range 2 {
-				records = append(records, record{comm: fmt.Sprintf("0x%x", c+1), host: "n", rank: rank, of: 2, sn: sn, size: 4096, start: 1 + int64(sn)*10_000 + int64(c%97), us: 100})
+				records = append(records, record{
+					comm: fmt.Sprintf("0x%x", c+1), host: "n", rank: rank, of: 2, sn: sn, size: 4096, start: 1 + int64(sn)*10_000 + int64(c%97), us: 100,
+				})
 			}
 		}
 	}

@@ -117,7 +117,8 @@ type spanKey struct {
 
 // history are the attributes that depend on what was read before, which a restart forgets.
 var history = []string{
-	spans.AttrNCCLSequenceGap, spans.AttrNCCLLinkHot, spans.AttrNCCLLinkSlow, spans.AttrNCCLClockReference, spans.AttrNCCLClockOffset, spans.AttrNCCLClockUncertainty,
+	spans.AttrNCCLSequenceGap, spans.AttrNCCLLinkHot, spans.AttrNCCLLinkSlow, spans.AttrNCCLClockReference, spans.AttrNCCLClockOffset,
+	spans.AttrNCCLClockUncertainty,
 }
 
 // spanTexts are all that is known of spans.
@@ -197,7 +198,8 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 		return perRank("rank-%d.log", rnd, n, func(rank int, ops []operation) string {
 			var b strings.Builder
 			for i, o := range ops {
-				b.WriteString(record{host: "node", rank: rank, of: ranksOfJob, coll: o.name, sn: o.seq, size: o.size, start: int64(i)*1000 + 1, us: o.us(rank)}.String() + "\n")
+				r := record{host: "node", rank: rank, of: ranksOfJob, coll: o.name, sn: o.seq, size: o.size, start: int64(i)*1000 + 1, us: o.us(rank)}
+				b.WriteString(r.String() + "\n")
 			}
 			return b.String()
 		})
@@ -207,11 +209,13 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 			var b strings.Builder
 			for i := 0; i < len(ops); {
 				m := min(1+(i*7+rank)%5, len(ops)-i)
-				fmt.Fprintf(&b, `{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4","git_rev":"",`+
+				fmt.Fprintf(&b, `{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":%d,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4",`+
+					`"git_rev":"",`+
 					`"dump_timestamp_us":%d,"hostname":"node","pid":%d},"dump_stats":{"coll_records":%d,"coll_dropped_total":0,"p2p_records":0,"proxy_records":0}}`+"\n",
 					rank, ranksOfJob, epochUS+i*1000, 1000+rank, m)
 				for _, o := range ops[i : i+m] {
-					fmt.Fprintf(&b, `{"coll_perf":{"coll":"%s","coll_algo":"RING","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu"}}`+"\n", o.name, o.seq, o.size, o.us(rank))
+					fmt.Fprintf(&b, `{"coll_perf":{"coll":"%s","coll_algo":"RING","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,`+
+						`"coll_timing_source":"kernel_gpu"}}`+"\n", o.name, o.seq, o.size, o.us(rank))
 				}
 				i += m
 			}
@@ -273,7 +277,8 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 				at := 1000 + i*1000
 				clock := int64(epochUS+at) * 1000
 				event("Group API", "GROUP_API", "b", i, at, `"groupApiId": 1`)
-				event(o.name, "COLL", "b", i, at, fmt.Sprintf(`"SeqNum": %d, "CommHash": 77, "Rank": %d, "Count": %d, "Datatype": "ncclInt8", "nChannels": 1`, o.seq, rank, o.size))
+				event(o.name, "COLL", "b", i, at, fmt.Sprintf(`"SeqNum": %d, "CommHash": 77, "Rank": %d, "Count": %d, "Datatype": "ncclInt8", "nChannels": 1`, o.seq,
+					rank, o.size))
 				event("KernelCh", "GPU", "b", i, at, fmt.Sprintf(`"Channel": 0, "StartGpuClk": %d, "StopGpuClk": %d`, clock, clock+o.us(rank)*1000))
 				event("KernelCh", "GPU", "e", i, at+int(o.us(rank)), "")
 				event(o.name, "COLL", "e", i, at+int(o.us(rank)), "")
@@ -288,12 +293,16 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 			for i, o := range ops {
 				at := int64(epochUS+i*1000) * 1000
 				entries[i] = map[string]any{
-					"record_id": i, "process_group": []string{"0", "default_pg"}, "collective_seq_id": i + 1, "p2p_seq_id": 0, "op_id": i + 1, "profiling_name": "nccl:all_reduce",
-					"time_created_ns": at, "input_sizes": [][]int64{{o.size}}, "input_dtypes": []string{"Byte"}, "output_sizes": [][]int64{{o.size}}, "output_dtypes": []string{"Byte"},
-					"state": "completed", "time_discovered_started_ns": at, "time_discovered_completed_ns": at + o.us(rank)*1000, "duration_ms": float64(o.us(rank)) / 1000, "is_p2p": false,
+					"record_id": i, "process_group": []string{"0", "default_pg"}, "collective_seq_id": i + 1, "p2p_seq_id": 0, "op_id": i + 1,
+					"profiling_name":  "nccl:all_reduce",
+					"time_created_ns": at, "input_sizes": [][]int64{{o.size}}, "input_dtypes": []string{"Byte"}, "output_sizes": [][]int64{{o.size}},
+					"output_dtypes": []string{"Byte"},
+					"state":         "completed", "time_discovered_started_ns": at, "time_discovered_completed_ns": at + o.us(rank)*1000,
+					"duration_ms": float64(o.us(rank)) / 1000, "is_p2p": false,
 				}
 			}
-			text, err := json.Marshal(map[string]any{"version": "2.5", "pg_config": map[string]any{"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}, "entries": entries})
+			groups := map[string]any{"0": map[string]any{"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}
+			text, err := json.Marshal(map[string]any{"version": "2.5", "pg_config": groups, "entries": entries})
 			if err != nil {
 				panic(err)
 			}
@@ -314,7 +323,8 @@ type operation struct {
 func (o operation) us(rank int) int64 { return o.base + int64(rank*o.seq%7) }
 
 func (o operation) message(rank, i int, sep string) string {
-	return fmt.Sprintf(`{%s"timestamp": %d.%03d,%s"rank": %d,%s"operation": "%s",%s"message_size": %d,%s"duration_us": %d,%s"bandwidth_gbps": 1,%s"src_rank": %d,%s"dst_rank": %d}`,
+	return fmt.Sprintf(`{%s"timestamp": %d.%03d,%s"rank": %d,%s"operation": "%s",%s"message_size": %d,%s"duration_us": %d,%s"bandwidth_gbps": 1,`+
+		`%s"src_rank": %d,%s"dst_rank": %d}`,
 		sep, 1693958400+i/1000, i%1000, sep, rank, sep, o.name, sep, o.size, sep, o.us(rank), sep, sep, rank, sep, (rank+1)%ranksOfJob)
 }
 
@@ -358,30 +368,13 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 		}
 		return c
 	}
-	names := slices.Sorted(maps.Keys(files))
-	whole := t.TempDir()
-	for _, name := range names {
-		filereceivertest.Put(t, whole, name, files[name])
-	}
-	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}
-	for _, td := range read(t, conf(whole)).Traces.AllTraces() {
-		for id, text := range spanTexts(td) {
-			require.Empty(t, k.want[id], "each span has an id of its own")
-			k.want[id] = text
-		}
-	}
+	k := expecting(t, conf, files)
 	dir, d := t.TempDir(), &disk{values: make(map[string][]byte)}
-	put := func(name string, n int) {
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		require.NoError(t, err)
-		_, err = f.WriteString(files[name][:n])
-		require.NoError(t, errors.Join(err, f.Close()))
-		files[name] = files[name][n:]
-	}
+	names := slices.Sorted(maps.Keys(files))
 	document := strings.HasPrefix(names[0], recorderPrefix)
 	if !document {
 		for _, name := range names { // where no one says how many ranks there are, those are waited for that have a file
-			put(name, 1+rnd.IntN(len(files[name])/4))
+			grow(t, dir, files, name, 1+rnd.IntN(len(files[name])/4))
 		}
 	}
 	stop := follow(t, conf(dir), d, k.take)
@@ -392,28 +385,10 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 		if document {
 			n = len(files[name])
 		}
-		put(name, n)
-		if files[name] == "" {
-			delete(files, name)
-		}
-		switch rnd.IntN(3) {
-		case 0:
-			k.do(func() { k.refuse = nil })
-		case 1:
-			k.do(func() { k.refuse = func() bool { return true } })
-		case 2:
-			nth := 0
-			k.do(func() { k.refuse = func() bool { nth++; return nth%3 != 0 } })
-		}
-		// Let it get on, or not.
+		grow(t, dir, files, name, n)
+		k.behave(rnd)
 		if rnd.IntN(3) > 0 {
-			before, until := -1, time.Now().Add(20*time.Millisecond)
-			wait(t, "a batch, or time passes", k.so(func() bool {
-				if before < 0 {
-					before = k.tries
-				}
-				return k.tries > before || time.Now().After(until)
-			}))
+			k.getOn(t)
 		}
 		switch rnd.IntN(4) {
 		case 0:
@@ -433,4 +408,52 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	stop()
 	require.Empty(t, k.wrong[:min(2, len(k.wrong))])
 	require.Len(t, k.came, len(k.want))
+}
+
+// expecting makes a consumer that expects what comes of reading the whole logs at once.
+func expecting(t *testing.T, conf func(dir string) *Config, files map[string]string) *taker {
+	t.Helper()
+	whole := t.TempDir()
+	for name, text := range files {
+		filereceivertest.Put(t, whole, name, text)
+	}
+	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}
+	for _, td := range read(t, conf(whole)).Traces.AllTraces() {
+		for id, text := range spanTexts(td) {
+			require.Empty(t, k.want[id], "each span has an id of its own")
+			k.want[id] = text
+		}
+	}
+	return k
+}
+
+// grow appends the next n bytes to a file, and forgets a file that is whole.
+func grow(t *testing.T, dir string, files map[string]string, name string, n int) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	_, err = f.WriteString(files[name][:n])
+	require.NoError(t, errors.Join(err, f.Close()))
+	if files[name] = files[name][n:]; files[name] == "" {
+		delete(files, name)
+	}
+}
+
+// behave says what the consumer does from now on: it takes all, nothing, or every third batch.
+func (k *taker) behave(rnd *rand.Rand) {
+	nth := 0
+	refuse := [...]func() bool{nil, func() bool { return true }, func() bool { nth++; return nth%3 != 0 }}[rnd.IntN(3)]
+	k.do(func() { k.refuse = refuse })
+}
+
+// getOn lets the receiver get on until there is a batch, or for some time.
+func (k *taker) getOn(t *testing.T) {
+	t.Helper()
+	before, until := -1, time.Now().Add(20*time.Millisecond)
+	wait(t, "a batch, or time passes", k.so(func() bool {
+		if before < 0 {
+			before = k.tries
+		}
+		return k.tries > before || time.Now().After(until)
+	}))
 }

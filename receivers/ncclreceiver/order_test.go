@@ -175,25 +175,31 @@ func TestSizeThatLies(t *testing.T) {
 // Sends and receives, and what proxies do, all have ids of their own, however alike they are.
 func TestAlike(t *testing.T) {
 	line := func(rank int, object string) string {
-		return fmt.Sprintf(`{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","dump_timestamp_us":%d,`+
+		return fmt.Sprintf(`{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0",`+
+			`"dump_timestamp_us":%d,`+
 			`"hostname":"n","pid":%d},%s}`, rank, epochUS, 100+rank, object)
 	}
 	var lines []string
 	for rank := range 2 {
 		for _, name := range []string{"Send", "Recv"} {
 			for sn := range 2 {
-				lines = append(lines, line(rank, fmt.Sprintf(`"p2p_perf":{"p2p":"%s","p2p_sn":%d,"p2p_peer":%d,"p2p_msg_size_bytes":4096,"p2p_exec_time_us":12}`, name, sn, 1-rank)))
+				lines = append(lines, line(rank, fmt.Sprintf(`"p2p_perf":{"p2p":"%s","p2p_sn":%d,"p2p_peer":%d,"p2p_msg_size_bytes":4096,"p2p_exec_time_us":12}`, name,
+					sn, 1-rank)))
 			}
 		}
 		for channel := range 2 {
 			for _, direction := range []string{"send", "recv"} {
 				for _, stop := range []int{0, 5} {
-					lines = append(lines, line(rank, fmt.Sprintf(`"proxy_trace":{"record_type":"proxy_op","parent_type":"coll","parent_sn":7,"proxy_op_sn":12,"rank":%d,"channel_id":%d,"peer":%d,`+
-						`"direction":"%s","is_final":true,"event_trace_ts":{"proxy_op_start_ts":%d,"proxy_op_stop_ts":%d}}`, rank, channel, 1-rank, direction, epochUS, epochUS+stop)))
+					lines = append(lines, line(rank, fmt.Sprintf(`"proxy_trace":{"record_type":"proxy_op","parent_type":"coll","parent_sn":7,"proxy_op_sn":12,"rank":%d,`+
+						`"channel_id":%d,"peer":%d,`+
+						`"direction":"%s","is_final":true,"event_trace_ts":{"proxy_op_start_ts":%d,"proxy_op_stop_ts":%d}}`, rank, channel, 1-rank, direction, epochUS,
+						epochUS+stop)))
 				}
 				for step := range 2 {
-					lines = append(lines, line(rank, fmt.Sprintf(`"proxy_trace":{"record_type":"proxy_step","parent_type":"coll","parent_sn":7,"proxy_op_sn":12,"rank":%d,"channel_id":%d,"peer":%d,`+
-						`"direction":"%s","step":%d,"event_trace_ts":{"proxy_step_start_ts":%d,"proxy_step_stop_ts":%d}}`, rank, channel, 1-rank, direction, step, epochUS, epochUS+9)))
+					lines = append(lines, line(rank, fmt.Sprintf(`"proxy_trace":{"record_type":"proxy_step","parent_type":"coll","parent_sn":7,"proxy_op_sn":12,"rank":%d,`+
+						`"channel_id":%d,"peer":%d,`+
+						`"direction":"%s","step":%d,"event_trace_ts":{"proxy_step_start_ts":%d,"proxy_step_stop_ts":%d}}`, rank, channel, 1-rank, direction, step, epochUS,
+						epochUS+9)))
 				}
 			}
 		}

@@ -55,7 +55,8 @@ func tree(r *filereceivertest.Result) string {
 	draw = func(s ptrace.Span, indent string, zero pcommon.Timestamp) {
 		fmt.Fprintf(&w, "%s%s %.3f +%.3f", indent, s.Name(), float64(int64(s.StartTimestamp())-int64(zero))/1e3, float64(s.EndTimestamp()-s.StartTimestamp())/1e3)
 		for _, name := range []string{
-			spans.AttrNCCLSequence, spans.AttrNCCLCommRank, spans.AttrNCCLRanks, spans.AttrNCCLLate, spans.AttrNCCLLateRank, spans.AttrNCCLChannelID, spans.AttrNCCLPeerRank,
+			spans.AttrNCCLSequence, spans.AttrNCCLCommRank, spans.AttrNCCLRanks, spans.AttrNCCLLate, spans.AttrNCCLLateRank, spans.AttrNCCLChannelID,
+			spans.AttrNCCLPeerRank,
 			spans.AttrNCCLBandwidthBus, spans.AttrNCCLRanksMissing, spans.AttrIncompleteReason, spans.AttrNCCLState,
 		} {
 			if v := attr(s, name); v != "" {
@@ -65,7 +66,7 @@ func tree(r *filereceivertest.Result) string {
 		w.WriteByte('\n')
 		list := children[s.SpanID()]
 		slices.SortStableFunc(list, func(a, b ptrace.Span) int {
-			return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(filereceivertest.Attr(a, spans.AttrNCCLCommRank), filereceivertest.Attr(b, spans.AttrNCCLCommRank)))
+			return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(attr(a, spans.AttrNCCLCommRank), attr(b, spans.AttrNCCLCommRank)))
 		})
 		for _, c := range list {
 			draw(c, indent+"  ", zero)
@@ -73,7 +74,8 @@ func tree(r *filereceivertest.Result) string {
 	}
 	// In what order they come depends on which file is read first.
 	slices.SortStableFunc(roots, func(a, b ptrace.Span) int {
-		return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(a.Name(), b.Name()), cmp.Compare(attr(a, spans.AttrNCCLCommRank), attr(b, spans.AttrNCCLCommRank)))
+		rank := cmp.Compare(attr(a, spans.AttrNCCLCommRank), attr(b, spans.AttrNCCLCommRank))
+		return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(a.Name(), b.Name()), rank)
 	})
 	for _, s := range roots {
 		draw(s, "", s.StartTimestamp())

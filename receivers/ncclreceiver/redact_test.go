@@ -30,7 +30,10 @@ func TestSecretsDoNotLeave(t *testing.T) {
 func inspectorLines(host, comm string) []string {
 	var out []string
 	for sn := range 2 {
-		out = append(out, fmt.Sprintf(`{"header":{"id":"0x5eed0000000000b2","comm_name":%q,"rank":0,"n_ranks":1,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":%q,"pid":300},"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1024,"coll_exec_time_us":9,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":0.113778,"coll_busbw_gbs":0.113778}}`,
+		out = append(out, fmt.Sprintf(`{"header":{"id":"0x5eed0000000000b2","comm_name":%q,"rank":0,"n_ranks":1,"nnodes":1},`+
+			`"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%d,"hostname":%q,`+
+			`"pid":300},"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1024,"coll_exec_time_us":9,"coll_timing_source":"kernel_gpu",`+
+			`"coll_algobw_gbs":0.113778,"coll_busbw_gbs":0.113778}}`,
 			comm, 1781000000000000+sn*1000, host, sn+1))
 	}
 	return out
@@ -40,7 +43,8 @@ func inspectorLines(host, comm string) []string {
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, config(
 		filereceivertest.Write(t, "inspector.log", inspectorLines("node\u202e-17\x00", "TP \u200b\x07")...),
-		filereceivertest.Write(t, "rank_0.jsonl", `{"timestamp": 1693958400.001, "rank": 0, "operation": "my\u202e_op\u0000", "algorithm": "ri\u2067ng", "message_size": 4194304, "duration_us": 1250.5, "bandwidth_gbps": 26.8, "error_count": 1, "retry_count": 0}`),
+		filereceivertest.Write(t, "rank_0.jsonl", `{"timestamp": 1693958400.001, "rank": 0, "operation": "my\u202e_op\u0000", "algorithm": "ri\u2067ng",`+
+			` "message_size": 4194304, "duration_us": 1250.5, "bandwidth_gbps": 26.8, "error_count": 1, "retry_count": 0}`),
 	))
 	assert.NotEmpty(t, r.All("my\uFFFD_op\uFFFD"))
 }

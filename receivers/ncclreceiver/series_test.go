@@ -16,7 +16,8 @@ func TestSeriesOfManyCommunicators(t *testing.T) {
 			t.Helper()
 			lines := make([]string, 20_000)
 			for i := range lines {
-				lines[i] = fmt.Sprintf(`{"header":{"id":"0x%x","comm_name":"TP","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4","git_rev":"",`+
+				lines[i] = fmt.Sprintf(`{"header":{"id":"0x%x","comm_name":"TP","rank":0,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.4",`+
+					`"git_rev":"",`+
 					`"rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":1781000000000000,"hostname":"node-%d","pid":%d},`+
 					`"dump_stats":{"coll_records":0,"coll_dropped_total":17,"p2p_dropped_total":3}}`, i+1, i, i)
 			}
@@ -26,7 +27,8 @@ func TestSeriesOfManyCommunicators(t *testing.T) {
 			t.Helper()
 			dir := t.TempDir()
 			for i := range 2000 {
-				filereceivertest.Put(t, dir, fmt.Sprintf("node%d-mlx5_0-Port0-A.log", i), "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status\n20260112140501,0,4,187,181,1\n")
+				filereceivertest.Put(t, dir, fmt.Sprintf("node%d-mlx5_0-Port0-A.log", i),
+					"Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status\n20260112140501,0,4,187,181,1\n")
 			}
 			return dir + "/*"
 		},

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// By hand, for all models: go test ./receivers/ncclreceiver/internal/late -run 'FalseAlarms|Found' -v -ranksteps 5000000 -seeds 1000
+// By hand, for all models: go test ./internal/collectives/late -run 'FalseAlarms|Found' -v -ranksteps 5000000 -seeds 1000
 var (
 	rankSteps = flag.Int("ranksteps", 50_000, "healthy rank-steps per model")
 	seeds     = flag.Int("seeds", 30, "jobs with a slow rank per model")

@@ -48,7 +48,8 @@ func (j *job) start(seed uint64) *job {
 		j.transfer = j.work / 10
 	}
 	j.perStep, j.layers = max(j.perStep, 1), max(j.layers, 1)
-	j.left, j.clock, j.drift, j.bias, j.ar = make([]float64, j.ranks), make([]float64, j.ranks), make([]float64, j.ranks), make([]float64, j.ranks), make([]float64, j.ranks)
+	j.left, j.clock, j.drift, j.bias, j.ar = make([]float64, j.ranks), make([]float64, j.ranks), make([]float64, j.ranks), make([]float64, j.ranks),
+		make([]float64, j.ranks)
 	for i := range j.ranks {
 		j.clock[i], j.drift[i] = (j.rng.Float64()-0.5)*10e9, (j.rng.Float64()-0.5)*100e-6
 		j.bias[i] = (2*j.rng.Float64() - 1) * j.differ
