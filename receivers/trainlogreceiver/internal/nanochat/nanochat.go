@@ -1,9 +1,6 @@
 // Package nanochat reads the lines of nanochat (karpathy/nanochat, scripts/base_train.py, mid_train.py, chat_sft.py and chat_rl.py, 2025-10 to 2026-07):
 //
-//	step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | total time: 0.05m | eta:
-//
-// 120.0m
-//
+//	step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | total time: 0.05m | …
 //	Step 00250 | Validation bpb: 0.912345
 //
 // Steps count from 0. dt is that of this very step, without evaluation; tok/sec is that of all devices; mfu is a percentage over all
