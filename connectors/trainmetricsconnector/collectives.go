@@ -15,7 +15,9 @@ import (
 var collectives = family{
 	kinds:  []view.Kind{view.KindCollective},
 	reader: func(family int8) reader { return &collectiveReader{family: family} },
-	adder:  func(family int8) adder { return &collectiveAdder{family: family} },
+	adder: func(family int8) adder {
+		return &collectiveAdder{groups[collectiveKey, collectiveSeries]{family: family}}
+	},
 }
 
 var (
@@ -88,14 +90,13 @@ func (r *collectiveReader) reset() {
 func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	c, bad := &r.collective, false
 	c.Read(span)
-	v := collectiveValues{
-		key: collectiveKey{
-			spans.Label(c.Operation), spans.Label(c.Algorithm), spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N,
-		},
-		cost: countOf(c.Last.Cost, &bad), size: countOf(c.DataSize, &bad),
-		bandwidth: [...]float64{c.BandwidthAlgorithm, c.BandwidthBus, c.BandwidthBusMean},
-		counts:    [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))},
-	}
+	r.values = append(r.values, collectiveValues{}) // filled where it is: it is large
+	v := &r.values[len(r.values)-1]
+	v.key.operation, v.key.algorithm = spans.Label(c.Operation), spans.Label(c.Algorithm)
+	v.key.comm, v.key.name, v.key.size = spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N
+	v.cost, v.size = countOf(c.Last.Cost, &bad), countOf(c.DataSize, &bad)
+	v.bandwidth = [...]float64{c.BandwidthAlgorithm, c.BandwidthBus, c.BandwidthBusMean}
+	v.counts = [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))}
 	v.ns, v.timed = nanoseconds(c.Duration, &bad)
 	v.lateNS, v.late = nanoseconds(c.Last.Late, &bad)
 	if v.key.operation == "" {
@@ -105,8 +106,7 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 		s.invalid++
 	}
 	ns, _ := length(span)
-	s.note(span, r.family, &c.Head, len(r.values), ns)
-	r.values = append(r.values, v)
+	s.note(span, r.family, &c.Head, len(r.values)-1, ns)
 }
 
 // orNone is 0 for what is not known: a log that tells of no errors had none.
@@ -126,17 +126,13 @@ type collectiveSeries struct {
 }
 
 type collectiveAdder struct {
-	family int8
-	groups groups[collectiveKey]
+	groups[collectiveKey, collectiveSeries]
 }
-
-func (a *collectiveAdder) begin() { a.groups.begin() }
 
 // add puts a collective into the series of its labels. What happened counts always; what was measured only of collectives that are whole.
 func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*collectiveReader).values[o.values]
-	g := a.groups.find(s, o, in, v.key, primary(o, collectiveCounts[0]))
-	cs, over := seriesOf[collectiveSeries](g, a.family), seriesOf[collectiveSeries](&s.overflow, a.family)
+	g, cs, over := a.find(s, o, in, v.key, primary(o, collectiveCounts[0]))
 	s.judge(g, o)
 	for i, n := range v.counts {
 		// From the first collective on, with 0: rate() does not see a counter that begins at 1.

@@ -69,12 +69,17 @@ type key[K any] interface {
 	clone() K
 }
 
-// groups finds the groups of a family by their labels. Spans come in runs of one function, one source, one method, or one operation of one communicator.
-type groups[K key[K]] struct {
-	by   map[groupKey[K]]*group
-	last *group
-	in   int32 // the resource that the last one was asked for
-	key  K
+// groups finds the groups of a family by their labels, and the family's series S in them. Spans come in runs of one function, one source, one method, or one
+// operation of one communicator.
+type groups[K key[K], S any] struct {
+	family int8
+	by     map[groupKey[K]]*group
+	over   *S // of the overflow
+	// The last one found, and what it was asked for by.
+	last   *group
+	series *S
+	in     int32
+	key    K
 }
 
 type groupKey[K key[K]] struct {
@@ -82,18 +87,20 @@ type groupKey[K key[K]] struct {
 	key      K
 }
 
-func (gs *groups[K]) begin() { gs.last = nil }
+func (gs *groups[K, S]) begin() { gs.last = nil }
 
-// find finds or makes the group of an observation. Without room for the first metric of a new one it is the overflow.
-func (gs *groups[K]) find(s *store, o *observation, in *scratch, key K, first metricID) *group {
+// find finds or makes the group of an observation, and its series. Without room for the first metric of a new group it is the overflow, whose series it
+// returns too.
+func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
 	if gs.last == nil || o.resource != gs.in || key != gs.key {
 		gs.last, gs.in, gs.key = gs.look(s, in.resources[o.resource], key, first), o.resource, key
+		gs.series, gs.over = seriesOf[S](gs.last, gs.family), seriesOf[S](&s.overflow, gs.family)
 	}
 	s.spilled = gs.last == &s.overflow
-	return gs.last
+	return gs.last, gs.series, gs.over
 }
 
-func (gs *groups[K]) look(s *store, of resourceKey, key K, first metricID) *group {
+func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *group {
 	r := s.byKey[of]
 	if r != nil {
 		if key.bare() {

@@ -56,10 +56,10 @@ func (s *scratch) reset() {
 
 // read finds the spans that metrics are made of. It needs no lock.
 func (s *scratch) read(td ptrace.Traces) {
-	var res view.Resource
+	var job view.Job
 	for _, rs := range td.ResourceSpans().All() {
-		res.Read(rs.Resource().Attributes())
-		s.resources = append(s.resources, resourceKey{service: spans.Label(res.Service), run: spans.Label(res.Run)})
+		job.Read(rs.Resource().Attributes())
+		s.resources = append(s.resources, resourceKey{service: spans.Label(job.Service), run: spans.Label(job.Run)})
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
@@ -82,14 +82,14 @@ func length(span ptrace.Span) (ns uint64, ok bool) {
 
 // note adds an observation. values is where the reader keeps what the span says, ns how long it took.
 func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values int, ns uint64) {
-	o := observation{
-		resource: int32(len(s.resources) - 1), values: int32(values), family: family, incomplete: head.Incomplete, verdicts: head.Verdicts, ns: ns,
-		origin: origin{trace: span.TraceID(), span: span.SpanID(), end: span.EndTimestamp()},
-	}
+	s.observations = append(s.observations, observation{}) // filled where it is: it is large
+	o := &s.observations[len(s.observations)-1]
+	o.resource, o.values, o.family = int32(len(s.resources)-1), int32(values), family
+	o.incomplete, o.verdicts, o.ns = head.Incomplete, head.Verdicts, ns
+	o.trace, o.span, o.end = span.TraceID(), span.SpanID(), span.EndTimestamp()
 	if !o.span.IsEmpty() {
 		o.id = idOf(o.trace, o.span)
 	}
-	s.observations = append(s.observations, o)
 }
 
 // maxCount is the most that one span can add to a counter: more than any job trains on, and a sum of such stays finite.

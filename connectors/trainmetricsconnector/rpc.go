@@ -22,7 +22,7 @@ var (
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
 	reader: func(family int8) reader { return &rpcReader{family: family} },
-	adder:  func(family int8) adder { return &rpcAdder{family: family} },
+	adder:  func(family int8) adder { return &rpcAdder{groups[callKey, rpcSeries]{family: family}} },
 }
 
 var (
@@ -133,12 +133,7 @@ type rpcSeries struct {
 	share             [view.RPCStages]*gauge
 }
 
-type rpcAdder struct {
-	family int8
-	groups groups[callKey]
-}
-
-func (a *rpcAdder) begin() { a.groups.begin() }
+type rpcAdder struct{ groups[callKey, rpcSeries] }
 
 func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*rpcReader)
@@ -151,8 +146,7 @@ func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 
 // addCall puts a call into the series of its method.
 func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch) {
-	g := a.groups.find(s, o, in, v.key, primary(o, callDuration))
-	rs, over := seriesOf[rpcSeries](g, a.family), seriesOf[rpcSeries](&s.overflow, a.family)
+	g, rs, over := a.find(s, o, in, v.key, primary(o, callDuration))
 	s.judge(g, o)
 	if o.incomplete {
 		s.lose(g, o)
@@ -169,8 +163,7 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 
 // addGroup puts the root of a group of calls into the series of its resource.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
-	g := a.groups.find(s, o, in, callKey{}, primary(o, passDuration))
-	rs, over := seriesOf[rpcSeries](g, a.family), seriesOf[rpcSeries](&s.overflow, a.family)
+	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
 	// As with steps: while the next pass takes as long as this one, the series are not at their end.
 	s.grace = 2 * int64(o.ns)
 	s.judge(g, o)

@@ -16,7 +16,7 @@ import (
 var steps = family{
 	kinds:  []view.Kind{view.KindStep, view.KindPart},
 	reader: func(family int8) reader { return &stepReader{family: family} },
-	adder:  func(family int8) adder { return &stepAdder{family: family} },
+	adder:  func(family int8) adder { return &stepAdder{groups[sourceKey, stepSeries]{family: family}} },
 }
 
 var (
@@ -129,12 +129,7 @@ type stepSeries struct {
 	grace        int64 // ns; of the latest step
 }
 
-type stepAdder struct {
-	family int8
-	groups groups[sourceKey]
-}
-
-func (a *stepAdder) begin() { a.groups.begin() }
+type stepAdder struct{ groups[sourceKey, stepSeries] }
 
 // add puts a step, or a part of one, into the series of its source.
 func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
@@ -143,8 +138,7 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	if v.part != "" {
 		first = partDuration
 	}
-	g := a.groups.find(s, o, in, v.source, primary(o, first))
-	ss, over := seriesOf[stepSeries](g, a.family), seriesOf[stepSeries](&s.overflow, a.family)
+	g, ss, over := a.find(s, o, in, v.source, primary(o, first))
 	// A log that writes every 100 steps, or whose steps take long, is not at its end when it says nothing for the time
 	// that its last record covers; twice that leaves room for slower ones.
 	if v.part == "" {

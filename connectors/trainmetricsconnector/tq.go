@@ -27,7 +27,7 @@ var (
 var transferQueue = family{
 	kinds:  []view.Kind{view.KindFunction, view.KindStage},
 	reader: func(family int8) reader { return &tqReader{family: family} },
-	adder:  func(family int8) adder { return &tqAdder{family: family} },
+	adder:  func(family int8) adder { return &tqAdder{groups[functionKey, tqSeries]{family: family}} },
 }
 
 var (
@@ -124,12 +124,7 @@ type tqSeries struct {
 	overhead     *gauge
 }
 
-type tqAdder struct {
-	family int8
-	groups groups[functionKey]
-}
-
-func (a *tqAdder) begin() { a.groups.begin() }
+type tqAdder struct{ groups[functionKey, tqSeries] }
 
 // add puts one span into the series of its function. Overflow series have no labels, so one slot stands for all stages.
 func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
@@ -139,8 +134,7 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	if v.stage == spans.TQFunction {
 		m, spill = functionDuration, spans.TQFunction
 	}
-	g := a.groups.find(s, o, in, v.key, primary(o, m))
-	ts, over := seriesOf[tqSeries](g, a.family), seriesOf[tqSeries](&s.overflow, a.family)
+	g, ts, over := a.find(s, o, in, v.key, primary(o, m))
 	s.judge(g, o)
 	var f *functionShares
 	if v.stage == spans.TQFunction {

@@ -75,12 +75,21 @@ func verdictOf(e ptrace.SpanEvent) Verdict {
 	return out
 }
 
+// Job is which run of which job a resource is.
+type Job struct{ Service, Run string }
+
+// Read reads the attributes of a resource.
+func (j *Job) Read(attrs pcommon.Map) {
+	j.Service, j.Run = spans.AttrText(attrs, spans.AttrServiceName), spans.AttrText(attrs, spans.AttrRunID)
+}
+
 // Resource is who did the work of spans. Some logs name a host or a device per record: the span's own are in its view then.
 type Resource struct {
-	Service, Run, Host string
-	PID                Int
-	DeviceModel        string
-	Rank, WorldSize    Int
+	Job
+	Host            string
+	PID             Int
+	DeviceModel     string
+	Rank, WorldSize Int
 }
 
 // Read reads the attributes of a resource.

@@ -335,7 +335,7 @@ func TestResource(t *testing.T) {
 	m.PutDouble(spans.AttrWorldSize, 8)
 	var r Resource
 	r.Read(m)
-	assert.Equal(t, Resource{"job", "r", "h", Int{7, true}, "H100", Int{3, true}, Int{8, true}}, r)
+	assert.Equal(t, Resource{Job{"job", "r"}, "h", Int{7, true}, "H100", Int{3, true}, Int{8, true}}, r)
 }
 
 func TestRPCStages(t *testing.T) {
