@@ -9,20 +9,24 @@ import (
 )
 
 // domain is what show knows of one kind of traces: what of the digest it prints, and what is special about drawing its spans. It is one file.
-// A function that is nil has nothing to say.
 type domain struct {
 	key, help string // of its rows in the document, and their keys as -h says them
 
 	rows  func(d *digest.Digest) []any
 	table func(w *strings.Builder, d *digest.Digest, l look)
+	// what says what a trace is about, "" if it is about something else.
+	what func(t *tree.Trace) string
+	// details are the numbers that matter of a span; none of another domain's span.
+	details func(s *tree.Span) []string
 
-	// what says what a trace is about, "" if it is about something else; about says what else there is to know of it.
-	what, about func(t *tree.Trace) string
+	// The rest may be nil: then the domain's spans are drawn as any are.
+
+	// about says what else there is to know of a trace.
+	about func(t *tree.Trace) string
 	// colours are ANSI codes, by stage or by name of the span.
 	colours map[string]string
-	// details are the numbers that matter of a span; ended says that they tell how it ended, so that its status need not.
-	details func(s *tree.Span) []string
-	ended   func(s *tree.Span) bool
+	// ended says that a span's details tell how it ended, so that its status need not.
+	ended func(s *tree.Span) bool
 	// label is a span's name and what stands behind it; false: another domain's span.
 	label func(s *tree.Span) (name, end string, ok bool)
 	// took is how long a span took where that is not its length, ns.
