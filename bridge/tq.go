@@ -141,7 +141,7 @@ func (st *stages) end(i int, end int64) {
 	}
 }
 
-// shareNames are the attributes that train_perf computes of a whole trace (trainperfprocessor/tq.go), in the order of shares.
+// shareNames are the attributes that train_perf computes of a whole trace (trainperfprocessor/internal/tq), in the order of shares.
 var shareNames = [...]string{
 	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
 }

@@ -21,8 +21,10 @@ func BenchmarkProcess(b *testing.B) {
 	for i := range functions {
 		start := perftest.Base + int64(i)*1e9
 		seed := perftest.AddFunction(batch, 10*i+10, "rollout", start, 914_024_000,
-			perftest.Stage{Name: "get", To: 52_000_000}, perftest.Stage{Name: "compute", From: 52_000_000, To: 852_000_000}, perftest.Stage{Name: "put",
-				From: 852_000_000, To: 914_024_000})
+			perftest.Stage{Name: "get", To: 52_000_000}, perftest.Stage{Name: "compute", From: 52_000_000, To: 852_000_000}, perftest.Stage{
+				Name: "put",
+				From: 852_000_000, To: 914_024_000,
+			})
 		seed.Attributes().PutDouble(spans.AttrTQGetUtilizationReported, 0.0569)
 		seed.Attributes().PutDouble(spans.AttrTQComputeUtilizationReported, 0.8752)
 		seed.Attributes().PutDouble(spans.AttrTQPutUtilizationReported, 0.0678)

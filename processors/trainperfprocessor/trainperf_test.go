@@ -313,8 +313,10 @@ func TestCallsOfServices(t *testing.T) {
 	p, err := newTrainPerf(createDefaultConfig().(*Config), tel.NewTelemetrySettings(), devices.New(), func() {})
 	require.NoError(t, err)
 	b := spans.NewBatch("test", "")
-	zeromq := perftest.Attrs{"rpc.system.name": "zeromq", "rpc.method": "GetBatch", "zeromq.call.duration": 1.0, "zeromq.serialize.duration": 0.9,
-		"zeromq.transport": "TCP", "zeromq.pass.calls": int64(99)}
+	zeromq := perftest.Attrs{
+		"rpc.system.name": "zeromq", "rpc.method": "GetBatch", "zeromq.call.duration": 1.0, "zeromq.serialize.duration": 0.9,
+		"zeromq.transport": "TCP", "zeromq.pass.calls": int64(99),
+	}
 	for i, name := range []string{"GetBatch", "rpc.GetBatch", spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession, spans.SpanRPCSerialize, "rpc."} {
 		perftest.AddRPC(b, 10*i+1, 0, name, ptrace.SpanKindClient, zeromq)
 		perftest.AddRPC(b, 10*i+2, 10*i+1, spans.SpanRPCSerialize, ptrace.SpanKindInternal, nil)
@@ -421,8 +423,10 @@ func FuzzProcess(f *testing.F) {
 	perftest.AddGroup(b, 500, spans.SpanRPCCalls, perftest.Attrs{spans.AttrZMQCallDuration: []any{1.0}, spans.AttrZMQTransport: map[string]any{"tcp": true}})
 	perftest.AddCollective(b, 600, "AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))).With(perftest.Late(1, 0.5)))
 	perftest.AddRank(b, 601, 600, 3)
-	perftest.AddCollective(b, 700, "rpc.pass", perftest.Attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLHang: true,
-		spans.AttrNCCLRanksMissing: []any{1.0, map[string]any{"a": true}}})
+	perftest.AddCollective(b, 700, "rpc.pass", perftest.Attrs{
+		spans.AttrNCCLRanks: int64(2), spans.AttrNCCLHang: true,
+		spans.AttrNCCLRanksMissing: []any{1.0, map[string]any{"a": true}},
+	})
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
 	require.NoError(f, err)
 	f.Add(raw)

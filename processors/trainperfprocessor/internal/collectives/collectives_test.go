@@ -74,10 +74,16 @@ func TestVerdicts(t *testing.T) {
 		"missing, not completed":     {perftest.Missing(spans.NCCLIncompleteStuck, int64(5)), nil, nil},
 		"missing, no cause":          {attrs{spans.AttrNCCLRanksMissingCount: int64(1)}, nil, nil},
 		"none missing":               {perftest.Missing(spans.NCCLIncompleteTimeout), nil, nil},
-		"missing by count only": {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(2)}, nil,
-			[]string{gone}},
-		"missing by list only": {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissing: []any{int64(2)}}, nil,
-			[]string{gone}},
+		"missing by count only": {
+			attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(2)},
+			nil,
+			[]string{gone},
+		},
+		"missing by list only": {
+			attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissing: []any{int64(2)}},
+			nil,
+			[]string{gone},
+		},
 		"count negative":           {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(-2)}, nil, nil},
 		"count as text":            {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: "2"}, nil, nil},
 		"gap without a count":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteGap}, nil, []string{gap}},
@@ -202,8 +208,10 @@ func TestReasons(t *testing.T) {
 			"A collective did not complete; the log does not tell which ranks are missing or stuck.", none, none,
 		},
 		"half of them missing": {
-			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEnd, many...)).With(attrs{spans.AttrNCCLRanksMissingCount: int64(40),
-				spans.AttrNCCLRanks: int64(24)}),
+			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEnd, many...)).With(attrs{
+				spans.AttrNCCLRanksMissingCount: int64(40),
+				spans.AttrNCCLRanks:             int64(24),
+			}),
 			subject + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading " +
 				"ended: " +
 				"see whether each process stopped before the others, or did not write its last lines.", 40, none,
@@ -235,8 +243,10 @@ func TestReasons(t *testing.T) {
 		},
 		"gap, number only": {
 			"AllReduce",
-			attrs{spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommName: "TP", spans.AttrIncompleteReason: spans.NCCLIncompleteGap,
-				spans.AttrNCCLRanksMissingCount: int64(3)},
+			attrs{
+				spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommName: "TP", spans.AttrIncompleteReason: spans.NCCLIncompleteGap,
+				spans.AttrNCCLRanksMissingCount: int64(3),
+			},
 			"AllReduce of communicator TP has records of 1 rank and none of 3 ranks, which went on to later ones: " +
 				"records were lost (dropped by the profiler, a full disk, a log rotated away), or they did not take part.", 3, none,
 		},
@@ -286,8 +296,10 @@ func TestReasons(t *testing.T) {
 				"work than the others).", 0.0015, 0.001,
 		},
 		"low bandwidth": {
-			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
-				spans.AttrNCCLBandwidthDeviation: 5.23}),
+			"AllReduce", perftest.AllReduce.With(attrs{
+				spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
+				spans.AttrNCCLBandwidthDeviation: 5.23,
+			}),
 			subject + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of " +
 				"this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
@@ -389,8 +401,10 @@ func TestOthersAreLeftAlone(t *testing.T) {
 // TestNames: a root may have any name that nothing else has; unknown operations are named as logged.
 func TestNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
-	for _, name := range []string{"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of",
-		"ranks 3", "rpc", "tq.get", "train.run"} {
+	for _, name := range []string{
+		"AllReduce", "Send", "Recv", "_reduce_oop", "nccl", "nccl.", "nccl.ranks", "nccl.rank.other", "Nccl.rank", "rank", "rank of",
+		"ranks 3", "rpc", "tq.get", "train.run",
+	} {
 		root := oneCollective(t, newTest(t), name, failed)
 		assert.Equal(t, []string{spans.VerdictNCCLErrors}, perftest.Verdicts(root), name)
 		assert.True(t, strings.HasPrefix(perftest.Reasons(root)[0], name+" had 3 errors"))

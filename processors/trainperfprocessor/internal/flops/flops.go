@@ -301,8 +301,10 @@ type layers struct {
 func layersOf(m *spans.Model) layers {
 	if m.HybridPattern == "" { // before it was needed: shares of the layers
 		all := float64(max(m.NumLayers, 0))
-		l := layers{attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all,
-			mtp: float64(max(m.MTPLayers, 0))}
+		l := layers{
+			attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all,
+			mtp: float64(max(m.MTPLayers, 0)),
+		}
 		l.mamba = all - l.attention - l.feedForward
 		l.known = l.attention >= 0 && l.feedForward >= 0 && l.mamba >= 0
 		return l

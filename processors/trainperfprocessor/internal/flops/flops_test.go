@@ -26,28 +26,38 @@ var golden = map[string]struct {
 	explicitMixtral         float64
 }{
 	"gpt2_small": {
-		model: spans.Model{Type: "gpt", NumLayers: 12, HiddenSize: 768, AttentionHeads: 12, QueryGroups: 12, KVChannels: 64, FFNHiddenSize: 3072,
-			PaddedVocabSize: 50304, SeqLength: 1024},
+		model: spans.Model{
+			Type: "gpt", NumLayers: 12, HiddenSize: 768, AttentionHeads: 12, QueryGroups: 12, KVChannels: 64, FFNHiddenSize: 3072,
+			PaddedVocabSize: 50304, SeqLength: 1024,
+		},
 		batch: 8, megatron: 6537477095424, merged: 7001333563392, douzi: 7001333563392,
 	},
 	"gpt3_175b": {
-		model: spans.Model{Type: "gpt", NumLayers: 96, HiddenSize: 12288, AttentionHeads: 96, QueryGroups: 96, KVChannels: 128, FFNHiddenSize: 49152,
-			PaddedVocabSize: 51200, SeqLength: 2048},
+		model: spans.Model{
+			Type: "gpt", NumLayers: 96, HiddenSize: 12288, AttentionHeads: 96, QueryGroups: 96, KVChannels: 128, FFNHiddenSize: 49152,
+			PaddedVocabSize: 51200, SeqLength: 2048,
+		},
 		batch: 1536, megatron: 3340597800160198656, merged: 3386196746387324928, douzi: 3386196746387324928,
 	},
 	"aquila_7b": {
-		model: spans.Model{Type: "aquila", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 32, KVChannels: 128,
-			FFNHiddenSize: 11008, PaddedVocabSize: 100008, SeqLength: 2048},
+		model: spans.Model{
+			Type: "aquila", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 32, KVChannels: 128,
+			FFNHiddenSize: 11008, PaddedVocabSize: 100008, SeqLength: 2048,
+		},
 		batch: 32, megatron: 2813096204697600, merged: 2918718577311744, douzi: 2918718577311744,
 	},
 	"llama3_8b": {
-		model: spans.Model{Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128,
-			FFNHiddenSize: 14336, PaddedVocabSize: 128256, SeqLength: 8192},
+		model: spans.Model{
+			Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128,
+			FFNHiddenSize: 14336, PaddedVocabSize: 128256, SeqLength: 8192,
+		},
 		batch: 1, megatron: 421645529382912, merged: 474433361805312, douzi: 474433361805312,
 	},
 	"qwen2.5_7b": {
-		model: spans.Model{Type: "qwen", SwiGLU: true, NumLayers: 28, HiddenSize: 3584, AttentionHeads: 28, QueryGroups: 4, KVChannels: 128,
-			FFNHiddenSize: 18944, PaddedVocabSize: 152064, SeqLength: 4096},
+		model: spans.Model{
+			Type: "qwen", SwiGLU: true, NumLayers: 28, HiddenSize: 3584, AttentionHeads: 28, QueryGroups: 4, KVChannels: 128,
+			FFNHiddenSize: 18944, PaddedVocabSize: 152064, SeqLength: 4096,
+		},
 		batch: 16, megatron: 2941777719853056, merged: 3103510216310784, douzi: 3103510216310784,
 	},
 	"mixtral_8x7b": {
@@ -359,8 +369,10 @@ func FuzzCount(f *testing.F) {
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(1), int64(-1), int64(math.MinInt64), int64(1), int64(1), int64(1), int64(-5), int64(7),
 		int64(1<<62))
 	f.Fuzz(func(t *testing.T, l, h, a, g, c, ffn, s, v, e, k, freq, first int64) {
-		m := spans.Model{NumLayers: l, HiddenSize: h, AttentionHeads: a, QueryGroups: g, KVChannels: c, FFNHiddenSize: ffn, SeqLength: s, VocabSize: v,
-			NumExperts: e, RouterTopK: k, MoELayerFreq: freq, FirstDense: first}
+		m := spans.Model{
+			NumLayers: l, HiddenSize: h, AttentionHeads: a, QueryGroups: g, KVChannels: c, FFNHiddenSize: ffn, SeqLength: s, VocabSize: v,
+			NumExperts: e, RouterTopK: k, MoELayerFreq: freq, FirstDense: first,
+		}
 		if Missing(&m) != "" {
 			return
 		}

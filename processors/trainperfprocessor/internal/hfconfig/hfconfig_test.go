@@ -73,8 +73,10 @@ func TestCountedAsMegatronDoes(t *testing.T) {
 		} `json:"megatron"`
 	}
 	require.NoError(t, json.Unmarshal(raw, &golden))
-	for name, config := range map[string]string{"nemotron_h_8b": nemotronH, "nemotron_3_nano_30b": nano, "nemotron_3_super_120b": superConfig(),
-		"qwen3_next_80b": qwen3Next} {
+	for name, config := range map[string]string{
+		"nemotron_h_8b": nemotronH, "nemotron_3_nano_30b": nano, "nemotron_3_super_120b": superConfig(),
+		"qwen3_next_80b": qwen3Next,
+	} {
 		m, err := Parse([]byte(config))
 		require.NoError(t, err, name)
 		want := golden.Megatron[name]
@@ -91,13 +93,17 @@ func TestParse(t *testing.T) {
 		json string
 		want spans.Model
 	}{
-		"llama": {llama, spans.Model{Type: "llama", NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, FFNHiddenSize: 14336,
-			VocabSize: 128256, SwiGLU: true}},
+		"llama": {llama, spans.Model{
+			Type: "llama", NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, FFNHiddenSize: 14336,
+			VocabSize: 128256, SwiGLU: true,
+		}},
 		"strings, floats, null, BOM": {
 			"\xef\xbb\xbf" + `{"model_type": "qwen3", "hidden_size": "4096", "intermediate_size": 12288.0, "num_attention_heads": 32, ` +
 				`"num_hidden_layers": "36", "num_key_value_heads": null, "head_dim": 128, "vocab_size": 151936}`,
-			spans.Model{Type: "qwen", NumLayers: 36, HiddenSize: 4096, AttentionHeads: 32, KVChannels: 128, FFNHiddenSize: 12288, VocabSize: 151936,
-				SwiGLU: true},
+			spans.Model{
+				Type: "qwen", NumLayers: 36, HiddenSize: 4096, AttentionHeads: 32, KVChannels: 128, FFNHiddenSize: 12288, VocabSize: 151936,
+				SwiGLU: true,
+			},
 		},
 		"gpt2": {
 			`{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_inner": null, "n_positions": 1024, "vocab_size": 50257}`,
@@ -106,8 +112,10 @@ func TestParse(t *testing.T) {
 		"mixtral": {
 			`{"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32, ` +
 				`"num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000}`,
-			spans.Model{Type: "mixtral", NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, FFNHiddenSize: 14336, VocabSize: 32000,
-				SwiGLU: true, NumExperts: 8, RouterTopK: 2},
+			spans.Model{
+				Type: "mixtral", NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, FFNHiddenSize: 14336, VocabSize: 32000,
+				SwiGLU: true, NumExperts: 8, RouterTopK: 2,
+			},
 		},
 		"qwen2_moe": {
 			`{"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632, "moe_intermediate_size": 1408,
@@ -164,8 +172,10 @@ func TestErrorsNameTheKey(t *testing.T) {
 		"list":         {`{"model_type": "llama", "num_hidden_layers": [1]}`, "'num_hidden_layers' is not a whole number", errNumber},
 		"huge":         {`{"model_type": "llama", "num_hidden_layers": 1e300}`, "'num_hidden_layers' is not a whole number", errNumber},
 		"kinds":        {strings.Replace(nemotronH, "M-M-M-M*", "M-Mo", 1), "'hybrid_override_pattern' has kinds", errKinds},
-		"no kinds": {strings.Replace(nemotronH, "hybrid_override_pattern", "x", 1), "'hybrid_override_pattern' or 'layers_block_type' is missing",
-			errMissing},
+		"no kinds": {
+			strings.Replace(nemotronH, "hybrid_override_pattern", "x", 1), "'hybrid_override_pattern' or 'layers_block_type' is missing",
+			errMissing,
+		},
 		"names of kinds":  {strings.Replace(superConfig(), "moe", "mystery", 1), "'layers_block_type' has kinds", errKinds},
 		"kinds by number": {strings.Replace(qwen3Next, `"full_attention_interval": 4`, `"layer_types": [1]`, 1), "'layer_types' has kinds", errKinds},
 		"sparse step":     {moe(`"decoder_sparse_step": 2`), "'decoder_sparse_step' describes", errLayers},

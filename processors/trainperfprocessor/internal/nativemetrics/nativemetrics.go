@@ -19,9 +19,8 @@ type native struct {
 
 const nativePrefix = "megatron.training."
 
-// NCCL Inspector's own metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards want these names:
-// the
-// prometheus exporter would add the unit once more.
+// NCCL Inspector's own metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards want these
+// names: the prometheus exporter would add the unit once more.
 const (
 	inspectorPrefix = "nccl_"
 	inspectorUnit   = "GB/s"

@@ -109,9 +109,13 @@ func TestShares(t *testing.T) {
 		"all":           {nil, all},
 		"incomplete":    {attrs{spans.AttrIncomplete: true}, all},
 		"shared memory": {attrs{spans.AttrZMQSharedMemory: true}, all},
-		"twice the time": {attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil},
-			map[string]float64{spans.AttrZMQSerializeUtilization: 0.125, spans.AttrZMQReceiveUtilization: 1.625, spans.AttrZMQDeserializeUtilization: 0.125,
-				spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625}},
+		"twice the time": {
+			attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil},
+			map[string]float64{
+				spans.AttrZMQSerializeUtilization: 0.125, spans.AttrZMQReceiveUtilization: 1.625, spans.AttrZMQDeserializeUtilization: 0.125,
+				spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625,
+			},
+		},
 		"whole seconds":         {attrs{spans.AttrZMQCallDuration: int64(1)}, all},
 		"no total":              {attrs{spans.AttrZMQCallDuration: nil}, nil},
 		"total 0":               {attrs{spans.AttrZMQCallDuration: 0.0}, nil},
@@ -195,16 +199,20 @@ func TestVerdicts(t *testing.T) {
 		"serialize NaN":                 {serializes(math.NaN()), nil, nil},
 		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
 		"serialize without total":       {serializes(0.5).With(noTotal), nil, nil},
-		"everything, never": {serializes(0.9).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40),
-			spans.AttrNetworkTransport: "tcp"}), never, nil},
+		"everything, never": {serializes(0.9).With(attrs{
+			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40),
+			spans.AttrNetworkTransport: "tcp",
+		}), never, nil},
 		"transport exactly 30":   {moves.With(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
 		"transport above 30":     {moves.With(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
 		"transport, no server":   {moves.With(noServer), nil, []string{transport}},
 		"transport, server 0":    {moves.With(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
 		"transport, no send":     {moves.With(noServer).With(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
 		"transport, other limit": {moves, func(c *Config) { c.TransportHigh = 0.12 }, []string{transport}},
-		"waiting, few bytes": {noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil,
-			nil},
+		"waiting, few bytes": {
+			noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil,
+			nil,
+		},
 		"waiting, bytes unknown":   {noServer, nil, nil},
 		"waiting, bytes elsewhere": {moves.With(noServer).With(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
 		"waiting, over TCP":        {noServer.With(overTCP), func(c *Config) { c.ExpectedTransport = "tcp" }, []string{transport}},
@@ -219,16 +227,22 @@ func TestVerdicts(t *testing.T) {
 		"tcp by the log only":      {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
 		"tcp, small letters":       {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
 		"tcp, no total":            {attrs{spans.AttrNetworkTransport: "tcp"}.With(noTotal), nil, []string{tcp}},
-		"tcp expected": {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
-			func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
-		"tcp or ipc": {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
-			func(c *Config) { c.ExpectedTransport = "" }, nil},
+		"tcp expected": {
+			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "tcp" }, nil,
+		},
+		"tcp or ipc": {
+			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "" }, nil,
+		},
 		"ipc where tcp is expected": {nil, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
 		"transport unknown":         {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
 		"transport of wrong type":   {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
 		"transport of one letter":   {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
-		"all": {serializes(0.5).With(attrs{spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98),
-			spans.AttrNetworkTransport: "tcp"}), nil, []string{serialize, transport, calls, tcp}},
+		"all": {serializes(0.5).With(attrs{
+			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98),
+			spans.AttrNetworkTransport: "tcp",
+		}), nil, []string{serialize, transport, calls, tcp}},
 		"flags of wrong type": {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,23 +291,29 @@ func TestReasons(t *testing.T) {
 		},
 		// The example of TSQP's guide: 40.9 % of 332.45 ms.
 		"the serialization of TSQP's guide": {
-			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597,
-				spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234}, []string{
+			spans.SpanRPCPass, attrs{
+				spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597,
+				spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234,
+			}, []string{
 				"Serialization took 40.9% of the 0.33245 s of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding " +
 					"(protobuf), " +
 					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 0.005234 s.",
 			}, 0.13597 / 0.33245, 0.30,
 		},
 		"under shared memory, one call": {
-			spans.SpanRPCCalls, attrs{spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001,
-				spans.AttrZMQSerializeDuration: 0.000005}, []string{
+			spans.SpanRPCCalls, attrs{
+				spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001,
+				spans.AttrZMQSerializeDuration: 0.000005,
+			}, []string{
 				"Serialization took 50% of the 1e-05 s of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
 					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
 		"many bytes, server known, number of calls not": {
-			spans.SpanRPCCalls, attrs{spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25,
-				spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20)}, []string{
+			spans.SpanRPCCalls, attrs{
+				spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25,
+				spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20),
+			}, []string{
 				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the " +
 					"limit of 30%, " +
 					"and moving 0.9 GiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's " +
@@ -302,8 +322,10 @@ func TestReasons(t *testing.T) {
 			}, 0.5, 0.30,
 		},
 		"waiting over TCP": {
-			spans.SpanRPCPass, perftest.RealPass.With(slow).With(attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
-				spans.AttrZMQPassCalls: int64(50)}), []string{
+			spans.SpanRPCPass, perftest.RealPass.With(slow).With(attrs{
+				spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
+				spans.AttrZMQPassCalls: int64(50),
+			}), []string{
 				"Sending and receiving took 80.4% of the 42.9996 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
 					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water " +
 					"marks " +

@@ -37,8 +37,10 @@ func TestValidate(t *testing.T) {
 		"loss":                 {func(c *Config) { c.LossSpike = inf }, errLossSpike, "'train::loss_spike'"},
 		"model negative":       {func(c *Config) { c.Model.RouterTopK = -1 }, errModelNegative, "'train::model::moe_router_topk'"},
 		"model without layers": {func(c *Config) { c.Model.HiddenSize = 4096 }, errModelMissing, "'train::model::num_layers'"},
-		"model not counted": {func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.HybridPattern = "MD" }, errModelUncounted,
-			"(hybrid_layer_pattern MD)"},
+		"model not counted": {
+			func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.HybridPattern = "MD" }, errModelUncounted,
+			"(hybrid_layer_pattern MD)",
+		},
 		"model recompute": {func(c *Config) { c.Model.Recompute = "all" }, errModelRecompute, "'train::model::recompute_granularity'"},
 	} {
 		t.Run(name, func(t *testing.T) {

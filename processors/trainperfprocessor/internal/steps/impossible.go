@@ -36,8 +36,10 @@ type cause struct {
 }
 
 // candidates are the causes in the order in which each mostly is the one. A candidate returns nil where it does not fit the numbers.
-var candidates = [...]func(c *cause) *verdict.Text[cause]{(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision,
-	(*cause).ofFormula}
+var candidates = [...]func(c *cause) *verdict.Text[cause]{
+	(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision,
+	(*cause).ofFormula,
+}
 
 const wouldBe = "it would be {would:percent}"
 

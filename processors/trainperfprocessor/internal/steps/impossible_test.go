@@ -30,10 +30,14 @@ func TestImpossible(t *testing.T) {
 				"not NVIDIA A100-SXM4-80GB: " +
 				"of H100 it would be 34.7%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
-		"another maker": {[]func(*Config){func(c *Config) { c.Device = "AMD Instinct MI250X" }}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 600e12},
+		"another maker": {
+			[]func(*Config){func(c *Config) { c.Device = "AMD Instinct MI250X" }},
+			1,
+			attrs{spans.AttrDeviceFlopThroughputReported: 600e12},
 			[]string{
 				"the devices are not AMD Instinct MI250X: of MI300X it would be 45.9%;",
-			}},
+			},
+		},
 		"GFLOP/s": {[]func(*Config){onH100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 54.19 * 989e12}, []string{
 			"MFU is 5419%: 53593.9 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",

@@ -52,8 +52,10 @@ func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 
 func TestFlagScaleErrors(t *testing.T) {
 	withDP := func(m spans.Model, dp int64) spans.Model { m.DataParallelSize = dp; return m }
-	ours := []string{spans.VerdictFlagScaleDP, spans.VerdictFlagScaleMoE, spans.VerdictFlagScaleSwiGLU, spans.VerdictFlopsDisagree,
-		spans.VerdictThroughputReported}
+	ours := []string{
+		spans.VerdictFlagScaleDP, spans.VerdictFlagScaleMoE, spans.VerdictFlagScaleSwiGLU, spans.VerdictFlopsDisagree,
+		spans.VerdictThroughputReported,
+	}
 	for name, tt := range map[string]struct {
 		model         spans.Model
 		flop, samples float64
@@ -160,8 +162,10 @@ func TestReportsOfOtherLogs(t *testing.T) {
 		"samples":                  {attrs{spans.AttrSampleThroughput: 64., spans.AttrBatchSize: int64(32)}, nil},
 		"samples beyond":           {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32)}, []string{spans.VerdictThroughputReported}},
 		"samples, no logged batch": {attrs{spans.AttrSampleThroughput: 32.}, nil},
-		"samples of an interval": {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32),
-			spans.AttrStepDurationKind: spans.DurationInterval}, nil},
+		"samples of an interval": {attrs{
+			spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32),
+			spans.AttrStepDurationKind: spans.DurationInterval,
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
@@ -245,8 +249,10 @@ func TestFormulaOfDouzi(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model spans.Model
 		want  float64
-	}{"mixtral": {mixtral, mixtralDouzi}, "llama": {llama3, llama3Douzi}, "llama without type": {func() spans.Model { m := llama3; m.Type = ""; return m }(),
-		llama3Unnamed}} {
+	}{"mixtral": {mixtral, mixtralDouzi}, "llama": {llama3, llama3Douzi}, "llama without type": {
+		func() spans.Model { m := llama3; m.Type = ""; return m }(),
+		llama3Unnamed,
+	}} {
 		p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.Formula, c.MFULow = formulaDouzi, 0 })
 		s := oneStep(t, p, perftest.Job, 100, nil)
 		perftest.Numbers(t, s, map[string]float64{spans.AttrFlopCount: tt.want})
@@ -263,26 +269,46 @@ func TestWhatFits(t *testing.T) {
 		model spans.Model
 		attrs attrs
 	}{
-		"It fits that the log counts recomputed activations too": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3}},
-		"It fits that the log counts the embedding too": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4}},
-		"It fits that the log counts the forward pass only": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12}},
-		"It fits that one of them is in another unit": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000}},
-		"It fits that the log leaves out the data-parallel size": {parallel,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8}},
-		"It fits that one of them is of a single device": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32}},
-		"It fits that the batch is another": {perftest.Aquila,
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7}},
-		"that fits samples/s of one device, not of all": {perftest.Aquila,
-			attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)}},
-		"that fits a time of all steps that the record covers, not of one": {perftest.Aquila,
-			attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)}},
-		"the batch, the time or the rate is of something else (padded, of one dev": {perftest.Aquila,
-			attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)}},
+		"It fits that the log counts recomputed activations too": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3},
+		},
+		"It fits that the log counts the embedding too": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4},
+		},
+		"It fits that the log counts the forward pass only": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12},
+		},
+		"It fits that one of them is in another unit": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000},
+		},
+		"It fits that the log leaves out the data-parallel size": {
+			parallel,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8},
+		},
+		"It fits that one of them is of a single device": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32},
+		},
+		"It fits that the batch is another": {
+			perftest.Aquila,
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7},
+		},
+		"that fits samples/s of one device, not of all": {
+			perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)},
+		},
+		"that fits a time of all steps that the record covers, not of one": {
+			perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)},
+		},
+		"the batch, the time or the rate is of something else (padded, of one dev": {
+			perftest.Aquila,
+			attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)},
+		},
 	} {
 		p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.MFULow = 0 })
 		got := perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, tt.attrs))

@@ -36,7 +36,8 @@ var noises = map[string]func(*rand.Rand, int) float64{
 
 // run feeds n steps and returns the iterations of each verdict. fault changes a step's time and loss.
 func run(t *testing.T, seed uint64, n int, noise func(*rand.Rand, int) float64, throughput bool,
-	fault func(i int, seconds, loss float64) (float64, float64)) map[string][]int {
+	fault func(i int, seconds, loss float64) (float64, float64),
+) map[string][]int {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 77))
 	p, _ := newTest(t)

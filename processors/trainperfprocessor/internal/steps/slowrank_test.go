@@ -18,8 +18,10 @@ import (
 // rankedStep makes the span of a step of 1 s in which each rank computed for so long, as the receivers do.
 func rankedStep(b *spans.Batch, name string, n int, seconds []float64) {
 	trace := spans.StepTraceID("run", int64(n))
-	s := b.Add(spans.Resource{Service: "job", RunID: "run"}, spans.Span{Trace: trace, ID: spans.SpanID(trace, name, []byte("megatron")), Name: name,
-		Start: int64(n) * 1e9, End: int64(n+1) * 1e9})
+	s := b.Add(spans.Resource{Service: "job", RunID: "run"}, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, name, []byte("megatron")), Name: name,
+		Start: int64(n) * 1e9, End: int64(n+1) * 1e9,
+	})
 	ranks := make([]int, len(seconds))
 	for i := range ranks {
 		ranks[i] = i
@@ -89,9 +91,11 @@ func TestSlowRank(t *testing.T) {
 			"10: Rank 2 and 1 more that were as slow computed for 600 ms, 50% longer than the median of the 7 other ranks of its pipeline stage, most of it " +
 				"lost in forward-compute; it was slow in 9 of the last 9 records." + rankAdvice,
 		}},
-		"of two": {func(int) []float64 { return []float64{0.4, 0.5} },
+		"of two": {
+			func(int) []float64 { return []float64{0.4, 0.5} },
 			[]string{"10: Rank 1 computed for 500 ms, 25% longer than the fastest, most of it lost in forward-compute; it was slow in 9 of the last 9 " +
-				"records." + rankAdvice}},
+				"records." + rankAdvice},
+		},
 		"another each time":  {func(n int) []float64 { s := []float64{0.4, 0.4, 0.4, 0.4}; s[n%4] = 0.6; return s }, nil},
 		"every other time":   {func(n int) []float64 { return []float64{0.4, 0.4, 0.4 + 0.2*float64(n%2), 0.4} }, nil},
 		"a little":           {func(int) []float64 { return []float64{0.4, 0.4, 0.43, 0.4} }, nil},

@@ -152,7 +152,9 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 		j.judgeReport()
 	}
 	j.judge()
-	j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
+	if j.Slowest.Rank.OK {
+		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
+	}
 	j.added.put(span.Attributes(), 1+j.sheet.Attributes()) // the summary is one more
 	j.summarize(span)
 	j.sheet.Put(span)

@@ -89,8 +89,10 @@ func TestMeasures(t *testing.T) {
 		"the log's batch comes before the model's": {
 			known, func(*Config) {},
 			attrs{spans.AttrBatchSize: int64(64), spans.AttrStepsCovered: int64(10)},
-			map[string]float64{spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5,
-				spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048},
+			map[string]float64{
+				spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5,
+				spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048,
+			},
 			"megatron/causal/",
 		},
 		"FlagScale's formula": {
@@ -101,8 +103,10 @@ func TestMeasures(t *testing.T) {
 		"full recomputation": {
 			known, func(c *Config) { c.Recompute = "full" }, nil,
 			// The layers run a fourth time, the logits (2·B·s·h·V forward) do not.
-			map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
-				spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peak},
+			map[string]float64{
+				spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
+				spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peak,
+			},
 			"megatron/causal/full",
 		},
 		"selective recomputation": {
@@ -134,8 +138,10 @@ func TestMeasures(t *testing.T) {
 			known, func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.GlobalBatchSize, c.Model.WorldSize = 0, 0 },
 			attrs{spans.AttrStepDuration: nil, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
 			// The log's own description still has the batch, and the world size.
-			map[string]float64{spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
-				spans.AttrFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000},
+			map[string]float64{
+				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
+				spans.AttrFlopThroughput:       perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000,
+			},
 			"megatron/causal/",
 		},
 		"the log's rates, no batch, no model": {
@@ -158,8 +164,10 @@ func TestMeasures(t *testing.T) {
 		"no model, but the log's FLOP/s": {
 			perftest.Job, func(*Config) {},
 			attrs{spans.AttrDeviceFlopThroughputReported: 400e12},
-			map[string]float64{spans.AttrMFU: 400e12 / peak, spans.AttrFlopPeak: peak, spans.AttrFlopDisagreement: nan, spans.AttrDeviceFlopThroughput: nan,
-				spans.AttrFlopThroughput: nan},
+			map[string]float64{
+				spans.AttrMFU: 400e12 / peak, spans.AttrFlopPeak: peak, spans.AttrFlopDisagreement: nan, spans.AttrDeviceFlopThroughput: nan,
+				spans.AttrFlopThroughput: nan,
+			},
 			"reported//",
 		},
 		"no model, but the log's FLOP/s of all devices": {
@@ -229,8 +237,11 @@ func TestWorldSize(t *testing.T) {
 		"the log's":       {func(*Config) {}, attrs{spans.AttrWorldSize: int64(4)}, 4},
 		"from the FLOP/s": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(598.66)}, 8},
 		"1 device":        {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(74.83)}, 1},
-		"2048 devices": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(400.12), spans.AttrFlopThroughputReported: per(819445.73)},
-			2048},
+		"2048 devices": {
+			func(*Config) {},
+			attrs{spans.AttrDeviceFlopThroughputReported: per(400.12), spans.AttrFlopThroughputReported: per(819445.73)},
+			2048,
+		},
 		"no whole number":  {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(74.83), spans.AttrFlopThroughputReported: per(560.1)}, 0},
 		"too small to say": {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: per(0.01), spans.AttrFlopThroughputReported: per(0.08)}, 0},
 		"zero":             {func(*Config) {}, attrs{spans.AttrDeviceFlopThroughputReported: 0., spans.AttrFlopThroughputReported: 0.}, 0},
@@ -384,8 +395,10 @@ func TestOddSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := oneStep(t, p, perftest.Job, 0.5, a)
-			perftest.Numbers(t, s, map[string]float64{spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: math.NaN(),
-				spans.AttrMFU: math.NaN()})
+			perftest.Numbers(t, s, map[string]float64{
+				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: math.NaN(),
+				spans.AttrMFU: math.NaN(),
+			})
 			for name, v := range s.Attributes().All() {
 				if v.Type() == pcommon.ValueTypeDouble && name != spans.AttrStepDuration && name != spans.AttrBatchSize {
 					assert.False(t, math.IsInf(v.Double(), 0) || math.IsNaN(v.Double()), name)
@@ -449,8 +462,10 @@ func FuzzStep(f *testing.F) {
 	p, _ := newTest(f, onH100)
 	f.Fuzz(func(t *testing.T, seconds, batch, rate, reported, loss float64, iteration, world, hidden, layers int64, source string) {
 		res := perftest.Job
-		res.Model = &spans.Model{NumLayers: layers, HiddenSize: hidden, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, WorldSize: world,
-			NumExperts: layers % 9}
+		res.Model = &spans.Model{
+			NumLayers: layers, HiddenSize: hidden, AttentionHeads: 8, SeqLength: 128, VocabSize: 100, WorldSize: world,
+			NumExperts: layers % 9,
+		}
 		b := spans.NewBatch("test", "")
 		s := perftest.AddStep(b, res, 1, 1, attrs{
 			spans.AttrIteration: iteration, spans.AttrStepDuration: seconds, spans.AttrBatchSize: batch, spans.AttrSampleThroughput: rate,
@@ -458,8 +473,10 @@ func FuzzStep(f *testing.F) {
 			spans.AttrFlopThroughputReported:       reported * 8, spans.AttrLoss: loss, spans.AttrSource: source, spans.AttrStepsCovered: world,
 		})
 		perftest.Judge(p, b.Traces())
-		for _, name := range []string{spans.AttrFlopCount, spans.AttrFlopThroughput, spans.AttrDeviceFlopThroughput, spans.AttrMFU,
-			spans.AttrFlopDisagreement} {
+		for _, name := range []string{
+			spans.AttrFlopCount, spans.AttrFlopThroughput, spans.AttrDeviceFlopThroughput, spans.AttrMFU,
+			spans.AttrFlopDisagreement,
+		} {
 			if v, ok := s.Attributes().Get(name); ok && (math.IsNaN(v.Double()) || math.IsInf(v.Double(), 0) || v.Double() < 0) {
 				t.Fatalf("%s is %v", name, v.Double())
 			}

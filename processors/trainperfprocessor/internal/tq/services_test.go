@@ -27,16 +27,24 @@ func TestCarriedShares(t *testing.T) {
 	}{
 		"good":           {get: 0.05, compute: 0.85, put: 0.05, want: []string{spans.VerdictTQComputeShareGood}},
 		"nothing to say": {get: 0.05, compute: 0.70, put: 0.05},
-		"elevated": {get: 0.15, compute: 0.7, put: 0.10, want: []string{spans.VerdictTQOverheadElevated},
-			reason: "TransferQueue took 25% of the 0.000001 s of rollout (GET 15%, PUT 10%), not below the target of 20%: "},
-		"high": {get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverheadHigh},
-			reason: "TransferQueue took 40% of the 0.000001 s of rollout (GET 25%, PUT 15%), above the limit of 30%: "},
+		"elevated": {
+			get: 0.15, compute: 0.7, put: 0.10, want: []string{spans.VerdictTQOverheadElevated},
+			reason: "TransferQueue took 25% of the 0.000001 s of rollout (GET 15%, PUT 10%), not below the target of 20%: ",
+		},
+		"high": {
+			get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "TransferQueue took 40% of the 0.000001 s of rollout (GET 25%, PUT 15%), above the limit of 30%: ",
+		},
 		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages, want: []string{spans.VerdictTQComputeShareGood}},
 		"some of them here": {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
-		"overhead is theirs": {get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
-			reason: "(GET 5%, PUT 5%), above"},
-		"overhead only": {overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
-			reason: "TransferQueue took 35% of the 0.000001 s of rollout, above the limit of 30%: "},
+		"overhead is theirs": {
+			get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "(GET 5%, PUT 5%), above",
+		},
+		"overhead only": {
+			overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			reason: "TransferQueue took 35% of the 0.000001 s of rollout, above the limit of 30%: ",
+		},
 		"compute only":          {compute: 0.85, want: []string{spans.VerdictTQComputeShareGood}},
 		"get only":              {get: 0.85},
 		"whole numbers":         {get: int64(1), compute: int64(0), put: int64(0), want: []string{spans.VerdictTQOverheadHigh}, reason: "(GET 100%, PUT 0%)"},

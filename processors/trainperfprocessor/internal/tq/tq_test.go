@@ -134,11 +134,15 @@ func TestOneConclusion(t *testing.T) {
 		said int
 		last string
 	}{
-		"nearly all calls": {func(i int) bool { return i%24 != 0 }, 8 + 3,
-			"It is so for 96 of the last 100 calls. TransferQueue took 40.5% of the time of the run's 210 calls so far; 201 of them were above 30%."},
-		"those of one host": {func(i int) bool { return i%5 == 4 }, 48,
+		"nearly all calls": {
+			func(i int) bool { return i%24 != 0 }, 8 + 3,
+			"It is so for 96 of the last 100 calls. TransferQueue took 40.5% of the time of the run's 210 calls so far; 201 of them were above 30%.",
+		},
+		"those of one host": {
+			func(i int) bool { return i%5 == 4 }, 48,
 			"It is so for 20 of the last 100 calls. TransferQueue took 14% of the time of the run's 210 calls so far; 42 of them were above 30%, all on " +
-				"10.4.1.33."},
+				"10.4.1.33.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t, func(c *Config) { c.Fluctuation.MinSamples = 100; c.Fluctuation.Threshold = 9 })
@@ -316,8 +320,12 @@ func TestLostStageLine(t *testing.T) {
 		"GET_END": {three, 0, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
 		"COMPUTE": {[]stageSpan{three[0], three[2]}, -1, 0.21, 0.5876, 0.2, []string{spans.AttrTQComputeUtilizationSource}, 0.41, "(GET 21%, PUT 20%)"},
 		"PUT":     {three[:2], -1, 0.21, 0.59, 0.2001, []string{spans.AttrTQPutUtilizationSource}, 0.4101, "(GET 21%, PUT 20% as reported by the log)"},
-		"both": {three[1:2], -1, 0.2123, 0.59, 0.2001, []string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource}, 0.4124,
-			"(GET 21.2%, PUT 20%, both as reported by the log)"},
+		"both": {
+			three[1:2], -1, 0.2123, 0.59, 0.2001,
+			[]string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource},
+			0.4124,
+			"(GET 21.2%, PUT 20%, both as reported by the log)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spans.NewBatch("test", "")

@@ -86,8 +86,10 @@ func TestWindowsAreSeparate(t *testing.T) {
 	for i := range 50 {
 		// Each population is steady; mixed they would not be.
 		for j, key := range []windowKey{
-			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {"a", "r", "f",
-				spans.TQPut},
+			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {
+				"a", "r", "f",
+				spans.TQPut,
+			},
 		} {
 			s, _ := w.add(key, uint64(i), uint64(1+100*j))
 			assert.Zero(t, s.cv)
