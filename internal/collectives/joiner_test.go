@@ -235,6 +235,14 @@ var joins = map[string]struct {
 		},
 		want: []string{"0: complete, ranks 0 by 0/0"},
 	},
+	"several ranks by one span": {
+		do: func(r *rig) {
+			for rank := range 2 {
+				r.inputs[0].Add(numbered(rank, 0).op(), []string{"span"}, r.now)
+			}
+		},
+		want: []string{"0: complete, ranks 0 1 by span,span"},
+	},
 	"without a number": {
 		do:   func(r *rig) { r.say(says{rank: 0, size: 4096, us: 100, alone: true}) },
 		want: []string{"0: complete, ranks 0 by 0/0"},
