@@ -406,6 +406,59 @@ func TestGoldenFiles(t *testing.T) {
 	t.Logf("shown by none of %d golden files, but written by code: %s", files, strings.Join(byCode, " "))
 }
 
+// TestAdded: what train_perf adds to a span stands in a group of which the registry counts how much that is.
+func TestAdded(t *testing.T) {
+	_, ds := readVocabulary(t)
+	known := map[string]bool{}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, a := range g.Attributes {
+				known[a.name()] = known[a.name()] || g.Annotations.Room != ""
+			}
+		}
+	}
+	read := func(file string) []keyValues {
+		text, err := os.ReadFile(filepath.Join(root, "processors/trainperfprocessor/testdata", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g golden
+		if err := yaml.Unmarshal(text, &g); err != nil {
+			t.Fatal(err)
+		}
+		var out []keyValues
+		for _, rs := range g.ResourceSpans {
+			for _, ss := range rs.ScopeSpans {
+				for _, s := range ss.Spans {
+					out = append(out, s.Attributes)
+				}
+			}
+		}
+		return out
+	}
+	added := 0
+	for _, domain := range []string{"", "train_", "zmq_", "nccl_"} {
+		in, want := read(domain+"in.yaml"), read(domain+"want.yaml")
+		if len(in) != len(want) {
+			t.Fatalf("%sin.yaml has %d spans, %swant.yaml %d", domain, len(in), domain, len(want))
+		}
+		for i, attrs := range want {
+			for _, kv := range attrs {
+				had := slices.ContainsFunc(in[i], func(old keyValue) bool { return old.Key == kv.Key })
+				if had || strings.HasPrefix(kv.Key, "trainbridge.verdict.") {
+					continue
+				}
+				if added++; !known[kv.Key] {
+					t.Errorf("%swant.yaml: train_perf adds %s, which stands in no group with room", domain, kv.Key)
+				}
+			}
+		}
+	}
+	if added < 50 {
+		t.Errorf("train_perf adds %d attributes", added)
+	}
+}
+
 // TestUnits: the units that have names are those of metrics, attributes and verdicts.
 func TestUnits(t *testing.T) {
 	_, ds := readVocabulary(t)
