@@ -56,8 +56,8 @@ func (j *join) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, joinKey{}, j)
 }
 
-// joined says whether the span is of this trace. The run id is taken from the provider of the span; a span that is not recorded here has none, which does not matter
-// to a UUID.
+// joined says whether the span is of this trace. The run id is taken from the provider of the span; a span that is not recorded here has none, which does not
+// matter to a UUID.
 func (j *join) joined(span trace.Span) bool {
 	runID := ""
 	if s, ok := span.(sdktrace.ReadOnlySpan); ok {

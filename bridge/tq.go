@@ -25,7 +25,8 @@ func (b *Bridge) StartFunction(ctx context.Context, name string, attrs ...attrib
 	}
 	s.stages = new(stages)
 	own := append(
-		make([]attribute.KeyValue, 0, 6), is[kindFunction], timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction), attribute.String(spans.AttrTQFunction, name),
+		make([]attribute.KeyValue, 0, 6), is[kindFunction], timeLogged, attribute.String(spans.AttrTQStage, spans.StageFunction),
+		attribute.String(spans.AttrTQFunction, name),
 	)
 	s.set(attrs, b.outermost(ctx, own)...)
 	return ctx, s

@@ -50,7 +50,8 @@ type Span struct {
 // OTLP would read the bits of a negative number as a time after 2554.
 func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
-// What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors add.
+// What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors
+// add.
 const (
 	MaxMessageSpans = 8192
 	MaxMessageBytes = 2_500_000 // a span that is larger is alone

@@ -126,7 +126,9 @@ func TestRunSpanAndLink(t *testing.T) {
 
 func BenchmarkBatchAdd(b *testing.B) {
 	res := Resource{Service: "verl", RunID: "r", PID: 7}
-	s := Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{2}, Name: SpanTQGet, Kind: ptrace.SpanKindInternal, Start: 1, End: 2, Source: TimeAnchored, Attributes: 3}
+	s := Span{
+		Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{2}, Name: SpanTQGet, Kind: ptrace.SpanKindInternal, Start: 1, End: 2, Source: TimeAnchored, Attributes: 3,
+	}
 	b.ReportAllocs()
 	batch := NewBatch("scope", "v")
 	for b.Loop() {

@@ -9,9 +9,9 @@ import (
 
 func TestModelAttributes(t *testing.T) {
 	m := Model{
-		Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, VocabSize: 129280, GlobalBatchSize: 32, SwiGLU: true,
-		NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128, Recompute: "full",
-		Hybrid: true, AttentionRatio: 0.08, MLPRatio: 0.46, HybridPattern: "M-*E", Unsupported: "gated delta product",
+		Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, VocabSize: 129280, GlobalBatchSize: 32,
+		SwiGLU: true, NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128,
+		Recompute: "full", Hybrid: true, AttentionRatio: 0.08, MLPRatio: 0.46, HybridPattern: "M-*E", Unsupported: "gated delta product",
 	}
 	attrs := pcommon.NewMap()
 	attrs.PutStr(AttrServiceName, "job")
@@ -48,7 +48,14 @@ func TestModelSetQueryGroups(t *testing.T) {
 // TestModelSetHybrid: a dump has the older name of the pattern after the newer one, which also has the layers of multi-token prediction.
 func TestModelSetHybrid(t *testing.T) {
 	var m Model
-	for _, a := range [][2]string{{"hybrid_attention_ratio", "0.08"}, {"hybrid_layer_pattern", "M-/M"}, {"hybrid_mlp_ratio", "0.0"}, {"hybrid_override_pattern", "M-"}, {"mtp_hybrid_override_pattern", "None"}, {"spec", "None"}} {
+	for _, a := range [][2]string{
+		{"hybrid_attention_ratio", "0.08"},
+		{"hybrid_layer_pattern", "M-/M"},
+		{"hybrid_mlp_ratio", "0.0"},
+		{"hybrid_override_pattern", "M-"},
+		{"mtp_hybrid_override_pattern", "None"},
+		{"spec", "None"},
+	} {
 		assert.True(t, m.Set(a[0], []byte(a[1])), a[0])
 	}
 	assert.Equal(t, Model{AttentionRatio: 0.08, HybridPattern: "M-/M"}, m)
@@ -61,7 +68,10 @@ func TestModelSetHybrid(t *testing.T) {
 
 // TestModelSetRampUp: steps were held against the batch that a ramp-up ends with, and perf_monitor was said to leave samples out.
 func TestModelSetRampUp(t *testing.T) {
-	for _, dump := range [][2][2]string{{{"global_batch_size", "512"}, {"rampup_batch_size", "['32', '32', '100000']"}}, {{"rampup_batch_size", "['32', '32', '100000']"}, {"global_batch_size", "512"}}} {
+	for _, dump := range [][2][2]string{
+		{{"global_batch_size", "512"}, {"rampup_batch_size", "['32', '32', '100000']"}},
+		{{"rampup_batch_size", "['32', '32', '100000']"}, {"global_batch_size", "512"}},
+	} {
 		var m Model
 		for _, a := range dump {
 			assert.True(t, m.Set(a[0], []byte(a[1])))

@@ -67,8 +67,8 @@
 //
 // # Where what is
 //
-//   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (what a path named before), catch.go (files that are gone
-//     when it looks), probe.go (compressed files), document.go, sorter.go (whose a file is by its content).
+//   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (what a path named before), catch.go (files that are
+//     gone when it looks), probe.go (compressed files), document.go, sorter.go (whose a file is by its content).
 //   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go, sleep.go. Senders: outbox.go, deadletter.go.
 //   - A file: file.go, and life.go for its life from being met to being forgotten. Positions: position.go, snapshot.go, store.go.
 //   - Records of several streams: joint.go, and policy.go for all in which such streams differ from others.

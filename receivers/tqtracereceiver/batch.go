@@ -125,7 +125,8 @@ func (bd *builder) function(f *assemble.Function) {
 	res := bd.resource(f.Who)
 	trace, id := bd.identify(f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source, Attributes: 8 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
+		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source,
+		Attributes: 8 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrTQFunction, f.Name)
@@ -156,7 +157,8 @@ func (bd *builder) function(f *assemble.Function) {
 		}
 		parents[i] = spans.SpanID(trace, stageOf[i].span, id[:])
 		c := bd.Add(res, spans.Span{
-			Trace: trace, ID: parents[i], Parent: id, Name: stageOf[i].span, Is: spans.KindStage, Kind: ptrace.SpanKindInternal, Start: st.Start, End: st.End, Source: f.Source, Attributes: 2,
+			Trace: trace, ID: parents[i], Parent: id, Name: stageOf[i].span, Is: spans.KindStage, Kind: ptrace.SpanKindInternal, Start: st.Start, End: st.End,
+			Source: f.Source, Attributes: 2,
 		})
 		m := c.Attributes()
 		m.PutStr(spans.AttrTQStage, stageOf[i].stage)
@@ -192,7 +194,8 @@ func (bd *builder) lone(o *assemble.Op) {
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source, Attributes: 7 + spans.AddedVerdicts + o.FieldsTo - o.FieldsFrom,
+		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source,
+		Attributes: 7 + spans.AddedVerdicts + o.FieldsTo - o.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrPeerService, spans.PeerTransferQueue)

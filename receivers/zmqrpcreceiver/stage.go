@@ -71,7 +71,9 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
 		res, kind := bd.of(name)
-		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Is: spans.KindCallPart, Kind: kind, Start: start, End: start + ns, Source: source})
+		bd.Add(
+			res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Is: spans.KindCallPart, Kind: kind, Start: start, End: start + ns, Source: source},
+		)
 		return sid
 	}
 	for i := range stageSpans[:callStages] {

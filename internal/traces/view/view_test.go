@@ -285,7 +285,10 @@ func TestJudged(t *testing.T) {
 	}{
 		{func(s ptrace.Span) bool { var v Function; v.Read(s); return v.Judged }, nil},
 		{func(s ptrace.Span) bool { var v Step; v.Read(s); return v.Judged }, []string{spans.AttrSamples, spans.AttrFlopFormula, spans.AttrFlopUnsupported}},
-		{func(s ptrace.Span) bool { var v Group; v.Read(s); return v.Judged }, []string{spans.AttrSummary, spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization}},
+		{
+			func(s ptrace.Span) bool { var v Group; v.Read(s); return v.Judged },
+			[]string{spans.AttrSummary, spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization},
+		},
 		{func(s ptrace.Span) bool { var v Collective; v.Read(s); return v.Judged }, nil},
 	} {
 		assert.False(t, c.read(spanOf(t, "", internal, attr{spans.AttrSource, "a"})))

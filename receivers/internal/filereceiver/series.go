@@ -102,7 +102,8 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 				})
 				if dropped > before && !s.full {
 					s.full = true
-					s.logger.Warn("there is no room for more series: values with new labels are not sent as metrics. Raise 'cardinality_limit', or see what in the log has so many names",
+					s.logger.Warn("there is no room for more series: values with new labels are not sent as metrics. Raise 'cardinality_limit', or see what in the log "+
+						"has so many names",
 						zap.Int("cardinality_limit", s.limit), zap.String("metric", m.Name()))
 				}
 			}

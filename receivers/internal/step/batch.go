@@ -105,7 +105,10 @@ func (b *batch) Done() {
 	clear(b.items)
 	clear(b.stages)
 	clear(b.extras)
-	*b = batch{pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0], gpus: b.gpus[:0]}
+	*b = batch{
+		pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0],
+		gpus: b.gpus[:0],
+	}
 	if cap(b.items) <= maxKept {
 		b.pool.Put(b, maxFree)
 	}
@@ -229,7 +232,8 @@ func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
 		n += spans.AddedToStep
 	}
 	s := out.Add(b.resource(it), spans.Span{
-		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end, Source: it.time, Attributes: n,
+		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
+		Source: it.time, Attributes: n,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrSource, it.source)

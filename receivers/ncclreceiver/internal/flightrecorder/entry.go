@@ -298,7 +298,8 @@ func kindOf(profiling string) (k op.Kind, name, ends string) {
 	switch name {
 	case "all_reduce", "allreduce", "all_reduce_barrier", "all_reduce_sparse", "allreduce_coalesced", "all_reduce_coalesced":
 		return op.AllReduce, name, ends
-	case "all_gather", "allgather", "_all_gather_base", "_allgather_base", "all_gather_into_tensor", "all_gather_into_tensor_coalesced", "allgather_into_tensor_coalesced":
+	case "all_gather", "allgather", "_all_gather_base", "_allgather_base", "all_gather_into_tensor", "all_gather_into_tensor_coalesced",
+		"allgather_into_tensor_coalesced":
 		return op.AllGather, name, ends
 	case "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor", "reduce_scatter_tensor_coalesced":
 		return op.ReduceScatter, name, ends

@@ -16,7 +16,9 @@ func TestInit(t *testing.T) {
 	out.Reset()
 	again := out.Add()
 	assert.Same(t, o, again)
-	assert.Equal(t, []int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown}, []int64{int64(again.Rank), again.Size, again.Total, again.Duration, again.Stream})
+	assert.Equal(
+		t, []int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown}, []int64{int64(again.Rank), again.Size, again.Total, again.Duration, again.Stream},
+	)
 	assert.Empty(t, again.Details)
 	assert.NotZero(t, cap(again.Details))
 }

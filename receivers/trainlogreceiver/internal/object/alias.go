@@ -64,7 +64,8 @@ func field(f record.Field, u record.Unit) Target {
 		t.flags = evaluation
 	case record.LearningRate, record.BatchSize:
 		t.flags = numbers // what a job is told, too: settings are printed as objects before the first step
-	case record.MFU, record.DeviceTokenThroughput, record.FlopThroughput, record.DeviceFlopThroughput, record.MemoryUsage, record.MemoryPeak, record.MemoryReserved,
+	case record.MFU, record.DeviceTokenThroughput, record.FlopThroughput, record.DeviceFlopThroughput, record.MemoryUsage, record.MemoryPeak,
+		record.MemoryReserved,
 		record.MemoryReservedPeak, record.MemoryUtilization, record.DeviceEnergy, record.DevicePower:
 		t.flags = measured
 	}
