@@ -210,6 +210,8 @@ func TestReadme(t *testing.T) {
 		"make run":   TestMakeRun,
 		"make test":  TestReadme, // it runs this test
 		"make build": TestReadme, // its binary is run here
+		"bin/trainbridge show --tempo http://127.0.0.1:3200": TestShowSources,
+		"bin/trainbridge show --file spans.json":             TestShowSources,
 		"TRAINBRIDGE_LOGS='/data/job/logs/*' TRAINBRIDGE_SERVICE=llama3-8b TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestLogsOfAnyKind,
 	}
 	var text []byte
@@ -220,7 +222,8 @@ func TestReadme(t *testing.T) {
 	}
 	var commands []string
 	for _, line := range shellLines(string(text)) {
-		if strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ") {
+		_, named := elsewhere[line]
+		if !named && (strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ")) {
 			commands = append(commands, line)
 			continue
 		}
