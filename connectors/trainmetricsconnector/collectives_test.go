@@ -24,8 +24,10 @@ import (
 
 // addCollective appends the root of a collective of four ranks as nccl writes it, which ends ns after base.
 func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algorithm string, ns int64, numbers map[string]float64) ptrace.Span {
-	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
-		Attributes: 24})
+	s := b.Add(res, spans.Span{
+		Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
+		Attributes: 24,
+	})
 	a := s.Attributes()
 	a.PutInt(spans.AttrNCCLRanks, 4)
 	a.PutStr(spans.AttrNCCLOperation, operation)
@@ -49,8 +51,10 @@ func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algori
 
 // addBelow appends a span below a collective, with attributes that a root has too.
 func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
-	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base,
-		End: base + 1e6, Attributes: 10})
+	s := b.Add(res, spans.Span{
+		Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base,
+		End: base + 1e6, Attributes: 10,
+	})
 	a := s.Attributes()
 	a.PutInt(spans.AttrNCCLCommRank, 3)
 	a.PutInt(spans.AttrRank, 3)
@@ -337,8 +341,10 @@ func TestCollectiveValues(t *testing.T) {
 		invalid int64
 	}{
 		"good": {func(pcommon.Map, ptrace.Span) {}, all, plain, 0},
-		"incomplete": {set(spans.AttrIncomplete, true), but(map[string]float64{duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1,
-			"trainbridge.incomplete.spans": 1}), plain, 0},
+		"incomplete": {set(spans.AttrIncomplete, true), but(map[string]float64{
+			duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1,
+			"trainbridge.incomplete.spans": 1,
+		}), plain, 0},
 		"incomplete as text":    {set(spans.AttrIncomplete, "true"), all, plain, 0},
 		"of no time":            {set(spans.AttrNCCLDuration, 0.0), all, plain, 0},
 		"in whole seconds":      {set(spans.AttrNCCLDuration, int64(2)), all, plain, 0},

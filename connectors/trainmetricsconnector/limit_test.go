@@ -115,8 +115,10 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 	judged(step, spans.VerdictMFULow)
 	addPart(b, res, 80*id+51, "jsonl", name, int64(id), 1e6)
 	addCall(b, res, 80*id+52, name, "unix", 1e6, 1, 1)
-	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
-		spans.AttrZMQThroughputDisagreement: 1})
+	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{
+		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
+		spans.AttrZMQThroughputDisagreement: 1,
+	})
 	addCollective(b, res, 80*id+54, name, "RING", 1e9, map[string]float64{
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,

@@ -93,8 +93,10 @@ func rpcBatch() ptrace.Traces {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
 	}
 	// The next one ended with a restart of the client; its only call was whole.
-	cut := addGroup(b, resourceA, 20, spans.SpanRPCPass, 5e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 0.9,
-		spans.AttrZMQThroughputDisagreement: 0.9})
+	cut := addGroup(b, resourceA, 20, spans.SpanRPCPass, 5e9, map[string]float64{
+		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 0.9,
+		spans.AttrZMQThroughputDisagreement: 0.9,
+	})
 	cut.Attributes().PutBool(spans.AttrIncomplete, true)
 	judged(cut, spans.VerdictZMQSerializeHigh)
 	addCall(b, resourceA, 21, "Embedding", "", 20_000, 1, 1)
@@ -318,8 +320,10 @@ func TestCallValues(t *testing.T) {
 		"good":             {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
 		"size as a double": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
 		"negative size":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
-		"size of everything": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
-			invalid: 1},
+		"size of everything": {
+			change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
+			invalid: 1,
+		},
 		"NaN":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
 		"infinite":     {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
 		"size as text": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
@@ -332,8 +336,10 @@ func TestCallValues(t *testing.T) {
 		"a method's name does not matter": {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCSend) }, labels: matmulUnix, request: 1000},
 		"nor that of a group":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCPass) }, labels: matmulUnix, request: 1000},
 		"verdict":                         {change: func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, labels: matmulUnix, request: 1000, other: 1},
-		"incomplete": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix,
-			request: -1, notTimed: true, other: 1},
+		"incomplete": {
+			change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix,
+			request: -1, notTimed: true, other: 1,
+		},
 		"a server's":                   {change: func(_ pcommon.Map, s ptrace.Span) { s.SetKind(ptrace.SpanKindServer) }},
 		"of another system":            {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrRPCSystem, "grpc") }},
 		"of a system that is a number": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrRPCSystem, 1) }},
@@ -404,8 +410,10 @@ func TestGroupValues(t *testing.T) {
 		"another's span":   {"rpc.pass.other", none, nil, 0},
 		"no start":         {spans.SpanRPCPass, func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, nil, 1},
 		"ends early":       {spans.SpanRPCCalls, func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(s.EndTimestamp() + 1) }, nil, 1},
-		"negative calls": {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQPassCalls, -3) }, []string{pass, send, disagreement,
-			verdict}, 1},
+		"negative calls": {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQPassCalls, -3) }, []string{
+			pass, send, disagreement,
+			verdict,
+		}, 1},
 		"not numbers": {spans.SpanRPCPass, func(m pcommon.Map, _ ptrace.Span) {
 			m.PutStr(spans.AttrZMQPassCalls, "3")
 			m.PutDouble(spans.AttrZMQThroughputDisagreement, math.NaN())
@@ -417,8 +425,10 @@ func TestGroupValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			b := spans.NewBatch("test", "")
-			s := addGroup(b, resourceA, 1, tt.root, 1e9, map[string]float64{spans.AttrZMQPassCalls: 3, spans.AttrZMQSendUtilization: 0.5,
-				spans.AttrZMQThroughputDisagreement: 0.1})
+			s := addGroup(b, resourceA, 1, tt.root, 1e9, map[string]float64{
+				spans.AttrZMQPassCalls: 3, spans.AttrZMQSendUtilization: 0.5,
+				spans.AttrZMQThroughputDisagreement: 0.1,
+			})
 			judged(s, "v")
 			tt.change(s.Attributes(), s)
 			c.consume(b.Traces())

@@ -89,8 +89,10 @@ func stepBatch() ptrace.Traces {
 	addPart(b, resourceA, 6, "verl", "update_actor", -1, 12*second)
 	addPart(b, resourceA, 7, "verl", "gen", -1, 40*second)
 	addPart(b, resourceA, 8, "megatron", "forward-backward", 7, second/2)
-	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{2}, ID: spanID(9), Name: spans.SpanEvaluation, Start: base,
-		End: base}).Attributes().PutDouble(spans.AttrMFU, 0.1)
+	b.Add(resourceA, spans.Span{
+		Trace: pcommon.TraceID{2}, ID: spanID(9), Name: spans.SpanEvaluation, Start: base,
+		End: base,
+	}).Attributes().PutDouble(spans.AttrMFU, 0.1)
 	return b.Traces()
 }
 

@@ -59,8 +59,10 @@ func newBed(tb testing.TB, change ...func(*Config)) *bed {
 		f(cfg)
 	}
 	require.NoError(tb, cfg.Validate())
-	b := &bed{t: tb, clock: time.Unix(0, base).Add(time.Hour), ticks: make(chan time.Time), sent: make(chan pmetric.Metrics, 10),
-		tel: componenttest.NewTelemetry()}
+	b := &bed{
+		t: tb, clock: time.Unix(0, base).Add(time.Hour), ticks: make(chan time.Time), sent: make(chan pmetric.Metrics, 10),
+		tel: componenttest.NewTelemetry(),
+	}
 	tb.Cleanup(func() { require.NoError(tb, b.tel.Shutdown(context.Background())) })
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
 		if b.err != nil {
@@ -255,8 +257,10 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
 	assert.Equal(t, start, h.start)
 	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
-	assert.Equal(t, []float64{2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
-		1200, 1800}, h.bounds)
+	assert.Equal(t, []float64{
+		2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
+		1200, 1800,
+	}, h.bounds)
 	assert.Equal(t, uint64(1), h.buckets[14], "0.914 s is above 0.5 and at most 1")
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, h.host)
 	// A bound belongs to its bucket.
@@ -555,8 +559,10 @@ func TestCardinalityLimit(t *testing.T) {
 		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
 		res.RunID = fmt.Sprint("run-", i) // of groups of calls there is a series per run
 		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
-		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
-			spans.AttrZMQThroughputDisagreement: 1})
+		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
+			spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
+			spans.AttrZMQThroughputDisagreement: 1,
+		})
 		addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
 			spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 			spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
@@ -838,18 +844,24 @@ func FuzzConsume(f *testing.F) {
 	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr("v")
 	add(b, resourceA, 2, "", spans.StageClientPut, -1).Attributes().PutDouble(spans.AttrTQThroughput, 1e9)
 	add(b, spans.Resource{}, 0, "rollout", spans.StageGet, 1).Attributes().PutBool(spans.AttrIncomplete, true)
-	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1e9,
-		spans.AttrMFU: 0.5}).Attributes().PutInt(spans.AttrStepsCovered, 3)
+	addStepSpan(b, resourceA, 3, "hf", 1, 1, map[string]float64{
+		spans.AttrStepDuration: 1, spans.AttrTokens: 1e9,
+		spans.AttrMFU: 0.5,
+	}).Attributes().PutInt(spans.AttrStepsCovered, 3)
 	addStepSpan(b, resourceA, 3, "hf", 1, 1, nil)
 	addPart(b, resourceA, 4, "verl", "gen", -1, 1)
 	addCall(b, resourceA, 5, "Matmul", "unix", 1e6, 1024, 2048)
 	addCall(b, resourceA, 6, "LMHead", "", 1e6, 1, 2).Attributes().PutBool(spans.AttrIncomplete, true)
-	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5,
-		spans.AttrZMQThroughputDisagreement: 0.1})
+	addGroup(b, resourceA, 7, spans.SpanRPCPass, 1e9, map[string]float64{
+		spans.AttrZMQPassCalls: 98, spans.AttrZMQSendUtilization: 0.5,
+		spans.AttrZMQThroughputDisagreement: 0.1,
+	})
 	addGroup(b, resourceA, 8, spans.SpanRPCSession, 1e9, nil)
 	addGroup(b, resourceA, 9, spans.SpanRPCCalls, 1e9, nil).Attributes().PutBool(spans.AttrIncomplete, true)
-	addCollective(b, resourceA, 10, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 1e9,
-		spans.AttrNCCLErrors: 3, spans.AttrNCCLBandwidthBus: 1e9})
+	addCollective(b, resourceA, 10, "AllReduce", "RING", 1e9, map[string]float64{
+		spans.AttrNCCLDuration: 1, spans.AttrNCCLDataSize: 1e9,
+		spans.AttrNCCLErrors: 3, spans.AttrNCCLBandwidthBus: 1e9,
+	})
 	cut(addCollective(b, resourceA, 11, "Send", "", 1e9, map[string]float64{spans.AttrNCCLLateMax: 1, spans.AttrNCCLRanksMissingCount: 1}),
 		spans.NCCLIncompleteGap)
 	addBelow(b, resourceA, 12, spans.SpanNCCLRank)

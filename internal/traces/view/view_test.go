@@ -20,13 +20,13 @@ type attr struct {
 	value any
 }
 
-func spanOf(t testing.TB, name string, kind ptrace.SpanKind, attrs ...attr) ptrace.Span {
-	t.Helper()
+func spanOf(tb testing.TB, name string, kind ptrace.SpanKind, attrs ...attr) ptrace.Span {
+	tb.Helper()
 	span := ptrace.NewSpan()
 	span.SetName(name)
 	span.SetKind(kind)
 	for _, a := range attrs {
-		require.NoError(t, span.Attributes().PutEmpty(a.name).FromRaw(a.value))
+		require.NoError(tb, span.Attributes().PutEmpty(a.name).FromRaw(a.value))
 	}
 	return span
 }
@@ -105,9 +105,9 @@ func views() map[string]reader {
 }
 
 // everything is all attributes that some view reads, with values that no field has when it is absent.
-func everything(t testing.TB) ptrace.Span {
-	t.Helper()
-	span := spanOf(t, "name", internal)
+func everything(tb testing.TB) ptrace.Span {
+	tb.Helper()
+	span := spanOf(tb, "name", internal)
 	m := span.Attributes()
 	for _, name := range []string{
 		spans.AttrIncomplete, spans.AttrZMQSharedMemory, spans.AttrTimePoint, spans.AttrNCCLHang, spans.AttrNCCLMismatch, spans.AttrNCCLLast, spans.AttrFlopFormula,
@@ -325,7 +325,7 @@ func TestVerdicts(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Equal(t, Verdict{"a", "because", 0.5, 1}, got[0])
 	assert.True(t, got[1].Name == "" && math.IsNaN(got[1].Value) && math.IsNaN(got[1].Threshold))
-	for range Verdicts(span) { //nolint:revive // that it can be left is the test
+	for range Verdicts(span) { // it can be left
 		break
 	}
 }
