@@ -4,7 +4,7 @@ import "strings"
 
 // Blanks returns where the blanks at b[i:] end: i itself where there are none.
 func Blanks(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
 	}
 	return i
@@ -12,27 +12,16 @@ func Blanks(b []byte, i int) int {
 
 // Colon reads the colon behind a name, and the blanks around it.
 func Colon(b []byte, i int) (end int) {
-	if i < len(b) && b[i] <= ' ' {
-		i = Blanks(b, i)
-	}
+	i = Blanks(b, i)
 	if i >= len(b) || b[i] != ':' {
 		return -1
 	}
-	i++
-	if i < len(b) && b[i] == ' ' {
-		i++
-	}
-	if i < len(b) && b[i] <= ' ' {
-		i = Blanks(b, i)
-	}
-	return i
+	return Blanks(b, i+1)
 }
 
 // Next reads what stands behind a member or an element, and the blanks around it: a comma, behind which there is more, or the bracket that closes.
 func Next(b []byte, i int, closing byte) (end int, more bool) {
-	if i < len(b) && b[i] <= ' ' {
-		i = Blanks(b, i)
-	}
+	i = Blanks(b, i)
 	switch {
 	case i >= len(b):
 		return -1, false
@@ -41,14 +30,7 @@ func Next(b []byte, i int, closing byte) (end int, more bool) {
 	case b[i] != ',':
 		return -1, false
 	}
-	i++
-	if i < len(b) && b[i] == ' ' {
-		i++
-	}
-	if i < len(b) && b[i] <= ' ' {
-		i = Blanks(b, i)
-	}
-	return i, true
+	return Blanks(b, i+1), true
 }
 
 // String reads a text by the quote that it begins with, " or '. It returns what stands between the quotes; where that has escapes, see Unescape.

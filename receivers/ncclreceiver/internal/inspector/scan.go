@@ -76,6 +76,10 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		if i < 0 {
 			return -1
 		}
+		if i+1 < len(b) && b[i] == ',' && b[i+1] == '"' { // as the plugin prints
+			i++
+			continue
+		}
 		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
 			return -1
 		}

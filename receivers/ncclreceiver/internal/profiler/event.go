@@ -52,7 +52,9 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 		if at < 0 {
 			return -1
 		}
-		if i = jsonlike.Colon(t, at); i < 0 {
+		if at+2 < len(t) && t[at] == ':' && t[at+1] == ' ' && t[at+2] > ' ' { // as the plugin prints
+			i = at + 2
+		} else if i = jsonlike.Colon(t, at); i < 0 {
 			return -1
 		}
 		if !args && string(key) == "args" && i < len(t) && t[i] == '{' {
@@ -67,6 +69,10 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 		}
 		if at < 0 {
 			return -1
+		}
+		if at+2 < len(t) && t[at] == ',' && t[at+1] == ' ' && t[at+2] > ' ' {
+			i = at + 2
+			continue
 		}
 		if i, more = jsonlike.Next(t, at, '}'); i < 0 {
 			return -1

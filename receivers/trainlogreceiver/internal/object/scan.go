@@ -36,11 +36,17 @@ func (p *Parser) object(b []byte, i, depth int) int {
 		if at < 0 {
 			return -1
 		}
-		if i = jsonlike.Colon(b, at); i < 0 {
+		if at+2 < len(b) && b[at] == ':' && b[at+1] == ' ' && b[at+2] > ' ' { // as json.dumps prints
+			i = at + 2
+		} else if i = jsonlike.Colon(b, at); i < 0 {
 			return -1
 		}
 		if i = p.value(b, i, depth, e); i < 0 {
 			return -1
+		}
+		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' {
+			i += 2
+			continue
 		}
 		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
 			return -1
