@@ -16,17 +16,17 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/nccl"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // collectives are the attributes of the roots that come of a generated log, through the receiver and the processor.
-func collectives(t *testing.T, o gen.NCCLOptions) (roots []pcommon.Map, truth []gen.NCCLCollective) {
+func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []nccl.Collective) {
 	t.Helper()
 	o.Out, o.Timezone = filepath.Join(t.TempDir(), "nccl"), time.UTC
-	_, err := gen.GenerateNCCL(t.Context(), o)
+	_, err := nccl.Generate(t.Context(), o)
 	require.NoError(t, err)
 	sink := new(consumertest.TracesSink)
 	judge := trainperfprocessor.NewFactory()
@@ -60,7 +60,7 @@ func collectives(t *testing.T, o gen.NCCLOptions) (roots []pcommon.Map, truth []
 	require.NoError(t, err)
 	defer f.Close()
 	for dec := json.NewDecoder(f); len(truth) < o.Steps*o.PerStep; { // a line each, then the run's
-		var c gen.NCCLCollective
+		var c nccl.Collective
 		require.NoError(t, dec.Decode(&c))
 		truth = append(truth, c)
 	}
@@ -77,7 +77,7 @@ func TestMeanOfNVIDIA(t *testing.T) {
 		{"ReduceScatter", int64(0)}: 146.00106950000003, {"ReduceScatter", int64(1)}: 145.6383565, {"AllGather", int64(0)}: 183.91954199999998,
 		{"AllGather", int64(1)}: 183.09017774999998,
 	}
-	o := gen.DefaultNCCLOptions()
+	o := nccl.DefaultOptions()
 	o.Ranks, o.Nodes, o.Steps, o.SlowRank, o.SlowBy, o.Seed, o.Start = 4, 2, 2, 2, 0.06, 7, time.Date(2026, 2, 11, 8, 40, 0, 0, time.UTC)
 	roots, _ := collectives(t, o)
 	require.Len(t, roots, len(want))
@@ -94,7 +94,7 @@ func TestMeanOfNVIDIA(t *testing.T) {
 
 // Of 208 collectives that begin with a slow rank's step or follow another one 164 were called by a straggler. It is late in the first of each step.
 func TestStragglerIsNotOnEach(t *testing.T) {
-	o := gen.DefaultNCCLOptions()
+	o := nccl.DefaultOptions()
 	o.Steps, o.Verbose, o.SlowRank, o.SlowBy = 52, true, 11, 0.06 // as README's run
 	roots, truth := collectives(t, o)
 	late := make(map[[2]any]bool) // those that the slow rank came to last, by more than its step takes longer, half

@@ -4,10 +4,18 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/nccl"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/train"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/zmq"
 )
 
 // UsageError is a command line that asks for what is not there.
 type UsageError struct{ error }
+
+// domains make the commands of `trainbridge gen`. To add a domain, add its line.
+var domains = []func() []*cobra.Command{tq.Commands, train.Commands, zmq.Commands, nccl.Commands}
 
 // NewCommand is `trainbridge gen`.
 func NewCommand() *cobra.Command {
@@ -21,15 +29,8 @@ func NewCommand() *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(
-		newTQ(),
-		newTrain(FormatFlagScale, "Generate logs of FlagScale's perf_monitor", "  trainbridge gen flagscale --out perf_monitor --steps 1000 --breakdown"),
-		newTrain(FormatMegatron, "Generate the standard output of a Megatron-LM training", "  trainbridge gen megatron --out megatron.log --steps 1000 --slow 0.05"),
-		newTrain(FormatJSONL, "Generate a training log of JSON lines", "  trainbridge gen jsonl --out train.jsonl --rate 2 --steps 0   # live, until Ctrl-C"),
-		newTrain(FormatHF, "Generate logs of transformers.Trainer", "  trainbridge gen hf --out hf-logs --transformers 5"),
-		newTrain(FormatVerl, "Generate the step lines of a verl training", "  trainbridge gen verl --out verl-logs --steps 200 --filelogger"),
-		newZMQ(),
-		newNCCL(),
-	)
+	for _, domain := range domains {
+		cmd.AddCommand(domain()...)
+	}
 	return cmd
 }

@@ -1,0 +1,109 @@
+// Package gentest is what the tests of generators share.
+package gentest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
+)
+
+// ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
+var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
+
+// ReadTruth reads a truth file whole: JSON lines, one record each, then {"run": …}.
+func ReadTruth[R, T any](path string, run *R, records *[]T) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
+	for {
+		var raw json.RawMessage
+		err := dec.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", path, ErrTruthUnfinished)
+		}
+		end := struct {
+			Run *R `json:"run"`
+		}{}
+		var rec T
+		if err = errors.Join(err, json.Unmarshal(raw, &end)); err == nil && end.Run == nil {
+			err = json.Unmarshal(raw, &rec)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", path, err)
+		case end.Run != nil:
+			*run = *end.Run
+			return nil
+		}
+		*records = append(*records, rec)
+	}
+}
+
+// Clock advances by sleeping only.
+type Clock struct {
+	At    time.Time
+	Stop  context.CancelFunc
+	Until time.Time // the run is stopped when the clock gets there
+}
+
+// clock is the clock of a simulation.
+func (c *Clock) Clock() logfile.Clock {
+	return logfile.Clock{
+		Now: func() time.Time { return c.At },
+		Sleep: func(_ context.Context, d time.Duration) {
+			c.At = c.At.Add(d)
+			if c.Stop != nil && !c.At.Before(c.Until) {
+				c.Stop()
+			}
+		},
+	}
+}
+
+// Writer is an io.Writer.
+type Writer func([]byte) (int, error)
+
+// Write is as in io.Writer.
+func (f Writer) Write(p []byte) (int, error) { return f(p) }
+
+// Text reads a file.
+func Text(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// Number reads a float.
+func Number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	require.NoError(t, err)
+	return v
+}
+
+// Samples are lines of the real programs; the folder is not part of this repository.
+func Samples(t *testing.T, pattern string) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../../../../../shared/logs", pattern))
+	require.NoError(t, err)
+	for _, f := range files {
+		lines = append(lines, strings.Split(Text(t, f), "\n")...)
+	}
+	return lines
+}
