@@ -10,7 +10,8 @@ import (
 func TestModelAttributes(t *testing.T) {
 	m := Model{
 		Type: "deepseek", NumLayers: 61, HiddenSize: 7168, AttentionHeads: 128, FFNHiddenSize: 18432, SeqLength: 4096, VocabSize: 129280, GlobalBatchSize: 32,
-		SwiGLU: true, NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64, VHeadDim: 128,
+		SwiGLU: true, NumExperts: 256, RouterTopK: 8, MoEFFN: 2048, SharedExpertFFN: 2048, FirstDense: 3, MLA: true, KVLoRARank: 512, QKHeadDim: 128, QKPosDim: 64,
+		VHeadDim:  128,
 		Recompute: "full", Hybrid: true, AttentionRatio: 0.08, MLPRatio: 0.46, HybridPattern: "M-*E", Unsupported: "gated delta product",
 	}
 	attrs := pcommon.NewMap()

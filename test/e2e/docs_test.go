@@ -18,7 +18,7 @@ var docLink = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 
 // The pages that users read first fit a screen, and lead to what is there.
 func TestDocs(t *testing.T) {
-	pages := []string{"README.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md"}
 	for _, glob := range []string{
 		"docs/*.md", "docs/adr/*.md", "receivers/*/README.md", "processors/*/README.md", "connectors/*/README.md", "exporters/*/README.md", "extensions/*/README.md",
 	} {

@@ -64,7 +64,8 @@ type Collective struct {
 var noCollective = Collective{
 	Duration: absent, TransferDuration: absent, MessageSize: absent, DataSize: absent,
 	BandwidthAlgorithm: absent, BandwidthBus: absent, BandwidthBusMean: absent, BandwidthBaseline: absent, BandwidthDeviation: absent,
-	BandwidthDisagreement: absent, Last: noLateRank, Straggler: noLateRank, StragglerScore: absent, Errors: absent, Retries: absent, MissingCount: absent, Waited: absent,
+	BandwidthDisagreement: absent, Last: noLateRank, Straggler: noLateRank, StragglerScore: absent,
+	Errors: absent, Retries: absent, MissingCount: absent, Waited: absent,
 }
 
 // MissingRanks is how many ranks have no record.
