@@ -14,8 +14,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// batch is what goes downstream together.
-type batch struct {
+// functionBatch is the functions, operations and samples of a file that go downstream together.
+type functionBatch struct {
 	r       *tqReceiver
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
@@ -23,17 +23,17 @@ type batch struct {
 	points  []point
 }
 
-func (b *batch) empty() bool {
+func (b *functionBatch) empty() bool {
 	return len(b.out.Functions) == 0 && len(b.out.Lone) == 0 && len(b.points) == 0
 }
 
-func (b *batch) reset() {
+func (b *functionBatch) reset() {
 	b.out.Reset()
-	*b = batch{r: b.r, out: b.out, points: b.points[:0]}
+	*b = functionBatch{r: b.r, out: b.out, points: b.points[:0]}
 }
 
 // Done lets the batch be used again.
-func (b *batch) Done() {
+func (b *functionBatch) Done() {
 	b.reset()
 	b.r.batches.Put(b, maxFree)
 }
@@ -41,7 +41,7 @@ func (b *batch) Done() {
 // maxFree bounds the batches kept for reuse, some 100 KB each.
 const maxFree = 16
 
-func (r *tqReceiver) newBatch() *batch {
+func (r *tqReceiver) newBatch() *functionBatch {
 	b := r.batches.Get()
 	b.r = r
 	return b
@@ -51,7 +51,7 @@ func (r *tqReceiver) newBatch() *batch {
 type builder struct {
 	*spans.Batch
 	r   *tqReceiver
-	b   *batch
+	b   *functionBatch
 	buf [3][]byte // for keys
 	// The ids of the run's span, to which every root links.
 	runTrace pcommon.TraceID
@@ -59,7 +59,7 @@ type builder struct {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
 	if b.runFile != "" {
@@ -77,7 +77,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 }
 
 // began is the start of the earliest record.
-func (b *batch) began() (int64, spans.TimeSource) {
+func (b *functionBatch) began() (int64, spans.TimeSource) {
 	at, source := int64(1)<<62, spans.TimeSynthetic
 	for i := range b.out.Functions {
 		if f := &b.out.Functions[i]; f.Start < at {
@@ -244,7 +244,7 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 }
 
 // Metrics makes gauges of the points: one resource per process, one metric per name.
-func (b *batch) Metrics() pmetric.Metrics {
+func (b *functionBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	scopes := map[assemble.Who]pmetric.MetricSlice{}
 	type series struct {

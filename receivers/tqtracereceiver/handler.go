@@ -44,7 +44,7 @@ type handler struct {
 
 	records, nameless int64 // of this process; and those of them whose trace_id says nothing
 
-	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	batch   *functionBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
 }
 

@@ -24,7 +24,7 @@ type tqReceiver struct {
 	tel     *metadata.TelemetryBuilder
 	reasons [4]metric.MeasurementOption
 
-	batches filereceiver.Pool[batch]
+	batches filereceiver.Pool[functionBatch]
 }
 
 func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqReceiver, filereceiver.Parts, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// batch is what goes downstream together.
-type batch struct {
+// passBatch is the passes and totals of a file that go downstream together.
+type passBatch struct {
 	r       *zmqReceiver
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
@@ -24,7 +24,7 @@ type batch struct {
 }
 
 // Done lets the batch and its groups be used again.
-func (b *batch) Done() {
+func (b *passBatch) Done() {
 	r := b.r
 	for _, g := range b.groups {
 		if cap(g.calls) <= usualCalls {
@@ -34,7 +34,7 @@ func (b *batch) Done() {
 	}
 	clear(b.groups)
 	clear(b.finals)
-	*b = batch{groups: b.groups[:0], finals: b.finals[:0]}
+	*b = passBatch{groups: b.groups[:0], finals: b.finals[:0]}
 	r.batches.Put(b, maxFree)
 }
 
@@ -47,7 +47,7 @@ type builder struct {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.server = bd.res
 	bd.server.Service += spans.ServerSuffix
@@ -236,7 +236,7 @@ func (c *call) describe(m pcommon.Map, network string, g *group) {
 }
 
 // Metrics makes gauges of what the summaries say.
-func (b *batch) Metrics() pmetric.Metrics {
+func (b *passBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if len(b.finals) == 0 {
 		return md

@@ -40,7 +40,7 @@ type handler struct {
 	open  *group
 	final *final // the summary that is being read
 
-	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	batch   *passBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
 }
 

@@ -18,7 +18,7 @@ type zmqReceiver struct {
 	tel     *metadata.TelemetryBuilder
 	methods map[string]role
 
-	batches filereceiver.Pool[batch]
+	batches filereceiver.Pool[passBatch]
 	groups  filereceiver.Pool[group]
 }
 
@@ -93,7 +93,7 @@ const (
 	usualCalls = 512
 )
 
-func (r *zmqReceiver) newBatch() *batch {
+func (r *zmqReceiver) newBatch() *passBatch {
 	b := r.batches.Get()
 	b.r = r
 	return b

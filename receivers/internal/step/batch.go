@@ -16,9 +16,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// batch is the records that go downstream together, packed: a record has few of the fields.
-type batch struct {
-	pool    *filereceiver.Pool[batch]
+// stepBatch is the records that go downstream together, packed: a record has few of the fields.
+type stepBatch struct {
+	pool    *filereceiver.Pool[stepBatch]
 	set     *Settings
 	run     string
 	runFile string // not empty: the batch opens the run, which was seen in this file
@@ -94,18 +94,18 @@ type extra struct {
 // maxFree bounds the batches kept, some 200 KB each.
 const maxFree = 16
 
-func (h *handler) newBatch() *batch {
+func (h *handler) newBatch() *stepBatch {
 	b := h.pool.Get()
 	b.pool, b.set, b.run = h.pool, h.set, h.run
 	return b
 }
 
 // Done lets the batch be used again.
-func (b *batch) Done() {
+func (b *stepBatch) Done() {
 	clear(b.items)
 	clear(b.stages)
 	clear(b.extras)
-	*b = batch{
+	*b = stepBatch{
 		pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0],
 		gpus: b.gpus[:0],
 	}
@@ -118,10 +118,10 @@ func (b *batch) Done() {
 const maxKept = 1 << 13
 
 // Texts is as in filereceiver.Texter: a record of numbers that are known has no text of the log but its host.
-func (b *batch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
+func (b *stepBatch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
 
 // add packs a record.
-func (b *batch) add(h *handler, it *item, rec *record.Record) {
+func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
 	}
@@ -150,7 +150,7 @@ func (b *batch) add(h *handler, it *item, rec *record.Record) {
 	b.items = append(b.items, *it)
 }
 
-func (b *batch) ends() (values, stages, extras, gpus uint32) {
+func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
@@ -175,7 +175,7 @@ func (u *unitTexts) of(rec *record.Record) string {
 }
 
 // Traces builds the spans.
-func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.runFile != "" {
 		first := b.first()
 		out.AddRun(b.resource(first), first.start, first.time, b.runFile)
@@ -203,7 +203,7 @@ func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 }
 
 // first is the earliest record.
-func (b *batch) first() *item {
+func (b *stepBatch) first() *item {
 	first := &b.items[0]
 	for i := range b.items {
 		if it := &b.items[i]; it.start < first.start {
@@ -213,11 +213,11 @@ func (b *batch) first() *item {
 	return first
 }
 
-func (b *batch) resource(it *item) spans.Resource {
+func (b *stepBatch) resource(it *item) spans.Resource {
 	return spans.Resource{Service: b.set.Run.ServiceName, RunID: b.run, Host: it.host, PID: it.pid, Model: it.model}
 }
 
-func (b *batch) span(out *spans.Batch, it *item) ptrace.Span {
+func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	// The time source, which Batch.Add counts, the source and the units are on nearly all spans; the others are counted.
 	n := 2 + int(it.valuesTo-it.valuesFrom+it.extrasTo-it.extrasFrom)
 	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.kindOfDuration != spans.DurationStep, it.point} {
@@ -316,7 +316,7 @@ func putNumber(m pcommon.Map, name string, v float64) {
 
 // gauges groups points by metric.
 type gauges struct {
-	b      *batch
+	b      *stepBatch
 	scope  pmetric.MetricSlice
 	fields [record.NumFields]pmetric.NumberDataPointSlice
 	have   [record.NumFields]bool
@@ -324,7 +324,7 @@ type gauges struct {
 }
 
 // Metrics builds the gauges of what the log states.
-func (b *batch) Metrics() pmetric.Metrics {
+func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	g := gauges{b: b}
 	for i := range b.items {

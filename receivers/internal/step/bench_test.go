@@ -36,7 +36,7 @@ func (*typical) Restore([]byte) {}
 // One record of seven fields, from the parser on: placed and packed, as spans, as gauges, and as OTLP bytes.
 func BenchmarkRecord(b *testing.B) {
 	const records = 1000
-	run := func(b *testing.B, work func(*batch)) {
+	run := func(b *testing.B, work func(*stepBatch)) {
 		b.Helper()
 		h := handlerWith(b, &direct{}, consumertest.NewNop(), consumertest.NewNop())
 		h.parser = &typical{}
@@ -52,20 +52,20 @@ func BenchmarkRecord(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.Elapsed())/float64(b.N)/records, "ns/record")
 	}
-	b.Run("packed", func(b *testing.B) { run(b, func(*batch) {}) })
-	b.Run("spans", func(b *testing.B) { run(b, func(bt *batch) { built(bt) }) })
-	b.Run("gauges", func(b *testing.B) { run(b, func(bt *batch) { bt.Metrics() }) })
+	b.Run("packed", func(b *testing.B) { run(b, func(*stepBatch) {}) })
+	b.Run("spans", func(b *testing.B) { run(b, func(bt *stepBatch) { built(bt) }) })
+	b.Run("gauges", func(b *testing.B) { run(b, func(bt *stepBatch) { bt.Metrics() }) })
 	b.Run("spans as OTLP", func(b *testing.B) {
 		m := &ptrace.ProtoMarshaler{}
-		run(b, func(bt *batch) { _, _ = m.MarshalTraces(built(bt)) })
+		run(b, func(bt *stepBatch) { _, _ = m.MarshalTraces(built(bt)) })
 	})
 	b.Run("gauges as OTLP", func(b *testing.B) {
 		m := &pmetric.ProtoMarshaler{}
-		run(b, func(bt *batch) { _, _ = m.MarshalMetrics(bt.Metrics()) })
+		run(b, func(bt *stepBatch) { _, _ = m.MarshalMetrics(bt.Metrics()) })
 	})
 }
 
-func built(b *batch) ptrace.Traces {
+func built(b *stepBatch) ptrace.Traces {
 	out := spans.NewBatch("bench", "")
 	b.Traces(out, func(tail.Place) {})
 	return out.Traces()

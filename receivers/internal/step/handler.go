@@ -57,7 +57,7 @@ type Settings struct {
 
 // NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
 func NewHandlers(set Settings) tail.NewHandler {
-	known, batches := &seen{}, &filereceiver.Pool[batch]{}
+	known, batches := &seen{}, &filereceiver.Pool[stepBatch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
 }
 
@@ -74,7 +74,7 @@ type stream interface {
 type handler struct {
 	set    *Settings
 	seen   *seen
-	pool   *filereceiver.Pool[batch]
+	pool   *filereceiver.Pool[stepBatch]
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
@@ -104,7 +104,7 @@ type handler struct {
 	known   int // of these, seen before
 	apart   int // of these, times of ranks that belong to no step
 
-	batch   *batch // nil between Cut and the next line, so that idle files keep no memory
+	batch   *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
 	units   unitTexts
 }
@@ -157,7 +157,7 @@ const (
 	savedTracks = 64
 )
 
-func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[batch], s stream) *handler {
+func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
 		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),

@@ -33,7 +33,7 @@ const (
 
 // parts draws the stages of a record: each below the one it is a part of, end to end in the order in which the trainer's code runs them. Logs state
 // how long parts took, not when. No start is so late that the part would end after what it is a part of.
-func (b *batch) parts(out *spans.Batch, it *item) {
+func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
 	}
@@ -127,7 +127,7 @@ func above(ps []part, place *record.Place) int {
 	return ofStep
 }
 
-func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
+func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	parent := it.id
 	switch {
 	case p.above != ofStep:
@@ -152,6 +152,6 @@ func (b *batch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	}
 }
 
-func (b *batch) partID(it *item, name string) pcommon.SpanID {
+func (b *stepBatch) partID(it *item, name string) pcommon.SpanID {
 	return spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(name))
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // addStage packs a part of the record that is added. A part per rank becomes one, of the slowest.
-func (b *batch) addStage(h *handler, it *item, s *record.Stage) {
+func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	if !s.HasRank {
 		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
 		return
@@ -42,7 +42,7 @@ func (b *batch) addStage(h *handler, it *item, s *record.Stage) {
 }
 
 // rankParts says of a part what its ranks took, and draws some of them, the slowest first.
-func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
+func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
 		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.rank, b.rank))
@@ -77,7 +77,7 @@ func (b *batch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id
 }
 
 // about is a report in one line: "Rtt 70.9 ms on rank 2, 40.3 ms on rank 0; DRtt …".
-func (b *batch) about(it *item) string {
+func (b *stepBatch) about(it *item) string {
 	var text []byte
 	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
 		if len(text) > 0 {
@@ -125,7 +125,7 @@ func (r *rankSlow) put(m pcommon.Map) {
 // compare finds the rank that computed for the longest, compared with the ranks that do the same: those of the same pipeline stage, which by the
 // default order of Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py) follow each other. The first and the last stage have other layers
 // than those between. Where the log does not say how many stages there are, nothing is compared.
-func (b *batch) compare(it *item) {
+func (b *stepBatch) compare(it *item) {
 	if it.model == nil || it.model.PipelineParallel < 1 {
 		return
 	}
@@ -187,7 +187,7 @@ func sameRanks(a, b []rankTime) bool {
 }
 
 // slowest takes the slowest of ranks that do the same, if it is further behind than those before.
-func (b *batch) slowest(it *item, peers []rankTime) {
+func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	n := len(peers)
 	if n < 2 {
 		return

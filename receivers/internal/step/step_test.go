@@ -523,7 +523,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	require.NoError(tb, err)
 	return newHandler(&Settings{
 		Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() {}, NewParser: func(string, bool) Parser { return &words{} },
-	}, &seen{}, &filereceiver.Pool[batch]{}, d)
+	}, &seen{}, &filereceiver.Pool[stepBatch]{}, d)
 }
 
 func (h *handler) feed(t *testing.T, live bool, texts ...string) {
