@@ -124,6 +124,11 @@ func (p *Parser) key(b []byte, i int) (name, int) {
 		p.last = next
 		return keys[next].name, i + len(t)
 	}
+	return p.otherKey(b, i)
+}
+
+// otherKey reads a member name that was not guessed.
+func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	if i >= len(b) || b[i] != '"' {
 		return other, -1
 	}
