@@ -106,7 +106,7 @@ func TestRecordedPrinter(t *testing.T) {
 }
 
 // LLaMA-Factory's trainer_log.jsonl: its throughput, 90 tokens per second, was taken for samples, its last row for a step, and it has neither
-// durations nor times. It says how long the job has run, in whole seconds: the first row may be that of a job that was resumed.
+// durations nor times. It says how long the job has run, in whole seconds: the first row may come from a job that was resumed.
 func TestRecordedLlamaFactory(t *testing.T) {
 	b := read(t, nil, filepath.Join("testdata", "recorded", "trainer_log.jsonl"))
 	steps, evaluations := truth(t, "llamafactory")

@@ -69,7 +69,7 @@ func TestRecordings(t *testing.T) {
 		}
 		return iterations, loss
 	}
-	// The bar shows the loss of each batch, counted from 1, with three digits; the table that of every second, counted from 0.
+	// The bar shows the loss of each batch, counted from 1, with three digits; the table the loss of every second batch, counted from 0.
 	batches, drawn := losses("trainers/lightning.log")
 	rows, exact := losses("trainers/lightning_metrics.csv")
 	require.Len(t, batches, 24)

@@ -46,7 +46,7 @@ func (c *SeriesConfig) Validate() error {
 // forgetSeries is how long a series keeps its room without a point, and up to twice that: the prometheus exporter shows it for five minutes.
 const forgetSeries = 5 * time.Minute
 
-// series are those that were met lately: in the current generation or in the one before.
+// series are the time series that were met lately: in the current generation or in the one before.
 type series struct {
 	limit   int // 0: none
 	now     func() time.Time
@@ -191,7 +191,7 @@ func (l *labels) same(attrs pcommon.Map) bool {
 	return true
 }
 
-// keep takes labels that are texts and integers; those that are not are the same as none.
+// keep takes labels that are texts and integers; a label of another type is as good as none.
 func (l *labels) keep(attrs pcommon.Map) {
 	if l.n = attrs.Len(); l.n > len(l.list) {
 		l.n = 0

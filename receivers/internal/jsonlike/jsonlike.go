@@ -84,7 +84,7 @@ func Nested(b []byte, i int, of Notation) (end int) {
 	return -1
 }
 
-// Bytes are those that a value without quotes may have.
+// Bytes are the bytes that a value without quotes may have.
 type Bytes [256]bool
 
 // Alphanumeric are letters, digits and others.

@@ -806,7 +806,7 @@ func (p *Parser) argument(t []byte) bool {
 		}
 	}
 	if string(name) == "use_tp_pp_dp_mapping" && string(value) == "True" {
-		// The ranks of a pipeline stage do not follow each other then. The name comes after that of the size, in the order of the alphabet.
+		// The ranks of a pipeline stage do not follow each other then. This name comes after the name of the size, in the order of the alphabet.
 		name, value = []byte("pipeline_model_parallel_size"), []byte("-1")
 	}
 	p.args = append(p.args, Argument{name, value})

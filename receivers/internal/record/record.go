@@ -57,7 +57,7 @@ type Record struct {
 
 	// Of says what Duration is the time of.
 	Of DurationOf
-	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not that of one.
+	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not the time of one step.
 	Several bool
 
 	// Late: the writer holds records back, so that the time at which the record is read says nothing of when it was.
@@ -83,7 +83,7 @@ type Record struct {
 // Stage is a part of the step that the record states a duration of.
 type Stage struct {
 	Name []byte
-	// Seconds is its duration; where the log has the range over ranks, that of the slowest, and Min that of the fastest rank.
+	// Seconds is its duration; where the log has the range over ranks, the duration of the slowest rank, and Min of the fastest.
 	Seconds, Min float64
 	HasMin       bool
 	// Place is where in the step it belongs, nil where the trainer's code does not tell.
@@ -154,7 +154,7 @@ type Layout struct {
 	units [NumFields]Unit
 }
 
-// Layout returns the record's layout, to compare with that of the record before.
+// Layout returns the record's layout, to compare with the layout of the record before.
 func (r *Record) Layout() Layout { return Layout{r.has, r.units} }
 
 // UnitOf is the unit in which a field was given.

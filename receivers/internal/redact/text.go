@@ -20,7 +20,7 @@ var shapes = regexp.MustCompile(strings.Join([]string{
 	`\bgithub_pat_\w{20,}`,                   //
 	`\bglpat-[\w-]{16,}`,                     // GitLab
 	`\bhf_[0-9A-Za-z]{20,}`,                  // Hugging Face
-	`\bsk-[\w-]{20,}`,                        // OpenAI, Anthropic and those that do as they do
+	`\bsk-[\w-]{20,}`,                        // OpenAI, Anthropic and who does as they do
 	`\bxox[abeoprs]-[\w-]{10,}`,              // Slack
 	`\bAIza[\w-]{30,}`,                       // Google
 	`\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`, // JWT

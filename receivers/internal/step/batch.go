@@ -128,7 +128,7 @@ func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
 	b.texts = b.texts || it.host != "" || it.model != nil
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
-		if f != record.Duration || it.kind == record.Step { // that of others is no step's
+		if f != record.Duration || it.kind == record.Step { // the duration of other kinds is no step's
 			b.values = append(b.values, value{f, v})
 		}
 	}

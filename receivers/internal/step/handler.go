@@ -94,7 +94,7 @@ type handler struct {
 	it     item   // of the record at hand
 
 	state state
-	// The track of the record before, mostly that of the next one too.
+	// The track of the record before; mostly the next record has it too.
 	lastWho   who
 	lastTrack *track
 	model     *spans.Model // nil: not known
@@ -418,7 +418,7 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
-	// No clock at all: the file's modification time plus what the records before took, so that their order is that of the log.
+	// No clock at all: the file's modification time plus what the records before took, so that they keep the order of the log.
 	if t.Made == 0 {
 		t.Made = h.line.Written().UnixNano()
 	}

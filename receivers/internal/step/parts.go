@@ -117,7 +117,7 @@ func (p *part) code() int {
 	return p.place.Order
 }
 
-// above is the innermost part that a place is in, of those that were logged.
+// above is the innermost logged part that a place is in.
 func above(ps []part, place *record.Place) int {
 	for u := place.Under; u != nil; u = u.Under {
 		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {

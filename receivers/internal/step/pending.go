@@ -36,7 +36,7 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	stages, extra, gpus := p.rec.Stages[:0], p.rec.Extra[:0], p.rec.GPUs[:0]
 	p.rec = *rec
 	p.rec.Stages, p.rec.Extra = stages, extra
-	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not that of rec
+	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not rec's
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
 	p.take(rec)
 	p.held = append(p.held[:0], h.stream.Hold())

@@ -693,7 +693,7 @@ func TestRecordsHeldBack(t *testing.T) {
 	assert.Equal(t, true, attr(got[1], spans.AttrTimePoint))
 }
 
-// Without a clock the times are made of the durations, also of those that stand in a line after the record's.
+// Without a clock the times are made of the durations, also of the durations that stand in a line after the record's.
 func TestDurationInTheNextLineWithoutAClock(t *testing.T) {
 	got := read(t, []string{"step it=1 open", "side dur=2", "step it=2 open", "side dur=3"}).spans(spans.SpanStep)
 	require.Len(t, got, 2)

@@ -53,10 +53,10 @@ type Parser struct {
 	objects  *object.Parser
 	state    state
 	training []byte // the pairs of the postfix at hand that are about the step
-	results  []byte // those that are about an evaluation
+	results  []byte // the pairs that are about an evaluation
 }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 var (

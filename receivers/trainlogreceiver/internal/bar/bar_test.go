@@ -79,7 +79,7 @@ var logs = map[string]struct {
 			"openrlhf step mean iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
 		},
 	},
-	// The loss beside a count is that of the batch after it. The lines of results are cut at the width of the screen.
+	// The loss beside a count is the loss of the batch after it. The lines of results are cut at the width of the screen.
 	"composer": {
 		[]string{
 			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s]   ",

@@ -125,7 +125,7 @@ func (p *Parser) head(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 		case "epoch":
 			next.Epoch = n
 		case "batch":
-			// In epochs, the total is that of the epoch.
+			// In epochs, the total is the length of the epoch.
 			if total, ok := decimal.Float(of); ok && next.Epoch == 0 {
 				next.Iterations = total
 			}
@@ -171,7 +171,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 	return tail.Record, "", true
 }
 
-// step makes the record that of a batch. At the end of an epoch time/batch comes twice, and only once is followed by what a batch logs.
+// step makes it the record of a batch. At the end of an epoch time/batch comes twice, and only once is followed by what a batch logs.
 func (p *Parser) step(rec *record.Record) {
 	rec.Kind, rec.Open = record.Step, true
 	rec.Set(record.Iteration, *p.state.Batch+1)

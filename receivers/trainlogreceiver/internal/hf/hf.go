@@ -15,7 +15,7 @@ import (
 // Source is record.Record's Source.
 const Source = "hf"
 
-// SourceState is that of trainer_state.json, which says once more what standard output says: two sources count each step once each.
+// SourceState is the source of what trainer_state.json says, which says once more what standard output says: two sources count each step once each.
 const SourceState = "trainer_state"
 
 // Reasons of lines that are not records.
@@ -31,7 +31,7 @@ type Parser struct {
 	step     bool // the record that waits for its write is of a step
 }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 // maxTries bounds how often a dict is looked for in one line.
@@ -58,7 +58,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 		n, ok := p.objects.Parse(rest, rec)
 		switch {
 		case n < 0:
-			// A comma at the end is that of settings which pprint spreads over lines.
+			// A comma at the end is from settings which pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
 				p.progress.record(math.NaN())
@@ -86,7 +86,7 @@ func (p *Parser) Blank() { p.progress.blank() }
 
 // bar takes a progress bar, and says whether a record got its numbers from it.
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
-	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls that of the training Train.
+	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
 	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {
 		return false
 	}

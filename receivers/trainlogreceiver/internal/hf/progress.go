@@ -22,9 +22,9 @@ type write struct {
 type series struct {
 	total, done, elapsed float64
 	moved                bool
-	// Where the time of the next write begins: at the write before, or at the first drawing that has moved, unless it is that of step 1.
+	// Where the time of the next write begins: at the write before, or at the first drawing that has moved, unless that drawing is of step 1.
 	fromDone, fromElapsed float64
-	// skipped is how many steps too many the bar's speed is made of: those that a job did before it was resumed (or the first 0.1 s
+	// skipped is how many steps too many the bar's speed is made of: the steps that a job did before it was resumed (or the first 0.1 s
 	// of one that is fast) are one move that took no time.
 	skipped float64
 }
@@ -63,16 +63,16 @@ func (s *series) write(b *tqdm.Bar) write {
 	return w
 }
 
-// progress follows the bars of a log: that of the training, and that of an evaluation, which is drawn below it meanwhile.
+// progress follows the bars of a log: the training's, and the bar of an evaluation, which is drawn below it meanwhile.
 type progress struct {
 	training, other series
 	last            *series // that was drawn last
-	known           bool    // that training is that of the training
+	known           bool    // that the bar in training is the training's
 
 	state  writing
 	blanks int      // at cleared
 	doubt  tqdm.Bar // at doubtful
-	below  bool     // another bar was drawn since that of the training moved
+	below  bool     // another bar was drawn since the training's moved
 
 	writes []write // whose records have not come
 	debt   int     // records whose writes have not come
@@ -88,7 +88,7 @@ const (
 	idle     writing = iota
 	cleared          // a bar was taken off
 	written          // and a record stands behind that
-	doubtful         // and a bar that may be that of an evaluation
+	doubtful         // and a bar that may be an evaluation's
 )
 
 // maxWrites bounds the writes that wait for their records: Python buffers 8 KB of them, a launcher some lines.

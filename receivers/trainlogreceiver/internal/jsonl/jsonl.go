@@ -17,7 +17,7 @@ const BadJSON = "bad_json"
 // Parser reads the lines of one stream. It is not safe for concurrent use.
 type Parser struct{ objects *object.Parser }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 var bom = []byte("\xef\xbb\xbf")

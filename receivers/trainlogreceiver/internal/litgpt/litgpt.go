@@ -3,7 +3,7 @@
 //	Epoch 1 | iter 100 step 25 | loss train: 1.913, val: n/a | iter time: 120.12 ms (step) remaining time: 0:01:02
 //	iter 100: val loss 2.0134, val time: 1234.56 ms
 //
-// iter counts batches and step the optimizer's steps; lines come every log_interval batches or steps, and the time is that of one batch,
+// iter counts batches and step the optimizer's steps; lines come every log_interval batches or steps, and the time is the time of one batch,
 // so the iteration is iter. val is the result of the evaluation before, which has had its own line.
 package litgpt
 

@@ -3,7 +3,7 @@
 //	step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | total time: 0.05m | …
 //	Step 00250 | Validation bpb: 0.912345
 //
-// Steps count from 0. dt is that of this very step, without evaluation; tok/sec is that of all devices; mfu is a percentage over all
+// Steps count from 0. dt is the time of this very step, without evaluation; tok/sec is of all devices together; mfu is a percentage over all
 // devices; loss is a running mean; lrm multiplies the learning rates. Bits per byte are no loss, and stay a field.
 package nanochat
 

@@ -3,7 +3,7 @@
 //	iter 100: loss 2.3456, time 45.23ms, mfu 30.12%
 //	step 250: train loss 2.3012, val loss 2.4103
 //
-// time is that of this very iteration, with the evaluation where there was one. mfu is a running mean over the process's own
+// time is the time of this very iteration, with the evaluation where there was one. mfu is a running mean over the process's own
 // device, in units of an A100's peak whatever the device is, and -100.00% until it is known. The results of an evaluation are
 // printed before the iteration of the same number.
 package nanogpt

@@ -110,7 +110,7 @@ func set(field []byte, iteration float64, rec *record.Record) {
 	}
 }
 
-// globalStep takes the iteration of the whole job; the one printed first is that of the epoch. With an exponent it has been
+// globalStep takes the iteration of the whole job; the one printed first counts within the epoch. With an exponent it has been
 // rounded to four digits, and counts for nothing.
 func globalStep(v float64, value []byte, iteration float64, rec *record.Record) {
 	switch {

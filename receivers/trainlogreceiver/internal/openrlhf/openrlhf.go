@@ -32,7 +32,7 @@ var (
 // Parser reads the lines of one stream. It is not safe for concurrent use.
 type Parser struct{ objects *object.Parser }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.

@@ -49,7 +49,7 @@ type pair struct {
 	about             object.About
 }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 // Parse fills rec, which must be empty, with the record that b holds. found false: b is no such line, and rec stays empty.

@@ -62,7 +62,7 @@ type Parser struct {
 	own     []byte // cells that had quotes
 }
 
-// New returns a parser; mapped is that of object.New.
+// New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
 // Line reads one line. mine is false when it is of no table.

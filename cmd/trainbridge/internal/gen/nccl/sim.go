@@ -11,7 +11,7 @@ import (
 type operation struct {
 	name     string // as NCCL Inspector has it
 	function int    // ncclFunc_t of VCCL's src/include/nccl_common.h
-	shared   bool   // a rank's message is its share of the data, so S is that of all
+	shared   bool   // a rank's message is its share of the data, so S is the size of all shares
 	torch    string // the name of PyTorch's profiler
 }
 

@@ -10,7 +10,7 @@ type Collective struct {
 	Operation    string `json:"operation"`    // AllReduce, AllGather, ReduceScatter, Broadcast
 	// Sequence is as in the log, or where it has none how many of the operation there were before.
 	Sequence    uint64 `json:"sequence"`
-	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder that of the input; 0: it is not
+	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder the size of the input; 0: it is not logged
 	DataSize    int64  `json:"data_size"`    // By, S of nccl-tests
 	// The first arrives, data flows from Begun on, the last leaves.
 	StartUnixNano int64 `json:"start_unix_nano"`

@@ -46,7 +46,7 @@ type Function struct {
 	PID     int    `json:"pid"`
 	IP      string `json:"ip,omitempty"` // empty: the driver's node
 	Outcome string `json:"outcome"`
-	// PerfStart is FUNCTION_START's timestamp; PerfEnd that of the last line of the function, empty when it is a START.
+	// PerfStart is FUNCTION_START's timestamp; PerfEnd is the timestamp of the last line of the function, empty when it is a START.
 	PerfStart string `json:"perf_start"`
 	PerfEnd   string `json:"perf_end,omitempty"`
 	// True wall times of these two readings of the clock.
@@ -54,7 +54,7 @@ type Function struct {
 	EndUnixNano   int64 `json:"end_unix_nano,omitempty"`
 	DurationUS    int64 `json:"duration_us,omitempty"` // total_duration
 	BatchSize     int   `json:"batch_size"`
-	// Stages are those that began: get, compute, put.
+	// Stages are the stages that began: get, compute, put.
 	Stages []Stage `json:"stages"`
 	// Ratios of the printed durations; nil unless Complete.
 	Ratios *Ratios `json:"ratios,omitempty"`

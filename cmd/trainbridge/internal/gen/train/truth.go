@@ -51,7 +51,7 @@ type Record struct {
 	EndUnixNano     int64 `json:"end_unix_nano,omitempty"`
 	TrueEndUnixNano int64 `json:"true_end_unix_nano"`
 	StepsCovered    int64 `json:"steps_covered,omitempty"`
-	// TrueDuration is that of all the steps covered, s.
+	// TrueDuration is the duration of all the steps covered, s.
 	TrueDuration float64 `json:"true_duration_s,omitempty"`
 	Slow         bool    `json:"slow"`
 	// Printed are texts by the log's name of the field.
