@@ -21,7 +21,7 @@ func TestString(t *testing.T) {
 		escaped bool
 		end     int
 	}{
-		`"a"`: {"a", false, 3}, `"" `: {"", false, 2}, `'it"s',`: {`it"s`, false, 6}, `"a\"b"`: {`a\"b`, true, 6}, `"\\"x`: {`\\`, true, 4},
+		`"a"`: {"a", false, 3}, `"",`: {"", false, 2}, `'it"s',`: {`it"s`, false, 6}, `"a\"b"`: {`a\"b`, true, 6}, `"\\"x`: {`\\`, true, 4},
 		`'it\'s'`: {`it\'s`, true, 7},
 		`"a`:      {"", false, -1}, `"`: {"", false, -1}, `"a\"`: {"", false, -1}, `"a\`: {"", false, -1}, `'a"`: {"", false, -1},
 	} {
@@ -82,7 +82,7 @@ var words = jsonlike.Alphanumeric("+-._")
 
 func TestBare(t *testing.T) {
 	for in, want := range map[string]int{
-		"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf ": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1,
+		"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf,": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1,
 	} {
 		assert.Equal(t, want, jsonlike.Bare([]byte(in), 0, words), in)
 	}

@@ -15,7 +15,7 @@ import (
 // Source is record.Record's Source.
 const Source = "hf"
 
-// SourceState is the source of what trainer_state.json says, which says once more what standard output says: two sources count each step once each.
+// SourceState is the source of records from trainer_state.json, which says once more what standard output says: two sources count each step once each.
 const SourceState = "trainer_state"
 
 // Reasons of lines that are not records.

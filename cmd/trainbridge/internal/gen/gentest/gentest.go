@@ -62,7 +62,7 @@ type Clock struct {
 	Until time.Time // the run is stopped when the clock gets there
 }
 
-// clock is the clock of a simulation.
+// Clock is the clock of a simulation.
 func (c *Clock) Clock() logfile.Clock {
 	return logfile.Clock{
 		Now: func() time.Time { return c.At },

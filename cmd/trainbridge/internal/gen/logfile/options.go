@@ -73,15 +73,18 @@ func TruthPath(out, truth string) string {
 // TimeFlags are --start and, of logs with stamps, --timezone.
 type TimeFlags struct{ start, timezone string }
 
+// Add adds both flags.
 func (f *TimeFlags) Add(cmd *cobra.Command) {
 	f.AddStart(cmd)
 	cmd.Flags().StringVar(&f.timezone, "timezone", "", "zone of the stamps in the log (default: local)")
 }
 
+// AddStart adds --start alone.
 func (f *TimeFlags) AddStart(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.start, "start", "", "time of the first line, RFC 3339 (default: such that the log ends now)")
 }
 
+// Parse reads the flags that were given into start and zone.
 func (f *TimeFlags) Parse(start *time.Time, zone **time.Location) (err error) {
 	if f.start != "" {
 		if *start, err = time.Parse(time.RFC3339Nano, f.start); err != nil {

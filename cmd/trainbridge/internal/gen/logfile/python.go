@@ -18,6 +18,7 @@ func AppendPython(b []byte, v float64, verb byte, decimals int) []byte {
 	return strconv.AppendFloat(b, v, verb, decimals, 64)
 }
 
+// NonFinite is the text of a float that is not finite, by the words for these.
 func NonFinite(v float64, nan, inf string) string {
 	switch {
 	case math.IsNaN(v):
@@ -70,6 +71,7 @@ func PadLeft(b []byte, from, width int) []byte {
 // PadRight fills a column that began at from with blanks.
 func PadRight(b []byte, from, width int) []byte { return AppendSpaces(b, width-(len(b)-from)) }
 
+// AppendSpaces appends n blanks.
 func AppendSpaces(b []byte, n int) []byte {
 	for ; n > 0; n-- {
 		b = append(b, ' ')

@@ -19,6 +19,7 @@ type Clock struct {
 	Sleep func(ctx context.Context, d time.Duration)
 }
 
+// RealClock is the clock of the machine.
 var RealClock = Clock{
 	Now: time.Now,
 	Sleep: func(ctx context.Context, d time.Duration) {
@@ -31,7 +32,7 @@ var RealClock = Clock{
 	},
 }
 
-// sink writes the lines and the truth. The first error sticks and stops the simulation.
+// Sink writes the lines and the truth. The first error sticks and stops the simulation.
 type Sink struct {
 	Clock  Clock
 	Paced  bool
@@ -54,14 +55,14 @@ type Log struct {
 	since int // lines since the last rotation
 }
 
-// stdout makes standard output the log.
+// Stdout makes standard output the log.
 func (k *Sink) Stdout(w io.Writer) *Log {
 	l := &Log{File: File{Path: "-"}, W: bufio.NewWriterSize(w, 1<<18)}
 	k.files = append(k.files, l)
 	return l
 }
 
-// create opens a log anew. What is not ours (no truth beside it) is not overwritten.
+// Create opens a log anew. What is not ours (no truth beside it) is not overwritten.
 func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 {
 		if _, err := os.Stat(truth); err != nil {
@@ -77,7 +78,7 @@ func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	return nil
 }
 
-// openLog opens the log of a simulation that writes one, or one of several: out itself, or the file of this name in it.
+// OpenLog opens the log of a simulation that writes one, or one of several: out itself, or the file of this name in it.
 func (k *Sink) OpenLog(out string, dir bool, name, truth string, stdout io.Writer) (*Log, error) {
 	if out == "-" {
 		return k.Stdout(stdout), nil
@@ -92,7 +93,7 @@ func (k *Sink) OpenLog(out string, dir bool, name, truth string, stdout io.Write
 	return f, k.Create(f, truth, 1<<18)
 }
 
-// openTruth creates the truth; an empty path is none.
+// OpenTruth creates the truth; an empty path is none.
 func (k *Sink) OpenTruth(path string) error {
 	if path == "" {
 		return nil
@@ -106,7 +107,7 @@ func (k *Sink) OpenTruth(path string) error {
 	return nil
 }
 
-// wait holds a paced run until the wall time of the next line, or until its end.
+// Wait holds a paced run until the wall time of the next line, or until its end.
 func (k *Sink) Wait(wall int64) {
 	if !k.Paced {
 		return
@@ -138,6 +139,7 @@ func (k *Sink) Write(l *Log, b []byte, lines int) []byte {
 // Class sorts lines as LineCounts does.
 type Class int
 
+// The classes.
 const (
 	Record Class = iota
 	Side
@@ -145,7 +147,7 @@ const (
 	Rejected
 )
 
-// text begins a line in the buffer that all lines share.
+// Text begins a line in the buffer that all lines share.
 func (k *Sink) Text(parts ...string) []byte {
 	b := k.Buf[:0]
 	for _, s := range parts {
@@ -154,7 +156,7 @@ func (k *Sink) Text(parts ...string) []byte {
 	return b
 }
 
-// line ends a line.
+// Line ends a line.
 func (k *Sink) Line(f *Log, b []byte, class Class) {
 	switch class {
 	case Record:
@@ -169,7 +171,7 @@ func (k *Sink) Line(f *Log, b []byte, class Class) {
 	k.Buf = k.Write(f, b, 1)
 }
 
-// lineCounts sums up the lines of all files.
+// Counts sums up the lines of all files.
 func (k *Sink) Counts() (lines int64, c LineCounts) {
 	for _, f := range k.files {
 		lines += f.Lines
@@ -200,6 +202,7 @@ func (l *Log) rotate() error {
 	return nil
 }
 
+// Close flushes and closes the file.
 func (l *Log) Close() error {
 	err := l.W.Flush()
 	if l.F != nil {
@@ -208,7 +211,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// truth writes one record of the truth, if there is one.
+// Truth writes one record of the truth, if there is one.
 func (k *Sink) Truth(record any) error {
 	if k.truthJSON == nil {
 		return nil
@@ -222,7 +225,7 @@ func (k *Sink) Truth(record any) error {
 	return nil
 }
 
-// close flushes everything and, after a run without error, ends the truth with its summary, to which it adds the files.
+// Close flushes everything and, after a run without error, ends the truth with its summary, to which it adds the files.
 func (k *Sink) Close(run any, files *[]File, failed error) error {
 	errs := []error{failed}
 	for _, l := range k.files {

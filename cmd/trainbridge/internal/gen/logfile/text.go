@@ -12,6 +12,7 @@ func AppendSeconds(b []byte, us int64) []byte {
 	return AppendPadded(b, us%1e6, 6)
 }
 
+// AppendPadded prints v with so many digits, at most six, zeros in front.
 func AppendPadded(b []byte, v int64, digits int) []byte {
 	start := len(b)
 	b = append(b, "000000"[:digits]...)
@@ -39,6 +40,7 @@ type Stamps struct {
 	text []byte
 }
 
+// Append prints a Unix time in ns.
 func (c *Stamps) Append(b []byte, wall int64) []byte {
 	sec, ms := wall/1e9, wall%1e9/1e6
 	if sec != c.sec || len(c.text) == 0 {

@@ -78,6 +78,7 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 	return s
 }
 
+// RayPrefix is what Ray prints before the lines of a worker.
 func RayPrefix(kind, name string, w *Worker) []byte {
 	who := fmt.Sprintf("(%s pid=%d)", name, w.Pid)
 	if w.ip != "" { // Ray names the node only when it is not the driver's
