@@ -181,7 +181,9 @@ func refs(g *group) string {
 	return strings.Join(out, " ")
 }
 
-var prometheusUnits = map[string]string{"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius"}
+var prometheusUnits = map[string]string{
+	"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius",
+}
 
 // prometheus is the name that the prometheus exporter gives a metric.
 func prometheus(g *group) string {
