@@ -30,7 +30,7 @@ func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(c *collectives.Collective) { from(tail.Place(c.Place)) })
 }
 
-// Metrics makes metrics of what the logs state and of what was learned.
+// Metrics makes metrics of the values that the logs state and of the judgements on the collectives.
 func (b *joined) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.r.cfg.ServiceName, metadata.ScopeName, b.r.Set.BuildInfo.Version)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Config is the configuration of nccl. Operations to MaxSize have the meaning of VCCL's NCCL_TELEMETRY_… variables, as those of JoinConfig have.
+// Config is the configuration of nccl. The fields from Operations to MaxSize mean what VCCL's NCCL_TELEMETRY_… variables mean, as JoinConfig's fields do.
 type Config struct {
 	tail.Config               `mapstructure:",squash"`
 	spans.RunConfig           `mapstructure:",squash"`
@@ -32,9 +32,9 @@ type Config struct {
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.
 	Format string `mapstructure:"format"`
-	// Operations lists those to keep, such as [allreduce, broadcast]. Default: all.
+	// Operations lists the operations to keep, such as [allreduce, broadcast]. Default: all.
 	Operations []string `mapstructure:"operations"`
-	// Ranks lists those to keep, as the log numbers them. Default: all.
+	// Ranks lists the ranks to keep, by their numbers in the log. Default: all.
 	Ranks []int32 `mapstructure:"ranks"`
 	// MinSize and MaxSize bound the message sizes to keep, in bytes. 0 (default): no bound.
 	MinSize int64 `mapstructure:"min_size"`
@@ -79,7 +79,7 @@ func (c *Config) Validate() error {
 // recorderPrefix begins the names of the files that PyTorch's Flight Recorder writes (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).
 const recorderPrefix = "nccl_trace_rank_"
 
-// isDump says of a file whether the Flight Recorder wrote it: such a file is one object, written whole. Its name tells, or the format that is set.
+// isDump says whether the Flight Recorder wrote a file: its dump is one object, written whole. The file's name tells, or the format that is set.
 func (c *Config) isDump(path string) bool {
 	return strings.Contains(filepath.Base(path), recorderPrefix) || c.Format == formatRecorder && c.Includes(path)
 }

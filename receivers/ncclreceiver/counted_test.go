@@ -29,7 +29,7 @@ type message struct {
 	name       string
 	size       int64
 	start, us  float64
-	collective int // which it truly is
+	collective int // the index of the true collective
 }
 
 func (m message) String() string {
@@ -39,7 +39,7 @@ func (m message) String() string {
 		m.rank, m.to)
 }
 
-// healthy are collectives of ranks none of which is slow, at 20 to 25 GB/s: four in a row, then 80 ms of work.
+// healthy returns collectives of ranks that are all fast, at 20 to 25 GB/s: four in a row, then 80 ms of work.
 func healthy(rnd *rand.Rand, ranks, n int) (out [][]message) {
 	names, sizes := []string{"allreduce", "allgather", "reducescatter"}, []int64{4 << 20, 64 << 20, 16 << 20, 1 << 20}
 	now := 0.
@@ -96,7 +96,7 @@ var accusations = []string{
 // mostLate is the most that a rank of healthy may come after the first, s.
 const mostLate = 300e-6
 
-// accused are the roots with an accusation, or with a lateness that is not so, and the largest bandwidth that any span states, By/s.
+// accused returns the roots with an accusation, or with a lateness that is not true, and the largest bandwidth that any span states, By/s.
 func accused(r *filereceivertest.Result) (bad []string, most float64) {
 	for _, s := range r.All("") {
 		for _, name := range []string{spans.AttrNCCLBandwidthAlgorithm, spans.AttrNCCLBandwidthBus} {
@@ -120,7 +120,7 @@ func accused(r *filereceivertest.Result) (bad []string, most float64) {
 	return bad, most
 }
 
-// truth holds that what is joined is one collective, and that each record is there once.
+// truth checks that only records of one collective were joined, and that each record is there once.
 func truth(t *testing.T, r *filereceivertest.Result, kept []message) (joined int) {
 	t.Helper()
 	of := make(map[string]int)
@@ -188,7 +188,7 @@ func TestSampledPerRank(t *testing.T) {
 	}
 }
 
-// One lost line shifts all that a rank has after it.
+// One lost line shifts all records that its rank has after it.
 func TestOneLostLine(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 2))
 	glob, kept := perFile(t, healthy(rnd, 8, 303), func(m message) bool { return m.rank != 3 || m.collective != 41 })
@@ -207,13 +207,13 @@ func TestOneLostLine(t *testing.T) {
 	assert.GreaterOrEqual(t, late, 270, "of all but those around the loss it is known who was late")
 }
 
-// Process groups are not in the log: those of all ranks and those of pairs stand between each other.
+// Process groups are not in the log: collectives of all ranks and collectives of pairs of ranks are mixed.
 func TestTwoGroupsInOneLog(t *testing.T) {
 	const ranks = 8
 	rnd := rand.New(rand.NewPCG(14, 3))
 	collectives := healthy(rnd, ranks, 303)
 	for i := range collectives {
-		if i%3 == 1 { // pairs, each of which does it at its own time; of the last only now and then
+		if i%3 == 1 { // each pair of ranks communicates at its own time; the last pair only now and then
 			for r := range collectives[i] {
 				m := &collectives[i][r]
 				m.to, m.collective = r^1, 1000*i+r/2

@@ -76,7 +76,7 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	return tail.Ignored, reason
 }
 
-// detect makes what knows the records of all formats. A line that only looks like one decides nothing: the next may be of another.
+// detect makes the function that knows the records of all formats. A line that many formats share decides nothing: the next one may show another format.
 func (r *ncclReceiver) detect(path string) tail.Detect {
 	var parser parse.Parser
 	var out parse.Out
@@ -146,7 +146,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// maxQuiet is how many lines without a record a stream may begin with before others stop waiting for what it has to say.
+// maxQuiet is how many lines without a record a stream may begin with before the other streams stop waiting for its records.
 const maxQuiet = 64
 
 func (h *handler) saidNothing() {
@@ -155,7 +155,7 @@ func (h *handler) saidNothing() {
 	}
 }
 
-// give hands on what the parser found, in the lines that were open and, if so, in the one at hand. It returns why nothing of it is wanted.
+// give hands on what the parser found in the open lines and, if line is set, in the line at hand. It returns the reason when none of it is wanted.
 func (h *handler) give(line bool) (reason string) {
 	if !line && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
@@ -212,7 +212,7 @@ func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 
-// Expire gives up waiting since before the given time.
+// Expire gives up on what has waited since before the given time.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -240,7 +240,7 @@ func (h *handler) Expire(before time.Time) {
 // Cut ends the current batch.
 func (h *handler) Cut() tail.Delivery {
 	if h.paired && len(h.open) == 0 {
-		h.input.Heard() // the other file of the pair has what there is
+		h.input.Heard() // the other file of the pair has the records
 	}
 	b := h.batch
 	if b == nil {
@@ -260,7 +260,7 @@ func (h *handler) Cut() tail.Delivery {
 // Forget is called when the stream is gone: it says nothing any more.
 func (h *handler) Forget() { h.input.Heard() }
 
-// Save returns the format and what its parser must know.
+// Save returns the format and the state of its parser.
 func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil

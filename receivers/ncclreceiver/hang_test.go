@@ -126,8 +126,8 @@ func (l *live) roots(n int) map[string]ptrace.Span {
 	return out
 }
 
-// Who is missing at the wavefront is named when hang_timeout is over, not before; then nobody waits for it any more; and when it is back, it is one of them
-// again.
+// A rank that is missing at the wavefront is named when hang_timeout is over, not before; then no collective waits for it any more; and when it is back, it
+// counts again.
 func TestHang(t *testing.T) {
 	l := newLive(t, nil)
 	all := func(sn int, but int) {
@@ -205,7 +205,7 @@ func TestHangOfSeveral(t *testing.T) {
 	}
 }
 
-// While the next component is away, reading pauses: what is not read yet is not missing.
+// While the next component is away, reading pauses: records that are not read yet are not missing.
 func TestPauseIsNoHang(t *testing.T) {
 	l := newLive(t, func(c *Config) { c.MaxInFlightBytes = 64 << 10 })
 	l.do(func() { l.down = true })
@@ -229,8 +229,8 @@ func TestPauseIsNoHang(t *testing.T) {
 	}
 }
 
-// Streams that have said nothing are waited for where no one says how many ranks there are. When the last of them turns out to be about something else, what
-// waited leaves, with what comes next.
+// Where no log says how many ranks there are, collectives wait for the streams without a record so far. When the last of these streams turns out to be about
+// something else, the collectives that waited leave, with the next one.
 func TestSilentStream(t *testing.T) {
 	l := newLive(t, nil)
 	other, err := os.Create(filepath.Join(l.dir, "other.log"))
@@ -267,7 +267,7 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// The logs that are there at the start are all known before the first is read: where no one says how many ranks there are, none is left out.
+// The logs that exist at the start are all known before the first one is read: where no log says how many ranks there are, no rank is left out.
 func TestStart(t *testing.T) {
 	const ranks = 200
 	var records []record

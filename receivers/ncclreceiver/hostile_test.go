@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 )
 
-// keeping makes parts as newParts does, and tells of the joiner.
+// keeping makes parts as newParts does, and sets *joiner to their joiner.
 func keeping(joiner **collectives.Joiner[tail.Lent]) filereceiver.Make {
 	return func(base *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
 		parts, err := newParts(base, c)
@@ -40,7 +40,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Logs that never say the same twice: what is remembered of them stays within bounds.
+// Logs that never repeat a name or number: the memory that they take stays within bounds.
 func TestHostile(t *testing.T) {
 	for name, line := range map[string]func(i int) record{
 		"communicators": func(i int) record {
@@ -64,7 +64,7 @@ func TestHostile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := 20_000
 			if name == "large ranks" {
-				n = 2_000 // each of which takes a megabyte
+				n = 2_000 // each collective takes a megabyte
 			}
 			var b strings.Builder
 			for i := range n {

@@ -149,7 +149,7 @@ func TestCollective(t *testing.T) {
 	assert.Len(t, below, 4)
 }
 
-// What did not come, and what that means.
+// What records that did not come mean.
 func TestAbsent(t *testing.T) {
 	all := func(of, from, to int, but func(rank, sn int) bool) (out []record) {
 		for sn := from; sn < to; sn++ {
@@ -164,7 +164,7 @@ func TestAbsent(t *testing.T) {
 	none := func(int, int) bool { return false }
 	for name, c := range map[string]struct {
 		records []record
-		why     map[int]string // reasons of those that are incomplete
+		why     map[int]string // reasons of the incomplete collectives
 		missing map[int]string
 	}{
 		"complete":     {records: all(3, 0, 5, none)},
@@ -261,7 +261,7 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// What is unusual is sent whatever the sample rate is.
+// An unusual collective is sent whatever the sample rate is.
 func TestSampledUnusual(t *testing.T) {
 	seed := func(rank, retries, errors int) string {
 		return fmt.Sprintf(`{"timestamp": 1693958400.%03d, "rank": %d, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304,`+
@@ -339,7 +339,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// Evicted collectives still leave, and what comes later joins their traces.
+// Evicted collectives still leave, and records that come later join their traces.
 func TestEvicted(t *testing.T) {
 	const n = 20_000 // more than 1 MiB of records
 	var first, second []string

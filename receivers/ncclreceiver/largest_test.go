@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The largest dumps arrive whole, in messages that every backend takes: at once where all ranks have one, and when reading ends where one is missing.
+// The largest dumps arrive whole, in messages that every backend takes: at once where all ranks have a dump, and when reading ends where a rank has none.
 func TestLargestDump(t *testing.T) {
 	const collectives = 20_000
 	entries := make([]string, collectives)
@@ -47,7 +47,7 @@ func TestLargestDump(t *testing.T) {
 	}
 }
 
-// So do the ranks of hosts with the longest names, which are given up together, and the longest line.
+// Ranks of hosts with the longest names, which are given up together, arrive whole too, and so does the longest line.
 func TestLargestLine(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) {
 		const ranks, longest = 1900, 2048 // a record of NCCL Inspector has no longer names

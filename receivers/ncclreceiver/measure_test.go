@@ -68,7 +68,7 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// What cannot be computed is not said.
+// A value that cannot be computed is not in the span.
 func TestNoBandwidth(t *testing.T) {
 	for name, r := range map[string]record{
 		"no duration": {of: 1, sn: 1, size: 4096},
@@ -109,7 +109,7 @@ func TestDetailsOfASend(t *testing.T) {
 	assert.Equal(t, r.All("Send")[0].SpanID(), sum.ParentSpanID())
 }
 
-// Each run of one receiver is opened, by what is sent of it, and once.
+// Each run of one receiver is opened once, by the first batch that is sent of it.
 func TestRuns(t *testing.T) {
 	dir := t.TempDir()
 	const runs = 5
@@ -118,7 +118,7 @@ func TestRuns(t *testing.T) {
 		require.NoError(t, os.Mkdir(folder, 0o700))
 		var lines []string
 		for sn := range 50 {
-			lines = append(lines, record{rank: 0, of: 2, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100}.String()) // which wait until the end
+			lines = append(lines, record{rank: 0, of: 2, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100}.String()) // these records wait until the end
 		}
 		filereceivertest.Put(t, folder, "rank0.log", strings.Join(lines, "\n")+"\n")
 	}
@@ -195,7 +195,7 @@ func TestCounts(t *testing.T) {
 	assert.Positive(t, several)
 }
 
-// Sends of which the log says that they did not complete say so themselves.
+// The span of a send says so when the log says that the send did not complete.
 func TestStuckSend(t *testing.T) {
 	text := `{"version":"2.5","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"}},"entries":[{"record_id":0,"process_group":["0",` +
 		`"default_pg"],"collective_seq_id":1,` +
@@ -214,7 +214,7 @@ func TestStuckSend(t *testing.T) {
 	}
 }
 
-// What VCCL's oldest rows sum up is what went over a link, not the size of the message: ranks do not disagree about it.
+// The bytes in VCCL's oldest rows add up to the bytes over a link, not to the size of the message: ranks that differ in them do not disagree.
 func TestLinksAreNoMismatch(t *testing.T) {
 	row := func(rank, bytes int) string {
 		return fmt.Sprintf("20250710143000: Group:7, from rank %d to rank 8, channel_id:0, func:4,FuncTimes:1, 10.0.0.1->10.0.0.2 send %d Bytes used 1000 nsec, "+

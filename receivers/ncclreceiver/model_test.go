@@ -28,7 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// disk is a storage extension, and its only client. Once killed it forgets what is written, as a process that is gone would not have written it.
+// disk is a storage extension, and its only client. Once killed it ignores writes: a process that is gone would not have written them.
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -102,7 +102,7 @@ func follow(t *testing.T, cfg *Config, d *disk, take consumer.ConsumeTracesFunc)
 
 var _ component.Host = (*disk)(nil)
 
-// wait waits until something is so.
+// wait waits until a condition is true.
 func wait(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
@@ -115,13 +115,13 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// history are the attributes that depend on what was read before, which a restart forgets.
+// history lists the attributes that depend on earlier records, which a restart forgets.
 var history = []string{
 	spans.AttrNCCLSequenceGap, spans.AttrNCCLLinkHot, spans.AttrNCCLLinkSlow, spans.AttrNCCLClockReference, spans.AttrNCCLClockOffset,
 	spans.AttrNCCLClockUncertainty,
 }
 
-// spanTexts are all that is known of spans.
+// spanTexts writes all that spans say as text.
 func spanTexts(td ptrace.Traces) map[spanKey]string {
 	out := make(map[spanKey]string)
 	for _, rs := range td.ResourceSpans().All() {
@@ -149,13 +149,13 @@ func spanTexts(td ptrace.Traces) map[spanKey]string {
 	return out
 }
 
-// taker is a consumer that knows what has to come.
+// taker is a consumer that knows which spans have to come.
 type taker struct {
 	want map[spanKey]string
 
 	mu     sync.Mutex
 	refuse func() bool // nil: nothing
-	dead   bool        // the process is: nobody sees what it sends
+	dead   bool        // the process is dead: nobody sees what it sends
 	tries  int
 	came   map[spanKey]bool
 	wrong  []string
@@ -192,7 +192,7 @@ func (k *taker) so(what func() bool) func() bool {
 	}
 }
 
-// A job of three ranks, in each format: what each rank's file has. Every collective is complete.
+// The files of a job of three ranks, in each format, by name. Every collective is complete.
 var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 	"inspector v4.0": func(rnd *rand.Rand, n int) map[string]string {
 		return perRank("rank-%d.log", rnd, n, func(rank int, ops []operation) string {
@@ -231,7 +231,7 @@ var jobs = map[string]func(rnd *rand.Rand, n int) map[string]string{
 			return b.String()
 		})
 	},
-	// Each rank leaves out what it likes. At last all have the same, so that nothing waits.
+	// Each rank leaves out records at random. At the end all ranks have the same record, so that nothing waits.
 	"vccl_json sampled": func(rnd *rand.Rand, n int) map[string]string {
 		share := uint32(1 + rnd.IntN(9))
 		return perRank("rank_%d.json", rnd, n, func(rank int, ops []operation) string {
@@ -345,8 +345,8 @@ func perRank(name string, rnd *rand.Rand, n int, write func(rank int, ops []oper
 }
 
 // TestModel does to logs, the consumer and the process what may happen to them, in random order: files grow by pieces, the consumer is away, the process is
-// stopped, or killed. What comes is what comes of reading the whole logs at once: each span as often as it may, none missing, each with the same ids, parents
-// and attributes.
+// stopped, or killed. The spans that come are the spans of the whole logs read at once: none comes more often than it may, none is missing, and each has the
+// same ids, parents and attributes.
 func TestModel(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
 		for seed := range uint64(4) {
@@ -362,7 +362,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	t.Helper()
 	conf := func(dir string) *Config {
 		c := config(dir + "/*")
-		c.AnomalyDetection = false // who is late again and again depends on what was before
+		c.AnomalyDetection = false // which rank is late again and again depends on earlier records
 		if seed%2 == 0 {
 			c.MaxInFlightBytes = 64 << 10
 		}
@@ -373,7 +373,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	names := slices.Sorted(maps.Keys(files))
 	document := strings.HasPrefix(names[0], recorderPrefix)
 	if !document {
-		for _, name := range names { // where no one says how many ranks there are, those are waited for that have a file
+		for _, name := range names { // where no log says how many ranks there are, collectives wait for the ranks with a file
 			grow(t, dir, files, name, 1+rnd.IntN(len(files[name])/4))
 		}
 	}
@@ -410,7 +410,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	require.Len(t, k.came, len(k.want))
 }
 
-// expecting makes a consumer that expects what comes of reading the whole logs at once.
+// expecting makes a consumer that expects the spans of the whole logs read at once.
 func expecting(t *testing.T, conf func(dir string) *Config, files map[string]string) *taker {
 	t.Helper()
 	whole := t.TempDir()

@@ -31,7 +31,7 @@ func texts(tb testing.TB, r *filereceivertest.Result) map[spanKey]string {
 	return out
 }
 
-// same holds that spans are the same, and says which are not.
+// same checks that spans are the same, and says which spans differ.
 func same(tb testing.TB, want, got map[spanKey]string) {
 	tb.Helper()
 	assert.Len(tb, got, len(want))
@@ -67,7 +67,7 @@ func TestOrderOfFiles(t *testing.T) {
 	}
 }
 
-// Each rank's records are in order; how those of the ranks follow one another does not matter. All collectives are whole.
+// Each rank's records are in order; in which order the records of different ranks come does not matter. All collectives are whole.
 func TestAnyOrder(t *testing.T) {
 	var records []string
 	for sn := range 40 {
@@ -97,7 +97,7 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// Whoever has no record, and in whatever order the files are read: the gap is one, and it is said whose.
+// Whichever rank lacks a record, and in whatever order the files are read: there is one gap, and the span names its rank.
 func TestGapOfAnyRank(t *testing.T) {
 	for missing := range 3 {
 		t.Run(strconv.Itoa(missing), func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestGapOfAnyRank(t *testing.T) {
 	}
 }
 
-// A job that is started again counts from the beginning: its collectives are whole. That they share the traces of the first is what the log says, where it
-// calls the communicator the same.
+// A job that is started again counts from the beginning: its collectives are whole. They share the traces of the first job where the log gives both
+// communicators the same name.
 func TestNumbersBeginAnew(t *testing.T) {
 	var lines []string
 	for job := range 2 {
@@ -148,7 +148,7 @@ func TestNumbersBeginAnew(t *testing.T) {
 	assert.Equal(t, 10, n)
 }
 
-// Sizes of communicators that are wrong: nothing is lost, and it ends.
+// Wrong sizes of communicators: no record is lost, and reading ends.
 func TestSizeThatLies(t *testing.T) {
 	for _, of := range []int{0, 1, 2, 3, 5, 1000, 1<<31 - 1} {
 		t.Run(strconv.Itoa(of), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSizeThatLies(t *testing.T) {
 	}
 }
 
-// Sends and receives, and what proxies do, all have ids of their own, however alike they are.
+// The spans of sends, receives and proxies all have ids of their own, however alike they are.
 func TestAlike(t *testing.T) {
 	line := func(rank int, object string) string {
 		return fmt.Sprintf(`{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0",`+
@@ -215,13 +215,13 @@ func TestAlike(t *testing.T) {
 	texts(t, r)
 }
 
-// VCCL has a record for each link of a rank, which may leave in parts: each has an id of its own, in the trace of its collective.
+// VCCL has a record for each link of a rank, which may leave in parts: each part has an id of its own, in the trace of its collective.
 func TestLinksOfARank(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp\n")
 	at := int64(1767866400000000000)
 	for times := range 8 {
-		for part := range 3 { // another group in between has what is open leave
+		for part := range 3 { // another group in between makes the open operations leave
 			for to := 8; to < 11; to++ {
 				at += 1000
 				fmt.Fprintf(&b, "20260108180000,1,0,%d,0,4,%d,10.0.0.1,10.0.0.2,%d,3,0,%d\n", to, times, 100+to, at)

@@ -83,7 +83,7 @@ func tree(r *filereceivertest.Result) string {
 	return w.String()
 }
 
-// Every real log goes through with its accounts held.
+// Every real log is read, and its accounts hold.
 func TestRealLogs(t *testing.T) {
 	var files []string
 	for _, dir := range []string{"vccl_flow", "nccl_inspector", "nccl_example_profiler", "pytorch_flight_recorder"} {

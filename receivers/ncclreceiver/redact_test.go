@@ -39,7 +39,7 @@ func inspectorLines(host, comm string) []string {
 	return out
 }
 
-// Hosts and communicators have no character that is not seen: read holds it.
+// The names of hosts and communicators have no invisible character: read checks that.
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, config(
 		filereceivertest.Write(t, "inspector.log", inspectorLines("node\u202e-17\x00", "TP \u200b\x07")...),

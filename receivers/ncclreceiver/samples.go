@@ -42,7 +42,7 @@ type countKey struct {
 	rank               int32
 }
 
-// since is when a count was first seen: when it began is not in the log, and a new time would say that it began anew.
+// since is when a count was first seen: the log does not say when it began, and a new start time would mean that the count began anew.
 func (h *handler) since(key countKey, at int64) int64 {
 	first, ok := h.counted[key]
 	if !ok {
@@ -58,7 +58,7 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
-// words finds when VCCL's packed words were written: they count from a base that is not in the log, and the newest was written when the file was.
+// words finds when VCCL's packed words were written: they count from a base that is not in the log, and the newest word is as old as the file.
 type words struct {
 	file   int
 	base   int64
@@ -81,5 +81,5 @@ func (w *words) at(h *handler, word int64) int64 {
 	return w.base + word
 }
 
-// maxBack is how far words may lie back behind the newest: VCCL writes what it kept of the time around an anomaly.
+// maxBack is how much older than the newest word others may be: VCCL writes the words that it kept of the time around an anomaly.
 const maxBack = 1_000_000_000

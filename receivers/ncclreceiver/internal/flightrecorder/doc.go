@@ -4,10 +4,10 @@
 //
 // # What an entry is
 //
-// collective_seq_id counts the kernel launches of a process group, of all operations together; so the sequence of two ranks is comparable,
-// but not with that of NCCL Inspector, which counts each operation. What was coalesced is one launch: its entries share a number and only the
-// last, "nccl:coalesced", is ever completed (ProcessGroupNCCL.cpp: endCoalescing). These collectives become one operation with the sum of
-// their sizes; sends and receives stay apart and get the state and the times of the last.
+// collective_seq_id counts the kernel launches of a process group, of all operations together; so the numbers of two ranks are comparable, but
+// not with the numbers of NCCL Inspector, which counts each operation. Coalesced operations are one launch: their entries share a number and only
+// the last, "nccl:coalesced", is ever completed (ProcessGroupNCCL.cpp: endCoalescing). These collectives become one operation with the sum of
+// their sizes; sends and receives stay apart and get the state and the times of the last entry.
 //
 // time_created_ns is when the operation was enqueued; time_discovered_… is when a thread that polls found that it had started or completed,
 // which is later than it did, by up to a second. So they make no duration; duration_ms, which is between two CUDA events around the kernel and

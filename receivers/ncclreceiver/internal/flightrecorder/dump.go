@@ -33,17 +33,17 @@ type entry struct {
 	OutputSizes  [][]int64 `json:"output_sizes"`
 	OutputDtypes []text    `json:"output_dtypes"`
 	State        text      `json:"state"`
-	Started      integer   `json:"time_discovered_started_ns"` // 0 or null: it did not
+	Started      integer   `json:"time_discovered_started_ns"` // 0 or null: it did not start
 	Completed    integer   `json:"time_discovered_completed_ns"`
 	Retired      bool      `json:"retired"`
 	TimeoutMS    integer   `json:"timeout_ms"`
 	IsP2P        bool      `json:"is_p2p"`
 
-	end  *entry // of what it was coalesced into
+	end  *entry // the end of the launch that it was coalesced into
 	over bool   // it makes no operation of its own
 }
 
-// decode reads a dump. Where a value has a type that it should not have, it is as if it were not there.
+// decode reads a dump. A value of a wrong type counts as missing.
 func decode(text []byte, d *dump) bool {
 	err := json.Unmarshal(text, d)
 	var mistyped *json.UnmarshalTypeError
@@ -86,7 +86,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxRanks bounds what a process group is read of.
+// maxRanks bounds the ranks that are read of a process group.
 const maxRanks = 1 << 20
 
 // ranks are the global ranks of a process group, in its order: "[0, 1]" in JSON, a list elsewhere.

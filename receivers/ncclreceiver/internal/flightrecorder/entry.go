@@ -17,7 +17,7 @@ type launch struct {
 	seq  integer
 }
 
-// launch returns that of an entry; not ok: it has no number.
+// launch returns the launch of an entry; not ok: the entry has no number.
 func (e *entry) launch() (l launch, ok bool) {
 	switch {
 	case e.IsP2P:
@@ -48,14 +48,14 @@ func (e *entry) comm() string {
 
 const nameCoalesced = "coalesced"
 
-// ends says whether an entry is the end of what was coalesced, which has no tensors.
+// ends says whether an entry is the end of a coalesced launch, which has no tensors.
 func (e *entry) ends() bool {
 	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
 }
 
 // entries adds the operations of a dump.
 func (p *Parser) entries(d *dump, out *parse.Out) {
-	latest := integer(0) // time: there is no other clock in it
+	latest := integer(0) // time: there is no other clock in a dump
 	launches := make(map[launch][]*entry, len(d.Entries))
 	batches := map[launch][]*entry{}
 	for i := range d.Entries {
@@ -65,7 +65,7 @@ func (p *Parser) entries(d *dump, out *parse.Out) {
 		if ok {
 			launches[l] = append(launches[l], e)
 		}
-		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have that number besides.
+		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have that number too.
 		switch batch := (launch{comm: e.comm(), seq: e.seq()}); {
 		case e.IsP2P:
 			batches[batch] = append(batches[batch], e)
@@ -105,7 +105,7 @@ func (p *Parser) entries(d *dump, out *parse.Out) {
 	}
 }
 
-// operation adds that of an entry. Its state and times are those of the end of what it was coalesced into.
+// operation adds the operation of an entry. State and times come from the last entry of the launch that it was coalesced into.
 func (p *Parser) operation(d *dump, e *entry, latest integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {
@@ -226,7 +226,7 @@ func times(size, n int64) int64 {
 	return size * n
 }
 
-// bytesOf is what tensors of these dimensions take; Unknown where there are none.
+// bytesOf is how many bytes tensors of these dimensions take; Unknown where there are none.
 func bytesOf(sizes [][]int64, dtypes []text) int64 {
 	if len(sizes) == 0 || len(sizes) != len(dtypes) {
 		return op.Unknown
@@ -270,7 +270,7 @@ func elementBytes(dtype string) int64 {
 	return 0
 }
 
-// datatype is that of all tensors, or none.
+// datatype is the data type that all tensors of an entry have, nil where they differ.
 func (e *entry) datatype() []byte {
 	all := e.InputDtypes
 	if len(all) == 0 {
@@ -321,7 +321,7 @@ func kindOf(profiling string) (k op.Kind, name, ends string) {
 	return op.Other, name, ends
 }
 
-// peerOf reads the other end of "0->1" or "0<-1", a rank of the group, as a global rank where the group's are known.
+// peerOf reads the peer in "0->1" or "0<-1", a rank of the group, as a global rank where the group's ranks are known.
 func peerOf(ends string, group ranks) int32 {
 	i := strings.LastIndexAny(ends, ">-") // of -> or <-
 	n, err := strconv.ParseInt(ends[i+1:], 10, 31)

@@ -24,7 +24,7 @@ type Parser struct {
 	rank int32 // global, of the file; op.Unknown
 }
 
-// New makes a parser of a dump that is in file, whose name ends with the rank: nccl_trace_rank_3, …_3.json.
+// New makes a parser of the dump in file, whose name ends with the rank: nccl_trace_rank_3, …_3.json.
 func New(file string) *Parser { return &Parser{rank: rankOf(file)} }
 
 // maxRankDigits tells a rank from a date.
@@ -60,7 +60,7 @@ func IsPickle(text []byte) bool {
 	return false
 }
 
-// Sniff says whether a document is such a dump.
+// Sniff says whether a document is a dump of the Flight Recorder in JSON.
 func Sniff(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return bytes.HasPrefix(text, []byte("{")) && (has(text, "pg_config") && has(text, "pg_status") || has(text, "entries") && has(text, "profiling_name"))

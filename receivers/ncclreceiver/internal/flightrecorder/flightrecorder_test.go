@@ -26,7 +26,7 @@ func read(t *testing.T, file, text string) (ops []op.Op, v parse.Verdict, reason
 	p := New(file)
 	line := []byte(text)
 	v, reason = p.Line(line, false, 0, &out)
-	for i := range line { // what was kept has to be a copy: there is no line to live as long as
+	for i := range line { // what the parser keeps has to be a copy: the line is gone
 		line[i] = '#'
 	}
 	assert.False(t, out.Open)
@@ -39,7 +39,7 @@ func read(t *testing.T, file, text string) (ops []op.Op, v parse.Verdict, reason
 	return out.Ops, v, reason
 }
 
-// operation is one of which nothing is known but what set says.
+// operation makes an operation with the fields that set sets, and all others unknown.
 func operation(set func(*op.Op)) op.Op {
 	var o op.Op
 	o.Init()
@@ -82,7 +82,7 @@ const (
 	unix   = 1_724_779_239 * second
 )
 
-// one is an entry of the group "1" of the global ranks 2, 3, 6, 7. more is what else it has, or has instead.
+// one is an entry of the group "1" of the global ranks 2, 3, 6, 7. more has members to add or to replace.
 func one(name string, seq int, more map[string]any) map[string]any {
 	e := map[string]any{
 		"record_id": 0, "pg_id": 1, "process_group": []string{"1", "dp"}, "collective_seq_id": seq, "p2p_seq_id": 0, "op_id": seq, "profiling_name": name,
@@ -166,7 +166,7 @@ func TestSizes(t *testing.T) {
 	assert.Equal(t, "barrier_of_some_kind", string(ops[0].Name))
 }
 
-// When it was, how long it took, and whether it hangs.
+// When an operation was, how long it took, and whether it hangs.
 func TestTimes(t *testing.T) {
 	type times struct {
 		start, end, duration int64
@@ -204,7 +204,7 @@ func TestTimes(t *testing.T) {
 		}, times{0, 0, -1, false, op.Completed, spans.TimeSynthetic, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The other one is the clock: two seconds after.
+			// The second entry serves as the clock: two seconds later.
 			ops, _, _ := read(t, "x", dumpOf(t, one("nccl:all_reduce", 1, c.more), one("nccl:all_reduce", 2, map[string]any{"time_created_ns": unix + 2*second})))
 			require.Len(t, ops, 2)
 			o := ops[0]
@@ -213,7 +213,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Peers are ranks of the group; all others are global.
+// Peers are ranks of the group; all other ranks are global.
 func TestPeers(t *testing.T) {
 	for name, want := range map[string]struct {
 		kind op.Kind
@@ -329,7 +329,7 @@ func TestDocuments(t *testing.T) {
 		assert.Equal(t, want, reason, text)
 		assert.Equal(t, reason == reasonBlank || reason == reasonNoEntries, v == parse.Ignored, text)
 	}
-	// Ranks as a list, and ranks that are none.
+	// Ranks as a list, and values that are no ranks.
 	for ranks, want := range map[string]int32{`[5, 4, 9]`: 3, `"[]"`: 0, `null`: 0, `"[-1, 2]"`: 0, `"[99999999999]"`: 0, `{"a": 1}`: 1} {
 		ops, _, _ := read(t, "", `{"pg_config": {"1": {"ranks": `+ranks+`}}, "entries": [`+string(entry)+`]}`)
 		require.Len(t, ops, 1)

@@ -12,10 +12,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/vccl"
 )
 
-// Format is one of the list.
+// Format is a format of the list.
 type Format struct {
 	Name string // as in the configuration
-	// Tool wrote the file. Files of one tool have the same communicators; the same collective in the files of two tools would have each rank twice.
+	// Tool wrote the file. Files of one tool have the same communicators; one collective read from the files of two tools would have each rank twice.
 	Tool string
 	// Sniff says whether a line, usually a file's first, is of this format.
 	Sniff func(line []byte) bool
@@ -68,7 +68,7 @@ func Named(name string) *Format {
 	return nil
 }
 
-// The reasons of lines of no format.
+// The reasons why a line is of no format.
 const (
 	reasonBracket    = "bracket"
 	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver

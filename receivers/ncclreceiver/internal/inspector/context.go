@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// context is what header and metadata say, but for the time of the dump. Those in a table are not changed: operations have parts of them.
+// context is what header and metadata say, but for the time of the dump. Contexts in a table are never changed: operations hold slices of them.
 type context struct {
 	Comm  []byte `json:"comm,omitempty"`
 	Name  []byte `json:"name,omitempty"`
@@ -42,8 +42,8 @@ func tagOf(number uint16, dump int64) uint64 {
 	return uint64(number)<<timeBits | us
 }
 
-// table has the contexts of the markers, of the last maxContexts that differ. They are numbered 1 to maxNumber and from 1 again, which is so much more that
-// one that was forgotten is not taken for another.
+// table has the last maxContexts different contexts of markers. They are numbered 1 to maxNumber and from 1 again; maxNumber is so much more than maxContexts
+// that a forgotten context is not taken for another.
 type table struct {
 	all    []numbered
 	last   uint16 // number
@@ -56,7 +56,7 @@ type numbered struct {
 	Number  uint16   `json:"number"`
 }
 
-// find returns a context, which is added if it is new. Every dump has the communicators in one order: the one after that of the marker before is tried first.
+// find returns a context, added if new. Every dump has the communicators in one order: the context that follows the last marker's is tried first.
 func (t *table) find(c *context) numbered {
 	for n := range t.all {
 		at := t.used + 1 + n
@@ -106,7 +106,7 @@ const (
 type head struct {
 	numbered
 	dump int64            // Unix ns
-	left [numKinds]uint64 // how many records of it are still to come
+	left [numKinds]uint64 // how many records of the dump are still to come
 }
 
 // saved is the state of a Parser.
@@ -118,7 +118,7 @@ type saved struct {
 	Left     [numKinds]uint64 `json:"left"`
 }
 
-// Save returns what the next lines take their context from. nil: nothing.
+// Save returns the contexts and the marker that the next lines need. nil: there are none.
 func (p *Parser) Save() []byte {
 	t := &p.contexts
 	if len(t.all) == 0 {

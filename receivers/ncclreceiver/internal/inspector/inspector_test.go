@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var fixtures = []string{"v4.0", "v4.2", "v4.4", "v4.4_flat", "relatives"}
 
-// lines are those of a fixture.
+// lines returns the lines of a fixture.
 func lines(tb testing.TB, name string) []string {
 	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".log"))
@@ -31,7 +31,7 @@ func lines(tb testing.TB, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-// read reads a line as one that is new.
+// read reads a line for the first time.
 func read(p *Parser, text string) (string, uint64) {
 	var out parse.Out
 	v, reason := p.Line([]byte(text), false, 0, &out)
@@ -122,7 +122,7 @@ func TestValues(t *testing.T) {
 			assert.Contains(t, got+" ", c.want)
 		})
 	}
-	// Nothing of these is known; the line is good all the same.
+	// None of the values is known; the line is good all the same.
 	none, _ := read(New(), selfContained(`"coll_perf":{"coll":"AllReduce"}`))
 	for _, payload := range []string{
 		`"coll_busbw_gbs":"nan"`, `"coll_busbw_gbs":null`, `"coll_busbw_gbs":0.000000`, `"coll_busbw_gbs":NaN`, `"coll_exec_time_us":null`,
@@ -225,7 +225,7 @@ func TestNoRecords(t *testing.T) {
 	}
 }
 
-// Whatever is cut off at its end, a line is no record any more, and does not harm those after it.
+// However much is cut off its end, a line is no record any more, and does not harm the lines after it.
 func TestCut(t *testing.T) {
 	for _, name := range fixtures {
 		all := lines(t, name)
@@ -319,7 +319,7 @@ func TestScrambled(t *testing.T) {
 	}
 }
 
-// A restart before any line: what comes is read as if there had been none, and what was before can be read again in any order in between.
+// After a restart before any line, the next lines are read as without it, and earlier lines can be read again between them in any order.
 func TestRestart(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, name := range fixtures {
@@ -372,7 +372,7 @@ func marker(rank, records int) string {
 
 const follower = `{"coll_perf":{"coll":"AllReduce","coll_sn":1}}`
 
-// A parser knows the last 512 contexts. A tag of one that it has forgotten is not taken for that of another.
+// A parser knows the last 512 contexts. The tag of a forgotten context is not taken for the tag of another.
 func TestForgotten(t *testing.T) {
 	const ranks = 3*maxContexts + 7
 	p := New()
@@ -412,7 +412,7 @@ func TestForgotten(t *testing.T) {
 	assert.Equal(t, last, p.contexts.last)
 }
 
-// What cannot be read may have been the next marker: what follows is not given to the one before. A record that cannot be read was one of those announced.
+// A line that cannot be read may have been the next marker: the lines after it do not get the old marker. An unreadable record counts as announced.
 func TestBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		texts []string
@@ -452,7 +452,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Lines of more communicators than their beginnings are known of, in any order, mean what they mean to a parser that reads them alone.
+// Lines of more communicators than there are known beginnings, in any order, mean the same as to a parser that reads each line alone.
 func TestPrefixes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	base := lines(t, "v4.0")
@@ -605,7 +605,7 @@ func TestOtherLogs(t *testing.T) {
 	}
 }
 
-// FuzzLine: a parser that has read much reads a line as a new one does; what it says fits together.
+// FuzzLine: a parser that has read many lines reads a line as a new parser does, and its values agree with one another.
 func FuzzLine(f *testing.F) {
 	used := New()
 	for _, name := range fixtures {

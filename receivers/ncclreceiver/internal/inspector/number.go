@@ -8,10 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// What is not stated: null, "nan", or a number below 0 where only others make sense.
+// A value that is not stated: null, "nan", or a negative number where that makes no sense.
 const unknown = math.MaxUint64
 
-// integer reads one that is not negative, as large as 2^64-2; unknown where there is none.
+// integer reads an integer from 0 to 2^64-2; unknown where there is none.
 func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	from := i
 	v, i = decimal.Digits(b, i)
@@ -21,7 +21,7 @@ func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	return v, i
 }
 
-// oddInteger reads any other: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
+// oddInteger reads an integer written in any other way: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
 func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	text, end := p.scalar(b, i)
 	if len(text) == 0 {
@@ -42,7 +42,7 @@ func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	return uint64(v), end
 }
 
-// int64 reads an integer as one that fits, as does int32; op.Unknown where there is none.
+// int64 reads an integer that fits int64, as int32 does for its size; op.Unknown where there is none.
 func (p *Parser) int64(b []byte, i int) (int64, int) {
 	v, i := p.integer(b, i)
 	if v > math.MaxInt64 {
@@ -61,7 +61,7 @@ func (p *Parser) int32(b []byte, i int) (int32, int) {
 	return int32(v), i
 }
 
-// micros reads microseconds as nanoseconds, exact but for what is less than one. op.Unknown: there is none.
+// micros reads microseconds as nanoseconds; fractions of a nanosecond are cut. op.Unknown: there is no number.
 func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	from := i
 	v, i := decimal.Digits(b, i)
@@ -91,7 +91,7 @@ func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 }
 
 // stamp reads a point in time, microseconds since the epoch, as Unix ns. 0: there is none. A callback that did not fire has 0, the clock of a GPU that
-// counts from elsewhere is out of range; nanoseconds since the epoch are taken for what they are. What is less than a microsecond is cut.
+// counts from another time is out of range; nanoseconds since the epoch are recognized as such. Fractions of a microsecond are cut.
 func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	from := i
 	v, i := decimal.Digits(b, i)
@@ -130,8 +130,8 @@ func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 
 var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}
 
-// gigabytes reads GB/s of 1e9 By as By/s. NaN: there is none. The plugin prints 0 of what it has not computed: without a time, or of other operations than the
-// six that it knows (inspectorComputeCollBw).
+// gigabytes reads GB/s of 1e9 By as By/s. NaN: there is none. The plugin prints 0 for a bandwidth that it has not computed: without a time, or of operations
+// other than the six that it knows (inspectorComputeCollBw).
 func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 	from := i
 	m, point := decimal.Digits(b, i)
@@ -141,7 +141,7 @@ func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 		}
 	}
 	decimals := max(i-point-1, 0)
-	// Both factors are exact, so the product is what the decimal number is nearest to.
+	// Both factors are exact, so the product is the float nearest to the decimal number.
 	if i == from || i-from > 15 || decimals >= len(pow10) || i < len(b) && b[i]|0x20 == 'e' || b[i-1] == '.' {
 		return p.oddGigabytes(b, from)
 	}

@@ -19,7 +19,7 @@ const (
 	reasonTruncated  = "truncated" // an object that does not end
 	reasonValue      = "value"     // a member of another type than it has, or out of range
 	reasonOperation  = "no_operation"
-	reasonOrphan     = "orphan" // no marker before it announces it, so that it is not known whose it is
+	reasonOrphan     = "orphan" // no marker announced the record, so that its communicator is not known
 )
 
 // maxText bounds the texts that contexts have: the plugin writes none that is longer (json.cc).
@@ -34,7 +34,7 @@ type Parser struct {
 	out    *parse.Out
 
 	line        line
-	op          *op.Op // that is being read
+	op          *op.Op // the operation that is being read
 	trace       trace
 	kernelEvent kernelEvent
 	record      proxyRecord
@@ -50,7 +50,7 @@ type line struct {
 	context
 	hasContext bool
 	hasStats   bool
-	stateless  bool  // it is of a version whose records do not rely on a marker
+	stateless  bool  // the version's records do not rely on a marker
 	bad        bool  // a value was not what it should be
 	unnamed    bool  // an operation without a name
 	dump       int64 // Unix ns; 0: unknown
@@ -65,7 +65,7 @@ func New() *Parser { return &Parser{} }
 
 var _ parse.Parser = (*Parser)(nil)
 
-// Sniff says whether the first line of a file is of this format. One that is cut counts by what is there of it.
+// Sniff says whether the first line of a file is of this format. A line that is cut is judged by the part that is there.
 func Sniff(text []byte) bool {
 	i := jsonlike.Blanks(text, 0)
 	if i == len(text) || text[i] != '{' {
@@ -147,7 +147,7 @@ func (p *Parser) begin(out *parse.Out) {
 	p.line = line{context: context{Rank: op.Unknown}}
 }
 
-// reject refuses a line. If it was one of those announced, it has come. Else it may have been a marker, and what follows is not of the one before.
+// reject refuses a line. A line that the marker announced counts as come. Any other may have been a marker: the old marker holds no longer.
 func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	p.out.Reset()
 	switch {
@@ -160,7 +160,7 @@ func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	return parse.Rejected, reason
 }
 
-// take takes the line from those that are still to come. ok is false for one that was not announced.
+// take takes the line off the number of records still to come. ok is false for a line that the marker did not announce.
 func (p *Parser) take() (ok bool) {
 	ok = true
 	for n, seen := range p.line.seen {
@@ -173,7 +173,7 @@ func (p *Parser) take() (ok bool) {
 	return ok
 }
 
-// inherit returns the context of a line that has none itself: that of the marker, or of its tag where it is read again. nil: it is not known.
+// inherit returns the context of a line that has none itself: the marker's, or, where the line is read again, its tag's. nil: it is not known.
 func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	if again {
 		p.out.Tag = tag
@@ -356,19 +356,19 @@ func finish(o *op.Op, c *context, dump int64) {
 	}
 }
 
-// recentKey names a collective of a rank, but for what kind it is.
+// recentKey names a collective of a rank, without its kind.
 type recentKey struct {
 	context *context
 	seq     uint64
 }
 
-// maxRecent bounds the collectives whose proxies may still come: they do in the dump of the collective, or the next.
+// maxRecent bounds the collectives whose proxy records may still come: they come in the dump of the collective, or in the next.
 const maxRecent = 4096
 
 // ambiguous is the kind of collectives of several kinds with the same number.
 const ambiguous = op.Kinds
 
-// relate finds out of what kind the collective is that a proxy's record belongs to: kinds count by themselves, and parent_sn is only the number.
+// relate finds the kind of the collective that a proxy's record belongs to: each kind counts by itself, and parent_sn is only the number.
 func (p *Parser) relate(o *op.Op, c *context) {
 	key := recentKey{c, o.ParentSeq}
 	switch {
@@ -392,10 +392,10 @@ func (p *Parser) relate(o *op.Op, c *context) {
 	}
 }
 
-// drops are the counters of records that the plugin lost, by what they count. Those of steps are among those of proxy records.
+// drops are the counters of records that the plugin lost, by what they count. The lost records of steps are among the lost proxy records.
 var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy_pxn"}
 
-// pxn is the last of drops. It is of the whole process, and stands in the markers of all its communicators.
+// pxn is the index of the last of drops. That counter is of the whole process, and stands in the markers of all its communicators.
 const pxn = len(drops) - 1
 
 // stats reads a member of "dump_stats".

@@ -74,7 +74,7 @@ func (p *Parser) known(b []byte, i int) ([]byte, int) {
 	return t, i
 }
 
-// perfTrace reads a member of "event_trace_ts". The numbers of "event_trace_sn" say in which order the callbacks came, which the times say too.
+// perfTrace reads a member of "event_trace_ts". The numbers of "event_trace_sn" say in which order the callbacks came, which follows from the times too.
 func (p *Parser) perfTrace(b []byte, i int, n name) int {
 	switch n {
 	case opStart:
@@ -87,7 +87,7 @@ func (p *Parser) perfTrace(b []byte, i int, n name) int {
 	return i
 }
 
-// kernelMember reads a member of one of "kernel_events". In a fork's "events" the times are one level below; those of its proxies have other names.
+// kernelMember reads a member of one of "kernel_events". In a fork's "events" the times are one level below; the times of its proxies have other names.
 func (p *Parser) kernelMember(b []byte, i int, n name) int {
 	if n == traceTS {
 		return p.object(b, i, kernelTimes)
@@ -134,7 +134,7 @@ func (p *Parser) addKernel() {
 	})
 }
 
-// finishPerf says what the members of an operation mean together, all but what the header must be known for. ok is false where it has no name.
+// finishPerf combines the members of an operation, except where the header is needed. ok is false where the operation has no name.
 func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o, t := p.op, &p.trace
 	if o.Kind = op.KindOf(o.Name); o.Kind != op.Other {
@@ -151,10 +151,10 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o.Start = t.kernelStart
 	switch string(o.Timing) {
 	case "", "kernel_gpu", "kernel_cpu", "gpu_globaltimer":
-		// From the kernel's start, when this rank had arrived, to its end: waiting for the others is in it. The CPU sees both a little late.
+		// From the kernel's start, when this rank had arrived, to its end: that includes waiting for other ranks. The CPU sees both a little late.
 		o.Waits = true
 	case "cpu_wallclock":
-		o.Waits = t.kernels > 0 // ACCL: of the kernels, or else of the call
+		o.Waits = t.kernels > 0 // ACCL: the duration of the kernels, or else of the call
 	case "collective_cpu":
 		// From the call on, which is long before the kernel where kernels are queued, and where no kernel was seen to its return: neither begins with the
 		// arrival, so durations of ranks cannot be compared.
@@ -176,8 +176,8 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	return true
 }
 
-// dataSize is S of algbw = S/t: the plugin's size is that of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw
-// multiplies it too). op.Unknown: that takes the number of ranks, which is not known.
+// dataSize is S of algbw = S/t: the plugin states the size of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw
+// multiplies it too). op.Unknown: S depends on the number of ranks, which is not known.
 func dataSize(k op.Kind, size int64, ranks int32) int64 {
 	switch k {
 	case op.AllGather, op.ReduceScatter, op.AllToAll:

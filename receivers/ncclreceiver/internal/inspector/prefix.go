@@ -11,19 +11,19 @@ const (
 	maxPrefix   = 4096
 )
 
-// prefix is how lines begin that differ in the time of the dump only: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the rest of the
-// metadata with a comma. It is half of a line, and to compare it is much faster than to read it.
+// prefix is the common beginning of lines that differ only in the time of the dump: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the
+// rest of the metadata with a comma. It is half of a line, and to compare it is much faster than to read it.
 type prefix struct {
 	before, after []byte
 	context       *context
 	stateless     bool
 }
 
-// prefixes are those that lines had. Its zero value is ready.
+// prefixes are the beginnings of earlier lines. The zero value is ready.
 type prefixes struct {
 	all    []prefix
 	used   int
-	missed int // lines since one began as one of these, of those that could be learned from
+	missed int // lines that could be learned from since a line began with one of these
 }
 
 const (
@@ -35,8 +35,8 @@ const (
 // dumpKey is what stands before the time of the dump.
 const dumpKey = `"dump_timestamp_us":`
 
-// begun reads the beginning of a line by what others began with. It returns where the next member begins, 0 where it must be read. Records of a communicator
-// come together, and the communicators in one order.
+// begun compares the beginning of a line with known beginnings. It returns where the next member begins, 0 where no beginning fits and the line must be read.
+// Records of a communicator come together, and the communicators in one order.
 func (p *Parser) begun(b []byte) int {
 	s := &p.prefixes
 	tries := len(s.all)
@@ -64,8 +64,8 @@ func (p *Parser) begun(b []byte) int {
 	return 0
 }
 
-// learn remembers how a line began, up to the end of its metadata. When there is no room, only some that are new replace others, so that lines of more
-// communicators than there is room for do not cost more than to read them.
+// learn remembers how a line began, up to the end of its metadata. When there is no room, only some new beginnings replace others, so that lines of more
+// communicators than there is room for cost no more than reading them.
 func (p *Parser) learn(b []byte, end int) {
 	s, l := &p.prefixes, &p.line
 	at := len(s.all)
@@ -73,7 +73,7 @@ func (p *Parser) learn(b []byte, end int) {
 		if s.missed++; s.missed%maxPrefixes != 0 {
 			return
 		}
-		at = (s.used + maxPrefixes - 1) % maxPrefixes // that whose turn comes last
+		at = (s.used + maxPrefixes - 1) % maxPrefixes // the beginning that would be tried last
 	}
 	if end > maxPrefix || end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
 		return

@@ -6,14 +6,14 @@ import (
 )
 
 // The names of operations that records of the network proxy become. They belong to a collective or a point-to-point operation by parent_type and parent_sn,
-// which counts per kind of collective: which of them is not in the record.
+// which counts per kind of collective: the kind is not in the record.
 var (
 	proxyOpName   = []byte("ProxyOp")
 	proxyStepName = []byte("ProxyStep")
 	proxyOpType   = []byte("proxy_op")
 )
 
-// The phases of a step, by what it waits for: the states of NCCL's profiler interface (ncclProfilerProxyStep…, profiler_v4.h).
+// The phases of a step, named for what the step waits for: the states of NCCL's profiler interface (ncclProfilerProxyStep…, profiler_v4.h).
 const (
 	phaseSendGPU = iota
 	phaseSendPeer
@@ -57,7 +57,7 @@ var noStep = step{
 	took: [numPhases]int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown},
 }
 
-// proxy reads a member of "proxy_trace". A step that is a record of its own has its members among those of the operation.
+// proxy reads a member of "proxy_trace". Where a step is a record of its own, its members stand among the members of the operation.
 func (p *Parser) proxy(b []byte, i int, n name) int {
 	o, r := p.op, &p.record
 	switch n {
@@ -115,7 +115,7 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 	return i
 }
 
-// proxyTimes reads a member of a proxy record's "event_trace_ts". What did not fire is left out.
+// proxyTimes reads a member of a proxy record's "event_trace_ts". Events that did not fire are left out.
 func (p *Parser) proxyTimes(b []byte, i int, n name) int {
 	switch n {
 	case proxyStart:
@@ -202,7 +202,7 @@ func (p *Parser) addStep() {
 	}
 }
 
-// elapsed is how long it took: as logged, or else by its times.
+// elapsed is how long an event took: as logged, or else by its times.
 func elapsed(logged, start, stop int64) int64 {
 	if logged == op.Unknown && start > 0 && stop >= start {
 		return stop - start
@@ -210,7 +210,7 @@ func elapsed(logged, start, stop int64) int64 {
 	return logged
 }
 
-// finishProxy says what the members of a proxy's record mean together. ok is false for a record of no known type.
+// finishProxy combines the members of a proxy's record. ok is false for a record of no known type.
 func (p *Parser) finishProxy() (ok bool) {
 	o, r, s := p.op, &p.record, &p.step
 	o.Name, o.Proxy = proxyOpName, true

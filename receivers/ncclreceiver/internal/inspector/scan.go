@@ -26,7 +26,7 @@ var literal = jsonlike.Except(",}] \t\n\r")
 // maxOwn is how much room for texts that had escapes is kept from line to line.
 const maxOwn = 64 << 10
 
-// object reads the members of the object that begins at b[i]. It returns where it ends; -1: it is not well-formed. null, and what is no object, has none.
+// object reads the members of the object that begins at b[i]. It returns where it ends; -1: it is not well-formed. null, like any other value, has no members.
 func (p *Parser) object(b []byte, i int, in object) int {
 	if i >= len(b) || b[i] != '{' {
 		return p.wrong(b, i)
@@ -87,7 +87,7 @@ func (p *Parser) members(b []byte, i int, in object) int {
 	return i
 }
 
-// list reads the objects of the array that begins at b[i], and hands each over. It returns as object does.
+// list reads the objects of the array that begins at b[i], each with object. It returns what object returns.
 func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
 		return p.wrong(b, i)
@@ -116,8 +116,8 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	return i
 }
 
-// key reads the member name at b[i] with its colon, and returns what it means and where it ends. Records are much alike: what came after the name
-// before when that was last met is tried first.
+// key reads the member name at b[i] with its colon, and returns what it means and where it ends. Records are much alike: the name that
+// came after the name before this one when that was last met is tried first.
 func (p *Parser) key(b []byte, i int) (name, int) {
 	next := p.next[p.last]
 	if t := keys[next].text; next > 0 && len(b)-i >= len(t) && string(b[i:i+len(t)]) == t {
@@ -147,7 +147,7 @@ func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	return keys[k].name, i
 }
 
-// text reads the text at b[i]: a part of b, or of the parser where it had escapes. Of null, and of what is no text, nothing.
+// text reads the text at b[i]: a part of b, or of the parser where it had escapes. null and other values that are no text give nothing.
 func (p *Parser) text(b []byte, i int) ([]byte, int) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, p.wrong(b, i)
@@ -167,7 +167,7 @@ func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
 	return p.own[from:len(p.own):len(p.own)], end
 }
 
-// wrong skips what should have been of another type, and makes the line a bad one, unless it is null.
+// wrong skips a value that should have been of another type, and makes the line a bad one, unless the value is null.
 func (p *Parser) wrong(b []byte, i int) int {
 	if i < len(b) && b[i] != 'n' {
 		p.line.bad = true
@@ -175,7 +175,7 @@ func (p *Parser) wrong(b []byte, i int) int {
 	return skip(b, i)
 }
 
-// skip returns where the value at b[i] ends; -1: it does not, or is none. Within lists and objects only brackets and quotes are looked at.
+// skip returns where the value at b[i] ends; -1: it does not end, or is no value. Within lists and objects only brackets and quotes are looked at.
 func skip(b []byte, i int) int {
 	if i >= len(b) {
 		return -1

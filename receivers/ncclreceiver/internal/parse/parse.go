@@ -1,4 +1,4 @@
-// Package parse is what the parsers of all formats have in common: what they take and what they give.
+// Package parse is what the parsers of all formats have in common: their interface and their output.
 package parse
 
 import "github.com/trainbridge/trainbridge/internal/collectives/op"
@@ -18,7 +18,7 @@ type Sample struct {
 	Host                []byte
 	PID                 int64
 	Rank                int32 // op.Unknown
-	// FromEnd says that At counts from a time that is not in the log: the newest sample of the file was written when the file was.
+	// FromEnd says that At counts from a time that is not in the log: the newest sample of the file is as old as the file.
 	FromEnd bool
 }
 
@@ -26,16 +26,16 @@ type Sample struct {
 type Out struct {
 	Ops     []op.Op
 	Samples []Sample
-	// Open says that the line is part of a record that goes on: it and those before it belong to the next Ops and Samples.
+	// Open says that the line is part of a record that goes on: it and the open lines before it belong to the next Ops and Samples.
 	Open bool
-	// Tag is to be given back when the line is read again after a restart without those before it. 0: there is nothing to remember.
+	// Tag is to be given back when the line is read again after a restart without the lines before it. 0: there is nothing to remember.
 	Tag uint64
 }
 
-// Reset empties it and keeps its room.
+// Reset empties Out and keeps its memory.
 func (o *Out) Reset() { *o = Out{Ops: o.Ops[:0], Samples: o.Samples[:0]} }
 
-// Add appends an operation of which nothing is known, reusing room.
+// Add appends an operation whose fields are all unknown, reusing memory.
 func (o *Out) Add() *op.Op {
 	if n := len(o.Ops); n < cap(o.Ops) {
 		o.Ops = o.Ops[:n+1]
@@ -57,14 +57,14 @@ const (
 	Rejected
 )
 
-// Parser reads the lines of one stream in one format. It keeps what it must know of lines before.
+// Parser reads the lines of one stream in one format. It remembers what earlier lines say about later ones.
 type Parser interface {
-	// Line reads a line. Out was Reset. The reason of what is no record is a constant. again says that the line is read again after a restart, not
-	// necessarily with those before it; tag is then what Out.Tag was.
+	// Line reads a line. Out was Reset. The reason why a line is no record is a constant. again says that the line is read again after a restart, not
+	// necessarily with the lines before it; tag is then the Out.Tag of the first reading.
 	Line(text []byte, again bool, tag uint64, out *Out) (v Verdict, reason string)
-	// End gives up waiting for the rest of an open record: what is there of it goes into out.
+	// End gives up waiting for the rest of an open record: the part that is there goes into out.
 	End(out *Out)
-	// Save and Restore are of what the next line means by those before it, without open records: these are read again. nil: nothing.
+	// Save and Restore keep what later lines need of earlier ones, without open records: their lines are read again. nil: nothing.
 	Save() []byte
 	Restore(state []byte)
 }

@@ -10,11 +10,11 @@
 //
 // "ts" is µs since the profiler's start by the CPU's clock, and 0.000000 where something did not happen. A kernel's StartGpuClk and
 // StopGpuClk are ns by its GPU's globaltimer, which is Unix time, roughly: GPUs of one host were seen 4 s apart. So a file is put onto Unix
-// time by the first KernelCh in it that has both (the anchor), and the clock of every other GPU in the file is brought to that one in the same
+// time by the first KernelCh in it that has both (the anchor), and the clock of every other GPU in the file is related to the anchor in the same
 // way. Both are late by the time between the kernel's start and the moment when NCCL's proxy thread saw it, usually some µs, ms where that
 // thread is busy. Times within a file are consistent, between files they are as good as the GPUs' clocks.
 //
 // The "e" of COLL and P2P is when its last child (KernelCh, PROXY) ended, but when it was enqueued where the plugin tracks none or one of them
-// never ended (plugin.cc: updateEvent): that is no duration and is not taken for one. Nor does it say that the operation completed; it is taken
-// as that all the same, because kernels whose end was not recorded are usual.
+// never ended (plugin.cc: updateEvent): that is no duration and is not taken for one. Nor does the "e" say that the operation completed; it is
+// taken so all the same, because kernels whose end was not recorded are usual.
 package profiler

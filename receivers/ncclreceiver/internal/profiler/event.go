@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
-// event is a line of the trace. Of args there is what has a use. Text is part of the line.
+// event is a line of the trace, with those args that are used. Texts are parts of the line.
 type event struct {
 	name, cat []byte
 	phase     byte
@@ -36,7 +36,7 @@ func (e *event) scan(t []byte) bool {
 	return i == len(t)
 }
 
-// object reads the members of the object at t[i:] and returns where it ends; -1: it does not, or is none.
+// object reads the members of the object at t[i:] and returns where it ends; -1: it does not end, or is no object.
 func (e *event) object(t []byte, i int, args bool) (end int) {
 	if i >= len(t) || t[i] != '{' {
 		return -1
@@ -139,11 +139,11 @@ func (e *event) arg(key, v []byte) {
 	}
 }
 
-// bare are the bytes of what has no quotes.
+// bare are the bytes of values without quotes.
 var bare = jsonlike.Alphanumeric(".-+_()")
 
-// value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends; -1: it does not, or is none. What has no quotes
-// is a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events until 2.26.
+// value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends; -1: it does not end, or is no value. Without
+// quotes there may be a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events until 2.26.
 func value(t []byte, i int) (v []byte, end int) {
 	if i >= len(t) {
 		return nil, -1
@@ -172,7 +172,7 @@ func unsigned(v []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// integer reads one of 0 to limit; -1: v is none.
+// integer reads an integer from 0 to limit; -1: v is no such number.
 func integer(v []byte, limit uint64) int64 {
 	if n, ok := unsigned(v); ok && n <= limit {
 		return int64(n)
@@ -183,7 +183,7 @@ func integer(v []byte, limit uint64) int64 {
 // maxNanos bounds a ts to three years, so that every sum of them and of a Unix time fits.
 const maxNanos = 1e17
 
-// micros reads µs, printed with %f, as ns, to the nearest; -1: v is none.
+// micros reads µs, printed with %f, as ns, to the nearest; -1: v is no number.
 func micros(v []byte) int64 {
 	if ns, ok := decimal.Thousandths(v); ok && ns < maxNanos+1000 {
 		return ns

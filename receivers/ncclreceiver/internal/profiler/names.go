@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// category is what an event is of, "cat".
+// category is the kind of an event, its "cat".
 type category uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	netPlugin // NET_IB, NET_SOCK
 )
 
-// levels are how deep events of a category stand in the trace. One never stands in another of its own level.
+// levels are how deep events of a category stand in the trace. An event never stands within another of its own level.
 var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
@@ -59,7 +59,7 @@ func categoryOf(cat []byte) category {
 	return other
 }
 
-// nameOf returns the name of an event; those that the plugin has, without allocating.
+// nameOf returns the name of an event as a string; names that the plugin has cost no allocation.
 func nameOf(name []byte) string {
 	switch string(name) {
 	case "KernelCh":
@@ -127,7 +127,7 @@ func isControl(name []byte) bool {
 	return false
 }
 
-// bytesOf is the size of an element, By; 0: unknown. The names are those of ncclDatatypeToString and of the enum's other spellings (nccl.h).
+// bytesOf is the size of an element, By; 0: unknown. The names are from ncclDatatypeToString, with the enum's other spellings (nccl.h).
 func bytesOf(datatype []byte) uint64 {
 	switch string(datatype) {
 	case "ncclInt8", "ncclChar", "ncclUint8", "ncclFloat8e4m3", "ncclFloat8e5m2":
@@ -163,7 +163,7 @@ func originOf(file string) origin {
 			}
 		}
 	} else if base, ok := strings.CutSuffix(name, ".txt"); ok {
-		// Both the dump's name and the host's may have a - in them: then it cannot be told.
+		// Both the dump's name and the host's may have a - in them: then it cannot be told where one ends.
 		if parts := strings.Split(base, "-"); len(parts) == 3 && parts[1] != "" {
 			if _, err := strconv.ParseUint(parts[2], 10, 63); err == nil {
 				o.host = []byte(parts[1])

@@ -19,7 +19,7 @@ const (
 	reasonField     = "field" // an event without category or id
 )
 
-// What a unit may hold. Beyond split it ends with the operation at hand, beyond the others as it is.
+// What a unit may hold. Beyond split a unit ends with the operation at hand, beyond the other bounds at once.
 const (
 	splitLines = 20_000
 	maxLines   = 100_000
@@ -46,17 +46,17 @@ type Parser struct {
 	gpus     []device
 }
 
-// device is a GPU's clock: what ts 0 is by it.
+// device is a GPU's clock: its time at ts 0.
 type device struct {
 	comm   uint64
 	rank   int32
 	offset int64
 }
 
-// New makes a parser of a trace that is in file.
+// New makes a parser of the trace in file.
 func New(file string) *Parser { return &Parser{origin: originOf(file), stream: op.Unknown} }
 
-// Sniff says whether a line is an event of such a trace.
+// Sniff says whether a line is an event of the example profiler's trace.
 func Sniff(text []byte) bool {
 	var e event
 	return e.scan(bytes.TrimSpace(text)) && (e.phase == 'b' || e.phase == 'e') && categoryOf(e.cat) != other
@@ -126,7 +126,7 @@ func (p *Parser) End(out *parse.Out) {
 	}
 }
 
-// Save implements parse.Parser: it keeps the clocks, so that what is read later gets the times that it would have had.
+// Save implements parse.Parser: it keeps the clocks, so that a restart does not change the times of later lines.
 func (p *Parser) Save() []byte {
 	if !p.anchored {
 		return nil

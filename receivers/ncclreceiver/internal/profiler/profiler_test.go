@@ -26,7 +26,7 @@ var _ parse.Parser = (*Parser)(nil)
 // seen is what a parser made of lines.
 type seen struct {
 	ops     []op.Op
-	reasons map[string]int // of lines; "": records, "open": those that go on
+	reasons map[string]int // of lines; "": records, "open": records that go on
 	groups  []int          // how many operations came at a time
 }
 
@@ -137,7 +137,7 @@ func TestReal228(t *testing.T) {
 		assert.Equal(t, int64(1765223115103628763+1810754615), s.ops[6].Details[0].Start)
 		assert.Equal(t, s.ops[6].Details[0].Start+(1765223112919376768-1765223112919376832), s.ops[6].Details[2].Start)
 
-		// Everything else, against a reader of keys.
+		// Everything else, compared with the result of a simple search for keys.
 		at, channels := -1, 0
 		for _, line := range lines {
 			switch {
@@ -170,7 +170,7 @@ func number(t *testing.T, line, key string) int64 {
 func TestReadme(t *testing.T) {
 	for _, file := range shared(t, "readme*") {
 		s := read(t, New(file), linesOf(t, file)...)
-		// Rejected: RecvWait's begin and the note. Unmatched: its end and those of another AllReduce. The last bracket ends the unit.
+		// Rejected: RecvWait's begin and the note. Unmatched: its end and the ends of another AllReduce. The last bracket ends the unit.
 		assert.Equal(t, map[string]int{"open": 39, "": 1, reasonBracket: 1, reasonNotJSON: 2, reasonUnmatched: 4}, s.reasons)
 		require.Len(t, s.ops, 1)
 		o := s.ops[0]
@@ -178,7 +178,7 @@ func TestReadme(t *testing.T) {
 		assert.Equal(t, "0x14ba61f9a096f33f", string(o.Comm))
 		assert.Equal(t, []any{uint64(0), true, int32(0), int64(1 << 20), int64(1 << 20), "RING", "SIMPLE", int32(2), int64(0x5020000567d0), op.Started},
 			[]any{o.Seq, o.HasSeq, o.Rank, o.Size, o.Total, string(o.Algorithm), string(o.Protocol), o.Channels, o.Stream, o.State})
-		// One of the two kernels is in it, and stopped.
+		// One of the two kernels is in the trace, and stopped.
 		assert.Equal(t, int64(1756135989724672000), o.Start)
 		assert.Equal(t, int64(8159232), o.Duration)
 		assert.True(t, o.Waits)
@@ -486,7 +486,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A group that is too large leaves in parts, none of which is lost; one operation that is too large leaves as it is.
+// A group that is too large leaves in parts, and no part is lost; a single operation that is too large leaves as it is.
 func TestLimits(t *testing.T) {
 	const sends = 5000
 	var lines []string
@@ -529,7 +529,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Whatever is an object in JSON is read, and what is in it is what encoding/json says.
+// Every object in JSON is read, and its members are the same as encoding/json reads.
 func checkScan(t *testing.T, line string) {
 	t.Helper()
 	var e event
@@ -586,7 +586,7 @@ func FuzzTrace(f *testing.F) {
 		for _, line := range lines {
 			checkScan(t, line)
 		}
-		// A restart that reads everything again changes nothing once the clocks are set, nor does what was saved on the way.
+		// A restart that reads everything again changes nothing once the clocks are set, nor does the state saved on the way.
 		head := New("dump_1_2.json")
 		read(t, head, lines[:int(cut%uint(len(lines)+1))]...)
 		again := New("dump_1_2.json")

@@ -17,7 +17,7 @@ type frame struct {
 	name       string
 	id, pid    int64
 	begin      int64
-	op, detail int32 // indices; -1: it is of none
+	op, detail int32 // indices; -1: the event belongs to none
 }
 
 // pending is an operation of the unit at hand. In its details times are as logged: ns of the GPU's clock where they are minEpoch or more,
@@ -27,7 +27,7 @@ type pending struct {
 	comm       uint64
 	begin, end int64
 	ended      bool
-	// Of the parts that the plugin waits for (KernelCh, PROXY): how many begun, how many ended, when the last one.
+	// Of the parts that the plugin waits for (KernelCh, PROXY): how many began, how many ended, and when the last one ended.
 	parts, partsEnded int
 	lastEnd           int64
 	// Of kernels with clocks: how many started and stopped, when the first and the last.
@@ -35,12 +35,12 @@ type pending struct {
 	start, stop      int64
 }
 
-// What a GPU's clock must be to be taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
+// Between these a GPU's clock is taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
 const minEpoch, maxEpoch = 1e18, 4e18
 
 const detailBytes = int(unsafe.Sizeof(op.Detail{}))
 
-// find returns the index of the event that begun and ends now; -1: none.
+// find returns the index of the open event that ends now; -1: none.
 func (p *Parser) find(c category) int {
 	e := &p.event
 	for i := len(p.stack) - 1; i >= 0; i-- {
@@ -54,9 +54,9 @@ func (p *Parser) find(c category) int {
 func (p *Parser) begin(c category) {
 	if !p.open {
 		p.open = true
-		p.text = p.text[:0] // those who had the operations are done with them
+		p.text = p.text[:0] // the callers that had the operations are done with them
 	}
-	// An event that is still open though one of its level begins has lost its end.
+	// An event that is still open when another of its level begins has lost its end.
 	n := len(p.stack)
 	for n > 0 && levels[p.stack[n-1].category] >= levels[c] {
 		n--
@@ -82,7 +82,7 @@ func (p *Parser) begin(c category) {
 	p.stack = append(p.stack, f)
 }
 
-// operation adds one and returns its index.
+// operation adds an operation and returns its index.
 func (p *Parser) operation(c category, name string) int32 {
 	e := &p.event
 	n := len(p.ops)
@@ -121,7 +121,7 @@ func (p *Parser) operation(c category, name string) int32 {
 		case op.AllReduce, op.Broadcast, op.Reduce, op.Send, op.Recv:
 			o.Total = o.Size
 		}
-		// Of the others Count is what one rank sends or receives, and how many ranks there are is not in the trace.
+		// For other operations Count is what one rank sends or receives, and the number of ranks is not in the trace.
 	}
 	o.Algorithm, o.Protocol, o.Datatype = p.keep(e.algorithm), p.keep(e.protocol), p.keep(e.datatype)
 	o.Channels, o.Stream = max(0, e.channels), p.stream
@@ -133,7 +133,7 @@ func (p *Parser) operation(c category, name string) int32 {
 	return int32(n)
 }
 
-// detail adds one to the operation at hand and returns its index; -1: the event is none.
+// detail adds a detail to the operation at hand and returns its index; -1: the event is no detail.
 func (p *Parser) detail(c category, name string) int32 {
 	e := &p.event
 	parent := p.stack[len(p.stack)-1]
@@ -148,7 +148,7 @@ func (p *Parser) detail(c category, name string) int32 {
 		q.parts++
 		p.kernel(q, &d)
 	case proxy:
-		// In the trace it stands within the kernel of its channel, but it is not a part of that.
+		// In the trace the PROXY event stands within the kernel of its channel, but it is not a part of that kernel.
 		d.Name, d.Operation = spans.SpanNCCLProxyOp, name
 		if strings.HasSuffix(name, "Send") {
 			d.Direction = "send"
@@ -171,7 +171,7 @@ func (p *Parser) detail(c category, name string) int32 {
 	return int32(len(q.op.Details) - 1)
 }
 
-// kernel reads the clocks of a KernelCh, and sets the trace's own by the first.
+// kernel reads the clocks of a KernelCh; the first KernelCh sets the clock of the trace.
 func (p *Parser) kernel(q *pending, d *op.Detail) {
 	e := &p.event
 	if e.start < minEpoch || e.start >= maxEpoch {
@@ -206,7 +206,7 @@ func (p *Parser) device(q *pending) *device {
 	return nil
 }
 
-// end ends the event at stack[n], and what is in it.
+// end ends the event at stack[n], and the events within it.
 func (p *Parser) end(n int) {
 	f := p.stack[n]
 	p.stack = p.stack[:n]
@@ -232,7 +232,7 @@ func (p *Parser) end(n int) {
 	}
 }
 
-// keep copies what has to outlive the line.
+// keep copies bytes that have to outlive the line.
 func (p *Parser) keep(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -287,10 +287,10 @@ var (
 	timingCopyEngine = []byte("copy_engine_gpu")
 )
 
-// finish makes of what was logged what it means.
+// finish turns the logged values of an operation into times and sizes.
 func (p *Parser) finish(q *pending) {
 	o := &q.op
-	ahead := int64(0) // how far this GPU's clock is ahead of the one that the trace's times are by
+	ahead := int64(0) // how far this GPU's clock is ahead of the clock of the trace
 	if d := p.device(q); d != nil {
 		ahead = d.offset - p.anchor
 	}

@@ -8,13 +8,12 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// CSVParser reads the documented schema (see messages) as CSV, the header of which names the columns by the keys, in any order; others are ignored. Cells may
-// be
-// quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. It is not safe for concurrent use.
+// CSVParser reads the documented schema (see messages) as CSV, whose header names the columns by the keys, in any order; other columns are ignored. Cells
+// may be quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. It is not safe for concurrent use.
 type CSVParser struct {
 	m messages
 	v values
-	// The headers that were seen, for rows that are read again; the one at hand.
+	// The headers that were seen, for rows that are read again, and the header at hand.
 	headers []header
 	at      int
 }
@@ -33,7 +32,7 @@ const (
 // NewCSV reads the file of this path.
 func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 
-// NewFile is that of messages. The header stays, as long as there is no other.
+// NewFile does what messages.NewFile does. The header stays until there is another.
 func (p *CSVParser) NewFile() { p.m.NewFile() }
 
 // Line reads a line.
@@ -53,7 +52,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 	if i := int(tag >> tagHeader & (maxHeaders - 1)); p.m.again && i < len(p.headers) {
 		h = &p.headers[i]
 	}
-	if string(b) == h.text { // said again
+	if string(b) == h.text { // the same header again
 		return parse.Ignored, ignoredHeader
 	}
 	reason := reasonColumnCount
@@ -90,7 +89,7 @@ func (p *CSVParser) header(b []byte) bool {
 	return true
 }
 
-// readHeader reads a header: its columns have an operation, and when or how long.
+// readHeader reads a header: it must have columns for the operation, and for when or how long it was.
 func readHeader(b []byte) (h header, ok bool) {
 	if len(b) > maxHeader {
 		return h, false
@@ -131,7 +130,7 @@ func (p *CSVParser) row(b []byte, columns []key) bool {
 	return !more
 }
 
-// cell returns the cell that b[i:] begins with, where the next one begins, and whether there is one; −1: its quotation has no end, or goes on behind it.
+// cell returns the cell at b[i:], where the next one begins, and whether there is one; −1: the closing quote is missing, or is not the end of the cell.
 func cell(b []byte, i int) (c []byte, next int, more bool) {
 	for i < len(b) && b[i] == ' ' {
 		i++

@@ -12,11 +12,10 @@ import (
 const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp"
 
 // FlowParser reads the CSV with 13 columns that VCCL writes with NCCL_TELEMETRY_OBSERVE=1 and v0.3.x always (timer_log.cc): a row per send between nodes, once
-// as
-// many sends (TELEMETRY_WINDOWSIZE) of the same operation were seen. See sends for what becomes of rows. It is not safe for concurrent use.
+// there were enough sends (TELEMETRY_WINDOWSIZE) of the same operation. See sends for what becomes of rows. It is not safe for concurrent use.
 //
-// Time is local and of seconds: Timestamp is used, the end of the send by CLOCK_REALTIME. So Start is when the first send was done, not when it began.
-// FromRank is the rank in the communicator, the hash of which is Group. A bandwidth below 0 is none (sends at the same time: the writer divides by 0).
+// Time is local and in whole seconds, so Timestamp is used, the end of the send by CLOCK_REALTIME. So Start is when the first send was done, not when it
+// began. FromRank is the rank in the communicator, whose hash is Group. A bandwidth below 0 means none (sends at the same time: the writer divides by 0).
 type FlowParser struct{ sends }
 
 // NewFlow reads the file of this path.

@@ -172,7 +172,7 @@ func TestSendsAreBounded(t *testing.T) {
 	assert.Len(t, a.open, 1)
 }
 
-// The other of the two files is truncated, or this one: what is open leaves with the next row.
+// One of the two files is truncated: the open operations leave with the next row.
 func TestFlip(t *testing.T) {
 	row := send(1, 0, 8, 0, 4, 1, 80, 1000)
 	a := feed(t, NewFlow(nicFile), []given{{text: row}, {text: flowHeader, file: true}, {text: row}}, nil)
@@ -185,7 +185,7 @@ func TestFlip(t *testing.T) {
 	assert.Equal(t, []string{one}, a.left.ops)
 }
 
-// sum adds up what is said of each operation and link: a restart may divide it otherwise.
+// sum adds up the numbers of each operation and link: a restart may divide an operation into other parts.
 func sum(ops []string) any {
 	m := map[string]int{}
 	for _, o := range ops {
@@ -220,7 +220,7 @@ func TestFlowRestarts(t *testing.T) {
 	restarts(t, func() parse.Parser { return NewFlow(nicFile) }, lines(flowLog(rand.New(rand.NewPCG(1, 9)), 60)), sum)
 }
 
-// Every row is in one operation, whatever is mixed: counts, least, mean and times against a second reading.
+// Every row is in one operation, however rows are mixed: counts, minimum, mean and times are checked against a second reading.
 func TestFlowAddsUp(t *testing.T) {
 	type total struct {
 		n, sum, least int
@@ -297,7 +297,7 @@ func TestText(t *testing.T) {
 			}, map[string]int{"record": 4},
 		},
 		{
-			// 02:30 on 2025-03-09 is not; time.Date takes the later offset, −04:00.
+			// 02:30 on 2025-03-09 does not exist; time.Date takes the later offset, −04:00.
 			"hour that is not", line("20250309023000", 0, 1, 1000, 100), newYork, []string{
 				fmt.Sprintf("AllReduce =1 in 0xb0777fd29824eeb6 of 0 on node01 [%d %d] took=100 size=1000 total=-1 from=0 to=8 channel=0 sends=1 mean=10000000000 least=10000000000 {nccl.channel 0: send 1000 By to 8 in 100}",
 					time.Date(2025, 3, 9, 6, 30, 0, 0, time.UTC).UnixNano()-100, time.Date(2025, 3, 9, 6, 30, 0, 0, time.UTC).UnixNano()),

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// checkOps checks what holds for every operation; ordinals count what is alike.
+// checkOps checks what is true of every operation; ordinals count operations of the same kind.
 func checkOps(t *testing.T, out *parse.Out, next map[string]uint64) {
 	t.Helper()
 	for i := range out.Ops {
@@ -37,8 +37,8 @@ func checkOps(t *testing.T, out *parse.Out, next map[string]uint64) {
 	}
 }
 
-// checkMessages reads in line by line, and from every place where nothing is open again: by a parser that was restored, and by one that is told of another
-// file. Both read the rest alike.
+// checkMessages reads in line by line. From every place where nothing is open it reads the rest again, with a restored parser and with one that is told of
+// another file. Both read the rest alike.
 func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle func(parse.Parser) bool) {
 	t.Helper()
 	p, next := create(), map[string]uint64{}
@@ -164,7 +164,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// checkSends: every row is in one operation, also when the files change and when reading begins anew at any line.
+// checkSends checks that every row is in one operation, also when the files change and when reading begins anew at any line.
 func checkSends(t *testing.T, create func() parse.Parser, in []given, seed uint64) {
 	t.Helper()
 	count := func(a *account) (n int64) {

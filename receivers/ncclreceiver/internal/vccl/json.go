@@ -15,16 +15,17 @@ const maxResyncs = 16
 // JSONParser reads the documented schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
 // other, or an array of them. Unknown keys are ignored. It is not safe for concurrent use.
 //
-// The lines of an object are Open up to that in which it ends. Where one is torn, reading goes on with the next line that begins an object; what was read of
-// it leaves with that line, or at End, if it says what, when and how long. Such a line may be Open itself: then the operations in Out are of the lines
-// before it. A line that ends an object and begins the next ("}{") is not Open: nothing of the next is in it, or its members may be read again without it.
+// The lines of an object are Open up to the line in which it ends. Where an object is torn, reading goes on with the next line that begins one; what was read
+// of the torn object leaves with that line, or at End, if it says what, when and how long. That line may be Open itself: then the operations in Out are of
+// the lines before it. A line that ends an object and begins the next ("}{") is not Open: it has nothing of the next but its brace, and the members may
+// be read again without it.
 type JSONParser struct {
 	m messages
 	s scan
-	// open: s has an object of the lines before, the text of which is in text. torn: it will not go on.
+	// open: s is within an object of earlier lines, whose text is in text. torn: that object will not go on.
 	open, torn bool
 	again      bool // one of its lines was read again
-	// braceOnly: the object that is open has nothing yet but a brace, in a line that is not held for it. bare: it was so before a restart.
+	// braceOnly: the open object has nothing yet but a brace, in a line that is not held for it. bare: that was so before a restart.
 	braceOnly, bare bool
 	text, free      []byte
 }
@@ -32,7 +33,7 @@ type JSONParser struct {
 // NewJSON reads the file of this path.
 func NewJSON(file string) *JSONParser { return &JSONParser{m: newMessages(file)} }
 
-// NewFile is that of messages. An object that is open is torn.
+// NewFile does what messages.NewFile does. An open object is torn.
 func (p *JSONParser) NewFile() {
 	p.m.NewFile()
 	p.tear()
@@ -67,7 +68,7 @@ func (p *JSONParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (
 	p.bare = p.bare && again
 	p.braceOnly = p.open && l.ended
 	switch {
-	case l.ops == 0 && l.ended: // and it was none
+	case l.ops == 0 && l.ended: // and the object was no record
 		return parse.Rejected, l.reason
 	case l.ops > 0, l.opened:
 		out.Open = p.open && !l.ended
@@ -84,8 +85,8 @@ type jsonLine struct {
 	out    *parse.Out
 	again  bool
 	ops    int
-	opened bool   // it goes on with an object
-	ended  bool   // it ended an object that began before
+	opened bool   // an object goes on behind the line
+	ended  bool   // the line ended an object that began before it
 	reason string // of the first thing that could not be read
 }
 
@@ -95,7 +96,7 @@ func (l *jsonLine) note(reason string) {
 	}
 }
 
-// read reads a line, in which the object that is open goes on if continued.
+// read reads a line; if continued, the open object goes on in it.
 func (l *jsonLine) read(b []byte, continued bool) {
 	i, resyncs := 0, 0
 	for {
@@ -143,7 +144,7 @@ func (l *jsonLine) read(b []byte, continued bool) {
 				from = 0 // the next object may stand wherever this one was torn
 			}
 			l.tear()
-			if !continued { // nothing of it is worth keeping: it began and failed here
+			if !continued { // the object began and failed here: nothing is worth keeping
 				l.torn = false
 			}
 			continued = false
@@ -184,7 +185,7 @@ func (l *jsonLine) resync(b []byte, i int, resyncs *int) int {
 	}
 }
 
-// begin begins an object. What is torn leaves before.
+// begin begins an object. A torn object leaves before it.
 func (l *jsonLine) begin() {
 	l.flush(l.out)
 	l.m.renew()
@@ -211,7 +212,7 @@ func (l *jsonLine) close(continued bool) {
 	l.ops++
 }
 
-// keep copies the beginning of an object that goes on, and reads it there. The buffer before it has what is in Out.
+// keep copies the beginning of an object that goes on, and reads the copy. The texts in Out are in the buffer used before.
 func (l *jsonLine) keep(b []byte) {
 	l.text, l.free = l.free[:0], l.text
 	l.text = append(append(l.text, b...), '\n')

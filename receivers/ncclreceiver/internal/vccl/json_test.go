@@ -249,7 +249,7 @@ func TestSessions(t *testing.T) {
 			const at = " of 1 [1000000000 1000000000]"
 			want := []string{"Reduce #0" + at, "Reduce #1" + at, "Reduce #0 in session-2" + at, "Reduce #1 in session-2" + at, "Reduce #0 in session-3" + at}
 			assert.Equal(t, want, a.ops())
-			// Read again after it all was saved: each has its session and ordinal, and the next goes on.
+			// Lines read again after everything was saved have their session and ordinal, and the next line goes on from there.
 			var again []given
 			for _, part := range a.parts {
 				for _, i := range part.lines {
@@ -282,7 +282,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// What an operation is counted by: rank and operation; also where the record is rejected otherwise.
+// Operations are counted by rank and name, also where the record is rejected for another reason.
 func TestOrdinals(t *testing.T) {
 	in := []given{
 		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0}`},

@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// format is one of VCCL's, for tests.
+// format is one of VCCL's formats, for tests.
 type format struct {
 	name  string
 	sniff func(text []byte) bool
@@ -34,7 +34,7 @@ var formats = []format{
 	{"text", SniffText, func(file string) parse.Parser { return NewText(file, time.UTC) }},
 }
 
-// sniffed returns the format of a line: there are not two.
+// sniffed returns the format of a line, and checks that there is only one.
 func sniffed(t *testing.T, text string) (f format) {
 	t.Helper()
 	if Binary([]byte(text)) {
@@ -59,7 +59,7 @@ func thousandth(t *testing.T, text string, exp int64) int64 {
 	return v.Num().Int64()
 }
 
-// The samples of the formats, when they are there, all lines of them, each against another way to read it.
+// All lines of the sample logs, where they are there, each compared with another way to read it.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../../../shared/logs/vccl_flow/GENERATED_*")
 	require.NoError(t, err)

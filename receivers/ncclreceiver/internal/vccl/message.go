@@ -67,11 +67,11 @@ type values [noKey][]byte
 // messages turns records of the documented schema into operations, whatever they were written as.
 //
 // timestamp is taken for the start of the operation (the schema says neither) and read exactly; the end is start + duration_us. message_size is S of
-// algbw = S/t: whether it is that of one rank or of all the schema does not say either. bandwidth_gbps is labelled GB/s but is Gbit/s in the document's own
-// example: S/t decides, by its ratio to what is printed. The rank is the global one ("rank of the process"); where it is missing, that of the file's name.
+// algbw = S/t: whether it is the size of one rank or of all ranks the schema does not say either. bandwidth_gbps is labelled GB/s but is Gbit/s in the
+// document's own example: S/t decides, by its ratio to the printed value. The rank is the global one ("rank of the process"), or else that in the file's name.
 //
 // The schema has no sequence number. Seq counts the records of an operation and rank in this file: right as long as the ranks' files begin together and
-// nothing was sampled away or lost. Send, Recv and SendRecv have one too, but no HasSeq.
+// nothing was sampled away or lost. Send, Recv and SendRecv have a Seq too, but no HasSeq.
 type messages struct {
 	rank int32 // of the file's name
 
@@ -93,8 +93,8 @@ func newMessages(file string) messages {
 	return messages{rank: rankOf(file), index: make(map[place]int)}
 }
 
-// NewFile says that the lines that follow are of another file, or of one that was written anew: the job was started again. Ordinals begin anew, and the
-// operations are those of another communicator: "session-2", "session-3", … Do not call it between lines that are read again.
+// NewFile says that the lines that follow are of another file, or of a file that was written anew: the job was started again. Ordinals begin anew, and the
+// operations belong to another communicator: "session-2", "session-3", … Do not call it between lines that are read again.
 func (m *messages) NewFile() { m.newFile = true }
 
 // begin takes note of the line at hand.
@@ -107,7 +107,7 @@ func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()
 	if reason = m.identify(v, o); reason == "" {
-		// The record counts whatever else it says: the other ranks have theirs.
+		// The record counts whatever else it says: the other ranks have a record of the operation too.
 		o.Comm = m.commOf(m.next(o, out))
 		o.HasSeq = o.Ordinal && together(o.Kind)
 		reason = m.fill(v, o)
@@ -121,8 +121,8 @@ func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	return reason
 }
 
-// addTorn makes an operation of what could be read of a record, where that says what it was, when and how long. It counts, unless its lines were read again,
-// but has no Seq: one cannot know that it is what the other ranks have at its place.
+// addTorn makes an operation of the part of a record that could be read, if it says what, when and how long. It counts, unless its lines were read again,
+// but has no Seq: nobody can know whether the other ranks have the same operation at its place.
 func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	if absent(v[keyTimestamp]) || absent(v[keyDuration]) {
 		return
@@ -146,7 +146,7 @@ func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	}
 }
 
-// identify reads whose record of what it is.
+// identify reads the rank and the operation of a record.
 func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	name := v[keyOperation]
 	if bytes.IndexByte(name, '\\') >= 0 {
@@ -168,7 +168,7 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	return reason
 }
 
-// decode reads a text with escapes. What encoding/json does not take stays as it is.
+// decode reads a text with escapes. A text that encoding/json refuses stays as it is.
 func (m *messages) decode(b []byte) []byte {
 	var s string
 	if json.Unmarshal([]byte(`"`+string(b)+`"`), &s) != nil {

@@ -14,7 +14,7 @@ import (
 // nic are the samples of a NIC.
 type nic struct{ host []byte }
 
-// sample is one that says nothing of ranks.
+// sample makes a sample without ranks.
 func (n *nic) sample(metric string, at int64, value float64) parse.Sample {
 	return parse.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
 }
@@ -30,14 +30,14 @@ func (n *nic) Restore([]byte) {}
 
 const packedHeader = "64 bits data:"
 
-// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 |
-// bandwidth<<54 |
-// ns. An older header says "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. It is not safe for concurrent use.
+// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal,
+// status<<63 | bandwidth<<54 | ns. An older header says "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. It is not safe for concurrent
+// use.
 //
-// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of what FlowParser has: from 512 on it begins again at 0),
-// and
-// whether VCCL thinks it abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of that process, whose time is nowhere; FromEnd says
-// so. The newest word of a file is as old as its modification time. Words stand around anomalies (± 50 ms) and once a second as a mean; nothing tells which.
+// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of the number that FlowParser has: from 512 on it begins
+// again at 0), and whether VCCL thinks it abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of the process, whose time is not
+// in the log; FromEnd says so. The newest word of a file is as old as its modification time. Words are written around anomalies (± 50 ms) and once a second
+// as a mean; nothing tells one from the other.
 type PackedParser struct{ nic }
 
 // NewPacked reads the file of this path.
@@ -71,9 +71,8 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 
 const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
 
-// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, of 100 ms each, once a mean was below
-// half of
-// the best mean before: then Status is 1, and nothing is written when it is over. It is not safe for concurrent use.
+// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, a row per 100 ms once a
+// mean was below half of the best mean before: then Status is 1, and no row says when that is over. It is not safe for concurrent use.
 //
 // Of each row there are three samples, by operation: bandwidth, the greatest and the mean, By/s, and Status. Time is local and of seconds.
 type MeanParser struct {
@@ -81,7 +80,7 @@ type MeanParser struct {
 	stamps *clock.Stamps
 }
 
-// NewMean reads the file of this path, the stamps of which are of the zone loc.
+// NewMean reads the file of this path, whose stamps are in the zone loc.
 func NewMean(file string, loc *time.Location) *MeanParser {
 	return &MeanParser{nic{hostOf(file)}, clock.NewStamps(loc)}
 }

@@ -14,8 +14,8 @@ import (
 const (
 	reasonNotJSON     = "not_json"
 	reasonTooLong     = "too_long"     // an object over more than maxObject
-	reasonNoOperation = "no_operation" // a record that does not say of what
-	reasonNoTime      = "no_time"      // … nor when, nor how long
+	reasonNoOperation = "no_operation" // a record that does not name its operation
+	reasonNoTime      = "no_time"      // a record that says neither when nor how long
 	reasonNumber      = "number"       // a value that is no number, or absurdly large
 	reasonNegative    = "negative"
 	reasonNoHeader    = "no_header"
@@ -31,7 +31,7 @@ const (
 	ignoredOverflow = "overflow" // VCCL's word for a time that it could not pack
 )
 
-// absent says whether a value is none: nothing in a cell, null, or a number that could not be computed.
+// absent says whether there is no value: nothing in a cell, null, or a number that could not be computed.
 func absent(b []byte) bool {
 	switch string(b) {
 	case "", "null", "None", "NaN", "nan":
@@ -56,7 +56,7 @@ func integer(b []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// micros reads decimal microseconds as ns. Digits below are cut off.
+// micros reads decimal microseconds as ns. Digits below a nanosecond are cut off.
 func micros(b []byte) (int64, bool) {
 	v, err := decimal.Fixed9(b)
 	switch {

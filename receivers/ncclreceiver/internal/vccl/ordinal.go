@@ -16,20 +16,20 @@ type count struct {
 	N         uint64  `json:"n"`
 }
 
-// place is where in counts an operation of NCCL's is.
+// place is the key of the index of an operation of NCCL in counts.
 type place struct {
 	rank int32
 	kind op.Kind
 }
 
-// maxCounts and maxName (By, of op.Other) bound what Save writes. Whoever comes later has no Seq: a file of so many ranks is none of VCCL's.
+// maxCounts and maxName (By, of op.Other) bound what Save writes. Operations beyond that have no Seq: VCCL writes no file of so many ranks.
 const (
 	maxCounts = 1024
 	maxName   = 128
 )
 
-// A tag is the session, the header of CSV (by its number), and the ordinal of the line's first operation, +1. Of a line with several operations fromZero says
-// that all began at 0: a compact array is a whole file. Else only the operations like the first are known.
+// A tag is the session, the header of CSV (by its number), and the ordinal of the line's first operation, +1. For a line with several operations fromZero
+// says that all began at 0: a compact array is a whole file. Else only the ordinals of operations like the first are known.
 const (
 	tagOrdinal  = 1<<40 - 1
 	tagSession  = 40
@@ -51,7 +51,7 @@ func (m *messages) renew() {
 	}
 }
 
-// commOf is what stands for the communicator.
+// commOf is the name that stands for the communicator, which the log does not name.
 func (m *messages) commOf(session uint32) []byte {
 	if session == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (m *messages) put(c count) int {
 	return len(m.counts) - 1
 }
 
-// next counts an operation. Of a line that is read again the tag knows.
+// next counts an operation. For a line that is read again the tag has the number.
 func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
@@ -136,7 +136,7 @@ func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok b
 	return seq, true
 }
 
-// saved is what a restart must know.
+// saved is the state that is kept over a restart.
 type saved struct {
 	Session uint32  `json:"session,omitempty"`
 	Counts  []count `json:"counts,omitempty"`

@@ -10,8 +10,8 @@ type status uint8
 
 const (
 	closed status = iota
-	more          // it goes on in the next line
-	bad           // it cannot
+	more          // the object goes on in the next line
+	bad           // it cannot be read
 )
 
 // want is what may come next.
@@ -29,7 +29,7 @@ const (
 // maxDepth bounds how deep unknown values may be nested.
 const maxDepth = 64
 
-// scan reads an object that may go on over several lines. Texts and numbers do not: JSON has no line ends in them.
+// scan reads an object that may go on over several lines. Its texts and numbers do not: JSON has no line ends in them.
 type scan struct {
 	v       values
 	pending []byte // value of the key at hand: it counts once a comma or the end follows
@@ -39,10 +39,10 @@ type scan struct {
 	arrays  uint64 // which of them are arrays: bit depth−1
 }
 
-// begin makes it ready for an object, the brace of which was read.
+// begin makes the scan ready for an object whose brace was read.
 func (s *scan) begin() { *s = scan{key: noKey, depth: 1} }
 
-// run reads on from b[i:] and returns where the object ends, the text ends, or what cannot be read begins. What it keeps are parts of b.
+// run reads on from b[i:] and returns where the object ends, the text ends, or something that cannot be read begins. The values that it keeps are parts of b.
 func (s *scan) run(b []byte, i int) (end int, st status) {
 	for {
 		for i < len(b) && b[i] <= ' ' {
@@ -123,7 +123,7 @@ func (s *scan) keep() {
 	}
 }
 
-// value reads a value, or the beginning of a container. −1: it is none.
+// value reads a value, or the beginning of a container. −1: there is neither.
 func (s *scan) value(b []byte, i int, c byte) int {
 	next := i
 	switch c {
@@ -137,7 +137,7 @@ func (s *scan) value(b []byte, i int, c byte) int {
 		}
 		next = end
 	case '{', '[':
-		// A value of ours is never one: an object was torn before its value, and here is another.
+		// The value of a known key is never a container: the object was torn before the value, and another begins here.
 		if s.depth == maxDepth || s.depth == 1 && s.key != noKey {
 			return -1
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// perUnit is what one of VCCL's bandwidths is in By/s. The number is whole and called Gbps in the source (timer_log.h, getBandWidths: bytes·0.93·8/ns, cut):
+// perUnit is the unit of VCCL's bandwidths in By/s. The number is whole and called Gbps in the source (timer_log.h, getBandWidths: bytes·0.93·8/ns, cut):
 // with the factor 0.93 ≈ 1e9/2^30 it is rather Gibit/s, so that the truth is up to 7.5 % above what is published. It is taken as printed.
 const perUnit = 1e9 / 8
 
@@ -20,11 +20,11 @@ const (
 	maxChannels = 64   // of one of them, in Details
 )
 
-// sends makes one operation of the rows of its sends: those with the same group, function, FuncTimes, ranks and device. They stay open until a row of their
-// group is about another operation, there is no more room, or the end. Then all leave that are open, also those of other groups: the lines held are between
-// each other, and belong to the operations that come next. What goes on then leaves in parts; Sends is their weight.
+// sends makes one operation of the rows of its sends: the rows with the same group, function, FuncTimes, ranks and device. An operation stays open until a row
+// of its group is about another operation, there is no more room, or the end. Then all open operations leave, also of other groups: their lines are mixed, and
+// the held lines belong to the operations that leave next. An operation that goes on then leaves in parts; Sends is their weight.
 //
-// The rows of a file that was written anew begin with what is open leaving.
+// When a file is written anew, the open operations leave with its first row.
 type sends struct {
 	host    []byte
 	open    []link
@@ -41,7 +41,7 @@ type row struct {
 	from, to, dev int32
 	at            int64 // Unix ns
 	bandwidth     int64 // as printed; below 0: none
-	// Of the oldest form; ns 0: not there.
+	// Only in the oldest form; ns 0: not there.
 	bytes, ns int64
 	channel   int32
 }
@@ -69,11 +69,11 @@ func (l *link) is(r *row) bool {
 	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
 }
 
-// NewFile says that the lines that follow are of another file, or of one that was written anew: VCCL's files A and B are truncated in turn. What is open
-// leaves with the next row.
+// NewFile says that the lines that follow are of another file, or of a file that was written anew: VCCL's files A and B are truncated in turn. The open
+// operations leave with the next row.
 func (s *sends) NewFile() { s.newFile = true }
 
-// add takes a row. Operations that leave are those of the rows before, unless Out.Open is false.
+// add takes a row. Operations that leave are made of the rows before it; if Out.Open is false, of this row too.
 func (s *sends) add(r *row, out *parse.Out) {
 	if s.newFile {
 		s.newFile = false
@@ -178,8 +178,8 @@ func (s *sends) give(l *link, out *parse.Out) {
 	}
 }
 
-// detail is what the oldest form knows: bytes and how long each send took. Its clock has only seconds, so that the times are made of the last stamp and the
-// longest channel: sends of a channel overlap, so that is an upper bound. Size is what went over the link, not the size of the message.
+// detail adds what the oldest form knows: bytes and how long each send took. Its clock has only seconds, so the times are made of the last stamp and the
+// longest channel: sends of a channel overlap, so the duration is an upper bound. Size is what went over the link, not the size of the message.
 func (l *link) detail(o *op.Op) {
 	o.Size, o.Duration = l.bytes, 0
 	for _, c := range l.channels {

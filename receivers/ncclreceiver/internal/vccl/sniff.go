@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
-// The sniffers say by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line is of two formats.
+// The sniffers tell by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line fits two of them.
 
 // SniffFlow knows the header and the rows of what FlowParser reads.
 func SniffFlow(text []byte) bool {
@@ -68,7 +68,7 @@ func SniffJSON(text []byte) bool {
 
 // Binary says whether a line is not text: it has zeros between other bytes, or much that is not UTF-8. No binary layout of VCCL is specified anywhere.
 func Binary(text []byte) bool {
-	text = bytes.Trim(text, "\x00") // what a truncated file has before its rows
+	text = bytes.Trim(text, "\x00") // the zeros that a truncated file has before its rows
 	if bytes.IndexByte(text, 0) >= 0 {
 		return true
 	}

@@ -12,15 +12,14 @@ import (
 
 // TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec,
 // devIndex:%d, sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to
-// completion, so those
-// in flight together overlap), and a local stamp of seconds of about when it was done. LinkBandwidth is the bytes of all by the time of all. It is not safe
-// for concurrent use.
+// completion, so sends in flight together overlap), and a local stamp in seconds of about when it was done. LinkBandwidth is the bytes of all sends by the
+// time of all. It is not safe for concurrent use.
 type TextParser struct {
 	sends
 	stamps *clock.Stamps
 }
 
-// NewText reads the file of this path, the stamps of which are of the zone loc.
+// NewText reads the file of this path, whose stamps are in the zone loc.
 func NewText(file string, loc *time.Location) *TextParser {
 	return &TextParser{sends{host: hostOf(file)}, clock.NewStamps(loc)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fill reads the rest.
+// fill reads the other values of a record: times, size and bandwidth.
 func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	note := func(why string) {
 		if reason == "" {
@@ -89,7 +89,7 @@ const (
 	gigabits  = "Gbit/s"
 	perGbit   = 1e9 / 8 // By/s
 	perGB     = 1e9
-	// A bandwidth fits a unit within this, and what rounding to a decimal may do.
+	// How far a bandwidth may be off in its unit, beside the rounding to a decimal.
 	fits     = 0.1
 	rounding = 0.05
 )

@@ -165,7 +165,7 @@ func collect(out *parse.Out) (p part) {
 	return p
 }
 
-// feed gives lines to a parser, and holds them as the receiver's handler does: what comes with a line that is Open is of the lines before.
+// feed gives lines to a parser, and holds them as the receiver's handler does: operations that come with an Open line are of the lines before it.
 func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account {
 	tb.Helper()
 	a := &account{verdicts: make(map[string]int)}
@@ -179,7 +179,7 @@ func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account
 		room = append(room[:0], l.text...)
 		v, reason := p.Line(room, l.again, l.tag, &out)
 		got := collect(&out)
-		for j := range room { // what is kept must not be of the line
+		for j := range room { // what the parser keeps must not be a part of the line
 			room[j] = 'X'
 		}
 		a.tags = append(a.tags, out.Tag)
@@ -220,8 +220,8 @@ func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account
 	return a
 }
 
-// restarts reads in with one restart at every line: what had not been accepted by then (by chance) is read again. All that leaves after it must be what had
-// left without it, and what was not accepted.
+// restarts reads in with one restart at every line: the parts that had not been accepted by then (by chance) are read again. What leaves after the restart
+// must be what leaves without it, and the parts that were not accepted.
 func restarts(t *testing.T, create func() parse.Parser, in []given, key func(ops []string) any) {
 	t.Helper()
 	whole := feed(t, create(), in, nil)
