@@ -131,7 +131,7 @@ var costs = []struct {
 	}},
 }
 
-// The providers are configured the same. Their queue is full, so that the exporter, which works at its own pace, is in neither figure.
+// The providers are configured the same. Their queue is full, so that neither figure includes the exporter, which works at its own pace.
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
 	for _, it := range costs {
@@ -153,7 +153,7 @@ func BenchmarkSpan(b *testing.B) {
 	}
 }
 
-// discard is a processor for which the SDK makes what it would make for a queue.
+// discard drops spans. The SDK makes the same span for it as it makes for a queue.
 type discard struct{}
 
 func (discard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}

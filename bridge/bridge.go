@@ -34,8 +34,8 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// Bridge owns the providers of a service. It is safe for concurrent use. A nil *Bridge is one that is switched off: spans go nowhere, and the traces of others
-// go through.
+// Bridge owns the providers of a service. It is safe for concurrent use. A nil *Bridge is one that is switched off: spans go nowhere, and the trace context
+// that callers send is still passed on.
 type Bridge struct {
 	runID  string
 	pid    int
@@ -49,7 +49,7 @@ type Bridge struct {
 	stopErr error
 }
 
-// off is what a nil *Bridge is.
+// off is the bridge that a nil *Bridge stands for.
 var off = &Bridge{
 	tracer: nooptrace.NewTracerProvider().Tracer(scopeName), traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider(),
 }
@@ -61,9 +61,9 @@ func (b *Bridge) orOff() *Bridge {
 	return b
 }
 
-// New makes a bridge that sends to the collector at http://127.0.0.1:4317, or where an option or the OTEL_EXPORTER_OTLP_* variables say. It neither connects
-// nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export errors of spans go
-// to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
+// New makes a bridge that sends to the collector at http://127.0.0.1:4317, or to the endpoint that an option or the OTEL_EXPORTER_OTLP_* variables name. It
+// neither connects nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export
+// errors of spans go to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
 //
 // The resource has service.name, service.instance.id (random), ml.run.id, host.name, process.pid and telemetry.sdk.*, and what OTEL_RESOURCE_ATTRIBUTES says.
 // With OTEL_SDK_DISABLED=true nothing is recorded. An error names the option or variable that it is about.
@@ -125,8 +125,8 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	b.traces = provider
 	b.stop = append(b.stop, func(ctx context.Context) error {
 		exporter.stop()
-		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter drops then what the queue
-		// has.
+		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter drops then what the
+		// queue has.
 		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx), exporter.failed())
 	})
 	return nil
@@ -180,7 +180,7 @@ func (b *Bridge) Propagator() propagation.TextMapPropagator {
 func (b *Bridge) RunID() string { return b.orOff().runID }
 
 // Shutdown sends what is queued and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. What could not be sent is lost, which the error
-// says. Calls after the first return what that returned. Spans of later are lost, too, and do no harm.
+// says. Later calls return what the first call returned. Spans that end after Shutdown are lost, too, and do no harm.
 func (b *Bridge) Shutdown(ctx context.Context) error {
 	if b == nil {
 		return nil

@@ -264,7 +264,7 @@ func TestErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// An error is logged: what may be a secret is not in it.
+// Errors are logged, so their text must not contain what may be a secret.
 func TestErrorsTellNoSecret(t *testing.T) {
 	for name, it := range map[string]struct {
 		opts []Option
@@ -339,7 +339,7 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return cert, file
 }
 
-// What the SDK would go on without, with the certificates of the system.
+// Certificates and keys that cannot be used are errors: the SDK would go on without them, with the system's certificates.
 func TestCertificatesAreLookedAt(t *testing.T) {
 	cert, ca := certificate(t)
 	dir := t.TempDir()
@@ -455,7 +455,7 @@ func TestSampler(t *testing.T) {
 	assert.Empty(t, r.flush())
 }
 
-// A ratio of the traces is sampled, of whatever ids, and everywhere the same ones.
+// A ratio of the traces is sampled, whatever their ids are, and every process samples the same traces.
 func TestRatio(t *testing.T) {
 	for name, traceOf := range map[string]func(context.Context, int) context.Context{
 		"UUIDs":  func(ctx context.Context, _ int) context.Context { return WithTraceID(ctx, uuid.NewString()) }, // bits 64 and 65 are always 10
@@ -485,7 +485,7 @@ func TestRatio(t *testing.T) {
 }
 
 func TestSamplerOfTheParent(t *testing.T) {
-	for sampler, want := range map[string][3]bool{ // of a root, below what is sampled, below what is not
+	for sampler, want := range map[string][3]bool{ // a root; a child of a sampled span; a child of one that is not sampled
 		"":                         {true, true, false},
 		"always_on":                {true, true, true},
 		"Always_Off":               {false, false, false},
@@ -682,7 +682,7 @@ func TestErrorsOfABusyService(t *testing.T) {
 		<-calls
 	}
 	require.Error(t, <-handled)
-	_ = b.Shutdown(t.Context()) // it may wait for the last answer, and is told of it then
+	_ = b.Shutdown(t.Context()) // Shutdown may wait for the last answer, and return its error
 	assert.Empty(t, handled)
 }
 

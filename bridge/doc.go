@@ -6,5 +6,5 @@
 //	ctx, span := b.StartFunction(ctx, "generate_sequences")
 //	defer span.End()
 //
-// What is started with the returned context comes below the span until the span ends.
+// Spans that are started with the returned context are its children until the span ends.
 package bridge

@@ -25,7 +25,7 @@ type exporter struct {
 	reported time.Time
 	lost     int   // exports since then
 	stopping bool  // an error is returned by Shutdown, not reported
-	stopErr  error // the last such error
+	stopErr  error // the last error while stopping
 }
 
 // ExportSpans is called by the queue, which reports the error.

@@ -40,7 +40,7 @@ func TestTextsAreMadeToFit(t *testing.T) {
 		defer s.End()
 		panic(raw)
 	}()
-	// Spans of others, such as otelgrpc: the client says the method.
+	// Spans of other instrumentation, such as otelgrpc: the client names the method.
 	_, span := r.TracerProvider().Tracer("any").Start(ctx, "other\xff", trace.WithAttributes(attribute.String("rpc.method", raw)),
 		trace.WithLinks(trace.Link{SpanContext: call.SpanContext(), Attributes: []attribute.KeyValue{attribute.String("link", raw)}}))
 	span.AddEvent("event\xff", trace.WithAttributes(attribute.String("a", raw)))
@@ -118,7 +118,7 @@ func TestAttributesAreMadeToFit(t *testing.T) {
 	assert.Empty(t, texts(nil))
 }
 
-// What waits in the queue is cut already: it holds thousands of spans.
+// Texts are cut before their span is queued, because the queue holds thousands of spans.
 func TestLongTextsDoNotWait(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))

@@ -12,11 +12,11 @@ import (
 )
 
 // WithTraceID makes spans without a parent that are started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers
-// build of this id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and what else stands for no id
-// start a new trace.
+// build of this id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and other texts that stand for no
+// id start a new trace.
 //
-// The next span has no parent, unless the current span is of that trace already: then it stays the parent. That is known of spans that are recorded in this
-// process, and of UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
+// The next span has no parent, unless the current span is of that trace already: then it stays the parent. Whether it is can be told for spans that are
+// recorded in this process, and for UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
 func WithTraceID(ctx context.Context, text string) context.Context {
 	return (&join{text: text, fresh: spans.NoTraceID(text)}).in(ctx)
 }
@@ -48,7 +48,7 @@ func (j *join) traceID(runID string) trace.TraceID {
 	return trace.TraceID(spans.TraceID(runID, []byte(j.text)))
 }
 
-// in puts the join into a context, and takes the current span out of it if that is of another trace.
+// in puts the join into a context, and takes the current span out of the context if it is of another trace.
 func (j *join) in(ctx context.Context) context.Context {
 	if current := trace.SpanFromContext(ctx); current.SpanContext().IsValid() && !j.joined(current) {
 		ctx = trace.ContextWithSpan(ctx, nil)
@@ -67,7 +67,8 @@ func (j *join) joined(span trace.Span) bool {
 	return j.traceID(runID) == span.SpanContext().TraceID()
 }
 
-// ids makes trace ids by the rule of the receivers where the context says which, and random ids otherwise. Span ids are random: a service does the same twice.
+// ids makes trace ids by the rule of the receivers where the context names a trace, and random ids otherwise. Span ids are random, because a service does the
+// same thing more than once.
 type ids struct{ runID string }
 
 var _ sdktrace.IDGenerator = ids{}

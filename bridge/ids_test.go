@@ -20,7 +20,7 @@ func TestWithTraceID(t *testing.T) {
 	ofUUID, err := uuid.Parse(text) // the oracle: google/uuid
 	require.NoError(t, err)
 	hashed := func(text string) string {
-		id := spans.TraceID("run-1", []byte(text)) // what the receivers call
+		id := spans.TraceID("run-1", []byte(text)) // as the receivers call it
 		return hex.EncodeToString(id[:])
 	}
 	for text, want := range map[string]string{
@@ -75,7 +75,7 @@ func TestWithStep(t *testing.T) {
 	}
 }
 
-// Who says again what trace it is in loses nothing: a handler whose caller has sent its span along.
+// Naming the trace that is current already keeps the parent, as in a handler whose caller has sent its span along.
 func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
 	remote := func(ctx context.Context, trace1 trace.TraceID) context.Context {
@@ -136,8 +136,8 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 	}
 }
 
-// Of a span that another process has sent, or that is not sampled, the run is not known, so that it is of the trace for a UUID only. The trace is the same one
-// in any case.
+// The run of a span that another process has sent, or that is not sampled, is not known, so that it stays the parent for a UUID only. The trace is the same in
+// any case.
 func TestJoinBelowSpanThatIsNotRecorded(t *testing.T) {
 	r := newRig(t)
 	for text, want := range map[string]string{batchID: "0100000000000000", "a1": "0000000000000000"} {

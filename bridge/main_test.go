@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range os.Environ() { // what the machine has set is no part of a test
+	for _, v := range os.Environ() { // variables that the machine has set must not change a test
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") || name == "SLURM_JOB_ID" {
 			_ = os.Unsetenv(name)
 		}

@@ -46,7 +46,7 @@ func ofLogs(t *testing.T) ptrace.Traces {
 	return all
 }
 
-// ofService is the same work in a Go service.
+// ofService is the spans of the same work in a Go service.
 func ofService(t *testing.T) ptrace.Traces {
 	t.Helper()
 	r := newRig(t)
@@ -93,7 +93,7 @@ func ofService(t *testing.T) ptrace.Traces {
 	return r.collector.traces
 }
 
-// kinds says of each span name what kind it is, and of what type its attributes are. Calls go by one name.
+// kinds says of each span name what kind it is, and of what type its attributes are. All calls count under one name.
 func kinds(td ptrace.Traces) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -195,7 +195,7 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 		}
 	}
 	want, got := series(t, logs), series(t, ofService(t))
-	for _, name := range []string{ // of groups of calls, and of what else a log says
+	for _, name := range []string{ // metrics of groups of calls, and of other things that only a log says
 		"zeromq.pass.duration (Histogram, s)", "zeromq.pass.calls (Histogram, {call})", "zeromq.stage.utilization (Gauge, 1)",
 		"zeromq.throughput.disagreement (Histogram, 1)",
 		"tq.utilization.reported.disagreement (Histogram, 1)",

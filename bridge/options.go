@@ -51,7 +51,7 @@ var (
 	ErrSampler     = errors.New("not a sampler that OpenTelemetry's SDK for Go has")
 	ErrRatio       = errors.New("not a ratio, 0 to 1")
 	ErrNumber      = errors.New("not a whole number above 0, or too large")
-	ErrHeaders     = errors.New("not of the form key=value,key=value") // what stands there is not told: it may be a secret
+	ErrHeaders     = errors.New("not of the form key=value,key=value") // the text is not shown: it may be a secret
 	ErrCertificate = errors.New("not a certificate in PEM")
 	ErrText        = errors.New("not UTF-8, or with control or invisible characters")
 )
@@ -69,7 +69,7 @@ type target struct {
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the target of a signal, TRACES or METRICS. It looks at what the SDK would pass over.
+// target finds the target of a signal, TRACES or METRICS. It checks values that the SDK would ignore.
 func (s *settings) target(signal string) (target, error) {
 	switch field := "OTEL_" + signal + "_EXPORTER"; env(field) {
 	case "", "otlp":
@@ -136,7 +136,7 @@ func checkCertificates(signal string) error {
 	return nil
 }
 
-// validHeaders knows what can be sent as gRPC metadata.
+// validHeaders says whether the headers can be sent as gRPC metadata.
 func validHeaders(text string) bool {
 	for pair := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -176,8 +176,8 @@ func checkEnv() error {
 	return nil
 }
 
-// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: it takes the end of a trace id for random, which in a UUID begins with the same two
-// bits always.
+// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: the SDK takes the last 8 bytes of a trace id for random, and in a UUID these always
+// begin with the same two bits.
 func sampler() ([]sdktrace.TracerProviderOption, error) {
 	const field = "OTEL_TRACES_SAMPLER"
 	name := strings.ToLower(env(field))
@@ -202,7 +202,7 @@ func sampler() ([]sdktrace.TracerProviderOption, error) {
 	return []sdktrace.TracerProviderOption{sdktrace.WithSampler(s)}, nil
 }
 
-// hashed is a sampler that decides by a hash of the trace id: the same everywhere, like the id.
+// hashed is a sampler that decides by a hash of the trace id: so every process decides the same.
 type hashed struct{ sdktrace.Sampler }
 
 func (h hashed) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {

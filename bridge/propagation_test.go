@@ -135,7 +135,7 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	ctx, s := r.StartGet(ctx)
 	s.End()
 	fn.End()
-	ctx = WithTraceID(ctx, batchID) // fn is no parent of what comes after it, though of the same trace
+	ctx = WithTraceID(ctx, batchID) // fn has ended: it is not the parent of later spans, though in the same trace
 	ctx, s = r.StartFunction(ctx, "g")
 	s.End()
 	handler.End()
@@ -147,7 +147,7 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	}
 }
 
-// Two bridges in one process: the spans of one stand below the other's, in the trace of the outer one.
+// Two bridges in one process: the spans of the inner one are children of the outer one's, in the outer one's trace.
 func TestTwoBridges(t *testing.T) {
 	one, two := newRig(t), newRig(t, WithRunID("run-2"))
 	ctx := WithTraceID(t.Context(), "a1")

@@ -23,7 +23,7 @@ type Span struct {
 	kind  kind
 	up    *Span // the helper's span around it
 	ended atomic.Bool
-	// The contexts before it and inside of it.
+	// The contexts before the span and inside of the span.
 	outer, inner context.Context
 	start        time.Time              // zero: not recorded
 	endAt        [1]trace.SpanEndOption // so that End allocates no slice
@@ -254,7 +254,7 @@ func (s *Span) end(options []trace.SpanEndOption) {
 	s.Span.End(slices.Concat(options, s.endAt[:])...)
 }
 
-// putSizes writes the sizes that are known and, where all are, what they are by time.
+// putSizes writes the sizes that are known and, where all are, the sizes per time.
 func (s *Span) putSizes(ns int64) {
 	var attrs [3]attribute.KeyValue
 	put, sum, all := attrs[:0], 0.0, true

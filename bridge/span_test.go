@@ -300,7 +300,7 @@ func TestTooManyStages(t *testing.T) {
 	assert.False(t, ok, "shares of some of its stages would be wrong")
 }
 
-// A stage that begins when its function has ended is still part of it, and so is what is below it.
+// A stage that begins when its function has ended is still part of the function, and so are the spans below the stage.
 func TestStageAfterItsFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
@@ -316,7 +316,7 @@ func TestStageAfterItsFunction(t *testing.T) {
 	assert.NotContains(t, all["f"].attrs(), "tq.put.utilization")
 }
 
-// What is part of no function says itself to what it belongs.
+// A span that is part of no function names itself the batch that it belongs to.
 func TestWithoutFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1")

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// jump is by how much an offset may go astray before it is another clock: a reboot, or a new process in the same file whose
+// jump is by how much an offset may change before the line is taken to have another clock: a reboot, or a new process in the same file whose
 // counter began anew.
 const jump = int64(60e9)
 
@@ -45,8 +45,8 @@ func (a *Anchor) Breaks(counter, wall int64) bool {
 }
 
 // Observe takes the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes wins, because a
-// line is printed after its counter was read, and because a wall clock that was set stays so. A line that breaks with those before
-// it (see Breaks) starts anew.
+// line is printed after its counter was read, and because a wall clock that was set stays so. A line that breaks with the lines before it (see Breaks) starts
+// anew.
 func (a *Anchor) Observe(counter, wall int64) {
 	offset := wall - counter
 	switch {
@@ -146,7 +146,7 @@ func (a *Anchors) Save() []byte {
 	return out
 }
 
-// Restore reads what Save wrote. Of damaged bytes it keeps what comes before the damage.
+// Restore reads what Save wrote. Where bytes are damaged it keeps the anchors before the damage.
 func (a *Anchors) Restore(b []byte) {
 	// Oldest last in the text, so the order of use is set backwards.
 	for used := uint64(maxSaved); len(b) > 0; used-- {

@@ -8,7 +8,7 @@ import (
 // ErrStamp says that a text is no date and time.
 var ErrStamp = errors.New("not a time stamp")
 
-// Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is what costs.
+// Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is the costly part.
 // It is not safe for concurrent use.
 type Stamps struct{ local, utc minutes }
 
@@ -19,8 +19,8 @@ type minutes struct {
 	unix int64    // its Unix time, ns
 }
 
-// NewStamps reads stamps without a zone as times in loc. Of an hour that happens twice, or never, when clocks change, it takes
-// what Go's time.Date takes: the text cannot tell. Such a log is right to the hour only where it carries a zone.
+// NewStamps reads stamps without a zone as times in loc. An hour that happens twice, or never, when clocks change is read as Go's time.Date reads it: the text
+// cannot tell. Such a log is right to the hour only where it carries a zone.
 func NewStamps(loc *time.Location) *Stamps {
 	return &Stamps{minutes{loc: loc}, minutes{loc: time.UTC}}
 }
@@ -51,7 +51,7 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 	return since1970(minute+sec*1e9+frac, err)
 }
 
-// since1970 refuses what is 1970 in its own zone only.
+// since1970 refuses a time that is in 1970 in its own zone but before 1970 in UTC.
 func since1970(ns int64, err error) (int64, error) {
 	if err == nil && ns < 0 {
 		return 0, ErrStamp

@@ -89,7 +89,7 @@ func storageExtension(t *testing.T, factory extension.Factory, extCfg component.
 	run("three", "four")
 }
 
-// What the meter provider is told is what Counts says.
+// The metrics have the same numbers as Counts.
 func TestMetrics(t *testing.T) {
 	r := newRig(t)
 	r.crash()
@@ -201,7 +201,7 @@ func TestLineFile(t *testing.T) {
 	assert.Equal(t, []string{"one 1", "two 1", "three 1", "four 2", "five 2", "six 3", "seven 3", "of another stream 1"}, got)
 }
 
-// Held lines wait on while reading pauses, since what is not read yet may be their other half.
+// Held lines wait on while reading pauses, since their other half may be among the lines that are not read yet.
 func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
 	for _, rotated := range []string{"", "renamed", "renamed, and there is another"} {
 		t.Run(rotated, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
 	}
 }
 
-// They do not wait for what may yet be written, nor for a last line that never ends.
+// Held lines do not wait for lines that may yet be written, nor for a last line that never ends.
 func TestHeldLinesExpireAtTheEnd(t *testing.T) {
 	for name, grow := range map[string]string{"nothing follows": "", "a line that grows": "x"} {
 		t.Run(name, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// maxAhead is how much of a file one visit reads, and what all visits of a turn read before it is another stream's.
+// maxAhead is how much of a file one visit reads, and how much all visits of one turn read before it is another stream's turn.
 const maxAhead = 128 << 20
 
-// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. What
-// is read next stays as it is: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
+// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. It
+// does not change what is read next: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
 func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
@@ -22,8 +22,8 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	s.visit(s.cur.file, checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}, visit)
 }
 
-// Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: what a reader that starts at the end has missed.
-// Of a compressed file it sees what lies in the first 128 MiB.
+// Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: the lines that a reader which starts at the end has
+// missed. In a compressed file it sees only the first 128 MiB.
 func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return

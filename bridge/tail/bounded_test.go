@@ -33,7 +33,7 @@ func (f *file) place() int64 {
 	return max(f.head, f.nulTo)
 }
 
-// turns lets one stream after the other have a turn until none is ready, and checks that none reads more than most in one.
+// turns lets one stream after the other have a turn until none is ready, and checks that no stream reads more than most bytes in one turn.
 func (r *rig) turns(most int64) {
 	for range 100_000 {
 		if len(r.tl.ready) == 0 {
@@ -66,8 +66,8 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 	}
 }
 
-// What a compressed file holds is read turn by turn, also where it holds nothing but NULs; a bomb is given up, counted and said once, and a restart does not
-// begin it again.
+// A compressed file is read turn by turn, also where it holds nothing but NULs; a decompression bomb is given up, counted and logged once, and a restart does
+// not begin it again.
 func TestCompressedNULs(t *testing.T) {
 	r := newRig(t, every)
 	logs := r.observed()
@@ -98,7 +98,7 @@ func TestCompressedNULs(t *testing.T) {
 	assert.Zero(t, r.tl.packed.Load())
 }
 
-// What is damaged is said to be so, once: it is not tried again until the file changes.
+// A damaged file is logged once: it is not tried again until it changes.
 func TestDamageIsSaidOnce(t *testing.T) {
 	r := newRig(t, every)
 	logs := r.observed()
@@ -295,7 +295,7 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 	}
 }
 
-// What a handler reads ahead is bounded, per visit and per turn.
+// How much a handler reads ahead is bounded, per visit and per turn.
 func TestAheadIsBounded(t *testing.T) {
 	for _, name := range []string{"a.log", "a.log.gz"} {
 		t.Run(name, func(t *testing.T) {

@@ -21,21 +21,21 @@ const (
 	firstBirth = time.Second     // after a path was met, until which its births may be of files that were there
 )
 
-// caught is what a path named when something was created or renamed there. It is held open at once: it may be gone when the sweeper looks.
+// caught is the file that a path named when something was created or renamed there. It is held open at once: it may be gone when the sweeper looks.
 type caught struct {
 	path string
-	own  bool     // the stream's own path, not that of a rotated file
+	own  bool     // the path is the stream's own, not the path of a rotated file
 	born bool     // own, and created there: one generation more
 	raw  *os.File // nil: it was gone already, or too many are held
 	fi   fs.FileInfo
 	at   time.Time
 }
 
-// catches is what was caught since the last sweep, in order, by the path whose stream it is.
+// catches are the files caught since the last sweep, in order, by the path of their stream.
 type catches struct {
 	events map[string][]caught
 	n      int
-	open   map[fingerprint.ID]bool // files held open, also those that the sweeper has
+	open   map[fingerprint.ID]bool // files held open, also files that the sweeper has taken
 }
 
 // birth says what is known of how a file came to have its path.
@@ -51,7 +51,7 @@ const (
 func (t *Tailer) catch(path string, created bool) {
 	base := t.baseOf(path)
 	if base == "" || base != path && (created || t.packing(path) != CompressionNone) {
-		return // what is created beside a path is a copy
+		return // a file that is created beside a path is a copy
 	}
 	c := caught{path: path, own: base == path, born: base == path && created, at: t.now()}
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
@@ -83,7 +83,7 @@ func (t *Tailer) catch(path string, created bool) {
 
 // baseOf returns the path whose stream a file of this name may be of; "" when the globs do not ask for it.
 func (t *Tailer) baseOf(path string) string {
-	w := &t.sweeper // of which only the globs are asked, which stay as they are
+	w := &t.sweeper // only its globs are used here, and they never change
 	dir, name := filepath.Split(path)
 	for n := 1; n < len(name); n++ {
 		if base := dir + name[:n]; rotation.IsSuffix(name[n:]) && w.wanted(base) {
@@ -97,7 +97,7 @@ func (t *Tailer) baseOf(path string) string {
 	return path
 }
 
-// takeCaught hands the sweeper what was caught since the last sweep. Those streams are looked at now, whoever reads them.
+// takeCaught hands the sweeper what was caught since the last sweep. The streams of these files are looked at now, also while a worker reads them.
 func (w *sweeper) takeCaught(now time.Time) {
 	w.t.mu.Lock()
 	events := w.t.catches.events
@@ -121,7 +121,7 @@ func (w *sweeper) detach(c *caught) (raw *os.File) {
 	return raw
 }
 
-// endCaught takes the account of births once the streams were looked at, and lets go of what is known, or was nobody's for too long.
+// endCaught takes the account of births once the streams were looked at, and lets go of files that are known by now, or that were no stream's for too long.
 func (w *sweeper) endCaught(now time.Time) {
 	for base, events := range w.nets {
 		s := w.streams[base]
@@ -145,8 +145,8 @@ func (w *sweeper) dropCaught(base string) {
 	delete(w.nets, base)
 }
 
-// births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, or of one that a look found, or of
-// one that is lost.
+// births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, of a file that a look found, or of
+// a file that is lost.
 func (w *sweeper) births(s *Stream, events []caught) {
 	defer w.lock(s)()
 	unseen, early := 0, 0
@@ -190,9 +190,9 @@ func (w *sweeper) jumped(s *Stream, files int) {
 		zap.String("path", s.path), zap.Int("files", files))
 }
 
-// missing counts the generations that must have been between the newest that is known and those found now, where nothing was heard of their creation: numbers
-// that are missing in the chain. Where the newest known one is not in the chain and all that is there is new, at least one may be missing. Copies of what was
-// read are not new.
+// missing counts the generations that must have been between the newest known one and the ones found now, and whose creation was not heard of: the numbers that
+// are missing in the chain. Where the newest known generation is not in the chain and all generations there are new, at least one may be missing. Copies of
+// files that were read are not new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
 	if own == nil || s.heard || len(w.nets[s.path]) > 0 {
 		return 0

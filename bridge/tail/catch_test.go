@@ -71,7 +71,7 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 	}
 }
 
-// What was gone before it could be opened is counted.
+// Files that were gone before they could be opened are counted.
 func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keep, times int
@@ -81,7 +81,7 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 		want        int64
 	}{
 		"each creation is heard of too late": {keep: 2, times: 10, heard: true, want: 7},
-		"early":                              {keep: 2, times: 10, heard: true, early: true, want: 6}, // one may be that of the first file
+		"early":                              {keep: 2, times: 10, heard: true, early: true, want: 6}, // one creation may be the first file's
 		"the last one read is no longer in the chain": {keep: 2, times: 10, want: 1},
 		"it is":                         {keep: 5, times: 4},
 		"a number is missing":           {keep: 5, times: 4, gap: true, want: 1},
@@ -126,7 +126,7 @@ func TestBirthsThatAreNoLosses(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", "0\n")
 	r.step(0)
-	r.tl.catch(r.path("a.log"), true) // its own, late
+	r.tl.catch(r.path("a.log"), true) // the event of its own path, late
 	r.step(2 * time.Second)
 	for i := range 10 {
 		r.shift(3, true)
@@ -145,7 +145,7 @@ func TestBirthsThatAreNoLosses(t *testing.T) {
 	assert.Zero(t, r.tl.Counts().LostFiles)
 }
 
-// What was deleted and not read to its end is lost with the process.
+// A deleted file that was not read to its end is lost when the process ends.
 func TestDeletedFileAtTheEnd(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })
 	r.hold = true
@@ -159,7 +159,7 @@ func TestDeletedFileAtTheEnd(t *testing.T) {
 	require.Zero(t, tl.open.Load())
 }
 
-// A file that is renamed while it is compared with what its path names is not taken for a copy of itself.
+// A file that is renamed while it is compared with the file at its path is not taken for a copy of itself.
 func TestNoFileIsItsOwnCopy(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "one\n")

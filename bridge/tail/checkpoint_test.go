@@ -160,7 +160,7 @@ func TestFileGoneWhileDown(t *testing.T) {
 	assert.Equal(t, r.path("a.log"), said[0].ContextMap()["path"])
 }
 
-// A storage that failed may have lost what it had, so all is stored again: also the positions of files in which nothing has moved since.
+// A storage that failed may have lost what it held, so all positions are stored again: also those of files in which reading has not moved since.
 func TestStorageThatLostAll(t *testing.T) {
 	for _, joint := range []bool{false, true} {
 		t.Run(fmt.Sprint("joint=", joint), func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 type Config struct {
 	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is there.
 	Include []string `mapstructure:"include"`
-	// IncludeByContent lists globs of logs of any kind, for several receivers to have in common: each file is read by the receiver that understands one of its
-	// lines first, and by no other. What a receiver names in Include is that one's.
+	// IncludeByContent lists globs of logs of any kind, that several receivers may share: each file is read by the receiver that understands one of its lines
+	// first, and by no other. Files that a receiver names in Include are that receiver's.
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
@@ -97,8 +97,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check says all that is wrong at once, naming the keys. The Validate of a receiver's config calls it. It is no Validate itself, because the collector
-// calls that of a squashed struct too, and would say all of it twice.
+// Check says all that is wrong at once, naming the keys. The Validate of a receiver's config calls it. It is not named Validate, because the collector calls
+// Validate of a squashed struct too, and would report every mistake twice.
 func (c Config) Check() error {
 	var errs []error
 	if len(c.Include) == 0 && len(c.IncludeByContent) == 0 && len(c.Document) == 0 {

@@ -18,8 +18,8 @@ const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
 //	Lines = Records + Σ Ignored + Σ Rejected
 //	Records = Sent + Refused + Pending
 //
-// The left sides are counted where lines are read, the right sides where they come to an end; Pending is what is held and in flight now. While lines are being
-// read the numbers may be a chunk apart.
+// The left sides are counted where lines are read, the right sides where they come to an end; Pending are the lines that are held or in flight now. While lines
+// are being read the two sides may be a chunk apart.
 //
 // A line that is read again after a restart counts again in the new process.
 type Counts struct {

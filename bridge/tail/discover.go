@@ -17,7 +17,7 @@ import (
 
 const maxDepth = 64 // of directories below a glob's base
 
-// sight is what the sweeper has seen of a glob. It is no part of the glob, which others read meanwhile.
+// sight is what the sweeper has seen of a glob. It is kept apart from the glob, which other goroutines read meanwhile.
 type sight struct {
 	matched   bool   // a file
 	directory string // one that the pattern names; empty: none
@@ -247,8 +247,8 @@ func (w *sweeper) rotatedFrom(path string) string {
 	return ""
 }
 
-// claimed finds out whether a file that was met under a name is another stream's (then it returns it) or may turn out to be (then wait is set).
-// The streams whose rotated files or copies have such names are brought up to date first.
+// claimed finds out whether a file that was met under a name is another stream's file (then it returns that file) or may turn out to be one (then wait is set).
+// The streams whose rotated files or copies may have this name are brought up to date first.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false

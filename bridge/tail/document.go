@@ -112,7 +112,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	s.cut()
 }
 
-// documentDone notes that the content handed over last was accepted or refused, if that is so: a restart must not read it again.
+// documentDone notes that the content handed over last was accepted or refused, if it was: a restart must not read it again.
 func (s *Stream) documentDone() {
 	if d := &s.doc; s.document && d.file != nil && d.file.outstanding == 0 && d.given != 0 {
 		d.sum = d.given

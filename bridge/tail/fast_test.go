@@ -91,7 +91,7 @@ func (h *numbers) Line(l *Line) (Verdict, string) {
 	for _, c := range l.Text[:min(9, len(l.Text))] {
 		n = 10*n + int(c-'0')
 	}
-	for range 8 { // what a parser would do
+	for range 8 { // the work that a parser would do
 		h.sum = fingerprint.Hash(h.sum, l.Text)
 	}
 	h.mu.Lock()

@@ -30,7 +30,7 @@ type file struct {
 	path   string // where it was last seen
 	src    source // nil while closed
 	raw    *os.File
-	scout  *unpack.Reader // of a compressed file: what Ahead reads
+	scout  *unpack.Reader // the reader of Ahead in a compressed file
 
 	head  int64 // everything before it has been read
 	print fingerprint.Print
@@ -47,7 +47,7 @@ type file struct {
 	mtime time.Time
 	wrote time.Time // mtime when it was last found to be the file that was being read
 	grown time.Time // when the size was last seen to change
-	// caught is when the file was last seen to have nothing behind head: what comes later is live.
+	// caught is when the file was last seen to have nothing behind head: lines that come later are live.
 	caught time.Time
 
 	rotated     time.Time // when the path ceased to name it; zero for the current file
@@ -99,7 +99,7 @@ func sameFile(f *file, src io.ReaderAt) bool {
 	return same
 }
 
-// compare does so for a src that may be compressed; again: it must be called again to know.
+// compare says the same as sameFile, also for a src that may be compressed; again: it must be called again to know.
 func compare(f *file, src io.ReaderAt) (same, again bool) {
 	if !f.beginsAs(src) {
 		return false, false
@@ -121,8 +121,8 @@ func (f *file) beginsAs(src io.ReaderAt) bool {
 	return f.print.Begins(p[:n])
 }
 
-// isStill says whether src, which is what f's inode holds now, is what f was. A compressed file is compared at its beginning only: it would have to be
-// decompressed up to the head, and whether it is the same there is found out when it is read on.
+// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at its beginning only: it would have to be
+// decompressed up to the head, and whether its bytes are the same there is found out when reading goes on.
 func (f *file) isStill(src source) bool {
 	if _, ok := src.(*unpack.Reader); ok {
 		return f.beginsAs(src)
@@ -224,7 +224,7 @@ func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 }
 
 // findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there;
-// the error is of one that is there and cannot be opened.
+// an error: it is there and cannot be opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
 		if raw, err = t.findNow(f); raw != nil || err != nil {
@@ -264,7 +264,7 @@ func (t *Tailer) findNow(f *file) (*os.File, error) {
 	return nil, nil
 }
 
-// findEncoding finds out how the file writes its characters; data are what was read at head.
+// findEncoding finds out how the file writes its characters; data are the bytes read at head.
 func (f *file) findEncoding(data []byte) {
 	if f.head == 0 {
 		f.enc = lines.EncodingOf(data)

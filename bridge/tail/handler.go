@@ -15,9 +15,9 @@ type Line struct {
 	Live     bool
 	// ModTime is the file's modification time when the line was read.
 	ModTime time.Time
-	// File is another number where the lines of another file begin, or of one that was written anew.
+	// File is another number where the lines of another file begin, or of a file that was written anew.
 	File int
-	// Again says that the line was held before a restart and is given again, not necessarily with its neighbours; Tag is what it was lent with.
+	// Again says that the line was held before a restart and is given again, not necessarily with its neighbours; Tag is the tag that it was lent with.
 	Again bool
 	Tag   uint64
 }
@@ -47,21 +47,22 @@ const (
 	Rejected                // a line that should have been a record and cannot be read
 )
 
-// Delivery is what a handler cut, on its way downstream. Its methods are called from other goroutines than the handler's.
+// Delivery is the batch that a handler cut, on its way downstream. Its methods are called from other goroutines than the handler's.
 type Delivery interface {
-	// Send hands it downstream. nil: accepted. Refused: what it names was refused for good, the rest accepted. A permanent error (consumererror.IsPermanent):
-	// all of it was refused. What is refused is counted and passed over. Any other error: tail calls Send again, with back-off, until it succeeds or the
-	// receiver shuts down.
+	// Send hands it downstream. nil: accepted. An error of type Refused: the records that it names were refused for good, the rest accepted. A permanent error
+	// (consumererror.IsPermanent): all records were refused. Refused records are counted and passed over. Any other error: tail calls Send again, with back-off,
+	// until it succeeds or the receiver shuts down.
 	Send(ctx context.Context) error
-	// Join takes in what another handler of the Tailer cut, so that both are sent as one. false: the other has to be sent by itself. It is called before Send.
+	// Join takes in a Delivery of another handler of the Tailer, so that both are sent as one. false: the other has to be sent by itself. It is called before
+	// Send.
 	Join(other Delivery) bool
 }
 
 // Refused is the error of a delivery of which something was refused for good.
 type Refused struct {
-	// Places are the refused records of what was joined: 0 is the Delivery itself, 1 the first that Join took in.
+	// Places are the refused records of the joined Deliveries: 0 is the Delivery itself, 1 the first that Join took in.
 	Places map[int][]Place
-	// Share is what share of the records was refused besides, of which it is not known which ones they are. Over 1: all.
+	// Share is the share of the records that was refused besides, where it is not known which ones. Over 1: all.
 	Share float64
 	Err   error
 }
@@ -78,7 +79,7 @@ type Place int32
 type Handler interface {
 	// Line takes the next line. Unless the handler calls Stream.Hold for it, the line is done with the current batch.
 	Line(l *Line) (v Verdict, reason string)
-	// Expire gives up on what has been held since before the given time: it goes into the current batch, marked incomplete.
+	// Expire gives up on records held since before the given time: they go into the current batch, marked incomplete.
 	// The time has a UnixNano.
 	Expire(before time.Time)
 	// Cut ends the current batch and returns it, or nil when there is nothing to send.
@@ -90,14 +91,15 @@ type Handler interface {
 	Restore(state []byte)
 }
 
-// InOrder is a Handler to which a line means something by all that came before it, as for ids that count. After a restart it is given everything again from
-// the oldest batch that was not accepted, also what was accepted since, and the state it had then. Others are given only what was not accepted.
+// InOrder is a Handler for which the meaning of a line depends on all lines before it, as for ids that count. After a restart it is given everything again from
+// the oldest batch that was not accepted, also the lines that were accepted since, with the state it had then. Other handlers are given only the lines that
+// were not accepted.
 type InOrder interface {
 	Handler
 	InOrder()
 }
 
-// Forgetter is a Handler that is told when its stream is forgotten: none of its files is left, and nothing of it is held or in flight. It is called no more
+// Forgetter is a Handler that is told when its stream is forgotten: none of its files is left, and none of its lines is held or in flight. It is not called
 // after that.
 type Forgetter interface {
 	Handler

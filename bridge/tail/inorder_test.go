@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbering is a handler that numbers its lines. From one that begins with ( to one that begins with ) it holds them, but for those that begin with !: they
-// leave as one, and its state is that before them. One that begins with # is a header, which it only counts.
+// numbering is a handler that numbers its lines. It holds the lines from one that begins with ( to one that begins with ), but for lines that begin with !: the
+// held lines leave as one record, and until then its state is the state before them. A line that begins with # is a header, which it only counts.
 type numbering struct {
 	rig    *rig
 	s      *Stream
 	n      int // lines so far
-	before int // lines before those that are held
+	before int // lines before the held lines
 	held   []Held
 	open   []string
 	batch  []string
@@ -97,8 +97,8 @@ func newNumbering(t *testing.T, inOrder bool, change ...func(*Config)) *rig {
 	return r
 }
 
-// After a crash, everything from the oldest batch on that was not accepted is given again, with the state that the handler had then.
-// A handler that is not InOrder gets what is missing, with the state it had last.
+// After a crash, all lines from the oldest batch on that was not accepted are given again, with the state that the handler had then.
+// A handler that is not InOrder gets only the missing lines, with the state it had last.
 func TestInOrder(t *testing.T) {
 	pieces := func(texts ...string) func(*rig) {
 		return func(r *rig) {
@@ -139,8 +139,8 @@ func TestInOrder(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		write    func(*rig)
-		accepted []string // by what they begin with
-		// ordered is what comes after the crash, holes what comes to a handler that is not InOrder.
+		accepted []string // the first characters of the accepted batches
+		// ordered are the lines given after the crash, holes the lines given to a handler that is not InOrder.
 		ordered, holes []string
 	}{
 		"a later one was accepted":       {pieces("a", "b", "c"), []string{"2b"}, []string{"1a", "2b", "3c"}, []string{"4a", "5c"}},
@@ -202,8 +202,8 @@ func (r *rig) accept(first string) {
 	require.Fail(r.t, "no batch begins so", first)
 }
 
-// TestInOrderModel does to a file, the consumer and the process what may happen to them, in random order: each record comes at least once, with the numbers
-// that its lines have when nothing happens.
+// TestInOrderModel does to a file, the consumer and the process whatever may happen to them, in random order: each record comes at least once, with the numbers
+// that its lines have when nothing goes wrong.
 func TestInOrderModel(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestInOrderModel(t *testing.T) {
 			n, files := 0, 0
 			line := func(text string) string {
 				n++
-				text = fmt.Sprintf("%s-%d", text, n) // a copy is known by what it holds
+				text = fmt.Sprintf("%s-%d", text, n) // a copy is known by its content
 				if open = append(open, fmt.Sprintf("%d%s", n, text)); text[0] == ')' || len(open) == 1 && text[0] != '(' {
 					want, open = append(want, strings.Join(open, " ")), nil
 				}

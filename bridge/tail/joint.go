@@ -23,7 +23,7 @@ func (s *Stream) Lend(tag uint64) Lent {
 	e := &s.held.slots[h]
 	e.refs, e.tag = 1, tag
 	if s.document {
-		return Lent{s, h, minRecordCost} // it is many records, each of which counts
+		return Lent{s, h, minRecordCost} // the line belongs to many records, and each of them counts
 	}
 	return Lent{s, h, e.bytes}
 }
@@ -55,13 +55,13 @@ func (s *Stream) Take(l Lent) {
 	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
-// bond is of lent lines that are let go of together. A shared line that was sent with one batch and waits for another would be read again after a crash, and
-// with it come the records of the first batch, which need all of their lines: so these are kept, and what shared ones among them have to do with, until none of
-// them waits.
+// bond ties lent lines that are let go of together. A shared line that was sent with one batch and waits for another would be read again after a crash, and
+// bring back the records of the first batch, which need all of their lines: so these lines are kept, and with the shared ones among them the lines of their
+// other records, until none of them waits.
 type bond struct {
 	waiting int    // shared lines that still wait for a batch
 	lines   []Lent // those that do not
-	into    *bond  // what it became a part of
+	into    *bond  // the bond that this one became a part of
 }
 
 func (b *bond) root() *bond {
@@ -85,7 +85,7 @@ func (b *bond) join(o *bond) *bond {
 	return b
 }
 
-// settleLent takes note that a batch with these lines was accepted or refused, lets go of them, and returns how many of them were records and go with no other
+// settleLent takes note that a batch with these lines was accepted or refused, lets go of them, and returns how many of them were records and are in no other
 // batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {

@@ -44,7 +44,7 @@ type spokenLine struct {
 	rank string
 }
 
-// line is the next line of a rank: mostly of the next record, sometimes of one that it left out before.
+// line is the next line of a rank: mostly of the next record, sometimes of a record that the rank left out before.
 func (m *jointModel) line(name string) string {
 	rank := int(name[0] - 'a')
 	m.ids++
@@ -83,7 +83,7 @@ func (m *jointModel) line(name string) string {
 	return l.text
 }
 
-// came takes note of what was accepted or refused.
+// came takes note of the records that were accepted or refused.
 func (m *jointModel) came(out []string) {
 	for _, rec := range out {
 		m.out = append(m.out, rec)
@@ -274,9 +274,9 @@ func runJointModel(t *testing.T, seed uint64) (certain, crashes int) {
 	return m.certain, m.crashes
 }
 
-// TestJointModel runs random sequences of what happens to files, consumer, storage and process against a model of what must come out: each record leaves with
-// the lines of all ranks, once, or again with all of them after a crash, never with some when all can be read; no line is lost; the accounts and the budget are
-// right at every step; tags come back as they were given. go test -run TestJointModel -tail.jointseed=N repeats one.
+// TestJointModel runs random sequences of events of files, consumer, storage and process against a model of the records that must come out: each record leaves
+// with the lines of all ranks, once, or again with all of them after a crash, never with only some of the lines when all can be read; no line is lost; the
+// accounts and the budget are right at every step; tags come back as they were given. go test -run TestJointModel -tail.jointseed=N repeats one.
 func TestJointModel(t *testing.T) {
 	if *jointSeed != 0 {
 		runJointModel(t, *jointSeed)

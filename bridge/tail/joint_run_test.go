@@ -82,7 +82,7 @@ func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
 }
 
 // live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns
-// what was stored at some time before its end.
+// the store's content of some time before its end.
 func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -223,7 +223,7 @@ func TestJointRunning(t *testing.T) {
 					c.store = newMemStore()
 					c.store.values = crashed
 				}
-				if tc.crash || tc.shared { // a shared line that waits has what was accepted with it come again
+				if tc.crash || tc.shared { // a shared line that waits makes the records come again that were accepted with it
 					again++
 				}
 			}

@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
-// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" is of
-// two records. "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all else is rejected.
+// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" says
+// it of two records. "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all other lines are rejected.
 type meeting struct {
 	ranks   int
 	consume func(ctx context.Context, s *Stream, out []string) error
@@ -40,12 +40,12 @@ type meeting struct {
 
 type met struct {
 	key   string
-	ranks map[string]int // how many lines each said, and open ones before them
+	ranks map[string]int // for each rank the number of its lines, and of open lines before them
 	lents []Lent
 	last  time.Time
 }
 
-// tagOf is what a line is lent with, of few or many bits, or none.
+// tagOf is the tag that a line is lent with: of few or many bits, or none.
 func tagOf(text string) uint64 {
 	h := xxh3.HashString(text)
 	return h >> (h % 65)
@@ -253,12 +253,12 @@ func (r *jointRig) stored() (head int64, holes []checkpoint.Range, tags []checkp
 	return c.Files[0].Head, c.Files[0].Holes, c.Files[0].Tags
 }
 
-// A record of three files: what a crash leaves of it depends on when it comes.
+// A record of three files: how much of it a crash leaves depends on the time of the crash.
 func TestJointRecord(t *testing.T) {
 	down := errors.New("down")
 	for name, tc := range map[string]struct {
 		do    func(r *jointRig) // while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2
-		again []string          // what comes after the crash; then c 2 is said
+		again []string          // records that come after the crash; then c 2 is said
 	}{
 		"in flight":              {func(r *jointRig) { r.checkpoint() }, []string{"a:0,1,2", "b:0,1,2"}},
 		"accepted, not stored":   {func(r *jointRig) { r.checkpoint(); r.ackAll() }, []string{"a:0,1,2", "b:0,1,2"}},
@@ -336,11 +336,11 @@ func TestJointRecord(t *testing.T) {
 	}
 }
 
-// What becomes of a file does not matter to what was lent of it.
+// Whatever happens to a file, its lent lines are not affected.
 func TestJointFiles(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   func(r *jointRig)
-		gone bool // nothing of it can be read again
+		gone bool // none of its lines can be read again
 	}{
 		"appended": {func(r *jointRig) { r.append("r0.log", "# x\n") }, false},
 		"renamed":  {func(r *jointRig) { r.rename("r0.log", "r0.log.1") }, false},
@@ -498,7 +498,7 @@ func TestJointTags(t *testing.T) {
 	r.still()
 }
 
-// halves says of which record the store has some lines accepted and others not. lines are the records of each line, by path and offset.
+// halves returns an error where the store has some lines of a record accepted and others not. lines are the records of each line, by path and offset.
 func halves(values map[string][]byte, lines map[string]map[int64][]string) error {
 	done := map[string]map[bool]string{}
 	for path, at := range lines {
@@ -530,7 +530,7 @@ func halves(values map[string][]byte, lines map[string]map[int64][]string) error
 	return nil
 }
 
-// A line of several records: what a crash brings again of it is whole, whichever of its batches were accepted and in whatever order.
+// A line of several records: those of its records that a crash brings again are whole, whichever of its batches were accepted and in whatever order.
 func TestJointShared(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -603,7 +603,7 @@ func TestJointShared(t *testing.T) {
 	}
 }
 
-// What is kept for the sake of shared lines has a bound: then a crash may bring a record again without all of its lines.
+// The lines kept for the sake of shared lines have a bound: beyond it a crash may bring a record again without all of its lines.
 func TestJointSharedBound(t *testing.T) {
 	r := newJointRig(t, 2)
 	r.tl.maxKept = 3
@@ -715,7 +715,7 @@ func TestJointDocuments(t *testing.T) {
 	}
 }
 
-// Streams that wait for the budget go on when there is some, also when what those before them read puts nothing in flight.
+// Streams that wait for the budget go on when there is some, also when the streams before them read lines that put nothing in flight.
 func TestJointBudget(t *testing.T) {
 	const ranks = 40
 	r := newJointRig(t, ranks, func(c *Config) { c.MaxInFlightBytes = minInFlight })
@@ -800,7 +800,7 @@ func TestJointOrder(t *testing.T) {
 	require.Len(t, r.out, 1000)
 }
 
-// ReadAll ends when all was read, also what waited for the budget while nothing of its stream was in flight.
+// ReadAll ends when all was read, also lines that waited for the budget while nothing of their stream was in flight.
 func TestJointReadAll(t *testing.T) {
 	const ranks = 40
 	cfg := DefaultConfig()
@@ -841,7 +841,7 @@ func TestJointReadAll(t *testing.T) {
 	require.EqualValues(t, 1+ranks, c.Sent)
 }
 
-// Records wait for what is unread, but neither for what cannot be read nor for what is still being written.
+// Records wait for lines that are unread, but not for files that cannot be read, nor for lines still being written.
 func TestJointExpiry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		obstacle func(r *jointRig)        // before time passes
@@ -902,7 +902,7 @@ func TestJointExpiry(t *testing.T) {
 			r.hold = true
 			r.append("x.log", "# x\n"+strings.Repeat("= x\n", minInFlight/minRecordCost))
 			r.rest()
-			r.tl.inFlight += minInFlight // of others
+			r.tl.inFlight += minInFlight // bytes of other streams
 			r.write("d.json", "b 0;")
 		}, nil, true},
 	} {
@@ -943,7 +943,7 @@ func TestJointExpiry(t *testing.T) {
 	}
 }
 
-// What is given up leaves in as many batches as the handler makes of it.
+// Records that are given up leave in as many batches as the handler makes of them.
 func TestJointExpiryInParts(t *testing.T) {
 	for _, end := range []bool{false, true} {
 		t.Run(fmt.Sprintf("at the end %v", end), func(t *testing.T) {
@@ -992,7 +992,7 @@ func TestJointTooMany(t *testing.T) {
 	r.still()
 }
 
-// Records of which nobody is told let go of their lines all the same.
+// Records that are sent nowhere let go of their lines all the same.
 func TestJointNothingToSend(t *testing.T) {
 	r := newJointRig(t, 3)
 	r.m.silent = func(key string) bool { return key[0] == 's' }
@@ -1049,7 +1049,7 @@ func TestJointCheckpointIsOneState(t *testing.T) {
 	r.still()
 }
 
-// Checkpoints with many holes are stored less often, and then all that belongs to them: neither the index nor what is forgotten alone.
+// Checkpoints with many holes are stored less often, and then with all that belongs to them: neither the index alone nor the deletions alone.
 func TestJointCheckpointsAreRare(t *testing.T) {
 	r := newJointRig(t, 2)
 	var b strings.Builder
@@ -1081,7 +1081,7 @@ func TestJointCheckpointsAreRare(t *testing.T) {
 	require.Zero(t, r.tl.Counts().CheckpointErrors)
 }
 
-// BenchmarkJointExpiry is one look at 10,000 streams each of which holds a line, when all are to be asked what they give up.
+// BenchmarkJointExpiry is one look at 10,000 streams each of which holds a line, when all of them must be asked for lines to give up.
 func BenchmarkJointExpiry(b *testing.B) {
 	r := benchStreams(b, 10_000, 1)
 	r.tl.sweep(r.now)

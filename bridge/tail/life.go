@@ -6,15 +6,15 @@ type life uint8
 const (
 	lifeUnread   life = iota // it has, or may have, something to read
 	lifeRead                 // read to its end; a compressed file is opened again only when it changes
-	lifeCut                  // found cut or rewritten: the sweeper decides what becomes of it
-	lifeMissing              // of a checkpoint: what it became is still being looked for, and what comes after it waits
+	lifeCut                  // found cut or rewritten: the sweeper decides what happens next
+	lifeMissing              // from a checkpoint: the sweeper still looks for the file, and later files of the stream wait
 	lifeRetired              // read, accepted and closed; remembered so that it is not read again
 	lifeVanished             // retired, and not seen by the last full scan
 	lifeDead                 // nothing more can be read from it
 	lives
 )
 
-// becomes lists what can follow each life.
+// becomes lists the lives that can follow each life.
 var becomes = [lives][]life{
 	lifeUnread:   {lifeRead, lifeCut, lifeMissing, lifeRetired, lifeDead},
 	lifeRead:     {lifeUnread, lifeCut, lifeRetired, lifeDead},

@@ -35,7 +35,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// What happens to a file takes it from life to life.
+// Each event takes a file from one life to the next.
 func TestLifeOfAFile(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log", "1\n")

@@ -1,6 +1,6 @@
 package tail
 
-// The levels of the locks, outermost first. doc.go says what each guards.
+// The levels of the locks, outermost first. doc.go says what each lock guards.
 type (
 	storing  struct{}
 	sweeping struct{}

@@ -19,7 +19,7 @@ import (
 const (
 	lingerMax    = time.Minute      // how long a file is still watched after it was rotated away
 	rotatedGrace = 5 * time.Second  // how long an unfinished last line of a rotated file waits when its successor is written
-	copyGrace    = 10 * time.Second // how long what looks like a copy waits for its original to be cut
+	copyGrace    = 10 * time.Second // how long a file that looks like a copy waits for its original to be cut
 	copyMax      = 5 * time.Minute
 	maxBusyLooks = 3
 )
@@ -37,7 +37,7 @@ type sweeper struct {
 	own        glob.List            // include and document
 	byName     glob.List            // these, as absolute paths
 	shared     glob.List            // include_by_content
-	sorted     map[string]*sorted   // files that only those match, and that are not read (yet)
+	sorted     map[string]*sorted   // files that only these globs match, and that are not read (yet)
 	documents  glob.List
 	exclude    glob.List
 	dirs       map[string]*directory
@@ -99,7 +99,7 @@ func (h *dueHeap) Pop() any {
 	return s
 }
 
-// sweep looks at the directories, the streams that were kicked and those that are due. It returns how long until the next one is.
+// sweep looks at the directories, the streams that were kicked and the streams that are due. It returns how long until the next stream is due.
 func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
@@ -279,7 +279,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
-		// What is still to be read, as while the next component is down, may be the other half.
+		// Lines that are still to be read, as while the next component is down, may be the other half of a held line.
 		s.noteCaught()
 		s.expire(time.Unix(0, p.readUntil(w, s, now)).Add(-timeout))
 	}
@@ -402,7 +402,7 @@ func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	return t.statAt(f)
 }
 
-// lookMissing goes on looking for what became of a file of a checkpoint. It returns true when that is nowhere.
+// lookMissing goes on looking for a file of a checkpoint, under whatever name it has now. It returns true when the file is nowhere.
 func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -425,8 +425,8 @@ func (w *sweeper) drop(f *file) {
 	f.stream.changed()
 }
 
-// sweepRetired forgets files that are read and gone, or out of the globs. Those of a path that names nothing go with their stream: they or copies of them must
-// not be taken for files that were rotated unseen.
+// sweepRetired forgets files that are read and gone, or out of the globs. Files of a path that names nothing are forgotten with their stream: they or copies of
+// them must not be taken for files that were rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()

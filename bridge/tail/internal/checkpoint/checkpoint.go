@@ -1,4 +1,4 @@
-// Package checkpoint is what is stored of a stream of files, and its encoding. See docs/adr/0001-tail-acks-with-holes.md.
+// Package checkpoint has the state that is stored for a stream of files, and its encoding. See docs/adr/0001-tail-acks-with-holes.md.
 package checkpoint
 
 import (
@@ -19,7 +19,7 @@ const version = 1
 // IndexKey is where the list of all keys is stored.
 const IndexKey = "index"
 
-// ErrDamaged is the error of what cannot be decoded.
+// ErrDamaged is the error for a checkpoint that cannot be decoded.
 var ErrDamaged = errors.New("damaged, or of another version")
 
 // Range is a range of bytes of a file.
@@ -27,7 +27,7 @@ type Range struct {
 	Begin, End int64
 }
 
-// Merge sorts ranges and joins those that touch, in place.
+// Merge sorts ranges and joins ranges that touch, in place.
 func Merge(all []Range) []Range {
 	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
 	out := all[:0]
@@ -41,7 +41,7 @@ func Merge(all []Range) []Range {
 	return out
 }
 
-// Tag is what a lent line that begins there was lent with.
+// Tag is the tag of a lent line that begins at the offset.
 type Tag struct {
 	Begin int64
 	Value uint64

@@ -1,4 +1,4 @@
-// Package fingerprint tells files apart: by what the file system calls them, by how they begin, and by what stands before the place where reading goes on.
+// Package fingerprint tells files apart: by their ids in the file system, by their first bytes, and by the bytes before the place where reading goes on.
 package fingerprint
 
 import (
@@ -14,7 +14,7 @@ const (
 	TailBytes = 64
 )
 
-// ID is what the file system calls a file.
+// ID is a file's identity in the file system.
 type ID struct {
 	Dev, Ino uint64
 }
@@ -48,7 +48,7 @@ func Hash(sum uint64, b []byte) uint64 {
 	return sum
 }
 
-// Print is the hash of the first N ≤ 1 KiB of what has been read, extended as reading goes on.
+// Print is the hash of the first N ≤ 1 KiB of the bytes that have been read, extended as reading goes on.
 type Print struct {
 	Sum uint64
 	N   int
@@ -68,7 +68,7 @@ func (p *Print) Extend(off int64, b []byte) {
 	p.N += len(b)
 }
 
-// Begins says whether b, read at the beginning of a file, begins as the print's file did. Of one of which nothing is known all do.
+// Begins says whether b, read at the beginning of a file, begins as the print's file did. For an empty print the answer is always yes.
 func (p *Print) Begins(b []byte) bool {
 	return p.N == 0 || len(b) >= p.N && Hash(Offset, b[:p.N]) == p.Sum
 }
@@ -107,7 +107,7 @@ func (t *Tail) Remember(b []byte) {
 	t.n = keep + copy(t.last[keep:], b)
 }
 
-// Matches says whether b, as many bytes as Len and read just before the head, is what was there.
+// Matches says whether b, Len bytes read just before the head, are the bytes that were there before.
 func (t *Tail) Matches(b []byte) bool {
 	if !t.stored {
 		return bytes.Equal(b, t.last[:t.n])

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However a content comes in parts, print and tail are the same, and a stored tail is the tail once its bytes were seen.
+// However a content is split into parts, print and tail are the same, and a stored tail equals the tail once its bytes were seen.
 func TestParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range 500 {

@@ -1,4 +1,4 @@
-// Package glob says which paths the globs of a configuration ask for, and which directories can hold such.
+// Package glob says which paths the globs of a configuration ask for, and which directories can hold such paths.
 package glob
 
 import (
@@ -69,7 +69,7 @@ func (g *Glob) Below(dir string) bool {
 	return false
 }
 
-// Match says whether any of them matches.
+// Match says whether any glob of the list matches.
 func (l List) Match(path string) bool {
 	return slices.ContainsFunc(l, func(g Glob) bool { return g.Match(path) })
 }

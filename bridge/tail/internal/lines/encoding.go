@@ -53,7 +53,7 @@ func (e Encoding) Most(n int) int {
 	return n - 1
 }
 
-// Decode appends b as UTF-8. What is no character becomes U+FFFD.
+// Decode appends b as UTF-8. Bytes that are no character become U+FFFD.
 func (e Encoding) Decode(dst, b []byte) []byte {
 	for len(b) >= 2 {
 		r := rune(e.unit(b))

@@ -19,7 +19,7 @@ func (m *Mutex[L]) Lock() {
 	m.mu.Lock()
 }
 
-// TryLock is sync.Mutex.TryLock. It waits for nobody, so it may come out of order; what is locked after it may not.
+// TryLock is sync.Mutex.TryLock. It waits for nobody, so it may come out of order; a Lock after it may not.
 func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -49,13 +49,14 @@ func (m *RWMutex[L]) Unlock() {
 	m.mu.Unlock()
 }
 
-// RLock is sync.RWMutex.RLock. A reader of the same level would wait for a writer that waits for the first reader, so that is out of order too.
+// RLock is sync.RWMutex.RLock. A second reader of the same level would wait for a writer that waits for the first reader, so a second RLock is out of order
+// too.
 func (m *RWMutex[L]) RLock() {
 	take[L]()
 	m.mu.RLock()
 }
 
-// TryRLock is sync.RWMutex.TryRLock, to which applies what is said of TryLock.
+// TryRLock is sync.RWMutex.TryRLock; it may come out of order as TryLock may.
 func (m *RWMutex[L]) TryRLock() bool {
 	if !m.mu.TryRLock() {
 		return false

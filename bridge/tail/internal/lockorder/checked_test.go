@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 	other := make(chan struct{})
 	go func() {
 		defer close(other)
-		a.Lock() // others hold what they hold
+		a.Lock() // the locks of other goroutines do not matter
 		a.Unlock()
 	}()
 	<-other

@@ -1,4 +1,4 @@
-// Package osfile is what is asked of the operating system about log files.
+// Package osfile asks the operating system about log files.
 package osfile
 
 import (
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the error of what is no file of bytes: a directory, a device, a FIFO.
+// ErrNotRegular is the error for a path that is no file of bytes: a directory, a device, a FIFO.
 var ErrNotRegular = errors.New("not a regular file")
 
 // Open opens a file for reading only if it is a regular one: opening a FIFO or a device can block or have effects.

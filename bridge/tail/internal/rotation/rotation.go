@@ -39,7 +39,7 @@ func IsSuffix(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Trim(s, "0123456789-_.T:Z+") == ""
 }
 
-// Number returns the number of a suffix like .1 or .12.gz. Longer ones are dates.
+// Number returns the number of a suffix like .1 or .12.gz. Longer numbers are dates.
 func Number(suffix string) (n int, ok bool) {
 	suffix = unpack.Name(suffix)
 	if len(suffix) < 2 || len(suffix) > 6 || suffix[0] != '.' {
@@ -49,7 +49,7 @@ func Number(suffix string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// Stem splits a path into its directory and the beginning that rotated files and copies of it share: the name without its extension.
+// Stem splits a path into its directory and the beginning of the name that its rotated files and copies share: the name without its extension.
 func Stem(path string) (dir, stem string) {
 	dir, base := filepath.Split(path)
 	stem = strings.TrimSuffix(base, filepath.Ext(base))

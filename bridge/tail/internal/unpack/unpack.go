@@ -24,7 +24,7 @@ const (
 	SkipBytes = 4 << 20
 
 	bombRatio  = 1000     // more than any log compresses
-	zstdWindow = 64 << 20 // what a zstd frame may ask for
+	zstdWindow = 64 << 20 // the window that a zstd frame may ask for
 	chunkBytes = 256 << 10
 	firstBytes = 1 << 10 // that can be had without going back
 )
@@ -60,12 +60,12 @@ type Reader struct {
 	raw  *os.File
 	kind string
 	size int64 // compressed
-	free int64 // what it may decompress to in any case
+	free int64 // bytes that the file may decompress to in any case
 
 	dec    io.Reader
 	finish func()
 	pos    int64  // of dec
-	first  []byte // the first 1 KiB of what was decompressed
+	first  []byte // the first 1 KiB of the decompressed content
 	last   []byte // the bytes before pos
 	bad    error  // why the content ends before its end
 
@@ -105,8 +105,8 @@ func (u *Reader) Stop() {
 	}
 }
 
-// ReadAt gives what can be decompressed. Damage ends the content; Err says so. It passes over SkipBytes at most on the way to off: then it returns ErrAgain,
-// and the next call goes on.
+// ReadAt reads the decompressed content. Damage ends the content; Err says so. A call decompresses at most SkipBytes on the way to off: then it returns
+// ErrAgain, and the next call goes on.
 func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if off+int64(len(p)) <= int64(len(u.first)) {
 		return copy(p, u.first[off:]), nil // without going back
@@ -138,7 +138,7 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	return n + m, err
 }
 
-// read fills p from its n-th byte on; those before it stand before pos. What it returns less than asked for is all there is: then the error is io.EOF.
+// read fills p from its n-th byte on; the bytes before it stand before pos. Fewer bytes than asked for mean that the content ends: then the error is io.EOF.
 func (u *Reader) read(p []byte, n int) (int, error) {
 	if u.pos > u.free && u.pos/bombRatio > u.size {
 		u.bad = ErrBomb
