@@ -32,7 +32,7 @@ func (b *Bridge) StartFunction(ctx context.Context, name string, attrs ...attrib
 	return ctx, s
 }
 
-// outermost adds what a TransferQueue span has that is part of no other.
+// outermost adds the attributes of a TransferQueue span that is part of no other span.
 func (b *Bridge) outermost(ctx context.Context, own []attribute.KeyValue) []attribute.KeyValue {
 	own = append(own, attribute.Int(spans.AttrProcessPID, b.pid))
 	if j := joinOf(ctx); j != nil && j.text != "" {
@@ -101,7 +101,7 @@ func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attr
 	s.set(attrs, own...)
 }
 
-// maxStages bounds what a function remembers, to 1.5 MiB. One with more, such as one that never ends, gets no shares.
+// maxStages bounds the stages that a function remembers, to 1.5 MiB. A function with more, such as one that never ends, gets no shares.
 const maxStages = 1 << 16
 
 // stages are the direct stages of a function, 24 bytes each: the SDK may send a function without its stages, so their shares are measured here.
@@ -147,9 +147,9 @@ var shareNames = [...]string{
 	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
 }
 
-// shares computes them, of a function's time in ns since the epoch, and closes the list: what begins or ends later comes too late. Get, compute and put are
-// sums, which exceed 1 where stages overlap; unattributed is what no stage covers. A stage that still runs counts up to the function's end. Without stages
-// there are no shares.
+// shares computes the shares of a function's time, given in ns since the epoch, and closes the list: stages that begin or end later do not count. Get, compute
+// and put are sums, which exceed 1 where stages overlap; unattributed is the time that no stage covers. A stage that still runs counts up to the function's
+// end. Without stages there are no shares.
 func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -36,7 +36,7 @@ type modelLine struct {
 // modelFile is the content of a file, wherever it is now.
 type modelFile struct {
 	lines   []*modelLine
-	partial string // what of the next line is still to be written
+	partial string // the part of the next line that is still to be written
 	next    *modelLine
 	copied  bool // is a copy made by copytruncate
 	loose   bool // was out of the tailer's sight at a moment that counts: pairs with other files may come apart
@@ -44,19 +44,19 @@ type modelFile struct {
 	pre     int64 // bytes of the preamble
 }
 
-// model is the world of files, and what must come out of it.
+// model is the world of files, and the records that must come out of it.
 type model struct {
 	*rig
 	rnd    *rand.Rand
 	log    []string
 	byText map[string]*modelLine
-	paths  map[string]*modelFile // what names hold now
+	paths  map[string]*modelFile // the file that each name holds now
 	ids    int
 	open   map[string][]string // START lines without END, by stream
 	seen   map[*toy]map[*modelFile]int
 	inGlob bool
 	swaps  bool                     // the names of the two logs are exchanged now and then
-	speak  func(name string) string // makes other lines; nil: those of a toy
+	speak  func(name string) string // makes other lines; nil: the lines of a toy format
 }
 
 func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
@@ -76,7 +76,7 @@ func (m *model) text(name string) string {
 	m.ids++
 	switch n := m.rnd.IntN(10); {
 	case n < 2:
-		id := fmt.Sprintf("%05d", m.ids) // what is torn off a line must not be another line
+		id := fmt.Sprintf("%05d", m.ids) // the end torn off a line must not be another line
 		m.open[name] = append(m.open[name], id)
 		return "START " + id
 	case n < 4 && len(m.open[name]) > 0:
@@ -134,7 +134,7 @@ func (m *model) part(name string) {
 	m.append(name, text[:n])
 }
 
-// preamble writes what every run of a program writes first, more than 1 KiB.
+// preamble writes the text that every run of a program writes first, more than 1 KiB.
 func (m *model) preamble(name string) {
 	f := m.file(name)
 	var b strings.Builder
@@ -149,7 +149,7 @@ func (m *model) preamble(name string) {
 	m.append(name, b.String())
 }
 
-// destroy marks what is lost with a file unless it was accepted before.
+// destroy marks the lines that are lost with a file unless they were accepted before.
 func (m *model) destroy(f *modelFile) {
 	if f == nil {
 		return
@@ -158,7 +158,7 @@ func (m *model) destroy(f *modelFile) {
 		l.optional = true
 	}
 	if f.next != nil {
-		// What there is of the last line may be taken for a whole one when nothing can follow it.
+		// The beginning of the last line may be taken for a whole line when nothing can follow it.
 		f.next.optional = true
 		torn := *f.next
 		torn.text = strings.TrimSuffix(torn.text, f.partial)
@@ -168,8 +168,8 @@ func (m *model) destroy(f *modelFile) {
 	}
 }
 
-// sight says whether the tailer knows the file under this name, and has read of it what tells it from the next one: more than the preamble. seen is set
-// also when it has read nothing, but seen the number of the first line.
+// sight says whether the tailer knows the file under this name, and has read enough of it to tell it from the next file: more than the preamble. seen is set
+// also when the tailer has read nothing, but seen the number of the first line.
 func (m *model) sight(name string) (read, seen bool) {
 	fi, err := os.Stat(m.path(name))
 	if err != nil {
@@ -286,7 +286,8 @@ func (m *model) delete(name string) {
 	}
 }
 
-// swap exchanges the names of the two logs. Their streams stay with what they read, so what comes next is not with what came before.
+// swap exchanges the names of the two logs. Their streams stay with the files that they read, so the next lines of a name are not in the stream of its earlier
+// lines.
 func (m *model) swap() {
 	a, b := m.paths["a.log"], m.paths["b.log"]
 	if a == nil || b == nil {
@@ -347,7 +348,7 @@ func (m *model) run(ops int) {
 		if m.seen[h] == nil {
 			m.seen[h] = map[*modelFile]int{}
 		}
-		// Runs that have written no more than the same preamble cannot be told apart: the next one may be taken for an older one's copy, and come twice.
+		// Runs that have written no more than the same preamble cannot be told apart: the next run's file may be taken for a copy of an older one, and come twice.
 		if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
 			for _, f := range h.s.files {
 				m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == h.s.current)
@@ -526,8 +527,8 @@ func runModel(t *testing.T, seed uint64) {
 	m.run(20 + rnd.IntN(60))
 }
 
-// TestModel runs random sequences of what happens to files, consumer and process against a model of what must come out:
-// every line that could be read at least once, nothing that was not written, records whole, lines of a file in order.
+// TestModel runs random sequences of events of files, consumer and process against a model of the records that must come out:
+// every line that could be read comes at least once, nothing that was not written, records whole, lines of a file in order.
 // go test -run TestModel -tail.seed=N repeats one.
 func TestModel(t *testing.T) {
 	if *seedFlag != 0 {

@@ -15,14 +15,14 @@ import (
 
 const (
 	senders = 4 // deliveries under way at once
-	// linger is how long a small batch waits for batches of other streams, which then go with it: a request of its own would cost more than what is in it.
+	// linger is how long a small batch waits for batches of other streams, which then go with it: a request for it alone would cost more than its records.
 	linger = 100 * time.Millisecond
 )
 
 // outbox holds the batches that were cut until a sender takes them, oldest first. Streams whose consumer is stuck fill the budget (Config.MaxInFlightBytes),
 // not this.
 type outbox struct {
-	enough int64 // what need not wait for more
+	enough int64 // bytes of a batch that need not wait for more
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
@@ -103,7 +103,7 @@ func (o *outbox) next() []*lineBatch {
 		o.mu.Unlock()
 		timer := time.NewTimer(wait)
 		select {
-		case <-o.full: // perhaps said of what is gone already: then it is looked at once more
+		case <-o.full: // the signal may be for batches that are gone already: then the loop looks once more
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -130,7 +130,7 @@ func (o *outbox) group() []*lineBatch {
 	return group
 }
 
-// send delivers what was joined, until it is accepted or refused for good, or the receiver shuts down; then it stays a hole.
+// send delivers the joined batches, until they are accepted or refused for good, or the receiver shuts down; then they stay holes.
 func (t *Tailer) send(group []*lineBatch) {
 	d := group[0].what
 	var wait *backoff.ExponentialBackOff
@@ -159,7 +159,7 @@ func (t *Tailer) send(group []*lineBatch) {
 	}
 }
 
-// ending says whether the receiver shuts down: what was not accepted is not sent again.
+// ending says whether the receiver shuts down: then batches that were not accepted are not sent again.
 func (t *Tailer) ending() bool {
 	select {
 	case <-t.halt:
@@ -169,7 +169,7 @@ func (t *Tailer) ending() bool {
 	}
 }
 
-// settle takes note of the fate of what was joined.
+// settle takes note of the fate of the joined batches.
 func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {
@@ -182,7 +182,7 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 		lines += b.all()
 	}
 	lines = int64(math.Ceil(float64(lines)*min(refused.Share, 1) - 1e-6))
-	ofNone := err != nil && refused.Share == 0 && len(refused.Places) == 0 // what was refused was made of no record
+	ofNone := err != nil && refused.Share == 0 && len(refused.Places) == 0 // the refused data was made of no record
 	for i, b := range group {
 		n := b.refused(refused.Places[i])
 		sample := t.setAside(b, refused.Places[i])

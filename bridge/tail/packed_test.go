@@ -141,7 +141,7 @@ func TestUnreadFileIsPacked(t *testing.T) {
 	}
 }
 
-// What is packed is read before what came after it, also while it is waited for that it stands still.
+// A compressed file is read before the files that came after it, also while the tailer waits until it no longer grows.
 func TestPackedIsReadInOrder(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.zst", zst("START x\n"))
@@ -152,7 +152,7 @@ func TestPackedIsReadInOrder(t *testing.T) {
 	r.want("START x | END x")
 }
 
-// A compressed file whose name without the suffix another file has is read all the same when it is another's.
+// A compressed file is read although a file has its name without the suffix, when it was not made of that file.
 func TestPackedBesideAnother(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.gz", gz("one\n"))

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// policy is in what streams whose records are their own differ from streams whose lines become records together (Settings.Joint). New chooses it.
+// policy has the differences between streams whose records are their own and streams whose lines become records together (Settings.Joint). New chooses it.
 type policy interface {
 	// chunks is how many chunks of a stream are read in a turn.
 	chunks() int
@@ -21,13 +21,13 @@ type policy interface {
 	ended(s *Stream) bool
 	// readUntil is until when all that these may wait for was read, Unix ns.
 	readUntil(w *sweeper, s *Stream, now time.Time) int64
-	// expire gives up what has been held since before the given time.
+	// expire gives up lines that have been held since before the given time.
 	expire(s *Stream, before time.Time)
 	// bound gives up the oldest held lines after a chunk, and boundAtLook at a look, where there are too many.
 	bound(s *Stream)
 	boundAtLook(s *Stream, now time.Time)
 
-	// freeze keeps what a checkpoint is taken of as it is until thaw.
+	// freeze keeps the state that a checkpoint is taken of unchanged until thaw.
 	freeze(t *Tailer) (thaw func())
 	// due says whether a stream that changed is to be stored now, also when others are not.
 	due(s *Stream, now time.Time) bool
@@ -37,7 +37,7 @@ type policy interface {
 
 const (
 	quantum      = 8         // chunks per turn
-	jointQuantum = 1         // what one is ahead of the others waits in memory
+	jointQuantum = 1         // the lines by which a stream is ahead of the others wait in memory
 	maxHeld      = 1_000_000 // lines of a stream, where records are joint
 	maxHeldBytes = 96 << 20  // of all streams, where they are not
 	// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.
@@ -82,8 +82,8 @@ func (joint) chunks() int { return jointQuantum }
 // share has no bound: the stream that is behind the others sends for all.
 func (joint) share(budget int64) int64 { return budget }
 
-// next prefers the stream with the fewest lines that wait for those of others, so that none gets far ahead and fills the memory. But none waits for ever for
-// those that write faster than they are read.
+// next prefers the stream with the fewest lines that wait for lines of others, so that no stream gets far ahead and fills the memory. But no stream waits for
+// ever for files that are written faster than they are read.
 func (joint) next(queue []*Stream, nth int) int {
 	if nth%fairEvery == 0 {
 		return 0
@@ -97,7 +97,7 @@ func (joint) next(queue []*Stream, nth int) int {
 	return least
 }
 
-// rouses is not 0: what was read may wait for other streams, and then there is nothing in flight whose ack would have them go on.
+// rouses is not 0: lines that were read may wait for other streams, and then nothing is in flight whose ack would make those streams go on.
 func (joint) rouses() int { return 1 }
 
 // sleeps is false: the records know their streams by the handlers, which may count the streams that they have to wait for.
@@ -110,16 +110,16 @@ func (joint) readUntil(w *sweeper, s *Stream, now time.Time) int64 {
 	return min(now.UnixNano(), s.caught.Load(), w.allCaught(now))
 }
 
-// expire goes on until nothing is left: what leaves one batch may have others leave.
+// expire goes on until nothing is left: lines that leave with one batch may let others leave.
 func (joint) expire(s *Stream, before time.Time) {
 	for !s.expireBatch(before) {
 	}
 }
 
-// bound does nothing: the handlers bound what waits.
+// bound does nothing: the handlers bound the lines that wait.
 func (joint) bound(*Stream) {}
 
-// boundAtLook comes once a second: lent lines stay until what takes them away was accepted, so that there are too many for a while.
+// boundAtLook comes once a second: lent lines stay until the batch that they left with was accepted, so that there may be too many for a while.
 func (joint) boundAtLook(s *Stream, now time.Time) {
 	if s.held.n > s.t.maxHeld && now.Sub(s.lastForced) >= time.Second {
 		s.lastForced = now

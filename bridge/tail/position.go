@@ -13,13 +13,13 @@ type piece struct {
 	checkpoint.Range
 }
 
-// lineBatch is what one Cut covers: the pieces of the stream whose fate hangs on one delivery.
+// lineBatch has the lines that one Cut covers: the pieces of the stream whose fate hangs on one delivery.
 type lineBatch struct {
 	stream  *Stream
 	pieces  []piece
 	lent    []Lent // lines of this and other streams that are held until then
-	records int64  // record lines, without those lent
-	bytes   int64  // of record lines, what they take from the budget
+	records int64  // record lines, without lent ones
+	bytes   int64  // bytes that the record lines take from the budget
 	length  int64  // of all pieces together
 	places  []place
 	cut     time.Time // when it was
@@ -33,12 +33,12 @@ type extent struct {
 	lent           int
 }
 
-// place is what of a batch became one record.
+// place is the part of a batch that became one record.
 type place struct{ from, to extent }
 
 func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
-// mark is where a batch begins: what was not accepted before it, and the handler's state before that.
+// mark is where a batch begins: the positions not accepted before it, and the handler's state at its beginning.
 type mark struct {
 	number int
 	state  []byte
@@ -76,7 +76,7 @@ type held struct {
 	at     int64 // when it was read, Unix ns
 	bytes  int32
 	refs   int32  // of a line that is lent: batches that it goes with, or will
-	tag    uint64 // as above: what Line.Tag is when it is read again
+	tag    uint64 // as above: the Line.Tag of the line when it is read again
 	record bool
 	next   Held // in the free list
 }
@@ -86,12 +86,12 @@ type heldLines struct {
 	slots []held
 	free  Held // first free slot, -1 for none
 	n     int
-	// bytes is what they take, about; records is how many of them are records.
+	// bytes is about how much memory the lines take; records is how many of them are records.
 	bytes, records int64
-	told           struct{ bytes, records int64 } // what of these the Tailer knows of
+	told           struct{ bytes, records int64 } // how much of these the Tailer was told
 }
 
-// heldCost is what a held line takes in memory, with what a handler keeps of it: for a call that has begun tq_trace 1.6 KB, by a heap profile of 72,000.
+// heldCost is the memory of a held line, with the state that a handler keeps for it: for a call that has begun tq_trace 1.6 KB, by a heap profile of 72,000.
 func heldCost(e *held) int64 { return 2<<10 + int64(e.bytes) }
 
 func (h *heldLines) put(e held) Held {

@@ -15,21 +15,22 @@ import (
 const (
 	probeBytes = 16 << 20    // decompressed per sweep, of all compressed files that are compared
 	maxPacked  = 16          // decoders that are open at once
-	probeMax   = time.Minute // how long what is known of one is kept when nobody asks
+	probeMax   = time.Minute // how long a probe is kept when nobody asks for it
 )
 
-// probe is a compressed file that is being compared with what was read of others. It must be decompressed up to where reading them stopped: that takes many
-// sweeps, and nobody waits for it but the stream.
+// probe is a compressed file that is being compared with what was read of other files. It must be decompressed up to where reading them stopped: that takes
+// many sweeps, and only its stream waits for it.
 type probe struct {
 	src   *unpack.Reader // nil: all that asked know
 	size  int64
 	mtime time.Time
 	asked time.Time
-	of    *file          // what it was made of; src stands at that one's head
-	not   map[*file]bool // what it was not made of
+	of    *file          // the file that it was made of; src stands at that file's head
+	not   map[*file]bool // files that it was not made of
 }
 
-// whose returns which of the stream's files a compressed file was made of. nil: of none; wait: it must be asked again, and the stream is looked at at once.
+// whose returns which of the stream's files a compressed file was made of. nil: of none of them; wait: whose must be called again, and the stream is looked at
+// without delay.
 func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
 	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
@@ -90,7 +91,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 	return nil, false
 }
 
-// replica is a file, open, that holds what another held.
+// replica is an open file with the content that another file had.
 type replica struct {
 	path string
 	raw  *os.File

@@ -16,7 +16,7 @@ import (
 
 var errTruncated = errors.New("the file was cut or rewritten")
 
-// drain reads what the stream's files have, until their end, the budget or the turn is used up. It says whether to come again.
+// drain reads what the stream's files have, until their end is reached or the budget or the turn is used up. again says whether drain must be called again.
 func (s *Stream) drain(buf *[]byte) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk reads on in one file and handles the lines found, up to the limit of what they may take from the budget. more is false at the
+// readChunk reads on in one file and handles the lines found, until the lines have taken limit bytes from the budget. more is false at the
 // end of the file.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
 	s.limit = int64(limit)
@@ -193,7 +193,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	}
 }
 
-// lastIsDone says whether what follows the last line ending is a line all the same.
+// lastIsDone says whether the bytes after the last line ending are a whole line all the same.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	if u, ok := f.src.(*unpack.Reader); ok {
 		return u.Err() == nil // else the rest of it may come when the file is whole
@@ -205,7 +205,7 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
-// isFull says that the batch being built has taken what it may, or that the handler has looked ahead so far that it is the others' turn.
+// isFull says that the batch being built has as much as it may take, or that the handler has looked ahead so far that it is other streams' turn.
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
 // lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the

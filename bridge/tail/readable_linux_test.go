@@ -38,10 +38,10 @@ func asRoot(f func()) {
 	_ = unix.Setfsuid(65534)
 }
 
-// What is made readable is read within five seconds, however long it was not, and also where nothing says so.
+// A path that is made readable is read within five seconds, however long it was unreadable, and also where no event tells of it.
 func TestMadeReadable(t *testing.T) {
 	for name, tc := range map[string]struct {
-		path string // what is not readable at first
+		path string // the path that is not readable at first
 		late bool   // it was readable when it was met
 		boot bool   // the process begins meanwhile
 	}{
@@ -122,7 +122,7 @@ func TestMadeReadable(t *testing.T) {
 	}
 }
 
-// What was moved, copied or exchanged while it could not be read is known again when it can be.
+// A file that was moved, copied or exchanged while it could not be read is known again when it can be read.
 func TestMadeReadableElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		while func(r *rig) // between two processes

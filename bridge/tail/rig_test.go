@@ -148,8 +148,8 @@ type rig struct {
 	store  *memStore
 	flying []*lineBatch
 	out    []string // what was accepted
-	err    error    // what the consumer answers
-	bad    string   // what the consumer refuses
+	err    error    // the consumer's answer
+	bad    string   // the line that the consumer refuses
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
 	// handler makes other handlers than toys.
@@ -194,7 +194,7 @@ func testSettings() Settings {
 	return Settings{ID: component.MustNewID("tail_test"), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings()}
 }
 
-// boot starts a tailer on what the store has.
+// boot starts a tailer on the checkpoints in the store.
 func (r *rig) boot() {
 	set := testSettings()
 	set.Clock = func() time.Time { return r.now }
@@ -374,7 +374,7 @@ func (r *rig) copy(from, to string) {
 	r.write(to, string(b))
 }
 
-// want checks what was accepted since the last call.
+// want checks the lines that were accepted since the last call.
 func (r *rig) want(lines ...string) {
 	r.t.Helper()
 	if len(lines) == 0 {

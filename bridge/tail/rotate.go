@@ -117,8 +117,8 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	w.active(s, now)
 }
 
-// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another that gets its inode. A hole may yet be
-// written.
+// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another file that gets its inode. A hole in it may
+// yet be written.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -152,7 +152,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	f.tail.Remember(b[:i])
 }
 
-// truncated is told that a file was cut or rewritten. What was unread may still be in a copy made before (copytruncate); what it holds now is the next file.
+// truncated is told that a file was cut or rewritten. Lines that were unread may still be in a copy made before (copytruncate); its present content is the next
+// file.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -167,10 +168,10 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	}
 	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
 	if !f.compressed && f.src != nil {
-		// The open file may be the only way to what it holds now.
+		// The open file may be the only way to its present content.
 		g.src, g.raw = f.src, f.raw
 		f.src, f.raw = nil, nil
-		g.begin() // it may be cut as well before anything of it is read
+		g.begin() // the new content may be cut as well before any of it is read
 	}
 	w.t.close(f)
 	if f.rotated.IsZero() {
@@ -187,7 +188,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		s.current = g
 		n := len(s.files)
 		w.takeUp(s, now, false)
-		found = found || f.head == 0 && len(s.files) > n // the copy of what was not read is like a file rotated unseen
+		found = found || f.head == 0 && len(s.files) > n // the copy of an unread file is like a file rotated unseen
 		s.files = append(s.files, g)
 	} else {
 		s.files = slices.Insert(s.files, slices.Index(s.files, f)+1, g)
@@ -210,11 +211,11 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.replay, f.tags = nil, nil
 }
 
-// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that it
-// names now. At the first look at a path these are all its rotated files that the globs match.
+// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that the
+// path names now. At the first look at a path these are all its rotated files that the globs match.
 //
-// Rotation may go on meanwhile. So what is taken up is one state of the directory, every file of it open; what is rotated after that is younger, and found next
-// time.
+// Rotation may go on meanwhile. So takeUp takes one state of the directory, with every file of it open; files that are rotated after that are younger, and
+// found next time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && w.first
@@ -254,8 +255,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false when the names have changed hands since, or when it must be called again to
-// know whose they are (wait).
+// older takes up the rotated files of one listing. It takes none and returns false when the names were given to other files since, or when it must be called
+// again to know whose files they are (wait).
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && w.first
 	var gens []generation
@@ -305,7 +306,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	}
 	gens = w.addCaught(s, gens, own, met)
 	sortGenerations(gens, own)
-	// A current file that was rotated meanwhile is one of them: what is younger is taken up when its own rotation is noticed.
+	// A current file that was rotated meanwhile is one of gens: younger files are taken up when its own rotation is noticed.
 	late := false
 	for _, g := range gens {
 		switch late = late || g.current; {
@@ -361,7 +362,7 @@ func closeAll(gens []generation) {
 	}
 }
 
-// generation is a rotated file, open, or the stream's current one, which was cut before: its inode is older than what it holds.
+// generation is a rotated file, open, or the stream's current file, which was cut before: its inode is older than its content.
 type generation struct {
 	path, suffix string
 	raw          *os.File
@@ -410,7 +411,7 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied says whether a file is a copy of one of the stream's, or of what its path names now; wait: it must be asked again.
+// copied says whether a file is a copy of a file of the stream, or of the file that its path names now; wait: copied must be called again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
@@ -442,7 +443,7 @@ type sibling struct {
 }
 
 // beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed
-// meanwhile may be missing or be there twice: two equal ones in a row are what the directory held.
+// meanwhile may be missing or be there twice: only two equal listings in a row are trusted.
 func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	list := w.listing(path)
 	for range maxListings {
@@ -459,7 +460,7 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	return nil, list
 }
 
-// listing returns what a path names and then its siblings, by name.
+// listing returns the file that a path names and then its siblings, by name.
 func (w *sweeper) listing(path string) (all []sibling) {
 	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
 		all = append(all, sibling{path, fi})
@@ -482,9 +483,9 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// copyOf looks for the copy that was made of a file before it was cut, or for what became of a file that was compressed. nil: there is none; wait: it must be
-// asked again. Of a file of which nothing was read only the beginning is known, so its name or its time must tell too; the copy of one that was cut is then
-// taken up as rotated unseen.
+// copyOf looks for the copy that was made of a file before it was cut, or for the compressed form of a file that was compressed. nil: there is none; wait:
+// copyOf must be called again. Where nothing of a file was read only its beginning is known, so the copy's name or time must fit too; the copy of a file that
+// was cut is then taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
 		return nil, false
@@ -526,7 +527,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	return nil, false
 }
 
-// become goes on reading a file in what was made of it.
+// become goes on reading a file in the copy or compressed file that was made of it.
 func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
@@ -541,13 +542,13 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	w.active(f.stream, now)
 }
 
-// packedAs says whether a file that is read, or will be, has the name of a compressed one without its suffix: that is, or becomes, what it is packed as.
+// packedAs says whether a compressed file's name without its suffix belongs to a file that is read, or will be: then the compressed file is made of that file.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking says whether a compressed file stands beside the one that it is made of, and must wait until that is gone. It is a file of its own when it differs
-// although nothing happens for a while.
+// isPacking says whether a compressed file stands beside the file that it is made of, and must wait until that file is gone. It is a file of its own when it
+// differs although nothing happens for a while.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
@@ -569,7 +570,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	return true
 }
 
-// unpacksTo says whether what can be decompressed of a file begins as the other does, as far as both go.
+// unpacksTo says whether the decompressed content of packed begins as original does, as far as both go.
 func (w *sweeper) unpacksTo(packed, original string) bool {
 	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -589,7 +590,7 @@ func (w *sweeper) unpacksTo(packed, original string) bool {
 	return bytes.Equal(x[:n], y[:n])
 }
 
-// packedFrom says whether a compressed file is what became of one of the stream's files: then it returns that one. wait: it must be asked again.
+// packedFrom says whether a compressed file was made of one of the stream's files: then it returns that file. wait: packedFrom must be called again.
 func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
@@ -607,7 +608,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	f, wait := w.whose(s, path, fi, gone)
 	switch {
 	case wait:
-	case f == nil: // what was stored last may not have been seen yet
+	case f == nil: // the bytes that were stored last may not have been seen yet
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
 	case f.raw == nil:
 		raw, err := w.t.findByID(f)
@@ -643,8 +644,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 	return err != nil
 }
 
-// isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut
-// next, the copy is what it was. It is a file of its own when it differs, or when nothing happens for a while.
+// isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut next, the
+// copy has its old content. It is a file of its own when it differs, or when nothing happens for a while.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(s)()
 	f := w.namedNow(s)
@@ -672,8 +673,8 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	return unknown || now.Sub(c.since) < copyGrace
 }
 
-// lookThoroughly looks at a stream before another takes up a file that may be its own: also for a rewrite that left the file longer than it was, and, when the
-// path names nothing, for files that were rotated through it unseen.
+// lookThoroughly looks at a stream before another stream takes up a file that may belong to this one: also for a rewrite that left the file longer than it was,
+// and, when the path names nothing, for files that were rotated through it unseen.
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
@@ -707,7 +708,8 @@ func (w *sweeper) namedNow(s *Stream) *file {
 	return w.files[fingerprint.IDOf(fi)]
 }
 
-// sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. No file is its own copy.
+// sameSoFar says whether an open file is the beginning of another, by its first and last bytes. An empty file is not known to differ. A file is no copy of
+// itself.
 func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	if fi.Size() == 0 {
 		return true
@@ -735,7 +737,7 @@ func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 // that a younger one may hide a second change.
 const settledAfter = time.Second
 
-// lastListing is kept for the streams of one sweep: ten thousand files of a directory would otherwise list it ten thousand times.
+// lastListing is kept for the streams of one sweep: otherwise ten thousand files of a directory would have it listed ten thousand times.
 type lastListing struct {
 	dir     string
 	mtime   time.Time

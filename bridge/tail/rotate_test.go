@@ -59,7 +59,7 @@ func TestFirstLookAtRotatedFiles(t *testing.T) {
 	}
 }
 
-// statInfo is what the file system says of a file.
+// statInfo is the file system's data about a file.
 type statInfo struct {
 	fs.FileInfo
 	at  int64
@@ -160,7 +160,7 @@ func TestRotatedFileWithoutSuccessor(t *testing.T) {
 	}
 }
 
-// What was there already when the first file was met and is not asked for stays unread.
+// Files that were there already when the first file was met, and that no glob matches, stay unread.
 func TestOldRotatedFileOutOfPattern(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log.1", numbered(1, 3))
@@ -170,7 +170,8 @@ func TestOldRotatedFileOutOfPattern(t *testing.T) {
 	r.want(numberedLines(4, 6)...)
 }
 
-// A crash before the first periodic checkpoint: without any, all comes again, in order; with the early one, also what was rotated out of the globs comes.
+// A crash before the first periodic checkpoint: without any checkpoint, all lines come again, in order; with the early one, also the files that were rotated
+// out of the globs are read.
 func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		for _, early := range []bool{false, true} {
@@ -219,7 +220,7 @@ func TestRotationDuringTheLook(t *testing.T) {
 		for _, times := range []int{1, 2, 3, 4, 5, 6, 7, 8, 15} {
 			for _, first := range []bool{true, false} {
 				if first && name == "out of pattern" {
-					continue // what was rotated away before it was met is not asked for
+					continue // files that were rotated away before they were met match no glob
 				}
 				t.Run(fmt.Sprintf("%s, %d times, first look %v", name, times, first), func(t *testing.T) {
 					r := newRig(t, change)
@@ -285,7 +286,7 @@ func TestLoopingSymlinkIsCounted(t *testing.T) {
 	assert.EqualValues(t, 1, r.tl.Counts().ReadErrors)
 }
 
-// A rotated file that is compressed meanwhile is read once, and what of it was unread is read there.
+// A rotated file that is compressed meanwhile is read once, and its unread lines are read in the compressed file.
 func TestRotatedFileIsCompressed(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"out of pattern": func(*Config) {},
@@ -326,7 +327,7 @@ func TestRotatedFileIsCompressed(t *testing.T) {
 	}
 }
 
-// The file system's clock may be set back: what is read does not depend on it, only the order of files that were rotated unseen.
+// The file system's clock may be set back: which lines are read does not depend on it, only the order of files that were rotated unseen.
 func TestClockStepsBack(t *testing.T) {
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +353,7 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
-// While the consumer is away and the budget is used up, a file is cut again before anything was read of what followed the first cut.
+// While the consumer is away and the budget is used up, a file is cut again before any line that followed the first cut was read.
 func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost // lines that may be in flight
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
@@ -408,8 +409,8 @@ func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	}
 }
 
-// The process that starts while a log is copied, to be cut next, waits for that: its copy is no other log. Records that handlers know from two logs would be
-// done with as soon as the second is read, although the first, of which they were taken, was not accepted.
+// A process that starts while a log is copied, to be cut next, waits for the cut: the copy is not another log. Handlers that know a record from two logs would
+// be done with it as soon as the second is read, although the first, from which it was taken, was not accepted.
 func TestCopyWhileStarting(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		t.Run(fmt.Sprintf("has a checkpoint %v", known), func(t *testing.T) {
@@ -438,7 +439,7 @@ func TestCopyWhileStarting(t *testing.T) {
 	}
 }
 
-// What is beside a file that was cut before anything of it was read is its copy only if it is younger than the file.
+// A file beside one that was cut before any of it was read is its copy only if it is younger than the cut file.
 func TestCutOfUnreadFile(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log.1", "old\n")
@@ -479,7 +480,7 @@ func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
 	r.want(numberedLines(1, fits+9)...)
 }
 
-// The names of two logs were swapped, and a writer stays with its file: what is cut under a stream's path is another stream's.
+// The names of two logs were swapped, and a writer stays with its file: the file that is cut under a stream's path is another stream's.
 func TestCopyTruncateOfSwappedFile(t *testing.T) {
 	for _, noticed := range []bool{false, true} {
 		for _, between := range []bool{false, true} {

@@ -123,7 +123,7 @@ func (t *Tailer) charge(s *Stream, b *lineBatch) {
 	t.mu.Unlock()
 }
 
-// refund returns what a batch took, and lets streams go on that waited for it.
+// refund gives back the budget that a batch took, and lets streams go on that waited for it.
 func (t *Tailer) refund(s *Stream, bytes, records int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +143,7 @@ func (t *Tailer) rouse(n int) {
 		var w *Stream
 		w, t.waiting = t.next(t.waiting)
 		w.waits = false
-		// Streams that went on by their own acks are still in the list: pass over them, and over streams that wait for such an ack.
+		// Streams that went on by their own acks are still in the list: pass over them, and over streams that wait for an ack of their own.
 		if w.blocked && t.mayHaveMore(w) {
 			w.blocked = false
 			t.scheduleLocked(w)

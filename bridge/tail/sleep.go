@@ -9,12 +9,12 @@ const (
 	sleepAfter = 30 * time.Second
 	// oldFile is how long ago a file must have been written for its stream to be idle as soon as it was read.
 	oldFile = 10 * time.Minute
-	// maxSleepState bounds what such a handler leaves behind: one that knows more than that stays.
+	// maxSleepState bounds the state that a sleeping handler leaves behind: a handler with more state stays.
 	maxSleepState = 4 << 10
 )
 
-// sleep lets go of what an idle stream can make anew from what a restart would have: the logs of all jobs that ever ran may lie in a directory, and only a few
-// are written.
+// sleep lets go of everything that an idle stream can make anew from the state that a restart would have: the logs of all jobs that ever ran may lie in a
+// directory, and only a few are written.
 func (s *Stream) sleep(now time.Time) {
 	if s.handler == nil || !s.sleeps() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
@@ -31,7 +31,7 @@ func (s *Stream) sleep(now time.Time) {
 	s.state, s.handler, s.awake = state, nil, asleep
 }
 
-// sleeps says whether the stream lets go of its handler when it is idle. A document must know what it gave.
+// sleeps says whether the stream lets go of its handler when it is idle. A document must know the content that it gave.
 func (s *Stream) sleeps() bool { return s.t.policy.sleeps() && !s.document }
 
 func (s *Stream) isIdle(now time.Time) bool {
@@ -49,7 +49,7 @@ func (s *Stream) wake() {
 	s.remember()
 }
 
-// remember gives the handler what the last one left behind.
+// remember gives the handler the state that the last one left behind.
 func (s *Stream) remember() {
 	if s.handler != nil && len(s.state) > 0 {
 		s.handler.Restore(s.state)
@@ -57,7 +57,7 @@ func (s *Stream) remember() {
 	}
 }
 
-// save is what the handler must know after a restart.
+// save returns the state that the handler must have after a restart.
 func (s *Stream) save() []byte {
 	if s.handler == nil {
 		return s.state

@@ -57,7 +57,7 @@ func TestIdleStreamsSleep(t *testing.T) {
 	assert.ElementsMatch(t, []string{"four", "five", "six"}, r.out)
 }
 
-// What an idle file keeps, B.
+// BenchmarkIdleFiles measures the memory of an idle file, B.
 func BenchmarkIdleFiles(b *testing.B) {
 	const files = 2000
 	for range b.N {

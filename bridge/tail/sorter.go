@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// Reads says what a line is to a receiver.
+// Reads says how far a receiver understands a line.
 type Reads uint8
 
 // The answers.
@@ -46,7 +46,7 @@ const (
 type Sorter struct {
 	mu      lockorder.Mutex[leaf]
 	members []*Tailer
-	loading []*Tailer // those of them whose checkpoints were not read yet
+	loading []*Tailer // Tailers whose checkpoints were not read yet
 	paths   map[string]*kind
 	pruned  time.Time
 }
@@ -73,14 +73,14 @@ func (s *Sorter) join(t *Tailer) {
 	slices.SortFunc(s.members, func(a, b *Tailer) int { return strings.Compare(a.set.ID.String(), b.set.ID.String()) })
 }
 
-// loaded says that the checkpoints of one were read: it has claimed what it had.
+// loaded says that the checkpoints of a Tailer were read: it has claimed the files that it had.
 func (s *Sorter) loaded(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading = slices.DeleteFunc(s.loading, func(m *Tailer) bool { return m == t })
 }
 
-// await waits, not for long, for those whose checkpoints are still being read.
+// await waits, not for long, for the Tailers whose checkpoints are still being read.
 func (s *Sorter) await(ctx context.Context) {
 	for until := time.Now().Add(loadingMost); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
@@ -104,7 +104,7 @@ func (s *Sorter) leave(t *Tailer) {
 	}
 }
 
-// fate is what the Sorter says of a file to one of the Tailers.
+// fate is the Sorter's answer about a file to one of the Tailers.
 type fate uint8
 
 const (
@@ -154,7 +154,7 @@ func (s *Sorter) remember(k *kind) {
 	s.paths[k.path] = k
 }
 
-// known returns what is known of a file. A path stays with whom it was given to, whatever file it names later.
+// known returns what is known of a file. A path stays with the Tailer that it was given to, whatever file it names later.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	id := fingerprint.IDOf(fi)
 	if k := s.paths[path]; k != nil && (k.owner != nil || k.id == id && fi.Size() >= k.size) {
@@ -218,7 +218,7 @@ func firstReader(detect []Detect, of []*Tailer, text []byte) *Tailer {
 	return found[ReadsToo]
 }
 
-// prune forgets what nobody has asked for.
+// prune forgets files that no Tailer has asked for lately.
 func (s *Sorter) prune(now time.Time) {
 	if age := now.Sub(s.pruned); age >= 0 && age < forgetKind {
 		return
@@ -376,7 +376,7 @@ func (w *sweeper) isMine(path string, now time.Time) bool {
 	return false
 }
 
-// isMineStill says whether a path with a checkpoint is to be read on. What was this one's by its name may be another's by its content.
+// isMineStill says whether a path with a checkpoint is to be read on. A file that was this Tailer's by its name may be another's by its content.
 func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	if w.isOwn(c.Path) {
 		return true

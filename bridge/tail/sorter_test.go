@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// pair are two Tailers that have globs in common: one knows lines that begin with "a", the other those with "b"; both know those with "c", which are the first
-// one's.
+// pair are two Tailers that have globs in common: one knows lines that begin with "a", the other lines with "b"; both know lines with "c", and then the first
+// one gets the file.
 type pair struct {
 	a, b   *rig
 	dir    string
@@ -74,7 +74,7 @@ func TestSorter(t *testing.T) {
 	p.want(t, []string{"a1", "c4"}, []string{"x", "b2", "a3"})
 	assert.Equal(t, 2, p.a.tl.Status().Files)
 
-	// What says nothing yet is looked at again as it grows.
+	// A file that shows nothing yet is looked at again as it grows.
 	p.a.append("empty.log", "b5\n")
 	p.a.append("text.log", "a6")
 	p.step(6 * time.Second)
@@ -101,7 +101,7 @@ func TestSorter(t *testing.T) {
 	p.want(t, []string{"b10"}, []string{"a9"})
 }
 
-// What one names in Include is that one's, whatever it holds.
+// A file that one Tailer names in Include is that Tailer's, whatever it holds.
 func TestSorterInclude(t *testing.T) {
 	p := newPair(t, func(_, b *Config) {
 		b.Include = []string{filepath.Join(filepath.Dir(b.IncludeByContent[0]), "1.log")}
@@ -117,8 +117,8 @@ func TestSorterInclude(t *testing.T) {
 	assert.Equal(t, 1, files, "2.log is for nobody")
 }
 
-// A Tailer that stored a position of what is another's by its content, as when the configuration changed, lets it go.
-// A document belongs to whom its name says, whatever its first line is to the others, and is one line.
+// A Tailer that stored a position of a file that is another's by its content, as when the configuration changed, lets it go.
+// A document belongs to the Tailer that its name says, whether or not others understand its first line, and is one line.
 func TestSorterDocuments(t *testing.T) {
 	p := newPair(t, func(a, _ *Config) { a.Exclude = []string{"**/not_state.json"} })
 	p.a.isDocument = func(path string) bool { return strings.HasSuffix(path, "state.json") }

@@ -11,7 +11,7 @@ import (
 
 const (
 	surveyEvery = time.Second
-	rateSamples = 30              // a rate is that of so many surveys
+	rateSamples = 30              // a rate is taken over so many surveys
 	maxMute     = 3               // files that Status names
 	muteLines   = 200             // after so many lines without a record a file is mute
 	muteAfter   = 2 * time.Second // or when it was read to its end so long ago
@@ -25,7 +25,7 @@ type Status struct {
 	Newest string // the path that was met last
 	// Resumed counts the files whose position was stored; Finished counts the resumed files that had nothing to read since the start.
 	Resumed, Finished int
-	Size, Lag         int64     // bytes in the files, and those of them that are not read yet
+	Size, Lag         int64     // bytes in the files, and how many of them are not read yet
 	LagSince          time.Time // when the file that is furthest behind had nothing to read; zero: no lag
 	Rate              float64   // bytes a second
 	Links             int       // symbolic links that match and are passed over
@@ -35,7 +35,7 @@ type Status struct {
 	MuteLines         int64
 }
 
-// GlobStatus is what a glob of Include or Document came to.
+// GlobStatus says what a glob of Include or Document has matched.
 type GlobStatus struct {
 	Pattern   string
 	Matched   bool
@@ -48,7 +48,7 @@ type Mute struct {
 	Lines int64
 }
 
-// ETA is how long reading what there is will take; 0 where there is nothing to read or no rate is known.
+// ETA is how long reading the bytes not yet read will take; 0 where there are none or no rate is known.
 func (s *Status) ETA() time.Duration {
 	if s.Lag == 0 || s.Rate <= 0 {
 		return 0
@@ -172,7 +172,7 @@ func (s *Stream) noteSize() {
 			}
 		default:
 			size += f.size
-			if f.life != lifeRead && !f.nulEnd { // else what is behind head is a line without its end
+			if f.life != lifeRead && !f.nulEnd { // else the bytes behind head are a line without its end
 				lag += max(0, f.size-f.head)
 			}
 		}

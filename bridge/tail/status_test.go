@@ -41,7 +41,7 @@ func TestStatusOfGlobs(t *testing.T) {
 	assert.Zero(t, r.status().Links)
 }
 
-// What a second start finds read to its end is told from what goes on.
+// Status tells files that a second start finds read to their end from files that go on.
 func TestStatusOfResumed(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "x\n")

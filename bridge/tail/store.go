@@ -106,7 +106,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		return nil
 	}
 	t.sweepMu.Lock()
-	thaw := t.policy.freeze(t) // before another stream can come whose lines are accepted together with those of the ones known now
+	thaw := t.policy.freeze(t) // before a new stream can come whose lines are accepted together with lines of the streams known now
 	w := &t.sweeper
 	var streams []*Stream
 	if t.dirty.Swap(false) || last || w.indexDirty || len(w.forgotten) > 0 {
@@ -145,7 +145,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	t.unstored, t.nextStore = true, t.now().Add(storeRetry)
 	t.counts.bump(&t.counts.ckptErrs, 1)
 	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
-	// Not only these are to be stored again: a storage that fails may have lost what it had.
+	// Not only these streams are to be stored again: a storage that fails may have lost all that it had.
 	for _, s := range streams {
 		s.mu.Lock()
 		s.changed()
@@ -158,7 +158,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
 }
 
-// snapshots appends the checkpoints of those streams that changed and are due.
+// snapshots appends the checkpoints of the streams that changed and are due.
 func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) []*storage.Operation {
 	now := t.now()
 	all := 0
@@ -251,7 +251,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			w.t.close(f)
 		}
 		if !sf.Retired && (!sf.Current || f.path != s.path) && sf.Vague() && (f.size != sf.Size || unixNano(f.mtime) != sf.MTime) {
-			w.t.close(f) // if it is the same all the same, it is taken up again like a new one
+			w.t.close(f) // if it is the same file after all, it is taken up again like a new one
 			continue
 		}
 		f.begin() // it may have been empty when the checkpoint was stored
@@ -269,8 +269,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when that takes a while to be
-// known.
+// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when it takes a while to find out.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
 	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {

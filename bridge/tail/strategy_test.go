@@ -98,7 +98,7 @@ func TestCopytruncate(t *testing.T) {
 	}
 }
 
-// What was unread and is nowhere any more is lost; the rest is not.
+// Lines that were unread and are nowhere any more are lost; the other lines are not.
 func TestCopytruncateWithoutCopy(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", numbered(1, 3))
@@ -304,7 +304,7 @@ func TestTransientErrorIsRetriedPermanentIsRefused(t *testing.T) {
 	assert.Zero(t, c.Pending)
 }
 
-// What was made of no record is refused without one, and said so.
+// Data that was made of no record is refused without one, and the log says so.
 func TestRefusedOfNoRecord(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t)
@@ -323,7 +323,7 @@ func TestRefusedOfNoRecord(t *testing.T) {
 	assert.Equal(t, 1, logs.Len())
 }
 
-// A consumer that is slow for one file must bound what is in memory, and must not stop the others.
+// A consumer that is slow for one file must not let memory grow without bound, nor stop the other files.
 func TestStuckStreamStallsNoOther(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = 1 << 20 })
 	r.hold = true

@@ -15,7 +15,7 @@ import (
 const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
-	maxBatchCost = 1 << 20 // what a batch takes from the budget at most, a line more or less
+	maxBatchCost = 1 << 20 // the most that a batch takes from the budget, a line more or less
 	bombBytes    = 1 << 30 // a file may decompress to so much, whatever its size
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
@@ -25,8 +25,8 @@ const (
 	sampleBytes  = 200
 	liveWithin   = 10 * time.Second
 	minBatchCost = 512 // bytes that a batch takes from the budget at least
-	// What a record becomes downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was:
-	// short lines must not fill the memory with what the budget takes for little.
+	// The form of a record downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was: short lines that cost little
+	// of the budget must not fill the memory.
 	minRecordCost = 512
 )
 
@@ -40,7 +40,7 @@ type Stream struct {
 	number int // of the streams of the Tailer
 
 	mu        lockorder.Mutex[reading] // everything below, and the handler's methods
-	handler   Handler                  // nil: asleep, and state is what it left behind
+	handler   Handler                  // nil: asleep, and state has what the handler saved
 	state     []byte
 	files     []*file
 	current   *file // the file that the path names now; nil for none
@@ -55,7 +55,7 @@ type Stream struct {
 	document bool
 	// byContent says that the path is in IncludeByContent only.
 	byContent bool
-	// lastWrite is when the file that the path named last was last written: what was rotated through the path since is younger.
+	// lastWrite is when the file that the path named last was last written: files that were rotated through the path since are younger.
 	lastWrite time.Time
 
 	// of the scheduler, under t.mu
@@ -64,9 +64,10 @@ type Stream struct {
 	blocked  bool // stands still until an ack
 	waits    bool // is in Tailer.waiting
 	kicked   bool // is in Tailer.kicked
-	// caught is when all that there was had been read, Unix ns; farFuture while that is so. Others read it without mu.
+	// caught is when the stream was last read to its end, Unix ns; farFuture while it is at its end. Other goroutines read it without mu.
 	caught atomic.Int64
-	// size counts the bytes in the files, lag the bytes that are not read yet; linesRead and recordsRead count what was read in this process. Likewise.
+	// size counts the bytes in the files, lag the bytes that are not read yet; linesRead and recordsRead count lines and records read in this process. They are
+	// read without mu, too.
 	size, lag, linesRead, recordsRead atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
 	lent atomic.Int64
@@ -83,7 +84,7 @@ type Stream struct {
 	missed     int  // looks put off because the stream was being drained
 }
 
-// awake is what a stream needs while it has a handler.
+// awake is the state that a stream needs while it has a handler.
 type awake struct {
 	batch  *lineBatch // being built
 	flying map[*lineBatch]struct{}
@@ -92,10 +93,10 @@ type awake struct {
 	shared map[Held]*bond // of lent lines that go with more than one batch
 
 	line    Line
-	limit   int64  // of what the batch being built takes from the budget
+	limit   int64  // the most that the batch being built takes from the budget
 	text    []byte // of a line that was decoded
 	visited int64  // bytes that Ahead and Beginning read in this turn
-	density int64  // what the bytes read last took from the budget, each; 0 for none
+	density int64  // the budget that each of the bytes read last took; 0: none
 	cur     piece
 	curHeld Held
 	since   extent // of the batch when the line being handled began, or the record before the one that expires
@@ -106,7 +107,7 @@ type awake struct {
 	doc              document
 }
 
-// asleep is what all streams without a handler have in common. Nothing is written to it.
+// asleep is the awake that all streams without a handler share. Nothing is written to it.
 var asleep = newAwake()
 
 func newAwake() *awake { return &awake{held: heldLines{free: -1}, curHeld: -1} }
@@ -154,8 +155,8 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
-// Place names what a record of the batch being built was made of: what was released or taken since the last Place, else the line being handled, which several
-// records may share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
+// Place names the lines that a record of the batch being built was made of: the lines released or taken since the last Place, else the line being handled,
+// which several records may share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
@@ -177,12 +178,12 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	}
 	if len(text) > s.t.cfg.MaxLineBytes {
 		s.reject(f, reasonLong, text)
-		return // what is dropped leaves no hole
+		return // a dropped line leaves no hole
 	}
 	s.toHandler(f, text, begin, end)
 }
 
-// toHandler hands a line to the handler and books what it made of it.
+// toHandler hands a line to the handler and counts its verdict.
 func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	if f != s.cur.file {
 		s.line.File++
@@ -275,7 +276,7 @@ func (s *Stream) changed() {
 	}
 }
 
-// tellHeld has the Tailer know how many record lines are held, and what held lines take.
+// tellHeld has the Tailer know how many record lines are held, and how much memory they take.
 func (s *Stream) tellHeld() {
 	told := &s.held.told
 	s.t.heldRecords.Add(s.held.records - told.records)
@@ -328,20 +329,20 @@ func (s *Stream) firstMark() (first *mark) {
 	return first
 }
 
-// comesAgain says whether a restart now would read something of the file again although all of it was accepted.
+// comesAgain says whether a restart now would read lines of the file again although all of it was accepted.
 func (s *Stream) comesAgain(f *file) bool {
 	first := s.firstMark()
 	return first != nil && first.at[f] < f.head
 }
 
-// expire gives up what has been held since before the given time.
+// expire gives up lines that have been held since before the given time.
 func (s *Stream) expire(before time.Time) {
 	if s.handler != nil {
 		s.t.policy.expire(s, before)
 	}
 }
 
-// expireBatch does so with what the handler puts into one batch, and says whether that was nothing.
+// expireBatch gives up the lines that the handler puts into one batch; done: there were none.
 func (s *Stream) expireBatch(before time.Time) (done bool) {
 	s.since = s.batch.extent()
 	s.handler.Expire(before)
@@ -351,8 +352,8 @@ func (s *Stream) expireBatch(before time.Time) (done bool) {
 	return done
 }
 
-// noteCaught takes note of whether there is something to read. What cannot be read, or is being written and read only when that is over, is waited for by no
-// one.
+// noteCaught takes note of whether there is something to read. Files that cannot be read, or that are still being written and read only after that, are waited
+// for by no one.
 func (s *Stream) noteCaught() {
 	at := farFuture.UnixNano()
 	if s.document && s.doc.changed && s.doc.stable && !s.doc.failed {

@@ -37,7 +37,7 @@ var (
 		"what was read since the last stored ones is read again")
 )
 
-// Settings is what a receiver hands on of its own settings.
+// Settings are the settings that a receiver hands to its Tailer.
 type Settings struct {
 	ID        component.ID
 	Kind      component.Kind
@@ -50,11 +50,11 @@ type Settings struct {
 	IsDocument func(path string) bool
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
-	// Sorter is what the Tailers have in common that may read the same files; Detect makes what knows this one's lines. nil: Config.IncludeByContent is not
+	// Sorter is shared by the Tailers that may read the same files; Detect makes the function that knows this one's lines. nil: Config.IncludeByContent is not
 	// used.
 	Sorter *Sorter
 	Detect func(path string) Detect
-	// Sample is what of a line that cannot be read, at most so many bytes, the log may show. nil: its beginning.
+	// Sample returns the part of an unreadable line, at most so many bytes, that the log may show. nil: its beginning.
 	Sample func(line []byte, most int) string
 }
 
@@ -70,12 +70,12 @@ type Tailer struct {
 	launch       func(*lineBatch) // sends a batch; the tests keep it
 	final        bool             // ReadAll: the end of a file is its end for good
 	noWatch      bool             // tests: as on a file system without inotify
-	listed       func()           // tests: what others do to the files just after a directory was listed
+	listed       func()           // tests: called just after a directory was listed, to change its files
 	chunk        int
 	maxHeld      int // lines of one stream
 	maxHeldBytes int64
 	maxKept      int   // lines that wait for shared ones
-	maxAhead     int64 // what a handler may read ahead in a turn
+	maxAhead     int64 // bytes that a handler may read ahead in a turn
 	bombBytes    int64 // below this, a file may decompress to any multiple of its size
 
 	statusMu lockorder.Mutex[leaf]
@@ -114,7 +114,7 @@ type Tailer struct {
 	unstored  bool      // under storeMu: the storage failed last time
 	// heldRecords are the record lines that streams hold.
 	heldRecords atomic.Int64
-	heldBytes   atomic.Int64             // what the lines take that streams hold
+	heldBytes   atomic.Int64             // memory of the lines that streams hold
 	holders     atomic.Int64             // streams that hold some
 	dirty       atomic.Bool              // there may be a stream whose stored checkpoint is not true
 	shared      atomic.Int64             // lines that are lent to more than one batch
@@ -260,7 +260,7 @@ func (t *Tailer) begin() {
 // ID names the receiver.
 func (t *Tailer) ID() component.ID { return t.set.ID }
 
-// Sample is what the log may show of a line: its beginning, without secrets.
+// Sample returns the part of a line that the log may show: its beginning, without secrets.
 func (t *Tailer) Sample(text []byte) string { return t.sample(text) }
 
 // Counts returns the accounts so far.
@@ -271,8 +271,8 @@ func (t *Tailer) Counts() Counts {
 	return t.counts.snapshot()
 }
 
-// Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. What was not accepted by then
-// is read again after a restart, when there is a storage. It returns an error when a file system, a handler or the storage hangs for 5 s.
+// Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. Lines that were not accepted by
+// then are read again after a restart, when there is a storage. It returns an error when a file system, a handler or the storage hangs for 5 s.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr
@@ -296,7 +296,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.wakeup.Broadcast()
 	t.mu.Unlock()
 	if !t.idle() {
-		// Whoever hangs holds a stream, so nothing more can be asked of it: the checkpoints stay as they were stored last.
+		// A goroutine that hangs holds its stream, so its state cannot be read: the checkpoints stay as they were stored last.
 		t.outbox.end()
 		t.counts.close()
 		return errors.Join(errHangs, within(ctx, t.store.Close))
@@ -382,7 +382,7 @@ func (t *Tailer) warnRejected(reason, path string, text []byte) {
 	t.log.Warn("Lines cannot be read", zap.String("reason", reason), zap.String("path", path), zap.String("sample", t.sample(text)))
 }
 
-// sample is what the log may show of a line.
+// sample returns the part of a line that the log may show.
 func (t *Tailer) sample(text []byte) string {
 	if t.set.Sample != nil {
 		return t.set.Sample(text, sampleBytes)

@@ -65,7 +65,7 @@ func TestUTF16(t *testing.T) {
 	}
 }
 
-// No character, and half of one at the end.
+// Two bytes that are no character, and half a character at the end.
 func TestUTF16Damage(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "\xff\xfea\x00\x00\xd8b\x00\n\x00\x00\xdc\n\x00c\x00\x00\xd8\n\x00d\x00\n")
@@ -89,7 +89,7 @@ func TestUTF16Damage(t *testing.T) {
 	r.want("z")
 }
 
-// Positions are those of the file's bytes, so a restart goes on in the middle, holes first.
+// Positions count the file's bytes, so a restart goes on in the middle, holes first.
 func TestUTF16AfterRestart(t *testing.T) {
 	for e, endian := range endians {
 		for _, packed := range []bool{false, true} {

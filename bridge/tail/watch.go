@@ -14,7 +14,7 @@ import (
 // maxWatches bounds the directories that inotify watches; beyond it they are polled only.
 const maxWatches = 4096
 
-// hints are what inotify says: nothing is decided by them, they only make the next look come sooner.
+// hints are the events of inotify: nothing is decided by them, they only make the next look come sooner.
 type hints struct {
 	paths map[string]bool
 	all   bool
@@ -115,7 +115,7 @@ func (t *Tailer) listen(ctx context.Context) {
 	}
 }
 
-// hinted makes what the hints name due.
+// hinted makes the files and directories that the hints name due.
 func (w *sweeper) hinted(now time.Time) {
 	w.t.mu.Lock()
 	h := w.t.hints

@@ -21,12 +21,12 @@ type Config struct {
 	configgrpc.ClientConfig `mapstructure:",squash"`
 	// HTTP sends by HTTP instead, as protobuf to ENDPOINT/v1/traces and ENDPOINT/v1/metrics.
 	HTTP configoptional.Optional[confighttp.ClientConfig] `mapstructure:"http"`
-	// TimeoutConfig bounds one try. Default 30s: a backend that is slow must not be asked the same again and again.
+	// TimeoutConfig bounds one try. Default 30s: a slow backend must not be sent the same request again and again.
 	exporterhelper.TimeoutConfig `mapstructure:",squash"`
-	// QueueConfig bounds in bytes what waits here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns what became of
-	// each.
+	// QueueConfig bounds in bytes the requests that wait here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns the
+	// fate of each.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
-	// RetryConfig sends again what was not accepted, by default for ever.
+	// RetryConfig sends requests again that were not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 

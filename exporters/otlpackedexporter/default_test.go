@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
 )
 
-// An exporter that changes data makes the fan-out copy all of it for the others, and a queue that batches is one.
+// For an exporter that changes data the fan-out copies all of it for the other exporters, and a queue that batches makes an exporter change data.
 func TestDefaultNeedsNoCopies(t *testing.T) {
 	cfg := NewFactory().CreateDefaultConfig().(*Config)
 	queue := cfg.QueueConfig.Get()

@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
-// client is a connection, by gRPC or HTTP. Its errors are made by package status; rejected and message are what a partial success says.
+// client is a connection, by gRPC or HTTP. Its errors are made by package status; rejected and message come from a partial success.
 type client interface {
 	traces(ctx context.Context, td ptrace.Traces) (rejected int64, message string, err error)
 	metrics(ctx context.Context, md pmetric.Metrics) (rejected int64, message string, err error)
@@ -73,7 +73,7 @@ func (e *otlpExporter) shutdown(context.Context) error {
 	return e.client.close()
 }
 
-// tracesIn is what receivers hand their spans to.
+// tracesIn is the consumer that receivers hand their spans to.
 type tracesIn struct {
 	exporter.Traces
 	e *otlpExporter
@@ -98,7 +98,8 @@ func (m metricsIn) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error
 // rejectedKey is of the *rejections of a request, in the context of all its tries.
 type rejectedKey struct{}
 
-// rejections are what the backend rejected of parts of a request that it accepted. Other parts may have to be sent again before the request is done.
+// rejections are the items that the backend rejected in the parts of a request that it accepted. Other parts may have to be sent again before the request is
+// done.
 type rejections struct {
 	mu sync.Mutex
 	refusal.Partial
@@ -137,8 +138,8 @@ func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) erro
 
 func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Background(), 1) }
 
-// judge says what an answer means: permanent is what is wrong with the data. All else, an expired token or a proxy's error page as much as a backend that is
-// away, is sent again.
+// judge says what an answer means: an error is permanent only when the data itself is wrong. After any other error, be it an expired token, a proxy's error
+// page or a backend that is away, the request is sent again.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
 	if rejected != nil {
 		e.rejects(ctx, rejected)
@@ -164,7 +165,7 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 	return err
 }
 
-// rejects books what was rejected of accepted requests.
+// rejects counts the items that were rejected in accepted requests.
 func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 	if p.Rejected == 0 {
 		e.tell("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
@@ -212,7 +213,7 @@ func (e *otlpExporter) refuses(st *status.Status) {
 		what, e.endpoint(), plain(st), e.waiting.Load()))
 }
 
-// plain is the reason in few words: of gRPC's wrapping of a dial error only what the system said.
+// plain is the reason in few words: where gRPC wraps a dial error, only the system's words.
 func plain(st *status.Status) string {
 	text := st.Message()
 	if _, after, ok := strings.Cut(text, "connect: "); ok && st.Code() == codes.Unavailable {

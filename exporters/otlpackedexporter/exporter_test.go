@@ -241,7 +241,7 @@ func TestTrimmedSpanSaysSo(t *testing.T) {
 	assert.Len(t, whole.Str(), 100_000, "others hold the same data")
 }
 
-// What cannot be made small enough is refused, not sent for ever.
+// A message that cannot be made small enough is refused, not sent for ever.
 func TestNeverSmallEnough(t *testing.T) {
 	r := connect(t, grpcTo(serve(t, &backend{}, grpc.MaxRecvMsgSize(10))))
 	err := r.ConsumeTraces(t.Context(), numbered(1, 100))
@@ -261,7 +261,7 @@ func TestPartsAreNotRepeated(t *testing.T) {
 	}
 }
 
-// What a backend rejected of one part is not forgotten when another part has to be sent again.
+// Items that a backend rejected in one part are not forgotten when another part has to be sent again.
 func TestPartlyRejectedPart(t *testing.T) {
 	b := &backend{
 		partial: 3, text: "bad",
@@ -277,7 +277,7 @@ func TestPartlyRejectedPart(t *testing.T) {
 	)
 }
 
-// What waits for its next try is held as well.
+// Requests that wait for their next try are held as well.
 func TestAllThatWaitIsHeld(t *testing.T) {
 	r := connect(t, func(c *Config) {
 		c.Endpoint = "127.0.0.1:1"

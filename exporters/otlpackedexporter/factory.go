@@ -23,7 +23,7 @@ func NewFactory() exporter.Factory {
 		exporter.WithTraces(createTraces, metadata.TracesStability), exporter.WithMetrics(createMetrics, metadata.MetricsStability))
 }
 
-// What a queue holds: some sixteen of the largest requests.
+// queueBytes is the size of a queue: some sixteen of the largest requests.
 const queueBytes = 64 << 20
 
 func createDefaultConfig() component.Config {
@@ -45,8 +45,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// quiet keeps exporterhelper from writing an error with its stack for each try, and from saying that data is dropped that a receiver keeps: the exporter says
-// what is the matter.
+// quiet keeps exporterhelper from writing an error with its stack for each try, and from logging that data is dropped while a receiver keeps it: the exporter
+// itself logs the trouble.
 func quiet(set exporter.Settings) exporter.Settings {
 	set.Logger = zap.NewNop()
 	return set

@@ -85,7 +85,7 @@ func (c *httpClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, st
 	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage(), nil
 }
 
-// post returns what the server answered to a request that it took.
+// post returns the server's answer to a request that it took.
 func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	case kind == "text/html" && resp.StatusCode <= 299:
 		return nil, status.Error(codes.Unavailable, "HTTP status "+resp.Status+" with a web page, which an OTLP server does not send: a proxy's, or its login page")
 	case resp.StatusCode >= 200 && resp.StatusCode <= 299:
-		return answer, nil // a body that broke off was accepted all the same
+		return answer, nil // the request was accepted although the answer's body broke off
 	case err != nil:
 		answer = nil
 	}

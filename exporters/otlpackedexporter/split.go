@@ -16,12 +16,12 @@ import (
 type message[M any] interface {
 	count() int
 	part(from, to int) M // a copy
-	join(M) M            // of what came one after the other
+	join(M) M            // the receiver and the next message, in this order
 	trim() (M, bool)     // a copy of a message of one item with its longest texts cut; false when there is nothing left to cut
 }
 
-// sendAll sends a request and, where the server takes no message as large, its parts: limits differ (4 MiB by default), and only the server knows its own. rest
-// is what was not accepted when an error ends it.
+// sendAll sends a request and, where the server takes no message as large, its parts: limits differ (4 MiB by default), and only the server knows its own
+// limit. rest is the data that was not accepted when an error ends sendAll.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m}
 	again := false // the first was trimmed, and not by enough
@@ -144,7 +144,7 @@ func textBytes(m pcommon.Map) (n int) {
 	return n
 }
 
-// text is what of a value can be cut: bytes and lists become texts then.
+// text is the part of a value that can be cut: bytes and lists become texts for that.
 func text(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes, pcommon.ValueTypeMap, pcommon.ValueTypeSlice:

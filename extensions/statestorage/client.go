@@ -15,12 +15,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// spare is how much of a file may be of no use any more, beside four times what is, before it is written anew.
+// spare is how many outdated bytes a file may have, beyond four times the bytes in use, before it is written anew.
 const spare = 1 << 20
 
 var errClosed = errors.New("the storage is closed")
 
-// client is the storage of one component: a file that batches are appended to, and what they say in memory.
+// client is the storage of one component: a file that batches are appended to, and their result in memory.
 type client struct {
 	ext  *stateStorage
 	path string
@@ -33,7 +33,7 @@ type client struct {
 	closed bool
 }
 
-// openClient reads what is stored. What cannot be used is set aside.
+// openClient reads the stored state. A file that cannot be used is set aside.
 func openClient(ext *stateStorage, path string) (*client, error) {
 	c := &client{ext: ext, path: path, values: map[string][]byte{}}
 	info, err := os.Stat(path)
@@ -68,7 +68,7 @@ func openClient(ext *stateStorage, path string) (*client, error) {
 	return c, nil
 }
 
-// setAside renames what stands at the path.
+// setAside renames whatever stands at the path.
 func (c *client) setAside(why error) error {
 	aside := c.path + time.Now().UTC().Format(".20060102T150405.000Z")
 	if err := os.Rename(c.path, aside); err != nil {
@@ -105,7 +105,7 @@ func (c *client) rewrite() error {
 	}
 	b := appendBatch([]byte(logHeader), ops)
 	next := c.path + ".new"
-	_ = os.Remove(next) // what a crash left
+	_ = os.Remove(next) // the file that a crash left
 	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (c *client) rewrite() error {
 		return err
 	}
 	if c.file != nil {
-		_ = c.file.Close() // nothing of it is needed any more
+		_ = c.file.Close() // the old file is not needed any more
 	}
 	c.file, c.size = f, int64(len(b))
 	return syncDir(filepath.Dir(c.path))
@@ -160,7 +160,7 @@ func (c *client) apply(ops []*storage.Operation) {
 	}
 }
 
-// Batch does all of the operations, in order, or none of them. What they change is on the disk when it returns.
+// Batch does all of the operations, in order, or none of them. Their changes are on the disk when Batch returns.
 func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error {
 	b := appendBatch(nil, ops)
 	if len(b) > 0 {

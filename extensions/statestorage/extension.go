@@ -25,7 +25,7 @@ import (
 const (
 	checkEvery  = 2 * time.Second
 	maxOpenings = 10
-	maxFileName = 200 // bytes; what names what was set aside has to fit behind it
+	maxFileName = 200 // bytes; the suffix of a file that is set aside has to fit behind the name
 )
 
 var _ storage.Extension = (*stateStorage)(nil)
@@ -63,7 +63,7 @@ func (e *stateStorage) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown closes what is open, and lets go of the directory.
+// Shutdown closes the open files, and lets go of the directory.
 func (e *stateStorage) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.closed {
@@ -167,7 +167,7 @@ func (e *stateStorage) own() error {
 	return errors.Join(errs...)
 }
 
-// watch looks after the directory when nothing is stored: what is lost then would be missed only after a crash.
+// watch looks after the directory when nothing is stored: the loss of a file would otherwise be noticed only after a crash.
 func (e *stateStorage) watch() {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()

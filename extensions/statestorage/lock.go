@@ -33,14 +33,14 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		host = "an-unknown-host"
 	}
-	// On a full disk it stays empty: the lock is what counts.
+	// On a full disk the file stays empty: only the lock matters.
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "pid %d on %s\n", os.Getpid(), host), 0)
 	}
 	return f, nil
 }
 
-// holder is what the one who has the lock wrote into it. Not its host's /proc/locks: the other may be in another container or on another host.
+// holder is the text that the lock's owner wrote into it. This host's /proc/locks would not do: the owner may be in another container or on another host.
 func holder(f *os.File) string {
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300))
 	if who := holderLine.FindSubmatch(b); err == nil && who != nil {

@@ -27,7 +27,7 @@ var (
 	errTorn    = errors.New("ends in the middle of a batch, as after a crash")
 )
 
-// appendBatch appends what the operations change; gets change nothing.
+// appendBatch appends the changes of the operations; gets change nothing.
 func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	start, size := len(b), batchHead
 	for _, op := range ops {
@@ -57,8 +57,8 @@ func appendBytes[T string | []byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and what is wrong with the
-// next.
+// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and the error of the bytes
+// after them.
 func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(logHeader))

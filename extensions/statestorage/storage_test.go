@@ -85,7 +85,7 @@ func warnings(logs *observer.ObservedLogs) []string {
 	return out
 }
 
-// onDisk is what another collector would find after a crash now.
+// onDisk is the state that another collector would find after a crash now.
 func onDisk(tb testing.TB, path string) map[string]string {
 	tb.Helper()
 	b, err := os.ReadFile(path)
@@ -185,7 +185,7 @@ func history(t *testing.T, dir string) (states []map[string]string, ends []int, 
 	return states, ends, file
 }
 
-// damaged opens a state with that content, and returns what it holds, what was warned of, and what was set aside.
+// damaged opens a state file with that content, and returns the state, the warnings, and the files set aside.
 func damaged(t *testing.T, content []byte) (state map[string]string, warned []string, aside []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -209,7 +209,7 @@ func damaged(t *testing.T, content []byte) (state map[string]string, warned []st
 	return state, warned, aside
 }
 
-// Cut anywhere, a state is what it was after one of its batches, and goes on from there.
+// A state file cut anywhere has the state after one of its batches, and goes on from there.
 func TestCutAnywhere(t *testing.T) {
 	states, ends, file := history(t, t.TempDir())
 	for size := range len(file) + 1 {
@@ -237,7 +237,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// Garbled anywhere, likewise; and what was garbled is kept.
+// A state file garbled anywhere has such a state, too; and the garbled file is kept.
 func TestGarbledAnywhere(t *testing.T) {
 	states, ends, file := history(t, t.TempDir())
 	for at := range file {
@@ -261,7 +261,7 @@ func TestGarbledAnywhere(t *testing.T) {
 	}
 }
 
-// What is not a state at all is set aside, whatever it is.
+// A path that is no state file is set aside, whatever it is.
 func TestForeign(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"zeros":           make([]byte, 1<<16),
@@ -407,7 +407,7 @@ func TestFullDisk(t *testing.T) {
 		assert.Equal(t, before, r.texts())
 		require.Equal(t, before, onDisk(t, r.path), room)
 	}
-	full(t, 5, func() { // so is its end when all has to be written anew
+	full(t, 5, func() { // so is the end when the whole file has to be written anew
 		require.NoError(t, os.Remove(r.path))
 		r.ext.check()
 		require.ErrorIs(t, r.Set(t.Context(), "b", nil), unix.EFBIG)
@@ -499,7 +499,7 @@ func TestUnusableDirectory(t *testing.T) {
 	require.ErrorContains(t, ext.Start(t.Context(), componenttest.NewNopHost()), "'directory': cannot be locked: open "+filepath.Join(dir, lockName))
 }
 
-// The file is bounded by what it holds, however often that is stored.
+// The file's size is bounded by the state in it, however often that is stored.
 func TestBounded(t *testing.T) {
 	r := open(t, t.TempDir())
 	value := bytes.Repeat([]byte("v"), 100_000)
