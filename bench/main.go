@@ -121,7 +121,7 @@ var duels = []duel{
 	},
 }
 
-// duel is one kind of log. ours and peer name files in bench/config, also several, of which the later change the earlier.
+// duel is one kind of log. ours and peer name files in bench/config, also several, of which later files change earlier ones.
 type duel struct {
 	name, ours, peer, peerParser string
 	gen                          func(lines int64) []string
@@ -136,7 +136,7 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 	fmt.Printf("## %s: %d lines, %.1f MB, %.0f B per line\n\n", d.name, total, float64(size)/1e6, float64(size)/float64(total))
 	contenders := []struct {
 		name, config string
-		want         int64 // items that are to arrive; 0: until nothing comes any more
+		want         int64 // items that are to arrive; 0: the run ends when nothing comes any more
 		env          []string
 	}{
 		{d.ours + " → train_perf → OTLP and train_metrics, acks", d.ours + " as_shipped", 0, nil},
@@ -177,7 +177,7 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 	return nil
 }
 
-// generate writes a log and returns its lines and bytes. What a format writes into a directory of several files, it writes one of: what is to be read.
+// generate writes a log and returns its lines and bytes. A format that writes several files into a directory writes here only the one that is read.
 func generate(bin, log string, args []string) (total, size int64, err error) {
 	dir := log + ".d"
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(log), os.MkdirAll(dir, 0o755)); err != nil {
@@ -247,7 +247,7 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-// quiet is how long nothing must arrive to take a run for done, where it is not known how many items there will be.
+// quiet is how long nothing must arrive until a run counts as done, where the number of items is not known.
 const quiet = 2 * time.Second
 
 func measure(bin, out, log, config string, want int64, env ...string) (result, error) {
@@ -311,7 +311,7 @@ func idleFiles(bin, out string, n int, ours, peer string) error {
 	return waiting(bin, fmt.Sprintf("%d idle files", n), dir, 30*time.Second, []waiter{{"tq_trace", ours, nil}, {"file_log", peer, []string{"GOGC=100"}}})
 }
 
-// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without nvml. What a real driver takes is not in it.
+// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without nvml. The time that a real driver takes is not measured.
 func gpus(bin, out string) error {
 	dir, err := os.MkdirTemp(out, "gpus")
 	if err != nil {

@@ -44,8 +44,8 @@ func benchBatch() ptrace.Traces {
 	return b.Traces()
 }
 
-// bench sends the batch again and again. Every time the spans are other spans, or we would only measure duplicates;
-// the cost of that is in both figures.
+// bench sends the batch again and again. Every time the spans get a new trace id, or we would only measure duplicates;
+// the cost of the new ids is in the peer's figures too.
 func bench(b *testing.B, c connector.Traces, td ptrace.Traces) {
 	b.Helper()
 	var n uint64
@@ -132,7 +132,7 @@ func BenchmarkSpanMetricsSteps(b *testing.B) {
 	benchPeer(b, benchSteps(), spans.AttrSource, spans.AttrRank, spans.AttrStage)
 }
 
-// benchRPC is ten passes of a hundred calls, as train_perf passes them on: five spans below each call, unless only the calls are asked for.
+// benchRPC is ten passes of a hundred calls, as train_perf passes them on: with five spans below each call, unless callsOnly.
 func benchRPC(callsOnly bool) ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 1000 {
@@ -170,7 +170,7 @@ func BenchmarkTrainMetricsRPC(b *testing.B) {
 	}
 }
 
-// BenchmarkSpanMetricsRPC makes one histogram and one counter of every span, those below the calls too.
+// BenchmarkSpanMetricsRPC makes one histogram and one counter of every span, also of the spans below the calls.
 func BenchmarkSpanMetricsRPC(b *testing.B) {
 	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
 		b.Run(name, func(b *testing.B) {
@@ -179,8 +179,8 @@ func BenchmarkSpanMetricsRPC(b *testing.B) {
 	}
 }
 
-// benchCollectives is 32 collectives of 64 ranks, as train_perf passes them on: a span per rank below each, whose resource is that of the rank. Without roots
-// it is those below them, without ranks the roots.
+// benchCollectives is 32 collectives of 64 ranks, as train_perf passes them on: a span per rank below each, with a resource per rank. Without roots
+// it is only the ranks' spans, without ranks only the roots.
 func benchCollectives(roots, ranks int) ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 32 * roots {
@@ -217,7 +217,7 @@ func BenchmarkTrainMetricsCollectives(b *testing.B) {
 	}
 }
 
-// BenchmarkSpanMetricsCollectives makes one histogram and one counter of every span, those of the ranks too.
+// BenchmarkSpanMetricsCollectives makes one histogram and one counter of every span, also of the ranks' spans.
 func BenchmarkSpanMetricsCollectives(b *testing.B) {
 	for name, n := range collectiveBenches {
 		b.Run(name, func(b *testing.B) {

@@ -26,7 +26,7 @@ var (
 	collectiveLateCost  = newMetric(spans.MetricNCCLLateCost)
 	collectiveIO        = newMetric(spans.MetricNCCLIO)
 	collectiveBandwidth = newMetric(spans.MetricNCCLBandwidth)
-	// collectiveCounts are what happened, in the order of collectiveValues.counts.
+	// collectiveCounts count what happened in collectives, in the order of collectiveValues.counts.
 	collectiveCounts = [...]metricID{
 		newMetric(spans.MetricNCCLErrors),
 		newMetric(spans.MetricNCCLRetries),
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// unnamed is the operation of a collective whose span names none: without a label its series would be those of functions.
+// unnamed is the operation of a collective whose span names none: without a label its series would be the same as series of functions.
 const unnamed = "unknown"
 
 // bandwidthKinds are the values of spans.AttrNCCLBandwidthKind, in the order of collectiveValues.bandwidth.
@@ -72,7 +72,7 @@ type collectiveValues struct {
 	ns, lateNS  uint64
 	cost, size  float64 // s, By
 	bandwidth   [len(bandwidthKinds)]float64
-	counts      [len(collectiveCounts)]float64 // errors, retries, ranks missing; 0 where they are not there
+	counts      [len(collectiveCounts)]float64 // errors, retries, ranks missing; 0 where the root has no such number
 }
 
 type collectiveReader struct {
@@ -86,11 +86,11 @@ func (r *collectiveReader) reset() {
 	r.values, r.collective = r.values[:0], view.Collective{}
 }
 
-// read reads the root of a collective, or a Send or Recv. Its times are those that the root states: a span begins with the first rank's clock.
+// read reads the root of a collective, or a Send or Recv. Its times are the times that the root states: the span itself begins by the first rank's clock.
 func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	c, bad := &r.collective, false
 	c.Read(span)
-	r.values = append(r.values, collectiveValues{}) // filled where it is: it is large
+	r.values = append(r.values, collectiveValues{}) // filled in place: it is large
 	v := &r.values[len(r.values)-1]
 	v.key.operation, v.key.algorithm = spans.Label(c.Operation), spans.Label(c.Algorithm)
 	v.key.comm, v.key.name, v.key.size = spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N
@@ -102,14 +102,14 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	if v.key.operation == "" {
 		v.key.operation = unnamed
 	}
-	if bad { // what else it says still counts
+	if bad { // the other values of the span still count
 		s.invalid++
 	}
 	ns, _ := length(span)
 	s.note(span, r.family, &c.Head, len(r.values)-1, ns)
 }
 
-// orNone is 0 for what is not known: a log that tells of no errors had none.
+// orNone is 0 for a number that is not known: a log that tells of no errors had none.
 func orNone(n float64) float64 {
 	if math.IsNaN(n) {
 		return 0
@@ -129,7 +129,7 @@ type collectiveAdder struct {
 	groups[collectiveKey, collectiveSeries]
 }
 
-// add puts a collective into the series of its labels. What happened counts always; what was measured only of collectives that are whole.
+// add puts a collective into the series of its labels. Errors, retries and missing ranks always count; measurements only of whole collectives.
 func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*collectiveReader).values[o.values]
 	g, cs, over := a.find(s, o, in, v.key, primary(o, collectiveCounts[0]))

@@ -72,7 +72,7 @@ var ncclChildren = []string{
 	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
-// ncclLabels are those of addCollective.
+// ncclLabels are the labels of the collectives of addCollective.
 func ncclLabels(operation, algorithm string) string {
 	if algorithm != "" {
 		algorithm = "nccl.algorithm=" + algorithm + " "
@@ -82,7 +82,7 @@ func ncclLabels(operation, algorithm string) string {
 
 func cut(s ptrace.Span, reason string) { spans.PutIncomplete(s.Attributes(), reason) }
 
-// collectiveBatch has all that collectives can say.
+// collectiveBatch has every value that collectives can have.
 func collectiveBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	addCollective(b, resourceA, 1, "AllReduce", "RING", 3_000_000, map[string]float64{
@@ -93,14 +93,14 @@ func collectiveBatch() ptrace.Traces {
 	for i, name := range ncclChildren {
 		addBelow(b, resourceA, 20+i, name)
 	}
-	// It ended last; its bandwidth is the gauge's.
+	// This collective ended last; the gauge has its bandwidth.
 	judged(addCollective(b, resourceA, 2, "AllReduce", "RING", 9_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.00002, spans.AttrNCCLLateMax: 0.012, spans.AttrNCCLLateCost: 0.0365, spans.AttrNCCLDataSize: 1 << 20,
 		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLBandwidthBusMean: 60e9, spans.AttrNCCLErrors: 1,
 		spans.AttrNCCLRetries: 3,
 	}), spans.VerdictNCCLLate, spans.VerdictNCCLErrors)
 	addCollective(b, resourceA, 3, "AllReduce", "RING", 6_000_000, map[string]float64{spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1})
-	// Of what is not whole only that it happened: rank 3 is missing.
+	// Of a collective that is not whole, only what happened counts: rank 3 is missing.
 	gap := addCollective(b, resourceA, 4, "AllReduce", "RING", 20_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.9, spans.AttrNCCLLateMax: 0.9, spans.AttrNCCLLateCost: 0.9, spans.AttrNCCLDataSize: 1 << 30, spans.AttrNCCLBandwidthBus: 2,
 		spans.AttrNCCLRanksMissingCount: 1, spans.AttrNCCLErrors: 4, spans.AttrNCCLRetries: 5,
@@ -126,7 +126,7 @@ func TestEveryCollectiveMetric(t *testing.T) {
 	c.consume(collectiveBatch())
 	got := c.flushed(15 * time.Second)
 	ring, gather, send := ncclLabels("AllReduce", "RING"), ncclLabels("AllGather", ""), "[nccl.operation=Send]"
-	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" } // all sort behind the others
+	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" } // more labels sort behind the usual ones
 	kind := func(kind string) string {
 		return "[nccl.algorithm=RING nccl.bandwidth.kind=" + kind + " nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=AllReduce]"
 	}
@@ -142,7 +142,7 @@ func TestEveryCollectiveMetric(t *testing.T) {
 	}{
 		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
 		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
-		// The largest is the latest too.
+		// The largest value is the latest one too.
 		"nccl.collective.late|" + ring:                                                     {2, 0.0129, ids(2)},
 		"nccl.collective.late.cost|" + ring:                                                {0.039, 0, ids(2)},
 		"nccl.collective.io|" + ring:                                                       {1<<28 + 1<<20, 0, ids(1, 2)},
@@ -201,7 +201,7 @@ func TestCollectivesGolden(t *testing.T) {
 	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 }
 
-// TestCollectivesAgainstOracle sends random collectives with what is below them in random batches, some twice, and sums them again straight from the input.
+// TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.
 func TestCollectivesAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 13))
@@ -281,7 +281,7 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 	}
 }
 
-// gaugeLabels are those of the bus bandwidth.
+// gaugeLabels are the labels of the bus bandwidth.
 func gaugeLabels(operation, algorithm string) string {
 	if algorithm != "" {
 		algorithm = "nccl.algorithm=" + algorithm + " "
@@ -315,7 +315,7 @@ func TestCollectiveValues(t *testing.T) {
 		duration: 1, late: 1, cost: 0.5, io: 1 << 20, bandwidth: 3e9, "nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
 	}
 	const plain = "[nccl.operation=AllReduce]"
-	// but is all of it without some, or with other values.
+	// but returns all numbers with some left out, or with other values.
 	but := func(change map[string]float64) map[string]float64 {
 		out := maps.Clone(all)
 		for name, x := range change {
@@ -373,7 +373,7 @@ func TestCollectiveValues(t *testing.T) {
 		}, but(map[string]float64{"nccl.collective.errors": 0, "nccl.collective.retries": 0}), plain, 1},
 
 		"labels of other types": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrNCCLOperation, 1) // then the span's name
+			m.PutInt(spans.AttrNCCLOperation, 1) // then the span's name is the operation
 			m.PutBool(spans.AttrNCCLAlgorithm, true)
 			m.PutInt(spans.AttrNCCLCommID, 0x9e)
 			m.PutEmptyMap(spans.AttrNCCLCommName)
@@ -413,7 +413,7 @@ func TestCollectiveValues(t *testing.T) {
 				parts := splitKey(key)
 				got[parts[2]] = float64(p.count) + p.value
 				switch parts[2] {
-				case bandwidth, "trainbridge.verdicts": // with one more
+				case bandwidth, "trainbridge.verdicts": // these have one more label
 				default:
 					labels[parts[3]] = true
 				}
@@ -429,12 +429,12 @@ func TestCollectiveValues(t *testing.T) {
 	}
 }
 
-// TestCollectivesBesideTheOthers: a collective takes nothing from other spans of a resource without labels of their own, nor they from it.
+// TestCollectivesBesideTheOthers: a collective and spans without labels of their own, of one resource, take nothing from each other.
 func TestCollectivesBesideTheOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
 	addCollective(b, resourceA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLDuration: 0.001})
-	add(b, resourceA, 2, "AllReduce", spans.StageFunction, 1e6) // by name no function at all
+	add(b, resourceA, 2, "AllReduce", spans.StageFunction, 1e6) // its name is not the name of a function
 	addBelow(b, resourceA, 3, spans.SpanNCCLRank)
 	addStepSpan(b, resourceA, 4, "", -1, 1, map[string]float64{spans.AttrStepDuration: 1})
 	addCall(b, resourceA, 5, "AllReduce", "tcp", 1e6, -1, -1)
@@ -520,7 +520,7 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Equal(t, ended, p.start)
 }
 
-// TestCollectiveComesBack: of two operations of a run one ends while the other goes on, and begins again.
+// TestCollectiveComesBack: the series of one operation end while the other operation goes on, and begin again.
 func TestCollectiveComesBack(t *testing.T) {
 	const key = prefix + "nccl.collective.io|"
 	c := newBed(t)
@@ -587,7 +587,7 @@ func TestCollectiveOverflow(t *testing.T) {
 		"nccl.collective.errors":  2 * operations,
 		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
 	}, counted, "nothing is lost by it")
-	// Also those of the first operation, of which one bandwidth found no room.
+	// The spans of the first operation too: one bandwidth of it found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2 * operations}}, metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)

@@ -19,8 +19,8 @@ type Config struct {
 	MetricsFlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
 	// MetricsExpiration: a series without a new span for this long is reported as ended and forgotten. 0 keeps all. Default 5m.
 	MetricsExpiration time.Duration `mapstructure:"metrics_expiration"`
-	// CardinalityLimit is how many series all metrics together may have, as Prometheus counts them: each bucket of a histogram is one. What
-	// finds no room is summed in one point per metric with otel.metric.overflow=true, which is within the limit. Default 7000.
+	// CardinalityLimit is how many series all metrics together may have, as Prometheus counts them: each bucket of a histogram is one. Series that
+	// find no room are summed in one point per metric with otel.metric.overflow=true, which is within the limit. Default 7000.
 	CardinalityLimit int `mapstructure:"cardinality_limit"`
 	// DedupWindow is how long a span id is remembered, so that a batch sent again is not counted again. Default 10m.
 	DedupWindow time.Duration `mapstructure:"dedup_window"`

@@ -3,7 +3,7 @@
 // Package trainmetricsconnector is the train_metrics connector: it turns the spans of training jobs into histograms
 // with exemplars, gauges and counters. Everything that is counted or distributed over spans comes from here.
 //
-// A batch flows: ConsumeTraces → read (outside the lock: spans to observations) → apply (under it: drop what was
+// A batch flows: ConsumeTraces → read (outside the lock: spans to observations) → apply (under it: drop spans that were
 // counted before, add to the series) → flush (ticker: series to pmetric, exemplars, staleness) → next consumer.
 //
 // Each domain is a family (tq.go, steps.go, rpc.go, collectives.go): it says which kinds of spans it takes, reads them

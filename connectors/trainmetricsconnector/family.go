@@ -20,9 +20,9 @@ type family struct {
 
 // reader reads the spans of a family, without a lock. Each batch has its own.
 type reader interface {
-	// read notes what a span says, and what of it the adder needs: see scratch.note.
+	// read notes a span with the values that the adder needs: see scratch.note.
 	read(span ptrace.Span, kind view.Kind, s *scratch)
-	// reset lets go of the batch: what was read refers to its strings.
+	// reset lets go of the batch: the values refer to its strings.
 	reset()
 }
 
@@ -36,7 +36,7 @@ type adder interface {
 	emit(e *emitter, g *group)
 }
 
-// familyOf is which family reads a kind of spans, −1 for those that no metric is made of.
+// familyOf is which family reads a kind of spans, −1 for kinds that no metric is made of.
 var familyOf = func() (of [256]int8) {
 	for i := range of {
 		of[i] = -1
@@ -49,7 +49,7 @@ var familyOf = func() (of [256]int8) {
 	return of
 }()
 
-// label is a label beside those of the group. The zero value is none.
+// label is a label beside the group's own labels. The zero value is no label.
 type label struct{ name, value string }
 
 func (l label) put(m pcommon.Map) {
@@ -61,7 +61,7 @@ func (l label) put(m pcommon.Map) {
 // key is what the series of a group have in common. Its zero value may be a key too.
 type key[K any] interface {
 	comparable
-	// labels writes the labels, and where it belongs among them the one that only some series of the group have.
+	// labels writes the labels, and own, a label that only some series of the group have, at its place among them.
 	labels(m pcommon.Map, own label)
 	// bare says that there are no labels: the families that have such series share one group, or they would make the same series twice.
 	bare() bool
@@ -75,7 +75,7 @@ type groups[K key[K], S any] struct {
 	family int8
 	by     map[groupKey[K]]*group
 	over   *S // of the overflow
-	// The last one found, and what it was asked for by.
+	// The group that was found last, and the key it was asked for by.
 	last   *group
 	series *S
 	in     int32
@@ -139,7 +139,7 @@ type metric struct {
 	bounds []float64 // of a histogram that does not have the configured buckets
 }
 
-// metrics are those of all families, and what all have.
+// metrics are the metrics of each family, and the ones that all families share.
 var metrics []metric
 
 // newMetric declares a metric of the registry.

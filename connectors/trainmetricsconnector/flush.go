@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// attrOverflow marks the series that takes what is above a limit (OpenTelemetry metrics SDK specification).
+// attrOverflow marks the series that sums what found no room under a limit (OpenTelemetry metrics SDK specification).
 const attrOverflow = "otel.metric.overflow"
 
 // labels are the attributes of a series.
@@ -196,7 +196,7 @@ func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	writeCounter(e, m, c, l).SetIntValue(int64(c.n))
 }
 
-// sumPoint is for what need not be whole.
+// sumPoint writes a counter whose value need not be a whole number.
 func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 	writeCounter(e, m, c, l).SetDoubleValue(c.n)
 }

@@ -11,13 +11,13 @@ import (
 func targetInfo() metricID { return metricID(len(metrics)) }
 
 const (
-	// keptShare: one in so many of all series is kept for the metrics, each as many points.
+	// keptShare: one in so many of all series is kept for the metrics, the same number of points for each metric.
 	keptShare = 4
-	// minKept is how many points that are at least: the overflow and one more.
+	// minKept is the least number of points that are kept for a metric: the overflow and one more.
 	minKept = 2
-	// resourceShare is how many times of what stays free one resource may have: four fifths when it is alone.
+	// resourceShare is how many times the series that stay free one resource may have: four fifths of all when it is alone.
 	resourceShare = 4
-	// maxNames bounds the values of one label in a group, such as names of verdicts: they are looked for one by one.
+	// maxNames bounds the values of one label in a group, such as names of verdicts: the values are searched one by one.
 	maxNames = 256
 )
 
@@ -40,14 +40,14 @@ func costs(buckets []time.Duration) (cost []int, sum int) {
 	return cost, sum
 }
 
-// room shares out the series. Each metric has some that no other takes. The rest is for whoever comes first, as long as a resource
-// has not more than resourceShare times of what then stays free: one with endless names always leaves a part to the next.
+// room shares out the series. Each metric has some that no other metric takes. The rest is for whoever comes first, as long as a resource
+// has at most resourceShare times the series that then stay free: a resource with endless names always leaves a part to the next.
 type room struct {
 	limit int
-	taken int   // by points, and kept
-	cost  []int // of a point, by metric
-	used  []int // by points, by metric; that of the overflow always is
-	kept  []int // a multiple of cost, by metric
+	taken int   // series in use, or kept for a metric
+	cost  []int // series of one point, by metric
+	used  []int // series in use, by metric, always with the overflow's point
+	kept  []int // series kept, by metric: a multiple of cost
 }
 
 func newRoom(limit int, buckets []time.Duration) room {
@@ -63,7 +63,7 @@ func newRoom(limit int, buckets []time.Duration) room {
 	return r
 }
 
-// fits says whether there is room for a point of a metric in a resource; nil: one that is not there yet.
+// fits says whether there is room for a point of a metric in a resource; nil: a resource that is not there yet.
 func (r *room) fits(m metricID, of *resource) bool {
 	cost := r.cost[m]
 	if r.used[m] < r.kept[m] {

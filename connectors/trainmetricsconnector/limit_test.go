@@ -24,7 +24,7 @@ func tight(c *Config) {
 	c.CardinalityLimit = minKept * sum
 }
 
-// addFunction adds all that a function of TransferQueue makes series of: a dozen of them, most of them histograms.
+// addFunction adds a function of TransferQueue with all that series are made of: a dozen of them, most of them histograms.
 func addFunction(b *spans.Batch, res spans.Resource, id int, name string) {
 	f := add(b, res, 8*id+1, name, spans.StageFunction, 914_024_000)
 	for _, attr := range []string{
@@ -65,7 +65,7 @@ func scraped(t *testing.T, address string) pageOf {
 	return p
 }
 
-// TestSeriesOfManyFunctions: whatever names a log has, what Prometheus scrapes has no more series than configured, and its sums are those of all spans.
+// TestSeriesOfManyFunctions: whatever names a log has, what Prometheus scrapes has no more series than configured, and its sums are the sums of all spans.
 func TestSeriesOfManyFunctions(t *testing.T) {
 	const functions, perBatch = 100_000, 1_000
 	exp, address := startPrometheus(t)
@@ -104,7 +104,7 @@ func TestSeriesOfManyFunctions(t *testing.T) {
 	assert.Equal(t, map[string]any{"cardinality_limit": int64(7000), "metric": "tq.stage.duration"}, c.logs.All()[0].ContextMap())
 }
 
-// everything has all that functions, steps, calls, passes and collectives make series of.
+// everything adds functions, steps, calls, passes and collectives with all that series are made of.
 func everything(b *spans.Batch, res spans.Resource, id int) {
 	name := fmt.Sprint("n", id)
 	addFunction(b, res, 10*id, name)
@@ -125,7 +125,7 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 	})
 }
 
-// TestSeriesAreCountedAsPrometheusDoes: what the limit is held against is what is on the page.
+// TestSeriesAreCountedAsPrometheusDoes: the count that the limit bounds is the number of series on the page.
 func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"default": func(*Config) {},
@@ -163,7 +163,7 @@ func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 	}
 }
 
-// TestOneTakesNotTheRoomOfOthers: after a service with endless names, what else that service has, and all of another service, have series.
+// TestOneTakesNotTheRoomOfOthers: after a service with endless names, its other metrics, and all metrics of another service, still have series.
 func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		own   []string // metrics of which new names of the service find no room
@@ -215,7 +215,7 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 	}
 }
 
-// TestManyServices: a hundred thousand services, or runs, leave the metrics that they do not have to others, and the room is bounded.
+// TestManyServices: a hundred thousand services, or runs, leave room for metrics that they do not have, and the room is bounded.
 func TestManyServices(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -239,7 +239,7 @@ func TestManyServices(t *testing.T) {
 	assert.Less(t, len(c.store.resources), c.cfg.CardinalityLimit)
 }
 
-// TestRoomAgainstRecount sends random names for hours and counts at each flush what is there.
+// TestRoomAgainstRecount sends random names for hours and counts the series at each flush.
 func TestRoomAgainstRecount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	c := newBed(t, func(c *Config) { tight(c); c.CardinalityLimit *= 2 })

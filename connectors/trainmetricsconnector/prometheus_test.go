@@ -154,7 +154,7 @@ func TestPrometheusRPC(t *testing.T) {
 	}
 }
 
-// TestPrometheusCollectives: the names of collectives, and that what never happened is 0.
+// TestPrometheusCollectives: the names of collectives, and counters of events that never happened are 0.
 func TestPrometheusCollectives(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -235,7 +235,7 @@ func TestPrometheusSteps(t *testing.T) {
 	c.flush(context.Background())
 	assert.Contains(t, scrape(t, address, openMetrics), `ml_train_steps_total{`+job+`,trainbridge_source="megatron"} 35.0`)
 	page := scrape(t, address, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
-	for _, at := range []time.Time{begin, begin.Add(time.Second)} { // of the series of the first batch, and of those of the second
+	for _, at := range []time.Time{begin, begin.Add(time.Second)} { // of the series of the first batch, and of the series of the second
 		assert.Contains(t, page, string(binary.AppendUvarint([]byte{0x08}, uint64(at.Unix()))))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxDuration is what no span of a job takes; a longer one has a start that was never set.
+// maxDuration is longer than any span of a job takes; the start of a longer span was never set.
 const maxDuration = 366 * 24 * time.Hour
 
 // resourceKey is what the resource of the metrics is made of. Host and pid would make a series per worker.
@@ -73,7 +73,7 @@ func (s *scratch) read(td ptrace.Traces) {
 	}
 }
 
-// length is how long a span is, ns. It says false for one that is negative or above maxDuration.
+// length is how long a span is, ns. It says false for a length that is negative or above maxDuration.
 func length(span ptrace.Span) (ns uint64, ok bool) {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	ns = uint64(end - start)
@@ -82,7 +82,7 @@ func length(span ptrace.Span) (ns uint64, ok bool) {
 
 // note adds an observation. values is where the reader keeps what the span says, ns how long it took.
 func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values int, ns uint64) {
-	s.observations = append(s.observations, observation{}) // filled where it is: it is large
+	s.observations = append(s.observations, observation{}) // filled in place: it is large
 	o := &s.observations[len(s.observations)-1]
 	o.resource, o.values, o.family = int32(len(s.resources)-1), int32(values), family
 	o.incomplete, o.verdicts, o.ns = head.Incomplete, head.Verdicts, ns
@@ -92,10 +92,10 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	}
 }
 
-// maxCount is the most that one span can add to a counter: more than any job trains on, and a sum of such stays finite.
+// maxCount is the most that one span can add to a counter: more than any job trains on, and sums of such numbers stay finite.
 const maxCount = 1 << 53
 
-// countOf is a number that can be neither negative nor above maxCount: it is bad then, and NaN.
+// countOf is n, or NaN and bad where n is negative or above maxCount, which no count can be.
 func countOf(n float64, bad *bool) float64 {
 	if n < 0 || n > maxCount {
 		n, *bad = math.NaN(), true
@@ -103,7 +103,7 @@ func countOf(n float64, bad *bool) float64 {
 	return n
 }
 
-// nanoseconds is a time in s, in ns. It is bad when it is negative or above maxDuration; ok says that there is one.
+// nanoseconds turns a time in s into ns. The time is bad when it is negative or above maxDuration; ok says that there is one.
 func nanoseconds(seconds float64, bad *bool) (ns uint64, ok bool) {
 	if seconds >= 0 && seconds <= maxDuration.Seconds() {
 		return uint64(math.Round(seconds * 1e9)), true

@@ -18,7 +18,7 @@ var (
 	callBounds = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}
 )
 
-// rpc is the ZeroMQ calls and the groups of them. What stands below a call, five of six spans, is not looked at.
+// rpc is the ZeroMQ calls and the groups of them. The spans below a call, five of six spans, are not looked at.
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
 	reader: func(family int8) reader { return &rpcReader{family: family} },
@@ -108,7 +108,7 @@ func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 	g, bad := &r.group, false
 	g.Read(span)
 	v := groupValues{pass: kind == view.KindPass, calls: countOf(g.Calls, &bad), disagreement: g.Disagreement, share: g.Share}
-	if kind == view.KindSession { // whose shares would set the gauges to what one Init is
+	if kind == view.KindSession { // its shares are the shares of a single Init, which would set the gauges
 		for i := range v.share {
 			v.share[i] = math.NaN()
 		}
@@ -164,7 +164,7 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 // addGroup puts the root of a group of calls into the series of its resource.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
-	// As with steps: while the next pass takes as long as this one, the series are not at their end.
+	// As with steps: the series do not end while the next pass takes as long as this one.
 	s.grace = 2 * int64(o.ns)
 	s.judge(g, o)
 	if o.incomplete {

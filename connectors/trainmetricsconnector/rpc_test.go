@@ -68,7 +68,7 @@ const (
 	matmulUnix = "[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]"
 )
 
-// rpcBatch has all that calls and their groups can say.
+// rpcBatch has every value that calls and their groups can have.
 func rpcBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	// The session's set-up.
@@ -92,7 +92,7 @@ func rpcBatch() ptrace.Traces {
 	for i, name := range rpcChildren {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
 	}
-	// The next one ended with a restart of the client; its only call was whole.
+	// The next pass ended with a restart of the client; its only call was whole.
 	cut := addGroup(b, resourceA, 20, spans.SpanRPCPass, 5e9, map[string]float64{
 		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 0.9,
 		spans.AttrZMQThroughputDisagreement: 0.9,
@@ -119,7 +119,7 @@ func TestEveryRPCMetric(t *testing.T) {
 	for key, want := range map[string]struct {
 		value, sum float64 // value: of histograms the count
 		spans      []pcommon.SpanID
-		bucket     int // of the first span there; −1: none of interest
+		bucket     int // where the first span is counted; −1: not compared
 	}{
 		"rpc.client.call.duration|" + matmulUnix: {2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}, 14}, // above 0.5 s
 		"rpc.client.call.duration|" + matmulTCP:  {1, 0.000451, []pcommon.SpanID{spanID(6)}, 4},            // above 0.2 ms
@@ -311,7 +311,7 @@ func TestCallValues(t *testing.T) {
 	const without = "[rpc.system.name=zeromq]"
 	for name, tt := range map[string]struct {
 		change   func(pcommon.Map, ptrace.Span)
-		labels   string  // none: no series at all
+		labels   string  // empty: no series at all
 		request  float64 // −1: no series
 		other    int     // series beside the durations and sizes
 		notTimed bool
@@ -443,7 +443,7 @@ func TestGroupValues(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: that a name begins as ours do says nothing about a span of another kind.
+// TestNamesOfOthers: a name that begins as ours do says nothing about a span of another kind.
 func TestNamesOfOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
@@ -525,7 +525,7 @@ func TestLongPasses(t *testing.T) {
 			require.False(t, p.ended)
 		}
 	}
-	assert.False(t, c.flushed(899 * time.Second)[key].ended) // and 600 since the last, of 2 × 600 + 300
+	assert.False(t, c.flushed(899 * time.Second)[key].ended) // 600 s after the last pass; the series end after 2 × 600 + 300
 	assert.True(t, c.flushed(time.Second)[key].ended)
 }
 
@@ -560,7 +560,7 @@ func TestRPCOverflow(t *testing.T) {
 		"rpc.client.call.duration": 2 * methods, "rpc.client.request.size": 2 * methods, "rpc.client.response.size": methods,
 		"zeromq.pass.duration": 2, "zeromq.pass.calls": 2, "zeromq.stage.utilization": 0.75,
 	}, counted, "nothing is lost by it")
-	// Two calls each of nine methods, and the pass of the other run.
+	// Two calls of each of nine methods, and the pass of the other run, found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit) + 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -7,11 +7,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// maxSeen bounds the ids of one generation: 4 MiB of ids in a table half full, 16 MiB for both generations.
+// maxSeen bounds the ids of one generation: 4 MiB of ids in a half-full table, 16 MiB for both generations.
 const maxSeen = 1 << 19
 
 // seen remembers which spans were counted, in two generations: an id is known for at least one window (and at most
-// two) after it was last met, unless more than maxSeen others came meanwhile.
+// two) after it was last met, unless more than maxSeen other ids came meanwhile.
 type seen struct {
 	current, previous idSet
 	window            int64 // ns

@@ -43,7 +43,7 @@ type histogram[T uint64 | float64] struct {
 	life
 	exemplars
 	bounds   []T
-	counts   []uint64 // one more than bounds: the last is for what is above
+	counts   []uint64 // one more than bounds: the last is for values above all bounds
 	count    uint64
 	sum      T
 	min, max T
@@ -105,5 +105,5 @@ type resource struct {
 	key    resourceKey
 	series int      // as Prometheus counts them
 	groups []*group // in order of arrival, so that output has an order
-	bare   *group   // the one without labels, of all families
+	bare   *group   // the group without labels, which all families share
 }

@@ -37,7 +37,7 @@ var (
 	flopDisagreement = newMetric(spans.MetricFlopDisagreement, disagreementBounds...)
 )
 
-// sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a step with neither.
+// sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a step without both.
 type sourceKey struct {
 	name string // trainbridge.source
 	rank view.Int
@@ -112,7 +112,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	if took, ok := nanoseconds(st.Duration, &bad); ok {
 		ns, v.timed = took, true
 	}
-	if bad { // what else the record says still counts
+	if bad { // the other values of the record still count
 		s.invalid++
 	}
 	s.note(span, r.family, &st.Head, len(r.values), ns)

@@ -25,7 +25,7 @@ import (
 
 const second = int64(time.Second)
 
-// addStepSpan appends a step of a log that ends at the given second and covers one.
+// addStepSpan appends a step of a log that ends at the given second and covers one second.
 func addStepSpan(b *spans.Batch, res spans.Resource, id int, source string, rank, end int64, numbers map[string]float64) ptrace.Span {
 	trace := pcommon.TraceID{2, byte(id >> 16), byte(id >> 8), byte(id)}
 	s := b.Add(res, spans.Span{Trace: trace, ID: spanID(id), Name: spans.SpanStep, Start: base + (end-1)*second, End: base + end*second})
@@ -68,7 +68,7 @@ func judged(s ptrace.Span, names ...string) {
 	}
 }
 
-// stepBatch has all that steps can say.
+// stepBatch has every value that steps can have.
 func stepBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	s := addStepSpan(b, resourceA, 1, "megatron", 7, 10, map[string]float64{
@@ -343,7 +343,7 @@ func TestInvalidParts(t *testing.T) {
 	metadatatest.AssertEqualConnectorTrainMetricsInvalidSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 }
 
-// TestStepsWithoutLabels: a verdict about a step without source and rank, and one about a client operation without a
+// TestStepsWithoutLabels: a verdict about a step without source and rank, and a verdict about a client operation without a
 // function, are the same series.
 func TestStepsWithoutLabels(t *testing.T) {
 	c := newBed(t)
@@ -398,7 +398,7 @@ func TestRareRecords(t *testing.T) {
 		}
 		c.clock = c.clock.Add(10 * time.Second)
 	}
-	got := c.flushed(1290 * time.Second) // and 1000 since the record, of 2 × 1000 + 300
+	got := c.flushed(1290 * time.Second) // 1000 s after the record; the series end after 2 × 1000 + 300
 	require.False(t, got[steps].ended || got[gen].ended)
 	got = c.flushed(10 * time.Second)
 	require.True(t, got[steps].ended && got[gen].ended)
@@ -429,7 +429,7 @@ func TestStepOverflow(t *testing.T) {
 	assert.Equal(t, map[string]float64{
 		"ml.train.steps": ranks, "ml.train.tokens": 10 * ranks, "ml.train.step.duration": ranks, "ml.train.stage.duration": 3 * ranks,
 	}, counted, "nothing is lost by it")
-	// Nine ranks, and two parts of the first.
+	// Nine ranks, and two parts of the first rank's step, found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: (ranks-limit)*4 + 2}},
 		metricdatatest.IgnoreTimestamp())
 

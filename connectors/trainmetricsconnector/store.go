@@ -77,7 +77,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 	}
 }
 
-// primary is the metric that a span of a new name adds to for certain, of which so depends whether there is room for the name: whole, if it is.
+// primary is the metric that a span of a new name adds to for certain, so that its room decides about the name: the metric whole, if the span is whole.
 func primary(o *observation, whole metricID) metricID {
 	if o.incomplete {
 		return incompleteCount
@@ -85,8 +85,8 @@ func primary(o *observation, whole metricID) metricID {
 	return whole
 }
 
-// newGroup makes a group of r, or of a new resource where that is nil. The names outlive the batch they were read from. Without room for
-// its first metric it is the overflow: groups without series would be unbounded.
+// newGroup makes a group of r, or of a new resource where r is nil. The names outlive the batch they were read from. Without room for
+// its first metric the overflow is the group: groups without series would be unbounded.
 func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	if !s.room.fits(first, r) || r == nil && !s.room.fits(targetInfo(), nil) {
 		s.spill(first)
@@ -112,7 +112,7 @@ func seriesOf[S any](g *group, family int8) *S {
 	return g.series[family].(*S)
 }
 
-// slot makes the series in a slot when there is none, or gives the one that overflows.
+// slot makes the series in a slot when there is none, or gives the overflow's series where there is no room.
 func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at

@@ -119,7 +119,7 @@ type tqSeries struct {
 	incomplete   [spans.TQStages]*counter
 	disagreement *histogram[float64]
 	time         *counter                              // s, of functions whose shares are known
-	stageTime    [len(functionShares{}.share)]*counter // of it
+	stageTime    [len(functionShares{}.share)]*counter // the time of each stage in that
 	share        [len(functionShares{}.share)]*gauge
 	overhead     *gauge
 }
@@ -142,7 +142,7 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 		ts.addTime(s, g, over, o, f)
 	}
 	if o.incomplete {
-		// Its duration is only what was seen of it.
+		// The duration of such a span is only the part that was seen.
 		s.count(slot(s, incompleteCount, g, &ts.incomplete[v.stage], &s.overflow.incomplete), 1, o)
 		return
 	}
@@ -167,8 +167,8 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addTime adds a function whose shares are known to the counters that TransferQueue's share of the time is made of. One that lost the lines of a stage is
-// incomplete, but its FUNCTION_END says what they took.
+// addTime adds a function whose shares are known to the counters that TransferQueue's share of the time is made of. A function that lost the lines of a stage
+// is incomplete, but its FUNCTION_END says how long the stages took.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
 	if math.IsNaN(f.overhead) {
 		return

@@ -32,12 +32,12 @@ type trainMetrics struct {
 	mu    sync.Mutex // guards store
 	store *store
 
-	crowded sync.Once // says that there is no room
+	crowded sync.Once // says once that there is no room
 
 	cancel   context.CancelFunc
 	done     chan struct{}
 	shutdown sync.Once
-	warned   time.Time // of the flushing goroutine, then of Shutdown
+	warned   time.Time // when a refused flush was logged last; owned by the flushing goroutine, then by Shutdown
 }
 
 var _ connector.Traces = (*trainMetrics)(nil)
@@ -85,7 +85,7 @@ func (c *trainMetrics) Start(context.Context, component.Host) error { //nolint:c
 	return nil
 }
 
-// Shutdown sends what there is. It may be called twice, or without Start.
+// Shutdown sends the values that there are. It may be called twice, or without Start.
 func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	c.shutdown.Do(func() {
 		defer c.telemetry.Shutdown()
@@ -137,7 +137,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	return nil
 }
 
-// flush sends all series. What is refused is not lost: the values are cumulative.
+// flush sends all series. A refused flush loses nothing: the values are cumulative.
 func (c *trainMetrics) flush(ctx context.Context) {
 	now := c.now()
 	c.mu.Lock()

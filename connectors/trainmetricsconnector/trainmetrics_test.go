@@ -40,7 +40,7 @@ const base = 1_770_799_200_000_000_000
 
 var resourceA = spans.Resource{Service: "verl", RunID: "run-1", Host: "10.4.1.33", PID: 15930}
 
-// bed is a connector with a clock and a ticker of the test's own, and what it sent.
+// bed is a connector with a clock and a ticker of the test's own, and the metrics that it sent.
 type bed struct {
 	*trainMetrics
 	t     testing.TB
@@ -118,7 +118,7 @@ type point struct {
 	host      map[string]any // resource
 }
 
-// points returns the data points by "resource|metric|labels". Twice the same is a mistake.
+// points returns the data points by "resource|metric|labels". Two points with the same key are a mistake.
 func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 	tb.Helper()
 	out := map[string]point{}
@@ -277,12 +277,12 @@ func TestEveryMetric(t *testing.T) {
 	assert.InDelta(t, 1.0, got[prefix+"trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]"].value, 0)
 }
 
-// TestOneOverheadPopulation: calls that died in compute have a GET, and no time of their own: divided by the functions' time, the sums of the histograms say
+// TestOneOverheadPopulation: calls that died in compute have a GET, and no duration: divided by the functions' time, the sums of the histograms say
 // that TransferQueue took 89.5 % where it took 26.3 %, and 85 % where it took 15 %. The counters are of the functions whose shares are known.
 func TestOneOverheadPopulation(t *testing.T) {
 	for _, tt := range []struct {
 		get, put, total int64 // ms, of the call that ended
-		died            int   // calls that did not, with the same GET
+		died            int   // calls that did not end, with the same GET
 		naive, want     float64
 	}{
 		{300, 200, 1900, 4, 0.895, 0.263},
@@ -302,7 +302,7 @@ func TestOneOverheadPopulation(t *testing.T) {
 			spans.PutIncomplete(add(b, resourceA, 10*i+10, "rollout", spans.StageFunction, tt.total*1e6).Attributes(), "no_compute_end")
 			add(b, resourceA, 10*i+11, "rollout", spans.StageGet, tt.get*1e6)
 		}
-		// A call that lost the lines of its PUT is incomplete, but its shares are known: here those of the others.
+		// A call that lost the lines of its PUT is incomplete, but its shares are known: here the same as the other calls'.
 		lost := add(b, resourceA, 4, "rollout", spans.StageFunction, tt.total*1e6).Attributes()
 		m.CopyTo(lost)
 		spans.PutIncomplete(lost, "stage_missing")
@@ -426,7 +426,7 @@ func TestAgainstOracle(t *testing.T) {
 				}
 				assert.Equal(t, uint64(inside-below), got.buckets[i], "%s ≤ %v", key, bound)
 				below = inside
-				// The bucket in which the 95th percentile lies, by the histogram, holds the one of the values.
+				// The bucket in which the 95th percentile lies, by the histogram, holds the 95th percentile of the values.
 				before := reached
 				reached += got.buckets[i]
 				if rank := uint64(math.Ceil(0.95 * float64(len(values)))); before < rank && rank <= reached {
@@ -505,7 +505,7 @@ func TestStaleness(t *testing.T) {
 	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
 }
 
-// TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over what follows such a point in its metric.
+// TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over the points that follow an end in the same metric.
 func TestEndedSeriesHaveMetricsOfTheirOwn(t *testing.T) {
 	c := newBed(t)
 	for i, st := range []string{"get", "compute", "put"} {
@@ -557,7 +557,7 @@ func TestCardinalityLimit(t *testing.T) {
 		judged(step, "v0")
 		addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
 		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
-		res.RunID = fmt.Sprint("run-", i) // of groups of calls there is a series per run
+		res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
 		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
 		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
 			spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
@@ -590,7 +590,7 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.Equal(t, len(metrics), overflows)
 	assert.Equal(t, limit, series["tq.function.duration"])
 	assert.Equal(t, limit, series["tq.stage.duration"])
-	// Nothing is lost by it.
+	// Nothing is lost by the limit.
 	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
 	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
@@ -690,7 +690,7 @@ func TestSeenIsBounded(t *testing.T) {
 	s := seen{window: 1 << 60, max: 4096}
 	for id := range uint64(100_000) {
 		require.False(t, s.known(id+1, 0))
-		// At least the last half of what it may hold is known.
+		// At least the last half of the ids that seen may hold is known.
 		if id >= 4000 {
 			require.True(t, s.current.has(id-3999) || s.previous.has(id-3999))
 		}
@@ -809,7 +809,7 @@ func TestConcurrent(t *testing.T) {
 	assert.Equal(t, uint64(800), c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"].count)
 }
 
-// TestGolden takes what train_perf's golden test says comes out of it.
+// TestGolden takes the output of train_perf's golden test.
 func TestGolden(t *testing.T) {
 	in, err := golden.ReadTraces(filepath.Join("..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
 	require.NoError(t, err)
@@ -835,8 +835,8 @@ func TestFactory(t *testing.T) {
 	require.Equal(t, 1, sink.DataPointCount())
 }
 
-// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with
-// one, is counted once; so are calls, passes and collectives.
+// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with a
+// duration, is counted once; so are calls, passes and collectives.
 func FuzzConsume(f *testing.F) {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)

@@ -267,7 +267,7 @@ func TestServer(t *testing.T) {
 	assert.Equal(t, "samples", string(got))
 }
 
-// bytesCodec sends what is no message.
+// bytesCodec sends bytes that are no message.
 type bytesCodec struct{}
 
 func (bytesCodec) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
@@ -335,7 +335,7 @@ func TestPick(t *testing.T) {
 		_, err := pick(tt.data, 4)
 		require.ErrorContains(t, err, tt.want, name)
 	}
-	// What unpacks to more than the data set is not unpacked to its end.
+	// Data that unpack to more than the data set are not unpacked to their end.
 	got, err = pick(pack(make([]byte, 2*datasetSamples*sampleSize)), datasetSamples)
 	require.NoError(t, err)
 	assert.Len(t, got, datasetSamples*sampleSize)

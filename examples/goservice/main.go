@@ -83,7 +83,7 @@ func serve(ctx context.Context, addr string, work func(ctx context.Context, addr
 	if err != nil {
 		return err
 	}
-	defer flush(ctx, b) // last of all: the server's spans end with it
+	defer flush(ctx, b) // last of all: the server's spans end when the server has stopped
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, server string, ids []string, samples int, out io
 	return nil
 }
 
-// flush sends what is queued, also after the signal. A service whose collector is away ends well all the same, after 5 s.
+// flush sends the spans that are queued, also after the signal. A service whose collector is away ends well all the same, after 5 s.
 func flush(ctx context.Context, b *bridge.Bridge) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

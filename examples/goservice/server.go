@@ -33,7 +33,7 @@ type dataServer struct {
 	mu      sync.Mutex
 	batches map[string][]byte
 	keys    []string // of batches that were stored, oldest first
-	total   int      // bytes of those
+	total   int      // bytes of the stored batches
 	stored  int      // batches ever
 }
 

@@ -52,7 +52,7 @@ func BenchmarkProcess(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/float64(6*functions), "ns/span")
 }
 
-// BenchmarkSteps: batches of 100 healthy steps as the receivers send them: of a JSONL log, which names no model, and of Megatron's with one.
+// BenchmarkSteps: batches of 100 healthy steps as the receivers send them: of a JSONL log, which names no model, and of a Megatron log, which names one.
 func BenchmarkSteps(b *testing.B) {
 	known := perftest.Job
 	known.Model = &perftest.Aquila
@@ -72,7 +72,7 @@ func BenchmarkSteps(b *testing.B) {
 		}, 28},
 	} {
 		b.Run(name, func(b *testing.B) {
-			const steps, copies = 100, 8 // as warm as what a receiver has just built
+			const steps, copies = 100, 8 // as warm in the cache as a batch that a receiver has just built
 			rng := rand.New(rand.NewPCG(1, 2))
 			batch := spans.NewBatch("bench", "")
 			for i := range int64(steps) {
@@ -88,7 +88,7 @@ func BenchmarkSteps(b *testing.B) {
 					for i := range fresh {
 						fresh[i] = ptrace.NewTraces()
 						batch.Traces().CopyTo(fresh[i])
-						for j, span := range fresh[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() { // other spans every time
+						for j, span := range fresh[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() { // new span ids every time
 							at := (n+i)*steps + j + 1
 							span.SetSpanID(perftest.SpanID(at))
 							m := span.Attributes()
@@ -195,7 +195,7 @@ func addRoot(b *spans.Batch, id int, verdicts bool) ptrace.Span {
 	return span
 }
 
-// BenchmarkNCCL: 32 collectives of 64 ranks, each rank with a resource of its own; what is below the roots alone; roots alone, healthy and with two verdicts.
+// BenchmarkNCCL: 32 collectives of 64 ranks, each rank with a resource of its own; spans below the roots alone; roots alone, healthy and with two verdicts.
 func BenchmarkNCCL(b *testing.B) {
 	roots := func(n int, verdicts bool) *spans.Batch {
 		batch := spans.NewBatch("bench", "")
@@ -222,7 +222,7 @@ func BenchmarkNCCL(b *testing.B) {
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
-				if n%copies == 0 && (n == 0 || name == "verdicts") { // the others are not written to
+				if n%copies == 0 && (n == 0 || name == "verdicts") { // batches without verdicts are not written to
 					b.StopTimer()
 					for i := range fresh {
 						fresh[i] = ptrace.NewTraces()

@@ -132,7 +132,7 @@ func TestDeviceOfTheResource(t *testing.T) {
 	assert.False(t, perftest.Has(s, spans.AttrDeviceModel))
 }
 
-// TestDetectedLater: steps before the first scrape have no MFU, those after it have; one that has passed is left alone.
+// TestDetectedLater: steps before the first scrape have no MFU, steps after it have one; a step that has passed is left alone.
 func TestDetectedLater(t *testing.T) {
 	p, logs := newTest(t, withAquila)
 	b := spans.NewBatch("test", "")
@@ -146,7 +146,7 @@ func TestDetectedLater(t *testing.T) {
 	assert.Zero(t, logs.Len(), "nobody named a device: that is no warning")
 }
 
-// components makes the two instances that a component has which stands in a pipeline of traces and in one of metrics.
+// components makes the two instances of a component that stands in a pipeline of traces and in a pipeline of metrics.
 func components(t *testing.T, f processor.Factory, name string) (processor.Traces, processor.Metrics, func() []float64) {
 	t.Helper()
 	set := processortest.NewNopSettings(metadata.Type)
@@ -160,7 +160,7 @@ func components(t *testing.T, f processor.Factory, name string) (processor.Trace
 	require.NoError(t, err)
 	require.NoError(t, traces.Start(context.Background(), componenttest.NewNopHost()))
 	require.NoError(t, metrics.Start(context.Background(), componenttest.NewNopHost()))
-	// The peaks that a step was held against, of a log without host.
+	// The function sends one more step, of a log without host, and returns the peaks that such steps were held against so far.
 	return traces, metrics, func() (peaks []float64) {
 		b := spans.NewBatch("test", "")
 		s := perftest.AddStep(b, perftest.Job, 1, 0.5, nil)

@@ -5,6 +5,6 @@
 // collectives it judges what the nccl receiver found out across their ranks.
 //
 // Each kind of work is a domain, a package of its own with its config, its memory and its sentences: internal/tq, steps, rpc and collectives. The table in
-// trainperf.go lists them, and package domain brings them their spans. What they share: verdict (how a verdict is written), episode (how often one is
+// trainperf.go lists them, and package domain brings them their spans. What they share: verdict (how a verdict is written), episode (how often a verdict is
 // said), lru. On the metrics side devices notices which GPUs hosts have, for the peaks of steps, and nativemetrics renames what Megatron and NCCL send.
 package trainperfprocessor

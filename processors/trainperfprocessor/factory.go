@@ -23,7 +23,7 @@ func NewFactory() processor.Factory {
 // factory holds what the instances of one component share.
 type factory struct{ devices *devices.Shared }
 
-// create makes an instance that knows the devices which the others of its component id see.
+// create makes an instance that knows the devices which the other instances of its component id see.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
 	known, release := f.devices.Use(set.ID)
 	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings, known, release)

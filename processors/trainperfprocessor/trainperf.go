@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/tq"
 )
 
-// domains is what train_perf knows about. Each is made of the part of the config that is its own, and counts the outcomes of its spans in a counter.
+// domains is what train_perf knows about. Each domain is made from its own part of the config, and counts the outcomes of its spans in a counter.
 var domains = []struct {
 	make  func(*trainPerf, *Config) domain.Domain
 	count func(*metadata.TelemetryBuilder) metric.Int64Counter
@@ -50,7 +50,7 @@ type trainPerf struct {
 	outcomes  [][]metric.AddOption // of each domain
 	panels    sync.Pool            // of *domain.Panel
 	devices   *devices.Devices
-	release   func()    // the devices
+	release   func()    // lets go of the devices
 	crowded   sync.Once // there is no room for another host, and that was said
 }
 

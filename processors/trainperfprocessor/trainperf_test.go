@@ -222,7 +222,7 @@ func TestStepGolden(t *testing.T) {
 	compare(t, "train_want.yaml", sink.AllTraces()[0])
 }
 
-// TestZMQGolden runs the whole component on a session, a pass, one that ended early, and calls of no pass.
+// TestZMQGolden runs the whole component on a session, a pass, a pass that ended early, and calls of no pass.
 func TestZMQGolden(t *testing.T) {
 	in, err := golden.ReadTraces(filepath.Join("testdata", "zmq_in.yaml"))
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestZMQGolden(t *testing.T) {
 	compare(t, "zmq_want.yaml", sink.AllTraces()[0])
 }
 
-// TestNCCLGolden runs the whole component on a healthy collective, one that hangs, one with a late rank, and a Send with retries.
+// TestNCCLGolden runs the whole component on a healthy collective, a collective that hangs, one with a late rank, and a Send with retries.
 func TestNCCLGolden(t *testing.T) {
 	in, err := golden.ReadTraces(filepath.Join("testdata", "nccl_in.yaml"))
 	require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestNCCLGolden(t *testing.T) {
 func TestZMQBesideTheOtherDomains(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	f := perftest.AddFunction(b, 1, "rollout", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400}, perftest.Stage{Name: "compute", From: 400, To: 1000})
-	f.Attributes().PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ) // someone's, on top
+	f.Attributes().PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ) // an attribute that someone else has set
 	c := perftest.AddRPC(b, 10, 0, "tq.client_get", ptrace.SpanKindClient, perftest.Attrs{spans.AttrRPCSystem: "grpc"})
 	c.Attributes().PutStr(spans.AttrTQStage, spans.StageClientGet)
 	c.Attributes().PutDouble(spans.AttrTQThroughput, perftest.MiB)
@@ -274,7 +274,7 @@ func TestNCCLBesideTheOtherDomains(t *testing.T) {
 	failed := perftest.AllReduce.With(perftest.Attrs{spans.AttrNCCLErrors: int64(3)})
 	c1 := perftest.AddCollective(b, 1000, "AllReduce", failed)
 	f := perftest.AddFunction(b, 1, "AllReduce", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400},
-		perftest.Stage{Name: "compute", From: 400, To: 1000}) // by name no function at all
+		perftest.Stage{Name: "compute", From: 400, To: 1000}) // its name is not the name of a function
 	for i := range 10 {
 		perftest.AddRank(b, 1001+i, 1000, i)
 	}

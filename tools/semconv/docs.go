@@ -42,7 +42,7 @@ func readmes(root string, ds []*domain) error {
 	return errors.Join(errs...)
 }
 
-// table is one of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
+// table is a table of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
 func table(ds []*domain, kind, domain, which string) (string, error) {
 	b := &strings.Builder{}
 	for _, d := range ds {
@@ -141,7 +141,7 @@ func key(a *attribute) string {
 	return code(a.name())
 }
 
-// values lists those of an enum. Verdicts have a table of their own.
+// values lists the values of an enum. Verdicts have a table of their own.
 func values(a *attribute) string {
 	var out []string
 	for _, m := range a.Type.Members {

@@ -1,5 +1,5 @@
 // Command semconv makes Go names, metric descriptors, the table of verdicts, docs/semconv.md and the tables of READMEs from spans/registry, which is in the
-// schema of OpenTelemetry's weaver. Annotations tell what the schema has no place for: the Go name, the unit of an attribute, the severity of a verdict.
+// schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
 package main
@@ -66,7 +66,7 @@ func generate(root string) error {
 	return readmes(root, ds)
 }
 
-// instruments are package spans' names of weaver's.
+// instruments are the names in package spans of weaver's instruments.
 var instruments = map[string]string{"counter": "Counter", "gauge": "Gauge", "histogram": "Histogram", "updowncounter": "UpDownCounter"}
 
 func write(file, text string) error {

@@ -44,7 +44,7 @@ type group struct {
 		Go      string            `yaml:"go"`
 		Name    string            `yaml:"name"`    // of a span
 		By      []string          `yaml:"by"`      // the components that make the metric
-		Labels  string            `yaml:"labels"`  // what a README says of its attributes
+		Labels  string            `yaml:"labels"`  // what a README says of the metric's attributes
 		Metrics map[string]string `yaml:"metrics"` // Go names of imported metrics
 		Units   map[string]string `yaml:"units"`
 		Room    string            `yaml:"room"` // Go name of how many of the attributes a span mostly gets
@@ -66,7 +66,7 @@ type attribute struct {
 		Go     string            `yaml:"go"`
 		GoType string            `yaml:"go_type"`
 		Unit   string            `yaml:"unit"`
-		Values map[string]string `yaml:"values"` // Go names of values of what is referenced
+		Values map[string]string `yaml:"values"` // Go names of values of the referenced attribute
 	} `yaml:"annotations"`
 }
 
@@ -135,7 +135,7 @@ func read(dir string) ([]*domain, error) {
 
 var goName = regexp.MustCompile(`^[A-Z]\w*$`)
 
-// check finds what weaver's schema does not: names given twice, references to nothing, entries without text.
+// check finds mistakes that weaver's schema does not: names given twice, references to nothing, entries without text.
 func check(ds []*domain) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -249,8 +249,8 @@ func constants(ds []*domain) []constant {
 	return out
 }
 
-// sections orders the Go names as the registry has them: a block per group of attributes, one of the values of each enum, and of each domain one of spans and
-// events, and one of metrics.
+// sections orders the Go names as the registry has them: a block per group of attributes, a block of the values of each enum, and for each domain a block of spans
+// and events, and a block of metrics.
 func sections(ds []*domain) []section {
 	var out []section
 	done := map[string]bool{}
@@ -324,7 +324,7 @@ func attributeNames(d *domain, g *group, add func(string, []constant)) {
 	}
 }
 
-// name is the attribute's key; of a template what goes before the dynamic part.
+// name is the attribute's key; of a template, the text before the dynamic part.
 func (a *attribute) name() string {
 	switch {
 	case a.Ref != "":

@@ -67,7 +67,7 @@ func readVocabulary(t *testing.T) (*vocabulary, []*domain) {
 	return v, ds
 }
 
-// template is the prefix of a dynamic name, "" of none.
+// template is the prefix of a dynamic name, "" of another name.
 func (v *vocabulary) template(name string) string {
 	for _, p := range v.prefixes {
 		if strings.HasPrefix(name, p) && v.attributes[name] == nil {
@@ -77,7 +77,7 @@ func (v *vocabulary) template(name string) string {
 	return ""
 }
 
-// knows says whether a name is that of anything, or what several names begin with.
+// knows says whether anything has this name, or several names begin with it.
 func (v *vocabulary) knows(name string) bool {
 	if v.attributes[name] != nil || v.metrics[name] != nil || v.names[name] || v.template(name) != "" {
 		return true
@@ -90,7 +90,7 @@ func (v *vocabulary) knows(name string) bool {
 	return false
 }
 
-// Names of what others write, in files that our components read.
+// foreign says whether others write the name, in files that our components read.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "megatron.training.") || name == "process.uptime"
 }
@@ -235,7 +235,7 @@ func (w *walker) metric(m goldenMetric) {
 	case g == nil && !w.upstream[m.Name]:
 		w.Errorf("%s: the registry has no metric %s", w.file, m.Name)
 	case g != nil && g.Instrument == "gauge" && instrument == "counter" && strings.HasSuffix(w.file, "/native_want.yaml"):
-		// What a job counts itself stays a counter.
+		// A metric that a job counts itself stays a counter.
 	case g != nil && (g.Unit != m.Unit || g.Brief != m.Description || g.Instrument != instrument):
 		w.Errorf("%s: %s is a %s, %s, %q; the registry has %s, %s, %q", w.file, m.Name, instrument, m.Unit, m.Description, g.Instrument, g.Unit, g.Brief)
 	}
@@ -287,7 +287,7 @@ func (w *walker) yaml(text []byte) {
 	}
 }
 
-// jaeger reads what Jaeger's API answers, which show's tests have.
+// jaeger reads the answers of Jaeger's API that show's tests have.
 func (w *walker) jaeger(text []byte) {
 	var answer struct {
 		Data []struct {
@@ -312,7 +312,7 @@ func (w *walker) jaeger(text []byte) {
 	}
 }
 
-// What Jaeger adds to the tags of a span.
+// jaegerTags are the tags that Jaeger adds to a span.
 var jaegerTags = []string{"span.kind", "otel.status_code", "otel.status_description", "otel.scope.name", "otel.scope.version", "error", "internal.span.format"}
 
 // repository calls f for each file of the repository that is no build output.
@@ -346,7 +346,7 @@ func repository(t *testing.T, f func(path string, text []byte)) {
 	}
 }
 
-// TestGoldenFiles: what any golden file shows stands in the registry, and what stands in the registry is shown by a golden file, or at least written by code.
+// TestGoldenFiles: names that a golden file shows stand in the registry, and names of the registry are shown by a golden file, or at least written by code.
 func TestGoldenFiles(t *testing.T) {
 	v, ds := readVocabulary(t)
 	w := &walker{T: t, vocabulary: v, seen: map[string]bool{}}
@@ -406,7 +406,7 @@ func TestGoldenFiles(t *testing.T) {
 	t.Logf("shown by none of %d golden files, but written by code: %s", files, strings.Join(byCode, " "))
 }
 
-// TestAdded: what train_perf adds to a span stands in a group of which the registry counts how much that is.
+// TestAdded: the attributes that train_perf adds to a span stand in groups whose room the registry counts.
 func TestAdded(t *testing.T) {
 	_, ds := readVocabulary(t)
 	known := map[string]bool{}
@@ -459,7 +459,7 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// TestUnits: the units that have names are those of metrics, attributes and verdicts.
+// TestUnits: the units that have names are the units of metrics, attributes and verdicts.
 func TestUnits(t *testing.T) {
 	_, ds := readVocabulary(t)
 	used, named := map[string]bool{}, map[string]bool{}
@@ -513,7 +513,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestPrometheusNames holds the names that READMEs give against some that Prometheus has.
+// TestPrometheusNames holds the names in READMEs against some names that Prometheus has.
 func TestPrometheusNames(t *testing.T) {
 	v, _ := readVocabulary(t)
 	for metric, want := range map[string]string{

@@ -74,12 +74,12 @@ func (j *judge) judge(span ptrace.Span) int {
 	return judged
 }
 
-// judgeRanks is about ranks that miss or stand still.
+// judgeRanks gives the verdicts about ranks that are missing or stand still.
 func (j *judge) judgeRanks() {
 	none, missing := math.NaN(), j.MissingRanks()
 	if j.Hang {
 		j.hang().Say(&j.sheet, j, j.Waited, none)
-	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // nothing of ranks that have gone on: that is a gap
+	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // ranks that have gone on since make a gap, see below
 		v.Say(&j.sheet, j, float64(missing), none)
 	}
 	if j.Reason == spans.NCCLIncompleteGap {
@@ -104,7 +104,7 @@ func (j *judge) hang() *verdict.Verdict[judge] {
 	return hangUnknown
 }
 
-// judgeTimes is about ranks that come late, and about the bandwidth.
+// judgeTimes gives the verdicts about ranks that come late, and about the bandwidth.
 func (j *judge) judgeTimes() {
 	none := math.NaN()
 	switch {
@@ -116,18 +116,18 @@ func (j *judge) judgeTimes() {
 		stragglersOver.Say(&j.sheet, j, none, none)
 	}
 	if j.cfg.LateTransfers > 0 {
-		// Without the time of the transfer the times are of clocks that nothing holds together, and late is only what they are apart.
+		// Without a transfer time nothing relates the clocks of the ranks to each other, and the lateness is only how far these clocks are apart.
 		limit := max(j.cfg.LateTransfers*j.TransferDuration, j.cfg.LateMin.Seconds())
-		if j.Last.Late > limit { // NaN is not
+		if j.Last.Late > limit { // false for NaN
 			late.Say(&j.sheet, j, j.Last.Late, limit)
 		}
 	}
-	if !math.IsNaN(j.BandwidthDeviation) { // that there is one says that it is large: the receiver has the limit
+	if !math.IsNaN(j.BandwidthDeviation) { // the receiver has the limit: it states only large deviations
 		bandwidthLow.Say(&j.sheet, j, j.bandwidth(), none)
 	}
 }
 
-// judgeWork is about what went wrong in it.
+// judgeWork gives the verdicts about what went wrong in the collective.
 func (j *judge) judgeWork() {
 	none := math.NaN()
 	if j.Errors >= 1 {

@@ -381,14 +381,14 @@ var ncclChildren = []string{
 	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
-// TestOthersAreLeftAlone: what is below a root passes as it is, even when it has what a root has; and so does what only looks like a root.
+// TestOthersAreLeftAlone: spans below a root pass as they are, even with the attributes of a root; so do spans that only look like a root.
 func TestOthersAreLeftAlone(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	broken := perftest.AllReduce.With(attrs{spans.AttrNCCLHang: true, spans.AttrNCCLErrors: int64(3)})
 	for i, name := range ncclChildren {
 		perftest.AddCollective(b, 100+i, name, broken)
 	}
-	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, which is one: see package view
+	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, which counts as an integer: see package view
 		perftest.AddCollective(b, 200+i, "AllReduce", broken.With(attrs{spans.AttrNCCLRanks: ranks}))
 	}
 	perftest.AddCollective(b, 300, "AllReduce", perftest.AllReduce)
@@ -409,7 +409,7 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, []string{spans.VerdictNCCLErrors}, perftest.Verdicts(root), name)
 		assert.True(t, strings.HasPrefix(perftest.Reasons(root)[0], name+" had 3 errors"))
 	}
-	for _, operation := range []any{"", int64(1)} { // then it is named by its span
+	for _, operation := range []any{"", int64(1)} { // then the span's name stands for the operation
 		root := oneCollective(t, newTest(t), "AllReduce", failed.With(attrs{spans.AttrNCCLOperation: operation}))
 		assert.True(t, strings.HasPrefix(perftest.Reasons(root)[0], "AllReduce had 3 errors"))
 	}

@@ -30,7 +30,7 @@ var (
 // Errors are what is wrong with the config.
 func (c *Config) Errors() []error {
 	var errs []error
-	limit := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) } // NaN is none
+	limit := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) } // NaN is no limit
 	if !limit(c.LateTransfers) {
 		errs = append(errs, errTransfers)
 	}

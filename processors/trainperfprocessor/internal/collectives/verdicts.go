@@ -34,7 +34,7 @@ var (
 		"look at the network between the ranks, and at whether all run the same call.", &places)
 	hangUnknown = verdict.New(spans.VerdictNCCLHang, hang+"; the log does not tell which ranks are missing or stuck.", &places)
 
-	// rankMissing is by why the collective is incomplete.
+	// rankMissing has the verdict for each reason why a collective is incomplete.
 	rankMissing = map[string]*verdict.Verdict[judge]{
 		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+"[ within {waited:seconds}| in time]"+process+" still runs, and still writes its log.", &places),
@@ -138,7 +138,7 @@ func knownIf(known bool, x float64) float64 {
 	return math.NaN()
 }
 
-// appendCommunicator writes "DP Group 0 (0x9e37)", or what of it is known.
+// appendCommunicator writes "DP Group 0 (0x9e37)", or the part of it that is known.
 func appendCommunicator(b []byte, j *judge) []byte {
 	b = append(b, j.CommName...)
 	switch {
@@ -151,7 +151,7 @@ func appendCommunicator(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendRank writes "5 on node-3", nothing of a rank that is not known.
+// appendRank writes "5 on node-3", or nothing where the rank is not known.
 func appendRank(b []byte, rank view.Int, host string) []byte {
 	if !rank.OK {
 		return b
@@ -170,7 +170,7 @@ func appendMissing(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendStragglers writes the ranks where there are several.
+// appendStragglers writes the straggling ranks where there are several.
 func appendStragglers(b []byte, j *judge) []byte {
 	if j.Stragglers.Len() > 1 {
 		return appendRanks(b, j.Stragglers, 0)

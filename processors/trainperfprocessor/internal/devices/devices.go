@@ -1,4 +1,4 @@
-// Package devices knows which GPUs hosts have, of the metrics that pass: a training step is held against the peak of the devices of its host.
+// Package devices knows which GPUs hosts have, from the metrics that pass: a training step is held against the peak of the devices of its host.
 package devices
 
 import (
@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// forgetDevice is how long a GPU is known that no metric shows any more.
+	// forgetDevice is how long a GPU stays known after the last metric that showed it.
 	forgetDevice = time.Hour
-	// Max bounds the kinds of GPU on hosts that are known: mostly hosts.
+	// Max bounds how many kinds of GPU of all hosts are known: mostly each host has one kind.
 	Max = 4096
 	// maxDeviceText bounds the name of a host or model, By.
 	maxDeviceText = 256
@@ -31,15 +31,15 @@ type Devices struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	seen  map[device]time.Time // when last
+	seen  map[device]time.Time // when each was last seen
 	swept time.Time
 	known atomic.Pointer[Models]
 }
 
 // Models is what is known at a moment. It is never changed, but replaced.
 type Models struct {
-	byHost map[string]string // "": several
-	common string            // of all hosts; "": several, or none is known
+	byHost map[string]string // the model of a host's GPUs; "": several models
+	common string            // the model of all hosts' GPUs; "": several models, or none is known
 }
 
 // Of is the model of a host's GPUs; where no host is named, the model that all hosts have. "": not known, or several.
@@ -50,14 +50,14 @@ func (m *Models) Of(host string) string {
 	return m.byHost[host]
 }
 
-// New knows of none.
+// New returns Devices that know no GPU yet.
 func New() *Devices {
 	d := &Devices{now: time.Now, seen: make(map[device]time.Time)}
 	d.known.Store(new(Models))
 	return d
 }
 
-// Known is what is known now.
+// Known returns the models that are known now.
 func (d *Devices) Known() *Models { return d.known.Load() }
 
 // IsAbout says whether a metric of this name may show devices.
@@ -97,7 +97,7 @@ func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 				room = false
 				continue
 			}
-			dev.host, dev.model = strings.Clone(dev.host), strings.Clone(dev.model) // they outlive the batch
+			dev.host, dev.model = strings.Clone(dev.host), strings.Clone(dev.model) // the names outlive the batch
 			changed = true
 		}
 		d.seen[dev] = now
@@ -108,8 +108,8 @@ func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	return room
 }
 
-// readDevice reads a point of hw.status (whole) or of a GPU's memory. Of the latter it wants parts of GPUs only: a host that has
-// them beside the GPUs they are parts of has several kinds, so that no training step is held against the peak of a whole one.
+// readDevice reads a point of hw.status (whole) or of a GPU's memory. From memory points it takes only parts of GPUs: a host
+// with parts beside whole GPUs has several kinds, so that no training step there is held against the peak of a whole GPU.
 func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 	gpu, part := !whole, false
 	for name, v := range attrs.All() {
@@ -124,7 +124,7 @@ func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 			dev.model = spans.ValueText(v)
 		}
 	}
-	if part && !strings.Contains(dev.model, "MIG") { // the driver's names of them have it
+	if part && !strings.Contains(dev.model, "MIG") { // the driver's names of parts contain it
 		dev.model += " MIG"
 	}
 	return dev, gpu && (whole || part) && dev.model != ""
@@ -177,10 +177,10 @@ type used struct {
 	users int
 }
 
-// NewShared has none.
+// NewShared returns a Shared without devices.
 func NewShared() *Shared { return &Shared{byID: make(map[component.ID]*used)} }
 
-// Use gives the devices of a component, and what its instance calls when it does not need them any more. The last one drops them.
+// Use gives the devices of a component, and what its instance calls when it no longer needs them. The last such call drops them.
 func (s *Shared) Use(id component.ID) (d *Devices, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ func TestDevicesAgainstOracle(t *testing.T) {
 	hosts, kinds := []string{"a", "b", "c"}, []string{perftest.H200, perftest.A100}
 	forgotten, agreed := 0, 0
 	for range 5000 {
-		// Whole minutes, so that every one is the next to sweep in.
+		// Whole minutes, so that a sweep is due at each step.
 		now = now.Add(time.Duration(1+rng.IntN(25)) * time.Minute)
 		g := perftest.GPU{Host: hosts[rng.IntN(3)], Model: kinds[min(rng.IntN(8)/3, 1)]}
 		require.True(t, notice(d, perftest.Scrape(g)))
@@ -110,7 +110,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	assert.Len(t, d.seen, 1)
 }
 
-// TestDevicesOfOtherTypes: what no number stands in says nothing.
+// TestDevicesOfOtherTypes: metrics that are no gauge or sum, and labels that are no text, say nothing.
 func TestDevicesOfOtherTypes(t *testing.T) {
 	d := New()
 	md := pmetric.NewMetrics()

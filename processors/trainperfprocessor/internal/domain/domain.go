@@ -21,11 +21,11 @@ type Domain interface {
 	NewJudge(at *At, status bool) Judge
 }
 
-// Judge judges a batch, resource by resource, in place. What it cannot judge it leaves as it is, and counts.
+// Judge judges a batch, resource by resource, in place. Spans that it cannot judge it leaves as they are, and counts.
 type Judge interface {
 	// Span takes a span of one of the domain's kinds.
 	Span(kind view.Kind, span ptrace.Span)
-	// EndResource judges what had to be seen whole: all spans of the resource were taken. It is called where any judge has taken one.
+	// EndResource judges what needs all spans of a resource: they were all taken by now. It is called where any judge has taken a span.
 	EndResource()
 	// Tally is what became of the spans of the batch.
 	Tally() *Tally
@@ -33,7 +33,7 @@ type Judge interface {
 	Reset()
 }
 
-// ShareResolution is far below what the three decimals of a millisecond in a log can tell, and above what adding them up as floats gets wrong:
+// ShareResolution is far below the precision of a log's milliseconds with three decimals, and above the error of adding them up as floats:
 // 0.1 s + 0.2 s of 1 s is not more than 30 %.
 const ShareResolution = 1e-9
 
@@ -96,7 +96,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 				p.span(list.At(i))
 			}
 		}
-		if !p.wanted { // such as of a rank, whose collective stands elsewhere
+		if !p.wanted { // such as the resource of a rank: the root of its collective has another one
 			continue
 		}
 		for _, j := range p.Judges {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is how many records go by before a verdict that goes on holding is said again, and how many its share is of.
+// Window is how many records go by before a verdict that goes on holding is said again, and how many records its share is counted over.
 const Window = 100
 
 // Key names the records that share verdicts about all of them: a rank's steps, a function's calls.
@@ -36,7 +36,7 @@ func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes]()} }
 // Len is how many keys have episodes.
 func (a *All) Len() int { return a.byKey.Len() }
 
-// Of returns the episodes of a key, and makes them where there are none. evicted tells that others were forgotten.
+// Of returns the episodes of a key, and makes them where there are none. evicted tells that another key's episodes were forgotten.
 func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 	e, ok := a.byKey.Get(key)
 	if !ok {
@@ -49,13 +49,13 @@ func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 }
 
 // Episodes of a key, one per verdict. A verdict is said on the first record that it holds for, then on the first one after every Window records, with its
-// share of them. A verdict that did not hold for so long begins anew. A record that it does not hold for never carries it, so that no end is said.
+// share of them. A verdict that did not hold for Window records begins anew. Records for which it does not hold never carry it: its end is not said.
 type Episodes struct {
 	N      int64 // records ever
 	Newest int64 // highest iteration ever, of steps
 	Repeat bool  // the record that is judged was judged before: a retried batch
 
-	ids  []uint64 // of the last records, a ring
+	ids  []uint64 // spans of the last records, a ring
 	next int
 	id   uint64
 	by   []episode
@@ -67,16 +67,16 @@ type episode struct {
 	// The last records that the verdict held for: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64 // the record that said it last, and what it said; 0: none
+	said   int64 // the last record that said the verdict with its share, its span, and what it said; 0: none
 	saidID uint64
 	told   Told
-	each   []uint64 // the last records that said it for themselves
+	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
 }
 
 // Told is what is to be said of a verdict that holds for a record.
 type Told struct {
 	Say      bool
-	Held, Of int // it held for so many of the last records, this one included
+	Held, Of int // the verdict held for Held of the last Of records, this one included
 	Again    bool
 	More     string // what else is said with the share
 }
@@ -111,7 +111,7 @@ func (e *Episodes) Holds(verdict string) Told {
 	return e.say(ep, ep.said > 0)
 }
 
-// minShare is of how many records a share is said at least.
+// minShare is the number of records from which on a share is said.
 const minShare = 10
 
 // Mostly is as Holds, for a verdict about what each record does for itself: each says it, until it is true of more than four in five of them. The share is
@@ -133,7 +133,7 @@ func (e *Episodes) Mostly(verdict string) Told {
 	return Told{Say: true}
 }
 
-// note remembers that the verdict holds for the record. Of one that comes again it returns what was told then, and false.
+// note remembers that the verdict holds for the record. For a record that comes again it returns what was told then, and false.
 func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
@@ -162,7 +162,7 @@ func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	return ep, Told{}, true
 }
 
-// held is how many of the last records it held for.
+// held is how many of the last records the verdict held for.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
 func (e *Episodes) say(ep *episode, again bool) Told {

@@ -102,7 +102,7 @@ func TestEpisodeShare(t *testing.T) {
 			continue
 		}
 		said := e.Holds("v")
-		e.Holds("another") // beside it
+		e.Holds("another") // another verdict, which must not disturb the first
 		if !said.Say {
 			continue
 		}
@@ -147,7 +147,7 @@ func TestShare(t *testing.T) {
 	assert.Equal(t, "[ It is so for {held} of the last {of} steps.]", Share("steps"))
 }
 
-// BenchmarkEpisodes: a healthy record costs the look for its id.
+// BenchmarkEpisodes: a healthy record costs only the look-up of its id.
 func BenchmarkEpisodes(b *testing.B) {
 	var e Episodes
 	b.ReportAllocs()

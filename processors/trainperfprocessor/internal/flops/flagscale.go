@@ -17,13 +17,13 @@ const (
 	MergedMixtral
 	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts. It knows a model by its name only.
 	Douzi
-	// DouziUnnamed is Douzi where there is no name, which Megatron has no argument for: what has no experts is a GPT, with as many key and value
+	// DouziUnnamed is Douzi without a model name, for which Megatron has no argument: a model without experts is a GPT, with as many key and value
 	// heads as query heads. Merged with --perf-model-type gpt does the same.
 	DouziUnnamed
 )
 
 // FlagScale counts one sample as perf_monitor does: all of the attention matrix, SwiGLU's product, the router, the vocabulary without
-// padding; every layer of a mixture of experts is one, with ffn_hidden_size, and without grouped queries.
+// padding; in a mixture of experts every layer has experts, with ffn_hidden_size, and without grouped queries.
 func FlagScale(m *spans.Model, w Writer) Count {
 	s := shapeOf(m)
 	if m.VocabSize > 0 {
@@ -59,7 +59,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
-// grouped says whether perf_monitor takes its LLaMA formula. Without a type, the merged one takes it for a model with grouped queries.
+// grouped says whether perf_monitor takes its LLaMA formula. Without a type, the merged version takes it for a model with grouped queries.
 func grouped(m *spans.Model, w Writer) bool {
 	switch {
 	case w == DouziUnnamed:

@@ -23,7 +23,7 @@ func (c Count) Times(n float64) Count {
 	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
 
-// Model is what the model needs, recomputation left out: forward and, with two GEMMs for each of its own, backward.
+// Model is the FLOPs that the model needs, without recomputation: the forward pass, and the backward pass with two GEMMs for each forward GEMM.
 func (c Count) Model() float64 { return 3 * c.Forward }
 
 // The recomputations of Megatron's recompute_granularity.
@@ -33,7 +33,7 @@ const (
 	RecomputeFull      = "full"      // the layers run once more
 )
 
-// Hardware is what the devices do, recomputed activations included. With full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh)
+// Hardware is the FLOPs that the devices do, recomputed activations included. With full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh)
 // of arXiv:2104.04473: four passes over the layers, three over the logits.
 func (c Count) Hardware(recompute string) float64 {
 	switch recompute {
@@ -131,7 +131,7 @@ type shape struct {
 	dense, moe                                               float64 // layers
 	lastIsMoE                                                bool
 	mtp                                                      float64
-	latent                                                   float64 // what routed experts work on; 0: hidden
+	latent                                                   float64 // size of what routed experts work on; 0: hidden
 }
 
 func shapeOf(m *spans.Model) shape {
@@ -149,7 +149,7 @@ func shapeOf(m *spans.Model) shape {
 	}
 	if s.ffn == 0 {
 		s.ffn = 4 * s.hidden
-		if m.SwiGLU { // two thirds, so that the parameters are as many; a multiple of 64
+		if m.SwiGLU { // two thirds of 4h, so that there are as many parameters; a multiple of 64
 			s.ffn = math.Floor(4*s.hidden*2/3/64) * 64
 		}
 	}
@@ -184,7 +184,7 @@ func shapeOf(m *spans.Model) shape {
 
 // Megatron counts one sample (one sequence of seq_length tokens) as num_floating_point_operations of Megatron-LM does
 // (megatron/training/training.py @d98e8a64): GEMMs, plus the few terms it adds for norms in MLA and MTP, convolutions and scans.
-// causal halves the attention matrix, as Megatron does; without, all of it counts, as in PaLM's MFU.
+// causal halves the attention matrix, as Megatron does; without causal, all of it counts, as in PaLM's MFU.
 func Megatron(m *spans.Model, causal bool) Count {
 	s := shapeOf(m)
 	if hybrid(m) {
@@ -238,7 +238,7 @@ func attention(m *spans.Model, s *shape, causal bool) (projections, core float64
 	if !m.MLA {
 		q := s.channels * s.heads
 		kv := 2 * s.channels * s.groups
-		if m.OutputGate && !hybrid(m) { // Megatron does not count it there
+		if m.OutputGate && !hybrid(m) { // Megatron does not count the gate of hybrid models
 			kv += q
 		}
 		return s.hidden*(q+kv) + q*s.hidden, 2 * q * seq
@@ -288,7 +288,7 @@ func orDefault(n int64, otherwise float64) float64 {
 	return otherwise
 }
 
-// layers is how many layers of each kind a hybrid model has, those of multi-token prediction included.
+// layers is how many layers of each kind a hybrid model has, with the layers of multi-token prediction.
 type layers struct {
 	mamba, delta, attention, feedForward, experts float64
 	main                                          float64 // without multi-token prediction
@@ -297,9 +297,9 @@ type layers struct {
 }
 
 // layersOf reads the pattern as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does: "main|main/mtp/mtp".
-// Not known: letters for attention that hybrid_flops leaves out (D, +), others that are none, depths that differ.
+// Not known: letters for attention that hybrid_flops leaves out (D, +), letters that name no layer, depths that differ.
 func layersOf(m *spans.Model) layers {
-	if m.HybridPattern == "" { // before it was needed: shares of the layers
+	if m.HybridPattern == "" { // versions that did not need a pattern have shares of the layers
 		all := float64(max(m.NumLayers, 0))
 		l := layers{
 			attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all,

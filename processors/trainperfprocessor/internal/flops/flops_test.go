@@ -80,14 +80,14 @@ func TestGolden(t *testing.T) {
 			if g.explicitMixtral > 0 {
 				assert.InEpsilon(t, g.explicitMixtral, FlagScale(&g.model, MergedMixtral).Times(g.batch).Model(), 1e-9)
 			}
-			// Without a type, perf_monitor's formula follows from the shape; Aquila's does as that of a GPT.
+			// Without a type, perf_monitor's formula follows from the shape; Aquila's shape leads to the formula of a GPT.
 			g.model.Type = ""
 			assert.InEpsilon(t, g.merged, FlagScale(&g.model, Merged).Times(g.batch).Model(), 1e-9)
 		})
 	}
 }
 
-// TestSharedGolden reads the numbers from where they were recorded, where that is at hand.
+// TestSharedGolden reads the numbers from the file in which they were recorded, where it is at hand.
 func TestSharedGolden(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "shared", "logs", "flagscale_perf_monitor", "flops_golden.json"))
 	if err != nil {
@@ -327,7 +327,7 @@ func TestDefaultsOfMegatron(t *testing.T) {
 	assert.Equal(t, Megatron(&full, true), Megatron(&m, true))
 	m.NumExperts, full.NumExperts, full.RouterTopK, full.MoEFFN = 4, 4, 2, 10880
 	assert.Equal(t, Megatron(&full, true), Megatron(&m, true))
-	// perf_monitor's own: 4h, and in the earlier branch ⌊8h/3⌋.
+	// perf_monitor's own default size: 4h, and in the earlier branch ⌊8h/3⌋.
 	llama := spans.Model{Type: "llama", NumLayers: 1, HiddenSize: 1000, AttentionHeads: 10, SeqLength: 10, VocabSize: 1}
 	ffn := func(f float64) float64 { return 6*10*1000*f + 10*f }
 	assert.InEpsilon(t, ffn(4000)-ffn(2666), FlagScale(&llama, Merged).Forward-FlagScale(&llama, Douzi).Forward, 1e-12)

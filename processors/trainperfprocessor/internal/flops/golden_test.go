@@ -39,7 +39,7 @@ func readOriginals(t *testing.T) (megatron, douzi originals) {
 func modelOf(arguments map[string]string) (m spans.Model) {
 	lists := map[string]string{"moe_layer_freq": "moe_layer_pattern", "linear_attention_freq": "linear_attention_pattern"}
 	for name, text := range arguments {
-		if name == "vocab_size" { // perf_monitor's
+		if name == "vocab_size" { // an argument of perf_monitor
 			m.Set("padded_vocab_size", []byte(text))
 		}
 		if list, ok := lists[name]; ok && strings.HasPrefix(text, "[") {
@@ -133,7 +133,7 @@ func TestUnsupported(t *testing.T) {
 	assert.Equal(t, "M-M*", m.HybridPattern)
 }
 
-// TestDouzi: what the branch counts, with a model's name and without, which Megatron has no argument for.
+// TestDouzi: the FLOPs that the branch counts with a model's name, and without one: Megatron has no argument for it.
 func TestDouzi(t *testing.T) {
 	_, douzi := readOriginals(t)
 	for name, g := range douzi {

@@ -101,7 +101,7 @@ func (f *file) experts(m *spans.Model) {
 	}
 }
 
-// delta reads layers of gated delta net between those of gated attention (Qwen3-Next).
+// delta reads models that mix layers of gated delta net and of gated attention (Qwen3-Next).
 func (f *file) delta(m *spans.Model) {
 	m.AttentionVariant, m.OutputGate = "gated_delta_net", true
 	m.LinearKeyHeadDim, m.LinearValueHeadDim = f.number("linear_key_head_dim"), f.number("linear_value_head_dim")

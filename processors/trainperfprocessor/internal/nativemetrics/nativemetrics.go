@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// native is a metric that Megatron-LM sends itself (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and what it
-// is here: value × mul / div, so that powers of ten stay exact.
+// native is a metric that Megatron-LM sends itself (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and what
+// becomes of it here: name, unit, and value × mul / div, so that powers of ten stay exact.
 type native struct {
 	name       string
 	sourceUnit string
@@ -48,7 +48,7 @@ const (
 	Left
 )
 
-// Rename puts a metric of Megatron's under our name, and takes the unit of NCCL Inspector's where it stands in the name already. All others pass as they are.
+// Rename puts a metric of Megatron's under our name, and drops the unit of a metric of NCCL Inspector's whose name has it. All others pass as they are.
 func Rename(m pmetric.Metric) Outcome {
 	switch name := m.Name(); {
 	case strings.HasPrefix(name, inspectorPrefix):
@@ -65,8 +65,8 @@ func Rename(m pmetric.Metric) Outcome {
 	return Left
 }
 
-// rename converts one metric. It says false for what it leaves as it is: empty metrics, and exponential histograms and summaries of
-// another unit: the buckets of the former cannot be scaled by a thousandth exactly, the latter no SDK sends.
+// rename converts one metric. It says false for metrics that it leaves as they are: empty ones, summaries, which no SDK sends, and
+// exponential histograms of another unit, whose buckets cannot be scaled by a thousandth exactly.
 func (n *native) rename(m pmetric.Metric) bool {
 	scaled := n.mul != n.div
 	name := n.name
@@ -87,7 +87,7 @@ func (n *native) rename(m pmetric.Metric) bool {
 		return false
 	}
 	if name == spans.MetricStepDuration && m.Type() != pmetric.MetricTypeHistogram {
-		// The name is a histogram's: one name with two types fails a Prometheus scrape.
+		// The usual name is a histogram's: one name with two types fails a Prometheus scrape.
 		name = spans.MetricStepDurationReported
 	}
 	source := m.Name()
@@ -96,7 +96,7 @@ func (n *native) rename(m pmetric.Metric) bool {
 	m.SetName(name)
 	m.SetUnit(d.Unit)
 	m.SetDescription(d.Description)
-	// Not labels: these do not reach the series.
+	// Metadata, not labels: it does not reach the series.
 	meta := m.Metadata()
 	meta.PutStr(spans.AttrSource, source)
 	if n.sourceUnit != "" {

@@ -13,7 +13,7 @@ const (
 	A100 = "NVIDIA A100-SXM4-80GB"
 )
 
-// GPU is a device as the nvml receiver reports it, or one that it does not.
+// GPU is a device as the nvml receiver reports it, or a device that it does not report.
 type GPU struct {
 	Host, Model, Parent string
 	Kind                string // hw.type, "" for gpu

@@ -93,7 +93,7 @@ func AddFunction(b *spans.Batch, id int, name string, start, total int64, childr
 			Trace: TraceID, ID: SpanID(id + 1 + i), Parent: SpanID(id), Name: "tq." + c.Name, Is: spans.KindStage, Kind: ptrace.SpanKindInternal,
 			Start: start + c.From, End: start + c.To, Source: spans.TimeAnchored,
 		})
-		s.SetEndTimestamp(pcommon.Timestamp(start + c.To)) // before its start, as a service's may be
+		s.SetEndTimestamp(pcommon.Timestamp(start + c.To)) // may be before the start, as the end of a service's span may be
 		s.Attributes().PutStr(spans.AttrTQFunction, name)
 		s.Attributes().PutStr(spans.AttrTQStage, c.Name)
 	}
@@ -232,7 +232,7 @@ func Host(rank int) spans.Resource {
 	return spans.Resource{Service: "gpt", RunID: "run-1", Host: fmt.Sprint("node-", rank/8), PID: int64(1000 + rank)}
 }
 
-// AddCollective appends what may be the root of a collective. What is known of it says what it is.
+// AddCollective appends a span that may be the root of a collective: its attributes make it one.
 func AddCollective(b *spans.Batch, id int, name string, a Attrs) ptrace.Span {
 	return add(b, Host(0), spans.Span{Trace: TraceID, ID: SpanID(id), Name: name, Kind: ptrace.SpanKindInternal, Source: spans.TimeLogged}, a)
 }
@@ -277,7 +277,7 @@ func AddRank(b *spans.Batch, id, parent, rank int) {
 	m.PutInt(spans.AttrNCCLChannels, 16)
 }
 
-// SpanByID finds a span in what may have been reordered.
+// SpanByID finds a span in traces that may have been reordered.
 func SpanByID(tb testing.TB, td ptrace.Traces, id int) ptrace.Span {
 	tb.Helper()
 	for _, rs := range td.ResourceSpans().All() {

@@ -15,7 +15,7 @@ type Config struct {
 	ExpectedTransport string `mapstructure:"expected_transport"`
 }
 
-// The values of 'zmq::expected_transport', beside none.
+// The values of 'zmq::expected_transport', beside empty.
 const (
 	expectIPC = "ipc"
 	expectTCP = "tcp"
@@ -35,7 +35,7 @@ var (
 // Errors are what is wrong with the config.
 func (c *Config) Errors() []error {
 	var errs []error
-	share := func(x float64) bool { return x >= 0 && x <= 1 } // NaN is none
+	share := func(x float64) bool { return x >= 0 && x <= 1 } // NaN is no share
 	if !share(c.SerializeHigh) || !share(c.TransportHigh) {
 		errs = append(errs, errShare)
 	}

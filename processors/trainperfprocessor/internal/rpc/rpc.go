@@ -127,7 +127,7 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	if domain.Exceeds(transport, j.cfg.TransportHigh) && (j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh)) {
 		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
 	}
-	// How often a client calls, and over what, is how it is written: it is said once, not on each pass.
+	// How often a client calls, and over which transport, is how the client is written: that is said once, not on each pass.
 	if limit := float64(j.cfg.CallsHigh); kind == view.KindPass && limit > 0 && j.group.Calls > limit {
 		j.say(callsHigh, e.Holds(spans.VerdictZMQCallsHigh), j.group.Calls, limit)
 	}
@@ -145,7 +145,7 @@ func (j *judge) say(v *verdict.Verdict[judge], told episode.Told, value, thresho
 // measure finds out the shares.
 func (j *judge) measure() {
 	g := &j.group
-	// spans.AttrZMQTransport begins with it, in capitals: "TCP+OTP".
+	// spans.AttrZMQTransport begins with the network, in capitals: "TCP+OTP".
 	j.tcp = g.Network == expectTCP || len(g.Transport) >= len(expectTCP) && strings.EqualFold(g.Transport[:len(expectTCP)], expectTCP)
 	for _, m := range measures {
 		j.share[m.stage] = j.shareOf(g.Duration[m.stage])
@@ -179,11 +179,11 @@ func (j *judge) transportShare() float64 {
 	return wait
 }
 
-// ipcRate is what ZeroMQ moves through a Unix socket at least, By/s: a public log of 43 s spent 2.5 s on sending 3.3 GiB.
+// ipcRate is the least that ZeroMQ moves through a Unix socket, By/s: a public log of 43 s spent 2.5 s on sending 3.3 GiB.
 const ipcRate = 1 << 30
 
-// moved is the share of the calls' time in which their bytes could have been moved, NaN where the bytes are elsewhere. Receive has the server's queue and
-// compute in it, and a column for the server is of its kernels at best; the bytes say whether the transport can be the cause.
+// moved is the share of the calls' time in which their bytes could have been moved, NaN where the bytes are elsewhere. Receive times include the server's queue
+// and compute, and a column for the server counts its kernels at best; the bytes say whether the transport can be the cause.
 func (j *judge) moved() float64 {
 	if j.group.SharedMemory {
 		return math.NaN()

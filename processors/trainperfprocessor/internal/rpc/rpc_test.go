@@ -89,7 +89,7 @@ func TestShares(t *testing.T) {
 		spans.AttrZMQDeserializeUtilization: 0.0625,
 		spans.AttrZMQServerUtilization:      0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
 	}
-	// less is all of them but for some, and with others changed.
+	// less is all shares but for some, and with others changed.
 	less := func(without []string, changed ...map[string]float64) map[string]float64 {
 		out := maps.Clone(all)
 		for _, m := range changed {
@@ -192,7 +192,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"healthy":                       {nil, nil, nil},
 		"serialize exactly 30":          {serializes(0.3), nil, nil},
-		"serialize above 30":            {serializes(0.300001), nil, []string{serialize}}, // a microsecond of the log
+		"serialize above 30":            {serializes(0.300001), nil, []string{serialize}}, // above by a microsecond, the log's resolution
 		"serialize above, incomplete":   {serializes(0.5).With(attrs{spans.AttrIncomplete: true}), nil, []string{serialize}},
 		"serialize above another limit": {nil, func(c *Config) { c.SerializeHigh = 0.0624 }, []string{serialize}},
 		"serialize exactly that":        {nil, func(c *Config) { c.SerializeHigh = 0.0625 }, nil},
@@ -281,7 +281,7 @@ func TestReasons(t *testing.T) {
 		group            string
 		attrs            attrs
 		reasons          []string
-		value, threshold float64 // of the first; NaN: none
+		value, threshold float64 // of the first verdict; NaN: none
 	}{
 		"the real pass": {
 			spans.SpanRPCPass, perftest.RealPass.With(slow), []string{

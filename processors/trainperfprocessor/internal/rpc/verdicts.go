@@ -76,7 +76,7 @@ func (j *judge) calls() int64 {
 	return -1
 }
 
-// positive is x, or not known.
+// positive is x, or not known where x is not positive.
 func positive(x float64) float64 {
 	if x > 0 {
 		return x

@@ -20,7 +20,7 @@ func (a *additions) text(name, text string) {
 	*a = append(*a, addition{name: name, kind: pcommon.ValueTypeStr, text: text})
 }
 
-// finite: NaN, here that there is no such number, breaks backends that keep JSON.
+// finite adds a number if it is finite: NaN, which here means that there is none, breaks backends that keep JSON.
 func (a *additions) finite(name string, x float64) {
 	if isFinite(x) {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeDouble, x: x})
@@ -36,7 +36,7 @@ func (a *additions) whole(name string, x float64) {
 	}
 }
 
-// put writes them, leaving room for others.
+// put writes the attributes, and leaves room for so many others.
 func (a additions) put(attrs pcommon.Map, others int) {
 	attrs.EnsureCapacity(attrs.Len() + len(a) + others)
 	for i := range a {

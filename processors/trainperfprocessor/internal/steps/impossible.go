@@ -20,7 +20,7 @@ func (w *work) mfuLimit() float64 {
 	return 1
 }
 
-// implausible is an MFU that training is hardly below.
+// implausible is an MFU that training is hardly ever below.
 const implausible = 0.01
 
 // plausible is an MFU that training reaches: a cause has to bring it there.
@@ -29,13 +29,13 @@ func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 // cause is what may make the MFU of a step more than any device does.
 type cause struct {
 	*work
-	configured bool    // 'train::peak_flops' is
+	configured bool    // 'train::peak_flops' is configured
 	device     string  // another device
 	n          float64 // how many it would be
-	would      float64 // the MFU with it
+	would      float64 // the MFU with this cause
 }
 
-// candidates are the causes in the order in which each mostly is the one. A candidate returns nil where it does not fit the numbers.
+// candidates are the causes, the most frequent first. A candidate returns nil where it does not fit the numbers.
 var candidates = [...]func(c *cause) *verdict.Text[cause]{
 	(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision,
 	(*cause).ofFormula,
@@ -91,7 +91,7 @@ func appendCauses(b []byte, j *judge) []byte {
 	return b
 }
 
-// fits says whether a cause brings the MFU to one that training reaches.
+// fits says whether a cause brings the MFU to a value that training reaches.
 func (c *cause) fits(mfu float64) bool {
 	c.would = mfu
 	return plausible(mfu)
@@ -133,7 +133,7 @@ func (c *cause) ofUnit() *verdict.Text[cause] {
 	return timeUnit
 }
 
-// ofSteps: the time is not that of the samples that are counted.
+// ofSteps: the time is not the time of the samples that are counted.
 func (c *cause) ofSteps() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return nil
@@ -154,7 +154,7 @@ func (c *cause) ofPrecision() *verdict.Text[cause] {
 	return nil
 }
 
-// ofFormula: what is counted is not what was done.
+// ofFormula: the operations that are counted are not the ones that were done.
 func (c *cause) ofFormula() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return loggedMore

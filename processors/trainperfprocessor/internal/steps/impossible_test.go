@@ -74,7 +74,7 @@ func TestImpossible(t *testing.T) {
 				assert.NotContains(t, got[i], "NaN")
 				assert.NotContains(t, got[i], "Inf")
 			}
-			if tt.want != nil { // and nothing beside it
+			if tt.want != nil { // and no verdict beside it
 				assert.Equal(t, []string{spans.VerdictMFUImpossible}, perftest.Verdicts(s))
 				assert.Equal(t, spans.SeverityBad, perftest.Text(s, spans.AttrVerdictSeverity))
 			}
@@ -118,7 +118,7 @@ func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 		"; so little may also mean another device, fewer devices, or another unit than assumed.")
 }
 
-// TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and whatever else was true of it.
+// TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and each other verdict that was true of it.
 func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		attrs attrs
@@ -154,7 +154,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 			assert.Len(t, said, len(tt.want))
 			for _, v := range tt.want {
 				once := []string{"2", "102", "202"}
-				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // of the step itself, until it is of nearly all
+				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // about the step itself: each step says it, until nearly all would
 					once = []string{"2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "111", "211"}
 				}
 				assert.Equal(t, once, said[v], v)

@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 )
 
-// sayOnce says a verdict about a step that may hold for step after step: not on each, but as its episode has it.
+// sayOnce says a verdict that may hold for step after step: not on each step, but as often as its episode says.
 func (j *judge) sayOnce(v *verdict.Verdict[judge], value, threshold float64) {
 	j.tell(v, j.recentBy.episodes.Holds(v.Name()), value, threshold)
 }
@@ -24,13 +24,13 @@ func (j *judge) tell(v *verdict.Verdict[judge], told episode.Told, value, thresh
 	}
 }
 
-// judge adds the verdicts about one step: its loss, its MFU, and its speed among those before it.
+// judge adds the verdicts about one step: its loss, its MFU, and its speed beside the steps before it.
 func (j *judge) judge() {
 	j.judgeLoss()
 	switch {
 	case j.impossible:
 		j.sayOnce(mfuImpossible, j.mfu, j.mfuLimit())
-	// What perf_monitor reports is without the data-parallel size: the MFU is at least that.
+	// The FLOP/s of perf_monitor leave out the data-parallel size: the true MFU is at least the reported one.
 	case j.Format == formatPerfMonitor && j.formula == formulaReported:
 	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1):
 		j.sayMostly(mfuLow, j.mfu, j.cfg.MFULow)
@@ -48,7 +48,7 @@ func (j *judge) judge() {
 	}
 }
 
-// feed adds a value to its series, and finds out what it is there.
+// feed adds a value to its series, and finds out how it stands out there.
 func (j *judge) feed(q quantity, x float64) *finding {
 	batch := j.BatchSize
 	if math.IsNaN(batch) || q == quantityLoss {

@@ -20,7 +20,7 @@ type work struct {
 	start, end uint64
 	place      view.Int // iteration, or ordinal of the record
 	covered    float64  // steps, at least 1
-	// seconds is the time of one step; NaN where it is only the time between two records, in which evaluation and checkpoints are.
+	// seconds is the time of one step; NaN where it is only the time between two records, which has evaluation and checkpoints in it.
 	seconds float64
 	res     *resource
 	world   float64
@@ -47,16 +47,16 @@ func (w *work) rank() int64 {
 	return w.res.rank
 }
 
-// made is what is recomputed of a step.
+// made has the numbers that are recomputed of a step.
 type made struct {
 	device       float64 // {flop}/s
 	total        float64
 	disagreement float64
 	mfu, peak    float64
 	formula      string
-	impossible   bool   // the MFU is
+	impossible   bool   // the MFU is impossible
 	shared       bool   // device is total / world
-	deviceName   string // what the peak is of; "": of the config
+	deviceName   string // the device that the peak is of; "": the config has the peak
 	detected     string // the model of the device, where nothing but metrics of GPUs says it
 }
 
@@ -67,8 +67,8 @@ func (d *Domain) worldSize(w *work) float64 {
 			return float64(n)
 		}
 	}
-	// Both FLOP/s of the log, of all devices and of one. perf_monitor rounds to 0.01 TFLOP/s: the quotient has to be a whole number within that,
-	// and no other.
+	// The quotient of the log's FLOP/s of all devices and of one. perf_monitor rounds to 0.01 TFLOP/s: within that, there has to be one whole number
+	// and no second one.
 	const rounding = 0.005e12
 	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
 	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding &&
@@ -94,7 +94,7 @@ func (w *work) amounts(add *additions) {
 		tokens = w.DeviceTokenThroughput * w.world
 	}
 	switch {
-	case w.Tokens > 0: // the log counts them
+	case w.Tokens > 0: // the log counts tokens
 		if !(tokens > 0) {
 			tokens = w.Tokens / (w.seconds * w.covered)
 		}
@@ -133,7 +133,7 @@ func (d *Domain) flops(w *work, add *additions) int {
 		add.finite(spans.AttrFlopCount, sample*w.batch)
 		w.total = sample * w.batch / w.seconds
 	}
-	// A rate will do where the log has no time or batch, but for perf_monitor's, which leaves out the data-parallel size.
+	// Where the log has no time or batch, a rate will do, but not perf_monitor's rate, which leaves out the data-parallel size.
 	if !positive(w.total) && w.Format != formatPerfMonitor {
 		switch {
 		case w.SampleThroughput > 0:
@@ -216,7 +216,7 @@ func (d *Domain) reported(w *work, add *additions) int {
 	return reported
 }
 
-// addPeak adds the MFU, and what it is a share of.
+// addPeak adds the MFU, and the peak that it is a share of.
 func (w *work) addPeak(add *additions) {
 	if w.detected != "" {
 		add.text(spans.AttrDeviceModel, w.detected)

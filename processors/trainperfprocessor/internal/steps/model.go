@@ -47,7 +47,7 @@ func (d *Domain) Start() error {
 	}
 	switch m.Type {
 	case "llama", "qwen", "mixtral", "deepseek":
-		m.SwiGLU = true // by their architecture
+		m.SwiGLU = true // these models have it by their architecture
 	}
 	return nil
 }
@@ -77,12 +77,12 @@ type resource struct {
 	detected    string          // the model of the host's GPUs
 	rank, world int64           // 0: not known (rank 0 is the same as none: nothing is told apart by it)
 	model       spans.Model
-	known       bool   // the model is
-	unsupported string // what of the model cannot be counted
+	known       bool   // the model is known
+	unsupported string // the part of the model that cannot be counted
 	sample      flops.Count
 	other       flops.Count // by Megatron's formula with the other convention
 
-	// The answers that the last step got, and what it asked.
+	// What the last step looked up, and the answers.
 	peak, dpsWorld float64
 	peakDevice     string
 	peakKnown      bool
@@ -103,7 +103,7 @@ func (d *Domain) resource(at *domain.At) resource {
 	}
 	fillRun(&res.model, config, &found)
 	if !ok {
-		return res // facts of the run at most
+		return res // the model has facts of the run at most
 	}
 	m := &res.model
 	if key := flops.Missing(m); key != "" {
@@ -133,7 +133,7 @@ func (d *Domain) resource(at *domain.At) resource {
 	return res
 }
 
-// maxWarned bounds how many different reasons are remembered to have been said.
+// maxWarned bounds how many reasons are remembered as said.
 const maxWarned = 100
 
 func (d *Domain) warnOnce(reason, text string, field zap.Field) {

@@ -51,8 +51,8 @@ func (w *work) counted() (flop, tolerance float64) {
 // timeRounding is how far printing %.1f ms may have moved the time, relative.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
-// seen is the samples of a step by perf_monitor's rates, and how far print rounding may have moved it, relative: samples/s have one decimal, and
-// tokens/s, which are those times seq_length, tell more where they are of the same.
+// seen is the samples of a step by perf_monitor's rates, and how far print rounding may have moved it, relative: samples/s have one decimal;
+// tokens/s, which are samples/s times seq_length, tell more where both are of the same samples.
 func (w *work) seen() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
 	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 {
@@ -75,7 +75,7 @@ func (w *work) bySamples(dps []float64) []float64 {
 	return dps
 }
 
-// maxDivisors is more than a number below 2²⁰ has.
+// maxDivisors is more than any number below 2²⁰ has divisors.
 const maxDivisors = 256
 
 // dataParallelSizes lists what the data-parallel size may be, without 1: the model's, else every divisor of the world size.
@@ -91,12 +91,12 @@ func (w *work) dataParallelSizes() []float64 {
 		}
 		return r.dps
 	}
-	if w.world == 0 { // what samples/s × time makes, if that is a whole share of the batch
+	if w.world == 0 { // take batch / (samples/s × time), if that is a whole number
 		seen, tolerance := w.seen()
 		if n := math.Round(w.batch / seen); n > 1 && math.Abs(seen*n/w.batch-1) <= tolerance && n*tolerance < 0.3 {
 			r.dps = append(r.dps, n)
 		}
-		r.dpsWorld = -1 // of this step
+		r.dpsWorld = -1 // the answer holds for this step only
 		return r.dps
 	}
 	for n := 2.0; n <= w.world && w.world < 1<<20 && len(r.dps) < maxDivisors; n++ {

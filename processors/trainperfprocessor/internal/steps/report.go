@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
 )
 
-// judgeReport compares what any log but perf_monitor's says with what was recomputed.
+// judgeReport compares the FLOP/s of any log but perf_monitor's with the recomputed ones.
 func (j *judge) judgeReport() {
 	logged, recomputed, unit := j.DeviceFlopThroughputReported, j.device, " TFLOP/s per device"
 	if !(logged > 0 && recomputed > 0) {

@@ -11,11 +11,11 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
 )
 
-// quantity is what a series is of.
+// quantity says what the values of a series measure.
 type quantity uint8
 
 // The speeds come first, in the order of choice where a record has several: a log's own rates are nearer to what happened
-// than those made of its times. All are of the kind "more is better".
+// than rates made of its times. All are of the kind "more is better".
 const (
 	quantitySamples quantity = iota
 	quantityTokens
@@ -59,7 +59,7 @@ func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted 
 		// The key outlives the batch it was read from.
 		key.service, key.run, key.format = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.format)
 		if evicted = a.byKey.Add(key, s); evicted {
-			*recent = recentSeries{} // it may have been one of them
+			*recent = recentSeries{} // the series that was forgotten may be one of the recent ones
 		}
 	}
 	r.format, r.rank, r.series = key.format, key.rank, s
@@ -87,14 +87,14 @@ type series struct {
 
 	skipped uint64 // id of the last value that was not added
 
-	// Speeds only.
+	// The next ones are for speeds only.
 	best            float64 // median of the fastest full window; 0 while there is none
 	quiet           int     // how many more values the slowdown is not repeated for
 	lastDip, dipGap int64   // ordinal of the last dip, and how far before it the one before was
 	inSpike         bool    // loss only
 }
 
-// finding is what a value is in its series.
+// finding says how a value stands out in its series.
 type finding struct {
 	n              int
 	median, spread float64 // of the values before it; spread is 1.4826 MAD, the standard deviation of a normal distribution
@@ -118,8 +118,8 @@ type value struct {
 	hasIteration bool
 }
 
-// add puts a value into its series and says what it is there. A span id that the series still holds is not added again, so a retried
-// batch changes nothing. A span of a higher iteration than any before is no such span.
+// add puts a value into its series and says how it stands out there. A span id that the series still holds is not added again, so a retried
+// batch changes nothing. A span of a higher iteration than any before cannot be one of these.
 func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	*f = finding{}
 	began := !s.begun
@@ -214,7 +214,7 @@ func (s *series) bound() {
 	s.above = len(s.sorted) - after
 }
 
-// bounds returns what the median is not below, and what it is not above. Rounding keeps the order of numbers, so that a comparison with
+// bounds returns a lower and an upper bound of the median. Rounding keeps the order of numbers, so that a comparison with
 // the median, of one side scaled, holds only where it holds with the bound.
 func (s *series) bounds() (floor, ceiling float64) {
 	if half := (len(s.ring) - 1) / 2; s.below > half || s.above > half {
@@ -253,7 +253,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 		return
 	}
 	f.spread = deviation(sorted, f.median)
-	// Of logarithms, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
+	// Logarithms are compared, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
 	if x >= f.lowest() {
 		return
 	}
@@ -267,7 +267,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 }
 
 // slow compares the median of a full window with the median of the run's best one, once per value and, when it is said, not again for a window.
-// best is taken at the ends of windows that do not overlap: of fewer values, the best of chance is less far off.
+// best is taken at the ends of windows that do not overlap: among fewer medians, chance makes the best one less far off.
 func (s *series) slow(cfg *Config, f *finding) {
 	if s.quiet > 0 {
 		s.quiet--
@@ -315,7 +315,7 @@ func (s *series) spike(x float64, cfg *Config, f *finding) {
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
 }
 
-// risen is what a loss has to be above.
+// risen is the limit that a loss has to exceed to be a spike.
 func risen(median float64) float64 { return median + spikeFloor*math.Abs(median) }
 
 // lowest is the speed that chance does not get below.
@@ -333,7 +333,7 @@ func deviation(sorted []float64, median float64) float64 {
 	n := len(sorted)
 	right, _ := slices.BinarySearch(sorted, median)
 	left := right - 1
-	var a, b float64 // the last two
+	var a, b float64 // the last two deviations
 	for range n/2 + 1 {
 		a = b
 		if left >= 0 && (right >= n || median-sorted[left] < sorted[right]-median) {

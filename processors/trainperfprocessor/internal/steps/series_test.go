@@ -378,7 +378,7 @@ func TestSeriesAgainstExact(t *testing.T) {
 				x = math.Round(20*x)/20 + 0.05
 			}
 			if q == quantityLoss && trial%3 == 0 {
-				x -= 1.2 // such as a policy's
+				x -= 1.2 // a loss below 0, such as a policy's
 			}
 			v := value{id: uint64(i + 1), x: x, batch: batch, iteration: iteration, hasIteration: trial%5 != 0}
 			if len(sent) > 0 && rng.IntN(40) == 0 {

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// slowRankWindow is over how many records a rank has to be slow, slowRankRecords in how many of them. A rank that noise makes slow in a quarter of the
-	// records is so in that many of so many once in 30,000 times.
+	// slowRankWindow is how many of the last records count, slowRankRecords in how many of them a rank has to be slow. A rank that noise makes slow in a
+	// quarter of the records is slow in so many of the window once in 30,000 times.
 	slowRankWindow  = 10
 	slowRankRecords = 9
-	// slowRankShare is which share of the step's time the slowest rank must cost.
+	// slowRankShare is the share of the step's time that the slowest rank must cost.
 	slowRankShare = 0.01
 )
 
@@ -41,7 +41,7 @@ type slowRankLog struct {
 
 func newSlowRanks() *slowRanks { return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog]()} }
 
-// of returns the log of a key, and makes it where there is none. evicted tells that another one was forgotten.
+// of returns the log of a key, and makes it where there is none. evicted tells that another log was forgotten.
 func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {
 	log, ok := s.byKey.Get(key)
 	if !ok {
@@ -117,7 +117,7 @@ func (j *judge) judgeRanks(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// worst is the one of ranks that was behind most often, and how often.
+// worst returns which of the given ranks was behind most often, and how often.
 func (l *slowRankLog) worst(ranks []int64) (rank int64, times int) {
 	for _, r := range ranks {
 		n := 0

@@ -45,7 +45,7 @@ func rankedStep(b *spans.Batch, name string, n int, seconds []float64) {
 	}
 }
 
-// slowRankVerdicts are those of n records: "record: sentence".
+// slowRankVerdicts are the verdicts about n records: "record: sentence".
 func slowRankVerdicts(t *testing.T, name string, n int, seconds func(n int) []float64) (got []string) {
 	t.Helper()
 	p, _ := newTest(t)

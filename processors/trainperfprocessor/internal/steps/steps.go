@@ -161,7 +161,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	return outcome
 }
 
-// recentEpisodes are those used last of a service and run.
+// recentEpisodes are the episodes of a service and run that were used last.
 type recentEpisodes struct {
 	format   string
 	rank     int64

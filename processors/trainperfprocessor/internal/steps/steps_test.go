@@ -275,7 +275,7 @@ func TestDevice(t *testing.T) {
 	assert.Equal(t, "Abacus 9000", logs.All()[0].ContextMap()["device"])
 	perftest.Numbers(t, oneStep(t, p, known, 0.5, attrs{spans.AttrDeviceModel: "NVIDIA A100-SXM4-80GB"}),
 		map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 312e12})
-	// On the resource, where an NVML receiver or resource detection would put it.
+	// The device stands on the resource, where an NVML receiver or resource detection would put it.
 	b := spans.NewBatch("test", "")
 	s := perftest.AddStep(b, known, 8, 0.5, nil)
 	td := b.Traces()
@@ -519,7 +519,7 @@ func TestStepsOfServices(t *testing.T) {
 			assert.Equal(t, int64(3), k.rank, name)
 		}
 	}
-	// What is no number says nothing, and neither does a number that cannot be.
+	// A value that is no number says nothing, and neither does an impossible number.
 	for _, odd := range []any{"7", true, []any{int64(1)}, map[string]any{"a": 1.5}, 1.5, 1e300, -1e300} {
 		a := attrs{}
 		for name := range whole {

@@ -39,7 +39,7 @@ func (j *judge) summarize(span ptrace.Span) {
 		l.Item("")
 		l.Text = append(strconv.AppendFloat(l.Text, j.device/1e12, 'f', 1, 64), " TFLOP/s per device"...)
 	}
-	if len(l.Text) > number { // which alone is no news
+	if len(l.Text) > number { // the number of the step alone is no news
 		l.Put(span)
 	}
 }

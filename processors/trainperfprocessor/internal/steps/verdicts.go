@@ -13,7 +13,7 @@ const (
 
 	compare = ": compare the model's description, seq_length, the batch of {batch} and the number of devices with what runs, before the log is doubted."
 
-	// found is how a perf_monitor's error is told.
+	// found is how the sentence about an error of perf_monitor ends.
 	found = ": it found {counted} TFLOP per step, which is {value:percent} of what its formula makes of the model. Use the recomputed FLOP/s."
 )
 
@@ -62,10 +62,10 @@ var (
 		again, &places)
 )
 
-// saying is what sentences name of what was found out about a step, beside the step.
+// saying holds the findings about a step that sentences name beside the step itself.
 type saying struct {
 	told     episode.Told
-	quantity quantity // and the speed that is judged of it
+	quantity quantity // of the speed that is judged
 	speed    float64
 
 	expected, counted float64 // {flop}, or {flop}/s: of the model, and of the log
@@ -136,7 +136,7 @@ var places = verdict.Places[judge]{
 	},
 }
 
-// moreThanNone is n, or not known.
+// moreThanNone is n, or −1 (not known) where n is 0.
 func moreThanNone(n int) int64 {
 	if n > 0 {
 		return int64(n)

@@ -123,7 +123,7 @@ func (j *judge) child(span ptrace.Span) {
 }
 
 // EndResource judges the functions of one resource. A function and its stages share one, and tq_trace sends them together. The SDK of a Go service sends
-// what ended first, so that a function may come without its stages, and brings its shares itself.
+// spans as they end, so that a function may come without its stages, and states its shares itself.
 func (j *judge) EndResource() {
 	j.resolve()
 	next := 0
@@ -137,7 +137,7 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// resolve finds the functions of children that did not follow theirs, judges those without function by themselves, and leaves the
+// resolve finds the functions of stages that did not follow their function, judges stages without one by themselves, and leaves the
 // rest in the order of functions and, within each, of time.
 func (j *judge) resolve() {
 	if len(j.apart) > 0 {

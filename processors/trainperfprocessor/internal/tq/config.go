@@ -21,7 +21,7 @@ type Config struct {
 
 // FluctuationConfig says when GET or PUT times count as unstable.
 type FluctuationConfig struct {
-	// Threshold is the coefficient of variation (standard deviation / mean) above which they do. Default 0.5.
+	// Threshold is the coefficient of variation (standard deviation / mean) above which times do. Default 0.5.
 	Threshold float64 `mapstructure:"threshold"`
 	// Window is how many of the last operations of one function and stage are compared. 2..10000, default 100.
 	Window int `mapstructure:"window"`

@@ -21,7 +21,7 @@ type shares struct {
 	reported [childStages]bool // the share is the log's
 
 	unattributed float64 // in no stage
-	disagreement float64 // the largest that the log's own shares are off
+	disagreement float64 // the largest error of the log's own shares
 }
 
 var noShares = shares{share: [childStages]float64{math.NaN(), math.NaN(), math.NaN()}, overhead: math.NaN()}
@@ -37,7 +37,7 @@ func (s *shares) attributes() int {
 	return n
 }
 
-// spent is what the stages of a function say.
+// spent is the time that the stages of a function took.
 type spent struct {
 	sum        [childStages]uint64 // ns
 	have, open [childStages]bool
@@ -79,8 +79,8 @@ func addSaturated(a, b uint64) uint64 {
 // function measures and judges one function by its stages, which are in order of start.
 //
 // The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
-// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1. The share of a stage whose line was lost is the one that
-// FUNCTION_END states, and says so.
+// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1. The share of a stage whose line was lost is the share that
+// FUNCTION_END states, and is marked as the log's.
 func (j *judge) function(f *function, children []child) int {
 	switch {
 	case f.Judged:
@@ -100,7 +100,7 @@ func (j *judge) function(f *function, children []child) int {
 	case end <= start:
 		nothing = noDuration
 	case !s.complete && !reportedAny:
-		// The end of such a function is only the last thing seen of it: shares of that would be invented.
+		// The end of such a function is only the last thing seen of it: shares of the time until then would be invented.
 		nothing = incomplete
 	case !s.staged() && !reportedAny:
 		nothing = noStages
@@ -127,7 +127,7 @@ func (j *judge) function(f *function, children []child) int {
 	return measured
 }
 
-// find makes the shares of what the stages say, and of what the log states of the others.
+// find computes the shares from the times of the stages, and takes the shares that the log states for stages without times.
 func (f *function) find(s *spent, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
@@ -135,7 +135,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 	for i := range found.share {
 		r := f.Reported[i]
 		switch {
-		case s.have[i] && !s.open[i], s.complete && s.staged(): // of the latter a stage without spans took no time
+		case s.have[i] && !s.open[i], s.complete && s.staged(): // in a complete function with stages, a stage without spans took no time
 			found.share[i] = float64(s.sum[i]) / total
 			if off := math.Abs(found.share[i] - r); !math.IsNaN(off) && !(found.disagreement > off) {
 				found.disagreement = off
@@ -144,7 +144,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 			found.share[i], found.reported[i], recomputed = r, !math.IsNaN(r), false
 		}
 	}
-	found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut] // NaN where one is not known
+	found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut] // NaN where one of the two is not known
 	if !math.IsNaN(found.overhead) && !found.reported[spans.TQGet] && !found.reported[spans.TQPut] {
 		found.overhead = float64(addSaturated(s.sum[spans.TQGet], s.sum[spans.TQPut])) / total // rounded once
 	}

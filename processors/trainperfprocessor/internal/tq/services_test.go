@@ -16,7 +16,7 @@ import (
 )
 
 func TestCarriedShares(t *testing.T) {
-	stages := []stageSpan{{"get", 0, 900}, {"compute", 900, 950}, {"put", 950, 1000}} // they say something else
+	stages := []stageSpan{{"get", 0, 900}, {"compute", 900, 950}, {"put", 950, 1000}} // the stages give other shares than the function states
 	for name, tt := range map[string]struct {
 		get, compute, put any
 		overhead          any
@@ -193,8 +193,8 @@ func sid(s ptrace.Span) []byte {
 	return id[:]
 }
 
-// TestReplayedBatches: what passes again comes out the same, and a copy of what came in (an SDK that had no answer sends it again) gets no verdict about
-// fluctuation a second time.
+// TestReplayedBatches: a batch that passes again comes out the same, and a copy of a batch that came in (an SDK without an answer sends it again) gets no verdict
+// about fluctuation a second time.
 func TestReplayedBatches(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestReplayedBatches(t *testing.T) {
 	}
 }
 
-// TestGatewayBehindAnAgent: a gateway with other limits, that gets batches cut anew, changes nothing of what an agent has seen: verdicts, and that there are
-// none.
+// TestGatewayBehindAnAgent: a gateway with other limits, that gets batches cut anew, leaves spans that an agent has judged as they are, with their verdicts or
+// without any.
 func TestGatewayBehindAnAgent(t *testing.T) {
 	logs := func() ptrace.Traces { // of tq_trace
 		b := spans.NewBatch("tq_trace", "")
@@ -260,7 +260,7 @@ func TestGatewayBehindAnAgent(t *testing.T) {
 	}
 }
 
-// TestStageWithoutFunction: a stage that stands in a span of another kind has a window too, but for one that nothing names and one that did not end.
+// TestStageWithoutFunction: a stage that stands in a span of another kind has a window too, unless its function has no name or the stage did not end.
 func TestStageWithoutFunction(t *testing.T) {
 	p := newTest(t)
 	add := func(b *spans.Batch, id int, stage string, ns int64) ptrace.Span {

@@ -35,7 +35,7 @@ type Domain struct {
 	cfg      Config
 	windows  *windows
 	episodes *episode.All
-	runs     *simplelru.LRU[runKey, *run] // the lock of episodes is its too
+	runs     *simplelru.LRU[runKey, *run] // guarded by the lock of episodes
 }
 
 // New makes the domain.

@@ -303,8 +303,8 @@ func TestNothingIsInvented(t *testing.T) {
 	}
 }
 
-// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. What is there is recomputed, the rest is the
-// log's, and each share says which it is.
+// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. Shares of seen stages are recomputed, the rest are
+// the log's, and each share says which it is.
 func TestLostStageLine(t *testing.T) {
 	three := []stageSpan{{"get", 0, 210_000_000}, {"compute", 210_000_000, 800_000_000}, {"put", 800_000_000, 1_000_000_000}}
 	for name, tt := range map[string]struct {

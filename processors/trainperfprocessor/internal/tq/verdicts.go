@@ -130,15 +130,15 @@ func (f *function) seconds() float64 {
 // runKey names a run.
 type runKey struct{ service, run string }
 
-// run is what TransferQueue cost a run so far: what the verdict of one call is to be seen against.
+// run is what TransferQueue cost a run so far: the verdict about one call is read beside that.
 type run struct {
-	calls, high int64   // calls with known shares, and those above the limit
+	calls, high int64   // calls with known shares, and how many of them are above the limit
 	total, tq   float64 // s
 	limit       float64
 	host        string // of the first call
-	highHost    string // of the first above the limit
+	highHost    string // of the first call above the limit
 	hosts       bool   // calls ran on several hosts
-	highHosts   bool   // those above the limit did
+	highHosts   bool   // calls above the limit ran on several hosts
 }
 
 var runPlaces = verdict.Places[run]{
@@ -158,7 +158,7 @@ var runPlaces = verdict.Places[run]{
 	},
 }
 
-// record counts a call, whose verdicts are asked for next, and returns what the run is like with it. The lock must be held.
+// record counts a call, whose verdicts are asked for next, and returns the run with the call in it. The lock must be held.
 func (j *judge) record(f *function, overhead float64) (*episode.Episodes, *run) {
 	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: f.Name, Stage: spans.TQFunction})
 	e.Record(binary.BigEndian.Uint64(f.key.span[:]))
@@ -221,8 +221,8 @@ func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
 	v.Say(&j.sheet, &j.saying, sp.cv, j.cfg.Fluctuation.Threshold)
 }
 
-// stageApart judges a stage that came without its function by the window of the function's name, so that a window misses nothing that a
-// batch was cut through. COMPUTE has no window.
+// stageApart judges a stage that came without its function by the window of the function's name, so that a window also gets stages that
+// came in another batch than their function. COMPUTE has no window.
 func (j *judge) stageApart(a *apart, c *child) {
 	if a.judged || c.open || c.stage == spans.TQCompute || a.name == "" {
 		return
@@ -232,8 +232,8 @@ func (j *judge) stageApart(a *apart, c *child) {
 	j.sheet.Put(a.span)
 }
 
-// client judges one client operation. Those that stand alone (sync workers log no function around them) feed a
-// window of their own; those inside a function are already in the window of its GET or PUT.
+// client judges one client operation. Operations that stand alone (sync workers log no function around them) feed a
+// window of their own; operations inside a function are already in the window of its GET or PUT.
 func (j *judge) client(span ptrace.Span) {
 	s := &j.stage
 	if s.Judged || s.Incomplete || span.EndTimestamp() < span.StartTimestamp() {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxWindowNS is the longest duration a window takes (13 days); longer ones count as that. With maxWindow values it
+// maxWindowNS is the longest duration a window takes (13 days); longer ones count as this long. With maxWindow values it
 // keeps n·Σd² below 2^128.
 const maxWindowNS = 1 << 50
 
@@ -62,7 +62,7 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 	case win.quiet > 0:
 		win.quiet--
 	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
-		// The spread is about the window, not about this span: once in a window's length says it, every span would bury it.
+		// The spread is about the window, not about this span: one span in a window's length says it; said on every span, it would bury the rest.
 		s.tell = true
 		win.quiet = w.cfg.Window - 1
 	}

@@ -68,7 +68,7 @@ func TestFluctuationOfLoneClientOperations(t *testing.T) {
 	for i := range 240 {
 		b := spans.NewBatch("test", "")
 		lone := perftest.AddClient(b, i+1, 0, spans.StageClientGet, perftest.Base, int64(1+i%2*9)*1e6)
-		// The same inside a function belongs to the window of tq.get and says nothing here.
+		// The same operation inside a function belongs to the window of tq.get and says nothing here.
 		inner := perftest.AddClient(b, 1000+i, 7, spans.StageClientPut, perftest.Base, int64(1+i%2*9)*1e6)
 		perftest.Judge(p, b.Traces())
 		assert.Empty(t, perftest.Verdicts(inner))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Places are what the sentences of a domain may name, by what they read of a T. A value that is not known is NaN, below 0 or empty: the section that it stands
-// in is then left out.
+// Places are the values that the sentences of a domain may name, each with how it is read from a T. A value that is not known is NaN, below 0 or
+// empty: the section that names it is then left out.
 type Places[T any] struct {
 	Numbers map[string]func(of *T) float64
 	Counts  map[string]func(of *T) int64
@@ -18,7 +18,7 @@ type Places[T any] struct {
 
 // sentence is a template that was compiled once:
 //
-//	{place}          a value of Places: a number with at most six digits, a count, a text. {value} and {threshold} are those of the verdict.
+//	{place}          a value of Places: a number with at most six digits, a count, a text. {value} and {threshold} come from the verdict.
 //	{place:style}    a number as percent, seconds, bytes or rate (By/s), or with at most so many decimals: ".2"
 //	[text]           left out as a whole where a place right in it is not known; a section within it is left out by itself
 //	[text|other]     the other text instead
@@ -83,7 +83,7 @@ func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
 	return b, known
 }
 
-// write appends a number. It says false where it is not known, or known says so.
+// write appends a number. It says false where the number is NaN, or known is false.
 func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
 	if math.IsNaN(x) {
 		return b, false
@@ -105,7 +105,7 @@ func (p *part[T]) choose(b []byte, of *T, g given) []byte {
 	return b
 }
 
-// compile panics on a template that is none: each is a constant, which any test that loads its package finds out.
+// compile panics on a malformed template: each template is a constant, so that any test that loads its package finds the mistake.
 func compile[T any](template string, places *Places[T]) sentence[T] {
 	c := compiler[T]{template: template, rest: template, places: places}
 	s := c.until("")

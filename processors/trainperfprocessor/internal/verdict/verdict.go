@@ -22,20 +22,20 @@ const (
 
 var severityText = [...]string{Good: spans.SeverityGood, Warning: spans.SeverityWarning, Bad: spans.SeverityBad}
 
-// Verdict is one that a domain may give about a T.
+// Verdict is a verdict that a domain may give about a T.
 type Verdict[T any] struct {
 	kind     kind
 	sentence sentence[T]
 }
 
-// kind is what does not depend on the T.
+// kind is the part of a verdict that does not depend on the T.
 type kind struct {
-	name, tag string // tag is the attribute of its own
+	name, tag string // tag is the attribute that only this verdict sets
 	severity  Severity
 }
 
-// New makes a verdict with its sentence; see sentence for how one is written. The registry has its severity. New panics on a name that the registry has
-// not, and on a sentence with a place that Places has not. Good verdicts have no sentence: the value that is good stands beside them.
+// New makes a verdict with its sentence; see sentence for how one is written. The registry has its severity. New panics on a name that is not in the
+// registry, and on a sentence with a place that is not in Places. Good verdicts have no sentence: the value that is good stands beside them.
 func New[T any](name, text string, places *Places[T]) *Verdict[T] {
 	known, ok := spans.VerdictNamed(name)
 	severity := slices.Index(severityText[:], known.Severity)
@@ -51,10 +51,10 @@ func (v *Verdict[T]) As(severity Severity) *Verdict[T] {
 	return v
 }
 
-// Name is the one that spans have for it.
+// Name is the name that spans have for the verdict.
 func (v *Verdict[T]) Name() string { return v.kind.name }
 
-// Say gives the verdict about what of is read from. The value and the threshold are in the unit of the attribute that is judged; NaN: there is none.
+// Say gives the verdict about of, which fills its sentence. The value and the threshold are in the unit of the attribute that is judged; NaN: there is none.
 func (v *Verdict[T]) Say(sheet *Sheet, of *T, value, threshold float64) {
 	said := given{value: value, threshold: threshold}
 	reason := ""
@@ -71,7 +71,7 @@ type Text[T any] struct{ sentence sentence[T] }
 // NewText compiles a template as New does.
 func NewText[T any](text string, places *Places[T]) *Text[T] { return &Text[T]{compile(text, places)} }
 
-// Append writes it.
+// Append writes the sentence.
 func (t *Text[T]) Append(b []byte, of *T) []byte {
 	b, _ = t.sentence.write(b, of, given{})
 	return b
@@ -127,7 +127,7 @@ func (s *Sheet) Put(span ptrace.Span) {
 	}
 	for i := range s.said {
 		v := &s.said[i]
-		if v.kind.severity == Good && worst > Good { // what is good is no answer to what is not
+		if v.kind.severity == Good && worst > Good { // a good verdict is left out beside one that is not
 			continue
 		}
 		names.AppendEmpty().SetStr(v.kind.name)
