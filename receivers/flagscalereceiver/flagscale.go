@@ -110,7 +110,7 @@ func (p *parser) Restore(saved []byte) {
 		if raw, ok := states[formats[i].name]; ok && json.Unmarshal(raw, &state) == nil {
 			r.Restore(state)
 		} else if formats[i].name == perfMonitor {
-			r.Restore(saved) // older ones have the members of tableState beside megatron
+			r.Restore(saved) // an older state has the members of tableState beside megatron
 		}
 	}
 }
@@ -125,7 +125,7 @@ type document struct {
 func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	dir, name := filepath.Split(d.path)
 	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
-	// Where the rows stand in a table too, nothing else would tell after a restart of the collector that they were counted before.
+	// Where the rows stand in a table too, only this tells after a restart of the collector that they were counted before.
 	d.summary.Rows = !ok || !tableIsRead(d.files, dir, stamp)
 	if !d.summary.Read(text, out) {
 		return tail.Rejected, "bad_summary"

@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What was not a record is in the accounts, by reason.
+// Lines that are no records are in the accounts, by reason.
 func TestAccounts(t *testing.T) {
 	for name, want := range map[string]struct {
 		records, duplicates int64
@@ -110,7 +110,7 @@ func ids(t *testing.T, r *filereceivertest.Result) map[int64]pcommon.SpanID {
 	return out
 }
 
-// The same rows stand in three files. Each is one step, and the same one whichever files are read.
+// The same rows stand in three files. Each row is one step, and the same step whichever files are read.
 func TestOneStepPerRow(t *testing.T) {
 	dir := fixture(t, "merged")
 	want := ids(t, read(t, config(dir+"/perf_metrics_*")))
@@ -143,7 +143,7 @@ func TestOneStepPerRow(t *testing.T) {
 	}
 }
 
-// A summary whose session's table is gone, or is another file than one that is read, is where the rows come from.
+// The rows come from the summary when the table of its session is gone, or is not read.
 func TestSummaryWithoutItsTable(t *testing.T) {
 	dir := fixture(t, "merged")
 	require.NoError(t, os.Remove(dir+"/perf_metrics_20260410_080000.log"))
@@ -238,7 +238,7 @@ func (l *lines) Restarted()               { l.got = append(l.got, "restarted") }
 func (*lines) Retold()                    {}
 func (l *lines) feed(p *parser, s string) { p.Line([]byte(s), l) }
 
-// A restart of the collector between any two lines changes nothing.
+// A restart of the collector between any two lines changes no record.
 func TestSaveRestore(t *testing.T) {
 	for _, name := range []string{"megatron/host_0_localhost.output", "merged/perf_metrics_20260410_080000.log", "restart/perf_metrics_20260413_100000.log"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -304,7 +304,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// What was saved while the members of the table's state stood beside megatron is read still.
+// State saved by an older version, with the members of the table's state beside megatron, is still read.
 func TestRestoreUnnamed(t *testing.T) {
 	old := []byte(`{"copied":true,"table":"` + base64.StdEncoding.EncodeToString([]byte(`{"Block":1,"Iteration":7}`)) + `","megatron":"` +
 		base64.StdEncoding.EncodeToString([]byte(`{"Open":true}`)) + `"}`)

@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 )
 
-// format is one that FlagScale's jobs write.
+// format is a format that FlagScale's jobs write.
 type format struct {
 	name string
-	// reads says whose the lines are where include_by_content asks.
+	// reads says which receiver a line belongs to, for include_by_content.
 	reads tail.Reads
 	// open makes the reader of the file at path, one of files.
 	open func(path string, files *tail.Config) reader

@@ -220,8 +220,8 @@ func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID,
 	return s
 }
 
-// lost are the sentences of what began and did not end. A function without FUNCTION_END is none of them: verl prints that only where data is put back. Nor is
-// one that ended without the lines of a stage.
+// lost are the sentences about spans that began and did not end. There is none for a function without FUNCTION_END, which verl prints only where data is put
+// back, nor for a function that ended without the lines of a stage.
 var lost = map[string]string{
 	assemble.ReasonNoGetEnd:     "GET began and never ended: the process died in it, or its line was lost",
 	assemble.ReasonNoComputeEnd: "COMPUTE began and never ended: the process died in it, or its line was lost",

@@ -177,7 +177,7 @@ func TestSaveRestore(t *testing.T) {
 	assert.Nil(t, r.handle(&noLines{}).Save())
 }
 
-// A reboot in the middle of a file: what was open is given up, and the new counter gets its own anchor.
+// A reboot in the middle of a file: open calls are given up, and the new counter gets its own anchor.
 func TestCounterStartsAnew(t *testing.T) {
 	b := read(t, nil, write(t, "x.log",
 		"INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=a | func=f | pid=1 | stage=FUNCTION_START | timestamp=90000.0",
@@ -250,7 +250,7 @@ func TestPidOfFileName(t *testing.T) {
 	assert.Equal(t, int64(2642022), pid.Int())
 }
 
-// That no record has an id is said once, with what to do; one id, and it is not so.
+// The receiver says once, with what to do, that no record has an id; with a single id it does not.
 func TestNoIDs(t *testing.T) {
 	line := "[TQ-TRACE] trace_id=%s | func=f | stage=COMPUTE_END | duration=0.4s | timestamp=%d.0\n"
 	var all strings.Builder

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 )
 
-// format is one of those in which jobs with a TransferQueue say what they did.
+// format is a format in which jobs with a TransferQueue log their work.
 type format struct {
 	name string
 	// detect says whether a line without its prefix is a record, for include_by_content. It may use rec.
@@ -30,7 +30,7 @@ func Formats() []string {
 	return names
 }
 
-// detect makes what knows the records of all formats.
+// detect makes the function that knows the records of all formats.
 func detect(string) tail.Detect {
 	var peeler line.Peeler
 	var prefix line.Prefix

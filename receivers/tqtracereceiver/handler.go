@@ -38,11 +38,11 @@ type handler struct {
 	perf    perfRecords
 	names   spans.Interner
 
-	// For records without any clock: how many there were, and where the reconstructed time stands (ns); of that, what the
-	// stages of the current function took.
+	// For records without any clock: how many there were, where the reconstructed time stands (ns), and how much of it
+	// the stages of the current function took.
 	ordinal, made, staged int64
 
-	records, nameless int64 // of this process; and those of them whose trace_id says nothing
+	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing
 
 	batch   *functionBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
@@ -179,7 +179,7 @@ func (h *handler) process() *assemble.Proc {
 	p, ok := h.procs[procKey{string(h.prefix.IP), pid}]
 	if !ok {
 		if len(h.procs) >= maxProcs {
-			clear(h.procs) // what is open keeps its own
+			clear(h.procs) // open functions keep their process
 		}
 		host := spans.Name(h.prefix.IP)
 		p = assemble.NewProc(host, pid, h.anchors.Get(host, pid))
@@ -203,7 +203,7 @@ func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	return ns, raw, err == nil
 }
 
-// unixFrom is where a timestamp is no perf_counter any more: no machine runs for 31 years.
+// unixFrom is the smallest timestamp that is Unix time and no perf_counter: no machine runs for 31 years.
 const unixFrom = int64(1e18)
 
 // place finds out when and where the record was printed.
@@ -236,7 +236,7 @@ func (h *handler) place(l *tail.Line) {
 }
 
 // placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus
-// the durations of what came before it.
+// the durations of the records before it.
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++
@@ -311,7 +311,7 @@ func (h *handler) Cut() tail.Delivery {
 
 const stateVersion = 1
 
-// Save returns the clock anchors and what makes the keys of records without a clock.
+// Save returns the clock anchors and the counters that make the keys of records without a clock.
 func (h *handler) Save() []byte {
 	anchors := h.anchors.Save()
 	if anchors == nil && h.ordinal == 0 {

@@ -48,7 +48,7 @@ func TestLargestExpiry(t *testing.T) {
 	}
 }
 
-// So do the statistics of the largest line.
+// The statistics of the largest line arrive whole too.
 func TestLargestLine(t *testing.T) {
 	const head = "TQStorageUnit_1: [Performance] Total success requests: 1840, Total req/min: 368.00, Total avg process time: 0.0123s\nTime range: last 5.00 minutes;\n"
 	const operations = 10_000

@@ -160,7 +160,7 @@ func (p *perfRecords) expire(h *handler, before int64) {
 // metricID numbers the metrics of this receiver.
 type metricID uint8
 
-// The order of storage… and operation… is that of the values in perfRecords.leave and handler.operation.
+// storage… and operation… are in the order of the values in perfRecords.leave and handler.operation.
 const (
 	taskDuration metricID = iota
 	storageRequests

@@ -60,7 +60,7 @@ func (r *tqReceiver) repeated(n int64, path string) {
 	}
 }
 
-// noIDs says what it means that no record has an id. TransferQueue reads it from BatchMeta.extra_info, where nothing in verl puts one.
+// noIDs tells the user what it means that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
 func (r *tqReceiver) noIDs(records int64, path string) {
 	if !r.Said("ids") {
 		r.Once(

@@ -51,7 +51,7 @@ func readWith(t *testing.T, set receiver.Settings, change func(*Config), paths .
 
 var write, fixture = filereceivertest.Write, filereceivertest.Fixture
 
-// resource is that of a span.
+// resource returns the resource of a span.
 func resource(r *filereceivertest.Result, of ptrace.Span) pcommon.Map {
 	for _, td := range r.Traces.AllTraces() {
 		for _, rs := range td.ResourceSpans().All() {
@@ -129,7 +129,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Reading the same bytes again gives the same ids, whatever else there was; another run gives others.
+// Reading the same bytes again gives the same ids, whatever else was read; another run gives other ids.
 func TestIDsAreDeterministic(t *testing.T) {
 	ids := func(run string) map[string]int {
 		got := map[string]int{}
@@ -155,7 +155,7 @@ func TestIDsAreDeterministic(t *testing.T) {
 }
 
 // Every parent exists, in the same trace; every trace of one id text holds all its functions.
-// TestDied: a call that died in compute was a healthy bar of 273 ms; a call that ended and only lost a line is none that died.
+// TestDied: a call that died in compute was a healthy bar of 273 ms; a call that ended and only lost a line did not die.
 func TestDied(t *testing.T) {
 	const start = `INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | pid=9 | stage=FUNCTION_START | timestamp=100.000000
 INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=GET_START | batch_size=4 | timestamp=100.000020

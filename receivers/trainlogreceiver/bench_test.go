@@ -94,7 +94,7 @@ func (o *noOut) Prefix() *line.Prefix {
 	return &o.prefix
 }
 
-// The parser alone: what finding out the format costs, for records and for text that is none.
+// The parser alone: what finding out the format costs, for records and for other text.
 func BenchmarkParser(b *testing.B) {
 	for name, line := range map[string]string{
 		"jsonl": typical["jsonl"](1000), "hf": typical["hf"](1000),

@@ -38,11 +38,11 @@ type Config struct {
 
 // FieldConfig says what a name of the log means.
 type FieldConfig struct {
-	// Metric is the gauge that the value goes to: a name of one's own, or one that the receiver knows (ml.train.loss).
+	// Metric is the gauge that the value goes to: a new name, or the name of a metric that the receiver knows (ml.train.loss).
 	Metric string `mapstructure:"metric"`
-	// Unit is the UCUM unit of a gauge of one's own.
+	// Unit is the UCUM unit of a gauge with a new name.
 	Unit string `mapstructure:"unit"`
-	// Scale makes the metric's unit of the log's. Default 1.
+	// Scale is the factor from the log's unit to the metric's. Default 1.
 	Scale float64 `mapstructure:"scale"`
 }
 

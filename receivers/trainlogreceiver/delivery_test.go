@@ -190,7 +190,7 @@ func TestStatesOfCheckpoints(t *testing.T) {
 	metadatatest.AssertEqualTrainbridgeTrainLogDuplicates(t, tt, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
 }
 
-// A consumer that fails for a while gets the same again.
+// A consumer that fails for a while gets the same spans again.
 func TestRetry(t *testing.T) {
 	failures := 3
 	var sink consumertest.TracesSink

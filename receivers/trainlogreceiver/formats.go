@@ -30,12 +30,12 @@ type format struct {
 	open func(fields) reader
 	// alone is open where the configuration names the format, and no other is tried. nil: as open.
 	alone func(fields) reader
-	// common: lines of many writers look so. The next line is held against the other formats first.
+	// common: lines of many writers look like this format. The next line is tried with the other formats first.
 	common bool
 }
 
-// formats are tried from the first to the last. NeMo's lines have Megatron's iterations and OpenRLHF's have dicts, so that they come before these; pairs
-// are anybody's, and come last. To add a format, add its line.
+// formats are tried from the first to the last. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron
+// and dicts; any program may print pairs, so they come last. To add a format, add its line.
 var formats = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }, alone: openObjects},
 	{name: "openrlhf", open: func(f fields) reader { return reader{line: single(openrlhf.New(f).Parse)} }},
@@ -79,7 +79,7 @@ type reader struct {
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// blank takes a line of blanks. nil: they say nothing.
 	blank func()
-	// memory is what a line means by those before it. nil: nothing.
+	// memory is the state that earlier lines leave for later ones. nil: there is none.
 	memory interface {
 		Save() []byte // JSON; nil: nothing
 		Restore(state []byte)
@@ -122,12 +122,12 @@ func openTables(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
-// plain opens a format whose lines each say all, by a function that finds one record in a line.
+// plain opens a format in which each line stands for itself, with a function that finds one record in a line.
 func plain(parse func(text []byte, rec *record.Record) (found bool, reason string)) func(fields) reader {
 	return func(f fields) reader { return withFields(reader{line: single(parse)}, f) }
 }
 
-// rows is the line of a parser that finds any number of records.
+// rows makes reader.line of a parser that finds any number of records in a line.
 func rows(line func(text []byte, out object.Out) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		found, reason := line(text, out)
@@ -141,7 +141,7 @@ func rows(line func(text []byte, out object.Out) (found bool, reason string)) fu
 	}
 }
 
-// single is the line of a parser that finds one record.
+// single makes reader.line of a parser that finds one record in a line.
 func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		rec := out.Record()

@@ -294,7 +294,7 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, []string{"", "", "0.25"}, attrs(steps, spans.AttrLoss))
 }
 
-// Numbers that JSON does not have are text on spans, and themselves in gauges.
+// Numbers that JSON does not have (NaN) are text on spans, and numbers in gauges.
 func TestNotFinite(t *testing.T) {
 	b := read(t, nil, write(t, "x.jsonl", `{"step": 1, "loss": NaN, "throughput": Infinity, "x": -Infinity}`))
 	s := b.All(spans.SpanStep)[0]
@@ -328,7 +328,7 @@ func TestMetricByMetric(t *testing.T) {
 	assert.NotEqual(t, steps[0].SpanID(), steps[1].SpanID())
 }
 
-// Records without steps in two notations are not the same step.
+// Records without steps in two notations are different steps.
 func TestOrdinalsOfTwoFormats(t *testing.T) {
 	steps := read(t, nil, write(t, "x.jsonl", `{"loss": 2}`, `{'loss': 2}`)).All(spans.SpanStep)
 	require.Len(t, steps, 2)

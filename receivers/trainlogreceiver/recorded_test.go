@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// logged is a row of the truth beside a recording (tools/record-trainers/hf.py): what a callback saw.
+// logged is a row of the truth beside a recording (tools/record-trainers/hf.py), written by a callback.
 type logged struct {
 	Step, Of     float64
 	Loss         *float64

@@ -51,7 +51,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	assert.Equal(t, "512", attr(first, spans.AttrTokenThroughput))
 }
 
-// What was redacted is counted, and what of a broken line is shown in the collector's own log has no secrets.
+// Redacted texts are counted, and the samples of broken lines in the collector's own log have no secrets.
 func TestRedactedIsCountedAndSamplesAreRedacted(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	tel := componenttest.NewTelemetry()
@@ -79,7 +79,7 @@ func TestRedactedIsCountedAndSamplesAreRedacted(t *testing.T) {
 	}, m.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
 }
 
-// A line that the backend refuses is shown without its secrets, and it is that line, not one that went with it.
+// A line that the backend refuses is shown without its secrets, and it is the refused line, not a neighbour in its message.
 func TestSampleOfRefusedIsRedacted(t *testing.T) {
 	const secret = "sk-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
 	core, logs := observer.New(zap.WarnLevel)
@@ -124,7 +124,7 @@ func TestHostsAreHashed(t *testing.T) {
 	assert.Equal(t, "peer "+host+" is slow", attr(r.All(spans.SpanStep)[0], spans.AttrTrainFieldPrefix+"note"))
 }
 
-// Names, labels and resources have no character that is not seen, and no text has NUL: read holds it.
+// Names, labels and resources have no invisible character, and no text has NUL: read checks that.
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, nil, write(t, "x.log",
 		"(TaskRunner pid=42, ip=10.1\u202e.2) "+`{"step": 1, "loss": 2.3, "a\u0000b\u202ec": "x\u0000y\tz", "`+"rtl\u2067\u200b\ufeff\u0085"+`": 2, "nested": {"k\u200d": "v"}}`,

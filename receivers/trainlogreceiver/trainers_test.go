@@ -59,7 +59,7 @@ func TestTrainers(t *testing.T) {
 	}
 }
 
-// What the recorded runs did, as their other files and the scripts in tools/record-trainers say: these are no figures of our own.
+// What the recorded runs did, according to their other files and the scripts in tools/record-trainers, not to our parsers.
 func TestRecordings(t *testing.T) {
 	losses := func(name string) (iterations []string, loss []float64) {
 		for _, s := range read(t, nil, fixture(t, name)).All(spans.SpanStep) {
@@ -119,8 +119,8 @@ func TestRecordings(t *testing.T) {
 	assert.Equal(t, []string{"0", "2", "4", "6", "8", "10", "12", "14", "16", "10", "12", "14", "16", "18", "20", "22"}, at)
 }
 
-// CSVLogger writes its file anew when a metric comes that has no column. The rows that were read come again, in other places of other lines: they are the
-// same spans, and no second ones. It holds rows back, so when they are read says nothing of how long a step took.
+// CSVLogger writes its file anew when a metric comes that has no column. The rows that were read come again, in other places of other lines: they are
+// the same spans, not new ones. It holds rows back, so the time at which they are read says nothing of how long a step took.
 func TestTableIsWrittenAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.csv")
 	s := started(t, live(path))

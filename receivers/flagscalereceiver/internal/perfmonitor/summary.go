@@ -15,11 +15,11 @@ import (
 
 // Summary reads the content of perf_summary_*.json.
 type Summary struct {
-	// Zone is that of stamps without a zone.
+	// Zone is the time zone of stamps without a zone.
 	Zone *time.Location
-	// Rows says whether the iteration logs become records. Where the table of the session is read too, they say the same again.
+	// Rows says whether the iteration logs become records. Where the table of the session is read too, they would repeat it.
 	Rows bool
-	// Metric and Unit are those of |recomputed − reported| / recomputed of a final statistic.
+	// Metric and Unit are the name and unit of the metric |recomputed − reported| / recomputed of a final statistic.
 	Metric, Unit string
 }
 
@@ -27,7 +27,7 @@ type Summary struct {
 type document struct {
 	session, statistics map[string]json.RawMessage
 	rows                []json.RawMessage
-	others              map[string]json.RawMessage // what has no place, or is not of its type
+	others              map[string]json.RawMessage // values without a field, or of a wrong type
 }
 
 // parse says false when the text is no JSON object that has any of the three keys.
@@ -100,8 +100,8 @@ func (s *Summary) Read(text []byte, out Out) bool {
 	return true
 }
 
-// zone is the one of the whole summary: the stamps in it have none but the end. Where the end agrees with Zone, that is
-// kept, because it knows of daylight saving time.
+// zone is the time zone of the whole summary: only its end states one. Where the end agrees with Zone, Zone is kept,
+// because it knows of daylight saving time.
 func (s *Summary) zone(end json.RawMessage) *time.Location {
 	t, err := time.Parse(time.RFC3339Nano, string(plain(end)))
 	if err != nil {
@@ -240,7 +240,7 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 	return keys
 }
 
-// totals are what the rows say together.
+// totals are the sums and extremes of all rows.
 type totals struct{ columns map[string]*total }
 
 type total struct{ n, sum, least, most, last float64 }
@@ -265,11 +265,11 @@ func (t *totals) add(row map[string]json.RawMessage) {
 	}
 }
 
-// recomputed is what a final statistic should be by the rows.
+// recomputed is the value of a final statistic that follows from the rows.
 //
-// In a normal run the averages are no means: the job passes the values that its next row would print, so that they are compared with the last row.
-// Only when it passes none does perf_logger.py compute means, least and most itself (_calculate_statistics), and then max_tflops_per_gpu is there.
-// min_step_time_ms and max_step_time_ms are of single steps, of which rows (medians) say nothing: not compared.
+// In a normal run the averages are no means: the job passes the values that its next row would print, so they are compared with the last row.
+// Only when it passes none does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is there.
+// min_step_time_ms and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
 func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	pick := func(column string, f func(*total) float64) (float64, bool) {
 		c := t.columns[column]

@@ -48,7 +48,7 @@ type token struct {
 	isNumber bool
 }
 
-// block is what the lines after a title are about.
+// block is the subject of the lines after a title.
 type block uint8
 
 const (
@@ -78,7 +78,7 @@ type field struct {
 	unit  record.Unit
 }
 
-// defaultHeader is that of both writers, for a file that is read from the middle.
+// defaultHeader is the header that both writers print, for a file that is read from the middle.
 const defaultHeader = "Timestamp Step TFLOPS/GPU TFLOPS Samples/s Tokens/s Time(ms) Memory(GB)"
 
 var (
@@ -100,7 +100,7 @@ const minRule = 20
 // Started begins the line before a table, before its time.
 var Started = []byte("Performance Monitor Session Started:")
 
-// Line reads one line. stamped says that a time stood before it and was peeled off, which may be that of a row.
+// Line reads one line. stamped says that a time stood before it and was peeled off; it may have been the time of a row.
 func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	t := bytes.TrimSpace(rootPrefix(b))
 	if len(t) == 0 {
@@ -145,7 +145,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	return Other, ""
 }
 
-// rootPrefix takes "INFO:name:" off, with which Python's logging prints what reaches the root logger: perf_monitor's lines do, beside its own output.
+// rootPrefix takes "INFO:name:" off, which Python's root logger puts before a line: perf_monitor's lines reach it too, beside their own output.
 func rootPrefix(b []byte) []byte {
 	level := 0
 	for level < len(b) && b[level] >= 'A' && b[level] <= 'Z' {
@@ -255,8 +255,8 @@ func newRow(out Out) *record.Record {
 	return rec
 }
 
-// set sets a field unless it is 0: what was not measured is written so (memory without tracking, FLOP/s of an unknown model), and no
-// measured value is.
+// set sets a field unless it is 0: a value that was not measured is written as 0 (memory without tracking, FLOP/s of an unknown model), a
+// measured one never.
 func set(rec *record.Record, to field, v float64) {
 	if v != 0 {
 		rec.SetIn(to.field, v, to.unit)
@@ -281,7 +281,7 @@ func (p *Parser) split(t []byte) {
 	}
 }
 
-// looksLikeRow keeps other lines that begin with a time apart: a row is numbers, all or at its beginning, of which one may be spoilt.
+// looksLikeRow tells rows from other lines that begin with a time: a row is numbers, throughout or at its beginning, and one of them may be spoilt.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {
@@ -387,7 +387,7 @@ func (p *Parser) side(out Out) *record.Record {
 	return rec
 }
 
-// saved is what the lines that follow are read by.
+// saved is the state that is needed to read the next lines.
 type saved struct {
 	Header    string `json:"header,omitempty"`
 	Block     block  `json:"block,omitempty"`
@@ -418,7 +418,7 @@ func (p *Parser) Restore(b []byte) {
 	p.block, p.about = s.Block, s.Iteration
 }
 
-// places are those of the parts that FlagScale's own training loop times.
+// places are the places in the step of the parts that FlagScale's own training loop times.
 var places = record.Outline(`
 forward
 backward

@@ -105,7 +105,7 @@ type Assembler struct {
 	idleN          int
 
 	first, newest *function // open functions by arrival
-	// Operations without a function: those without END, and finished ones that linger for their function.
+	// Operations without a function: operations without END wait, finished ones linger for their function.
 	waiting, lingering opQueue
 
 	freeFn  []*function
@@ -124,7 +124,7 @@ type group struct {
 	log   bool // [TQ-LOG] records know no trace
 
 	name string // the last one, so that it is interned once
-	// at holds the open functions by the last event seen of them, sorted by its time; all holds them by their first time.
+	// at holds the open functions by their last event seen, sorted by its time; all holds them sorted by their first time.
 	at        [tqline.FunctionEnd]list[*function]
 	all       list[*function]
 	fragments int // functions without FUNCTION_START
@@ -152,7 +152,7 @@ type left struct {
 	t           [8]int64
 }
 
-// Add takes one record. What it finishes goes to Out.
+// Add takes one record. Functions and operations that it finishes go to Out.
 func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
 	a.now = max(a.now, at.Wall)
@@ -185,7 +185,7 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire gives up on what was first seen before a time (ns).
+// Expire gives up on functions and operations first seen before a time (ns).
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g
@@ -219,7 +219,7 @@ func (a *Assembler) Break(host string, pid int64) {
 			o = next
 		}
 	}
-	// What is remembered for late lines stands on the old counter too.
+	// The times remembered for late lines are of the old counter too.
 	for _, g := range a.groups {
 		if g.base == Perf && g.proc.Who == (Who{host, pid}) {
 			g.done, g.doneNext, g.doneMax = g.done[:0], 0, 0
@@ -268,8 +268,8 @@ func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 	return g
 }
 
-// settle puts a group with nothing open at the back of the idle ones, from where it is reused one day; its memory of what
-// left serves late lines until then.
+// settle puts a group with nothing open at the end of the idle groups, to be reused one day; until then its memory of
+// functions that left serves late lines.
 func (a *Assembler) settle(g *group) {
 	empty := len(g.all) == 0 && len(g.orphans) == 0 && g.openOps() == 0
 	switch {

@@ -160,7 +160,7 @@ func (c *call) print(r *rand.Rand, detail bool) {
 // simulate runs n calls in event loops: within one pid, code between two awaits (START after END) is not interrupted.
 func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool) []*call {
 	calls := make([]*call, 0, n)
-	// Each loop's clock: what runs without an await occupies it.
+	// Each loop's clock: code without an await occupies the loop.
 	busy := map[int64]int64{}
 	type event struct {
 		at int64
@@ -270,7 +270,7 @@ func (c *call) truth(detail bool) (fn interval, stages []interval, ops []interva
 	return fn, stages, ops
 }
 
-// check compares what came out with the truth, function by function.
+// check compares the output with the truth, function by function.
 func check(t *testing.T, r *rig, calls []*call, detail bool) {
 	t.Helper()
 	require.Len(t, r.Out.Functions, len(calls))
@@ -462,7 +462,7 @@ func TestManyOpenAtOnce(t *testing.T) {
 	assert.Len(t, rig.Out.Functions, n)
 }
 
-// A log with an id per call leaves many groups behind, of which few are kept.
+// A log with an id per call leaves many groups behind, and few of them are kept.
 func TestManyTraces(t *testing.T) {
 	rig := newRig(t)
 	for i := range 5000 {
@@ -475,7 +475,7 @@ func TestManyTraces(t *testing.T) {
 }
 
 // Two processes whose stages begin within microseconds, with nothing but FUNCTION_START to tell them apart. The second is the
-// last before the first's next START, so that each is given what belongs to the other until the ends tell.
+// last before the first's next START, so that each call gets records of the other until their ends tell.
 func TestCallsThatCrossAreUntangled(t *testing.T) {
 	type times struct{ start, get0, get1, comp0, comp1, put0, put1 int64 }
 	for name, c := range map[string][2]times{

@@ -27,8 +27,8 @@ type function struct {
 	g    *group
 	name string
 	pid  int64
-	// t are the times of the events (tqline.FunctionStart … FunctionEnd). known says which are set, seen which had a line
-	// of their own: a START is also known from its END.
+	// t are the times of the events (tqline.FunctionStart … FunctionEnd). known says which times are set, seen which events
+	// had a line of their own: a START is also known from its END.
 	t           [8]int64
 	known, seen uint16
 	state       tqline.Stage // the last event seen
@@ -98,7 +98,7 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 	return f
 }
 
-// reach notes an event of f and moves it to where the next one is looked for.
+// reach notes an event of f and moves f to the list in which the next event looks for it.
 func (f *function) reach(e tqline.Stage, t int64) {
 	placed := f.seen != 0
 	f.seen |= 1 << e
@@ -280,7 +280,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	if f, ok := g.at[prev].before(at, tol, lim, name, pid); ok {
 		return f, Used
 	}
-	// More was lost. With one function that can have come so far there is no doubt.
+	// More lines were lost. If only one function can have come so far, it is the one.
 	var only *function
 	for k := range e {
 		for i, n := g.at[k].upper(at+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -320,7 +320,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 		}
 	}
 	if f == nil {
-		// The only function there is, if its start does not speak against it; else one of which nothing but the end was seen.
+		// The only function there is, if its start does not contradict; else a function whose end alone was seen.
 		if len(g.all) == 1 && g.all[0].v.fits(name, l.PID) && !g.all[0].v.knows(tqline.FunctionStart) && g.all[0].t >= start-tol {
 			f = g.all[0].v
 		} else {
@@ -329,7 +329,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 		}
 	}
 	if !f.knows(tqline.FunctionStart) {
-		// Its FUNCTION_START may wait alone, because what links the two was lost.
+		// Its FUNCTION_START may wait alone, because the lines that link it with f were lost.
 		if o := g.startedAt(start, name, f.pid); o != nil && o != f && o.known == 1 {
 			a.merge(f, o)
 		}
@@ -384,7 +384,7 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 }
 
 // untangle sets right two calls that took each other's START of a stage: when two processes get there within microseconds, the record
-// closest before a START need not be its own. The end tells: f, whose PUT_END was just before t, did not begin at start, but o did.
+// closest before a START may be of the other call. The end tells: f, whose PUT_END was just before t, did not begin at start, but o did.
 // It returns the function that ends, f if there is nothing to set right.
 func (g *group) untangle(f *function, t, start int64, name string, pid int64) *function {
 	if f != nil && (!f.saw(tqline.FunctionStart) || abs(f.first-start) <= 1e3) { // two roundings to 1 µs
@@ -422,7 +422,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 	return nil
 }
 
-// mayFollow says whether the part of f from e on could be that of o.
+// mayFollow says whether the part of f from e on could be o's.
 func (f *function) mayFollow(e tqline.Stage, o *function) bool {
 	if !f.knows(e) || !o.knows(e-1) {
 		return false
@@ -431,7 +431,7 @@ func (f *function) mayFollow(e tqline.Stage, o *function) bool {
 	return d >= -tolerance[f.g.base] && d <= step[f.g.base]
 }
 
-// swapHeads exchanges what f and o were before the event e. The lines stay where they are held: both calls are about to leave.
+// swapHeads exchanges the parts of f and o before the event e. The lines stay where they are held: both calls are about to leave.
 func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	for _, x := range [...]*function{f, o} {
 		g.all.remove(x.first, x)
@@ -485,7 +485,7 @@ func (g *group) startedAt(start int64, name string, pid int64) *function {
 	return best
 }
 
-// merge moves into f what is known of o, which has only its FUNCTION_START.
+// merge moves o, of which only FUNCTION_START is known, into f.
 func (a *Assembler) merge(f, o *function) {
 	g := f.g
 	f.t[0], f.keys[0] = o.t[0], o.keys[0]
@@ -574,7 +574,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		case f.knows(e):
 			*st = Stage{Start: f.t[e-1] + off, End: f.t[e] + off, Known: true}
 		case f.knows(e - 1):
-			// Its end lies before the next thing known; with nothing known after it, it is open to the last known moment.
+			// The stage ended before the next known event; without one, it is drawn up to the last known moment.
 			to := max(f.t[e-1], end)
 			for next := e + 1; int(next) < len(f.t); next++ {
 				if f.knows(next) {
@@ -628,7 +628,7 @@ func (a *Assembler) leave(f *function, open bool) {
 	a.free(f)
 }
 
-// wall is what to add to a time of the group to get wall ns.
+// wall is the difference between wall time and a time of the group, ns.
 func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
 	if g.base != Perf {
 		return 0, source

@@ -2,7 +2,7 @@ package assemble
 
 import "slices"
 
-// matchable is what stands in a list: it has a function name and perhaps a pid.
+// matchable is an element of a list: it has a function name and perhaps a pid.
 type matchable interface {
 	comparable
 	fits(name string, pid int64) bool
@@ -63,7 +63,7 @@ func (l *list[T]) remove(t int64, v T) {
 	}
 }
 
-// near returns what fits and is closest to t, at most tol away.
+// near returns the fitting element closest to t, at most tol away.
 func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 	gap := tol + 1
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -81,7 +81,7 @@ func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 	return best, ok
 }
 
-// before returns what fits and is closest before t (or at most tol after it), at most limit away.
+// before returns the fitting element closest before t (or at most tol after it), at most limit away.
 func (l list[T]) before(t, tol, limit int64, name string, pid int64) (best T, ok bool) {
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan && t-l[i].t <= limit; i, n = i-1, n+1 {
 		if l[i].v.fits(name, pid) {

@@ -26,7 +26,7 @@ type op struct {
 	held       []tail.Held
 	fields     []Field
 
-	since, due int64 // ns: first line read; when a lingering one leaves
+	since, due int64 // ns: when its first line was read; when a lingering operation leaves
 	queue      *opQueue
 	prev, next *op
 }
@@ -201,7 +201,7 @@ func (a *Assembler) ended(g *group, o *op) Fate {
 		o.f.held = append(o.f.held, a.lines.Hold())
 		return Used
 	}
-	if g.log { // knows no functions
+	if g.log { // [TQ-LOG] records know no functions
 		a.leaveOp(o, "")
 		return Used
 	}
@@ -283,7 +283,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	if f, ok := l.before(start, tol, step[g.base], name, pid); ok {
 		return f
 	}
-	// A further one follows the one before it.
+	// A further operation follows the operation before it.
 	var best *function
 	gap := forever * 2
 	for i, n := l.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -328,7 +328,7 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives the operations that came before their function's records to it, once the stage (which ended with e) is known.
+// adopt gives f the operations that came before its records, once the stage (which ended with e) is known.
 func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]
@@ -378,7 +378,7 @@ func (a *Assembler) snapshot(o *op, off int64, source spans.TimeSource, reason s
 		Who: Who{o.g.proc.Host, o.pid}, Trace: o.g.trace, Name: o.name, Source: source, Kind: o.kind, Key: o.startKey,
 		Start: o.start + off, End: o.end + off, BatchSize: o.batch, Size: o.size, Reported: o.reported, Incomplete: reason, FieldsFrom: len(a.Out.Fields),
 	}
-	// The END is what a replay always has; a START may have been left behind by a rotation.
+	// A replay always has the END; the START may be in a file that was rotated away.
 	if o.endKey.n > 0 {
 		s.Key = o.endKey
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Key is the raw log text that makes a record's ids: its first byte says which text it is, so that a start and an end that read
-// alike differ. It is bounded; the few characters a stamp has always fit.
+// Key is the raw log text that makes a record's ids: its first byte says which text it is, so that a start and an end with the
+// same text differ. Its length is bounded; the few characters of a stamp always fit.
 type Key struct {
 	b [39]byte
 	n uint8
@@ -29,7 +29,7 @@ func (k *Key) add(n int64) {
 	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) // at most 39
 }
 
-// Who did it.
+// Who is the process of a record.
 type Who struct {
 	Host string // "" when the log does not say
 	PID  int64  // 0 when the log does not say
@@ -77,7 +77,7 @@ type Op struct {
 // Field is an attribute of a field this version does not know.
 type Field struct{ Name, Value string }
 
-// Out collects what is finished, in a form that is small and can be turned into spans as often as it takes to deliver them.
+// Out collects finished functions and operations, in a small form that can be turned into spans as often as their delivery takes.
 type Out struct {
 	Functions []Function
 	Ops       []Op // of Functions
@@ -85,7 +85,7 @@ type Out struct {
 	Fields    []Field
 }
 
-// Reset empties it, keeping its memory.
+// Reset empties Out, keeping its memory.
 func (o *Out) Reset() {
 	o.Functions, o.Ops, o.Lone, o.Fields = o.Functions[:0], o.Ops[:0], o.Lone[:0], o.Fields[:0]
 }

@@ -15,7 +15,7 @@ import (
 // Stage is what a record reports.
 type Stage uint8
 
-// The stages. Those of a function stand in their order of time.
+// The stages. The stages of a function are in their order of time.
 const (
 	FunctionStart Stage = iota
 	GetStart
@@ -291,7 +291,7 @@ func indexPipe(b []byte) int {
 	return i
 }
 
-// unknown keeps a field as it is. One without "=" has no name.
+// unknown keeps a field as it is. A field without "=" has no name.
 func (l *Line) unknown(field []byte) {
 	f := Field{Value: field}
 	if i := bytes.IndexByte(field, '='); i >= 0 {
@@ -307,7 +307,7 @@ func (l *Line) keep(f Field) {
 	}
 }
 
-// finish checks what the record cannot do without.
+// finish checks that the record has the fields it needs.
 func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 	if len(stage) == 0 {
 		return ErrNoStage
@@ -331,7 +331,7 @@ func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 			return ErrNoDuration
 		}
 		d, err := decimal.Nanos(duration)
-		// A century is a broken number, and would overflow what is computed with it.
+		// A duration of a century is a broken number, and would overflow in computations.
 		if err != nil || d < 0 || d > 3e18 {
 			return ErrBadDuration
 		}
@@ -412,7 +412,7 @@ func integer(b []byte) (int64, bool) {
 	return v, n > 0 && n == len(b)
 }
 
-// batchSize reads "32" and "torch.Size([32, 8])", of which the first dimension is the number of samples.
+// batchSize reads "32" and "torch.Size([32, 8])", whose first dimension is the number of samples.
 func batchSize(b []byte) (int64, bool) {
 	if rest, ok := bytes.CutPrefix(b, []byte("torch.Size([")); ok {
 		n := bytes.IndexAny(rest, ",]")

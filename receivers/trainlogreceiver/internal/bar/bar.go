@@ -7,7 +7,7 @@
 //	1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]                                        torchtune (recipes)
 //
 // and any other loop's set_postfix(loss=…). A bar is drawn again and again, so most drawings say nothing new:
-//   - Lightning advances the bar first and then sets the postfix: the postfix that differs from the one drawn before is that of the count beside it.
+//   - Lightning advances the bar first and then sets the postfix: the first postfix that differs from the one before belongs to the count beside it.
 //   - In "for batch in tqdm(…)" the postfix is set first: the first drawing of a count has that count's postfix.
 //   - Composer shows the batches that are done beside the loss of the one after them.
 //   - torchtune prints the step's number into the description.
@@ -37,7 +37,7 @@ const (
 	Torchtune = "torchtune"
 )
 
-// Nothing new is the reason of bars that say what was said before, or no loss.
+// nothingNew is the reason of bars that repeat the bar before, or have no loss.
 const nothingNew = "progress_bar"
 
 // state is what was drawn last.
@@ -134,7 +134,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		if changes {
 			isNew = !bytes.Equal(p.training, p.state.Training)
 		}
-		// At 0 the bar shows what the epoch before left, or the first postfix before the bar goes on.
+		// At 0 the bar shows the postfix that the epoch before left, or the first postfix before the bar goes on.
 		if d.Done > 0 && isNew && hasLoss(p.training) {
 			p.state.At = at
 			found = p.step(b, source, at, epoch, &d, out)
@@ -156,7 +156,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// split parts the pairs about the step from those about an evaluation, and leaves out those that are about neither.
+// split separates the pairs about the step from the pairs about an evaluation, and leaves out pairs about neither.
 func (p *Parser) split(postfix []byte) {
 	p.training, p.results = p.training[:0], p.results[:0]
 	for len(postfix) > 0 {
@@ -177,7 +177,7 @@ func (p *Parser) split(postfix []byte) {
 	}
 }
 
-// hasLoss says whether pairs have a loss that is a number, and none of a search over trials.
+// hasLoss says whether pairs have a loss that is a number, and are not of a search over trials.
 func hasLoss(pairs []byte) bool {
 	for len(pairs) > 0 {
 		var pair []byte

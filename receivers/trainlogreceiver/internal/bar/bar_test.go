@@ -18,7 +18,7 @@ var logs = map[string]struct {
 	lines []string
 	want  []string
 }{
-	// The first drawing of a count has the loss of the count before; what stands there when an epoch begins is the last of the epoch before.
+	// The first drawing of a count has the loss of the count before; the loss shown when an epoch begins is the last one of the epoch before.
 	"lightning": {
 		[]string{
 			"Epoch 0:   0%|          | 0/8 [00:00<?, ?it/s]", "Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 42.06it/s]",

@@ -33,7 +33,7 @@ type Out interface {
 	Emit(*record.Record)
 }
 
-// What of a block came so far.
+// Which part of a block came so far.
 const (
 	none = iota
 	head // of a training block
@@ -45,7 +45,7 @@ type state struct {
 	In         int     `json:"in,omitempty"`
 	Epoch      float64 `json:"epoch,omitempty"`
 	Iterations float64 `json:"iterations,omitempty"`
-	// Batch is how many were done before, once it was said: a step begins with what comes next of its own.
+	// Batch is the number of batches done before, once time/batch was read: the next metric of the step begins its record.
 	Batch *float64 `json:"batch,omitempty"`
 }
 
@@ -159,7 +159,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 		return tail.Ignored, "position", true
 	}
 	if p.state.In == head && p.state.Batch == nil {
-		return tail.Ignored, "position", true // of which batch, nobody knows
+		return tail.Ignored, "position", true // the metric's batch is not known
 	}
 	rec := out.Record()
 	rec.Source, rec.Kind = Source, record.Side
@@ -171,7 +171,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 	return tail.Record, "", true
 }
 
-// step makes it the record of a batch. At the end of an epoch time/batch comes twice, and only once is followed by what a batch logs.
+// step makes rec the record of a batch. At the end of an epoch time/batch comes twice, and only once do metrics of a batch follow.
 func (p *Parser) step(rec *record.Record) {
 	rec.Kind, rec.Open = record.Step, true
 	rec.Set(record.Iteration, *p.state.Batch+1)
@@ -184,7 +184,7 @@ func (p *Parser) step(rec *record.Record) {
 	p.state.In, p.state.Batch = training, nil
 }
 
-// file reads "2]: loss/train/total: 16.1129", of FileLogger. What callbacks log when a batch has ended has the number of the next one.
+// file reads "2]: loss/train/total: 16.1129", of FileLogger. Metrics that callbacks log at the end of a batch have the number of the next one.
 func (p *Parser) file(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	number, rest, ok := bytes.Cut(b, []byte("]: "))
 	at, isNumber := decimal.Float(number)

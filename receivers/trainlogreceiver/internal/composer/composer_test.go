@@ -33,7 +33,7 @@ var logs = map[string]struct {
 			"composer side mem=1000000000", "composer side mem_reserved_peak=2500000000", "composer side mem_reserved=2000000000", `composer side extra:name="\"x\""`,
 		},
 	},
-	// In epochs the head counts the batches of the epoch, and time/batch those of the job.
+	// In epochs the head counts the batches of the epoch, and time/batch counts the batches of the job.
 	"console, in epochs, with results": {
 		"[epoch=2][batch=3/8]:\n\t Train time/batch: 10\n\t Train loss/train/total: nan\n[Eval batch=1/4] Eval on eval data\n[Eval batch=4/4] Eval on eval data:\n\t Eval metrics/eval/LanguageCrossEntropy: 2.5\n\t Eval metrics/eval/LanguagePerplexity: 12.2\n" +
 			"\t Eval metrics/eval/MeanSquaredError: 9.4941\n[epoch=2][batch=4/8]:\n\t Train time/batch: 11\n\t Train loss/train/total: 2\n",
@@ -43,7 +43,7 @@ var logs = map[string]struct {
 			"composer step open iteration=12 epoch=2 loss=2",
 		},
 	},
-	// What callbacks log at the end of a batch has the number of the next one. The copy of the console is left alone.
+	// Metrics that callbacks log at the end of a batch have the number of the next one. The copy of the console is left alone.
 	"file": {
 		"[hyperparameter]: num_nodes: 1 \n[stderr]: [batch=1/10]:\n[stderr]: \t Train time/batch: 0\n[stderr]: \t Train loss/train/total: 16.2451\n" +
 			"[metric][batch=1]: time/batch: 1 \n[metric][batch=1]: time/sample: 8 \n[metric][batch=1]: trainer/x: 8 \n[metric][batch=1]: loss/train/total: 11.5874 \n[metric][batch=2]: lr-SGD/group0: 0.0100 \n" +

@@ -1,6 +1,6 @@
 // Package deepspeed reads the lines that DeepSpeed's engine, timers and loss scaler log.
 //
-// The formats are those of DeepSpeed edaa7221 (2026-08-22) in runtime/engine.py (_report_progress, print_forward_breakdown),
+// The formats are from DeepSpeed edaa7221 (2026-08-22) in runtime/engine.py (_report_progress, print_forward_breakdown),
 // utils/timer.py, runtime/pipe/engine.py and runtime/fp16/loss_scaler.py, and their older forms:
 //
 //	[Rank 0] step=10, skipped=4, lr=[5e-05], mom=[(0.9, 0.95)]
@@ -10,7 +10,7 @@
 //	steps: 200 loss: 5.5508 lm loss: 5.5103 iter time (s): 0.936 samples/sec: 136.706
 //	[Rank 0] time (ms) | fwd_microstep: 12.34 | bwd_microstep: 25.10
 //
-// The first, second and fifth are records of a step, which join where they are of the same one. GB is GiB throughout.
+// The first, second and fifth are records of a step, and are joined where they are of the same step. GB is GiB throughout.
 package deepspeed
 
 import (
@@ -239,8 +239,8 @@ func position(b []byte, rec *record.Record) bool {
 	return rec.Has(record.Iteration)
 }
 
-// pipeline reads PipelineEngine.train_batch: keys may have several words, values have none. iter time is the time since the last
-// such line by the steps since. at is where "iter time (s):" stands, and then where the record begins.
+// pipeline reads PipelineEngine.train_batch: keys may have several words, values have no blanks. iter time is the time since
+// the last line of this format divided by the steps since. at is where "iter time (s):" stands, and then where the record begins.
 func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("steps: "))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -285,8 +285,8 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// places are those of the engine's timers (runtime/engine.py EngineTimers, moe/sharded_moe.py, runtime/zero/stage_1_and_2.py). Those of one micro batch
-// are the last of the step's.
+// places are the places in the step of the engine's timers (runtime/engine.py EngineTimers, moe/sharded_moe.py, runtime/zero/stage_1_and_2.py). Timers
+// of one micro batch show the last micro batch of the step.
 var places = record.Outline(`
 fwd
   fwd_moe
@@ -307,7 +307,7 @@ step
     optimizer_allgather
 `)
 
-// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. Without a rank, the line is one of old Megatron's.
+// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. A line without a rank is of an old Megatron.
 // The *_microstep timers are of one micro step. The line belongs to the step that was logged before it, if any.
 func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := *at
@@ -349,8 +349,8 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// overflow reads DynamicLossScaler.update_scale: LossScale is what training goes on with, loss_scale.attempted what was too much.
-// A skipped step is logged before its own number is, so the line counts as of the step logged before it.
+// overflow reads DynamicLossScaler.update_scale: LossScale is the scale that training goes on with, loss_scale.attempted the scale
+// that was too large. A skipped step is logged before its own number, so the line counts for the step logged before it.
 func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	head := bytes.TrimRight(b[:*at], " ")
 	i := bytes.LastIndex(head, []byte("Rank "))

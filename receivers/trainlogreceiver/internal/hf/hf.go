@@ -15,7 +15,7 @@ import (
 // Source is record.Record's Source.
 const Source = "hf"
 
-// SourceState is the source of records from trainer_state.json, which says once more what standard output says: two sources count each step once each.
+// SourceState is the source of records from trainer_state.json, which repeats what standard output says: with two sources each step is counted once in each.
 const SourceState = "trainer_state"
 
 // Reasons of lines that are not records.
@@ -132,8 +132,8 @@ func (w *write) putDuration(rec *record.Record) {
 	}
 }
 
-// State reads a trainer_state.json: one object, rewritten at each checkpoint, of which log_history has the rows logged so far.
-// Results as those of Line.
+// State reads a trainer_state.json: one object, rewritten at each checkpoint, whose log_history has the rows logged so far.
+// The results are as in Line.
 func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	rows, ok := object.Member(b, "log_history")
 	if !ok {

@@ -172,7 +172,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A line of nothing but beginnings must not take time that grows with its square.
+// A line of many "{" must not take time that grows with the square of its length.
 func TestManyBeginnings(t *testing.T) {
 	found, _ := hf.New(nil).Line([]byte(strings.Repeat("{'a':", 1<<18)), &sink{})
 	assert.False(t, found)

@@ -8,11 +8,11 @@ import (
 )
 
 // tqdm.write, by which the Trainer prints its records, takes the bar off (a line of blanks), writes, and draws the bar anew, with the step of
-// the record. The bar goes to standard error, the record to standard output: in a file that has both, it lies between the
+// the record. The bar goes to standard error, the record to standard output: in a file that has both, the record lies between the
 // blanks and the bar when Python does not buffer, and many records further down when it does (or further up, where a launcher merges the two).
 // Either way the n-th record is of the n-th write.
 
-// write is what the bar says that was drawn after a record was written.
+// write has the numbers of the bar that was drawn after a record was written.
 type write struct {
 	step, steps float64
 	duration    float64 // s of one step, mean; 0: not known
@@ -24,8 +24,8 @@ type series struct {
 	moved                bool
 	// Where the time of the next write begins: at the write before, or at the first drawing that has moved, unless that drawing is of step 1.
 	fromDone, fromElapsed float64
-	// skipped is how many steps too many the bar's speed is made of: the steps that a job did before it was resumed (or the first 0.1 s
-	// of one that is fast) are one move that took no time.
+	// skipped is how many steps too many are in the bar's speed: the steps that a job did before it was resumed (or in the first 0.1 s
+	// of a fast job) are one move that took no time.
 	skipped float64
 }
 
@@ -50,7 +50,7 @@ func (s *series) move(b *tqdm.Bar) {
 	s.total, s.done, s.elapsed = b.Total, b.Done, b.Elapsed
 }
 
-// write is that after which the bar was drawn.
+// write returns the numbers of the write after which the bar was drawn.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	steps, took := b.Done-s.fromDone, b.Elapsed-s.fromElapsed
@@ -66,8 +66,8 @@ func (s *series) write(b *tqdm.Bar) write {
 // progress follows the bars of a log: the training's, and the bar of an evaluation, which is drawn below it meanwhile.
 type progress struct {
 	training, other series
-	last            *series // that was drawn last
-	known           bool    // that the bar in training is the training's
+	last            *series // the bar that was drawn last
+	known           bool    // the bar in training is the training's for sure
 
 	state  writing
 	blanks int      // at cleared
@@ -76,7 +76,7 @@ type progress struct {
 
 	writes []write // whose records have not come
 	debt   int     // records whose writes have not come
-	epoch  float64 // of the last of these; NaN: it has none
+	epoch  float64 // of the last of these records; NaN: it has none
 	// perEpoch is how many steps an epoch has, by the first record; 0: not known.
 	perEpoch float64
 }
@@ -105,7 +105,7 @@ func (p *progress) blank() {
 	}
 }
 
-// record takes the step of a record: ok is false where that is not known yet. waits says that it may come.
+// record returns the write of a record: ok is false where it is not known yet. waits says that it may come.
 func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	if len(p.writes) > 0 {
 		w, p.writes = p.writes[0], p.writes[1:]
@@ -161,14 +161,14 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 		return w, p.debt == 0 && p.agree(w, p.epoch)
 	case len(p.writes) < maxWrites:
 		p.writes = append(p.writes, w)
-	default: // their records are elsewhere
+	default: // the records of the writes are in another file
 		p.writes = p.writes[:0]
 		p.perEpoch = math.NaN()
 	}
 	return w, false
 }
 
-// draw finds the series of a bar: where both may be, that which it moves less.
+// draw finds the series of a bar: where it may be either, the series that it moves less.
 func (p *progress) draw(b *tqdm.Bar) *series {
 	s := &p.other
 	switch training, other := p.training.fits(b), p.other.fits(b); {
@@ -190,8 +190,8 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
-// agree says whether step and epoch are as in the first record. Where they are not, a write was lost, or a record: then no more are numbered
-// until another bar begins.
+// agree says whether step and epoch are as in the first record. Where they differ, a write or a record was lost: then no more records are
+// numbered until another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	switch {
 	case math.IsNaN(p.perEpoch):

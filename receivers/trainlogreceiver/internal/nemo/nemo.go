@@ -3,7 +3,7 @@
 //	Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08
 //
 // Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time.
-// Where it does not log every step, the printer averages over those it left out, so a duration is a mean.
+// Where it does not log every step, the printer averages over the steps since the line before, so a duration is a mean.
 // "Validation: iteration 3/8" is progress and no record: the result is in the next training lines, as val_loss.
 package nemo
 

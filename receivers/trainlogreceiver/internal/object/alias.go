@@ -13,7 +13,7 @@ const (
 	keep      action = iota // an unknown field
 	set                     // a record.Field
 	inverse                 // a record.Field that is 1/value: steps per second
-	ratio                   // a record.Field of which the log prints 0..1 or a percentage
+	ratio                   // a record.Field that the log prints as 0..1 or as a percentage
 	steps                   // "1/60": iteration and how many are planned
 	rank                    // the rank that logs
 	stamp                   // a time of day
@@ -63,7 +63,7 @@ func field(f record.Field, u record.Unit) Target {
 	case record.ValidationLoss, record.Perplexity:
 		t.flags = evaluation
 	case record.LearningRate, record.BatchSize:
-		t.flags = numbers // what a job is told, too: settings are printed as objects before the first step
+		t.flags = numbers // an unknown number may be a setting, too: settings are printed as objects before the first step
 	case record.MFU, record.DeviceTokenThroughput, record.FlopThroughput, record.DeviceFlopThroughput, record.MemoryUsage, record.MemoryPeak,
 		record.MemoryReserved,
 		record.MemoryReservedPeak, record.MemoryUtilization, record.DeviceEnergy, record.DevicePower:
@@ -195,7 +195,7 @@ func makeAliases() map[string]Target {
 		"iterations_per_second",
 	)
 
-	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are those since the line before.
+	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are means since the line before.
 	all(record.Iteration, "completed_step")
 	all(record.DeviceTokenThroughput, "tokens/s/device")
 	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflop/s/device")

@@ -294,7 +294,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// The names that a record may have are bounded, and so is what is remembered of them.
+// The number of names in a record is bounded, and so is the number of names that are remembered.
 func TestManyNames(t *testing.T) {
 	p := object.New(nil)
 	for i := range 10_000 {

@@ -6,13 +6,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Mean is the mean time of several steps, in seconds, of which the log says in whole seconds how long all of them took, and the mean over other
-// steps, too; that is stated: 0 where it is not known. 0: it is not known.
+// Mean is the mean time of a step, in seconds: the log says in whole seconds how long all steps took. stated is a mean over other steps, 0 where the
+// log has none. 0: the mean is not known.
 func Mean(stated, took, steps float64) float64 {
 	switch {
 	case steps <= 0:
 		return 0
-	case stated > 0: // holds as far as the whole seconds do not contradict it
+	case stated > 0: // the stated mean holds as far as the whole seconds do not contradict it
 		return min(max(stated, (took-1)/steps), (took+1)/steps)
 	case took >= 10: // else whole seconds say too little
 		return took / steps
@@ -20,8 +20,8 @@ func Mean(stated, took, steps float64) float64 {
 	return 0
 }
 
-// pace follows the rows of LLaMA-Factory, which say how long the job has run, in whole seconds, and the steps done, those before it was resumed
-// included.
+// pace follows the rows of LLaMA-Factory, which say how long the job has run, in whole seconds, and the steps done, including
+// the steps before it was resumed.
 type pace struct {
 	rows          int
 	step, elapsed float64
@@ -30,8 +30,8 @@ type pace struct {
 	mean          float64
 }
 
-// row takes a row, and returns the mean time of a step since the row before. The tokens seen by its tokens per second are the elapsed time, too,
-// and not in whole seconds.
+// row takes a row, and returns the mean time of a step since the row before. The tokens seen divided by the tokens per second are the elapsed
+// time, too, and not in whole seconds.
 func (p *pace) row(step, elapsed, tokens, throughput float64) float64 {
 	exact := false
 	if v := tokens / throughput; v >= elapsed-0.1 && v < elapsed+1.1 {

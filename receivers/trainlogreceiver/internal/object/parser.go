@@ -50,8 +50,8 @@ func New(mapped map[string]Target) *Parser {
 	return &Parser{mapped: mapped, known: make(map[string]*entry)}
 }
 
-// Parse reads the object that b begins with into rec, which must be empty. It returns the object's length, -1 for what is no object or
-// unfinished, and whether it is a record of a training log: what has only names that any log may have is none.
+// Parse reads the object that b begins with into rec, which must be empty. It returns the object's length, -1 where it is none or
+// unfinished, and whether it is a record of a training log: an object that has only names that any log may have is none.
 func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	p.begin(rec)
 	if len(b) == 0 || b[0] != '{' {
@@ -135,11 +135,11 @@ func (p *Parser) finish() bool {
 	if p.flags&(training|measured) != 0 {
 		return true
 	}
-	// The number of a step and other numbers: rewards, say. Loggers print such records too, beside their message.
+	// The number of a step and other numbers, such as rewards. Loggers print records like that too, but with a message.
 	return p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0
 }
 
-// llama puts a row of LLaMA-Factory right, and says whether it has news: those at the end and of a prediction have the progress alone.
+// llama corrects a row of LLaMA-Factory, and says whether it has news: the last row and rows of a prediction have only the progress.
 func (p *Parser) llama() bool {
 	rec := p.rec
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
@@ -243,7 +243,7 @@ func (p *Parser) mappedNumber(e *entry, v float64) {
 	}
 }
 
-// share reads a utilization. nvidia-smi has whole percents, so a fraction is what has a point and is not above 1.
+// share reads a utilization. nvidia-smi prints whole percents, so a number with a point that is not above 1 is a fraction.
 func share(v float64, raw []byte) float64 {
 	if v <= 1 && bytes.IndexByte(raw, '.') >= 0 {
 		return v
@@ -343,7 +343,7 @@ func numeric(s []byte) bool {
 	return ok
 }
 
-// list takes anything in brackets. Of a known field that is the values of several groups of parameters, which are alike.
+// list takes anything in brackets. For a known field the list has the values of several groups of parameters, which are alike.
 func (p *Parser) list(e *entry, raw []byte) {
 	in := bytes.TrimSpace(raw[1 : len(raw)-1])
 	switch {
@@ -404,7 +404,7 @@ func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	p.rec.GPUs = all
 }
 
-// aside says what may stand around a number in a list.
+// aside says whether a character may stand around a number in a list.
 func aside(c byte) bool { return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '%' }
 
 // Apply gives the unknown fields of a record that another package has read the meaning that the configuration asks for.

@@ -22,7 +22,7 @@ func (p *Parser) End() bool { return p.finish() }
 // About is what a name is about, for formats that must not take any text with a number for a record.
 type About struct{ Step, Loss, Evaluation bool }
 
-// About says what a name is about. A loss is what has that word in its name.
+// About says what a name is about. A name with the word loss in it is about a loss.
 func (p *Parser) About(name []byte) About {
 	e := p.entry(name)
 	return About{

@@ -12,7 +12,7 @@ var (
 	untilMember = jsonlike.Except(",}")
 )
 
-// maxDepth bounds how deep objects are followed. What lies deeper is kept as text.
+// maxDepth bounds how deep objects are followed. Deeper objects are kept as text.
 const maxDepth = 8
 
 // kind is the kind of a value.
@@ -25,7 +25,7 @@ const (
 	null
 )
 
-// object reads the members of the object that begins at b[i]. -1: it is none, or is not finished.
+// object reads the members of the object that begins at b[i]. -1: there is no object, or it is not finished.
 func (p *Parser) object(b []byte, i, depth int) int {
 	i = jsonlike.Blanks(b, i+1)
 	if i < len(b) && b[i] == '}' {
@@ -87,7 +87,7 @@ func (p *Parser) key(b []byte, i int) (*entry, int) {
 	return e, at
 }
 
-// value reads the value at b[i] and does with it what its name asks for. -1: it is none.
+// value reads the value at b[i] and does with it what its name asks for. -1: there is no value.
 func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	if i >= len(b) {
 		return -1

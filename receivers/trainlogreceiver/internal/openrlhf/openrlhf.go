@@ -6,7 +6,7 @@
 //
 //	✨ Evaluation completed in 0:01:02, global_step 5, eval_metrics: {'eval_default_pass1': 0.5}
 //
-// timing/* are seconds, and step_total is their sum. Losses of RL stay fields: they do not compare with others. Its other trainers draw
+// timing/* are seconds, and step_total is their sum. Losses of RL stay fields: they do not compare with other losses. OpenRLHF's other trainers draw
 // tqdm bars only, and are read by package bar.
 package openrlhf
 

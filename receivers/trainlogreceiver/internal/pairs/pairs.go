@@ -7,8 +7,8 @@
 //	completed step: 1, seconds: 0.287, TFLOP/s/device: 110.951, Tokens/s/device: 7131.788, total_weights: 7517, loss: 12.021      MaxText (metric_logger.py)
 //	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
-// The names are those of JSON objects. A line is read when all of it is such pairs: what a program says about a step and its loss in a
-// sentence, the settings it prints and the checkpoints it takes up again are not.
+// The names are the same as in JSON objects. A line is read when it consists of pairs alone: a sentence about a step and its loss, settings
+// and the checkpoints that a program loads are not read.
 package pairs
 
 import (
@@ -52,7 +52,7 @@ type pair struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Parse fills rec, which must be empty, with the record that b holds. found false: b is no such line, and rec stays empty.
+// Parse fills rec, which must be empty, with the record that b holds. found false: b is no line of pairs, and rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
 	if len(b) > maxLine || !likely(b) {
@@ -107,7 +107,7 @@ func logger(b []byte) []byte {
 	return b
 }
 
-// label takes off what says of which loop the line is: "[train]", "Train:", "Eval |".
+// label takes off the name of the loop that prints the line: "[train]", "Train:", "Eval |".
 func label(b []byte) (rest []byte, evaluation bool) {
 	text := b
 	closing := byte(0)
@@ -169,9 +169,9 @@ func grouping(b []byte, i int) bool {
 	return digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
 }
 
-// segment reads pairs with blanks between them. false: there is anything else.
+// segment reads pairs with blanks between them. false: there is something else between them.
 func (p *Parser) segment(all []byte) bool {
-	from, count := -1, 0 // where the name begins whose value is to come, and its words
+	from, count := -1, 0 // where the name begins whose value is to come, and the number of its words
 	for b := all; ; {
 		b = bytes.TrimLeft(b, " ")
 		if len(b) == 0 {
@@ -235,7 +235,7 @@ func known(name []byte) bool {
 	return false
 }
 
-// word takes the first word off. Words of one segment have one blank between them, or the name of several is not one.
+// word takes the first word off. Words of a segment have one blank between them, or several words are no name.
 func word(b []byte) (token, rest []byte) {
 	i := bytes.IndexByte(b, ' ')
 	if i < 0 {
@@ -391,7 +391,7 @@ func position(q *pair) (at, of float64, ok bool) {
 	return at, of, ok
 }
 
-// number takes a number: with the name that its unit gives it, where that is known. Without, a unit makes it a text.
+// number takes a number: under the name with its unit, where that name is known. Else a number with a unit is kept as text.
 func (p *Parser) number(rec *record.Record, q *pair) {
 	var text [40]byte
 	value := text[:0]

@@ -1,13 +1,13 @@
 // Package table reads tables of numbers with a header: the metrics.csv of Lightning's CSVLogger (lightning/fabric/loggers/csv_logs.py), which LitGPT
-// and others write too, and any other with a column for the step and one for a loss. Cells are parted by commas, semicolons or tabs; those that say nothing are
-// empty:
+// and others write too, and any other table with a column for the step and one for a loss. Cells are separated by commas, semicolons or tabs; a cell without
+// a value is empty:
 //
 //	epoch,lr,step,train_loss_epoch,train_loss_step,val_loss
 //	0,0.01,1,,11.587385177612305,
 //	1,,15,,,5.326930046081543
 //
-// CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is what it
-// says, in an order of its own, and the time at which it is read says nothing.
+// CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is made
+// of its values, sorted by column name, and the time at which it is read says nothing.
 package table
 
 import (
@@ -38,14 +38,14 @@ const (
 // Out takes the records of a line, and is told when a table begins; step.Out is one.
 type Out interface {
 	object.Out
-	// Retold says that what comes may have been told before.
+	// Retold says that the next records may have been read before.
 	Retold()
 }
 
 type column struct {
 	name   []byte
-	step   bool // the column that counts, of which there is one
-	other  bool // one that counts too
+	step   bool // the column that counts steps; there is one
+	other  bool // another column that counts
 	result bool // about an evaluation, or the mean over an epoch
 	epoch  bool
 }
@@ -65,7 +65,7 @@ type Parser struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line. mine is false when it is of no table.
+// Line reads one line. mine is false when the line is of no table.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) == 0 {
@@ -103,7 +103,7 @@ func (p *Parser) head(b []byte) bool {
 	return false
 }
 
-// names makes columns of the cells, which must be names, one of a step and one of a loss.
+// names makes columns of the cells, which must be names, and among them the names of a step and a loss.
 func (p *Parser) names() (columns []column, ok bool) {
 	step, loss := -1, false
 	seen := make(map[string]bool, len(p.cells))
@@ -178,7 +178,7 @@ func (p *Parser) split(b []byte, sep byte) bool {
 	}
 }
 
-// quoted reads what follows a quote up to the one that closes it; two stand for one.
+// quoted reads a cell from behind its opening quote to the closing one; two quotes stand for one.
 func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	i := bytes.IndexByte(b, '"')
 	if i < 0 {

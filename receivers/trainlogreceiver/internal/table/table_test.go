@@ -87,7 +87,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// CSVLogger writes its file anew with more columns: what a row says is its key, not where it says it.
+// CSVLogger writes its file anew with more columns: the key of a row is made of its values, not of their places.
 func TestKeyOfARowWrittenAnew(t *testing.T) {
 	keys := func(lines ...string) []string {
 		p, out := table.New(nil), &recordtest.Sink{}

@@ -3,7 +3,7 @@
 //	[titan] 2025-10-30 14:32:58,990 - root - INFO - step:  2  loss:  6.1098  grad_norm:  4.6416  memory:  2.49GiB(3.14%)  tps: 177,138  tflops: 96.17  mfu: 9.72%
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - validate step:  1  loss: 12.4699  memory: 69.81GiB(88.17%)  tps: 74,600
 //
-// tps (once wps) and tflops are of one device. memory is the peak of what the allocator reserved since the line before.
+// tps (once wps) and tflops are of one device. memory is the peak that the allocator reserved since the line before.
 // Lines do not state how long a step took.
 package torchtitan
 

@@ -3,7 +3,7 @@
 //	Step 12 | loss:2.3456 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:10.5 peak_memory_alloc:10.4 peak_memory_reserved:11.2 grad_norm:1.5
 //	Step 12 | val_loss:2.2
 //
-// Memory is in GiB (training/memory.py), and its peaks are those since the line before. Values may be tensors as Python shows them. Lines state
+// Memory is in GiB (training/memory.py), and its peaks are since the line before. Values may be tensors as Python shows them. Lines state
 // neither times nor how long a step took.
 package torchtune
 

@@ -3,7 +3,7 @@
 //	Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 41.65it/s, v_num=0, train_loss_step=16.20]
 //	Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674]
 //
-// Which of the numbers are those of a step is the business of the trainer's parser.
+// Which of the numbers belong to a step is up to the trainer's parser.
 package tqdm
 
 import (
@@ -64,7 +64,7 @@ func Parse(b []byte) (bar Bar, n int) {
 	return bar, bar.times(b[open+1:open+end], open+end+1)
 }
 
-// description takes off what stands behind it: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
+// description takes off the characters behind a description: NeMo 1 writes "Epoch 0: : ", and a bar without a total "Epoch 0: |          |".
 func description(b []byte) []byte { return bytes.TrimSpace(bytes.TrimRight(b, "|: ")) }
 
 // count reads "1/8", "1/?" and "17it".

@@ -3,7 +3,7 @@
 //
 //	step:1 - global_seqlen/min:159906 - actor/pg_loss:-0.0036 - timing_s/gen:16.227 - perf/throughput:3283.32
 //
-// The names and units are those of verl/trainer/ppo/metric_utils.py and of the workers: seconds in timing_s/* (before 2025
+// The names and units come from verl/trainer/ppo/metric_utils.py and from the workers: seconds in timing_s/* (before 2025
 // timing/*), GiB in *_gb, tokens per second and GPU in perf/throughput. The lines have no time. A step's time is timing_s/step,
 // which leaves out validation and checkpoints, so the stages testing and save_checkpoint may be longer than the step.
 package verl
@@ -150,7 +150,7 @@ func Key(key []byte, v float64, rec *record.Record) {
 	rec.AddExtra(record.Extra{Name: key, Value: v})
 }
 
-// places are those of the timers in fit() of verl/trainer/ppo/ray_trainer.py, and of generate_sequences, which the rollout workers time. testing
+// places are the places in the step of the timers in fit() of verl/trainer/ppo/ray_trainer.py, and of generate_sequences in the workers. testing
 // and save_checkpoint changed places over the years.
 var places = record.Outline(`
 start_profile
