@@ -37,7 +37,7 @@ type policy interface {
 
 const (
 	quantum      = 8         // chunks per turn
-	jointQuantum = 1         // the lines by which a stream is ahead of the others wait in memory
+	jointQuantum = 1         // small: a stream's lines wait in memory while it is ahead of the others
 	maxHeld      = 1_000_000 // lines of a stream, where records are joint
 	maxHeldBytes = 96 << 20  // of all streams, where they are not
 	// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.

@@ -7,20 +7,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// record is what one rank says of an operation.
+// record is one rank's account of an operation.
 type record struct {
 	comm *communicator
 	src  *source
 	op   *op.Op
-	held slot  // of what it came by
+	held slot  // of the lent lines or offsets that it came by
 	came int   // how much that is
 	at   int64 // when it was read, Unix ns
 }
 
-// joins says whether others have records of the same: it has a number that all its ranks share.
+// joins says whether other ranks have records of the same operation: it has a number that all its ranks share.
 func (r *record) joins() bool { return r.op.HasSeq && r.op.Rank >= 0 && r.op.Rank <= MaxRank }
 
-// add takes a record. It leaves at once, or waits in its collective for those of the other ranks.
+// add takes a record. It leaves at once, or waits in its collective for the records of the other ranks.
 func (j *joiner) add(in *input, r *record) {
 	j.note(r)
 	switch {
@@ -101,7 +101,7 @@ func (t *track) passedBy(first int32, seq uint64) (n int) {
 	return n
 }
 
-// begin writes down what the first record of a collective says of the whole.
+// begin takes over what the first record of a collective says of the collective as a whole.
 func (j *joiner) begin(c *Collective, r *record) {
 	o := r.op
 	c.comm, c.run = r.comm, r.comm.run
@@ -116,7 +116,7 @@ func (j *joiner) begin(c *Collective, r *record) {
 // put adds a record to a collective.
 func (j *joiner) put(c *Collective, r *record) {
 	o := r.op
-	// In AllToAll each rank may send as much as it likes, and what went over a link is not the message.
+	// In AllToAll each rank may send as much as it likes, and the size of a send over a link is not the message size.
 	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
 		c.mismatch = c.joined
 	}
@@ -153,8 +153,9 @@ func (j *joiner) attend(c *Collective, rank int32) (first bool) {
 	return first
 }
 
-// goOn takes note that a rank has gone on to a collective: what it left out before does not come any more, for ranks log what they do in order. Where ranks
-// have as many records of a collective as links, all have come once the rank goes on. first says that it is the rank's first record of the collective.
+// goOn takes note that a rank has gone on to a collective: records that it left out before do not come any more, for ranks log in the order of their
+// operations. Where ranks have as many records of a collective as links, all of the rank's have come once it goes on. first says that it is the rank's first
+// record of the collective.
 func (j *joiner) goOn(t *track, c *Collective, rank int32, first bool) {
 	sparse, seq := c.comm.sparse, c.seq
 	if n := int(rank) + 1 - len(t.last); n > 0 {
@@ -217,7 +218,7 @@ func (j *joiner) full(c *Collective) bool {
 		return j.silent == 0 && c.passed >= need
 	case comm.settled:
 	case comm.size > 0:
-		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // what the log says may be less than what it has
+		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // the log may name fewer ranks than it has
 	case j.silent > 0:
 		return false
 	}
@@ -247,7 +248,7 @@ func (j *joiner) text(b []byte) string {
 // maxHows bounds them; they may be made again.
 const maxHows = 256
 
-// howOf finds what the record has in common with others; mostly it is the same as of the record before.
+// howOf finds the how that the record has in common with others; mostly it is the how of the record before.
 func (j *joiner) howOf(o *op.Op) *how {
 	h := j.lastHow
 	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits &&
@@ -269,7 +270,8 @@ func (j *joiner) howOf(o *op.Op) *how {
 	return h
 }
 
-// moreOf copies what few records have; nil: this one has nothing of it. Ids are made of it, so that what a record came by decides whether it is there.
+// moreOf copies the fields that few records have; nil: this one has none of them. Ids are made of them, so that only the record itself decides whether they are
+// there.
 func moreOf(r *record) *more {
 	o := r.op
 	if r.came <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 &&

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// describe writes what is true of the whole.
+// describe writes the attributes of the collective as a whole.
 func (c *Collective) describe(m pcommon.Map) {
 	c.identity(m)
 	c.measures(m)
@@ -32,7 +32,7 @@ func (c *Collective) describe(m pcommon.Map) {
 	putList(m, spans.AttrNCCLLinkSlow, c.slowLinks)
 }
 
-// identity writes which collective it is, and what of.
+// identity writes which collective it is, and of which communicator.
 func (c *Collective) identity(m pcommon.Map) {
 	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts)))))
 	m.PutStr(spans.AttrNCCLOperation, c.operation())
@@ -121,7 +121,7 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	}
 }
 
-// absence writes what did not come.
+// absence writes which ranks' records did not come.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
@@ -158,7 +158,7 @@ func (p *part) attributes(c *Collective) int {
 	return n
 }
 
-// describe writes what is true of one rank.
+// describe writes the attributes of one rank.
 func (p *part) describe(m pcommon.Map, c *Collective) {
 	if p.rank >= 0 {
 		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
@@ -217,7 +217,7 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 	}
 }
 
-// usualUnit is the unit that needs no word: that of NCCL's own tools.
+// usualUnit is the unit of NCCL's own tools, which need not be written.
 const usualUnit = "GB/s"
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }

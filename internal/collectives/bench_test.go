@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// lent is as large as what a tailer lends.
+// lent is as large as the tail.Lent of a tailer.
 type lent struct {
 	of   *int
 	n, m int32

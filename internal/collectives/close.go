@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// close lets a collective go: it is judged, and leaves with the record at hand, whichever input brought its own.
+// close lets a collective go: it is judged, and leaves with the record at hand, whichever inputs brought its own records.
 func (j *joiner) close(c *Collective, why Outcome) {
 	c.outcome = why
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
@@ -30,7 +30,7 @@ func (j *joiner) close(c *Collective, why Outcome) {
 	j.leaving = append(j.leaving, c)
 }
 
-// findOut finds out whether the records are surely one collective, and what is missing of it.
+// findOut finds out whether the records are surely one collective, and which of its records are missing.
 func (j *joiner) findOut(c *Collective) {
 	if c.sure = c.join == byNumber; !c.sure {
 		c.sure = c.track.trust(c.whole)
@@ -62,8 +62,8 @@ func (j *joiner) haunt(c *Collective) {
 	}
 }
 
-// trust says whether something is concluded from a collective of which the numbers are counted. After one that was not whole others must be, first: what was
-// lost is soon lost again, and chance joins some that do not belong together.
+// trust says whether conclusions are drawn from a collective whose numbers are counted. After a collective that was not whole, some whole ones must come first:
+// records that were lost are soon lost again, and chance joins some that do not belong together.
 func (t *track) trust(whole bool) bool {
 	if !whole {
 		t.shaky = shaky
@@ -88,7 +88,7 @@ func (j *joiner) absent(c *Collective) {
 		}
 	case TimedOut:
 		comm.settled = true
-		// Where records only tell what was completed: no rank has gone on since.
+		// Where there are records of completed operations only, a hang is that no rank has gone on since.
 		c.hang = c.hang || stuck > 0 || c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4
 	case Evicted:
@@ -120,7 +120,7 @@ func (c *Collective) miss() {
 	}
 }
 
-// findStuck lists the ranks of which the log says that they did not complete, and counts them.
+// findStuck lists the ranks that did not complete by their log, and counts them.
 func (c *Collective) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -7,12 +7,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// MaxRank bounds the ranks that are joined: the record of one with a larger number leaves alone.
+// MaxRank bounds the ranks that are joined: the record of a rank with a larger number leaves alone.
 const MaxRank = 1<<16 - 1
 
-// Collective is what the ranks said of one collective, or the only record of an operation that is not joined.
+// Collective has the ranks' records of one collective, or the only record of an operation that is not joined.
 type Collective struct {
-	// Place is the taker's own: where the collective stands in what it is sent with.
+	// Place is for the taker to set: the place of the collective in the batch that it is sent with.
 	Place int
 
 	comm  *communicator
@@ -34,13 +34,13 @@ type Collective struct {
 
 	parts         []part
 	has           bits
-	ranks         int // distinct ones
+	ranks         int // distinct ranks
 	passed        int // known ranks that have gone on without it
 	gap           uint64
 	opened, last  int64 // when its first and its last record were read
 	bytes         int64
 	older, newer  *Collective // in the order of last
-	waiting       bool        // among those that wait
+	waiting       bool        // it is in the list of waiting collectives
 	mismatch      bool
 	errs, retries int64
 	join          join
@@ -83,7 +83,7 @@ type part struct {
 	held                 slot
 	rank                 int32
 	src                  *source
-	more                 *more // what few records have
+	more                 *more // fields that few records have
 	how                  *how
 	again                int32 // of a rank with several records, how many come before
 	state                op.State
@@ -95,7 +95,7 @@ type part struct {
 	name                 string // of its span
 }
 
-// how is what many records have in common.
+// how has the fields that many records have in common.
 type how struct {
 	global, waits bool
 	synthetic     bool // no clock of the operation is in the log: its end is about when the record was written
@@ -103,7 +103,7 @@ type how struct {
 	timing, unit  string
 }
 
-// more is what few records have.
+// more has the fields that few records have.
 type more struct {
 	came                 int // how much the record came by
 	peer                 int32
@@ -131,7 +131,7 @@ type source struct {
 	pid   int64
 	clock int32 // number of its clock in the run's estimator
 	name  string
-	key   string // the same wherever the log is: without the file's folder
+	key   string // without the file's folder, so that it is the same wherever the log lies
 	node  int32  // the host's number; op.Unknown
 	// coarse says that its times are not compared: From.Coarse.
 	coarse bool
@@ -196,7 +196,7 @@ const (
 
 func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
 
-// Counts are what became of collectives and records.
+// Counts are the collectives and records by what happened to them.
 type Counts struct {
 	Left    [Outcomes]int64 // collectives and single operations, but not what proxies did
 	Found   [Founds]int64   // collectives that were joined by time
@@ -237,7 +237,7 @@ func (c *Collective) reset() {
 	}
 }
 
-// unconfirmed says that it is what could be found by counting or by time: its records are not known to be all of one collective.
+// unconfirmed says that the collective was joined by counting or by time only: its records may not all be of one collective.
 func (c *Collective) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
 // operation is its name.

@@ -41,7 +41,7 @@ type run struct {
 
 type commKey struct{ family, id string }
 
-// communicator is what is known of one.
+// communicator is what is known of one communicator.
 type communicator struct {
 	run         *run
 	family      string // of formats: each counts by itself
@@ -54,7 +54,7 @@ type communicator struct {
 	known       int    // how many
 	gone        bits   // ranks that had a record and were waited for in vain since
 	lost        int    // how many
-	global      bool   // its ranks are global ones, of any number
+	global      bool   // its ranks are global ranks, with any number
 	sparse      bool   // ranks may well have no record: VCCL logs sends between nodes, and only some of them
 	settled     bool   // ranks that were never seen are not waited for any more
 	completedAt int64  // when the first record of the last complete collective was read
@@ -66,7 +66,7 @@ type communicator struct {
 	reported    int   // closed, when the scores were told last
 	scored      bool  // its ranks have series
 	open        int   // collectives
-	bytes       int64 // what it takes, about
+	bytes       int64 // memory, about
 	used        int64 // when its last record was read
 	forgotten   bool  // there may be another in its place
 
@@ -83,7 +83,7 @@ type baselineKey struct {
 type track struct {
 	key  trackKey
 	open map[uint64]*Collective
-	seqs []uint64 // of open ones, in order
+	seqs []uint64 // of open collectives, in order
 	last []lastSeq
 	top  uint64
 	any  bool
@@ -97,7 +97,7 @@ type lastSeq struct {
 	seen bool
 }
 
-// What is remembered of a communicator takes, about, in bytes: itself, each sequence, each rank, and each rank in each collective of the window.
+// The memory of a communicator's state, about, in bytes: itself, each sequence, each rank, and each rank in each collective of the window.
 const (
 	commBytes       = 1600
 	trackBytes      = 300
@@ -121,7 +121,7 @@ func (j *joiner) runOf(from *From) *run {
 	return r
 }
 
-// source makes one of a host. Each host is a clock, and so is each file where the host is not known or the clock is no host's.
+// source makes the source of a host. Each host has a clock of its own, and so has each file where the host is not known or the clock is no host's.
 func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	r := j.runOf(from)
 	name := j.names.Text(host)
@@ -182,7 +182,7 @@ func (j *joiner) note(r *record) {
 	}
 }
 
-// unnamed is what NCCL Inspector writes where a communicator has no name.
+// unnamed is the name that NCCL Inspector writes where a communicator has none.
 const unnamed = "unknown"
 
 // track finds the sequence of an operation.
@@ -257,13 +257,13 @@ func (comm *communicator) lose(rank int32) {
 	}
 }
 
-// rowKey is what a rank's spans are named by.
+// rowKey is the key of the name of a rank's spans.
 type rowKey struct {
 	rank int32
 	host string
 }
 
-// maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and whoever makes metrics of spans has series of them.
+// maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and metrics made of spans have a series for each.
 const maxRows = 4096
 
 // row names the spans of a rank. Beyond so many all have one name.
@@ -287,7 +287,7 @@ func (j *joiner) remember(c *communicator, bytes int) {
 	j.remembered += int64(bytes)
 }
 
-// forget makes room for what is new: communicators that nothing waits in are forgotten, those first that were not heard of for longest.
+// forget makes room for new communicators: it forgets communicators in which nothing waits, the least recently heard of first.
 func (j *joiner) forget() {
 	var idle []*communicator
 	for _, r := range j.runs {

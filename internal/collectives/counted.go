@@ -8,12 +8,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for what the others have as their n-th. That
-// holds until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed: what is joined
-// agrees in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by operation, size and time. What
-// fits nothing leaves alone. Nothing is concluded from what is joined in part.
+// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for the same operation as the other ranks'
+// n-th. That is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed:
+// records that are joined must agree in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by
+// operation, size and time. Records that fit no others leave alone. Nothing is concluded from collectives that are joined in part.
 
-// clockBound is how far the clocks of a job's hosts may be apart, ns: what NTP holds between hosts, and the digits that logs have.
+// clockBound is how far the clocks of a job's hosts may be apart, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 const clockBound = 10_000_000
 
 // maxCluster bounds how long collectives follow one another so closely that time does not tell them apart, ns.
@@ -49,7 +49,8 @@ func (s stretch) with(o stretch) stretch {
 	}
 }
 
-// one says whether what began and ended so can be one collective: its ranks are there at the same time, and where all wait for all they leave together.
+// one says whether records with these begins and ends can be one collective: its ranks are there at the same time, and where all wait for all they leave
+// together.
 func (s stretch) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
@@ -62,14 +63,14 @@ func (s stretch) slack(kind op.Kind) int64 {
 	return clockBound + s.longest
 }
 
-// counted is what a communicator needs whose collectives have no number in the log.
+// counted is the state of a communicator whose collectives have no number in the log.
 type counted struct {
-	loose     []*Collective // records that are not what the others have as their n-th, by when they ended
+	loose     []*Collective // records that differ from the others' n-th, by when they ended
 	progress  []int64       // by rank: the last end, Unix ns
 	slowest   int32         // the rank that has come least far …
 	slowestOf int           // … of so many …
 	horizon   int64         // … to here
-	sweepAt   int64         // the horizon at which to look at what waits again
+	sweepAt   int64         // the horizon at which to look again at the waiting records
 }
 
 // joinByCount takes a record of which the number is only counted.
@@ -118,7 +119,7 @@ func (comm *communicator) advance(rank int32, end int64) {
 	}
 }
 
-// sweep releases what all ranks have gone on from.
+// sweep releases the collectives from which all ranks have gone on.
 func (j *joiner) sweep(comm *communicator) {
 	if comm.open == 0 || comm.horizon < comm.sweepAt || j.silent > 0 && !comm.settled {
 		return
@@ -173,14 +174,14 @@ func compareLoose(x, y *Collective) int {
 	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
 }
 
-// looseKey is what loose records of one collective have in common.
+// looseKey has the fields that the loose records of one collective share.
 type looseKey struct {
 	kind op.Kind
 	name string
 	size int64
 }
 
-// release lets go of what nothing can come to any more when all ranks have come to horizon. It says how many collectives left.
+// release lets go of the collectives that no record can join any more once all ranks have come to horizon. It returns how many collectives left.
 func (j *joiner) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	j.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -194,7 +195,7 @@ func (j *joiner) release(comm *communicator, horizon int64, why Outcome) (left i
 	return left
 }
 
-// dissolveUpTo makes loose what should be whole by now.
+// dissolveUpTo makes the records of collectives loose that should be whole by now.
 func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -211,11 +212,11 @@ func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters are the loose records of one kind that ended at about the same time, where nothing comes to them any more, in the order in which they ended.
+// clusters are the loose records of one kind that ended at about the same time, where no more records can come, in the order in which they ended.
 func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 	open := make(map[looseKey][]*Collective)
 	end := func(list []*Collective) {
-		// What is not loose yet ends at most one slack later, and is by another.
+		// A record that is not loose yet ends at most one slack later, and is loose after another slack.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
 		}
@@ -223,7 +224,7 @@ func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 	for _, c := range comm.loose {
 		key := looseKey{c.kind, c.name, c.size}
 		if c.kind == op.AllToAll {
-			key.size = op.Unknown // each rank has its own
+			key.size = op.Unknown // each rank has a size of its own
 		}
 		list := open[key]
 		if n := len(list); n > 0 {
@@ -244,7 +245,8 @@ func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 	return done
 }
 
-// match joins what ended at about the same time. Several of the same in a row are told apart by counting, if all ranks have as many.
+// match joins records that ended at about the same time. Several collectives of one kind in a row are told apart by counting, if all ranks have as many
+// records.
 func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (left int) {
 	for _, c := range list {
 		j.withdraw(c)
@@ -279,7 +281,7 @@ func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (lef
 }
 
 // inRow is how many collectives in a row the records of several ranks are, which are sorted by rank. even says whether they can be so: each rank has as many,
-// and what they have as their n-th was at the same time.
+// and the ranks' n-th records were at the same time.
 func inRow(of []*Collective) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {
@@ -320,7 +322,8 @@ type ring struct {
 	closed bool
 }
 
-// rings tells the process groups apart that do the same at the same time, where the records name whom the ranks send to. What does not say is one.
+// rings tells the process groups apart that do the same at the same time, where the records name the ranks that they send to. All records that do not are one
+// ring.
 func rings(list []*Collective) []ring {
 	next := make(map[int32]int32, len(list))
 	from := make(map[int32]int32, len(list))
@@ -332,9 +335,9 @@ func rings(list []*Collective) []ring {
 		}
 		next[rank], from[to] = to, rank
 	}
-	// Each rank has one that it sends to and one that sends to it: circles, and lines of which the ends are not here.
+	// Each rank sends to one rank and receives from one: these are circles, and lines of which the ends are not here.
 	of := make(map[int32]int, len(next)) // the ring of a rank
-	out := []ring{{}}                    // the first is of what is no circle
+	out := []ring{{}}                    // the first has the records that are in no circle
 	for _, c := range list {
 		rank := c.parts[0].rank
 		i, ok := of[rank]
@@ -398,7 +401,7 @@ func destination(p *part) int32 {
 	return p.more.destRank
 }
 
-// giveUp lets go of a collective that waits for too long, and of what waits with it.
+// giveUp lets go of a collective that waits for too long, and of the records that wait with it.
 func (j *joiner) giveUp(c *Collective, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {

@@ -58,7 +58,7 @@ func (c *Collective) fit() {
 	}
 }
 
-// sums is what one span says of many of a name that found no room.
+// sums are the totals in one span for many spans of a name that found no room.
 type sums struct {
 	name     string
 	took     []int64 // ns

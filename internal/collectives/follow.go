@@ -10,7 +10,7 @@ import (
 // linksEvery is how many collectives of a run lie between two looks at its links.
 const linksEvery = 64
 
-// follow adds up what went from rank to rank.
+// follow adds up the data that went from rank to rank.
 func (r *run) follow(c *Collective) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -27,7 +27,7 @@ func (r *run) follow(c *Collective) {
 	}
 }
 
-// followPart adds what a record says of the link between two ranks, if it does, and of the one between their hosts.
+// followPart adds what a record says of the link between two ranks, if it says so, and of the link between their hosts.
 func (r *run) followPart(c *Collective, p *part) {
 	m := p.more
 	src, dst := m.sourceRank, m.destRank

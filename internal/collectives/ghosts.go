@@ -1,6 +1,6 @@
 package collectives
 
-// ghosts remembers collectives that left without all their ranks, so that what comes later joins their traces instead of making new ones.
+// ghosts remembers collectives that left without all their ranks, so that records that come later join their traces instead of making new ones.
 // The oldest are forgotten.
 type ghosts struct {
 	set    map[ghost]bool // whether it was sent

@@ -2,8 +2,8 @@ package collectives
 
 import "slices"
 
-// holds keeps what records came by (a lent line of a file, an offset of a topic) apart from what they say, so that nothing but Joiner and Input depends on what
-// that is. Its room is used again. The zero value is ready.
+// holds keeps what records came by (a lent line of a file, an offset of a topic) apart from what they say, so that only Joiner and Input depend on the type H.
+// Freed slots are used again. The zero value is ready.
 type holds[H any] struct {
 	slots []hold[H]
 	free  slot // the first slot that holds nothing
@@ -12,7 +12,7 @@ type holds[H any] struct {
 
 type hold[H any] struct {
 	held H
-	next slot // the next of the same record; of a free slot the next free one
+	next slot // the next slot of the same record; in a free slot the next free one
 }
 
 // slot is the number of a hold, counted from 1.

@@ -27,7 +27,7 @@ func (c *Collective) identify() {
 	} else {
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
 		for i := range c.parts {
-			// A rank has as many records as links, which may leave in parts. In what order they come depends on that of the files.
+			// A rank has as many records as links, which may leave in parts. Their order depends on the order of the files.
 			if p := &c.parts[i]; p.more != nil && p.more.sends > 0 {
 				p.more.id = spans.SpanID(c.trace, "rank", p.key(room[:0]))
 			}
@@ -39,7 +39,7 @@ func (c *Collective) identify() {
 	}
 }
 
-// adopt puts what a proxy did into the trace of its collective, below the span of its rank.
+// adopt puts a proxy's operation into the trace of its collective, below the span of its rank.
 func (c *Collective) adopt() {
 	own := c.trace
 	var seq [9]byte
@@ -49,7 +49,7 @@ func (c *Collective) adopt() {
 	c.id = spans.SpanID(c.trace, "proxy", own[:])
 }
 
-// key appends what tells the record from others about the same, as logged.
+// key appends the logged values that tell the record from others about the same operation.
 func (p *part) key(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.start))

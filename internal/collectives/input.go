@@ -11,16 +11,16 @@ type From struct {
 	Run string
 	// Path is the log's. Where the host is not known, its base stands for the clock.
 	Path string
-	// Family is of formats. Each family is joined by itself: the same collective in the logs of two tools would have each rank twice.
+	// Family is the family of log formats. Each family is joined by itself: otherwise a collective in the logs of two tools would have each rank twice.
 	Family string
-	// OwnClock says that the times are not of the host's clock but of one that nothing else has, such as a GPU's.
+	// OwnClock says that the times are not of the host's clock but of a clock of its own, such as a GPU's.
 	OwnClock bool
 	// Coarse says that the times are about when it was, as a watchdog sees them: they are not compared.
 	Coarse bool
 }
 
 // Input is one of the streams that records come by, such as a file. While an input has said nothing its ranks are not known, and where the size of a
-// communicator is not known either, its collectives wait for that. The methods of one Input must not be called at the same time.
+// communicator is not known either, its collectives wait for the input. The methods of one Input must not be called at the same time.
 type Input[H any] struct {
 	From From // to be complete before Add is called
 	of   *Joiner[H]
@@ -28,7 +28,7 @@ type Input[H any] struct {
 	input
 }
 
-// input is an Input without what records came by.
+// input is the part of an Input that does not depend on H.
 type input struct {
 	heard bool // it said something, or has nothing to say
 
@@ -41,8 +41,8 @@ type input struct {
 // maxKnown bounds what an input remembers of communicators and sources; it may ask again.
 const maxKnown = 256
 
-// Input makes an input. take is given each collective that leaves with a call of the input's methods, whichever input its records came by, and what they came
-// by (valid during the call). take is called with the Joiner locked and must not call it.
+// Input makes an input. take is given each collective that leaves with a call of the input's methods, whichever inputs its records came by, and the H values of
+// its records (valid during the call). take is called with the Joiner locked and must not call it.
 func (j *Joiner[H]) Input(from From, take func(c *Collective, came []H)) *Input[H] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -60,7 +60,7 @@ func (in *Input[H]) Heard() {
 	in.of.hear(&in.input)
 }
 
-// Begin says that a record has begun that goes on with what comes next: reading does not end before its End.
+// Begin says that a record has begun whose rest comes later: reading does not end before its End.
 func (in *Input[H]) Begin() { in.unfinished(1) }
 
 // End says that the record that had begun was added, or is given up.
@@ -72,8 +72,8 @@ func (in *Input[H]) unfinished(n int) {
 	in.of.begun += n
 }
 
-// Add takes what a rank says of an operation, and what that came by, which was read at so many Unix ns. o is only read during the call. What has the records of
-// several ranks is added rank by rank, each time with what it came by.
+// Add takes a rank's record of an operation, and came, the lines or offsets that it came by, read at Unix ns at. o is only read during the call. A line with
+// the records of several ranks is added rank by rank, each time with the same came.
 func (in *Input[H]) Add(o *op.Op, came []H, at int64) {
 	comm, src := in.communicator(o.Comm), in.source(o.Host, o.PID)
 	j := in.of
@@ -83,7 +83,7 @@ func (in *Input[H]) Add(o *op.Op, came []H, at int64) {
 	j.leave(in.take)
 }
 
-// Expire lets go of the collectives of which the last record was read before so many Unix ns, the oldest first and about a batch of them. math.MaxInt64 says
+// Expire lets go of collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 says
 // that reading has ended: then all leave, once no record is unfinished.
 func (in *Input[H]) Expire(before int64) {
 	j := in.of
@@ -93,7 +93,7 @@ func (in *Input[H]) Expire(before int64) {
 	j.leave(in.take)
 }
 
-// communicator finds that of an operation; mostly it is that of the one before.
+// communicator finds the communicator of an operation; mostly it is the same as for the operation before.
 func (in *Input[H]) communicator(id []byte) *communicator {
 	if in.comm != nil && in.id == string(id) {
 		return in.comm

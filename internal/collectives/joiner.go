@@ -9,10 +9,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Settings are what a Joiner must know.
+// Settings are the settings of a Joiner.
 type Settings struct {
 	JoinConfig
-	// Ranks are those of which records come. Empty: of all.
+	// Ranks are the ranks whose records come. Empty: all ranks.
 	Ranks []int32
 	// HideHosts keeps hosts out of the names of spans.
 	HideHosts bool
@@ -20,13 +20,13 @@ type Settings struct {
 	Series int
 }
 
-// Joiner joins what the ranks say of collectives. H is what a record came by and what is given back with it when its collective leaves: a lent line, an offset.
-// Its methods and those of its inputs are safe for concurrent use, but for those of one Input.
+// Joiner joins the ranks' records of collectives. H is what a record came by, and is given back when its collective leaves: a lent line, an offset. Its methods
+// and the methods of its inputs are safe for concurrent use, but not two methods of one Input.
 type Joiner[H any] struct {
 	mu sync.Mutex // guards all below, and all that this reaches: runs, communicators, collectives that wait
 	joiner
 	held holds[H]
-	came []H // scratch: what the collective came by that leaves
+	came []H // scratch: the H values of the collective that leaves
 }
 
 // New makes a Joiner.
@@ -34,15 +34,15 @@ func New[H any](s Settings) *Joiner[H] {
 	return &Joiner[H]{joiner: newJoiner(s)}
 }
 
-// Waiting is what the collectives that wait take, in bytes, about.
+// Waiting is the memory of the collectives that wait, in bytes, about.
 func (j *Joiner[H]) Waiting() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.bytes
 }
 
-// Learned appends the points of what a batch of collectives taught: scores of ranks, offsets of clocks, what went over links. It is called once for each batch,
-// when the batch is whole and before its spans are made: the first of a run that is sent opens it.
+// Learned appends the points that a batch of collectives taught: scores of ranks, offsets of clocks, traffic of links. It is called once for each batch,
+// when the batch is whole and before its spans are made: the first collective of a run that is sent opens the run.
 func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,7 +65,7 @@ func (j *Joiner[H]) Free(batch []*Collective) {
 	}
 }
 
-// Leftover says what waits or is held; nil: nothing. So it is to be when all that was read has left.
+// Leftover returns an error that says what waits or is held; nil: nothing, as it must be when all records have left.
 func (j *Joiner[H]) Leftover() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -86,7 +86,7 @@ func (j *Joiner[H]) Leftover() error {
 		j.bytes, tracks, j.held.used, j.begun, j.oldest, j.newest, j.again)
 }
 
-// leave hands over what leaves.
+// leave hands over the collectives that leave.
 func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	if len(j.leaving) == 0 {
 		return
@@ -103,7 +103,7 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	j.leaving = j.leaving[:0]
 }
 
-// joiner is a Joiner without what records came by. Its methods are called with Joiner.mu held; what they let go of is in leaving.
+// joiner is the part of a Joiner that does not depend on H. Its methods are called with Joiner.mu held; collectives that they let go of are in leaving.
 type joiner struct {
 	set   Settings
 	ranks map[int32]bool // nil: all
@@ -117,7 +117,7 @@ type joiner struct {
 	lastHow *how
 
 	waiting
-	remembered int64         // what the communicators take, in bytes
+	remembered int64         // the memory of the communicators, in bytes
 	leaving    []*Collective // in the order in which they are closed
 	free       []*Collective
 

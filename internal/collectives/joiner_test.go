@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says is what a rank says of an AllReduce.
+// says is a rank's record of an AllReduce.
 type says struct {
 	input, rank, seq int
 	size             int64
@@ -42,7 +42,7 @@ func (s says) op() *op.Op {
 
 const epoch = 1_781_000_000_000_000_000
 
-// rig is a joiner and what leaves it. Records come by texts.
+// rig is a joiner and the collectives that leave it. Records come by texts.
 type rig struct {
 	tb     testing.TB
 	j      *Joiner[string]
@@ -50,7 +50,7 @@ type rig struct {
 	now    int64
 	left   []*Collective
 	came   []string
-	lines  []string // of each that left, what became of it
+	lines  []string // the outcome of each collective that left
 }
 
 func newRig(tb testing.TB, inputs int, change func(*Settings)) *rig {
@@ -71,7 +71,7 @@ func (r *rig) take(c *Collective, came []string) {
 	r.lines = append(r.lines, fmt.Sprintf("%s by %s", c.text(), strings.Join(came, ",")))
 }
 
-// text is what became of a collective.
+// text is the outcome of a collective.
 func (c *Collective) text() string {
 	ranks := make([]string, len(c.parts))
 	for i := range c.parts {
@@ -100,7 +100,7 @@ func (r *rig) say(records ...says) {
 	}
 }
 
-// pass lets time pass, and each input expire what waited for too long.
+// pass lets time pass, and has each input expire collectives that waited for too long.
 func (r *rig) pass(d time.Duration) {
 	r.now += d.Nanoseconds()
 	for _, in := range r.inputs {
@@ -123,7 +123,7 @@ func numbered(rank, seq int) says {
 	return says{input: rank, rank: rank, seq: seq, size: 4096, us: 100, of: 2}
 }
 
-// unnumbered is such a record without a number in the log.
+// unnumbered is a record of a rank without a number in the log.
 func unnumbered(rank, seq int, us, start int64) says {
 	return says{input: rank, rank: rank, seq: seq, size: 4096, us: us, start: start, counted: true}
 }
@@ -135,7 +135,7 @@ func (r *rig) both(seqs ...int) {
 	}
 }
 
-// What leaves, when and with what.
+// TestJoin checks which collectives leave, when and with what lines.
 func TestJoin(t *testing.T) {
 	for name, c := range joins {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ var joins = map[string]struct {
 			r.pass(time.Second)
 			assert.Len(r.tb, r.left, 1, "a quarter of the time that inputs have to end what they began")
 			r.pass(time.Nanosecond)
-			r.say(numbered(0, 2), numbered(1, 1)) // rank 1 is not waited for, and joins the trace of what has left
+			r.say(numbered(0, 2), numbered(1, 1)) // rank 1 is not waited for, and its record joins the trace of the collective that has left
 			r.say(numbered(1, 3), numbered(0, 3)) // it is waited for again
 		},
 		want: []string{

@@ -59,7 +59,7 @@ func (j *joiner) judgeArrivals(c *Collective) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with those before of the same operation and size.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size.
 func (j *joiner) judgeBandwidth(c *Collective) {
 	v := c.bus
 	if math.IsNaN(v) {
@@ -80,7 +80,7 @@ func (j *joiner) judgeBandwidth(c *Collective) {
 // maxBaselines bounds the baselines of a communicator: operations × powers of two.
 const maxBaselines = 512
 
-// baselineOf finds what a collective's bandwidth is compared with; nil: there is no room for one.
+// baselineOf finds the baseline that a collective's bandwidth is compared with; nil: there is no room for one.
 func (j *joiner) baselineOf(c *Collective) *baseline.Baseline {
 	key := baselineKey{c.kind, c.name, baseline.Bucket(c.total)}
 	b := c.comm.baselines[key]

@@ -59,7 +59,7 @@ func (c *Collective) bandwidth(p *part) float64 {
 	return float64(c.total) / (float64(p.duration) / 1e9)
 }
 
-// ownBandwidth is the bandwidth of one rank without its waiting, By/s: where all wait for all, that of the transfer. NaN: it is not known.
+// ownBandwidth is the bandwidth of one rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: it is not known.
 func (c *Collective) ownBandwidth(p *part) float64 {
 	if !c.kind.Symmetric() || !p.how.waits {
 		return c.bandwidth(p)

@@ -29,11 +29,11 @@ type Point struct {
 	overflow            bool
 }
 
-// MetricShare is how much of the series of a run each metric of ranks, links and hosts may have, one in so many: what comes first. Links beyond that are summed
-// in one series.
+// MetricShare is the share of a run's series that each metric of ranks, links and hosts may have, one in so many: the first to come have them. Links beyond
+// that are summed in one series.
 const MetricShare = 5
 
-// learned appends what a batch of collectives taught of their runs.
+// learned appends the points that a batch of collectives taught about their runs.
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	var done *run
 	for _, c := range batch {
@@ -88,7 +88,7 @@ func (c *Collective) clockPoints(points []Point) []Point {
 			Metric: spans.MetricNCCLClockOffset, Run: c.run.id, Host: src.host, At: c.end, Value: o.offset / 1e9,
 			Rank: op.Unknown, Source: op.Unknown, Destination: op.Unknown,
 		}
-		if src.name != src.host { // the clock of what wrote a file
+		if src.name != src.host { // the clock of the writer of a file
 			p.File = src.name
 		}
 		points = append(points, p)
@@ -98,7 +98,7 @@ func (c *Collective) clockPoints(points []Point) []Point {
 	return points
 }
 
-// linkPoints adds what changed of the links of a run, of at most so many links of each kind.
+// linkPoints adds points of the links of a run that changed, of at most so many links of each kind.
 func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if !r.moved {
 		return points
@@ -107,7 +107,7 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if r.since == 0 {
 		r.since = at
 	}
-	r.toldAt = max(at, r.toldAt, r.since) // what is counted later is not older
+	r.toldAt = max(at, r.toldAt, r.since) // a later count must not have an older time
 	r.links.Walk(most, func(l links.Pair) { points = r.rankLink(points, l) })
 	if o := r.links.Overflow(most); o.Bytes > 0 {
 		o.Src, o.Dst = op.Unknown, op.Unknown
@@ -129,7 +129,7 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	return points
 }
 
-// rankLink adds what changed of a link between two ranks.
+// rankLink adds the changed points of a link between two ranks.
 func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	key := [2]int32{l.Src, l.Dst}
 	if r.told[key] == l.Records {
@@ -151,7 +151,7 @@ func (r *run) linkPoint(metric string, l links.Pair) Point {
 	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.toldAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
 }
 
-// overflowAttribute marks the series of what has none of its own, as in the SDK's specification of cardinality limits.
+// overflowAttribute marks the one series of all links that have none of their own, as in the SDK's specification of cardinality limits.
 const overflowAttribute = "otel.metric.overflow"
 
 // Metrics makes metrics of points, of a job of that service name and written by a component of that scope and version.

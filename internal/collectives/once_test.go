@@ -72,7 +72,7 @@ type spanID struct {
 	span  pcommon.SpanID
 }
 
-// byID counts the spans of all that left, and holds that writing them again gives the same.
+// byID counts the spans of all that left, and checks that writing them again gives the same.
 func byID(tb testing.TB, r *rig) map[spanID]int {
 	tb.Helper()
 	write := func() ptrace.Traces {
@@ -118,7 +118,7 @@ func TestIDsInAnyOrder(t *testing.T) {
 	}
 }
 
-// What was put is there once, in order, and its room is used again.
+// Values that were put are taken once, in order, and their room is used again.
 func TestHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var h holds[int]
@@ -148,7 +148,7 @@ func TestHolds(t *testing.T) {
 	assert.Zero(t, h.used)
 }
 
-// What was held is forgotten with its room, where there was much.
+// Where much was held, the values are forgotten together with their room.
 func TestHoldsForget(t *testing.T) {
 	var h holds[int]
 	var all []slot

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// JoinConfig says how collectives are joined and judged. It is squashed into the config of every component that does so. SampleRate to AnomalyThreshold have
-// the meaning of VCCL's NCCL_TELEMETRY_… variables.
+// JoinConfig says how collectives are joined and judged. It is squashed into the config of every component that joins collectives. SampleRate to
+// AnomalyThreshold have the meaning of VCCL's NCCL_TELEMETRY_… variables.
 type JoinConfig struct {
-	// SampleRate is the share of collectives to send, 0..1, all ranks of one or none. Those with errors, retries or anything unusual are always sent. Default 1.
+	// SampleRate is the share of collectives to send, 0..1, all ranks of a collective or none. Collectives with errors, retries or anything unusual are always
+	// sent. Default 1.
 	SampleRate float64 `mapstructure:"sample_rate"`
 	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..512, default 50.
 	WindowSize int `mapstructure:"window_size"`
@@ -21,11 +22,11 @@ type JoinConfig struct {
 	HangTimeout time.Duration `mapstructure:"hang_timeout"`
 	// CorrectClock corrects the times of hosts by the offsets that were estimated. Default false: they are attributes.
 	CorrectClock bool `mapstructure:"correct_clock"`
-	// MaxStateBytes bounds what collectives that wait for their ranks take; beyond it the oldest leave as they are. Default 64 MiB.
+	// MaxStateBytes bounds the memory of collectives that wait for their ranks; beyond it the oldest leave as they are. Default 64 MiB.
 	MaxStateBytes int64 `mapstructure:"max_state_bytes"`
 }
 
-// DefaultJoinConfig is what holds where nothing else is configured.
+// DefaultJoinConfig is the JoinConfig where nothing else is configured.
 func DefaultJoinConfig() JoinConfig {
 	return JoinConfig{SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20}
 }

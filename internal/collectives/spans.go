@@ -10,14 +10,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// MaxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well. maxAround of them are the root and what stands for those that found no room.
+// MaxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well. maxAround of them are the root and the spans that stand for others without room.
 const (
 	MaxSpans  = 2_000
 	maxAround = 10
 )
 
-// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with each before its spans are added. It may be called
-// again with the same collectives, and writes the same.
+// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with each collective before its spans are added. It
+// may be called again with the same collectives, and writes the same.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(c *Collective)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
@@ -33,7 +33,7 @@ type builder struct {
 	from    func(c *Collective)
 }
 
-// roots adds what stands for the collectives as a whole, and what stands alone.
+// roots adds the spans of the collectives as a whole, and the spans that stand alone.
 func (bd *builder) roots() {
 	bd.Grow(bd.sent() + 1)
 	for _, c := range bd.batch {
@@ -65,7 +65,7 @@ func (bd *builder) sent() (n int) {
 	return n
 }
 
-// ranks adds what the ranks did, rank by rank: spans of one resource follow one another.
+// ranks adds the spans of the ranks, rank by rank: spans of one resource follow one another.
 func (bd *builder) ranks() {
 	sent, more := bd.sent(), true
 	for nth := 0; more; nth++ {
@@ -87,7 +87,7 @@ func (bd *builder) ranks() {
 	}
 }
 
-// aggregates adds what stands for the spans that found no room.
+// aggregates adds the spans that stand for spans without room.
 func (bd *builder) aggregates() {
 	for _, c := range bd.batch {
 		if !c.dropped && c.crowded {
@@ -105,7 +105,7 @@ func (bd *builder) resource(c *Collective, src *source) spans.Resource {
 	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: src.host, PID: src.pid}
 }
 
-// root is what all ranks did together.
+// root adds the span of a collective as a whole.
 func (bd *builder) root(c *Collective) {
 	source := c.parts[0].how.time
 	for i := range c.parts {
@@ -123,7 +123,7 @@ func (bd *builder) root(c *Collective) {
 	status(s, c.errs, c.retries, c.hang)
 }
 
-// status says of errors and retries what Jaeger and Tempo show in red.
+// status marks spans with errors and retries so that Jaeger and Tempo show them in red.
 func status(s ptrace.Span, errs, retries int64, hang bool) {
 	message := ""
 	switch {
@@ -156,7 +156,7 @@ func (bd *builder) single(c *Collective) {
 	bd.detailsOf(c, p)
 }
 
-// detailsOf adds what is known below a span that stands alone.
+// detailsOf adds the details below a span that stands alone.
 func (bd *builder) detailsOf(c *Collective, p *part) {
 	if p.more == nil {
 		return
@@ -168,7 +168,7 @@ func (bd *builder) detailsOf(c *Collective, p *part) {
 	bd.details(c, p, c.id)
 }
 
-// proxy is what a network proxy did: below its rank's span, where its collective is known.
+// proxy adds the span of a network proxy's operation: below its rank's span, where its collective is known.
 func (bd *builder) proxy(c *Collective) {
 	p := &c.parts[0]
 	name, is := spans.SpanNCCLProxyOp, spans.KindProxyOp
@@ -189,7 +189,7 @@ func (bd *builder) proxy(c *Collective) {
 	bd.detailsOf(c, p)
 }
 
-// rank is what one rank did.
+// rank adds the span of one rank.
 func (bd *builder) rank(c *Collective, p *part) {
 	id, res := c.rankID(p), bd.resource(c, p.src)
 	start, end := p.start, p.end
@@ -225,7 +225,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 }
 
-// phase adds what a rank did for a part of its time, if it did so at all.
+// phase adds the span of a part of a rank's time, if it has that part.
 func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
 		bd.Add(bd.resource(c, p.src), spans.Span{
@@ -238,21 +238,21 @@ func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name strin
 // phased says whether it is known when the last rank came, so that waiting and transferring can be told apart.
 func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
 
-// leaving is how far apart ranks leave a collective, ns: what is shorter is no waiting.
+// leaving is how far apart ranks leave a collective, ns: a shorter time is no waiting.
 const leaving = 10_000
 
 // begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
 func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
-// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws in any order what begins together,
-// and of what ends together its longest path goes through what began first.
+// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws spans that begin together in any
+// order, and among spans that end together its longest path goes through the one that began first.
 const ahead = 1000
 
 // scatter is how far apart the ranks' ends may be by one clock, ns.
 const scatter = 100_000
 
-// around is the row of the rank that came last: from when the first came, for all wait for this one. Drawn from its own arrival it would be the shortest, at
-// the bottom, and the longest path of the trace (Jaeger's goes back from what ended last) would be that of a rank that waits.
+// around is the time of the row of the rank that came last: it begins when the first came, for all wait for this rank. Drawn from its own arrival it would be
+// the shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the span that ended last) would be the path of a rank that waits.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
 	if start-c.start < scatter { // by one clock
@@ -264,12 +264,12 @@ func (c *Collective) around(p *part) (start, end int64) {
 	return start - ahead, end
 }
 
-// detailKinds are what the spans of details stand for, by their names.
+// detailKinds are the kinds of the spans of details, by their names.
 var detailKinds = map[string]string{
 	spans.SpanNCCLChannel: spans.KindChannel, spans.SpanNCCLProxyOp: spans.KindProxyOp, spans.SpanNCCLProxyStep: spans.KindProxyStep,
 }
 
-// details adds what is known below a rank.
+// details adds the details below the span of a rank.
 func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
 	var key [8]byte

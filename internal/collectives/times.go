@@ -16,7 +16,7 @@ func (j *joiner) times(c *Collective) {
 	if many {
 		j.offsets(c)
 	}
-	// Where only the time of writing is known, all ended at the latest when the first of them was written.
+	// Where only the time of writing is known, all records ended at the latest when the first of them was written.
 	written := int64(math.MaxInt64)
 	for i := range c.parts {
 		if p := &c.parts[i]; p.how.synthetic {

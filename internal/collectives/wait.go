@@ -9,12 +9,12 @@ import (
 type waiting struct {
 	oldest, newest *Collective
 	bytes          int64
-	// again is the first of those that are to be looked at again: they waited for inputs that had said nothing. nil: none.
+	// again is the first of the collectives to look at again: they waited for inputs that had said nothing. nil: none.
 	again *Collective
 }
 
-// What a collective that waits takes, about, in bytes: itself and its place in the maps, the room for its ranks, what each record came by and what it has that
-// few have.
+// The memory of a collective that waits, about, in bytes: itself and its place in the maps, the room for its ranks, and for each record what it came by and its
+// rare fields (more).
 const (
 	collectiveBytes = 800
 	partBytes       = 128
@@ -69,7 +69,7 @@ func (j *joiner) enlist(c *Collective) {
 	j.push(c)
 }
 
-// withdraw takes a collective from those that wait.
+// withdraw removes a collective from the waiting ones.
 func (j *joiner) withdraw(c *Collective) {
 	j.unlink(c)
 	j.bytes -= c.bytes
@@ -102,7 +102,7 @@ func (t *track) remove(seq uint64) {
 	}
 }
 
-// hear takes note that an input has said something, or has nothing to say. With the last of them all ranks are known.
+// hear takes note that an input has said something, or has nothing to say. When the last input is heard all ranks are known.
 func (j *joiner) hear(in *input) {
 	if in.heard {
 		return
@@ -113,7 +113,7 @@ func (j *joiner) hear(in *input) {
 	}
 }
 
-// againMost bounds the collectives that are looked at again with one record: what leaves goes with the batch at hand.
+// againMost bounds the collectives that are looked at again with one record: collectives that leave go with the batch at hand.
 const againMost = 8
 
 // lookAgain lets go of the collectives that waited for inputs that had said nothing.
@@ -125,7 +125,7 @@ func (j *joiner) lookAgain(most int) {
 	}
 }
 
-// bound lets go of what there is no room for.
+// bound lets go of the collectives that there is no room for.
 func (j *joiner) bound() {
 	most := j.set.MaxStateBytes
 	if j.remembered > most {
@@ -142,15 +142,15 @@ func (j *joiner) bound() {
 // expireMost bounds what one call of expire lets go, in records: a batch.
 const expireMost = 2_000
 
-// expire lets go of the collectives of which the last record was read before the given time.
+// expire lets go of the collectives whose last record was read before the given time.
 func (j *joiner) expire(before int64) {
 	why := TimedOut
-	if before == math.MaxInt64 { // reading ends: first the inputs end what they have begun
+	if before == math.MaxInt64 { // reading ends: first the inputs end the records that they have begun
 		if why = Ended; j.begun > 0 {
 			return
 		}
 	} else {
-		before -= j.set.HangTimeout.Nanoseconds() / 4 // what inputs have begun ends a little before
+		before -= j.set.HangTimeout.Nanoseconds() / 4 // records that inputs have begun end a little before
 	}
 	j.lookAgain(expireMost / usualParts)
 	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {

@@ -1,4 +1,4 @@
-// Package baseline judges a bandwidth by those before it.
+// Package baseline judges a bandwidth by the bandwidths before it.
 package baseline
 
 import (
@@ -29,8 +29,8 @@ func New(window int) *Baseline {
 }
 
 // Observe judges v by the window before it and adds it to the window. median is the window's, deviation how many robust standard deviations
-// (1.4826·MAD, at least 1 % of the median) v is below it: negative above. ok is false for the first 10 values and for what is no bandwidth: NaN, ±Inf and
-// values ≤ 0, which are not added.
+// (1.4826·MAD, at least 1 % of the median) v is below it: negative above. ok is false for the first 10 values and for values that are no bandwidth: NaN, ±Inf
+// and values ≤ 0, which are not added.
 func (b *Baseline) Observe(v float64) (median, deviation float64, ok bool) {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return 0, 0, false
@@ -55,7 +55,7 @@ func (b *Baseline) add(v float64) {
 	b.next = (b.next + 1) % b.size
 	from, _ := slices.BinarySearch(b.sorted, old)
 	to, _ := slices.BinarySearch(b.sorted, v)
-	if to > from { // what lies between moves by one, either way
+	if to > from { // the values between move by one, either way
 		to--
 		copy(b.sorted[from:to], b.sorted[from+1:to+1])
 	} else {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// judge is what Observe must say, computed the long way.
+// judge computes the result of Observe the long way.
 func judge(window []float64, v float64) (median, deviation float64) {
 	middle := func(v []float64) float64 {
 		slices.Sort(v)

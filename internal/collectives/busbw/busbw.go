@@ -1,7 +1,8 @@
 // Package busbw is the factor between algorithm and bus bandwidth: busbw = algbw · f(n), algbw = S/t.
 //
-// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and of what it does not name src/*.cu: gather.cu, scatter.cu: (n−1)/n; sendrecv.cu: 1. S is what
-// nccl-tests calls size: of AllGather, ReduceScatter, AllToAll, Gather and Scatter what all ranks have together, else the buffer or message (op.Op.Total).
+// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and src/*.cu for the operations that it does not name: gather.cu, scatter.cu: (n−1)/n;
+// sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
+// or message (op.Op.Total).
 package busbw
 
 import (
@@ -12,7 +13,7 @@ import (
 
 // Factor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but for
 // Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
-// (see InNetwork): it matters for AllReduce only, the document has it for nothing else.
+// (see InNetwork): it matters for AllReduce only, the document has no such factor for other operations.
 func Factor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
 		return 0, false

@@ -5,32 +5,26 @@
 //
 // # Method
 //
-// Of a collective, each clock's end is the median of its ranks'. The difference to the reference's end is a point of that clock, at its own end. A line, offset
-// and
-// drift, goes through the last 64 points of each clock:
+// A clock's end of a collective is the median of the ends of its ranks. Its difference to the reference's end is a point of that clock, at its own end. A line
+// (offset and drift) goes through the last 64 points of each clock:
 //
 //   - first Tukey's resistant line (Exploratory Data Analysis, 1977, ch. 10: medians of the outer thirds), which a sixth of outliers on one side does not move;
-//   - then least squares through the points within 3.5 robust standard deviations of it (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points that
-//
-// span
-//
-//	less time than tells anything about it (64 collectives in 0.6 s) leave it near 0, where it does not harm.
+//   - then least squares through the points within 3.5 robust standard deviations of it (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points
+//     that span too little time to tell the drift (64 collectives in 0.6 s) leave it near 0, where it does no harm.
 //
 // The uncertainty is 2.2 standard deviations of the line at that moment, widened for few points (the variance of the noise has a prior too, (30 µs)² worth four
-// points), and grows with the distance from the points. It does not know what all points have in common: a host that is always told later that a collective is
-// over seems to be ahead by that.
+// points), and grows with the distance from the points. An error that all points share cannot be seen: a host that always learns later than others that
+// a collective is over seems to be ahead by that time.
 //
-// Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): what was
-// before
-// is forgotten, but for the drift. If it was the reference that was set, all others jump against it, each on its own. After a pause much longer than the points
-// span, they are forgotten too.
+// Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): its
+// points before are forgotten, but not its drift. If it was the reference that was set, all other clocks jump against it, each on its own. After a pause much
+// longer than the points span, they are forgotten too.
 //
 // # The reference
 //
-// It is the first clock ever seen and stays so. A clock that does not meet it in a collective is compared with clocks that do (or with those that meet such,
-// …): its
-// points are then differences to the mean of what these say the reference shows, and its uncertainty includes theirs. A clock uses the shortest chain it ever
-// had. Without any, Offset is not ok.
+// The reference is the first clock ever seen, for good. A clock that does not meet it in a collective is compared with clocks that do (or with clocks that meet
+// such clocks, …): each of these has an estimate of the reference's time, the points of the clock are then differences to the mean of these estimates, and its
+// uncertainty includes theirs. A clock uses the shortest chain it ever had. Without any chain, Offset is not ok.
 package clocks
 
 import (
@@ -39,7 +33,7 @@ import (
 )
 
 const (
-	// MaxClocks bounds the clocks: those with another number are not looked at.
+	// MaxClocks bounds the clocks: clocks with a higher number are not looked at.
 	MaxClocks = 4096
 
 	window     = 64
@@ -80,8 +74,7 @@ func (e *Estimator) Reference() int32 {
 }
 
 // Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half width
-// of
-// an interval that has the true value 19 times out of 20, ns. ok is false for a clock that never met the reference, not even by way of others.
+// of an interval that has the true value 19 times out of 20, ns. ok is false for a clock that never met the reference, not even by way of other clocks.
 func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, ok bool) {
 	if !e.any || clock < 0 || int(clock) >= len(e.clocks) || e.clocks[clock] == nil {
 		return 0, 0, false
@@ -114,7 +107,8 @@ func (e *Estimator) Observe(ends []End) {
 	if hops == math.MaxInt32 {
 		return // none of them ever met the reference
 	}
-	// What the reference shows: exact where it is here, else by those nearest to it. As a difference to one end, for float64 has not enough digits for Unix ns.
+	// The reference's time: exact where its end is here, else by the clocks nearest to it. It is a difference to one end, for float64 has not enough digits for
+	// Unix ns.
 	var zero int64
 	var sum, chain float64
 	n := 0
@@ -198,7 +192,7 @@ type state struct {
 	hops  int32
 	head  int32   // of its ends in this collective
 	end   int64   // their median
-	chain float64 // uncertainty of what it is compared with, ns
+	chain float64 // uncertainty of the clocks that it is compared with, ns
 
 	// A ring of points relative to base and baseOffset, so that float64 is exact enough.
 	base, baseOffset int64

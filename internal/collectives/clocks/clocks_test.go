@@ -172,7 +172,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestJump sets a clock by 3 s, forth and back, and by 500 µs: five collectives later the offset is right again, and those of the others never were wrong.
+// TestJump sets a clock by 3 s, forth and back, and by 500 µs: five collectives later the offset is right again, and the offsets of the other clocks never were
+// wrong.
 func TestJump(t *testing.T) {
 	for _, jump := range []float64{3e9, -3e9, 500e3, -37e9} {
 		for _, who := range []int{1, 0} { // 0: the reference itself
@@ -200,7 +201,7 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestChain has hosts that never meet the reference: they are known by way of those that do, with more uncertainty; islands are not known.
+// TestChain has hosts that never meet the reference: their offsets are known by way of hosts that do, with more uncertainty; offsets of islands are not known.
 func TestChain(t *testing.T) {
 	within, n := 0, 0
 	for seed := range uint64(40) {
@@ -267,7 +268,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// FuzzObserve feeds anything: no panic, the reference stays, and what is ok is finite.
+// FuzzObserve feeds anything: no panic, the reference stays, and an offset that is ok is finite.
 func FuzzObserve(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, int64(epoch))
 	f.Add([]byte{0, 255, 1, 0, 0, 128, 1, 7}, int64(math.MaxInt64))

@@ -65,7 +65,7 @@ func (s *state) resistant() (center, level, slope float64) {
 	return center, median(o, func(i int) float64 { return s.y[i] - slope*(s.x[i]-center) }), slope
 }
 
-// least goes through the points within limit of a line by least squares, with a prior of the drift. The noise is that of the points.
+// least goes through the points within limit of a line by least squares, with a prior of the drift. The noise is estimated from the points.
 func (s *state) least(center, level, slope, limit float64) {
 	var n, sx, sy, sxx, sxy float64
 	for i := range s.n {

@@ -5,16 +5,16 @@ import (
 	"math/bits"
 )
 
-// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. ⅔, as neither one step in fifty that takes a hundred times
-// as
-// long must be the measure of all, nor a hundred collectives that follow each other at once.
+// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. The power is ⅔ because neither one step in fifty that takes
+// a hundred times as long must be the measure of all, nor a hundred collectives that follow each other at once.
 type weights struct {
 	sums  [33]float64
 	calls int
 	usual int // the power from which on upwards a third of all is
 }
 
-// counts says whether a collective of weight v counts. anew says that those before should not have: there was nothing yet to compare them with.
+// counts says whether a collective of weight v counts. anew says that the collectives before should not have counted: there was nothing yet to compare them
+// with.
 func (w *weights) counts(v float64) (ok, anew bool) {
 	at := bits.Len64(uint64(v)) / 2
 	root := math.Cbrt(v)
@@ -49,7 +49,7 @@ func (m *moving) add(mean float64, values int, memory float64) {
 	m.spread = (1-share)*(1-share)*m.spread + share*share/float64(max(values, 1))
 }
 
-// restart forgets what was learnt in another unit, or from what should not have counted. Who is named stays named.
+// restart forgets what was learnt in another unit, or from collectives that should not have counted. Who is named stays named.
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
 	w.noise = [2]moving{}
@@ -128,7 +128,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	w.learn(&t)
 }
 
-// tally sums up over the ranks of a collective what learn needs.
+// tally has the sums over the ranks of a collective that learn needs.
 type tally struct {
 	noise         [2]float64
 	noisy         [2]int
@@ -203,7 +203,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
 	t.shift += max(-3*w.sigma, min(y, 3*w.sigma))
 
-	if w.spreadOf == 0 { // nor what is usual between the ranks
+	if w.spreadOf == 0 { // nor is the usual spread between the ranks known
 		if int(p.held) < len(p.early) {
 			p.early[p.held] = y
 			p.held++
@@ -259,7 +259,7 @@ func (w *Window) mostNoise() float64 {
 	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
 }
 
-// least is what is nothing: the square of a tenth of K.
+// least is a variance that counts as nothing: the square of a tenth of K.
 func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100

@@ -3,43 +3,36 @@
 // # One collective
 //
 // Where all ranks leave together (AllReduce, AllGather, ReduceScatter, AllToAll) at some moment e, and durations include waiting, rank i came at e − Durationᵢ.
-// The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ after it: e is gone, and with it every clock. What is left of error
-// is
-// how far apart the ranks really leave, microseconds.
+// The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ after it: e is gone, and with it every clock. The error that
+// remains is how far apart the ranks really leave, microseconds.
 //
 // # Over the window
 //
 // How late a rank is behind the median of the others is its deviation in the work since they last met; a rank that is slow deviates to one side again and
 // again. Four steps lead from there to a name:
 //
-//  1. Only collectives that follow work say something. Of several in a row (buckets) all but the first start with all ranks in step: their lateness is near
-//     zero whoever is slow, and would dilute any mean. What a collective weighs is the median rank's work time, from the end of the last collective to the
-//
-// start
-//
-//	   of this one; where there are no times, the mean lateness. Those that weigh less than about a sixteenth of what others do (see weights) are left
-//	   out of the window; what they cost is not.
-//	2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
-//	   so that a hiccup of three steps weighs no more than a bad moment.
-//	3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither who is slow nor what all have in common
-//
-// changes
-//
-//	   them. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ
-//	   is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
-//	4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K), named when S > H. K is what does not matter yet, and H = L/θ, where θ solves
-//	   −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of what is not skewed; then H = L·s²/2K): a walk with that drift, variance and skewness passes H
-//	   with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been above 0 five times.
+//  1. Only collectives that follow work say something. Where several come in a row (buckets) all but the first start with all ranks in step: their lateness
+//     is near zero whichever rank is slow, and would dilute any mean. The weight of a collective is the median rank's work time, from the end of the last
+//     collective to the start of this one; where there are no times, the mean lateness. Collectives that weigh less than about a sixteenth of the others
+//     (see weights) are left out of the window, but their cost is counted.
+//  2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
+//     so that a hiccup of three steps weighs no more than a bad moment.
+//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither a slow rank nor a delay that all ranks
+//     share changes these differences. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and
+//     E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
+//  4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K); the rank is named when S > H. K is the lateness that does not matter yet,
+//     and H = L/θ, where θ solves −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of noise that is not skewed; then H = L·s²/2K): a walk with that drift,
+//     variance and skewness passes H with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been
+//     above 0 five times.
 //
 // With times K is 2 % of the work time: less than half of the 5 % to be found (half would be optimal for long runs: Moustakides, Ann. Stat. 14, 1986; with s²
-// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without, nothing says how long the
-// work
-// took: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of what the transfers
-// take. L = 16: see TestFalseAlarms for what remains. Skewed noise (lognormal) has a mean above its median, which is added to K.
+// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without times nothing says how long
+// the work took: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of the transfers'
+// time. L = 16: see TestFalseAlarms for the false alarms that remain. Skewed noise (lognormal) has a mean above its median, which is added to K.
 //
-// A name is taken back when the sum the other way round, of K/2 − y, passes the same H. Of what is between K/2 and K nothing is said either way.
+// A rank is no longer named when the sum the other way round, of K/2 − y, passes the same H. A lateness between K/2 and K decides nothing either way.
 //
-// The median is that of the other ranks, without the one in question: of two ranks that of both would be half way between them.
+// The median is taken over the other ranks, without the one in question: with two ranks a median of both would be half way between them.
 //
 // Operations and sizes may alternate: lateness is about arriving.
 package late
@@ -53,7 +46,7 @@ const (
 	minSize, maxSize = 8, 512
 	maxRanks         = 4096
 
-	// What counts (step 1).
+	// Which collectives count (step 1).
 	weightMemory = 1. / 512 // EWMA
 	weightPowers = 2        // of four
 
@@ -85,7 +78,7 @@ const (
 	most = 1 << 62 // ns: more is not a time
 )
 
-// Arrival is what one rank says about a collective.
+// Arrival is one rank's record of a collective.
 type Arrival struct {
 	Rank     int32
 	Duration int64 // ns, waiting for the others included (op.Op.Waits); negative: unknown, it takes no part
@@ -101,7 +94,7 @@ type Slow struct {
 	New   bool    // named with this call
 }
 
-// Result is what one collective said.
+// Result is the judgement of one collective.
 type Result struct {
 	Last int   // index of the last to arrive, the first of equals; −1: there is none (fewer than two ranks, or all came at the same time)
 	Max  int64 // ns, how late it was
@@ -113,8 +106,8 @@ type Result struct {
 }
 
 // Window looks back on the collectives of one communicator, of all its operations together: the time between two collectives is only work if none is left out.
-// It
-// keeps 12 bytes per rank and collective looked back on, of 4096 ranks: others count for Result but are never named. It is not safe for concurrent use.
+// It keeps 12 bytes per rank and collective looked back on, of 4096 ranks: further ranks count for Result but are never named. It is not safe for concurrent
+// use.
 type Window struct {
 	size  int
 	index map[int32]int32 // of a rank in ranks
@@ -147,7 +140,7 @@ type Window struct {
 	slows  int // ranks that are named
 }
 
-// cell is what is known about a rank in one collective.
+// cell is the data about a rank in one collective.
 type cell struct {
 	late float32 // ns behind the median of the others
 	cost float32 // Result.Cost where it was the last, ns
@@ -190,8 +183,7 @@ func NewWindow(size int) *Window {
 }
 
 // Observe takes what the ranks say about one collective, in any order but in the order of the collectives, and fills late, of the same length: late[i] is how
-// many
-// ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known only count for Result.Last, Max and Cost.
+// many ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known only count for Result.Last, Max and Cost.
 func (w *Window) Observe(a []Arrival, late []int64) Result {
 	w.calls++
 	w.over = w.over[:0]
@@ -247,8 +239,8 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 }
 
 // Score is the relative score of a rank as nvidia-resiliency-ext (NVRx) defines it: the best rank's time ÷ this rank's, 0..1; 0.5 is twice as slow as the
-// best. Time is that between the end of the last collective and the start of this one on the rank's own clock, the median over the window. ok is false where
-// there are not yet five such times.
+// best. Time is the time between the end of the last collective and the start of this one on the rank's own clock, its median over the window. ok is false
+// where there are not yet five such times.
 func (w *Window) Score(rank int32) (score float64, ok bool) {
 	at, ok := w.index[rank]
 	if !ok {

@@ -46,7 +46,7 @@ func TestLateness(t *testing.T) {
 	}
 }
 
-// TestOthers compares the medians of the others with those of slices without the one in question.
+// TestOthers compares the medians of the others with the medians of slices without the rank in question.
 func TestOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
@@ -95,7 +95,7 @@ func (j *job) steps(n int) (named []int32) {
 	return named
 }
 
-// TestSlow looks at what is said of a slow rank, against what the job knows.
+// TestSlow compares the verdict on a slow rank with the truth of the simulated job.
 func TestSlow(t *testing.T) {
 	for _, starts := range []bool{true, false} {
 		j := (&job{ranks: 64, sigma: 0.005, perStep: 4, starts: starts, slow: map[int32]float64{17: 0.05}}).start(1)
@@ -105,7 +105,7 @@ func TestSlow(t *testing.T) {
 		s := r.Slow[0]
 		assert.InEpsilon(t, 0.05*j.work, s.Late, 0.1)
 		assert.False(t, s.New)
-		// The 63 others waited for it alone from when the last of them came, some 2.4 σ after the median (the maximum of 63 normal variables), 50 times.
+		// The 63 others waited for it alone from the moment the last of them came, some 2.4 σ after the median (the maximum of 63 normal variables), 50 times.
 		assert.InEpsilon(t, 50*63*(0.05-2.4*0.005)*j.work, s.Cost, 0.1)
 		score, ok := j.window.Score(17)
 		require.Equal(t, starts, ok)
@@ -199,7 +199,7 @@ func TestBetween(t *testing.T) {
 	require.Len(t, j.next(func(Slow) {}).Slow, 1, "still is")
 }
 
-// TestPartial leaves out records: what has less than half of the ranks says nothing, what has more does.
+// TestPartial leaves out records: a collective with less than half of the ranks says nothing, one with more does.
 func TestPartial(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
@@ -231,7 +231,7 @@ func TestComeAndGo(t *testing.T) {
 	require.Equal(t, []int32{5}, j.steps(30), "as new")
 }
 
-// TestBounds: neither many ranks nor odd ones take more room than promised.
+// TestBounds: neither many ranks nor odd rank numbers take more room than promised.
 func TestBounds(t *testing.T) {
 	w := NewWindow(1 << 30)
 	a, late := make([]Arrival, 2*maxRanks), make([]int64, 2*maxRanks)
@@ -254,7 +254,7 @@ func TestBounds(t *testing.T) {
 	assert.Len(t, w.ranks, 2)
 }
 
-// TestDeterministic runs twice: what a Window says depends on nothing but what it was told. Nor on the order of the ranks, nor on what their clocks show.
+// TestDeterministic runs twice: the results of a Window depend only on its input, but not on the order of the ranks, nor on the times of their clocks.
 func TestDeterministic(t *testing.T) {
 	type said struct {
 		max, cost int64
@@ -344,7 +344,7 @@ func BenchmarkObserve(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			j := bench.job.start(1)
 			j.steps(60)
-			// Collectives made before: the job itself takes longer than what is measured.
+			// Collectives made before: the simulated job itself takes longer than the code that is measured.
 			var all [16][]Arrival
 			window := j.window
 			for i := range all {

@@ -18,14 +18,14 @@ type job struct {
 	rho    float64 // … it is an AR(1) process
 	shape  float64 // … or lognormal, exp(N(0, shape)) scaled to standard deviation sigma
 	hiccup float64 // chance per rank and step to take 0.2 to 3 steps longer
-	common float64 // standard deviation of what all ranks have in common
+	common float64 // standard deviation of the noise that all ranks share
 	every  int     // steps between checkpoints, which take 10 times as long
 	differ float64 // persistent differences between the ranks: ±differ, uniform
 	slow   map[int32]float64
 	from   int                 // step from which on they are slow
 	until  int                 // 0: for ever
 	keep   func(rank int) bool // whose records there are; nil: all
-	change func([]Arrival)     // what happens to them
+	change func([]Arrival)     // changes the arrivals
 
 	rng    *rand.Rand
 	step   int
@@ -72,7 +72,7 @@ func (j *job) jitter(i int) float64 {
 	return j.sigma * j.rng.NormFloat64()
 }
 
-// next runs a step and gives what was named in it.
+// next runs a step and calls named with each rank that was named in it.
 func (j *job) next(named func(Slow)) (last Result) {
 	for range j.layers {
 		all := (1 + j.common*j.rng.NormFloat64()) / float64(j.layers)

@@ -85,7 +85,7 @@ func (w *Window) leave(a []Arrival) {
 	}
 }
 
-// push puts what is known of a rank and a collective into the rings.
+// push puts the data of a rank and a collective into the rings.
 func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	p := &w.ranks[at]
 	w.rings[int(at)*w.size+int(p.next)] = cell{float32(late), float32(cost), float32(work)}
@@ -102,7 +102,7 @@ func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	return p
 }
 
-// addCost adds what a collective cost that does not count to the one before.
+// addCost adds the cost of a collective that does not count to the collective before.
 func (w *Window) addCost(at int32, cost int64) {
 	p := &w.ranks[at]
 	if p.n == 0 {
@@ -112,7 +112,7 @@ func (w *Window) addCost(at int32, cost int64) {
 	w.rings[int(at)*w.size+last].cost += float32(cost)
 }
 
-// middle is the median of what is known of a rank's last n cells.
+// middle is the median of the known values of a rank's last n cells.
 func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
 	ring := w.rings[int(at)*w.size:][:w.size]

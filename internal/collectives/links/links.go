@@ -1,4 +1,4 @@
-// Package links sums up what went from whom to whom: between ranks, or between hosts.
+// Package links sums up the traffic of links: between ranks, or between hosts.
 package links
 
 import (
@@ -19,12 +19,12 @@ const (
 	slow    = 0.5 // of the median of all pairs' medians
 )
 
-// Pair is what went from Src to Dst, two ranks or two hosts.
+// Pair is the traffic from Src to Dst, two ranks or two hosts.
 type Pair struct {
 	Src, Dst int32
 	Bytes    int64 // since the beginning
 	Records  int64
-	// Bandwidth is that of the last record that had one and Median that of the last 32, By/s; NaN: there was none.
+	// Bandwidth is the bandwidth of the last record that had one and Median the median of the last 32, By/s; NaN: there was none.
 	Bandwidth, Median float64
 }
 
@@ -32,7 +32,7 @@ type Pair struct {
 type Links struct {
 	index    map[[2]int32]int32
 	pairs    []pair
-	beyond   Pair // what came after MaxTracked pairs
+	beyond   Pair // the traffic of all pairs after the first MaxTracked
 	list     []Pair
 	medians  []float64
 	measured int // pairs with minSeen bandwidths
@@ -43,7 +43,7 @@ type pair struct {
 	last  [recent]float64
 	n     int // bandwidths in last
 	next  int
-	stale bool // Median is not yet that of last
+	stale bool // Median is not yet the median of last
 }
 
 // Add counts bytes (By) that went from src to dst within ns. Where these are unknown, ≤ 0, it only counts the record.
@@ -108,7 +108,7 @@ func (l *Links) Walk(n int, visit func(Pair)) {
 	}
 }
 
-// Overflow is what went between all but the first n pairs, together. Bandwidth and Median are NaN; Src and Dst −1.
+// Overflow is the traffic of all but the first n pairs, together. Bandwidth and Median are NaN; Src and Dst −1.
 func (l *Links) Overflow(n int) Pair {
 	sum := l.beyond
 	for i := n; i < len(l.pairs); i++ {
@@ -119,8 +119,8 @@ func (l *Links) Overflow(n int) Pair {
 	return sum
 }
 
-// Hot are the pairs that carry at least twice the mean of all pairs, at most 10, those with the most bytes first; none among fewer than 4 pairs. The slice is
-// valid until the next call of Hot or Slow.
+// Hot are the pairs that carry at least twice the mean of all pairs, at most 10, the pairs with the most bytes first; none among fewer than 4 pairs. The slice
+// is valid until the next call of Hot or Slow.
 func (l *Links) Hot() []Pair {
 	l.list = l.list[:0]
 	if len(l.pairs) < minHot {

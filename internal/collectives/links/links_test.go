@@ -45,7 +45,7 @@ func TestAdd(t *testing.T) {
 	assert.Equal(t, int64(math.MaxInt64), walk(&l)[0].Bytes, "no more than fits")
 }
 
-// TestBounds: the first 512 pairs have series, what comes beyond them is summed up, and so is what comes beyond 4096. Nothing is lost.
+// TestBounds: the first 512 pairs have series, further pairs are summed up, and so are the pairs beyond 4096. Nothing is lost.
 func TestBounds(t *testing.T) {
 	var l Links
 	const n = 5000

@@ -7,7 +7,7 @@ var names = [Kinds]string{
 	Gather: "Gather", Scatter: "Scatter", Send: "Send", Recv: "Recv", SendRecv: "SendRecv",
 }
 
-// ProxyStep is the Op.Name of one step of what a network proxy does.
+// ProxyStep is the Op.Name of one step of a network proxy's operation.
 const ProxyStep = "ProxyStep"
 
 // String is the name of the operation, empty for Other.

@@ -1,4 +1,4 @@
-// Package op is what every format says about collectives, in one form: the operation of one rank.
+// Package op has one form for the records of collectives in every format: the operation of one rank.
 package op
 
 import (
@@ -40,7 +40,7 @@ const (
 	Scheduled
 )
 
-// Op is an operation of one rank. Slices point into the line that was read and live as long as it. Init makes one in which nothing is known.
+// Op is an operation of one rank. Slices point into the line that was read and are valid as long as it is. Init makes an Op in which nothing is known.
 type Op struct {
 	// The communicator. Comm is its id: "0x…" in small letters without leading zeros for a hash, else text as logged; empty where the format has none.
 	Comm, CommName []byte
@@ -54,7 +54,7 @@ type Op struct {
 	Kind Kind
 	Name []byte // as logged, of Other
 	Seq  uint64 // per communicator and Kind, unless SeqOfAll
-	// HasSeq says that Seq counts what the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
+	// HasSeq says that Seq counts the operations that the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
 	HasSeq bool
 	// SeqOfAll says that Seq counts all collectives of the communicator together, not those of each Kind: PyTorch's collective_seq_id.
 	SeqOfAll bool
@@ -64,15 +64,15 @@ type Op struct {
 	Peer                int32 // of Send and Recv; Unknown
 	Source, Destination int32 // ranks, of a record about a transfer between two; Unknown
 
-	// Size is the message size as logged, By. Total is S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): of AllGather, ReduceScatter and AllToAll
-	// what all ranks have together. Unknown.
+	// Size is the message size as logged, By. Total is S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): of AllGather, ReduceScatter and AllToAll the bytes of all
+	// ranks together. Unknown: not known.
 	Size, Total int64
 
 	// Start is Unix ns, 0: unknown; then End is about when the record was written (Time is synthetic), or 0.
 	Start, End int64
 	Duration   int64 // ns; Unknown. Where Start is known, End = Start + Duration
 	Time       spans.TimeSource
-	// Waits says that Duration includes waiting for the other ranks to arrive, as that of a kernel does.
+	// Waits says that Duration includes waiting for the other ranks to arrive, as the duration of a kernel does.
 	Waits bool
 
 	Timing                        []byte // Inspector: kernel_gpu, kernel_cpu, collective_cpu, …
@@ -88,13 +88,13 @@ type Op struct {
 	State           State
 	TimedOut        bool // the log itself says that it waited too long
 
-	// Of VCCL's rows, one per send: how many, and their sliding bandwidth, By/s. 0 sends: not such a record.
+	// Of VCCL's rows, one per send: how many, and their sliding bandwidth, By/s. 0 sends: the record is no such row.
 	Sends                             int64
 	LinkBandwidth, LinkBandwidthWorst float64
 
 	Details []Detail
 
-	// Proxy says that this is what a network proxy did for a rank. Its collective, where that is known, is the one of ParentKind and ParentSeq of the
+	// Proxy says that this is an operation of a network proxy for a rank. Its collective, where it is known, is the one with ParentKind and ParentSeq in the
 	// communicator.
 	Proxy      bool
 	HasParent  bool
@@ -102,7 +102,7 @@ type Op struct {
 	ParentSeq  uint64
 }
 
-// Detail is a part of an operation: what one channel or one proxy did of it.
+// Detail is a part of an operation: the part of one channel or one proxy.
 type Detail struct {
 	Name       string // a span name: spans.SpanNCCLChannel, …
 	Start, End int64  // Unix ns; 0: unknown
@@ -112,7 +112,7 @@ type Detail struct {
 	Step       int32  // Unknown
 	Size       int64  // By; Unknown
 	Direction  string // send | receive | ""
-	Operation  string // what a proxy was doing: ScheduleSend, SendWait, …; ""
+	Operation  string // the proxy's activity: ScheduleSend, SendWait, …; ""
 	// Under is the index in Op.Details of the detail that this is a part of; Unknown: of the operation itself.
 	Under int32
 }
