@@ -21,7 +21,7 @@ import (
 // checker finds what no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
 // collector starts with or reloads.
 type checker struct {
-	conf map[string]any // the latest
+	conf map[string]any // the configuration seen last
 }
 
 // configError is an error that needs no words around it.
@@ -97,7 +97,7 @@ func keepsFiles(settings any) error {
 	if dir == "" {
 		return errors.New("is empty: name the directory that keeps the offsets")
 	}
-	// The directory itself is not made: that is for the start.
+	// The directory itself is not made here: the start makes it.
 	at := dir
 	for {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {

@@ -45,7 +45,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// version is that of builder-config.yaml; the test holds them equal.
+// version is the version in builder-config.yaml; the test holds both equal.
 const version = "0.1.0"
 
 // components lists what the distribution carries. builder-config.yaml says the same for ocb; a test compares the two.

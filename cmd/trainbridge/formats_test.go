@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// proof says where a format is proven. What is left out is where the format's name says.
+// proof says where a format is proven. Fields that are left out follow from the format's name.
 type proof struct {
 	fixture string   // a file or folder of the receiver's testdata; <format>.*, <format> or trainers/<format>.*
 	parser  string   // the package below receivers; <receiver>/internal/<format>
@@ -35,7 +35,7 @@ const (
 	perfTables = "flagscalereceiver/internal/perfmonitor"
 )
 
-// readers are the receivers of logs, the formats that they list, and the proofs that do not lie where the name says.
+// readers are the receivers of logs, the formats that they list, and the proofs that do not follow from the format's name.
 var readers = []struct {
 	dir     string
 	formats []string

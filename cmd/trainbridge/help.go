@@ -35,7 +35,7 @@ const helpAll = "help-all"
 // rare are the flags and commands that only --help-all shows.
 var rare = map[string]bool{"feature-gates": true, "completion": true, "featuregate": true, "print-config": true, "components": true}
 
-// usageError is a command line that asks for what is not there.
+// usageError is a command line that asks for something that does not exist.
 type usageError struct{ error }
 
 // explainItself gives the command its help and its subcommand version.

@@ -25,7 +25,7 @@ func runCommand(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// The first screen says what it is, what it does without --config, and the variables and commands there are; 3,000 characters of feature gates it does not.
+// The first screen says what the program is, what it does without --config, and its variables and commands; it leaves out 3,000 characters of feature gates.
 func TestHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "help"} {
 		text, err := runCommand(t, arg)
@@ -66,7 +66,7 @@ func TestVersion(t *testing.T) {
 	assert.Regexp(t, `^trainbridge `+version+`, commit \S.*, `+runtime.Version()+" ", text)
 }
 
-// What is not there is an error of the command line: 2. It was 0.
+// A command or flag that does not exist is an error of the command line: exit code 2. It was 0.
 func TestExitCode(t *testing.T) {
 	for _, args := range [][]string{{"gen", "bogus"}, {"bogus"}, {"--bogus"}, {"gen", "tq", "--bogus"}} {
 		_, err := runCommand(t, args...)

@@ -7,10 +7,10 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// startErrors are what the collector logs of an error that it also returns. The command prints that one, once.
+// startErrors are log messages about an error that the collector also returns. The command prints the returned error, once.
 var startErrors = []string{"Failed to start component", "Failed to start extension", "error found during service initialization"}
 
-// chatter is what the collector and its components say of each step of a start and a stop when all goes well.
+// chatter is the messages of the collector and its components about each step of a start and a stop when all goes well.
 var chatter = []string{
 	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension",
 	"Health Check state change",
@@ -20,7 +20,7 @@ var chatter = []string{
 // fieldID is one of the fields with which the collector marks each line of a component.
 const fieldID = "otelcol.component.id"
 
-// plainLog leaves out what is said elsewhere, and of the names of a component all but its id, which goes where the message does not say it.
+// plainLog leaves out messages that repeat others, and all names of a component but its id, which stands before messages that do not name it.
 type plainLog struct {
 	zapcore.Core
 	id string // of the component
@@ -31,7 +31,7 @@ func plain(core zapcore.Core) zapcore.Core { return plainLog{Core: core} }
 func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
 	id, others := c.id, []zapcore.Field(nil)
 	for _, f := range fields {
-		if f.Type == zapcore.InlineMarshalerType { // so the collector marks a component's logger
+		if f.Type == zapcore.InlineMarshalerType { // this is how the collector marks a component's logger
 			in := zapcore.NewMapObjectEncoder()
 			f.AddTo(in)
 			if name, ok := in.Fields[fieldID].(string); ok {

@@ -24,7 +24,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
 )
 
-// settings are those of the collector; check sees each configuration before it is used.
+// settings are the settings of the collector; check sees each configuration before it is used.
 func settings(check *checker) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
@@ -49,7 +49,7 @@ func settings(check *checker) otelcol.CollectorSettings {
 		},
 		DisableGracefulShutdown: true, // untilSignal does it
 		LoggingOptions:          []zap.Option{zap.WrapCore(plain)},
-		// gRPC warns at each attempt to connect; what matters of that, exporters say.
+		// gRPC warns at each attempt to connect; exporters report the failures that matter.
 		SkipSettingGRPCLogger: true,
 	}
 }
@@ -73,7 +73,7 @@ func command() *cobra.Command {
 	return root
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver what it holds. The second ends the process at once.
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver what it holds. The second signal ends it at once.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -88,7 +88,7 @@ func untilSignal(ctx context.Context) context.Context {
 	return ctx
 }
 
-// unsetEmpty makes empty variables of ours unset ones: a default in the configuration is for both, as in a shell's ${NAME:-default}.
+// unsetEmpty makes empty variables of ours unset ones: a default in the configuration stands for both, as in a shell's ${NAME:-default}.
 func unsetEmpty() {
 	for _, v := range os.Environ() {
 		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "TRAINBRIDGE_") && value == "" {
@@ -100,7 +100,7 @@ func unsetEmpty() {
 // kinds are the variables of logs of one kind. They have defaults in the shipped configuration.
 var kinds = []string{"TRAINBRIDGE_TQ_LOGS", "TRAINBRIDGE_FLAGSCALE_LOGS", "TRAINBRIDGE_TRAIN_LOGS", "TRAINBRIDGE_ZMQ_LOGS", "TRAINBRIDGE_NCCL_LOGS"}
 
-// logsOfAnyKind takes the defaults of kinds away where all logs are named: their directories are nobody's wish then.
+// logsOfAnyKind takes the defaults of kinds away where TRAINBRIDGE_LOGS names all logs: nobody asked for the default directories then.
 func logsOfAnyKind() {
 	if os.Getenv("TRAINBRIDGE_LOGS") == "" {
 		return

@@ -15,11 +15,11 @@ import (
 const (
 	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
-	// maxGarbage is what may lie between two collections: many files make the heap large, and twice that again would be garbage.
+	// maxGarbage is how much garbage may arise between two collections: many files make the heap large, and gcPercent would allow twice that again.
 	maxGarbage = 64 << 20
 	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
-	// A process that allocates less than quiet in a period has nothing to do, and gives back what a burst has left.
+	// A process that allocates less than quiet in a period has nothing to do, and gives back the memory that a burst has left.
 	quietPeriod = 30 * time.Second
 	quiet       = 32 << 20
 )
@@ -54,10 +54,10 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 	}
 }
 
-// boundGarbage sets GOGC after each collection to what leaves maxGarbage, gcPercent at most: a finalizer runs after each.
+// boundGarbage sets GOGC after each collection so that at most maxGarbage arises, gcPercent at most: a finalizer runs after each.
 func boundGarbage(now int) {
 	want := garbagePercent(heapBytes("live"))
-	if want < now*9/10 || want > now*11/10 { // it stops the world
+	if want < now*9/10 || want > now*11/10 { // setting GOGC stops the world
 		debug.SetGCPercent(want)
 		now = want
 	}
@@ -105,7 +105,7 @@ func containerLimit(root string) uint64 {
 			}
 		}
 	}
-	if least > 1<<50 { // version 1 says none by a number near 1 << 63
+	if least > 1<<50 { // version 1 writes a number near 1 << 63 for no limit
 		return 0
 	}
 	return least

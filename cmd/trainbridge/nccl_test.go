@@ -22,7 +22,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// collectives are the attributes of the roots that come of a generated log, through the receiver and the processor.
+// collectives are the attributes of the roots that a generated log becomes, through the receiver and the processor.
 func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []nccl.Collective) {
 	t.Helper()
 	o.Out, o.Timezone = filepath.Join(t.TempDir(), "nccl"), time.UTC
@@ -59,7 +59,7 @@ func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []ncc
 	f, err := os.Open(filepath.Join(o.Out, "truth.json"))
 	require.NoError(t, err)
 	defer f.Close()
-	for dec := json.NewDecoder(f); len(truth) < o.Steps*o.PerStep; { // a line each, then the run's
+	for dec := json.NewDecoder(f); len(truth) < o.Steps*o.PerStep; { // a line per collective, then the line of the run
 		var c nccl.Collective
 		require.NoError(t, dec.Decode(&c))
 		truth = append(truth, c)
@@ -92,12 +92,12 @@ func TestMeanOfNVIDIA(t *testing.T) {
 	}
 }
 
-// Of 208 collectives that begin with a slow rank's step or follow another one 164 were called by a straggler. It is late in the first of each step.
+// Of 208 collectives that begin with a slow rank's step or follow another one 164 were called by a straggler. The slow rank is late in the first of each step.
 func TestStragglerIsNotOnEach(t *testing.T) {
 	o := nccl.DefaultOptions()
 	o.Steps, o.Verbose, o.SlowRank, o.SlowBy = 52, true, 11, 0.06 // as README's run
 	roots, truth := collectives(t, o)
-	late := make(map[[2]any]bool) // those that the slow rank came to last, by more than its step takes longer, half
+	late := make(map[[2]any]bool) // the collectives to which the slow rank came last, by more than half its extra time per step
 	for i := range truth {
 		c := &truth[i]
 		late[[2]any{c.Operation, int64(c.Sequence)}] = c.LateRank == 11 && c.LateNS > 2_400_000

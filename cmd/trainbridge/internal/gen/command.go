@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/zmq"
 )
 
-// UsageError is a command line that asks for what is not there.
+// UsageError is a command line that asks for something that does not exist.
 type UsageError struct{ error }
 
 // domains make the commands of `trainbridge gen`. To add a domain, add its line.

@@ -9,13 +9,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 )
 
-// backend is where the traces come from, and what to do when it is not there.
+// backend is where the traces come from, and the advice when it does not answer.
 type backend struct {
 	source.Source
 	key   string // of the document
 	value any
 
-	start, port, example string // "its query port with --jaeger", "--jaeger needs …", an address
+	start, port, example string // texts for advice: "its query port with --jaeger", "--jaeger needs …", an address
 	yet                  string // what to check when it is empty
 }
 

@@ -106,7 +106,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// culprit is who was last most often, and how often.
+// culprit is the rank that came last most often, and how often.
 func culprit(g *digest.Collective) string {
 	who, times := g.LastMostOften()
 	if who == "" {
@@ -149,7 +149,7 @@ func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
 	return r, c
 }
 
-// ownTime is how long a rank took part, ns: the one that came last is drawn in the trace from when the first came.
+// ownTime is how long a rank took part, ns: the trace draws the rank that came last from when the first came.
 func ownTime(s *tree.Span) int64 {
 	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
 		return int64(c.TransferDuration * 1e9)
@@ -193,8 +193,8 @@ func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told [
 	return slices.DeleteFunc(slices.Clone(children), isPhase), nil
 }
 
-// latestFirst puts the ranks of a collective in the order in which they are of interest: who came last is first. So many are drawn, the others become one row.
-// In a brief drawing they are drawn without what is below them.
+// latestFirst puts the ranks of a collective in the order of interest, the one that came last first. So many are drawn, the others become one row.
+// In a brief drawing they are drawn without the spans below them.
 func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindCollective {
 		return nil, false
@@ -228,7 +228,7 @@ func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, 
 	}
 	if rest := ranks[keep:]; len(rest) > 0 {
 		f := newFold(rest[0].Span)
-		f.name = spans.SpanNCCLRank // they have many
+		f.name = spans.SpanNCCLRank // the folded spans have many names
 		for _, c := range rest[1:] {
 			f.add(c.Span)
 		}
@@ -251,7 +251,7 @@ func foldedLateness(f *fold) []string {
 	return []string{"late by " + seconds(low) + " to " + seconds(high)}
 }
 
-// collectiveDetails are the numbers of a collective, of a rank or of a part of what it did.
+// collectiveDetails are the numbers of a collective, of a rank or of a phase of a rank.
 func collectiveDetails(s *tree.Span) []string {
 	switch {
 	case s.Kind == view.KindCollective:
@@ -264,7 +264,7 @@ func collectiveDetails(s *tree.Span) []string {
 	return nil
 }
 
-// numbers are numbers that are known, in units, with what they are.
+// numbers are texts of known numbers, with their units and meanings.
 type numbers []string
 
 func (d *numbers) add(v float64, format string, unit float64) {
@@ -359,7 +359,7 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p palette) string {
 	return strings.Repeat(" ", lead) + p.paint(colour, drawn) + strings.Repeat(" ", cells-lead-runes(drawn))
 }
 
-// rankNotes say what the bars of ranks mean, and what of ranks is not drawn.
+// rankNotes say what the bars of ranks mean, and which parts of ranks are not drawn.
 func rankNotes(t *tree.Trace, rows []row) (notes []string) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return isRank(r.Span) }) {
 		return nil

@@ -27,7 +27,7 @@ type cluster struct {
 	p2p                int
 }
 
-// traces makes collectives in turn: AllReduce and AllGather of 64 MiB that transfer for 2 ms. Rank i is late by i%100 times 10 µs; the slow one by 5 ms.
+// traces makes collectives in turn: AllReduce and AllGather of 64 MiB that transfer for 2 ms. Rank i is late by i%100 times 10 µs; the slow rank by 5 ms.
 func (c cluster) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := int64(1770799200) * second
@@ -118,7 +118,7 @@ func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
 	return end
 }
 
-// rank makes what a rank did in a collective: its own span, when it waited and transferred, its channels. The one that came last is drawn from when the first
+// rank makes what a rank did in a collective: its own span, when it waited and transferred, its channels. The rank that came last is drawn from when the first
 // came, as the receiver draws it.
 func (c cluster) rank(b *spans.Batch, of spans.Span, rank int, late int64, last bool) {
 	host := fmt.Sprintf("gpu-node-%d", rank/8)
@@ -181,14 +181,14 @@ func TestCollectiveGroups(t *testing.T) {
 	assert.Equal(t, digest.Values{7e6, 7e6, 7e6, 7e6}, gather.Took)
 	assert.Equal(t, digest.Values{59e9, 61e9, 63e9, 65e9}, gather.Bus)
 	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", culprit(gather))
-	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", culprit(reduce)) // of 4 that completed; in the first it was rank 15
+	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", culprit(reduce)) // of 4 collectives that completed; in the first, rank 15 came last
 	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.Bad)
 	assert.Equal(t, digest.Values{721_000, 721_000}, all[0].Took)
 	assert.Equal(t, "-", culprit(all[0]))
 	assert.Equal(t, "rank 1 (2×)", culprit(&digest.Collective{Last: map[string]int{"rank 3": 2, "rank 2": 1, "rank 1": 2}}), "the first of equals")
 }
 
-// Who came last is drawn however many ranks there are, and all of it fits a screen.
+// The rank that came last is drawn however many ranks there are, and the drawing fits a screen.
 func TestManyRanksAreFolded(t *testing.T) {
 	for _, ranks := range []int{1, 2, 30, 36, 37, 64, 1024} {
 		for _, channels := range []int{0, 2} {
@@ -225,16 +225,16 @@ func TestLatestCollectiveIsInteresting(t *testing.T) {
 	}
 }
 
-// A rank's bar is in two parts, in one colour; that of the last one is red.
+// A rank's bar is in two parts, in one colour; the bar of the last rank is red.
 func TestRankBar(t *testing.T) {
 	tr := digest.Interesting(tree.Build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
 	root := tr.Roots[0]
 	require.Len(t, root.Children, 2)
 	first, last := root.Children[0], root.Children[1]
-	if cameLast(first) { // both are drawn from the same moment on
+	if cameLast(first) { // the bars of both ranks begin at the same moment
 		first, last = last, first
 	}
-	// 7 ms on 14 cells: the first waits for 5 of them.
+	// 7 ms on 14 cells: the first rank waits for 5 ms.
 	assert.Equal(t, "░░░░░░░░░░████", rankBar(first, tr, 14, false))
 	assert.Equal(t, "          ████", rankBar(last, tr, 14, false))
 	assert.Equal(t, "\x1b[34m░░░░░░░░░░████\x1b[0m", rankBar(first, tr, 14, true))
@@ -294,7 +294,7 @@ func TestCollectiveVerdictInShort(t *testing.T) {
 	}
 }
 
-// Spans without anything but what makes them a collective, and with texts of an attacker, are drawn too.
+// Collectives with only the attributes that make them one, and with texts of an attacker, are drawn too.
 func TestBareCollective(t *testing.T) {
 	td := ptrace.NewTraces()
 	ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()

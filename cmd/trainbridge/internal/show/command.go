@@ -134,20 +134,20 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 	return nil
 }
 
-// tables prints what each domain has.
+// tables prints the tables of each domain.
 func tables(w *strings.Builder, d *digest.Digest, l look) {
 	for _, domain := range domains {
 		domain.table(w, d, l)
 	}
 }
 
-// report is what was read.
+// report is the traces that were read.
 type report struct {
 	from     *backend
 	services []string
 	run      string
 	share    source.Share
-	older    error // why what is older than the last days could not be read
+	older    error // why traces older than the last days could not be read
 
 	traces, drawn []*tree.Trace // by start
 }

@@ -13,10 +13,10 @@ import (
 
 // fold sums up spans below one parent that are not drawn one by one.
 type fold struct {
-	name              string // "": that of all of them
+	name              string // the spans' name; "": they have several
 	spans             []*tree.Span
 	incomplete        int
-	whole             bool // there are no others of the name
+	whole             bool // there are no other spans of the name
 	parent            *tree.Span
 	shortest, longest int64 // ns
 	together          int64 // ns
@@ -100,14 +100,14 @@ func (f *fold) details() string {
 	return strings.Join(d, " · ")
 }
 
-// child is a span to draw below another one, with what is below it or without, or as one of those that a fold sums up.
+// child is a span to draw below another one, with or without the spans below it, or one of the spans that a fold sums up.
 type child struct {
 	*tree.Span
 	bare bool
 	fold *fold
 }
 
-// longest keeps so many of the children whole, and draws the others without what is below them: those of one name as one row at the end.
+// longest keeps so many of the children whole, and draws the others without the spans below them: one row per name at the end.
 func longest(children []*tree.Span, keep int) []child {
 	out := make([]child, 0, len(children))
 	if keep == 0 || len(children) <= keep {

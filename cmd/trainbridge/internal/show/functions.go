@@ -101,7 +101,7 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// functionSum is what all functions say together.
+// functionSum prints the sums over all functions.
 func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
@@ -241,7 +241,7 @@ func processEnd(s *tree.Span) string {
 	return fmt.Sprintf(" [%d]", pid.N)
 }
 
-// aboutID says how the trace id came about that is not the log's.
+// aboutID says where a trace id comes from that is not the log's.
 func aboutID(t *tree.Trace) string {
 	text := wantedID(t)
 	switch {

@@ -8,7 +8,7 @@ import (
 // cell is a text of a table, and the colour to paint it with.
 type cell struct{ text, colour string }
 
-// grid is a table whose lines are no longer than the terminal. What does not fit beside the first column goes below, beside that column again.
+// grid is a table whose lines are no longer than the terminal. Columns that do not fit beside the first column go below, beside the first column again.
 type grid struct {
 	head []string
 	left map[int]bool // columns of text; the others are numbers. The first one is text
@@ -102,7 +102,7 @@ func wrap(s string, width int) []string {
 	return append(lines, line)
 }
 
-// paragraph prints text on lines that are short enough; those after the first are indented.
+// paragraph prints text on lines that are short enough; the lines after the first are indented.
 func paragraph(w *strings.Builder, text, colour string, l look) {
 	for i, line := range wrap(text, max(l.width, minWidth)-2) {
 		if i > 0 {

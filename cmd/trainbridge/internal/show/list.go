@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// runRow is what there is of one run of a service.
+// runRow sums up the traces of one run of a service.
 type runRow struct {
 	Service string         `json:"service"`
 	Run     string         `json:"run"`
@@ -23,7 +23,7 @@ type runRow struct {
 	Roots   map[string]int `json:"roots"` // traces by the name of their first span
 }
 
-// traceRow is what there is of one trace.
+// traceRow sums up one trace.
 type traceRow struct {
 	Trace    string    `json:"trace"`
 	Start    time.Time `json:"start"`
@@ -91,7 +91,7 @@ func worse(a, b string) string {
 	return ""
 }
 
-// overview prints what there is.
+// overview prints which runs and traces there are.
 func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	g := grid{head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, left: map[int]bool{1: true, 6: true}}
 	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }

@@ -41,7 +41,7 @@ type passColumn struct {
 	name, key string // of the table, and of the document
 	of        func(*digest.Pass) float64
 	text      func(float64) string
-	limited   bool // above 30 % is bad
+	limited   bool // a share above 30 % is bad
 }
 
 func decimals(n int) func(float64) string {
@@ -104,7 +104,7 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	complete := d.Passes.Complete()
 	add(fmt.Sprintf("median of %d", len(complete)), func(c *passColumn) float64 {
-		if c == &passColumns[0] { // none of the ordinal
+		if c == &passColumns[0] { // the ordinal has no median
 			return math.NaN()
 		}
 		return median(complete, c.of)

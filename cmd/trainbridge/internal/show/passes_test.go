@@ -27,7 +27,7 @@ type client struct {
 }
 
 // traces makes a session and passes. A call of the n-th place in a layer takes n ms more than 10, of which serialization is a tenth, send a
-// twentieth, deserialization a fifth, and 20 µs nobody's; the calls of slow passes serialize for 10 ms more.
+// twentieth, deserialization a fifth, and 20 µs are of no stage; the calls of slow passes serialize for 10 ms more.
 func (c client) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := int64(1770799200) * second
@@ -45,7 +45,7 @@ type calls struct {
 	trace pcommon.TraceID
 	root  pcommon.SpanID
 	at    int64
-	sums  map[string]float64 // of durations in s, by attribute
+	sums  map[string]float64 // sums of durations in s, by attribute
 	size  int64
 }
 
@@ -165,7 +165,7 @@ func (g *calls) judge(s ptrace.Span, n int) {
 	}
 }
 
-// judge adds a warning to those that a span has.
+// judge adds a warning to the verdicts of a span.
 func judge(s ptrace.Span, v verdict) {
 	before := pcommon.NewSlice()
 	if old, ok := s.Attributes().Get(spans.AttrVerdict); ok {
@@ -201,7 +201,7 @@ func passOf(t *tree.Trace) *tree.Span {
 	return nil
 }
 
-// A pass has hundreds of spans; drawn are the slowest calls with their stages, and how many others there are.
+// A pass has hundreds of spans; the slowest calls are drawn with their stages, the others are counted.
 func TestLongPassIsFolded(t *testing.T) {
 	for _, c := range []client{
 		{layers: 16, passes: 1}, {layers: 500, passes: 1, server: true, offline: true}, {layers: 16, passes: 1, slow: map[int]bool{1: true}},

@@ -31,13 +31,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stored is a trace in a store: a function with a get, that starts that much before now.
+// stored is a trace in a store: a function with a get, that starts so long before now.
 type stored struct {
 	id    uint16
 	ago   time.Duration
 	run   string
 	noID  bool
-	other time.Duration // a second span begins that much before now
+	other time.Duration // a second span begins so long before now
 }
 
 func (s stored) add(b *spans.Batch) {
@@ -63,7 +63,7 @@ func (s stored) add(b *spans.Batch) {
 	}
 }
 
-// store is a Jaeger with these traces. It answers with the first of its list that have a span in the time asked for, as Jaeger's memory does.
+// store is a Jaeger with these traces. It answers with the first traces of its list that have a span in the requested time, as Jaeger's memory does.
 type store struct {
 	traces   []stored
 	asked    atomic.Int64
@@ -181,7 +181,7 @@ func TestLimitTakesTheNewest(t *testing.T) {
 	}
 }
 
-// Counting those beyond the limit has its time, then it is said that there are more.
+// Counting the traces beyond the limit may take some time, then show says only that there are more.
 func TestCountingEnds(t *testing.T) {
 	s := &store{traces: keptIn(400)["newest first"], slowFrom: 4}
 	f, err := s.search(t, "", 100, 50*time.Millisecond)
@@ -189,7 +189,7 @@ func TestCountingEnds(t *testing.T) {
 	assert.Len(t, f.Traces, 100)
 	assert.True(t, f.Share.More)
 	assert.Regexp(t, `^The latest 100 of more than \d+ traces$`, shareText(f.Share))
-	// Who breaks off is not told that there is little.
+	// A user who breaks off is not told that there are few traces.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = source.NewJaeger(s.serve(t)).Find(ctx, source.Query{Services: []string{"job"}, Now: now})
@@ -248,7 +248,7 @@ func TestNoTraceIDs(t *testing.T) {
 	text, err := draw(t, options{jaeger: s.serve(t), width: 100}, false)
 	require.NoError(t, err)
 	compare(t, "no_id.txt", text)
-	// The one with the longest get of ten each: 28 and 29 of 100 ms.
+	// Of ten calls each, the call with the longest get is drawn: 28 and 29 of 100 ms.
 	assert.Regexp(t, `(?m)^generate +100\.0 ms .* TQ overhead 28\.0%$`, text)
 	assert.Regexp(t, `(?m)^update +100\.0 ms .* TQ overhead 29\.0%$`, text)
 	assert.Contains(t, text, "20 of 20 calls in the log have no trace id (N/A)")
@@ -379,7 +379,7 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, said, found)
 }
 
-// What a store may hold that JSON cannot.
+// Numbers that a store may hold and JSON cannot.
 func TestJSONOfOddNumbers(t *testing.T) {
 	td := training(true)
 	for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {

@@ -191,7 +191,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Replayed logs are older than what is asked for first.
+// Replayed logs are older than the time that is asked for first.
 func TestOldTracesAreFound(t *testing.T) {
 	text, err := draw(t, options{jaeger: recorded(t), service: "old", width: 120}, false)
 	require.NoError(t, err)
@@ -320,7 +320,7 @@ func TestTimesOfFold(t *testing.T) {
 	}
 }
 
-// What a store may hold that we would never send: it must be drawn, and nothing of it may reach the terminal raw.
+// Spans that a store may hold and we would never send: they must be drawn, and no text of them may reach the terminal raw.
 func TestOddSpans(t *testing.T) {
 	td := ptrace.NewTraces()
 	ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
@@ -374,7 +374,7 @@ func TestInterestingIsTheHighestOverhead(t *testing.T) {
 	}
 }
 
-// overhead is the highest of a trace's functions.
+// overhead is the highest overhead of a trace's functions.
 func overhead(t *tree.Trace) float64 {
 	worst := -1.0
 	for _, s := range t.Spans {
@@ -424,7 +424,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestConclusion: what the calls of a run have in common is one sentence, not one for each.
 func TestConclusion(t *testing.T) {
-	for want, where := range map[string][3]string{ // of a call above 30 %, of another, and of one below
+	for want, where := range map[string][3]string{ // hosts of a call above 30 %, of another such call, and of a call below
 		"; 2 calls above 30%, all on 10.4.1.33": {"10.4.1.33", "10.4.1.33", "10.4.1.34"},
 		"; 2 calls above 30%":                   {"10.4.1.33", "10.4.1.34", "10.4.1.34"},
 	} {

@@ -50,7 +50,7 @@ type logDoc struct {
 	Verdicts     map[string]int `json:"verdicts"`
 }
 
-// seriesOf are the figures of a log that have a column.
+// seriesOf has the figures of a log that are shown in columns.
 type seriesOf struct{ took, tokens, reported, recomputed, mfu digest.Values }
 
 func figures(l *digest.Series) seriesOf {
@@ -77,7 +77,7 @@ func stepRows(d *digest.Digest) (rows []any) {
 	return rows
 }
 
-// stepTable says of each kind of log how many steps there are, quantiles of their time, the way of the loss, medians of the rest.
+// stepTable says of each kind of log how many steps there are, quantiles of their time, the first and last loss, medians of the rest.
 func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	logs := d.Steps.Rows()
 	if len(logs) == 0 {

@@ -66,7 +66,7 @@ func training(nan bool) ptrace.Traces {
 	return b.Traces()
 }
 
-// addParts adds the parts of a step of Megatron, and of one of them the ranks.
+// addParts adds the parts of a step of Megatron, and below one part the ranks.
 func addParts(b *spans.Batch, step spans.Span, key []byte, seconds float64) {
 	res := spans.Resource{Service: "llm", RunID: "run-9"}
 	parts := map[string]pcommon.SpanID{"": step.ID}
@@ -136,7 +136,7 @@ func TestStepsWithoutTimes(t *testing.T) {
 		s.Attributes().PutStr(spans.AttrSource, "hf")
 		s.Attributes().PutBool(spans.AttrTimePoint, true)
 		s.Attributes().PutInt([]string{spans.AttrIteration, spans.AttrRecord}[i%2], n)
-		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind those with one
+		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind records with one
 	}
 	var out strings.Builder
 	stepTable(&out, digest.Of(tree.Build(b.Traces())), look{120, cst, false})

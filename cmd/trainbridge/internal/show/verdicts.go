@@ -49,7 +49,7 @@ func (v verdict) short() string {
 	case spans.UnitSeconds:
 		value, limit = seconds(v.value), seconds(v.threshold)
 	case "":
-		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else samples/s, tokens/s or s, which only the reason tells
+		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else it may be samples/s, tokens/s or s, which only the reason tells
 			value, limit = fmt.Sprintf("%.1f", v.value/1e12), fmt.Sprintf("%.1f TFLOP/s", v.threshold/1e12)
 		}
 	}

@@ -21,7 +21,7 @@ const (
 type row struct {
 	*tree.Span
 	tree string
-	rest string // what continues below it, for verdicts
+	rest string // the tree's lines that continue below it, for verdicts
 	note string // details of children that are not drawn
 	fold *fold  // the spans that this row stands for; the span is the first of them
 }
@@ -65,7 +65,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	meanings(w, t, l)
 }
 
-// notes say what is drawn in another way than it is, and what is not drawn.
+// notes say which spans are drawn in another way than they are, and which are not drawn.
 func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	if folded {
 		paragraph(w, "client operations without a verdict are folded into their stage", "2", l)
@@ -113,7 +113,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	w.WriteByte('\n')
 }
 
-// services names those of a trace, the first one first.
+// services names the services of a trace, the one of the first span first.
 func services(t *tree.Trace) string {
 	var names []string
 	for _, s := range t.Spans {
@@ -201,7 +201,7 @@ func list(t *tree.Trace, e extent) []row {
 	return rows
 }
 
-// below are the spans that are drawn below another one, and the details of what is not.
+// below are the spans that are drawn below another one, and the details of spans that are not.
 func below(s *tree.Span, e extent) (drawn []child, note string) {
 	children := s.Children
 	for _, d := range domains {
@@ -257,7 +257,7 @@ func (r row) label() (name, end string) {
 	return clean(r.Name()), end
 }
 
-// sourceEnd says from which log a root is.
+// sourceEnd says which log a root comes from.
 func sourceEnd(s *tree.Span) string {
 	var v view.Evaluation // steps, reports about ranks and summaries of a job say it too
 	if v.Read(s.Span); v.Format == "" {
@@ -318,7 +318,7 @@ func (r row) details(t *tree.Trace) string {
 	return text
 }
 
-// elsewhere says whether another service than that of its parent ran a span; of a root: than that of the trace's first span.
+// elsewhere says whether a span ran in another service than its parent; a root: than the trace's first span.
 func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	if s.Parent != nil {
 		return s.Resource.Service != s.Parent.Resource.Service
@@ -326,7 +326,7 @@ func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	return s.Resource.Service != t.Spans[0].Resource.Service
 }
 
-// details are what went wrong, and the numbers that matter for the kind of span.
+// details say what went wrong, and the numbers that matter for the kind of span.
 func details(s *tree.Span) string {
 	var d []string
 	if s.Head.Incomplete {

@@ -17,10 +17,10 @@ const TruthNone = "none"
 // ErrOptions wraps everything that is wrong with the options.
 var ErrOptions = errors.New("gen")
 
-// Complaints collects what is wrong with options.
+// Complaints collects the mistakes in options.
 type Complaints []error
 
-// Bad adds one.
+// Bad adds a complaint.
 func (c *Complaints) Bad(format string, args ...any) {
 	*c = append(*c, fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...))
 }
@@ -32,14 +32,14 @@ func (c *Complaints) OneOf(flag, value string, names ...string) {
 	}
 }
 
-// Positive complains about a duration that is not.
+// Positive complains about a duration that is not positive.
 func (c *Complaints) Positive(flag string, d time.Duration) {
 	if d <= 0 {
 		c.Bad("--%s %v: use more than 0", flag, d)
 	}
 }
 
-// Range01 complains about what is below 0 or above most.
+// Range01 complains about a value below 0 or above most.
 func (c *Complaints) Range01(flag string, v, most float64) {
 	if !(v >= 0 && v <= most) {
 		c.Bad("--%s %v: use 0 to %v", flag, v, most)

@@ -18,7 +18,7 @@ func AppendPython(b []byte, v float64, verb byte, decimals int) []byte {
 	return strconv.AppendFloat(b, v, verb, decimals, 64)
 }
 
-// NonFinite is the text of a float that is not finite, by the words for these.
+// NonFinite is the text of a float that is not finite, in the given words for NaN and infinity.
 func NonFinite(v float64, nan, inf string) string {
 	switch {
 	case math.IsNaN(v):
@@ -53,7 +53,7 @@ func AppendJSONRepr(b []byte, v float64) []byte {
 	return AppendRepr(b, v)
 }
 
-// PadLeft moves what stands from from on to the right end of a column.
+// PadLeft moves the text from index from on to the right end of a column.
 func PadLeft(b []byte, from, width int) []byte {
 	n := width - (len(b) - from)
 	if n <= 0 {
@@ -68,7 +68,7 @@ func PadLeft(b []byte, from, width int) []byte {
 	return b
 }
 
-// PadRight fills a column that began at from with blanks.
+// PadRight fills a column that began at index from with blanks.
 func PadRight(b []byte, from, width int) []byte { return AppendSpaces(b, width-(len(b)-from)) }
 
 // AppendSpaces appends n blanks.

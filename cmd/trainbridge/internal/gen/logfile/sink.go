@@ -37,7 +37,7 @@ type Sink struct {
 	Clock  Clock
 	Paced  bool
 	Rotate int             // lines per file before it is renamed; 0: never
-	Ctx    context.Context // of the run: whatever waits, waits until its end
+	Ctx    context.Context // the run's context: whatever waits, waits until it ends
 	Buf    []byte
 	files  []*Log
 	Err    error
@@ -62,7 +62,7 @@ func (k *Sink) Stdout(w io.Writer) *Log {
 	return l
 }
 
-// Create opens a log anew. What is not ours (no truth beside it) is not overwritten.
+// Create opens a log anew. A file that is not ours (without truth beside it) is not overwritten.
 func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 {
 		if _, err := os.Stat(truth); err != nil {
@@ -93,7 +93,7 @@ func (k *Sink) OpenLog(out string, dir bool, name, truth string, stdout io.Write
 	return f, k.Create(f, truth, 1<<18)
 }
 
-// OpenTruth creates the truth; an empty path is none.
+// OpenTruth creates the truth; with an empty path there is no truth.
 func (k *Sink) OpenTruth(path string) error {
 	if path == "" {
 		return nil
@@ -117,7 +117,7 @@ func (k *Sink) Wait(wall int64) {
 	}
 }
 
-// write ends a message of so many physical lines and returns the buffer for reuse.
+// Write ends a message of so many physical lines and returns the buffer for reuse.
 func (k *Sink) Write(l *Log, b []byte, lines int) []byte {
 	b = append(b, '\n')
 	if k.Err != nil {

@@ -8,7 +8,7 @@ type File struct {
 	Lines int64  `json:"lines"` // rotated files included
 	// Rotated is how many parts were renamed: Path.1 (the oldest) to Path.Rotated.
 	Rotated int `json:"rotated,omitempty"`
-	// LineCounts is of all logs but those of TransferQueue.
+	// LineCounts is of all logs but TransferQueue's.
 	LineCounts
 	// Of `gen nccl`: the host that writes, how many operations or sends the file is about, and how many lines were overwritten since (of a file that
 	// is one of two in turn).

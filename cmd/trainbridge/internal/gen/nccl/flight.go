@@ -36,7 +36,7 @@ func (p *flightLog) open() error {
 	return p.Err
 }
 
-// put writes text, in one line if that is asked for.
+// put writes text, in one line with Compact.
 func (p *flightLog) put(f *logfile.Log, b []byte) {
 	if p.opt.Compact {
 		n := 0
@@ -55,7 +55,7 @@ func (p *flightLog) put(f *logfile.Log, b []byte) {
 	p.raw(f, b)
 }
 
-// entries is how many a rank will have, and how many of them are completed.
+// entries is how many entries a rank will have, and how many of them are completed.
 func (p *flightLog) entries(rank int) (all, completed int) {
 	o := p.opt
 	all = o.collectives()
@@ -74,7 +74,7 @@ func (p *flightLog) head(rank int) []byte {
 	all, completed := p.entries(rank)
 	started := strconv.Itoa(min(all, completed+1))
 	if p.opt.NoTiming {
-		started = "-1" // nothing says when
+		started = "-1" // nothing says when it started
 	}
 	return fmt.Appendf(p.Buf[:0], `{
  "version": "2.5",
@@ -109,7 +109,7 @@ func (p *flightLog) collective(c *ncclCollective) {
 	p.ranks(c, func(rank int) int64 { return p.entry(c, rank) })
 }
 
-// seen is when the watchdog saw what happened.
+// seen is when the watchdog saw what happened at that time.
 func (p *flightLog) seen(rank int, at int64) int64 {
 	at -= p.watch[rank]
 	return p.watch[rank] + (at+flightPoll-1)/flightPoll*flightPoll
@@ -172,7 +172,7 @@ func (p *flightLog) entry(c *ncclCollective, rank int) int64 {
 	return ns
 }
 
-// buffers are the sizes of what a rank gives and gets, By.
+// buffers are the sizes of a rank's input and output, By.
 func (k *ncclKind) buffers() (in, out int64) {
 	in, out = k.message, k.message
 	switch k.name {
@@ -206,7 +206,7 @@ func (p *flightLog) close() {
 	}
 }
 
-// listOf is the first n ranks, as PyTorch prints a list of them.
+// listOf is the first n ranks, as PyTorch prints a list of ranks.
 func listOf(n int) string {
 	parts := make([]string, n)
 	for i := range parts {

@@ -8,9 +8,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// flowLog writes what VCCL does: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card, of which one is written and
-// then, when it is large, the other one anew. The forms: 13 columns (NCCL_TELEMETRY_OBSERVE=1, and v0.3.x), packed words (since PR #27),
-// six columns (commit b62e3e5), and the oldest text. Every rank has its own card, which sends to that of the same number on the next node.
+// flowLog writes what VCCL does: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card, of which one file is written and
+// then, when it is large, the other file anew. The forms: 13 columns (NCCL_TELEMETRY_OBSERVE=1, and v0.3.x), packed words (since PR #27),
+// six columns (commit b62e3e5), and the oldest text. Every rank has its own card, which sends to the card of the same number on the next node.
 type flowLog struct {
 	*log
 	cards []*flowCard
@@ -23,12 +23,12 @@ type flowLog struct {
 type flowCard struct {
 	rank, device int
 	files        [2]*logfile.Log
-	kept         [2]int64 // lines of each that are not overwritten
+	kept         [2]int64 // lines of each file that are not overwritten
 	current      int
 	size         int64 // bytes in the current file
-	base         int64 // what the packed words count from, of the host's clock
+	base         int64 // the time that the packed words count from, of the host's clock
 	last         int64 // time of the last row, of the host's clock
-	second       int64 // that sums are about
+	second       int64 // the second that functions sums up
 	functions    [8]flowSum
 }
 
@@ -241,7 +241,7 @@ func (p *flowLog) sums(card *flowCard) {
 	}
 }
 
-// time is "%Y%m%d%H%M%S", local.
+// time prints a local time as "%Y%m%d%H%M%S".
 func (p *flowLog) time(b []byte, at int64) []byte {
 	if sec := at / 1e9; sec != p.sec {
 		p.sec = sec
@@ -256,7 +256,7 @@ func (p *flowLog) close() {
 		if p.opt.Live || card.last == 0 {
 			continue
 		}
-		// Nothing in a packed log says what its times count from, but that the file was last written at the last of them.
+		// Only the file's modification time says what the times in a packed log count from: it is the last of these times.
 		for _, f := range card.files {
 			if p.Err == nil {
 				p.Err = f.W.Flush()

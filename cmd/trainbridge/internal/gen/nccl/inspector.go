@@ -8,12 +8,12 @@ import (
 )
 
 // inspectorLog writes what NVIDIA's NCCL Inspector does: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1, v4.2 of @35d819ec,
-// v4.3 and v4.4 as in the README of @08618d4a. A file per process, whose thread dumps what its communicators completed since it last did.
+// v4.3 and v4.4 as in the README of @08618d4a. A file per process, whose thread dumps what its communicators completed since the last dump.
 type inspectorLog struct {
 	*log
 	version string
 	procs   []*inspectorProc
-	tail    []byte // of an event trace
+	tail    []byte // the end of an event trace
 }
 
 type inspectorProc struct {
@@ -23,15 +23,15 @@ type inspectorProc struct {
 	pid   int
 	next  int64 // true time of the next dump
 	ranks []inspectorRank
-	text  []byte // of the metadata but for the time of the dump
+	text  []byte // the metadata without the time of the dump
 }
 
-// inspectorRank is a communicator of a process: the rank's.
+// inspectorRank is a rank's communicator in a process.
 type inspectorRank struct {
 	header  string
 	pending []inspectorRecord
 	dropped int64 // records
-	told    int64 // of them
+	told    int64 // dropped records that a dump has told of
 }
 
 type inspectorRecord struct {
@@ -135,12 +135,12 @@ func (p *inspectorLog) dump(proc *inspectorProc, at int64) {
 	}
 }
 
-// context is the communicator and the process.
+// context writes the communicator and the process.
 func (p *inspectorLog) context(b []byte, proc *inspectorProc, r *inspectorRank, us int64) []byte {
 	return append(strconv.AppendInt(append(b, r.header...), us, 10), proc.text...)
 }
 
-// stats is the record before those of a communicator.
+// stats writes the record that stands before the records of a communicator.
 func (p *inspectorLog) stats(proc *inspectorProc, r *inspectorRank, us int64) {
 	b := p.context(p.Buf[:0], proc, r, us)
 	b = fmt.Appendf(b,
@@ -159,7 +159,7 @@ func (p *inspectorLog) stats(proc *inspectorProc, r *inspectorRank, us int64) {
 	p.Line(proc.Log, append(b, '}', '}'), logfile.Side)
 }
 
-// perf is a collective without the ends of its objects.
+// perf writes a collective without the ends of its JSON objects.
 func (p *inspectorLog) perf(b []byte, r *inspectorRecord) []byte {
 	b = append(append(append(b, `"coll_perf":{"coll":"`...), r.name...), '"')
 	if p.version >= "v4.2" {
@@ -179,7 +179,7 @@ func (p *inspectorLog) perf(b []byte, r *inspectorRecord) []byte {
 	return b
 }
 
-// trace is what NCCL_INSPECTOR_DUMP_VERBOSE=1 adds: the events in the order in which they came, and when the CPU saw them.
+// trace writes what NCCL_INSPECTOR_DUMP_VERBOSE=1 adds: the events in the order in which they came, and when the CPU saw them.
 func (p *inspectorLog) trace(b []byte, r *inspectorRecord) []byte {
 	n := p.opt.Channels
 	start := r.start / 1000
@@ -201,7 +201,7 @@ func (p *inspectorLog) trace(b []byte, r *inspectorRecord) []byte {
 	return append(append(b, p.tail...), "]}"...)
 }
 
-// proxy is a record of the network's proxy, of one step, in nested mode.
+// proxy writes a record of the network's proxy, of one step, in nested mode.
 func (p *inspectorLog) proxy(b []byte, rank int, r *inspectorRecord) []byte {
 	took := max(9, r.us()/2)
 	start := r.end/1000 - took

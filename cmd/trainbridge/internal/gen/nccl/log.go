@@ -18,7 +18,7 @@ type ncclPrinter interface {
 	open() error
 	// collective writes the records, and tells the truth what they print.
 	collective(c *ncclCollective)
-	// close writes the ends of the logs. It is not called after an error.
+	// close writes the ends of the logs. After an error it is not called.
 	close()
 }
 
@@ -71,7 +71,7 @@ func generate(ctx context.Context, opt Options, clk logfile.Clock) (Run, error) 
 	return l.run, l.Close(&l.run, &l.run.Files, err)
 }
 
-// rehearseNCCL draws without writing, to learn how long it takes in ns.
+// rehearseNCCL simulates without writing, to learn how long the run takes in ns.
 func rehearseNCCL(opt *Options) (end int64) {
 	sim := newSim(opt, 0)
 	var c ncclCollective
@@ -116,7 +116,7 @@ func newNCCLLog(ctx context.Context, opt *Options, start int64, clk logfile.Cloc
 	return l
 }
 
-// printer chooses by format, and how the format spells the communicator.
+// printer returns the printer of the format, and sets the communicator as the format spells it.
 func (l *log) printer() ncclPrinter {
 	switch {
 	case l.opt.inspector() != "":
@@ -174,7 +174,7 @@ func (l *log) collectives(p ncclPrinter, sim *simulation) {
 	}
 }
 
-// hung says whether the collective never ends: only a flight recorder has records of such ones.
+// hung says whether the collective never ends: only a flight recorder has records of such collectives.
 func (l *log) hung(c *ncclCollective) bool {
 	return l.opt.Format == FormatFlightRecorder && l.opt.MissingRank >= 0 && c.index >= l.opt.MissingFrom
 }
@@ -184,7 +184,7 @@ func (l *log) lost(index, rank int) bool {
 	return rank == l.opt.MissingRank && index >= l.opt.MissingFrom || rank == l.opt.GapRank && index == l.opt.GapAt
 }
 
-// ranks goes through the ranks with a record. What is called returns the duration that it prints, in ns; negative: none.
+// ranks goes through the ranks with a record. record returns the duration that it prints, in ns; negative: none.
 func (l *log) ranks(c *ncclCollective, record func(rank int) int64) {
 	for rank := range c.arrive {
 		if l.lost(c.index, rank) {
@@ -209,7 +209,7 @@ func (l *log) begin(c *ncclCollective) {
 		Index: c.index, Step: c.step, Communicator: l.run.Communicator, Operation: c.name, Sequence: c.sequence, MessageSize: c.message, DataSize: c.data,
 		StartUnixNano: c.arrive[0], BegunUnixNano: c.begun, EndUnixNano: c.end(), TransferNS: c.transfer, Slow: c.slow, Missing: l.rec.Missing[:0],
 	}
-	before := int64(0) // when the last but one came
+	before := int64(0) // when the last rank but one came
 	for rank, at := range c.arrive {
 		l.rec.StartUnixNano = min(l.rec.StartUnixNano, at)
 		switch {
@@ -223,7 +223,7 @@ func (l *log) begin(c *ncclCollective) {
 	l.rec.CostNS = (c.begun - before) * int64(len(c.arrive)-1)
 }
 
-// end ends it.
+// end ends the truth about a collective.
 func (l *log) end(c *ncclCollective) {
 	if t := l.rec.ShortestNS; t > 0 {
 		l.rec.AlgBandwidth = float64(c.data) / (float64(t) / 1e9)

@@ -118,7 +118,7 @@ func float(t *testing.T, v any) float64 {
 	return gentest.Number(t, fmt.Sprint(v))
 }
 
-// readNCCL reads the records of all ranks, each rank's in their order.
+// readNCCL reads the records of all ranks, the records of each rank in their order.
 func readNCCL(t *testing.T, o *Options, run *Run) (all []ncclRecord) {
 	t.Helper()
 	for _, f := range run.Files {
@@ -367,7 +367,7 @@ func checkNCCL(t *testing.T, o *Options, truth *NCCLTruth) {
 		assert.InEpsilon(t, algbw, c.AlgBandwidth, 1e-12)
 		busbw := map[string]float64{"AllReduce": algbw * (2 - 2/n), "AllGather": algbw * (1 - 1/n), "ReduceScatter": algbw * (1 - 1/n), "Broadcast": algbw}
 		assert.InEpsilon(t, busbw[c.Operation], c.BusBandwidth, 1e-12)
-		// Who came last took least, to what printing and leaving add; the first waited for it.
+		// The rank that came last took least, within what printing and leaving add; the first rank waited for it.
 		slack := float64(2*o.EndJitter) + 2000
 		if o.SlowLink == "" && c.Operation != "Broadcast" && len(c.Missing) == 0 {
 			assert.InDelta(t, c.TransferNS, float64(c.ShortestNS), slack)
@@ -432,7 +432,7 @@ func TestNCCLRecordsAgreeWithTruth(t *testing.T) {
 	}
 }
 
-// The keys of a record in their order, those of lists of records once each.
+// keysOf returns the keys of a record in their order; keys of lists of records stand once each.
 func keysOf(line string) string {
 	var keys []string
 	for _, m := range regexp.MustCompile(`"(\w+)": ?`).FindAllStringSubmatch(line, -1) {
@@ -467,12 +467,12 @@ const (
 	inspectorProxy   = "proxy_trace record_type record_sn parent_type parent_sn proxy_op_sn rank channel_id peer direction timing_source is_final n_steps chunk_size_bytes n_steps_started n_steps_completed n_steps_dropped trans_size_bytes total_us op_bw_gbs event_trace_ts proxy_op_start_ts proxy_op_in_progress_ts proxy_op_stop_ts steps proxy_step_sn step trans_size_bytes total_us gpu_produce_us peer_credit_us wire_us event_trace_ts proxy_step_start_ts send_gpu_wait_ts send_peer_wait_ts send_wait_ts proxy_step_stop_ts"
 )
 
-// The keys and their order are those of the writer, and of the samples where these are at hand.
+// The keys and their order are the writer's, and the samples' where these are at hand.
 func TestNCCLShapes(t *testing.T) {
 	for _, tt := range []struct {
 		format    string
 		verbose   bool
-		want      []string // keys of the lines, each kind once
+		want      []string // keys of the lines, once for each kind of line
 		originals map[string]bool
 	}{
 		{FormatInspector, false, []string{inspectorContext + "coll_perf coll " + inspectorPerf}, shapes(t, "nccl_inspector/GENERATED_v4.0*", "coll_perf")},
@@ -545,7 +545,7 @@ func TestNCCLText(t *testing.T) {
 		truth := writeNCCL(t, ncclOptions(t, format, nil))
 		assert.Regexp(t, want, gentest.Text(t, truth.Run.Files[0].Path), format)
 	}
-	// Keys of a flight recorder's dump: those of the sample, but for the stack, that only its first entry has.
+	// A flight recorder's dump has the keys of the sample, but for the stack, which only the sample's first entry has.
 	sample := strings.Join(gentest.Samples(t, "pytorch_flight_recorder/*.json"), "\n")
 	keys := "version nccl_version pg_config 0 name desc ranks pg_status 0 last_enqueued_collective last_started_collective last_completed_collective entries record_id pg_id process_group thread_id thread_name collective_seq_id p2p_seq_id op_id profiling_name time_created_ns duration_ms input_sizes input_dtypes output_sizes output_dtypes state time_discovered_started_ns time_discovered_completed_ns retired timeout_ms is_p2p"
 	truth := writeNCCL(t, ncclOptions(t, FormatFlightRecorder, func(o *Options) { o.Steps, o.PerStep = 1, 1 }))
@@ -621,7 +621,7 @@ func TestNCCLClocks(t *testing.T) {
 	}
 }
 
-// The slow rank makes the others wait, from the step on that was asked for.
+// The slow rank makes the others wait, from the step on that the options name.
 func TestNCCLSlowRank(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) {
 		o.Ranks, o.Nodes, o.Steps, o.PerStep, o.SlowRank, o.SlowFrom = 64, 8, 100, 2, 41, 40
@@ -645,7 +645,7 @@ func TestNCCLSlowRank(t *testing.T) {
 	assert.Equal(t, []any{41, 40, 0.05}, []any{truth.Run.SlowRank, truth.Run.SlowFrom, truth.Run.SlowBy})
 }
 
-// The time that a rank needs for a step has the deviation that was asked for, over ranks.
+// The time that a rank needs for a step has the deviation of the options, over ranks.
 func TestNCCLJitter(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) { o.Ranks, o.Nodes, o.PerStep, o.Steps, o.EndJitter = 64, 1, 1, 200, 0 })
 	sim := newSim(&o, 0)
@@ -680,7 +680,7 @@ func TestNCCLSlowCollective(t *testing.T) {
 	assert.InEpsilon(t, 4, float64(truth.Collectives[13].TransferNS)/float64(truth.Collectives[9].TransferNS), 0.1)
 }
 
-// The slow link shows in the records of who sends over it.
+// The slow link shows in the records of the rank that sends over it.
 func TestNCCLSlowLink(t *testing.T) {
 	for format, link := range map[string]string{FormatVCCLJSON: "2:3", FormatVCCLCSV: "2:3", FormatVCCLFlow: "2:6", FormatVCCLText: "2:6"} {
 		o := ncclOptions(t, format, func(o *Options) { o.SlowLink, o.Steps, o.Jitter = link, 20, 0 })
@@ -746,7 +746,7 @@ func TestNCCLFlow(t *testing.T) {
 	assert.EqualValues(t, 4*o.Ranks*len(truth.Collectives), truth.Run.Operations)
 }
 
-// Of the two files of a card one is written anew when the other is full.
+// A card has two files: one is written anew when the other is full.
 func TestNCCLFlip(t *testing.T) {
 	o := ncclOptions(t, FormatVCCLFlow, func(o *Options) { o.FlipAt, o.Steps = 20_000, 40 })
 	truth := writeNCCL(t, o) // compares what is left with the counts
@@ -768,7 +768,7 @@ func TestNCCLFlip(t *testing.T) {
 	assert.Equal(t, strconv.FormatInt(last.BegunUnixNano+last.TransferNS, 10), all[len(all)-1]["Timestamp"])
 }
 
-// The words of a second: its mean; of an abnormal send: the bandwidth and the time, which count from nothing but what the file's time tells.
+// The words of a second hold its mean; the words of an abnormal send its bandwidth and time. Only the file's time tells what times count from.
 func TestNCCLPacked(t *testing.T) {
 	o := ncclOptions(t, FormatVCCLPacked, func(o *Options) { o.SlowLink, o.Steps, o.SlowCollective = "1:5", 50, 20 })
 	truth := writeNCCL(t, o)
@@ -881,7 +881,7 @@ func TestInspectorDropped(t *testing.T) {
 	}
 }
 
-// Dumps come at their intervals, after what they are about.
+// Dumps come at their intervals, after the collectives that they are about.
 func TestInspectorDumps(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) {
 		o.Steps, o.DumpInterval, o.RanksPerFile, o.Verbose = 30, 250*time.Millisecond, 4, true
@@ -1046,7 +1046,7 @@ func TestNCCLCommand(t *testing.T) {
 	cmd.SetArgs([]string{"--out", dir, "--steps", "3", "--format", "nccl_inspector_v4.4", "--ranks-per-file", "8"})
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	assert.Regexp(t, fmt.Sprintf(`^wrote \d+ lines to 2 file\(s\) at %s: 12 collectives of 16 ranks in 3 steps; truth: %s/truth.json\n$`, dir, dir), errs.String())
-	// Foreign logs are not overwritten, own ones are.
+	// Foreign logs are not overwritten, our own logs are.
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	require.NoError(t, os.Remove(filepath.Join(dir, "truth.json")))
 	cmd.SilenceErrors = true

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// The formats of `gen nccl`. FormatInspector is version v4.0; "_v4.1" … "_v4.4" after it are the later ones.
+// The formats of `gen nccl`. FormatInspector is version v4.0; "_v4.1" … "_v4.4" after it are the later versions.
 const (
 	FormatVCCLJSON       = "vccl_json"
 	FormatVCCLPretty     = "vccl_json_pretty" // objects over several lines, one after the other
@@ -22,13 +22,13 @@ const (
 	FormatVCCLFlow       = "vccl_flow"   // 13 columns
 	FormatVCCLPacked     = "vccl_packed" // a 64-bit word per line
 	FormatVCCLMean       = "vccl_mean"   // six columns
-	FormatVCCLText       = "vccl_text"   // the oldest
+	FormatVCCLText       = "vccl_text"   // the oldest form
 	FormatInspector      = "nccl_inspector"
 	FormatNCCLProfiler   = "nccl_profiler"
 	FormatFlightRecorder = "flight_recorder"
 )
 
-// inspectorVersions are those of the Inspector's output; the empty one is the default.
+// inspectorVersions are the versions of the Inspector's output; the empty one is the default.
 var inspectorVersions = []string{"", "_v4.0", "_v4.1", "_v4.2", "_v4.3", "_v4.4"}
 
 func ncclFormats() []string {
@@ -60,7 +60,7 @@ type Options struct {
 	Live         bool // written in real time
 
 	Compute       time.Duration // of a rank per step
-	Jitter        float64       // standard deviation of that, as a fraction of it
+	Jitter        float64       // standard deviation of Compute, as a fraction of it
 	BusBandwidth  float64       // GB/s (1e9 By)
 	EndJitter     time.Duration // the ranks leave a collective within ± so much
 	ClockSkew     time.Duration // of a host, uniform within ±
@@ -101,7 +101,7 @@ func DefaultOptions() Options {
 // perNode is how many ranks a host has.
 func (o *Options) perNode() int { return o.Ranks / o.Nodes }
 
-// collectives is how many there will be, 0 if that is not known.
+// collectives is how many collectives there will be, 0 if that is not known.
 func (o *Options) collectives() int { return o.Steps * o.PerStep }
 
 // inspector is the version of the Inspector's output, as it writes it; empty for other formats.
@@ -264,7 +264,7 @@ func (o *Options) validateFaults(errs *logfile.Complaints) {
 	}
 }
 
-// truthPath is empty when no truth is to be written. That out is a directory is known here, whatever its name.
+// truthPath is empty when no truth is to be written. Here out is always a directory, whatever its name.
 func (o *Options) truthPath() string {
 	return logfile.TruthPath(o.Out, cmp.Or(o.Truth, filepath.Join(o.Out, "truth.json")))
 }

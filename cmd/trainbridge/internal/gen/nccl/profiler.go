@@ -14,7 +14,7 @@ type profilerLog struct {
 	files []*logfile.Log
 	base  []int64 // by rank, of the host's clock
 	pids  []int
-	ids   []int // the next id of an event, by rank; all kinds of events have as many, but for the steps of proxies
+	ids   []int // the next id of an event, by rank; all kinds of events share the ids, but for the steps of proxies
 }
 
 const gpuTick = 32 // ns of the GPU's globaltimer
@@ -36,7 +36,7 @@ func (p *profilerLog) open() error {
 	return p.Err
 }
 
-// event writes a line. Times are of the host's clock; 0 is none, which is printed as such.
+// event writes a line. Times are of the host's clock; 0 stands for no time, which is printed as such.
 func (p *profilerLog) event(rank int, name, cat, phase string, id int, at int64, args string) {
 	if at != 0 {
 		at -= p.base[rank]
@@ -95,7 +95,7 @@ func (p *profilerLog) record(c *ncclCollective, rank int) int64 {
 	return stop - start
 }
 
-// proxy writes an operation of the network's proxy with two steps, which the second half of the time goes to.
+// proxy writes an operation of the network's proxy with two steps, which take the second half of the time.
 func (p *profilerLog) proxy(rank, id int, size, start, stop int64) {
 	from := (start + stop) / 2
 	at := func(eighths int64) int64 { return from + (stop-from)*eighths/8 }

@@ -46,11 +46,11 @@ const (
 	launch      = 30_000                // ns from the end of a collective to the next of the step
 	launchNoise = 3_000                 // ns
 	bandwidthSD = 0.01                  // of the bandwidth of a collective
-	stepSD      = 0.005                 // of what all ranks have in common in a step
+	stepSD      = 0.005                 // of the part of a step's time that all ranks have in common
 	slowedBy    = 4                     // a slow collective
 )
 
-// ncclKind is what all ranks know of a collective.
+// ncclKind is the part of a collective that all ranks know.
 type ncclKind struct {
 	*operation
 	index    int    // of the run, from 0
@@ -153,7 +153,7 @@ func (s *simulation) arrive(c *ncclCollective, computes bool) {
 	}
 }
 
-// leave lets them go: together once the last has come, but of a broadcast, whose ranks wait for rank 0 only.
+// leave lets the ranks go: together once the last has come, but in a broadcast they wait for rank 0 only.
 func (s *simulation) leave(c *ncclCollective) {
 	for rank, at := range c.arrive {
 		from := c.begun

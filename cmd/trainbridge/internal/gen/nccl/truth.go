@@ -12,7 +12,7 @@ type Collective struct {
 	Sequence    uint64 `json:"sequence"`
 	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder the size of the input; 0: it is not logged
 	DataSize    int64  `json:"data_size"`    // By, S of nccl-tests
-	// The first arrives, data flows from Begun on, the last leaves.
+	// Start: the first rank arrives; Begun: data begins to flow; End: the last rank leaves.
 	StartUnixNano int64 `json:"start_unix_nano"`
 	BegunUnixNano int64 `json:"begun_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano"`
@@ -22,10 +22,10 @@ type Collective struct {
 	LateRank int   `json:"late_rank"`
 	LateNS   int64 `json:"late_ns"`
 	CostNS   int64 `json:"cost_ns"`
-	// Records is how many there are in the logs: of ranks, or of the network cards' sends. Missing are the ranks without.
+	// Records is how many records there are in the logs: of ranks, or of the network cards' sends. Missing are the ranks without records.
 	Records int   `json:"records"`
 	Missing []int `json:"missing,omitempty"`
-	// Of the durations as printed; 0 where the log has none.
+	// The shortest and the longest duration as printed; 0 where the log has none.
 	ShortestNS   int64 `json:"shortest_ns,omitempty"`
 	ShortestRank int   `json:"shortest_rank"`
 	LongestNS    int64 `json:"longest_ns,omitempty"`
@@ -56,17 +56,17 @@ type Host struct {
 	Name     string  `json:"name"`
 	SkewNS   int64   `json:"skew_ns"`
 	DriftPPM float64 `json:"drift_ppm"`
-	// OffsetNS is how much it is ahead of the first host's clock at the end of the last collective.
+	// OffsetNS is how much the clock is ahead of the first host's clock at the end of the last collective.
 	OffsetNS int64 `json:"offset_ns"`
 }
 
-// Link is the truth about what went from one rank to another.
+// Link is the truth about the sends from one rank to another.
 type Link struct {
 	From    int   `json:"from"`
 	To      int   `json:"to"`
 	Records int64 `json:"records"`
 	Bytes   int64 `json:"bytes,omitempty"` // where the log has sizes
-	// Bandwidth is the mean of those in the log, By/s.
+	// Bandwidth is the mean of the bandwidths in the log, By/s.
 	Bandwidth float64 `json:"bandwidth"`
 	Slow      bool    `json:"slow,omitempty"`
 	sum       float64 // bit/s
@@ -97,7 +97,7 @@ type Run struct {
 	SlowFrom       int     `json:"slow_from,omitempty"` // step
 	SlowBy         float64 `json:"slow_by,omitempty"`
 	MissingRank    int     `json:"missing_rank"`
-	MissingFrom    int     `json:"missing_from,omitempty"` // index of the collective, as the next two
+	MissingFrom    int     `json:"missing_from,omitempty"` // index of the collective, as the next two fields
 	GapRank        int     `json:"gap_rank"`
 	GapAt          int     `json:"gap_at,omitempty"`
 	SlowCollective int     `json:"slow_collective"`

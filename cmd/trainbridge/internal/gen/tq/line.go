@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and those that verl prints around them.
+// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and the lines that verl prints around them.
 type lineKind int
 
 const (
@@ -26,7 +26,7 @@ const (
 	lineEnd
 )
 
-// line logs one message of a call; perf is the reading it reports (wall time) and ns the duration, if it has one.
+// line logs one message of a call; perf is the clock reading that it reports (wall time) and ns the duration, if the line has one.
 func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 	at := s.logged(w)
 	s.counts.EndUnixNano = max(s.counts.EndUnixNano, at)

@@ -35,7 +35,7 @@ type Options struct {
 	RotateEvery  int     // lines per file before it is renamed; 0: never
 }
 
-// Prefixes before the message: of Python's logging, and of Ray, which puts the process before it.
+// Prefixes before the message: Python's logging, and Ray, which puts the process before Python's prefix.
 const (
 	PrefixPython  = "python"   // INFO:2026-02-11 16:40:00,120:
 	PrefixRay     = "ray"      // (WorkerDict pid=1, ip=10.0.0.1) INFO:…

@@ -198,7 +198,7 @@ func (s *sim) batch(ctx context.Context, m int) error {
 	return nil
 }
 
-// stop records what was running when the generator was stopped.
+// stop records the functions that were running when the generator was stopped.
 func (s *sim) stop() error {
 	for len(s.heap) > 0 {
 		c := s.pop()

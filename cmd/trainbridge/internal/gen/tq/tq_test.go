@@ -151,7 +151,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			assert.Len(t, truth.Functions, int(run.Functions))
 			require.Len(t, truth.Functions, o.Workers*o.Batches*len(o.Functions)*o.Concurrency)
 
-			at := map[string]*record{} // the clock of a process never shows the same µs twice, but PUT_END's is FUNCTION_END's
+			at := map[string]*record{} // the clock of a process never shows the same µs twice, but PUT_END and FUNCTION_END share one
 			for pid, recs := range byPID {
 				last := int64(-1)
 				for _, r := range recs {
@@ -347,7 +347,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Stopped from outside, the truth is closed and what was running is open.
+// Stopped from outside, the truth is closed and functions that were running are open.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// intervalFlag is the name that the trainer itself has for it.
+// intervalFlag is the flag for Options.Interval, by the name that the trainer itself has for it.
 func intervalFlag(format string) string {
 	switch format {
 	case FormatMegatron:

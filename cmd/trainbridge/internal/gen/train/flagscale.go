@@ -22,13 +22,13 @@ type flagscale struct {
 	started           string // the stamp in the file names
 	session           int
 	times             []int64 // of the session's steps, ns
-	window            window  // the later half of them
+	window            window  // the later half of times
 	shortest, longest int64
 	last              row // the latest figures
 	peak              float64
 	rows              bytes.Buffer // of the summary
 	entries           int
-	before            int64 // the step of the record before
+	before            int64 // the step of the previous record
 	beforeEnd         int64
 }
 
@@ -92,7 +92,7 @@ func (p *flagscale) step(s *trainStep) {
 	}
 }
 
-// restart begins a new session; the one before was killed, so that it has no summary. perf_realtime.log is truncated.
+// restart begins a new session; the one before was killed, so that session has no summary. perf_realtime.log is truncated.
 func (p *flagscale) restart(at int64) error {
 	if err := p.realtime.Close(); err != nil {
 		return err

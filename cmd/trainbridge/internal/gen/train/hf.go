@@ -110,7 +110,7 @@ func (p *hf) record(kind string, s *trainStep, end int64, fields []hfField) {
 		}
 		p.progress(s.n, end)
 		b = append(append(b, '\r'), p.bar...)
-		if p.rng.IntN(4) > 0 { // tqdm.write clears the bar first; a bar of another process stays
+		if p.rng.IntN(4) > 0 { // tqdm.write clears the bar first; the bar of another process stays
 			trailing = len([]rune(string(p.bar)))
 			b = append(b, '\r')
 			b = logfile.AppendSpaces(b, trailing)

@@ -17,7 +17,7 @@ type jsonl struct {
 	*log
 	f      *logfile.Log
 	fields int
-	wide   []string // names of those beyond "full"
+	wide   []string // names of the fields beyond "full"
 }
 
 // fieldCounts are how many fields the words of --fields mean.
@@ -26,7 +26,7 @@ var fieldCounts = map[string]int{"minimal": 2, "recommended": recommendedFields,
 const (
 	recommendedFields = 5
 	fullFields        = 7
-	maxFields         = 256 // the receiver keeps as many that it does not know
+	maxFields         = 256 // the receiver keeps at most as many unknown fields
 )
 
 // fieldCount is how many fields a line has; 0: --fields is neither a word nor a number.
@@ -41,7 +41,7 @@ func (o *Options) fieldCount() int {
 	return n
 }
 
-// layerStats are what is logged of each layer.
+// layerStats are the numbers that are logged of each layer.
 var layerStats = []string{"grad_norm", "weight_rms", "act_max", "update_lr"}
 
 func (p *jsonl) open() (err error) {
@@ -58,7 +58,7 @@ func (p *jsonl) open() (err error) {
 	return err
 }
 
-// The traps are what loggers write that is no JSON, or no record (docs/trainers.md). Those after trapNested stand in lines of their own before the record.
+// The traps are texts of loggers that are no JSON, or no record (docs/trainers.md). Traps after trapNested stand in lines of their own before the record.
 const (
 	trapNone = iota
 	trapNaN

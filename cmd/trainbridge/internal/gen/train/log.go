@@ -109,7 +109,7 @@ func (l *log) steps(p printer) {
 	}
 }
 
-// span rehearses a run, to learn how long it takes.
+// span simulates a run without writing, to learn how long it takes.
 func span(opt *Options) int64 {
 	sim := newSim(opt, 0)
 	var s trainStep

@@ -49,7 +49,7 @@ func (w *window) remove(v int64) {
 	}
 }
 
-// median is what Python's statistics module takes for it: the mean of the middle two.
+// median is the median as Python's statistics module has it: the mean of the middle two.
 func (w *window) median() float64 {
 	return float64(w.at((w.n-1)/2)+w.at(w.n/2)) / 2
 }

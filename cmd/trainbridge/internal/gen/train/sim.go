@@ -13,7 +13,7 @@ const (
 	device     = "A100"
 	devicePeak = 312e12 // {flop}/s
 	healthyMFU = 0.42
-	actorShare = 0.27 // of verl's step: update_actor, which is what its MFU is about
+	actorShare = 0.27 // of verl's step: update_actor, the part that its MFU is about
 	restartGap = 90e9 // ns
 	liveGap    = 3e9  // the same with a rate: stamps have seconds, and someone waits
 	warmup     = 2.8  // factor on the first step: compilation, allocator, caches
@@ -96,7 +96,7 @@ func newSim(opt *Options, start int64) *simulation {
 	return s
 }
 
-// fit chooses model and batch such that a healthy step takes as long as the rate asks for, at a believable MFU.
+// fit chooses model and batch such that a healthy step takes as long as the rate demands, at a believable MFU.
 func (s *simulation) fit() {
 	seconds := s.opt.secondsPerStep()
 	share := 1.0
@@ -203,7 +203,7 @@ func (s *simulation) learningRate() float64 {
 	return lrMin + (lrMax-lrMin)*(1+math.Cos(math.Pi*progress))/2
 }
 
-// evalSteps is how many steps an evaluation takes as long as. verl's steps are long.
+// evalSteps is the time of an evaluation in steps. verl's steps are long.
 func (s *simulation) evalSteps() float64 {
 	if s.opt.Format == FormatVerl {
 		return 0.4

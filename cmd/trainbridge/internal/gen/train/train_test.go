@@ -705,7 +705,7 @@ func TestTrainEndsNowWithoutStart(t *testing.T) {
 	}
 }
 
-// A paced run writes a record when the clock has reached its end, at the rate asked for, of a model that such steps are believable for.
+// A paced run writes a record when the clock has reached its end, at the rate asked for, of a model for which such steps are believable.
 func TestTrainRate(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 20, 500, 5000} {
 		o := trainOptions(t, FormatJSONL, func(o *Options) { o.Start, o.Rate, o.Out, o.Fields, o.Steps = time.Time{}, rate, "-", "full", 400 })

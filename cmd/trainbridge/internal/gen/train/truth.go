@@ -30,7 +30,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Kinds of a Record, by the spans they are.
+// Kinds of a Record, by the names of the spans that they become.
 const (
 	KindStep       = "train.step"
 	KindEvaluation = "train.evaluation"
@@ -43,7 +43,7 @@ type Record struct {
 	File string `json:"file"` // base name
 	// Record is its ordinal among the records of its file, from 1.
 	Record int64 `json:"record"`
-	// Iteration is as printed; 0 where the record has none. Step is the true one.
+	// Iteration is as printed; 0 where the record has none. Step is the true iteration.
 	Iteration int64 `json:"iteration,omitempty"`
 	Step      int64 `json:"step"`
 	Session   int   `json:"session,omitempty"` // flagscale: from 1
@@ -82,8 +82,8 @@ type Run struct {
 	logfile.LineCounts
 	// Spans counts the records by kind, and their stages. A row that stands in two files of perf_monitor is one.
 	Spans map[string]int64 `json:"spans"`
-	// Model is the trained one, by the names of Megatron's arguments. FlopsMegatron and FlopsFlagScale are of one step of all
-	// devices; Peak is {flop}/s of one.
+	// Model is the trained model, by the names of Megatron's arguments. FlopsMegatron and FlopsFlagScale are of one step of all
+	// devices; Peak is {flop}/s of one device.
 	Model          map[string]any `json:"model"`
 	Device         string         `json:"device"`
 	Peak           float64        `json:"peak"`

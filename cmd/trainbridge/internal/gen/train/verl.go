@@ -41,7 +41,7 @@ func (p *verl) open() (err error) {
 	return nil
 }
 
-// step waits for the evaluation, which is logged with the step, though its time is none of the step's.
+// step waits for the evaluation, which is logged with the step, though its time is no part of the step.
 func (p *verl) step(s *trainStep) {
 	if !p.sim.evaluates() {
 		p.print(s, float64(s.took)/1e9, 0, math.NaN())
@@ -68,7 +68,7 @@ var verlStages = []struct {
 	{"update_weights", 0.015},
 }
 
-// print writes the record of a step that took so many seconds, and its evaluation testing, if not 0.
+// print writes the record of a step of so many seconds, and of its evaluation, which took testing seconds, if not 0.
 func (p *verl) print(s *trainStep, seconds, testing, validation float64) {
 	gpus := float64(p.opt.WorldSize)
 	tokens := math.Round(float64(p.sim.model.GlobalBatchSize*p.sim.model.SeqLength) * (0.9 + 0.1*p.rng.Float64()))

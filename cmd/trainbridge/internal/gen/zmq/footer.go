@@ -45,7 +45,7 @@ func (s *zmqStats) stages() int64 {
 	return s.ns[serialize] + s.ns[send] + s.ns[receive] + s.ns[deserialize]
 }
 
-// each is a sum in ns as ms per one of n.
+// each is a sum in ns over n calls, as ms per call.
 func each(ns, n int64) float64 { return float64(ns) / 1e6 / float64(n) }
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
@@ -126,7 +126,7 @@ func (l *log) operations() {
 	l.value("  Total: %.4f s (%.3f ms/call)", seconds(s.stages()), each(s.stages(), s.calls))
 	l.section("")
 	l.section("Computation Time:")
-	l.value("  GPU Compute: %.4f s", seconds(s.ns[zmqTotal]-s.stages())) // it is not: the server computes within the stages
+	l.value("  GPU Compute: %.4f s", seconds(s.ns[zmqTotal]-s.stages())) // the client's own error: this is no GPU time, the server computes within the stages
 	l.section("")
 	l.section("Operation Statistics:")
 	for _, op := range []struct {

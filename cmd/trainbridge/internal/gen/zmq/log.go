@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// column is a column of numbers, left-aligned. What it holds is an index of zmqCall.ns, or one of the next three.
+// column is a left-aligned column of numbers: an index of zmqCall.ns, or one of the next three constants.
 type column struct {
 	name  string
 	width int
@@ -87,15 +87,15 @@ var layouts = map[string]zmqLayout{
 	}},
 }
 
-// log writes what a simulation draws.
+// log writes the calls that a simulation draws.
 type log struct {
 	logfile.Sink
 	opt    *Options
 	layout zmqLayout
 	f      *logfile.Log
 	run    Run
-	stats  zmqStats // since the ids restarted
-	block  Sums     // the same as printed
+	stats  zmqStats // of the calls since the ids restarted
+	block  Sums     // of the same calls, as printed
 }
 
 // Generate writes a log of RPCs over ZeroMQ and its truth, and returns the summary. A context that ends stops it early without an
@@ -278,7 +278,7 @@ func (l *log) row(c *zmqCall) {
 	l.Line(l.f, b, logfile.Record)
 }
 
-// kilobyteHundredths is a size in hundredths of KiB, of two equally near the even one: Python rounds n/1024, which is exact, so.
+// kilobyteHundredths is a size in hundredths of KiB, of two equally near hundredths the even one, as Python rounds n/1024, which is exact.
 func kilobyteHundredths(n int64) int64 {
 	h, rest := n*100/1024, n*100%1024
 	if rest > 512 || rest == 512 && h%2 == 1 {

@@ -20,11 +20,11 @@ type Options struct {
 	Transport string // as in the title; with +SHM tensors go through shared memory
 	Passes    int    // after the warm-up; 0: until stopped (needs Rate or Lines)
 	Layers    int
-	Warmup    int // passes before the statistics are reset and the ids restart; 0: they do not
+	Warmup    int // passes before the statistics are reset and the ids restart; 0: no reset
 	Seed      uint64
 	Start     time.Time // zero: now with a rate, else such that the log ends now
 	Rate      float64   // rows per second, written in real time; 0: as fast as possible
-	Lines     int64     // rows after which the log ends, with as many passes as that takes; 0: as Passes has it
+	Lines     int64     // rows after which the log ends, with as many passes as that takes; 0: Passes decides
 
 	SerializeHigh float64 // share of the passes that serialize for more than 30 % of the time
 	NoFooter      bool

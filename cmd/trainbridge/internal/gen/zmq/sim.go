@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What a call has a time for, the first four of them its stages. The server's time lies within receive, the time offline before the
+// The times of a call, the first four of them its stages. The server's time lies within receive, the time offline before the
 // call, communication is the four stages as measured from outside.
 const (
 	serialize = iota
@@ -22,7 +22,7 @@ const (
 	times
 )
 
-// zmqOperation is what a call of one place in a pass does. Times are medians in µs: of the real log over IPC, and of those through shared
+// zmqOperation is what a call of one place in a pass does. Times are medians in µs: of the real log over IPC, and of the logs through shared
 // memory (OTP's for the time offline).
 type zmqOperation struct {
 	method   string
@@ -82,13 +82,13 @@ var (
 
 const (
 	spread      = 0.18     // sigma of the logarithm of a time
-	normalLimit = 0.18     // of serialization in a normal pass
-	highFrom    = 0.40     // of serialization in a high one, at least
-	highTo      = 0.50     // at most
-	serverShare = 0.8      // of receive, in the mean
+	normalLimit = 0.18     // most of a normal pass that serialization takes
+	highFrom    = 0.40     // least of a high pass that serialization takes
+	highTo      = 0.50     // most of a high pass
+	serverShare = 0.8      // the server's mean share of receive
 	leastRest   = 5_000    // ns that no stage explains
 	mostRest    = 50_000   // ns
-	shortPrompt = 1.0 / 16 // of the payload, through shared memory: the log there is of a shorter prompt
+	shortPrompt = 1.0 / 16 // of the payload, through shared memory: the real log of it has a shorter prompt
 	pause       = 200e6    // ns between two passes
 )
 
@@ -103,17 +103,17 @@ type zmqCall struct {
 	gap        int64 // ns until its next call, handling included
 }
 
-// zmqGroup is a pass, or what comes before the first.
+// zmqGroup is a pass, or the calls before the first pass.
 type zmqGroup struct {
 	kind  string // spans.SpanRPCPass or spans.SpanRPCSession
 	block int    // from 1: ids restart with each
-	pass  int    // from 1; 0: of none
+	pass  int    // from 1; 0: no pass
 	high  bool
 	whole bool
 	calls []zmqCall
 }
 
-// simulation draws the calls. It knows nothing of layouts, but that only v2 computes offline and only v4 hears from the server.
+// simulation draws the calls. It knows nothing of layouts, except that only v2 computes offline and only v4 hears from the server.
 type simulation struct {
 	opt   *Options
 	rng   *rand.Rand
@@ -196,7 +196,7 @@ func (s *simulation) call(g *zmqGroup, op *zmqOperation) {
 	for i, median := range medians {
 		c.ns[i] = s.around(median)
 	}
-	// How the client fares between two calls follows from how large the tensors are, as the calls do.
+	// The time between two calls follows from the size of the tensors, as the times of the calls do.
 	c.handling = s.around(0.02 * medians[receive])
 	c.gap = c.handling + s.around(0.05*medians[receive])
 	if s.opt.Layout == "v2" {
@@ -211,10 +211,10 @@ func (s *simulation) call(g *zmqGroup, op *zmqOperation) {
 	g.calls = append(g.calls, c)
 }
 
-// shape gives serialization its share of the pass: far above 30 %, from which on train_perf warns, or clearly below.
+// shape gives serialization its share of the pass: far above 30 %, where train_perf begins to warn, or clearly below.
 func (s *simulation) shape(g *zmqGroup) {
 	high := s.opt.SerializeHigh
-	g.high = math.Floor(float64(s.begun)*high) > math.Floor(float64(s.begun-1)*high) // spread evenly, so that so many are so
+	g.high = math.Floor(float64(s.begun)*high) > math.Floor(float64(s.begun-1)*high) // high passes are spread evenly
 	want := highFrom + (highTo-highFrom)*s.rng.Float64()
 	var part, whole float64
 	for i := range g.calls {

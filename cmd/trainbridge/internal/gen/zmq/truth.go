@@ -2,8 +2,8 @@ package zmq
 
 import "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 
-// Sums are sums over calls, as printed: times in ns of the printed ms, sizes in By of the printed KB (1024 By each), every call's
-// rounded to an integer. What the layout has no column for is 0.
+// Sums are sums over calls, as printed: times in ns of the printed ms, sizes in By of the printed KB (1024 By each), every call's size
+// rounded to an integer. Values without a column in the layout are 0.
 type Sums struct {
 	Calls         int64 `json:"calls"`
 	SerializeNS   int64 `json:"serialize_ns"`
@@ -11,7 +11,7 @@ type Sums struct {
 	ReceiveNS     int64 `json:"receive_ns"`
 	DeserializeNS int64 `json:"deserialize_ns"`
 	TotalNS       int64 `json:"total_ns"`
-	// UnattributedNS is of TotalNS what no stage explains, ServerNS a part of ReceiveNS, OfflineNS beside TotalNS.
+	// UnattributedNS is the part of TotalNS that no stage explains, ServerNS is a part of ReceiveNS, OfflineNS is no part of TotalNS.
 	UnattributedNS int64 `json:"unattributed_ns"`
 	ServerNS       int64 `json:"server_ns"`
 	OfflineNS      int64 `json:"offline_ns"`
@@ -49,7 +49,7 @@ type Pass struct {
 	Pass    int   `json:"pass,omitempty"`
 	FirstID int64 `json:"first_id"`
 	LastID  int64 `json:"last_id"`
-	// Complete is false of a pass that breaks off before its last call.
+	// Complete is false for a pass that breaks off before its last call.
 	Complete bool `json:"complete"`
 	// SerializeHigh: serialization takes 40 to 50 % of the time, else less than 20 %.
 	SerializeHigh bool `json:"serialize_high"`
@@ -57,7 +57,7 @@ type Pass struct {
 	// Slowest is the call with the longest printed time, the first of equals.
 	Slowest Slowest `json:"slowest"`
 	// StartUnixNano and EndUnixNano are true times; with --rate, rows were written at the true ends of their calls.
-	StartUnixNano int64 `json:"start_unix_nano"` // of the first call; its time offline is before
+	StartUnixNano int64 `json:"start_unix_nano"` // of the first call; its offline time is before that
 	EndUnixNano   int64 `json:"end_unix_nano"`
 }
 
@@ -92,7 +92,7 @@ type Run struct {
 	logfile.LineCounts
 	Blocks int   `json:"blocks"`
 	Passes int64 `json:"passes"` // the last one may be incomplete
-	// Footer is what the footer is about, the calls since the ids restarted; nil where there is no footer.
+	// Footer sums up the calls that the footer is about, those since the ids restarted; nil where there is no footer.
 	Footer        *Sums `json:"footer,omitempty"`
 	StartUnixNano int64 `json:"start_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano"`

@@ -48,7 +48,7 @@ func writeZMQ(t *testing.T, o Options) (string, *ZMQTruth) {
 	return text, truth
 }
 
-// printed is what a log prints of one layout.
+// printed is the text that a log of one layout prints.
 func printed(layout, transport string, write func(*log)) string {
 	var out bytes.Buffer
 	o := DefaultOptions()
@@ -60,7 +60,7 @@ func printed(layout, transport string, write func(*log)) string {
 	return out.String()
 }
 
-// The heads and rows of real logs, and of the CSV what the guide of the writer says.
+// The heads and rows of real logs, and for the CSV the rows in the guide of the writer.
 func TestZMQRows(t *testing.T) {
 	operation := func(method string) *zmqOperation { return &zmqOperation{method: method} }
 	us := func(v ...int64) (ns [times]int64) { // serialize, send, receive, deserialize, total, server, offline, communication
@@ -131,7 +131,7 @@ func TestZMQRows(t *testing.T) {
 	}
 }
 
-// The summaries of real logs, of what their clients must have measured.
+// The summaries of real logs come out of the times that their clients must have measured.
 func TestZMQFooters(t *testing.T) {
 	rule := func(n int) string { return strings.Repeat("=", n) + "\n" }
 	for _, tt := range []struct {
@@ -382,7 +382,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *ZMQTruth) {
 			}
 			if o.Layout == "v1" || o.Layout == LayoutCSV {
 				rate := float64(r.bytes[0]+r.bytes[1]) / (1 << 20) / (float64(r.us["total"]) / 1e6)
-				// Off by the print of two sizes, of the time and of itself.
+				// The rate is off by the print rounding of two sizes, of the time and of the rate itself.
 				assert.InDelta(t, rate, r.rate, rate*(11/float64(r.bytes[0]+r.bytes[1])+0.6/float64(r.us["total"]))+0.005)
 			}
 		}
@@ -430,7 +430,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *ZMQTruth) {
 	}
 	stages := sums.SerializeNS + sums.SendNS + sums.ReceiveNS + sums.DeserializeNS
 	if o.Layout == "v2" {
-		assert.InDelta(t, float64(sums.OfflineNS)/1e9, value("  Total: "), 0.0002) // the first of them
+		assert.InDelta(t, float64(sums.OfflineNS)/1e9, value("  Total: "), 0.0002) // the first total
 		assert.InDelta(t, float64(sums.SerializeNS)/1e9, value("  Serialize: "), 0.0003)
 		assert.InDelta(t, float64(sums.TotalNS-sums.OfflineNS-stages)/1e9, value("Effective Time (excl. offline & comm): "), 0.0005)
 		return
