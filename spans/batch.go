@@ -34,12 +34,12 @@ func (r Resource) Put(m pcommon.Map) {
 	}
 }
 
-// Span is what every span has. Times are nanoseconds since the Unix epoch.
+// Span has the fields of every span. Times are nanoseconds since the Unix epoch.
 type Span struct {
 	Trace      pcommon.TraceID
 	ID, Parent pcommon.SpanID // an empty Parent makes a root
 	Name       string
-	Is         string // what it stands for: one of the Kind… values
+	Is         string // the kind that it stands for: one of the Kind… values
 	Kind       ptrace.SpanKind
 	Start, End int64
 	Source     TimeSource
@@ -50,12 +50,11 @@ type Span struct {
 // OTLP would read the bits of a negative number as a time after 2554.
 func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
-// What one message holds at most. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; what is left is for the attributes that processors
-// add.
+// The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; the rest is room for attributes that processors add.
 const (
 	MaxMessageSpans = 8192
 	MaxMessageBytes = 2_500_000 // a span that is larger is alone
-	perSpanRoom     = 64        // for those attributes, beside the rest
+	perSpanRoom     = 64        // room in each span for attributes of processors
 	perGroupRoom    = 1024
 )
 
@@ -84,7 +83,7 @@ type Batch struct {
 	onRes  func(pcommon.Map)
 }
 
-// Message is what one request carries.
+// Message is the content of one request.
 type Message struct {
 	Traces ptrace.Traces
 	// Origins says of each span where it comes from (Batch.From), by ResourceSpans, when the batch keeps them.
@@ -99,10 +98,10 @@ func NewBatch(scope, version string) *Batch {
 // Keep has the messages say where their spans come from.
 func (b *Batch) Keep() { b.traced = true }
 
-// KeepLinks has Link do what it says (RunConfig.SpanLinks).
+// KeepLinks says whether Link adds links (RunConfig.SpanLinks).
 func (b *Batch) KeepLinks(links bool) { b.links = links }
 
-// Edit has functions called with the attributes of each resource and with each span, when it has all of its own, before it is measured.
+// Edit has functions called with the attributes of each resource and with each span, when it has all its own attributes, before it is measured.
 func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
 	b.onRes, b.onSpan = resource, span
 }
@@ -133,7 +132,7 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
 	if s.Start < 0 || s.End < 0 {
-		s.Source = TimeSynthetic // it is not what the log says
+		s.Source = TimeSynthetic // the time is not the one in the log
 	}
 	out.SetStartTimestamp(Timestamp(s.Start))
 	// Jaeger calls a span of no length a negative duration.
@@ -153,7 +152,7 @@ func (b *Batch) next() {
 	b.groups, b.lastOK, b.n, b.bytes = make(map[Resource]int), false, 0, 0
 }
 
-// put appends an empty span to those of a resource.
+// put appends an empty span to the spans of a resource.
 func (b *Batch) put(res Resource, origin int64) ptrace.Span {
 	m := &b.messages[len(b.messages)-1]
 	if !b.lastOK || res != b.last {
@@ -236,13 +235,13 @@ func (b *Batch) begin(m *Message, res Resource) {
 	}
 }
 
-// Messages returns what was built. The batch must not be used afterwards.
+// Messages returns the messages that were built. The batch must not be used afterwards.
 func (b *Batch) Messages() []Message {
 	b.measure()
 	return b.messages
 }
 
-// Traces returns what was built as one, for tests and for batches known to be small.
+// Traces returns all spans as one message, for tests and for batches known to be small.
 func (b *Batch) Traces() ptrace.Traces {
 	messages := b.Messages()
 	if len(messages) == 1 {

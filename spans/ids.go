@@ -19,7 +19,7 @@ func TraceID(runID string, text []byte) pcommon.TraceID {
 	return KeyTraceID(runID, "id", text)
 }
 
-// NoTraceID says whether an id text stands for no id: it is not there, or what Python and verl print in its place.
+// NoTraceID says whether an id text stands for no id: it is empty, or a text that Python and verl print for none.
 func NoTraceID(text string) bool {
 	switch text {
 	case "", "N/A", "None", "none", "null":
@@ -59,7 +59,7 @@ func StepTraceID(runID string, iteration int64) pcommon.TraceID {
 // StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
 type StepIDs struct {
 	key []byte
-	n   int // how much of key is the same for all
+	n   int // how many bytes of key are the same for all
 
 	last  int64
 	trace pcommon.TraceID
@@ -105,7 +105,7 @@ func ShortKey(key []byte) []byte {
 	return h[:]
 }
 
-// Digest is a running hash of parts, such as the lines that something is made of. The zero value is ready.
+// Digest is a running hash of parts, such as the lines that a record is made of. The zero value is ready.
 type Digest struct{ hi, lo uint64 }
 
 // Add takes the next part.
@@ -114,7 +114,7 @@ func (d *Digest) Add(part []byte) {
 	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo
 }
 
-// Key is a key of 16 bytes of what was added.
+// Key is a key of 16 bytes for the parts that were added.
 func (d *Digest) Key() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, d.hi), d.lo)
 }

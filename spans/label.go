@@ -10,7 +10,7 @@ import (
 // MaxLabelBytes bounds a label of a metric: it is in every series, and all of them are in every scrape.
 const MaxLabelBytes = 256
 
-// Label makes a label of text that a log or a span has: what exceeds MaxLabelBytes is cut at a rune's edge.
+// Label makes a label of a text from a log or a span: it is cut to MaxLabelBytes, at a rune's edge.
 func Label(text string) string {
 	if len(text) <= MaxLabelBytes {
 		return text
@@ -25,7 +25,7 @@ func Label(text string) string {
 // maxRowHost bounds how much of a host's name is in a span's, By.
 const maxRowHost = 48
 
-// NCCLRankName names the span of a rank: "rank 11 gpu-node-1", of the host what is before the first dot. It is what can be read in a waterfall.
+// NCCLRankName names the span of a rank: "rank 11 gpu-node-1", with the host's name up to the first dot. A longer name cannot be read in a waterfall.
 func NCCLRankName(rank int32, host string) string {
 	if i := strings.IndexByte(host, '.'); i > 0 && strings.ContainsFunc(host[:i], unicode.IsLetter) { // an IP address stays whole
 		host = host[:i]
@@ -50,7 +50,7 @@ func IsNCCLPhase(name string) bool {
 	return name == SpanNCCLTransfer || name == SpanNCCLWait || name == SpanNCCLLate
 }
 
-// IsNCCLPart says whether a span of this name is below the root of a collective: what a rank, or a part of it, did.
+// IsNCCLPart says whether a span of this name is below the root of a collective: the span of a rank or of a part of it.
 func IsNCCLPart(name string) bool {
 	switch name {
 	case SpanNCCLChannel, SpanNCCLProxyOp, SpanNCCLProxyStep:

@@ -10,7 +10,7 @@ type Metric struct {
 	Instrument  Instrument
 }
 
-// Instrument is what a metric's points mean.
+// Instrument says what a metric's points mean.
 type Instrument uint8
 
 // The instruments. Sums and histograms are cumulative; of the sums only a Counter is monotonic.

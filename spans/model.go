@@ -65,7 +65,7 @@ type Model struct {
 	// Layers of several kinds, one letter each: M Mamba, G gated delta net, * attention, - feed-forward, E experts; "/" begins a depth of multi-token
 	// prediction. hybrid_override_pattern is its name in older versions.
 	HybridPattern  string  `mapstructure:"hybrid_layer_pattern"`
-	Hybrid         bool    `mapstructure:"is_hybrid_model"`        // older versions: without a pattern, the shares say how many layers are what
+	Hybrid         bool    `mapstructure:"is_hybrid_model"`        // older versions: without a pattern, the shares say how many layers are of which kind
 	AttentionRatio float64 `mapstructure:"hybrid_attention_ratio"` // 0..1
 	MLPRatio       float64 `mapstructure:"hybrid_mlp_ratio"`       // 0..1
 	MambaStateDim  int64   `mapstructure:"mamba_state_dim"`        // 0: 128
@@ -82,7 +82,7 @@ type Model struct {
 	// Unsupported says what the description cannot state, so that no FLOPs can be counted. Empty: nothing.
 	Unsupported string `mapstructure:"-"`
 
-	// What Set has to know of lines before: group_query_attention is False; the batch grows up to global_batch_size.
+	// State of Set from the lines before: group_query_attention is False; the batch grows up to global_batch_size.
 	NoGroups bool `mapstructure:"-"`
 	RampUp   bool `mapstructure:"-"`
 }
@@ -154,7 +154,7 @@ func (m *Model) fields() [modelFields]modelField {
 	}
 }
 
-// Put writes what is known as attributes of a resource.
+// Put writes the known fields as attributes of a resource.
 func (m *Model) Put(attrs pcommon.Map) {
 	for _, f := range m.fields() {
 		switch {
@@ -222,7 +222,7 @@ func (m *Model) Set(name string, text []byte) bool {
 			return true
 		}
 	case "hybrid_override_pattern":
-		// Its newer name comes before it in a dump, and has what multi-token prediction adds.
+		// Its newer name comes before it in a dump, and includes the layers of multi-token prediction.
 		if name = "hybrid_layer_pattern"; m.HybridPattern != "" {
 			return true
 		}
@@ -268,7 +268,7 @@ func (m *Model) Set(name string, text []byte) bool {
 	return false
 }
 
-// exclude notes what a model has that no field describes.
+// exclude notes a property of a model that no field describes.
 func (m *Model) exclude(name, text string) bool {
 	switch {
 	case name == "mtp_hybrid_override_pattern":

@@ -37,7 +37,7 @@ func (c RunConfig) Run(path string) string {
 	return "run-" + hex.EncodeToString(id[:6])
 }
 
-// JobRunID returns the run id that the environment of a process says: that of its Slurm job, or none.
+// JobRunID returns the run id that the environment of a process says: the run id of its Slurm job, or none.
 func JobRunID() string {
 	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
 		return "slurm-" + Name(job)

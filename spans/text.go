@@ -10,7 +10,7 @@ import (
 const MaxAttributeBytes = 4096
 
 // Text makes an attribute value of raw log bytes: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, which databases and C programs behind cut at,
-// become U+FFFD, and what exceeds MaxAttributeBytes is cut at a rune's edge.
+// become U+FFFD, and the text is cut to MaxAttributeBytes, at a rune's edge.
 func Text[T string | []byte](raw T) string {
 	s := valid(raw)
 	if strings.IndexByte(s, 0) >= 0 {
@@ -19,8 +19,8 @@ func Text[T string | []byte](raw T) string {
 	return clip(s)
 }
 
-// Name makes a name of raw log bytes: of a span, an attribute, a host, or anything that is a label of a metric. It is as Text, and without characters that
-// are not seen, which make two names look the same, or one look like another.
+// Name makes a name of raw log bytes: of a span, an attribute, a host, or anything that is a label of a metric. It does as Text, and drops invisible
+// characters, which make two names look the same, or one name look like another.
 func Name[T string | []byte](raw T) string {
 	s := valid(raw)
 	for i := range len(s) {

@@ -56,7 +56,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// What is cut off a long text does not stay in memory with the rest.
+// The part cut off a long text does not stay in memory.
 func TestCutTextKeepsNothingElse(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	raw := []byte(long)

@@ -35,7 +35,7 @@ func ValueNumber(v pcommon.Value) float64 {
 	return math.NaN()
 }
 
-// PutFinite writes a number. NaN and the infinities, which no JSON has, break backends that keep JSON: they mean that there is no such number.
+// PutFinite writes a number. NaN and the infinities, which JSON does not have, break backends that keep JSON: they are left out, as numbers that do not exist.
 func PutFinite(m pcommon.Map, name string, x float64) {
 	if !math.IsNaN(x) && !math.IsInf(x, 0) {
 		m.PutDouble(name, x)

@@ -150,7 +150,7 @@ func (j *joiner) expire(before int64) {
 			return
 		}
 	} else {
-		before -= j.set.HangTimeout.Nanoseconds() / 4 // records that inputs have begun end a little before
+		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up the records that they have begun a little earlier
 	}
 	j.lookAgain(expireMost / usualParts)
 	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {

@@ -13,8 +13,8 @@ var (
 )
 
 // Nanos reads decimal seconds ("98231.402113", "0.052000s", "9.5e-07") as nanoseconds, without going through a float:
-// every printed digit counts. Digits beyond nanoseconds are cut off. It fails with ErrDecimal for what is no number
-// (nan, inf and empty among them) and with ErrRange beyond ±292 years.
+// every printed digit counts. Digits beyond nanoseconds are cut off. It fails with ErrDecimal for text that is no number (such as nan, inf and the empty text)
+// and with ErrRange beyond ±292 years.
 func Nanos(b []byte) (int64, error) {
 	if n := len(b); n > 0 && b[n-1] == 's' {
 		b = b[:n-1]
@@ -90,7 +90,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 	if expNeg {
 		exp = -exp
 	}
-	// The value is 0.d1d2d3… × 10^point; of it the digits down to 1e-9 are taken.
+	// The value is 0.d1d2d3… × 10^point; its digits down to 1e-9 are taken.
 	point, seenDot := exp, false
 	for _, c := range b[:i] {
 		seenDot = seenDot || c == '.'

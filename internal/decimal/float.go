@@ -9,9 +9,9 @@ import (
 // exact10 are the powers of ten that a float64 holds exactly.
 var exact10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// Float reads a decimal number, rounded to the nearest float64 as strconv.ParseFloat does, and the not finite ones as Python, C
-// and JSON writers spell them: nan, -nan, NaN, inf, -inf, Infinity. What is too large becomes infinite, as in Python. It does
-// not take blanks, hexadecimal, underscores or an empty text, and does not allocate for up to 32 bytes.
+// Float reads a decimal number, rounded to the nearest float64 as strconv.ParseFloat does, and numbers that are not finite as Python, C and JSON writers spell
+// them: nan, -nan, NaN, inf, -inf, Infinity. A number that is too large becomes infinite, as in Python. It does not take blanks, hexadecimal, underscores or an
+// empty text, and does not allocate for up to 32 bytes.
 func Float(b []byte) (float64, bool) {
 	v, n, exact := decimal(b)
 	switch {
@@ -97,7 +97,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 		exp += e
 		n += length
 	}
-	// Up to 19 digits the mantissa did not overflow; where it and the power of ten are exact, so is one operation on them.
+	// Up to 19 digits the mantissa did not overflow; where mantissa and power of ten are exact, one operation on them rounds correctly.
 	if digits > 19 || mantissa > 1<<53 || exp < -22 || exp > 22 {
 		return 0, n, false
 	}

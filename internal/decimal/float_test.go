@@ -110,7 +110,7 @@ func FuzzFloat(f *testing.F) {
 			}
 			return
 		}
-		// What strconv reads beyond: hexadecimal, underscores, and words of mixed case.
+		// Texts that only strconv reads: hexadecimal, underscores, and words of mixed case.
 		if err == nil && !strings.ContainsAny(string(b), "xX_nN") {
 			t.Fatalf("%q refused, strconv has %v", b, want)
 		}

@@ -26,7 +26,7 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 	return conf.Unmarshal(cfg)
 }
 
-// bare lists the durations that are only a number in value, which is what the YAML has for a field of type t.
+// bare lists the durations that are only a number in value, the YAML of a field of type t.
 func bare(t reflect.Type, value any, key string) (errs []error) {
 	for {
 		if t.Kind() == reflect.Pointer {

@@ -1,5 +1,5 @@
 // Package fakenvml builds a libnvidia-ml.so.1 that needs no GPU (nvml.c) and tells it what to answer, also while a
-// process has it loaded. It wants gcc and the module's go-nvml, whose nvml.h it takes.
+// process has it loaded. It needs gcc, and takes nvml.h from the module's go-nvml.
 //
 // A process finds the library by LD_LIBRARY_PATH, or by [nvml.WithLibraryPath] in a test. The dynamic linker never
 // unloads it and binds a process to the first one that it loaded: build it once in a test binary (TestMain), and start a
@@ -7,9 +7,9 @@
 //
 // # Directives
 //
-// The text of [State.Set] holds one directive in a line; it replaces the text before it, and an empty one is one healthy
-// device. A mistake in it aborts the process that loaded the library. DEVICE is the index of a GPU (2), one of its MIG
-// devices (2/0), or * for all GPUs. CODE is a number of nvmlReturn_t.
+// The text of [State.Set] holds one directive in a line; it replaces the text before it, and an empty text stands for one healthy device. A mistake in it
+// aborts the process that loaded the library. DEVICE is the index of a GPU (2), one of its MIG devices (2/0), or * for all GPUs. CODE is a number of
+// nvmlReturn_t.
 //
 //	devices N                     GPUs, 0 to 16
 //	model TEXT                    name of all GPUs
@@ -36,8 +36,8 @@
 //
 // # Values
 //
-// Of GPU i, numbers as NVML returns them. Those with _now are what NVML reads at one instant, those without are the
-// default samples' values, all the same: up to 120 at multiples of 200 ms (power: 20 ms) of the clock up to now.
+// The values of GPU i, as NVML returns them. Values with _now are read at one instant, values without are those of the default samples, which are all the same:
+// up to 120 at multiples of 200 ms (power: 20 ms) of the clock up to now.
 //
 //	gpu_util, mem_util, enc_util, dec_util       40+i, 30+i, 50+i, 60+i %
 //	gpu_util_now, mem_util_now, enc_util_now …   45+i, 35+i, 55+i, 65+i %
@@ -66,11 +66,11 @@
 //
 // MIG device m of GPU i: UUID MIG-00000000-0000-0000-000i-00000000000m, name NVIDIA H200 MIG 1g.10gb, memory 10 GiB, none
 // reserved, 1+m GiB used, one process with pid 2000+10i+m and 0.5 GiB, GPU instance m+1, compute instance 0. The GPU then
-// lists its MIG devices' processes instead of its own, and has neither utilisation nor remapped rows, as real ones.
+// lists its MIG devices' processes instead of its own, and has neither utilisation nor remapped rows, as a real GPU.
 // MIG devices have index, UUID, name, memory and processes; all else is not supported.
 //
-// As of the driver: nvmlDeviceGetSamples without a buffer returns the room (120), with one the number of samples, or
-// NVML_ERROR_NOT_FOUND. Handles of before an nvmlShutdown are invalid after it.
+// As the driver does, nvmlDeviceGetSamples without a buffer returns the room (120), with one the number of samples, or
+// NVML_ERROR_NOT_FOUND. Handles from before an nvmlShutdown are invalid after it.
 package fakenvml
 
 import (
@@ -126,7 +126,7 @@ func BuildDir(dir string, without ...string) error {
 	return nil
 }
 
-// State is what the fake answers, kept in a file that it maps.
+// State has the answers of the fake, kept in a file that the fake maps.
 type State struct {
 	file       *os.File
 	generation uint64 // odd while the text is being written

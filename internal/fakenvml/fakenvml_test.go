@@ -171,7 +171,7 @@ func TestDefaults(t *testing.T) {
 func TestSamples(t *testing.T) {
 	library, state := load(t, "now 10123456")
 	d := device(t, library, 0)
-	// samples returns the times, and that all values are the same.
+	// samples returns the times, and checks that all values are the same.
 	samples := func(kind nvml.SamplingType, last uint64, value byte) (times []uint64) {
 		valueType, list, ret := d.GetSamples(kind, last)
 		require.Equal(t, nvml.SUCCESS, ret)

@@ -1,4 +1,4 @@
-// Package refusal tells what is wrong with the data from what is wrong with the way to the backend. Only the former may be passed over.
+// Package refusal tells errors of the data from errors of the way to the backend. Only refused data may be passed over.
 package refusal
 
 import (
@@ -21,8 +21,8 @@ func (p *Partial) Error() string {
 	return fmt.Sprintf("the backend rejected %d items of a request that it accepted: %s", p.Rejected, p.Message)
 }
 
-// tooLarge matches what servers say of a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
-// size"), grpc-core ("Received message larger than max"), tonic ("message length too large"). There is no code of its own for it.
+// tooLarge matches the errors of servers for a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
+// size"), grpc-core ("Received message larger than max"), tonic ("message length too large"). gRPC has no code of its own for it.
 var tooLarge = regexp.MustCompile(`(?i)larger than max|exceeds maximum size|length too large|message too large|request entity too large|body too large`)
 
 // TooLarge says whether a request was refused for its size: its parts may be accepted.

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Collective is what the collectives of one operation in one communicator say. Times and bandwidths are of those that completed.
+// Collective sums up the collectives of one operation in one communicator. Times and bandwidths are of the completed ones.
 type Collective struct {
 	ID           string // of the communicator, "": not known
 	Communicator string // its name, else its id, else "-"; name and id where several have one name
@@ -80,7 +80,7 @@ func (d *Collectives) add(t *tree.Trace) {
 
 // Rows are the collectives by communicator and operation.
 func (d *Collectives) Rows() []*Collective {
-	ids := map[string]map[string]bool{} // by what a communicator is called
+	ids := map[string]map[string]bool{} // by the communicator's name
 	for k := range d.by {
 		if ids[k.communicator] == nil {
 			ids[k.communicator] = map[string]bool{}
@@ -97,7 +97,7 @@ func (d *Collectives) Rows() []*Collective {
 	})
 }
 
-// Communicator is what a collective's communicator is called: its name, else its id, else "-".
+// Communicator is the name of a collective's communicator, else its id, else "-".
 func Communicator(v *view.Collective) string {
 	name := v.CommName
 	if name == "unknown" { // as NCCL Inspector says when it has none

@@ -1,11 +1,10 @@
-// Package digest says what traces say together: sums per TransferQueue function, series per training log, passes of RPCs, collectives per
-// communicator, how often each verdict was passed, which trace is worth a look. It prints nothing: who prints, plots or compares reads the
-// figures here.
+// Package digest sums up traces: sums per TransferQueue function, series per training log, passes of RPCs, collectives per
+// communicator, how often each verdict was passed, which trace is worth a look. It prints nothing: code that prints, plots or compares reads the figures here.
 package digest
 
 import "github.com/trainbridge/trainbridge/internal/traces/tree"
 
-// Digest is what traces say together, domain by domain. The zero value is empty. It keeps no span.
+// Digest sums up traces, domain by domain. The zero value is empty. It keeps no span.
 type Digest struct {
 	Functions   Functions
 	Steps       Steps
@@ -22,7 +21,7 @@ func Of(traces []*tree.Trace) *Digest {
 	return d
 }
 
-// Add adds a trace. Those that are given by start make passes by start.
+// Add adds a trace. Where traces are given by start, the passes are by start, too.
 func (d *Digest) Add(t *tree.Trace) {
 	d.Functions.add(t)
 	d.Steps.add(t)

@@ -32,7 +32,7 @@ func (m *maker) root(res spans.Resource, name string, start, took int64) (pcommo
 	return id, s.Attributes()
 }
 
-// function makes a call of 100 ms, of which get takes some.
+// function makes a call of 100 ms; get is the part of its get stage.
 func (m *maker) function(host, name, traceID string, get int64) {
 	res := spans.Resource{Service: "verl", RunID: "r", Host: host}
 	id, attrs := m.root(res, name, int64(m.n)*1000*ms, 100*ms)
@@ -78,7 +78,7 @@ func TestFunctions(t *testing.T) {
 	assert.True(t, math.IsNaN(new(FunctionSums).Ratio(0)))
 }
 
-// Records come in the order of ids, of files, of anything: a series is in that of steps, and adding further ones changes nothing of that.
+// Records come in the order of ids, of files, of anything: a series is in the order of steps, also after further records are added.
 func TestSeries(t *testing.T) {
 	m := newMaker()
 	for _, n := range []int64{3, 1, 2} {

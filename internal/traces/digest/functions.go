@@ -14,7 +14,7 @@ import (
 // highOverhead is the share of get and put above which a call waits for its data.
 const highOverhead = 0.3
 
-// FunctionSums are sums over the calls of one TransferQueue function. Times are of the complete calls.
+// FunctionSums are sums over the calls of one TransferQueue function. Times are of complete calls only.
 type FunctionSums struct {
 	Name                     string
 	Calls, Incomplete        int
@@ -33,7 +33,7 @@ func (s *FunctionSums) plus(o *FunctionSums) {
 	s.Total, s.Get, s.Compute, s.Put = s.Total+o.Total, s.Get+o.Get, s.Compute+o.Compute, s.Put+o.Put
 }
 
-// Function is what the calls of one TransferQueue function say.
+// Function sums up the calls of one TransferQueue function.
 type Function struct {
 	FunctionSums
 	Verdicts
@@ -119,7 +119,7 @@ func (d *Functions) High() (calls int, host string) {
 	return d.high, host
 }
 
-// WithoutID is the one function of a trace whose log names no trace id: each such call is a trace of its own. Nil: the log names one.
+// WithoutID is the one function of a trace whose log names no trace id: each such call is a trace of its own. Nil: the log names an id.
 func WithoutID(t *tree.Trace) *tree.Span {
 	var only *tree.Span
 	for _, s := range t.Spans {
@@ -141,7 +141,7 @@ func WithoutID(t *tree.Trace) *tree.Span {
 	return only
 }
 
-// FunctionName is what the log calls a function, else the span's name.
+// FunctionName is a function's name in the log, else the span's name.
 func FunctionName(s *tree.Span) string {
 	var v view.Function
 	v.Read(s.Span)

@@ -18,7 +18,7 @@ type Pass struct {
 	Ordinal                      float64 // in its session, from 1
 	Calls                        float64
 	Duration                     float64 // s, of all calls
-	Serialize, Transport, Server float64 // shares of it
+	Serialize, Transport, Server float64 // shares of the time
 	Throughput                   float64 // By/s
 }
 
@@ -100,8 +100,8 @@ func (d *Passes) Sum() Verdicts {
 	return all
 }
 
-// Whole is what the passes, the set-up and the calls of no pass add up to: the figures that TSQP's analyze_zmq_performance.py prints of a file. Nil: it is no
-// more than one group.
+// Whole is the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints of a file. Nil: there is only
+// one of these groups.
 func (d *Passes) Whole() *Pass { return d.whole.pass() }
 
 // wholeLog adds groups of calls up. A sum to which a group did not add is not known, but for the server's: servers that say nothing are passed over.

@@ -26,7 +26,7 @@ func (v *Values) add(x float64) {
 	}
 }
 
-// ByCount are the keys, those with the highest numbers first.
+// ByCount are the keys, the highest numbers first.
 func ByCount[N int | int64](m map[string]N) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 }

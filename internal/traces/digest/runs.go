@@ -8,10 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Run is what there is of one run of a service.
+// Run sums up the traces of one run of a service.
 type Run struct {
 	Service, Run string
-	Traces       int            // without those that are only about the run as a whole
+	Traces       int            // without traces that are only about the run as a whole
 	Bad          int            // of these, with a bad verdict
 	First, Last  int64          // ns since 1970: the start of the first trace, the end of the last
 	Roots        map[string]int // traces by the name of their first span

@@ -11,13 +11,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Step is what a record of a training log says: one step, or the several that it covers. NaN: not known.
+// Step is a record of a training log: one step, or the several steps that it covers. NaN: not known.
 type Step struct {
 	Place    view.Place
 	Start    int64 // ns since 1970
 	Covered  float64
 	Duration float64 // ns, of one step
-	Loss     string  // four digits, or the text of one that is not finite; "": not known
+	Loss     string  // four digits, or the text of a loss that is not finite; "": not known
 
 	TokenThroughput              float64 // 1/s
 	DeviceFlopThroughputReported float64 // 1/s, as the log states it
@@ -25,7 +25,7 @@ type Step struct {
 	MFU                          float64
 }
 
-// Series is what the records of one kind of log say, in the order of steps.
+// Series has the records of one kind of log, in the order of steps.
 type Series struct {
 	Log   string // its format; "": not known
 	Steps []Step

@@ -15,7 +15,7 @@ type Verdicts struct {
 
 func newVerdicts() Verdicts { return Verdicts{map[string]int{}, map[string]int{}} }
 
-// count adds the verdicts on a span and on those below it.
+// count adds the verdicts on a span and on the spans below it.
 func (v *Verdicts) count(s *tree.Span) {
 	told := map[string]bool{}
 	for e := range view.Verdicts(s.Span) {
@@ -34,7 +34,7 @@ func (v *Verdicts) count(s *tree.Span) {
 	}
 }
 
-// Shown are the counts to tell: good ones only where there is nothing else to say.
+// Shown are the counts to print: good verdicts only where there are no others.
 func (v *Verdicts) Shown() map[string]int {
 	if len(v.Bad) == 0 {
 		return v.Good

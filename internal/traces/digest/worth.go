@@ -53,7 +53,7 @@ const (
 	bad
 )
 
-// interest is what traces are compared by.
+// interest has the figures that traces are compared by.
 type interest struct {
 	trace      *tree.Trace
 	overhead   float64 // the highest of its functions, −1 without
@@ -69,7 +69,7 @@ func (a *interest) compare(b *interest) int {
 	)
 }
 
-// compareBoth compares what two traces of one domain say; another domain's traces are neither more nor less.
+// compareBoth compares the figures of two traces of one domain; traces of different domains are neither more nor less.
 func compareBoth(a, b []float64) int {
 	if a == nil || b == nil {
 		return 0

@@ -30,7 +30,7 @@ func newClient(product, address string) client {
 	return client{product, strings.TrimSuffix(address, "/"), &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: parallel}, Timeout: time.Minute}}
 }
 
-// done closes idle connections at the end of what a source was asked: its owner has nothing to close.
+// done closes idle connections at the end of a request to a source, so that its owner has nothing to close.
 func (c *client) done() { c.http.CloseIdleConnections() }
 
 // Address is the URL that is asked.

@@ -19,7 +19,7 @@ const maxMessage = 512 << 20
 // ErrNoOTLP says that a file has something else in it than the collector's file exporter writes.
 var ErrNoOTLP = errors.New("not a file of the collector's file exporter")
 
-// Files reads files that the collector's file exporter wrote, and those that it has rotated: a line of OTLP JSON per batch, or (format: proto) the length of a
+// Files reads files that the collector's file exporter wrote, rotated ones too: a line of OTLP JSON per batch, or (format: proto) the length of a
 // batch in four bytes and its protobuf. Lines of metrics and logs are passed over, and so is the last batch while it is being written.
 func Files(paths ...string) (*Memory, error) {
 	td := ptrace.NewTraces()
@@ -107,7 +107,7 @@ func readMessages(r *bufio.Reader, into ptrace.Traces) error {
 		if length > maxMessage {
 			return fmt.Errorf("batch %d: %w: neither JSON lines nor lengths and protobuf, or it is compressed", n, ErrNoOTLP)
 		}
-		var message bytes.Buffer // grows with what there is, whatever the length says
+		var message bytes.Buffer // grows with the bytes there are, whatever the length says
 		switch got, err := io.CopyN(&message, r, int64(length)); {
 		case errors.Is(err, io.EOF) && n > 1 && got < int64(length):
 			return nil

@@ -92,7 +92,7 @@ func (j *Jaeger) window(ctx context.Context, service string, in window, n int) (
 	return traces, len(traces) >= n, err
 }
 
-// traces are those of an answer; none is no error.
+// traces returns the traces of an answer; to have none is no error.
 func (j *Jaeger) traces(ctx context.Context, path string, query url.Values) ([]*tree.Trace, error) {
 	body, found, err := j.ask(ctx, path, query)
 	if err != nil || !found {

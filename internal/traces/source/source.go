@@ -1,5 +1,5 @@
-// Package source reads traces from where they are: a [Jaeger], a [Tempo], files of the collector's file exporter ([Files]), [Memory]. What reads traces asks a
-// [Source] and need not know which.
+// Package source reads traces from where they are: a [Jaeger], a [Tempo], files of the collector's file exporter ([Files]), [Memory]. Code that reads traces
+// asks a [Source] and need not know which one.
 package source
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// What may be wrong; the texts say where and why. What to do about it depends on who asks.
+// The kinds of errors; their texts say where and why. The remedy depends on who asks.
 var (
 	ErrAddress     = errors.New("no URL")
 	ErrUnreachable = errors.New("cannot reach")
@@ -28,7 +28,7 @@ var (
 
 // Source is where traces are kept.
 type Source interface {
-	// String is what a sentence calls it: "Jaeger at http://127.0.0.1:16686".
+	// String is the source's name in a sentence: "Jaeger at http://127.0.0.1:16686".
 	String() string
 	// Services are the names of the services that have spans, sorted.
 	Services(ctx context.Context) ([]string, error)
@@ -42,12 +42,12 @@ type Source interface {
 type Query struct {
 	Services []string // of these; none: of any service
 	Run      string   // with a span of this run (ml.run.id); "": any
-	Limit    int      // the newest so many, those about a run as a whole not counted; 0: all
+	Limit    int      // the newest so many traces, not counting traces about a run as a whole; 0: all
 	Now      time.Time
-	Counting time.Duration // the time that a store has to count those beyond the limit
+	Counting time.Duration // the time that a store has to count the traces beyond the limit
 }
 
-// services are those that are asked for, else all that a source has.
+// services are the services that are asked for, else all services of a source.
 func (q *Query) services(ctx context.Context, s Source) ([]string, error) {
 	if len(q.Services) > 0 {
 		return q.Services, nil
@@ -55,11 +55,11 @@ func (q *Query) services(ctx context.Context, s Source) ([]string, error) {
 	return s.Services(ctx)
 }
 
-// Found is what a source has of what was asked for.
+// Found is a source's answer to a Query.
 type Found struct {
 	Traces []*tree.Trace // by start
 	Share  Share
-	Older  error // why what is older than the last days could not be read
+	Older  error // why traces older than the last days could not be read
 }
 
 // Share is how many traces were read of how many there are. Traces that are only about a run as a whole do not count.
@@ -94,7 +94,7 @@ func count(traces []*tree.Trace) (n int) {
 	return n
 }
 
-// ParseID reads a trace id: 32 hex digits, of which leading zeros may be missing, or a UUID as it stands in a log.
+// ParseID reads a trace id: 32 hex digits, whose leading zeros may be missing, or a UUID as it stands in a log.
 func ParseID(text string) (id pcommon.TraceID, err error) {
 	digits := strings.ReplaceAll(text, "-", "")
 	if len(digits) < 2*len(id) {

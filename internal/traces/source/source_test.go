@@ -83,7 +83,7 @@ func written(tb testing.TB, data []byte) string {
 }
 
 // tempoServer answers as Tempo 2 does: at most so many traces of a search, in no order; times in s; ids without leading zeros; no more than
-// 168 h; what is old only where no time is asked for.
+// 168 h; old traces only where no time is asked for.
 func tempoServer(t *testing.T, m *Memory, old bool) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -150,7 +150,7 @@ func spansOf(t *tree.Trace) ptrace.Traces {
 	return td
 }
 
-// Whatever the traces are kept in, the answers are the same.
+// Whichever store the traces are in, the answers are the same.
 func TestSources(t *testing.T) {
 	const n = 400
 	memory := NewMemory("memory", kept(n, now))

@@ -40,7 +40,7 @@ func (t *Tempo) ask(ctx context.Context, path string, query url.Values, accept s
 		return nil, false, err
 	case status == http.StatusOK:
 		return body, true, nil
-	case status == http.StatusNotFound && len(body) == 0: // as Tempo says that it has no such trace
+	case status == http.StatusNotFound && len(body) == 0: // Tempo's answer when it does not have the trace
 		return nil, false, nil
 	case status == http.StatusBadRequest || status >= http.StatusInternalServerError:
 		return nil, false, fmt.Errorf("%s: %s", t, strings.TrimSpace(string(body[:min(len(body), 500)])))
@@ -116,7 +116,7 @@ func (t *Tempo) Find(ctx context.Context, q Query) (*Found, error) {
 	for to := q.Now.Add(time.Hour); len(all) < tempoWeeks; to = to.Add(-tempoRange) {
 		all = append(all, window{to.Add(-tempoRange), to})
 	}
-	all = append(all, window{}) // whenever: of what is not yet in a block
+	all = append(all, window{}) // at any time: for traces that are not yet in a block
 	return newWindows(&tempoSearch{Tempo: t, known: map[pcommon.TraceID]*tree.Trace{}}, q, time.Second).all(ctx, services, all)
 }
 

@@ -19,7 +19,7 @@ const (
 
 // store is a backend with a search that is bounded by time and by a number of traces.
 type store interface {
-	// window asks for traces of a service with spans in a span of time, at most n of them; by start. None is no error. Full says that there may be more.
+	// window asks for traces of a service with spans in a window of time, at most n traces, by start. No traces are no error. Full says that there may be more.
 	window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error)
 }
 
@@ -28,12 +28,12 @@ type store interface {
 type windows struct {
 	store
 	Query
-	shortest time.Duration // of a window: shorter ones would have no less
+	shortest time.Duration // of a window: a shorter window would have no fewer traces
 
 	traces map[pcommon.TraceID]*tree.Trace
 	older  error
 	seen   map[pcommon.TraceID]bool // in an answer
-	there  map[pcommon.TraceID]bool // of these, what was asked for, without those about a run as a whole
+	there  map[pcommon.TraceID]bool // the traces among them that were asked for, without traces about a run as a whole
 	more   bool                     // there may be others that were not counted
 	until  time.Time                // the counting ends then; zero while traces are collected
 }
@@ -48,7 +48,7 @@ func newWindows(s store, q Query, shortest time.Duration) *windows {
 // window is a span of time; zero: whenever.
 type window struct{ from, to time.Time }
 
-// all asks for the traces of services one after the other, in the first window, which must be readable, then in those before it: stores with an index per day
+// all asks for the traces of services one after the other, in the first window, which must be readable, then in earlier windows: stores with an index per day
 // search years slowly, or not at all.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
@@ -112,7 +112,7 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 	return w.within(ctx, service, window{in.from, cut}, page)
 }
 
-// cut is where a window with too many traces is cut: such that few of those that it has answered with are before.
+// cut is where a window with too many traces is cut: few of the traces in its answer are before.
 func (in window) cut(traces []*tree.Trace) time.Time {
 	var at time.Time
 	if len(traces) > 0 {
@@ -124,7 +124,7 @@ func (in window) cut(traces []*tree.Trace) time.Time {
 	return at
 }
 
-// take keeps, or only counts, what was not in an answer before. It says whether there was any.
+// take keeps, or only counts, traces that were not in an answer before. fresh: there were any.
 func (w *windows) take(traces []*tree.Trace) (fresh bool) {
 	for _, t := range traces {
 		if w.seen[t.ID] {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Span is a span with its place in the tree, and with what spans of all kinds say. What its kind says is read by the view of that kind.
+// Span is a span with its place in the tree, and with the attributes common to all kinds. The attributes of its kind are read by the view of that kind.
 type Span struct {
 	ptrace.Span
 	Kind     view.Kind
@@ -38,7 +38,7 @@ func (s *Span) Failed() bool { return s.Status().Code() == ptrace.StatusCodeErro
 // Trace is all spans with one trace id.
 type Trace struct {
 	ID         pcommon.TraceID
-	Roots      []*Span // by start: those without a parent, and orphans
+	Roots      []*Span // by start: spans without a parent, and orphans
 	Spans      []*Span // by start
 	Start, End int64   // ns since 1970, of the first and the last span
 }
@@ -103,7 +103,7 @@ func Build(td ptrace.Traces) []*Trace {
 	return traces
 }
 
-// SortByStart sorts traces by start, those that start together by id.
+// SortByStart sorts traces by start, and traces that start together by id.
 func SortByStart(traces []*Trace) {
 	slices.SortFunc(traces, func(a, b *Trace) int { return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.ID[:], b.ID[:])) })
 }

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// A store answers in any order, with copies, with spans whose parents it does not have, and may hold what nobody should send.
+// A store answers in any order, with copies, with spans whose parents it does not have, and may hold spans that nobody should send.
 func TestBuild(t *testing.T) {
 	td := ptrace.NewTraces()
 	add := func(trace, id, parent byte, start, end pcommon.Timestamp) {

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// LateRank is a rank that came late, and what that cost the others.
+// LateRank is a rank that came late, and the time that it cost the others.
 type LateRank struct {
 	Rank       Int // absent: not known
 	Host       string
@@ -15,7 +15,7 @@ type LateRank struct {
 
 var noLateRank = LateRank{Late: absent, Cost: absent}
 
-// Collective is the root of a collective, or a Send or Recv. It says what was found out about all ranks.
+// Collective is the root of a collective, or a Send or Recv. It has the findings about all ranks.
 type Collective struct {
 	Head
 
@@ -174,7 +174,7 @@ func (c *Collective) Read(span ptrace.Span) {
 	}
 }
 
-// Rank is what one rank did in a collective.
+// Rank is one rank's part in a collective.
 type Rank struct {
 	Head
 

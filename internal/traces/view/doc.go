@@ -1,21 +1,21 @@
-// Package view reads spans: a struct per kind of span, filled in one pass over the attributes. Whoever judges spans, counts them or draws them reads through
-// it, so that all have one idea of what a span is and of what it does not say.
+// Package view reads spans: a struct per kind of span, filled in one pass over the attributes. Code that judges, counts or draws spans reads them through this
+// package, so that all have one idea of what a span is and which of its values are absent.
 //
 // [KindOf] says what a span is. Our receivers and the Go API write it as the first attribute (spans.AttrKind); of other spans (services in other languages,
-// files of before the attribute was there) one function tells it by name, span kind and attributes.
+// files from before the attribute was there) one function tells the kind by name, span kind and attributes.
 //
 // The owner of a struct calls its Read, again and again for span after span. Read allocates nothing: strings and lists refer to the span, so the owner
 // clears the struct when it lets go of the span.
 //
-// What a span does not say, one idea for all views:
+// How absent values are read, the same in all views:
 //
 //   - A quantity (a time in s, a size in By, a rate, a share, a count that is added up) is a float64, and NaN when it is absent. An attribute that is not a
 //     finite number is absent; a whole number is taken as one with decimals.
-//   - What names or orders something (a rank, an iteration, a process) is an [Int], whose zero value is absent. Languages that have no integers send doubles:
-//     a double without decimals below 2⁵³ is one.
+//   - A number that names or orders something (a rank, an iteration, a process) is an [Int], whose zero value is absent. Languages that have no integers send
+//     doubles: a double without decimals below 2⁵³ is one.
 //   - A text is "" when it is absent, or of another type. A list is a [List], whose zero value is empty.
 //   - A flag (incomplete, hang, …) is true only where the attribute is the boolean true.
 //
-// Judged says that a train_perf has seen the span: it has a verdict, or what train_perf alone adds to its kind. A batch that is sent again, or that an agent
-// has judged before a gateway, is not judged twice.
+// Judged says that a train_perf has seen the span: it has a verdict, or an attribute that only train_perf adds to its kind. So a batch that is sent again, or
+// that an agent has judged before a gateway, is not judged twice.
 package view

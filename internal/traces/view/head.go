@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Head is what a span of any kind may say. The other views have one.
+// Head has the values that a span of any kind may have. The other views embed it.
 type Head struct {
 	Incomplete bool   // its end or its start was never seen
 	Reason     string // why, where it is incomplete: one of the Incomplete… values
@@ -40,11 +40,11 @@ func (h *Head) take(name string, v pcommon.Value) {
 	}
 }
 
-// Verdict is what an event says about one verdict that is not good.
+// Verdict is an event about one verdict that is not good.
 type Verdict struct {
 	Name             string  // "" where the event has none
 	Reason           string  // a sentence
-	Value, Threshold float64 // in the unit of what is judged; NaN: not given
+	Value, Threshold float64 // in the unit of the value that is judged; NaN: not given
 }
 
 // Verdicts are the events of a span that explain its verdicts. Good verdicts have none.

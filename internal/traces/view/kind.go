@@ -11,7 +11,7 @@ import (
 // Kind says what a span stands for.
 type Kind uint8
 
-// The kinds. What is none of ours, such as a service's own spans, is KindOther.
+// The kinds. Spans that are none of ours, such as a service's own spans, are KindOther.
 const (
 	KindOther Kind = iota
 
@@ -20,27 +20,27 @@ const (
 
 	KindStep       // Step
 	KindPart       // Part of a step
-	KindPartRank   // what a part of a step took on one rank
+	KindPartRank   // the time of a part of a step on one rank
 	KindRanks      // Ranks
 	KindEvaluation // Evaluation
 	KindRun
-	KindSummary // what a job says about itself at its end
+	KindSummary // a job's summary at its end
 
 	KindPass       // Group: one forward pass
 	KindSession    // Group: the calls before the first pass
 	KindCalls      // Group: calls that belong to no pass
 	KindCall       // Call
-	KindCallPart   // what a call spent its time on; the span's name says it
-	KindRPCSummary // what a log of calls says about itself at its end
+	KindCallPart   // a part of a call's time, named by the span's name
+	KindRPCSummary // the summary at the end of a log of calls
 
 	KindCollective // Collective, or a Send or Recv
 	KindRank       // Rank of a collective
 	KindPhase      // when a rank was late, waited or transferred; the span's name says it
 	KindChannel    // Link: a channel of a kernel
-	KindProxyOp    // Link: what a network proxy did
-	KindProxyStep  // Link: a step of it
+	KindProxyOp    // Link: an operation of a network proxy
+	KindProxyStep  // Link: a step of such an operation
 
-	KindAggregate // Aggregate: a span that stands for many of one name
+	KindAggregate // Aggregate: a span that stands for many spans of one name
 	kinds
 )
 
@@ -94,7 +94,7 @@ func kindNamed(name string) Kind {
 	return KindOther
 }
 
-// KindOf says what a span stands for: what its writer says in the first attribute, else what it looks like.
+// KindOf says what a span stands for: the kind that its writer says in the first attribute, else the kind that it looks like.
 func KindOf(span ptrace.Span) Kind {
 	for name, v := range span.Attributes().All() {
 		if name != spans.AttrKind {
@@ -107,8 +107,8 @@ func KindOf(span ptrace.Span) Kind {
 	return recognise(span)
 }
 
-// recognise finds out what a span stands for that does not begin with spans.AttrKind: of another writer, of before the attribute was there, or of a store
-// that puts attributes in another order. Names that only we use say it by themselves; the others have what their kind cannot be without.
+// recognise finds the kind of a span whose first attribute is not spans.AttrKind: from another writer, from before the attribute was there, or from a store
+// that puts attributes in another order. Names that only we use tell the kind; for other names the attributes that their kind always has must be there.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	switch k {
@@ -147,7 +147,7 @@ func recognise(span ptrace.Span) Kind {
 	switch {
 	case ours && aggregate:
 		return KindAggregate
-	case k == KindRank && source: // "rank 3" is also what a part of a step took there
+	case k == KindRank && source: // "rank 3" is also the name for the time of a part of a step on a rank
 		return KindPartRank
 	case ours:
 		return k

@@ -6,11 +6,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// RPCStage numbers what calls spend their time on.
+// RPCStage numbers the stages that calls spend their time on.
 type RPCStage uint8
 
-// The stages. Their durations add up to that of the calls, but for the server's, which is within RPCReceive. RPCTransport has a share only: it is made of
-// RPCSend and RPCReceive, without the server's.
+// The stages. Their durations add up to the duration of the calls, but for RPCServer, which is within RPCReceive. RPCTransport has a share only: RPCSend and
+// RPCReceive, without RPCServer.
 const (
 	RPCSerialize RPCStage = iota
 	RPCSend

@@ -90,7 +90,7 @@ func (l Loss) NotFinite() string {
 	return ""
 }
 
-// Slowest is the rank that computed for the longest in a step, compared with the ranks that do the same, its peers.
+// Slowest is the rank that computed for the longest in a step, compared with its peers, the ranks that do the same work.
 type Slowest struct {
 	Rank          Int
 	Stage         string // in which it lost most

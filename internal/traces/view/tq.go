@@ -78,7 +78,7 @@ type Stage struct {
 
 	Stage     spans.TQStage // TQNone: none that is known
 	Function  string        // which it is part of
-	TraceID   string        // as the log has it, of one that stands alone
+	TraceID   string        // as the log has it; only of a stage that stands alone
 	BatchSize Int           // samples
 	PID       Int
 

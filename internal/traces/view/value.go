@@ -28,7 +28,7 @@ func (i Int) Or(other int64) int64 {
 // IntOf reads a whole number: an integer, or a double that has no decimals and is below 2⁵³.
 func IntOf(v pcommon.Value) Int {
 	if n := v.Int(); n != 0 {
-		return Int{n, true} // most are; what follows is not inlined
+		return Int{n, true} // most values are integers; the code below is not inlined
 	}
 	return intOfDouble(v)
 }

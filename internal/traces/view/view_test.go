@@ -192,7 +192,7 @@ func TestReadWholeAndEmpty(t *testing.T) {
 					return
 				}
 				assert.False(t, math.IsNaN(f.Float()), path)
-			case path == "step.Loss.Text", path == "evaluation.Loss.Text": // of what is no number
+			case path == "step.Loss.Text", path == "evaluation.Loss.Text": // the text of a loss that is no number
 			case f.Type() == reflect.TypeFor[List]():
 				assert.Equal(t, 1, f.Interface().(List).Len(), path)
 			default:
@@ -213,7 +213,7 @@ func TestReadWholeAndEmpty(t *testing.T) {
 	}
 }
 
-// What is of another type is absent.
+// A value of another type is absent.
 func TestReadOtherTypes(t *testing.T) {
 	full := everything(t)
 	for _, raw := range []any{map[string]any{"a": 1}, math.Inf(1)} {
