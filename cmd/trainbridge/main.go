@@ -73,7 +73,7 @@ func command() *cobra.Command {
 	return root
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver what it holds. The second signal ends it at once.
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver its data. The second signal ends the process at once.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)

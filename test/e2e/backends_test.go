@@ -31,7 +31,7 @@ func startJaeger(tb testing.TB) *jaeger {
 	return startJaegerWith(tb, "")
 }
 
-// startJaegerWith starts it with the web page of a folder; "": without.
+// startJaegerWith starts Jaeger with the web page of a folder; "": without a page.
 func startJaegerWith(tb testing.TB, page string) *jaeger {
 	tb.Helper()
 	j := &jaeger{otlp: freeAddr(tb)}
@@ -80,7 +80,7 @@ func (j *jaeger) trace(id pcommon.TraceID) (ptrace.Traces, error) {
 	return j.traces("/api/v3/traces/" + id.String() + "?raw_traces=true")
 }
 
-// traces returns an empty set when Jaeger says that it has none.
+// traces returns an empty set when Jaeger says that it has no such trace.
 func (j *jaeger) traces(path string) (ptrace.Traces, error) {
 	body, err := get(j.ui+path, "")
 	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {

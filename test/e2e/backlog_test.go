@@ -39,7 +39,7 @@ func TestWideBacklog(t *testing.T) {
 	require.NoError(t, p.restore())
 	sum := accountsOf(t, c, "train_log", files*steps)
 	assert.Zero(t, sum["refused"]+sum["rejected"], "%v", sum)
-	// What Jaeger has accepted is not at once found.
+	// Traces that Jaeger has accepted are not found at once.
 	eventually(t, time.Minute, func() error {
 		td, err := j.find("train")
 		if err != nil {
@@ -69,7 +69,7 @@ func TestWideBacklog(t *testing.T) {
 	c.stop(t)
 }
 
-// noBackend is what the shipped config says of a backend that is away.
+// noBackend finds the log line about a backend that is away, with the shipped config.
 var noBackend = regexp.MustCompile(`(?m)^(\S+)\twarn\t.*no backend at .*connection refused.*TRAINBRIDGE_OTLP_ENDPOINT`)
 
 // One line a minute says that there is no backend, and nothing else does.

@@ -23,7 +23,7 @@ import (
 // stack finds the frames of stack traces.
 var stack = regexp.MustCompile(`(?m)^goroutine |\.go:\d+`)
 
-// Of each port of the shipped config that something else has, one line says which key it is of and who has it.
+// For each port of the shipped config that another process has, one line names the port's key and that process.
 func TestTakenPorts(t *testing.T) {
 	requireFree(t, collectorPorts...)
 	for port, key := range map[int]string{
@@ -49,7 +49,7 @@ func TestTakenPorts(t *testing.T) {
 	}
 }
 
-// What is wrong with the state directory or a storage, `validate` and the collector itself say in the same words, and no others.
+// `validate` and the collector itself report a wrong state directory or storage in the same words, and in no others.
 func TestConfigErrorAtStart(t *testing.T) {
 	file, dir := write(t, "file", ""), t.TempDir()
 	for _, tt := range []struct{ state, yaml, want string }{

@@ -16,7 +16,7 @@ import (
 
 var docLink = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
 
-// The pages that users read first fit a screen, and lead to what is there.
+// The pages that users read first fit a screen, and their links lead to pages that exist.
 func TestDocs(t *testing.T) {
 	pages := []string{"README.md", "CONTRIBUTING.md"}
 	for _, glob := range []string{
@@ -50,7 +50,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Each query of docs/queries.md is one that Tempo or Prometheus takes.
+// Tempo or Prometheus accepts each query of docs/queries.md.
 func TestQueries(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/queries.md"))
 	require.NoError(t, err)

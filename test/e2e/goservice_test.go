@@ -22,7 +22,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// prefetch is what examples/goservice adds to a trace: its loader's spans, and its server's below the two calls.
+// prefetch is what examples/goservice adds to a trace: its loader's spans, and its server's spans below the two calls.
 const prefetch = `prefetch_batch data-loader Internal
   tq.get data-loader Internal
     tq.client.get data-loader Client
@@ -108,7 +108,7 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 
 	batch := tr.functions[slices.IndexFunc(tr.functions, func(f *function) bool { return f.TraceID != "N/A" })].TraceID
 	ids := service.fetch(t, batch, text, "N/A", "")
-	service.stop(t) // sends what it has
+	service.stop(t) // the service sends its spans when it stops
 
 	var ofBatch strings.Builder // the log's functions, in order
 	functions := slices.DeleteFunc(slices.Clone(tr.functions), func(f *function) bool { return f.TraceID != batch })
@@ -137,7 +137,7 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 	}
 	t.Run("one trace in Tempo", func(t *testing.T) {
 		checkMixedTrace(t, s.trace, ids[0], ofBatch.String())
-		// Until it has compacted its blocks, Tempo matches a query with the parts of a trace that came at about the same time: one process each.
+		// Until Tempo has compacted its blocks, it matches a query with each part of a trace that came at about one time: the spans of one process.
 		for query, want := range map[string][]pcommon.TraceID{
 			fmt.Sprintf(`{ resource.service.name = "verl" && span.tq.trace_id = %q }`, batch):        ids[:1],
 			fmt.Sprintf(`{ resource.service.name = "data-loader" && span.tq.trace_id = %q }`, batch): ids[:1],
@@ -157,16 +157,16 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 	})
 	t.Run("Prometheus", func(t *testing.T) {
 		for query, want := range map[string]float64{
-			// Of spans, by train_metrics: once.
+			// Made of spans by train_metrics: each call counts once.
 			`tq_function_duration_seconds_count{tq_function="prefetch_batch",job="data-loader"}`:                          4,
 			`sum(tq_stage_duration_seconds_count{tq_function="prefetch_batch"})`:                                          4 * 5,
 			`tq_client_throughput_bytes_per_second_count{tq_function="prefetch_batch",tq_stage="client_get"}`:             4,
 			`tq_function_duration_seconds_count{tq_function="rollout",job="verl"}`:                                        1,
 			`count(tq_function_duration_seconds_count{tq_function="prefetch_batch"})`:                                     1,
-			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Fetch",job="data-loader"}`:                 4, // of otelgrpc
+			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Fetch",job="data-loader"}`:                 4, // a metric of otelgrpc
 			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-loader"}`:                 4,
 			`rpc_server_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-server"}`:                 4,
-			`count(count by (job) (rpc_client_call_duration_seconds_count{rpc_system_name="zeromq",job!="data-loader"}))`: 1, // of train_metrics
+			`count(count by (job) (rpc_client_call_duration_seconds_count{rpc_system_name="zeromq",job!="data-loader"}))`: 1, // a metric of train_metrics
 		} {
 			eventually(t, time.Minute, func() error {
 				got, err := prom.query(query)
@@ -191,7 +191,7 @@ func setOf(ids []pcommon.TraceID) map[pcommon.TraceID]bool {
 	return set
 }
 
-// checkMixedTrace wants the log's spans and then the service's in a trace, each span within its parent.
+// checkMixedTrace wants the log's spans and then the service's spans in a trace, each span within its parent.
 func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, error), id pcommon.TraceID, log string) {
 	t.Helper()
 	var trace map[pcommon.SpanID]*node
@@ -226,7 +226,7 @@ func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, er
 		if parent != nil { // one host, one clock
 			assert.LessOrEqual(t, parent.StartTimestamp(), n.StartTimestamp(), n.Name())
 			assert.Less(t, n.StartTimestamp(), parent.EndTimestamp(), n.Name())
-			if n.Kind() != ptrace.SpanKindServer { // a server may close its books after the caller has its answer
+			if n.Kind() != ptrace.SpanKindServer { // a server's span may end after the caller has its answer
 				assert.LessOrEqual(t, n.EndTimestamp(), parent.EndTimestamp(), n.Name())
 			}
 		}
@@ -235,7 +235,7 @@ func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, er
 	assert.NotEqual(t, pids["data-loader"], pids["data-server"])
 }
 
-// of is an attribute of the resource as text; empty when it is not there.
+// of returns an attribute of the resource as text, empty when it is not there.
 func (n *node) of(key string) string {
 	v, ok := n.resource.Attributes().Get(key)
 	if !ok {

@@ -42,7 +42,7 @@ func send(tb testing.TB, addr string, id pcommon.TraceID) error {
 	return err
 }
 
-// The tests below believe what this one proves: that the servers answer what was sent, and that a cut proxy is a server that is away.
+// The tests below rely on this one: the servers answer with the spans that were sent, and a cut proxy is like a server that is away.
 func TestHarness(t *testing.T) {
 	j, s := startJaeger(t), startTempo(t)
 	p := startProxy(t, j.otlp)

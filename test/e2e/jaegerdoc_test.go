@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The block of docs/jaeger.md is a configuration that the collector takes; its pictures are small, and all there are.
+// The block of docs/jaeger.md is a configuration that the collector accepts; its pictures are small, and it uses all pictures that there are.
 func TestJaegerDoc(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/jaeger.md"))
 	require.NoError(t, err)

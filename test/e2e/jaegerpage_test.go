@@ -54,8 +54,8 @@ type pageSpan struct {
 	Warnings []string
 
 	service  string
-	children []*pageSpan // as rows: by start
-	byEnd    []*pageSpan // the last to end first
+	children []*pageSpan // in the order of rows: by start
+	byEnd    []*pageSpan // the child that ends last comes first
 	parent   *pageSpan
 	depth    int
 }
@@ -74,14 +74,14 @@ func (s *pageSpan) tag(key string) string {
 // red says whether the row has the mark of an error.
 func (s *pageSpan) red() bool { return s.tag("error") == "true" }
 
-// broken says whether a stage or an operation, or one within a function, began and never ended. A function without its end is none: verl prints that only where
-// data is put back.
+// broken says whether a stage or an operation, or one within a function, began and never ended. A function without its end is not: verl prints the end
+// only where data is put back.
 func (s *pageSpan) broken() bool {
 	reason := s.tag(spans.AttrIncompleteReason)
 	return strings.HasSuffix(reason, "_end") && reason != "no_function_end"
 }
 
-// label is the row's text: "service operation", with the service that is called, as the page writes it of a span that is a client without a server below it.
+// label is the row's text: "service operation", with the service that is called, as the page writes the row of a client span without a server span below it.
 func (s *pageSpan) label() string {
 	called := ""
 	if peer := s.tag(spans.AttrPeerService); peer != "" && s.tag("span.kind") == "client" {
@@ -252,8 +252,8 @@ func (tr *pageTrace) labels() []string {
 	return out
 }
 
-// What a user sees in Jaeger of generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is there,
-// Chromium opens it, and it must draw the same.
+// The pages that a user sees in Jaeger for generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is
+// there, Chromium opens it, and it must draw the same.
 func TestJaegerPage(t *testing.T) {
 	page := pageDir(t)
 	j := startJaegerWith(t, page)
@@ -273,7 +273,7 @@ func TestJaegerPage(t *testing.T) {
 	)
 	c.up(t)
 	services := map[string][]*pageTrace{}
-	eventually(t, 2*time.Minute, func() error { // all of it: two answers agree, and have what waited for its end
+	eventually(t, 2*time.Minute, func() error { // until all is there: two answers agree, and have the spans that waited for their end
 		open := false
 		for service, want := range map[string]int{"verl": 20, "train": 30, "zeromq": 4, "nccl": 40} {
 			found, err := j.pages(service)
@@ -344,7 +344,7 @@ func TestJaegerPage(t *testing.T) {
 	}
 }
 
-// checkBatches: a function and its stages in the order in which they ran; what is bad is red, and nothing that is good.
+// checkBatches: a function and its stages in the order in which they ran; bad spans are red, and good spans are not.
 func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var batch *pageTrace
@@ -428,12 +428,12 @@ func checkPasses(t *testing.T, traces []*pageTrace) *pageTrace {
 		}
 	}
 	for _, stage := range []string{spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize} {
-		assert.GreaterOrEqual(t, names[stage], 49, "%s on the critical path", stage) // of 98 calls; one that ends as the next begins is left out by the page
+		assert.GreaterOrEqual(t, names[stage], 49, "%s on the critical path", stage) // of 98 calls; the page leaves out a call that ends as the next one begins
 	}
 	return pass
 }
 
-// checkRanks: the rows of a collective tell the ranks and their hosts apart, and the critical path goes through the rank that all wait for.
+// checkRanks: the rows of a collective tell the ranks and their hosts apart, and the critical path goes through the rank that all others wait for.
 func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var collective *pageTrace
@@ -476,12 +476,12 @@ var (
 	pageTitle  = regexp.MustCompile(`(?s)<h1[^>]*class="[^"]*TracePageHeader--title[^"]*"[^>]*>(.*?)</h1>`)
 )
 
-// text is what a piece of HTML says.
+// text is the text in a piece of HTML.
 func text(piece string) string {
 	return strings.Join(strings.Fields(html.UnescapeString(anyTag.ReplaceAllString(strings.ReplaceAll(piece, "SpanBarRow--arrowForwardIcon", ">→<"), " "))), " ")
 }
 
-// checkPage opens the page in Chromium and compares its rows with what was computed.
+// checkPage opens the page in Chromium and compares its rows with the computed rows.
 func (tr *pageTrace) checkPage(t *testing.T, j *jaeger) {
 	t.Helper()
 	dom := chromium(t, j.ui+"/trace/"+tr.TraceID)
@@ -491,7 +491,7 @@ func (tr *pageTrace) checkPage(t *testing.T, j *jaeger) {
 	require.NoError(t, err)
 	title := pageTitle.FindStringSubmatch(dom)
 	require.NotNil(t, title)
-	assert.Contains(t, strings.ReplaceAll(text(title[1]), " ", ""), strings.ReplaceAll(tr.title(), " ", "")) // the page breaks it at its points
+	assert.Contains(t, strings.ReplaceAll(text(title[1]), " ", ""), strings.ReplaceAll(tr.title(), " ", "")) // the page breaks the title at its points
 	type row struct {
 		label string
 		red   bool

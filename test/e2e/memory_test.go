@@ -23,7 +23,7 @@ var (
 	memoryCalls = flag.Int("memory.calls", 300_000, "how many calls that never end; `make memory` takes 1,000,000")
 )
 
-// What memory the collector may take beside what an empty one takes.
+// How much memory the collector may take beyond an idle collector without logs.
 const (
 	perIdleFiles = 64 << 20 // for each 10,000
 	allIdleFiles = 512 << 20
@@ -45,7 +45,7 @@ func TestMemory(t *testing.T) {
 		logs := t.TempDir()
 		written := time.Now().Add(-*memoryAge)
 		for i := range *memoryFiles {
-			// A thousand in a directory: a job has so many workers at most.
+			// A thousand files in a directory: a job has at most so many workers.
 			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("worker-%d.err", i))
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 			require.NoError(t, os.WriteFile(path, []byte(waterfall(uuid.NewString(), written)), 0o600))

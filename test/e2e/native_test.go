@@ -29,13 +29,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// What jobs send themselves, by OTLP to the config that is built into the binary: NCCL Inspector's metrics (NVIDIA/nccl
+// Data that jobs send themselves, by OTLP to the config that is built into the binary: NCCL Inspector's metrics (NVIDIA/nccl
 // plugins/profiler/inspector/inspector_otel.cc @88980683) and Megatron-LM's spans and metrics (NVIDIA/Megatron-LM megatron/core/telemetry @68f64227). The
 // payloads in testdata/otlp are ours.
 func TestNative(t *testing.T) {
 	requireFree(t, collectorPorts...)
 	j := startJaeger(t)
-	log := generateTrain(t, "megatron", "train_log", "--steps", "20") // has gauges of the same names
+	log := generateTrain(t, "megatron", "train_log", "--steps", "20") // its spans make gauges of the same names
 	none := filepath.Join(t.TempDir(), "none")
 	env := []string{"TRAINBRIDGE_STATE_DIR=" + t.TempDir(), "TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_TRAIN_LOGS=" + log.dir + "/*"}
 	for _, name := range []string{"TQ", "FLAGSCALE", "ZMQ", "NCCL"} {
@@ -94,7 +94,7 @@ func TestNative(t *testing.T) {
 		return err
 	})
 	checkPromtool(t, "http://127.0.0.1:8889/metrics")
-	// Speaks JSON over HTTP only. promtool would not have its names.
+	// The Inspector speaks JSON over HTTP only. promtool would reject its names.
 	t.Run("nccl_inspector", func(t *testing.T) {
 		require.NoError(t, postJSON(t, "metrics", payload(t, "nccl_inspector.json", "")))
 		require.NoError(t, postJSON(t, "metrics", payload(t, "nccl_inspector_verbose.json", "")))
@@ -106,7 +106,7 @@ func TestNative(t *testing.T) {
 	assert.NotContains(t, c.output(t), "Instrument description conflict", "one text per metric, whoever sends it")
 }
 
-// outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second one the job goes on: what is above the step is not sent yet.
+// outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second one the job goes on: the spans above the step are not sent yet.
 var outlines = map[byte]string{
 	1: `megatron.pretrain
   megatron.train
@@ -125,7 +125,7 @@ var outlines = map[byte]string{
 `,
 }
 
-// payload reads a file of testdata/otlp, whose run gets another id: trace ids begin with it.
+// payload reads a file of testdata/otlp, and gives its run another id: trace ids begin with the run's id.
 func payload(tb testing.TB, name, run string) []byte {
 	tb.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", "otlp", name))
@@ -211,7 +211,7 @@ func (raw) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
 func (raw) Unmarshal(data []byte, v any) error { *v.(*[]byte) = data; return nil }
 func (raw) Name() string                       { return "proto" }
 
-// Nothing that is no OTLP is taken, and all of it is said to be the sender's fault.
+// Data that are no OTLP are refused, each time as the sender's fault.
 func checkRefused(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	good := payload(t, "nccl_inspector.json", "")

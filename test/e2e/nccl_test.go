@@ -188,7 +188,7 @@ func (l *ncclLog) roots(td ptrace.Traces) *ncclAnswer {
 	return a
 }
 
-// kernelError is what an end is away from the others': what the ranks leave apart, and printed µs.
+// kernelError is how far the end of a rank may be from the others' ends: the ranks leave at slightly different times, and logs print µs.
 const kernelError = 25_000 // ns
 
 // check holds a backend's answer against the truth.
@@ -243,7 +243,7 @@ func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) 
 	}
 	number(spans.AttrNCCLTransferDuration, float64(want.ShortestNS)/1e9, 1e-12)
 	number(spans.AttrNCCLDuration, float64(want.LongestNS)/1e9, 1e-12)
-	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and VCCL_DOC's schema do not say for how many ranks a size is
+	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and VCCL_DOC's schema do not say how many ranks a size is for
 		number(spans.AttrNCCLDataSize, float64(want.DataSize), 0)
 		number(spans.AttrNCCLBandwidthAlgorithm, want.Alg, 1e-9*want.Alg)
 		if n.int(spans.AttrNCCLCommSize) > 0 {
@@ -274,7 +274,7 @@ func (l *ncclLog) await(t *testing.T, j *jaeger) (a *ncclAnswer) {
 	return a
 }
 
-// said are the verdicts of a span and why.
+// said are the verdicts of a span and their reasons.
 func (n *node) said() map[string]string {
 	out := make(map[string]string)
 	for _, e := range n.Events().All() {
@@ -358,10 +358,10 @@ func testNCCL(t *testing.T, bin string) {
 	c.stop(t)
 }
 
-// checkTempo: Tempo finds the collectives to which a rank came late by more than so much.
+// checkTempo: Tempo finds the collectives to which a rank came later than a limit.
 func (l *ncclLog) checkTempo(t *testing.T, s *tempo, a *ncclAnswer) {
 	t.Helper()
-	const limit = 4e-3 // s; none is nearer to it than ranks leave apart
+	const limit = 4e-3 // s; no lateness is so near to the limit that the ranks' leaving decides
 	want := make(map[pcommon.TraceID]bool)
 	for _, n := range a.of {
 		if n.attr(spans.AttrNCCLLateMax) > limit {
@@ -435,7 +435,7 @@ func (l *ncclLog) checkClocks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	assert.Len(t, got, 4)
 }
 
-// checkLinks: what went from rank to rank, and which link is slow.
+// checkLinks: how much each rank sent to which rank, and which link is slow.
 func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	t.Helper()
 	slow := ""
@@ -452,7 +452,7 @@ func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	require.NotEmpty(t, slow)
 	named := 0
 	for _, n := range a.of {
-		if links := n.str(spans.AttrNCCLLinkSlow); links != "" { // it is looked for now and then
+		if links := n.str(spans.AttrNCCLLinkSlow); links != "" { // the receiver looks for slow links now and then only
 			named++
 			assert.Equal(t, fmt.Sprintf("[%q]", slow), links)
 			assert.Contains(t, n.said()[spans.VerdictNCCLLinkSlow], slow)
@@ -461,7 +461,7 @@ func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	assert.Positive(t, named)
 }
 
-// checkNCCLPrometheus asks for what the collectives add up to.
+// checkNCCLPrometheus asks for the sums over the collectives.
 func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 	t.Helper()
 	complete, bytes, missing := 0.0, 0.0, 0.0
@@ -551,7 +551,7 @@ func TestNCCLSamples(t *testing.T) {
 	c.stop(t)
 }
 
-// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, with all its ranks, and none is said to miss one.
+// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, and no collective is said to miss a rank.
 func TestNCCLCrash(t *testing.T) {
 	for _, format := range []string{"nccl_inspector", "nccl_inspector_v4.4", "vccl_json"} {
 		t.Run(format, func(t *testing.T) {
@@ -591,11 +591,11 @@ func TestNCCLCrash(t *testing.T) {
 	}
 }
 
-// VCCL writes two files per network card in turn, and cuts the one that it turns to: no row is missed.
+// VCCL writes two files per network card in turn, and cuts the file that it turns to: no row is missed.
 func TestNCCLFlip(t *testing.T) {
 	j := startJaeger(t)
 	l := &ncclLog{name: "flip", dir: filepath.Join(t.TempDir(), "flip")}
-	require.NoError(t, os.Mkdir(l.dir, 0o750)) // else it is found by the next full scan, half a minute later
+	require.NoError(t, os.Mkdir(l.dir, 0o750)) // else only the next full scan finds the directory, half a minute later
 	c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
 	c.up(t)
 	written := generateNCCLInto(
@@ -636,10 +636,10 @@ func TestNCCLManyRanks(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]float64{"complete": 1000}, outcomes)
-	sent := sink.spans.Load() // beside the ranks when 64 of them waited and transferred, and what stands for the others'
+	sent := sink.spans.Load() // beside the ranks' spans: when 64 of them waited and transferred, and the spans that stand for the other ranks'
 	assert.Greater(t, sent, int64(1000*1025))
 	assert.LessOrEqual(t, sent, int64(1000*(1025+2*64+2)+1))
-	// 256,000 healthy steps of a rank: no one is named.
+	// 256,000 healthy steps of a rank: no rank is named as a straggler.
 	page, err := get(c.metrics, "")
 	require.NoError(t, err)
 	assert.Contains(t, string(page), `nccl_collective_duration_seconds_count{`)

@@ -18,7 +18,7 @@ import (
 )
 
 // Both binaries load NVML (one of ours: there is no GPU here) as the shipped config says, and Prometheus has each metric of nvml's README. Then a GPU falls off
-// the bus, the driver goes and comes back, and a training log gets its MFU from the model that was found.
+// the bus, the driver goes and comes back, and a training log gets its MFU by the GPU model that was found.
 func TestNVML(t *testing.T) {
 	dir := fakenvml.Build(t)
 	for name, bin := range map[string]func(testing.TB) string{"trainbridge": trainbridgeBin, "ocb": ocbBin} {
@@ -52,7 +52,7 @@ func TestNVML(t *testing.T) {
 			require.NoError(t, state.Set(gpus+"xid 0 63\n")) // the first scrape has registered for events
 			host, err := os.Hostname()
 			require.NoError(t, err)
-			for query, want := range map[string]float64{ // of fakenvml's documentation
+			for query, want := range map[string]float64{ // values from fakenvml's documentation
 				`hw_gpu_utilization_ratio{hw_id="%s",hw_gpu_task="general",hw_name="GPU 0",hw_model="NVIDIA A100-SXM4-80GB"}`: 0.40,
 				`hw_gpu_utilization_ratio{hw_id="%s",hw_gpu_task="encoder"}`:                                                  0.50,
 				`hw_gpu_memory_usage_bytes{hw_id="%s",hw_parent=""}`:                                                          10 << 30,

@@ -40,7 +40,7 @@ func model(tr *truth) ptrace.Traces {
 	return b.Traces()
 }
 
-// The other tests believe what compare says, so it must find every kind of error.
+// The other tests rely on compare, so it must find every kind of error.
 func TestCompare(t *testing.T) {
 	stages := func(at int64) []stage {
 		get := stage{Stage: "get", StartUnixNano: at, EndUnixNano: at + 1_000_000, DurationUS: 1000, Done: true}

@@ -122,7 +122,7 @@ func portOn(tb testing.TB, host string) int {
 	return 0
 }
 
-// freeAddr has a free port, on an address that other processes with tests have not.
+// freeAddr returns a free port, on an address that no other test process uses.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
 	host := fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%127, os.Getpid()%256)
@@ -160,7 +160,7 @@ func start(tb testing.TB, name, bin string, env []string, args ...string) *proce
 	return startWith(tb, name, bin, env, &syscall.SysProcAttr{}, args...)
 }
 
-// startGroup is start in a process group of its own.
+// startGroup starts a program as start does, in a process group of its own.
 func startGroup(tb testing.TB, name, bin string, env []string, args ...string) *process {
 	tb.Helper()
 	return startWith(tb, name, bin, env, &syscall.SysProcAttr{Setpgid: true}, args...)
@@ -278,7 +278,7 @@ func (p *process) ready(tb testing.TB, url string) {
 
 type fatalError struct{ error }
 
-// fatal marks an error that waiting cannot mend.
+// fatal marks an error that no waiting can mend.
 func fatal(err error) error { return fatalError{err} }
 
 // eventually calls f, less and less often, until it returns nil. It fails the test with f's last error.
@@ -306,7 +306,7 @@ func wait(within time.Duration, f func() error) error {
 	}
 }
 
-// No connection outlives its request: servers come and go, and goleak counts what is left.
+// No connection outlives its request: servers come and go, and goleak counts connections that are left.
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // statusError is an answer other than 200.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands before a server's TCP port, so that the server can be away and come back with all it holds.
+// proxy stands before a server's TCP port, so that the server can be away and come back with all its data.
 type proxy struct {
 	addr, target string
 

@@ -41,7 +41,7 @@ func TestRealLogs(t *testing.T) {
 			assert.Zero(t, sum["refused"])
 			assert.Zero(t, sum["rejected"])
 			if own := ownSpans(t, j, service); strings.Contains(name, "upstream") {
-				// Only totals, which are metrics.
+				// This log has only totals, which become metrics.
 				assert.Zero(t, own)
 				page, err := get(c.metrics, "")
 				require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestRealTrainingLogs(t *testing.T) {
 				receiver, dir+"/**/*", dir+"/SOURCE.txt", dir+"/flops_golden.json", name))
 			c.up(t)
 			var sum map[string]int64
-			eventually(t, time.Minute, func() error { // a last line without an end is one after pending_timeout
+			eventually(t, time.Minute, func() error { // a last line without a newline counts as a line after pending_timeout
 				if sum = accountsOf(t, c, receiver, 1); sum["rejected"] != broken[name] {
 					return fmt.Errorf("%v, want %d rejected", sum, broken[name])
 				}
@@ -94,7 +94,7 @@ func TestRealTrainingLogs(t *testing.T) {
 	}
 }
 
-// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so that a trace may have spans of several.
+// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so that a trace may have spans of several services.
 func ownSpans(t *testing.T, j *jaeger, service string) (n int) {
 	t.Helper()
 	td, err := j.find(service)
@@ -194,7 +194,7 @@ func TestRealNCCLLogs(t *testing.T) {
 			assert.Equal(t, broken[name], sum["rejected"], "%v", sum)
 			page, err := get(c.metrics, "")
 			require.NoError(t, err)
-			if broken[name] != lines && sum["ignored"] != lines { // of Inspector's metrics all: they are for the prometheus receiver
+			if broken[name] != lines && sum["ignored"] != lines { // all lines of Inspector's metrics are ignored: they are for the prometheus receiver
 				assert.True(t, ownSpans(t, j, name) > 0 || bytes.Contains(page, []byte("nccl_device_bandwidth")), "spans or metrics")
 			}
 			c.stop(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// makeRun starts what `make run` runs once everything is built. Its processes are a group of their own, so that those which it leaves behind can be counted.
+// makeRun starts the script of `make run`, once everything is built. Its processes are a group of their own, so that processes left behind can be counted.
 func makeRun(t *testing.T, env ...string) *process {
 	t.Helper()
 	for path, fix := range map[string]string{"bin/trainbridge": "make build", "bin/tools/jaeger": "make jaeger"} {
@@ -38,7 +38,7 @@ func makeRun(t *testing.T, env ...string) *process {
 	return p
 }
 
-// ended waits for the end of the script, and checks that it ended well and that nothing of it is left.
+// ended waits for the end of the script, and checks that it ended well and that none of its processes is left.
 func ended(t *testing.T, p *process) string {
 	t.Helper()
 	select {
@@ -82,7 +82,7 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 	return calls
 }
 
-// What `make run` shows: the waterfall of a batch that waits for its data, and where to look further.
+// The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further.
 func TestMakeRun(t *testing.T) {
 	t.Run("a generated log", func(t *testing.T) {
 		text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
@@ -125,7 +125,7 @@ func TestMakeRun(t *testing.T) {
 			return nil
 		})
 		text := p.output(t)
-		// The addresses answer, and with this job.
+		// The addresses answer, and have this job.
 		for _, m := range runURL.FindAllStringSubmatch(text, -1) {
 			checkAddress(t, m[2])
 		}
@@ -145,7 +145,7 @@ func TestMakeRun(t *testing.T) {
 	})
 }
 
-// What is not understood, and what is not there, ends `make run` within seconds, with the reason. It took 300 s, and there was none.
+// Logs that nobody understands, or that do not exist, end `make run` within seconds, with the reason. It took 300 s and gave no reason.
 func TestMakeRunOnNothing(t *testing.T) {
 	unknown := write(t, "x.log", strings.Repeat("some text\n", 300))
 	for name, tt := range map[string]struct {
@@ -204,7 +204,7 @@ func checkAddress(t *testing.T, address string) {
 	})
 }
 
-// The commands of README.md and of the waterfalls' page do what they say: the binary's commands run here, the others are run by the test that is named here.
+// The commands of README.md and of the waterfalls' page do what they say: the binary's commands run here, other commands in the tests that are named here.
 func TestReadme(t *testing.T) {
 	elsewhere := map[string]func(*testing.T){
 		"make run":   TestMakeRun,
@@ -233,7 +233,7 @@ func TestReadme(t *testing.T) {
 	assert.Empty(t, elsewhere, "not there any more")
 	require.NotEmpty(t, commands)
 
-	// A checkout with what the commands name, and a Jaeger at the default address that holds a job.
+	// A checkout with the files that the commands name, and a Jaeger at the default address that holds a job.
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
 	require.NoError(t, os.Symlink(trainbridgeBin(t), filepath.Join(dir, "bin", "trainbridge")))

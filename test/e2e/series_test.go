@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxSeries is what Prometheus stores of a target with the shipped config, whatever names its logs have.
+// maxSeries is how many series Prometheus stores of a target with the shipped config, whatever names its logs have.
 const maxSeries = 10_000
 
 // renamed are the records of the torture campaign, each with names of its own.
@@ -81,7 +81,7 @@ func writeRenamed(t *testing.T, runs int) (env []string, lines map[string]int64)
 	return env, lines
 }
 
-// Logs of all receivers, in several directories and so of several runs, with a new name in each record: their series stay few.
+// Logs of all receivers, in several directories and so of several runs, with a new name in each record: there stay few series.
 func TestSeriesOfTheWholeTarget(t *testing.T) {
 	env, lines := writeRenamed(t, 3)
 	c := newCollector(t, trainbridgeBin(t), "", startSink(t).addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
@@ -91,7 +91,7 @@ func TestSeriesOfTheWholeTarget(t *testing.T) {
 		sum := accountsOf(t, c, receiver, n)
 		require.Zero(t, sum["refused"], "%s: %v", receiver, sum)
 	}
-	// Their sums are exact: what finds no room is summed in a series of its own.
+	// The sums over the series are exact: values without room are summed in a series of their own.
 	want := map[string]float64{
 		"tq_function_duration_seconds_count": 21_000, "ml_train_step_duration_seconds_count": 30_000,
 		"rpc_client_call_duration_seconds_count": 45_003, "nccl_collective_duration_seconds_count": 15_000,

@@ -53,7 +53,7 @@ func TestShippedConfig(t *testing.T) {
 					if err := a.err(); err != nil || service != "train" {
 						return err
 					}
-					checkMFU(t, l, a) // of the model in Megatron's log and the device of the environment
+					checkMFU(t, l, a) // by the model in Megatron's log and the device in the environment
 					return nil
 				})
 			}

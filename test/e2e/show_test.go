@@ -30,7 +30,7 @@ func shown(t *testing.T, columns string, args ...string) string {
 	return string(out)
 }
 
-// What `show` says of a real Jaeger is what the generator wrote, of all traces there are and not of the latest hundred; with a limit it says what share it saw.
+// `show` on a real Jaeger prints the figures that the generator wrote, over all traces and not the latest hundred; with a limit it says which share it saw.
 func TestShow(t *testing.T) {
 	j := startJaeger(t)
 	logs := t.TempDir()
@@ -96,7 +96,7 @@ func TestShow(t *testing.T) {
 	c.stop(t)
 }
 
-// Of one log Jaeger, Tempo and the collector's file exporter tell the same, to the last figure.
+// For one log, `show` prints the same from Jaeger, Tempo and the collector's file exporter, to the last figure.
 func TestShowSources(t *testing.T) {
 	j, s := startJaeger(t), startTempo(t)
 	logs, dir := t.TempDir(), t.TempDir()

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// soon is how long a user waits for a word.
+// soon is how long a user waits for a message.
 const soon = 5 * time.Second
 
 // says waits for lines of the collector's log, in any order.
@@ -51,7 +51,7 @@ var (
 	dumps = regexp.MustCompile(`\{"[A-Z]\w+":\{|\{0x[0-9a-f]+|&\{`)
 )
 
-// checkPlain checks that the log is for people, and short.
+// checkPlain checks that the log is short and readable.
 func (c *collector) checkPlain(tb testing.TB) {
 	tb.Helper()
 	out := c.output(tb)
@@ -94,7 +94,7 @@ func TestSilenceOfEmptyGlobs(t *testing.T) {
 	c.stop(t)
 }
 
-// A log that nobody understands is named within seconds, with its first line, without its secrets; ten thousand are one line.
+// A log that nobody understands is named within seconds, with its first line, without its secrets; ten thousand such logs are one line.
 func TestSilenceOfUnknownLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -139,7 +139,7 @@ func TestSilenceOfUnknownLogs(t *testing.T) {
 	c.stop(t)
 }
 
-// All ids N/A, and Ray's deduplication: each is one line that says what to do.
+// Logs whose ids are all N/A, and Ray's deduplication: each gets one line that says what to do.
 func TestSilenceOfTransferQueue(t *testing.T) {
 	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()
@@ -156,7 +156,7 @@ func TestSilenceOfTransferQueue(t *testing.T) {
 	}
 }
 
-// logsOfAnyKind writes logs of all kinds into a directory. It returns how many lines each receiver is to read, and of how many files.
+// logsOfAnyKind writes logs of all kinds into a directory. It returns how many lines each receiver is to read, and from how many files.
 func logsOfAnyKind(t *testing.T, dir string) (lines map[string]int64, files int) {
 	t.Helper()
 	generate(t, filepath.Join(dir, "tq"), "--workers", "3", "--batches", "5", "--seed", "3")
@@ -192,7 +192,7 @@ func logsOfAnyKind(t *testing.T, dir string) (lines map[string]int64, files int)
 	return lines, files
 }
 
-// hasSpans says which of the names is missing among the spans of a service.
+// hasSpans returns an error with the names that are missing among the spans of a service.
 func hasSpans(j *jaeger, service string, names ...string) error {
 	td, err := j.find(service)
 	if err != nil {
@@ -214,7 +214,7 @@ func hasSpans(j *jaeger, service string, names ...string) error {
 	return nil
 }
 
-// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and is the job's. A second start says why nothing more
+// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and belongs to the job. A second start says why nothing more
 // comes.
 func TestLogsOfAnyKind(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	c.stop(t)
 	assert.NotContains(t, c.output(t), "no record")
 
-	// What was empty, and what comes, goes where it belongs, too.
+	// Files that were empty, and new files, go to their receivers, too.
 	c.up(t)
 	c.says(t, fmt.Sprintf(`Reading %d files, .* already read to the end: to read them again, stop, remove /\S+ and start`, files))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), []byte("{\"step\": 1, \"loss\": 2.5}\n"), 0o600))
@@ -288,7 +288,7 @@ func TestFixturesByContent(t *testing.T) {
 	}
 }
 
-// How far reading is, as metrics: the figures of a backlog that waits for its backend.
+// Metrics say how far the collector has read: here with a backlog that waits for its backend.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()

@@ -17,7 +17,7 @@ var soakFor = flag.Duration("soak", 90*time.Second, "how long TestSoak runs; `ma
 // usage is what a collector holds at a moment. Go has a thread per blocked system call, not per goroutine: the heap tells of goroutines that leak.
 type usage struct{ rss, heap, files, threads int64 }
 
-// What may be more at the end than after the warm-up: a tenth and this.
+// soakSlack is how much more a collector may hold at the end than after the warm-up, beside a tenth.
 var soakSlack = usage{rss: 16 << 20, heap: 16 << 20, files: 8, threads: 4}
 
 // A collector that reads and delivers for long, while logs are rotated and the backend comes and goes, holds no more at the end than after its warm-up.
@@ -106,7 +106,7 @@ func (u usage) String() string {
 	return fmt.Sprintf("RSS %d MiB, heap %d MiB, %d files, %d threads", u.rss>>20, u.heap>>20, u.files, u.threads)
 }
 
-// least is the least of each number: what garbage and troubles add comes and goes.
+// least is the least of each number: the part that garbage and troubles add comes and goes.
 func least(all []usage) usage {
 	u := all[0]
 	for _, v := range all {

@@ -67,7 +67,7 @@ func newStateRun(t *testing.T, j *jaeger) *stateRun {
 	r.config = write(t, "state.yaml", fmt.Sprintf(stateConfig, globOf(live), r.service, r.service, j.otlp, r.state))
 	r.start(t)
 	before := -1
-	eventually(t, time.Minute, func() error { // all that the first half has came when no more comes
+	eventually(t, time.Minute, func() error { // the first half has arrived when no more spans come
 		time.Sleep(2 * time.Second)
 		td, err := j.find(r.service)
 		if err != nil {
@@ -160,7 +160,7 @@ func TestDamagedState(t *testing.T) {
 			assert.Equal(t, 1, r.warned(t, r.file), r.output(t))
 			assert.NotContains(t, r.output(t), "panic")
 			r.stop(t)
-			r.start(t) // and it is whole again
+			r.start(t) // and the state is whole again
 			eventually(t, time.Minute, func() error {
 				if !r.logged("Everything is ready") {
 					return errors.New("not ready")
@@ -202,7 +202,7 @@ func TestDeletedState(t *testing.T) {
 	}
 }
 
-// A second collector on the directory of another ends at once and says whose it is; the other is not disturbed.
+// A second collector on the state directory of a running one ends at once and names the owner; the running one is not disturbed.
 func TestSecondCollector(t *testing.T) {
 	r := newStateRun(t, startJaeger(t))
 	second := start(t, "second", r.bin, nil, "--config", r.config)

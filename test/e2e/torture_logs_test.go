@@ -14,14 +14,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// record is what lines of a log become: all of keys must be accepted, once each. Its lines are text without the newline.
+// record is some lines of a log, and the keys of the spans that they become: each key must be accepted once. The lines are without newlines.
 type record struct {
 	receiver string
-	lines    [2][]string // of the format's files
+	lines    [2][]string // by the format's two files
 	keys     []string
 }
 
-// logFormat is what one receiver reads in the campaign, in the two files of names.
+// logFormat is a kind of log that one receiver reads in the campaign, from the two files of names.
 type logFormat struct {
 	receiver, env string
 	names         [2]string
@@ -88,7 +88,7 @@ func jsonLine(rng *rand.Rand, file, n int, more string) record {
 	return in(file, "train_log", []string{text}, []string{fmt.Sprint("jsonl ", i)})
 }
 
-// wideFields are some 1.6 KB of what a logger writes of every layer.
+// wideFields are some 1.6 KB of fields such as a logger writes for every layer.
 func wideFields(rng *rand.Rand) string {
 	var b strings.Builder
 	for i := range 33 {
@@ -140,7 +140,7 @@ func ncclRecord(rng *rand.Rand, _, n int) record {
 	return r
 }
 
-// spanKey names the record of a span, as record.keys does; empty for spans that are of no line. Ranks of a collective have the number only by their trace.
+// spanKey names the record of a span, as record.keys does; empty for spans of no line. Ranks of a collective know its number only by their trace.
 func spanKey(s ptrace.Span) string {
 	str := func(key string) string {
 		v, ok := s.Attributes().Get(key)

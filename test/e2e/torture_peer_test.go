@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// peerConfig reads the same logs with contrib's file_log: offsets in file_storage, and the exporter's queue on disk, as their documentation has it for
+// peerConfig reads the same logs with contrib's file_log: offsets in file_storage, and the exporter's queue on disk, as their documentation advises for
 // deliveries that survive a restart.
 func peerConfig(logs, sink string) string {
 	var receivers, names []string

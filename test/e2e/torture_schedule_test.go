@@ -23,10 +23,10 @@ import (
 type step struct {
 	name string
 	do   func(s *sequence)
-	// forgets says that the collector loses its state: what is on disk is read again.
+	// forgets says that the collector loses its state: the logs on disk are read again.
 	forgets bool
-	// disorders says that the logs on disk no longer tell in which order they were written, or not all of it. A log whose ids depend on all
-	// rows before is left alone then, where the state does not have them, or is lost too.
+	// disorders says that the logs on disk no longer tell in which order they were written, or not fully. A log whose ids depend on all
+	// earlier rows is then left alone where the state does not have these rows, or is lost too.
 	disorders bool
 }
 
@@ -84,7 +84,7 @@ var steps = append([]step{
 	{name: "unreadable", do: (*sequence).unreadable},
 }, codeSteps()...)
 
-// codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT is poison's: it says that the data are wrong.
+// codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT is left to poison: it says that the data are wrong.
 func codeSteps() []step {
 	var list []step
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
@@ -95,7 +95,7 @@ func codeSteps() []step {
 	return list
 }
 
-// fault has the sink behave so while work goes on, and the collector perhaps is restarted.
+// fault has the sink behave in this way while work goes on, and the collector perhaps is restarted.
 func fault(how behaviour) func(s *sequence) {
 	return func(s *sequence) {
 		s.sink.set(how)
@@ -104,7 +104,7 @@ func fault(how behaviour) func(s *sequence) {
 	}
 }
 
-// busy is what goes on while the backend is in trouble.
+// busy is the work that goes on while the backend is in trouble.
 func (s *sequence) busy() {
 	s.work()
 	s.pause(500)
@@ -126,7 +126,7 @@ func (s *sequence) outage(work func()) {
 	s.check(s.sink.up())
 }
 
-// wide writes more than one message holds.
+// wide writes more data than one message holds.
 func (s *sequence) wide() {
 	f := s.filesOf("train_log")[s.rng.IntN(2)]
 	var all []record
@@ -137,7 +137,7 @@ func (s *sequence) wide() {
 	s.write(f, all)
 }
 
-// long writes lines that are nearly too long, of which there may be more than one message holds, and one that is.
+// long writes lines that are nearly too long, together perhaps more than one message holds, and one line that is too long.
 func (s *sequence) long() {
 	f := s.filesOf("train_log")[s.rng.IntN(2)]
 	var all []record
@@ -162,8 +162,8 @@ func (s *sequence) rotate(f *logFile, style int) {
 	f.offset = 0
 }
 
-// copyTruncate copies a log and cuts it. A writer that does not append goes on where it was, behind a hole. What was never read before it was cut is not known
-// again in its copy (bridge/tail says so), which a log with a head cannot do without, nor a rank of joint records.
+// copyTruncate copies a log and cuts it. A writer that does not append goes on at its old offset, behind a hole. Lines that were never read before the cut are not
+// known again in the copy (bridge/tail says so). A log with a head, or with joint records, would then not be read rightly.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
 	if (f.format.head != "" || f.format.joint) && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
 		return
@@ -177,7 +177,7 @@ func (s *sequence) copyTruncate(f *logFile, sparse bool) {
 	}
 }
 
-// makeRoom returns the name for what the log holds now.
+// makeRoom returns the name under which the log's present lines are kept.
 func (s *sequence) makeRoom(f *logFile, style int) string {
 	if f.style == 0 {
 		f.style = style
@@ -217,9 +217,9 @@ func (s *sequence) rewrite(f *logFile) {
 	s.append(f, []byte(f.format.head))
 }
 
-// flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, what a writer wrote is then in two streams,
-// which are read beside each other. Logs whose ids depend on all rows before are spared that, and joint records: a collective waits for a rank only until later
-// lines of that rank were read.
+// flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, a writer's lines are then in two streams,
+// which are read beside each other. Logs whose ids depend on all earlier rows are spared that, and joint records: a collective waits for a rank only until
+// later lines of that rank were read.
 func (s *sequence) flip() {
 	for i := 0; i < len(s.files); i += 2 {
 		a, b := s.files[i], s.files[i+1]
@@ -293,7 +293,7 @@ func (s *sequence) diskFull() {
 // damage does something to every file in the folder of the state.
 func (s *sequence) damage(do func(path string) error) {
 	entries, err := os.ReadDir(s.state)
-	if !os.IsNotExist(err) { // a collector that was killed early has made none
+	if !os.IsNotExist(err) { // a collector that was killed early has made no folder
 		s.check(err)
 	}
 	for _, e := range entries {
@@ -309,7 +309,7 @@ func (s *sequence) forget() {
 		s.damage(os.RemoveAll)
 		return
 	}
-	for range 100 { // the collector may make it again meanwhile
+	for range 100 { // the collector may make the folder again meanwhile
 		if err := os.RemoveAll(s.state); !errors.Is(err, syscall.ENOTEMPTY) {
 			s.check(err)
 			return
@@ -353,7 +353,7 @@ func (s *sequence) touch(by time.Duration) {
 	})
 }
 
-// unreadable takes the right to read from the logs for a while. The collector runs without the privileges that would ignore it.
+// unreadable takes the right to read from the logs for a while. The collector runs without the privileges to read them all the same.
 func (s *sequence) unreadable() {
 	var taken []string
 	s.eachFile(func(f *logFile) {

@@ -26,24 +26,24 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// receiveLimit is what a message may have: the default of gRPC, and so of Jaeger, Tempo and the collector.
+// receiveLimit is how large a message may be: the default of gRPC, and so of Jaeger, Tempo and the collector.
 const receiveLimit = 4 << 20
 
 // item is a span or a log line that the sink is sent.
 type item struct {
-	key   string // see spanKey; of a log line its text; empty for a span of no line
+	key   string // of a span, see spanKey, empty for a span of no line; of a log line, its text
 	trace pcommon.TraceID
 	id    identity
 }
 
-// identity is what a span must have again whenever it is sent again.
+// identity is the part of a span that must be the same whenever it is sent again.
 type identity struct {
 	trace  pcommon.TraceID
 	span   pcommon.SpanID
 	parent pcommon.SpanID
 }
 
-// oneIn picks every n-th record, always the same ones. A record is in a trace of its own.
+// oneIn picks every n-th record, always the same records. Each record has a trace of its own.
 func (it *item) oneIn(n uint32) bool {
 	h := fnv.New32a()
 	if it.trace.IsEmpty() {
@@ -54,7 +54,7 @@ func (it *item) oneIn(n uint32) bool {
 	return h.Sum32()%n == 0
 }
 
-// behaviour is how the sink treats a request: what it takes or refuses, how many it says it rejected, and the error.
+// behaviour is how the sink treats a request: which items it takes or refuses, how many it says it rejected, and the error.
 type behaviour func(ctx context.Context, k *otlpSink, items []item) (rejected int, err error)
 
 // otlpSink is an OTLP server that knows what it accepted and what it refused for good.
@@ -68,17 +68,17 @@ type otlpSink struct {
 	refused  map[string]bool            // keys
 	traces   map[string]pcommon.TraceID // of keys that were refused
 	roots    map[pcommon.TraceID]string // keys of collectives
-	seconds  []string                   // keys that came with another id
-	copies   int                        // keys that came again with the same one
+	seconds  []string                   // keys that came again with another identity
+	copies   int                        // how many keys came again with the same identity
 
-	// process is the collector that runs now, as it calls itself in a header; the rest is of what it was told, not those before it.
+	// process is the collector that runs now, as it calls itself in a header; the next fields are of answers to it, not to earlier processes.
 	process string
-	// final are the spans that were refused in a request that had nothing else, or by number, and were not accepted since.
+	// final are the spans that were refused as a whole request, or by number, and were not accepted since.
 	final    map[identity]bool
 	byNumber bool
 }
 
-// processHeader is what a collector calls itself in. What one that was killed had sent may be answered when the next one runs.
+// processHeader is the header in which a collector names itself: requests of a killed collector may be answered while the next one runs.
 const processHeader = "torture-process"
 
 func startOTLPSink(tb testing.TB) *otlpSink {
@@ -106,7 +106,7 @@ func (k *otlpSink) down() {
 // up opens the port again, the same one.
 func (k *otlpSink) up() error {
 	var l net.Listener
-	// A process that is being started has for a moment what this one had open, such as the port.
+	// A child that is being started holds for a moment what this process had open, such as the port.
 	err := wait(10*time.Second, func() (err error) {
 		l, err = net.Listen("tcp", k.addr)
 		return err
@@ -178,20 +178,20 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 	}
 }
 
-// meet takes note of a collective, by whose trace its ranks are known.
+// meet notes the trace of a collective, by which its ranks are known.
 func (k *otlpSink) meet(it *item) {
 	if strings.HasPrefix(it.key, "nccl ") {
 		k.roots[it.trace] = it.key
 	}
 }
 
-// refuse notes what is refused for what it is. It is final when the collector cannot but take it so.
+// refuse notes an item that is refused for its content. A final refusal leaves the collector no doubt that the item is lost.
 func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.meet(it); it.key != "" {
 		key := it.key
-		if strings.HasPrefix(key, "rank ") { // its collective may have been accepted before
+		if strings.HasPrefix(key, "rank ") { // the rank's collective may have been accepted before
 			key = k.roots[it.trace] + " " + key
 		}
 		k.refused[key], k.traces[key] = true, it.trace
@@ -201,18 +201,18 @@ func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	}
 }
 
-// refusedFor says whether a record was refused for what it is.
+// refusedFor says whether a record was refused for its content.
 func (k *otlpSink) refusedFor(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.refused[key]
 }
 
-// refusals are the keys of records of which the process was refused a span, which it has to count, and whether it was told of some by number only.
+// refusals are the keys of records with a refused span, which the process has to count, and whether some were refused by number only.
 func (k *otlpSink) refusals() (final map[string]bool, byNumber bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	records := make(map[pcommon.TraceID]bool) // one in a trace
+	records := make(map[pcommon.TraceID]bool) // each record has a trace of its own
 	for id := range k.final {
 		records[id.trace] = true
 	}
@@ -223,7 +223,7 @@ func (k *otlpSink) refusals() (final map[string]bool, byNumber bool) {
 	return final, k.byNumber
 }
 
-// has says whether a key was accepted. A rank has the number of its collective by the trace of that.
+// has says whether a key was accepted. A rank's key has the number of the collective, which is known by its trace.
 func (k *otlpSink) has(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -234,7 +234,7 @@ func (k *otlpSink) has(key string) bool {
 	return ok
 }
 
-// progress is a number that grows with all that is accepted.
+// progress is a number that grows with each item that is accepted.
 func (k *otlpSink) progress() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -299,14 +299,14 @@ func failing(code codes.Code, retry time.Duration) behaviour {
 	if retry > 0 {
 		with, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
 		if err != nil {
-			panic(err) // cannot be: a message of its own
+			panic(err) // cannot happen: the details are a message of our own
 		}
 		st = with
 	}
 	return func(context.Context, *otlpSink, []item) (int, error) { return 0, st.Err() }
 }
 
-// poison refuses a request that holds one of some records, as a backend does with an id that it cannot store.
+// poison refuses each request that holds one of certain records, as a backend does with an id that it cannot store.
 func poison(ctx context.Context, k *otlpSink, items []item) (int, error) {
 	bad := false
 	for i := range items {
@@ -361,7 +361,7 @@ func slow(took time.Duration) behaviour {
 	}
 }
 
-// hang never answers; it may have taken what it was sent.
+// hang never answers; it may have taken the items.
 func hang(taken bool) behaviour {
 	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
 		if taken {
@@ -372,7 +372,7 @@ func hang(taken bool) behaviour {
 	}
 }
 
-// The campaign believes what this one proves: that the sink notices what is lost, what comes again, and what comes under another id.
+// The campaign relies on this test: the sink notices items that are lost, that come again, and that come under another id.
 func TestTortureSink(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
@@ -407,7 +407,7 @@ func TestTortureSink(t *testing.T) {
 	require.NoError(t, answer(accept, rank(7, "1")))
 	assert.Zero(t, s.lost(&collective))
 
-	// What the sink refuses for what it is need not arrive; its neighbours must.
+	// A record that the sink refuses for its content need not arrive; its neighbours must.
 	var bad, good item
 	for i := byte(1); bad.key == "" || good.key == ""; i++ {
 		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}, id: identity{trace: pcommon.TraceID{i}}}
@@ -424,7 +424,7 @@ func TestTortureSink(t *testing.T) {
 	require.NoError(t, answer(poison, good))
 	assert.Zero(t, s.lost(&goodOne))
 
-	// The collector has to count what was refused by itself, and not accepted later.
+	// The collector has to count records that were refused alone, and not accepted later.
 	s.records = []record{badOne, goodOne}
 	mustCount := func(lines int64) {
 		t.Helper()

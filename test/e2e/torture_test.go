@@ -37,9 +37,9 @@ var (
 )
 
 const (
-	// rssLimit is what the collector may take in a sequence, whatever it reads: 256 MiB of any log above some 90 MiB of an idle collector.
+	// rssLimit is how much memory the collector may take in a sequence, whatever it reads: 256 MiB of any log above some 90 MiB of an idle collector.
 	rssLimit = 352 << 20
-	// drainLimit is within what everything must have arrived after the last trouble, and restLimit how long nothing may happen before then for it to be given up.
+	// drainLimit is the time after the last trouble within which everything must arrive; restLimit is how long nothing may arrive before the sequence gives up.
 	drainLimit = time.Minute
 	restLimit  = 9 * time.Second
 	stopLimit  = 20 * time.Second
@@ -55,10 +55,10 @@ type sequence struct {
 	c        *collector
 	state    string
 	mounted  bool // the state is on a small disk of its own
-	restarts bool // or rotates, or whatever else is not an exchange of names
+	restarts bool // a step is not an exchange of names, but a restart, a rotation, …
 	peer     bool // the collector is file_log's
 	files    []*logFile
-	halves   bool // of joint records one file may be gone, and the other not
+	halves   bool // one of the two files of joint records may be gone, and the other not
 	records  []record
 	forgets  bool
 	step     *step
@@ -82,7 +82,7 @@ type logFile struct {
 }
 
 type oldFile struct {
-	path, packed string // its suffix
+	path, packed string // packed is the suffix of a packed file
 	records      []int
 }
 
@@ -100,8 +100,8 @@ func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
 
 type stepTally struct{ sequences, failed, lines, lost int }
 
-// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for what it
-// is, nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
+// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for its
+// content, nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
 func TestTorture(t *testing.T) {
 	bin := trainbridgeBin(t)
 	known := steps
@@ -220,7 +220,7 @@ func (s *sequence) prepare() {
 	if s.peer {
 		s.c.args = peerArgs(s.c.args)
 	}
-	if os.Geteuid() == 0 { // root reads what may not be read
+	if os.Geteuid() == 0 { // root could read files without the right to read
 		s.c.args = append([]string{"--bounding-set=-dac_override,-dac_read_search", s.c.bin}, s.c.args...)
 		s.c.bin = "/usr/bin/setpriv"
 	}
@@ -241,7 +241,7 @@ func (s *sequence) intervals() string {
 		fmt.Fprintf(&b, "  %s: {poll_interval: 20ms}\n", format.receiver)
 	}
 	for _, name := range shipped.Service.Pipelines["traces"].Exporters {
-		if shipped.Exporters[name] != nil { // no connector
+		if shipped.Exporters[name] != nil { // it is an exporter, not a connector
 			fmt.Fprintf(
 				&b, "exporters:\n  %s: {timeout: 1s, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}, headers: {%s: '${env:TORTURE_PROCESS}'}}\n", name,
 				processHeader,
@@ -264,7 +264,7 @@ func (s *sequence) pause(upTo int) { time.Sleep(time.Duration(s.rng.IntN(upTo)) 
 // quiet keeps the logs of processes that were killed out of the output of a failed test.
 type quiet struct{ testing.TB }
 
-// Failed is what start asks before it shows them.
+// Failed is asked by start before it shows the logs: it says no.
 func (quiet) Failed() bool { return false }
 
 func (s *sequence) launch() {
@@ -295,7 +295,7 @@ func (s *sequence) kill() {
 	s.c.kill()
 }
 
-// stop is SIGTERM.
+// stop ends the collector with SIGTERM.
 func (s *sequence) stop() {
 	s.Helper()
 	s.alive()
@@ -303,7 +303,7 @@ func (s *sequence) stop() {
 	s.check(s.c.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-s.c.done:
-		// Before the collector listens to it, the signal itself is the end.
+		// Before the collector listens to the signal, the signal itself kills it.
 		if state := s.c.cmd.ProcessState; !state.Success() && !strings.Contains(state.String(), "terminated") {
 			s.count(func(t *tally) { t.died++ })
 			s.fail("died", "%v after SIGTERM", state)
@@ -331,8 +331,8 @@ func (s *sequence) eachFile(do func(f *logFile)) {
 	}
 }
 
-// spared says whether a log is left alone by the step: it cannot do without the order that the step would take from it, unless it was read and that is stored.
-// Of joint records the halves come apart when a rank's lines are read out of order, so they have to be there before.
+// spared says whether a log is left alone by the step: it needs the order that the step would disturb, unless it was read and the state has that.
+// The halves of joint records come apart when a rank's lines are read out of order, so the records have to be delivered before.
 func (s *sequence) spared(f *logFile) bool {
 	if !s.step.disorders {
 		return false
@@ -422,7 +422,7 @@ func (s *sequence) delivered(records []int) bool {
 	return true
 }
 
-// lost is the number of lines of a record that were not accepted, and not refused for what they are.
+// lost is the number of lines of a record that were not accepted, and not refused for their content.
 func (s *sequence) lost(r *record) (lines int) {
 	if s.peer {
 		for _, part := range r.lines {
@@ -438,7 +438,7 @@ func (s *sequence) lost(r *record) (lines int) {
 	for _, key := range r.keys {
 		switch {
 		case s.sink.refusedFor(key):
-			if r.receiver != "zmq_rpc" { // of which Init is in a trace of its own
+			if r.receiver != "zmq_rpc" { // a zmq_rpc record may have Init too, in a trace of its own
 				return 0
 			}
 		case !s.sink.has(key):
@@ -472,7 +472,7 @@ func (s *sequence) settle() {
 				break
 			}
 		}
-		if !s.peer { // whose accounts prove nothing
+		if !s.peer { // the peer's accounts prove nothing
 			accounts, _ := s.c.accounts()
 			if now := fmt.Sprint(accounts); now != moved {
 				moved, quiet = now, time.Now()
@@ -532,12 +532,12 @@ func (s *sequence) balanced() error {
 	want, byNumber := s.refusedLines()
 	for _, format := range logFormats {
 		a := all[format.receiver]
-		// What is read again of a log that was cut before it was read, or without a state, waits for the other ranks' for minutes.
+		// Lines of a log that was cut before it was read, or that is read again without a state, wait for the other ranks' lines for minutes.
 		waits := format.joint && (a["truncations"] > 0 || s.halves && s.forgets)
 		if a["lines"] != a["records"]+a["ignored"]+a["rejected"] || a["records"] != a["sent"]+a["refused"]+a["pending"] || a["pending"] != 0 && !waits {
 			err = errors.Join(err, fmt.Errorf("%s: %v", format.receiver, a))
 		}
-		// What was refused by number is counted as the share of a request that it was.
+		// Lines that were refused by number are counted as their share of a request.
 		if refused := a["refused"]; refused != want[format.receiver] && (!byNumber || refused > 0 != (want[format.receiver] > 0)) {
 			err = errors.Join(err, fmt.Errorf("%s: %d lines were refused, counted are %d", format.receiver, want[format.receiver], refused))
 		}
@@ -557,7 +557,7 @@ func (s *sequence) refusedLines() (lines map[string]int64, byNumber bool) {
 				n++
 			}
 		}
-		if n > 0 && r.receiver != "zmq_rpc" { // whose lines are a key each
+		if n > 0 && r.receiver != "zmq_rpc" { // each line of a zmq_rpc record has a key of its own
 			n = len(r.lines[0]) + len(r.lines[1])
 		}
 		lines[r.receiver] += int64(n)

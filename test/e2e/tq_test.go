@@ -75,7 +75,7 @@ func testTQ(t *testing.T, bin string) {
 	c.assertQuiet(t)
 }
 
-// attr is a numeric attribute; NaN: not there.
+// attr is a numeric attribute, NaN when it is not there.
 func (n *node) attr(key string) float64 {
 	v, ok := n.Attributes().Get(key)
 	if !ok || v.Type() != pcommon.ValueTypeDouble {
@@ -98,7 +98,7 @@ func checkUtilization(t *testing.T, f *function, n *node) {
 	} {
 		assert.InDelta(t, float64(r.Num)/float64(r.Den), n.attr(name), 1e-9, "%s of %v", name, f)
 	}
-	// The stages of a function do not overlap, so that what none of them covers is the rest. Printing rounds each
+	// The stages of a function do not overlap, so that the time that no stage covers is the rest. Printing rounds each
 	// end to 1 µs, so that neighbours may overlap by one.
 	rest := 1 - float64(f.Ratios.Overhead.Num+f.Ratios.Compute.Num)/float64(f.DurationUS)
 	assert.InDelta(t, rest, n.attr(spans.AttrTQUnattributedUtilization), 3/float64(f.DurationUS)+1e-9, "unattributed of %v", f)
@@ -247,8 +247,8 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 // overheadQuery is how connectors/trainmetricsconnector/README.md makes TransferQueue's share of the time of a run.
 const overheadQuery = `sum(rate(tq_stage_time_seconds_total{tq_stage=~"get|put"}[5m])) / sum(rate(tq_function_time_seconds_total[5m]))`
 
-// TestTQOverhead: the share of TransferQueue that Prometheus answers is what verl's analyze_tq_logs.py says, ΣGET+PUT of the calls that ended over their time,
-// however many calls died and whatever lines were lost. The histograms, which have two populations, made 89.5 % of 26.3 % of it.
+// TestTQOverhead: the share of TransferQueue that Prometheus answers is what verl's analyze_tq_logs.py says, ΣGET+PUT over the time of the calls that ended,
+// however many calls died and whatever lines were lost. The histograms, which have two populations, said 89.5 % where it was 26.3 %.
 func TestTQOverhead(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(repoRoot, "connectors", "trainmetricsconnector", "README.md"))
 	require.NoError(t, err)
@@ -257,12 +257,12 @@ func TestTQOverhead(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		flags []string
-		lost  float64 // of the lines
+		lost  float64 // share of the lines that are lost
 		off   float64 // how far the answer may be off, relative
-		naive float64 // how far at least the histograms are
+		naive float64 // how far off the histograms are at least
 	}{
 		"calls that died": {[]string{"--crash", "0.7"}, 0, 1e-9, 0.5},
-		// What is left is a sample of the calls: 5 % without an end, and shares of two decimals for some.
+		// The lines that are left are a sample of the calls: 5 % without an end, and shares of two decimals for some.
 		"5 % of the lines lost": {nil, 0.05, 0.02, 0.15},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func checkPromtool(t *testing.T, url string) {
 	assert.Empty(t, strings.TrimSpace(string(out)))
 }
 
-// checkAccounts holds the equation of loss accounting on the collector's own metrics: no line went away without a counter.
+// checkAccounts holds the equation of loss accounting on the collector's own metrics: no line is lost without a counter.
 func checkAccounts(t *testing.T, c *collector, tr *truth) {
 	t.Helper()
 	sum := accounts(t, c, tr.run.Lines)
@@ -405,7 +405,7 @@ func accountsOf(t *testing.T, c *collector, receiver string, lines int64) map[st
 			return err
 		}
 		sum = all[receiver]
-		// What expired only now may still be on its way.
+		// Items that expired only now may still be on their way.
 		if sum["lines"] < lines || sum["pending"] > 0 {
 			return fmt.Errorf("%v, want %d lines", sum, lines)
 		}

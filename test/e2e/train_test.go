@@ -89,7 +89,7 @@ func (l *trainLog) steps() []*trainRecord {
 	return slices.DeleteFunc(slices.Clone(l.records), func(r *trainRecord) bool { return r.Kind != spans.SpanStep })
 }
 
-// number is a value of the truth; ok is false for one that the record does not have.
+// number is a value of the truth; ok is false for a value that the record does not have.
 func (r *trainRecord) number(name string) (v float64, ok bool) {
 	switch x := r.Values[name].(type) {
 	case float64:
@@ -126,7 +126,7 @@ func same(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*math.Abs(b)
 }
 
-// check holds a backend's answer against the truth: each record is one span, with the printed numbers in base units, and nothing else is.
+// check holds a backend's answer against the truth: each record is one span, with the printed numbers in base units, and there are no other spans.
 func (l *trainLog) check(td ptrace.Traces) *trainAnswer {
 	a := &trainAnswer{answer: read(td), found: make(map[*trainRecord]*node)}
 	type key struct {
@@ -164,7 +164,7 @@ func (l *trainLog) check(td ptrace.Traces) *trainAnswer {
 			at = -r.Record
 		}
 		n := nodes[key{r.Kind, at, r.EndUnixNano}]
-		if n == nil && r.Kind != spans.SpanStep { // those without a place of their own are with the record before
+		if n == nil && r.Kind != spans.SpanStep { // records without a place of their own are with the record before
 			continue
 		}
 		if n == nil {
@@ -240,7 +240,7 @@ func testTrain(t *testing.T, bin string) {
 		)
 		names = append(names, l.receiver)
 	}
-	// Megatron's log says what it trains; for the others the config does.
+	// Megatron's log describes its model; for the other logs the config does.
 	model, err := json.Marshal(logs[0].run.Model)
 	require.NoError(t, err)
 	config := fmt.Sprintf(`
@@ -350,7 +350,7 @@ receivers:
 	})
 	sum := accountsOf(t, c, "flagscale", 1)
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
-	// What has no clock and no step is timed by its arrival.
+	// Records without a clock and a step are timed by their arrival.
 	eventually(t, time.Minute, func() error {
 		td, err := j.find("hf")
 		if err != nil {
@@ -392,7 +392,7 @@ func checkMFU(t *testing.T, l *trainLog, a *trainAnswer) {
 	}
 }
 
-// checkTrainPrometheus asks for what the log's steps add up to, and for the last values.
+// checkTrainPrometheus asks for the sums over the log's steps, and for the last values.
 func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 	t.Helper()
 	steps := l.steps()
@@ -445,14 +445,14 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 	})
 }
 
-// checkTrainAccounts: no line went away without a counter.
+// checkTrainAccounts: no line is lost without a counter.
 func checkTrainAccounts(t *testing.T, c *collector, l *trainLog) {
 	t.Helper()
 	sum := accountsOf(t, c, l.receiver, 1)
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 }
 
-// checkTrainVerdicts: what was planted in the logs is said, with the numbers.
+// checkTrainVerdicts: the faults that were planted in the logs get verdicts, with the numbers.
 func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trainAnswer) {
 	t.Helper()
 	said := make(map[string]map[string]int)

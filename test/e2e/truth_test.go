@@ -140,13 +140,13 @@ func (n *node) int(key string) int64 {
 
 func (n *node) duration() int64 { return int64(n.EndTimestamp() - n.StartTimestamp()) }
 
-// answer is what a backend holds of one log.
+// answer is the spans that a backend holds of one log.
 type answer struct {
 	traces   map[pcommon.TraceID]map[pcommon.SpanID]*node
 	problems []string
 	missing  []string // of the truth
 	ids      int
-	copies   int // beyond the first of each id
+	copies   int // copies of spans, beyond the first span of each id
 	found    map[*function]*node
 }
 
@@ -159,7 +159,7 @@ const clockTolerance = 1_100_000
 
 func near(a, b int64) bool { return a-b <= clockTolerance && b-a <= clockTolerance }
 
-// read sorts a backend's answer into traces and looks for what is wrong with it by itself: copies that differ, orphans.
+// read sorts a backend's answer into traces and looks for errors that it shows without the truth: copies that differ, orphans.
 func read(td ptrace.Traces) *answer {
 	a := &answer{traces: make(map[pcommon.TraceID]map[pcommon.SpanID]*node), found: make(map[*function]*node)}
 	for _, rs := range td.ResourceSpans().All() {
@@ -202,7 +202,7 @@ func read(td ptrace.Traces) *answer {
 	return a
 }
 
-// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and nothing else is.
+// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and no other span.
 func (tr *truth) compare(td ptrace.Traces) *answer {
 	a := read(td)
 	type key struct {
@@ -226,7 +226,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 	if runs > 1 {
 		a.wrong("%d ids of %s for one run", runs, spans.SpanRun)
 	}
-	// A printed duration names a function among the functions of its process; the open ones have none and come last.
+	// A printed duration names a function among the functions of its process; open functions have no duration and come last.
 	want := slices.Clone(tr.functions)
 	slices.SortStableFunc(want, func(x, y *function) int {
 		if (x.Outcome == complete) != (y.Outcome == complete) {
@@ -244,7 +244,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 			if f.Outcome == complete && n.duration() != f.DurationUS*1000 || !near(int64(n.StartTimestamp()), f.StartUnixNano) {
 				continue
 			}
-			// Not the nearest: the clock of a process may be off, but it is off for all of its functions alike.
+			// The earliest, not the nearest: the clock of a process may be off, but it is off for all of its functions alike.
 			if best < 0 || n.StartTimestamp() < have[k][best].StartTimestamp() {
 				best = i
 			}
@@ -287,7 +287,7 @@ func (a *answer) function(f *function, n *node) {
 	if incomplete := n.str(spans.AttrIncomplete) == "true"; incomplete != (f.Outcome != complete) {
 		a.wrong("%v: %s=%v", f, spans.AttrIncomplete, incomplete)
 	}
-	// What died in a stage is red, and says so.
+	// A function that died in a stage is red, and says so.
 	died := len(f.Stages) > 0 && !f.Stages[len(f.Stages)-1].Done
 	if red := n.Status().Code() == ptrace.StatusCodeError && strings.Contains(n.Status().Message(), "never ended"); red != died {
 		a.wrong("%v: its status is %v %q", f, n.Status().Code(), n.Status().Message())

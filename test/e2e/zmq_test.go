@@ -97,7 +97,7 @@ type zmqAnswer struct {
 	of map[*zmqRoot]*node
 }
 
-// check holds a backend's answer against the truth: each pass is a trace, each row a call with its stages, which add up to what was printed.
+// check holds a backend's answer against the truth: each pass is a trace, each row a call with its stages, which add up to the printed sums.
 func (l *zmqLog) check(td ptrace.Traces) *zmqAnswer {
 	a := &zmqAnswer{answer: read(td), of: make(map[*zmqRoot]*node)}
 	var roots []*node
@@ -163,7 +163,7 @@ func (a *zmqAnswer) root(i int, want *zmqRoot, n *node) {
 			slowest = c
 		}
 	}
-	got.UnattributedNS = want.UnattributedNS // of which a span shows what is more than print rounding
+	got.UnattributedNS = want.UnattributedNS // a span shows only unattributed time beyond print rounding
 	if got != want.zmqSums {
 		a.missing = append(a.missing, fmt.Sprintf("%s %d is %+v, want %+v", want.Kind, i, got, want.zmqSums))
 		return
@@ -239,7 +239,7 @@ func testZMQ(t *testing.T, bin string) {
 				wait, tcp := float64(r.SendNS+r.ReceiveNS-r.ServerNS)/float64(r.TotalNS), l.name == "tcp.log"
 				for verdict, want := range map[string]bool{
 					spans.VerdictZMQSerializeHigh: r.SerializeHigh, spans.VerdictZMQTransportHigh: tcp && wait > 0.3,
-					// How a client is written is said of its first pass.
+					// Verdicts about how a client is written stand on its first pass.
 					spans.VerdictZMQCallsHigh: i == 0 && r.Calls > 50, spans.VerdictZMQTransportTCP: i == 0 && tcp,
 				} {
 					assert.Equal(t, want, said[verdict] != "", "%s of pass %d of %s: %q", verdict, i, l.name, said[verdict])
@@ -283,7 +283,7 @@ service:
 `, strings.Join(receivers, "\n"), s.otlp, strings.Join(names, ", "), strings.Join(names, ", ")))
 }
 
-// checkTempo: Tempo has every trace that Jaeger has, and finds those whose passes serialize for more than 30 % of the time.
+// checkTempo: Tempo has every trace that Jaeger has, and finds the traces whose passes serialize for more than 30 % of the time.
 func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	t.Helper()
 	eventually(t, time.Minute, func() error {
@@ -329,7 +329,7 @@ func (l *zmqLog) await(t *testing.T, j *jaeger) (a *zmqAnswer) {
 	return a
 }
 
-// checkZMQPrometheus asks for what the log's calls and passes add up to, and for what its summary is worth.
+// checkZMQPrometheus asks for the sums over the log's calls and passes, and for the disagreement of its summary.
 func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 	t.Helper()
 	var all zmqSums
@@ -344,7 +344,7 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 			inPasses += float64(r.Calls)
 		}
 	}
-	// A pass that broke off says nothing of how passes are.
+	// A pass that broke off does not count in the metrics of passes.
 	passes := slices.DeleteFunc(l.passes(), func(r *zmqRoot) bool { return !r.Complete })
 	last := passes[len(passes)-1]
 	want := map[string]float64{
