@@ -177,7 +177,7 @@ func (d *duel) run(bin, out string, lines int64, rounds int) error {
 	return nil
 }
 
-// generate writes a log and returns its lines and bytes. A format that writes several files into a directory writes here only the one that is read.
+// generate writes a log and returns its lines and bytes. A format that writes several files into a directory writes here only the file that is read.
 func generate(bin, log string, args []string) (total, size int64, err error) {
 	dir := log + ".d"
 	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(log), os.MkdirAll(dir, 0o755)); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// checker finds what no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
+// checker finds errors that no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
 // collector starts with or reloads.
 type checker struct {
 	conf map[string]any // the configuration seen last

@@ -77,7 +77,7 @@ var readers = []struct {
 	}},
 }
 
-// debts are the formats without a log of which the truth is known, and why. Their fixtures are lines that users have published, or that the source of the
+// debts are the formats without a log whose truth is known, and why. Their fixtures are lines that users have published, or that the source of the
 // trainer prints, and their tests hold what these lines say.
 var debts = map[string]string{
 	"tq_neighbours": "gen tq writes such lines between the records, but no truth of what they say",
@@ -90,7 +90,7 @@ var debts = map[string]string{
 }
 
 // Each format that a receiver lists has what docs/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/trainers.md, a
-// fuzz target, a benchmark, and logs of which the truth is known.
+// fuzz target, a benchmark, and logs whose truth is known.
 func TestFormats(t *testing.T) {
 	root := filepath.Join("..", "..")
 	trainers, err := os.ReadFile(filepath.Join(root, "docs", "trainers.md"))
@@ -181,7 +181,7 @@ func testFiles(t *testing.T, dir string) string {
 	return text.String()
 }
 
-// hasTruth says whether logs can be made of which the truth is known.
+// hasTruth says whether logs can be made whose truth is known.
 func hasTruth(t *testing.T, root, format string, p proof) bool {
 	t.Helper()
 	if p.script != "" {

@@ -166,7 +166,7 @@ func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 // TestOneTakesNotTheRoomOfOthers: after a service with endless names, its other metrics, and all metrics of another service, still have series.
 func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
-		own   []string // metrics of which new names of the service find no room
+		own   []string // metrics in which new names of the service find no room
 		flood func(b *spans.Batch, i int)
 	}{
 		"functions": {[]string{"tq.", "trainbridge."}, func(b *spans.Batch, i int) { addFunction(b, resourceA, i, fmt.Sprint("f", i)) }},

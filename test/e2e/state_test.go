@@ -33,7 +33,7 @@ service:
   telemetry: {metrics: {level: none}}
 `
 
-// stateRun is a log of which the first half is delivered and its positions are stored, when something happens to the state.
+// stateRun is a log whose first half is delivered, with its positions stored, when something happens to the state.
 type stateRun struct {
 	*process
 	bin, config, service string

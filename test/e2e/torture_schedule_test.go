@@ -162,7 +162,7 @@ func (s *sequence) rotate(f *logFile, style int) {
 	f.offset = 0
 }
 
-// copyTruncate copies a log and cuts it. A writer that does not append goes on at its old offset, behind a hole. Lines that were never read before the cut are not
+// copyTruncate copies a log and cuts it. A writer that does not append goes on at its offset, behind a hole. Lines that were never read before the cut are not
 // known again in the copy (bridge/tail says so). A log with a head, or with joint records, would then not be read rightly.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
 	if (f.format.head != "" || f.format.joint) && (len(f.records) == 0 || !s.delivered(f.records[:1])) {

@@ -57,7 +57,7 @@ func (it *item) oneIn(n uint32) bool {
 // behaviour is how the sink treats a request: which items it takes or refuses, how many it says it rejected, and the error.
 type behaviour func(ctx context.Context, k *otlpSink, items []item) (rejected int, err error)
 
-// otlpSink is an OTLP server that knows what it accepted and what it refused for good.
+// otlpSink is an OTLP server that knows which items it accepted and which it refused for good.
 type otlpSink struct {
 	addr   string
 	mu     sync.Mutex

@@ -57,7 +57,7 @@ func (c cluster) late(n, rank int) int64 {
 	return int64(rank%100) * 10_000
 }
 
-// present are the ranks that have a record of a collective, and latest is the one of them that came last.
+// present are the ranks that have a record of a collective, and latest is the rank of these that came last.
 func (c cluster) present(n int) (ranks []int, latest int) {
 	latest = -1
 	for rank := range c.ranks {

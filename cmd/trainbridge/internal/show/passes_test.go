@@ -26,7 +26,7 @@ type client struct {
 	unjudged       bool // train_perf did not run
 }
 
-// traces makes a session and passes. A call of the n-th place in a layer takes n ms more than 10, of which serialization is a tenth, send a
+// traces makes a session and passes. A call of the n-th place in a layer takes 10 + n ms: serialization is a tenth of it, send a
 // twentieth, deserialization a fifth, and 20 µs are of no stage; the calls of slow passes serialize for 10 ms more.
 func (c client) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")

@@ -113,7 +113,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	w.WriteByte('\n')
 }
 
-// services names the services of a trace, the one of the first span first.
+// services names the services of a trace, the first span's service first.
 func services(t *tree.Trace) string {
 	var names []string
 	for _, s := range t.Spans {

@@ -133,7 +133,7 @@ func TestDevicesOfOtherTypes(t *testing.T) {
 	}
 	notice(d, md)
 	assert.Empty(t, d.seen)
-	// A gauge will do: not all who send hw.status send a sum.
+	// A gauge will do: not every sender of hw.status sends a sum.
 	m := newMetric(ms, spans.MetricHardwareStatus).SetEmptyGauge().DataPoints().AppendEmpty().Attributes()
 	m.PutStr("hw.type", "gpu")
 	m.PutStr("hw.model", perftest.H200)

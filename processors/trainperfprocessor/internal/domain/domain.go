@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Domain is what train_perf knows about one kind of work. Batches may come concurrently: what one batch needs is in a Judge of its own, and what batches
+// Domain is what train_perf knows about one kind of work. Batches may come concurrently: the state of one batch is in a Judge of its own, and what batches
 // share (sliding windows, episodes) has a lock of its own.
 type Domain interface {
 	// Kinds of the spans that it judges. No other domain has one of them.

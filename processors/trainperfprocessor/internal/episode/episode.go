@@ -81,7 +81,7 @@ type Told struct {
 	More     string // what else is said with the share
 }
 
-// Record begins the next record. Its verdicts are those of one span.
+// Record begins the next record. Its verdicts stand on one span.
 func (e *Episodes) Record(span uint64) {
 	if e.id = span; slices.Contains(e.ids, span) {
 		e.Repeat = true

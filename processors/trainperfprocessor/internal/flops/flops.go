@@ -1,5 +1,5 @@
-// Package flops counts the floating-point operations of training a transformer: what Megatron-LM would count, and what FlagScale's
-// perf_monitor counts.
+// Package flops counts the floating-point operations of training a transformer: the number that Megatron-LM would count, and the one of FlagScale's
+// perf_monitor.
 package flops
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// originals is what tools/flops/golden.py wrote: the arguments as Megatron prints them, and what the originals count, {flop} per step.
+// originals is what tools/flops/golden.py wrote: the arguments as Megatron prints them, and the FLOPs that the originals count, {flop} per step.
 type originals map[string]struct {
 	Batch     float64           `json:"batch_size"`
 	Flops     float64           `json:"flops"`

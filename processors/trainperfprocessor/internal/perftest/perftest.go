@@ -220,7 +220,7 @@ var RealPass = Attrs{
 	spans.AttrZMQRequestSize:         int64(3_489_680_712), spans.AttrZMQResponseSize: int64(3_834_117_734), spans.AttrZMQThroughput: 162.432 * MiB,
 }
 
-// FastPass gives no verdict: 1 s, of which the server computed 0.7.
+// FastPass gives no verdict: it took 1 s, and the server computed for 0.7 s of it.
 var FastPass = Attrs{
 	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 1.0,
 	spans.AttrZMQSerializeDuration: 0.0625, spans.AttrZMQSendDuration: 0.03125, spans.AttrZMQReceiveDuration: 0.8125, spans.AttrZMQDeserializeDuration: 0.0625,
@@ -237,7 +237,7 @@ func AddCollective(b *spans.Batch, id int, name string, a Attrs) ptrace.Span {
 	return add(b, Host(0), spans.Span{Trace: TraceID, ID: SpanID(id), Name: name, Kind: ptrace.SpanKindInternal, Source: spans.TimeLogged}, a)
 }
 
-// AllReduce gives no verdict: 256 MiB of 64 ranks, of which the last came 0.9 ms after the first.
+// AllReduce gives no verdict: 256 MiB of 64 ranks; the last rank came 0.9 ms after the first.
 var AllReduce = Attrs{
 	spans.AttrNCCLRanks: int64(64), spans.AttrNCCLOperation: "AllReduce", spans.AttrNCCLCommID: "0x9e3779b97f4a7c15", spans.AttrNCCLCommName: "DP Group 0",
 	spans.AttrNCCLCommSize: int64(64), spans.AttrNCCLSequence: int64(4012), spans.AttrNCCLAlgorithm: "RING", spans.AttrNCCLProtocol: "SIMPLE",
@@ -247,7 +247,7 @@ var AllReduce = Attrs{
 	spans.AttrNCCLClockReference: "node-0",
 }
 
-// Missing is what a root says about ranks of which no record came.
+// Missing has the attributes of a root about ranks without a record.
 func Missing(reason string, ranks ...any) Attrs {
 	return Attrs{
 		spans.AttrIncomplete: true, spans.AttrIncompleteReason: reason, spans.AttrNCCLRanksMissing: ranks, spans.AttrNCCLRanksMissingCount: int64(len(ranks)),
@@ -255,7 +255,7 @@ func Missing(reason string, ranks ...any) Attrs {
 	}
 }
 
-// Late is what a root says about the rank that came last.
+// Late has the attributes of a root about the rank that came last.
 func Late(seconds, transfer float64) Attrs {
 	return Attrs{spans.AttrNCCLLateMax: seconds, spans.AttrNCCLTransferDuration: transfer}
 }

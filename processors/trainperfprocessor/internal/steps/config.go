@@ -53,11 +53,11 @@ const maxWindow = 10_000
 // ModelConfig describes the model by the names of Megatron's arguments, by a config.json, or by both.
 type ModelConfig struct {
 	spans.Model `mapstructure:",squash"`
-	// HFConfig is the path of a Hugging Face config.json, read at start. Keys set here come before those of the file.
+	// HFConfig is the path of a Hugging Face config.json, read at start. Keys set here come before keys of the file.
 	HFConfig string `mapstructure:"hf_config"`
 }
 
-// The values of 'train::formula' and 'train::attention', which are those of spans.AttrFlopFormula and spans.AttrFlopConvention.
+// The values of 'train::formula' and 'train::attention', which are also the values of spans.AttrFlopFormula and spans.AttrFlopConvention.
 const (
 	formulaMegatron  = "megatron"
 	formulaFlagScale = "flagscale"

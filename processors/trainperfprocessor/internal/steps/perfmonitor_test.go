@@ -39,7 +39,7 @@ func printed(x float64, decimals int) float64 {
 	return x
 }
 
-// perfMonitorRow is a row of perf_monitor about a step of 8 devices that took so long, of which it counted so many FLOPs and samples.
+// perfMonitorRow is a row of perf_monitor about a step of 8 devices that took so many seconds, with the FLOPs and samples that it counted.
 func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 	const world = 8
 	return attrs{

@@ -181,7 +181,7 @@ func (j *judge) judgeCarried(f *function, children []child) int {
 	}
 	j.judgeFunction(f, &found, children)
 	attrs := f.span.Attributes()
-	attrs.EnsureCapacity(attrs.Len() + 1 + j.sheet.Attributes()) // the summary is one
+	attrs.EnsureCapacity(attrs.Len() + 1 + j.sheet.Attributes()) // the summary is one attribute
 	j.summarize(f, &found)
 	j.sheet.Put(f.span)
 	return selfMeasured

@@ -88,7 +88,7 @@ func TestCarriedShares(t *testing.T) {
 	}
 }
 
-// service is what a Go service sends in the order in which its spans end: 60 functions of 500 ms, of which GET takes 20 and 200 ms in turn.
+// service is what a Go service sends in the order in which its spans end: 60 functions of 500 ms, whose GETs take 20 and 200 ms in turn.
 func service() ptrace.Traces {
 	b := spans.NewBatch("github.com/trainbridge/trainbridge/bridge", "")
 	for i := range 60 {
@@ -193,8 +193,8 @@ func sid(s ptrace.Span) []byte {
 	return id[:]
 }
 
-// TestReplayedBatches: a batch that passes again comes out the same, and a copy of a batch that came in (an SDK without an answer sends it again) gets no verdict
-// about fluctuation a second time.
+// TestReplayedBatches: a batch that passes again comes out the same, and a copy of a batch that came in (an SDK without an answer sends it again) gets no
+// verdict about fluctuation a second time.
 func TestReplayedBatches(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {

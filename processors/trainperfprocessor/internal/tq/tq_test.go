@@ -46,7 +46,7 @@ func newTest(tb testing.TB, change ...func(*Config)) *Domain {
 	return New(cfg)
 }
 
-// guideFunction is the example of verl's guide to TQ performance monitoring: 0.914024 s, of which GET 0.052, COMPUTE 0.8, PUT 0.062024.
+// guideFunction is the example of verl's guide to TQ performance monitoring: 0.914024 s, with 0.052 s of GET, 0.8 s of COMPUTE and 0.062024 s of PUT.
 func guideFunction(b *spans.Batch) ptrace.Span {
 	f := addFunction(b, 100, "rollout", perftest.Base, 914_024_000,
 		stageSpan{"get", 0, 52_000_000}, stageSpan{"compute", 52_000_000, 852_000_000}, stageSpan{"put", 852_000_000, 914_024_000})
@@ -303,8 +303,8 @@ func TestNothingIsInvented(t *testing.T) {
 	}
 }
 
-// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. Shares of seen stages are recomputed, the rest are
-// the log's, and each share says which it is.
+// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. Shares of seen stages are recomputed, the rest
+// are the log's, and each share says which it is.
 func TestLostStageLine(t *testing.T) {
 	three := []stageSpan{{"get", 0, 210_000_000}, {"compute", 210_000_000, 800_000_000}, {"put", 800_000_000, 1_000_000_000}}
 	for name, tt := range map[string]struct {

@@ -37,7 +37,7 @@ var (
 	bytesPerSecond = scale{{1e9, " GB/s"}, {1e6, " MB/s"}, {1e3, " kB/s"}, {1, " B/s"}} // decimal, as in nccl-tests
 )
 
-// append writes x with about four digits, in the largest unit of which it is at least one.
+// append writes x with about four digits, in the largest unit that x reaches.
 func (of scale) append(b []byte, x float64) []byte {
 	i := 0
 	for i < len(of)-1 && math.Abs(x) < of[i].size {

@@ -13,7 +13,7 @@ import (
 // Severity orders verdicts from good to bad.
 type Severity uint8
 
-// The severities, whose texts are those of spans.AttrVerdictSeverity.
+// The severities, whose texts are the values of spans.AttrVerdictSeverity.
 const (
 	Good Severity = iota
 	Warning

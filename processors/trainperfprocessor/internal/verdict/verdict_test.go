@@ -30,7 +30,7 @@ var places = Places[rank]{
 func TestSentence(t *testing.T) {
 	nan := math.NaN()
 	known, unknown := rank{"node-1", 5, 0.25, true}, rank{"", -1, nan, false}
-	for template, want := range map[string][2]string{ // of a rank of which all is known, and of a rank of which nothing is known
+	for template, want := range map[string][2]string{ // the sentence about a fully known rank, and about an unknown one
 		"Nothing to name.":                            {"Nothing to name.", "Nothing to name."},
 		"Rank {rank} on {host} came {late} s late.":   {"Rank 5 on node-1 came 0.25 s late.", "Rank  on  came  s late."},
 		"A rank[ on {host}] came late.":               {"A rank on node-1 came late.", "A rank came late."},

@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// flowLog writes what VCCL does: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card, of which one file is written and
+// flowLog writes what VCCL does: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card: one file is written and
 // then, when it is large, the other file anew. The forms: 13 columns (NCCL_TELEMETRY_OBSERVE=1, and v0.3.x), packed words (since PR #27),
 // six columns (commit b62e3e5), and the oldest text. Every rank has its own card, which sends to the card of the same number on the next node.
 type flowLog struct {

@@ -18,7 +18,7 @@ type Collective struct {
 	EndUnixNano   int64 `json:"end_unix_nano"`
 	TransferNS    int64 `json:"transfer_ns"`
 	// The last to arrive, how late after the first, and the time that the others together would have been spared had it come with the last but one. Durations
-	// tell who was last only where that is more than the ranks' leaving scatters: CostNS / (ranks − 1) against --end-jitter.
+	// tell which rank was last only where that time is more than the scatter of the ranks' leaving: CostNS / (ranks − 1) against --end-jitter.
 	LateRank int   `json:"late_rank"`
 	LateNS   int64 `json:"late_ns"`
 	CostNS   int64 `json:"cost_ns"`
