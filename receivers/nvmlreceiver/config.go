@@ -54,7 +54,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return duration.Unmarshal(conf, c)
 }
 
-// Validate says what is wrong in words of the YAML.
+// Validate says what is wrong, with the names of the YAML.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.ErrorMode != errorIgnore && c.ErrorMode != errorPropagate {

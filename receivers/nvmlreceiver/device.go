@@ -22,8 +22,8 @@ type device struct {
 	wanted                    bool
 	nameless                  bool               // NVML did not tell its UUID: index-3 stands for it
 	mig                       bool               // it is cut into MIG devices
-	migless                   bool               // it cannot be
-	parts                     map[string]*device // these, by UUID
+	migless                   bool               // it cannot be cut
+	parts                     map[string]*device // its MIG devices, by UUID
 	list                      retry              // of these
 	fields                    []fieldOf
 	told                      bool // what it does not support has been said
@@ -35,7 +35,7 @@ type device struct {
 	health
 }
 
-// health is what hw.status is made of, besides a GPU being lost. One is silent when all that it answers are errors.
+// health is what hw.status is made of, besides a GPU being lost. A GPU is silent when all its answers are errors.
 type health struct{ silent, remapPending, remapFailed, retirePending, slowed bool }
 
 // fieldOf is a field of one device.
@@ -46,7 +46,7 @@ type fieldOf struct {
 	retry
 }
 
-// retry says when to ask again for what fails: at the next scrape, then once a minute. Each error of a scrape is a line in the log.
+// retry says when to ask again for a value that fails: at the next scrape, then once a minute. Each error of a scrape is a line in the log.
 type retry struct {
 	failures int
 	at       time.Time
@@ -58,7 +58,7 @@ func (r *retry) fail(now time.Time) {
 	}
 }
 
-// identify finds a GPU and its name; known: an earlier scrape had it. Where NVML refuses, the device is one that no other is taken for.
+// identify finds a GPU and its name; known: an earlier scrape had it. Where NVML refuses, the device is one that matches no other.
 func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
 	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
 	if d.handle, ret = g.lib.DeviceGetHandleByIndex(index); ret != nvml.SUCCESS {
@@ -95,7 +95,7 @@ func (g *gpus) migMode(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// fieldsOf are the fields that some metric in use needs.
+// fieldsOf returns the fields that a metric in use needs.
 func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 	var list []fieldOf
 	for i := range fields {
@@ -170,8 +170,8 @@ func (g *gpus) read(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// readField reads a field, by its other way where the device or its driver does not have the first. One that was there once is not given up, unless for being
-// deprecated.
+// readField reads a field, by its other way where the device or its driver does not have the first. A field that was read once is not given up,
+// unless it is deprecated.
 func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 	for !f.unsupported && !g.began.Before(f.at) {
 		ret := nvml.ERROR_FUNCTION_NOT_FOUND
@@ -247,7 +247,7 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 // lose keeps a GPU that fell off the bus, to report that at every scrape. It says so once, and whether that was now.
 func (g *gpus) lose(d *device, ret nvml.Return) bool {
 	for _, was := range g.gone {
-		if was.index == d.index { // that one: what is lost does not tell its UUID
+		if was.index == d.index { // the same GPU: a lost GPU does not tell its UUID
 			return false
 		}
 	}
@@ -267,8 +267,8 @@ func (g *gpus) found(d *device) {
 	}
 }
 
-// placed takes note of the index of a GPU that told its UUID; known: it was there before. A lost one that had the index was this one without its UUID, or is no
-// longer there: NVML then numbers the others anew.
+// placed takes note of the index of a GPU that told its UUID; known: it was there before. A lost GPU with this index was this GPU without its UUID, or is
+// no longer there: NVML then numbers the other GPUs anew.
 func (g *gpus) placed(d *device, known bool) {
 	for uuid, was := range g.gone {
 		switch {
@@ -325,7 +325,7 @@ func (h *health) state() metadata.AttributeHwState {
 	return metadata.AttributeHwStateOk
 }
 
-// status reports the state of a GPU: 1 for the one that it is in, 0 for the others.
+// status reports the state of a GPU: 1 for the state that it is in, 0 for the other states.
 func (g *gpus) status(d *device, state metadata.AttributeHwState) {
 	if !d.wanted {
 		return
@@ -339,7 +339,7 @@ func (g *gpus) status(d *device, state metadata.AttributeHwState) {
 	}
 }
 
-// supported reports which fields the device has, and says once which it has not.
+// supported reports which fields the device has, and logs once which it lacks.
 func (g *gpus) supported(d *device) {
 	var lacks []string
 	for _, f := range d.fields {
@@ -370,7 +370,7 @@ type counter struct {
 	at    time.Time
 }
 
-// add takes the next reading. ok is false for the first, and where the counter began anew.
+// add takes the next reading. ok is false for the first reading, and where the counter began anew.
 func (c *counter) add(value uint64, at time.Time) (perSecond float64, ok bool) {
 	last := *c
 	c.value, c.at = value, at

@@ -63,7 +63,7 @@ func (g *gpus) readXIDs() {
 	}
 	for range maxEvents {
 		e, ret := x.set.Wait(0)
-		if ret != nvml.SUCCESS { // TIMEOUT: no more; what else is wrong, the devices will say
+		if ret != nvml.SUCCESS { // TIMEOUT: no more events; any other error shows when the devices are read
 			return
 		}
 		d := x.of[e.Device]
@@ -78,7 +78,7 @@ func (g *gpus) readXIDs() {
 	}
 }
 
-// recordXIDs reports the counts of all GPUs, also of those that are lost.
+// recordXIDs reports the counts of all GPUs, also of lost ones.
 func (g *gpus) recordXIDs() {
 	keys := slices.SortedFunc(maps.Keys(g.xids.count), func(a, b xid) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.code, b.code)) })
 	for _, key := range keys {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// field is something that NVML tells of a device, and the metrics that are made of it. Names and units of NVML: its nvml.h.
+// field is a value that NVML tells of a device, with the metrics that are made of it. Names and units of NVML: its nvml.h.
 type field struct {
 	name   string
 	symbol string // the function of NVML that it calls
@@ -203,7 +203,7 @@ func recordPower(g *gpus, d *device, milliwatts float64) {
 	g.mb.RecordHwPowerDataPoint(g.now, milliwatts/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
 }
 
-// sampled is a field of which NVML keeps samples; of a driver that keeps none, its current reading, which the function called symbol gives.
+// sampled is a field that NVML keeps samples of. Where a driver keeps none, it is the current reading, from the function called symbol.
 func sampled(
 	name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64),
 ) []field {
@@ -456,7 +456,7 @@ func (g *gpus) processes(d *device) nvml.Return {
 	return ret
 }
 
-// fieldValues asks for several values, of which each has an answer of its own: it is the first that is no success.
+// fieldValues asks for several values, each with an answer of its own, and returns the first answer that is no success.
 func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
 	ret := d.handle.GetFieldValues(v)
 	for i := range v {
@@ -467,7 +467,7 @@ func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
 	return ret
 }
 
-// answer is what NVML says of one value. One of a type that this version does not know is not supported.
+// answer is NVML's answer for one value. A value of a type that this version does not know is not supported.
 func answer(v nvml.FieldValue) nvml.Return {
 	if ret := nvml.Return(v.NvmlReturn); ret != nvml.SUCCESS || !math.IsNaN(number(v)) {
 		return ret
@@ -485,7 +485,7 @@ func (g *gpus) at(v nvml.FieldValue) time.Time {
 
 func number(v nvml.FieldValue) float64 { return value(v.ValueType, v.Value) }
 
-// integer is a counter's value; 0 for one below zero.
+// integer is a counter's value; 0 for a value below zero.
 func integer(v nvml.FieldValue) uint64 {
 	if nvml.ValueType(v.ValueType) == nvml.VALUE_TYPE_UNSIGNED_LONG_LONG { // exact beyond 2⁵³
 		return binary.NativeEndian.Uint64(v.Value[:])
@@ -496,7 +496,7 @@ func integer(v nvml.FieldValue) uint64 {
 	return 0
 }
 
-// count turns a counter's value into the value of a point. Beyond 2⁶³ it begins anew: that is 8 months of NVLink at its full speed.
+// count turns a counter's value into the value of a point. Beyond 2⁶³ it begins anew: after 8 months of NVLink at its full speed.
 func count(v uint64) int64 { return int64(v & math.MaxInt64) }
 
 // value reads nvmlValue_t, a union. NaN is a type that this version does not know.

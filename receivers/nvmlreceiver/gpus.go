@@ -23,7 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// lookAgain is how often NVML is started anew while a GPU is lost: it finds one that was reset only then.
+// lookAgain is how often NVML is started anew while a GPU is lost: NVML finds a GPU that was reset only then.
 const lookAgain = time.Minute
 
 // library is NVML as go-nvml loads it, one for all receivers of the process: go-nvml keeps what it finds in the library in variables of its package.
@@ -46,13 +46,13 @@ type gpus struct {
 	stuck bool // that has been said
 
 	connected bool
-	away      map[string]bool // why there is no driver, as was said since there was one
-	told      []string        // the devices, as was said
-	missed    bool            // that some are missing was said
+	away      map[string]bool // reasons why there is no driver that were logged since there was one
+	told      []string        // the devices, as logged
+	missed    bool            // that devices are missing was logged
 	driver    string          // its version
 	symbols   map[string]bool // whether the driver has a function
 	devices   []*device
-	gone      map[string]*device // by UUID: what fell off the bus and was not seen since
+	gone      map[string]*device // by UUID: GPUs that fell off the bus and were not seen since
 	looked    time.Time          // when NVML was last started
 	xids      xids
 
@@ -60,12 +60,12 @@ type gpus struct {
 	began   time.Time
 	now     pcommon.Timestamp // the same
 	errs    scrapererror.ScrapeErrors
-	broken  nvml.Return // what says that NVML has to be started anew; SUCCESS: nothing
+	broken  nvml.Return // the answer for which NVML has to be started anew; SUCCESS: none
 	refused nvml.Return // the last error of any field; SUCCESS: none
 	heard   bool        // some field was read
 }
 
-// scraped is what a pass ends with.
+// scraped is the result of a pass.
 type scraped struct {
 	metrics pmetric.Metrics
 	err     error
@@ -102,7 +102,7 @@ var errNoAnswer = errors.New("NVML does not answer: the driver or a GPU hangs. L
 // scrape makes a pass over the devices.
 func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) { return g.wait(ctx, g.collect) }
 
-// wait makes a pass. It does not wait longer than ctx for a driver that hangs; the pass goes on, and what it finds leaves with a later scrape.
+// wait makes a pass. It does not wait longer than ctx for a driver that hangs; the pass goes on, and its metrics leave with a later scrape.
 func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (pmetric.Metrics, error) {
 	if g.pass == nil {
 		g.pass = make(chan scraped, 1)
@@ -125,8 +125,8 @@ func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (
 	}
 }
 
-// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so that is ended also when the driver hangs and answers
-// later.
+// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so NVML is ended also when the driver hangs and
+// answers later.
 func (g *gpus) shutdown(ctx context.Context) error {
 	ctx, cancel := g.patience(ctx)
 	defer cancel()
@@ -158,7 +158,7 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	g.began = g.clock()
 	g.now, g.errs = pcommon.NewTimestampFromTime(g.began), scrapererror.ScrapeErrors{}
 	g.broken, g.refused, g.heard = nvml.SUCCESS, nvml.SUCCESS, false
-	g.readXIDs() // also before NVML is started anew, which loses them
+	g.readXIDs() // also before NVML is started anew, which loses the events
 	var before []*device
 	if g.connected && len(g.gone) > 0 && g.began.Sub(g.looked) >= lookAgain {
 		before = g.devices
@@ -191,7 +191,7 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	return md, g.errs.Combine()
 }
 
-// connect starts NVML and finds the devices. What was known of those before stays known.
+// connect starts NVML and finds the devices. What was known of the devices before stays known.
 func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()
 	loading.Lock()
@@ -229,7 +229,7 @@ func (g *gpus) connect(before []*device) error {
 		}
 	}
 	for _, ret := range refused {
-		if len(g.devices) == 0 && !lost(ret) || broken(ret) { // nothing works, rather than that GPU
+		if len(g.devices) == 0 && !lost(ret) || broken(ret) { // NVML as a whole has failed, not only that GPU
 			g.disconnect()
 			return startError(ret)
 		}
@@ -250,7 +250,7 @@ func (g *gpus) connect(before []*device) error {
 	return nil
 }
 
-// startError says what an answer of NVML as a whole means, and what helps.
+// startError explains an error of NVML as a whole, and says what helps.
 func startError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -274,7 +274,7 @@ func (g *gpus) disconnect() {
 
 var errNoDriver = errors.New("no NVIDIA driver: libnvidia-ml.so.1 was not found (in a container: is the NVIDIA runtime set, with the capability 'utility'?)")
 
-// sayAway says that there is no driver, and why, each reason once. The error is for those who do not want to go on without one.
+// sayAway logs that there is no driver, and why, each reason once. It returns an error where error_mode is propagate.
 func (g *gpus) sayAway(err error) error {
 	if g.cfg.ErrorMode == errorPropagate {
 		return err

@@ -163,7 +163,7 @@ func TestValues(t *testing.T) {
 	assert.Empty(t, b.warnings())
 }
 
-// What a driver or GPU does not have is asked for once, and another way is taken where there is one.
+// A field that a driver or GPU lacks is asked for once, and another way is taken where there is one.
 func TestUnsupported(t *testing.T) {
 	for _, tt := range []struct {
 		function string
@@ -200,7 +200,7 @@ func TestUnsupported(t *testing.T) {
 				h := newHost(2)
 				h.set("1/Device"+tt.function, ret)
 				if tt.gone != "" && strings.HasPrefix(tt.gone, "hw.gpu.utilization") || tt.gone == "hw.power" {
-					h.set("DeviceGetSamples", ret) // only then is the other way taken at once
+					h.set("DeviceGetSamples", ret) // only if this fails too is the other way taken at once
 				}
 				b := newBed(t, h).begin(t)
 				for range 3 {
@@ -347,7 +347,7 @@ func TestLostAtStart(t *testing.T) {
 	assert.Len(t, b.log.FilterMessage("A GPU is back.").All(), 1)
 }
 
-// In a container without access to it, a GPU is none.
+// A GPU that the container has no access to does not count as a GPU.
 func TestNoPermission(t *testing.T) {
 	h := newHost(2)
 	h.set("0/DeviceGetHandleByIndex", nvml.ERROR_NO_PERMISSION)
@@ -531,7 +531,7 @@ func keys(p points) func(func(string) bool) {
 	}
 }
 
-// The mean is of what came after the last scrape; samples that a driver keeps for longer do not count twice.
+// The mean is of the samples since the last scrape; samples that a driver keeps for longer do not count twice.
 func TestSamples(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h).begin(t)

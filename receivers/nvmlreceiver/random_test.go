@@ -20,8 +20,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// code is any answer of NVML. Those that say that it does not work as a whole are for ill alone; one that has go-nvml take more and more memory for a list is
-// for none.
+// code is any answer of NVML. Answers that say that NVML as a whole does not work come only if ill; the answer that makes go-nvml take more and more memory
+// for a list never comes.
 func code(r *rand.Rand, ill bool) nvml.Return {
 	for {
 		ret := nvml.Return(r.IntN(31))
@@ -34,7 +34,7 @@ func code(r *rand.Rand, ill bool) nvml.Return {
 	}
 }
 
-// check looks at what holds for each scrape, whatever NVML says. pointsOf has seen that no series is there twice.
+// check checks what is true of each scrape, whatever NVML answers. pointsOf has checked that no series is there twice.
 func check(t *testing.T, got points) {
 	t.Helper()
 	states := map[string]float64{}

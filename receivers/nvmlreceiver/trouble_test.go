@@ -60,7 +60,7 @@ func TestEndHangs(t *testing.T) {
 	<-ended
 }
 
-// What a receiver that was stopped while the driver hung had started is ended when the driver answers: NVML counts who started it.
+// NVML counts who started it: when a receiver is stopped while the driver hangs, NVML is ended as soon as the driver answers.
 func TestStopWhileItHangs(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h).begin(t)
@@ -103,7 +103,7 @@ func (h *host) lose(d *mock.Device) {
 	}
 }
 
-// The GPU that takes the index of a lost one is another: it is found, and lost, by its own name.
+// The GPU that takes the index of a lost GPU is another one: it is found, and lost, by its own name.
 func TestIndicesMove(t *testing.T) {
 	h := newHost(3)
 	b := newBed(t, h).begin(t)
@@ -229,7 +229,7 @@ func TestLastLost(t *testing.T) {
 	assert.Equal(t, 3, h.called("Init"))
 }
 
-// A GPU may be found lost by the very scrape that starts NVML anew for another one, and a lost one may answer to its name, at another index.
+// A GPU may turn out lost in the very scrape that starts NVML anew for another GPU, and a lost GPU may answer to its name, at another index.
 func TestLostByRestart(t *testing.T) {
 	h := newHost(3)
 	zero, one := h.gpus[0], h.gpus[1]
@@ -312,7 +312,7 @@ func (h *host) each(gpu string, ret nvml.Return) {
 	}
 }
 
-// What fails for good is not an error, and a line in the log, of every scrape.
+// A field that fails for good does not give an error and a line in the log at every scrape.
 func TestFailsForever(t *testing.T) {
 	h := newHost(2)
 	h.set("1/DeviceGetTemperature", nvml.ERROR_UNKNOWN)
@@ -370,7 +370,7 @@ func TestNoLongerSupported(t *testing.T) {
 	})
 }
 
-// A driver that has none of the metrics that are wanted is no driver that does not work.
+// A driver without any of the wanted metrics still counts as working.
 func TestNothingSupported(t *testing.T) {
 	h := newHost(1)
 	h.set("DeviceGetTotalEccErrors", nvml.ERROR_NOT_SUPPORTED)
@@ -577,7 +577,7 @@ func TestNoSampleNoReading(t *testing.T) {
 		require.NoError(t, err)
 		assert.InDelta(t, float64(watts), got["hw.power id=GPU-0"], 1e-9)
 	}
-	h = newHost(1) // there are none
+	h = newHost(1) // there are no samples
 	h.set("DeviceGetPowerUsage", nvml.ERROR_NOT_SUPPORTED)
 	h.set("DeviceGetSamples", nvml.ERROR_NOT_FOUND)
 	b = newBed(t, h, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
@@ -587,7 +587,7 @@ func TestNoSampleNoReading(t *testing.T) {
 	assert.Zero(t, got["trainbridge.gpu.field.supported field=hw.power id=GPU-0"])
 }
 
-// A state is what was read last, not what a failed call left.
+// A state is the last one that was read, not what a failed call left.
 func TestStatusStays(t *testing.T) {
 	h := newHost(1)
 	h.gpus[0].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, true, nvml.SUCCESS }
@@ -628,7 +628,7 @@ func TestMIGFails(t *testing.T) {
 	assert.InDelta(t, 3, errs, 1)
 }
 
-// One that fails now and then is asked at every scrape.
+// A GPU whose list fails now and then is asked at every scrape.
 func TestMIGFailsOnce(t *testing.T) {
 	h := newHost(1)
 	h.gpus[0].GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
@@ -662,14 +662,14 @@ func TestEventFlood(t *testing.T) {
 	assert.Len(t, b.warnings(), 1)
 }
 
-// sample is one of an unsigned int.
+// sample is a sample with an unsigned int.
 func sample(at uint64, v uint32) nvml.Sample {
 	s := nvml.Sample{TimeStamp: at}
 	binary.NativeEndian.PutUint32(s.SampleValue[:], v)
 	return s
 }
 
-// What NVML as a whole answers may change from scrape to scrape: each is said once.
+// The error of NVML as a whole may change from scrape to scrape: each error is logged once.
 func TestAwayInTurns(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h)

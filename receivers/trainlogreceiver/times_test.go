@@ -30,7 +30,7 @@ func TestOddTimes(t *testing.T) {
 	filereceivertest.OddTimes(t, zone("UTC"), lines...)
 	filereceivertest.OddTimes(t, zone("Asia/Shanghai"), lines...)
 
-	// What the log says is not told as if it were so.
+	// A time of the log that cannot be true does not become the time of the span.
 	r := read(t, nil, write(t, "x.log", lines[1]))
 	s := r.All(spans.SpanStep)[0]
 	assert.Zero(t, s.StartTimestamp())

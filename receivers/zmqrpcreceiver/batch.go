@@ -152,7 +152,7 @@ func (g *group) describe(m pcommon.Map) {
 	t := &g.sums
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
 	for i := range stageSpans {
-		// A column of zeros says of server and offline time that nothing was measured.
+		// For server and offline time a column of zeros means that nothing was measured.
 		if st := &stageSpans[i]; t.Has.Has(st.column) && (i < callStages || t.NS[st.column] > 0) {
 			m.PutDouble(st.duration, seconds(t.NS[st.column]))
 		}
@@ -235,7 +235,7 @@ func (c *call) describe(m pcommon.Map, network string, g *group) {
 	}
 }
 
-// Metrics makes gauges of what the summaries say.
+// Metrics makes gauges of the statistics in the summaries.
 func (b *passBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if len(b.finals) == 0 {

@@ -20,11 +20,11 @@ type Config struct {
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
-	// SessionStart lists the methods that a client calls first. What is called before the first pass is a trace of its own. Default [Init].
+	// SessionStart lists the methods that a client calls first. The calls before the first pass are a trace of their own. Default [Init].
 	SessionStart []string `mapstructure:"session_start"`
 	// PassStart lists the methods that begin a forward pass, and so a trace. Default [Embedding].
 	PassStart []string `mapstructure:"pass_start"`
-	// PassEnd lists the methods that end one. May be empty: then the next pass ends it. Default [LMHead].
+	// PassEnd lists the methods that end a forward pass. May be empty: then the next pass ends it. Default [LMHead].
 	PassEnd []string `mapstructure:"pass_end"`
 	// MaxCalls ends a pass, or a trace of calls outside of passes, after so many calls. 1..1900 (a trace holds 2,000 spans), default 1000.
 	MaxCalls int `mapstructure:"max_calls"`
@@ -33,7 +33,7 @@ type Config struct {
 // maxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well.
 const maxSpans = 2_000
 
-// maxCallSpans leaves room for the root, the summary and what stands for the stages that found no room.
+// maxCallSpans leaves room for the root, the summary and the spans that stand for stages without room.
 const maxCallSpans = maxSpans - 100
 
 var (

@@ -42,7 +42,7 @@ type group struct {
 	text                  int // bytes of the log
 	sums                  totals
 	disagreement          float64 // the largest of its calls
-	compared              bool    // there is a disagreement, if only of 0
+	compared              bool    // disagreement was computed; it may be 0
 	slowest               int32   // index in calls
 }
 
@@ -63,7 +63,7 @@ type call struct {
 	fieldsFrom, fieldsTo int
 }
 
-// maxText bounds the bytes of the log in a trace: its names and unknown columns are the rest of the 4 MB that a trace may have. A field takes
+// maxText bounds the bytes of the log in a trace: its names and unknown columns fill the rest of the 4 MB that a trace may have. A field takes
 // fieldBytes beside its text.
 const (
 	maxText    = 1 << 20
@@ -79,7 +79,7 @@ func (g *group) reset() {
 	*g = group{held: g.held[:0], calls: g.calls[:0], fields: g.fields[:0]}
 }
 
-// name makes the ids of the group's root. The natural key is its rows, the first one of its session, and how many groups that had before.
+// name makes the ids of the group's root. The natural key is the group's rows, the first row of its session, and how many groups the session had before.
 func (g *group) name(run string, session []byte) {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(g.number))
@@ -87,7 +87,7 @@ func (g *group) name(run string, session []byte) {
 	g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind])
 }
 
-// ranks is how many of the slowest and of the largest calls are marked.
+// ranks is how many slowest calls and how many largest calls are marked.
 const ranks = 5
 
 // finish ranks the calls and decides which of them have their stages as spans.
@@ -122,7 +122,7 @@ func (g *group) finish(why string) {
 	}
 }
 
-// rank finds the calls with the largest values above 0, the earlier one of two that are equal.
+// rank finds the calls with the largest values above 0; of two equal calls the earlier one comes first.
 func rank(calls []call, value func(*call) int64, mark func(i int, rank uint8)) {
 	var room [ranks + 1]int
 	top := room[:0]

@@ -31,12 +31,12 @@ type handler struct {
 	names  spans.Interner
 	looked bool // for a header at the beginning of the file
 
-	// ahead is how many rows that were already there have their place behind state.End, file of which file, and live how that was anchored.
+	// ahead is how many rows that were already in the file follow from state.End on, file the number of that file, and live whether a live line anchored them.
 	ahead, file int
 	live        bool
 
 	state state
-	saved state // what state was before the first line that is held
+	saved state // the state before the first line that is held
 	open  *group
 	final *final // the summary that is being read
 
@@ -51,10 +51,10 @@ type state struct {
 	Session []byte `json:"session,omitempty"`
 	Groups  int64  `json:"groups"`         // of the session
 	Passes  int64  `json:"passes"`         // of them
-	More    bool   `json:"more,omitempty"` // the pass before was cut, what comes belongs to it
+	More    bool   `json:"more,omitempty"` // the pass before was cut: the next calls belong to it
 	LastID  int64  `json:"last_id"`
 	Block   totals `json:"block"` // rows since the ids began anew
-	// Root is the session's root span, Last that of the group before.
+	// Root is the root span of the session, Last the root span of the group before.
 	Root ref `json:"root"`
 	Last ref `json:"last"`
 	// End is where the time of the last row stands, ns.
@@ -99,7 +99,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	case rpclog.Title:
 		h.restart()
 	case rpclog.Header:
-		if columns != h.parser.Header() { // else it is only said again
+		if columns != h.parser.Header() { // else the same header is repeated
 			h.restart()
 		}
 	case rpclog.Summary:
@@ -196,7 +196,7 @@ func (h *handler) begin(l *tail.Line, is role) {
 	h.open = g
 }
 
-// snapshot remembers what a restart must know before the row at hand: it and what follows are read again.
+// snapshot keeps the state before the row at hand: after a restart this row and the following ones are read again.
 func (h *handler) snapshot() {
 	h.saved = h.state
 	h.saved.Parser = h.parser.Save()
@@ -252,7 +252,7 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 		h.live = l.Live
 		end := anchor.UnixNano() - rest
 		start = max(end-d, offline) // a file can be of 1970
-		// A client makes one call at a time. The one before may have been seen late, so that this one has to wait for its place.
+		// A client makes one call at a time. The call before may have been seen late: then this call begins where that one ended.
 		if st.End-end < maxLate {
 			start = max(start, st.End+offline)
 		}
@@ -323,7 +323,7 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// InOrder says that groups are numbered, and that the time of a row follows from those around it.
+// InOrder says that groups are numbered, and that the time of a row follows from the rows around it.
 func (h *handler) InOrder() {}
 
 // Save returns the state before the first line that is held.

@@ -110,7 +110,7 @@ func (f *feed) cut() {
 	}
 }
 
-// spans are those sent.
+// spans returns the spans that were sent.
 func (f *feed) spans() []ptrace.Span {
 	var out []ptrace.Span
 	for _, td := range f.sent.AllTraces() {
@@ -137,13 +137,13 @@ func (f *feed) all() []string {
 	return out
 }
 
-// end gives up what is open and sends all.
+// end gives up the open group and sends all spans.
 func (f *feed) end() {
 	f.h.Expire(time.Unix(0, math.MaxInt64))
 	f.cut()
 }
 
-// A restart at any line gives the same spans: what was held comes again.
+// A restart at any line gives the same spans: held lines come again.
 func TestRestart(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func fixtureText(t *testing.T, name string) string {
 	return string(b)
 }
 
-// when a span was, in ms from when the file was written, and how that is known.
+// when says when a span was, in ms from when the file was written, and how that is known.
 func when(s ptrace.Span) string {
 	ms := func(at pcommon.Timestamp) int64 { return at.AsTime().Sub(filereceivertest.Written).Milliseconds() }
 	return fmt.Sprintf("%d-%d %s", ms(s.StartTimestamp()), ms(s.EndTimestamp()), attr(s, spans.AttrTimeSource))
@@ -243,7 +243,7 @@ func TestTimes(t *testing.T) {
 			f := newFeed(t, tc.header)
 			f.line(0, filereceivertest.Written, false)
 			for i, l := range tc.lines {
-				// What was read at one time is there together; what is not there yet cannot be seen ahead.
+				// Rows read at one time are in the file together; rows that are not there yet cannot be seen ahead.
 				f.lines = f.lines[:1]
 				for j, there := range tc.lines {
 					if j <= i || there.at == l.at && there.live == l.live {
@@ -264,7 +264,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What was seen ahead in a file says nothing of the rows of another, as of the one that replaced it.
+// Rows seen ahead in a file say nothing of the rows of another file, such as the one that replaced it.
 func TestTimesInAnotherFile(t *testing.T) {
 	f := newFeed(t, "ID Method Total(ms)", "1 A 100", "2 A 100", "3 A 100")
 	f.line(0, filereceivertest.Written, false)
@@ -351,7 +351,7 @@ func TestPassGoesOnAfterATimeout(t *testing.T) {
 	assert.Equal(t, []string{"rpc.pass 1 2 timeout true", "rpc.pass 2 2 method ", "rpc.calls  1 timeout "}, got)
 }
 
-// Rows that come after reading began at the end of the file are read by the header above them: the last one, where it holds several logs.
+// When reading begins at the end of the file, new rows are read by the header above them: by the last header, where the file holds several logs.
 func TestHeaderBeforeTheStart(t *testing.T) {
 	for name, above := range map[string][]string{
 		"one log":  {"Log - Transport: TCP", "====", "ID Method Total(ms)", "1 A 1"},
@@ -368,7 +368,7 @@ func TestHeaderBeforeTheStart(t *testing.T) {
 	}
 }
 
-// A consumer that takes the data and fails gets the same again.
+// A consumer that takes the data and fails gets the same data again.
 func TestRetry(t *testing.T) {
 	var got []string
 	tries := 0

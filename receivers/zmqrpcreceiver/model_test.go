@@ -66,7 +66,7 @@ func follow(t *testing.T, cfg *Config, dir string, take consumer.ConsumeTracesFu
 	}
 }
 
-// wait waits until something is so.
+// wait waits until a condition is true.
 func wait(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
@@ -79,7 +79,7 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// spanTexts are all that is known of spans but, unless times is set, when they were: that depends on when rows are seen.
+// spanTexts writes all that spans say as text, their times only if times is set: these depend on when rows are seen.
 func spanTexts(td ptrace.Traces, times bool) map[spanKey]string {
 	out := make(map[spanKey]string)
 	for _, rs := range td.ResourceSpans().All() {
@@ -105,7 +105,7 @@ func spanTexts(td ptrace.Traces, times bool) map[spanKey]string {
 	return out
 }
 
-// taker is a consumer that knows what has to come.
+// taker is a consumer that knows which spans have to come.
 type taker struct {
 	want  map[spanKey]string
 	times bool
@@ -117,7 +117,7 @@ type taker struct {
 	wrong  []string
 }
 
-// newTaker wants what comes of a log that is read whole, without interruption.
+// newTaker makes a taker that expects the spans of the log read whole, without interruption.
 func newTaker(t *testing.T, cfg *Config, times bool) *taker {
 	t.Helper()
 	k := &taker{want: make(map[spanKey]string), times: times, came: make(map[spanKey]bool)}
@@ -203,7 +203,7 @@ func randomLog(rnd *rand.Rand, n int) string {
 	return b.String()
 }
 
-// TestModel does to a log, the consumer and the process what may happen to them, in random order. What comes is what comes of reading the whole log at once.
+// TestModel does to a log, the consumer and the process what may happen to them, in random order. The spans are those of the whole log read at once.
 func TestModel(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -279,9 +279,9 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// A restart with batches in flight: all spans come, as they would have, also in time. And what arrives then is placed where it was seen.
+// A restart with batches in flight: all spans come as without it, with the same times. Rows that arrive after it are placed when they were seen.
 func TestRestartInFlight(t *testing.T) {
-	log := randomLog(rand.New(rand.NewPCG(1, 4)), 6000) // three batches, of which two may be in flight
+	log := randomLog(rand.New(rand.NewPCG(1, 4)), 6000) // three batches; two of them may be in flight
 	for name, tc := range map[string]struct {
 		refuse func(td map[spanKey]string, first spanKey) bool
 		until  func(k *taker) bool
@@ -346,7 +346,7 @@ func TestRestartInFlight(t *testing.T) {
 	}
 }
 
-// While the next component is down, reading pauses. A pass of which the rest is not read yet does not time out then.
+// While the next component is down, reading pauses. A pass whose rest is not read yet does not time out then.
 func TestPauseCutsNoPass(t *testing.T) {
 	var b strings.Builder
 	const passes = 40
@@ -434,7 +434,7 @@ func TestStartAtEnd(t *testing.T) {
 			stop := follow(t, cfg, t.TempDir(), func(_ context.Context, td ptrace.Traces) error { got <- td; return nil })
 			defer stop()
 			id := 1
-			// What comes before the receiver has looked is above the end too.
+			// Rows that come before the receiver has looked are above the end too.
 			wait(t, "a pass", func() bool {
 				id += 2
 				appendTo(t, path, strings.ReplaceAll(fmt.Sprintf("%d Embedding 7\n%d LMHead 8\n", id, id+1), " ", tc.comma))

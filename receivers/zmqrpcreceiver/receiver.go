@@ -40,7 +40,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 // Formats are the formats of zmq_rpc: one, whose header says which columns a table has.
 func Formats() []string { return []string{"zmq_rpc"} }
 
-// detect makes what knows the tables of ZeroMQ clients: a call, below its header.
+// detect makes the function that knows the tables of ZeroMQ clients: a call below its header.
 func detect(string) tail.Detect {
 	var p rpclog.Parser
 	return func(text []byte) tail.Reads {
@@ -69,7 +69,7 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*zmqReceiver, error)
 	return r, nil
 }
 
-// inconsistency is what of a row contradicts the rest of it.
+// inconsistency is a way in which the numbers of a row contradict one another.
 type inconsistency uint8
 
 const (
@@ -87,7 +87,7 @@ var inconsistencyOptions = func() (options [inconsistencies]metric.MeasurementOp
 	return options
 }()
 
-// maxFree bounds what is kept for reuse, and usualCalls the groups among it: that is about what a pass has.
+// maxFree bounds the batches and groups kept for reuse, usualCalls the calls of a kept group: about as many as a pass has.
 const (
 	maxFree    = 64
 	usualCalls = 512

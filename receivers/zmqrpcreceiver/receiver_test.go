@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What was no row is in the accounts, by reason.
+// Lines that are no rows are in the accounts, by reason.
 func TestAccounts(t *testing.T) {
 	for name, want := range map[string]struct {
 		records           int64
@@ -162,7 +162,7 @@ func micros(tb testing.TB, ms string) int64 {
 	return n
 }
 
-// Logs that others collected, where the checkout has them beside it: a call for each row, as long as is printed, and totals as in the summary.
+// Logs that others collected, where the checkout has them beside it: a call for each row, as long as the printed time, and totals as in the summary.
 func TestRealLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestLinks(t *testing.T) {
 	}, got)
 }
 
-// A trace keeps within 2,000 spans: the slowest calls have their stages as spans, the others as attributes, and a span a stage stands for these.
+// A trace keeps within 2,000 spans: the slowest calls have their stages as spans, the others as attributes, and one span per stage stands for the others.
 func TestCap(t *testing.T) {
 	const n = 1900
 	lines := []string{"ZeroMQ Performance Log - Transport: IPC", header + " Offline(ms)"}
@@ -427,7 +427,7 @@ func mustDouble(tb testing.TB, s ptrace.Span, name string) float64 {
 	return v.Double()
 }
 
-// The five slowest and the five largest calls are marked; where two are alike the earlier one comes first. Control messages are not large.
+// The five slowest and the five largest calls are marked; of two equal calls the earlier one comes first. Control messages are not large.
 func TestMarks(t *testing.T) {
 	lines := func(transport string) []string {
 		return []string{
@@ -458,7 +458,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A summary is in the trace of the group before it, if that has none yet. What its lines say is not the title of another log.
+// A summary is in the trace of the group before it, if that group has none yet. A line of a summary is not taken for the title of another log.
 func TestSummaries(t *testing.T) {
 	lines := append(rows("Embedding A LMHead"), "SUMMARY", "Total RPC Calls: 3", "Transport: TCP", "Average Total Time: 1.000 ms", "====")
 	lines = append(lines, rows("sum Embedding LMHead sum")[2:]...)
@@ -478,7 +478,7 @@ func TestSummaries(t *testing.T) {
 	assert.Equal(t, run, sums[1].Links().At(0).TraceID())
 }
 
-// What the server computed is work of another service, below what the client waited: Jaeger draws its dependencies from that.
+// The server's computing is a span of another service, below the client's waiting: Jaeger draws its dependencies from that.
 func TestServerIsAService(t *testing.T) {
 	r := read(t, config(filereceivertest.Copy(t, filepath.Join("testdata", "v4.log"))))
 	servers := 0
@@ -498,7 +498,7 @@ func TestServerIsAService(t *testing.T) {
 	assert.Equal(t, 1, servers)
 }
 
-// What no stage explains is a row where it is at least 1 % of the call, but for the ticks of it that lie between the stages; the root has the sum of all of it.
+// Time that no stage explains is a span where it is at least 1 % of the call, without the ticks between the stages; the root has the sum of all such time.
 func TestUnattributed(t *testing.T) {
 	r := text(t, nil, "Log - Transport: IPC", "ID Method Ser(ms) Recv(ms) Total(ms)", "1 A 1.000 98.000 100.000", "2 A 1.000 98.001 100.000")
 	rows := r.All(spans.SpanRPCUnattributed)

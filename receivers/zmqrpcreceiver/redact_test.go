@@ -11,7 +11,7 @@ import (
 
 const hubToken = "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
 
-// Methods, columns of one's own and the details of the summary are texts of the log.
+// Methods, unknown columns and the details of the summary are texts of the log.
 func TestSecretsDoNotLeave(t *testing.T) {
 	filereceivertest.Secrets(t, func(c redact.Config) *filereceivertest.Result {
 		return text(
@@ -21,7 +21,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	}, 5, "plain-key-1", hubToken)
 }
 
-// Names and labels have no character that is not seen, and no text has NUL: read holds it.
+// Names and labels have no invisible character, and no text has NUL: read checks that.
 func TestHiddenCharacters(t *testing.T) {
 	r := text(
 		t, nil, "Log - Transport: IPC\u202e", "ID Method Total(ms) no\u200bte", "1 Embe\u202edding 1 a", "2 LM\u0085Head 1 a\u2067b", "", "SUMMARY (\x00)",

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stageSpan is a column that becomes a span. One of 0 does not: the log says that it was shorter than its last digit, and Jaeger marks spans without
+// stageSpan is a column that becomes a span. A value of 0 does not: the log says that it was shorter than its last digit, and Jaeger marks spans without
 // duration as invalid.
 type stageSpan struct {
 	column         rpclog.Column
@@ -27,13 +27,13 @@ var stageSpans = [...]stageSpan{
 	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration},
 }
 
-// callStages is how many of them are the parts of a call's time. Server compute is within receive, offline work beside the call.
+// callStages is how many of stageSpans are the parts of a call's time. Server compute is within receive, offline work beside the call.
 const callStages = 4
 
 // tick is Jaeger's unit of time, ns.
 const tick = 1000
 
-// maxAround are the spans of a trace that are no calls or stages: the root, the summary and what stands for stages that have no span.
+// maxAround is the number of spans of a trace that are no calls or stages: the root, the summary and the spans that stand for stages without one.
 const maxAround = 2 + len(stageSpans)
 
 // stages is how many spans beside its own the call has.
@@ -49,7 +49,7 @@ func (c *call) stages() (n int) {
 	return n
 }
 
-// left is what of a call's time is drawn as rpc.unattributed: less than 1 % would only be one row more. The sums have all of it.
+// left is the part of a call's time that is drawn as rpc.unattributed: less than 1 % would only be one row more. The sums have all unattributed time.
 func (c *call) left() int64 {
 	if rest := c.unattributed(); rest >= c.ns[rpclog.Total]/100 {
 		return rest
@@ -57,9 +57,9 @@ func (c *call) left() int64 {
 	return 0
 }
 
-// stages adds the spans of a call's stages, one after the other from its start. What they leave is drawn at the end: the log does not say
-// between which of them it lies; where it is enough, a tick of it lies after each, for Jaeger's critical path leaves out what ends as the next begins. Nor does
-// it say when in rpc.receive the server computed: drawn at the end of it.
+// stages adds the spans of a call's stages, one after the other from its start. The time that no stage explains is drawn at the end: the log does not say
+// between which stages it lies; where there is enough, a tick of it follows each stage, for Jaeger's critical path leaves out a span that ends as the next
+// begins. Nor does the log say when in rpc.receive the server computed: that is drawn at the end of rpc.receive.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time
@@ -99,7 +99,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	}
 }
 
-// of says whose work a stage is. The server's is a service of its own, so that Jaeger draws who calls whom.
+// of returns the service that does the work of a stage. The server is a service of its own, so that Jaeger draws who calls whom.
 func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
 	if stage == spans.SpanRPCServer {
 		return bd.server, ptrace.SpanKindServer
@@ -107,7 +107,7 @@ func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
 	return bd.res, ptrace.SpanKindInternal
 }
 
-// aggregates adds a span per stage that stands for the stages of all calls that have none.
+// aggregates adds one span per stage, for all calls whose stages have no spans.
 func (bd *builder) aggregates(g *group, bare int) {
 	all := make([]int64, 0, bare)
 	for i := range stageSpans {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// final is what the log says about itself at its end.
+// final is the summary at the end of a log.
 type final struct {
 	since    int64 // when its first line was read, ns
 	at       int64 // time of the last row, ns
@@ -91,8 +91,8 @@ func (h *handler) endSummary() {
 	h.batch.finals = append(h.batch.finals, f)
 }
 
-// compare recomputes a statistic from the rows. ok is false for those that do not follow from rows: what the log calls GPU compute is
-// measured in other ways in each version.
+// compare recomputes a statistic from the rows. ok is false for statistics that do not follow from rows: GPU compute, for example, is
+// measured in another way in each version.
 func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	if t.Calls == 0 {
 		return 0, false

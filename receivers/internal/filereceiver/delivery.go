@@ -16,12 +16,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Batch is what a handler cuts. It keeps records, not pdata: a consumer may change or empty what it is given
+// Batch is the result of a handler's Cut. It keeps records, not pdata: a consumer may change or empty what it is given
 // even when it fails, so each try builds its data anew, and the usual single try costs no copy.
 type Batch interface {
 	// Traces adds the spans. From is called with the tail.Place of each record before its spans are added.
 	Traces(out *spans.Batch, from From)
-	// Metrics may be without points: then there is nothing to send of that signal.
+	// Metrics may return no points: then no metrics are sent.
 	Metrics() pmetric.Metrics
 	// Done is called once when the batch is delivered or refused for good.
 	Done()
@@ -44,15 +44,15 @@ type delivery struct {
 	traces  progress
 	metrics progress
 	doubted bool  // the next component refused everything so far
-	since   int64 // what it had accepted before that
-	built   bool  // once at least: what was redacted is counted
+	since   int64 // what it had accepted before it refused everything
+	built   bool  // once at least: the redacted texts are counted
 	refused tail.Refused
 }
 
 // progress is what became of one signal.
 type progress struct {
-	batches  int // of metrics: that were sent whole
-	messages int // that were accepted or refused for good; of metrics, those of the batches that follow
+	batches  int // of metrics: batches that were sent whole
+	messages int // messages accepted or refused for good; of metrics, only messages of the batches after these
 	done     bool
 }
 
@@ -115,7 +115,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	return nil
 }
 
-// build makes the messages of all batches, on request with where their spans come from.
+// build makes the messages of all batches. With keep they know from which records their spans come.
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	out.KeepLinks(d.r.parts.SpanLinks)
@@ -152,14 +152,14 @@ func spanCount(messages []spans.Message) (n int) {
 	return n
 }
 
-// partly books what an accepted message was refused of. Which spans these are is not known, only what share of all.
+// partly counts the spans refused of an accepted message. It is not known which spans these are, only their share.
 func (d *delivery) partly(p *refusal.Partial, total int) {
 	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
 	d.refused.Err = errors.Join(d.refused.Err, p)
 	d.r.accepted.Add(1)
 }
 
-// refuse books spans of a message that were refused.
+// refuse counts the refused spans of a message.
 func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	if len(bad) == 0 {
 		return
@@ -186,12 +186,12 @@ func all(n int) []int {
 	return out
 }
 
-// unanimous is how many single spans are refused, and nothing is accepted, before the rest is not tried.
+// unanimous is how many single spans must be refused, with nothing accepted, before the rest is not tried.
 const unanimous = 16
 
 // sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something
-// else was
-// accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is away.
+// else was accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is
+// away.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
 	if !d.doubted {
@@ -234,14 +234,14 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 
 // nothing is the error of a try in which everything was refused.
 func nothing(cause error) error {
-	// Not wrapped: it must not look like what is wrong with the data.
+	// Not wrapped: it must not look like an error of the data.
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
 
 // span is a part of a message, in spans.
 type span struct{ from, to int }
 
-// of copies the part out of what it is a part of.
+// of returns a copy of the part.
 func (p span) of(td ptrace.Traces) ptrace.Traces {
 	out := ptrace.NewTraces()
 	at := 0
@@ -264,7 +264,7 @@ func (p span) of(td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// sendMetrics sends the points batch by batch, those of small ones together. The messages are cut anew at each try, in the same places.
+// sendMetrics sends the points batch by batch, small batches together. The messages are cut anew at each try, in the same places.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
 		md := pmetric.NewMetrics()
@@ -308,7 +308,7 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 // maxPoints bounds the points of a message.
 const maxPoints = spans.MaxMessageSpans
 
-// cutPoints makes messages of what is more than one may hold. What is cut has a resource for each metric. Receivers give gauges and sums (numbers).
+// cutPoints splits points that are too many for one message. A message split off has a resource for each metric. Receivers give gauges and sums (numbers).
 func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	var sizer pmetric.ProtoMarshaler
 	if md.DataPointCount() <= maxPoints && sizer.MetricsSize(md) <= spans.MaxMessageBytes {
@@ -379,7 +379,7 @@ func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
 		err = r.metrics.ConsumeMetrics(ctx, md)
 		r.obs.EndMetricsOp(ctx, r.Set.ID.Type().String(), n, err)
 	}
-	if err == nil || consumererror.IsPermanent(err) { // any other is tried again, with the same points
+	if err == nil || consumererror.IsPermanent(err) { // after any other error the same points are tried again
 		r.series.count(ctx, dropped)
 	}
 	return err

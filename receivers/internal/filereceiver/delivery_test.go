@@ -43,7 +43,7 @@ func (n *counted) Traces(out *spans.Batch, from From) {
 func (n *counted) Metrics() pmetric.Metrics { return pmetric.NewMetrics() }
 func (n *counted) Done()                    { n.done = true }
 
-// next is the next component: it calls answer for each message with the names of its spans, and takes what it is given, as one that mutates may.
+// next is the next component: it calls answer for each message with the names of its spans, and empties it, as a consumer that mutates may.
 type next struct {
 	answer func(names []string) error
 	got    map[string]int
@@ -118,7 +118,7 @@ func (r *ofRun) Traces(out *spans.Batch, from From) {
 	out.AddRun(spans.Resource{RunID: "other run"}, 1, spans.TimeSynthetic, "b.log")
 }
 
-// The span of a run is made of no record: when it is refused, none is.
+// The span of a run is made of no record: when it is refused, no record is.
 func TestRunRefused(t *testing.T) {
 	r, n := with(t, func(names []string) error {
 		if slices.Contains(names, spans.SpanRun) {
@@ -156,7 +156,7 @@ func TestAllRefused(t *testing.T) {
 	assert.Len(t, n.got, 5000)
 }
 
-// When others are accepted meanwhile, it was the records.
+// When other records are accepted meanwhile, the refused records were bad.
 func TestAllBad(t *testing.T) {
 	r, _ := with(t, func(names []string) error {
 		if len(names[0]) < 4 {
@@ -172,7 +172,7 @@ func TestAllBad(t *testing.T) {
 	assert.Len(t, refused.Places[0], 100)
 }
 
-// A single bad record in a log that says nothing else: nobody knows whether it is bad, or the backend in trouble. It waits, alone, until something is accepted.
+// A single bad record in a log that says nothing else: nobody knows whether the record is bad or the backend is. It waits, alone, until something is accepted.
 func TestBadAlone(t *testing.T) {
 	r, n := with(t, func(names []string) error {
 		if names[0] == "0" {
@@ -190,7 +190,7 @@ func TestBadAlone(t *testing.T) {
 	assert.Len(t, n.got, 1)
 }
 
-// What is not the data's fault is waited for, also when the exporter calls it permanent.
+// An error that is not the data's fault is waited out, also when the exporter calls it permanent.
 func TestOtherCodes(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		if code == codes.InvalidArgument {
@@ -241,7 +241,7 @@ func TestAwayWhileSifting(t *testing.T) {
 	assert.Len(t, n.got, 99)
 }
 
-// What a partial success rejects is refused by number, and not sent again.
+// Spans that a partial success rejects are only counted, and not sent again.
 func TestPartial(t *testing.T) {
 	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {
 		r, n := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: rejected}) })
@@ -279,7 +279,7 @@ func TestMessagesFit(t *testing.T) {
 	}
 }
 
-// So are messages of points, also when the next component is away now and then.
+// Messages of points fit too, and each is sent once, also when the next component is away now and then.
 func TestPointsFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		gauges

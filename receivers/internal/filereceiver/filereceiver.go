@@ -63,7 +63,7 @@ type Receiver struct {
 	runs *runs
 
 	member *member
-	said   sync.Map // what Once has
+	said   sync.Map // the keys of what Once has logged
 
 	start, stop sync.Once
 	forget      func()
@@ -210,7 +210,7 @@ func (r *Receiver) FirstOf(run string) bool {
 	return r.runs.first(run, r)
 }
 
-// runs are those whose train.run span was sent, with the receiver that sent it.
+// runs are the runs whose train.run span was sent, with the receiver that sent it.
 type runs struct {
 	mu sync.Mutex
 	by map[string]*Receiver

@@ -2,14 +2,14 @@ package filereceiver
 
 import "sync"
 
-// Pool keeps what is done with for use again: growing it anew costs more than filling it. A sync.Pool would lose it at every collection.
+// Pool keeps values for use again: to grow their memory anew costs more than to fill it. A sync.Pool would lose them at every garbage collection.
 // The zero value is ready.
 type Pool[T any] struct {
 	mu   sync.Mutex
 	free []*T
 }
 
-// Get returns one that was put back, or a new one.
+// Get returns a value that was put back, or a new one.
 func (p *Pool[T]) Get() *T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -22,7 +22,7 @@ func (p *Pool[T]) Get() *T {
 	return v
 }
 
-// Put keeps one, unless so many are kept already.
+// Put keeps a value, unless most are kept already.
 func (p *Pool[T]) Put(v *T, most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

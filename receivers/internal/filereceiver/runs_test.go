@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Five receivers of one run are one train.run; a collector that starts anew has one again.
+// Five receivers of one run send one train.run span; a collector that starts anew sends one again.
 func TestRunsAreOpenedOnce(t *testing.T) {
 	var shared runs
 	a, b := &Receiver{runs: &shared}, &Receiver{runs: &shared}

@@ -74,7 +74,7 @@ func newSeries(limit int, set receiver.Settings) (*series, error) {
 	}, nil
 }
 
-// trim takes the points out whose series find no room, and returns how many. It also cuts labels to what one may be long.
+// trim takes out the points whose series find no room, and returns how many. It also cuts labels that are too long.
 func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	if s.limit == 0 {
 		return 0
@@ -84,7 +84,7 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	s.age()
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
-		// Of a resource these two are labels, job and instance.
+		// These two attributes of a resource are labels: job and instance.
 		from := s.text(s.text(0, spans.AttrText(attrs, spans.AttrServiceName)), spans.AttrText(attrs, spans.AttrServiceInstanceID))
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -158,7 +158,7 @@ func (s *series) admit(key uint64) bool {
 	return true
 }
 
-// labels are those of the point before: mostly the next point of a metric has them too, because a file is of one rank.
+// labels are the labels of the point before: mostly the next point of a metric has them too, because a file is of one rank.
 type labels struct {
 	n    int // 0: none, or more than there is room for
 	list [8]struct {

@@ -18,7 +18,7 @@ import (
 
 const (
 	tellEvery     = time.Second
-	firstLook     = time.Second     // after the start, when what is found at once was found
+	firstLook     = time.Second     // after the start: by then the files that exist were found
 	lateLook      = 3 * time.Second // a file system that is slow is not waited for any longer
 	foundEvery    = time.Minute
 	muteEvery     = 10 * time.Minute
@@ -27,7 +27,7 @@ const (
 	maxNamed      = 8   // globs in a line
 )
 
-// All receivers of log files of the process say in common what they read, and share what several may read.
+// All receivers of log files in the process report together what they read, and share the files that several may read.
 var (
 	together teller
 	sorter   tail.Sorter
@@ -76,7 +76,7 @@ func newMember(r *Receiver) *member {
 	}
 }
 
-// add has a receiver's doings told from now on.
+// add begins to report on a receiver.
 func (t *teller) add(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *teller) add(m *member) {
 	})
 }
 
-// remove ends that.
+// remove ends the reports on a receiver.
 func (t *teller) remove(m *member) {
 	t.mu.Lock()
 	had := len(t.members)
@@ -289,7 +289,7 @@ func account(c tail.Counts) string {
 	return text
 }
 
-// silent names files in which nothing was found. One that was understood before, or a copy of another, is none of them.
+// silent names files in which nothing was found, but no file that was understood before, and no copy of another.
 func (m *member) silent(st *tail.Status, now time.Time) {
 	m.mute = st.MuteFiles
 	for _, f := range st.Mute {
@@ -315,7 +315,7 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 // aliens names files that include_by_content matches and nobody understands.
 func (t *teller) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
-	if files != t.alienWas { // all that there are are counted first
+	if files != t.alienWas { // all files are counted first
 		t.alienWas = files
 		return
 	}

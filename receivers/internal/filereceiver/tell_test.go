@@ -65,7 +65,7 @@ func globs(list ...string) (out []tail.GlobStatus) {
 	return out
 }
 
-// What the start finds is one line, what it does not find another, of all receivers together.
+// The files found at the start are one line, the globs without a file another, of all receivers together.
 func TestTellFirstLook(t *testing.T) {
 	k := newTalk("tq_trace", "train_log", "nccl")
 	k.status["tq_trace"].Globs = []tail.GlobStatus{{Pattern: "/logs/*.err", Matched: true}}
@@ -123,7 +123,7 @@ func TestTellResumed(t *testing.T) {
 	)
 }
 
-// The figures are those of the issue: 312 MiB of 1.2 GiB, 41 MiB/s, 22 s to go.
+// The figures are from the issue: 312 MiB of 1.2 GiB, 41 MiB/s, 22 s to go.
 func TestTellProgress(t *testing.T) {
 	k := newTalk("tq_trace")
 	st := k.status["tq_trace"]
@@ -141,7 +141,7 @@ func TestTellProgress(t *testing.T) {
 	assert.Empty(t, k.after(time.Hour))
 }
 
-// What is not understood is named with what it looks like and how it begins; ten thousand files are one line.
+// A file that is not understood is named with what it looks like and how it begins; ten thousand files are one line.
 func TestTellNotUnderstood(t *testing.T) {
 	k := newTalk("train_log", "zmq_rpc")
 	st := k.status["train_log"]

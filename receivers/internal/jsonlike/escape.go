@@ -11,8 +11,8 @@ type Notation uint8
 
 // The notations.
 const (
-	JSON   Notation = iota // those of RFC 8259
-	Python                 // and \x, \U and \'; what no escape begins with stands for itself
+	JSON   Notation = iota // the escapes of RFC 8259
+	Python                 // and \x, \U and \'; a character that begins no escape stands for itself
 )
 
 // Unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: it has an escape that the notation lacks.

@@ -19,7 +19,7 @@ func Colon(b []byte, i int) (end int) {
 	return Blanks(b, i+1)
 }
 
-// Next reads what stands behind a member or an element, and the blanks around it: a comma, behind which there is more, or the bracket that closes.
+// Next reads the end of a member or an element, and the blanks around it: a comma, behind which there is more, or the closing bracket.
 func Next(b []byte, i int, closing byte) (end int, more bool) {
 	i = Blanks(b, i)
 	switch {
@@ -49,7 +49,7 @@ func String(b []byte, i int) (text []byte, escaped bool, end int) {
 	return nil, false, -1
 }
 
-// Nested passes over what a bracket opens, by brackets and quotes alone: { [ and ", of Python ( and ' too. It is not told which bracket closes which.
+// Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. It does not check which bracket closes which.
 func Nested(b []byte, i int, of Notation) (end int) {
 	depth := 0
 	for i < len(b) {

@@ -166,7 +166,7 @@ func value(b []byte, i int) (v any, end int) {
 	}
 }
 
-// FuzzJSON: what encoding/json reads, the package reads to the same values, and what is cut has no end.
+// FuzzJSON: a value that encoding/json reads, the package reads alike, and a value that is cut has no end.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"a": 1, "b": [1.5e-3, {"c": null}], "d": "x\u00e9\n\ud83d\ude00"}`, `[]`, `{}`, ` [ true , false ]`, `{"a":"\ud83d"}`, `"\\"`, `{"a" :{"b" :[ ]}}`,

@@ -45,11 +45,11 @@ type Parser struct {
 	args   []Argument
 	names  []byte   // names made for extras
 	order  []*known // the columns that the record before began with
-	ranked bool     // the lines that follow are those of a timer's ranks,
-	timer  []byte   // of this one
+	ranked bool     // the lines that follow have the times of the ranks, for a timer:
+	timer  []byte   // its name
 }
 
-// Arguments are those of the line for which Line returned Arguments.
+// Arguments are the arguments in the line for which Line returned the Result Arguments.
 func (p *Parser) Arguments() []Argument { return p.args }
 
 var (
@@ -132,7 +132,7 @@ func bare(t []byte) []byte {
 	return t
 }
 
-// find returns where the first record of a line begins, -1 for none. What stands before are prefixes that the caller does not know.
+// find returns where the first record of a line begins, -1 for none. The text before it has prefixes that the caller does not know.
 func (p *Parser) find(t []byte) int {
 	at := -1
 	for from := 0; ; {
@@ -200,7 +200,7 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 	return n, total, b[1:]
 }
 
-// records reads the record that t begins with and those glued to it.
+// records reads the record that t begins with and the records glued to it.
 func (p *Parser) records(t []byte, out Out) (Result, string) {
 	found := false
 	for len(t) > 0 {
@@ -259,7 +259,7 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 // column is "key: value |". key is empty when there is none.
 type column struct {
 	key, value []byte
-	at         int // of value in what the column was cut from
+	at         int // of value in the text that the column was cut from
 	rest       []byte
 }
 
@@ -354,8 +354,8 @@ func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	return t
 }
 
-// field takes one column of an iteration line and returns how much of the value is its own, and which column it is when that is known and
-// the value a number.
+// field takes one column of an iteration line and returns how much of the value belongs to it, and which column it is when the
+// column is known and the value is a number.
 func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	if len(key) == 0 {
 		return nil, len(value)
@@ -552,7 +552,7 @@ func setName(title []byte) []byte {
 	}
 }
 
-// places are those of Megatron's timers: megatron/core/pipeline_parallel/schedules.py and p2p_communication.py, distributed/finalize_model_grads.py
+// places are the places of Megatron's timers: megatron/core/pipeline_parallel/schedules.py and p2p_communication.py, distributed/finalize_model_grads.py
 // (called before forward-backward stops), optimizer/optimizer.py and distrib_optimizer.py, training.py (training_log, train_step), of
 // d98e8a64 (2026-08-22), with the older names layernorm-grads-all-reduce and "batch generator". Passes of several microbatches take turns: each
 // timer is the sum of all.

@@ -278,7 +278,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// Every printed number comes back as it was, whatever its size, through all that stands around it.
+// Every printed number comes back as it was, whatever its size and the text around it.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	var p Parser

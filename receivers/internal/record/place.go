@@ -5,18 +5,18 @@ import "strings"
 // Place is where in a step a part belongs, as far as the trainer's code tells.
 type Place struct {
 	Name  string
-	Under *Place // the part that it is a part of; nil: the step
+	Under *Place // the part that this one is a part of; nil: the step
 	Order int    // in which the code runs the parts, from 1
-	// Own: in this part no rank waits for another, but for those that it shares each operation with. How long it takes can be compared between ranks that
-	// do the same; how long a rank takes in the others says how long others let it wait.
+	// Own: in this part a rank waits for no other, except the ranks that it shares each operation with. The times of ranks that do the same can be compared;
+	// in parts that are not Own, a rank's time says how long other ranks let it wait.
 	Own bool
 }
 
-// Places are those of a trainer, by the names of the parts.
+// Places are the places of a trainer's parts in its step, by the names of the parts.
 type Places map[string]*Place
 
 // Outline reads the parts of a trainer's step, one a line, in the order in which they run, indented by two blanks more than the part that they are
-// a part of, with " *" after those that are Own.
+// a part of, with " *" after parts that are Own.
 func Outline(text string) Places {
 	places := Places{}
 	var open []*Place

@@ -19,7 +19,7 @@ const (
 	Ranks                  // what a job says about the times of its ranks
 )
 
-// DurationOf says what a duration is the time of.
+// DurationOf says which time a duration is: of one step, or a mean or median of several.
 type DurationOf uint8
 
 // The values of DurationOf.
@@ -48,14 +48,14 @@ type Record struct {
 
 	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
 	Open bool
-	// Unnumbered: likewise, and the line that follows says of which iteration it is: it has its place in time and trace only then.
+	// Unnumbered: likewise, and the next line states the record's iteration: only then has the record its place in time and trace.
 	Unnumbered bool
-	// Join: the record belongs to the one that waits when that is of the same rank and iteration, else it stands by itself.
+	// Join: the record belongs to the waiting record if that has the same rank and iteration, else it stands by itself.
 	Join bool
 	// Dedup: the same record may stand in another file of the receiver too; then it counts once.
 	Dedup bool
 
-	// Of says what Duration is the time of.
+	// Of says which time Duration is.
 	Of DurationOf
 	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not the time of one step.
 	Several bool
@@ -72,7 +72,7 @@ type Record struct {
 
 	Stages []Stage
 	Extra  []Extra
-	// Dropped counts what AddExtra did not keep.
+	// Dropped counts the fields that AddExtra did not keep.
 	Dropped int
 
 	has    uint64
@@ -88,7 +88,7 @@ type Stage struct {
 	HasMin       bool
 	// Place is where in the step it belongs, nil where the trainer's code does not tell.
 	Place *Place
-	// Rank is whose time it is, where HasRank says that the log has a time per rank. A part has as many Stages, one after the other.
+	// Rank is the rank that took this time, where HasRank says that the log has a time per rank. A part has as many Stages, one after the other.
 	Rank    int64
 	HasRank bool
 }
@@ -98,11 +98,11 @@ type Extra struct {
 	Name  []byte
 	Text  []byte
 	Value float64
-	// Metric is the gauge that the value goes to beside, if any, with its unit and the value of its label spans.AttrStatistic, if any.
+	// Metric is the gauge that the value goes to as well, if any, with its unit and the value of its label spans.AttrStatistic, if any.
 	Metric, Unit, Statistic string
 }
 
-// MaxExtra bounds the unknown fields kept of one record, because each attribute put into a span is compared with those before it. verl
+// MaxExtra bounds the unknown fields kept of one record, because each attribute put into a span is compared with all before it. verl
 // prints over a hundred.
 const MaxExtra = 256
 
@@ -134,7 +134,7 @@ func (r *Record) SetIn(f Field, v float64, u Unit) {
 // Unset takes a field away.
 func (r *Record) Unset(f Field) { r.has &^= 1 << f }
 
-// Merge adds what the other record has and this one lacks, but not its Stages and Extra.
+// Merge adds the fields that the other record has and this one lacks, but not its Stages and Extra.
 func (r *Record) Merge(o *Record) {
 	for f := range NumFields {
 		if o.Has(f) && !r.Has(f) {

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 )
 
-// Config says what of the logs' texts is not passed on. Every file receiver has it as `redact:`.
+// Config says which parts of the logs' texts are not passed on. Every file receiver has it as `redact:`.
 type Config struct {
 	// Enabled replaces secrets by [redacted]: values of fields whose name says so (api_key, hub_token, password) and texts of a well-known shape
 	// (AWS, GitHub, Hugging Face, OpenAI, Slack and Google keys, JWTs, private keys, passwords in URLs). Default true.
@@ -19,11 +19,11 @@ type Config struct {
 	Values []string `mapstructure:"values"`
 	// HashHosts replaces the names of hosts and IP addresses by a keyed hash. Default false.
 	HashHosts bool `mapstructure:"hash_hosts"`
-	// HashKey is the secret of that hash, the same in all collectors of a run. Required with HashHosts: 16 bytes or more.
+	// HashKey is the secret key of the hash, the same in all collectors of a run. Required with HashHosts: 16 bytes or more.
 	HashKey configopaque.String `mapstructure:"hash_key"`
 }
 
-// DefaultConfig returns the configuration of a receiver that says nothing of it.
+// DefaultConfig returns the configuration of a receiver without `redact:`.
 func DefaultConfig() Config { return Config{Enabled: true} }
 
 const minHashKey = 16

@@ -40,7 +40,7 @@ func (h *hosts) hash(name string) string {
 	return out
 }
 
-// host hashes the value of a field that names a host, with its port left as it is. What says nothing of which host it is stays.
+// host hashes the value of a field that names a host, with its port left as it is. A value such as localhost, which names no certain host, stays.
 func (h *hosts) host(s string, n *Counts) string {
 	name, port := s, ""
 	if i := strings.LastIndexByte(s, ':'); i > 0 && strings.IndexByte(s, ':') == i {

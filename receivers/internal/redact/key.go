@@ -2,7 +2,7 @@ package redact
 
 import "strings"
 
-// class is what the name of a field says of its value.
+// class says whether the value of a field is a secret, by the field's name.
 type class uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	never        // a secret whatever it is, a number too
 )
 
-// maxWords bounds the words looked at, from the end of a name: what a field is stands there.
+// maxWords bounds the words looked at, from the end of a name: the last words say what a field is.
 const maxWords = 4
 
 // classify reads the name of a field: words in snake, camel or kebab case, with dots between the names of objects.
@@ -105,7 +105,7 @@ var (
 		"apikey secretkey accesskey privatekey authkey sessionkey accesstoken authtoken apitoken hubtoken sessiontoken refreshtoken bearertoken clientsecret " +
 			"accountkey sharedaccesskey",
 	)
-	// tokensOf stand before "token" where that is no word of a model.
+	// tokensOf stand before "token" where a token is a secret, and not a part of a model's text.
 	tokensOf = set("api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab slack bot " +
 		"oauth jwt csrf xsrf deploy service personal pat " +
 		"openai anthropic azure aws gcp google kaggle comet neptune mlflow clearml registry docker npm pypi webhook write login private client modelscope " +

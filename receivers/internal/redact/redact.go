@@ -41,7 +41,7 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
-// sampleRoom is how much more of a line than its sample is looked at: a secret that is cut in two would not be known.
+// sampleRoom is how much more of a line than its sample is searched: a secret that is cut in two would not be found.
 const sampleRoom = 4 << 10
 
 // Sample is the beginning of a line, of at most so many bytes, for the collector's own log.
@@ -53,7 +53,7 @@ func (r *Redactor) Sample(line []byte, most int) string {
 	return cut(s, most)
 }
 
-// Batch redacts all texts of the spans that a batch will be made of. Once it has made its messages, done says what there was.
+// Batch redacts all texts of the spans that a batch will be made of. Once it has made its messages, done returns the counts.
 func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	if r == nil {
 		return func() Counts { return Counts{} }
@@ -98,16 +98,16 @@ type walker struct {
 	rename []*field
 }
 
-// field is what is known of the attributes of one name.
+// field is what is known of the attributes with one name.
 type field struct {
 	name  string
-	shown string // the name without what is secret in it
-	named Counts // what that was
+	shown string // the name without the secrets in it
+	named Counts // the secrets in the name
 	class class
 	skip  bool // not of the log, or what a reader needs to find the file
 	host  bool
-	last  string // that was looked at last: values repeat
-	clean string // what became of it
+	last  string // the value that was looked at last: values repeat
+	clean string // what it became
 	n     Counts
 }
 
@@ -125,7 +125,7 @@ func (r *Redactor) walker() *walker {
 	return w
 }
 
-// kept are attributes that are not made of what a log says, ids, and paths.
+// kept are attributes that are not made of texts of a log, ids, and paths.
 var kept = map[string]bool{
 	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true,
 	spans.AttrSource: true, spans.AttrKind: true,
@@ -172,7 +172,7 @@ func (w *walker) newField(name string) *field {
 	return f
 }
 
-// value is what may be shown of an attribute's text.
+// value returns an attribute's text without its secrets.
 func (w *walker) value(f *field, s string) string {
 	switch {
 	case f.skip || s == "":
@@ -198,7 +198,7 @@ func (w *walker) value(f *field, s string) string {
 	return clean
 }
 
-// bounded cuts what has become longer than an attribute may be: a hash is longer than most addresses.
+// bounded cuts a text that redaction made longer than an attribute may be: a hash is longer than most addresses.
 func bounded(clean, s string) string {
 	if len(clean) > max(len(s), spans.MaxAttributeBytes) {
 		return spans.Text(clean)
@@ -214,7 +214,7 @@ func (c Counts) since(o Counts) Counts {
 
 func (w *walker) span(s ptrace.Span) {
 	name := s.Name()
-	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
+	if f := w.field(name); f.shown != f.name { // there are as few names of spans as of fields
 		s.SetName(f.shown)
 		w.counts.add(f.named)
 	}

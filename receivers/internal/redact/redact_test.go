@@ -153,7 +153,7 @@ func TestHidesOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
-// Values repeat: what was found out of one is not looked for again, and counts again.
+// Values repeat: a known value is not searched again, but its secrets count again.
 func TestCountsEachText(t *testing.T) {
 	r, err := New(DefaultConfig())
 	require.NoError(t, err)
@@ -321,7 +321,7 @@ func vocabulary(t *testing.T) []string {
 	return out
 }
 
-// What is in real logs, and in those of the tests, is no secret: what would be replaced is listed here.
+// Real logs and the logs of the tests have no secrets: all texts that would be replaced are listed here.
 func TestNothingInRealLogs(t *testing.T) {
 	r, err := New(DefaultConfig())
 	require.NoError(t, err)

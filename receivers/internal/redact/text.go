@@ -13,14 +13,14 @@ const Redacted = "[redacted]"
 // minSecret is the length of the shortest text that is looked into: k=v with a name that means something.
 const minSecret = 8
 
-// shapes are the secrets that are known by their look. The group, where there is one, is what is replaced.
+// shapes are the secrets that are known by their look. Where there is a group, only the group is replaced.
 var shapes = regexp.MustCompile(strings.Join([]string{
 	`\bA(?:KIA|SIA)[0-9A-Z]{16}\b`,           // AWS
 	`\bgh[opusr]_[0-9A-Za-z]{20,}`,           // GitHub
 	`\bgithub_pat_\w{20,}`,                   //
 	`\bglpat-[\w-]{16,}`,                     // GitLab
 	`\bhf_[0-9A-Za-z]{20,}`,                  // Hugging Face
-	`\bsk-[\w-]{20,}`,                        // OpenAI, Anthropic and who does as they do
+	`\bsk-[\w-]{20,}`,                        // OpenAI, Anthropic and others with this prefix
 	`\bxox[abeoprs]-[\w-]{10,}`,              // Slack
 	`\bAIza[\w-]{30,}`,                       // Google
 	`\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`, // JWT
@@ -29,7 +29,7 @@ var shapes = regexp.MustCompile(strings.Join([]string{
 	`\b[A-Za-z][0-9A-Za-z+.-]*://[^\s:/@'"]*:([^\s/'"]+)@`, // a password in a URL
 }, "|"))
 
-// random says whether a match is made of letters at random, and no name in words such as sk-learn-compatible-estimators.
+// random says whether a match is made of random letters, and is no name in words such as sk-learn-compatible-estimators.
 func random(s string) bool {
 	for i := range len(s) {
 		if digit(s[i]) {
@@ -42,7 +42,7 @@ func random(s string) bool {
 // first are the bytes that shapes begin with, but for URLs.
 var first = [256]bool{'A': true, 'g': true, 'h': true, 's': true, 'x': true, 'e': true, '-': true, 'B': true, 'b': true}
 
-// shaped says, for little, whether a text may hold a known shape.
+// shaped says whether a text may hold a known shape, at little cost.
 func shaped(s string) bool {
 	if strings.IndexByte(s, '@') >= 0 && strings.Contains(s, "://") {
 		return true
@@ -80,7 +80,7 @@ func (f *finder) class(name string) class {
 	return plain
 }
 
-// text returns a text without what is secret in it, and how many secrets and hosts there were.
+// text returns a text without its secrets, and counts the secrets and hosts.
 func (f *finder) text(s string, n *Counts) string {
 	if f.builtIn && len(s) >= minSecret {
 		if strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0 || strings.Contains(s, "--") || strings.Contains(s, ".. ") {
@@ -184,7 +184,7 @@ func nameStart(s string, end int) int {
 	return i
 }
 
-// value finds the value that follows at s[i:]: what stands in quotes, or up to a blank or what ends a member of a list.
+// value finds the value that follows at s[i:]: the text in quotes, or up to a blank or the end of a list's member.
 func value(s string, i int, class class) (begin, end int) {
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '>' || s[i] == '\\') {
 		i++
@@ -216,7 +216,7 @@ func value(s string, i int, class class) (begin, end int) {
 	return i, end
 }
 
-// hides says whether the value of a field is a secret: not where there is none, or where it only stands for one. isNumber: it is no text in the log.
+// hides says whether the value of a field is a secret: not an empty one, or a placeholder for a secret. isNumber: the value is no text in the log.
 func hides(class class, v string, isNumber bool) bool {
 	switch strings.ToLower(v) {
 	case "", "none", "null", "nil", "true", "false", "undefined", "unset", "n/a", Redacted, "{", "[", "(":

@@ -81,7 +81,7 @@ type stage struct {
 	hasMin       bool
 	place        *record.Place
 
-	ranksFrom, ranksTo uint32 // where the log has the time of each rank; seconds is the slowest then, and min the fastest
+	ranksFrom, ranksTo uint32 // where the log has the time of each rank; then seconds is the slowest rank's, and min the fastest rank's
 }
 
 type extra struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Detect makes what knows the lines that parse does, without their prefixes.
+// Detect makes a function that knows the lines that parse knows, without their prefixes.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	var peeler line.Peeler
 	out := &sink{}

@@ -5,7 +5,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fieldInfo says where a field goes.
+// fieldInfo says which attribute and gauge a field becomes.
 type fieldInfo struct {
 	name    string        // of the attribute, and of the gauge
 	gauge   *spans.Metric // nil: the field is an attribute only

@@ -29,7 +29,7 @@ type Out interface {
 	Model(*spans.Model)
 	// Prefix is what stood before the text of the line.
 	Prefix() *line.Prefix
-	// Restarted says that the job began anew: iterations count from what comes next.
+	// Restarted says that the job began anew: iterations count from the next record.
 	Restarted()
 	// Retold says that the file is written anew from its beginning: the same records have the same ids.
 	Retold()
@@ -55,7 +55,7 @@ type Settings struct {
 	NewParser func(path string, whole bool) Parser
 }
 
-// NewHandlers returns the maker of handlers. Handlers share what finds the same record in two files.
+// NewHandlers returns the maker of handlers. Handlers share the memory of records, which finds a record that is in two files.
 func NewHandlers(set Settings) tail.NewHandler {
 	known, batches := &seen{}, &filereceiver.Pool[stepBatch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
@@ -152,7 +152,7 @@ type track struct {
 
 const (
 	noRank = -1
-	// maxTracks bounds the ranks followed in one file, and savedTracks those in its checkpoint.
+	// maxTracks bounds the ranks followed in one file, and savedTracks the ranks in its checkpoint.
 	maxTracks   = 4096
 	savedTracks = 64
 )
@@ -268,7 +268,7 @@ func (h *handler) setOf(it *item) uint64 {
 	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration)
 }
 
-// rank is who the record is of.
+// rank is the rank of the record.
 func (h *handler) rank(rec *record.Record) int64 {
 	switch {
 	case rec.HasRank:
@@ -333,7 +333,7 @@ func (h *handler) place(rec *record.Record, it *item) {
 	if rec.Kind == record.Step {
 		h.count(it, t)
 	} else if !it.hasIteration && rec.Kind != record.Summary {
-		// It belongs to what was logged last.
+		// The record belongs to the step that was logged last.
 		t := t
 		if rec.Kind == record.Ranks && !t.Known {
 			t = h.logged(rec.Source) // by another rank
@@ -361,7 +361,7 @@ func (h *handler) place(rec *record.Record, it *item) {
 		it.start = it.end - int64(duration*1e9)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state it: all that is known is when the record before was written, and how long it evaluated meanwhile.
+		// The log does not state the duration: only when the record before was written is known, and how long evaluations took meanwhile.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:
@@ -418,7 +418,7 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
-	// No clock at all: the file's modification time plus what the records before took, so that they keep the order of the log.
+	// No clock at all: the file's modification time plus the durations of the records before, so that they keep the order of the log.
 	if t.Made == 0 {
 		t.Made = h.line.Written().UnixNano()
 	}

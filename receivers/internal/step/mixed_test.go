@@ -63,7 +63,7 @@ func TestCopiesBetweenLines(t *testing.T) {
 	assert.Equal(t, 1, res.duplicates)
 }
 
-// What another rank says about a step is not said of the rank that logged it.
+// A line of another rank about a step does not become a part of the record of the rank that logged it.
 func TestSideOfAnotherRank(t *testing.T) {
 	res := read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:01 open", "side it=1 rank=3 mem=5", "side it=1 rate=2"})
 	got := res.spans(spans.SpanStep)

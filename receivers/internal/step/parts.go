@@ -15,7 +15,7 @@ import (
 // part is a stage of a record on its way to a span.
 type part struct {
 	*stage
-	ns, start, next int64 // next is where the parts below it have come to
+	ns, start, next int64 // next is where the next part below it begins
 	order           string
 	above           int // the part that it is a part of; above: the step
 }
@@ -24,15 +24,15 @@ const (
 	ofStep = -1
 	// maxPlaced bounds the parts whose place is looked for: a trainer has a third of that.
 	maxPlaced = 64
-	// tick is how far apart the starts of parts are at least, and the end of one and the start of the next. Jaeger has microseconds, draws what starts at one in
-	// any order, and leaves out of the critical path what ends as the next begins.
+	// tick is the least time between the starts of two parts, and between the end of a part and the start of the next. Jaeger counts microseconds, draws spans
+	// with the same start in any order, and leaves a span that ends as the next begins out of the critical path.
 	tick = 1000
-	// slack is how much later than end to end a part is drawn for that.
+	// slack bounds how much later than end to end a part may be drawn because of the ticks.
 	slack = (2*maxPlaced + maxRanks) * tick
 )
 
-// parts draws the stages of a record: each below the one it is a part of, end to end in the order in which the trainer's code runs them. Logs state
-// how long parts took, not when. No start is so late that the part would end after what it is a part of.
+// parts draws the stages of a record: each below the stage it is a part of, end to end in the order in which the trainer's code runs them. Logs state
+// how long parts took, not when. No part starts so late that it would end after the stage it is a part of.
 func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
@@ -43,7 +43,7 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		st := &b.stages[i]
 		ps = append(ps, part{stage: st, ns: nanos(st.seconds), above: ofStep, order: spans.OrderUnknown})
 	}
-	// In the order of the code; what that does not tell comes after, as logged.
+	// In the order of the code; parts that the code does not tell of come after, as logged.
 	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.code(), b.code()) })
 	placed := 0
 	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
@@ -56,8 +56,8 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 			total += ps[i].takes()
 		}
 	}
-	total = max(0, total-tick) // the last one has no next
-	// The step, as the part that all are a part of.
+	total = max(0, total-tick) // the last part has no next one
+	// The step, as the part that all others are a part of.
 	step := part{start: it.start, next: it.start, ns: it.end - it.start}
 	switch {
 	case it.kind == record.Side: // without a span: its parts end where it does
@@ -94,7 +94,7 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	b.laid = ps[:0]
 }
 
-// takes is how much later the next part begins.
+// takes is the time from the start of a part to the start of the next.
 func (p *part) takes() int64 {
 	if p.ns < tick {
 		return tick

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// parts draws what is below the steps: where each part starts and ends, ms since the step began, in the order in which the spans come.
+// parts draws the spans below the steps: when each part starts and ends, ms since the step began, in the order in which the spans come.
 func (res *result) parts() string {
 	var all []ptrace.Span
 	at := map[pcommon.SpanID]ptrace.Span{}
@@ -45,7 +45,7 @@ func (res *result) parts() string {
 	return b.String()
 }
 
-// All parts began with the step, in any order: in Jaeger each look at a trace showed another one.
+// All parts began with the step, in any order: in Jaeger each look at a trace showed another order.
 func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 	for name, tt := range map[string]struct{ line, want string }{
 		"end to end": {"dur=1 update:0.3 pass:0.5", `
@@ -66,7 +66,7 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 		"the one between is not logged": {"dur=1 load:0.01 pass:0.2", `
   pass 0–200 trainer
     load 0–10 trainer`},
-		// Each is that of its slowest rank.
+		// Each duration is of the slowest rank.
 		"longer than what they are parts of": {"dur=1 pass:0.5 forward:0.3 backward:0.4 update:0.1", `
   pass 0–500 trainer
     forward 0–300 trainer
@@ -80,7 +80,7 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 		"one longer than the step": {"dur=1 pass:0.5 save:2", `
   pass 0–500 trainer
   save 0–2000 unknown outside`},
-		// A microsecond apart: Jaeger draws what starts at one in any order.
+		// A microsecond apart: Jaeger draws parts with the same start in any order.
 		"no order known": {"dur=1 b:0.2 a:0.3 c:1", `
   b 0–200 unknown
   a 0.001–300.001 unknown

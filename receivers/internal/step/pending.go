@@ -22,7 +22,7 @@ type pending struct {
 	byName  map[string]int
 	indexed int // so many parts are in it
 
-	// Of a record without its iteration: where it stood, until it is placed.
+	// Where a record without its iteration stood, until it is placed.
 	unplaced bool
 	prefix   line.Prefix
 	line     tail.Line
@@ -96,7 +96,7 @@ func (p *pending) part(name []byte) int {
 	return -1
 }
 
-// own copies bytes. When keep grows, what was copied before stays where it is.
+// own copies bytes. When keep grows, earlier copies stay where they are.
 func (p *pending) own(b []byte) []byte {
 	if len(p.keep)+len(b) > cap(p.keep) {
 		p.keep = make([]byte, 0, max(1024, 2*len(b)))
@@ -106,7 +106,7 @@ func (p *pending) own(b []byte) []byte {
 	return p.keep[n:len(p.keep):len(p.keep)]
 }
 
-// join adds a record to the one that waits, if it belongs to it.
+// join adds a record to the waiting record, if it belongs to it.
 func (h *handler) join(rec *record.Record) bool {
 	p := &h.pending
 	if p.unplaced {
@@ -128,11 +128,11 @@ func (h *handler) join(rec *record.Record) bool {
 	if rec.Dedup && h.again(rec) {
 		return true
 	}
-	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states it after all
+	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states the duration after all
 		p.rec.Unset(record.Duration)
 		p.it.kindOfDuration, p.it.point = durationKinds[rec.Of], false
 		ns := int64(rec.Get(record.Duration)*1e9) * max(p.it.covered, 1)
-		if p.it.time == spans.TimeSynthetic { // it was made without
+		if p.it.time == spans.TimeSynthetic { // its times were made without the duration
 			t := h.track(who{rec.Source, p.it.rank})
 			p.it.end, t.End, t.Made = p.it.end+ns, t.End+ns, t.Made+ns
 		}
@@ -144,7 +144,7 @@ func (h *handler) join(rec *record.Record) bool {
 	return true
 }
 
-// again says whether a record that belongs to the one that waits was seen before, and remembers it by the id that it would have alone.
+// again says whether a record that belongs to the waiting record was seen before, and remembers it by the id that it would have alone.
 func (h *handler) again(rec *record.Record) bool {
 	raw := rec.RawUnix
 	if raw == nil {

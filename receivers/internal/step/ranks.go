@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rankTime is what a part took on one rank.
+// rankTime is the time that a part took on one rank.
 type rankTime struct {
 	rank    int64
 	seconds float64
@@ -50,7 +50,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 	ranks = slices.Compact(ranks) // a log may have each line twice
 	p.ranksTo = p.ranksFrom + uint32(len(ranks))
 	n := len(ranks)
-	if it.kind != record.Ranks { // which has the two extremes of all
+	if it.kind != record.Ranks { // a report has the two extremes of all ranks
 		m.PutInt(spans.AttrStageRanks, int64(n))
 		putNumber(m, spans.AttrStageDurationMedian, (ranks[(n-1)/2].seconds+ranks[n/2].seconds)/2)
 	}
@@ -122,9 +122,9 @@ func (r *rankSlow) put(m pcommon.Map) {
 	}
 }
 
-// compare finds the rank that computed for the longest, compared with the ranks that do the same: those of the same pipeline stage, which by the
+// compare finds the rank that computed for the longest, compared with the ranks that do the same: the ranks of its pipeline stage, which by the
 // default order of Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py) follow each other. The first and the last stage have other layers
-// than those between. Where the log does not say how many stages there are, nothing is compared.
+// than the stages between. Where the log does not say how many stages there are, nothing is compared.
 func (b *stepBatch) compare(it *item) {
 	if it.model == nil || it.model.PipelineParallel < 1 {
 		return
@@ -151,7 +151,7 @@ func (b *stepBatch) compare(it *item) {
 		}
 		perStage = it.model.WorldSize / pp
 	}
-	// What each rank took for all of them.
+	// The time that each rank took for all of these parts.
 	b.sums = append(b.sums[:0], b.ranks[own[0].ranksFrom:own[0].ranksTo]...)
 	sums := b.sums
 	for _, st := range own[1:] {
@@ -186,7 +186,7 @@ func sameRanks(a, b []rankTime) bool {
 	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
 }
 
-// slowest takes the slowest of ranks that do the same, if it is further behind than those before.
+// slowest takes the slowest of ranks that do the same, if it is further behind than the slowest of earlier stages.
 func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	n := len(peers)
 	if n < 2 {

@@ -13,11 +13,11 @@ const (
 )
 
 // seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary.
-// The newest of a set push the oldest out. Iterations that follow each other have sets that do: places all over a table of this size, as
-// those of a map, would each cost a miss of every cache, a tenth of the receiver's time.
+// The newest ids of a set push the oldest out. Successive iterations have successive sets: places all over a table of this size, as in a
+// map, would each cost a miss of every cache, a tenth of the receiver's time.
 type seen struct {
 	mu   sync.Mutex
-	sets [][seenWays]uint64 // 4 MiB, for those receivers that need it
+	sets [][seenWays]uint64 // 4 MiB, in receivers that need it
 }
 
 // before says whether a record was seen before, and remembers it. set is the same for the same record, and for few others.

@@ -263,7 +263,7 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
 }
 
-// A step of 30 s was said to take 9 s, of which 60 s of evaluation were a part: an evaluation's time is its own.
+// A step of 30 s was said to take 9 s, with 60 s of evaluation as a part: an evaluation is no part of a step.
 func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 	res := read(t, []string{
 		"step it=10 stamp=2026-01-01T00:00:00", "eval vloss=3 dur=60 stamp=2026-01-01T00:01:00", "step it=20 stamp=2026-01-01T00:01:30",
@@ -314,7 +314,7 @@ func TestNumberedByTheNextLine(t *testing.T) {
 	assert.Equal(t, spans.StepTraceID("run", 5), eval[0].TraceID())
 }
 
-// What is not known is not drawn: a job that went back (an hour passed meanwhile), and records that cover nobody knows how many steps.
+// A duration that is not known is not drawn: a job that went back (an hour passed meanwhile), and records that cover nobody knows how many steps.
 func TestPoints(t *testing.T) {
 	res := read(t, []string{
 		"step it=10 stamp=2026-01-01T00:00:00", "step it=5 stamp=2026-01-01T01:00:00", "step it=6 stamp=2026-01-01T01:00:02",
@@ -393,7 +393,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	res := read(t, []string{
 		"step it=4 loss=2 dur=1 stamp=2026-01-01T00:00:00 open", "noise", "side memMiB=8 fwd:0.25 note=x",
 		"step it=4 join rate=16 gpu=0.5", // another line about the same step
-		"side it=9 mem=1",                // of another
+		"side it=9 mem=1",                // of another step
 		"step it=5 join rate=8 stamp=2026-01-01T00:00:07", "step it=5 join loss=1",
 		"eval it=5 vloss=3",
 	})
@@ -414,7 +414,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	assert.Equal(t, 250*time.Millisecond, stages[0].EndTimestamp().AsTime().Sub(stages[0].StartTimestamp().AsTime()))
 	assert.Equal(t, spans.OrderUnknown, attr(stages[0], spans.AttrStageOrder))
 	assert.Equal(t, got[1].TraceID(), res.spans(spans.SpanEvaluation)[0].TraceID())
-	// What belongs to no record still is a metric, at the time of the record before.
+	// A value that belongs to no record is a metric all the same, at the time of the record before.
 	mem := gauge(t, res, spans.AttrMemoryUsage)
 	require.Len(t, mem, 2)
 	assert.InDelta(t, 1.0, mem[0].DoubleValue(), 0)
@@ -639,7 +639,7 @@ func TestDelivery(t *testing.T) {
 		sends int
 	}{
 		"retried": {[]error{down, down}, 3},
-		"refused": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 2}, // its halves are not
+		"refused": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 2}, // its halves are not refused
 	} {
 		t.Run(name, func(t *testing.T) {
 			traces, metrics := &robber{fails: c.fails}, &consumertest.MetricsSink{}

@@ -37,7 +37,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Written is the modification time of the files. They are read an hour later. Tests whose golden files have another one set it in init.
 var Written = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
 
-// Result is what came out of files that were read whole.
+// Result is the output for files that were read whole.
 type Result struct {
 	Traces  consumertest.TracesSink
 	Metrics consumertest.MetricsSink
@@ -128,7 +128,7 @@ func Attr(s ptrace.Span, name string) string {
 	return v.AsString()
 }
 
-// merge brings batches together, so that how many there were makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of
+// merge brings batches together, so that their number makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of
 // each name. The path of the log is cut to its name, and NaN, which is equal to nothing, is the largest number.
 func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	tb.Helper()
@@ -201,7 +201,7 @@ func numbers(tb testing.TB, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
-// Golden compares everything, whatever came in which batch, with base.traces.yaml and base.metrics.yaml. It takes it out of the result: draw it before.
+// Golden compares everything, whichever batch it came in, with base.traces.yaml and base.metrics.yaml. It takes it out of the result: draw it before.
 func (r *Result) Golden(tb testing.TB, base string) {
 	tb.Helper()
 	td, md := ptrace.NewTraces(), pmetric.NewMetrics()

@@ -24,7 +24,7 @@ import (
 // maxMessage is what a default OTLP/gRPC receiver takes.
 const maxMessage = 4 << 20
 
-// next are the next components. They take everything, but hold that no message is one that a default receiver refuses.
+// next are the next components. They take everything, but check that no message is larger than a default receiver takes.
 func (r *Result) next(tb testing.TB, arrived func()) (consumer.Traces, consumer.Metrics) {
 	tb.Helper()
 	traces, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// readable holds of all that came out what backends and people need: no character that is not seen in a name, a label or a resource, no NUL in any text, and
-// no time that wrapped.
+// readable checks what backends and people need of the output: no invisible character in a name, a label or a resource, no NUL in any text, and no time that
+// wrapped.
 func (r *Result) readable(tb testing.TB) {
 	tb.Helper()
 	// Without assert: its comparisons would take most of the time where there are 100,000 spans.

@@ -31,7 +31,7 @@ func (r *Result) Text(tb testing.TB) string {
 	return string(out)
 }
 
-// ids are those of all spans, sorted.
+// ids returns the ids of all spans, sorted.
 func (r *Result) ids() []string {
 	var out []string
 	for _, s := range r.All("") {
@@ -41,8 +41,8 @@ func (r *Result) ids() []string {
 	return out
 }
 
-// Secrets holds that secrets which come out of a log without redaction do not with it, that so many texts stand redacted for them, and that the ids are
-// the same. It returns what came out with the default redaction.
+// Secrets checks that secrets which come out of a log without redaction do not come out with it, that so many redacted texts stand for them, and that the
+// ids are the same. It returns the output with the default redaction.
 func Secrets(tb testing.TB, read func(redact.Config) *Result, redacted int, secrets ...string) *Result {
 	tb.Helper()
 	raw, clean := read(redact.Config{}), read(redact.DefaultConfig())

@@ -49,7 +49,7 @@ func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string,
 	return tail.Ignored, "", false
 }
 
-// arguments takes what the model is described by; it returns the reason why the line is no record.
+// arguments takes the arguments that describe the model; it returns the reason why the line is no record.
 func (p *Parser) arguments(out step.Out) string {
 	for _, a := range p.lines.Arguments() {
 		p.state.Model.Set(string(a.Name), a.Value)

@@ -53,7 +53,7 @@ iteration 2/ 9 |
 ------------------------------------------
 something else`
 
-// The model is the one of the dump, also when the collector is restarted anywhere in it.
+// The model is as described in the dump, also when the collector is restarted anywhere in it.
 func TestModel(t *testing.T) {
 	var o out
 	var state []byte

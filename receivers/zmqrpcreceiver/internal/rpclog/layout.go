@@ -30,7 +30,7 @@ const (
 // Durations is the length of Row.NS: the columns up to Comm.
 const Durations = Comm + 1
 
-// Columns is a set of them.
+// Columns is a set of columns.
 type Columns uint16
 
 // Has says whether c is in the set.
@@ -51,7 +51,7 @@ const (
 type unit struct {
 	of     dimension
 	digits int    // of a duration: decimals down to a nanosecond
-	bytes  uint64 // of the others
+	bytes  uint64 // of the other dimensions
 }
 
 // unitOf reads a unit. K, M and G are powers of 1024: so the writers compute them. "Mbps" could be bits and is none.
@@ -85,10 +85,10 @@ func unitOf(s string) unit {
 	return unit{}
 }
 
-// What a column without a unit is in: what the writers print in.
+// The units of columns without one: the units in which the writers print.
 var usual = map[dimension]unit{duration: unitOf("ms"), size: unitOf("KB"), rate: unitOf("MB/s")}
 
-// columnOf returns the column of a name, with a unit that measures of, and what it has to measure.
+// columnOf returns the column of a name, whose unit measures of, and the dimension that the column has to have.
 func columnOf(name string, of dimension) (Column, dimension) {
 	switch name {
 	case "method":
@@ -141,7 +141,7 @@ type cell struct {
 	of     dimension
 	column Column
 	digits int    // decimals that count
-	limit  uint64 // of what stands before the point
+	limit  uint64 // of the digits before the point
 	bytes  uint64 // in the unit
 	name   string // of other
 }

@@ -9,7 +9,7 @@ import (
 
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
-// decimal reads the plain number at t[i:] up to its end: v × 10^-digits, of which decimals were printed. Digits beyond the cell's are cut.
+// decimal reads the plain number at t[i:] up to its end: v × 10^-digits, printed with so many decimals. Digits beyond the cell's are cut.
 // end is 0 where the number is not plain or too large: that is left to odd.
 func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	from := i

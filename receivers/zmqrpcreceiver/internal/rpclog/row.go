@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// notRow is what layout.row says of a line that does not begin with an integer.
+// notRow is the reason of layout.row for a line that does not begin with an integer.
 const notRow = "not_a_row"
 
 // Row is a call. Method and the Text of Fields are parts of the line.
@@ -15,11 +15,11 @@ type Row struct {
 	ID     int64
 	Method []byte
 	Has    Columns
-	// NS are the durations, exact, 0 where there is no such column. But the Total that a log does not have is its Comm, or else the stages.
+	// NS are the durations, exact, 0 where there is no such column. Where a log has no Total, it is Comm, or else the sum of the stages.
 	NS             [Durations]int64
 	Sent, Received int64   // By, to the nearest
 	Throughput     float64 // By/s, as printed
-	// What the last digit of a printed number is worth: of the coarsest of the durations (ns), of the sizes (By), of the throughput (By/s).
+	// The value of the last printed digit: of the coarsest duration (ns), of the sizes (By), of the throughput (By/s).
 	Step                     int64
 	SizeStep, ThroughputStep float64
 	Fields                   []Field // of the columns that are not known
@@ -31,8 +31,8 @@ type Field struct {
 	Text []byte
 }
 
-// row reads a row, of which t begins with a digit, and returns "" or why it is none. Cells are split at commas or at blanks, whatever those
-// of the header are: exports to CSV put a header with commas above rows with blanks.
+// row reads a row, which begins with a digit, and returns "" or the reason why it is none. Cells are split at commas or at blanks, whatever
+// separates the header: exports to CSV put a header with commas above rows with blanks.
 func (l *layout) row(t []byte, r *Row) (reason string) {
 	id, i := int64(0), 0
 	for i < len(t) && t[i]-'0' <= 9 {

@@ -16,7 +16,7 @@ const (
 	Title          // says the transport, begins a log
 	Header         // names the columns
 	Call           // Parser.Row
-	Summary        // begins the summary; Parser.Statistic.Detail is what it is of
+	Summary        // begins the summary; Parser.Statistic.Detail is what is summed up
 	Statistic      // of the summary: Parser.Statistic
 	Section        // a heading within the summary
 	Unknown        // anything else
@@ -92,7 +92,7 @@ func (p *Parser) Line(text []byte) Kind {
 func (p *Parser) LookAhead() { p.below, p.ahead = p.layout, Row{} }
 
 // Duration looks ahead: it returns how long a call took, with its offline work, if the line is one by the header above it. It leaves Row and
-// everything else as it is.
+// the rest of the parser as they are.
 func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	i := skip(text, 0)
 	if i == len(text) {
@@ -157,14 +157,14 @@ func (p *Parser) title(t []byte) bool {
 	return true
 }
 
-// saved is what the lines that follow are read by.
+// saved is the state that is needed to read the next lines.
 type saved struct {
 	Transport string  `json:"transport,omitempty"`
 	Header    string  `json:"header,omitempty"`
 	Summary   summary `json:"summary,omitzero"`
 }
 
-// Save returns what the lines that follow are read by. nil: nothing.
+// Save returns the state that is needed to read the next lines. nil: there is none.
 func (p *Parser) Save() []byte {
 	s := saved{p.transport, p.layout.header, p.summary}
 	if s == (saved{}) {

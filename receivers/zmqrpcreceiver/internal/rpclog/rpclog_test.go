@@ -27,7 +27,7 @@ var names = [...]string{
 	Serialize: "ser", Send: "send", Receive: "recv", Deserialize: "deser", Total: "total", Server: "server", Offline: "offline", Comm: "comm",
 }
 
-// show writes what was read.
+// show writes the line that was read.
 func show(p *Parser, kind Kind) string {
 	var s strings.Builder
 	s.WriteString(kinds[kind])
@@ -72,7 +72,7 @@ func show(p *Parser, kind Kind) string {
 	return strings.TrimSpace(s.String())
 }
 
-// read reads a line, and holds what is to hold of every line: Duration agrees with Line, and a restart before the line changes nothing.
+// read reads a line, and checks what is true of every line: Duration agrees with Line, and a restart before the line changes nothing.
 func read(t *testing.T, p *Parser, text string) (Kind, string) {
 	t.Helper()
 	var restored Parser
@@ -383,7 +383,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Every row of the real logs, when they are there, against a reader that knows nothing of layouts but what stands over each column.
+// Every row of the real logs, when they are there, compared with a reader that knows of layouts only the name over each column.
 func TestRealLogs(t *testing.T) {
 	column := map[string]Column{
 		"Offline(ms)": Offline, "Serialize(ms)": Serialize, "Ser(ms)": Serialize, "Send(ms)": Send, "Recv(ms)": Receive, "Deserialize(ms)": Deserialize,
@@ -494,7 +494,7 @@ func decimals(v int64, n int) string {
 	return s[:len(s)-n] + "." + s[len(s)-n:]
 }
 
-// Where the log has no total, it is what it must have been at least.
+// Where the log has no total, it is the least that the total must have been.
 func TestNoTotal(t *testing.T) {
 	for _, c := range []struct {
 		header, text string

@@ -15,15 +15,15 @@ type Stat struct {
 	Key    string
 	Value  float64 // in Unit, to the nearest
 	Unit   string  // s, By, By/s; empty: a plain number; else as printed
-	Step   float64 // what the last digit that was printed is worth, in Unit
-	Detail string  // what is in parentheses behind the value, or else behind the name: "3.590 ms/call", "excl. offline & comm"
+	Step   float64 // the value of the last printed digit, in Unit
+	Detail string  // the text in parentheses behind the value, or else behind the name: "3.590 ms/call", "excl. offline & comm"
 }
 
-// summary is where in it the parser is.
+// summary is the parser's place in the summary.
 type summary struct {
 	In      bool   `json:"in"`
 	Section string `json:"section,omitempty"`
-	// Below is a section within it, Indent how far that is indented.
+	// Below is a section within Section, Indent how far Below is indented.
 	Below  string `json:"below,omitempty"`
 	Indent int    `json:"indent,omitempty"`
 }
