@@ -44,7 +44,7 @@ type Bridge struct {
 	meters metric.MeterProvider
 
 	stop    []func(context.Context) error // run at once
-	timeout time.Duration                 // of a Shutdown whose context has no deadline
+	timeout time.Duration                 // limit of a Shutdown whose context has no deadline
 	once    sync.Once
 	stopErr error
 }
@@ -179,8 +179,8 @@ func (b *Bridge) Propagator() propagation.TextMapPropagator {
 // RunID returns ml.run.id, empty when there is none.
 func (b *Bridge) RunID() string { return b.orOff().runID }
 
-// Shutdown sends what is queued and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. What could not be sent is lost, which the error
-// says. Later calls return what the first call returned. Spans that end after Shutdown are lost, too, and do no harm.
+// Shutdown sends the queued spans and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. Spans that could not be sent are lost, and the
+// error says so. Later calls return what the first call returned. Spans that end after Shutdown are lost, too, and do no harm.
 func (b *Bridge) Shutdown(ctx context.Context) error {
 	if b == nil {
 		return nil

@@ -647,7 +647,7 @@ func TestEndpointDown(t *testing.T) {
 				return int64(m.HeapAlloc)
 			}
 			before := heap()
-			for range 50_000 { // which take 75 MB
+			for range 50_000 { // these spans take 75 MB
 				ctx := t.Context()
 				_, fn := b.StartFunction(ctx, "generate_sequences")
 				fn.End()
@@ -755,7 +755,7 @@ func TestShutdownIsBounded(t *testing.T) {
 	counter, err := b.MeterProvider().Meter("m").Int64Counter("requests")
 	require.NoError(t, err)
 	counter.Add(ctx, 1)
-	err = b.Shutdown(context.Background()) // of no end by itself
+	err = b.Shutdown(context.Background()) // without a deadline of its own
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.Equal(t, err, b.Shutdown(context.Background()), "once")
 }
@@ -768,7 +768,7 @@ func TestShutdownTwice(t *testing.T) {
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, r.Shutdown(t.Context()))
 	_, s = r.StartFunction(ctx, "g")
-	s.End() // of no use, and no harm
+	s.End() // does nothing, and no harm
 	assert.Len(t, r.collector.spans(), 1)
 }
 

@@ -100,12 +100,12 @@ func TestCodeOfThePage(t *testing.T) {
 	assert.Equal(t, "a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d", spans.At(1).TraceID().String())
 	assert.Equal(t, "no room", spans.At(1).Status().Message())
 
-	server, handler := instrumented(nil, http.NotFoundHandler()) // of a bridge that is switched off
+	server, handler := instrumented(nil, http.NotFoundHandler()) // the server of a bridge that is switched off
 	server.Stop()
 	assert.NotNil(t, handler)
 }
 
-// The table of helpers says what their spans have.
+// The page's table of helpers lists the attributes of their spans.
 func TestHelpersOfThePage(t *testing.T) {
 	c := startTree()
 	defer c.stop()
@@ -143,7 +143,7 @@ func TestHelpersOfThePage(t *testing.T) {
 		for _, s := range req.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			var names []string
 			for name := range s.Attributes().All() {
-				if name != spans.AttrTimeSource && name != spans.AttrKind { // which all have
+				if name != spans.AttrTimeSource && name != spans.AttrKind { // which all spans have
 					names = append(names, name)
 				}
 			}

@@ -162,7 +162,7 @@ func ExampleBridge_StartRPC() {
 	//   rpc.send
 }
 
-// tree is a collector that prints what it gets.
+// tree is a collector that prints the spans that it gets.
 type tree struct {
 	ptraceotlp.UnimplementedGRPCServer
 	addr   string

@@ -144,7 +144,7 @@ func TestLongTextsDoNotWait(t *testing.T) {
 	require.NoError(t, provider.Shutdown(t.Context()))
 }
 
-// failing is an exporter of which each call returns the next error.
+// failing is an exporter whose calls return one error after the other.
 type failing []error
 
 func (f *failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {

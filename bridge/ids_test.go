@@ -41,7 +41,7 @@ func TestWithTraceID(t *testing.T) {
 			_, span := r.TracerProvider().Tracer("any").Start(WithTraceID(ctx, text), "root")
 			assert.Equal(t, want, span.SpanContext().TraceID().String(), "%q, %s", text, name)
 			assert.True(t, span.SpanContext().IsSampled())
-			_, fn := r.StartFunction(ctx, "f") // of the context before
+			_, fn := r.StartFunction(ctx, "f") // started with the context from before
 			assert.NotEqual(t, want, fn.SpanContext().TraceID().String())
 		}
 	}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// collector is an OTLP/gRPC server that keeps what it gets.
+// collector is an OTLP/gRPC server that keeps the requests that it gets.
 type collector struct {
 	addr    string
 	mu      sync.Mutex
@@ -83,7 +83,7 @@ func (g got) attrs() map[string]any { return g.Attributes().AsRaw() }
 
 func (g got) seconds() float64 { return float64(g.EndTimestamp()-g.StartTimestamp()) / 1e9 }
 
-// spans lists what arrived.
+// spans lists the spans that arrived.
 func (c *collector) spans() (all []got) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ofLogs is what the receivers make of a function and its stages, of steps of two ranks, and of calls: their goldens.
+// ofLogs is the spans that the receivers make of a function and its stages, of steps of two ranks, and of calls: their golden files.
 func ofLogs(t *testing.T) ptrace.Traces {
 	t.Helper()
 	all := ptrace.NewTraces()
@@ -184,7 +184,7 @@ func labelsOf(m pmetric.Metric) (all []pcommon.Map) {
 	return all
 }
 
-// What the helpers send is counted like what the receivers send.
+// The spans of the helpers are counted like the spans of the receivers.
 func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	logs := ofLogs(t)
 	for _, rs := range logs.ResourceSpans().All() {

@@ -101,8 +101,8 @@ func TestHTTP(t *testing.T) {
 	checkHop(t, client, server, batchID, "HTTP GET", "GET")
 }
 
-// checkHop wants the client's function, the client's span of the call, the server's span of it and the server's function, each below the one before, in the
-// batch's trace.
+// checkHop wants the client's function, the client's span of the call, the server's span of the call and the server's function, each below the one before, in
+// the batch's trace.
 func checkHop(t *testing.T, client, server *rig, id, clientSpan, serverSpan string) {
 	t.Helper()
 	sent, served := client.flush(), server.flush()
@@ -160,7 +160,7 @@ func TestTwoBridges(t *testing.T) {
 	assert.Equal(t, outer.SpanID(), inner.ParentSpanID())
 	assert.Equal(t, "f", inner.attrs()["tq.function"])
 	assert.InDelta(t, inner.seconds()/outer.seconds(), outer.attrs()["tq.get.utilization"], 1e-12)
-	ctx = WithTraceID(ctx, "a1") // of whichever run
+	ctx = WithTraceID(ctx, "a1") // names no run: the run is the one of the bridge that starts a span
 	assert.NotEqual(t, spans.TraceID("run-1", []byte("a1")), spans.TraceID("run-2", []byte("a1")))
 	_, fn = two.StartFunction(ctx, "f")
 	assert.EqualValues(t, spans.TraceID("run-2", []byte("a1")), fn.SpanContext().TraceID())

@@ -16,8 +16,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Span is what the helpers start: an OpenTelemetry span that knows what to add at its end. It must be ended once, by End or EndErr, in whatever goroutine;
-// later calls do nothing.
+// Span is a span that a helper started: an OpenTelemetry span that knows which attributes to add at its end. It must be ended once, by End or EndErr, in
+// whatever goroutine; later calls do nothing.
 type Span struct {
 	trace.Span
 	kind  kind

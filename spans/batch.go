@@ -64,14 +64,14 @@ type Batch struct {
 	messages []Message
 	scope    string
 	version  string
-	groups   map[Resource]int // of the last message
+	groups   map[Resource]int // groups of the last message
 	// Spans come in runs of one resource: remembering the last saves the map look-up.
 	last   Resource
 	lastOK bool
 	group  int
 	slice  ptrace.SpanSlice
 	span   ptrace.Span // added last
-	begun  bool        // it is not measured yet
+	begun  bool        // the last span is not measured yet
 	n      int         // spans of the last message
 	bytes  int         // OTLP bytes of the last message, but for span
 	room   int

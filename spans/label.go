@@ -19,7 +19,7 @@ func Label(text string) string {
 	for cut > 0 && !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	return strings.Clone(text[:cut]) // which does not keep the rest in memory
+	return strings.Clone(text[:cut]) // a clone does not keep the rest in memory
 }
 
 // maxRowHost bounds how much of a host's name is in a span's, By.

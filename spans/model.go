@@ -212,7 +212,7 @@ func (m *Model) Set(name string, text []byte) bool {
 		if m.NoGroups {
 			return true
 		}
-	case "rampup_batch_size": // its steps have other batches than that
+	case "rampup_batch_size": // its steps have other batches than global_batch_size
 		if m.RampUp = string(text) != "None"; m.RampUp {
 			m.GlobalBatchSize = 0
 		}

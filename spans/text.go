@@ -65,7 +65,7 @@ func clip(s string) string {
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-	return strings.Clone(s[:cut]) // which does not keep the rest in memory
+	return strings.Clone(s[:cut]) // a clone does not keep the rest in memory
 }
 
 // Interner returns one string for equal bytes, so that names that repeat on every line are allocated once.

@@ -15,12 +15,12 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 )
 
-const maxDepth = 64 // of directories below a glob's base
+const maxDepth = 64 // depth of directories below a glob's base
 
 // sight is what the sweeper has seen of a glob. It is kept apart from the glob, which other goroutines read meanwhile.
 type sight struct {
 	matched   bool   // a file
-	directory string // one that the pattern names; empty: none
+	directory string // a directory that the pattern names; empty: none
 }
 
 // directory is a directory that the globs reach.

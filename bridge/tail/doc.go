@@ -5,9 +5,9 @@
 //	      → checkpoint, once a second → storage
 //
 // A stream is the sequence of files that one path has named; it has one Handler. The sweeper alone decides which file belongs to which stream and when a stream
-// is looked at. Workers read; they never wait for the consumer. Senders are few, however many files there are (outbox). What is cut and not yet accepted fills
-// max_in_flight_bytes, of which one stream gets a quarter; then reading waits. A stream that is idle keeps neither handler nor batch (sleep). Lines that wait
-// for their other half take 96 MiB of all streams' memory at most: then the oldest are given up.
+// is looked at. Workers read; they never wait for the consumer. Senders are few, however many files there are (outbox). Batches that are cut and not yet
+// accepted fill max_in_flight_bytes, of which one stream gets a quarter; then reading waits. A stream that is idle keeps neither handler nor batch (sleep).
+// Lines that wait for their other half take 96 MiB of all streams' memory at most: then the oldest are given up.
 //
 // A turn of a stream is bounded, whatever the file holds: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to where reading goes on,
 // 128 MiB and a line that a handler looks ahead, one document. Files that must be compared to know whose they are cost the sweeper 16 MiB of decompressing per

@@ -36,7 +36,7 @@ func (l *Line) Written() time.Time {
 	return l.ModTime
 }
 
-// Verdict is what a handler made of a line; with it tail keeps the accounts of every receiver:
+// Verdict says what a handler did with a line; with it tail keeps the accounts of every receiver:
 // lines = records + ignored (by reason) + rejected (by reason).
 type Verdict uint8
 
@@ -58,7 +58,7 @@ type Delivery interface {
 	Join(other Delivery) bool
 }
 
-// Refused is the error of a delivery of which something was refused for good.
+// Refused is the error of a delivery some of whose records were refused for good.
 type Refused struct {
 	// Places are the refused records of the joined Deliveries: 0 is the Delivery itself, 1 the first that Join took in.
 	Places map[int][]Place
@@ -84,7 +84,7 @@ type Handler interface {
 	Expire(before time.Time)
 	// Cut ends the current batch and returns it, or nil when there is nothing to send.
 	Cut() Delivery
-	// Save returns what the handler must know to go on after a restart from the end of the last line it was given, beyond held lines, which are
+	// Save returns the state that the handler must have to go on after a restart from the end of the last line it was given, beyond held lines, which are
 	// given again (clock anchors, a column layout). It is small. nil: nothing.
 	Save() []byte
 	// Restore is called once, before the first Line, with what Save returned.

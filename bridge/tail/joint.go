@@ -60,7 +60,7 @@ func (s *Stream) Take(l Lent) {
 // other records, until none of them waits.
 type bond struct {
 	waiting int    // shared lines that still wait for a batch
-	lines   []Lent // those that do not
+	lines   []Lent // the other lines, which do not wait
 	into    *bond  // the bond that this one became a part of
 }
 
@@ -91,7 +91,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0
 	}
-	shared := t.shared.Load() > 0 // else none of these is: it would have been counted before it came into the batch
+	shared := t.shared.Load() > 0 // else none of these lines is shared: a shared one would have been counted before it came into the batch
 	if shared {
 		t.sharing.Lock()
 		defer t.sharing.Unlock()

@@ -196,7 +196,7 @@ func (m *jointModel) down() {
 func (m *jointModel) check() {
 	for k, lines := range m.spoken {
 		ranks := map[string]bool{}
-		sure, certain := true, true // it can be read; it can be read once only
+		sure, certain := true, true // sure: the line can be read; certain: it can be read only once
 		for _, l := range lines {
 			ranks[l.rank] = true
 			ml := m.byText[l.text]

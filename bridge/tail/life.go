@@ -18,7 +18,7 @@ const (
 var becomes = [lives][]life{
 	lifeUnread:   {lifeRead, lifeCut, lifeMissing, lifeRetired, lifeDead},
 	lifeRead:     {lifeUnread, lifeCut, lifeRetired, lifeDead},
-	lifeCut:      {lifeUnread, lifeDead}, // unread: in the copy that was made of it before
+	lifeCut:      {lifeUnread, lifeDead}, // unread: the rest is read in the copy that was made before
 	lifeMissing:  {lifeUnread, lifeDead},
 	lifeRetired:  {lifeUnread, lifeRead, lifeVanished}, // read: its path names it again
 	lifeVanished: {lifeUnread, lifeRead, lifeRetired},

@@ -32,8 +32,8 @@ type sweeper struct {
 	files      map[fingerprint.ID]*file
 	due        dueHeap
 	stems      map[string][]*Stream // by the beginning of their path, see stemOf
-	globs      glob.List            // all that is looked for
-	sights     []sight              // of globs
+	globs      glob.List            // all globs together
+	sights     []sight              // one for each of globs
 	own        glob.List            // include and document
 	byName     glob.List            // these, as absolute paths
 	shared     glob.List            // include_by_content

@@ -30,7 +30,7 @@ type outbox struct {
 	cost    int64
 	lingers bool // a sender waits for more
 	closed  bool
-	full    chan struct{} // there is enough to send
+	full    chan struct{} // signals that there is enough to send
 	senders sync.WaitGroup
 }
 

@@ -39,7 +39,7 @@ const (
 	quantum      = 8         // chunks per turn
 	jointQuantum = 1         // small: a stream's lines wait in memory while it is ahead of the others
 	maxHeld      = 1_000_000 // lines of a stream, where records are joint
-	maxHeldBytes = 96 << 20  // of all streams, where they are not
+	maxHeldBytes = 96 << 20  // of all streams, where records are not joint
 	// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.
 	fairEvery = 64
 	// holesPerSecond bounds how much time goes into writing down holes: where there are many, they are stored less often. Ten tags cost as much as a hole.

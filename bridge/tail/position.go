@@ -75,10 +75,10 @@ type held struct {
 	piece
 	at     int64 // when it was read, Unix ns
 	bytes  int32
-	refs   int32  // of a line that is lent: batches that it goes with, or will
+	refs   int32  // number of batches that a lent line is in, or will be in
 	tag    uint64 // as above: the Line.Tag of the line when it is read again
 	record bool
-	next   Held // in the free list
+	next   Held // next in the free list
 }
 
 // heldLines stores held lines under stable numbers, so that holding and releasing neither hash nor move anything.

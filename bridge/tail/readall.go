@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// ReadAll reads every matching file once to its end, gives up what is pending, delivers everything and returns the accounts.
+// ReadAll reads every matching file once to its end, gives up the pending lines, delivers everything and returns the accounts.
 // It neither polls nor stores positions. A batch that is not accepted is sent again until ctx ends; then ReadAll returns ctx's error.
 func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandler) (Counts, error) {
 	t, err := New(cfg, set, newHandler)

@@ -164,7 +164,7 @@ type rig struct {
 	sorter    *Sorter
 	detect    func(path string) Detect
 	early     bool // store a checkpoint when a file was taken up, before anything of it is read
-	// tick returns the modification time of what is written now; nil: the file system's.
+	// tick returns the modification time of a write now; nil: the file system's.
 	tick func(name string) time.Time
 }
 

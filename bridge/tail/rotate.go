@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-const maxListings = 20 // of a directory that is changing all the time
+const maxListings = 20 // limit for a directory that is changing all the time
 
 // named is told which file the path names.
 func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
@@ -273,7 +273,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
-			continue // that one is read
+			continue // its uncompressed file is read
 		}
 		raw, fi, err := osfile.Open(b.path, w.t.cfg.FollowSymlinks)
 		if err == nil && fingerprint.IDOf(fi) != id {
@@ -368,8 +368,8 @@ type generation struct {
 	raw          *os.File
 	fi           fs.FileInfo
 	current      bool
-	order        int     // in which it was caught; 0: it was not
-	net          *caught // that holds it
+	order        int     // its number in the order of catching; 0: not caught
+	net          *caught // the catch that holds it
 }
 
 // sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then

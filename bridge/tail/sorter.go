@@ -33,8 +33,8 @@ const (
 type Detect func(text []byte) Reads
 
 const (
-	sniffMost   = 16 << 20 // of a file, to find out whose it is
-	sniffLook   = 4 << 20  // of these, in one go
+	sniffMost   = 16 << 20 // bytes of a file, to find out whose it is
+	sniffLook   = 4 << 20  // bytes of these, in one go
 	sniffBytes  = 256 << 10
 	forgetKind  = 10 * time.Minute // after which nobody has asked for it
 	loadingMost = 2 * time.Second
@@ -57,9 +57,9 @@ type kind struct {
 	id     fingerprint.ID
 	owner  *Tailer // nil: not known
 	detect []Detect
-	of     []*Tailer // whose they are
+	of     []*Tailer // the Tailers of detect, in its order
 	off    int64     // looked at up to here
-	size   int64     // as of then
+	size   int64     // size at that time
 	grown  time.Time
 	asked  time.Time
 	lines  int64

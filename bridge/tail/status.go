@@ -29,7 +29,7 @@ type Status struct {
 	LagSince          time.Time // when the file that is furthest behind had nothing to read; zero: no lag
 	Rate              float64   // bytes a second
 	Links             int       // symbolic links that match and are passed over
-	Link              string    // one of them
+	Link              string    // path of one symbolic link
 	Mute              []Mute    // some of the files that have had lines and no record
 	MuteFiles         int
 	MuteLines         int64
@@ -39,7 +39,7 @@ type Status struct {
 type GlobStatus struct {
 	Pattern   string
 	Matched   bool
-	Directory string // one that the glob names
+	Directory string // the directory, where the glob names one
 }
 
 // Mute is a file that had lines and no record.

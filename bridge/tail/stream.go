@@ -37,7 +37,7 @@ var farFuture = time.Unix(0, math.MaxInt64)
 type Stream struct {
 	t      *Tailer
 	path   string
-	number int // of the streams of the Tailer
+	number int // its number among the streams of the Tailer
 
 	mu        lockorder.Mutex[reading] // everything below, and the handler's methods
 	handler   Handler                  // nil: asleep, and state has what the handler saved
@@ -51,7 +51,7 @@ type Stream struct {
 
 	gone     bool // forgotten: not to be drained any more
 	known    bool // has had a file, in this process or before
-	behind   bool // rotated files are still to be compared with what was read: takeUp must come again
+	behind   bool // rotated files are still to be compared with files that were read: takeUp must be called again
 	document bool
 	// byContent says that the path is in IncludeByContent only.
 	byContent bool
@@ -88,18 +88,18 @@ type Stream struct {
 type awake struct {
 	batch  *lineBatch // being built
 	flying map[*lineBatch]struct{}
-	mark   *mark // of the batch being built, for a handler that is InOrder
+	mark   *mark // beginning of the batch being built, for a handler that is InOrder
 	held   heldLines
-	shared map[Held]*bond // of lent lines that go with more than one batch
+	shared map[Held]*bond // bonds of lent lines that are in more than one batch
 
 	line    Line
 	limit   int64  // the most that the batch being built takes from the budget
-	text    []byte // of a line that was decoded
+	text    []byte // buffer for a decoded line
 	visited int64  // bytes that Ahead and Beginning read in this turn
 	density int64  // the budget that each of the bytes read last took; 0: none
 	cur     piece
 	curHeld Held
-	since   extent // of the batch when the line being handled began, or the record before the one that expires
+	since   extent // extent of the batch when the line being handled began, or the record before the one that expires
 	// placed says that a record has a place since the line being handled began, ownPlace that the last one is the line itself.
 	placed, ownPlace bool
 	tally            tally
@@ -368,10 +368,10 @@ func (s *Stream) noteCaught() {
 	s.noteSize()
 }
 
-// settle takes note of a batch's fate: all of it was accepted, but for so many of its record lines.
+// settle takes note of a batch's fate: all its lines were accepted, but for the refused ones among its record lines.
 func (s *Stream) settle(b *lineBatch, refused int64) {
 	t := s.t
-	// A checkpoint has all of the lines of a record or none, of whichever streams they are.
+	// A checkpoint has all lines of a record or none, whichever streams they are from.
 	t.settling.RLock()
 	defer t.settling.RUnlock()
 	own, bytes := b.records, b.bytes

@@ -85,7 +85,7 @@ type Tailer struct {
 	sweeper sweeper
 
 	mu       lockorder.Mutex[leaf] // scheduler
-	wakeup   *sync.Cond            // of the workers
+	wakeup   *sync.Cond            // wakes the workers
 	ready    []*Stream
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
@@ -98,8 +98,8 @@ type Tailer struct {
 	picked        int  // streams that were taken out of a queue
 	stopping      bool
 
-	wake    chan struct{} // of the sweeper
-	early   chan struct{} // of the checkpoints: there is a file that none knows
+	wake    chan struct{} // wakes the sweeper
+	early   chan struct{} // wakes the checkpoints: there is a file that no checkpoint knows
 	halt    chan struct{} // closed by Shutdown: no more retries
 	open    atomic.Int64  // files
 	packed  atomic.Int64  // decoders
@@ -126,9 +126,9 @@ type Tailer struct {
 	workers     sync.WaitGroup
 	outbox      outbox
 	dead        deadLetters
-	life        context.Context // of deliveries
+	life        context.Context // context of deliveries
 	kill        context.CancelFunc
-	stop        context.CancelFunc // of the loops
+	stop        context.CancelFunc // ends the loops
 	started     bool
 	shutOnce    sync.Once
 	shutErr     error

@@ -45,7 +45,7 @@ var (
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate names what is wrong with the configuration.
+// Validate names the errors of the configuration.
 func (c *Config) Validate() error {
 	if q := c.QueueConfig.Get(); q != nil && (q.Sizer == exporterhelper.RequestSizerTypeBytes && q.QueueSize < minQueueBytes ||
 		q.Sizer == exporterhelper.RequestSizerTypeItems && q.QueueSize < minQueueItems) {

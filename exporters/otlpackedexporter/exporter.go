@@ -42,9 +42,9 @@ type otlpExporter struct {
 
 	mu     sync.Mutex
 	since  time.Time // when the backend last began not to accept; zero while it does
-	told   time.Time // of that
-	toldOf bool      // that it does not accept, since then
-	noted  time.Time // of rejected items
+	told   time.Time // when the log was last told of it
+	toldOf bool      // it was logged since then that the backend does not accept
+	noted  time.Time // when rejected items were last logged
 }
 
 func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {

@@ -197,7 +197,7 @@ func (c *client) append(b []byte) error {
 	return nil
 }
 
-// Get returns what is stored with the key, nil if nothing is.
+// Get returns the value stored with the key, nil if there is none.
 func (c *client) Get(ctx context.Context, key string) ([]byte, error) {
 	op := storage.GetOperation(key)
 	err := c.Batch(ctx, op)
@@ -209,7 +209,7 @@ func (c *client) Set(ctx context.Context, key string, value []byte) error {
 	return c.Batch(ctx, storage.SetOperation(key, value))
 }
 
-// Delete forgets what is stored with the key.
+// Delete forgets the value stored with the key.
 func (c *client) Delete(ctx context.Context, key string) error {
 	return c.Batch(ctx, storage.DeleteOperation(key))
 }

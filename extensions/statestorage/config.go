@@ -26,7 +26,7 @@ func (c *Config) Validate() error {
 	for dir := filepath.Clean(c.Directory); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
-			continue // it is made in the nearest one above that exists
+			continue // the directory is made in the nearest existing one above
 		}
 		if err == nil && !info.IsDir() {
 			err = &fs.PathError{Op: "use", Path: dir, Err: unix.ENOTDIR}

@@ -74,7 +74,7 @@ func (r *rig) texts() map[string]string {
 	return out
 }
 
-// warnings are what was logged at warn or above, each with its fields.
+// warnings are the entries logged at warn or above, each with its fields.
 func warnings(logs *observer.ObservedLogs) []string {
 	var out []string
 	for _, e := range logs.TakeAll() {
@@ -341,7 +341,7 @@ func TestChangedWhileRunning(t *testing.T) {
 				warned := warnings(r.logs)
 				want := 1
 				if tt.aside {
-					want = 2 // what was set aside, too
+					want = 2 // with the warning about the file set aside
 				}
 				require.Len(t, warned, want, "it is said once")
 				assert.Contains(t, warned[0], dir)

@@ -35,7 +35,7 @@ func (j *joiner) add(in *input, r *record) {
 	j.bound()
 }
 
-// joinByNumber takes a record of which the log has the number.
+// joinByNumber takes a record whose number is in the log.
 func (j *joiner) joinByNumber(in *input, r *record) {
 	t := j.track(r.comm, r.op)
 	c := t.open[r.op.Seq]

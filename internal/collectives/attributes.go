@@ -88,8 +88,8 @@ func (c *Collective) lateness(m pcommon.Map) {
 	m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
 }
 
-// stragglers says who is late again and again: where that begins, where it was so in this collective, and where it is over. Of the collectives that follow each
-// other closely only the first waits for a slow rank, and it would be on each.
+// stragglers writes which rank is late again and again: where this begins, where the rank was late in this collective, and where it is over. Of collectives
+// that follow each other closely only the first waits for a slow rank, so not each of them has the attribute.
 func (c *Collective) stragglers(m pcommon.Map) {
 	s := slowRank{rank: op.Unknown}
 	if len(c.over) > 0 {

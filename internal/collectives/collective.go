@@ -50,7 +50,7 @@ type Collective struct {
 	// From here on: when it leaves.
 	outcome             Outcome
 	sure                bool // there is no doubt that its records are one collective
-	dropped             bool // by sampling
+	dropped             bool // by SampleRate
 	opensRun            bool // it is the first of its run that is sent
 	trace               pcommon.TraceID
 	id                  pcommon.SpanID
@@ -60,7 +60,7 @@ type Collective struct {
 	waited              int64
 	start, end          int64
 	duration, transfer  int64   // ns; op.Unknown
-	factor              float64 // of the bus bandwidth; NaN: there is none
+	factor              float64 // factor of the bus bandwidth; NaN: there is none
 	alg, bus            float64
 	busMean             float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
 	baseline, deviation float64
@@ -85,14 +85,14 @@ type part struct {
 	src                  *source
 	more                 *more // fields that few records have
 	how                  *how
-	again                int32 // of a rank with several records, how many come before
+	again                int32 // for a rank with several records: how many come before
 	state                op.State
 	left, bare, plain    bool  // the trace has no room for its span, for its details, for when it waited
 	start, end, duration int64 // Unix ns, ns; op.Unknown
 	late                 int64 // ns behind the first to arrive; op.Unknown
 	reportedAlg          float64
 	reportedBus          float64
-	name                 string // of its span
+	name                 string // name of its span
 }
 
 // how has the fields that many records have in common.

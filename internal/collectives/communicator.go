@@ -44,7 +44,7 @@ type commKey struct{ family, id string }
 // communicator is what is known of one communicator.
 type communicator struct {
 	run         *run
-	family      string // of formats: each counts by itself
+	family      string // family of formats: each counts by itself
 	id, name    string
 	size        int32
 	tracks      [op.Kinds]*track
@@ -68,7 +68,7 @@ type communicator struct {
 	open        int   // collectives
 	bytes       int64 // memory, about
 	used        int64 // when its last record was read
-	forgotten   bool  // there may be another in its place
+	forgotten   bool  // there may be another communicator in its place
 
 	counted
 }

@@ -73,7 +73,7 @@ type counted struct {
 	sweepAt   int64         // the horizon at which to look again at the waiting records
 }
 
-// joinByCount takes a record of which the number is only counted.
+// joinByCount takes a record whose number is only counted.
 func (j *joiner) joinByCount(in *input, r *record) {
 	o, t := r.op, j.track(r.comm, r.op)
 	when := stretchOf(o.Start, o.End)
@@ -316,7 +316,7 @@ func (c *Collective) absorb(o *Collective) {
 	c.when = c.when.with(o.when)
 }
 
-// ring is a set of records of which each rank sends to the next, in a circle. It is closed if the records say so.
+// ring is a set of records in which each rank sends to the next, in a circle. It is closed if the records say so.
 type ring struct {
 	of     []*Collective
 	closed bool

@@ -27,7 +27,7 @@ func (r *run) follow(c *Collective) {
 	}
 }
 
-// followPart adds what a record says of the link between two ranks, if it says so, and of the link between their hosts.
+// followPart adds a record's traffic to the link between two ranks, if it has any, and to the link between their hosts.
 func (r *run) followPart(c *Collective, p *part) {
 	m := p.more
 	src, dst := m.sourceRank, m.destRank

@@ -113,7 +113,7 @@ type joiner struct {
 	rows   map[rowKey]string
 	ghosts ghosts
 
-	hows    map[how]*how // one of each
+	hows    map[how]*how // each how once
 	lastHow *how
 
 	waiting

@@ -21,11 +21,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type says struct {
 	input, rank, seq int
 	size             int64
-	us               int64 // it took, waiting included
+	us               int64 // duration, waiting included
 	start            int64 // µs
 	of               int   // ranks of the communicator; 0: not known
 	counted          bool  // the number is not in the log
-	alone            bool  // it has none
+	alone            bool  // it has no number
 }
 
 func (s says) op() *op.Op {
@@ -207,7 +207,7 @@ var joins = map[string]struct {
 			assert.Len(r.tb, r.left, 1, "a quarter of the time that inputs have to end what they began")
 			r.pass(time.Nanosecond)
 			r.say(numbered(0, 2), numbered(1, 1)) // rank 1 is not waited for, and its record joins the trace of the collective that has left
-			r.say(numbered(1, 3), numbered(0, 3)) // it is waited for again
+			r.say(numbered(1, 3), numbered(0, 3)) // rank 1 is waited for again
 		},
 		want: []string{
 			"0: complete, ranks 0 1 by 0/0,1/0", "1: hang_timeout, ranks 0, missing [1], hang by 0/1", "2: rank_gone, ranks 0, missing [1] by 0/2",

@@ -108,7 +108,7 @@ func (j *joiner) keeps(c *Collective) bool {
 	case rate >= 1:
 		return true
 	case c.outcome == Tardy:
-		return !c.dropped // as those that came in time
+		return !c.dropped // it is kept when the records that came in time were kept
 	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
 		return true
 	case c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:

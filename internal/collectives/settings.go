@@ -47,7 +47,7 @@ var (
 	errMaxStateBytes = fmt.Errorf("'max_state_bytes' must be at least %d", MinState)
 )
 
-// Check says what is wrong, naming the keys.
+// Check returns all errors of the configuration, naming the keys.
 func (c *JoinConfig) Check() error {
 	var errs []error
 	check := func(ok bool, err error) {

@@ -244,8 +244,8 @@ const leaving = 10_000
 // begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
 func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
-// ahead is by how much the row of the rank that came last begins before that of the first, ns: Jaeger, which knows µs, draws spans that begin together in any
-// order, and among spans that end together its longest path goes through the one that began first.
+// ahead is by how much the row of the rank that came last begins before the row of the first, ns: Jaeger, which knows µs, draws spans that begin together in
+// any order, and among spans that end together its longest path goes through the one that began first.
 const ahead = 1000
 
 // scatter is how far apart the ranks' ends may be by one clock, ns.

@@ -69,15 +69,14 @@ func models() (m []model) {
 }
 
 // TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each time it is named anew counts. The short run that is the
-// default
-// has too few rank-steps per model to hold each to that (half an alarm would be allowed): there it is the sum that must not have more, and no model more than
-// three (with one in 100,000, four or more would come about once in 600 runs).
+// default has too few rank-steps per model to hold each model to that rate (half an alarm would be allowed): there the rate holds for the sum of all models, and
+// no model may have more than three alarms (with one in 100,000, four or more would come about once in 600 runs).
 func TestFalseAlarms(t *testing.T) {
 	allHealthy, allAlarms := 0, 0
 	for i, m := range models() {
 		t.Run(m.name, func(t *testing.T) {
 			healthy, alarms := 0, 0
-			enough := *rankSteps / max(1, m.job.perStep/4, m.job.layers) // they take their time
+			enough := *rankSteps / max(1, m.job.perStep/4, m.job.layers) // the simulations take their time
 			for seed := uint64(0); healthy < enough; seed++ {
 				j := m.job
 				j.start(seed<<8 + uint64(i))

@@ -48,13 +48,13 @@ const (
 
 	// Which collectives count (step 1).
 	weightMemory = 1. / 512 // EWMA
-	weightPowers = 2        // of four
+	weightPowers = 2        // powers of four
 
 	// σ and ρ (step 3).
 	noiseMemory  = 1. / 32 // EWMA; longer among fewer than eight ranks
 	maxRho       = 0.9
 	warmUp       = 4     // collectives from which nothing but σ is learnt; their evidence counts later
-	robust       = 3     // of them, the first: σ² is by the median of squares, as there is nothing yet to cut them off by
+	robust       = 3     // the first of these collectives: σ² is by the median of squares, as values cannot be cut off yet
 	medianToMean = 2.198 // of a squared normal variable: 1/Φ⁻¹(¾)²
 	freedom      = 16    // s² is taken as 1 + 16/values times as large: few values may say too little
 
@@ -70,7 +70,7 @@ const (
 	minRun        = 5
 	cutSigma      = 5
 	cutK          = 3
-	minWork       = 1. / 4 // of the transfer: a shorter work time counts as that, K must not go to 0 with it
+	minWork       = 1. / 4 // share of the transfer's time: a shorter work time counts as this, so that K does not go to 0
 
 	minScored = 5 // work times from which on there is a score
 	refresh   = 3 // times per window, a rank's median work time is computed anew
@@ -110,7 +110,7 @@ type Result struct {
 // use.
 type Window struct {
 	size  int
-	index map[int32]int32 // of a rank in ranks
+	index map[int32]int32 // index of a rank in ranks
 	ranks []rank
 	rings []cell // size per rank, for the collectives that count
 
@@ -130,8 +130,8 @@ type Window struct {
 	k, h, cut float64
 	best      float64 // median work time of the best rank, ns
 
-	at     []int32 // of each arrival: in ranks; −1: not known
-	works  []int64 // of each arrival: ns; −1: unknown
+	at     []int32 // for each arrival its index in ranks; −1: not known
+	works  []int64 // for each arrival its work time, ns; −1: unknown
 	times  []int64
 	values []float32
 	halves []float32
@@ -151,7 +151,7 @@ type cell struct {
 type rank struct {
 	id    int32
 	seen  uint64 // call
-	end   int64  // of its last collective, own clock; 0: unknown
+	end   int64  // end of its last collective, own clock; 0: unknown
 	n     int32  // values in the rings
 	next  int32
 	works int32 // collectives that counted and had a work time

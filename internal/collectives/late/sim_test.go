@@ -11,7 +11,7 @@ type job struct {
 	work     float64 // ns of a step
 	transfer float64 // ns of a collective; 0: a tenth of work
 	perStep  int     // collectives, one after the other; 0: 1
-	layers   int     // of the work, with a collective after each; 0: 1
+	layers   int     // layers of the work, with a collective after each; 0: 1
 	starts   bool    // whether the log has times
 
 	sigma  float64 // jitter per rank and step, of the work: Gaussian, unless …
@@ -24,7 +24,7 @@ type job struct {
 	slow   map[int32]float64
 	from   int                 // step from which on they are slow
 	until  int                 // 0: for ever
-	keep   func(rank int) bool // whose records there are; nil: all
+	keep   func(rank int) bool // says which ranks have records; nil: all
 	change func([]Arrival)     // changes the arrivals
 
 	rng    *rand.Rand

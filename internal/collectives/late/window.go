@@ -188,9 +188,8 @@ type others struct {
 	mid           float64 // the median of all
 }
 
-// behind is by how much a duration falls short of the median of the others: how late its rank came. Of two ranks, and nearly so of four, the median of all
-// would be
-// drawn half way to the late one.
+// behind is by how much a duration falls short of the median of the others: how late its rank came. With two ranks, and nearly so with four, the median of all
+// would be drawn half way to the late one.
 func (o *others) behind(d int64) float64 {
 	switch {
 	case d <= o.lower:

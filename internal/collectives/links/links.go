@@ -143,8 +143,7 @@ func (l *Links) Hot() []Pair {
 }
 
 // Slow are the pairs whose median bandwidth is below half of the median of all pairs' medians, at most 10, the slowest first; only among at least 4 pairs with
-// 8
-// bandwidths each. The slice is valid until the next call of Hot or Slow.
+// 8 bandwidths each. The slice is valid until the next call of Hot or Slow.
 func (l *Links) Slow() []Pair {
 	if l.list = l.list[:0]; l.measured < minHot {
 		return nil

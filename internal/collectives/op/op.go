@@ -23,7 +23,7 @@ const (
 	Scatter
 	Send
 	Recv
-	SendRecv // of VCCL's enum
+	SendRecv // from VCCL's enum
 	Kinds
 )
 
@@ -52,7 +52,7 @@ type Op struct {
 	PID            int64 // 0: unknown
 
 	Kind Kind
-	Name []byte // as logged, of Other
+	Name []byte // as logged, for Other
 	Seq  uint64 // per communicator and Kind, unless SeqOfAll
 	// HasSeq says that Seq counts the operations that the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
 	HasSeq bool

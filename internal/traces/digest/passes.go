@@ -15,7 +15,7 @@ type Pass struct {
 	Told       []string // the names of the verdicts that are not good, as they were passed
 	Verdicts
 
-	Ordinal                      float64 // in its session, from 1
+	Ordinal                      float64 // number of the pass in its session, from 1
 	Calls                        float64
 	Duration                     float64 // s, of all calls
 	Serialize, Transport, Server float64 // shares of the time

@@ -12,7 +12,7 @@ import (
 type Run struct {
 	Service, Run string
 	Traces       int            // without traces that are only about the run as a whole
-	Bad          int            // of these, with a bad verdict
+	Bad          int            // traces with a bad verdict
 	First, Last  int64          // ns since 1970: the start of the first trace, the end of the last
 	Roots        map[string]int // traces by the name of their first span
 }

@@ -40,7 +40,7 @@ type Source interface {
 
 // Query says which traces are asked for.
 type Query struct {
-	Services []string // of these; none: of any service
+	Services []string // only traces of these; none: of any service
 	Run      string   // with a span of this run (ml.run.id); "": any
 	Limit    int      // the newest so many traces, not counting traces about a run as a whole; 0: all
 	Now      time.Time
@@ -66,7 +66,7 @@ type Found struct {
 type Share struct {
 	Read  int  `json:"read"`
 	There int  `json:"there"`
-	More  bool `json:"more"` // there are others that were not counted
+	More  bool `json:"more"` // there are more traces, which were not counted
 }
 
 // newest keeps the newest traces that were asked for.

@@ -32,9 +32,9 @@ type windows struct {
 
 	traces map[pcommon.TraceID]*tree.Trace
 	older  error
-	seen   map[pcommon.TraceID]bool // in an answer
+	seen   map[pcommon.TraceID]bool // traces that were in an answer
 	there  map[pcommon.TraceID]bool // the traces among them that were asked for, without traces about a run as a whole
-	more   bool                     // there may be others that were not counted
+	more   bool                     // there may be more traces, which were not counted
 	until  time.Time                // the counting ends then; zero while traces are collected
 }
 

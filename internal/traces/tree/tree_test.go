@@ -25,7 +25,7 @@ func TestBuild(t *testing.T) {
 	add(2, 1, 0, 10, 50)
 	add(2, 1, 0, 10, 50) // a copy
 	add(2, 4, 9, 60, 55) // no parent, and it ends before it starts
-	add(1, 5, 5, 5, 6)   // its own parent
+	add(1, 5, 5, 5, 6)   // a span that is its own parent
 	add(3, 6, 7, 70, 80) // a circle
 	add(3, 7, 6, 70, 80)
 	traces := Build(td)

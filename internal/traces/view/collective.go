@@ -27,7 +27,7 @@ type Collective struct {
 
 	Sequence Int  // per communicator and operation
 	Counted  bool // the sequence, or that there is none, is not the log's: see spans.AttrNCCLSequenceKind
-	Ranks    Int  // whose records are in the trace
+	Ranks    Int  // number of ranks whose records are in the trace
 	Rank     Int  // of a Send or Recv
 	Peer     Int  // as above
 
@@ -182,7 +182,7 @@ type Rank struct {
 	Host            string  // where it is not the resource's
 	Late            float64 // s behind the first that came
 	Last            bool    // it came last
-	State           string  // of what is not completed
+	State           string  // where it is not completed
 	Errors, Retries float64
 }
 

@@ -93,10 +93,10 @@ func (l Loss) NotFinite() string {
 // Slowest is the rank that computed for the longest in a step, compared with its peers, the ranks that do the same work.
 type Slowest struct {
 	Rank          Int
-	Stage         string // in which it lost most
+	Stage         string // the stage in which it lost most
 	Peers         Int    // how many
 	Duration      float64
-	PeersDuration float64 // of their median, s
+	PeersDuration float64 // median of its peers, s
 	Behind        List    // ranks (List.Int) that lost at least half as much, the slowest first
 }
 
@@ -310,7 +310,7 @@ type Evaluation struct {
 	Head
 	Source
 	Place
-	Loss       Loss // of the validation
+	Loss       Loss // loss of the validation
 	Perplexity float64
 }
 

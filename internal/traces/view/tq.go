@@ -21,7 +21,7 @@ type Function struct {
 
 	Share        [shares]float64
 	Overhead     float64         // get + put
-	Unattributed float64         // in no stage
+	Unattributed float64         // share of the time in no stage
 	Reported     [shares]float64 // as FUNCTION_END states them
 	Disagreement float64         // the largest |share − reported|
 	// Carried says that the span came with shares: who made it has measured them, or a train_perf has.
@@ -77,7 +77,7 @@ type Stage struct {
 	Head
 
 	Stage     spans.TQStage // TQNone: none that is known
-	Function  string        // which it is part of
+	Function  string        // the function that it is part of
 	TraceID   string        // as the log has it; only of a stage that stands alone
 	BatchSize Int           // samples
 	PID       Int

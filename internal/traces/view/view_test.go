@@ -227,7 +227,7 @@ func TestReadOtherTypes(t *testing.T) {
 				switch {
 				case f.Kind() == reflect.Float64:
 					assert.True(t, math.IsNaN(f.Float()), path)
-				case f.Kind() == reflect.Bool, path == "stage.Stage", path == "step.Loss.Text", path == "evaluation.Loss.Text": // that there is one says it
+				case f.Kind() == reflect.Bool, path == "stage.Stage", path == "step.Loss.Text", path == "evaluation.Loss.Text": // told by presence
 				default:
 					assert.True(t, f.IsZero(), path)
 				}
@@ -325,7 +325,7 @@ func TestVerdicts(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Equal(t, Verdict{"a", "because", 0.5, 1}, got[0])
 	assert.True(t, got[1].Name == "" && math.IsNaN(got[1].Value) && math.IsNaN(got[1].Threshold))
-	for range Verdicts(span) { // it can be left
+	for range Verdicts(span) { // the loop can be left early
 		break
 	}
 }

@@ -26,7 +26,7 @@ const (
 	bombRatio  = 1000     // more than any log compresses
 	zstdWindow = 64 << 20 // the window that a zstd frame may ask for
 	chunkBytes = 256 << 10
-	firstBytes = 1 << 10 // that can be had without going back
+	firstBytes = 1 << 10 // content that can be read again without going back
 )
 
 var (
@@ -64,7 +64,7 @@ type Reader struct {
 
 	dec    io.Reader
 	finish func()
-	pos    int64  // of dec
+	pos    int64  // position of dec
 	first  []byte // the first 1 KiB of the decompressed content
 	last   []byte // the bytes before pos
 	bad    error  // why the content ends before its end

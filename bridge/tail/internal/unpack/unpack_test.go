@@ -32,7 +32,7 @@ func pack(t *testing.T, kind string, content []byte) string {
 	return path
 }
 
-// open returns a Reader of it.
+// open returns a Reader of the file.
 func open(t *testing.T, path, kind string) *Reader {
 	t.Helper()
 	raw, err := os.Open(path)
