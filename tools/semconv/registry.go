@@ -249,8 +249,8 @@ func constants(ds []*domain) []constant {
 	return out
 }
 
-// sections orders the Go names as the registry has them: a block per group of attributes, a block of the values of each enum, and for each domain a block of spans
-// and events, and a block of metrics.
+// sections orders the Go names as the registry has them: a block per group of attributes, a block of the values of each enum, and for each domain a block of
+// spans and events, and a block of metrics.
 func sections(ds []*domain) []section {
 	var out []section
 	done := map[string]bool{}
