@@ -36,7 +36,7 @@ func config(globs ...string) *Config {
 	return cfg
 }
 
-// read reads files and holds the accounts.
+// read reads files and checks the accounts.
 func read(t *testing.T, cfg *Config) *filereceivertest.Result {
 	t.Helper()
 	return filereceivertest.Read(t, receivertest.NewNopSettings(metadata.Type), cfg, newParts)

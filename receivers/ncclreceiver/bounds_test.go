@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sound holds what is true of all that the receiver sends, whatever the logs say.
+// sound checks what is true of all spans and metrics that the receiver sends, whatever the logs say.
 func sound(tb testing.TB, r *filereceivertest.Result) {
 	tb.Helper()
 	type made struct {

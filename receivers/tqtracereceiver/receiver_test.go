@@ -33,7 +33,7 @@ func makeParts(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Par
 	return parts, err
 }
 
-// read reads files whole and holds the accounts.
+// read reads files whole and checks the accounts.
 func read(t *testing.T, change func(*Config), paths ...string) *filereceivertest.Result {
 	t.Helper()
 	return readWith(t, receivertest.NewNopSettings(metadata.Type), change, paths...)

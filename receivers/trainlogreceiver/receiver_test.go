@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// read reads files whole and holds the accounts.
+// read reads files whole and checks the accounts.
 func read(t *testing.T, change func(*Config), paths ...string) *filereceivertest.Result {
 	t.Helper()
 	return readWith(t, receivertest.NewNopSettings(metadata.Type), change, paths...)

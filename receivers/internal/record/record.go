@@ -76,7 +76,7 @@ type Record struct {
 	Dropped int
 
 	has    uint64
-	values [NumFields]float64 // of the fields in has; the others hold what an earlier record left
+	values [NumFields]float64 // of the fields in has; the other values are left from earlier records
 	units  [NumFields]Unit    // likewise
 }
 

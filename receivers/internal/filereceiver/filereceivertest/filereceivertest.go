@@ -1,5 +1,5 @@
 // Package filereceivertest is what the tests of all receivers of log files share: fixtures with a fixed modification time, reading them whole
-// with the accounts held, and the comparison with golden files.
+// with the accounts checked, and the comparison with golden files.
 package filereceivertest
 
 import (
@@ -73,7 +73,7 @@ func Fixture(tb testing.TB, name string) string {
 	return Copy(tb, filepath.Join("testdata", name))
 }
 
-// Read reads the files of a config whole and holds the accounts.
+// Read reads the files of a config whole and checks the accounts.
 func Read(tb testing.TB, set receiver.Settings, cfg component.Config, mk filereceiver.Make) *Result {
 	tb.Helper()
 	require.NoError(tb, confmap.Validate(cfg))
@@ -88,7 +88,7 @@ func Read(tb testing.TB, set receiver.Settings, cfg component.Config, mk filerec
 	return r
 }
 
-// Accounts holds the accounting equation.
+// Accounts checks the accounting equation.
 func Accounts(tb testing.TB, c tail.Counts) {
 	tb.Helper()
 	sum := c.Records
@@ -237,7 +237,7 @@ func GoldenText(tb testing.TB, path, got string) {
 	assert.Equal(tb, string(want), got)
 }
 
-// Configs holds that each configuration of testdata/config.yaml is refused with the text that is given for its name, or is good where that is empty.
+// Configs checks that each configuration of testdata/config.yaml is refused with the text given for its name, or is good where that text is empty.
 // It returns them by name.
 func Configs(t *testing.T, f receiver.Factory, want map[string]string) map[string]component.Config {
 	t.Helper()

@@ -80,7 +80,7 @@ func Run(tb testing.TB, f receiver.Factory, cfg component.Config, enough func(*R
 	return r
 }
 
-// Numbered holds that spans have the numbers from 1 to n in an attribute, each once, and ids of their own.
+// Numbered checks that spans have the numbers from 1 to n in an attribute, each once, and ids of their own.
 func Numbered(tb testing.TB, list []ptrace.Span, name string, n int) {
 	tb.Helper()
 	type id struct {

@@ -21,7 +21,7 @@ type Format struct {
 	Sniff func(line []byte) bool
 	// New makes the parser of a file. zone is the zone of times without one.
 	New func(path string, zone *time.Location) parse.Parser
-	// Common: its lines look like those of many other writers, so that one line does not tell what the file is.
+	// Common: its lines look like the lines of many other writers, so that one line does not tell what the file is.
 	Common bool
 }
 

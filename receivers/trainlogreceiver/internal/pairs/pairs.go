@@ -35,7 +35,7 @@ type Parser struct {
 	name    []byte // with its unit
 }
 
-// Of MaxText, whose seconds are those of the step.
+// The names in MaxText's lines: its "seconds" are the step time.
 var (
 	completed = []byte("completed step")
 	seconds   = []byte("seconds")
