@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// costs has each helper beside what one would write with the SDK alone: the same span, with the same attributes.
+// costs has each helper beside the code that one would write with the SDK alone: the same span, with the same attributes.
 var costs = []struct {
 	name        string
 	spans       float64

@@ -62,11 +62,11 @@ func (b *Bridge) orOff() *Bridge {
 }
 
 // New makes a bridge that sends to the collector at http://127.0.0.1:4317, or to the endpoint that an option or the OTEL_EXPORTER_OTLP_* variables name. It
-// neither connects nor waits: what cannot be delivered is kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export
-// errors of spans go to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
+// neither connects nor waits: spans that cannot be delivered are kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped.
+// Export errors of spans go to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
 //
-// The resource has service.name, service.instance.id (random), ml.run.id, host.name, process.pid and telemetry.sdk.*, and what OTEL_RESOURCE_ATTRIBUTES says.
-// With OTEL_SDK_DISABLED=true nothing is recorded. An error names the option or variable that it is about.
+// The resource has service.name, service.instance.id (random), ml.run.id, host.name, process.pid and telemetry.sdk.*, and the attributes in
+// OTEL_RESOURCE_ATTRIBUTES. With OTEL_SDK_DISABLED=true nothing is recorded. An error names the option or variable that it is about.
 func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 	set := settings{}
 	for _, opt := range opts {
@@ -125,8 +125,8 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	b.traces = provider
 	b.stop = append(b.stop, func(ctx context.Context) error {
 		exporter.stop()
-		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter drops then what the
-		// queue has.
+		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter then drops the queued
+		// spans.
 		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx), exporter.failed())
 	})
 	return nil

@@ -264,7 +264,7 @@ func TestErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// Errors are logged, so their text must not contain what may be a secret.
+// Errors are logged, so their text must not contain anything that may be a secret.
 func TestErrorsTellNoSecret(t *testing.T) {
 	for name, it := range map[string]struct {
 		opts []Option
@@ -686,7 +686,7 @@ func TestErrorsOfABusyService(t *testing.T) {
 	assert.Empty(t, handled)
 }
 
-// Who waits for Shutdown learns that spans were lost, and why.
+// The caller of Shutdown learns that spans were lost, and why.
 func TestShutdownTellsOfLostSpans(t *testing.T) {
 	handled := make(chan error, 10)
 	before := otel.GetErrorHandler()

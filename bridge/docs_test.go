@@ -29,7 +29,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = b.Shutdown(ctx) }() // sends what is queued
+	defer func() { _ = b.Shutdown(ctx) }() // sends the queued spans
 	s := &server{bridge: b}
 	if err := s.generate(ctx, "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"); err != nil {
 		log.Print(err)

@@ -26,7 +26,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = b.Shutdown(ctx) }() // sends what is queued
+	defer func() { _ = b.Shutdown(ctx) }() // sends the queued spans
 
 	_, err = bridge.New(ctx, bridge.WithEndpoint("collector"))
 	fmt.Println(b.RunID())

@@ -125,7 +125,7 @@ func (r *rig) flush() map[string]got {
 	return byName
 }
 
-// parents names the parent of every span, "" of roots, "?" of what has not arrived.
+// parents names the parent of every span, "" for roots, "?" for parents that have not arrived.
 func parents(all map[string]got) map[string]string {
 	names := map[pcommon.SpanID]string{{}: ""}
 	for name, s := range all {

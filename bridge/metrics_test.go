@@ -138,7 +138,7 @@ func judge(t *testing.T, td ptrace.Traces) ptrace.Traces {
 	return sink.AllTraces()[0]
 }
 
-// series names what train_perf and train_metrics make of spans: each metric with its type and unit, and the labels of its series.
+// series lists the metrics that train_perf and train_metrics make of spans: each with its type and unit, and the labels of its series.
 func series(t *testing.T, td ptrace.Traces) map[string][]string {
 	t.Helper()
 	factory, sink := trainmetricsconnector.NewFactory(), new(consumertest.MetricsSink)

@@ -23,7 +23,7 @@ import (
 
 const batchID = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
 
-// healthServer does what a data server would.
+// healthServer does the work of a data server.
 type healthServer struct {
 	*health.Server
 	bridge *Bridge

@@ -36,7 +36,7 @@ type Span struct {
 	request, response *int64
 }
 
-// kind is what a helper's span stands for.
+// kind is the kind of a helper's span.
 type kind uint8
 
 const (
@@ -61,7 +61,7 @@ var (
 	timeLogged = attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)) // both ends are measured
 )
 
-// is says what a helper's span stands for: its first attribute.
+// is has the first attribute of each kind of span: it tells the kind.
 var is = [...]attribute.KeyValue{
 	kindFunction: attribute.String(spans.AttrKind, spans.KindFunction),
 	kindStage:    attribute.String(spans.AttrKind, spans.KindStage),

@@ -612,7 +612,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A loop of a million turns must not keep a million spans: the context goes back to what it was before.
+// A loop of a million turns must not keep a million spans: each turn gives back the context from before it.
 func TestContextsOfALoop(t *testing.T) {
 	r := newRig(t)
 	type start = func(context.Context) (context.Context, *Span)

@@ -14,7 +14,7 @@ const windowLength = int64(600e9)
 
 const (
 	maxAnchors = 4096
-	// maxSaved bounds what Save writes into the checkpoint, about 10 KB.
+	// maxSaved bounds the anchors that Save writes into the checkpoint, about 10 KB.
 	maxSaved = 256
 )
 

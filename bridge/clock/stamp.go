@@ -72,7 +72,7 @@ func (m *minutes) parse(b []byte) (int64, error) {
 	return m.unix, nil
 }
 
-// fraction reads what follows the seconds, up to the zone.
+// fraction reads the text behind the seconds, up to the zone.
 func fraction(b []byte) (ns int64, zone []byte, ok bool) {
 	if len(b) == 0 || b[0] != '.' && b[0] != ',' {
 		return 0, b, true

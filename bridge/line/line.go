@@ -6,7 +6,7 @@ import (
 	"bytes"
 )
 
-// Prefix holds what stood around a record. Slices point into the line (or the Peeler's buffer) and are valid as long as that is.
+// Prefix holds the prefixes that stood around a record. Slices point into the line (or the Peeler's buffer) and are valid as long as that is.
 type Prefix struct {
 	RayName []byte // "AgentLoopWorker" of "(AgentLoopWorker pid=1, ip=10.0.0.1)"
 	PID     int64  // of the Ray prefix; 0: none

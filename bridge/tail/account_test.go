@@ -152,7 +152,7 @@ func TestAccountMissesWhatIsDropped(t *testing.T) {
 	assert.EqualValues(t, 7, c.Records-c.Sent-c.Refused-c.Pending)
 }
 
-// Live lines are those that were appended while somebody was looking.
+// Live lines are the lines that were appended while the tailer was running.
 func TestLive(t *testing.T) {
 	r := newRig(t)
 	live := map[string]bool{}

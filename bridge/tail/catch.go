@@ -38,7 +38,7 @@ type catches struct {
 	open   map[fingerprint.ID]bool // files held open, also files that the sweeper has taken
 }
 
-// birth says what is known of how a file came to have its path.
+// birth says how a file came to have its path, as far as that is known.
 type birth uint8
 
 const (
@@ -97,7 +97,7 @@ func (t *Tailer) baseOf(path string) string {
 	return path
 }
 
-// takeCaught hands the sweeper what was caught since the last sweep. The streams of these files are looked at now, also while a worker reads them.
+// takeCaught hands the sweeper the files caught since the last sweep. The streams of these files are looked at now, also while a worker reads them.
 func (w *sweeper) takeCaught(now time.Time) {
 	w.t.mu.Lock()
 	events := w.t.catches.events

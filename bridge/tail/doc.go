@@ -20,7 +20,8 @@
 //
 // Capture: every line that stays readable, under its path or beside it under a name that rotation gives, is read. A file that was renamed or deleted is read to
 // its end while this process has it open, and watched for a minute more. A rotated file is known again by device and inode, the hash of its first KiB and the
-// hash of the 64 bytes before the head; the last two also find the copy that copytruncate left, and what gzip or zstd made of a rotated file.
+// hash of the 64 bytes before the head; the last two also find the copy that copytruncate left, and the compressed file that gzip or zstd made of a rotated
+// one.
 //
 // Rotation may be faster than looking: with inotify, files that were rotated through the path and out of the directory between two looks are read; without it,
 // only files that are still there. A file or directory that is made readable is read within five seconds. UTF-16 is decoded where a byte order mark says so;

@@ -84,7 +84,7 @@ func (f *file) wasCut() bool {
 	return n < len(b) || !f.tail.Matches(b)
 }
 
-// isGone says whether nobody will find the file again although not all of it was read and accepted.
+// isGone says whether the file cannot be found again although not all of it was read and accepted.
 func (f *file) isGone() bool {
 	if f.raw == nil || f.life == lifeDead || f.isRetired() {
 		return false

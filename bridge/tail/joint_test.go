@@ -204,7 +204,7 @@ func (r *jointRig) meet(t *Tailer) *meeting {
 	}
 }
 
-// say appends what a rank says of some records, to its own file.
+// say appends a rank's line about some records to the rank's file.
 func (r *jointRig) say(rank int, keys ...string) {
 	var b strings.Builder
 	for _, k := range keys {

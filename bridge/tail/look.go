@@ -163,7 +163,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	return s
 }
 
-// look finds out what a stream's path names now and whether its files have grown.
+// look finds out which file a stream's path names now and whether its files have grown.
 func (w *sweeper) look(s *Stream, now time.Time) {
 	if !s.sweeping && s.missed < maxBusyLooks {
 		if !s.mu.TryLock() {

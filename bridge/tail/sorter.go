@@ -69,7 +69,7 @@ func (s *Sorter) join(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members, s.loading = append(s.members, t), append(s.loading, t)
-	// Of two that call a line their own, the first wins at each start.
+	// Of two Tailers that call a line their own, the first wins at each start.
 	slices.SortFunc(s.members, func(a, b *Tailer) int { return strings.Compare(a.set.ID.String(), b.set.ID.String()) })
 }
 

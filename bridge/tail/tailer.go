@@ -45,7 +45,7 @@ type Settings struct {
 	Clock     func() time.Time // nil: time.Now
 	// HoldTimeout is how long a line may be held before Expire is called for it. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
-	// IsDocument says of a file that Config asks for whether it is rewritten whole, by its name, like those that Config.Document lists.
+	// IsDocument says by its name whether a file that Config asks for is rewritten whole, like the files that Config.Document lists.
 	// A file that only Config.IncludeByContent matches is then read by the receiver that says so. nil: no.
 	IsDocument func(path string) bool
 	// Joint says that lines of several streams may become one record (Stream.Lend).

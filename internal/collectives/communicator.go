@@ -79,7 +79,7 @@ type baselineKey struct {
 	bucket int
 }
 
-// track is one sequence of a communicator: its collectives of one operation, or all of them where the log counts them together.
+// track is one sequence of a communicator: its collectives of one operation, or all its collectives where the log counts them together.
 type track struct {
 	key  trackKey
 	open map[uint64]*Collective
@@ -165,7 +165,7 @@ func (j *joiner) find(r *run, key commKey) *communicator {
 	return c
 }
 
-// note takes note of what a record says of its communicator.
+// note takes over what a record says about its communicator.
 func (j *joiner) note(r *record) {
 	if r.comm.forgotten {
 		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})

@@ -17,8 +17,8 @@
 //
 //   - Memory. Waiting collectives and the state of communicators are bounded by JoinConfig.MaxStateBytes each, about: the oldest collectives leave as they are,
 //     idle communicators are forgotten. Ranks above MaxRank are not joined. Names, links, clocks, baselines and series have bounds of their own.
-//   - Nothing is lost or doubled: each record that was added leaves once, with what it came by. After Expire(math.MaxInt64), repeated while something leaves,
-//     nothing waits.
+//   - Nothing is lost or doubled: each record that was added leaves once, with the value that it came by. After Expire(math.MaxInt64), repeated while something
+//     leaves, nothing waits.
 //   - Order. Each rank's records are to come in the order of its log. The order between records of different ranks changes neither joins nor ids, as long as
 //     nothing is missing. Collectives leave when they are closed, not in the order of their numbers; their parts are in the order of ranks.
 //   - Ids are made of run, family, communicator, operation and number, or of the record itself where it is not joined: of nothing that depends on when or where

@@ -24,7 +24,7 @@ const nowhere slot = 0
 // maxIdle bounds the slots that are kept while nothing is held.
 const maxIdle = 1 << 16
 
-// put holds what one record came by and returns the first slot of it.
+// put holds the values that one record came by and returns their first slot.
 func (h *holds[H]) put(held []H) slot {
 	first := nowhere
 	for _, one := range slices.Backward(held) {
@@ -46,7 +46,7 @@ func (h *holds[H]) add(one hold[H]) slot {
 	return at
 }
 
-// take appends what is held from a first slot on, in the order in which it was put, and frees the slots.
+// take appends the values held from a first slot on, in the order in which they were put, and frees the slots.
 func (h *holds[H]) take(to []H, first slot) []H {
 	for at := first; at != nowhere; {
 		s := &h.slots[at-1]

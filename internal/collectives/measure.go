@@ -51,7 +51,7 @@ func (c *Collective) measure() {
 // A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.
 const roundingShare = 0.02
 
-// bandwidth is S/t of one rank, By/s; NaN: it is not known. Times the factor it is the bus bandwidth.
+// bandwidth is S/t of one rank, By/s; NaN: not known. Multiplied by the factor it is the bus bandwidth.
 func (c *Collective) bandwidth(p *part) float64 {
 	if c.total <= 0 || p.duration <= 0 || p.state != op.Completed {
 		return math.NaN()

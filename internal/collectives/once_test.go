@@ -16,8 +16,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Whatever comes, in whatever order, with records lost, ranks that are silent and time that passes: each record leaves once, with what it came by, and nothing
-// waits in the end.
+// Whatever comes, in whatever order, with records lost, ranks that are silent and time that passes: each record leaves once, with the value that it came by,
+// and nothing waits in the end.
 func TestEachRecordOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

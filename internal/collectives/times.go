@@ -39,7 +39,7 @@ func (j *joiner) times(c *Collective) {
 // maxUncertainty is the uncertainty of an offset that says nothing, ns.
 const maxUncertainty = 1e9
 
-// offsets learns from a collective how its hosts' clocks differ, and says what is known of them.
+// offsets learns from a collective how its hosts' clocks differ, and sets the offsets that are known.
 func (j *joiner) offsets(c *Collective) {
 	j.observeEnds(c)
 	est := &c.run.est

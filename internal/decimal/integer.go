@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Digits reads the digits that stand at b[i:], and returns where they end; i: there are none. v is right for up to 19 of them.
+// Digits reads the digits that stand at b[i:], and returns where they end; i: there are none. v is right for up to 19 digits.
 func Digits(b []byte, i int) (v uint64, end int) {
 	for i < len(b) && b[i]-'0' <= 9 {
 		v = v*10 + uint64(b[i]-'0')

@@ -1,7 +1,7 @@
 // Package clocks estimates how far hosts' clocks are apart from when collectives end.
 //
 // All ranks leave an AllReduce, AllGather, ReduceScatter or AllToAll together, within some 10 µs. Each such end is seen by the clock of every host, so that the
-// differences between what they show are the offsets, with noise; offsets drift by up to 50 ppm with the hosts' crystals.
+// differences between their times are the offsets, with noise; offsets drift by up to 50 ppm with the hosts' crystals.
 //
 // # Method
 //

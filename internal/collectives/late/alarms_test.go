@@ -69,7 +69,7 @@ func models() (m []model) {
 }
 
 // TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each time it is named anew counts. The short run that is the
-// default has too few rank-steps per model to hold each model to that rate (half an alarm would be allowed): there the rate holds for the sum of all models, and
+// default has too few rank-steps per model to hold each model to that rate (half an alarm would be allowed): there the rate holds for all models together, and
 // no model may have more than three alarms (with one in 100,000, four or more would come about once in 600 runs).
 func TestFalseAlarms(t *testing.T) {
 	allHealthy, allAlarms := 0, 0

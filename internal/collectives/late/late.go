@@ -1,4 +1,4 @@
-// Package late tells who came late to collectives, who does so again and again, and what that cost the others.
+// Package late tells who came late to collectives, who does so again and again, and how much time it cost the others.
 //
 // # One collective
 //

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listener hears at once what is created in directories or renamed within them, and nothing else: the watcher of hints (watch.go) hears every write as well,
-// and therefore must pause.
+// Listener hears at once of files created in directories or renamed within them, and of nothing else: the watcher of hints (watch.go) hears every write as
+// well, and therefore must pause.
 type Listener struct {
 	mu   sync.Mutex
 	file *os.File // nil: closed

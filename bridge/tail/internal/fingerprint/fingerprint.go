@@ -77,7 +77,7 @@ func (p *Print) Begins(b []byte) bool {
 type Tail struct {
 	last [TailBytes]byte
 	n    int
-	// Of a stored tail only the hash is known, until the bytes in the file were found to have it.
+	// For a stored tail only the hash is known, until the bytes in the file were found to have this hash.
 	sum    uint64
 	stored bool
 }
