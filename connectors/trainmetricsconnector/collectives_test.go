@@ -5,12 +5,9 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -189,16 +186,6 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		}
 	}
 	assert.Empty(t, got)
-}
-
-func TestCollectivesGolden(t *testing.T) {
-	want, err := golden.ReadMetrics(filepath.Join("testdata", "want_nccl.yaml"))
-	require.NoError(t, err)
-	c := newBed(t)
-	c.consume(collectiveBatch())
-	c.clock = c.clock.Add(15 * time.Second)
-	c.flush(t.Context())
-	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 }
 
 // TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.

@@ -1,17 +1,13 @@
 package trainmetricsconnector
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -179,16 +175,6 @@ func TestEveryRPCMetric(t *testing.T) {
 		}
 	}
 	assert.Empty(t, got)
-}
-
-func TestRPCGolden(t *testing.T) {
-	want, err := golden.ReadMetrics(filepath.Join("testdata", "want_rpc.yaml"))
-	require.NoError(t, err)
-	c := newBed(t)
-	c.consume(rpcBatch())
-	c.clock = c.clock.Add(15 * time.Second)
-	c.flush(context.Background())
-	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 }
 
 // TestRPCAgainstOracle sends random calls and groups in random batches, some twice, and sums them again straight from the input.

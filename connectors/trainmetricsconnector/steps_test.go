@@ -1,17 +1,13 @@
 package trainmetricsconnector
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -143,16 +139,6 @@ func TestEveryStepMetric(t *testing.T) {
 		}
 	}
 	assert.Empty(t, got)
-}
-
-func TestStepsGolden(t *testing.T) {
-	want, err := golden.ReadMetrics(filepath.Join("testdata", "want_steps.yaml"))
-	require.NoError(t, err)
-	c := newBed(t)
-	c.consume(stepBatch())
-	c.clock = c.clock.Add(15 * time.Second)
-	c.flush(context.Background())
-	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 }
 
 // TestStepsAgainstOracle sends random steps in random batches, some twice, and sums them again straight from the input.

@@ -809,17 +809,23 @@ func TestConcurrent(t *testing.T) {
 	assert.Equal(t, uint64(800), c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"].count)
 }
 
-// TestGolden takes the output of train_perf's golden test.
+// TestGolden: the functions are the output of train_perf's golden test.
 func TestGolden(t *testing.T) {
-	in, err := golden.ReadTraces(filepath.Join("..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
+	functions, err := golden.ReadTraces(filepath.Join("..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
 	require.NoError(t, err)
-	want, err := golden.ReadMetrics(filepath.Join("testdata", "want.yaml"))
-	require.NoError(t, err)
-	c := newBed(t)
-	c.consume(in)
-	c.clock = c.clock.Add(15 * time.Second)
-	c.flush(context.Background())
-	require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+	for file, in := range map[string]ptrace.Traces{
+		"want.yaml": functions, "want_steps.yaml": stepBatch(), "want_rpc.yaml": rpcBatch(), "want_nccl.yaml": collectiveBatch(),
+	} {
+		t.Run(file, func(t *testing.T) {
+			want, err := golden.ReadMetrics(filepath.Join("testdata", file))
+			require.NoError(t, err)
+			c := newBed(t)
+			c.consume(in)
+			c.clock = c.clock.Add(15 * time.Second)
+			c.flush(t.Context())
+			require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
+		})
+	}
 }
 
 func TestFactory(t *testing.T) {

@@ -176,19 +176,38 @@ func TestNCCLOwnTelemetry(t *testing.T) {
 	require.Error(t, err, "none was taken for a function")
 }
 
-// TestGolden runs the whole component on a batch with a function of every kind.
+// TestGolden runs the whole component on a batch of each domain.
 func TestGolden(t *testing.T) {
-	in, err := golden.ReadTraces(filepath.Join("testdata", "in.yaml"))
-	require.NoError(t, err)
-	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
-	require.NoError(t, err)
-	assert.True(t, p.Capabilities().MutatesData)
-	require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
-	require.NoError(t, p.ConsumeTraces(context.Background(), in))
-	require.NoError(t, p.Shutdown(context.Background()))
-	require.Len(t, sink.AllTraces(), 1)
-	compare(t, "want.yaml", sink.AllTraces()[0])
+	for name, tt := range map[string]struct {
+		in, want string
+		change   func(*Config)
+	}{
+		"a function of every kind": {in: "in.yaml", want: "want.yaml"},
+		"steps of several sources": {in: "train_in.yaml", want: "train_want.yaml", change: func(cfg *Config) {
+			onH100(cfg)
+			cfg.Train.Recompute = "full"
+		}},
+		"a session, a pass, a pass that ended early, and calls of no pass":                    {in: "zmq_in.yaml", want: "zmq_want.yaml"},
+		"a healthy collective, one that hangs, one with a late rank, and a Send with retries": {in: "nccl_in.yaml", want: "nccl_want.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := golden.ReadTraces(filepath.Join("testdata", tt.in))
+			require.NoError(t, err)
+			cfg := createDefaultConfig().(*Config)
+			if tt.change != nil {
+				tt.change(cfg)
+			}
+			sink := new(consumertest.TracesSink)
+			p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), cfg, sink)
+			require.NoError(t, err)
+			assert.True(t, p.Capabilities().MutatesData)
+			require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
+			require.NoError(t, p.ConsumeTraces(context.Background(), in))
+			require.NoError(t, p.Shutdown(context.Background()))
+			require.Len(t, sink.AllTraces(), 1)
+			compare(t, tt.want, sink.AllTraces()[0])
+		})
+	}
 }
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -203,51 +222,6 @@ func compare(t *testing.T, file string, got ptrace.Traces) {
 	want, err := golden.ReadTraces(path)
 	require.NoError(t, err)
 	require.NoError(t, ptracetest.CompareTraces(want, got, ptracetest.IgnoreSpansOrder()))
-}
-
-// TestStepGolden runs the whole component on steps of several sources.
-func TestStepGolden(t *testing.T) {
-	in, err := golden.ReadTraces(filepath.Join("testdata", "train_in.yaml"))
-	require.NoError(t, err)
-	cfg := createDefaultConfig().(*Config)
-	onH100(cfg)
-	cfg.Train.Recompute = "full"
-	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), cfg, sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
-	require.NoError(t, p.ConsumeTraces(context.Background(), in))
-	require.NoError(t, p.Shutdown(context.Background()))
-	require.Len(t, sink.AllTraces(), 1)
-	compare(t, "train_want.yaml", sink.AllTraces()[0])
-}
-
-// TestZMQGolden runs the whole component on a session, a pass, a pass that ended early, and calls of no pass.
-func TestZMQGolden(t *testing.T) {
-	in, err := golden.ReadTraces(filepath.Join("testdata", "zmq_in.yaml"))
-	require.NoError(t, err)
-	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
-	require.NoError(t, p.ConsumeTraces(context.Background(), in))
-	require.NoError(t, p.Shutdown(context.Background()))
-	require.Len(t, sink.AllTraces(), 1)
-	compare(t, "zmq_want.yaml", sink.AllTraces()[0])
-}
-
-// TestNCCLGolden runs the whole component on a healthy collective, a collective that hangs, one with a late rank, and a Send with retries.
-func TestNCCLGolden(t *testing.T) {
-	in, err := golden.ReadTraces(filepath.Join("testdata", "nccl_in.yaml"))
-	require.NoError(t, err)
-	sink := new(consumertest.TracesSink)
-	p, err := NewFactory().CreateTraces(context.Background(), processortest.NewNopSettings(metadata.Type), createDefaultConfig(), sink)
-	require.NoError(t, err)
-	require.NoError(t, p.Start(context.Background(), componenttest.NewNopHost()))
-	require.NoError(t, p.ConsumeTraces(context.Background(), in))
-	require.NoError(t, p.Shutdown(context.Background()))
-	require.Len(t, sink.AllTraces(), 1)
-	compare(t, "nccl_want.yaml", sink.AllTraces()[0])
 }
 
 // TestZMQBesideTheOtherDomains: one batch with a function of TransferQueue, a step and a pass; the RPC attributes take nothing from TransferQueue.
