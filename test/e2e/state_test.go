@@ -190,6 +190,9 @@ func TestDeletedState(t *testing.T) {
 				if err == nil && info.Size() < 100 {
 					err = errors.New("there are no positions in it")
 				}
+				if err == nil && r.warned(t, r.state) == 0 { // the file is there a moment before the word is
+					err = errors.New("the collector has not said so")
+				}
 				return err
 			})
 			assert.Equal(t, 1, r.warned(t, r.state), r.output(t))
