@@ -50,10 +50,11 @@ type Span struct {
 // OTLP would read the bits of a negative number as a time after 2554.
 func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
-// The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB; the rest is room for attributes that processors add.
+// The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB. Up to 1 MiB, pdata's codec takes the buffer of a
+// message from a pool of that size; above, each message has 4 MiB cleared for it.
 const (
 	MaxMessageSpans = 8192
-	MaxMessageBytes = 2_500_000 // a span that is larger is alone
+	MaxMessageBytes = 1_000_000 // a span that is larger is alone
 	perSpanRoom     = 64        // room in each span for attributes of processors
 	perGroupRoom    = 1024
 )

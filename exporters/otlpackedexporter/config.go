@@ -23,8 +23,8 @@ type Config struct {
 	HTTP configoptional.Optional[confighttp.ClientConfig] `mapstructure:"http"`
 	// TimeoutConfig bounds one try. Default 30s: a slow backend must not be sent the same request again and again.
 	exporterhelper.TimeoutConfig `mapstructure:",squash"`
-	// QueueConfig bounds in bytes the requests that wait here, 64 MiB by default: a receiver hands over the next request only when there is room, and learns the
-	// fate of each.
+	// QueueConfig is a queue between the callers and the backend. Default: none, each caller sends its own request and waits. Where it is set, it holds at most
+	// 64 MiB and num_consumers requests are under way at once; a caller waits for room and for the result.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
 	// RetryConfig sends requests again that were not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`

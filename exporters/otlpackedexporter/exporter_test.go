@@ -454,7 +454,7 @@ func TestConfig(t *testing.T) {
 	cfg.Endpoint = "127.0.0.1:4317"
 	require.ErrorIs(t, cfg.Validate(), errBoth)
 	cfg.HTTP = configoptional.None[confighttp.ClientConfig]()
-	cfg.QueueConfig.Get().QueueSize = 1 << 20
+	cfg.QueueConfig.GetOrInsertDefault().QueueSize = 1 << 20
 	require.ErrorIs(t, cfg.Validate(), errQueue)
 }
 

@@ -23,7 +23,7 @@ func NewFactory() exporter.Factory {
 		exporter.WithTraces(createTraces, metadata.TracesStability), exporter.WithMetrics(createMetrics, metadata.MetricsStability))
 }
 
-// queueBytes is the size of a queue: some sixteen of the largest requests.
+// queueBytes is the size of a queue where the configuration has one: some sixty of the largest requests.
 const queueBytes = 64 << 20
 
 func createDefaultConfig() component.Config {
@@ -41,7 +41,7 @@ func createDefaultConfig() component.Config {
 	queue.Batch = configoptional.None[exporterhelper.BatchConfig]()
 	return &Config{
 		ClientConfig: grpc, HTTP: configoptional.Default(http), TimeoutConfig: exporterhelper.TimeoutConfig{Timeout: 30 * time.Second},
-		QueueConfig: configoptional.Some(queue), RetryConfig: retry,
+		QueueConfig: configoptional.Default(queue), RetryConfig: retry,
 	}
 }
 
