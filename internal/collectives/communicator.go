@@ -249,6 +249,20 @@ func (comm *communicator) hostOf(rank int32) string {
 	return ""
 }
 
+// ranksOf is how many ranks of a communicator of so many have records that come.
+func (j *joiner) ranksOf(size int32) int {
+	if j.ranks == nil {
+		return int(size)
+	}
+	n := 0
+	for rank := range j.ranks {
+		if rank < size {
+			n++
+		}
+	}
+	return n
+}
+
 // lose takes note that a rank was waited for in vain.
 func (comm *communicator) lose(rank int32) {
 	if !comm.gone.has(rank) {

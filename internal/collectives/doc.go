@@ -8,9 +8,9 @@
 //
 // add (add.go) finds the communicator's sequence and in it the collective by its number; where the log has none, by counting, and where counting is refuted, by
 // operation, size and time (counted.go). There the record waits for the records of the other ranks (wait.go), until all have come, or the missing ones have
-// gone on, or nothing came for JoinConfig.HangTimeout, or there is no room, or reading has ended. Then close (close.go) takes the collective out: it gets its
-// ids (ids.go), clocks are compared (times.go), durations and bandwidths found (measure.go), lateness, stragglers and low bandwidth judged (judge.go), links
-// added up (follow.go). A collective that leaves is given to the take function of the input whose call made it leave. The caller makes batches of collectives;
+// gone on, or nothing came for JoinConfig.HangTimeout, or there is no room, or reading has ended. Then close (close.go) takes the collective out and gives it
+// its ids; judge.go compares clocks, finds durations and bandwidths, judges lateness, stragglers and low bandwidth, and adds up links. A collective that leaves
+// is given to the take function of the input whose call made it leave (joiner.go). The caller makes batches of collectives;
 // Learned adds the points that a batch taught; AddSpans and Metrics write OTLP, as often as the batch is tried, and Free ends its life.
 //
 // # Promised

@@ -1,4 +1,4 @@
-package busbw
+package collectives
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// TestReadme recomputes records as NCCL Inspector's README and the outputs of nccl-tests print them.
-func TestReadme(t *testing.T) {
+// TestBusFactorReadme recomputes records as NCCL Inspector's README and the outputs of nccl-tests print them.
+func TestBusFactorReadme(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		kind     op.Kind
@@ -26,7 +26,7 @@ func TestReadme(t *testing.T) {
 		{"nccl-tests all_reduce_perf, 16 ranks", op.AllReduce, 16, 8589934592, 47535e-6, 180.71, 338.82, 1e-2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f, ok := Factor(tt.kind, tt.ranks, false)
+			f, ok := busFactor(tt.kind, tt.ranks, false)
 			assert.True(t, ok)
 			alg := tt.total / tt.seconds / 1e9
 			assert.InDelta(t, tt.alg, alg, tt.digits)
@@ -42,32 +42,32 @@ func TestFactor(t *testing.T) {
 		op.Broadcast: 1, op.Reduce: 1, op.Send: 1, op.Recv: 1, op.SendRecv: 1,
 	}
 	for kind := range op.Kinds {
-		f, ok := Factor(kind, 4, false)
+		f, ok := busFactor(kind, 4, false)
 		assert.InDelta(t, want[kind], f, 0, kind)
 		assert.Equal(t, kind != op.Other, ok, kind)
-		in, _ := Factor(kind, 4, true)
+		in, _ := busFactor(kind, 4, true)
 		if kind == op.AllReduce {
 			assert.InDelta(t, 0.6, in, 1e-15) // (n−1)/(n+1)
 		} else {
 			assert.InDelta(t, f, in, 0, kind)
 		}
 		for _, n := range []int{1, 0, -1} {
-			f, ok := Factor(kind, n, false)
+			f, ok := busFactor(kind, n, false)
 			alone := n < 1 && (kind == op.Send || kind == op.Recv)
 			assert.Equal(t, alone, ok, "%v of %d", kind, n)
 			assert.Equal(t, alone, f == 1)
 		}
 	}
-	_, ok := Factor(op.Kinds, 4, false)
+	_, ok := busFactor(op.Kinds, 4, false)
 	assert.False(t, ok)
 }
 
 func TestInNetwork(t *testing.T) {
 	for _, name := range []string{"NVLS", "nvls", "NVLS_TREE", "NVLSTree", "COLLNET_DIRECT", "CollNetDirect", "collnet_chain", "CollNetChain", "SHARP", "Sharp"} {
-		assert.True(t, InNetwork([]byte(name)), name)
+		assert.True(t, isInNetwork([]byte(name)), name)
 	}
 	for _, name := range []string{"", "RING", "TREE", "PAT", "NVLS_", "NV", "unknown"} {
-		assert.False(t, InNetwork([]byte(name)), name)
+		assert.False(t, isInNetwork([]byte(name)), name)
 	}
-	assert.Zero(t, testing.AllocsPerRun(10, func() { InNetwork([]byte("COLLNET_CHAIN")) }))
+	assert.Zero(t, testing.AllocsPerRun(10, func() { isInNetwork([]byte("COLLNET_CHAIN")) }))
 }
