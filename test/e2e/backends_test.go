@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -152,6 +154,31 @@ func (s *tempo) search(query string) (map[pcommon.TraceID]bool, error) {
 	return found, nil
 }
 
+// awaitFound waits until a TraceQL query finds exactly these traces.
+func (s *tempo) awaitFound(tb testing.TB, query string, want map[pcommon.TraceID]bool) {
+	tb.Helper()
+	eventually(tb, time.Minute, func() error {
+		got, err := s.search(query)
+		if err == nil && !maps.Equal(got, want) {
+			err = fmt.Errorf("%s finds %d traces, want %d: %v, want %v", query, len(got), len(want), got, want)
+		}
+		return err
+	})
+}
+
+// all asks for each of the traces that another backend holds.
+func (s *tempo) all(traces map[pcommon.TraceID]map[pcommon.SpanID]*node) (ptrace.Traces, error) {
+	all := ptrace.NewTraces()
+	for id := range traces {
+		td, err := s.trace(id)
+		if err != nil {
+			return all, fmt.Errorf("trace %s: %w", id, err)
+		}
+		td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+	}
+	return all, nil
+}
+
 // trace asks for one trace. Tempo's protobuf answer has the wire form of OTLP's TracesData.
 func (s *tempo) trace(id pcommon.TraceID) (ptrace.Traces, error) {
 	body, err := get(s.api+"/api/traces/"+id.String(), "application/protobuf")
@@ -213,6 +240,41 @@ func (p *prometheus) query(promQL string) ([]sample, error) {
 		out = append(out, sample{r.Metric, v})
 	}
 	return out, nil
+}
+
+// value is the answer to a query of one series.
+func (p *prometheus) value(promQL string) (float64, error) {
+	got, err := p.query(promQL)
+	if err != nil || len(got) != 1 {
+		return 0, cmp.Or(err, fmt.Errorf("%s: %d answers", promQL, len(got)))
+	}
+	return got[0].Value, nil
+}
+
+// awaitValues waits until each query is answered with one series that has this value.
+func (p *prometheus) awaitValues(tb testing.TB, want map[string]float64) {
+	tb.Helper()
+	eventually(tb, time.Minute, func() error {
+		for query, v := range want {
+			got, err := p.query(query)
+			if err != nil {
+				return err
+			}
+			if len(got) != 1 || !same(got[0].Value, v) {
+				return fmt.Errorf("%s is %v, want %v", query, got, v)
+			}
+		}
+		return nil
+	})
+}
+
+// ofJob puts the label of a job where the queries have %s.
+func ofJob(name string, want map[string]float64) map[string]float64 {
+	out := make(map[string]float64)
+	for query, v := range want {
+		out[fmt.Sprintf(query, fmt.Sprintf("job=%q", name))] = v
+	}
+	return out
 }
 
 // exemplar is a point of a histogram that names its trace.

@@ -5,7 +5,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,23 +109,12 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 	ids := service.fetch(t, batch, text, "N/A", "")
 	service.stop(t) // the service sends its spans when it stops
 
-	var ofBatch strings.Builder // the log's functions, in order
-	functions := slices.DeleteFunc(slices.Clone(tr.functions), func(f *function) bool { return f.TraceID != batch })
-	slices.SortStableFunc(functions, func(a, b *function) int { return int(a.StartUnixNano - b.StartUnixNano) })
-	for _, f := range functions {
-		fmt.Fprintf(&ofBatch, "%s verl Internal\n", f.Func)
-		for _, st := range f.Stages {
-			fmt.Fprintf(&ofBatch, "  tq.%s verl Internal\n", st.Stage)
-			if st.Client != nil {
-				fmt.Fprintf(&ofBatch, "    tq.client.%s verl Client\n", st.Stage)
-			}
-		}
-	}
+	ofBatch := tr.outline(batch)
 	t.Run("one trace in Jaeger", func(t *testing.T) {
 		assert.Equal(t, strings.ReplaceAll(batch, "-", ""), ids[0].String())
 		assert.Equal(t, spans.TraceID(runID, []byte(text)).String(), ids[1].String())
 		for i, log := range []string{
-			ofBatch.String(),
+			ofBatch,
 			"rollout verl Internal\n  tq.get verl Internal\n  tq.compute verl Internal\n  tq.put verl Internal\n", "", "",
 		} {
 			checkMixedTrace(t, j.trace, ids[i], log)
@@ -136,27 +124,11 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 		return
 	}
 	t.Run("one trace in Tempo", func(t *testing.T) {
-		checkMixedTrace(t, s.trace, ids[0], ofBatch.String())
-		// Until Tempo has compacted its blocks, it matches a query with each part of a trace that came at about one time: the spans of one process.
-		for query, want := range map[string][]pcommon.TraceID{
-			fmt.Sprintf(`{ resource.service.name = "verl" && span.tq.trace_id = %q }`, batch):        ids[:1],
-			fmt.Sprintf(`{ resource.service.name = "data-loader" && span.tq.trace_id = %q }`, batch): ids[:1],
-			`{ resource.service.name = "verl" && span.tq.trace_id = "batch-17" }`:                    ids[1:2],
-			`{ resource.service.name = "data-loader" && span.tq.trace_id = "batch-17" }`:             ids[1:2],
-			`{ resource.service.name = "data-server" && kind = server && name =~ ".*/Store" }`:       ids,
-			`{ name = "prefetch_batch" } >> { name =~ ".*/Fetch" && kind = client }`:                 ids,
-		} {
-			eventually(t, time.Minute, func() error {
-				found, err := s.search(query)
-				if err == nil && !maps.Equal(found, setOf(want)) {
-					err = fmt.Errorf("%s finds %v, want %v", query, found, want)
-				}
-				return err
-			})
-		}
+		checkMixedTrace(t, s.trace, ids[0], ofBatch)
+		checkMixedTraceQL(t, s, batch, ids)
 	})
 	t.Run("Prometheus", func(t *testing.T) {
-		for query, want := range map[string]float64{
+		prom.awaitValues(t, map[string]float64{
 			// Made of spans by train_metrics: each call counts once.
 			`tq_function_duration_seconds_count{tq_function="prefetch_batch",job="data-loader"}`:                          4,
 			`sum(tq_stage_duration_seconds_count{tq_function="prefetch_batch"})`:                                          4 * 5,
@@ -167,20 +139,45 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-loader"}`:                 4,
 			`rpc_server_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-server"}`:                 4,
 			`count(count by (job) (rpc_client_call_duration_seconds_count{rpc_system_name="zeromq",job!="data-loader"}))`: 1, // a metric of train_metrics
-		} {
-			eventually(t, time.Minute, func() error {
-				got, err := prom.query(query)
-				if err == nil && (len(got) != 1 || got[0].Value != want) {
-					err = fmt.Errorf("%s is %v, want %v", query, got, want)
-				}
-				return err
-			})
-		}
+		})
 		checkPromtool(t, c.metrics)
 	})
 	assert.NotContains(t, c.output(t), "Instrument description conflict", "of rpc.client.call.duration, which train_metrics sends too")
 	c.stop(t)
 	c.assertQuiet(t)
+}
+
+// outline is what checkMixedTrace wants of a batch's log lines: its functions in order, with their stages.
+func (tr *truth) outline(batch string) string {
+	var out strings.Builder
+	functions := slices.DeleteFunc(slices.Clone(tr.functions), func(f *function) bool { return f.TraceID != batch })
+	slices.SortStableFunc(functions, func(a, b *function) int { return int(a.StartUnixNano - b.StartUnixNano) })
+	for _, f := range functions {
+		fmt.Fprintf(&out, "%s verl Internal\n", f.Func)
+		for _, st := range f.Stages {
+			fmt.Fprintf(&out, "  tq.%s verl Internal\n", st.Stage)
+			if st.Client != nil {
+				fmt.Fprintf(&out, "    tq.client.%s verl Client\n", st.Stage)
+			}
+		}
+	}
+	return out.String()
+}
+
+// checkMixedTraceQL: queries for the spans of either process find the batch's traces.
+func checkMixedTraceQL(t *testing.T, s *tempo, batch string, ids []pcommon.TraceID) {
+	t.Helper()
+	// Until Tempo has compacted its blocks, it matches a query with each part of a trace that came at about one time: the spans of one process.
+	for query, want := range map[string][]pcommon.TraceID{
+		fmt.Sprintf(`{ resource.service.name = "verl" && span.tq.trace_id = %q }`, batch):        ids[:1],
+		fmt.Sprintf(`{ resource.service.name = "data-loader" && span.tq.trace_id = %q }`, batch): ids[:1],
+		`{ resource.service.name = "verl" && span.tq.trace_id = "batch-17" }`:                    ids[1:2],
+		`{ resource.service.name = "data-loader" && span.tq.trace_id = "batch-17" }`:             ids[1:2],
+		`{ resource.service.name = "data-server" && kind = server && name =~ ".*/Store" }`:       ids,
+		`{ name = "prefetch_batch" } >> { name =~ ".*/Fetch" && kind = client }`:                 ids,
+	} {
+		s.awaitFound(t, query, setOf(want))
+	}
 }
 
 func setOf(ids []pcommon.TraceID) map[pcommon.TraceID]bool {

@@ -272,46 +272,9 @@ func TestJaegerPage(t *testing.T) {
 		"TRAINBRIDGE_DEVICE=A100",
 	)
 	c.up(t)
-	services := map[string][]*pageTrace{}
-	eventually(t, 2*time.Minute, func() error { // until all is there: two answers agree, and have the spans that waited for their end
-		open := false
-		for service, want := range map[string]int{"verl": 20, "train": 30, "zeromq": 4, "nccl": 40} {
-			found, err := j.pages(service)
-			if err != nil {
-				return err
-			}
-			spans, before := 0, 0
-			for _, tr := range found {
-				spans += len(tr.rows)
-				open = open || service == "verl" && slices.ContainsFunc(tr.rows, (*pageSpan).broken)
-			}
-			for _, tr := range services[service] {
-				before += len(tr.rows)
-			}
-			services[service] = found
-			if len(found) < want || spans != before {
-				return fmt.Errorf("%d traces of %s, %d spans, before %d", len(found), service, spans, before)
-			}
-		}
-		if !open {
-			return errors.New("no function that never ended")
-		}
-		return nil
-	})
-
+	services := j.awaitPages(t)
 	for service, traces := range services {
-		for _, tr := range traces {
-			for _, s := range tr.rows {
-				for _, w := range s.Warnings {
-					assert.NotContains(t, w, "Negative duration", "%s in %s of %s", s.OperationName, tr.TraceID, service)
-				}
-			}
-			bars, err := tr.critical()
-			require.NoError(t, err, "critical path of %s %s", service, tr.title())
-			if tr.rows[0].Duration > 0 {
-				assert.NotEmpty(t, bars, "critical path of %s %s", service, tr.title())
-			}
-		}
+		checkPages(t, service, traces)
 	}
 	t.Run("search", func(t *testing.T) { // the tags of docs/jaeger.md
 		for tag, service := range map[string]string{
@@ -341,6 +304,55 @@ func TestJaegerPage(t *testing.T) {
 	}
 	for _, tr := range drawn {
 		t.Run("page of "+tr.title(), func(t *testing.T) { tr.checkPage(t, j) })
+	}
+}
+
+// awaitPages asks for the pages of each service until all is there: two answers agree, and have the spans that waited for their end.
+func (j *jaeger) awaitPages(t *testing.T) map[string][]*pageTrace {
+	t.Helper()
+	services := map[string][]*pageTrace{}
+	eventually(t, 2*time.Minute, func() error {
+		open := false
+		for service, want := range map[string]int{"verl": 20, "train": 30, "zeromq": 4, "nccl": 40} {
+			found, err := j.pages(service)
+			if err != nil {
+				return err
+			}
+			spans, before := 0, 0
+			for _, tr := range found {
+				spans += len(tr.rows)
+				open = open || service == "verl" && slices.ContainsFunc(tr.rows, (*pageSpan).broken)
+			}
+			for _, tr := range services[service] {
+				before += len(tr.rows)
+			}
+			services[service] = found
+			if len(found) < want || spans != before {
+				return fmt.Errorf("%d traces of %s, %d spans, before %d", len(found), service, spans, before)
+			}
+		}
+		if !open {
+			return errors.New("no function that never ended")
+		}
+		return nil
+	})
+	return services
+}
+
+// checkPages: no clock is corrected to a negative duration, and each trace has a critical path.
+func checkPages(t *testing.T, service string, traces []*pageTrace) {
+	t.Helper()
+	for _, tr := range traces {
+		for _, s := range tr.rows {
+			for _, w := range s.Warnings {
+				assert.NotContains(t, w, "Negative duration", "%s in %s of %s", s.OperationName, tr.TraceID, service)
+			}
+		}
+		bars, err := tr.critical()
+		require.NoError(t, err, "critical path of %s %s", service, tr.title())
+		if tr.rows[0].Duration > 0 {
+			assert.NotEmpty(t, bars, "critical path of %s %s", service, tr.title())
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -64,25 +65,7 @@ func TestNative(t *testing.T) {
 			sent := payload(t, "megatron_traces.json", tt.run)
 			require.NoError(t, tt.post(t, "traces", sent))
 			require.NoError(t, tt.post(t, "metrics", payload(t, "megatron_metrics.json", tt.run)))
-			for id, trace := range read(tracesRequest(t, sent).Traces()).traces {
-				var got map[pcommon.SpanID]*node
-				eventually(t, time.Minute, func() error {
-					td, err := j.trace(id)
-					if err != nil {
-						return err
-					}
-					got = read(td).traces[id]
-					if text := outline(got); text != outlines[id[15]] {
-						return fmt.Errorf("trace %v is\n%s", id, text)
-					}
-					return nil
-				})
-				for id, n := range trace {
-					require.NoError(t, ptracetest.CompareSpan(n.Span, got[id].Span))
-					assert.Equal(t, n.resource.Attributes().AsRaw(), got[id].resource.Attributes().AsRaw())
-					assert.Equal(t, 1, got[id].copies, n.Name())
-				}
-			}
+			checkSent(t, j, tracesRequest(t, sent).Traces())
 			prom.await(t, `{job="megatron-lm",instance=~"`+tt.run+`-.*"}`, payload(t, "megatron_metrics.prom", tt.run))
 		})
 	}
@@ -104,6 +87,30 @@ func TestNative(t *testing.T) {
 	c.stop(t)
 	c.assertQuiet(t)
 	assert.NotContains(t, c.output(t), "Instrument description conflict", "one text per metric, whoever sends it")
+}
+
+// checkSent: Jaeger has the traces as they were sent, each span once.
+func checkSent(t *testing.T, j *jaeger, sent ptrace.Traces) {
+	t.Helper()
+	for id, trace := range read(sent).traces {
+		var got map[pcommon.SpanID]*node
+		eventually(t, time.Minute, func() error {
+			td, err := j.trace(id)
+			if err != nil {
+				return err
+			}
+			got = read(td).traces[id]
+			if text := outline(got); text != outlines[id[15]] {
+				return fmt.Errorf("trace %v is\n%s", id, text)
+			}
+			return nil
+		})
+		for id, n := range trace {
+			require.NoError(t, ptracetest.CompareSpan(n.Span, got[id].Span))
+			assert.Equal(t, n.resource.Attributes().AsRaw(), got[id].resource.Attributes().AsRaw())
+			assert.Equal(t, 1, got[id].copies, n.Name())
+		}
+	}
 }
 
 // outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second one the job goes on: the spans above the step are not sent yet.

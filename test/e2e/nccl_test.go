@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"os"
@@ -171,6 +170,9 @@ type ncclAnswer struct {
 	of map[ncclKey]*node
 }
 
+// at is the span of a collective of the truth.
+func (a *ncclAnswer) at(want *ncclTruth) *node { return a.of[ncclKey{want.Operation, want.Sequence}] }
+
 func (l *ncclLog) roots(td ptrace.Traces) *ncclAnswer {
 	a := &ncclAnswer{answer: read(td), of: make(map[ncclKey]*node)}
 	for _, trace := range a.traces {
@@ -300,9 +302,9 @@ func testNCCL(t *testing.T, bin string) {
 	skewed := log("skewed", "nccl_inspector_v4.2", "--verbose", "--nodes", "4", "--clock-skew", "5s", "--clock-drift", "50", "--steps", "40")
 	vccl := log("json", "vccl_json", "--retries", "0.02", "--errors", "0.02", "--slow-link", "2:3")
 	recorder := log("recorder", "flight_recorder", "--missing-rank", "5", "--missing-from", "60")
+	stops := log("stops", "nccl_inspector_v4.1", "--missing-rank", "6", "--missing-from", "50")
 	logs := []*ncclLog{
-		slow, late, skewed, vccl, recorder,
-		log("stops", "nccl_inspector_v4.1", "--missing-rank", "6", "--missing-from", "50"),
+		slow, late, skewed, vccl, recorder, stops,
 		log("pretty", "vccl_json_pretty"), log("array", "vccl_json_array"), log("csv", "vccl_csv", "--gigabytes"),
 		log("profiler", "nccl_profiler", "--invalid-tokens", "--no-end"),
 	}
@@ -329,33 +331,42 @@ func testNCCL(t *testing.T, bin string) {
 	t.Run("Tempo", func(t *testing.T) { late.checkTempo(t, s, answers["late"]) })
 	t.Run("straggler", func(t *testing.T) { slow.checkStraggler(t, answers["slow"]) })
 	t.Run("clocks", func(t *testing.T) { skewed.checkClocks(t, prom, answers["skewed"]) })
-	t.Run("hang", func(t *testing.T) {
-		last := recorder.truth[60]
-		n := answers["recorder"].of[ncclKey{last.Operation, last.Sequence}]
-		assert.Equal(t, []int64{5}, last.Missing)
-		reason := n.said()[spans.VerdictNCCLHang]
-		assert.Contains(t, reason, "5", "%v", n.Attributes().AsRaw())
-		assert.Contains(t, reason, strconv.FormatUint(last.Sequence, 10))
-	})
+	t.Run("hang", func(t *testing.T) { recorder.checkHang(t, answers["recorder"]) })
 	t.Run("verdicts", func(t *testing.T) {
-		for _, want := range vccl.truth {
-			said := answers["json"].of[ncclKey{want.Operation, want.Sequence}].said()
-			assert.Equal(t, want.Errors > 0, said[spans.VerdictNCCLErrors] != "", "%v", said)
-			assert.Equal(t, want.Retries > 0, said[spans.VerdictNCCLRetries] != "", "%v", said)
-		}
+		vccl.checkErrorsAndRetries(t, answers["json"])
 		for _, l := range []*ncclLog{late, skewed, vccl} {
 			for key, n := range answers[l.name].of {
 				assert.Empty(t, n.said()[spans.VerdictNCCLStraggler], "%s: %v", l.name, key)
 			}
 		}
-		gap := late.truth[33]
-		assert.NotEmpty(t, answers["late"].of[ncclKey{gap.Operation, gap.Sequence}].said()[spans.VerdictNCCLSequenceGap])
-		stopped := answers["stops"].of[ncclKey{logs[5].truth[50].Operation, logs[5].truth[50].Sequence}].said()
-		assert.Contains(t, stopped[spans.VerdictNCCLRankMissing], "6", "%v", stopped)
+		assert.NotEmpty(t, answers["late"].at(late.truth[33]).said()[spans.VerdictNCCLSequenceGap])
+		said := answers["stops"].at(stops.truth[50]).said()
+		assert.Contains(t, said[spans.VerdictNCCLRankMissing], "6", "%v", said)
 	})
 	t.Run("links", func(t *testing.T) { vccl.checkLinks(t, prom, answers["json"]) })
 	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
 	c.stop(t)
+}
+
+// checkHang: the collective in which rank 5 is missing for the first time says so, and which one it is.
+func (l *ncclLog) checkHang(t *testing.T, a *ncclAnswer) {
+	t.Helper()
+	last := l.truth[60]
+	n := a.at(last)
+	assert.Equal(t, []int64{5}, last.Missing)
+	reason := n.said()[spans.VerdictNCCLHang]
+	assert.Contains(t, reason, "5", "%v", n.Attributes().AsRaw())
+	assert.Contains(t, reason, strconv.FormatUint(last.Sequence, 10))
+}
+
+// checkErrorsAndRetries: the collectives that had errors or retries say so, and no other.
+func (l *ncclLog) checkErrorsAndRetries(t *testing.T, a *ncclAnswer) {
+	t.Helper()
+	for _, want := range l.truth {
+		said := a.at(want).said()
+		assert.Equal(t, want.Errors > 0, said[spans.VerdictNCCLErrors] != "", "%v", said)
+		assert.Equal(t, want.Retries > 0, said[spans.VerdictNCCLRetries] != "", "%v", said)
+	}
 }
 
 // checkTempo: Tempo finds the collectives to which a rank came later than a limit.
@@ -371,21 +382,11 @@ func (l *ncclLog) checkTempo(t *testing.T, s *tempo, a *ncclAnswer) {
 	require.NotEmpty(t, want)
 	require.Less(t, len(want), len(a.of))
 	query := fmt.Sprintf(`{ resource.service.name = %q && span.nccl.late.max > %v }`, l.name, limit)
+	s.awaitFound(t, query, want)
 	eventually(t, time.Minute, func() error {
-		got, err := s.search(query)
-		if err == nil && !maps.Equal(got, want) {
-			err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
-		}
-		return err
-	})
-	eventually(t, time.Minute, func() error {
-		all := ptrace.NewTraces()
-		for id := range a.traces {
-			td, err := s.trace(id)
-			if err != nil {
-				return fmt.Errorf("trace %s: %w", id, err)
-			}
-			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		all, err := s.all(a.traces)
+		if err != nil {
+			return err
 		}
 		return l.check(all).err()
 	})
@@ -396,7 +397,7 @@ func (l *ncclLog) checkStraggler(t *testing.T, a *ncclAnswer) {
 	t.Helper()
 	first := -1
 	for _, want := range l.truth {
-		n := a.of[ncclKey{want.Operation, want.Sequence}]
+		n := a.at(want)
 		if n.str(spans.AttrNCCLStragglerRank) == "" {
 			continue
 		}
@@ -415,7 +416,7 @@ func (l *ncclLog) checkStraggler(t *testing.T, a *ncclAnswer) {
 func (l *ncclLog) checkClocks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	t.Helper()
 	last := l.truth[len(l.truth)-1]
-	n := a.of[ncclKey{last.Operation, last.Sequence}]
+	n := a.at(last)
 	truth := make(map[string]int64)
 	for _, h := range l.run.Hosts {
 		truth[h.Name] = h.OffsetNS
@@ -489,19 +490,7 @@ func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 				`",%s}`] = c.Bus
 		}
 	}
-	eventually(t, time.Minute, func() error {
-		for query, v := range want {
-			query = fmt.Sprintf(query, fmt.Sprintf("job=%q", l.name))
-			got, err := prom.query(query)
-			if err != nil {
-				return err
-			}
-			if len(got) != 1 || !same(got[0].Value, v) {
-				return fmt.Errorf("%s is %v, want %v", query, got, v)
-			}
-		}
-		return nil
-	})
+	prom.awaitValues(t, ofJob(l.name, want))
 }
 
 // Values over time that VCCL logs, and its sends: every line is accounted for, and is in Prometheus or in Jaeger.
@@ -539,13 +528,7 @@ func TestNCCLSamples(t *testing.T) {
 					return nil
 				})
 			}
-			eventually(t, time.Minute, func() error {
-				got, err := prom.query(query)
-				if err == nil && (len(got) != 1 || int(got[0].Value) != want) {
-					err = fmt.Errorf("%s is %v, want %d", query, got, want)
-				}
-				return err
-			})
+			prom.awaitValues(t, map[string]float64{query: float64(want)})
 		})
 	}
 	c.stop(t)

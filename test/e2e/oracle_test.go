@@ -40,21 +40,26 @@ func model(tr *truth) ptrace.Traces {
 	return b.Traces()
 }
 
-// The other tests rely on compare, so it must find every kind of error.
-func TestCompare(t *testing.T) {
+// twoCalls are two functions of one process, one of which has no trace_id.
+func twoCalls() *truth {
 	stages := func(at int64) []stage {
 		get := stage{Stage: "get", StartUnixNano: at, EndUnixNano: at + 1_000_000, DurationUS: 1000, Done: true}
 		get.Client = &stage{Stage: "client_get", StartUnixNano: at, EndUnixNano: at + 500_000, DurationUS: 500, Done: true, DataSizeBytes: 1 << 20}
 		return []stage{get, {Stage: "compute", StartUnixNano: at + 1_000_000, EndUnixNano: at + 3_000_000, DurationUS: 2000, Done: true}}
 	}
 	const at = int64(1_770_000_000_000_000_000)
-	tr := &truth{run: truthRun{Functions: 2, Spans: 8}, functions: []*function{
+	return &truth{run: truthRun{Functions: 2, Spans: 8}, functions: []*function{
 		{
 			TraceID: "85b3fde4-889c-4199-b348-45e8ed8eae6b", Func: "f", PID: 1, Outcome: complete, StartUnixNano: at, EndUnixNano: at + 3_000_000, DurationUS: 3000,
 			Stages: stages(at),
 		},
 		{TraceID: "N/A", Func: "f", PID: 1, Outcome: complete, StartUnixNano: at, EndUnixNano: at + 3_100_000, DurationUS: 3100, Stages: stages(at)},
 	}}
+}
+
+// The other tests rely on compare, so it must find every kind of error.
+func TestCompare(t *testing.T) {
+	tr := twoCalls()
 	require.NoError(t, tr.compare(model(tr)).err())
 
 	for name, tt := range map[string]struct {
@@ -94,7 +99,11 @@ func TestCompare(t *testing.T) {
 			assert.Contains(t, err.Error(), tt.want)
 		})
 	}
+}
 
+// A replay sends spans again, with the same id.
+func TestCompareCopies(t *testing.T) {
+	tr := twoCalls()
 	td := model(tr)
 	list := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 	list.At(3).CopyTo(list.AppendEmpty())

@@ -84,65 +84,71 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 
 // The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further.
 func TestMakeRun(t *testing.T) {
-	t.Run("a generated log", func(t *testing.T) {
-		text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
-		checkDrawing(t, text)
-		read, wrote := linesRead.FindStringSubmatch(text), 0
-		require.NotNil(t, read, text)
-		for _, m := range lineGen.FindAllStringSubmatch(text, -1) {
-			n, err := strconv.Atoi(m[1])
-			require.NoError(t, err)
-			wrote += n
+	t.Run("a generated log", checkRunOnce)
+	t.Run("logs of mine until Ctrl-C", checkRunUntilStopped)
+}
+
+func checkRunOnce(t *testing.T) {
+	t.Helper()
+	text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
+	checkDrawing(t, text)
+	read, wrote := linesRead.FindStringSubmatch(text), 0
+	require.NotNil(t, read, text)
+	for _, m := range lineGen.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		wrote += n
+	}
+	assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
+	assert.NotEqual(t, "0", read[2], "the generated logs have lines of others")
+	assert.Regexp(t, stepRow, text)
+	assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
+	assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
+	assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
+	assert.Len(t, passRow.FindAllString(text, -1), 6, "a warm-up and 5 passes")
+	assert.Regexp(t, `(?m)^all 589 calls +- +589 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d$`, text)
+	assert.Regexp(t, `(?m)^all: 720 calls, .*; \d+ calls above 30%$`, text)
+	assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
+	assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
+	assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
+	assert.Regexp(t, `(?m)^\d+× nccl_straggler: `, text)
+	assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
+	assert.LessOrEqual(t, strings.Count(text, "\n"), 225, "fits four screens")
+	assert.True(t, strings.HasSuffix(text, "\n"))
+}
+
+func checkRunUntilStopped(t *testing.T) {
+	t.Helper()
+	logs := t.TempDir()
+	tr := generate(t, logs, "--workers", "3", "--batches", "30", "--seed", "3", "--overhead-high", "0.3", "--crash", "0.02")
+	p := makeRun(t, "LOGS="+globOf(logs))
+	eventually(t, 2*time.Minute, func() error {
+		switch {
+		case !p.running():
+			return fatal(errors.New("tools/run.sh ended by itself"))
+		case !p.logged("Running until Ctrl-C"):
+			return errors.New("tools/run.sh has not printed all")
 		}
-		assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
-		assert.NotEqual(t, "0", read[2], "the generated logs have lines of others")
-		assert.Regexp(t, stepRow, text)
-		assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
-		assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
-		assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
-		assert.Len(t, passRow.FindAllString(text, -1), 6, "a warm-up and 5 passes")
-		assert.Regexp(t, `(?m)^all 589 calls +- +589 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d$`, text)
-		assert.Regexp(t, `(?m)^all: 720 calls, .*; \d+ calls above 30%$`, text)
-		assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
-		assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
-		assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
-		assert.Regexp(t, `(?m)^\d+× nccl_straggler: `, text)
-		assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
-		assert.LessOrEqual(t, strings.Count(text, "\n"), 225, "fits four screens")
-		assert.True(t, strings.HasSuffix(text, "\n"))
+		return nil
 	})
-	t.Run("logs of mine until Ctrl-C", func(t *testing.T) {
-		logs := t.TempDir()
-		tr := generate(t, logs, "--workers", "3", "--batches", "30", "--seed", "3", "--overhead-high", "0.3", "--crash", "0.02")
-		p := makeRun(t, "LOGS="+globOf(logs))
-		eventually(t, 2*time.Minute, func() error {
-			switch {
-			case !p.running():
-				return fatal(errors.New("tools/run.sh ended by itself"))
-			case !p.logged("Running until Ctrl-C"):
-				return errors.New("tools/run.sh has not printed all")
-			}
-			return nil
-		})
-		text := p.output(t)
-		// The addresses answer, and have this job.
-		for _, m := range runURL.FindAllStringSubmatch(text, -1) {
-			checkAddress(t, m[2])
+	text := p.output(t)
+	// The addresses answer, and have this job.
+	for _, m := range runURL.FindAllStringSubmatch(text, -1) {
+		checkAddress(t, m[2])
+	}
+	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends it
+	text = ended(t, p)
+	calls := checkDrawing(t, text)
+	want := make(map[string]int)
+	for _, f := range tr.functions {
+		if f.Outcome == complete {
+			want[f.Func]++
 		}
-		require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends it
-		text = ended(t, p)
-		calls := checkDrawing(t, text)
-		want := make(map[string]int)
-		for _, f := range tr.functions {
-			if f.Outcome == complete {
-				want[f.Func]++
-			}
-		}
-		assert.Equal(t, want, calls, "calls in the table")
-		read := linesRead.FindStringSubmatch(text)
-		require.NotNil(t, read, text)
-		assert.Equal(t, []string{strconv.FormatInt(tr.run.Lines, 10), strconv.FormatInt(tr.run.Neighbours, 10)}, read[1:], "lines read, and not for us")
-	})
+	}
+	assert.Equal(t, want, calls, "calls in the table")
+	read := linesRead.FindStringSubmatch(text)
+	require.NotNil(t, read, text)
+	assert.Equal(t, []string{strconv.FormatInt(tr.run.Lines, 10), strconv.FormatInt(tr.run.Neighbours, 10)}, read[1:], "lines read, and not for us")
 }
 
 // Logs that nobody understands, or that do not exist, end `make run` within seconds, with the reason. It took 300 s and gave no reason.
@@ -214,24 +220,7 @@ func TestReadme(t *testing.T) {
 		"bin/trainbridge show --file spans.json":             TestShowSources,
 		"TRAINBRIDGE_LOGS='/data/job/logs/*' TRAINBRIDGE_SERVICE=llama3-8b TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestLogsOfAnyKind,
 	}
-	var text []byte
-	for _, page := range []string{"README.md", "docs/waterfalls.md"} {
-		more, err := os.ReadFile(filepath.Join(repoRoot, page))
-		require.NoError(t, err)
-		text = append(append(text, more...), '\n')
-	}
-	var commands []string
-	for _, line := range shellLines(string(text)) {
-		_, named := elsewhere[line]
-		if !named && (strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ")) {
-			commands = append(commands, line)
-			continue
-		}
-		assert.Containsf(t, elsewhere, line, "there is a command that no test runs; run it here or name its test")
-		delete(elsewhere, line)
-	}
-	assert.Empty(t, elsewhere, "not there any more")
-	require.NotEmpty(t, commands)
+	commands := commandsOfReadme(t, elsewhere)
 
 	// A checkout with the files that the commands name, and a Jaeger at the default address that holds a job.
 	dir := t.TempDir()
@@ -263,29 +252,59 @@ func TestReadme(t *testing.T) {
 			cmd.Env = append(os.Environ(), "NO_PROXY=*", "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+otlp)
 			out, err := cmd.CombinedOutput()
 			require.NoErrorf(t, err, "%s", out)
-			switch args := strings.Fields(line)[1:]; args[0] {
-			case "gen":
-				i := slices.Index(args, "--out")
-				require.GreaterOrEqual(t, i, 0)
-				truth, err := os.ReadFile(filepath.Join(dir, args[i+1], "truth.json"))
-				require.NoError(t, err)
-				assert.Contains(t, string(truth), `{"run":`)
-			case "run": // the example sent its spans into the trace that the next command draws
-				assert.Contains(t, string(out), "9fddca35a6b44a70848589eaab933522")
-			case "show":
-				if strings.Contains(line, "--trace") { // TestGoService has the log's spans in it too
-					assert.Regexp(t, `(?m)^trace 9fddca35a6b44a70848589eaab933522 +services data-loader, data-server\b`, string(out))
-					assert.Regexp(t, `(?m)^prefetch_batch \[\d+\] +\d+\.\d m?s ▕█`, string(out))
-					assert.Regexp(t, `(?m)goservice\.Data/Fetch .* data-server$`, string(out))
-					return
-				}
-				checkDrawing(t, string(out))
-			case "validate":
-				assert.Empty(t, string(out))
-			default:
-				assert.Fail(t, "no check for this command")
-			}
+			checkCommand(t, dir, line, string(out))
 		})
+	}
+}
+
+// commandsOfReadme returns the commands of the pages which TestReadme runs. Any other command stands in elsewhere, under the test that runs it.
+func commandsOfReadme(t *testing.T, elsewhere map[string]func(*testing.T)) []string {
+	t.Helper()
+	var text []byte
+	for _, page := range []string{"README.md", "docs/waterfalls.md"} {
+		more, err := os.ReadFile(filepath.Join(repoRoot, page))
+		require.NoError(t, err)
+		text = append(append(text, more...), '\n')
+	}
+	var commands []string
+	for _, line := range shellLines(string(text)) {
+		_, named := elsewhere[line]
+		if !named && (strings.HasPrefix(line, "bin/trainbridge ") || strings.HasPrefix(line, "go run ")) {
+			commands = append(commands, line)
+			continue
+		}
+		assert.Containsf(t, elsewhere, line, "there is a command that no test runs; run it here or name its test")
+		delete(elsewhere, line)
+	}
+	assert.Empty(t, elsewhere, "not there any more")
+	require.NotEmpty(t, commands)
+	return commands
+}
+
+// checkCommand holds what a command of README.md printed, or wrote below dir, against what the page says.
+func checkCommand(t *testing.T, dir, line, out string) {
+	t.Helper()
+	switch args := strings.Fields(line)[1:]; args[0] {
+	case "gen":
+		i := slices.Index(args, "--out")
+		require.GreaterOrEqual(t, i, 0)
+		truth, err := os.ReadFile(filepath.Join(dir, args[i+1], "truth.json"))
+		require.NoError(t, err)
+		assert.Contains(t, string(truth), `{"run":`)
+	case "run": // the example sent its spans into the trace that the next command draws
+		assert.Contains(t, out, "9fddca35a6b44a70848589eaab933522")
+	case "show":
+		if strings.Contains(line, "--trace") { // TestGoService has the log's spans in it too
+			assert.Regexp(t, `(?m)^trace 9fddca35a6b44a70848589eaab933522 +services data-loader, data-server\b`, out)
+			assert.Regexp(t, `(?m)^prefetch_batch \[\d+\] +\d+\.\d m?s ▕█`, out)
+			assert.Regexp(t, `(?m)goservice\.Data/Fetch .* data-server$`, out)
+			return
+		}
+		checkDrawing(t, out)
+	case "validate":
+		assert.Empty(t, out)
+	default:
+		assert.Fail(t, "no check for this command")
 	}
 }
 

@@ -41,22 +41,7 @@ func TestShow(t *testing.T) {
 	c.up(t)
 	a := tr.await(t, 2*time.Minute, j.verl)
 
-	type sum struct{ calls, incomplete, duration, overhead int64 }
-	want := map[string]*sum{}
-	for _, f := range tr.functions {
-		if want[f.Func] == nil {
-			want[f.Func] = new(sum)
-		}
-		if f.Outcome != complete {
-			want[f.Func].incomplete++
-			continue
-		}
-		require.NotNil(t, f.Ratios)
-		want[f.Func].calls++
-		want[f.Func].duration += f.DurationUS
-		want[f.Func].overhead += f.Ratios.Overhead.Num
-	}
-
+	want := sumsOf(t, tr)
 	var doc struct {
 		Traces    struct{ Read, There int }
 		Functions []struct {
@@ -94,6 +79,28 @@ func TestShow(t *testing.T) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 72, line)
 	}
 	c.stop(t)
+}
+
+// functionSum is what the truth says of the calls of a function; durations are in microseconds.
+type functionSum struct{ calls, incomplete, duration, overhead int64 }
+
+func sumsOf(t *testing.T, tr *truth) map[string]*functionSum {
+	t.Helper()
+	want := map[string]*functionSum{}
+	for _, f := range tr.functions {
+		if want[f.Func] == nil {
+			want[f.Func] = new(functionSum)
+		}
+		if f.Outcome != complete {
+			want[f.Func].incomplete++
+			continue
+		}
+		require.NotNil(t, f.Ratios)
+		want[f.Func].calls++
+		want[f.Func].duration += f.DurationUS
+		want[f.Func].overhead += f.Ratios.Overhead.Num
+	}
+	return want
 }
 
 // For one log, `show` prints the same from Jaeger, Tempo and the collector's file exporter, to the last figure.

@@ -372,42 +372,49 @@ func hang(taken bool) behaviour {
 	}
 }
 
+// answer is what the sink says to these items while it behaves so.
+func (s *sequence) answer(how behaviour, items ...item) error {
+	s.sink.set(how)
+	_, err := s.sink.answer(s.Context(), items)
+	return err
+}
+
 // The campaign relies on this test: the sink notices items that are lost, that come again, and that come under another id.
 func TestTortureSink(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
-	collective := ncclRecord(s.rng, 0, 7)
 	one, other := item{
 		key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{1}},
 	}, item{key: "jsonl 1", trace: pcommon.TraceID{1}, id: identity{trace: pcommon.TraceID{1}, span: pcommon.SpanID{2}}}
-	answer := func(how behaviour, items ...item) error {
-		s.sink.set(how)
-		_, err := s.sink.answer(t.Context(), items)
-		return err
-	}
-
-	require.Error(t, answer(failing(codes.Internal, 0), one))
-	require.Error(t, answer(half, one))
+	require.Error(t, s.answer(failing(codes.Internal, 0), one))
+	require.Error(t, s.answer(half, one))
 	assert.Equal(t, 1, s.lost(&r))
-	require.NoError(t, answer(accept, one))
+	require.NoError(t, s.answer(accept, one))
 	assert.Zero(t, s.lost(&r))
-	require.NoError(t, answer(accept, one))
+	require.NoError(t, s.answer(accept, one))
 	assert.Equal(t, 1, s.sink.copies)
 	assert.Empty(t, s.sink.seconds)
-	require.NoError(t, answer(accept, other))
+	require.NoError(t, s.answer(accept, other))
 	assert.Len(t, s.sink.seconds, 1)
+}
 
-	// A rank belongs to the collective of its trace.
+// A rank belongs to the collective of its trace.
+func TestTortureSinkRanks(t *testing.T) {
+	s := newSequence(t, "", 1, newTally())
+	collective := ncclRecord(s.rng, 0, 7)
 	root := item{key: "nccl 7", trace: pcommon.TraceID{7}, id: identity{trace: pcommon.TraceID{7}}}
 	rank := func(trace byte, rank string) item {
 		return item{key: "rank " + rank, trace: pcommon.TraceID{trace}, id: identity{trace: pcommon.TraceID{trace}}}
 	}
-	require.NoError(t, answer(accept, root, rank(7, "0"), rank(8, "1")))
+	require.NoError(t, s.answer(accept, root, rank(7, "0"), rank(8, "1")))
 	assert.Equal(t, 2, s.lost(&collective))
-	require.NoError(t, answer(accept, rank(7, "1")))
+	require.NoError(t, s.answer(accept, rank(7, "1")))
 	assert.Zero(t, s.lost(&collective))
+}
 
-	// A record that the sink refuses for its content need not arrive; its neighbours must.
+// A record that the sink refuses for its content need not arrive; its neighbours must.
+func TestTortureSinkRefusal(t *testing.T) {
+	s := newSequence(t, "", 1, newTally())
 	var bad, good item
 	for i := byte(1); bad.key == "" || good.key == ""; i++ {
 		it := item{key: fmt.Sprintf("jsonl %d", 100+int(i)), trace: pcommon.TraceID{i}, id: identity{trace: pcommon.TraceID{i}}}
@@ -417,11 +424,11 @@ func TestTortureSink(t *testing.T) {
 			good = it
 		}
 	}
-	require.Error(t, answer(poison, bad, good))
+	require.Error(t, s.answer(poison, bad, good))
 	badOne, goodOne := in(0, "train_log", []string{"bad"}, []string{bad.key}), in(0, "train_log", []string{"good"}, []string{good.key})
 	assert.Zero(t, s.lost(&badOne))
 	assert.Equal(t, 1, s.lost(&goodOne))
-	require.NoError(t, answer(poison, good))
+	require.NoError(t, s.answer(poison, good))
 	assert.Zero(t, s.lost(&goodOne))
 
 	// The collector has to count records that were refused alone, and not accepted later.
@@ -433,12 +440,12 @@ func TestTortureSink(t *testing.T) {
 		assert.False(t, byNumber)
 	}
 	mustCount(0)
-	require.Error(t, answer(poison, bad))
+	require.Error(t, s.answer(poison, bad))
 	mustCount(1)
-	require.NoError(t, answer(accept, bad))
+	require.NoError(t, s.answer(accept, bad))
 	mustCount(0)
-	require.Error(t, answer(poison, bad))
+	require.Error(t, s.answer(poison, bad))
 	s.sink.begin("another process")
-	require.Error(t, answer(poison, bad))
+	require.Error(t, s.answer(poison, bad))
 	mustCount(0)
 }

@@ -451,8 +451,42 @@ func (s *sequence) lost(r *record) (lines int) {
 // settle waits until all has arrived, or nothing moves any more, and draws the balance.
 func (s *sequence) settle() {
 	s.Helper()
+	lost := s.drain()
+	lines := 0
+	for i := range s.records {
+		lines += len(s.records[i].lines[0]) + len(s.records[i].lines[1])
+	}
+	s.count(func(t *tally) {
+		t.lines += lines
+		t.lost += lost
+		for _, name := range s.kinds() {
+			t.step(name).lines += lines
+			t.step(name).lost += lost
+		}
+	})
+	if s.peer {
+		s.c.kill()
+		return
+	}
+	if n := len(s.sink.seconds); n > 0 {
+		s.count(func(t *tally) { t.seconds += n })
+		s.fail("second id", "%d spans came with another id, such as %s", n, s.sink.seconds[0])
+	}
+	if err := wait(10*time.Second, s.balanced); err != nil {
+		s.count(func(t *tally) { t.unaccounted++ })
+		s.fail("account", "%v", err)
+	}
+	s.stop()
+	if s.peak > rssLimit {
+		s.count(func(t *tally) { t.overLimit++ })
+		s.fail("memory", "%d MiB", s.peak>>20)
+	}
+}
+
+// drain waits until every line has arrived, or nothing moves any more; it returns the lines that are lost.
+func (s *sequence) drain() (lost int) {
+	s.Helper()
 	deadline := time.Now().Add(drainLimit)
-	var lost int
 	var first string
 	balance := func() {
 		lost, first = 0, ""
@@ -489,35 +523,7 @@ func (s *sequence) settle() {
 		}
 		time.Sleep(pause)
 	}
-	lines := 0
-	for i := range s.records {
-		lines += len(s.records[i].lines[0]) + len(s.records[i].lines[1])
-	}
-	s.count(func(t *tally) {
-		t.lines += lines
-		t.lost += lost
-		for _, name := range s.kinds() {
-			t.step(name).lines += lines
-			t.step(name).lost += lost
-		}
-	})
-	if s.peer {
-		s.c.kill()
-		return
-	}
-	if n := len(s.sink.seconds); n > 0 {
-		s.count(func(t *tally) { t.seconds += n })
-		s.fail("second id", "%d spans came with another id, such as %s", n, s.sink.seconds[0])
-	}
-	if err := wait(10*time.Second, s.balanced); err != nil {
-		s.count(func(t *tally) { t.unaccounted++ })
-		s.fail("account", "%v", err)
-	}
-	s.stop()
-	if s.peak > rssLimit {
-		s.count(func(t *tally) { t.overLimit++ })
-		s.fail("memory", "%d MiB", s.peak>>20)
-	}
+	return lost
 }
 
 // balanced says what is wrong with the account of a collector to which nothing happens any more.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -108,13 +107,9 @@ func checkUtilization(t *testing.T, f *function, n *node) {
 func checkTempo(t *testing.T, s *tempo, tr *truth, a *answer) {
 	t.Helper()
 	eventually(t, time.Minute, func() error {
-		all := ptrace.NewTraces()
-		for id := range a.traces {
-			td, err := s.trace(id)
-			if err != nil {
-				return fmt.Errorf("trace %s: %w", id, err)
-			}
-			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		all, err := s.all(a.traces)
+		if err != nil {
+			return err
 		}
 		return tr.compare(all).err()
 	})
@@ -144,13 +139,7 @@ func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
 		}),
 	} {
 		require.NotEmpty(t, want, "the generated log must have such a batch: %s", query)
-		eventually(t, time.Minute, func() error {
-			got, err := s.search(query)
-			if err == nil && !maps.Equal(got, want) {
-				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
-			}
-			return err
-		})
+		s.awaitFound(t, query, want)
 	}
 }
 
@@ -186,21 +175,7 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 		}
 		return out, err
 	}
-	eventually(t, time.Minute, func() error {
-		counts, err := series("sum by (tq_function, tq_stage) (tq_stage_duration_seconds_count)")
-		if err != nil {
-			return err
-		}
-		for k, list := range want {
-			if counts[k] != float64(len(list)) {
-				return fmt.Errorf("count of %v is %v, want %d", k, counts[k], len(list))
-			}
-		}
-		if len(counts) != len(want) {
-			return fmt.Errorf("%d series, want %d", len(counts), len(want))
-		}
-		return nil
-	})
+	awaitCounts(t, want, series)
 	sums, err := series("sum by (tq_function, tq_stage) (tq_stage_duration_seconds_sum)")
 	require.NoError(t, err)
 	p95, err := series("histogram_quantile(0.95, sum by (le, tq_function, tq_stage) (tq_stage_duration_seconds_bucket))")
@@ -230,6 +205,32 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 		assert.Truef(t, p95[k] >= low && p95[k] <= bounds[at], "p95 of %v is %v, the truth is %v, in the bucket (%v, %v]", k, p95[k], exact, low, bounds[at])
 	}
 
+	checkFunctionCounts(t, prom, tr)
+}
+
+// awaitCounts waits until Prometheus has as many durations as the truth, by function and stage.
+func awaitCounts(t *testing.T, want map[[2]string][]float64, series func(query string) (map[[2]string]float64, error)) {
+	t.Helper()
+	eventually(t, time.Minute, func() error {
+		counts, err := series("sum by (tq_function, tq_stage) (tq_stage_duration_seconds_count)")
+		if err != nil {
+			return err
+		}
+		for k, list := range want {
+			if counts[k] != float64(len(list)) {
+				return fmt.Errorf("count of %v is %v, want %d", k, counts[k], len(list))
+			}
+		}
+		if len(counts) != len(want) {
+			return fmt.Errorf("%d series, want %d", len(counts), len(want))
+		}
+		return nil
+	})
+}
+
+// checkFunctionCounts: Prometheus counts the functions that ended.
+func checkFunctionCounts(t *testing.T, prom *prometheus, tr *truth) {
+	t.Helper()
 	functions, err := prom.query("sum by (tq_function) (tq_function_duration_seconds_count)")
 	require.NoError(t, err)
 	finished := make(map[string]float64)
@@ -271,13 +272,6 @@ func TestTQOverhead(t *testing.T) {
 				t, logs, append([]string{"--seed", "233", "--workers", "4", "--batches", "150", "--duration-scale", "0.1", "--overhead-high", "0.2"}, tt.flags...)...,
 			)
 			loseLines(t, logs, tt.lost)
-			var tq, total float64
-			for _, f := range tr.functions {
-				if f.Outcome == complete {
-					tq += float64(f.Ratios.Overhead.Num)
-					total += float64(f.DurationUS)
-				}
-			}
 			j := startJaeger(t)
 			c := newCollector(
 				t, trainbridgeBin(t), globOf(logs), j.otlp,
@@ -285,35 +279,40 @@ func TestTQOverhead(t *testing.T) {
 			)
 			prom := startPrometheus(t, c.scrape...)
 			c.up(t)
-			ask := func(query string) (float64, error) {
-				got, err := prom.query(query)
-				if err != nil || len(got) != 1 {
-					return 0, cmp.Or(err, fmt.Errorf("%s: %d answers", query, len(got)))
-				}
-				return got[0].Value, nil
-			}
 			accountsOf(t, c, "tq_trace", 1)
 			calls := 0.0
 			eventually(t, time.Minute, func() error { // until nothing more comes
 				last := calls
-				calls, err = ask("sum(tq_stage_duration_seconds_count)")
+				calls, err = prom.value("sum(tq_stage_duration_seconds_count)")
 				if err == nil && calls != last {
 					err = fmt.Errorf("%v stages, before that %v", calls, last)
 				}
 				time.Sleep(3 * time.Second)
 				return err
 			})
-			got, err := ask(whole)
+			got, err := prom.value(whole)
 			require.NoError(t, err)
-			naive, err := ask(`sum(tq_stage_duration_seconds_sum{tq_stage=~"get|put"}) / sum(tq_function_duration_seconds_sum)`)
+			naive, err := prom.value(`sum(tq_stage_duration_seconds_sum{tq_stage=~"get|put"}) / sum(tq_function_duration_seconds_sum)`)
 			require.NoError(t, err)
-			want := tq / total
+			want := tr.overhead()
 			t.Logf("true %.2f %%, Prometheus %.2f %%, the sums of the histograms %.2f %%", 100*want, 100*got, 100*naive)
 			assert.InEpsilon(t, want, got, tt.off)
 			assert.Greater(t, naive, want*(1+tt.naive), "the log must have what misleads the histograms")
 			c.stop(t)
 		})
 	}
+}
+
+// overhead is TransferQueue's share of the time of the calls that ended.
+func (tr *truth) overhead() float64 {
+	var tq, total float64
+	for _, f := range tr.functions {
+		if f.Outcome == complete {
+			tq += float64(f.Ratios.Overhead.Num)
+			total += float64(f.DurationUS)
+		}
+	}
+	return tq / total
 }
 
 // loseLines takes a share of the lines out of the logs of a folder.

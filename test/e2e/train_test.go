@@ -223,41 +223,17 @@ func TestTrain(t *testing.T) {
 func testTrain(t *testing.T, bin string) {
 	t.Helper()
 	j, s := startJaeger(t), startTempo(t)
+	megatron := generateTrain(
+		t, "megatron", "flagscale/megatron", "--steps", "60", "--log-interval", "1", "--slow", "0.15", "--slow-factor", "2", "--prefix", "torchrun",
+	)
 	logs := []*trainLog{
 		generateTrain(t, "flagscale", "flagscale", "--steps", "60", "--interval", "5", "--breakdown"),
-		generateTrain(t, "megatron", "flagscale/megatron", "--steps", "60", "--log-interval", "1", "--slow", "0.15", "--slow-factor", "2", "--prefix", "torchrun"),
+		megatron,
 		generateTrain(t, "jsonl", "train_log/jsonl", "--steps", "60", "--fields", "40", "--nan-loss-at", "40"),
 		generateTrain(t, "hf", "train_log/hf", "--steps", "60"),
 		generateTrain(t, "verl", "train_log/verl", "--steps", "12"),
 	}
-	var receivers, names []string
-	for _, l := range logs {
-		receivers = append(
-			receivers,
-			fmt.Sprintf(
-				"  %s: {include: [%q], exclude: [], storage: state_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name,
-			),
-		)
-		names = append(names, l.receiver)
-	}
-	// Megatron's log describes its model; for the other logs the config does.
-	model, err := json.Marshal(logs[0].run.Model)
-	require.NoError(t, err)
-	config := fmt.Sprintf(`
-connectors: {train_metrics: {metrics_flush_interval: 1s}}
-receivers:
-%s
-processors: {train_perf: {train: {model: %s, device: %q}}}
-exporters:
-  otlp_acked/tempo:
-    endpoint: %q
-    tls: {insecure: true}
-service:
-  pipelines:
-    traces: {receivers: [%s], exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}
-    metrics: {receivers: [%s, train_metrics]}
-`, strings.Join(receivers, "\n"), model, logs[0].run.Device, s.otlp, strings.Join(names, ", "), strings.Join(names, ", "))
-	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, config)
+	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, trainConfig(t, s, logs))
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
 
@@ -285,40 +261,64 @@ service:
 	t.Run("Tempo has every trace", func(t *testing.T) {
 		for _, l := range logs {
 			eventually(t, time.Minute, func() error {
-				all := ptrace.NewTraces()
-				for id := range answers[l.name].traces {
-					td, err := s.trace(id)
-					if err != nil {
-						return fmt.Errorf("trace %s: %w", id, err)
-					}
-					td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+				all, err := s.all(answers[l.name].traces)
+				if err != nil {
+					return err
 				}
 				return l.check(all).err()
 			})
 		}
 	})
-	t.Run("TraceQL", func(t *testing.T) {
-		l := logs[1]
-		want := make(map[pcommon.TraceID]bool)
-		for _, r := range l.steps() {
-			if r.MFU < 0.3 {
-				want[answers[l.name].found[r].TraceID()] = true
-			}
-		}
-		require.NotEmpty(t, want)
-		require.Less(t, len(want), len(l.steps()))
-		query := `{ resource.service.name = "megatron" && span.ml.train.flop.utilization < 0.3 }`
-		eventually(t, time.Minute, func() error {
-			got, err := s.search(query)
-			if err == nil && !maps.Equal(got, want) {
-				err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
-			}
-			return err
-		})
-	})
+	t.Run("TraceQL", func(t *testing.T) { megatron.checkTraceQL(t, s, answers["megatron"]) })
 	t.Run("verdicts", func(t *testing.T) { checkTrainVerdicts(t, logs, answers) })
 	t.Run("promtool", func(t *testing.T) { checkPromtool(t, c.metrics) })
 	c.stop(t)
+}
+
+// trainConfig has a receiver for each log, under the log's name.
+func trainConfig(t *testing.T, s *tempo, logs []*trainLog) string {
+	t.Helper()
+	var receivers, names []string
+	for _, l := range logs {
+		receivers = append(
+			receivers,
+			fmt.Sprintf(
+				"  %s: {include: [%q], exclude: [], storage: state_storage, run_id: %s, service_name: %s, poll_interval: 50ms}", l.receiver, l.dir+"/*", l.name, l.name,
+			),
+		)
+		names = append(names, l.receiver)
+	}
+	// Megatron's log describes its model; for the other logs the config does.
+	model, err := json.Marshal(logs[0].run.Model)
+	require.NoError(t, err)
+	return fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s
+processors: {train_perf: {train: {model: %s, device: %q}}}
+exporters:
+  otlp_acked/tempo:
+    endpoint: %q
+    tls: {insecure: true}
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}
+    metrics: {receivers: [%s, train_metrics]}
+`, strings.Join(receivers, "\n"), model, logs[0].run.Device, s.otlp, strings.Join(names, ", "), strings.Join(names, ", "))
+}
+
+// checkTraceQL: Tempo finds the slow steps by their MFU.
+func (l *trainLog) checkTraceQL(t *testing.T, s *tempo, a *trainAnswer) {
+	t.Helper()
+	want := make(map[pcommon.TraceID]bool)
+	for _, r := range l.steps() {
+		if r.MFU < 0.3 {
+			want[a.found[r].TraceID()] = true
+		}
+	}
+	require.NotEmpty(t, want)
+	require.Less(t, len(want), len(l.steps()))
+	s.awaitFound(t, `{ resource.service.name = "megatron" && span.ml.train.flop.utilization < 0.3 }`, want)
 }
 
 // Logs that grow while the collector runs; FlagScale's session is started anew, which truncates perf_realtime.log.

@@ -202,14 +202,15 @@ func read(td ptrace.Traces) *answer {
 	return a
 }
 
-// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and no other span.
-func (tr *truth) compare(td ptrace.Traces) *answer {
-	a := read(td)
-	type key struct {
-		trace, fn string
-		pid       int64
-	}
-	have := make(map[key][]*node)
+// callKey names the calls of a function in one process and batch.
+type callKey struct {
+	trace, fn string
+	pid       int64
+}
+
+// calls sorts the spans of functions, and counts those of the run.
+func (a *answer) calls() map[callKey][]*node {
+	have := make(map[callKey][]*node)
 	runs := 0
 	for _, trace := range a.traces {
 		for _, n := range trace {
@@ -218,7 +219,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 				n.claimed = true
 				runs++
 			case n.str(spans.AttrTQStage) == spans.StageFunction:
-				k := key{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), n.int(spans.AttrProcessPID)}
+				k := callKey{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), n.int(spans.AttrProcessPID)}
 				have[k] = append(have[k], n)
 			}
 		}
@@ -226,7 +227,12 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 	if runs > 1 {
 		a.wrong("%d ids of %s for one run", runs, spans.SpanRun)
 	}
-	// A printed duration names a function among the functions of its process; open functions have no duration and come last.
+	return have
+}
+
+// completeFirst are the functions in the order in which compare claims spans for them. A printed duration names a function among the functions of its process;
+// open functions have no duration and come last.
+func (tr *truth) completeFirst() []*function {
 	want := slices.Clone(tr.functions)
 	slices.SortStableFunc(want, func(x, y *function) int {
 		if (x.Outcome == complete) != (y.Outcome == complete) {
@@ -237,8 +243,15 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 		}
 		return int(x.StartUnixNano - y.StartUnixNano)
 	})
-	for _, f := range want {
-		k := key{f.TraceID, f.Func, f.PID}
+	return want
+}
+
+// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and no other span.
+func (tr *truth) compare(td ptrace.Traces) *answer {
+	a := read(td)
+	have := a.calls()
+	for _, f := range tr.completeFirst() {
+		k := callKey{f.TraceID, f.Func, f.PID}
 		best := -1
 		for i, n := range have[k] {
 			if f.Outcome == complete && n.duration() != f.DurationUS*1000 || !near(int64(n.StartTimestamp()), f.StartUnixNano) {

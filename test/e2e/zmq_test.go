@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -287,13 +286,9 @@ service:
 func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	t.Helper()
 	eventually(t, time.Minute, func() error {
-		all := ptrace.NewTraces()
-		for id := range a.traces {
-			td, err := s.trace(id)
-			if err != nil {
-				return fmt.Errorf("trace %s: %w", id, err)
-			}
-			td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
+		all, err := s.all(a.traces)
+		if err != nil {
+			return err
 		}
 		return l.check(all).err()
 	})
@@ -306,13 +301,7 @@ func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	require.NotEmpty(t, want)
 	require.Less(t, len(want), len(l.passes()))
 	query := fmt.Sprintf(`{ resource.service.name = %q && name = "rpc.pass" && span.zeromq.serialize.utilization > 0.3 }`, l.name)
-	eventually(t, time.Minute, func() error {
-		got, err := s.search(query)
-		if err == nil && !maps.Equal(got, want) {
-			err = fmt.Errorf("%s finds %d traces, want %d", query, len(got), len(want))
-		}
-		return err
-	})
+	s.awaitFound(t, query, want)
 }
 
 // await asks Jaeger until everything is there.
@@ -361,19 +350,7 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 	if l.run.Footers > 0 {
 		want[`max(zeromq_final_disagreement_ratio{%s})`] = 0
 	}
-	eventually(t, time.Minute, func() error {
-		for query, v := range want {
-			query = fmt.Sprintf(query, fmt.Sprintf("job=%q", l.name))
-			got, err := prom.query(query)
-			if err != nil {
-				return err
-			}
-			if len(got) != 1 || !same(got[0].Value, v) {
-				return fmt.Errorf("%s is %v, want %v", query, got, v)
-			}
-		}
-		return nil
-	})
+	prom.awaitValues(t, ofJob(l.name, want))
 }
 
 // Rows are appended while the collector runs, as calls end; then another run of the client writes the file anew.
