@@ -15,11 +15,13 @@ GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otel
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build ocb jaeger tempo apt test unit e2e torture soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full ocb jaeger tempo apt test unit e2e torture soak memory lint vuln sbom generate fuzz bench run clean
 
+# The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
-$(BIN)/trainbridge: $(GO_FILES)
-	go build -ldflags="-s -w -X main.commit=$$(git rev-parse --short HEAD 2>/dev/null)" -o $@ ./cmd/trainbridge
+build-full: $(BIN)/trainbridge-full
+$(BIN)/trainbridge $(BIN)/trainbridge-full: $(GO_FILES)
+	go build $(if $(filter %-full,$@),-tags full) -ldflags="-s -w -X main.commit=$$(git rev-parse --short HEAD 2>/dev/null)" -o $@ ./cmd/trainbridge
 
 # ocb tidies a go.mod of its own; with our go.sum beside it, no checksum has to be looked up.
 ocb: $(BIN)/trainbridge-ocb
@@ -46,10 +48,11 @@ test: lint unit e2e
 unit:
 	go test -race -timeout 15m $$(go list ./... | grep -v /cmd/trainbridge$$)
 	go test ./cmd/trainbridge
+	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test ./semconv
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
-e2e: build ocb jaeger tempo apt sbom
+e2e: build build-full ocb jaeger tempo apt sbom
 	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v ./test/e2e/...
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
@@ -57,7 +60,7 @@ e2e: build ocb jaeger tempo apt sbom
 SEED ?= 1
 SEQUENCES ?= 10000
 DURATION ?= 0
-torture: build
+torture: build $(if $(PEER),build-full)
 	go test -tags e2e -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/e2e -torture.seed=$(SEED) -torture.sequences=$(SEQUENCES) \
 		-torture.duration=$(DURATION) -torture.steps=$(STEPS) $(PEER) | grep -vE '^=== (RUN|NAME)|^ +--- PASS'
 
@@ -79,9 +82,9 @@ lint:
 vuln:
 	tools/vuln.sh
 
-# The modules that are in the binary, as CycloneDX.
-sbom: $(BIN)/sbom.cdx.json
-$(BIN)/sbom.cdx.json: $(BIN)/trainbridge builder-config.yaml tools/go.mod
+# The modules that are in each binary, as CycloneDX.
+sbom: $(BIN)/trainbridge.cdx.json $(BIN)/trainbridge-full.cdx.json
+%.cdx.json: % builder-config.yaml tools/go.mod
 	$(TOOL) cyclonedx-gomod bin -json -std -version v$$(sed -n 's/^  version: //p' builder-config.yaml) -output $@ $<
 
 generate:
@@ -92,7 +95,7 @@ generate:
 fuzz:
 	tools/fuzz.sh $(FUZZTIME)
 
-bench: build jaeger
+bench: build build-full jaeger
 	bench/run.sh
 
 run: build jaeger apt

@@ -12,4 +12,4 @@ if ! reason=$(govulncheck -scan module 2>&1 >/dev/null) && [[ $reason =~ "fetchi
   echo "vulnerabilities: NOT CHECKED, no database at $db (${reason##*: }); run 'make vuln' where it can be reached, or set VULN_DB"
   exit 0
 fi
-govulncheck "${@:-./...}"
+govulncheck -tags full "${@:-./...}" # the full build has all that the agent has

@@ -30,7 +30,7 @@ type configError struct{ error }
 // Convert implements confmap.Converter.
 func (c *checker) Convert(_ context.Context, conf *confmap.Conf) error {
 	c.conf = conf.ToStringMap()
-	if errs := c.storages(); len(errs) > 0 {
+	if errs := append(c.missing(), c.storages()...); len(errs) > 0 {
 		return &configError{errors.Join(errs...)}
 	}
 	return nil
@@ -45,6 +45,26 @@ func (c *checker) explain(err error) error {
 		return taken
 	}
 	return err
+}
+
+// missing lists the components that the configuration has and that only the full build carries.
+func (c *checker) missing() (errs []error) {
+	if full.receivers != nil {
+		return nil
+	}
+	for _, kind := range slices.Sorted(maps.Keys(onlyFull)) {
+		for _, name := range slices.Sorted(maps.Keys(section(c.conf, kind))) {
+			if id, ok := parseID(name); ok && slices.ContainsFunc(onlyFull[kind], func(t string) bool { return sameType(t, id.Type().String()) }) {
+				errs = append(errs, fmt.Errorf("'%s::%s': %q is in the full build only: make that with `make build-full`", kind, id, id.Type()))
+			}
+		}
+	}
+	return errs
+}
+
+// sameType says whether both name one type of components: the older names have no underscores.
+func sameType(a, b string) bool {
+	return strings.ReplaceAll(a, "_", "") == strings.ReplaceAll(b, "_", "")
 }
 
 // storages lists what is wrong with the storage extensions that components name in `storage`.

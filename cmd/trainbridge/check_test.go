@@ -98,6 +98,23 @@ service:
 	}
 }
 
+// The agent says of a component that only the full build has where to get it, under its older name too. The full build takes both.
+func TestComponentOfTheFullBuild(t *testing.T) {
+	got := validate(t, `
+receivers: {otlp: {protocols: {grpc: {}}}}
+processors: {filter/1: {}, transform: {}}
+exporters: {prometheusremotewrite/a: {endpoint: "http://localhost:1"}}
+service: {pipelines: {metrics: {receivers: [otlp], processors: [filter/1, transform], exporters: [prometheusremotewrite/a]}}}
+`)
+	want := `Error: 'exporters::prometheusremotewrite/a': "prometheusremotewrite" is in the full build only: make that with ` + "`make build-full`" + `
+'processors::filter/1': "filter" is in the full build only: make that with ` + "`make build-full`" + `
+'processors::transform': "transform" is in the full build only: make that with ` + "`make build-full`" + "\n"
+	if full.receivers != nil {
+		want = ""
+	}
+	assert.Equal(t, want, got)
+}
+
 // Every config of ours with a duration refuses one without a unit.
 func TestDurationsNeedAUnit(t *testing.T) {
 	factories, err := components()

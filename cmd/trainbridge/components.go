@@ -4,19 +4,12 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusremotewriteexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/healthcheckextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/filterprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/redactionprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourcedetectionprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/transformprocessor"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/filelogreceiver"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/kafkareceiver"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/connector/forwardconnector"
@@ -45,14 +38,29 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// version is the version in builder-config.yaml; the test holds both equal.
+// version is the version in the manifests; the test holds them equal.
 const version = "0.1.0"
 
-// components lists what the distribution carries. builder-config.yaml says the same for ocb; a test compares the two.
+// onlyFull are the components, by kind, that only the full build has (components_full.go): with them the binary is almost three times as large, and what
+// runs beside the logs needs none of them. They are named here so that the agent can say how to get them.
+var onlyFull = map[string][]string{
+	"receivers":  {"file_log"},
+	"processors": {"resource_detection", "transform", "filter", "tail_sampling"},
+	"exporters":  {"prometheus_remote_write", "load_balancing"},
+}
+
+// full are the factories of onlyFull. They are nil in the agent.
+var full struct {
+	receivers  []receiver.Factory
+	processors []processor.Factory
+	exporters  []exporter.Factory
+}
+
+// components lists what the distribution carries. builder-config.yaml, and builder-full.yaml for the full build, say the same for ocb; a test compares them.
 func components() (otelcol.Factories, error) {
 	f := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error
-	if f.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
+	if f.Receivers, err = otelcol.MakeFactoryMap(append([]receiver.Factory{
 		tqtracereceiver.NewFactory(),
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
@@ -60,33 +68,26 @@ func components() (otelcol.Factories, error) {
 		ncclreceiver.NewFactory(),
 		nvmlreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
-		filelogreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
-	); err != nil {
+	}, full.receivers...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+	if f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
 		trainperfprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
-		resourcedetectionprocessor.NewFactory(),
-		transformprocessor.NewFactory(),
-		filterprocessor.NewFactory(),
-		tailsamplingprocessor.NewFactory(),
 		redactionprocessor.NewFactory(),
-	); err != nil {
+	}, full.processors...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
+	if f.Exporters, err = otelcol.MakeFactoryMap(append([]exporter.Factory{
 		otlpackedexporter.NewFactory(),
 		otlpexporter.NewFactory(),
 		otlphttpexporter.NewFactory(),
 		debugexporter.NewFactory(),
 		fileexporter.NewFactory(),
 		prometheusexporter.NewFactory(),
-		prometheusremotewriteexporter.NewFactory(),
 		kafkaexporter.NewFactory(),
-		loadbalancingexporter.NewFactory(),
-	); err != nil {
+	}, full.exporters...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
 	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](

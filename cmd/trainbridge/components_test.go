@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,27 +43,29 @@ type manifestModule struct {
 	Import string `yaml:"import"`
 }
 
-func readManifest(t *testing.T) manifest {
+func readManifest(t *testing.T, file string) manifest {
 	t.Helper()
-	raw, err := os.ReadFile("../../builder-config.yaml")
+	raw, err := os.ReadFile(filepath.Join("..", "..", file))
 	require.NoError(t, err)
 	var m manifest
 	require.NoError(t, yaml.Unmarshal(raw, &m))
 	return m
 }
 
-// imports returns the packages that a Go file imports and whose last path element ends like one of the suffixes.
-func imports(t *testing.T, file string, suffixes ...string) []string {
+// imports returns the packages that Go files import and whose last path element ends like one of the suffixes.
+func imports(t *testing.T, files []string, suffixes ...string) []string {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-	require.NoError(t, err)
 	var out []string
-	for _, spec := range f.Imports {
-		p, err := strconv.Unquote(spec.Path.Value)
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		require.NoError(t, err)
-		for _, s := range suffixes {
-			if base := path.Base(p); strings.HasSuffix(base, s) && base != s {
-				out = append(out, p)
+		for _, spec := range f.Imports {
+			p, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			for _, s := range suffixes {
+				if base := path.Base(p); strings.HasSuffix(base, s) && base != s {
+					out = append(out, p)
+				}
 			}
 		}
 	}
@@ -71,7 +74,17 @@ func imports(t *testing.T, file string, suffixes ...string) []string {
 }
 
 func TestManifestEqualsComponents(t *testing.T) {
-	m := readManifest(t)
+	for file, components := range map[string][]string{
+		"builder-config.yaml": {"components.go"},
+		"builder-full.yaml":   {"components.go", "components_full.go"},
+	} {
+		t.Run(file, func(t *testing.T) { compareManifest(t, file, components) })
+	}
+}
+
+func compareManifest(t *testing.T, file string, components []string) {
+	t.Helper()
+	m := readManifest(t, file)
 	goMod, err := os.ReadFile("../../go.mod")
 	require.NoError(t, err)
 	mod, err := modfile.Parse("go.mod", goMod, nil)
@@ -85,8 +98,8 @@ func TestManifestEqualsComponents(t *testing.T) {
 		var out []string
 		for _, c := range modules {
 			name, ver, ok := strings.Cut(c.GoMod, " ")
-			require.True(t, ok, "builder-config.yaml: %q has no version", c.GoMod)
-			assert.Equal(t, required[name], ver, "builder-config.yaml and go.mod ask for different versions of %s", name)
+			require.True(t, ok, "%s: %q has no version", file, c.GoMod)
+			assert.Equal(t, required[name], ver, "%s and go.mod ask for different versions of %s", file, name)
 			if c.Import == "" {
 				c.Import = name
 			}
@@ -98,17 +111,17 @@ func TestManifestEqualsComponents(t *testing.T) {
 	for _, kind := range []struct {
 		name     string
 		manifest []manifestModule
-		file     string
+		files    []string
 		suffixes []string
 	}{
-		{"receivers", m.Receivers, "components.go", []string{"receiver"}},
-		{"processors", m.Processors, "components.go", []string{"processor"}},
-		{"exporters", m.Exporters, "components.go", []string{"exporter"}},
-		{"connectors", m.Connectors, "components.go", []string{"connector"}},
-		{"extensions", m.Extensions, "components.go", []string{"extension", "storage"}},
-		{"providers", m.Providers, "main.go", []string{"provider"}},
+		{"receivers", m.Receivers, components, []string{"receiver"}},
+		{"processors", m.Processors, components, []string{"processor"}},
+		{"exporters", m.Exporters, components, []string{"exporter"}},
+		{"connectors", m.Connectors, components, []string{"connector"}},
+		{"extensions", m.Extensions, components, []string{"extension", "storage"}},
+		{"providers", m.Providers, []string{"main.go"}, []string{"provider"}},
 	} {
-		want := imports(t, kind.file, kind.suffixes...)
+		want := imports(t, kind.files, kind.suffixes...)
 		assert.Equal(t, want, packages(kind.manifest), kind.name)
 	}
 	assert.Equal(t, version, m.Dist.Version)
@@ -117,20 +130,42 @@ func TestManifestEqualsComponents(t *testing.T) {
 	assert.Equal(t, []string{module + " => ../.."}, m.Replaces)
 }
 
-// Every factory that is imported must also be registered, under the type name that the README and the configs use.
+// Every factory that is imported must also be registered, under the type name that the README and the configs use. With the build tag full, those of the full
+// build too.
 func TestComponentTypes(t *testing.T) {
 	f, err := components()
 	require.NoError(t, err)
 	for want, has := range map[string]func(string) bool{
-		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp file_log kafka":                                has(f.Receivers),
-		"train_perf memory_limiter resource_detection transform filter tail_sampling redaction":             has(f.Processors),
-		"otlp_acked otlp_grpc otlp_http debug file prometheus prometheus_remote_write kafka load_balancing": has(f.Exporters),
-		"train_metrics span_metrics forward":                                                                has(f.Connectors),
-		"state_storage file_storage health_check basicauth bearertokenauth zpages":                          has(f.Extensions),
+		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp kafka":                has(f.Receivers),
+		"train_perf memory_limiter redaction":                                      has(f.Processors),
+		"otlp_acked otlp_grpc otlp_http debug file prometheus kafka":               has(f.Exporters),
+		"train_metrics span_metrics forward":                                       has(f.Connectors),
+		"state_storage file_storage health_check basicauth bearertokenauth zpages": has(f.Extensions),
 	} {
 		for name := range strings.FieldsSeq(want) {
 			assert.True(t, has(name), "component %s is not in the distribution", name)
 		}
+	}
+	for kind, has := range map[string]func(string) bool{"receivers": has(f.Receivers), "processors": has(f.Processors), "exporters": has(f.Exporters)} {
+		for _, name := range onlyFull[kind] {
+			assert.Equal(t, full.receivers != nil, has(name), "component %s", name)
+		}
+	}
+}
+
+// What the agent says to be in the full build is what is there: packages are named like the type and the kind of their component.
+func TestOnlyFull(t *testing.T) {
+	for kind, names := range onlyFull {
+		suffix := strings.TrimSuffix(kind, "s")
+		var want []string
+		for _, name := range names {
+			want = append(want, strings.ReplaceAll(name, "_", "")+suffix)
+		}
+		var got []string
+		for _, p := range imports(t, []string{"components_full.go"}, suffix) {
+			got = append(got, path.Base(p))
+		}
+		assert.ElementsMatch(t, want, got, kind)
 	}
 }
 

@@ -49,6 +49,12 @@ func trainbridgeBin(tb testing.TB) string {
 	return binary(tb, "TRAINBRIDGE_BIN", "bin/trainbridge", "make build")
 }
 
+// fullBin is the build with the components that the agent leaves out.
+func fullBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "TRAINBRIDGE_FULL_BIN", "bin/trainbridge-full", "make build-full")
+}
+
 func ocbBin(tb testing.TB) string {
 	tb.Helper()
 	return binary(tb, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")

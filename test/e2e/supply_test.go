@@ -15,10 +15,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// `make sbom` lists each module that is linked into the binary, with its version, and nothing else.
+// `make sbom` lists each module that is linked into a binary, with its version, and nothing else.
 func TestSBOM(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(repoRoot, "bin/sbom.cdx.json"))
-	require.NoError(t, err, "run `make sbom`")
+	for name, bin := range map[string]string{"trainbridge": trainbridgeBin(t), "trainbridge-full": fullBin(t)} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := os.ReadFile(filepath.Join(repoRoot, "bin", name+".cdx.json"))
+			require.NoError(t, err, "run `make sbom`")
+			checkSBOM(t, raw, bin)
+		})
+	}
+}
+
+func checkSBOM(t *testing.T, raw []byte, bin string) {
+	t.Helper()
 	var bom struct {
 		Metadata struct {
 			Component struct{ Name, Version string }
@@ -26,7 +35,7 @@ func TestSBOM(t *testing.T) {
 		Components []struct{ Name, Version, PURL string }
 	}
 	require.NoError(t, json.Unmarshal(raw, &bom))
-	info, err := buildinfo.ReadFile(trainbridgeBin(t))
+	info, err := buildinfo.ReadFile(bin)
 	require.NoError(t, err)
 	want := map[string]string{"std": info.GoVersion}
 	for _, m := range info.Deps {

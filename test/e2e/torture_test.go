@@ -132,7 +132,7 @@ func TestTorture(t *testing.T) {
 				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 					newSequence(t, bin, seed, total).run(known)
 					if *torturePeer {
-						p := newSequence(t, bin, seed, peers)
+						p := newSequence(t, fullBin(t), seed, peers)
 						p.peer = true
 						p.run(known)
 					}
