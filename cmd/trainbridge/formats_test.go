@@ -59,7 +59,7 @@ var readers = []struct {
 		"composer":  {script: "composer_console.py"},
 		"tqdm":      {fixture: "trainers/lightning.log", script: "lightning_bar.py"},
 		"csv":       {fixture: "trainers/lightning_metrics.csv", parser: "trainlogreceiver/internal/table", script: "lightning_bar.py"},
-		"keyvalue":  {fixture: "trainers/others.log", parser: "trainlogreceiver/internal/pairs"},
+		"keyvalue":  {fixture: "trainers/others.log", parser: "trainlogreceiver/internal/pairs", gen: []string{"maxtext"}},
 	}},
 	{"zmqrpcreceiver", zmqrpcreceiver.Formats(), map[string]proof{
 		"zmq_rpc": {fixture: "v1.log", parser: "zmqrpcreceiver/internal/rpclog", gen: []string{"zmq"}},
@@ -81,12 +81,6 @@ var readers = []struct {
 // trainer prints, and their tests hold what these lines say.
 var debts = map[string]string{
 	"tq_neighbours": "gen tq writes such lines between the records, but no truth of what they say",
-	"deepspeed":     "no whole run is recorded: the fixture has real lines of several",
-	"torchtitan":    "no whole run is recorded: it needs GPUs; the fixture has real lines",
-	"nemo":          "no whole run is recorded: it needs GPUs; the fixture has real lines",
-	"openrlhf":      "no whole run of PPO is recorded: it needs GPUs",
-	"nanochat":      "no whole run is recorded: it needs a GPU",
-	"keyvalue":      "anybody's lines: no program is the original",
 }
 
 // Each format that a receiver lists has what docs/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/trainers.md, a

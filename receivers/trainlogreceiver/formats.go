@@ -42,7 +42,7 @@ var formats = []format{
 	{name: "hf", open: openDicts},
 	{name: "nemo", open: plain(nemo.Parse)},
 	{name: "megatron", open: openMegatron},
-	{name: "deepspeed", open: plain(deepspeed.Parse)},
+	{name: "deepspeed", open: openDeepSpeed},
 	{name: "torchtitan", open: plain(torchtitan.Parse)},
 	{name: "verl", open: plain(verl.Parse)},
 	{name: "nanogpt", open: plain(nanogpt.Parse)},
@@ -105,6 +105,19 @@ func openObjects(f fields) reader {
 func openMegatron(f fields) reader {
 	p := new(megatronstep.Parser)
 	return withFields(reader{line: p.Line, memory: p}, f)
+}
+
+// openDeepSpeed passes over the timers of steps that have no record.
+func openDeepSpeed(f fields) reader {
+	p := new(deepspeed.Parser)
+	line := single(p.Parse)
+	return withFields(reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) {
+		v, reason, mine := line(text, out)
+		if reason == deepspeed.LaterStep {
+			v = tail.Ignored
+		}
+		return v, reason, mine
+	}}, f)
 }
 
 func openComposer(f fields) reader {

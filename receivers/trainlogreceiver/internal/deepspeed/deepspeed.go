@@ -39,6 +39,72 @@ var (
 	hysteresisName = []byte("loss_scale.hysteresis")
 )
 
+// LaterStep is the reason for passing over timers that were printed after a step that was not logged.
+const LaterStep = "later_step"
+
+// Parser reads the lines of one stream, and knows which timers its latest record has. The zero value is ready. It is not safe for concurrent use.
+//
+// The engine logs a record every steps_per_print steps, but timers after each micro batch: those that come again after a record are of a step without one.
+type Parser struct {
+	step  float64
+	known bool  // there was a record
+	count int64 // records
+	parts map[part]*int64
+}
+
+// part is a timer of a rank. The parser knows in which record it came last.
+type part struct {
+	rank int64
+	name string
+}
+
+// maxParts bounds the timers that a parser knows. Those of one step are fewer.
+const maxParts = 1024
+
+// Parse is as the function of that name, and gives LaterStep for timers that belong to no record of the log.
+func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
+	found, reason = Parse(b, rec)
+	switch {
+	case !found:
+	case rec.Kind == record.Step:
+		if at := rec.Get(record.Iteration); !p.known || at != p.step {
+			p.step, p.known = at, true
+			p.count++
+		}
+	case p.known && len(rec.Stages) > 0:
+		stages := rec.Stages[:0]
+		for _, s := range rec.Stages {
+			if p.first(rec.Rank, s.Name) {
+				stages = append(stages, s)
+			}
+		}
+		if rec.Stages = stages; len(stages) == 0 {
+			rec.Reset()
+			return false, LaterStep
+		}
+	}
+	return found, reason
+}
+
+// first says whether a timer comes for the first time since the latest record began.
+func (p *Parser) first(rank int64, name []byte) bool {
+	last := p.parts[part{rank, string(name)}]
+	switch {
+	case last == nil && len(p.parts) == maxParts:
+		return true
+	case last == nil:
+		if p.parts == nil {
+			p.parts = make(map[part]*int64)
+		}
+		last = new(int64)
+		p.parts[part{rank, string(name)}] = last
+	case *last == p.count:
+		return false
+	}
+	*last = p.count
+	return true
+}
+
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
 // A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {

@@ -28,6 +28,33 @@ var seeds = []string{
 	"[Rank 9] time (ms) | | (,)",
 }
 
+// With steps_per_print over 1, the timers of the steps between two records are of no step in the log. They were added to those of the record before, so that
+// a step of 2.7 s had a forward pass of 9.8 s.
+func TestTimersOfLaterSteps(t *testing.T) {
+	var p deepspeed.Parser
+	line := recordtest.Parser{Source: deepspeed.Source, Parse: p.Parse}
+	const micro, global = "[Rank 0] time (ms) | fwd_microstep: 10.00 | step_microstep: 1.00", "[Rank 0] time (ms) | fwd: 10.00 | step: 1.00"
+	const microParts, globalParts = "side rank=0 stage:fwd_microstep=0.01 stage:step_microstep=0.001", "side rank=0 stage:fwd=0.01 stage:step=0.001"
+	for _, c := range [][2]string{
+		{micro, microParts},
+		{micro, microParts}, // no step is known yet
+		{"[Rank 0] step=10, skipped=0, lr=[0.5], mom=[]", `step open join rank=0 iteration=10 lr=0.5 skipped=0 extra:mom="[]"`},
+		{"0/10, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=2", "step open join rank=0 iteration=10 epoch=0 samples/s=2 extra:RunningAvgSamplesPerSec=1"},
+		{micro, microParts},
+		{"[Rank 0] time (ms) | fwd: 10.00 (fwd_moe: 2.00)", "side rank=0 stage:fwd=0.01 stage:fwd_moe=0.002"},
+		{global, "side rank=0 stage:step=0.001"},
+		{"[Rank 1] time (ms) | fwd: 10.00 | step: 1.00", "side rank=1 stage:fwd=0.01 stage:step=0.001"},
+		{micro, "!" + deepspeed.LaterStep},
+		{global, "!" + deepspeed.LaterStep},
+		{"[Rank 0] step=20, skipped=0, lr=[0.5], mom=[]", `step open join rank=0 iteration=20 lr=0.5 skipped=0 extra:mom="[]"`},
+		{micro, microParts},
+		{global, globalParts},
+		{micro, "!" + deepspeed.LaterStep},
+	} {
+		assert.Equal(t, c[1], line.Line(c[0]), c[0])
+	}
+}
+
 func TestParse(t *testing.T) {
 	for in, want := range map[string]string{
 		"[2023-11-07 01:55:23,711] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=4, lr=[4.99804827338393e-05, 4.99804827338393e-05], mom=[(0.9, 0.95), (0.9, 0.95)]": `step open join rank=0 iteration=10 lr=4.998048273384e-05 skipped=4 extra:lr="[4.99804827338393e-05, 4.99804827338393e-05]" extra:mom="[(0.9, 0.95), (0.9, 0.95)]"`,

@@ -196,7 +196,7 @@ func makeAliases() map[string]Target {
 	)
 
 	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are means since the line before.
-	all(record.Iteration, "completed_step")
+	all(record.Iteration, "completed_step", "metrics_after_step")
 	all(record.DeviceTokenThroughput, "tokens/s/device")
 	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflop/s/device")
 	all(record.SampleThroughput, "interval_samples_per_second")

@@ -5,6 +5,7 @@
 //	Epoch [1/5], Step [100/600], Loss: 0.1234
 //	step    4 | loss: 6.5 | lr 1.2e-4 | norm: 1.2 | dt: 338.1ms | tok/sec: 1,550,000
 //	completed step: 1, seconds: 0.287, TFLOP/s/device: 110.951, Tokens/s/device: 7131.788, total_weights: 7517, loss: 12.021      MaxText (metric_logger.py)
+//	eval metrics after step: 1, loss=12.021, total_weights=7517      MaxText, a result
 //	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
 // The names are the same as in JSON objects. A line is read when it consists of pairs alone: a sentence about a step and its loss, settings

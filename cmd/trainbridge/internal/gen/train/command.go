@@ -16,6 +16,9 @@ func intervalFlag(format string) string {
 	case FormatHF:
 		return "--logging-steps"
 	}
+	if t := trainers[format]; t != nil && t.flag != "" {
+		return "--" + t.flag
+	}
 	return "--interval"
 }
 
@@ -27,6 +30,12 @@ func Commands() []*cobra.Command {
 		newCommand(FormatJSONL, "Generate a training log of JSON lines", "  trainbridge gen jsonl --out train.jsonl --rate 2 --steps 0   # live, until Ctrl-C"),
 		newCommand(FormatHF, "Generate logs of transformers.Trainer", "  trainbridge gen hf --out hf-logs --transformers 5"),
 		newCommand(FormatVerl, "Generate the step lines of a verl training", "  trainbridge gen verl --out verl-logs --steps 200 --filelogger"),
+		newCommand(FormatDeepSpeed, "Generate the standard output of a DeepSpeed training", "  trainbridge gen deepspeed --out deepspeed.log --steps-per-print 1"),
+		newCommand(FormatTorchTitan, "Generate the standard output of a torchtitan training", "  trainbridge gen torchtitan --out titan.log --prefix rank"),
+		newCommand(FormatNeMo, "Generate the standard output of a NeMo 2 training", "  trainbridge gen nemo --out nemo.log --log-interval 1"),
+		newCommand(FormatOpenRLHF, "Generate the standard output of OpenRLHF's PPO", "  trainbridge gen openrlhf --out openrlhf.log --steps 200"),
+		newCommand(FormatNanochat, "Generate the standard output of a nanochat training", "  trainbridge gen nanochat --out nanochat.log --steps 2000"),
+		newCommand(FormatMaxText, "Generate the standard output of a MaxText training", "  trainbridge gen maxtext --out maxtext.log --nan-loss-at 500"),
 	}
 }
 
@@ -69,10 +78,11 @@ The ground truth, one JSON line per record, goes to truth.json in the directory,
 	f.Float64Var(&opt.Slow, "slow", 0, "share of the records whose steps are slow")
 	f.Float64Var(&opt.SlowFactor, "slow-factor", opt.SlowFactor, "duration of slow steps, in normal ones")
 	f.IntVar(&opt.NaNLossAt, "nan-loss-at", 0, "step whose loss is NaN; 0: none")
-	if format == FormatFlagScale || format == FormatMegatron || format == FormatHF {
+	t := trainers[format]
+	if format == FormatFlagScale || format == FormatMegatron || format == FormatHF || t != nil && t.flag != "" {
 		f.IntVar(&opt.Interval, intervalFlag(format)[2:], opt.Interval, "steps per record")
 	}
-	if format == FormatMegatron || format == FormatHF || format == FormatVerl {
+	if format == FormatMegatron || format == FormatHF || format == FormatVerl || t != nil && t.evalInterval > 0 {
 		f.IntVar(&opt.EvalInterval, "eval-interval", opt.EvalInterval, "steps between evaluations; 0: none")
 	}
 	switch format {
@@ -98,6 +108,16 @@ The ground truth, one JSON line per record, goes to truth.json in the directory,
 	case FormatVerl:
 		f.StringVar(&opt.Prefix, "prefix", opt.Prefix, "before each line: ray, ray-ansi or none")
 		f.BoolVar(&opt.FileLogger, "filelogger", false, "filelogger.jsonl beside the console log")
+	case FormatDeepSpeed:
+		f.BoolVar(&opt.Timers, "timers", opt.Timers, "parts of each step (wall_clock_breakdown)")
+	}
+	if t != nil {
+		prefixes := "torchrun, srun, rank or none"
+		if t.ray != "" {
+			prefixes = "ray, ray-ansi or none"
+		}
+		f.StringVar(&opt.Prefix, "prefix", opt.Prefix, "before each line: "+prefixes)
+		f.Float64Var(&opt.Nasty, "nasty", 0, "share of the records with a trap: NaN, zeros, wide numbers, no duration, a line of another writer")
 	}
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
@@ -82,6 +83,9 @@ func (l *log) printer() printer {
 		return &hf{log: l}
 	case FormatVerl:
 		return &verl{log: l}
+	}
+	if t := trainers[l.opt.Format]; t != nil {
+		return &console{log: l, trainer: t}
 	}
 	return &jsonl{log: l}
 }
@@ -164,7 +168,7 @@ func (l *log) note(name, attr string, text []byte, scale float64) {
 	if attr == "" {
 		return
 	}
-	if v, err := strconv.ParseFloat(string(text), 64); err == nil {
+	if v, err := strconv.ParseFloat(strings.ReplaceAll(string(text), ",", ""), 64); err == nil {
 		l.rec.Values[attr] = Number(v * scale)
 		if attr == spans.AttrIteration {
 			l.rec.Iteration = int64(v)
@@ -194,7 +198,7 @@ func (l *log) end() {
 		return
 	}
 	r := &l.rec
-	if d, ok := r.Values[spans.AttrStepDuration]; ok && r.Kind == KindStep {
+	if d, ok := r.Values[spans.AttrStepDuration]; ok && d > 0 && r.Kind == KindStep {
 		r.MFU = l.run.FlopsMegatron / (float64(d) * devicePeak * float64(l.opt.WorldSize))
 	}
 	l.run.Spans[r.Kind]++

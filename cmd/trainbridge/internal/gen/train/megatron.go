@@ -25,8 +25,8 @@ type megatron struct {
 }
 
 // rankPrefix is what a launcher puts before a line of a rank.
-func (p *megatron) rankPrefix(rank int) string {
-	switch p.opt.Prefix {
+func rankPrefix(launcher string, rank int) string {
+	switch launcher {
 	case "torchrun": // --tee 3; the number is the rank on its node
 		return fmt.Sprintf("[default%d]:", rank%8)
 	case "srun": // -l
@@ -41,7 +41,7 @@ func (p *megatron) open() (err error) {
 	if p.f, err = p.file("host_0_localhost.output"); err != nil {
 		return err
 	}
-	p.prefix = p.rankPrefix(p.opt.WorldSize - 1)
+	p.prefix = rankPrefix(p.opt.Prefix, p.opt.WorldSize-1)
 	p.stamp.Loc = p.opt.Timezone
 	m := &p.sim.model
 	args := map[string]any{
@@ -60,7 +60,7 @@ func (p *megatron) open() (err error) {
 		lines = append(lines, fmt.Sprintf("  %s %s %v", name, strings.Repeat(".", 48-len(name)), v))
 	}
 	slices.Sort(lines)
-	first := p.rankPrefix(0)
+	first := rankPrefix(p.opt.Prefix, 0)
 	p.Line(p.f, fmt.Appendf(nil, "%susing world size: %d, data-parallel size: %d, tensor-model-parallel size: %d, pipeline-model-parallel size: 1",
 		first, m.WorldSize, m.DataParallelSize, p.sim.tensorParallel()), logfile.Ignored)
 	p.Line(p.f, fmt.Appendf(nil, "%s------------------------ arguments ------------------------", first), logfile.Side)

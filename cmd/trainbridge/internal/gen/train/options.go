@@ -17,6 +17,13 @@ const (
 	FormatJSONL     = "jsonl"     // one JSON object per step
 	FormatHF        = "hf"        // transformers.Trainer: standard output and trainer_state.json
 	FormatVerl      = "verl"      // verl's console, and its FileLogger
+	// Standard output of these trainers: trainers.go.
+	FormatDeepSpeed  = "deepspeed"
+	FormatTorchTitan = "torchtitan"
+	FormatNeMo       = "nemo"
+	FormatOpenRLHF   = "openrlhf" // PPO
+	FormatNanochat   = "nanochat"
+	FormatMaxText    = "maxtext"
 )
 
 // Options are of a simulated training run and the log it writes. Fractions are 0..1.
@@ -43,11 +50,11 @@ type Options struct {
 	Restart   bool   // flagscale: a second session after three fifths of the steps
 	DPOmitted bool   // flagscale: samples/s and TFLOPS without the data-parallel size, as the original has it
 
-	Prefix string // megatron: none, torchrun, srun or rank; verl: none, ray or ray-ansi
-	Timers bool   // megatron: the times across ranks
+	Prefix string // verl, openrlhf: none, ray or ray-ansi; megatron and the other trainers: none, torchrun, srun or rank
+	Timers bool   // megatron: the times across ranks; deepspeed: the parts of the step
 
 	Fields string  // jsonl: minimal, recommended, full or the number of fields
-	Nasty  float64 // jsonl: share of the records with a trap
+	Nasty  float64 // jsonl, and the trainers of trainers.go: share of the records with a trap
 
 	Version      int  // hf: 4 or 5
 	SaveInterval int  // hf: steps between checkpoints
@@ -72,6 +79,12 @@ func DefaultOptions(format string) Options {
 	case FormatVerl:
 		o.EvalInterval, o.Prefix = 20, tq.PrefixRayANSI
 	}
+	if t := trainers[format]; t != nil {
+		o.Interval, o.EvalInterval, o.Prefix = max(1, t.interval), t.evalInterval, tq.PrefixNone
+		if t.ray != "" {
+			o.Prefix = tq.PrefixRayANSI
+		}
+	}
 	return o
 }
 
@@ -95,6 +108,9 @@ func (o *Options) validate() error {
 	}
 	if !(o.Slow >= 0 && o.Slow <= 1) {
 		bad("--slow %v: use 0 to 1", o.Slow)
+	}
+	if !(o.Nasty >= 0 && o.Nasty <= 1) {
+		bad("--nasty %v: use 0 to 1", o.Nasty)
 	}
 	if !(o.SlowFactor >= 1 && o.SlowFactor <= 1000) {
 		bad("--slow-factor %v: use 1 to 1000", o.SlowFactor)
@@ -123,9 +139,6 @@ func (o *Options) validate() error {
 		if o.fieldCount() == 0 {
 			bad("--fields %q: use minimal, recommended, full or a number from %d to %d", o.Fields, fullFields, maxFields)
 		}
-		if !(o.Nasty >= 0 && o.Nasty <= 1) {
-			bad("--nasty %v: use 0 to 1", o.Nasty)
-		}
 	case FormatHF:
 		if o.Version != 4 && o.Version != 5 {
 			bad("--transformers %d: use 4 or 5", o.Version)
@@ -133,6 +146,10 @@ func (o *Options) validate() error {
 		if o.SaveInterval < 1 {
 			bad("--save-steps %d: use 1 or more", o.SaveInterval)
 		}
+	case FormatDeepSpeed, FormatTorchTitan, FormatNeMo, FormatNanochat, FormatMaxText:
+		oneOf("prefix", o.Prefix, tq.PrefixNone, "torchrun", "srun", "rank")
+	case FormatOpenRLHF:
+		oneOf("prefix", o.Prefix, tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI)
 	case FormatVerl:
 		oneOf("prefix", o.Prefix, tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI)
 		if o.FileLogger && !logfile.IsDir(o.Out) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -674,7 +675,7 @@ func TestTrainSameSeedSameBytes(t *testing.T) {
 		}
 		return text.String()
 	}
-	for _, format := range []string{FormatFlagScale, FormatMegatron, FormatJSONL, FormatHF, FormatVerl} {
+	for _, format := range slices.AppendSeq([]string{FormatFlagScale, FormatMegatron, FormatJSONL, FormatHF, FormatVerl}, maps.Keys(trainers)) {
 		first := all(format, func(*Options) {})
 		assert.Equal(t, first, all(format, func(*Options) {}), format)
 		assert.NotEqual(t, first, all(format, func(o *Options) { o.Seed++ }), format)
@@ -769,6 +770,9 @@ func TestTrainOptionErrors(t *testing.T) {
 		{[]string{"flagscale", "--writer", "douzi", "--breakdown"}, "--breakdown"},
 		{[]string{"flagscale", "--out", "-"}, "directory"},
 		{[]string{"flagscale", "--restart", "--steps", "4"}, "--restart"},
+		{[]string{"torchtitan", "--log-freq", "0"}, "--log-freq 0"},
+		{[]string{"nemo", "--prefix", "ray"}, `--prefix "ray"`},
+		{[]string{"openrlhf", "--prefix", "rank"}, `--prefix "rank"`},
 		{[]string{"hf", "--transformers", "3"}, "--transformers 3"},
 		{[]string{"hf", "--save-steps", "0"}, "--save-steps"},
 		{[]string{"verl", "--filelogger", "--out", "x.log"}, "--filelogger"},
@@ -807,7 +811,7 @@ func TestTrainCommand(t *testing.T) {
 }
 
 func BenchmarkGenerateTrain(b *testing.B) {
-	for _, format := range []string{FormatMegatron, FormatJSONL, FormatHF, FormatVerl} {
+	for _, format := range []string{FormatMegatron, FormatJSONL, FormatHF, FormatVerl, FormatTorchTitan} {
 		b.Run(format, func(b *testing.B) {
 			o := DefaultOptions(format)
 			o.Out, o.Steps, o.Interval, o.Start = "-", 10_000, 1, time.Unix(1770000000, 0)
