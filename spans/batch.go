@@ -147,6 +147,24 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	return out
 }
 
+// Link links a span to another, such as a step or batch to its run, where the batch has links.
+func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
+	if !b.links {
+		return
+	}
+	link := s.Links().AppendEmpty()
+	link.SetTraceID(trace)
+	link.SetSpanID(id)
+}
+
+// PutIncomplete marks a span whose record was not read whole, and says why; empty: it was.
+func PutIncomplete(m pcommon.Map, reason string) {
+	if reason != "" {
+		m.PutBool(AttrIncomplete, true)
+		m.PutStr(AttrIncompleteReason, reason)
+	}
+}
+
 // next begins a message.
 func (b *Batch) next() {
 	b.messages = append(b.messages, Message{Traces: ptrace.NewTraces()})

@@ -56,6 +56,12 @@ func StepTraceID(runID string, iteration int64) pcommon.TraceID {
 	return KeyTraceID(runID, SpanStep, strconv.AppendInt(buf[:0], iteration, 10))
 }
 
+// RunIDs returns the ids of the span that stands for the run, in the run's own trace.
+func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
+	trace := KeyTraceID(runID, SpanRun)
+	return trace, SpanID(trace, SpanRun)
+}
+
 // StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
 type StepIDs struct {
 	key []byte

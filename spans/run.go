@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -45,12 +44,6 @@ func JobRunID() string {
 	return ""
 }
 
-// RunIDs returns the ids of the span that stands for the run, in the run's own trace.
-func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
-	trace := KeyTraceID(runID, SpanRun)
-	return trace, SpanID(trace, SpanRun)
-}
-
 // AddRun adds the train.run span: it begins with the run's first record, and says in which file that was seen.
 // It comes from no record (NoOrigin).
 func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
@@ -61,14 +54,4 @@ func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
 		Trace: trace, ID: id, Name: SpanRun, Is: KindRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
 	})
 	s.Attributes().PutStr(AttrLogFile, Text(file))
-}
-
-// Link links a span to another, such as a step or batch to its run, where the batch has links.
-func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
-	if !b.links {
-		return
-	}
-	link := s.Links().AppendEmpty()
-	link.SetTraceID(trace)
-	link.SetSpanID(id)
 }

@@ -41,11 +41,3 @@ func PutFinite(m pcommon.Map, name string, x float64) {
 		m.PutDouble(name, x)
 	}
 }
-
-// PutIncomplete marks a span whose record was not read whole, and says why; empty: it was.
-func PutIncomplete(m pcommon.Map, reason string) {
-	if reason != "" {
-		m.PutBool(AttrIncomplete, true)
-		m.PutStr(AttrIncompleteReason, reason)
-	}
-}

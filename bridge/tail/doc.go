@@ -69,8 +69,8 @@
 //
 //   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (what a path named before), catch.go (files that are
 //     gone when it looks), probe.go (compressed files), document.go, sorter.go (whose a file is by its content).
-//   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go, sleep.go. Senders: outbox.go, deadletter.go.
-//   - A file: file.go, and life.go for its life from being met to being forgotten. Positions: position.go, snapshot.go, store.go.
+//   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
+//   - A file and its life from being met to being forgotten: file.go. Positions: store.go.
 //   - Records of several streams: joint.go, and policy.go for all that such streams do differently from others.
 //   - internal: lines (endings and encodings), unpack (gzip and zstd), fingerprint, checkpoint, glob, rotation (names), births (inotify), osfile, lockorder.
 //

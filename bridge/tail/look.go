@@ -214,6 +214,49 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.rest(s, now)
 }
 
+// named is told which file the path names.
+func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
+	id := fingerprint.IDOf(fi)
+	cur := s.current
+	if cur != nil && cur.id == id {
+		cur.seen = w.scans
+		if cur.life == lifeDead {
+			cur.rotated, s.current = now, nil
+			w.takeUp(s, now, true)
+			return
+		}
+		if cur.life == lifeCut || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
+			w.truncated(s, cur, now)
+			return
+		}
+		w.grew(s, cur, fi, now)
+		return
+	}
+	f, wait := w.claimed(s.path, fi, now)
+	if wait || f != nil && f.stream != s {
+		w.unnamed(s, now) // it is another stream's
+		return
+	}
+	if f != nil {
+		// An older file of this stream has its name back.
+		w.unnamed(s, now)
+		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
+		f.rotated, f.path, f.grown = time.Time{}, s.path, now
+		switch {
+		case !f.isRetired():
+		case f.compressed:
+			f.turn(lifeRead)
+		default:
+			f.turn(lifeUnread)
+		}
+		s.current = f
+		w.active(s, now)
+		return
+	}
+	w.unnamed(s, now)
+	w.takeUp(s, now, true)
+}
+
 // rest ends a look at a stream.
 func (w *sweeper) rest(s *Stream, now time.Time) {
 	s.sleep(now)

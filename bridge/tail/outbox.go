@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 )
 
@@ -194,6 +195,76 @@ func (t *Tailer) settle(group []*lineBatch, err error) {
 		lines -= more
 		b.stream.settle(b, n+more)
 	}
+}
+
+// piece is a range of bytes of one of a stream's files.
+type piece struct {
+	file *file
+	checkpoint.Range
+}
+
+// lineBatch has the lines that one Cut covers: the pieces of the stream whose fate hangs on one delivery.
+type lineBatch struct {
+	stream  *Stream
+	pieces  []piece
+	lent    []Lent // lines of this and other streams that are held until then
+	records int64  // record lines, without lent ones
+	bytes   int64  // bytes that the record lines take from the budget
+	length  int64  // of all pieces together
+	places  []place
+	cut     time.Time // when it was
+	what    Delivery
+	from    *mark // InOrder: where it begins
+}
+
+// extent is how much there is in a batch: bytes of its pieces, taken as one text, record lines among them, and lent lines.
+type extent struct {
+	bytes, records int64
+	lent           int
+}
+
+// place is the part of a batch that became one record.
+type place struct{ from, to extent }
+
+func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
+
+// mark is where a batch begins: the positions not accepted before it, and the handler's state at its beginning.
+type mark struct {
+	number int
+	state  []byte
+	at     map[*file]int64
+}
+
+// add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
+func (b *lineBatch) add(f *file, begin, end int64) {
+	b.length += end - begin
+	if n := len(b.pieces); n > 0 {
+		if last := &b.pieces[n-1]; last.file == f && last.End == begin {
+			last.End = end
+			return
+		}
+	}
+	f.outstanding++
+	b.pieces = append(b.pieces, piece{f, checkpoint.Range{Begin: begin, End: end}})
+}
+
+func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
+
+// done gives the pieces back.
+func (b *lineBatch) done() {
+	for i := range b.pieces {
+		b.pieces[i].file.outstanding--
+	}
+	clear(b.pieces)
+	clear(b.lent)
+	*b = lineBatch{pieces: b.pieces[:0], lent: b.lent[:0], places: b.places[:0]}
+}
+
+func (t *Tailer) newBatch() *lineBatch {
+	if b, ok := t.batches.Get().(*lineBatch); ok {
+		return b
+	}
+	return &lineBatch{}
 }
 
 // all is how many record lines go with the batch, at most: a lent line may go with others, too.

@@ -23,49 +23,6 @@ import (
 
 const maxListings = 20 // limit for a directory that is changing all the time
 
-// named is told which file the path names.
-func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
-	id := fingerprint.IDOf(fi)
-	cur := s.current
-	if cur != nil && cur.id == id {
-		cur.seen = w.scans
-		if cur.life == lifeDead {
-			cur.rotated, s.current = now, nil
-			w.takeUp(s, now, true)
-			return
-		}
-		if cur.life == lifeCut || !cur.compressed && fi.Size() < cur.head || cur.head == 0 && cur.wasCut() {
-			w.truncated(s, cur, now)
-			return
-		}
-		w.grew(s, cur, fi, now)
-		return
-	}
-	f, wait := w.claimed(s.path, fi, now)
-	if wait || f != nil && f.stream != s {
-		w.unnamed(s, now) // it is another stream's
-		return
-	}
-	if f != nil {
-		// An older file of this stream has its name back.
-		w.unnamed(s, now)
-		s.files = append(slices.DeleteFunc(s.files, func(g *file) bool { return g == f }), f)
-		f.rotated, f.path, f.grown = time.Time{}, s.path, now
-		switch {
-		case !f.isRetired():
-		case f.compressed:
-			f.turn(lifeRead)
-		default:
-			f.turn(lifeUnread)
-		}
-		s.current = f
-		w.active(s, now)
-		return
-	}
-	w.unnamed(s, now)
-	w.takeUp(s, now, true)
-}
-
 // unnamed is told that the path no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	if s.current == nil {
@@ -115,19 +72,6 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	}
 	s.known = true
 	w.active(s, now)
-}
-
-// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another file that gets its inode. A hole in it may
-// yet be written.
-func (f *file) begin() {
-	if f.head > 0 || f.raw == nil || f.compressed {
-		return
-	}
-	b := make([]byte, fingerprint.Bytes)
-	n, _ := f.raw.ReadAt(b, 0)
-	b, _, _ = bytes.Cut(b[:n], []byte{0})
-	f.print = fingerprint.Print{}
-	f.print.Extend(0, b)
 }
 
 // skipTo begins at the start of the file's last, unfinished line.

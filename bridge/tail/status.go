@@ -160,27 +160,6 @@ func (w *sweeper) noteDirectory(path string) {
 	}
 }
 
-// noteSize takes note of how much there is in the stream's files, and how much of it was not read.
-func (s *Stream) noteSize() {
-	size, lag := int64(0), int64(0)
-	for _, f := range s.files {
-		switch {
-		case f.life == lifeDead || f.isRetired() || f.life == lifeMissing:
-		case f.compressed: // how far in the compressed bytes reading is, nobody knows
-			if size += f.size; f.life != lifeRead {
-				lag += f.size
-			}
-		default:
-			size += f.size
-			if f.life != lifeRead && !f.nulEnd { // else the bytes behind head are a line without its end
-				lag += max(0, f.size-f.head)
-			}
-		}
-	}
-	s.size.Store(size)
-	s.lag.Store(lag)
-}
-
 // progress publishes how far reading is.
 type progress struct {
 	size, lag         metric.Int64ObservableUpDownCounter

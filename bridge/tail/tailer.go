@@ -395,13 +395,6 @@ func (t *Tailer) readError(path string, err error) {
 	t.warn("read", "A file cannot be read; it is tried again", zap.String("path", path), zap.Error(err))
 }
 
-func (t *Tailer) newBatch() *lineBatch {
-	if b, ok := t.batches.Get().(*lineBatch); ok {
-		return b
-	}
-	return &lineBatch{}
-}
-
 // expireAll gives up everything that is held.
 func (t *Tailer) expireAll() {
 	t.eachStream(func(s *Stream) { s.expire(farFuture) })

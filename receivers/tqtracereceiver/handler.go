@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
@@ -42,7 +45,7 @@ type handler struct {
 	// the stages of the current function took.
 	ordinal, made, staged int64
 
-	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing
+	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing; -1: that is told
 
 	batch   *functionBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
@@ -277,6 +280,18 @@ func (*handler) read(l *tail.Line) time.Time {
 	return l.Written()
 }
 
+// repeated counts n lines that Ray dropped.
+func (r *tqReceiver) repeated(n int64, path string) {
+	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
+	if !r.Said("repeated") {
+		r.Once(
+			zapcore.WarnLevel, "repeated",
+			"Ray drops lines that are alike ([repeated 7x across cluster]), so functions will be incomplete: set RAY_DEDUP_LOGS=0 for the job, or read the workers' "+
+				"own logs, /tmp/ray/session_*/logs/worker-*.err; seen in "+path,
+		)
+	}
+}
+
 // Expire gives up on what is held since before the given time.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
@@ -294,6 +309,7 @@ func (h *handler) Cut() tail.Delivery {
 	h.batch, h.asm.Out = nil, nil
 	if h.records >= enoughIDs && h.nameless == h.records {
 		h.r.noIDs(h.nameless, h.stream.Path())
+		h.nameless = -1
 	}
 	if b.empty() {
 		b.Done()
@@ -307,6 +323,20 @@ func (h *handler) Cut() tail.Delivery {
 		}
 	}
 	return h.r.Deliver(b)
+}
+
+// noIDs tells the user what it means that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
+func (r *tqReceiver) noIDs(records int64, path string) {
+	if !r.Said("ids") {
+		r.Once(
+			zapcore.InfoLevel, "ids",
+			fmt.Sprintf(
+				"trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, put a UUID into "+
+					"extra_info[\"trace_id\"] of its BatchMeta",
+				records, path,
+			),
+		)
+	}
 }
 
 const stateVersion = 1

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/refusal"
@@ -36,6 +40,12 @@ type From func(tail.Place)
 
 // Deliver sends a batch downstream.
 func (r *Receiver) Deliver(b Batch) tail.Delivery { return &delivery{r: r, batches: []Batch{b}} }
+
+// HasTraces says whether there is a traces pipeline.
+func (r *Receiver) HasTraces() bool { return r.traces != nil }
+
+// HasMetrics says whether there is a metrics pipeline.
+func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
 // delivery is batches of one receiver, of several streams perhaps, that are sent together.
 type delivery struct {
@@ -383,4 +393,61 @@ func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
 		r.series.count(ctx, dropped)
 	}
 	return err
+}
+
+const scopeName = "github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+
+// redacted counts the texts of spans that were replaced.
+type redacted struct {
+	inst                metric.Int64Counter
+	keys, values, hosts metric.MeasurementOption
+}
+
+func newRedacted(set receiver.Settings) (redacted, error) {
+	inst, err := set.MeterProvider.Meter(scopeName).Int64Counter("trainbridge.redacted", metric.WithUnit("{text}"),
+		metric.WithDescription("Texts of spans that were replaced by [redacted], because of the name of their field or their shape, or by the hash of a host."))
+	by := func(reason string) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(attribute.String("receiver", set.ID.String()), attribute.String("reason", reason)))
+	}
+	return redacted{inst, by("key"), by("value"), by("host")}, err
+}
+
+func (c *redacted) add(ctx context.Context, n redact.Counts) {
+	for _, x := range [...]struct {
+		n  int64
+		by metric.MeasurementOption
+	}{{n.Keys, c.keys}, {n.Values, c.values}, {n.Hosts, c.hosts}} {
+		if x.n > 0 {
+			c.inst.Add(ctx, x.n, x.by)
+		}
+	}
+}
+
+// Pool keeps values for use again: to grow their memory anew costs more than to fill it. A sync.Pool would lose them at every garbage collection.
+// The zero value is ready.
+type Pool[T any] struct {
+	mu   sync.Mutex
+	free []*T
+}
+
+// Get returns a value that was put back, or a new one.
+func (p *Pool[T]) Get() *T {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free)
+	if n == 0 {
+		return new(T)
+	}
+	v := p.free[n-1]
+	p.free = p.free[:n-1]
+	return v
+}
+
+// Put keeps a value, unless most are kept already.
+func (p *Pool[T]) Put(v *T, most int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) < most {
+		p.free = append(p.free, v)
+	}
 }

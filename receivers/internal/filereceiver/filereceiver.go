@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
@@ -199,12 +200,6 @@ func (r *Receiver) release() {
 // Scope names the receiver in what it sends.
 func (r *Receiver) Scope() string { return r.parts.Scope }
 
-// HasTraces says whether there is a traces pipeline.
-func (r *Receiver) HasTraces() bool { return r.traces != nil }
-
-// HasMetrics says whether there is a metrics pipeline.
-func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
-
 // FirstOf says whether a run is met for the first time in this process.
 func (r *Receiver) FirstOf(run string) bool {
 	return r.runs.first(run, r)
@@ -237,4 +232,17 @@ func (r *runs) release(by *Receiver) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.by, func(_ string, of *Receiver) bool { return of == by })
+}
+
+// Once says something of a receiver once in its life.
+func (r *Receiver) Once(level zapcore.Level, key, text string) {
+	if _, said := r.said.LoadOrStore(key, true); !said {
+		r.Set.Logger.Log(level, r.Set.ID.String()+": "+text)
+	}
+}
+
+// Said says whether Once has said it.
+func (r *Receiver) Said(key string) bool {
+	_, said := r.said.Load(key)
+	return said
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 )
@@ -330,19 +329,6 @@ func (t *teller) aliens(now time.Time) {
 		what = fmt.Sprintf("No receiver understands %d files with %s so far, such as %s", files, plural(lines, "line"), some[0].Path)
 	}
 	m.log.Info(what + "; first line: " + first)
-}
-
-// Once says something of a receiver once in its life.
-func (r *Receiver) Once(level zapcore.Level, key, text string) {
-	if _, said := r.said.LoadOrStore(key, true); !said {
-		r.Set.Logger.Log(level, r.Set.ID.String()+": "+text)
-	}
-}
-
-// Said says whether Once has said it.
-func (r *Receiver) Said(key string) bool {
-	_, said := r.said.Load(key)
-	return said
 }
 
 func plural[N int | int64](n N, what string) string {

@@ -5,6 +5,9 @@
 package assemble
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/zeebo/xxh3"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -305,4 +308,175 @@ func (a *Assembler) unidle(g *group) {
 
 func (g *group) openOps() int {
 	return len(g.open[0]) + len(g.open[1]) + len(g.open[2]) + len(g.open[3])
+}
+
+// Key is the raw log text that makes a record's ids: its first byte says which text it is, so that a start and an end with the
+// same text differ. Its length is bounded; the few characters of a stamp always fit.
+type Key struct {
+	b [39]byte
+	n uint8
+}
+
+// Bytes returns the key.
+func (k *Key) Bytes() []byte { return k.b[:k.n] }
+
+func (k *Key) set(tag byte, raw []byte) {
+	k.b[0] = tag
+	k.n = uint8(1 + copy(k.b[1:], raw)) // at most 39
+}
+
+// add puts a number behind the text, as far as it fits.
+func (k *Key) add(n int64) {
+	var b [24]byte
+	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) // at most 39
+}
+
+// Who is the process of a record.
+type Who struct {
+	Host string // "" when the log does not say
+	PID  int64  // 0 when the log does not say
+}
+
+// Stage is one stage of a function, in wall ns.
+type Stage struct {
+	Start, End int64
+	Known      bool
+	Incomplete string // why its end is only the last time known; "": it was printed
+}
+
+// Function is one finished (or given up) call. Times in wall ns.
+type Function struct {
+	Who
+	Trace, Name string // as printed
+	Source      spans.TimeSource
+	Key         Key
+	Start, End  int64
+	Stages      [3]Stage   // get, compute, put
+	BatchSize   int64      // −1: unknown
+	Ratios      [3]float64 // as reported; −1: unknown
+	Incomplete  string
+	// Ranges of Out.Ops and Out.Fields.
+	OpsFrom, OpsTo       int
+	FieldsFrom, FieldsTo int
+	Place                tail.Place
+}
+
+// Op is one client operation: of a function, or with no function around it (Out.Lone). Times in wall ns.
+type Op struct {
+	Who
+	Trace, Name          string
+	Source               spans.TimeSource
+	Kind                 tqline.Op
+	Key                  Key
+	Start, End           int64
+	BatchSize, Size      int64   // samples, bytes; −1: unknown
+	Reported             float64 // By/s; −1: unknown
+	Incomplete           string
+	FieldsFrom, FieldsTo int
+	Place                tail.Place // of Out.Lone
+}
+
+// Field is an attribute of a field this version does not know.
+type Field struct{ Name, Value string }
+
+// Out collects finished functions and operations, in a small form that can be turned into spans as often as their delivery takes.
+type Out struct {
+	Functions []Function
+	Ops       []Op // of Functions
+	Lone      []Op // without a function
+	Fields    []Field
+}
+
+// Reset empties Out, keeping its memory.
+func (o *Out) Reset() {
+	o.Functions, o.Ops, o.Lone, o.Fields = o.Functions[:0], o.Ops[:0], o.Lone[:0], o.Fields[:0]
+}
+
+// matchable is an element of a list: it has a function name and perhaps a pid.
+type matchable interface {
+	comparable
+	fits(name string, pid int64) bool
+}
+
+type entry[T matchable] struct {
+	t int64
+	v T
+}
+
+// list is sorted by time. Lines come nearly in order, so that almost everything happens at its end.
+type list[T matchable] []entry[T]
+
+// maxScan bounds how many neighbours a search looks at, so that no log makes it quadratic.
+const maxScan = 256
+
+// upper is the index behind the entries with times ≤ t.
+func (l list[T]) upper(t int64) int {
+	lo, hi := 0, len(l)
+	if hi == 0 || l[hi-1].t <= t {
+		return hi
+	}
+	for lo < hi {
+		if m := (lo + hi) / 2; l[m].t <= t {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	return lo
+}
+
+func (l *list[T]) add(t int64, v T) {
+	i := l.upper(t)
+	if i == len(*l) {
+		*l = append(*l, entry[T]{t, v})
+		return
+	}
+	*l = slices.Insert(*l, i, entry[T]{t, v})
+}
+
+func (l *list[T]) remove(t int64, v T) {
+	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
+		if (*l)[i].v == v {
+			// Calls that never end stay long and leave at the front: moving what lies behind them would be quadratic. Short lists
+			// keep their place in memory instead.
+			if len(*l) > 64 && i < len(*l)/2 {
+				copy((*l)[1:i+1], (*l)[:i])
+				(*l)[0] = entry[T]{}
+				*l = (*l)[1:]
+				return
+			}
+			n := copy((*l)[i:], (*l)[i+1:]) + i
+			clear((*l)[n:])
+			*l = (*l)[:n]
+			return
+		}
+	}
+}
+
+// near returns the fitting element closest to t, at most tol away.
+func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
+	gap := tol + 1
+	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
+		d := l[i].t - t
+		if d < 0 {
+			d = -d
+			if d >= gap { // from here on it only gets worse
+				break
+			}
+		}
+		if d < gap && l[i].v.fits(name, pid) {
+			best, gap, ok = l[i].v, d, true
+		}
+	}
+	return best, ok
+}
+
+// before returns the fitting element closest before t (or at most tol after it), at most limit away.
+func (l list[T]) before(t, tol, limit int64, name string, pid int64) (best T, ok bool) {
+	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan && t-l[i].t <= limit; i, n = i-1, n+1 {
+		if l[i].v.fits(name, pid) {
+			return l[i].v, true
+		}
+	}
+	return best, false
 }
