@@ -62,6 +62,7 @@ function on it. The ground truth goes to truth.json in the directory, or to FILE
 	f.Float64Var(&opt.Scale, "duration-scale", opt.Scale, "factor on all durations (not with --rate)")
 	f.Float64Var(&opt.OverheadHigh, "overhead-high", opt.OverheadHigh, "share of the batches with a TQ overhead over 30 %")
 	f.StringVar(&detail, "detail", "on", "TQ-DETAIL lines: on or off")
+	f.BoolVar(&opt.Costs, "costs", false, "lines between the records as newer versions write them: cost times of tasks, reports of the storage unit")
 	f.Float64Var(&opt.NA, "na", 0, "share of the functions with trace_id=N/A")
 	f.Float64Var(&opt.Crash, "crash", 0, "share of the functions that never end")
 	f.Float64Var(&opt.ComputeOnly, "compute-only", 0, "share of the functions that put nothing")

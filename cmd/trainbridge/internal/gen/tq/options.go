@@ -29,6 +29,7 @@ type Options struct {
 
 	OverheadHigh float64 // share of the batches with a TQ overhead over 30 %
 	Detail       bool
+	Costs        bool    // the lines of newer versions between the records: what getting and putting cost, and the reports of a storage unit
 	NA           float64 // share of the functions with trace_id=N/A
 	Crash        float64 // share of the functions that never end
 	ComputeOnly  float64 // share of the functions that put nothing

@@ -45,6 +45,7 @@ type sim struct {
 	scale float64
 	hosts []string
 	ws    []*Worker
+	unit  *storage // nil without Options.Costs
 	heap  []*call
 	order int64
 	now   int64
@@ -74,6 +75,10 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 		pid += 1 + s.rng.IntN(60)
 		w.rayPrefix = RayPrefix(opt.Prefix, name, w)
 		s.ws = append(s.ws, w)
+	}
+	if opt.Costs {
+		s.unit = &storage{Worker: Worker{Pid: pid, now: start, id: s.hex(28)}, unit: "TQ_STORAGE_UNIT_" + s.hex(4), told: start}
+		s.unit.rayPrefix = RayPrefix(opt.Prefix, "SimpleStorageUnit", &s.unit.Worker)
 	}
 	return s
 }
@@ -194,8 +199,9 @@ func (s *sim) batch(ctx context.Context, m int) error {
 		}
 		s.now += s.ns(s.between(0.005, 0.02))
 	}
+	s.report()
 	s.now += s.ns(s.between(0.02, 0.2))
-	return nil
+	return s.failed()
 }
 
 // stop records the functions that were running when the generator was stopped.
@@ -245,7 +251,9 @@ func (s *sim) burst(c *call) (bool, error) {
 		c.started = s.read(w)
 		f.PerfStart, f.StartUnixNano = s.perf(w, c.started), c.started
 		s.line(w, lineStart, c, c.started, 0)
-		s.line(w, lineGetting, c, 0, 0)
+		if !s.opt.Costs {
+			s.line(w, lineGetting, c, 0, 0)
+		}
 		c.stage = s.read(w)
 		s.open(f, "get", w, c.stage)
 		s.line(w, lineGetStart, c, c.stage, 0)
@@ -265,6 +273,9 @@ func (s *sim) burst(c *call) (bool, error) {
 		c.got = t - c.stage
 		s.close(f, w, t, c.got)
 		s.line(w, lineGetEnd, c, t, c.got)
+		if s.opt.Costs {
+			s.cost(w, c, false, c.got)
+		}
 		c.stage = s.read(w)
 		s.open(f, "compute", w, c.stage)
 		s.line(w, lineComputeStart, c, c.stage, 0)
@@ -281,7 +292,9 @@ func (s *sim) burst(c *call) (bool, error) {
 		c.stage = s.read(w)
 		s.open(f, "put", w, c.stage)
 		s.line(w, linePutStart, c, c.stage, 0)
-		s.line(w, linePutting, c, 0, 0)
+		if !s.opt.Costs {
+			s.line(w, linePutting, c, 0, 0)
+		}
 		if detail {
 			c.cli = s.read(w)
 			s.openClient(f, "client_put", w, c.cli)
@@ -298,6 +311,9 @@ func (s *sim) burst(c *call) (bool, error) {
 		put := t - c.stage
 		s.close(f, w, t, put)
 		s.line(w, linePutEnd, c, t, put)
+		if s.opt.Costs {
+			s.cost(w, c, true, put)
+		}
 		total := t - c.started
 		f.PerfEnd, f.EndUnixNano, f.DurationUS = s.perf(w, t), t, logfile.Micros(total)
 		s.ratios(c, put, total)

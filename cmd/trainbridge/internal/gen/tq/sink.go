@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
@@ -26,6 +27,14 @@ func newTQSink(ctx context.Context, opt *Options, c logfile.Clock) *tqSink {
 	}
 }
 
+// processes are all that log.
+func (s *sim) processes() []*Worker {
+	if s.unit == nil {
+		return s.ws
+	}
+	return append(slices.Clip(s.ws), &s.unit.Worker)
+}
+
 // open creates the files; stdout is where "-" goes.
 func (k *tqSink) open(s *sim, stdout io.Writer) error {
 	truth := k.opt.truthPath()
@@ -33,7 +42,7 @@ func (k *tqSink) open(s *sim, stdout io.Writer) error {
 		if err := os.MkdirAll(k.opt.Out, 0o755); err != nil {
 			return fmt.Errorf("%w: --out: %w", logfile.ErrOptions, err)
 		}
-		for _, w := range s.ws {
+		for _, w := range s.processes() {
 			name := "worker-" + w.id + "-01000000-" + strconv.Itoa(w.Pid) + ".err" // Ray's name of a Worker's stderr
 			w.out = &logfile.Log{File: logfile.File{Path: filepath.Join(k.opt.Out, name), PID: w.Pid, IP: w.ip}}
 			if err := k.Create(w.out, truth, 1<<15); err != nil {
@@ -46,7 +55,7 @@ func (k *tqSink) open(s *sim, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range s.ws {
+	for _, w := range s.processes() {
 		w.out = l
 	}
 	return k.OpenTruth(truth)

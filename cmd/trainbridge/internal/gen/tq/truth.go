@@ -14,8 +14,10 @@ type Run struct {
 	Trace      int64 `json:"trace_lines"`
 	Detail     int64 `json:"detail_lines"`
 	Neighbours int64 `json:"neighbour_lines"`
-	Functions  int64 `json:"functions"`
-	Complete   int64 `json:"complete"`
+	// Storage are the reports of the storage unit, with Options.Costs.
+	Storage   []StorageReport `json:"storage,omitempty"`
+	Functions int64           `json:"functions"`
+	Complete  int64           `json:"complete"`
 	// TraceIDs counts the distinct ids other than N/A.
 	TraceIDs int64 `json:"trace_ids"`
 	// Spans and OpenSpans are the sums over all functions.
@@ -62,6 +64,30 @@ type Function struct {
 	// a START only (the function itself is always in Spans).
 	Spans     int `json:"spans"`
 	OpenSpans int `json:"open_spans,omitempty"`
+	// GetCost and PutCost are the cost times as printed, s, with Options.Costs; empty where the function did not come so far.
+	GetCost string `json:"get_cost,omitempty"`
+	PutCost string `json:"put_cost,omitempty"`
+}
+
+// StorageReport is what a storage unit did since its last report. Texts are as printed: minutes, 1/min, s.
+type StorageReport struct {
+	Unit        string             `json:"unit"`
+	EndUnixNano int64              `json:"end_unix_nano"` // of the stamp, which has ms
+	Minutes     string             `json:"minutes"`
+	Requests    int                `json:"requests"`
+	PerMinute   string             `json:"per_minute"`
+	Average     string             `json:"average"`
+	Operations  []StorageOperation `json:"operations"`
+}
+
+// StorageOperation is one kind of request in a report.
+type StorageOperation struct {
+	Name      string `json:"name"`
+	Requests  int    `json:"requests"`
+	PerMinute string `json:"per_minute"`
+	Average   string `json:"average"`
+	Max       string `json:"max"`
+	Min       string `json:"min"`
 }
 
 // Stage is a stage of a function, or a client operation.
