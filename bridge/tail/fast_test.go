@@ -118,13 +118,7 @@ func TestFastRotation(t *testing.T) {
 				defer func() { require.NoError(t, tl.Shutdown(t.Context())) }()
 				waitFor(t, func() bool { return tl.watched.Load() > 0 })
 				n := stress(t, path, *keepFlag, *rotateFlag, rotate)
-				for same, seen := 0, -1; same < 20 && seen < n; time.Sleep(100 * time.Millisecond) {
-					h.mu.Lock()
-					if same++; len(h.seen) != seen {
-						same, seen = 0, len(h.seen)
-					}
-					h.mu.Unlock()
-				}
+				h.await(t, n, func() bool { return tl.Counts().LostFiles > 0 })
 				h.mu.Lock()
 				defer h.mu.Unlock()
 				again := 0
@@ -145,13 +139,23 @@ func TestFastRotation(t *testing.T) {
 	}
 }
 
+// await waits until all numbers came, or, where files were lost, until nothing more comes.
+func (h *numbers) await(t *testing.T, all int, lost func() bool) {
+	t.Helper()
+	seen, at := 0, time.Now()
+	waitFor(t, func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(h.seen) != seen {
+			seen, at = len(h.seen), time.Now()
+		}
+		return seen == all || lost() && time.Since(at) > 2*time.Second
+	})
+}
+
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for range 2000 {
-		if ok() {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(until), "it does not happen")
 	}
-	t.Fatal("it does not happen")
 }

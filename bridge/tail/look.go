@@ -104,7 +104,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
 	w := &t.sweeper
-	w.now, w.allowance = now, probeBytes
+	w.now, w.allowance = now, w.t.probeBytes
 	w.restore(now)
 	w.hinted(now)
 	w.takeCaught(now)

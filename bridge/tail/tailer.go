@@ -77,6 +77,7 @@ type Tailer struct {
 	maxKept      int   // lines that wait for shared ones
 	maxAhead     int64 // bytes that a handler may read ahead in a turn
 	bombBytes    int64 // below this, a file may decompress to any multiple of its size
+	probeBytes   int64 // decompressed per sweep, of all compressed files that are compared
 
 	statusMu lockorder.Mutex[leaf]
 	status   Status
@@ -143,7 +144,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 		cfg: cfg, set: set, policy: apart{}, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler,
 		wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}),
 		warned: map[string]time.Time{}, listed: func() {}, catches: catches{open: map[fingerprint.ID]bool{}},
-		maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, maxAhead: maxAhead,
+		maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, probeBytes: probeBytes, maxAhead: maxAhead,
 	}
 	if set.Joint {
 		t.policy = joint{}

@@ -289,7 +289,7 @@ func TestAllThatWaitIsHeld(t *testing.T) {
 		requests.Go(func() { _ = r.ConsumeTraces(ctx, numbered(20, 0)) })
 	}
 	e := r.Traces.(tracesIn).e
-	require.Eventually(t, func() bool { return e.waiting.Load() == 60 && r.logs.Len() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return e.waiting.Load() == 60 && r.logs.Len() == 1 }, time.Minute, time.Millisecond)
 	e.mu.Lock()
 	e.told = time.Time{}
 	e.mu.Unlock()
@@ -305,7 +305,7 @@ func TestNoBackend(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.ConsumeTraces(ctx, numbered(33, 0)) }()
-	require.Eventually(t, func() bool { return r.logs.Len() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.logs.Len() > 0 }, time.Minute, time.Millisecond)
 	cancel()
 	err := <-done
 	require.Error(t, err)

@@ -11,12 +11,16 @@ import (
 )
 
 // Mutex is a sync.Mutex of a level.
-type Mutex[L Level] struct{ mu sync.Mutex }
+type Mutex[L Level] struct {
+	mu sync.Mutex
+	by string // the goroutine that holds it
+}
 
 // Lock is sync.Mutex.Lock.
 func (m *Mutex[L]) Lock() {
-	take[L]()
+	by := take[L]()
 	m.mu.Lock()
+	m.by = by
 }
 
 // TryLock is sync.Mutex.TryLock. It waits for nobody, so it may come out of order; a Lock after it may not.
@@ -24,28 +28,32 @@ func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
 	}
-	note[L]()
+	m.by = note[L]()
 	return true
 }
 
 // Unlock is sync.Mutex.Unlock.
 func (m *Mutex[L]) Unlock() {
-	drop[L]()
+	drop[L](m.by)
 	m.mu.Unlock()
 }
 
 // RWMutex is a sync.RWMutex of a level.
-type RWMutex[L Level] struct{ mu sync.RWMutex }
+type RWMutex[L Level] struct {
+	mu sync.RWMutex
+	by string // the goroutine that holds it for writing
+}
 
 // Lock is sync.RWMutex.Lock.
 func (m *RWMutex[L]) Lock() {
-	take[L]()
+	by := take[L]()
 	m.mu.Lock()
+	m.by = by
 }
 
 // Unlock is sync.RWMutex.Unlock.
 func (m *RWMutex[L]) Unlock() {
-	drop[L]()
+	drop[L](m.by)
 	m.mu.Unlock()
 }
 
@@ -67,7 +75,7 @@ func (m *RWMutex[L]) TryRLock() bool {
 
 // RUnlock is sync.RWMutex.RUnlock.
 func (m *RWMutex[L]) RUnlock() {
-	drop[L]()
+	drop[L](goroutine())
 	m.mu.RUnlock()
 }
 
@@ -77,10 +85,11 @@ var held = struct {
 	by map[string][]int
 }{by: map[string][]int{}}
 
-// take checks the order and notes a level.
-func take[L Level]() {
+// take checks the order, notes a level, and returns who takes it.
+func take[L Level]() (g string) {
 	var l L
-	level, under, g := l.Level(), l.Under(), goroutine()
+	level, under := l.Level(), l.Under()
+	g = goroutine()
 	held.Lock()
 	defer held.Unlock()
 	for _, has := range held.by[g] {
@@ -89,19 +98,22 @@ func take[L Level]() {
 		}
 	}
 	held.by[g] = append(held.by[g], level)
+	return g
 }
 
-func note[L Level]() {
+// note notes a level out of order, and returns who takes it.
+func note[L Level]() (g string) {
 	var l L
-	g := goroutine()
+	g = goroutine()
 	held.Lock()
 	defer held.Unlock()
 	held.by[g] = append(held.by[g], l.Level())
+	return g
 }
 
-func drop[L Level]() {
+// drop forgets a level that the goroutine has taken.
+func drop[L Level](g string) {
 	var l L
-	g := goroutine()
 	held.Lock()
 	defer held.Unlock()
 	has := held.by[g]
@@ -116,7 +128,8 @@ func drop[L Level]() {
 	}
 }
 
-// goroutine is the number of the one that calls, which only its stack says: "goroutine 7 [running]:".
+// goroutine is the number of the one that calls, which only its stack says: "goroutine 7 [running]:". Writing the stack takes longer than all else here, so
+// that the mutexes remember who holds them.
 func goroutine() string {
 	var b [64]byte
 	_, rest, _ := bytes.Cut(b[:runtime.Stack(b[:], false)], []byte("goroutine "))

@@ -89,7 +89,7 @@ func readLog(t *testing.T, content string, steps int) *consumertest.TracesSink {
 	r, err := factory.CreateTraces(context.Background(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(context.Background(), componenttest.NewNopHost()))
-	assert.Eventually(t, func() bool { return sink.SpanCount() >= steps }, 10*time.Second, 5*time.Millisecond)
+	assert.Eventually(t, func() bool { return sink.SpanCount() >= steps }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, r.Shutdown(context.Background()))
 	return sink
 }
