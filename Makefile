@@ -53,7 +53,7 @@ unit:
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
 e2e: build build-full ocb jaeger tempo apt sbom
-	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v ./test/e2e/...
+	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v ./test/e2e/...
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
 # time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.

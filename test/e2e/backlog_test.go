@@ -19,6 +19,7 @@ import (
 
 // Eight wide logs wait for a backend that is away. When it comes, their requests fit a receiver with the default limit, and all arrives.
 func TestWideBacklog(t *testing.T) {
+	t.Parallel()
 	const files, steps = 8, 1500
 	logs := t.TempDir()
 	for i := range files {

@@ -25,6 +25,8 @@ var stack = regexp.MustCompile(`(?m)^goroutine |\.go:\d+`)
 
 // For each port of the shipped config that another process has, one line names the port's key and that process.
 func TestTakenPorts(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	requireFree(t, collectorPorts...)
 	for port, key := range map[int]string{
 		4317:  "receivers::otlp::protocols::grpc::endpoint",
@@ -51,6 +53,7 @@ func TestTakenPorts(t *testing.T) {
 
 // `validate` and the collector itself report a wrong state directory or storage in the same words, and in no others.
 func TestConfigErrorAtStart(t *testing.T) {
+	t.Parallel()
 	file, dir := write(t, "file", ""), t.TempDir()
 	for _, tt := range []struct{ state, yaml, want string }{
 		{file + "/state", `{}`, `Error: 'extensions::state_storage::directory' is "` + file + `/state", and nothing can be written to `},
@@ -73,6 +76,7 @@ func TestConfigErrorAtStart(t *testing.T) {
 
 // An empty variable is an unset one: the state goes where the shipped config puts it.
 func TestEmptyStateDirectory(t *testing.T) {
+	t.Parallel()
 	c := newCollector(t, trainbridgeBin(t), "/nothing/*", freeAddr(t))
 	c.env = append(c.env, "TRAINBRIDGE_STATE_DIR=")
 	c.up(t)
@@ -84,6 +88,7 @@ func TestEmptyStateDirectory(t *testing.T) {
 
 // Ctrl-C while no backend answers: plain lines, and not many.
 func TestInterruptWithoutBackend(t *testing.T) {
+	t.Parallel()
 	logs := t.TempDir()
 	generate(t, logs, "--workers", "8", "--batches", "40", "--seed", "3")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), freeAddr(t))
@@ -110,6 +115,7 @@ func TestInterruptWithoutBackend(t *testing.T) {
 
 // A request that never ends keeps a collector from stopping. The second signal does not wait for it.
 func TestSecondSignal(t *testing.T) {
+	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		addr := freeAddr(t)
 		c := newCollector(t, trainbridgeBin(t), "/nothing/*", freeAddr(t), fmt.Sprintf("receivers: {otlp: {protocols: {http: {endpoint: %q}}}}", addr))

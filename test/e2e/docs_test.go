@@ -52,6 +52,7 @@ func TestDocs(t *testing.T) {
 
 // Tempo or Prometheus accepts each query of docs/queries.md.
 func TestQueries(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/queries.md"))
 	require.NoError(t, err)
 	tempo, prom := startTempo(t), startPrometheus(t)

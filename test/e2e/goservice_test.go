@@ -89,6 +89,7 @@ func (s *goservice) fetch(tb testing.TB, ids ...string) []pcommon.TraceID {
 
 // A Go service that says the trace_id of a batch is seen in the waterfall of that batch's log lines, on both sides of its gRPC calls.
 func TestGoService(t *testing.T) {
+	t.Parallel()
 	const runID, text = "goservice", "batch-17"
 	j, s := startJaeger(t), startTempo(t)
 	logs, rpcs := t.TempDir(), t.TempDir()
@@ -243,6 +244,7 @@ func (n *node) of(key string) string {
 
 // A service whose collector is away, or was killed, does its work and ends.
 func TestGoServiceWithoutCollector(t *testing.T) {
+	t.Parallel()
 	otlp, j := freeAddr(t), startJaeger(t)
 	c := newCollector(t, trainbridgeBin(t), globOf(t.TempDir()), j.otlp, fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}", otlp))
 	c.up(t)

@@ -44,6 +44,7 @@ func send(tb testing.TB, addr string, id pcommon.TraceID) error {
 
 // The tests below rely on this one: the servers answer with the spans that were sent, and a cut proxy is like a server that is away.
 func TestHarness(t *testing.T) {
+	t.Parallel()
 	j, s := startJaeger(t), startTempo(t)
 	p := startProxy(t, j.otlp)
 	first, second := pcommon.TraceID{0, 1}, pcommon.TraceID{2}

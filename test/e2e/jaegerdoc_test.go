@@ -14,6 +14,7 @@ import (
 
 // The block of docs/jaeger.md is a configuration that the collector accepts; its pictures are small, and it uses all pictures that there are.
 func TestJaegerDoc(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/jaeger.md"))
 	require.NoError(t, err)
 	_, block, found := strings.Cut(string(text), "```yaml\n")

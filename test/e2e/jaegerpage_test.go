@@ -255,6 +255,7 @@ func (tr *pageTrace) labels() []string {
 // The pages that a user sees in Jaeger for generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is
 // there, Chromium opens it, and it must draw the same.
 func TestJaegerPage(t *testing.T) {
+	t.Parallel()
 	page := pageDir(t)
 	j := startJaegerWith(t, page)
 	dir := t.TempDir()

@@ -20,6 +20,7 @@ import (
 
 // A log that is written and rotated while the collector tails it arrives whole, and Prometheus sees rates.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	forBothBinaries(t, testLive)
 }
 
@@ -111,6 +112,7 @@ func waterfall(id string, end time.Time) string {
 
 // Logs that were rotated before anybody tailed them: a function may begin in one file and end in the next.
 func TestRotatedBefore(t *testing.T) {
+	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()
 	tr := generate(t, logs, "--seed", "6", "--workers", "2", "--batches", "20", "--concurrency", "2", "--na", "0.2", "--rotate-every", "100")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {run_id: rotated, service_name: verl}}`)

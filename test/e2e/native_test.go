@@ -34,6 +34,8 @@ import (
 // plugins/profiler/inspector/inspector_otel.cc @88980683) and Megatron-LM's spans and metrics (NVIDIA/Megatron-LM megatron/core/telemetry @68f64227). The
 // payloads in testdata/otlp are ours.
 func TestNative(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	requireFree(t, collectorPorts...)
 	j := startJaeger(t)
 	log := generateTrain(t, "megatron", "train_log", "--steps", "20") // its spans make gauges of the same names

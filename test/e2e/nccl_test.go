@@ -288,7 +288,10 @@ func (n *node) said() map[string]string {
 }
 
 // Logs of all formats in; collectives in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
-func TestNCCL(t *testing.T) { forBothBinaries(t, testNCCL) }
+func TestNCCL(t *testing.T) {
+	t.Parallel()
+	forBothBinaries(t, testNCCL)
+}
 
 func testNCCL(t *testing.T, bin string) {
 	t.Helper()
@@ -495,6 +498,7 @@ func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 
 // Values over time that VCCL logs, and its sends: every line is accounted for, and is in Prometheus or in Jaeger.
 func TestNCCLSamples(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	flags := []string{"--seed", "9", "--ranks", "8", "--nodes", "2", "--steps", "10", "--slow-link", "0:4"}
 	var logs []*ncclLog
@@ -536,6 +540,7 @@ func TestNCCLSamples(t *testing.T) {
 
 // Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, and no collective is said to miss a rank.
 func TestNCCLCrash(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"nccl_inspector", "nccl_inspector_v4.4", "vccl_json"} {
 		t.Run(format, func(t *testing.T) {
 			j := startJaeger(t)
@@ -576,6 +581,7 @@ func TestNCCLCrash(t *testing.T) {
 
 // VCCL writes two files per network card in turn, and cuts the file that it turns to: no row is missed.
 func TestNCCLFlip(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	l := &ncclLog{name: "flip", dir: filepath.Join(t.TempDir(), "flip")}
 	require.NoError(t, os.Mkdir(l.dir, 0o750)) // else only the next full scan finds the directory, half a minute later
@@ -603,6 +609,7 @@ func TestNCCLFlip(t *testing.T) {
 
 // 1024 ranks of 128 nodes, 1,000 collectives: all are joined, within the memory bound.
 func TestNCCLManyRanks(t *testing.T) {
+	t.Parallel()
 	l := generateNCCL(t, "many", "--seed", "7", "--ranks", "1024", "--nodes", "128", "--ranks-per-file", "8", "--steps", "250")
 	require.Len(t, l.truth, 1000)
 	sink := startSink(t)

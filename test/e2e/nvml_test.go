@@ -45,6 +45,7 @@ var fakeGPU = map[string]float64{
 // Both binaries load NVML (one of ours: there is no GPU here) as the shipped config says, and Prometheus has each metric of nvml's README. Then a GPU falls off
 // the bus, the driver goes and comes back, and a training log gets its MFU by the GPU model that was found.
 func TestNVML(t *testing.T) {
+	t.Parallel()
 	dir := fakenvml.Build(t)
 	forBothBinaries(t, func(t *testing.T, bin string) {
 		t.Helper()

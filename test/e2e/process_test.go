@@ -135,12 +135,21 @@ func freeAddr(tb testing.TB) string {
 	return fmt.Sprintf("%s:%d", host, portOn(tb, host))
 }
 
-// The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. Tests that use them do not run in parallel.
+// The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. One test at a time has them (takeShippedPorts).
 var (
 	collectorPorts = []int{4317, 4318, 8888, 8889, 13133}
 	jaegerPorts    = []int{13134, 14317, 16685, 16686}
 	prometheusPort = 9090
 )
+
+var shippedPorts sync.Mutex
+
+// takeShippedPorts waits until no other test uses the ports above, and keeps them until the end of the test and its processes.
+func takeShippedPorts(t *testing.T) {
+	t.Helper()
+	shippedPorts.Lock()
+	t.Cleanup(shippedPorts.Unlock)
+}
 
 // requireFree fails the test when somebody listens on a port that it needs.
 func requireFree(tb testing.TB, ports ...int) {

@@ -19,6 +19,7 @@ import (
 
 // Logs that others collected, where the checkout has them beside it: every file becomes spans, or metrics if it has no spans, and every line is accounted for.
 func TestRealLogs(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(repoRoot, "../shared/logs/verl_tq")
 	files, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	require.NoError(t, err)
@@ -57,6 +58,7 @@ func TestRealLogs(t *testing.T) {
 
 // Training logs likewise: each folder is one job. What is broken in the samples on purpose is rejected, nothing else.
 func TestRealTrainingLogs(t *testing.T) {
+	t.Parallel()
 	broken := map[string]int64{"jsonl_seed004": 1} // the half-written last line
 	receivers := map[string]string{"flagscale_perf_monitor": "flagscale", "megatron_flagscale_stdout": "flagscale"}
 	bin, j := trainbridgeBin(t), startJaeger(t)
@@ -112,6 +114,7 @@ func ownSpans(t *testing.T, j *jaeger, service string) (n int) {
 
 // Logs of ZeroMQ clients likewise: each row is a call.
 func TestRealZMQLogs(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(repoRoot, "../shared/logs/zmq_tsqp/*.log"))
 	require.NoError(t, err)
 	if len(files) == 0 {
@@ -160,6 +163,7 @@ func TestRealZMQLogs(t *testing.T) {
 
 // What NCCL and its relatives write, likewise: every file becomes spans or metrics. What is broken in the samples on purpose is rejected, nothing else.
 func TestRealNCCLLogs(t *testing.T) {
+	t.Parallel()
 	broken := map[string]int64{
 		"GENERATED_v4.4_orphan_lines_rotated_away_marker.log": 3, "README_proxy_flat_step_and_op_v4.4.jsonl": 2, // records without their marker
 		"readme_allreduce_2gpu_v2.30.7.json.txt": 2, // a curly quote and "truncated for brevity"

@@ -84,6 +84,8 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 
 // The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further.
 func TestMakeRun(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	t.Run("a generated log", checkRunOnce)
 	t.Run("logs of mine until Ctrl-C", checkRunUntilStopped)
 }
@@ -153,6 +155,8 @@ func checkRunUntilStopped(t *testing.T) {
 
 // Logs that nobody understands, or that do not exist, end `make run` within seconds, with the reason. It took 300 s and gave no reason.
 func TestMakeRunOnNothing(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	unknown := write(t, "x.log", strings.Repeat("some text\n", 300))
 	for name, tt := range map[string]struct {
 		env  []string
@@ -212,6 +216,8 @@ func checkAddress(t *testing.T, address string) {
 
 // The commands of README.md and of the waterfalls' page do what they say: the binary's commands run here, other commands in the tests that are named here.
 func TestReadme(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	elsewhere := map[string]func(*testing.T){
 		"make run":   TestMakeRun,
 		"make test":  TestReadme, // it runs this test

@@ -83,6 +83,7 @@ func writeRenamed(t *testing.T, runs int) (env []string, lines map[string]int64)
 
 // Logs of all receivers, in several directories and so of several runs, with a new name in each record: there stay few series.
 func TestSeriesOfTheWholeTarget(t *testing.T) {
+	t.Parallel()
 	env, lines := writeRenamed(t, 3)
 	c := newCollector(t, trainbridgeBin(t), "", startSink(t).addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
 	c.env = append(c.env, env...)

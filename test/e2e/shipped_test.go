@@ -15,6 +15,8 @@ import (
 // Both binaries run the shipped config, on the ports and with the defaults that it has: validate passes, a log becomes traces, and the
 // collector finds nothing to complain about.
 func TestShippedConfig(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
 	for _, tt := range []struct {
 		name string
 		bin  func(testing.TB) string

@@ -32,6 +32,7 @@ func shown(t *testing.T, columns string, args ...string) string {
 
 // `show` on a real Jaeger prints the figures that the generator wrote, over all traces and not the latest hundred; with a limit it says which share it saw.
 func TestShow(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	logs := t.TempDir()
 	tr := generate(
@@ -105,6 +106,7 @@ func sumsOf(t *testing.T, tr *truth) map[string]*functionSum {
 
 // For one log, `show` prints the same from Jaeger, Tempo and the collector's file exporter, to the last figure.
 func TestShowSources(t *testing.T) {
+	t.Parallel()
 	j, s := startJaeger(t), startTempo(t)
 	logs, dir := t.TempDir(), t.TempDir()
 	lines, proto := filepath.Join(dir, "spans.json"), filepath.Join(dir, "spans.proto")

@@ -127,6 +127,7 @@ func (r *stateRun) warned(t *testing.T, text string) int {
 
 // A state that was damaged while no collector ran is set aside with one warning that names it; the log is delivered to its end.
 func TestDamagedState(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	garble := func(from, to func(size int) int) func(path string, b []byte) error {
 		return func(path string, b []byte) error {
@@ -175,6 +176,7 @@ func TestDamagedState(t *testing.T) {
 // A state directory that is deleted under a collector that has nothing to store comes back, with all positions: after a crash nothing is
 // delivered again.
 func TestDeletedState(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	for name, remove := range map[string]func(r *stateRun) error{
 		"directory": func(r *stateRun) error { return os.RemoveAll(r.state) },
@@ -207,6 +209,7 @@ func TestDeletedState(t *testing.T) {
 
 // A second collector on the state directory of a running one ends at once and names the owner; the running one is not disturbed.
 func TestSecondCollector(t *testing.T) {
+	t.Parallel()
 	r := newStateRun(t, startJaeger(t))
 	second := start(t, "second", r.bin, nil, "--config", r.config)
 	select {

@@ -56,6 +56,7 @@ func checkSBOM(t *testing.T, raw []byte, bin string) {
 
 // A vulnerability that our code calls fails `make vuln`, one that it does not call passes, and a database that cannot be reached is reported.
 func TestVulnerabilityCheck(t *testing.T) {
+	t.Parallel()
 	database := func(symbol string) string {
 		dir := t.TempDir()
 		entry := strings.ReplaceAll(`{"schema_version": "1.3.1", "id": "GO-2099-0001", "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",

@@ -39,6 +39,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_m
 
 // The main job: a log in, waterfalls in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
 func TestTQ(t *testing.T) {
+	t.Parallel()
 	forBothBinaries(t, testTQ)
 }
 
@@ -251,6 +252,7 @@ const overheadQuery = `sum(rate(tq_stage_time_seconds_total{tq_stage=~"get|put"}
 // TestTQOverhead: the share of TransferQueue that Prometheus answers is what verl's analyze_tq_logs.py says, ΣGET+PUT over the time of the calls that ended,
 // however many calls died and whatever lines were lost. The histograms, which have two populations, said 89.5 % where it was 26.3 %.
 func TestTQOverhead(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(repoRoot, "connectors", "trainmetricsconnector", "README.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(readme), overheadQuery)

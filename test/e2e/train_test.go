@@ -217,6 +217,7 @@ func (a *trainAnswer) record(r *trainRecord, n *node) {
 
 // Training logs in; waterfalls in Jaeger and Tempo, curves in Prometheus, all equal to the truth.
 func TestTrain(t *testing.T) {
+	t.Parallel()
 	forBothBinaries(t, testTrain)
 }
 
@@ -323,6 +324,7 @@ func (l *trainLog) checkTraceQL(t *testing.T, s *tempo, a *trainAnswer) {
 
 // Logs that grow while the collector runs; FlagScale's session is started anew, which truncates perf_realtime.log.
 func TestTrainLive(t *testing.T) {
+	t.Parallel()
 	j := startJaeger(t)
 	scale, hf := t.TempDir(), t.TempDir()
 	c := newCollector(t, trainbridgeBin(t), filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`

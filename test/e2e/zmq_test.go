@@ -187,7 +187,10 @@ func (a *zmqAnswer) root(i int, want *zmqRoot, n *node) {
 }
 
 // ZeroMQ logs of all layouts in; passes in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
-func TestZMQ(t *testing.T) { forBothBinaries(t, testZMQ) }
+func TestZMQ(t *testing.T) {
+	t.Parallel()
+	forBothBinaries(t, testZMQ)
+}
 
 func testZMQ(t *testing.T, bin string) {
 	t.Helper()
@@ -355,6 +358,7 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 
 // Rows are appended while the collector runs, as calls end; then another run of the client writes the file anew.
 func TestZMQLive(t *testing.T) {
+	t.Parallel()
 	j, s := startJaeger(t), startTempo(t)
 	live := &zmqLog{name: "live", path: filepath.Join(t.TempDir(), "zmq_performance.log")}
 	c := newZMQCollector(t, trainbridgeBin(t), j, s, live)
