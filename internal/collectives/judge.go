@@ -186,8 +186,8 @@ func (c *Collective) off(p *part) float64 {
 // sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
 // or message (op.Op.Total).
 
-// busFactor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but for
-// Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
+// busFactor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but
+// for Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
 // (see isInNetwork): it matters for AllReduce only, the document has no such factor for other operations.
 func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
