@@ -5,35 +5,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Resource says who did the work of a span. Fields left zero are not known and not sent.
-type Resource struct {
-	Service string // service.name: the job
-	RunID   string // ml.run.id
-	Host    string // host.name
-	PID     int64  // process.pid
-	Model   *Model // ml.model.*; resources are the same only when they share the pointer
-}
-
-// Put writes the resource's attributes.
-func (r Resource) Put(m pcommon.Map) {
-	m.EnsureCapacity(4)
-	if r.Service != "" {
-		m.PutStr(AttrServiceName, Name(r.Service))
-	}
-	if r.RunID != "" {
-		m.PutStr(AttrRunID, r.RunID)
-	}
-	if r.Host != "" {
-		m.PutStr(AttrHostName, r.Host)
-	}
-	if r.PID != 0 {
-		m.PutInt(AttrProcessPID, r.PID)
-	}
-	if r.Model != nil {
-		r.Model.Put(m)
-	}
-}
-
 // Span has the fields of every span. Times are nanoseconds since the Unix epoch.
 type Span struct {
 	Trace      pcommon.TraceID
@@ -42,8 +13,8 @@ type Span struct {
 	Is         string // the kind that it stands for: one of the Kind… values
 	Kind       ptrace.SpanKind
 	Start, End int64
-	Source     TimeSource
-	Attributes int // how many attributes the caller will add: saves growing the map
+	Source     TimeSource // where the times come from
+	Attributes int        // how many attributes the caller will add: saves growing the map
 }
 
 // Timestamp is a time in OTLP, which has none before 1970: such a time, as a clock that was never set gives when a duration is taken from it, is 1970.
@@ -143,7 +114,9 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	if s.Is != "" {
 		attrs.PutStr(AttrKind, s.Is)
 	}
-	attrs.PutStr(AttrTimeSource, string(s.Source))
+	if s.Source != res.Time {
+		attrs.PutStr(AttrTimeSource, string(s.Source))
+	}
 	return out
 }
 

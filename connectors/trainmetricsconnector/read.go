@@ -31,6 +31,7 @@ type observation struct {
 // scratch is the memory of one ConsumeTraces call, reused by the next.
 type scratch struct {
 	resources    []resourceKey
+	resource     view.Resource // of the span at hand
 	observations []observation
 	readers      []reader // by family
 	invalid      int64
@@ -48,7 +49,7 @@ func newScratch() *scratch {
 func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.observations)
-	s.resources, s.observations, s.invalid = s.resources[:0], s.observations[:0], 0
+	s.resources, s.observations, s.invalid, s.resource = s.resources[:0], s.observations[:0], 0, view.Resource{}
 	for _, r := range s.readers {
 		r.reset()
 	}
@@ -56,10 +57,9 @@ func (s *scratch) reset() {
 
 // read finds the spans that metrics are made of. It needs no lock.
 func (s *scratch) read(td ptrace.Traces) {
-	var job view.Job
 	for _, rs := range td.ResourceSpans().All() {
-		job.Read(rs.Resource().Attributes())
-		s.resources = append(s.resources, resourceKey{service: spans.Label(job.Service), run: spans.Label(job.Run)})
+		s.resource.Read(rs.Resource().Attributes())
+		s.resources = append(s.resources, resourceKey{service: spans.Label(s.resource.Service), run: spans.Label(s.resource.Run)})
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {

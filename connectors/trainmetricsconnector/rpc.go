@@ -88,7 +88,7 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	c := &r.call
-	c.Read(span)
+	c.Read(span, &s.resource)
 	if c.System != spans.RPCSystemZeroMQ || span.Kind() != ptrace.SpanKindClient {
 		return
 	}
@@ -106,7 +106,7 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 
 func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 	g, bad := &r.group, false
-	g.Read(span)
+	g.Read(span, &s.resource)
 	v := groupValues{pass: kind == view.KindPass, calls: countOf(g.Calls, &bad), disagreement: g.Disagreement, share: g.Share}
 	if kind == view.KindSession { // its shares are the shares of a single Init, which would set the gauges
 		for i := range v.share {

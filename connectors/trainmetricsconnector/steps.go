@@ -89,7 +89,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 			return
 		}
 		p := &r.part
-		p.Read(span)
+		p.Read(span, &s.resource)
 		if p.Name == "" {
 			return
 		}
@@ -98,7 +98,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 		return
 	}
 	st, bad := &r.step, false
-	st.Read(span)
+	st.Read(span, &s.resource)
 	v := stepValues{
 		source: sourceOf(&st.Source), counts: [...]float64{1, countOf(st.Samples, &bad), countOf(st.Tokens, &bad)},
 		gauges: [...]float64{st.FlopThroughput, st.DeviceFlopThroughput, st.MFU, st.HFU}, disagreement: st.FlopDisagreement,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -65,7 +66,7 @@ func TestRecordedBars(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := read(t, nil, filepath.Join("testdata", "recorded", name+".log"))
 			steps, evaluations := truth(t, name)
-			got := b.All(spans.SpanStep)
+			got := filereceivertest.ByEnd(b.All(spans.SpanStep))
 			require.Len(t, got, len(steps))
 			timed := 0
 			for i, want := range steps {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -62,7 +63,7 @@ func TestTrainers(t *testing.T) {
 // What the recorded runs did, according to their other files and the scripts in tools/record-trainers, not to our parsers.
 func TestRecordings(t *testing.T) {
 	losses := func(name string) (iterations []string, loss []float64) {
-		for _, s := range read(t, nil, fixture(t, name)).All(spans.SpanStep) {
+		for _, s := range filereceivertest.ByEnd(read(t, nil, fixture(t, name)).All(spans.SpanStep)) {
 			v, err := strconv.ParseFloat(attr(s, spans.AttrLoss), 64)
 			require.NoError(t, err)
 			iterations, loss = append(iterations, attr(s, spans.AttrIteration)), append(loss, v)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -141,9 +142,12 @@ func ncclRecord(rng *rand.Rand, _, n int) record {
 }
 
 // spanKey names the record of a span, as record.keys does; empty for spans of no line. Ranks of a collective know its number only by their trace.
-func spanKey(s ptrace.Span) string {
+func spanKey(resource pcommon.Map, s ptrace.Span) string {
 	str := func(key string) string {
 		v, ok := s.Attributes().Get(key)
+		if !ok {
+			v, ok = resource.Get(key)
+		}
 		if !ok {
 			return ""
 		}

@@ -252,7 +252,7 @@ func (k *traceSink) Export(ctx context.Context, req ptraceotlp.ExportRequest) (p
 	for _, rs := range req.Traces().ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
-				items = append(items, item{key: spanKey(s), trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
+				items = append(items, item{key: spanKey(rs.Resource().Attributes(), s), trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
 			}
 		}
 	}

@@ -121,9 +121,17 @@ func (n *node) below(visit func(*node)) {
 	}
 }
 
+// get is an attribute of the span, or of its resource.
+func (n *node) get(key string) (pcommon.Value, bool) {
+	if v, ok := n.Attributes().Get(key); ok {
+		return v, true
+	}
+	return n.resource.Attributes().Get(key)
+}
+
 // str is an attribute as text; empty when it is not there.
 func (n *node) str(key string) string {
-	v, ok := n.Attributes().Get(key)
+	v, ok := n.get(key)
 	if !ok {
 		return ""
 	}
@@ -131,7 +139,7 @@ func (n *node) str(key string) string {
 }
 
 func (n *node) int(key string) int64 {
-	v, ok := n.Attributes().Get(key)
+	v, ok := n.get(key)
 	if !ok {
 		return 0
 	}

@@ -62,7 +62,7 @@ func (d *Passes) add(t *tree.Trace) {
 			continue
 		}
 		var v view.Group
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		d.whole.add(&v)
 		if s.Kind != view.KindPass || pass { // a trace is one pass
 			continue

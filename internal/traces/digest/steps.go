@@ -67,7 +67,7 @@ func (d *Steps) add(t *tree.Trace) {
 			continue
 		}
 		var v view.Step
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		if d.by == nil {
 			d.by = map[string]*Series{}
 		}

@@ -99,7 +99,7 @@ func interestOf(t *tree.Trace) *interest {
 			in.judged(s)
 			if in.pass == nil {
 				var v view.Group
-				v.Read(s.Span)
+				v.Read(s.Span, s.Resource)
 				in.pass = []float64{float64(v.Verdicts.Len()), orZero(v.CallDuration)}
 			}
 		case view.KindCollective:

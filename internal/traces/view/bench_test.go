@@ -40,14 +40,14 @@ func benchSpans(b *testing.B) map[Kind]ptrace.Span {
 
 func BenchmarkRead(b *testing.B) {
 	all := benchSpans(b)
-	for kind, v := range map[Kind]reader{
+	for kind, v := range map[Kind]any{
 		KindFunction: new(Function), KindStage: new(Stage), KindStep: new(Step), KindCall: new(Call), KindCollective: new(Collective), KindRank: new(Rank),
 	} {
 		span := all[kind]
 		b.Run(kind.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				v.Read(span)
+				read(v, span)
 			}
 		})
 	}

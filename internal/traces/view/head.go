@@ -83,13 +83,21 @@ func (j *Job) Read(attrs pcommon.Map) {
 	j.Service, j.Run = spans.AttrText(attrs, spans.AttrServiceName), spans.AttrText(attrs, spans.AttrRunID)
 }
 
-// Resource is who did the work of spans. Some logs name a host or a device per record: the span's own are in its view then.
+// Resource is who did the work of spans, and what holds for each of them that says nothing else. Some logs name a host or a device per record: the span's own
+// are in its view then.
 type Resource struct {
 	Job
 	Host            string
 	PID             Int
 	DeviceModel     string
 	Rank, WorldSize Int
+
+	format          string // of the log
+	system, network string // of calls
+	transport       string
+	sharedMemory    bool
+	step            Step // what it says of steps, where it does
+	ofSteps         bool
 }
 
 // Read reads the attributes of a resource.
@@ -111,6 +119,22 @@ func (r *Resource) Read(attrs pcommon.Map) {
 			r.Rank = IntOf(v)
 		case spans.AttrWorldSize:
 			r.WorldSize = IntOf(v)
+		case spans.AttrSource:
+			r.format = spans.ValueText(v)
+		case spans.AttrRPCSystem:
+			r.system = spans.ValueText(v)
+		case spans.AttrNetworkTransport:
+			r.network = spans.ValueText(v)
+		case spans.AttrZMQTransport:
+			r.transport = spans.ValueText(v)
+		case spans.AttrZMQSharedMemory:
+			r.sharedMemory = flagOf(v)
+		case spans.AttrStepsCovered, spans.AttrStepDurationKind, spans.AttrBatchSize, spans.AttrSamples, spans.AttrTokens,
+			spans.AttrFlopFormula, spans.AttrFlopUnsupported:
+			if !r.ofSteps {
+				r.step, r.ofSteps = noStep, true
+			}
+			r.step.note(name, v)
 		}
 	}
 }

@@ -68,8 +68,9 @@ var noGroup = func() Group {
 }()
 
 // Read reads a span of KindPass, KindSession or KindCalls.
-func (g *Group) Read(span ptrace.Span) {
+func (g *Group) Read(span ptrace.Span, res *Resource) {
 	*g = noGroup
+	g.Network, g.Transport, g.SharedMemory = res.network, res.transport, res.sharedMemory
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrZMQPass:
@@ -148,8 +149,8 @@ type Call struct {
 }
 
 // Read reads a span of KindCall.
-func (c *Call) Read(span ptrace.Span) {
-	*c = Call{RequestSize: absent, ResponseSize: absent, Throughput: absent}
+func (c *Call) Read(span ptrace.Span, res *Resource) {
+	*c = Call{System: res.system, Network: res.network, RequestSize: absent, ResponseSize: absent, Throughput: absent}
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrRPCSystem:

@@ -169,72 +169,82 @@ func (s *Step) Covered() float64 {
 }
 
 // Read reads a span of KindStep.
-func (s *Step) Read(span ptrace.Span) {
-	*s = noStep
+func (s *Step) Read(span ptrace.Span, res *Resource) {
+	if res.ofSteps {
+		*s = res.step
+	} else {
+		*s = noStep
+	}
+	s.Format = res.format
 	for name, v := range span.Attributes().All() {
-		switch name {
-		case spans.AttrSource:
-			s.Format = spans.ValueText(v)
-		case spans.AttrRank:
-			s.Rank = IntOf(v)
-		case spans.AttrLocalRank:
-			s.LocalRank = IntOf(v)
-		case spans.AttrHostName:
-			s.Host = spans.ValueText(v)
-		case spans.AttrIteration:
-			s.Iteration = IntOf(v)
-		case spans.AttrRecord:
-			s.Record = IntOf(v)
-		case spans.AttrTimePoint:
-			s.TimePoint = flagOf(v)
-		case spans.AttrStepsCovered:
-			s.StepsCovered = spans.ValueNumber(v)
-		case spans.AttrStepDuration:
-			s.Duration = spans.ValueNumber(v)
-		case spans.AttrStepDurationKind:
-			s.DurationKind = spans.ValueText(v)
-		case spans.AttrWorldSize:
-			s.WorldSize = IntOf(v)
-		case spans.AttrDeviceModel:
-			s.DeviceModel = spans.ValueText(v)
-		case spans.AttrLoss:
-			s.Loss = lossOf(v)
-		case spans.AttrBatchSize:
-			s.BatchSize = spans.ValueNumber(v)
-		case spans.AttrSamples:
-			s.Samples, s.Judged = spans.ValueNumber(v), true
-		case spans.AttrFlopFormula, spans.AttrFlopUnsupported:
-			s.Judged = true
-		case spans.AttrTokens:
-			s.Tokens = spans.ValueNumber(v)
-		case spans.AttrSampleThroughput:
-			s.SampleThroughput = spans.ValueNumber(v)
-		case spans.AttrTokenThroughput:
-			s.TokenThroughput = spans.ValueNumber(v)
-		case spans.AttrDeviceTokenThroughput:
-			s.DeviceTokenThroughput = spans.ValueNumber(v)
-		case spans.AttrFlopThroughput:
-			s.FlopThroughput = spans.ValueNumber(v)
-		case spans.AttrFlopThroughputReported:
-			s.FlopThroughputReported = spans.ValueNumber(v)
-		case spans.AttrDeviceFlopThroughput:
-			s.DeviceFlopThroughput = spans.ValueNumber(v)
-		case spans.AttrDeviceFlopThroughputReported:
-			s.DeviceFlopThroughputReported = spans.ValueNumber(v)
-		case spans.AttrFlopCountReported:
-			s.FlopCountReported = spans.ValueNumber(v)
-		case spans.AttrFlopDisagreement:
-			s.FlopDisagreement = spans.ValueNumber(v)
-		case spans.AttrMFU:
-			s.MFU = spans.ValueNumber(v)
-		case spans.AttrHFU:
-			s.HFU = spans.ValueNumber(v)
-		case spans.AttrRankSlowest, spans.AttrRankSlowestStage, spans.AttrRankSlowestPeers, spans.AttrRankSlowestDuration,
-			spans.AttrRankSlowestPeersDuration, spans.AttrRanksBehind:
-			s.Slowest.take(name, v)
-		default:
-			s.take(name, v)
-		}
+		s.note(name, v)
+	}
+}
+
+// note notes an attribute.
+func (s *Step) note(name string, v pcommon.Value) {
+	switch name {
+	case spans.AttrSource:
+		s.Format = spans.ValueText(v)
+	case spans.AttrRank:
+		s.Rank = IntOf(v)
+	case spans.AttrLocalRank:
+		s.LocalRank = IntOf(v)
+	case spans.AttrHostName:
+		s.Host = spans.ValueText(v)
+	case spans.AttrIteration:
+		s.Iteration = IntOf(v)
+	case spans.AttrRecord:
+		s.Record = IntOf(v)
+	case spans.AttrTimePoint:
+		s.TimePoint = flagOf(v)
+	case spans.AttrStepsCovered:
+		s.StepsCovered = spans.ValueNumber(v)
+	case spans.AttrStepDuration:
+		s.Duration = spans.ValueNumber(v)
+	case spans.AttrStepDurationKind:
+		s.DurationKind = spans.ValueText(v)
+	case spans.AttrWorldSize:
+		s.WorldSize = IntOf(v)
+	case spans.AttrDeviceModel:
+		s.DeviceModel = spans.ValueText(v)
+	case spans.AttrLoss:
+		s.Loss = lossOf(v)
+	case spans.AttrBatchSize:
+		s.BatchSize = spans.ValueNumber(v)
+	case spans.AttrSamples:
+		s.Samples, s.Judged = spans.ValueNumber(v), true
+	case spans.AttrFlopFormula, spans.AttrFlopUnsupported:
+		s.Judged = true
+	case spans.AttrTokens:
+		s.Tokens = spans.ValueNumber(v)
+	case spans.AttrSampleThroughput:
+		s.SampleThroughput = spans.ValueNumber(v)
+	case spans.AttrTokenThroughput:
+		s.TokenThroughput = spans.ValueNumber(v)
+	case spans.AttrDeviceTokenThroughput:
+		s.DeviceTokenThroughput = spans.ValueNumber(v)
+	case spans.AttrFlopThroughput:
+		s.FlopThroughput = spans.ValueNumber(v)
+	case spans.AttrFlopThroughputReported:
+		s.FlopThroughputReported = spans.ValueNumber(v)
+	case spans.AttrDeviceFlopThroughput:
+		s.DeviceFlopThroughput = spans.ValueNumber(v)
+	case spans.AttrDeviceFlopThroughputReported:
+		s.DeviceFlopThroughputReported = spans.ValueNumber(v)
+	case spans.AttrFlopCountReported:
+		s.FlopCountReported = spans.ValueNumber(v)
+	case spans.AttrFlopDisagreement:
+		s.FlopDisagreement = spans.ValueNumber(v)
+	case spans.AttrMFU:
+		s.MFU = spans.ValueNumber(v)
+	case spans.AttrHFU:
+		s.HFU = spans.ValueNumber(v)
+	case spans.AttrRankSlowest, spans.AttrRankSlowestStage, spans.AttrRankSlowestPeers, spans.AttrRankSlowestDuration,
+		spans.AttrRankSlowestPeersDuration, spans.AttrRanksBehind:
+		s.Slowest.take(name, v)
+	default:
+		s.take(name, v)
 	}
 }
 
@@ -256,8 +266,8 @@ type Part struct {
 }
 
 // Read reads a span of KindPart.
-func (p *Part) Read(span ptrace.Span) {
-	*p = Part{DurationMin: absent, DurationMedian: absent}
+func (p *Part) Read(span ptrace.Span, res *Resource) {
+	*p = Part{Source: Source{Format: res.format}, DurationMin: absent, DurationMedian: absent}
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrStage:
@@ -292,8 +302,8 @@ type Ranks struct {
 }
 
 // Read reads a span of KindRanks.
-func (r *Ranks) Read(span ptrace.Span) {
-	*r = Ranks{Slowest: noSlowest, Duration: absent}
+func (r *Ranks) Read(span ptrace.Span, res *Resource) {
+	*r = Ranks{Source: Source{Format: res.format}, Slowest: noSlowest, Duration: absent}
 	for name, v := range span.Attributes().All() {
 		switch {
 		case name == spans.AttrStepDuration:
@@ -315,8 +325,8 @@ type Evaluation struct {
 }
 
 // Read reads a span of KindEvaluation.
-func (e *Evaluation) Read(span ptrace.Span) {
-	*e = Evaluation{Loss: Loss{Value: absent}, Perplexity: absent}
+func (e *Evaluation) Read(span ptrace.Span, res *Resource) {
+	*e = Evaluation{Source: Source{Format: res.format}, Loss: Loss{Value: absent}, Perplexity: absent}
 	for name, v := range span.Attributes().All() {
 		switch {
 		case name == spans.AttrValidationLoss:

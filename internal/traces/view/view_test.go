@@ -94,11 +94,21 @@ func TestKindOf(t *testing.T) {
 	assert.Empty(t, KindOther.String()+kinds.String())
 }
 
-// reader is a view.
-type reader interface{ Read(ptrace.Span) }
+// none says nothing of its spans.
+var none Resource
 
-func views() map[string]reader {
-	return map[string]reader{
+// read has a view read a span.
+func read(v any, span ptrace.Span) {
+	switch v := v.(type) {
+	case interface{ Read(ptrace.Span) }:
+		v.Read(span)
+	case interface{ Read(ptrace.Span, *Resource) }:
+		v.Read(span, &none)
+	}
+}
+
+func views() map[string]any {
+	return map[string]any{
 		"head": new(Head), "aggregate": new(Aggregate), "function": new(Function), "stage": new(Stage), "step": new(Step), "part": new(Part), "ranks": new(Ranks),
 		"evaluation": new(Evaluation), "group": new(Group), "call": new(Call), "collective": new(Collective), "rank": new(Rank), "link": new(Link),
 	}
@@ -184,7 +194,7 @@ func TestReadWholeAndEmpty(t *testing.T) {
 	full := everything(t)
 	empty := spanOf(t, "", internal)
 	for name, v := range views() {
-		v.Read(full)
+		read(v, full)
 		walk(name, reflect.ValueOf(v).Elem(), func(path string, f reflect.Value) {
 			switch {
 			case f.Kind() == reflect.Float64:
@@ -199,7 +209,7 @@ func TestReadWholeAndEmpty(t *testing.T) {
 				assert.False(t, f.IsZero(), path)
 			}
 		})
-		v.Read(empty)
+		read(v, empty)
 		walk(name, reflect.ValueOf(v).Elem(), func(path string, f reflect.Value) {
 			switch {
 			case f.Kind() == reflect.Float64:
@@ -222,7 +232,7 @@ func TestReadOtherTypes(t *testing.T) {
 			require.NoError(t, span.Attributes().PutEmpty(name).FromRaw(raw))
 		}
 		for name, v := range views() {
-			v.Read(span)
+			read(v, span)
 			walk(name, reflect.ValueOf(v).Elem(), func(path string, f reflect.Value) {
 				switch {
 				case f.Kind() == reflect.Float64:
@@ -266,14 +276,14 @@ func TestStep(t *testing.T) {
 	for raw, want := range map[any][2]string{
 		1.5: {"", ""}, "NaN": {"NaN", "NaN"}, math.Inf(1): {"Infinity", "+Inf"}, math.Inf(-1): {"-Infinity", "-Inf"}, "-inf": {"-inf", "-Inf"}, "none": {"none", ""},
 	} {
-		s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrLoss, raw}))
+		s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrLoss, raw}), &none)
 		assert.Equal(t, want, [2]string{s.Loss.Text, s.Loss.NotFinite()}, raw)
 	}
-	s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrRecord, 4}, attr{spans.AttrStepsCovered, 0}))
+	s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrRecord, 4}, attr{spans.AttrStepsCovered, 0}), &none)
 	assert.Equal(t, Int{4, true}, s.Step())
 	assert.InDelta(t, 1, s.Covered(), 0)
 	assert.InDelta(t, 0, s.StepsCovered, 0)
-	s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrRecord, 4}, attr{spans.AttrIteration, 9.0}, attr{spans.AttrStepsCovered, 100}))
+	s.Read(spanOf(t, spans.SpanStep, internal, attr{spans.AttrRecord, 4}, attr{spans.AttrIteration, 9.0}, attr{spans.AttrStepsCovered, 100}), &none)
 	assert.Equal(t, Int{9, true}, s.Step())
 	assert.InDelta(t, 100, s.Covered(), 0)
 }
@@ -284,9 +294,9 @@ func TestJudged(t *testing.T) {
 		by   []string
 	}{
 		{func(s ptrace.Span) bool { var v Function; v.Read(s); return v.Judged }, nil},
-		{func(s ptrace.Span) bool { var v Step; v.Read(s); return v.Judged }, []string{spans.AttrSamples, spans.AttrFlopFormula, spans.AttrFlopUnsupported}},
+		{func(s ptrace.Span) bool { var v Step; v.Read(s, &none); return v.Judged }, []string{spans.AttrSamples, spans.AttrFlopFormula, spans.AttrFlopUnsupported}},
 		{
-			func(s ptrace.Span) bool { var v Group; v.Read(s); return v.Judged },
+			func(s ptrace.Span) bool { var v Group; v.Read(s, &none); return v.Judged },
 			[]string{spans.AttrSummary, spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization},
 		},
 		{func(s ptrace.Span) bool { var v Collective; v.Read(s); return v.Judged }, nil},
@@ -338,7 +348,47 @@ func TestResource(t *testing.T) {
 	m.PutDouble(spans.AttrWorldSize, 8)
 	var r Resource
 	r.Read(m)
-	assert.Equal(t, Resource{Job{"job", "r"}, "h", Int{7, true}, "H100", Int{3, true}, Int{8, true}}, r)
+	assert.Equal(t, Resource{Job: Job{"job", "r"}, Host: "h", PID: Int{7, true}, DeviceModel: "H100", Rank: Int{3, true}, WorldSize: Int{8, true}}, r)
+}
+
+// What a resource says holds for each of its spans that says nothing else, and for nothing but what our writers put there: its host is no span's own host.
+func TestResourceOfSpans(t *testing.T) {
+	full := everything(t).Attributes()
+	var r Resource
+	r.Read(full)
+	empty := spanOf(t, "", internal)
+	var s Step
+	s.Read(empty, &r)
+	assert.Equal(t, spans.AttrSource, s.Format)
+	assert.Equal(t, spans.AttrStepDurationKind, s.DurationKind)
+	for _, x := range []float64{s.StepsCovered, s.BatchSize, s.Samples, s.Tokens} {
+		assert.False(t, math.IsNaN(x))
+	}
+	assert.True(t, s.Judged)
+	assert.Equal(t, Source{Format: spans.AttrSource}, s.Source)
+	assert.Equal(t, Place{}, s.Place)
+	assert.True(t, math.IsNaN(s.Duration))
+	var p Part
+	p.Read(empty, &r)
+	var k Ranks
+	k.Read(empty, &r)
+	var e Evaluation
+	e.Read(empty, &r)
+	for _, of := range []Source{p.Source, k.Source, e.Source} {
+		assert.Equal(t, Source{Format: spans.AttrSource}, of)
+	}
+	var g Group
+	g.Read(empty, &r)
+	assert.Equal(t, []any{spans.AttrNetworkTransport, spans.AttrZMQTransport, true}, []any{g.Network, g.Transport, g.SharedMemory})
+	var c Call
+	c.Read(empty, &r)
+	assert.Equal(t, []string{spans.AttrRPCSystem, spans.AttrNetworkTransport, ""}, []string{c.System, c.Network, c.Method})
+
+	own := spanOf(t, "", internal, attr{spans.AttrSource, "hf"}, attr{spans.AttrBatchSize, 7}, attr{spans.AttrStepsCovered, 100})
+	s.Read(own, &r)
+	assert.Equal(t, "hf", s.Format)
+	assert.InDelta(t, 7, s.BatchSize, 0)
+	assert.InDelta(t, 100, s.Covered(), 0)
 }
 
 func TestRPCStages(t *testing.T) {
@@ -351,7 +401,7 @@ func TestRPCStages(t *testing.T) {
 func TestReadAllocatesNothing(t *testing.T) {
 	full := everything(t)
 	for name, v := range views() {
-		assert.Zero(t, testing.AllocsPerRun(10, func() { v.Read(full) }), name)
+		assert.Zero(t, testing.AllocsPerRun(10, func() { read(v, full) }), name)
 	}
 	assert.Zero(t, testing.AllocsPerRun(10, func() { KindOf(full) }))
 }

@@ -24,6 +24,7 @@ type stepBatch struct {
 	runFile string // not empty: the batch opens the run, which was seen in this file
 	steps   int
 	items   []item
+	logs    []logFacts
 	values  []value
 	stages  []stage
 	ranks   []rankTime
@@ -58,7 +59,9 @@ type item struct {
 	host           string
 	pid            int64
 	model          *spans.Model
-	units          string
+	log            int    // index in stepBatch.logs
+	units          string // where ownUnits says so: they are not those of the log's other records
+	ownUnits       bool
 	dropped        uint32 // fields
 	place          tail.Place
 
@@ -66,6 +69,12 @@ type item struct {
 	parts int       // drawn with their ranks
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
+}
+
+// logFacts are what a log repeats in its records: it stands on their resource.
+type logFacts struct {
+	units  string
+	stated spans.Stated
 }
 
 func (it *item) key() key { return key{it.trace, it.id} }
@@ -103,10 +112,11 @@ func (h *handler) newBatch() *stepBatch {
 // Done lets the batch be used again.
 func (b *stepBatch) Done() {
 	clear(b.items)
+	clear(b.logs)
 	clear(b.stages)
 	clear(b.extras)
 	*b = stepBatch{
-		pool: b.pool, items: b.items[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0],
+		pool: b.pool, items: b.items[:0], logs: b.logs[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0],
 		gpus: b.gpus[:0],
 	}
 	if cap(b.items) <= maxKept {
@@ -145,7 +155,8 @@ func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
 	}
 	b.gpus = append(b.gpus, rec.GPUs...)
 	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = b.ends()
-	it.units, it.dropped = h.units.of(rec), uint32(rec.Dropped)
+	it.dropped = uint32(rec.Dropped)
+	b.addFacts(h, it, rec)
 	it.place = h.stream.Place()
 	b.items = append(b.items, *it)
 }
@@ -154,24 +165,79 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
-// unitTexts makes AttrSourceUnit, which is the same for record after record.
-type unitTexts struct {
-	layout record.Layout
-	text   string
-}
-
-func (u *unitTexts) of(rec *record.Record) string {
-	if layout := rec.Layout(); layout != u.layout {
-		u.layout = layout
-		u.text = ""
-		for f := range rec.All() {
-			if unit := rec.UnitOf(f); unit != record.Base {
-				u.text += " " + fieldInfos[f].name + "=" + unit.String()
+// addFacts notes what the log repeats. A step without one of the numbers is of a resource without it; all other spans are of the resource of the steps.
+func (b *stepBatch) addFacts(h *handler, it *item, rec *record.Record) {
+	t := h.track(who{it.source, it.rank})
+	t.units.add(rec)
+	it.units, it.ownUnits = t.units.own, t.units.other
+	if it.kind == record.Step {
+		t.stated = spans.Stated{}
+		for _, v := range b.values[it.valuesFrom:] {
+			if i := fieldInfos[v.field].stated - 1; i >= 0 && !math.IsNaN(v.v) && !math.IsInf(v.v, 0) {
+				t.stated.Set(i, t.steady[i].Next(v.v))
 			}
 		}
-		u.text = strings.TrimPrefix(u.text, " ")
+		if it.covered > 1 {
+			t.stated.Set(spans.StatedStepsCovered, t.steady[spans.StatedStepsCovered].Next(float64(it.covered)))
+		}
 	}
-	return u.text
+	facts := logFacts{t.units.text, t.stated}
+	if last := len(b.logs) - 1; last < 0 || b.logs[last] != facts {
+		b.logs = append(b.logs, facts)
+	}
+	it.log = len(b.logs) - 1
+}
+
+// unitTexts makes AttrSourceUnit of all fields that the log has had so far.
+type unitTexts struct {
+	layout record.Layout // of the record before: mostly the next record has it too
+	units  [record.NumFields]record.Unit
+	text   string
+	// The units of the record, where it has a field in another one than before.
+	own   string
+	other bool
+}
+
+func (u *unitTexts) add(rec *record.Record) {
+	layout := rec.Layout()
+	if layout == u.layout {
+		return
+	}
+	u.layout, u.own, u.other = layout, "", false
+	news := false
+	for f := range rec.All() {
+		switch unit := rec.UnitOf(f); {
+		case unit == u.units[f]:
+		case u.units[f] == record.Base:
+			u.units[f], news = unit, true
+		default:
+			u.other = true
+		}
+	}
+	if u.other {
+		own := [record.NumFields]record.Unit{}
+		for f := range rec.All() {
+			own[f] = rec.UnitOf(f)
+		}
+		u.own = textOf(&own)
+	}
+	if news {
+		u.text = textOf(&u.units)
+	}
+}
+
+func textOf(units *[record.NumFields]record.Unit) string {
+	var text strings.Builder
+	for f, unit := range units {
+		if unit == record.Base {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(fieldInfos[f].name + "=" + unit.String())
+	}
+	return text.String()
 }
 
 // Traces builds the spans.
@@ -214,13 +280,27 @@ func (b *stepBatch) first() *item {
 }
 
 func (b *stepBatch) resource(it *item) spans.Resource {
-	return spans.Resource{Service: b.set.Run.ServiceName, RunID: b.run, Host: it.host, PID: it.pid, Model: it.model}
+	facts := &b.logs[it.log]
+	r := spans.Resource{
+		Service: b.set.Run.ServiceName, RunID: b.run, Host: it.host, PID: it.pid, Model: it.model, Time: it.time, Source: it.source, Units: facts.units,
+		Stated: facts.stated,
+	}
+	if it.kind == record.Step && it.kindOfDuration != spans.DurationStep {
+		r.DurationKind = it.kindOfDuration
+	}
+	return r
+}
+
+// ofParts is the resource of the parts of a record: the log says how long they took, and not when.
+func (b *stepBatch) ofParts(it *item) spans.Resource {
+	r := b.resource(it)
+	r.Time = spans.TimeSynthetic
+	return r
 }
 
 func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
-	// The time source, which Batch.Add counts, the source and the units are on nearly all spans; the others are counted.
-	n := 2 + int(it.valuesTo-it.valuesFrom+it.extrasTo-it.extrasFrom)
-	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.kindOfDuration != spans.DurationStep, it.point} {
+	n := int(it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom)
+	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.point, it.ownUnits} {
 		if has {
 			n++
 		}
@@ -231,12 +311,12 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.kind == record.Step && it.model != nil {
 		n += spans.AddedToStep
 	}
-	s := out.Add(b.resource(it), spans.Span{
+	res := b.resource(it)
+	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
 		Source: it.time, Attributes: n,
 	})
 	m := s.Attributes()
-	m.PutStr(spans.AttrSource, it.source)
 	if it.ordinal > 0 {
 		m.PutInt(spans.AttrRecord, it.ordinal)
 	}
@@ -244,14 +324,14 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.point {
 		m.PutBool(spans.AttrTimePoint, true)
 	}
-	if it.covered > 1 {
+	if it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered)) {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
-	}
-	if it.kindOfDuration != spans.DurationStep && it.kindOfDuration != "" && it.kind == record.Step {
-		m.PutStr(spans.AttrStepDurationKind, it.kindOfDuration)
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
 		info := &fieldInfos[v.field]
+		if info.stated > 0 && res.Stated.Is(info.stated-1, v.v) {
+			continue
+		}
 		if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
 			m.PutInt(info.name, n)
 		} else {
@@ -280,7 +360,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.slow != nil {
 		it.slow.put(m)
 	}
-	if it.units != "" {
+	if it.ownUnits {
 		m.PutStr(spans.AttrSourceUnit, it.units)
 	}
 	if it.dropped > 0 {

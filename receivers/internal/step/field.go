@@ -10,11 +10,18 @@ type fieldInfo struct {
 	name    string        // of the attribute, and of the gauge
 	gauge   *spans.Metric // nil: the field is an attribute only
 	integer bool
+	stated  int // the number of spans.Stated that it is, from 1; 0: none
 }
 
 func gaugeOf(name string) fieldInfo {
 	m := spans.MetricNamed(name)
 	return fieldInfo{name: name, gauge: &m}
+}
+
+// stated is a field that logs repeat in each record.
+func stated(number int, f fieldInfo) fieldInfo {
+	f.stated = number + 1
+	return f
 }
 
 func whole(f fieldInfo) fieldInfo {
@@ -24,25 +31,25 @@ func whole(f fieldInfo) fieldInfo {
 
 var fieldInfos = [record.NumFields]fieldInfo{
 	record.Iteration:             whole(gaugeOf(spans.AttrIteration)),
-	record.Iterations:            {name: spans.AttrIterations, integer: true},
+	record.Iterations:            stated(spans.StatedIterations, fieldInfo{name: spans.AttrIterations, integer: true}),
 	record.Epoch:                 {name: spans.AttrEpoch},
 	record.Duration:              {name: spans.AttrStepDuration},
-	record.WorldSize:             {name: spans.AttrWorldSize, integer: true},
+	record.WorldSize:             stated(spans.StatedWorldSize, fieldInfo{name: spans.AttrWorldSize, integer: true}),
 	record.LocalRank:             {name: spans.AttrLocalRank, integer: true},
 	record.Loss:                  gaugeOf(spans.AttrLoss),
 	record.LearningRate:          gaugeOf(spans.AttrLearningRate),
 	record.GradientNorm:          gaugeOf(spans.AttrGradientNorm),
 	record.GradientZeros:         {name: spans.AttrGradientZeros},
 	record.ParamsNorm:            gaugeOf(spans.AttrParamsNorm),
-	record.LossScale:             gaugeOf(spans.AttrLossScale),
+	record.LossScale:             stated(spans.StatedLossScale, gaugeOf(spans.AttrLossScale)),
 	record.ValidationLoss:        gaugeOf(spans.AttrValidationLoss),
 	record.Perplexity:            gaugeOf(spans.AttrPerplexity),
-	record.BatchSize:             {name: spans.AttrBatchSize, integer: true},
+	record.BatchSize:             stated(spans.StatedBatchSize, fieldInfo{name: spans.AttrBatchSize, integer: true}),
 	record.ConsumedSamples:       {name: spans.AttrConsumedSamples, integer: true},
 	record.ConsumedTokens:        {name: spans.AttrConsumedTokens},
 	record.Tokens:                {name: spans.AttrTokens, integer: true},
-	record.SkippedIterations:     whole(gaugeOf(spans.AttrSkippedIterations)),
-	record.NaNIterations:         whole(gaugeOf(spans.AttrNaNIterations)),
+	record.SkippedIterations:     stated(spans.StatedSkippedIterations, whole(gaugeOf(spans.AttrSkippedIterations))),
+	record.NaNIterations:         stated(spans.StatedNaNIterations, whole(gaugeOf(spans.AttrNaNIterations))),
 	record.SampleThroughput:      gaugeOf(spans.AttrSampleThroughput),
 	record.TokenThroughput:       gaugeOf(spans.AttrTokenThroughput),
 	record.DeviceTokenThroughput: gaugeOf(spans.AttrDeviceTokenThroughput),

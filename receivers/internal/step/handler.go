@@ -106,7 +106,6 @@ type handler struct {
 
 	batch   *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
-	units   unitTexts
 }
 
 // state is what is kept over a restart.
@@ -147,7 +146,11 @@ type track struct {
 	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
 	last      key              // the span of the last step
-	rankText  []byte           // of the ids of its spans
+	// What its records repeat. It is not kept: a value on a span means the same as one on its resource.
+	units    unitTexts
+	stated   spans.Stated
+	steady   [spans.NumStated]spans.Steady
+	rankText []byte // of the ids of its spans
 }
 
 const (

@@ -45,7 +45,7 @@ func TestSourcesCountForThemselves(t *testing.T) {
 	require.NoError(t, h.Cut().Send(t.Context()))
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 7)
-	for i, covered := range []any{nil, nil, int64(5), int64(5), int64(10), int64(5), int64(10)} {
+	for i, covered := range []any{nil, nil, int64(5), int64(5), int64(5), int64(10), int64(10)} {
 		assert.Equal(t, covered, attr(got[i], spans.AttrStepsCovered), i)
 	}
 	assert.Equal(t, got[1].TraceID(), got[2].TraceID())

@@ -135,14 +135,13 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	case it.kind == record.Side: // it has no span
 		parent = it.parent
 	}
-	s := out.Add(b.resource(it), spans.Span{
+	s := out.Add(b.ofParts(it), spans.Span{
 		Trace: it.trace, ID: b.partID(it, p.name), Parent: parent, Name: p.name,
-		Is: spans.KindPart, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 9,
+		Is: spans.KindPart, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.start + p.ns, Source: spans.TimeSynthetic, Attributes: 8,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, p.name)
 	m.PutStr(spans.AttrStageOrder, p.order)
-	m.PutStr(spans.AttrSource, it.source)
 	putRank(m, it)
 	if p.hasMin {
 		putNumber(m, spans.AttrStageDurationMin, p.min)

@@ -67,11 +67,10 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 		ns := min(nanos(r.seconds), p.ns)
 		start := min(p.start+int64(i)*tick, p.start+p.ns-ns)
 		number := strconv.FormatInt(r.rank, 10)
-		c := out.Add(b.resource(it), spans.Span{
+		c := out.Add(b.ofParts(it), spans.Span{
 			Trace: it.trace, ID: spans.SpanID(it.trace, spans.SpanRank, id[:], []byte(number)), Parent: id, Name: spans.SpanRank + number,
-			Is: spans.KindPartRank, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 2,
+			Is: spans.KindPartRank, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns, Source: spans.TimeSynthetic, Attributes: 1,
 		})
-		c.Attributes().PutStr(spans.AttrSource, it.source)
 		c.Attributes().PutInt(spans.AttrRank, r.rank)
 	}
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -171,21 +172,9 @@ func (res *result) read(t *testing.T, glob string) {
 	assert.Equal(t, res.counts.Records, res.counts.Sent)
 }
 
-// spans returns the spans of a name in the order in which they came.
+// spans returns the spans of a name by their end.
 func (res *result) spans(name string) []ptrace.Span {
-	var out []ptrace.Span
-	for _, td := range res.traces.AllTraces() {
-		for _, rs := range td.ResourceSpans().All() {
-			for _, ss := range rs.ScopeSpans().All() {
-				for _, s := range ss.Spans().All() {
-					if s.Name() == name {
-						out = append(out, s)
-					}
-				}
-			}
-		}
-	}
-	return out
+	return filereceivertest.ByEnd(filereceivertest.Spans(res.traces.AllTraces(), name))
 }
 
 // when draws the time of a span: end relative to a stamp, and length.
@@ -323,7 +312,7 @@ func TestPoints(t *testing.T) {
 	})
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 6)
-	for i, want := range []any{nil, nil, 2.0, nil, nil, 4.0} {
+	for i, want := range []any{4.0, nil, nil, nil, nil, 2.0} {
 		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
 		if want == nil {
 			assert.Equal(t, true, attr(got[i], spans.AttrTimePoint), i)
@@ -435,9 +424,9 @@ func TestPartsOfSeveralMicrobatches(t *testing.T) {
 	assert.Equal(t, spans.DurationMean, attr(got[1], spans.AttrStepDurationKind))
 	fwd := res.spans("fwd")
 	require.Len(t, fwd, 2)
-	assert.True(t, fwd[0].ParentSpanID().IsEmpty(), "no step to belong to")
-	assert.Equal(t, got[1].SpanID(), fwd[1].ParentSpanID())
-	assert.Equal(t, 750*time.Millisecond, fwd[1].EndTimestamp().AsTime().Sub(fwd[1].StartTimestamp().AsTime()), "the sum")
+	assert.True(t, fwd[1].ParentSpanID().IsEmpty(), "no step to belong to")
+	assert.Equal(t, got[1].SpanID(), fwd[0].ParentSpanID())
+	assert.Equal(t, 750*time.Millisecond, fwd[0].EndTimestamp().AsTime().Sub(fwd[0].StartTimestamp().AsTime()), "the sum")
 	late := res.spans("late")
 	require.Len(t, late, 1)
 	assert.Equal(t, got[1].SpanID(), late[0].ParentSpanID())

@@ -143,7 +143,7 @@ func passNotes(p *digest.Pass) string {
 // groupTitle says which group of RPCs a span is the root of.
 func groupTitle(s *tree.Span) string {
 	var v view.Group
-	v.Read(s.Span)
+	v.Read(s.Span, s.Resource)
 	var parts []string
 	if v.Ordinal.OK {
 		parts = append(parts, fmt.Sprintf("pass %d", v.Ordinal.N))
@@ -164,7 +164,7 @@ func callDetails(s *tree.Span) (d []string) {
 	switch {
 	case s.Kind.IsGroup():
 		var v view.Group
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		if share := digest.RPCShare(&v, view.RPCSerialize); !math.IsNaN(share) {
 			d = append(d, "serialize "+percent(share))
 		}
@@ -183,7 +183,7 @@ func callDetails(s *tree.Span) (d []string) {
 		}
 	case isCall(s):
 		var v view.Call
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		d = append(d, ofParent(s)...)
 		if v.ID.OK {
 			d = append(d, fmt.Sprintf("#%d", v.ID.N))

@@ -26,7 +26,7 @@ var steps = domain{
 			return ""
 		}
 		var v view.Step
-		if v.Read(t.Spans[i].Span); !v.Iteration.OK {
+		if v.Read(t.Spans[i].Span, t.Spans[i].Resource); !v.Iteration.OK {
 			return "step"
 		}
 		return "step " + strconv.FormatInt(v.Iteration.N, 10)
@@ -104,7 +104,7 @@ func stepDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindStep:
 		var v view.Step
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		switch n, took := v.Covered(), digest.StepDuration(s, &v); {
 		case math.IsNaN(took):
 			d = append(d, "time not in the log")
@@ -121,7 +121,7 @@ func stepDetails(s *tree.Span) (d []string) {
 		}
 	case view.KindEvaluation:
 		var v view.Evaluation
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		if loss := clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "validation loss "+loss)
 		}
@@ -133,7 +133,7 @@ func stepDetails(s *tree.Span) (d []string) {
 
 func partDetails(s *tree.Span) (d []string) {
 	var v view.Part
-	v.Read(s.Span)
+	v.Read(s.Span, s.Resource)
 	if whole := stepTime(s); whole > 0 {
 		d = append(d, percent(float64(s.NS())/whole))
 	}
@@ -153,7 +153,7 @@ func stepTime(s *tree.Span) float64 {
 	for s = s.Parent; s != nil; s = s.Parent {
 		if s.Kind == view.KindStep {
 			var v view.Step
-			v.Read(s.Span)
+			v.Read(s.Span, s.Resource)
 			return digest.StepDuration(s, &v)
 		}
 	}
@@ -166,7 +166,7 @@ func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []
 		return children, nil
 	}
 	var v view.Part
-	if v.Read(s.Span); !v.RankSlowest.OK {
+	if v.Read(s.Span, s.Resource); !v.RankSlowest.OK {
 		return children, nil
 	}
 	return slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) }), nil
@@ -180,7 +180,7 @@ func orders(t *tree.Trace, _ []row) []string {
 			continue
 		}
 		var v view.Part
-		v.Read(s.Span)
+		v.Read(s.Span, s.Resource)
 		known = known || v.Order == spans.OrderTrainer
 		unknown = unknown || v.Order == spans.OrderUnknown
 	}

@@ -260,7 +260,7 @@ func (r row) label() (name, end string) {
 // sourceEnd says which log a root comes from.
 func sourceEnd(s *tree.Span) string {
 	var v view.Evaluation // steps, reports about ranks and summaries of a job say it too
-	if v.Read(s.Span); v.Format == "" {
+	if v.Read(s.Span, s.Resource); v.Format == "" {
 		return ""
 	}
 	return " [" + clean(v.Format) + "]"

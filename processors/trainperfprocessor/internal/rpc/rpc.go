@@ -88,7 +88,7 @@ var measures = [...]struct {
 
 // judge measures one group. A group that ended early is judged too: its sums are of the calls that were seen.
 func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
-	j.group.Read(span)
+	j.group.Read(span, &j.at.Resource)
 	if j.group.Judged {
 		return alreadyMeasured
 	}

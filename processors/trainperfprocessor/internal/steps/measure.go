@@ -29,8 +29,8 @@ type work struct {
 	made
 }
 
-func (w *work) read(span ptrace.Span) {
-	w.Read(span)
+func (w *work) read(span ptrace.Span, res *view.Resource) {
+	w.Read(span, res)
 	w.id, w.start = span.SpanID(), uint64(span.StartTimestamp())
 	w.end = max(uint64(span.EndTimestamp()), w.start)
 	w.place, w.covered, w.seconds = w.Place.Step(), w.Covered(), w.Duration

@@ -109,7 +109,7 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 // judgeRanks judges a report about ranks.
 func (j *judge) judgeRanks(span ptrace.Span) {
 	r := &j.ranks
-	if r.Read(span); r.Judged {
+	if r.Read(span, &j.at.Resource); r.Judged {
 		return
 	}
 	j.sheet.Begin()

@@ -129,7 +129,7 @@ func (j *judge) EndResource() {
 
 // step measures and judges one step.
 func (j *judge) step(span ptrace.Span, res *resource) int {
-	j.read(span)
+	j.read(span, &j.at.Resource)
 	j.res, j.made = res, made{}
 	if j.Judged {
 		return alreadyMeasured

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
@@ -102,18 +104,46 @@ func Accounts(tb testing.TB, c tail.Counts) {
 	assert.Zero(tb, c.Pending)
 }
 
-// All are the spans of a name, or of every name if it is empty, in the order in which they came.
-func (r *Result) All(name string) []ptrace.Span {
+// All are the spans of a name, or of every name if it is empty, as Spans returns them.
+func (r *Result) All(name string) []ptrace.Span { return Spans(r.Traces.AllTraces(), name) }
+
+// Spans are the spans of a name, or of every name if it is empty, in the order in which they came: of each message, resource by resource. They are copies with
+// what their resource says of them, as a reader sees them; who they are of (the job, the host, the process, the model) stays with the resource.
+func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	var out []ptrace.Span
-	for _, td := range r.Traces.AllTraces() {
+	for _, td := range all {
 		for _, rs := range td.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, s := range ss.Spans().All() {
 					if name == "" || s.Name() == name {
-						out = append(out, s)
+						out = append(out, whole(rs.Resource().Attributes(), s))
 					}
 				}
 			}
+		}
+	}
+	return out
+}
+
+// ByEnd sorts spans by their end, such as the steps of a job whose resources differ.
+func ByEnd(list []ptrace.Span) []ptrace.Span {
+	slices.SortStableFunc(list, func(a, b ptrace.Span) int { return cmp.Compare(a.EndTimestamp(), b.EndTimestamp()) })
+	return list
+}
+
+func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
+	out := ptrace.NewSpan()
+	s.CopyTo(out)
+	for name, v := range resource.All() {
+		switch name {
+		case spans.AttrServiceName, spans.AttrRunID, spans.AttrHostName, spans.AttrProcessPID:
+			continue
+		}
+		if strings.HasPrefix(name, spans.ModelPrefix) {
+			continue
+		}
+		if own, ok := out.Attributes().GetOrPutEmpty(name); !ok {
+			v.CopyTo(own)
 		}
 	}
 	return out

@@ -1,0 +1,122 @@
+package spans
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Resource says who did the work of a span, and what holds for each of its spans that says nothing else. Fields left zero are not known and not sent.
+//
+// What stands here follows from a record and from the records before it in its stream, never from what most spans of a batch have: a record that is read again
+// means the same. What changes from record to record stands on the spans, or each record would have a resource of its own.
+type Resource struct {
+	Service string // service.name: the job
+	RunID   string // ml.run.id
+	Host    string // host.name
+	PID     int64  // process.pid
+	Model   *Model // ml.model.*; resources are the same only when they share the pointer
+
+	Time TimeSource // trainbridge.time.source; Batch.Add writes it on spans that have another one
+
+	// Of records of training.
+	Source       string // trainbridge.source
+	Units        string // trainbridge.source.unit
+	DurationKind string // ml.train.step.duration.kind
+	Stated       Stated
+
+	// Of calls.
+	System       string // rpc.system.name
+	Network      string // network.transport
+	Transport    string // zeromq.transport
+	SharedMemory bool   // zeromq.shared_memory
+}
+
+// Put writes the resource's attributes.
+func (r Resource) Put(m pcommon.Map) {
+	m.EnsureCapacity(12)
+	if r.Service != "" {
+		m.PutStr(AttrServiceName, Name(r.Service))
+	}
+	for _, a := range [...]struct{ name, text string }{
+		{AttrRunID, r.RunID}, {AttrHostName, r.Host}, {AttrTimeSource, string(r.Time)}, {AttrSource, r.Source}, {AttrSourceUnit, r.Units},
+		{AttrStepDurationKind, r.DurationKind}, {AttrRPCSystem, r.System}, {AttrNetworkTransport, r.Network}, {AttrZMQTransport, r.Transport},
+	} {
+		if a.text != "" {
+			m.PutStr(a.name, a.text)
+		}
+	}
+	if r.PID != 0 {
+		m.PutInt(AttrProcessPID, r.PID)
+	}
+	if r.SharedMemory {
+		m.PutBool(AttrZMQSharedMemory, true)
+	}
+	r.Stated.put(m)
+	if r.Model != nil {
+		r.Model.Put(m)
+	}
+}
+
+// The numbers that logs of training repeat in record after record.
+const (
+	StatedIterations = iota
+	StatedStepsCovered
+	StatedBatchSize
+	StatedWorldSize
+	StatedSkippedIterations
+	StatedNaNIterations
+	StatedLossScale
+	NumStated
+)
+
+var statedNames = [NumStated]string{
+	StatedIterations: AttrIterations, StatedStepsCovered: AttrStepsCovered, StatedBatchSize: AttrBatchSize, StatedWorldSize: AttrWorldSize,
+	StatedSkippedIterations: AttrSkippedIterations, StatedNaNIterations: AttrNaNIterations, StatedLossScale: AttrLossScale,
+}
+
+// Stated are some of these numbers.
+type Stated struct {
+	has    uint8
+	values [NumStated]float64
+}
+
+// Set states a number, which must be finite.
+func (s *Stated) Set(i int, x float64) { s.has, s.values[i] = s.has|1<<i, x }
+
+// Is says whether a number is stated and has a value.
+func (s *Stated) Is(i int, x float64) bool { return s.has&(1<<i) != 0 && s.values[i] == x }
+
+func (s *Stated) put(m pcommon.Map) {
+	for i, name := range statedNames {
+		switch x := s.values[i]; {
+		case s.has&(1<<i) == 0:
+		case x == math.Trunc(x) && i != StatedLossScale:
+			m.PutInt(name, int64(x))
+		default:
+			m.PutDouble(name, x)
+		}
+	}
+}
+
+// Steady decides which value of a number stands on the resource: the first of its stream, until another has come steadyFor times in a row. So a number that
+// grows in steps is on the resource, and one that is different in each record makes no resource for each.
+type Steady struct {
+	value, last float64
+	run         int
+	known       bool
+}
+
+const steadyFor = 16
+
+// Next takes the value of the next record, and returns the value that stands on the resource.
+func (s *Steady) Next(x float64) float64 {
+	if s.run++; x != s.last {
+		s.run = 1
+	}
+	s.last = x
+	if !s.known || s.run == steadyFor {
+		s.value, s.known = x, true
+	}
+	return s.value
+}
