@@ -10,6 +10,156 @@ var metrics = map[string]Metric{
 	"trainbridge.incomplete.spans": {
 		"trainbridge.incomplete.spans", "{span}", "Spans whose end, start or stages were never seen; they are in no duration histogram.", Counter,
 	},
+	"nccl.collective.duration": {
+		"nccl.collective.duration", "s", "Time of complete collectives, from the first rank's arrival to the end.", Histogram,
+	},
+	"nccl.collective.late": {
+		"nccl.collective.late", "s", "How long after the first rank the last came.", Histogram,
+	},
+	"nccl.collective.late.cost": {
+		"nccl.collective.late.cost", "s", "Time that the ranks lost together waiting for the last.", Counter,
+	},
+	"nccl.collective.io": {
+		"nccl.collective.io", "By", "Data of complete collectives, S of algbw = S/t.", Counter,
+	},
+	"nccl.collective.bandwidth": {
+		"nccl.collective.bandwidth", "By/s", "Bandwidth of the last collective.", Gauge,
+	},
+	"nccl.collective.errors": {
+		"nccl.collective.errors", "{error}", "Errors that the log tells of.", Counter,
+	},
+	"nccl.collective.retries": {
+		"nccl.collective.retries", "{retry}", "Retries that the log tells of.", Counter,
+	},
+	"nccl.collective.missing": {
+		"nccl.collective.missing", "{record}", "Ranks without a record.", Counter,
+	},
+	"nccl.link.io": {
+		"nccl.link.io", "By", "What went from rank to rank, as far as records name both.", Counter,
+	},
+	"nccl.link.bandwidth": {
+		"nccl.link.bandwidth", "By/s", "Bandwidth from rank to rank, of the last record.", Gauge,
+	},
+	"nccl.node.io": {
+		"nccl.node.io", "By", "What went from host to host, as far as records name both ranks.", Counter,
+	},
+	"nccl.device.bandwidth": {
+		"nccl.device.bandwidth", "By/s", "Bandwidth of a NIC as VCCL logs it.", Gauge,
+	},
+	"nccl.device.abnormal": {
+		"nccl.device.abnormal", "{status}", "VCCL's status of a NIC: 1 is abnormal.", Gauge,
+	},
+	"nccl.records.dropped": {
+		"nccl.records.dropped", "{record}", "Records that NCCL Inspector itself dropped, since the process began.", Counter,
+	},
+	"nccl.rank.score": {
+		"nccl.rank.score", "1", "The best rank's time between collectives over this rank's, over the window.", Gauge,
+	},
+	"nccl.clock.offset": {
+		"nccl.clock.offset", "s", "How much a host's clock is ahead of the reference host's.", Gauge,
+	},
+	"nccl.clock.uncertainty": {
+		"nccl.clock.uncertainty", "s", "± of nccl.clock.offset.", Gauge,
+	},
+	"trainbridge.gpu.clock.frequency": {
+		"trainbridge.gpu.clock.frequency", "Hz", "Current frequency of a clock.", Gauge,
+	},
+	"trainbridge.gpu.field.supported": {
+		"trainbridge.gpu.field.supported", "{status}", "1 where the GPU and its driver have the field, 0 where they said that they do not.", Gauge,
+	},
+	"trainbridge.gpu.nvlink.io": {
+		"trainbridge.gpu.nvlink.io", "By", "Bytes over all NVLinks of the GPU.", Counter,
+	},
+	"trainbridge.gpu.nvlink.throughput": {
+		"trainbridge.gpu.nvlink.throughput", "By/s", "Bytes per second over all NVLinks of the GPU, since the last scrape.", Gauge,
+	},
+	"trainbridge.gpu.pcie.throughput": {
+		"trainbridge.gpu.pcie.throughput", "By/s", "Bytes per second over PCIe.", Gauge,
+	},
+	"trainbridge.gpu.process.memory.usage": {
+		"trainbridge.gpu.process.memory.usage", "By", "Device memory that a process with a compute context uses.", UpDownCounter,
+	},
+	"trainbridge.gpu.throttle.active": {
+		"trainbridge.gpu.throttle.active", "{status}", "1 where the reason holds the clocks down at the moment of the scrape, else 0.", Gauge,
+	},
+	"trainbridge.gpu.throttle.time": {
+		"trainbridge.gpu.throttle.time", "s", "Time in which the clocks were held down, since the driver was loaded.", Counter,
+	},
+	"rpc.client.call.duration": {
+		"rpc.client.call.duration", "s", "Measures the duration of an outgoing Remote Procedure Call (RPC).", Histogram,
+	},
+	"rpc.client.request.size": {
+		"rpc.client.request.size", "By", "Size of requests.", Histogram,
+	},
+	"rpc.client.response.size": {
+		"rpc.client.response.size", "By", "Size of responses.", Histogram,
+	},
+	"zeromq.pass.duration": {
+		"zeromq.pass.duration", "s", "Duration of complete forward passes.", Histogram,
+	},
+	"zeromq.pass.calls": {
+		"zeromq.pass.calls", "{call}", "Calls in a complete forward pass.", Histogram,
+	},
+	"zeromq.stage.utilization": {
+		"zeromq.stage.utilization", "1", "Share of the calls' time in the last pass, by stage.", Gauge,
+	},
+	"zeromq.throughput.disagreement": {
+		"zeromq.throughput.disagreement", "1", "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", Histogram,
+	},
+	"zeromq.final.disagreement": {
+		"zeromq.final.disagreement", "1", "Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0: print rounding explains it.", Gauge,
+	},
+	"tq.function.duration": {
+		"tq.function.duration", "s", "Duration of complete TransferQueue functions.", Histogram,
+	},
+	"tq.stage.duration": {
+		"tq.stage.duration", "s", "Duration of complete stages and client operations.", Histogram,
+	},
+	"tq.function.time": {
+		"tq.function.time", "s", "Time of functions whose shares are known.", Counter,
+	},
+	"tq.stage.time": {
+		"tq.stage.time", "s", "Time of those functions in each stage.", Counter,
+	},
+	"tq.client.throughput": {
+		"tq.client.throughput", "By/s", "Throughput of client operations.", Histogram,
+	},
+	"tq.utilization.reported.disagreement": {
+		"tq.utilization.reported.disagreement", "1", "Largest difference between a reported and a recomputed share.", Histogram,
+	},
+	"tq.stage.utilization": {
+		"tq.stage.utilization", "1", "Share of the last function's time, by stage.", Gauge,
+	},
+	"tq.overhead.utilization": {
+		"tq.overhead.utilization", "1", "Share of the last function's time in GET and PUT.", Gauge,
+	},
+	"tq.task.duration": {
+		"tq.task.duration", "s", "How long a task took to get its input from TransferQueue, or to put its output there.", Gauge,
+	},
+	"tq.storage.requests": {
+		"tq.storage.requests", "{request}", "Successful requests to a storage unit within the record's time range.", Gauge,
+	},
+	"tq.storage.request.rate": {
+		"tq.storage.request.rate", "{request}/s", "Successful requests to a storage unit per second.", Gauge,
+	},
+	"tq.storage.request.duration.avg": {
+		"tq.storage.request.duration.avg", "s", "Mean time a storage unit took for a request.", Gauge,
+	},
+	"tq.storage.operation.requests": {
+		"tq.storage.operation.requests", "{request}", "Requests of one operation within the record's time range.", Gauge,
+	},
+	"tq.storage.operation.rate": {
+		"tq.storage.operation.rate", "{request}/s", "Requests of one operation per second.", Gauge,
+	},
+	"tq.storage.operation.duration.avg": {
+		"tq.storage.operation.duration.avg", "s", "Mean time of one operation.", Gauge,
+	},
+	"tq.storage.operation.duration.max": {
+		"tq.storage.operation.duration.max", "s", "Longest time of one operation within the record's time range.", Gauge,
+	},
+	"tq.storage.operation.duration.min": {
+		"tq.storage.operation.duration.min", "s", "Shortest time of one operation within the record's time range.", Gauge,
+	},
 	"ml.train.step.duration": {
 		"ml.train.step.duration", "s", "Time of one training step, one value per record of the log.", Histogram,
 	},
@@ -126,155 +276,5 @@ var metrics = map[string]Metric{
 	},
 	"ml.train.final.disagreement": {
 		"ml.train.final.disagreement", "1", "As the log states it.", Gauge,
-	},
-	"tq.function.duration": {
-		"tq.function.duration", "s", "Duration of complete TransferQueue functions.", Histogram,
-	},
-	"tq.stage.duration": {
-		"tq.stage.duration", "s", "Duration of complete stages and client operations.", Histogram,
-	},
-	"tq.function.time": {
-		"tq.function.time", "s", "Time of functions whose shares are known.", Counter,
-	},
-	"tq.stage.time": {
-		"tq.stage.time", "s", "Time of those functions in each stage.", Counter,
-	},
-	"tq.client.throughput": {
-		"tq.client.throughput", "By/s", "Throughput of client operations.", Histogram,
-	},
-	"tq.utilization.reported.disagreement": {
-		"tq.utilization.reported.disagreement", "1", "Largest difference between a reported and a recomputed share.", Histogram,
-	},
-	"tq.stage.utilization": {
-		"tq.stage.utilization", "1", "Share of the last function's time, by stage.", Gauge,
-	},
-	"tq.overhead.utilization": {
-		"tq.overhead.utilization", "1", "Share of the last function's time in GET and PUT.", Gauge,
-	},
-	"tq.task.duration": {
-		"tq.task.duration", "s", "How long a task took to get its input from TransferQueue, or to put its output there.", Gauge,
-	},
-	"tq.storage.requests": {
-		"tq.storage.requests", "{request}", "Successful requests to a storage unit within the record's time range.", Gauge,
-	},
-	"tq.storage.request.rate": {
-		"tq.storage.request.rate", "{request}/s", "Successful requests to a storage unit per second.", Gauge,
-	},
-	"tq.storage.request.duration.avg": {
-		"tq.storage.request.duration.avg", "s", "Mean time a storage unit took for a request.", Gauge,
-	},
-	"tq.storage.operation.requests": {
-		"tq.storage.operation.requests", "{request}", "Requests of one operation within the record's time range.", Gauge,
-	},
-	"tq.storage.operation.rate": {
-		"tq.storage.operation.rate", "{request}/s", "Requests of one operation per second.", Gauge,
-	},
-	"tq.storage.operation.duration.avg": {
-		"tq.storage.operation.duration.avg", "s", "Mean time of one operation.", Gauge,
-	},
-	"tq.storage.operation.duration.max": {
-		"tq.storage.operation.duration.max", "s", "Longest time of one operation within the record's time range.", Gauge,
-	},
-	"tq.storage.operation.duration.min": {
-		"tq.storage.operation.duration.min", "s", "Shortest time of one operation within the record's time range.", Gauge,
-	},
-	"rpc.client.call.duration": {
-		"rpc.client.call.duration", "s", "Measures the duration of an outgoing Remote Procedure Call (RPC).", Histogram,
-	},
-	"rpc.client.request.size": {
-		"rpc.client.request.size", "By", "Size of requests.", Histogram,
-	},
-	"rpc.client.response.size": {
-		"rpc.client.response.size", "By", "Size of responses.", Histogram,
-	},
-	"zeromq.pass.duration": {
-		"zeromq.pass.duration", "s", "Duration of complete forward passes.", Histogram,
-	},
-	"zeromq.pass.calls": {
-		"zeromq.pass.calls", "{call}", "Calls in a complete forward pass.", Histogram,
-	},
-	"zeromq.stage.utilization": {
-		"zeromq.stage.utilization", "1", "Share of the calls' time in the last pass, by stage.", Gauge,
-	},
-	"zeromq.throughput.disagreement": {
-		"zeromq.throughput.disagreement", "1", "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", Histogram,
-	},
-	"zeromq.final.disagreement": {
-		"zeromq.final.disagreement", "1", "Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0: print rounding explains it.", Gauge,
-	},
-	"nccl.collective.duration": {
-		"nccl.collective.duration", "s", "Time of complete collectives, from the first rank's arrival to the end.", Histogram,
-	},
-	"nccl.collective.late": {
-		"nccl.collective.late", "s", "How long after the first rank the last came.", Histogram,
-	},
-	"nccl.collective.late.cost": {
-		"nccl.collective.late.cost", "s", "Time that the ranks lost together waiting for the last.", Counter,
-	},
-	"nccl.collective.io": {
-		"nccl.collective.io", "By", "Data of complete collectives, S of algbw = S/t.", Counter,
-	},
-	"nccl.collective.bandwidth": {
-		"nccl.collective.bandwidth", "By/s", "Bandwidth of the last collective.", Gauge,
-	},
-	"nccl.collective.errors": {
-		"nccl.collective.errors", "{error}", "Errors that the log tells of.", Counter,
-	},
-	"nccl.collective.retries": {
-		"nccl.collective.retries", "{retry}", "Retries that the log tells of.", Counter,
-	},
-	"nccl.collective.missing": {
-		"nccl.collective.missing", "{record}", "Ranks without a record.", Counter,
-	},
-	"nccl.link.io": {
-		"nccl.link.io", "By", "What went from rank to rank, as far as records name both.", Counter,
-	},
-	"nccl.link.bandwidth": {
-		"nccl.link.bandwidth", "By/s", "Bandwidth from rank to rank, of the last record.", Gauge,
-	},
-	"nccl.node.io": {
-		"nccl.node.io", "By", "What went from host to host, as far as records name both ranks.", Counter,
-	},
-	"nccl.device.bandwidth": {
-		"nccl.device.bandwidth", "By/s", "Bandwidth of a NIC as VCCL logs it.", Gauge,
-	},
-	"nccl.device.abnormal": {
-		"nccl.device.abnormal", "{status}", "VCCL's status of a NIC: 1 is abnormal.", Gauge,
-	},
-	"nccl.records.dropped": {
-		"nccl.records.dropped", "{record}", "Records that NCCL Inspector itself dropped, since the process began.", Counter,
-	},
-	"nccl.rank.score": {
-		"nccl.rank.score", "1", "The best rank's time between collectives over this rank's, over the window.", Gauge,
-	},
-	"nccl.clock.offset": {
-		"nccl.clock.offset", "s", "How much a host's clock is ahead of the reference host's.", Gauge,
-	},
-	"nccl.clock.uncertainty": {
-		"nccl.clock.uncertainty", "s", "± of nccl.clock.offset.", Gauge,
-	},
-	"trainbridge.gpu.clock.frequency": {
-		"trainbridge.gpu.clock.frequency", "Hz", "Current frequency of a clock.", Gauge,
-	},
-	"trainbridge.gpu.field.supported": {
-		"trainbridge.gpu.field.supported", "{status}", "1 where the GPU and its driver have the field, 0 where they said that they do not.", Gauge,
-	},
-	"trainbridge.gpu.nvlink.io": {
-		"trainbridge.gpu.nvlink.io", "By", "Bytes over all NVLinks of the GPU.", Counter,
-	},
-	"trainbridge.gpu.nvlink.throughput": {
-		"trainbridge.gpu.nvlink.throughput", "By/s", "Bytes per second over all NVLinks of the GPU, since the last scrape.", Gauge,
-	},
-	"trainbridge.gpu.pcie.throughput": {
-		"trainbridge.gpu.pcie.throughput", "By/s", "Bytes per second over PCIe.", Gauge,
-	},
-	"trainbridge.gpu.process.memory.usage": {
-		"trainbridge.gpu.process.memory.usage", "By", "Device memory that a process with a compute context uses.", UpDownCounter,
-	},
-	"trainbridge.gpu.throttle.active": {
-		"trainbridge.gpu.throttle.active", "{status}", "1 where the reason holds the clocks down at the moment of the scrape, else 0.", Gauge,
-	},
-	"trainbridge.gpu.throttle.time": {
-		"trainbridge.gpu.throttle.time", "s", "Time in which the clocks were held down, since the driver was loaded.", Counter,
 	},
 }

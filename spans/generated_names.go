@@ -6,12 +6,12 @@ package spans
 const (
 	// Common · Verdicts of a span.
 	AddedVerdicts = 2
-	// Training steps · Added by train_perf.
-	AddedToStep = 14
-	// TransferQueue · Added by train_perf.
-	AddedToFunction = 9
 	// ZeroMQ RPC · Added by train_perf.
 	AddedToCalls = 10
+	// TransferQueue · Added by train_perf.
+	AddedToFunction = 9
+	// Training steps · Added by train_perf.
+	AddedToStep = 14
 )
 
 // Common · The job. Resource attributes: which run of which job, where it runs.
@@ -59,6 +59,34 @@ const (
 
 // Values of trainbridge.kind.
 const (
+	// A whole run.
+	KindRun = "run"
+	// Many spans of one name.
+	KindAggregate = "aggregate"
+	// A collective, or a Send or Recv.
+	KindCollective = "collective"
+	// What one rank did in a collective.
+	KindRank = "rank"
+	// When a rank was late, waited or transferred.
+	KindPhase = "phase"
+	// A channel of a rank's kernel.
+	KindChannel = "channel"
+	// What a network proxy did.
+	KindProxyOp = "proxy_op"
+	// A step of a network proxy's operation.
+	KindProxyStep = "proxy_step"
+	// A group of calls: one forward pass.
+	KindPass = "pass"
+	// A group of calls: those before the first pass.
+	KindSession = "session"
+	// A group of calls: those that belong to no pass.
+	KindCalls = "calls"
+	// A call.
+	KindCall = "call"
+	// What a call spent its time on.
+	KindCallPart = "call_part"
+	// What a log of calls says about itself at its end.
+	KindRPCSummary = "rpc_summary"
 	// A TransferQueue function.
 	KindFunction = "function"
 	// A stage of a function, or a client operation.
@@ -73,36 +101,8 @@ const (
 	KindRanks = "ranks"
 	// A validation result.
 	KindEvaluation = "evaluation"
-	// A whole run.
-	KindRun = "run"
 	// What a job says about itself at its end.
 	KindSummary = "summary"
-	// A group of calls: one forward pass.
-	KindPass = "pass"
-	// A group of calls: those before the first pass.
-	KindSession = "session"
-	// A group of calls: those that belong to no pass.
-	KindCalls = "calls"
-	// A call.
-	KindCall = "call"
-	// What a call spent its time on.
-	KindCallPart = "call_part"
-	// What a log of calls says about itself at its end.
-	KindRPCSummary = "rpc_summary"
-	// A collective, or a Send or Recv.
-	KindCollective = "collective"
-	// What one rank did in a collective.
-	KindRank = "rank"
-	// When a rank was late, waited or transferred.
-	KindPhase = "phase"
-	// A channel of a rank's kernel.
-	KindChannel = "channel"
-	// What a network proxy did.
-	KindProxyOp = "proxy_op"
-	// A step of a network proxy's operation.
-	KindProxyStep = "proxy_step"
-	// Many spans of one name.
-	KindAggregate = "aggregate"
 )
 
 // Values of trainbridge.time.source.
@@ -181,34 +181,13 @@ const (
 // Units of metrics and verdicts, by UCUM; what is counted stands in braces. Numbers without a dimension that are no
 // shares have a unit in braces too: Prometheus' exporter names a gauge of unit 1 "…_ratio".
 const (
-	UnitBytes             = "By"
-	UnitBytesPerSecond    = "By/s"
-	UnitCall              = "{call}"
-	UnitError             = "{error}"
-	UnitFlop              = "{flop}"
-	UnitFlopPerSecond     = "{flop}/s"
-	UnitIteration         = "{iteration}"
-	UnitJoules            = "J"
-	UnitLearningRate      = "{learning_rate}"
-	UnitLoss              = "{loss}"
-	UnitLossScale         = "{scale}"
-	UnitNorm              = "{norm}"
-	UnitOne               = "1"
-	UnitPerplexity        = "{perplexity}"
-	UnitRecord            = "{record}"
-	UnitRequests          = "{request}"
-	UnitRequestsPerSecond = "{request}/s"
-	UnitRetry             = "{retry}"
-	UnitSamples           = "{sample}"
-	UnitSamplesPerSecond  = "{sample}/s"
-	UnitSeconds           = "s"
-	UnitSpan              = "{span}"
-	UnitStatus            = "{status}"
-	UnitStep              = "{step}"
-	UnitTokens            = "{token}"
-	UnitTokensPerSecond   = "{token}/s"
-	UnitVerdict           = "{verdict}"
-	UnitWatts             = "W"
+	UnitBytesPerSecond = "By/s"
+	UnitIteration      = "{iteration}"
+	UnitLearningRate   = "{learning_rate}"
+	UnitLoss           = "{loss}"
+	UnitNorm           = "{norm}"
+	UnitOne            = "1"
+	UnitSeconds        = "s"
 )
 
 // Common: spans and events.
@@ -225,563 +204,6 @@ const (
 	MetricTQVerdicts = "trainbridge.verdicts"
 	// counter, {span}. Spans whose end, start or stages were never seen; they are in no duration histogram.
 	MetricIncompleteSpans = "trainbridge.incomplete.spans"
-)
-
-// Training steps · Ranks. Which rank logged it.
-const (
-	// int. The global rank.
-	AttrRank = "dl.rank"
-	// int. The rank on its node, as in torchrun's "[default3]:".
-	AttrLocalRank = "dl.local_rank"
-	// int. How many ranks the job has.
-	AttrWorldSize = "dl.world_size"
-)
-
-// Training steps · Model. Resource attributes: the model and its layout, from the arguments that the log prints or from
-// train_perf's configuration.
-const (
-	// template[any]. The name of an argument of Megatron follows, such as hidden_size; train_perf computes FLOPs from them.
-	ModelPrefix = "ml.model."
-)
-
-// Training steps · Steps. What a log says about a step, by receivers.
-const (
-	// int, {iteration}. The iteration as printed: from 1, in NeMo from 0.
-	AttrIteration = "ml.train.iteration"
-	// int, {iteration}. How many iterations are planned.
-	AttrIterations = "ml.train.iterations"
-	// double. The epoch, with its fraction.
-	AttrEpoch = "ml.train.epoch"
-	// int. The ordinal of the record in its log, from 1, where the log names no iteration.
-	AttrRecord = "ml.train.record"
-	// int, {step}. How many steps the span covers, where they are several. It is not known of the first record of a log.
-	AttrStepsCovered = "ml.train.steps_covered"
-	// The format of the record.
-	AttrSource = "trainbridge.source"
-	// The log's units, where they are not the base units.
-	AttrSourceUnit = "trainbridge.source.unit"
-	// double, s. The time of one step. Without ml.train.step.duration.kind it is what the log states of this very step.
-	AttrStepDuration = "ml.train.step.duration"
-	// What the time of the step is.
-	AttrStepDurationKind = "ml.train.step.duration.kind"
-	// double, {loss}. The training loss. NaN and infinities are written as text, "NaN", "+Inf" and "-Inf", since JSON has
-	// no such numbers.
-	AttrLoss = "ml.train.loss"
-	// double, {learning_rate}. The learning rate.
-	AttrLearningRate = "ml.train.learning_rate"
-	// double, {norm}. The norm of the gradient.
-	AttrGradientNorm = "ml.train.gradient.norm"
-	// double. How many of the gradient's elements are zero.
-	AttrGradientZeros = "ml.train.gradient.zeros"
-	// double, {norm}. The norm of the parameters.
-	AttrParamsNorm = "ml.train.params.norm"
-	// double, {scale}. The loss scale of mixed-precision training.
-	AttrLossScale = "ml.train.loss.scale"
-	// double, {loss}. The loss on the validation set.
-	AttrValidationLoss = "ml.train.validation.loss"
-	// double, {perplexity}. The perplexity on the validation set.
-	AttrPerplexity = "ml.train.validation.perplexity"
-	// int, {sample}. Samples per step, of all data-parallel ranks.
-	AttrBatchSize = "ml.train.batch.size"
-	// int, {sample}. Samples since the run began.
-	AttrConsumedSamples = "ml.train.consumed.samples"
-	// double, {token}. Tokens since the run began.
-	AttrConsumedTokens = "ml.train.consumed.tokens"
-	// int, {iteration}. Iterations that were skipped, as the log counts them.
-	AttrSkippedIterations = "ml.train.iterations.skipped"
-	// int, {iteration}. Iterations with a NaN, as the log counts them.
-	AttrNaNIterations = "ml.train.iterations.nan"
-	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf. By train_perf: batch × steps, else the
-	// log's rate × the span's time, which is an estimate and no whole number.
-	AttrTokens = "ml.train.tokens"
-	// double, {sample}/s. Samples per second.
-	AttrSampleThroughput = "ml.train.sample.throughput"
-	// double, {token}/s. Tokens per second, all devices.
-	AttrTokenThroughput = "ml.train.token.throughput"
-	// double, {token}/s. Tokens per second and device.
-	AttrDeviceTokenThroughput = "ml.train.device.token.throughput"
-	// double, {flop}/s. FLOP/s of all devices, as the log has it.
-	AttrFlopThroughputReported = "ml.train.flop.throughput.reported"
-	// double, {flop}/s. FLOP/s of one device, as the log has it.
-	AttrDeviceFlopThroughputReported = "ml.train.device.flop.throughput.reported"
-	// double, 1. Model FLOP/s utilization (MFU), as the log has it.
-	AttrMFUReported = "ml.train.flop.utilization.reported"
-	// double, {flop}. FLOPs of one step, all devices, as a FLOPS breakdown printed it (there called TFLOPS).
-	AttrFlopCountReported = "ml.train.flop.count.reported"
-	// double, {flop}. The forward pass' part of it.
-	AttrFlopCountForward = "ml.train.flop.count.forward"
-	// double, {flop}. The backward pass' part of it.
-	AttrFlopCountBackward = "ml.train.flop.count.backward"
-	// double, {flop}. The optimizer's part of it.
-	AttrFlopCountOptimizer = "ml.train.flop.count.optimizer"
-	// double, By. Device memory allocated, of the rank that logs.
-	AttrMemoryUsage = "ml.train.device.memory.usage"
-	// double, By. The most device memory allocated so far.
-	AttrMemoryPeak = "ml.train.device.memory.peak"
-	// double, By. Device memory that the allocator reserved.
-	AttrMemoryReserved = "ml.train.device.memory.reserved"
-	// double, By. The most device memory reserved so far.
-	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
-	// double, 1. The share of the device memory in use.
-	AttrMemoryUtilization = "ml.train.device.memory.utilization"
-	// double, 1. The share of the time in which the devices were busy: the mean over the devices of the log's list. As a
-	// metric the name is of semconv 1.37.
-	AttrGPUUtilization = "hw.gpu.utilization"
-	// double, 1. The same of the idlest of them.
-	AttrGPUUtilizationMin = "hw.gpu.utilization.min"
-	// double, J. Energy of one device in one step.
-	AttrDeviceEnergy = "ml.train.device.energy"
-	// double, W. Power of one device.
-	AttrDevicePower = "ml.train.device.power"
-	// template[any]. The name of a field of the log follows, where this registry has no name for it.
-	AttrTrainFieldPrefix = "ml.train.field."
-)
-
-// Values of ml.train.step.duration.kind.
-const (
-	// Of this very step: the attribute is left out.
-	DurationStep = "step"
-	// The mean over the steps covered.
-	DurationMean = "mean"
-	// The median of the later half of all steps so far (FlagScale's perf_monitor): an estimate for this one.
-	DurationMedian = "median"
-	// Not in the log: the time since the record before, by steps covered. Evaluation and checkpoints are in it.
-	DurationInterval = "interval"
-)
-
-// Training steps · Added by train_perf. What train_perf computes of a step.
-const (
-	// double, {sample}. Samples of all the steps covered. Batch × steps, an int; else the log's rate × the span's time,
-	// which is an estimate and no whole number.
-	AttrSamples = "ml.train.samples"
-	// double, {flop}/s. FLOP/s of all devices, recomputed.
-	AttrFlopThroughput = "ml.train.flop.throughput"
-	// double, {flop}/s. FLOP/s of one device, recomputed.
-	AttrDeviceFlopThroughput = "ml.train.device.flop.throughput"
-	// double, 1. Model FLOP/s utilization (MFU), recomputed. Of one device, over its peak.
-	AttrMFU = "ml.train.flop.utilization"
-	// double, 1. Hardware FLOP/s utilization (HFU): recomputed activations count as work too. Only where it is known what
-	// is recomputed.
-	AttrHFU = "ml.train.hardware.flop.utilization"
-	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s. With the formula and convention in use.
-	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
-	// Whose count of FLOPs it is.
-	AttrFlopFormula = "ml.train.flop.formula"
-	// How much of the attention matrix counts.
-	AttrFlopConvention = "ml.train.flop.convention"
-	// Which activations are recomputed.
-	AttrFlopRecompute = "ml.train.flop.recompute"
-	// What of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
-	AttrFlopUnsupported = "ml.train.flop.unsupported"
-	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak.
-	AttrFlopPeak = "ml.train.device.flop.peak"
-	// Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's configuration,
-	// the log or the resource did.
-	AttrDeviceModel = "hw.model"
-	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out.
-	AttrFlopCount = "ml.train.flop.count"
-)
-
-// Training steps · Parts of a step. A part of a step (verl's timing_s/*, Megatron's timers) is a child span of its
-// name.
-const (
-	// The name of the part.
-	AttrStage = "ml.train.stage"
-	// Where the part is drawn, since logs state how long it took and not when.
-	AttrStageOrder = "ml.train.stage.order"
-	// double, s. The time of the fastest rank, where the span is the slowest.
-	AttrStageDurationMin = "ml.train.stage.duration.min"
-	// int. Of how many ranks the log has the time.
-	AttrStageRanks = "ml.train.stage.ranks"
-	// double, s. The median of the ranks' times.
-	AttrStageDurationMedian = "ml.train.stage.duration.median"
-	// int. The slowest rank.
-	AttrStageRankSlowest = "ml.train.stage.rank.slowest"
-	// int. The fastest rank.
-	AttrStageRankFastest = "ml.train.stage.rank.fastest"
-)
-
-// Values of ml.train.stage.order.
-const (
-	// End to end with the others, in the order in which the trainer's code runs them.
-	OrderTrainer = "trainer"
-	// From the start of what it is a part of; or so that it ends with it, where the parts took longer than the whole.
-	OrderUnknown = "unknown"
-)
-
-// Training steps · The slowest rank. On a step, or a report about ranks: the rank that computed for the longest,
-// compared with the others of its pipeline stage, its peers. Only where the log tells which ranks do the same.
-const (
-	// int. The rank that computed for the longest.
-	AttrRankSlowest = "ml.train.rank.slowest"
-	// double, s. How long it took.
-	AttrRankSlowestDuration = "ml.train.rank.slowest.duration"
-	// The part of the step in which it lost most.
-	AttrRankSlowestStage = "ml.train.rank.slowest.stage"
-	// int. How many peers it has.
-	AttrRankSlowestPeers = "ml.train.rank.slowest.peers"
-	// double, s. The median of its peers.
-	AttrRankSlowestPeersDuration = "ml.train.rank.slowest.peers.duration"
-	// int[]. The ranks that lost at least half as much as the slowest, which is the first; at most 16. Ranks that share
-	// each operation are slow together.
-	AttrRanksBehind = "ml.train.ranks.behind"
-)
-
-// Training steps · Labels of metrics. What only metrics of training have.
-const (
-	// The final statistic of FlagScale's perf_monitor that was compared.
-	AttrStatistic = "ml.train.final.statistic"
-)
-
-// Training steps: spans and events.
-const (
-	// One step, or the several that a record covers.
-	SpanStep = "train.step"
-	// A validation result.
-	SpanEvaluation = "train.evaluation"
-	// What a job says about itself at its end, in the run's trace.
-	SpanSummary = "train.summary"
-	// What a job says about the times of its ranks (Megatron's --log-straggler).
-	SpanRanks = "train.ranks"
-	// The number follows: what a part of a step took on that rank. Below a collective the host may follow, see
-	// NCCLRankName.
-	SpanRank = "rank "
-)
-
-// Training steps: metrics.
-const (
-	// histogram, s. Time of one training step, one value per record of the log.
-	MetricStepDuration = "ml.train.step.duration"
-	// gauge, s. Time of one training step, one value per record of the log. As the job itself sends it, a number rather
-	// than a distribution: the name without reported is the histogram's.
-	MetricStepDurationReported = "ml.train.step.duration.reported"
-	// histogram, s. Duration of the parts of training steps.
-	MetricStageDuration = "ml.train.stage.duration"
-	// counter, {step}. Training steps. Those that the record covers, 1 where it does not say.
-	MetricSteps = "ml.train.steps"
-	// counter, {sample}. Samples trained on.
-	MetricSamples = "ml.train.samples"
-	// counter, {token}. Tokens trained on.
-	MetricTokens = "ml.train.tokens"
-	// histogram, 1. Difference between reported and recomputed FLOP/s, as a share of the latter.
-	MetricFlopDisagreement = "ml.train.flop.throughput.disagreement"
-	// gauge, 1. As the log states it. |recomputed − reported| / recomputed of one final statistic.
-	MetricFinalDisagreement = "ml.train.final.disagreement"
-)
-
-// TransferQueue · Functions, stages and client operations. By tq_trace and by Go services.
-const (
-	// The function that the batch went through.
-	AttrTQFunction = "tq.function"
-	// What the span is.
-	AttrTQStage = "tq.stage"
-	// The trace id as the log has it.
-	AttrTQTraceID = "tq.trace_id"
-	// int, {sample}. Samples in the batch.
-	AttrTQBatchSize = "tq.batch.size"
-	// int, By. What a client operation moved; from data_size_mb, which is MiB.
-	AttrTQDataSize = "tq.data.size"
-	// double, By/s. Size / duration of a client operation.
-	AttrTQThroughput = "tq.throughput"
-	// double, By/s. As the log has it: throughput_mbps, which is MiB/s.
-	AttrTQThroughputReported = "tq.throughput.reported"
-	// double, 1. The share of GET that FUNCTION_END printed.
-	AttrTQGetUtilizationReported = "tq.get.utilization.reported"
-	// double, 1. The share of the computation that FUNCTION_END printed.
-	AttrTQComputeUtilizationReported = "tq.compute.utilization.reported"
-	// double, 1. The share of PUT that FUNCTION_END printed.
-	AttrTQPutUtilizationReported = "tq.put.utilization.reported"
-	// template[any]. The name of a field of the log follows, where this registry has no name for it.
-	AttrTQFieldPrefix = "tq.field."
-)
-
-// Values of tq.stage.
-const (
-	// The whole function.
-	StageFunction = "function"
-	// Getting its input from TransferQueue.
-	StageGet = "get"
-	// The function itself.
-	StageCompute = "compute"
-	// Putting its output there.
-	StagePut = "put"
-	// A get of the client.
-	StageClientGet = "client_get"
-	// A put of the client.
-	StageClientPut = "client_put"
-	// A get_meta of the client, which only [TQ-LOG] lines show (verl @89c88d49).
-	StageClientGetMeta = "client_get_meta"
-	// A clear of the client, likewise.
-	StageClientClear = "client_clear"
-)
-
-// TransferQueue · Added by train_perf. Shares of the function's time, recomputed from its stages.
-const (
-	// double, 1. The share of GET. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
-	AttrTQGetUtilization = "tq.get.utilization"
-	// double, 1. The share of the computation. Σ of the stage's durations / the function's. Stages that overlap can sum to
-	// more than 1.
-	AttrTQComputeUtilization = "tq.compute.utilization"
-	// double, 1. The share of PUT. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
-	AttrTQPutUtilization = "tq.put.utilization"
-	// double, 1. The share of GET and PUT together.
-	AttrTQOverheadUtilization = "tq.overhead.utilization"
-	// double, 1. 1 − the wall-clock union of the stages. Time that no stage accounts for; only where no share is the log's.
-	AttrTQUnattributedUtilization = "tq.unattributed.utilization"
-	// Where the share comes from; without it, it was recomputed.
-	AttrTQGetUtilizationSource = "tq.get.utilization.source"
-	// Where the share comes from; without it, it was recomputed.
-	AttrTQComputeUtilizationSource = "tq.compute.utilization.source"
-	// Where the share comes from; without it, it was recomputed.
-	AttrTQPutUtilizationSource = "tq.put.utilization.source"
-	// double, 1. The largest |recomputed − reported| of the three shares.
-	AttrTQUtilizationDisagreement = "tq.utilization.disagreement"
-	// boolean. True on the scope of spans that a train_perf has seen: the next one leaves its TransferQueue spans alone.
-	AttrTQJudged = "trainbridge.tq.judged"
-)
-
-// Values of tq.get.utilization.source.
-const (
-	// The stage's lines were lost: it is what FUNCTION_END printed.
-	TQShareReported = "reported"
-)
-
-// TransferQueue · Labels of metrics. Of the metrics that tq_trace makes of the lines beside the [TQ-…] ones.
-const (
-	// Which way a task's data went.
-	AttrTQDirection = "tq.direction"
-	// The storage unit.
-	AttrTQStorageUnit = "tq.storage.unit"
-	// The operation of a storage unit.
-	AttrTQOperation = "tq.operation"
-)
-
-// TransferQueue: spans and events.
-const (
-	// Getting the function's input.
-	SpanTQGet = "tq.get"
-	// The function itself.
-	SpanTQCompute = "tq.compute"
-	// Putting its output.
-	SpanTQPut = "tq.put"
-	// A get of the client.
-	SpanTQClientGet = "tq.client.get"
-	// A put of the client.
-	SpanTQClientPut = "tq.client.put"
-	// A get_meta of the client, which only [TQ-LOG] lines show.
-	SpanTQClientGetMeta = "tq.client.get_meta"
-	// A clear of the client, likewise.
-	SpanTQClientClear = "tq.client.clear"
-)
-
-// TransferQueue: metrics.
-const (
-	// histogram, s. Duration of complete TransferQueue functions.
-	MetricTQFunctionDuration = "tq.function.duration"
-	// histogram, s. Duration of complete stages and client operations.
-	MetricTQStageDuration = "tq.stage.duration"
-	// counter, s. Time of functions whose shares are known. With tq.stage.time one population for the share of
-	// TransferQueue. The duration histograms have two: a stage may be whole where its function is not.
-	MetricTQFunctionTime = "tq.function.time"
-	// counter, s. Time of those functions in each stage.
-	MetricTQStageTime = "tq.stage.time"
-	// histogram, By/s. Throughput of client operations.
-	MetricTQClientThroughput = "tq.client.throughput"
-	// histogram, 1. Largest difference between a reported and a recomputed share.
-	MetricTQUtilizationDisagreement = "tq.utilization.reported.disagreement"
-	// gauge, 1. Share of the last function's time, by stage.
-	MetricTQStageUtilization = "tq.stage.utilization"
-	// gauge, 1. Share of the last function's time in GET and PUT.
-	MetricTQOverheadUtilization = "tq.overhead.utilization"
-	// gauge, s. How long a task took to get its input from TransferQueue, or to put its output there. Of lines such as
-	// "Task f (pid=1) is getting …, cost time: 0.18" (verl main @1dda039b).
-	MetricTQTaskDuration = "tq.task.duration"
-	// gauge, {request}. Successful requests to a storage unit within the record's time range. TransferQueue's [Performance]
-	// record (@b75d570d), over all operations; the start time is that of its time range.
-	MetricTQStorageRequests = "tq.storage.requests"
-	// gauge, {request}/s. Successful requests to a storage unit per second.
-	MetricTQStorageRate = "tq.storage.request.rate"
-	// gauge, s. Mean time a storage unit took for a request.
-	MetricTQStorageDurationAvg = "tq.storage.request.duration.avg"
-	// gauge, {request}. Requests of one operation within the record's time range. Of the record's line for each operation.
-	MetricTQOperationRequests = "tq.storage.operation.requests"
-	// gauge, {request}/s. Requests of one operation per second.
-	MetricTQOperationRate = "tq.storage.operation.rate"
-	// gauge, s. Mean time of one operation.
-	MetricTQOperationDurationAvg = "tq.storage.operation.duration.avg"
-	// gauge, s. Longest time of one operation within the record's time range.
-	MetricTQOperationDurationMax = "tq.storage.operation.duration.max"
-	// gauge, s. Shortest time of one operation within the record's time range.
-	MetricTQOperationDurationMin = "tq.storage.operation.duration.min"
-)
-
-// ZeroMQ RPC · Calls. By zmq_rpc.
-const (
-	// The RPC system. The name is of semconv 1.39.
-	AttrRPCSystem = "rpc.system.name"
-	// Of semconv 1.37. The method of the call, which is also the span's name.
-	AttrRPCMethod = "rpc.method"
-	// Of semconv 1.37. unix where the log says IPC, else tcp.
-	AttrNetworkTransport = "network.transport"
-	// The transport as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP.
-	AttrZMQTransport = "zeromq.transport"
-	// boolean. True where tensors go through shared memory. Sizes are then those of the messages only, and no bandwidth is
-	// made of them.
-	AttrZMQSharedMemory = "zeromq.shared_memory"
-	// int. The number of the call as printed; it restarts within a file.
-	AttrZMQCallID = "zeromq.call.id"
-	// int, By. The size of the request; from Sent(KB), KB = 1024 B, two decimals: ± 5 B.
-	AttrZMQRequestSize = "zeromq.request.size"
-	// int, By. The size of the response, likewise.
-	AttrZMQResponseSize = "zeromq.response.size"
-	// double, By/s. (Request + response) / duration.
-	AttrZMQThroughput = "zeromq.throughput"
-	// double, By/s. The log's column, which is MiB/s.
-	AttrZMQThroughputReported = "zeromq.throughput.reported"
-	// double, 1. |recomputed − reported| / recomputed, 0 where print rounding explains it; of a group the largest of its
-	// calls.
-	AttrZMQThroughputDisagreement = "zeromq.throughput.disagreement"
-	// int. The place of the call among the slowest of its group, 1 to 5.
-	AttrZMQCallSlowest = "zeromq.call.slowest"
-	// int. The place of the call among the largest of its group, 1 to 5.
-	AttrZMQCallLargest = "zeromq.call.largest"
-	// template[any]. The name of a column follows, where this registry has no name for it.
-	AttrZMQFieldPrefix = "zeromq.field."
-)
-
-// Values of rpc.system.name.
-const (
-	// ZeroMQ.
-	RPCSystemZeroMQ = "zeromq"
-)
-
-// ZeroMQ RPC · Groups of calls. Of a pass, a session, or other calls. Durations are sums over the calls; they are left
-// out where the log has no such column.
-const (
-	// int. The ordinal of the pass in its session, from 1; ids that begin anew do not begin a session.
-	AttrZMQPass = "zeromq.pass.ordinal"
-	// int, {call}. How many calls the group has.
-	AttrZMQPassCalls = "zeromq.pass.calls"
-	// Why the group ended.
-	AttrZMQPassEnd = "zeromq.pass.end"
-	// double, s. The calls.
-	AttrZMQCallDuration = "zeromq.call.duration"
-	// double, s. Serializing requests.
-	AttrZMQSerializeDuration = "zeromq.serialize.duration"
-	// double, s. Sending them.
-	AttrZMQSendDuration = "zeromq.send.duration"
-	// double, s. Waiting for responses and receiving them.
-	AttrZMQReceiveDuration = "zeromq.receive.duration"
-	// double, s. Deserializing them.
-	AttrZMQDeserializeDuration = "zeromq.deserialize.duration"
-	// double, s. The server's computation, by its own clock; it lies within receive.
-	AttrZMQServerDuration = "zeromq.server.duration"
-	// double, s. What no stage explains.
-	AttrZMQUnattributedDuration = "zeromq.unattributed.duration"
-	// double, s. Client work beside the calls.
-	AttrZMQOfflineDuration = "zeromq.offline.duration"
-	// The method of the slowest call.
-	AttrZMQSlowestMethod = "zeromq.slowest.method"
-	// double, s. The time of the slowest call.
-	AttrZMQSlowestDuration = "zeromq.slowest.duration"
-)
-
-// Values of zeromq.pass.end.
-const (
-	// A pass_end method was called.
-	PassEndMethod = "method"
-	// The next pass began.
-	PassEndNext = "next"
-	// It had max_calls calls.
-	PassEndMax = "max_calls"
-	// The log's summary came.
-	PassEndSummary = "summary"
-	// The client began anew: the group is incomplete.
-	PassEndRestart = "restart"
-	// Nothing came for pending_timeout: the group is incomplete.
-	PassEndTimeout = "timeout"
-)
-
-// ZeroMQ RPC · Added by train_perf. Shares of zeromq.call.duration: 0..1, unless a log contradicts itself.
-const (
-	// double, 1. The share of serializing. Where the log has the column.
-	AttrZMQSerializeUtilization = "zeromq.serialize.utilization"
-	// double, 1. The share of sending. Where the log has the column.
-	AttrZMQSendUtilization = "zeromq.send.utilization"
-	// double, 1. The share of receiving. Where the log has the column.
-	AttrZMQReceiveUtilization = "zeromq.receive.utilization"
-	// double, 1. The share of deserializing. Where the log has the column.
-	AttrZMQDeserializeUtilization = "zeromq.deserialize.utilization"
-	// double, 1. The share of the server's computation. Where the log says; it is within receive.
-	AttrZMQServerUtilization = "zeromq.server.utilization"
-	// double, 1. The share that no stage explains.
-	AttrZMQUnattributedUtilization = "zeromq.unattributed.utilization"
-	// double, 1. The share of the transport: send + receive − server. Where the server's time is not known, its computation
-	// is in it; the server's queue always is.
-	AttrZMQTransportUtilization = "zeromq.transport.utilization"
-)
-
-// ZeroMQ RPC · Summaries. What the log says about itself at its end.
-const (
-	// template[any]. The name of a line of the summary follows.
-	AttrZMQFinalPrefix = "zeromq.final."
-	// double, 1. The largest |recomputed − reported| / recomputed over the statistics of the summary.
-	AttrZMQFinalDisagreement = "zeromq.final.disagreement"
-)
-
-// ZeroMQ RPC · Labels of metrics. What only metrics of RPCs have.
-const (
-	// The part of the calls' time.
-	AttrZMQStage = "zeromq.stage"
-	// The line of the summary that was compared.
-	AttrZMQStatistic = "zeromq.final.statistic"
-)
-
-// ZeroMQ RPC: spans and events.
-const (
-	// One forward pass: from a pass_start method to a pass_end method.
-	SpanRPCPass = "rpc.pass"
-	// What a client calls before its first pass (Init).
-	SpanRPCSession = "rpc.session"
-	// Calls that belong to no pass.
-	SpanRPCCalls = "rpc.calls"
-	// What the log says about itself at its end; in the trace of the last group.
-	SpanRPCSummary = "rpc.summary"
-	// Serializing the request.
-	SpanRPCSerialize = "rpc.serialize"
-	// Sending it.
-	SpanRPCSend = "rpc.send"
-	// Waiting for the response and receiving it: the server's queue and computation, and the transfer, are in it.
-	SpanRPCReceive = "rpc.receive"
-	// Deserializing the response.
-	SpanRPCDeserialize = "rpc.deserialize"
-	// The server's computation by its own clock, below rpc.receive; when in it, the log does not say.
-	SpanRPCServer = "rpc.server.compute"
-	// What no stage explains of the call's time.
-	SpanRPCUnattributed = "rpc.unattributed"
-	// Client work for a call, before it: beside the call, not in its time.
-	SpanRPCOffline = "rpc.offline"
-)
-
-// ZeroMQ RPC: metrics.
-const (
-	// histogram, s. Measures the duration of an outgoing Remote Procedure Call (RPC). The name is of semconv 1.39.
-	MetricRPCCallDuration = "rpc.client.call.duration"
-	// histogram, By. Size of requests. The name is of semconv 1.37; later versions have removed it.
-	MetricRPCRequestSize = "rpc.client.request.size"
-	// histogram, By. Size of responses. The name is of semconv 1.37; later versions have removed it.
-	MetricRPCResponseSize = "rpc.client.response.size"
-	// histogram, s. Duration of complete forward passes.
-	MetricZMQPassDuration = "zeromq.pass.duration"
-	// histogram, {call}. Calls in a complete forward pass.
-	MetricZMQPassCalls = "zeromq.pass.calls"
-	// gauge, 1. Share of the calls' time in the last pass, by stage.
-	MetricZMQStageUtilization = "zeromq.stage.utilization"
-	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
-	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
-	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:
-	// print rounding explains it. The rows since the ids began anew. Lines that do not follow from rows are not compared.
-	MetricZMQFinalDisagreement = "zeromq.final.disagreement"
 )
 
 // Collectives · Collectives and ranks. On the root and on the span of a rank.
@@ -1052,6 +474,563 @@ const (
 	MetricHardwareStatus = "hw.status"
 )
 
+// ZeroMQ RPC · Calls. By zmq_rpc.
+const (
+	// The RPC system. The name is of semconv 1.39.
+	AttrRPCSystem = "rpc.system.name"
+	// Of semconv 1.37. The method of the call, which is also the span's name.
+	AttrRPCMethod = "rpc.method"
+	// Of semconv 1.37. unix where the log says IPC, else tcp.
+	AttrNetworkTransport = "network.transport"
+	// The transport as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP.
+	AttrZMQTransport = "zeromq.transport"
+	// boolean. True where tensors go through shared memory. Sizes are then those of the messages only, and no bandwidth is
+	// made of them.
+	AttrZMQSharedMemory = "zeromq.shared_memory"
+	// int. The number of the call as printed; it restarts within a file.
+	AttrZMQCallID = "zeromq.call.id"
+	// int, By. The size of the request; from Sent(KB), KB = 1024 B, two decimals: ± 5 B.
+	AttrZMQRequestSize = "zeromq.request.size"
+	// int, By. The size of the response, likewise.
+	AttrZMQResponseSize = "zeromq.response.size"
+	// double, By/s. (Request + response) / duration.
+	AttrZMQThroughput = "zeromq.throughput"
+	// double, By/s. The log's column, which is MiB/s.
+	AttrZMQThroughputReported = "zeromq.throughput.reported"
+	// double, 1. |recomputed − reported| / recomputed, 0 where print rounding explains it; of a group the largest of its
+	// calls.
+	AttrZMQThroughputDisagreement = "zeromq.throughput.disagreement"
+	// int. The place of the call among the slowest of its group, 1 to 5.
+	AttrZMQCallSlowest = "zeromq.call.slowest"
+	// int. The place of the call among the largest of its group, 1 to 5.
+	AttrZMQCallLargest = "zeromq.call.largest"
+	// template[any]. The name of a column follows, where this registry has no name for it.
+	AttrZMQFieldPrefix = "zeromq.field."
+)
+
+// Values of rpc.system.name.
+const (
+	// ZeroMQ.
+	RPCSystemZeroMQ = "zeromq"
+)
+
+// ZeroMQ RPC · Groups of calls. Of a pass, a session, or other calls. Durations are sums over the calls; they are left
+// out where the log has no such column.
+const (
+	// int. The ordinal of the pass in its session, from 1; ids that begin anew do not begin a session.
+	AttrZMQPass = "zeromq.pass.ordinal"
+	// int, {call}. How many calls the group has.
+	AttrZMQPassCalls = "zeromq.pass.calls"
+	// Why the group ended.
+	AttrZMQPassEnd = "zeromq.pass.end"
+	// double, s. The calls.
+	AttrZMQCallDuration = "zeromq.call.duration"
+	// double, s. Serializing requests.
+	AttrZMQSerializeDuration = "zeromq.serialize.duration"
+	// double, s. Sending them.
+	AttrZMQSendDuration = "zeromq.send.duration"
+	// double, s. Waiting for responses and receiving them.
+	AttrZMQReceiveDuration = "zeromq.receive.duration"
+	// double, s. Deserializing them.
+	AttrZMQDeserializeDuration = "zeromq.deserialize.duration"
+	// double, s. The server's computation, by its own clock; it lies within receive.
+	AttrZMQServerDuration = "zeromq.server.duration"
+	// double, s. What no stage explains.
+	AttrZMQUnattributedDuration = "zeromq.unattributed.duration"
+	// double, s. Client work beside the calls.
+	AttrZMQOfflineDuration = "zeromq.offline.duration"
+	// The method of the slowest call.
+	AttrZMQSlowestMethod = "zeromq.slowest.method"
+	// double, s. The time of the slowest call.
+	AttrZMQSlowestDuration = "zeromq.slowest.duration"
+)
+
+// Values of zeromq.pass.end.
+const (
+	// A pass_end method was called.
+	PassEndMethod = "method"
+	// The next pass began.
+	PassEndNext = "next"
+	// It had max_calls calls.
+	PassEndMax = "max_calls"
+	// The log's summary came.
+	PassEndSummary = "summary"
+	// The client began anew: the group is incomplete.
+	PassEndRestart = "restart"
+	// Nothing came for pending_timeout: the group is incomplete.
+	PassEndTimeout = "timeout"
+)
+
+// ZeroMQ RPC · Added by train_perf. Shares of zeromq.call.duration: 0..1, unless a log contradicts itself.
+const (
+	// double, 1. The share of serializing. Where the log has the column.
+	AttrZMQSerializeUtilization = "zeromq.serialize.utilization"
+	// double, 1. The share of sending. Where the log has the column.
+	AttrZMQSendUtilization = "zeromq.send.utilization"
+	// double, 1. The share of receiving. Where the log has the column.
+	AttrZMQReceiveUtilization = "zeromq.receive.utilization"
+	// double, 1. The share of deserializing. Where the log has the column.
+	AttrZMQDeserializeUtilization = "zeromq.deserialize.utilization"
+	// double, 1. The share of the server's computation. Where the log says; it is within receive.
+	AttrZMQServerUtilization = "zeromq.server.utilization"
+	// double, 1. The share that no stage explains.
+	AttrZMQUnattributedUtilization = "zeromq.unattributed.utilization"
+	// double, 1. The share of the transport: send + receive − server. Where the server's time is not known, its computation
+	// is in it; the server's queue always is.
+	AttrZMQTransportUtilization = "zeromq.transport.utilization"
+)
+
+// ZeroMQ RPC · Summaries. What the log says about itself at its end.
+const (
+	// template[any]. The name of a line of the summary follows.
+	AttrZMQFinalPrefix = "zeromq.final."
+	// double, 1. The largest |recomputed − reported| / recomputed over the statistics of the summary.
+	AttrZMQFinalDisagreement = "zeromq.final.disagreement"
+)
+
+// ZeroMQ RPC · Labels of metrics. What only metrics of RPCs have.
+const (
+	// The part of the calls' time.
+	AttrZMQStage = "zeromq.stage"
+	// The line of the summary that was compared.
+	AttrZMQStatistic = "zeromq.final.statistic"
+)
+
+// ZeroMQ RPC: spans and events.
+const (
+	// One forward pass: from a pass_start method to a pass_end method.
+	SpanRPCPass = "rpc.pass"
+	// What a client calls before its first pass (Init).
+	SpanRPCSession = "rpc.session"
+	// Calls that belong to no pass.
+	SpanRPCCalls = "rpc.calls"
+	// What the log says about itself at its end; in the trace of the last group.
+	SpanRPCSummary = "rpc.summary"
+	// Serializing the request.
+	SpanRPCSerialize = "rpc.serialize"
+	// Sending it.
+	SpanRPCSend = "rpc.send"
+	// Waiting for the response and receiving it: the server's queue and computation, and the transfer, are in it.
+	SpanRPCReceive = "rpc.receive"
+	// Deserializing the response.
+	SpanRPCDeserialize = "rpc.deserialize"
+	// The server's computation by its own clock, below rpc.receive; when in it, the log does not say.
+	SpanRPCServer = "rpc.server.compute"
+	// What no stage explains of the call's time.
+	SpanRPCUnattributed = "rpc.unattributed"
+	// Client work for a call, before it: beside the call, not in its time.
+	SpanRPCOffline = "rpc.offline"
+)
+
+// ZeroMQ RPC: metrics.
+const (
+	// histogram, s. Measures the duration of an outgoing Remote Procedure Call (RPC). The name is of semconv 1.39.
+	MetricRPCCallDuration = "rpc.client.call.duration"
+	// histogram, By. Size of requests. The name is of semconv 1.37; later versions have removed it.
+	MetricRPCRequestSize = "rpc.client.request.size"
+	// histogram, By. Size of responses. The name is of semconv 1.37; later versions have removed it.
+	MetricRPCResponseSize = "rpc.client.response.size"
+	// histogram, s. Duration of complete forward passes.
+	MetricZMQPassDuration = "zeromq.pass.duration"
+	// histogram, {call}. Calls in a complete forward pass.
+	MetricZMQPassCalls = "zeromq.pass.calls"
+	// gauge, 1. Share of the calls' time in the last pass, by stage.
+	MetricZMQStageUtilization = "zeromq.stage.utilization"
+	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
+	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
+	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:
+	// print rounding explains it. The rows since the ids began anew. Lines that do not follow from rows are not compared.
+	MetricZMQFinalDisagreement = "zeromq.final.disagreement"
+)
+
+// TransferQueue · Functions, stages and client operations. By tq_trace and by Go services.
+const (
+	// The function that the batch went through.
+	AttrTQFunction = "tq.function"
+	// What the span is.
+	AttrTQStage = "tq.stage"
+	// The trace id as the log has it.
+	AttrTQTraceID = "tq.trace_id"
+	// int, {sample}. Samples in the batch.
+	AttrTQBatchSize = "tq.batch.size"
+	// int, By. What a client operation moved; from data_size_mb, which is MiB.
+	AttrTQDataSize = "tq.data.size"
+	// double, By/s. Size / duration of a client operation.
+	AttrTQThroughput = "tq.throughput"
+	// double, By/s. As the log has it: throughput_mbps, which is MiB/s.
+	AttrTQThroughputReported = "tq.throughput.reported"
+	// double, 1. The share of GET that FUNCTION_END printed.
+	AttrTQGetUtilizationReported = "tq.get.utilization.reported"
+	// double, 1. The share of the computation that FUNCTION_END printed.
+	AttrTQComputeUtilizationReported = "tq.compute.utilization.reported"
+	// double, 1. The share of PUT that FUNCTION_END printed.
+	AttrTQPutUtilizationReported = "tq.put.utilization.reported"
+	// template[any]. The name of a field of the log follows, where this registry has no name for it.
+	AttrTQFieldPrefix = "tq.field."
+)
+
+// Values of tq.stage.
+const (
+	// The whole function.
+	StageFunction = "function"
+	// Getting its input from TransferQueue.
+	StageGet = "get"
+	// The function itself.
+	StageCompute = "compute"
+	// Putting its output there.
+	StagePut = "put"
+	// A get of the client.
+	StageClientGet = "client_get"
+	// A put of the client.
+	StageClientPut = "client_put"
+	// A get_meta of the client, which only [TQ-LOG] lines show (verl @89c88d49).
+	StageClientGetMeta = "client_get_meta"
+	// A clear of the client, likewise.
+	StageClientClear = "client_clear"
+)
+
+// TransferQueue · Added by train_perf. Shares of the function's time, recomputed from its stages.
+const (
+	// double, 1. The share of GET. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
+	AttrTQGetUtilization = "tq.get.utilization"
+	// double, 1. The share of the computation. Σ of the stage's durations / the function's. Stages that overlap can sum to
+	// more than 1.
+	AttrTQComputeUtilization = "tq.compute.utilization"
+	// double, 1. The share of PUT. Σ of the stage's durations / the function's. Stages that overlap can sum to more than 1.
+	AttrTQPutUtilization = "tq.put.utilization"
+	// double, 1. The share of GET and PUT together.
+	AttrTQOverheadUtilization = "tq.overhead.utilization"
+	// double, 1. 1 − the wall-clock union of the stages. Time that no stage accounts for; only where no share is the log's.
+	AttrTQUnattributedUtilization = "tq.unattributed.utilization"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQGetUtilizationSource = "tq.get.utilization.source"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQComputeUtilizationSource = "tq.compute.utilization.source"
+	// Where the share comes from; without it, it was recomputed.
+	AttrTQPutUtilizationSource = "tq.put.utilization.source"
+	// double, 1. The largest |recomputed − reported| of the three shares.
+	AttrTQUtilizationDisagreement = "tq.utilization.disagreement"
+	// boolean. True on the scope of spans that a train_perf has seen: the next one leaves its TransferQueue spans alone.
+	AttrTQJudged = "trainbridge.tq.judged"
+)
+
+// Values of tq.get.utilization.source.
+const (
+	// The stage's lines were lost: it is what FUNCTION_END printed.
+	TQShareReported = "reported"
+)
+
+// TransferQueue · Labels of metrics. Of the metrics that tq_trace makes of the lines beside the [TQ-…] ones.
+const (
+	// Which way a task's data went.
+	AttrTQDirection = "tq.direction"
+	// The storage unit.
+	AttrTQStorageUnit = "tq.storage.unit"
+	// The operation of a storage unit.
+	AttrTQOperation = "tq.operation"
+)
+
+// TransferQueue: spans and events.
+const (
+	// Getting the function's input.
+	SpanTQGet = "tq.get"
+	// The function itself.
+	SpanTQCompute = "tq.compute"
+	// Putting its output.
+	SpanTQPut = "tq.put"
+	// A get of the client.
+	SpanTQClientGet = "tq.client.get"
+	// A put of the client.
+	SpanTQClientPut = "tq.client.put"
+	// A get_meta of the client, which only [TQ-LOG] lines show.
+	SpanTQClientGetMeta = "tq.client.get_meta"
+	// A clear of the client, likewise.
+	SpanTQClientClear = "tq.client.clear"
+)
+
+// TransferQueue: metrics.
+const (
+	// histogram, s. Duration of complete TransferQueue functions.
+	MetricTQFunctionDuration = "tq.function.duration"
+	// histogram, s. Duration of complete stages and client operations.
+	MetricTQStageDuration = "tq.stage.duration"
+	// counter, s. Time of functions whose shares are known. With tq.stage.time one population for the share of
+	// TransferQueue. The duration histograms have two: a stage may be whole where its function is not.
+	MetricTQFunctionTime = "tq.function.time"
+	// counter, s. Time of those functions in each stage.
+	MetricTQStageTime = "tq.stage.time"
+	// histogram, By/s. Throughput of client operations.
+	MetricTQClientThroughput = "tq.client.throughput"
+	// histogram, 1. Largest difference between a reported and a recomputed share.
+	MetricTQUtilizationDisagreement = "tq.utilization.reported.disagreement"
+	// gauge, 1. Share of the last function's time, by stage.
+	MetricTQStageUtilization = "tq.stage.utilization"
+	// gauge, 1. Share of the last function's time in GET and PUT.
+	MetricTQOverheadUtilization = "tq.overhead.utilization"
+	// gauge, s. How long a task took to get its input from TransferQueue, or to put its output there. Of lines such as
+	// "Task f (pid=1) is getting …, cost time: 0.18" (verl main @1dda039b).
+	MetricTQTaskDuration = "tq.task.duration"
+	// gauge, {request}. Successful requests to a storage unit within the record's time range. TransferQueue's [Performance]
+	// record (@b75d570d), over all operations; the start time is that of its time range.
+	MetricTQStorageRequests = "tq.storage.requests"
+	// gauge, {request}/s. Successful requests to a storage unit per second.
+	MetricTQStorageRate = "tq.storage.request.rate"
+	// gauge, s. Mean time a storage unit took for a request.
+	MetricTQStorageDurationAvg = "tq.storage.request.duration.avg"
+	// gauge, {request}. Requests of one operation within the record's time range. Of the record's line for each operation.
+	MetricTQOperationRequests = "tq.storage.operation.requests"
+	// gauge, {request}/s. Requests of one operation per second.
+	MetricTQOperationRate = "tq.storage.operation.rate"
+	// gauge, s. Mean time of one operation.
+	MetricTQOperationDurationAvg = "tq.storage.operation.duration.avg"
+	// gauge, s. Longest time of one operation within the record's time range.
+	MetricTQOperationDurationMax = "tq.storage.operation.duration.max"
+	// gauge, s. Shortest time of one operation within the record's time range.
+	MetricTQOperationDurationMin = "tq.storage.operation.duration.min"
+)
+
+// Training steps · Ranks. Which rank logged it.
+const (
+	// int. The global rank.
+	AttrRank = "dl.rank"
+	// int. The rank on its node, as in torchrun's "[default3]:".
+	AttrLocalRank = "dl.local_rank"
+	// int. How many ranks the job has.
+	AttrWorldSize = "dl.world_size"
+)
+
+// Training steps · Model. Resource attributes: the model and its layout, from the arguments that the log prints or from
+// train_perf's configuration.
+const (
+	// template[any]. The name of an argument of Megatron follows, such as hidden_size; train_perf computes FLOPs from them.
+	ModelPrefix = "ml.model."
+)
+
+// Training steps · Steps. What a log says about a step, by receivers.
+const (
+	// int, {iteration}. The iteration as printed: from 1, in NeMo from 0.
+	AttrIteration = "ml.train.iteration"
+	// int, {iteration}. How many iterations are planned.
+	AttrIterations = "ml.train.iterations"
+	// double. The epoch, with its fraction.
+	AttrEpoch = "ml.train.epoch"
+	// int. The ordinal of the record in its log, from 1, where the log names no iteration.
+	AttrRecord = "ml.train.record"
+	// int, {step}. How many steps the span covers, where they are several. It is not known of the first record of a log.
+	AttrStepsCovered = "ml.train.steps_covered"
+	// The format of the record.
+	AttrSource = "trainbridge.source"
+	// The log's units, where they are not the base units.
+	AttrSourceUnit = "trainbridge.source.unit"
+	// double, s. The time of one step. Without ml.train.step.duration.kind it is what the log states of this very step.
+	AttrStepDuration = "ml.train.step.duration"
+	// What the time of the step is.
+	AttrStepDurationKind = "ml.train.step.duration.kind"
+	// double, {loss}. The training loss. NaN and infinities are written as text, "NaN", "+Inf" and "-Inf", since JSON has
+	// no such numbers.
+	AttrLoss = "ml.train.loss"
+	// double, {learning_rate}. The learning rate.
+	AttrLearningRate = "ml.train.learning_rate"
+	// double, {norm}. The norm of the gradient.
+	AttrGradientNorm = "ml.train.gradient.norm"
+	// double. How many of the gradient's elements are zero.
+	AttrGradientZeros = "ml.train.gradient.zeros"
+	// double, {norm}. The norm of the parameters.
+	AttrParamsNorm = "ml.train.params.norm"
+	// double, {scale}. The loss scale of mixed-precision training.
+	AttrLossScale = "ml.train.loss.scale"
+	// double, {loss}. The loss on the validation set.
+	AttrValidationLoss = "ml.train.validation.loss"
+	// double, {perplexity}. The perplexity on the validation set.
+	AttrPerplexity = "ml.train.validation.perplexity"
+	// int, {sample}. Samples per step, of all data-parallel ranks.
+	AttrBatchSize = "ml.train.batch.size"
+	// int, {sample}. Samples since the run began.
+	AttrConsumedSamples = "ml.train.consumed.samples"
+	// double, {token}. Tokens since the run began.
+	AttrConsumedTokens = "ml.train.consumed.tokens"
+	// int, {iteration}. Iterations that were skipped, as the log counts them.
+	AttrSkippedIterations = "ml.train.iterations.skipped"
+	// int, {iteration}. Iterations with a NaN, as the log counts them.
+	AttrNaNIterations = "ml.train.iterations.nan"
+	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf. By train_perf: batch × steps, else the
+	// log's rate × the span's time, which is an estimate and no whole number.
+	AttrTokens = "ml.train.tokens"
+	// double, {sample}/s. Samples per second.
+	AttrSampleThroughput = "ml.train.sample.throughput"
+	// double, {token}/s. Tokens per second, all devices.
+	AttrTokenThroughput = "ml.train.token.throughput"
+	// double, {token}/s. Tokens per second and device.
+	AttrDeviceTokenThroughput = "ml.train.device.token.throughput"
+	// double, {flop}/s. FLOP/s of all devices, as the log has it.
+	AttrFlopThroughputReported = "ml.train.flop.throughput.reported"
+	// double, {flop}/s. FLOP/s of one device, as the log has it.
+	AttrDeviceFlopThroughputReported = "ml.train.device.flop.throughput.reported"
+	// double, 1. Model FLOP/s utilization (MFU), as the log has it.
+	AttrMFUReported = "ml.train.flop.utilization.reported"
+	// double, {flop}. FLOPs of one step, all devices, as a FLOPS breakdown printed it (there called TFLOPS).
+	AttrFlopCountReported = "ml.train.flop.count.reported"
+	// double, {flop}. The forward pass' part of it.
+	AttrFlopCountForward = "ml.train.flop.count.forward"
+	// double, {flop}. The backward pass' part of it.
+	AttrFlopCountBackward = "ml.train.flop.count.backward"
+	// double, {flop}. The optimizer's part of it.
+	AttrFlopCountOptimizer = "ml.train.flop.count.optimizer"
+	// double, By. Device memory allocated, of the rank that logs.
+	AttrMemoryUsage = "ml.train.device.memory.usage"
+	// double, By. The most device memory allocated so far.
+	AttrMemoryPeak = "ml.train.device.memory.peak"
+	// double, By. Device memory that the allocator reserved.
+	AttrMemoryReserved = "ml.train.device.memory.reserved"
+	// double, By. The most device memory reserved so far.
+	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
+	// double, 1. The share of the device memory in use.
+	AttrMemoryUtilization = "ml.train.device.memory.utilization"
+	// double, 1. The share of the time in which the devices were busy: the mean over the devices of the log's list. As a
+	// metric the name is of semconv 1.37.
+	AttrGPUUtilization = "hw.gpu.utilization"
+	// double, 1. The same of the idlest of them.
+	AttrGPUUtilizationMin = "hw.gpu.utilization.min"
+	// double, J. Energy of one device in one step.
+	AttrDeviceEnergy = "ml.train.device.energy"
+	// double, W. Power of one device.
+	AttrDevicePower = "ml.train.device.power"
+	// template[any]. The name of a field of the log follows, where this registry has no name for it.
+	AttrTrainFieldPrefix = "ml.train.field."
+)
+
+// Values of ml.train.step.duration.kind.
+const (
+	// Of this very step: the attribute is left out.
+	DurationStep = "step"
+	// The mean over the steps covered.
+	DurationMean = "mean"
+	// The median of the later half of all steps so far (FlagScale's perf_monitor): an estimate for this one.
+	DurationMedian = "median"
+	// Not in the log: the time since the record before, by steps covered. Evaluation and checkpoints are in it.
+	DurationInterval = "interval"
+)
+
+// Training steps · Added by train_perf. What train_perf computes of a step.
+const (
+	// double, {sample}. Samples of all the steps covered. Batch × steps, an int; else the log's rate × the span's time,
+	// which is an estimate and no whole number.
+	AttrSamples = "ml.train.samples"
+	// double, {flop}/s. FLOP/s of all devices, recomputed.
+	AttrFlopThroughput = "ml.train.flop.throughput"
+	// double, {flop}/s. FLOP/s of one device, recomputed.
+	AttrDeviceFlopThroughput = "ml.train.device.flop.throughput"
+	// double, 1. Model FLOP/s utilization (MFU), recomputed. Of one device, over its peak.
+	AttrMFU = "ml.train.flop.utilization"
+	// double, 1. Hardware FLOP/s utilization (HFU): recomputed activations count as work too. Only where it is known what
+	// is recomputed.
+	AttrHFU = "ml.train.hardware.flop.utilization"
+	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s. With the formula and convention in use.
+	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
+	// Whose count of FLOPs it is.
+	AttrFlopFormula = "ml.train.flop.formula"
+	// How much of the attention matrix counts.
+	AttrFlopConvention = "ml.train.flop.convention"
+	// Which activations are recomputed.
+	AttrFlopRecompute = "ml.train.flop.recompute"
+	// What of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
+	AttrFlopUnsupported = "ml.train.flop.unsupported"
+	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak.
+	AttrFlopPeak = "ml.train.device.flop.peak"
+	// Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's configuration,
+	// the log or the resource did.
+	AttrDeviceModel = "hw.model"
+	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out.
+	AttrFlopCount = "ml.train.flop.count"
+)
+
+// Training steps · Parts of a step. A part of a step (verl's timing_s/*, Megatron's timers) is a child span of its
+// name.
+const (
+	// The name of the part.
+	AttrStage = "ml.train.stage"
+	// Where the part is drawn, since logs state how long it took and not when.
+	AttrStageOrder = "ml.train.stage.order"
+	// double, s. The time of the fastest rank, where the span is the slowest.
+	AttrStageDurationMin = "ml.train.stage.duration.min"
+	// int. Of how many ranks the log has the time.
+	AttrStageRanks = "ml.train.stage.ranks"
+	// double, s. The median of the ranks' times.
+	AttrStageDurationMedian = "ml.train.stage.duration.median"
+	// int. The slowest rank.
+	AttrStageRankSlowest = "ml.train.stage.rank.slowest"
+	// int. The fastest rank.
+	AttrStageRankFastest = "ml.train.stage.rank.fastest"
+)
+
+// Values of ml.train.stage.order.
+const (
+	// End to end with the others, in the order in which the trainer's code runs them.
+	OrderTrainer = "trainer"
+	// From the start of what it is a part of; or so that it ends with it, where the parts took longer than the whole.
+	OrderUnknown = "unknown"
+)
+
+// Training steps · The slowest rank. On a step, or a report about ranks: the rank that computed for the longest,
+// compared with the others of its pipeline stage, its peers. Only where the log tells which ranks do the same.
+const (
+	// int. The rank that computed for the longest.
+	AttrRankSlowest = "ml.train.rank.slowest"
+	// double, s. How long it took.
+	AttrRankSlowestDuration = "ml.train.rank.slowest.duration"
+	// The part of the step in which it lost most.
+	AttrRankSlowestStage = "ml.train.rank.slowest.stage"
+	// int. How many peers it has.
+	AttrRankSlowestPeers = "ml.train.rank.slowest.peers"
+	// double, s. The median of its peers.
+	AttrRankSlowestPeersDuration = "ml.train.rank.slowest.peers.duration"
+	// int[]. The ranks that lost at least half as much as the slowest, which is the first; at most 16. Ranks that share
+	// each operation are slow together.
+	AttrRanksBehind = "ml.train.ranks.behind"
+)
+
+// Training steps · Labels of metrics. What only metrics of training have.
+const (
+	// The final statistic of FlagScale's perf_monitor that was compared.
+	AttrStatistic = "ml.train.final.statistic"
+)
+
+// Training steps: spans and events.
+const (
+	// One step, or the several that a record covers.
+	SpanStep = "train.step"
+	// A validation result.
+	SpanEvaluation = "train.evaluation"
+	// What a job says about itself at its end, in the run's trace.
+	SpanSummary = "train.summary"
+	// What a job says about the times of its ranks (Megatron's --log-straggler).
+	SpanRanks = "train.ranks"
+	// The number follows: what a part of a step took on that rank. Below a collective the host may follow, see
+	// NCCLRankName.
+	SpanRank = "rank "
+)
+
+// Training steps: metrics.
+const (
+	// histogram, s. Time of one training step, one value per record of the log.
+	MetricStepDuration = "ml.train.step.duration"
+	// gauge, s. Time of one training step, one value per record of the log. As the job itself sends it, a number rather
+	// than a distribution: the name without reported is the histogram's.
+	MetricStepDurationReported = "ml.train.step.duration.reported"
+	// histogram, s. Duration of the parts of training steps.
+	MetricStageDuration = "ml.train.stage.duration"
+	// counter, {step}. Training steps. Those that the record covers, 1 where it does not say.
+	MetricSteps = "ml.train.steps"
+	// counter, {sample}. Samples trained on.
+	MetricSamples = "ml.train.samples"
+	// counter, {token}. Tokens trained on.
+	MetricTokens = "ml.train.tokens"
+	// histogram, 1. Difference between reported and recomputed FLOP/s, as a share of the latter.
+	MetricFlopDisagreement = "ml.train.flop.throughput.disagreement"
+	// gauge, 1. As the log states it. |recomputed − reported| / recomputed of one final statistic.
+	MetricFinalDisagreement = "ml.train.final.disagreement"
+)
+
 // Verdicts · Verdicts. The events and metrics of verdicts name them.
 const (
 	// The verdict.
@@ -1060,6 +1039,44 @@ const (
 
 // Values of trainbridge.verdict.name.
 const (
+	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
+	// are stuck
+	VerdictNCCLHang = "nccl_hang"
+	// bad: ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is
+	// `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`
+	VerdictNCCLRankMissing = "nccl_rank_missing"
+	// warning: the ranks that miss have gone on (`gap`): records are missing
+	VerdictNCCLSequenceGap = "nccl_sequence_gap"
+	// bad or warning: `nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins,
+	// where that rank was late and where it is over. Says how late, its score, and what it cost the others
+	VerdictNCCLStraggler = "nccl_straggler"
+	// warning: the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known,
+	// nothing is said: clocks of two hosts may be seconds apart
+	VerdictNCCLLate = "nccl_late"
+	// warning: `nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline
+	VerdictNCCLBandwidthLow = "nccl_bandwidth_low"
+	// bad: `nccl.errors` above 0
+	VerdictNCCLErrors = "nccl_errors"
+	// warning: `nccl.retries` above 0
+	VerdictNCCLRetries = "nccl_retries"
+	// bad: `nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation
+	VerdictNCCLMismatch = "nccl_mismatch"
+	// warning: `nccl.link.slow` names links, of the run so far
+	VerdictNCCLLinkSlow = "nccl_link_slow"
+	// warning: `nccl.link.hot` names links, of the run so far
+	VerdictNCCLLinkHot = "nccl_link_hot"
+	// warning: `nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give
+	VerdictNCCLBandwidthUnit = "nccl_bandwidth_unit"
+	// warning: serialize > 30 %; on one in 100 where it is true of nearly all
+	VerdictZMQSerializeHigh = "zeromq_serialize_high"
+	// warning: transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no
+	// proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and
+	// get none
+	VerdictZMQTransportHigh = "zeromq_transport_high"
+	// warning: more than 50 calls; on the first, then on one in 100
+	VerdictZMQCallsHigh = "zeromq_calls_high"
+	// warning: TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100
+	VerdictZMQTransportTCP = "zeromq_transport_tcp"
 	// good: compute > 80 %
 	VerdictTQComputeShareGood = "tq_compute_share_good"
 	// warning: 20 % ≤ get + put ≤ 30 %; on one in 100 where it is true of nearly all
@@ -1110,42 +1127,4 @@ const (
 	// warning: the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one
 	// device, or the time of several steps
 	VerdictThroughputReported = "train_throughput_disagrees"
-	// warning: serialize > 30 %; on one in 100 where it is true of nearly all
-	VerdictZMQSerializeHigh = "zeromq_serialize_high"
-	// warning: transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no
-	// proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and
-	// get none
-	VerdictZMQTransportHigh = "zeromq_transport_high"
-	// warning: more than 50 calls; on the first, then on one in 100
-	VerdictZMQCallsHigh = "zeromq_calls_high"
-	// warning: TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100
-	VerdictZMQTransportTCP = "zeromq_transport_tcp"
-	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
-	// are stuck
-	VerdictNCCLHang = "nccl_hang"
-	// bad: ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is
-	// `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`
-	VerdictNCCLRankMissing = "nccl_rank_missing"
-	// warning: the ranks that miss have gone on (`gap`): records are missing
-	VerdictNCCLSequenceGap = "nccl_sequence_gap"
-	// bad or warning: `nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins,
-	// where that rank was late and where it is over. Says how late, its score, and what it cost the others
-	VerdictNCCLStraggler = "nccl_straggler"
-	// warning: the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known,
-	// nothing is said: clocks of two hosts may be seconds apart
-	VerdictNCCLLate = "nccl_late"
-	// warning: `nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline
-	VerdictNCCLBandwidthLow = "nccl_bandwidth_low"
-	// bad: `nccl.errors` above 0
-	VerdictNCCLErrors = "nccl_errors"
-	// warning: `nccl.retries` above 0
-	VerdictNCCLRetries = "nccl_retries"
-	// bad: `nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation
-	VerdictNCCLMismatch = "nccl_mismatch"
-	// warning: `nccl.link.slow` names links, of the run so far
-	VerdictNCCLLinkSlow = "nccl_link_slow"
-	// warning: `nccl.link.hot` names links, of the run so far
-	VerdictNCCLLinkHot = "nccl_link_hot"
-	// warning: `nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give
-	VerdictNCCLBandwidthUnit = "nccl_bandwidth_unit"
 )

@@ -4,6 +4,86 @@ package spans
 
 // verdicts are the verdicts of the registry by name.
 var verdicts = map[string]Verdict{
+	"nccl_hang": {
+		"nccl_hang", "bad", "s",
+		"`nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that are stuck",
+		"Look at what is missing first (crashed, in other code, waiting for data): the others wait for it. Where none is missing, look at the network between the ranks, and at whether all run the same call.",
+	},
+	"nccl_rank_missing": {
+		"nccl_rank_missing", "bad", "{rank}",
+		"ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`",
+		"See whether the rank still runs, and still writes its log.",
+	},
+	"nccl_sequence_gap": {
+		"nccl_sequence_gap", "warning", "{rank}",
+		"the ranks that miss have gone on (`gap`): records are missing",
+		"Look for lost records: full disks, dropped lines.",
+	},
+	"nccl_straggler": {
+		"nccl_straggler", "bad", "s",
+		"`nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins, where that rank was late and where it is over. Says how late, its score, and what it cost the others",
+		"Check the clocks and temperature of its GPU, its host, and whether it has more work than the others.",
+	},
+	"nccl_late": {
+		"nccl_late", "warning", "s",
+		"the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known, nothing is said: clocks of two hosts may be seconds apart",
+		"See what it did before: data loading, a checkpoint, more work than the others.",
+	},
+	"nccl_bandwidth_low": {
+		"nccl_bandwidth_low", "warning", "By/s",
+		"`nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline",
+		"Look for a slow link or NIC, and for other traffic on the network.",
+	},
+	"nccl_errors": {
+		"nccl_errors", "bad", "{error}",
+		"`nccl.errors` above 0",
+		"Check the links, NICs and switch ports of its ranks.",
+	},
+	"nccl_retries": {
+		"nccl_retries", "warning", "{retry}",
+		"`nccl.retries` above 0",
+		"Check the links, NICs and switch ports of its ranks for errors.",
+	},
+	"nccl_mismatch": {
+		"nccl_mismatch", "bad", "",
+		"`nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation",
+		"The ranks do not run the same call, which corrupts data or hangs: compare their spans, and the code or data that they branch on.",
+	},
+	"nccl_link_slow": {
+		"nccl_link_slow", "warning", "",
+		"`nccl.link.slow` names links, of the run so far",
+		"Check the cable, NIC and switch port.",
+	},
+	"nccl_link_hot": {
+		"nccl_link_hot", "warning", "",
+		"`nccl.link.hot` names links, of the run so far",
+		"Check how ranks are placed on hosts, and which rings or trees NCCL made of them.",
+	},
+	"nccl_bandwidth_unit": {
+		"nccl_bandwidth_unit", "warning", "1",
+		"`nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give",
+		"See whether its unit is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.",
+	},
+	"zeromq_serialize_high": {
+		"zeromq_serialize_high", "warning", "1",
+		"serialize > 30 %; on one in 100 where it is true of nearly all",
+		"Use shared memory instead of msgpack, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
+	},
+	"zeromq_transport_high": {
+		"zeromq_transport_high", "warning", "1",
+		"transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and get none",
+		"Use IPC where client and server share a host, else check the network; use shared memory for tensors, or send fewer bytes (bfloat16).",
+	},
+	"zeromq_calls_high": {
+		"zeromq_calls_high", "warning", "{call}",
+		"more than 50 calls; on the first, then on one in 100",
+		"Fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again.",
+	},
+	"zeromq_transport_tcp": {
+		"zeromq_transport_tcp", "warning", "",
+		"TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100",
+		"If client and server share a host, set the address of both to ipc:///… in place of tcp://….",
+	},
 	"tq_compute_share_good": {
 		"tq_compute_share_good", "good", "1",
 		"compute > 80 %",
@@ -103,85 +183,5 @@ var verdicts = map[string]Verdict{
 		"train_throughput_disagrees", "warning", "1",
 		"the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one device, or the time of several steps",
 		"Trust the step time.",
-	},
-	"zeromq_serialize_high": {
-		"zeromq_serialize_high", "warning", "1",
-		"serialize > 30 %; on one in 100 where it is true of nearly all",
-		"Use shared memory instead of msgpack, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
-	},
-	"zeromq_transport_high": {
-		"zeromq_transport_high", "warning", "1",
-		"transport > 30 %, and either over TCP, or moving the bytes at 1 GiB/s alone takes > 30 %. Waiting is no proof: receive has the server's queue and compute in it. All public logs (IPC, up to 162 MiB/s) wait 80 to 99 % and get none",
-		"Use IPC where client and server share a host, else check the network; use shared memory for tensors, or send fewer bytes (bfloat16).",
-	},
-	"zeromq_calls_high": {
-		"zeromq_calls_high", "warning", "{call}",
-		"more than 50 calls; on the first, then on one in 100",
-		"Fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again.",
-	},
-	"zeromq_transport_tcp": {
-		"zeromq_transport_tcp", "warning", "",
-		"TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100",
-		"If client and server share a host, set the address of both to ipc:///… in place of tcp://….",
-	},
-	"nccl_hang": {
-		"nccl_hang", "bad", "s",
-		"`nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that are stuck",
-		"Look at what is missing first (crashed, in other code, waiting for data): the others wait for it. Where none is missing, look at the network between the ranks, and at whether all run the same call.",
-	},
-	"nccl_rank_missing": {
-		"nccl_rank_missing", "bad", "{rank}",
-		"ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`",
-		"See whether the rank still runs, and still writes its log.",
-	},
-	"nccl_sequence_gap": {
-		"nccl_sequence_gap", "warning", "{rank}",
-		"the ranks that miss have gone on (`gap`): records are missing",
-		"Look for lost records: full disks, dropped lines.",
-	},
-	"nccl_straggler": {
-		"nccl_straggler", "bad", "s",
-		"`nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins, where that rank was late and where it is over. Says how late, its score, and what it cost the others",
-		"Check the clocks and temperature of its GPU, its host, and whether it has more work than the others.",
-	},
-	"nccl_late": {
-		"nccl_late", "warning", "s",
-		"the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known, nothing is said: clocks of two hosts may be seconds apart",
-		"See what it did before: data loading, a checkpoint, more work than the others.",
-	},
-	"nccl_bandwidth_low": {
-		"nccl_bandwidth_low", "warning", "By/s",
-		"`nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline",
-		"Look for a slow link or NIC, and for other traffic on the network.",
-	},
-	"nccl_errors": {
-		"nccl_errors", "bad", "{error}",
-		"`nccl.errors` above 0",
-		"Check the links, NICs and switch ports of its ranks.",
-	},
-	"nccl_retries": {
-		"nccl_retries", "warning", "{retry}",
-		"`nccl.retries` above 0",
-		"Check the links, NICs and switch ports of its ranks for errors.",
-	},
-	"nccl_mismatch": {
-		"nccl_mismatch", "bad", "",
-		"`nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation",
-		"The ranks do not run the same call, which corrupts data or hangs: compare their spans, and the code or data that they branch on.",
-	},
-	"nccl_link_slow": {
-		"nccl_link_slow", "warning", "",
-		"`nccl.link.slow` names links, of the run so far",
-		"Check the cable, NIC and switch port.",
-	},
-	"nccl_link_hot": {
-		"nccl_link_hot", "warning", "",
-		"`nccl.link.hot` names links, of the run so far",
-		"Check how ranks are placed on hosts, and which rings or trees NCCL made of them.",
-	},
-	"nccl_bandwidth_unit": {
-		"nccl_bandwidth_unit", "warning", "1",
-		"`nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give",
-		"See whether its unit is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.",
 	},
 }

@@ -44,6 +44,9 @@ func readmes(root string, ds []*domain) error {
 
 // table is a table of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
 func table(ds []*domain, kind, domain, which string) (string, error) {
+	if rows := verdictTable(ds, domain); kind == "verdicts" && rows != "" {
+		return rows, nil
+	}
 	b := &strings.Builder{}
 	for _, d := range ds {
 		switch {
@@ -59,10 +62,6 @@ func table(ds []*domain, kind, domain, which string) (string, error) {
 					return attributeTable(ds, g), nil
 				}
 			}
-		case kind == "verdicts" && d.File == "verdicts":
-			if rows := verdictTable(d.Groups, domain); rows != "" {
-				return rows, nil
-			}
 		}
 	}
 	if b.Len() == 0 {
@@ -73,7 +72,6 @@ func table(ds []*domain, kind, domain, which string) (string, error) {
 
 func attributeTable(ds []*domain, g *group) string {
 	b := &strings.Builder{}
-	b.WriteString("| attribute | type | unit | |\n|---|---|---|---|\n")
 	for _, a := range g.Attributes {
 		if resolve(ds, a.Ref) != nil {
 			continue // it stands in a table of its own
@@ -84,20 +82,19 @@ func attributeTable(ds []*domain, g *group) string {
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s%s |\n", key(a), kind, a.Annotations.Unit, cell(a.Brief, a.Note), values(a))
 	}
-	return b.String()
+	if b.Len() == 0 {
+		return ""
+	}
+	return "| attribute | type | unit | |\n|---|---|---|---|\n" + b.String()
 }
 
 // verdictTable has the verdicts about one domain, or all.
-func verdictTable(gs []*group, domain string) string {
+func verdictTable(ds []*domain, domain string) string {
 	b := &strings.Builder{}
-	for _, g := range gs {
-		for _, a := range g.Attributes {
-			for _, m := range a.Type.Members {
-				if domain == "" || m.Annotations.Domain == domain {
-					fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
-						code(m.Value), strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
-				}
-			}
+	for _, m := range verdicts(ds) {
+		if domain == "" || m.domain == domain {
+			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
+				code(m.Value), strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
 		}
 	}
 	if b.Len() == 0 {
@@ -106,19 +103,9 @@ func verdictTable(gs []*group, domain string) string {
 	return "| verdict | severity | on | unit | when, by default | what to do |\n|---|---|---|---|---|---|\n" + b.String()
 }
 
-func verdicts(ds []*domain) []member {
-	var out []member
-	for _, d := range ds {
-		for _, g := range d.Groups {
-			for _, a := range g.Attributes {
-				if a.ID == "trainbridge.verdict.name" {
-					out = append(out, a.Type.Members...)
-				}
-			}
-		}
-	}
-	return out
-}
+func verdicts(ds []*domain) []member { return resolve(ds, "trainbridge.verdict.name").Type.Members }
+
+func kinds(ds []*domain) []member { return resolve(ds, "trainbridge.kind").Type.Members }
 
 func of(d *domain, kind string) []*group {
 	var out []*group
@@ -158,12 +145,22 @@ func values(a *attribute) string {
 	return "<br>" + cell(strings.Join(out, "<br>"))
 }
 
-func units(g *group) string {
-	var out []string
-	for _, u := range slices.Sorted(maps.Values(g.Annotations.Units)) {
-		out = append(out, code(u))
+// units are the units of metrics, attributes and verdicts.
+func units(ds []*domain) []string {
+	used := map[string]bool{}
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			used[g.Unit] = true
+			for _, a := range g.Attributes {
+				used[a.Annotations.Unit] = true
+				for _, m := range a.Type.Members {
+					used[m.Annotations.Unit] = true
+				}
+			}
+		}
 	}
-	return strings.Join(out, " ")
+	delete(used, "") // no unit
+	return slices.Sorted(maps.Keys(used))
 }
 
 func spanName(g *group) string {

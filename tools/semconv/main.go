@@ -40,14 +40,14 @@ func generate(root string) error {
 		"cell":           cell, "code": code, "comment": comment, "instrument": func(s string) string { return instruments[s] }, "key": key, "of": of,
 		"join":  func(s []string) string { return strings.Join(s, "` `") },
 		"quote": strconv.Quote, "refs": refs, "rooms": rooms, "sections": sections, "spanName": spanName,
-		"text": sentences, "units": units, "values": values, "verdicts": verdicts, "verdictTable": verdictTable,
+		"text": sentences, "units": units, "values": values, "kinds": kinds, "verdicts": verdicts, "verdictTable": verdictTable,
 	}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return err
 	}
 	for name, file := range map[string]string{
 		"names.go": "spans/generated_names.go", "metrics.go": "spans/generated_metrics.go",
-		"verdicts.go": "spans/generated_verdicts.go", "semconv.md": "docs/semconv.md",
+		"verdicts.go": "spans/generated_verdicts.go", "kinds.go": "internal/traces/view/generated_kinds.go", "semconv.md": "docs/semconv.md",
 	} {
 		var b bytes.Buffer
 		if err := t.ExecuteTemplate(&b, name+".tmpl", ds); err != nil {

@@ -14,9 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// files are the domains of the registry, in the order of docs/semconv.md.
-var files = []string{"common", "train", "tq", "rpc", "collectives", "gpu", "verdicts"}
-
 // domain is one file, in weaver's schema for semantic conventions. Its first comment says "Title: what it is about".
 type domain struct {
 	File, Title, Brief string
@@ -67,6 +64,8 @@ type attribute struct {
 		GoType string            `yaml:"go_type"`
 		Unit   string            `yaml:"unit"`
 		Values map[string]string `yaml:"values"` // Go names of values of the referenced attribute
+		// Members of the referenced attribute that only this domain has: the kinds of its spans, the verdicts about them.
+		Members []member `yaml:"members"`
 	} `yaml:"annotations"`
 }
 
@@ -99,26 +98,44 @@ type member struct {
 	Stability   string `yaml:"stability"`
 	Annotations struct {
 		Go       string   `yaml:"go"`
-		Domain   string   `yaml:"domain"`
 		Severity []string `yaml:"severity"` // several: the first is the usual one
 		Unit     string   `yaml:"unit"`
 		On       string   `yaml:"on"`
 	} `yaml:"annotations"`
+
+	domain string // the file of the member
 }
 
-// read reads the registry. Keys that it does not know are errors.
+// read reads all files of the registry: what is common to all domains first, which is the order of docs/semconv.md too. Keys that it does not know are errors.
 func read(dir string) ([]*domain, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	common := filepath.Join(dir, "common.yaml")
+	slices.SortStableFunc(files, func(a, b string) int {
+		switch common {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return 0
+	})
 	var out []*domain
 	for _, f := range files {
-		text, err := os.ReadFile(filepath.Join(dir, f+".yaml"))
+		if filepath.Base(f) == "manifest.yaml" {
+			continue
+		}
+		text, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
 		}
-		d := &domain{File: f}
+		d := &domain{File: strings.TrimSuffix(filepath.Base(f), ".yaml")}
 		in := yaml.NewDecoder(bytes.NewReader(text))
 		in.KnownFields(true)
 		if err := in.Decode(d); err != nil {
-			return nil, fmt.Errorf("%s.yaml: %w", f, err)
+			return nil, fmt.Errorf("%s: %w", f, err)
 		}
 		var about []string
 		for line := range strings.Lines(string(text)) {
@@ -130,7 +147,23 @@ func read(dir string) ([]*domain, error) {
 		d.Title, d.Brief, _ = strings.Cut(strings.Join(about, " "), ": ")
 		out = append(out, d)
 	}
+	join(out)
 	return out, check(out)
+}
+
+// join gives the attributes the members that domains have for them.
+func join(ds []*domain) {
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, ref := range g.Attributes {
+				a := resolve(ds, ref.Ref)
+				for _, m := range ref.Annotations.Members {
+					m.domain = d.File
+					a.Type.Members = append(a.Type.Members, m)
+				}
+			}
+		}
+	}
 }
 
 var goName = regexp.MustCompile(`^[A-Z]\w*$`)

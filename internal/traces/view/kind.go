@@ -11,51 +11,6 @@ import (
 // Kind says what a span stands for.
 type Kind uint8
 
-// The kinds. Spans that are none of ours, such as a service's own spans, are KindOther.
-const (
-	KindOther Kind = iota
-
-	KindFunction // Function
-	KindStage    // Stage: a part of a function, or a client operation
-
-	KindStep       // Step
-	KindPart       // Part of a step
-	KindPartRank   // the time of a part of a step on one rank
-	KindRanks      // Ranks
-	KindEvaluation // Evaluation
-	KindRun
-	KindSummary // a job's summary at its end
-
-	KindPass       // Group: one forward pass
-	KindSession    // Group: the calls before the first pass
-	KindCalls      // Group: calls that belong to no pass
-	KindCall       // Call
-	KindCallPart   // a part of a call's time, named by the span's name
-	KindRPCSummary // the summary at the end of a log of calls
-
-	KindCollective // Collective, or a Send or Recv
-	KindRank       // Rank of a collective
-	KindPhase      // when a rank was late, waited or transferred; the span's name says it
-	KindChannel    // Link: a channel of a kernel
-	KindProxyOp    // Link: an operation of a network proxy
-	KindProxyStep  // Link: a step of such an operation
-
-	KindAggregate // Aggregate: a span that stands for many spans of one name
-	kinds
-)
-
-// names are the values of spans.AttrKind.
-var names = [kinds]string{
-	KindFunction: spans.KindFunction, KindStage: spans.KindStage,
-	KindStep: spans.KindStep, KindPart: spans.KindPart, KindPartRank: spans.KindPartRank, KindRanks: spans.KindRanks,
-	KindEvaluation: spans.KindEvaluation, KindRun: spans.KindRun, KindSummary: spans.KindSummary,
-	KindPass: spans.KindPass, KindSession: spans.KindSession, KindCalls: spans.KindCalls, KindCall: spans.KindCall,
-	KindCallPart: spans.KindCallPart, KindRPCSummary: spans.KindRPCSummary,
-	KindCollective: spans.KindCollective, KindRank: spans.KindRank, KindPhase: spans.KindPhase,
-	KindChannel: spans.KindChannel, KindProxyOp: spans.KindProxyOp, KindProxyStep: spans.KindProxyStep,
-	KindAggregate: spans.KindAggregate,
-}
-
 // String is the value of spans.AttrKind, empty for KindOther.
 func (k Kind) String() string {
 	if k >= kinds {
@@ -67,28 +22,34 @@ func (k Kind) String() string {
 // IsGroup says whether the kind is a group of calls.
 func (k Kind) IsGroup() bool { return k == KindPass || k == KindSession || k == KindCalls }
 
-// byText finds the kind of a name with one comparison: a switch over all names makes five, for each span that is read.
-var byText = func() (table [64]Kind) {
-	for k := KindOther + 1; k < kinds; k++ {
-		at := slotOf(names[k])
-		if table[at] != KindOther {
-			panic("view: " + names[k] + " and " + names[table[at]] + " take one place: change slotOf")
+// byText finds the kind of a name with one comparison: a switch over all names makes five, for each span that is read. The names have a place each, for
+// which the factor of slotOf is chosen.
+var byText, factor = func() (table [256]Kind, factor uint8) {
+next:
+	for factor = 1; factor > 0; factor++ {
+		clear(table[:])
+		for k := KindOther + 1; k < kinds; k++ {
+			at := slotOf(names[k], factor)
+			if table[at] != KindOther {
+				continue next
+			}
+			table[at] = k
 		}
-		table[at] = k
+		return table, factor
 	}
-	return table
+	panic("view: two kinds are alike in length, first and last letter")
 }()
 
 // slotOf is another number for each name.
-func slotOf(name string) uint8 {
+func slotOf(name string, factor uint8) uint8 {
 	if name == "" {
 		return 0
 	}
-	return (uint8(len(name)) + name[0] + 36*name[len(name)-1]) & 63
+	return uint8(len(name)) + name[0] + factor*name[len(name)-1]
 }
 
 func kindNamed(name string) Kind {
-	if k := byText[slotOf(name)]; names[k] == name {
+	if k := byText[slotOf(name, factor)]; names[k] == name {
 		return k
 	}
 	return KindOther
