@@ -28,6 +28,17 @@ type Config struct {
 	NCCL collectives.Config `mapstructure:"nccl"`
 }
 
+// domains makes what train_perf knows about, each of its own part of the config. The counters say what became of their spans.
+func (c *Config) domains(p *trainPerf) []counted {
+	t := p.telemetry
+	return []counted{
+		{Domain: tq.New(c.TQ), counter: t.ProcessorTrainPerfFunctions},
+		{Domain: steps.New(c.Train, p.logger, p.devices), counter: t.ProcessorTrainPerfSteps},
+		{Domain: rpc.New(c.ZMQ), counter: t.ProcessorTrainPerfRPCGroups},
+		{Domain: collectives.New(c.NCCL), counter: t.ProcessorTrainPerfCollectives},
+	}
+}
+
 var _ component.Config = (*Config)(nil)
 
 func createDefaultConfig() component.Config {

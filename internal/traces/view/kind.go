@@ -22,34 +22,28 @@ func (k Kind) String() string {
 // IsGroup says whether the kind is a group of calls.
 func (k Kind) IsGroup() bool { return k == KindPass || k == KindSession || k == KindCalls }
 
-// byText finds the kind of a name with one comparison: a switch over all names makes five, for each span that is read. The names have a place each, for
-// which the factor of slotOf is chosen.
-var byText, factor = func() (table [256]Kind, factor uint8) {
-next:
-	for factor = 1; factor > 0; factor++ {
-		clear(table[:])
-		for k := KindOther + 1; k < kinds; k++ {
-			at := slotOf(names[k], factor)
-			if table[at] != KindOther {
-				continue next
-			}
-			table[at] = k
+// byText finds the kind of a name with one comparison: a switch over all names makes five, for each span that is read.
+var byText = func() (table [256]Kind) {
+	for k := KindOther + 1; k < kinds; k++ {
+		at := slotOf(names[k])
+		if table[at] != KindOther {
+			panic("view: " + names[k] + " and " + names[table[at]] + " take one place: change the factor in slotOf")
 		}
-		return table, factor
+		table[at] = k
 	}
-	panic("view: two kinds are alike in length, first and last letter")
+	return table
 }()
 
-// slotOf is another number for each name.
-func slotOf(name string, factor uint8) uint8 {
+// slotOf is another number for each name. There is far more room than names, so that a new name mostly finds a free one.
+func slotOf(name string) uint8 {
 	if name == "" {
 		return 0
 	}
-	return uint8(len(name)) + name[0] + factor*name[len(name)-1]
+	return uint8(len(name)) + name[0] + 36*name[len(name)-1]
 }
 
 func kindNamed(name string) Kind {
-	if k := byText[slotOf(name, factor)]; names[k] == name {
+	if k := byText[slotOf(name)]; names[k] == name {
 		return k
 	}
 	return KindOther
