@@ -60,7 +60,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	}
 	notes(w, t, rows, folded, l)
 	if more > 0 {
-		fmt.Fprintf(w, "+%d more rows, see them in Jaeger\n", more)
+		fmt.Fprintf(w, "+%d more rows are not drawn\n", more)
 	}
 	meanings(w, t, l)
 }

@@ -23,11 +23,18 @@ import (
 // ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
 var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
 
+// Truth is what a truth file holds: what the generator says of each record, and of the whole run.
+type Truth[Run, Record any] struct {
+	Run     Run
+	Records []Record
+}
+
 // ReadTruth reads a truth file whole: JSON lines, one record each, then {"run": …}.
-func ReadTruth[R, T any](path string, run *R, records *[]T) error {
+func ReadTruth[Run, Record any](path string) (*Truth[Run, Record], error) {
+	truth := &Truth[Run, Record]{}
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return truth, err
 	}
 	defer f.Close()
 	dec := json.NewDecoder(bufio.NewReaderSize(f, 1<<20))
@@ -35,23 +42,23 @@ func ReadTruth[R, T any](path string, run *R, records *[]T) error {
 		var raw json.RawMessage
 		err := dec.Decode(&raw)
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s: %w", path, ErrTruthUnfinished)
+			return truth, fmt.Errorf("%s: %w", path, ErrTruthUnfinished)
 		}
 		end := struct {
-			Run *R `json:"run"`
+			Run *Run `json:"run"`
 		}{}
-		var rec T
+		var rec Record
 		if err = errors.Join(err, json.Unmarshal(raw, &end)); err == nil && end.Run == nil {
 			err = json.Unmarshal(raw, &rec)
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %w", path, err)
+			return truth, fmt.Errorf("%s: %w", path, err)
 		case end.Run != nil:
-			*run = *end.Run
-			return nil
+			truth.Run = *end.Run
+			return truth, nil
 		}
-		*records = append(*records, rec)
+		truth.Records = append(truth.Records, rec)
 	}
 }
 

@@ -26,6 +26,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
+// truthFile is what a truth file says.
+type truthFile = gentest.Truth[Run, Collective]
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ncclOptions(tb testing.TB, format string, change func(*Options)) Options {
@@ -40,14 +43,14 @@ func ncclOptions(tb testing.TB, format string, change func(*Options)) Options {
 	return o
 }
 
-func writeNCCL(t *testing.T, o Options) *NCCLTruth {
+func writeNCCL(t *testing.T, o Options) *truthFile {
 	t.Helper()
 	run, err := Generate(t.Context(), o)
 	require.NoError(t, err)
-	truth, err := ReadNCCLTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Collective](o.truthPath())
 	require.NoError(t, err)
 	require.Equal(t, run, truth.Run)
-	assert.Len(t, truth.Collectives, run.Collectives)
+	assert.Len(t, truth.Records, run.Collectives)
 	lines, operations := int64(0), int64(0)
 	for _, f := range run.Files {
 		assert.EqualValues(t, strings.Count(gentest.Text(t, f.Path), "\n"), f.Lines-f.Overwritten, f.Path)
@@ -312,7 +315,7 @@ func readFlight(t *testing.T, rank int, text string) (records []ncclRecord) {
 }
 
 // checkNCCL holds the logs and their truth against each other.
-func checkNCCL(t *testing.T, o *Options, truth *NCCLTruth) {
+func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 	t.Helper()
 	type key struct {
 		name     string
@@ -323,10 +326,10 @@ func checkNCCL(t *testing.T, o *Options, truth *NCCLTruth) {
 		k := key{r.name, r.sequence}
 		by[k] = append(by[k], r)
 	}
-	assert.Len(t, by, len(truth.Collectives))
+	assert.Len(t, by, len(truth.Records))
 	n := float64(o.Ranks)
 	before := int64(0)
-	for i, c := range truth.Collectives {
+	for i, c := range truth.Records {
 		require.Equal(t, i, c.Index)
 		require.Equal(t, i/o.PerStep, c.Step)
 		assert.Equal(t, truth.Run.Communicator, c.Communicator)
@@ -416,7 +419,7 @@ func TestNCCLRecordsAgreeWithTruth(t *testing.T) {
 				truth := writeNCCL(t, o)
 				checkNCCL(t, &o, truth)
 				if o.MissingRank >= 0 {
-					for _, c := range truth.Collectives {
+					for _, c := range truth.Records {
 						assert.Equal(t, c.Index >= o.MissingFrom, slices.Equal(c.Missing, []int{o.MissingRank}))
 					}
 				}
@@ -593,7 +596,7 @@ func TestNCCLClocks(t *testing.T) {
 		})
 		truth := writeNCCL(t, o)
 		records := readNCCL(t, &o, &truth.Run)
-		last := truth.Collectives[len(truth.Collectives)-1]
+		last := truth.Records[len(truth.Records)-1]
 		end := make([]int64, o.Ranks)
 		count := make([]int, o.Ranks)
 		for _, r := range records {
@@ -629,7 +632,7 @@ func TestNCCLSlowRank(t *testing.T) {
 	truth := writeNCCL(t, o)
 	var times [2]int
 	var cost, all float64
-	for _, c := range truth.Collectives {
+	for _, c := range truth.Records {
 		if c.Index%2 == 1 {
 			assert.Less(t, c.LateNS, int64(60_000), "there was nothing to compute")
 			continue
@@ -674,10 +677,10 @@ func TestNCCLJitter(t *testing.T) {
 func TestNCCLSlowCollective(t *testing.T) {
 	o := ncclOptions(t, FormatVCCLJSON, func(o *Options) { o.SlowCollective, o.PerStep = 13, 4 })
 	truth := writeNCCL(t, o)
-	for _, c := range truth.Collectives {
+	for _, c := range truth.Records {
 		assert.Equal(t, c.Index == 13, c.Slow)
 	}
-	assert.InEpsilon(t, 4, float64(truth.Collectives[13].TransferNS)/float64(truth.Collectives[9].TransferNS), 0.1)
+	assert.InEpsilon(t, 4, float64(truth.Records[13].TransferNS)/float64(truth.Records[9].TransferNS), 0.1)
 }
 
 // The slow link shows in the records of the rank that sends over it.
@@ -726,10 +729,10 @@ func TestNCCLFlow(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf("%s-mlx5_%d-Port%d-A.log", host.Name, i%4, i%4), filepath.Base(file.Path))
 		assert.Empty(t, flowRows(t, truth.Run.Files[2*i+1].Path))
 		rows := flowRows(t, file.Path)
-		require.Len(t, rows, 4*len(truth.Collectives))
+		require.Len(t, rows, 4*len(truth.Records))
 		sum := 0.0
 		for k, row := range rows {
-			c := truth.Collectives[k/4]
+			c := truth.Records[k/4]
 			assert.Equal(t, []string{
 				truth.Run.Communicator, strconv.Itoa(i), strconv.Itoa((i + 4) % 8), strconv.Itoa(i % 4), functions[c.Operation], strconv.Itoa(c.Index),
 			},
@@ -743,7 +746,7 @@ func TestNCCLFlow(t *testing.T) {
 		}
 		assert.InEpsilon(t, sum/float64(len(rows))*1e9/8, truth.Run.Links[i].Bandwidth, 1e-9)
 	}
-	assert.EqualValues(t, 4*o.Ranks*len(truth.Collectives), truth.Run.Operations)
+	assert.EqualValues(t, 4*o.Ranks*len(truth.Records), truth.Run.Operations)
 }
 
 // A card has two files: one is written anew when the other is full.
@@ -764,7 +767,7 @@ func TestNCCLFlip(t *testing.T) {
 	}
 	all := slices.Concat(a, b)
 	assert.True(t, slices.IsSortedFunc(all, func(x, y map[string]string) int { return strings.Compare(x["Timestamp"], y["Timestamp"]) }))
-	last := truth.Collectives[len(truth.Collectives)-1]
+	last := truth.Records[len(truth.Records)-1]
 	assert.Equal(t, strconv.FormatInt(last.BegunUnixNano+last.TransferNS, 10), all[len(all)-1]["Timestamp"])
 }
 
@@ -798,7 +801,7 @@ func TestNCCLPacked(t *testing.T) {
 			}
 		}
 		if i == 1 {
-			assert.EqualValues(t, 4*len(truth.Collectives), status)
+			assert.EqualValues(t, 4*len(truth.Records), status)
 			continue
 		}
 		assert.EqualValues(t, 4, status)
@@ -813,7 +816,7 @@ func TestNCCLMean(t *testing.T) {
 	})
 	truth := writeNCCL(t, o)
 	rows := flowRows(t, truth.Run.Files[0].Path)
-	slow := truth.Collectives[35].EndUnixNano / 1e9
+	slow := truth.Records[35].EndUnixNano / 1e9
 	abnormal := 0
 	for _, row := range rows {
 		at, err := time.ParseInLocation("20060102150405", row["Time"], time.UTC)
@@ -833,7 +836,7 @@ func TestFlightRecorderOfAHang(t *testing.T) {
 	for _, untimed := range []bool{false, true} {
 		o := ncclOptions(t, FormatFlightRecorder, func(o *Options) { o.MissingRank, o.MissingFrom, o.PerStep, o.NoTiming = 3, 9, 4, untimed })
 		truth := writeNCCL(t, o)
-		require.Len(t, truth.Collectives, 12)
+		require.Len(t, truth.Records, 12)
 		records := readNCCL(t, &o, &truth.Run)
 		assert.Len(t, records, 7*12+9)
 		for _, r := range records {
@@ -850,10 +853,10 @@ func TestFlightRecorderOfAHang(t *testing.T) {
 			assert.Equal(t, want == "completed" && !untimed, r.ns > 0)
 		}
 		assert.Equal(t, []string{"", "started", "scheduled", "scheduled"},
-			[]string{truth.Collectives[8].State, truth.Collectives[9].State, truth.Collectives[10].State, truth.Collectives[11].State})
-		assert.Equal(t, []int{3}, truth.Collectives[9].Missing)
-		assert.Zero(t, truth.Collectives[9].EndUnixNano)
-		assert.Equal(t, truth.Collectives[8].EndUnixNano, truth.Run.EndUnixNano)
+			[]string{truth.Records[8].State, truth.Records[9].State, truth.Records[10].State, truth.Records[11].State})
+		assert.Equal(t, []int{3}, truth.Records[9].Missing)
+		assert.Zero(t, truth.Records[9].EndUnixNano)
+		assert.Equal(t, truth.Records[8].EndUnixNano, truth.Run.EndUnixNano)
 	}
 }
 
@@ -933,17 +936,17 @@ func TestNCCLFormatsTellTheSame(t *testing.T) {
 	var first []Collective
 	for _, format := range ncclFormats() {
 		truth := writeNCCL(t, ncclOptions(t, format, nil))
-		for i := range truth.Collectives {
-			c := &truth.Collectives[i]
+		for i := range truth.Records {
+			c := &truth.Records[i]
 			*c = Collective{
 				Operation: c.Operation, DataSize: c.DataSize, StartUnixNano: c.StartUnixNano, EndUnixNano: c.EndUnixNano, LateRank: c.LateRank, LateNS: c.LateNS,
 				CostNS: c.CostNS,
 			}
 		}
 		if first == nil {
-			first = truth.Collectives
+			first = truth.Records
 		}
-		assert.Equal(t, first, truth.Collectives, format)
+		assert.Equal(t, first, truth.Records, format)
 	}
 }
 
@@ -968,7 +971,7 @@ func TestNCCLLive(t *testing.T) {
 		run, err := generate(ctx, o, c.Clock())
 		cancel()
 		require.NoError(t, err, format)
-		truth, err := ReadNCCLTruth(o.truthPath())
+		truth, err := gentest.ReadTruth[Run, Collective](o.truthPath())
 		require.NoError(t, err, format)
 		assert.Equal(t, run, truth.Run)
 		assert.Equal(t, begin.UnixNano(), run.StartUnixNano)
@@ -1074,15 +1077,4 @@ func BenchmarkGenerateNCCL(b *testing.B) {
 			b.ReportMetric(float64(operations)/b.Elapsed().Seconds(), "operations/s")
 		})
 	}
-}
-
-// NCCLTruth is what a truth file of `gen nccl` holds.
-type NCCLTruth struct {
-	Run         Run
-	Collectives []Collective
-}
-
-func ReadNCCLTruth(path string) (*NCCLTruth, error) {
-	t := &NCCLTruth{}
-	return t, gentest.ReadTruth(path, &t.Run, &t.Collectives)
 }

@@ -18,7 +18,7 @@ func generate(ctx context.Context, opt Options, stdout io.Writer, c logfile.Cloc
 		return Run{}, err
 	}
 	if opt.Prefix == "" {
-		opt.Prefix = PrefixRayANSI
+		opt.Prefix = logfile.PrefixRayANSI
 		if opt.intoFiles() {
 			opt.Prefix = PrefixPython
 		}

@@ -36,13 +36,8 @@ type Options struct {
 	RotateEvery  int     // lines per file before it is renamed; 0: never
 }
 
-// Prefixes before the message: Python's logging, and Ray, which puts the process before Python's prefix.
-const (
-	PrefixPython  = "python"   // INFO:2026-02-11 16:40:00,120:
-	PrefixRay     = "ray"      // (WorkerDict pid=1, ip=10.0.0.1) INFO:…
-	PrefixRayANSI = "ray-ansi" // the same in Ray's cyan
-	PrefixNone    = "none"
-)
+// PrefixPython is the prefix of Python's logging: INFO:2026-02-11 16:40:00,120: Ray puts its own before it (logfile.RayPrefix).
+const PrefixPython = "python"
 
 // DefaultOptions are the flags' defaults.
 func DefaultOptions() Options {
@@ -60,7 +55,7 @@ func (o *Options) validate() error {
 		bad("--out is empty: give a directory, a file or -")
 	}
 	switch o.Prefix {
-	case "", PrefixPython, PrefixRay, PrefixRayANSI, PrefixNone:
+	case "", PrefixPython, logfile.PrefixRay, logfile.PrefixRayANSI, logfile.PrefixNone:
 	default:
 		bad("--prefix %q: use python, ray, ray-ansi or none", o.Prefix)
 	}

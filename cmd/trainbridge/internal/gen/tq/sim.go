@@ -73,7 +73,7 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 		h := i % len(s.hosts)
 		w := &Worker{index: i, Pid: pid, ip: s.hosts[h], boot: boots[h], now: start, id: s.hex(28)}
 		pid += 1 + s.rng.IntN(60)
-		w.rayPrefix = RayPrefix(opt.Prefix, name, w)
+		w.rayPrefix = logfile.RayPrefix(opt.Prefix, name, w.Pid, w.ip)
 		s.ws = append(s.ws, w)
 	}
 	if opt.Costs {
@@ -81,21 +81,6 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 		s.unit.rayPrefix = RayPrefix(opt.Prefix, "SimpleStorageUnit", &s.unit.Worker)
 	}
 	return s
-}
-
-// RayPrefix is what Ray prints before the lines of a worker.
-func RayPrefix(kind, name string, w *Worker) []byte {
-	who := fmt.Sprintf("(%s pid=%d)", name, w.Pid)
-	if w.ip != "" { // Ray names the node only when it is not the driver's
-		who = fmt.Sprintf("(%s pid=%d, ip=%s)", name, w.Pid, w.ip)
-	}
-	switch kind {
-	case PrefixRay:
-		return []byte(who + " ")
-	case PrefixRayANSI:
-		return []byte("\x1b[36m" + who + "\x1b[0m ")
-	}
-	return nil
 }
 
 func (s *sim) between(lo, hi float64) float64 { return lo + (hi-lo)*s.rng.Float64() }

@@ -62,7 +62,7 @@ func (k *tqSink) open(s *sim, stdout io.Writer) error {
 }
 
 func (k *tqSink) prefix(b []byte, w *Worker, level string, at int64) []byte {
-	if k.opt.Prefix == PrefixNone {
+	if k.opt.Prefix == logfile.PrefixNone {
 		return b
 	}
 	b = append(b, w.rayPrefix...)

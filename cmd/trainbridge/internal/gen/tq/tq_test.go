@@ -22,6 +22,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
+// truthFile is what a truth file says.
+type truthFile = gentest.Truth[Run, Function]
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func options(t *testing.T, change func(*Options)) Options {
@@ -37,11 +40,11 @@ func options(t *testing.T, change func(*Options)) Options {
 	return o
 }
 
-func write(t *testing.T, o Options) (Run, *Truth) {
+func write(t *testing.T, o Options) (Run, *truthFile) {
 	t.Helper()
 	run, err := Generate(t.Context(), o, io.Discard)
 	require.NoError(t, err)
-	truth, err := ReadTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Function](o.truthPath())
 	require.NoError(t, err)
 	require.Equal(t, run, truth.Run)
 	return run, truth
@@ -135,7 +138,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 		{"driver, ANSI, hosts", func(o *Options) {
 			o.Out, o.IPs, o.Concurrency = o.Out+".log", []string{"10.4.1.33", "10.4.1.34"}, 2
 		}},
-		{"driver, plain", func(o *Options) { o.Out, o.Prefix = o.Out+".log", PrefixRay }},
+		{"driver, plain", func(o *Options) { o.Out, o.Prefix = o.Out+".log", logfile.PrefixRay }},
 		{"broken", func(o *Options) { o.Crash, o.ComputeOnly, o.Batches = 0.3, 0.3, 20 }},
 		{"no detail", func(o *Options) { o.Detail, o.Crash = false, 0.1 }},
 		{"tiny durations", func(o *Options) { o.Scale, o.Concurrency = 0, 8 }},
@@ -148,8 +151,8 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			assert.Equal(t, run.Detail, detail)
 			assert.Equal(t, run.Neighbours, side)
 			assert.Equal(t, run.Lines, trace+detail+side)
-			assert.Len(t, truth.Functions, int(run.Functions))
-			require.Len(t, truth.Functions, o.Workers*o.Batches*len(o.Functions)*o.Concurrency)
+			assert.Len(t, truth.Records, int(run.Functions))
+			require.Len(t, truth.Records, o.Workers*o.Batches*len(o.Functions)*o.Concurrency)
 
 			at := map[string]*record{} // the clock of a process never shows the same µs twice, but PUT_END and FUNCTION_END share one
 			for pid, recs := range byPID {
@@ -167,8 +170,8 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			}
 			var spans, open, complete int64
 			ids := map[string]bool{}
-			for i := range truth.Functions {
-				f := &truth.Functions[i]
+			for i := range truth.Records {
+				f := &truth.Records[i]
 				checkFunction(t, o, f, at)
 				spans += int64(f.Spans)
 				open += int64(f.OpenSpans)
@@ -312,7 +315,7 @@ func TestOverheadHigh(t *testing.T) {
 	for _, share := range []float64{0, 1} {
 		o := options(t, func(o *Options) { o.OverheadHigh, o.Batches = share, 30 })
 		_, truth := write(t, o)
-		for _, f := range truth.Functions {
+		for _, f := range truth.Records {
 			assert.Equal(t, share == 1, f.Ratios.Overhead.Value > 0.30, "%v", f.Ratios.Overhead)
 		}
 	}
@@ -356,11 +359,11 @@ func TestStopped(t *testing.T) {
 	o := options(t, func(o *Options) { o.Start, o.Rate, o.Batches, o.Out = time.Time{}, 200, 0, o.Out+".log" })
 	run, err := generate(ctx, o, io.Discard, c.Clock())
 	require.NoError(t, err)
-	truth, err := ReadTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Function](o.truthPath())
 	require.NoError(t, err)
 	_, trace, detail, side := parse(t, &run)
 	assert.Equal(t, run.Lines, trace+detail+side)
-	assert.Equal(t, Open, truth.Functions[len(truth.Functions)-1].Outcome)
+	assert.Equal(t, Open, truth.Records[len(truth.Records)-1].Outcome)
 	assert.Positive(t, run.Complete)
 }
 
@@ -438,17 +441,17 @@ func TestCommand(t *testing.T) {
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	assert.True(t, strings.HasPrefix(out.String(), "[TQ-TRACE] trace_id="), out.String())
 	assert.Contains(t, errs.String(), "wrote 11 lines to 1 file(s) at -: 1 functions (1 complete) in 1 batches, 4 spans")
-	truth, err := ReadTruth(filepath.Join(dir, "t.json"))
+	truth, err := gentest.ReadTruth[Run, Function](filepath.Join(dir, "t.json"))
 	require.NoError(t, err)
-	assert.Len(t, truth.Functions, 1)
+	assert.Len(t, truth.Records, 1)
 }
 
 func TestTruthOfARunningGenerator(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.json")
 	require.NoError(t, os.WriteFile(path, []byte("{\"trace_id\":\"N/A\",\"stages\":[]}\n"), 0o600))
-	truth, err := ReadTruth(path)
+	truth, err := gentest.ReadTruth[Run, Function](path)
 	require.ErrorIs(t, err, gentest.ErrTruthUnfinished)
-	assert.Len(t, truth.Functions, 1)
+	assert.Len(t, truth.Records, 1)
 }
 
 func BenchmarkGenerate(b *testing.B) {
@@ -464,15 +467,4 @@ func BenchmarkGenerate(b *testing.B) {
 		lines += run.Lines
 	}
 	b.ReportMetric(float64(lines)/b.Elapsed().Seconds(), "lines/s")
-}
-
-// Truth is what a truth file of `gen tq` holds.
-type Truth struct {
-	Run       Run
-	Functions []Function
-}
-
-func ReadTruth(path string) (*Truth, error) {
-	t := &Truth{}
-	return t, gentest.ReadTruth(path, &t.Run, &t.Functions)
 }

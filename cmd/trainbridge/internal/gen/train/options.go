@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
 )
 
 // The formats of training logs.
@@ -77,7 +76,7 @@ func DefaultOptions(format string) Options {
 	case FormatHF:
 		o.Interval, o.EvalInterval = 10, 500
 	case FormatVerl:
-		o.EvalInterval, o.Prefix = 20, tq.PrefixRayANSI
+		o.EvalInterval, o.Prefix = 20, logfile.PrefixRayANSI
 	}
 	if t := trainers[format]; t != nil {
 		o.Interval, o.EvalInterval, o.Prefix = max(1, t.interval), t.evalInterval, tq.PrefixNone
@@ -134,7 +133,7 @@ func (o *Options) validate() error {
 			bad("--out -: perf_monitor writes several files, give a directory")
 		}
 	case FormatMegatron:
-		oneOf("prefix", o.Prefix, tq.PrefixNone, "torchrun", "srun", "rank")
+		oneOf("prefix", o.Prefix, logfile.PrefixNone, "torchrun", "srun", "rank")
 	case FormatJSONL:
 		if o.fieldCount() == 0 {
 			bad("--fields %q: use minimal, recommended, full or a number from %d to %d", o.Fields, fullFields, maxFields)
@@ -151,7 +150,7 @@ func (o *Options) validate() error {
 	case FormatOpenRLHF:
 		oneOf("prefix", o.Prefix, tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI)
 	case FormatVerl:
-		oneOf("prefix", o.Prefix, tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI)
+		oneOf("prefix", o.Prefix, logfile.PrefixNone, logfile.PrefixRay, logfile.PrefixRayANSI)
 		if o.FileLogger && !logfile.IsDir(o.Out) {
 			bad("--filelogger writes a second file: give a directory as --out")
 		}

@@ -25,8 +25,10 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/gentest"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
 )
+
+// truthFile is what a truth file says.
+type truthFile = gentest.Truth[Run, Record]
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -43,11 +45,11 @@ func trainOptions(t *testing.T, format string, change func(*Options)) Options {
 	return o
 }
 
-func writeTrain(t *testing.T, o Options) *TrainTruth {
+func writeTrain(t *testing.T, o Options) *truthFile {
 	t.Helper()
 	run, err := Generate(t.Context(), o, io.Discard)
 	require.NoError(t, err)
-	truth, err := ReadTrainTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Record](o.truthPath())
 	require.NoError(t, err)
 	require.Equal(t, run.Lines, truth.Run.Lines)
 	var lines int64
@@ -68,11 +70,11 @@ func writeTrain(t *testing.T, o Options) *TrainTruth {
 	return truth
 }
 
-// of returns the records of a file; its name may be a pattern.
-func (tr *TrainTruth) of(pattern string) (rs []*Record) {
-	for i := range tr.Records {
-		if ok, _ := filepath.Match(pattern, tr.Records[i].File); ok {
-			rs = append(rs, &tr.Records[i])
+// recordsOf returns the records of a file; its name may be a pattern.
+func recordsOf(truth *truthFile, pattern string) (rs []*Record) {
+	for i := range truth.Records {
+		if ok, _ := filepath.Match(pattern, truth.Records[i].File); ok {
+			rs = append(rs, &truth.Records[i])
 		}
 	}
 	return rs
@@ -177,7 +179,7 @@ func TestFlagScale(t *testing.T) {
 			}
 			var last []string
 			for session, file := range files {
-				recs := truth.of(filepath.Base(file))
+				recs := recordsOf(truth, filepath.Base(file))
 				last = nil
 				lines := strings.Split(strings.TrimSuffix(gentest.Text(t, file), "\n"), "\n")
 				for i := range 5 {
@@ -259,7 +261,7 @@ func TestFlagScale(t *testing.T) {
 				assert.Equal(t, m[3], strconv.FormatFloat(summary.Logs[i].PerGPU, 'f', 2, 64))
 				assert.Equal(t, m[7], strconv.FormatFloat(summary.Logs[i].MS, 'f', 1, 64))
 			}
-			records := truth.of("perf_summary_*")
+			records := recordsOf(truth, "perf_summary_*")
 			require.Len(t, records, 1)
 			assert.Equal(t, KindSummary, records[0].Kind)
 			for _, k := range []string{"avg_tflops_per_gpu", "avg_tflops_total", "avg_step_time_ms", "min_step_time_ms", "max_step_time_ms", "peak_memory_gb"} {
@@ -377,7 +379,7 @@ func TestMegatron(t *testing.T) {
 	}
 }
 
-func checkIteration(t *testing.T, o Options, truth *TrainTruth, r *Record, line string) {
+func checkIteration(t *testing.T, o Options, truth *truthFile, r *Record, line string) {
 	t.Helper()
 	p := r.Printed
 	assert.Contains(
@@ -546,7 +548,7 @@ func TestHF(t *testing.T) {
 			o.NaNLossAt = 23
 		})
 		truth := writeTrain(t, o)
-		logged, kept := truth.of("train.log"), truth.of("trainer_state.json")
+		logged, kept := recordsOf(truth, "train.log"), recordsOf(truth, "trainer_state.json")
 		require.Len(t, logged, 300+3+1)
 		require.Len(t, kept, len(logged))
 		for i, line := range strings.Split(strings.TrimSuffix(gentest.Text(t, filepath.Join(o.Out, "train.log")), "\n"), "\n") {
@@ -604,12 +606,12 @@ func TestHF(t *testing.T) {
 var reVerl = regexp.MustCompile(`^(?:\x1b\[36m\(TaskRunner pid=\d+\)\x1b\[0m |\(TaskRunner pid=\d+\) )?step:(\d+) - (.*)$`)
 
 func TestVerl(t *testing.T) {
-	for _, prefix := range []string{tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI} {
+	for _, prefix := range []string{logfile.PrefixNone, logfile.PrefixRay, logfile.PrefixRayANSI} {
 		o := trainOptions(t, FormatVerl, func(o *Options) {
 			o.Prefix, o.FileLogger, o.Steps, o.NaNLossAt, o.Slow = prefix, true, 100, 9, 0.1
 		})
 		truth := writeTrain(t, o)
-		console, file := truth.of("verl.log"), truth.of("filelogger.jsonl")
+		console, file := recordsOf(truth, "verl.log"), recordsOf(truth, "filelogger.jsonl")
 		require.Len(t, console, o.Steps)
 		require.Len(t, file, o.Steps)
 		jsons := strings.Split(gentest.Text(t, filepath.Join(o.Out, "filelogger.jsonl")), "\n")
@@ -723,7 +725,7 @@ func TestTrainRate(t *testing.T) {
 		run, err := generate(t.Context(), o, w, c.Clock())
 		require.NoError(t, err)
 		assert.InEpsilon(t, rate, float64(run.Records)/c.At.Sub(begin).Seconds(), 0.02)
-		truth, err := ReadTrainTruth(o.Truth)
+		truth, err := gentest.ReadTruth[Run, Record](o.Truth)
 		require.NoError(t, err)
 		assert.InEpsilon(t, 0.42, truth.Records[50].MFU, 0.35)
 	}
@@ -739,7 +741,7 @@ func TestTrainStopped(t *testing.T) {
 		run, err := generate(ctx, o, io.Discard, c.Clock())
 		require.NoError(t, err)
 		cancel()
-		truth, err := ReadTrainTruth(o.truthPath())
+		truth, err := gentest.ReadTruth[Run, Record](o.truthPath())
 		require.NoError(t, err)
 		assert.InDelta(t, 5*20*o.Interval, run.Steps, 100)
 		assert.Equal(t, KindSummary, truth.Records[len(truth.Records)-1].Kind)
@@ -799,12 +801,12 @@ func TestTrainCommand(t *testing.T) {
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
 	assert.Equal(t, 3, strings.Count(out.String(), "\n"))
 	assert.Contains(t, errs.String(), "wrote 3 lines to 1 file(s) at -: 3 records of 3 steps")
-	truth, err := ReadTrainTruth(path)
+	truth, err := gentest.ReadTruth[Run, Record](path)
 	require.NoError(t, err)
 	assert.Len(t, truth.Records, 3)
 
 	require.NoError(t, os.WriteFile(path, []byte("{\"kind\":\"train.step\",\"values\":{\"a\":\"NaN\",\"b\":\"-Inf\"}}\n"), 0o600))
-	truth, err = ReadTrainTruth(path)
+	truth, err = gentest.ReadTruth[Run, Record](path)
 	require.ErrorIs(t, err, gentest.ErrTruthUnfinished)
 	assert.True(t, math.IsNaN(float64(truth.Records[0].Values["a"])))
 	assert.True(t, math.IsInf(float64(truth.Records[0].Values["b"]), -1))
@@ -827,15 +829,4 @@ func BenchmarkGenerateTrain(b *testing.B) {
 			b.ReportMetric(float64(lines)/b.Elapsed().Seconds(), "lines/s")
 		})
 	}
-}
-
-// TrainTruth is what a truth file of the other formats holds.
-type TrainTruth struct {
-	Run     Run
-	Records []Record
-}
-
-func ReadTrainTruth(path string) (*TrainTruth, error) {
-	t := &TrainTruth{}
-	return t, gentest.ReadTruth(path, &t.Run, &t.Records)
 }

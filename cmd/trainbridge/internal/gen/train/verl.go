@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -37,7 +36,7 @@ func (p *verl) open() (err error) {
 			return err
 		}
 	}
-	p.prefix = string(tq.RayPrefix(p.opt.Prefix, "TaskRunner", &tq.Worker{Pid: 10_000 + p.rng.IntN(2_000_000)}))
+	p.prefix = string(logfile.RayPrefix(p.opt.Prefix, "TaskRunner", 10_000+p.rng.IntN(2_000_000), ""))
 	return nil
 }
 

@@ -21,6 +21,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
+// truthFile is what a truth file says.
+type truthFile = gentest.Truth[Run, Pass]
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func zmqOptions(t *testing.T, change func(*Options)) Options {
@@ -35,11 +38,11 @@ func zmqOptions(t *testing.T, change func(*Options)) Options {
 	return o
 }
 
-func writeZMQ(t *testing.T, o Options) (string, *ZMQTruth) {
+func writeZMQ(t *testing.T, o Options) (string, *truthFile) {
 	t.Helper()
 	run, err := Generate(t.Context(), o, io.Discard)
 	require.NoError(t, err)
-	truth, err := ReadZMQTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Pass](o.truthPath())
 	require.NoError(t, err)
 	require.Equal(t, run, truth.Run)
 	text := gentest.Text(t, run.Files[0].Path)
@@ -323,14 +326,14 @@ func zmqSums(rows []zmqRow) (s Sums, slowest Slowest) {
 }
 
 // checkZMQ holds a log and its truth against each other.
-func checkZMQ(t *testing.T, o *Options, text string, truth *ZMQTruth) {
+func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 	t.Helper()
 	rows, footer := readZMQ(t, o.Layout, text)
 	assert.EqualValues(t, len(rows), truth.Run.Records)
 	perPass := 2 + 6*o.Layers
 	layer := []string{"BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear"}
 	at, block, high := 0, 0, 0
-	for i, p := range truth.Passes {
+	for i, p := range truth.Records {
 		block = p.Block
 		n := int(p.Calls)
 		group := rows[at : at+n]
@@ -389,7 +392,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *ZMQTruth) {
 	}
 	assert.Len(t, rows, at)
 	assert.Equal(t, block, truth.Run.Blocks)
-	assert.Len(t, truth.Passes, int(truth.Run.Passes)+1)
+	assert.Len(t, truth.Records, int(truth.Run.Passes)+1)
 	if !o.Crash && o.Lines == 0 {
 		assert.Equal(t, int(math.Floor(o.SerializeHigh*float64(o.Warmup+o.Passes))), high)
 	}
@@ -456,7 +459,7 @@ func TestZMQ(t *testing.T) {
 				text, truth := writeZMQ(t, o)
 				checkZMQ(t, &o, text, truth)
 				assert.Equal(t, layout != LayoutCSV && !o.Crash && !o.NoFooter, truth.Run.Footer != nil)
-				last := truth.Passes[len(truth.Passes)-1]
+				last := truth.Records[len(truth.Records)-1]
 				assert.Equal(t, !o.Crash && o.Lines == 0, last.Complete)
 				want := 1 + min(1, o.Warmup)
 				assert.Equal(t, want, truth.Run.Blocks)
@@ -546,11 +549,11 @@ func TestZMQRate(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, written, int(run.Records))
 			assert.InEpsilon(t, rate, float64(run.Records)/c.At.Sub(begin).Seconds(), 0.02)
-			truth, err := ReadZMQTruth(o.Truth)
+			truth, err := gentest.ReadTruth[Run, Pass](o.Truth)
 			require.NoError(t, err)
 			rows, _ := readZMQ(t, "v4", text.String())
 			at := 0
-			for _, p := range truth.Passes {
+			for _, p := range truth.Records {
 				assert.InDelta(t, rows[at].us["total"], (written[at]-p.StartUnixNano)/1000, 1)
 				at += int(p.Calls)
 				assert.Equal(t, written[at-1], p.EndUnixNano)
@@ -570,10 +573,10 @@ func TestZMQStopped(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDelta(t, 500, run.Records, 80)
 	assert.Nil(t, run.Footer)
-	truth, err := ReadZMQTruth(o.truthPath())
+	truth, err := gentest.ReadTruth[Run, Pass](o.truthPath())
 	require.NoError(t, err)
 	checkZMQ(t, &Options{Layout: "v1", Layers: 16, Warmup: 1, Lines: 1}, gentest.Text(t, o.Out), truth)
-	assert.False(t, truth.Passes[len(truth.Passes)-1].Complete)
+	assert.False(t, truth.Records[len(truth.Records)-1].Complete)
 }
 
 func TestZMQEndsNowWithoutStart(t *testing.T) {
@@ -645,15 +648,4 @@ func BenchmarkGenerateZMQ(b *testing.B) {
 			b.ReportMetric(float64(rows)/b.Elapsed().Seconds(), "lines/s")
 		})
 	}
-}
-
-// ZMQTruth is what a truth file of `gen zmq` holds.
-type ZMQTruth struct {
-	Run    Run
-	Passes []Pass
-}
-
-func ReadZMQTruth(path string) (*ZMQTruth, error) {
-	t := &ZMQTruth{}
-	return t, gentest.ReadTruth(path, &t.Run, &t.Passes)
 }
