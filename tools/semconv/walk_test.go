@@ -361,7 +361,7 @@ func TestGoldenFiles(t *testing.T) {
 		case strings.HasPrefix(path, "cmd/trainbridge/internal/show/testdata/"):
 			files++
 			w.jaeger(text)
-		case !in && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "spans/generated_") &&
+		case !in && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "spans/generated_") && !strings.HasPrefix(path, "internal/traces/view/generated_") &&
 			!strings.HasPrefix(path, "tools/"), strings.HasPrefix(path, "receivers/nvmlreceiver/metadata.yaml"):
 			source.Write(text)
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -85,7 +84,7 @@ func (p *console) open() (err error) {
 	}
 	p.prefix = rankPrefix(p.opt.Prefix, 0)
 	if p.ray != "" {
-		p.prefix = string(tq.RayPrefix(p.opt.Prefix, p.ray, &tq.Worker{Pid: 10_000 + p.rng.IntN(2_000_000)}))
+		p.prefix = string(logfile.RayPrefix(p.opt.Prefix, p.ray, 10_000+p.rng.IntN(2_000_000), ""))
 	}
 	p.stamp.Loc = p.opt.Timezone
 	p.now = reading{sim: p.sim, horizon: p.opt.horizon(), validation: math.NaN(), timers: p.opt.Timers}

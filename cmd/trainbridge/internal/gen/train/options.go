@@ -79,9 +79,9 @@ func DefaultOptions(format string) Options {
 		o.EvalInterval, o.Prefix = 20, logfile.PrefixRayANSI
 	}
 	if t := trainers[format]; t != nil {
-		o.Interval, o.EvalInterval, o.Prefix = max(1, t.interval), t.evalInterval, tq.PrefixNone
+		o.Interval, o.EvalInterval, o.Prefix = max(1, t.interval), t.evalInterval, logfile.PrefixNone
 		if t.ray != "" {
-			o.Prefix = tq.PrefixRayANSI
+			o.Prefix = logfile.PrefixRayANSI
 		}
 	}
 	return o
@@ -146,9 +146,9 @@ func (o *Options) validate() error {
 			bad("--save-steps %d: use 1 or more", o.SaveInterval)
 		}
 	case FormatDeepSpeed, FormatTorchTitan, FormatNeMo, FormatNanochat, FormatMaxText:
-		oneOf("prefix", o.Prefix, tq.PrefixNone, "torchrun", "srun", "rank")
+		oneOf("prefix", o.Prefix, logfile.PrefixNone, "torchrun", "srun", "rank")
 	case FormatOpenRLHF:
-		oneOf("prefix", o.Prefix, tq.PrefixNone, tq.PrefixRay, tq.PrefixRayANSI)
+		oneOf("prefix", o.Prefix, logfile.PrefixNone, logfile.PrefixRay, logfile.PrefixRayANSI)
 	case FormatVerl:
 		oneOf("prefix", o.Prefix, logfile.PrefixNone, logfile.PrefixRay, logfile.PrefixRayANSI)
 		if o.FileLogger && !logfile.IsDir(o.Out) {

@@ -22,7 +22,7 @@ import (
 )
 
 // readBack reads the log of a run with train_log until it has the truth's records, and returns their spans, and the lines by what became of them.
-func readBack(t *testing.T, truth *TrainTruth) (all []ptrace.Span, lines map[string]int64) {
+func readBack(t *testing.T, truth *truthFile) (all []ptrace.Span, lines map[string]int64) {
 	t.Helper()
 	tel := componenttest.NewTelemetry()
 	sink, factory := new(consumertest.TracesSink), trainlogreceiver.NewFactory()
@@ -115,7 +115,7 @@ func TestTrainersAreReadBack(t *testing.T) {
 	}
 }
 
-func checkReadBack(t *testing.T, truth *TrainTruth, all []ptrace.Span) {
+func checkReadBack(t *testing.T, truth *truthFile, all []ptrace.Span) {
 	t.Helper()
 	kinds, parts, parents := map[string][]ptrace.Span{}, map[pcommon.SpanID]map[string]float64{}, map[pcommon.SpanID]pcommon.SpanID{}
 	for _, s := range all {
