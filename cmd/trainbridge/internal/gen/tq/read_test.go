@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/gentest"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -40,11 +41,11 @@ func (v values) count() (n int) {
 }
 
 // wanted is what the truth says of the lines between the records.
-func wanted(t *testing.T, truth *Truth) values {
+func wanted(t *testing.T, truth *truthFile) values {
 	t.Helper()
 	v := values{}
-	for i := range truth.Functions {
-		f := &truth.Functions[i]
+	for i := range truth.Records {
+		f := &truth.Records[i]
 		for direction, cost := range map[string]string{"get": f.GetCost, "put": f.PutCost} {
 			if cost != "" {
 				v.add(spans.MetricTQTaskDuration, f.Func, direction, gentest.Number(t, cost))
@@ -97,7 +98,7 @@ func TestNeighboursAreReadBack(t *testing.T) {
 		"files":                    nil,
 		"files, crashes":           func(o *Options) { o.Crash, o.ComputeOnly = 0.3, 0.3 },
 		"driver":                   func(o *Options) { o.Out += ".log" },
-		"driver, without colours":  func(o *Options) { o.Out, o.Prefix = o.Out+".log", PrefixRay },
+		"driver, without colours":  func(o *Options) { o.Out, o.Prefix = o.Out+".log", logfile.PrefixRay },
 		"driver, hosts":            func(o *Options) { o.Out, o.IPs = o.Out+".log", []string{"10.0.0.2", "10.0.0.3"} },
 		"driver, many at once":     func(o *Options) { o.Out, o.Concurrency, o.Workers = o.Out+".log", 8, 8 },
 		"times as small as 10 µs":  func(o *Options) { o.Scale = 1e-6 },
