@@ -211,18 +211,14 @@ func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
 			r.hold, r.err = true, errors.New("down")
 			r.append("a.log", numbered(1, 100)+"END x\n")
 			r.step(poll)
-			for range 100 {
-				r.step(3 * time.Second)
-			}
+			r.steps(100, 3*time.Second)
 			if rotated != "" {
 				r.rename("a.log", "a.log.1")
 			}
 			if rotated == "renamed, and there is another" {
 				r.append("a.log", "new\n")
 			}
-			for range 100 {
-				r.step(3 * time.Second)
-			}
+			r.steps(100, 3*time.Second)
 			r.want()
 			r.hold, r.err = false, nil
 			r.ackAll()

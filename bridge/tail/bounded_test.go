@@ -249,33 +249,7 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 			if tc.down {
 				r.boot()
 			}
-			most, sweeps := int64(0), 0
-			r.now = r.now.Add(poll)
-			for range 100 {
-				before := map[fingerprint.ID]int64{}
-				for id, p := range r.tl.sweeper.probes {
-					if p.src != nil {
-						before[id] = p.src.Pos()
-					}
-				}
-				r.tl.sweep(r.now)
-				for id, p := range r.tl.sweeper.probes {
-					if p.src != nil {
-						most = max(most, p.src.Pos()-before[id])
-						sweeps++
-					}
-				}
-				for len(r.tl.ready) > 0 {
-					r.tl.turn(r.tl.pop(), &r.buf)
-					r.ackAll()
-				}
-				if sweeps == 1 {
-					assert.Contains(t, r.out, "one", "no other stream waits")
-				}
-				if len(r.tl.kicked) == 0 {
-					r.now = r.now.Add(time.Second)
-				}
-			}
+			most, sweeps := r.probe()
 			r.rest()
 			r.rest()
 			if tc.down || tc.cut {
@@ -286,13 +260,42 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 			} else {
 				assert.Len(t, r.out, 202, "it was open when it was removed")
 			}
-			for range 6 {
-				r.step(30 * time.Second)
-			}
+			r.steps(6, 30*time.Second)
 			assert.Len(t, r.out, 202)
 			assert.Zero(t, r.tl.sweeper.probing)
 		})
 	}
+}
+
+// probe sweeps a hundred times: in how many of the sweeps something was compared, and how many bytes of it at most.
+func (r *rig) probe() (most int64, sweeps int) {
+	r.now = r.now.Add(poll)
+	for range 100 {
+		before := map[fingerprint.ID]int64{}
+		for id, p := range r.tl.sweeper.probes {
+			if p.src != nil {
+				before[id] = p.src.Pos()
+			}
+		}
+		r.tl.sweep(r.now)
+		for id, p := range r.tl.sweeper.probes {
+			if p.src != nil {
+				most = max(most, p.src.Pos()-before[id])
+				sweeps++
+			}
+		}
+		for len(r.tl.ready) > 0 {
+			r.tl.turn(r.tl.pop(), &r.buf)
+			r.ackAll()
+		}
+		if sweeps == 1 {
+			assert.Contains(r.t, r.out, "one", "no other stream waits")
+		}
+		if len(r.tl.kicked) == 0 {
+			r.now = r.now.Add(time.Second)
+		}
+	}
+	return most, sweeps
 }
 
 // How much a handler reads ahead is bounded, per visit and per turn.

@@ -60,9 +60,7 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 				c := r.tl.Counts()
 				assert.Zero(t, c.LostFiles)
 				assert.Zero(t, c.Truncations)
-				for range 4 {
-					r.step(time.Minute)
-				}
+				r.steps(4, time.Minute)
 				assert.Empty(t, r.tl.catches.open)
 				assert.Empty(t, r.tl.sweeper.nets)
 				assert.LessOrEqual(t, r.tl.open.Load(), int64(1))

@@ -91,9 +91,7 @@ func TestForgottenStreamLeavesTheStore(t *testing.T) {
 	r.checkpoint()
 	require.Len(t, r.store.values, 2)
 	r.remove("a.log")
-	for range 60 {
-		r.step(5 * time.Second)
-	}
+	r.steps(60, 5*time.Second)
 	r.checkpoint()
 	assert.Len(t, r.store.values, 1)
 	assert.Empty(t, r.tl.sweeper.files)
@@ -123,13 +121,9 @@ func TestForgetter(t *testing.T) {
 	r.step(0)
 	r.remove("a.log")
 	r.remove("c.log")
-	for range 60 {
-		r.step(5 * time.Second)
-	}
+	r.steps(60, 5*time.Second)
 	require.Equal(t, 1, n, "a.log has a line that waits")
-	for range 60 {
-		r.step(10 * time.Second)
-	}
+	r.steps(60, 10*time.Second)
 	require.Equal(t, 2, n)
 	r.checkpoint()
 	r.crash()

@@ -97,46 +97,51 @@ func newNumbering(t *testing.T, inOrder bool, change ...func(*Config)) *rig {
 	return r
 }
 
+// pieces appends texts one after the other; a blank ends a line.
+func pieces(texts ...string) func(*rig) {
+	return func(r *rig) {
+		for _, text := range texts {
+			r.append("a.log", strings.ReplaceAll(text, " ", "\n")+"\n")
+			r.step(poll)
+		}
+	}
+}
+
+func rotatedAmid(r *rig) {
+	pieces("a b (", "c")(r)
+	r.rename("a.log", "a.log.1")
+	pieces("d ) e", "f")(r)
+}
+
+// longDone has a file between others whose lines were all accepted long ago.
+func longDone(r *rig) {
+	pieces("a")(r)
+	r.rename("a.log", "a.log.1")
+	pieces("b c")(r)
+	r.rename("a.log.1", "a.log.2")
+	r.rename("a.log", "a.log.1")
+	pieces("d")(r)
+	require.True(r.t, r.ack(1))
+	for range 4 {
+		r.rest()
+	}
+}
+
+// packedHeader has the state of the handler in a file that was compressed.
+func packedHeader(r *rig) {
+	pieces("#")(r)
+	r.rename("a.log", "a.log.1")
+	pieces("")(r)
+	r.write("a.log.1.gz", gz("#\n"))
+	r.remove("a.log.1")
+	r.steps(5, time.Second)
+	pieces("a")(r)
+	r.rest()
+}
+
 // After a crash, all lines from the oldest batch on that was not accepted are given again, with the state that the handler had then.
 // A handler that is not InOrder gets only the missing lines, with the state it had last.
 func TestInOrder(t *testing.T) {
-	pieces := func(texts ...string) func(*rig) {
-		return func(r *rig) {
-			for _, text := range texts {
-				r.append("a.log", strings.ReplaceAll(text, " ", "\n")+"\n")
-				r.step(poll)
-			}
-		}
-	}
-	rotated := func(r *rig) {
-		pieces("a b (", "c")(r)
-		r.rename("a.log", "a.log.1")
-		pieces("d ) e", "f")(r)
-	}
-	old := func(r *rig) {
-		pieces("a")(r)
-		r.rename("a.log", "a.log.1")
-		pieces("b c")(r)
-		r.rename("a.log.1", "a.log.2")
-		r.rename("a.log", "a.log.1")
-		pieces("d")(r)
-		require.True(r.t, r.ack(1))
-		for range 4 {
-			r.rest()
-		}
-	}
-	header := func(r *rig) {
-		pieces("#")(r)
-		r.rename("a.log", "a.log.1")
-		pieces("")(r)
-		r.write("a.log.1.gz", gz("#\n"))
-		r.remove("a.log.1")
-		for range 5 {
-			r.step(time.Second)
-		}
-		pieces("a")(r)
-		r.rest()
-	}
 	for name, tc := range map[string]struct {
 		write    func(*rig)
 		accepted []string // the first characters of the accepted batches
@@ -152,10 +157,10 @@ func TestInOrder(t *testing.T) {
 		"lines are held at the crash":    {pieces("a", "b ("), []string{"1a", "2b"}, []string{"3("}, []string{"3("}},
 		"held, and a batch before it":    {pieces("a", "b", "c ("), []string{"2b", "3c"}, []string{"1a", "2b", "3c", "4("}, []string{"4a", "5("}},
 		"a batch while lines are held":   {pieces("a (", "!b", "c )", "d"), []string{"1a", "2( 4c 5)"}, []string{"3!b", "2( 4c 5)", "6d"}, []string{"7!b", "8d"}},
-		"over a rotation":                {rotated, []string{"3( 4c 5d 6)"}, []string{"1a", "2b", "3( 4c 5d 6)", "7e", "8f"}, []string{"9a", "10b", "11f"}},
-		"over a rotation, the last half": {rotated, []string{"1a", "8f"}, []string{"3( 4c 5d 6)", "7e", "8f"}, []string{"9( 10c 11d 12)", "13e"}},
-		"the header's file is packed":    {header, nil, []string{"2a"}, []string{"3a"}},
-		"a file between is long done":    {old, nil, []string{"1a", "2b", "3c", "4d"}, []string{"5a", "6d"}},
+		"over a rotation":                {rotatedAmid, []string{"3( 4c 5d 6)"}, []string{"1a", "2b", "3( 4c 5d 6)", "7e", "8f"}, []string{"9a", "10b", "11f"}},
+		"over a rotation, the last half": {rotatedAmid, []string{"1a", "8f"}, []string{"3( 4c 5d 6)", "7e", "8f"}, []string{"9( 10c 11d 12)", "13e"}},
+		"the header's file is packed":    {packedHeader, nil, []string{"2a"}, []string{"3a"}},
+		"a file between is long done":    {longDone, nil, []string{"1a", "2b", "3c", "4d"}, []string{"5a", "6d"}},
 	} {
 		for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 			for _, inOrder := range []bool{true, false} {
@@ -202,6 +207,37 @@ func (r *rig) accept(first string) {
 	require.Fail(r.t, "no batch begins so", first)
 }
 
+// modelLines makes the lines of the model, and knows the records that an InOrder handler makes of them.
+type modelLines struct {
+	n          int
+	want, open []string
+}
+
+// next is a line; each is known by its content, also in a copy.
+func (l *modelLines) next(text string) string {
+	l.n++
+	text = fmt.Sprintf("%s-%d", text, l.n)
+	if l.open = append(l.open, fmt.Sprintf("%d%s", l.n, text)); text[0] == ')' || len(l.open) == 1 && text[0] != '(' {
+		l.want, l.open = append(l.want, strings.Join(l.open, " ")), nil
+	}
+	return text + "\n"
+}
+
+func (l *modelLines) some(rnd *rand.Rand) string {
+	var b strings.Builder
+	for range 1 + rnd.IntN(40) {
+		switch k := rnd.IntN(8); {
+		case k == 0 && len(l.open) == 0:
+			b.WriteString(l.next("("))
+		case k <= 1 && len(l.open) > 0:
+			b.WriteString(l.next(")"))
+		default:
+			b.WriteString(l.next("x"))
+		}
+	}
+	return b.String()
+}
+
 // TestInOrderModel does to a file, the consumer and the process whatever may happen to them, in random order: each record comes at least once, with the numbers
 // that its lines have when nothing goes wrong.
 func TestInOrderModel(t *testing.T) {
@@ -216,33 +252,13 @@ func TestInOrderModel(t *testing.T) {
 			r.early = true
 			at := r.now
 			r.tick = func(string) time.Time { at = at.Add(time.Second); return at }
-			var want, open []string
-			n, files := 0, 0
-			line := func(text string) string {
-				n++
-				text = fmt.Sprintf("%s-%d", text, n) // a copy is known by its content
-				if open = append(open, fmt.Sprintf("%d%s", n, text)); text[0] == ')' || len(open) == 1 && text[0] != '(' {
-					want, open = append(want, strings.Join(open, " ")), nil
-				}
-				return text + "\n"
-			}
+			lines, files := modelLines{}, 0
 			for range 30 {
 				switch rnd.IntN(9) {
 				case 0, 1, 2, 3:
-					var b strings.Builder
-					for range 1 + rnd.IntN(40) {
-						switch k := rnd.IntN(8); {
-						case k == 0 && len(open) == 0:
-							b.WriteString(line("("))
-						case k <= 1 && len(open) > 0:
-							b.WriteString(line(")"))
-						default:
-							b.WriteString(line("x"))
-						}
-					}
-					r.append("a.log", b.String())
+					r.append("a.log", lines.some(rnd))
 				case 4:
-					if n > 0 {
+					if lines.n > 0 {
 						r.step(poll)
 						files++
 						if old := fmt.Sprintf("a.log.%d", files); rnd.IntN(3) > 0 {
@@ -251,7 +267,7 @@ func TestInOrderModel(t *testing.T) {
 							r.copy("a.log", old)
 							r.truncate("a.log")
 						}
-						r.append("a.log", line("x"))
+						r.append("a.log", lines.next("x"))
 						r.step(time.Duration(rnd.IntN(100)) * time.Second)
 					}
 				case 5, 6:
@@ -268,14 +284,14 @@ func TestInOrderModel(t *testing.T) {
 				}
 			}
 			r.hold = false
-			r.append("a.log", line("x")+line(")"))
+			r.append("a.log", lines.next("x")+lines.next(")"))
 			r.step(0)
 			r.ackAll()
 			r.rest()
 			for _, rec := range r.out {
-				require.Contains(t, want, rec)
+				require.Contains(t, lines.want, rec)
 			}
-			for _, rec := range want {
+			for _, rec := range lines.want {
 				require.Contains(t, r.out, rec)
 			}
 		})

@@ -113,58 +113,7 @@ func (m *jointModel) run(ops int) {
 	names := []string{"a.log", "b.log", "c.log"}[:m.r.ranks]
 	for range ops {
 		name := names[m.rnd.IntN(len(names))]
-		switch n := m.rnd.IntN(100); {
-		case n < 25:
-			m.note("lines %s", name)
-			m.lines(name)
-		case n < 28:
-			m.note("part %s", name)
-			m.part(name)
-		case n < 30:
-			m.note("complete %s", name)
-			m.complete(name)
-		case n < 36:
-			m.note("rotate %s", name)
-			m.rotate(name)
-		case n < 39:
-			m.note("copytruncate %s", name)
-			m.copytruncate(name)
-		case n < 40:
-			m.note("cut %s", name)
-			m.cut(name)
-		case n < 41:
-			m.note("delete %s", name)
-			m.delete(name)
-		case n < 70:
-			d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
-			m.note("step %v", d)
-			m.step(d)
-		case n < 73:
-			m.err = [...]error{nil, errors.New("not now")}[m.rnd.IntN(2)]
-			m.refuse = m.rnd.IntN(3) == 0
-			m.note("consumer %v, refuses %v", m.err, m.refuse)
-		case n < 80:
-			m.note("ack")
-			for range m.rnd.IntN(4) {
-				if len(m.flying) > 0 {
-					m.ack(m.rnd.IntN(len(m.flying)))
-				}
-			}
-		case n < 88:
-			m.note("checkpoint")
-			m.checkpoint()
-		case n < 91:
-			m.store.fail = [...]error{nil, errors.New("disk full")}[m.rnd.IntN(2)]
-			m.note("storage %v", m.store.fail)
-		case n < 97:
-			m.note("crash")
-			m.down()
-		default:
-			m.note("clean restart")
-			m.store.fail = nil
-			m.checkpoint()
-			m.down()
-		}
+		m.do(m.rnd.IntN(100), name)
 		if m.tl != nil {
 			m.balance()
 		}
@@ -185,6 +134,62 @@ func (m *jointModel) run(ops int) {
 	m.ackAll()
 	m.r.still()
 	m.check()
+}
+
+// do is one thing that happens to a file, the consumer, the storage or the process; n is its number of a hundred.
+func (m *jointModel) do(n int, name string) {
+	switch {
+	case n < 25:
+		m.note("lines %s", name)
+		m.lines(name)
+	case n < 28:
+		m.note("part %s", name)
+		m.part(name)
+	case n < 30:
+		m.note("complete %s", name)
+		m.complete(name)
+	case n < 36:
+		m.note("rotate %s", name)
+		m.rotate(name)
+	case n < 39:
+		m.note("copytruncate %s", name)
+		m.copytruncate(name)
+	case n < 40:
+		m.note("cut %s", name)
+		m.cut(name)
+	case n < 41:
+		m.note("delete %s", name)
+		m.delete(name)
+	case n < 70:
+		d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
+		m.note("step %v", d)
+		m.step(d)
+	case n < 73:
+		m.err = [...]error{nil, errors.New("not now")}[m.rnd.IntN(2)]
+		m.refuse = m.rnd.IntN(3) == 0
+		m.note("consumer %v, refuses %v", m.err, m.refuse)
+	case n < 80:
+		m.note("ack")
+		for range m.rnd.IntN(4) {
+			if len(m.flying) > 0 {
+				m.ack(m.rnd.IntN(len(m.flying)))
+			}
+		}
+	case n < 88:
+		m.note("checkpoint")
+		m.checkpoint()
+	case n < 91:
+		m.store.fail = [...]error{nil, errors.New("disk full")}[m.rnd.IntN(2)]
+		m.note("storage %v", m.store.fail)
+	case n < 97:
+		m.note("crash")
+		m.down()
+	default:
+		m.note("clean restart")
+		m.store.fail = nil
+		m.checkpoint()
+		m.down()
+	}
 }
 
 func (m *jointModel) down() {

@@ -47,6 +47,8 @@ type crowd struct {
 	want  int
 	stop  func() // ends this life of the process; it is called once so many records came
 	after int
+
+	crashed map[string][]byte // a checkpoint of this life
 }
 
 func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
@@ -83,11 +85,11 @@ func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
 
 // live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns
 // the store's content of some time before its end.
-func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
+func (c *crowd) live(after int, grow bool) map[string][]byte {
 	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	crashed = maps.Clone(c.store.values)
+	c.crashed = maps.Clone(c.store.values)
 	stopped := make(chan struct{})
 	full := make(chan struct{})
 	c.mu.Lock()
@@ -116,53 +118,11 @@ func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	require.NoError(t, tl.Start(ctx, host{id, &memExtension{store: c.store}}))
 
 	var others sync.WaitGroup
-	others.Go(func() { // writers
-		for grow {
-			grow = false
-			for path, parts := range c.text {
-				if ctx.Err() != nil || len(parts) == 0 {
-					continue
-				}
-				f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-				if err == nil {
-					_, err = f.WriteString(parts[0])
-					err = errors.Join(err, f.Close())
-				}
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				c.text[path] = parts[1:]
-				grow = true
-			}
-		}
-	})
+	if grow {
+		others.Go(func() { c.grow(ctx) })
+	}
 	ended := make(chan struct{})
-	others.Go(func() { // checkpoints
-		for {
-			select {
-			case <-ended:
-				return
-			default:
-			}
-			if err := tl.storeAll(ctx, true); err != nil && ctx.Err() == nil {
-				t.Error(err)
-			}
-			c.store.mu.Lock()
-			values := maps.Clone(c.store.values)
-			c.store.mu.Unlock()
-			if err := halves(values, c.lines); err != nil {
-				t.Error(err)
-				return
-			}
-			c.mu.Lock()
-			if c.rnd.IntN(3) == 0 {
-				crashed = values
-			}
-			c.mu.Unlock()
-			runtime.Gosched()
-		}
-	})
+	others.Go(func() { c.checkpoints(ctx, tl, ended) })
 	select {
 	case <-stopped:
 	case <-full:
@@ -177,7 +137,57 @@ func (c *crowd) live(after int, grow bool) (crashed map[string][]byte) {
 	require.Equal(t, tl.Counts().Records, tl.Counts().Sent+tl.Counts().Refused+tl.Counts().Pending)
 	require.Zero(t, tl.Counts().LostFiles)
 	require.NoError(t, halves(c.store.values, c.lines))
-	return crashed
+	return c.crashed
+}
+
+// grow appends to the files, a part to each in turn, until all is written.
+func (c *crowd) grow(ctx context.Context) {
+	for grow := true; grow; {
+		grow = false
+		for path, parts := range c.text {
+			if ctx.Err() != nil || len(parts) == 0 {
+				continue
+			}
+			f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err == nil {
+				_, err = f.WriteString(parts[0])
+				err = errors.Join(err, f.Close())
+			}
+			if err != nil {
+				c.t.Error(err)
+				return
+			}
+			c.text[path] = parts[1:]
+			grow = true
+		}
+	}
+}
+
+// checkpoints are stored until ended is closed. Each has all lines of a record or none; what one of them has is what a crash leaves.
+func (c *crowd) checkpoints(ctx context.Context, tl *Tailer, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		if err := tl.storeAll(ctx, true); err != nil && ctx.Err() == nil {
+			c.t.Error(err)
+		}
+		c.store.mu.Lock()
+		values := maps.Clone(c.store.values)
+		c.store.mu.Unlock()
+		if err := halves(values, c.lines); err != nil {
+			c.t.Error(err)
+			return
+		}
+		c.mu.Lock()
+		if c.rnd.IntN(3) == 0 {
+			c.crashed = values
+		}
+		c.mu.Unlock()
+		runtime.Gosched()
+	}
 }
 
 // Some hundred streams whose records have a line of each, with all goroutines there are: every checkpoint that is ever stored has all lines of a record or

@@ -253,53 +253,15 @@ func (r *jointRig) stored() (head int64, holes []checkpoint.Range, tags []checkp
 	return c.Files[0].Head, c.Files[0].Holes, c.Files[0].Tags
 }
 
-// A record of three files: how much of it a crash leaves depends on the time of the crash.
-func TestJointRecord(t *testing.T) {
-	down := errors.New("down")
-	for name, tc := range map[string]struct {
-		do    func(r *jointRig) // while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2
-		again []string          // records that come after the crash; then c 2 is said
-	}{
-		"in flight":              {func(r *jointRig) { r.checkpoint() }, []string{"a:0,1,2", "b:0,1,2"}},
-		"accepted, not stored":   {func(r *jointRig) { r.checkpoint(); r.ackAll() }, []string{"a:0,1,2", "b:0,1,2"}},
-		"accepted and stored":    {func(r *jointRig) { r.ackAll(); r.checkpoint() }, nil},
-		"one of them accepted":   {func(r *jointRig) { r.ack(1); r.checkpoint() }, []string{"a:0,1,2"}},
-		"the other one accepted": {func(r *jointRig) { r.ack(0); r.checkpoint() }, []string{"b:0,1,2"}},
-		"refused":                {func(r *jointRig) { r.err = consumererror.NewPermanent(down); r.ackAll(); r.err = nil; r.checkpoint() }, nil},
-		"one refused, the other not taken": {func(r *jointRig) {
-			r.err = consumererror.NewPermanent(down)
-			r.ack(0)
-			r.err = down
-			r.ack(0)
-			r.err = nil
-			r.checkpoint()
-		}, []string{"b:0,1,2"}},
-		"nothing was ever stored": {func(r *jointRig) { r.ackAll(); clear(r.store.values) }, []string{"a:0,1,2", "b:0,1,2"}},
-		"the storage fails once": {func(r *jointRig) {
-			r.checkpoint()
-			r.ack(0)
-			r.store.fail = down
-			r.checkpoint()
-			r.store.fail = nil
-			r.ackAll()
-			r.checkpoint()
-		}, nil},
-		"the storage fails at last": {func(r *jointRig) {
-			r.ack(0)
-			r.checkpoint()
-			r.ackAll()
-			r.store.fail = down
-			r.checkpoint()
-			r.store.fail = nil
-		}, []string{"b:0,1,2"}},
-		"it was stored too often for now": {func(r *jointRig) {
-			r.ack(0)
-			r.checkpoint()
-			r.tl.nextStore = r.now.Add(time.Second)
-			r.ackAll()
-			require.NoError(r.t, r.tl.storeAll(context.Background(), false))
-		}, []string{"b:0,1,2"}},
-	} {
+// recordTest is what happens while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2.
+type recordTest struct {
+	do    func(r *jointRig)
+	again []string // records that come after the crash; then c 2 is said
+}
+
+func crashAmid(t *testing.T, cases map[string]recordTest) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newJointRig(t, 3)
 			r.hold = true
@@ -336,35 +298,68 @@ func TestJointRecord(t *testing.T) {
 	}
 }
 
-// Whatever happens to a file, its lent lines are not affected.
-func TestJointFiles(t *testing.T) {
-	for name, tc := range map[string]struct {
-		do   func(r *jointRig)
-		gone bool // none of its lines can be read again
-	}{
-		"appended": {func(r *jointRig) { r.append("r0.log", "# x\n") }, false},
-		"renamed":  {func(r *jointRig) { r.rename("r0.log", "r0.log.1") }, false},
-		"renamed twice": {func(r *jointRig) {
-			r.rename("r0.log", "r0.log.1")
-			r.append("r0.log", "# x\n")
-			r.rename("r0.log.1", "r0.log.2")
-			r.rename("r0.log", "r0.log.1")
-			r.append("r0.log", "# y\n")
-		}, false},
-		"copied and truncated": {func(r *jointRig) { r.copy("r0.log", "r0.log.1"); r.truncate("r0.log"); r.append("r0.log", "# x\n") }, false},
-		"compressed": {func(r *jointRig) {
-			r.append("r0.log", strings.Repeat("# x\n", 1000))
-			r.step(poll)
-			r.copy("r0.log", "x")
-			r.remove("r0.log")
-			b, _ := os.ReadFile(r.path("x"))
-			r.write("r0.log.1.gz", gz(string(b)))
-			r.remove("x")
-		}, false},
-		"truncated": {func(r *jointRig) { r.truncate("r0.log"); r.append("r0.log", "# x\n") }, true},
-		"deleted":   {func(r *jointRig) { r.remove("r0.log") }, true},
-		"made anew": {func(r *jointRig) { r.remove("r0.log"); r.append("r0.log", "# x\n") }, true},
-	} {
+// A record of three files: how much of it a crash leaves depends on the time of the crash.
+func TestJointRecord(t *testing.T) {
+	down := errors.New("down")
+	crashAmid(t, map[string]recordTest{
+		"in flight":              {func(r *jointRig) { r.checkpoint() }, []string{"a:0,1,2", "b:0,1,2"}},
+		"accepted, not stored":   {func(r *jointRig) { r.checkpoint(); r.ackAll() }, []string{"a:0,1,2", "b:0,1,2"}},
+		"accepted and stored":    {func(r *jointRig) { r.ackAll(); r.checkpoint() }, nil},
+		"one of them accepted":   {func(r *jointRig) { r.ack(1); r.checkpoint() }, []string{"a:0,1,2"}},
+		"the other one accepted": {func(r *jointRig) { r.ack(0); r.checkpoint() }, []string{"b:0,1,2"}},
+		"refused":                {func(r *jointRig) { r.err = consumererror.NewPermanent(down); r.ackAll(); r.err = nil; r.checkpoint() }, nil},
+		"one refused, the other not taken": {func(r *jointRig) {
+			r.err = consumererror.NewPermanent(down)
+			r.ack(0)
+			r.err = down
+			r.ack(0)
+			r.err = nil
+			r.checkpoint()
+		}, []string{"b:0,1,2"}},
+	})
+}
+
+// A record of three files whose checkpoint fails, or is not stored.
+func TestJointRecordStorage(t *testing.T) {
+	down := errors.New("down")
+	crashAmid(t, map[string]recordTest{
+		"nothing was ever stored": {func(r *jointRig) { r.ackAll(); clear(r.store.values) }, []string{"a:0,1,2", "b:0,1,2"}},
+		"the storage fails once": {func(r *jointRig) {
+			r.checkpoint()
+			r.ack(0)
+			r.store.fail = down
+			r.checkpoint()
+			r.store.fail = nil
+			r.ackAll()
+			r.checkpoint()
+		}, nil},
+		"the storage fails at last": {func(r *jointRig) {
+			r.ack(0)
+			r.checkpoint()
+			r.ackAll()
+			r.store.fail = down
+			r.checkpoint()
+			r.store.fail = nil
+		}, []string{"b:0,1,2"}},
+		"it was stored too often for now": {func(r *jointRig) {
+			r.ack(0)
+			r.checkpoint()
+			r.tl.nextStore = r.now.Add(time.Second)
+			r.ackAll()
+			require.NoError(r.t, r.tl.storeAll(context.Background(), false))
+		}, []string{"b:0,1,2"}},
+	})
+}
+
+// fileTest is what happens to the file of rank 0, of which lines are lent.
+type fileTest struct {
+	do   func(r *jointRig)
+	gone bool // none of its lines can be read again
+}
+
+func outlive(t *testing.T, cases map[string]fileTest) {
+	t.Helper()
+	for name, tc := range cases {
 		for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 			for _, down := range []string{"", "the same process", "a crash", "a crash before it", "two crashes"} {
 				t.Run(name+", "+pattern+", "+down, func(t *testing.T) {
@@ -395,9 +390,7 @@ func TestJointFiles(t *testing.T) {
 					} else {
 						r.got("a:0,1", "c:0*2,1")
 					}
-					for range 50 {
-						r.step(5 * time.Second)
-					}
+					r.steps(50, 5*time.Second)
 					r.still()
 					for _, s := range r.tl.sweeper.streams {
 						for _, f := range s.files {
@@ -413,6 +406,34 @@ func TestJointFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever happens to a file, its lent lines are not affected.
+func TestJointFiles(t *testing.T) {
+	outlive(t, map[string]fileTest{
+		"appended": {func(r *jointRig) { r.append("r0.log", "# x\n") }, false},
+		"renamed":  {func(r *jointRig) { r.rename("r0.log", "r0.log.1") }, false},
+		"renamed twice": {func(r *jointRig) {
+			r.rename("r0.log", "r0.log.1")
+			r.append("r0.log", "# x\n")
+			r.rename("r0.log.1", "r0.log.2")
+			r.rename("r0.log", "r0.log.1")
+			r.append("r0.log", "# y\n")
+		}, false},
+		"copied and truncated": {func(r *jointRig) { r.copy("r0.log", "r0.log.1"); r.truncate("r0.log"); r.append("r0.log", "# x\n") }, false},
+		"compressed": {func(r *jointRig) {
+			r.append("r0.log", strings.Repeat("# x\n", 1000))
+			r.step(poll)
+			r.copy("r0.log", "x")
+			r.remove("r0.log")
+			b, _ := os.ReadFile(r.path("x"))
+			r.write("r0.log.1.gz", gz(string(b)))
+			r.remove("x")
+		}, false},
+		"truncated": {func(r *jointRig) { r.truncate("r0.log"); r.append("r0.log", "# x\n") }, true},
+		"deleted":   {func(r *jointRig) { r.remove("r0.log") }, true},
+		"made anew": {func(r *jointRig) { r.remove("r0.log"); r.append("r0.log", "# x\n") }, true},
+	})
 }
 
 // A compressed file that is complete has lines that wait like others, and a crash has these read again.
@@ -530,6 +551,34 @@ func halves(values map[string][]byte, lines map[string]map[int64][]string) error
 	return nil
 }
 
+// sharedLines makes the lines of each rank, of one to three keys each in any order, and says at which offset of a file the keys of a line begin.
+func sharedLines(r *jointRig, rnd *rand.Rand, keys int) (said []string, lines map[string]map[int64][]string) {
+	lines = map[string]map[int64][]string{}
+	said = make([]string, r.ranks)
+	for rank := range r.ranks {
+		name := r.path(fmt.Sprintf("r%d.log", rank))
+		lines[name] = map[int64][]string{}
+		order := rnd.Perm(keys)
+		var b strings.Builder
+		for len(order) > 0 {
+			n := min(1+rnd.IntN(3), len(order))
+			var ks []string
+			for _, k := range order[:n] {
+				ks = append(ks, fmt.Sprintf("k%d", k))
+			}
+			order = order[n:]
+			lines[name][int64(b.Len())] = ks
+			if rnd.IntN(4) == 0 {
+				b.WriteString("( x\n")
+				lines[name][int64(b.Len())] = ks
+			}
+			fmt.Fprintf(&b, "%s %d;\n", strings.Join(ks, ","), rank)
+		}
+		said[rank] = b.String()
+	}
+	return said, lines
+}
+
 // A line of several records: those of its records that a crash brings again are whole, whichever of its batches were accepted and in whatever order.
 func TestJointShared(t *testing.T) {
 	for seed := range uint64(200) {
@@ -538,30 +587,8 @@ func TestJointShared(t *testing.T) {
 			ranks, keys := 2+rnd.IntN(3), 3+rnd.IntN(8)
 			r := newJointRig(t, ranks)
 			r.hold = true
-			lines := map[string]map[int64][]string{}
+			said, lines := sharedLines(r, rnd, keys)
 			var want []string
-			said := make([]string, ranks)
-			for rank := range ranks {
-				name := r.path(fmt.Sprintf("r%d.log", rank))
-				lines[name] = map[int64][]string{}
-				order := rnd.Perm(keys)
-				var b strings.Builder
-				for len(order) > 0 {
-					n := min(1+rnd.IntN(3), len(order))
-					var ks []string
-					for _, k := range order[:n] {
-						ks = append(ks, fmt.Sprintf("k%d", k))
-					}
-					order = order[n:]
-					lines[name][int64(b.Len())] = ks
-					if rnd.IntN(4) == 0 {
-						b.WriteString("( x\n")
-						lines[name][int64(b.Len())] = ks
-					}
-					fmt.Fprintf(&b, "%s %d;\n", strings.Join(ks, ","), rank)
-				}
-				said[rank] = b.String()
-			}
 			for k := range keys {
 				want = append(want, fmt.Sprintf("k%d", k))
 			}
@@ -627,73 +654,22 @@ func documents(c *Config) {
 	c.Include = append(c.Include, c.Document...)
 }
 
-// The content of a document is accepted when all of its records are.
-func TestJointDocuments(t *testing.T) {
-	stream := func(r *jointRig, name string) *Stream { return r.tl.sweeper.streams[r.path(name)] }
-	content := func(r *jointRig, text string) {
-		r.write("r0.json", text+" 0;")
-		r.rest()
-	}
-	for name, tc := range map[string]struct {
-		do    func(r *jointRig)
-		again []string // after a crash, when a, b and c were said by rank 1
-	}{
-		"it waits": {func(r *jointRig) { content(r, "a,b") }, []string{"a:0,1", "b:0,1", "c:1"}},
-		"it waits, and its stream sends another record": {func(r *jointRig) {
-			r.say(1, "x")
-			r.rest()
-			content(r, "a,b")
-			s := stream(r, "r0.json")
-			s.mu.Lock()
-			s.expire(r.now.Add(-time.Second * 30)) // x only
-			s.mu.Unlock()
-			r.ackAll()
-			r.got("x:1")
-		}, []string{"a:0,1", "b:0,1", "c:1"}},
-		"one of its records was accepted": {func(r *jointRig) {
-			content(r, "a,b")
-			r.say(1, "a")
-			r.rest()
-			r.got("a:0,1")
-		}, []string{"a:0,1", "a:1", "b:0,1", "c:1"}}, // rank 1 has said it twice
-		"all of them, in batches of the other": {func(r *jointRig) {
-			content(r, "a,b")
-			r.say(1, "a", "b")
-			r.rest()
-			r.got("a:0,1", "b:0,1")
-		}, []string{"a:1", "b:1", "c:1"}},
-		"all of them, in its own batch": {func(r *jointRig) {
-			r.say(1, "a", "b")
-			r.rest()
-			content(r, "a,b")
-			r.got("a:0,1", "b:0,1")
-		}, []string{"a:1", "b:1", "c:1"}},
-		"all of the second content, and not the first": {func(r *jointRig) {
-			content(r, "x")
-			content(r, "a")
-			r.say(1, "a")
-			r.rest()
-			r.got("a:0,1")
-		}, []string{"a:1", "b:1", "c:1"}},
-		"the first content after the second": {func(r *jointRig) {
-			content(r, "x")
-			content(r, "a")
-			r.say(1, "a")
-			r.rest()
-			r.say(1, "x")
-			r.rest()
-			r.got("a:0,1", "x:0,1")
-		}, []string{"a:1", "b:1", "c:1"}},
-		"nothing is wanted of it": {func(r *jointRig) { content(r, "#") }, []string{"a:1", "b:1", "c:1"}},
-		"it is not understood":    {func(r *jointRig) { r.write("r0.json", "no"); r.rest() }, []string{"a:1", "b:1", "c:1"}},
-		"it is refused": {func(r *jointRig) {
-			content(r, "a")
-			r.err = consumererror.NewPermanent(errors.New("no"))
-			r.say(1, "a")
-			r.rest()
-			r.err = nil
-		}, []string{"a:1", "b:1", "c:1"}},
-	} {
+// content has rank 0 write these keys to its document.
+func (r *jointRig) content(keys string) {
+	r.write("r0.json", keys+" 0;")
+	r.rest()
+}
+
+func (r *jointRig) stream(name string) *Stream { return r.tl.sweeper.streams[r.path(name)] }
+
+type documentTest struct {
+	do    func(r *jointRig)
+	again []string // after a crash, when a, b and c were said by rank 1
+}
+
+func crashAfter(t *testing.T, cases map[string]documentTest) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newJointRig(t, 2, documents)
 			tc.do(r)
@@ -710,9 +686,82 @@ func TestJointDocuments(t *testing.T) {
 			r.still()
 			r.remove("r0.json")
 			r.rest()
-			require.Nil(t, stream(r, "r0.json"))
+			require.Nil(t, r.stream("r0.json"))
 		})
 	}
+}
+
+// The content of a document is accepted when all of its records are.
+func TestJointDocuments(t *testing.T) {
+	crashAfter(t, map[string]documentTest{
+		"it waits": {func(r *jointRig) { r.content("a,b") }, []string{"a:0,1", "b:0,1", "c:1"}},
+		"it waits, and its stream sends another record": {func(r *jointRig) {
+			r.say(1, "x")
+			r.rest()
+			r.content("a,b")
+			s := r.stream("r0.json")
+			s.mu.Lock()
+			s.expire(r.now.Add(-time.Second * 30)) // x only
+			s.mu.Unlock()
+			r.ackAll()
+			r.got("x:1")
+		}, []string{"a:0,1", "b:0,1", "c:1"}},
+		"one of its records was accepted": {func(r *jointRig) {
+			r.content("a,b")
+			r.say(1, "a")
+			r.rest()
+			r.got("a:0,1")
+		}, []string{"a:0,1", "a:1", "b:0,1", "c:1"}}, // rank 1 has said it twice
+		"all of them, in batches of the other": {func(r *jointRig) {
+			r.content("a,b")
+			r.say(1, "a", "b")
+			r.rest()
+			r.got("a:0,1", "b:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"all of them, in its own batch": {func(r *jointRig) {
+			r.say(1, "a", "b")
+			r.rest()
+			r.content("a,b")
+			r.got("a:0,1", "b:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+	})
+}
+
+// What is written in place of a content that waits does not accept it.
+func TestJointDocumentWrittenAnew(t *testing.T) {
+	crashAfter(t, map[string]documentTest{
+		"all of the second content, and not the first": {func(r *jointRig) {
+			r.content("x")
+			r.content("a")
+			r.say(1, "a")
+			r.rest()
+			r.got("a:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+		"the first content after the second": {func(r *jointRig) {
+			r.content("x")
+			r.content("a")
+			r.say(1, "a")
+			r.rest()
+			r.say(1, "x")
+			r.rest()
+			r.got("a:0,1", "x:0,1")
+		}, []string{"a:1", "b:1", "c:1"}},
+	})
+}
+
+// A content that nobody wants is accepted at once.
+func TestJointDocumentOfNothing(t *testing.T) {
+	crashAfter(t, map[string]documentTest{
+		"nothing is wanted of it": {func(r *jointRig) { r.content("#") }, []string{"a:1", "b:1", "c:1"}},
+		"it is not understood":    {func(r *jointRig) { r.write("r0.json", "no"); r.rest() }, []string{"a:1", "b:1", "c:1"}},
+		"it is refused": {func(r *jointRig) {
+			r.content("a")
+			r.err = consumererror.NewPermanent(errors.New("no"))
+			r.say(1, "a")
+			r.rest()
+			r.err = nil
+		}, []string{"a:1", "b:1", "c:1"}},
+	})
 }
 
 // Streams that wait for the budget go on when there is some, also when the streams before them read lines that put nothing in flight.
@@ -841,71 +890,15 @@ func TestJointReadAll(t *testing.T) {
 	require.EqualValues(t, 1+ranks, c.Sent)
 }
 
-// Records wait for lines that are unread, but not for files that cannot be read, nor for lines still being written.
-func TestJointExpiry(t *testing.T) {
-	for name, tc := range map[string]struct {
-		obstacle func(r *jointRig)        // before time passes
-		again    func(r *jointRig, i int) // every step
-		waits    bool
-	}{
-		"nothing": {func(*jointRig) {}, nil, false},
-		"a document that cannot be opened": {func(r *jointRig) {
-			r.write("d.json", "b 0;")
-			r.rest()
-			r.write("d.json", "b,c 0;")
-			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now)
-			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now) // it is to be read now
-			r.remove("d.json")
-			require.NoError(r.t, os.Mkdir(r.path("d.json"), 0o700))
-		}, nil, false},
-		"a document that is deleted before it was read": {func(r *jointRig) {
-			r.write("d.json", "b 0;")
-			r.rest()
-			r.write("d.json", "b,c 0;")
-			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now)
-			r.remove("d.json")
-		}, nil, false},
-		"a document that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("d.json", strings.Repeat("x", i)) }, false},
-		"a file that cannot be opened": {func(r *jointRig) {
-			r.append("z.log", "# x\n")
-			r.rest()
-			r.append("z.log", "# y\n")
-			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now)
-			r.tl.close(r.tl.sweeper.streams[r.path("z.log")].current)
-			r.rename("z.log", "elsewhere")
-			require.NoError(r.t, os.Mkdir(r.path("z.log"), 0o700))
-		}, nil, false},
-		"a file that was cut, and whose path cannot be looked at": {func(r *jointRig) {
-			r.append("z.log", "# x\n")
-			r.rest()
-			r.append("z.log", "# y\n")
-			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now)
-			r.truncate("z.log")
-			r.remove("z.log")
-			require.NoError(r.t, os.Symlink("z.log", r.path("z.log"))) // a loop
-		}, nil, false},
-		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) {
-			r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1)))
-		}, false},
-		"a compressed file that is complete": {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
-		"a last line without its end":        {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
-		"a file of which nothing was read": {func(r *jointRig) {
-			r.hold = true
-			r.append("x.log", strings.Repeat("= x\n", 4*minInFlight/minRecordCost))
-		}, nil, true},
-		"a document that was not read": {func(r *jointRig) {
-			r.hold = true
-			r.append("x.log", "# x\n"+strings.Repeat("= x\n", minInFlight/minRecordCost))
-			r.rest()
-			r.tl.inFlight += minInFlight // bytes of other streams
-			r.write("d.json", "b 0;")
-		}, nil, true},
-	} {
+type expiryTest struct {
+	obstacle func(r *jointRig)        // before time passes
+	again    func(r *jointRig, i int) // every step
+	waits    bool
+}
+
+func expire(t *testing.T, cases map[string]expiryTest) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newJointRig(t, 2, documents, every, func(c *Config) { c.MaxInFlightBytes, c.FollowSymlinks = minInFlight, true })
 			defer func() { r.tl.inFlight = 0 }()
@@ -943,6 +936,79 @@ func TestJointExpiry(t *testing.T) {
 	}
 }
 
+// Records wait for lines that are unread, but not for files that cannot be read, nor for lines still being written.
+func TestJointExpiry(t *testing.T) {
+	expire(t, map[string]expiryTest{
+		"nothing": {func(*jointRig) {}, nil, false},
+		"a document that cannot be opened": {func(r *jointRig) {
+			r.write("d.json", "b 0;")
+			r.rest()
+			r.write("d.json", "b,c 0;")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now) // it is to be read now
+			r.remove("d.json")
+			require.NoError(r.t, os.Mkdir(r.path("d.json"), 0o700))
+		}, nil, false},
+		"a document that is deleted before it was read": {func(r *jointRig) {
+			r.write("d.json", "b 0;")
+			r.rest()
+			r.write("d.json", "b,c 0;")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.remove("d.json")
+		}, nil, false},
+		"a document that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) { r.write("d.json", strings.Repeat("x", i)) }, false},
+	})
+}
+
+func TestJointExpiryBesideFiles(t *testing.T) {
+	expire(t, map[string]expiryTest{
+		"a file that cannot be opened": {func(r *jointRig) {
+			r.append("z.log", "# x\n")
+			r.rest()
+			r.append("z.log", "# y\n")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.tl.close(r.tl.sweeper.streams[r.path("z.log")].current)
+			r.rename("z.log", "elsewhere")
+			require.NoError(r.t, os.Mkdir(r.path("z.log"), 0o700))
+		}, nil, false},
+		"a file that was cut, and whose path cannot be looked at": {func(r *jointRig) {
+			r.append("z.log", "# x\n")
+			r.rest()
+			r.append("z.log", "# y\n")
+			r.now = r.now.Add(5 * time.Second)
+			r.tl.sweep(r.now)
+			r.truncate("z.log")
+			r.remove("z.log")
+			require.NoError(r.t, os.Symlink("z.log", r.path("z.log"))) // a loop
+		}, nil, false},
+		"a compressed file that is always being written": {func(*jointRig) {}, func(r *jointRig, i int) {
+			r.write("z.log.1.gz", gz(strings.Repeat("# x\n", i+1)))
+		}, false},
+		"a compressed file that is complete": {func(r *jointRig) { r.write("z.log.1.gz", gz("b 0;\n")); r.rest() }, nil, false},
+		"a last line without its end":        {func(r *jointRig) { r.append("z.log", "b") }, func(r *jointRig, _ int) { r.append("z.log", "b") }, false},
+	})
+}
+
+func TestJointExpiryWaits(t *testing.T) {
+	expire(t, map[string]expiryTest{
+		"a file of which nothing was read": {func(r *jointRig) {
+			r.hold = true
+			r.append("x.log", strings.Repeat("= x\n", 4*minInFlight/minRecordCost))
+		}, nil, true},
+		"a document that was not read": {func(r *jointRig) {
+			r.hold = true
+			r.append("x.log", "# x\n"+strings.Repeat("= x\n", minInFlight/minRecordCost))
+			r.rest()
+			r.tl.inFlight += minInFlight // bytes of other streams
+			r.write("d.json", "b 0;")
+		}, nil, true},
+	})
+}
+
 // Records that are given up leave in as many batches as the handler makes of them.
 func TestJointExpiryInParts(t *testing.T) {
 	for _, end := range []bool{false, true} {
@@ -977,9 +1043,7 @@ func TestJointTooMany(t *testing.T) {
 	}
 	r.step(poll)
 	require.Len(t, r.flying, 1)
-	for range 4 {
-		r.step(poll)
-	}
+	r.steps(4, poll)
 	require.EqualValues(t, 1, r.tl.counts.forced.n)
 	r.hold = false
 	r.ackAll()

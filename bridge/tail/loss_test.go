@@ -40,9 +40,7 @@ func TestFileconsumerLoss_RestartRewritesPreamble(t *testing.T) {
 func TestFileconsumerLoss_PauseInsideLine(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", `{"loss": 1.2, `)
-	for range 20 {
-		r.step(3 * time.Second)
-	}
+	r.steps(20, 3*time.Second)
 	r.append("a.log", `"step": 3}`+"\n")
 	r.step(10 * time.Second)
 	r.want(`{"loss": 1.2, "step": 3}`)

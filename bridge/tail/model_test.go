@@ -331,32 +331,35 @@ func (m *model) found(name string) bool {
 	return !m.paths[name].copied
 }
 
+// ordered checks that the lines of a file come in their order.
+func (m *model) ordered(h *toy, text string, l *Line) {
+	ml := m.byText[text]
+	if ml == nil {
+		m.fail("a line came out that was never written: %q", text)
+		return
+	}
+	if *seedFlag != 0 {
+		m.note("    %s (%p) gives %q", filepath.Base(h.s.path), h, text)
+	}
+	if ml.pre {
+		return
+	}
+	if m.seen[h] == nil {
+		m.seen[h] = map[*modelFile]int{}
+	}
+	// Runs that have written no more than the same preamble cannot be told apart: the next run's file may be taken for a copy of an older one, and come twice.
+	if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
+		for _, f := range h.s.files {
+			m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == h.s.current)
+		}
+		m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
+	}
+	m.seen[h][ml.in] = ml.seq
+}
+
 func (m *model) run(ops int) {
 	names := []string{"a.log", "b.log"}
-	m.onLine = func(h *toy, text string, l *Line) {
-		ml := m.byText[text]
-		if ml == nil {
-			m.fail("a line came out that was never written: %q", text)
-			return
-		}
-		if *seedFlag != 0 {
-			m.note("    %s (%p) gives %q", filepath.Base(h.s.path), h, text)
-		}
-		if ml.pre {
-			return
-		}
-		if m.seen[h] == nil {
-			m.seen[h] = map[*modelFile]int{}
-		}
-		// Runs that have written no more than the same preamble cannot be told apart: the next run's file may be taken for a copy of an older one, and come twice.
-		if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
-			for _, f := range h.s.files {
-				m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == h.s.current)
-			}
-			m.fail("order: line %d of a file came after %d: %q", ml.seq, last, text)
-		}
-		m.seen[h][ml.in] = ml.seq
-	}
+	m.onLine = m.ordered
 	if m.rnd.IntN(3) == 0 {
 		for range 2 + m.rnd.IntN(5) {
 			name := names[m.rnd.IntN(len(names))]
@@ -367,69 +370,7 @@ func (m *model) run(ops int) {
 	}
 	for range ops {
 		name := names[m.rnd.IntN(len(names))]
-		switch n := m.rnd.IntN(100); {
-		case n < 20:
-			m.note("lines %s", name)
-			m.lines(name)
-		case n < 26:
-			m.note("part %s", name)
-			m.part(name)
-		case n < 30:
-			m.note("complete %s", name)
-			m.complete(name)
-		case n < 36:
-			m.note("rotate %s", name)
-			m.rotate(name)
-		case n < 41:
-			m.note("copytruncate %s", name)
-			m.copytruncate(name)
-		case n < 44:
-			m.note("cut %s", name)
-			m.cut(name)
-		case n < 46:
-			m.note("delete %s", name)
-			m.delete(name)
-		case m.swaps && n < 50:
-			m.note("swap")
-			m.swap()
-		case n < 48:
-			if m.paths[name] == nil {
-				m.note("preamble %s", name)
-				m.preamble(name)
-			}
-		case n < 78:
-			d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
-			m.note("step %v", d)
-			m.step(d)
-		case n < 82:
-			if m.err == nil {
-				m.err = errors.New("not now")
-			} else {
-				m.err = nil
-			}
-			m.note("consumer %v", m.err)
-		case n < 88:
-			m.note("ack")
-			for range m.rnd.IntN(4) {
-				if len(m.flying) > 0 {
-					m.ack(m.rnd.IntN(len(m.flying)))
-				}
-			}
-		case n < 94:
-			m.note("checkpoint")
-			m.checkpoint()
-		case n < 98:
-			if m.rnd.IntN(8) == 0 {
-				m.note("crash before the first checkpoint")
-				clear(m.store.values)
-			}
-			m.note("crash")
-			m.crashAndRestart()
-		default:
-			m.note("clean restart")
-			m.checkpoint()
-			m.restart()
-		}
+		m.do(m.rnd.IntN(100), name)
 	}
 	m.note("end")
 	m.err, m.hold = nil, false
@@ -444,6 +385,80 @@ func (m *model) run(ops int) {
 	m.tl.expireAll()
 	m.ackAll()
 	m.check()
+}
+
+// do is one thing that happens to a file, the consumer or the process; n is its number of a hundred.
+func (m *model) do(n int, name string) {
+	switch {
+	case n < 46:
+		m.toFile(n, name)
+	case m.swaps && n < 50:
+		m.note("swap")
+		m.swap()
+	case n < 48:
+		if m.paths[name] == nil {
+			m.note("preamble %s", name)
+			m.preamble(name)
+		}
+	case n < 78:
+		d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
+		m.note("step %v", d)
+		m.step(d)
+	case n < 82:
+		if m.err == nil {
+			m.err = errors.New("not now")
+		} else {
+			m.err = nil
+		}
+		m.note("consumer %v", m.err)
+	case n < 88:
+		m.note("ack")
+		for range m.rnd.IntN(4) {
+			if len(m.flying) > 0 {
+				m.ack(m.rnd.IntN(len(m.flying)))
+			}
+		}
+	case n < 94:
+		m.note("checkpoint")
+		m.checkpoint()
+	case n < 98:
+		if m.rnd.IntN(8) == 0 {
+			m.note("crash before the first checkpoint")
+			clear(m.store.values)
+		}
+		m.note("crash")
+		m.crashAndRestart()
+	default:
+		m.note("clean restart")
+		m.checkpoint()
+		m.restart()
+	}
+}
+
+func (m *model) toFile(n int, name string) {
+	switch {
+	case n < 20:
+		m.note("lines %s", name)
+		m.lines(name)
+	case n < 26:
+		m.note("part %s", name)
+		m.part(name)
+	case n < 30:
+		m.note("complete %s", name)
+		m.complete(name)
+	case n < 36:
+		m.note("rotate %s", name)
+		m.rotate(name)
+	case n < 41:
+		m.note("copytruncate %s", name)
+		m.copytruncate(name)
+	case n < 44:
+		m.note("cut %s", name)
+		m.cut(name)
+	case n < 46:
+		m.note("delete %s", name)
+		m.delete(name)
+	}
 }
 
 func (m *model) fail(format string, args ...any) {

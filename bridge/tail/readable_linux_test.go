@@ -38,20 +38,16 @@ func asRoot(f func()) {
 	_ = unix.Setfsuid(65534)
 }
 
-// A path that is made readable is read within five seconds, however long it was unreadable, and also where no event tells of it.
-func TestMadeReadable(t *testing.T) {
-	for name, tc := range map[string]struct {
-		path string // the path that is not readable at first
-		late bool   // it was readable when it was met
-		boot bool   // the process begins meanwhile
-	}{
-		"file":                    {path: "x/a.log"},
-		"file that was read":      {path: "x/a.log", late: true},
-		"file, at a restart":      {path: "x/a.log", late: true, boot: true},
-		"directory":               {path: "x"},
-		"directory that was read": {path: "x", late: true},
-		"directory, at a restart": {path: "x", late: true, boot: true},
-	} {
+type unreadable struct {
+	path string // the path that is not readable at first
+	late bool   // it was readable when it was met
+	boot bool   // the process begins meanwhile
+	want string
+}
+
+func makeReadable(t *testing.T, cases map[string]unreadable) {
+	t.Helper()
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) {
 				c.Include = []string{filepath.Join(filepath.Dir(c.Include[0]), "**", "*.log")}
@@ -93,33 +89,30 @@ func TestMadeReadable(t *testing.T) {
 					r.boot()
 				}
 			}
-			for range 200 {
-				r.step(poll)
-			}
-			for range 100 {
-				r.step(3 * time.Second)
-			}
-			errs := r.tl.Counts().ReadErrors
-			got := len(r.out)
-			if got == 0 {
-				assert.Positive(t, errs)
+			r.steps(200, poll)
+			r.steps(100, 3*time.Second)
+			if len(r.out) == 0 {
+				assert.Positive(t, r.tl.Counts().ReadErrors)
 			}
 			mode(0o755)
-			for range 25 {
-				r.step(poll)
-			}
-			switch {
-			case !tc.late:
-				r.want("one")
-			case tc.boot:
-				r.want("two")
-			default:
-				r.want("three")
-			}
+			r.steps(25, poll)
+			r.want(tc.want)
 			assert.Zero(t, r.tl.Counts().LostFiles)
 			assert.Zero(t, r.tl.Counts().Truncations)
 		})
 	}
+}
+
+// A path that is made readable is read within five seconds, however long it was unreadable, and also where no event tells of it.
+func TestMadeReadable(t *testing.T) {
+	makeReadable(t, map[string]unreadable{
+		"file":                    {path: "x/a.log", want: "one"},
+		"file that was read":      {path: "x/a.log", late: true, want: "three"},
+		"file, at a restart":      {path: "x/a.log", late: true, boot: true, want: "two"},
+		"directory":               {path: "x", want: "one"},
+		"directory that was read": {path: "x", late: true, want: "three"},
+		"directory, at a restart": {path: "x", late: true, boot: true, want: "two"},
+	})
 }
 
 // A file that was moved, copied or exchanged while it could not be read is known again when it can be read.
@@ -174,13 +167,9 @@ func TestMadeReadableElsewhere(t *testing.T) {
 				tc.while(r)
 			})
 			r.boot()
-			for range 50 {
-				r.step(poll)
-			}
+			r.steps(50, poll)
 			asRoot(func() { public("a.log", "b.log") })
-			for range 25 {
-				r.step(poll)
-			}
+			r.steps(25, poll)
 			assert.ElementsMatch(t, tc.want, r.out)
 			assert.Zero(t, r.tl.Counts().LostFiles)
 		})

@@ -266,6 +266,13 @@ func (r *rig) ackAll() {
 	}
 }
 
+// steps is so many of them.
+func (r *rig) steps(n int, d time.Duration) {
+	for range n {
+		r.step(d)
+	}
+}
+
 // step lets time pass, looks, and reads until nothing is ready.
 func (r *rig) step(d time.Duration) {
 	r.now = r.now.Add(d)
@@ -302,9 +309,7 @@ func (r *rig) step(d time.Duration) {
 
 // rest reads until all that time can bring has come, full scans among it.
 func (r *rig) rest() {
-	for range 12 {
-		r.step(3 * time.Second)
-	}
+	r.steps(12, 3*time.Second)
 }
 
 // balance checks the accounts.

@@ -152,9 +152,7 @@ func TestRotatedFileWithoutSuccessor(t *testing.T) {
 			r.want(numberedLines(1, 100)...)
 			r.remove("b.log")
 			r.write("b.log.1.gz", gz(numbered(1, 100)))
-			for range 60 {
-				r.step(5 * time.Second)
-			}
+			r.steps(60, 5*time.Second)
 			r.want()
 		})
 	}

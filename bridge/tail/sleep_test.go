@@ -21,9 +21,7 @@ func TestIdleStreamsSleep(t *testing.T) {
 	r.step(0)
 	r.want("one")
 	require.Equal(t, 2, made)
-	for range 20 {
-		r.step(5 * time.Second)
-	}
+	r.steps(20, 5*time.Second)
 	a, waits := r.tl.sweeper.streams[r.path("a.log")], r.tl.sweeper.streams[r.path("waits.log")]
 	assert.Nil(t, a.handler)
 	assert.NotNil(t, waits.handler, "it holds a line")
@@ -35,9 +33,7 @@ func TestIdleStreamsSleep(t *testing.T) {
 	assert.Equal(t, 3, made)
 	assert.Equal(t, 1, a.handler.(*toy).saved, "what the old one had saved")
 
-	for range 20 {
-		r.step(5 * time.Second)
-	}
+	r.steps(20, 5*time.Second)
 	assert.Nil(t, a.handler)
 	r.checkpoint()
 	r.restart()
@@ -46,9 +42,7 @@ func TestIdleStreamsSleep(t *testing.T) {
 	r.step(0)
 	r.want("three")
 	assert.Equal(t, 1, r.tl.sweeper.streams[r.path("a.log")].handler.(*toy).saved, "stored while it slept")
-	for range 20 {
-		r.step(5 * time.Second)
-	}
+	r.steps(20, 5*time.Second)
 	r.append("a.log", "four\nfive\n")
 	r.rename("a.log", "a.log.1")
 	r.write("a.log", "six\n")
@@ -67,9 +61,7 @@ func BenchmarkIdleFiles(b *testing.B) {
 		}
 		before := heapInUse()
 		r.step(0)
-		for range 20 {
-			r.step(5 * time.Second)
-		}
+		r.steps(20, 5*time.Second)
 		b.ReportMetric(float64(heapInUse()-before)/files, "B/file")
 		r.crash()
 	}

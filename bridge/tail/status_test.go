@@ -75,9 +75,7 @@ func TestStatusOfProgress(t *testing.T) {
 	assert.InDelta(t, float64(read)/3, st.Rate, 1)
 	assert.InDelta(t, float64(st.Lag)/st.Rate, st.ETA().Seconds(), 1e-3)
 	r.hold = false
-	for range 100 {
-		r.step(surveyEvery)
-	}
+	r.steps(100, surveyEvery)
 	st = r.status()
 	assert.Zero(t, st.Lag)
 	assert.Zero(t, st.ETA())

@@ -194,77 +194,55 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := newBed(t)
 		counts, totals, latest, values := map[string]uint64{}, map[string]int64{}, map[string]int64{}, map[string]float64{}
-		var batches []ptrace.Traces
-		var last map[string]point
-		for i := range 40 {
-			b := spans.NewBatch("test", "")
-			for j := range 1 + rng.IntN(60) {
-				res, id, end := resourceA, 1+1000*i+j, 1+rng.Int64N(1e9)
-				res.RunID = fmt.Sprint("run-", rng.IntN(2))
-				if rng.IntN(3) > 0 {
-					addBelow(b, res, id, ncclChildren[rng.IntN(len(ncclChildren))])
-					continue
-				}
-				operation, algorithm := []string{"AllReduce", "AllGather", "Broadcast"}[rng.IntN(3)], []string{"", "RING", "TREE"}[rng.IntN(3)]
-				labels := ncclLabels(operation, algorithm)
-				key := func(metric string) string { return "verl|" + res.RunID + "|" + metric + "|" + labels }
-				// Whole ns and µs: the sums are exact.
-				duration, late, size := rng.Int64N(1<<rng.IntN(40)), rng.Int64N(1<<rng.IntN(34)), rng.Int64N(1<<rng.IntN(36))
-				errors, retries, missing := rng.Int64N(3), rng.Int64N(3), int64(0)
-				bus := rng.Float64() * 1e12
-				s := addCollective(b, res, id, operation, algorithm, end, map[string]float64{
-					spans.AttrNCCLDuration: float64(duration) / 1e9, spans.AttrNCCLLateMax: float64(late) / 1e9, spans.AttrNCCLLateCost: float64(late) / 64,
-					spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: bus, spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
-				})
-				if rng.IntN(6) == 0 {
-					missing = 1 + rng.Int64N(63)
-					s.Attributes().PutInt(spans.AttrNCCLRanksMissingCount, missing)
-					cut(s, spans.NCCLIncompleteEnd)
-					values[key("trainbridge.incomplete.spans")]++
-				} else {
-					counts[key("nccl.collective.duration")]++
-					totals[key("nccl.collective.duration")] += duration
-					counts[key("nccl.collective.late")]++
-					totals[key("nccl.collective.late")] += late
-					values[key("nccl.collective.late.cost")] += float64(late) / 64
-					values[key("nccl.collective.io")] += float64(size)
-					k := "verl|" + res.RunID + "|nccl.collective.bandwidth|" + gaugeLabels(operation, algorithm)
-					if end >= latest[k] {
-						latest[k], values[k] = end, bus
-					}
-				}
-				values[key("nccl.collective.errors")] += float64(errors)
-				values[key("nccl.collective.retries")] += float64(retries)
-				values[key("nccl.collective.missing")] += float64(missing)
-				if rng.IntN(5) == 0 {
-					judged(s, "v")
-					labels = labels[:len(labels)-1] + " trainbridge.verdict.name=v]"
-					values[key("trainbridge.verdicts")]++
+		last := c.consumeRandom(rng, 60, func(b *spans.Batch, id int) {
+			res, end := resourceA, 1+rng.Int64N(1e9)
+			res.RunID = fmt.Sprint("run-", rng.IntN(2))
+			if rng.IntN(3) > 0 {
+				addBelow(b, res, id, ncclChildren[rng.IntN(len(ncclChildren))])
+				return
+			}
+			operation, algorithm := []string{"AllReduce", "AllGather", "Broadcast"}[rng.IntN(3)], []string{"", "RING", "TREE"}[rng.IntN(3)]
+			labels := ncclLabels(operation, algorithm)
+			key := func(metric string) string { return "verl|" + res.RunID + "|" + metric + "|" + labels }
+			// Whole ns and µs: the sums are exact.
+			duration, late, size := rng.Int64N(1<<rng.IntN(40)), rng.Int64N(1<<rng.IntN(34)), rng.Int64N(1<<rng.IntN(36))
+			errors, retries, missing := rng.Int64N(3), rng.Int64N(3), int64(0)
+			bus := rng.Float64() * 1e12
+			s := addCollective(b, res, id, operation, algorithm, end, map[string]float64{
+				spans.AttrNCCLDuration: float64(duration) / 1e9, spans.AttrNCCLLateMax: float64(late) / 1e9, spans.AttrNCCLLateCost: float64(late) / 64,
+				spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: bus, spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
+			})
+			if rng.IntN(6) == 0 {
+				missing = 1 + rng.Int64N(63)
+				s.Attributes().PutInt(spans.AttrNCCLRanksMissingCount, missing)
+				cut(s, spans.NCCLIncompleteEnd)
+				values[key("trainbridge.incomplete.spans")]++
+			} else {
+				counts[key("nccl.collective.duration")]++
+				totals[key("nccl.collective.duration")] += duration
+				counts[key("nccl.collective.late")]++
+				totals[key("nccl.collective.late")] += late
+				values[key("nccl.collective.late.cost")] += float64(late) / 64
+				values[key("nccl.collective.io")] += float64(size)
+				k := "verl|" + res.RunID + "|nccl.collective.bandwidth|" + gaugeLabels(operation, algorithm)
+				if end >= latest[k] {
+					latest[k], values[k] = end, bus
 				}
 			}
-			batches = append(batches, b.Traces())
-			c.consume(b.Traces())
-			if rng.IntN(4) == 0 { // a retry, perhaps late
-				c.consume(batches[rng.IntN(len(batches))])
+			values[key("nccl.collective.errors")] += float64(errors)
+			values[key("nccl.collective.retries")] += float64(retries)
+			values[key("nccl.collective.missing")] += float64(missing)
+			if rng.IntN(5) == 0 {
+				judged(s, "v")
+				labels = labels[:len(labels)-1] + " trainbridge.verdict.name=v]"
+				values[key("trainbridge.verdicts")]++
 			}
-			if rng.IntN(5) == 0 || i == 39 {
-				last = c.flushed(time.Second)
-			}
-		}
+		})
 		require.Len(t, last, len(counts)+len(values))
 		for key, want := range values {
 			assert.InDelta(t, want, last[key].value, 0, key)
 		}
-		for key, want := range counts {
-			p := last[key]
-			assert.Equal(t, want, p.count, key)
-			assert.InDelta(t, float64(totals[key])/1e9, p.sum, 0, key)
-			var inBuckets uint64
-			for _, n := range p.buckets {
-				inBuckets += n
-			}
-			assert.Equal(t, want, inBuckets, key)
-		}
+		checkCounts(t, last, counts, totals, ofNanoseconds)
 	}
 }
 
@@ -293,93 +271,42 @@ func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
 	metadatatest.AssertEqualConnectorTrainMetricsDuplicateSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 3 * 6}}, metricdatatest.IgnoreTimestamp())
 }
 
-func TestCollectiveValues(t *testing.T) {
-	const (
-		duration, late, cost = "nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost"
-		io, bandwidth        = "nccl.collective.io", "nccl.collective.bandwidth"
-	)
-	all := map[string]float64{
-		duration: 1, late: 1, cost: 0.5, io: 1 << 20, bandwidth: 3e9, "nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
-	}
-	const plain = "[nccl.operation=AllReduce]"
-	// but returns all numbers with some left out, or with other values.
-	but := func(change map[string]float64) map[string]float64 {
-		out := maps.Clone(all)
-		for name, x := range change {
-			if delete(out, name); x >= 0 {
-				out[name] = x
-			}
-		}
-		return out
-	}
-	set := func(name string, x any) func(pcommon.Map, ptrace.Span) {
-		return func(m pcommon.Map, _ ptrace.Span) {
-			v, _ := m.GetOrPutEmpty(name)
-			if err := v.FromRaw(x); err != nil {
-				panic(err)
-			}
+// aCollective has the numbers that the spans of TestCollectiveValues give.
+var aCollective = map[string]float64{
+	"nccl.collective.duration": 1, "nccl.collective.late": 1, "nccl.collective.late.cost": 0.5, "nccl.collective.io": 1 << 20, "nccl.collective.bandwidth": 3e9,
+	"nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
+}
+
+// collectiveBut returns all numbers with some left out, or with other values.
+func collectiveBut(change map[string]float64) map[string]float64 {
+	out := maps.Clone(aCollective)
+	for name, x := range change {
+		if delete(out, name); x >= 0 {
+			out[name] = x
 		}
 	}
-	nan, inf := math.NaN(), math.Inf(1)
-	for name, tt := range map[string]struct {
-		change  func(pcommon.Map, ptrace.Span)
-		want    map[string]float64 // nil: no series at all
-		labels  string
-		invalid int64
-	}{
-		"good": {func(pcommon.Map, ptrace.Span) {}, all, plain, 0},
-		"incomplete": {set(spans.AttrIncomplete, true), but(map[string]float64{
-			duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1,
-			"trainbridge.incomplete.spans": 1,
-		}), plain, 0},
-		"incomplete as text":    {set(spans.AttrIncomplete, "true"), all, plain, 0},
-		"of no time":            {set(spans.AttrNCCLDuration, 0.0), all, plain, 0},
-		"in whole seconds":      {set(spans.AttrNCCLDuration, int64(2)), all, plain, 0},
-		"duration negative":     {set(spans.AttrNCCLDuration, -1e-9), but(map[string]float64{duration: -1}), plain, 1},
-		"duration of two years": {set(spans.AttrNCCLDuration, 6.4e7), but(map[string]float64{duration: -1}), plain, 1},
-		"duration NaN":          {set(spans.AttrNCCLDuration, nan), but(map[string]float64{duration: -1}), plain, 0},
-		"duration infinite":     {set(spans.AttrNCCLDuration, inf), but(map[string]float64{duration: -1}), plain, 0},
-		"duration as text":      {set(spans.AttrNCCLDuration, "1"), but(map[string]float64{duration: -1}), plain, 0},
-		"early":                 {set(spans.AttrNCCLLateMax, -0.1), but(map[string]float64{late: -1}), plain, 1},
-		"not late":              {set(spans.AttrNCCLLateMax, 0.0), all, plain, 0},
-		"cost negative":         {set(spans.AttrNCCLLateCost, -0.1), but(map[string]float64{cost: -1}), plain, 1},
-		"size negative":         {set(spans.AttrNCCLDataSize, int64(-1)), but(map[string]float64{io: -1}), plain, 1},
-		"size of everything":    {set(spans.AttrNCCLDataSize, 1e300), but(map[string]float64{io: -1}), plain, 1},
-		"size as a double":      {set(spans.AttrNCCLDataSize, 2.5), but(map[string]float64{io: 2.5}), plain, 0},
-		"bandwidth infinite":    {set(spans.AttrNCCLBandwidthBus, inf), but(map[string]float64{bandwidth: -1}), plain, 0},
-		"errors negative":       {set(spans.AttrNCCLErrors, int64(-1)), but(map[string]float64{"nccl.collective.errors": 0}), plain, 1},
-		"errors as text":        {set(spans.AttrNCCLErrors, "1"), but(map[string]float64{"nccl.collective.errors": 0}), plain, 0},
-		"retries NaN":           {set(spans.AttrNCCLRetries, nan), but(map[string]float64{"nccl.collective.retries": 0}), plain, 0},
-		"verdicts":              {func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, but(map[string]float64{"trainbridge.verdicts": 1}), plain, 0},
-		"verdict as text":       {set(spans.AttrVerdict, "v"), all, plain, 0},
-		"its span has no start": {func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, all, plain, 0},
-		"its span ends early":   {func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, all, plain, 0},
-		"everything is bad, once": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrNCCLErrors, -1)
-			m.PutInt(spans.AttrNCCLRetries, -1)
-		}, but(map[string]float64{"nccl.collective.errors": 0, "nccl.collective.retries": 0}), plain, 1},
+	return out
+}
 
-		"labels of other types": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrNCCLOperation, 1) // then the span's name is the operation
-			m.PutBool(spans.AttrNCCLAlgorithm, true)
-			m.PutInt(spans.AttrNCCLCommID, 0x9e)
-			m.PutEmptyMap(spans.AttrNCCLCommName)
-			m.PutStr(spans.AttrNCCLCommSize, "64")
-		}, all, plain, 0},
-		"no name at all":         {func(m pcommon.Map, s ptrace.Span) { m.Remove(spans.AttrNCCLOperation); s.SetName("") }, all, "[nccl.operation=unknown]", 0},
-		"size of a communicator": {set(spans.AttrNCCLCommSize, int64(8)), all, "[nccl.comm.size=8 nccl.operation=AllReduce]", 0},
-		"negative":               {set(spans.AttrNCCLCommSize, int64(-8)), all, plain, 0},
-		"an algorithm":           {set(spans.AttrNCCLAlgorithm, "NVLS"), all, "[nccl.algorithm=NVLS nccl.operation=AllReduce]", 0},
-		"with a stage":           {set(spans.AttrTQStage, spans.StageFunction), all, plain, 0},
-		"another's name":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName("rpc") }, all, plain, 0},
+func setAttr(name string, x any) func(pcommon.Map, ptrace.Span) {
+	return func(m pcommon.Map, _ ptrace.Span) {
+		v, _ := m.GetOrPutEmpty(name)
+		if err := v.FromRaw(x); err != nil {
+			panic(err)
+		}
+	}
+}
 
-		"no ranks":       {func(m pcommon.Map, _ ptrace.Span) { m.Remove(spans.AttrNCCLRanks) }, nil, "", 0},
-		"ranks as text":  {set(spans.AttrNCCLRanks, "4"), nil, "", 0},
-		"a rank":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLRank) }, nil, "", 0},
-		"a channel":      {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLChannel) }, nil, "", 0},
-		"a proxy":        {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyOp) }, nil, "", 0},
-		"a proxy's step": {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyStep) }, nil, "", 0},
-	} {
+type collectiveTest struct {
+	change  func(pcommon.Map, ptrace.Span)
+	want    map[string]float64 // nil: no series at all
+	labels  string
+	invalid int64
+}
+
+func checkCollectives(t *testing.T, cases map[string]collectiveTest) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			b := spans.NewBatch("test", "")
@@ -400,7 +327,7 @@ func TestCollectiveValues(t *testing.T) {
 				parts := splitKey(key)
 				got[parts[2]] = float64(p.count) + p.value
 				switch parts[2] {
-				case bandwidth, "trainbridge.verdicts": // these have one more label
+				case "nccl.collective.bandwidth", "trainbridge.verdicts": // these have one more label
 				default:
 					labels[parts[3]] = true
 				}
@@ -414,6 +341,78 @@ func TestCollectiveValues(t *testing.T) {
 			assertInvalid(t, c, tt.invalid)
 		})
 	}
+}
+
+func TestCollectiveValues(t *testing.T) {
+	const (
+		duration, late, cost = "nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost"
+		io, bandwidth        = "nccl.collective.io", "nccl.collective.bandwidth"
+	)
+	const plain = "[nccl.operation=AllReduce]"
+	nan, inf := math.NaN(), math.Inf(1)
+	checkCollectives(t, map[string]collectiveTest{
+		"good": {func(pcommon.Map, ptrace.Span) {}, aCollective, plain, 0},
+		"incomplete": {setAttr(spans.AttrIncomplete, true), collectiveBut(map[string]float64{
+			duration: -1, late: -1, cost: -1, io: -1, bandwidth: -1,
+			"trainbridge.incomplete.spans": 1,
+		}), plain, 0},
+		"incomplete as text":    {setAttr(spans.AttrIncomplete, "true"), aCollective, plain, 0},
+		"of no time":            {setAttr(spans.AttrNCCLDuration, 0.0), aCollective, plain, 0},
+		"in whole seconds":      {setAttr(spans.AttrNCCLDuration, int64(2)), aCollective, plain, 0},
+		"duration negative":     {setAttr(spans.AttrNCCLDuration, -1e-9), collectiveBut(map[string]float64{duration: -1}), plain, 1},
+		"duration of two years": {setAttr(spans.AttrNCCLDuration, 6.4e7), collectiveBut(map[string]float64{duration: -1}), plain, 1},
+		"duration NaN":          {setAttr(spans.AttrNCCLDuration, nan), collectiveBut(map[string]float64{duration: -1}), plain, 0},
+		"duration infinite":     {setAttr(spans.AttrNCCLDuration, inf), collectiveBut(map[string]float64{duration: -1}), plain, 0},
+		"duration as text":      {setAttr(spans.AttrNCCLDuration, "1"), collectiveBut(map[string]float64{duration: -1}), plain, 0},
+		"early":                 {setAttr(spans.AttrNCCLLateMax, -0.1), collectiveBut(map[string]float64{late: -1}), plain, 1},
+		"not late":              {setAttr(spans.AttrNCCLLateMax, 0.0), aCollective, plain, 0},
+		"cost negative":         {setAttr(spans.AttrNCCLLateCost, -0.1), collectiveBut(map[string]float64{cost: -1}), plain, 1},
+		"size negative":         {setAttr(spans.AttrNCCLDataSize, int64(-1)), collectiveBut(map[string]float64{io: -1}), plain, 1},
+		"size of everything":    {setAttr(spans.AttrNCCLDataSize, 1e300), collectiveBut(map[string]float64{io: -1}), plain, 1},
+		"size as a double":      {setAttr(spans.AttrNCCLDataSize, 2.5), collectiveBut(map[string]float64{io: 2.5}), plain, 0},
+		"bandwidth infinite":    {setAttr(spans.AttrNCCLBandwidthBus, inf), collectiveBut(map[string]float64{bandwidth: -1}), plain, 0},
+		"errors negative":       {setAttr(spans.AttrNCCLErrors, int64(-1)), collectiveBut(map[string]float64{"nccl.collective.errors": 0}), plain, 1},
+		"errors as text":        {setAttr(spans.AttrNCCLErrors, "1"), collectiveBut(map[string]float64{"nccl.collective.errors": 0}), plain, 0},
+		"retries NaN":           {setAttr(spans.AttrNCCLRetries, nan), collectiveBut(map[string]float64{"nccl.collective.retries": 0}), plain, 0},
+		"verdicts":              {func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, collectiveBut(map[string]float64{"trainbridge.verdicts": 1}), plain, 0},
+		"verdict as text":       {setAttr(spans.AttrVerdict, "v"), aCollective, plain, 0},
+		"its span has no start": {func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, aCollective, plain, 0},
+		"its span ends early":   {func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, aCollective, plain, 0},
+		"everything is bad, once": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrNCCLErrors, -1)
+			m.PutInt(spans.AttrNCCLRetries, -1)
+		}, collectiveBut(map[string]float64{"nccl.collective.errors": 0, "nccl.collective.retries": 0}), plain, 1},
+	})
+}
+
+func TestCollectiveLabels(t *testing.T) {
+	const plain = "[nccl.operation=AllReduce]"
+	checkCollectives(t, map[string]collectiveTest{
+		"labels of other types": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrNCCLOperation, 1) // then the span's name is the operation
+			m.PutBool(spans.AttrNCCLAlgorithm, true)
+			m.PutInt(spans.AttrNCCLCommID, 0x9e)
+			m.PutEmptyMap(spans.AttrNCCLCommName)
+			m.PutStr(spans.AttrNCCLCommSize, "64")
+		}, aCollective, plain, 0},
+		"no name at all":         {func(m pcommon.Map, s ptrace.Span) { m.Remove(spans.AttrNCCLOperation); s.SetName("") }, aCollective, "[nccl.operation=unknown]", 0},
+		"size of a communicator": {setAttr(spans.AttrNCCLCommSize, int64(8)), aCollective, "[nccl.comm.size=8 nccl.operation=AllReduce]", 0},
+		"negative":               {setAttr(spans.AttrNCCLCommSize, int64(-8)), aCollective, plain, 0},
+		"an algorithm":           {setAttr(spans.AttrNCCLAlgorithm, "NVLS"), aCollective, "[nccl.algorithm=NVLS nccl.operation=AllReduce]", 0},
+		"with a stage":           {setAttr(spans.AttrTQStage, spans.StageFunction), aCollective, plain, 0},
+		"another's name":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName("rpc") }, aCollective, plain, 0},
+	})
+}
+
+func TestNoCollective(t *testing.T) {
+	checkCollectives(t, map[string]collectiveTest{
+		"no ranks":       {func(m pcommon.Map, _ ptrace.Span) { m.Remove(spans.AttrNCCLRanks) }, nil, "", 0},
+		"ranks as text":  {setAttr(spans.AttrNCCLRanks, "4"), nil, "", 0},
+		"a rank":         {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLRank) }, nil, "", 0},
+		"a channel":      {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLChannel) }, nil, "", 0},
+		"a proxy":        {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyOp) }, nil, "", 0},
+		"a proxy's step": {func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanNCCLProxyStep) }, nil, "", 0},
+	})
 }
 
 // TestCollectivesBesideTheOthers: a collective and spans without labels of their own, of one resource, take nothing from each other.

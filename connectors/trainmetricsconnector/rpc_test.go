@@ -177,6 +177,14 @@ func TestEveryRPCMetric(t *testing.T) {
 	assert.Empty(t, got)
 }
 
+// ofRPC: durations are in nanoseconds, sizes and numbers of calls are as they are.
+func ofRPC(metric string) float64 {
+	if metric == "rpc.client.call.duration" || metric == "zeromq.pass.duration" {
+		return 1e9
+	}
+	return 1
+}
+
 // TestRPCAgainstOracle sends random calls and groups in random batches, some twice, and sums them again straight from the input.
 func TestRPCAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
@@ -184,95 +192,70 @@ func TestRPCAgainstOracle(t *testing.T) {
 		c := newBed(t)
 		counts, totals, latest, gauge := map[string]uint64{}, map[string]int64{}, map[string]int64{}, map[string]float64{}
 		values := map[string]float64{}
-		var batches []ptrace.Traces
-		var last map[string]point
-		for i := range 40 {
-			b := spans.NewBatch("test", "")
-			for j := range 1 + rng.IntN(60) {
-				res, id, ns := resourceA, 1+1000*i+j, int64(math.Exp(rng.Float64()*26))
-				res.RunID = fmt.Sprint("run-", rng.IntN(2))
-				key := func(metric, labels string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
-				incomplete := rng.IntN(10) == 0
-				var s ptrace.Span
-				labels := "rpc.system.name=zeromq]"
-				switch rng.IntN(8) {
-				case 0: // a group
-					name := []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession}[rng.IntN(3)]
-					calls, share := rng.Int64N(3000), rng.Float64()
-					s = addGroup(b, res, id, name, ns, map[string]float64{spans.AttrZMQReceiveUtilization: share})
-					s.Attributes().PutInt(spans.AttrZMQPassCalls, calls)
-					if incomplete {
-						break
-					}
-					if name == spans.SpanRPCPass {
-						counts[key("zeromq.pass.duration", labels)]++
-						totals[key("zeromq.pass.duration", labels)] += ns
-						counts[key("zeromq.pass.calls", labels)]++
-						totals[key("zeromq.pass.calls", labels)] += calls
-					}
-					if k := key("zeromq.stage.utilization", "rpc.system.name=zeromq zeromq.stage=receive]"); name != spans.SpanRPCSession && ns >= latest[k] {
-						latest[k], gauge[k] = ns, share // all groups start at base
-					}
-				case 1:
-					addRPC(b, res, id, ptrace.SpanKindInternal, rpcChildren[rng.IntN(len(rpcChildren))], ns, ns)
-					continue
-				default:
-					method, transport := fmt.Sprint("m", rng.IntN(4)), []string{"", "tcp", "unix"}[rng.IntN(3)]
-					request, response := rng.Int64N(1<<rng.IntN(36)), rng.Int64N(1<<rng.IntN(36))-1
-					s = addCall(b, res, id, method, transport, ns, request, response)
-					labels = "rpc.method=" + method + " " + labels
-					if transport != "" {
-						labels = "network.transport=" + transport + " " + labels
-					}
-					if incomplete {
-						break
-					}
-					counts[key("rpc.client.call.duration", labels)]++
-					totals[key("rpc.client.call.duration", labels)] += ns
-					counts[key("rpc.client.request.size", labels)]++
-					totals[key("rpc.client.request.size", labels)] += request
-					if response >= 0 {
-						counts[key("rpc.client.response.size", labels)]++
-						totals[key("rpc.client.response.size", labels)] += response
-					}
+		last := c.consumeRandom(rng, 60, func(b *spans.Batch, id int) {
+			res, ns := resourceA, int64(math.Exp(rng.Float64()*26))
+			res.RunID = fmt.Sprint("run-", rng.IntN(2))
+			key := func(metric, labels string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
+			incomplete := rng.IntN(10) == 0
+			var s ptrace.Span
+			labels := "rpc.system.name=zeromq]"
+			switch rng.IntN(8) {
+			case 0: // a group
+				name := []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession}[rng.IntN(3)]
+				calls, share := rng.Int64N(3000), rng.Float64()
+				s = addGroup(b, res, id, name, ns, map[string]float64{spans.AttrZMQReceiveUtilization: share})
+				s.Attributes().PutInt(spans.AttrZMQPassCalls, calls)
+				if incomplete {
+					break
+				}
+				if name == spans.SpanRPCPass {
+					counts[key("zeromq.pass.duration", labels)]++
+					totals[key("zeromq.pass.duration", labels)] += ns
+					counts[key("zeromq.pass.calls", labels)]++
+					totals[key("zeromq.pass.calls", labels)] += calls
+				}
+				if k := key("zeromq.stage.utilization", "rpc.system.name=zeromq zeromq.stage=receive]"); name != spans.SpanRPCSession && ns >= latest[k] {
+					latest[k], gauge[k] = ns, share // all groups start at base
+				}
+			case 1:
+				addRPC(b, res, id, ptrace.SpanKindInternal, rpcChildren[rng.IntN(len(rpcChildren))], ns, ns)
+				return
+			default:
+				method, transport := fmt.Sprint("m", rng.IntN(4)), []string{"", "tcp", "unix"}[rng.IntN(3)]
+				request, response := rng.Int64N(1<<rng.IntN(36)), rng.Int64N(1<<rng.IntN(36))-1
+				s = addCall(b, res, id, method, transport, ns, request, response)
+				labels = "rpc.method=" + method + " " + labels
+				if transport != "" {
+					labels = "network.transport=" + transport + " " + labels
 				}
 				if incomplete {
-					s.Attributes().PutBool(spans.AttrIncomplete, true)
-					values[key("trainbridge.incomplete.spans", labels)]++
+					break
 				}
-				if rng.IntN(5) == 0 {
-					judged(s, "v")
-					i := len(labels) - 1
-					values[key("trainbridge.verdicts", labels[:i]+" trainbridge.verdict.name=v]")]++
+				counts[key("rpc.client.call.duration", labels)]++
+				totals[key("rpc.client.call.duration", labels)] += ns
+				counts[key("rpc.client.request.size", labels)]++
+				totals[key("rpc.client.request.size", labels)] += request
+				if response >= 0 {
+					counts[key("rpc.client.response.size", labels)]++
+					totals[key("rpc.client.response.size", labels)] += response
 				}
 			}
-			batches = append(batches, b.Traces())
-			c.consume(b.Traces())
-			if rng.IntN(4) == 0 { // a retry, perhaps late
-				c.consume(batches[rng.IntN(len(batches))])
+			if incomplete {
+				s.Attributes().PutBool(spans.AttrIncomplete, true)
+				values[key("trainbridge.incomplete.spans", labels)]++
 			}
-			if rng.IntN(5) == 0 || i == 39 {
-				last = c.flushed(time.Second)
+			if rng.IntN(5) == 0 {
+				judged(s, "v")
+				i := len(labels) - 1
+				values[key("trainbridge.verdicts", labels[:i]+" trainbridge.verdict.name=v]")]++
 			}
-		}
+		})
 		require.Len(t, last, len(counts)+len(values)+len(gauge))
 		maps.Copy(values, gauge)
 		for key, want := range values {
 			assert.InDelta(t, want, last[key].value, 0, key)
 		}
-		for key, want := range counts {
-			p, scale := last[key], 1.0
-			if parts := splitKey(key); parts[2] == "rpc.client.call.duration" || parts[2] == "zeromq.pass.duration" {
-				scale = 1e9
-			}
-			assert.Equal(t, want, p.count, key)
-			assert.InDelta(t, float64(totals[key])/scale, p.sum, 0, "%s: sums of ns, bytes and calls are exact", key)
-			var inBuckets uint64
-			for _, n := range p.buckets {
-				inBuckets += n
-			}
-			assert.Equal(t, want, inBuckets, key)
-		}
+		checkCounts(t, last, counts, totals, ofRPC)
 	}
 }
 
@@ -293,50 +276,18 @@ func TestRPCRetryNeverCountsTwice(t *testing.T) {
 	metadatatest.AssertEqualConnectorTrainMetricsDuplicateSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 3 * 10}}, metricdatatest.IgnoreTimestamp())
 }
 
-func TestCallValues(t *testing.T) {
-	const without = "[rpc.system.name=zeromq]"
-	for name, tt := range map[string]struct {
-		change   func(pcommon.Map, ptrace.Span)
-		labels   string  // empty: no series at all
-		request  float64 // −1: no series
-		other    int     // series beside the durations and sizes
-		notTimed bool
-		invalid  int64
-	}{
-		"good":             {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
-		"size as a double": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
-		"negative size":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
-		"size of everything": {
-			change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
-			invalid: 1,
-		},
-		"NaN":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
-		"infinite":     {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
-		"size as text": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
-		"other types": {change: func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrRPCMethod, 1)
-			m.PutEmptyMap(spans.AttrNetworkTransport)
-			m.PutStr(spans.AttrIncomplete, "true")
-			m.PutStr(spans.AttrVerdict, "bad")
-		}, labels: without, request: 1000},
-		"a method's name does not matter": {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCSend) }, labels: matmulUnix, request: 1000},
-		"nor that of a group":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCPass) }, labels: matmulUnix, request: 1000},
-		"verdict":                         {change: func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, labels: matmulUnix, request: 1000, other: 1},
-		"incomplete": {
-			change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix,
-			request: -1, notTimed: true, other: 1,
-		},
-		"a server's":                   {change: func(_ pcommon.Map, s ptrace.Span) { s.SetKind(ptrace.SpanKindServer) }},
-		"of another system":            {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrRPCSystem, "grpc") }},
-		"of a system that is a number": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrRPCSystem, 1) }},
-		"several in one span":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrAggregateCount, 40) }},
-		"before its start":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, invalid: 1},
-		"no start":                     {change: func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, invalid: 1},
-		"both are one span": {change: func(m pcommon.Map, s ptrace.Span) {
-			s.SetStartTimestamp(0)
-			m.PutInt(spans.AttrZMQRequestSize, -1)
-		}, invalid: 1},
-	} {
+type callTest struct {
+	change   func(pcommon.Map, ptrace.Span)
+	labels   string  // empty: no series at all
+	request  float64 // −1: no series
+	other    int     // series beside the durations and sizes
+	notTimed bool
+	invalid  int64
+}
+
+func checkCalls(t *testing.T, cases map[string]callTest) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			b := spans.NewBatch("test", "")
@@ -358,6 +309,49 @@ func TestCallValues(t *testing.T) {
 			assertInvalid(t, c, tt.invalid)
 		})
 	}
+}
+
+func TestCallValues(t *testing.T) {
+	checkCalls(t, map[string]callTest{
+		"good":             {change: func(pcommon.Map, ptrace.Span) {}, labels: matmulUnix, request: 1000},
+		"size as a double": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 2.5) }, labels: matmulUnix, request: 2.5},
+		"negative size":    {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrZMQRequestSize, -1) }, labels: matmulUnix, request: -1, invalid: 1},
+		"size of everything": {
+			change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, 1e300) }, labels: matmulUnix, request: -1,
+			invalid: 1,
+		},
+		"NaN":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
+		"infinite":     {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
+		"size as text": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
+		"other types": {change: func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrRPCMethod, 1)
+			m.PutEmptyMap(spans.AttrNetworkTransport)
+			m.PutStr(spans.AttrIncomplete, "true")
+			m.PutStr(spans.AttrVerdict, "bad")
+		}, labels: "[rpc.system.name=zeromq]", request: 1000},
+		"a method's name does not matter": {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCSend) }, labels: matmulUnix, request: 1000},
+		"nor that of a group":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetName(spans.SpanRPCPass) }, labels: matmulUnix, request: 1000},
+		"verdict":                         {change: func(_ pcommon.Map, s ptrace.Span) { judged(s, "v") }, labels: matmulUnix, request: 1000, other: 1},
+		"incomplete": {
+			change: func(m pcommon.Map, _ ptrace.Span) { m.PutBool(spans.AttrIncomplete, true) }, labels: matmulUnix,
+			request: -1, notTimed: true, other: 1,
+		},
+	})
+}
+
+func TestNoCall(t *testing.T) {
+	checkCalls(t, map[string]callTest{
+		"a server's":                   {change: func(_ pcommon.Map, s ptrace.Span) { s.SetKind(ptrace.SpanKindServer) }},
+		"of another system":            {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrRPCSystem, "grpc") }},
+		"of a system that is a number": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrRPCSystem, 1) }},
+		"several in one span":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrAggregateCount, 40) }},
+		"before its start":             {change: func(_ pcommon.Map, s ptrace.Span) { s.SetEndTimestamp(s.StartTimestamp() - 1) }, invalid: 1},
+		"no start":                     {change: func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, invalid: 1},
+		"both are one span": {change: func(m pcommon.Map, s ptrace.Span) {
+			s.SetStartTimestamp(0)
+			m.PutInt(spans.AttrZMQRequestSize, -1)
+		}, invalid: 1},
+	})
 }
 
 func assertInvalid(t *testing.T, c *bed, want int64) {

@@ -148,53 +148,40 @@ func TestStepsAgainstOracle(t *testing.T) {
 		c := newBed(t)
 		sums, counts, durations := map[string]float64{}, map[string]uint64{}, map[string]int64{}
 		latest, gauge := map[string]int64{}, map[string]float64{}
-		var batches []ptrace.Traces
-		var last map[string]point
-		for i := range 40 {
-			b := spans.NewBatch("test", "")
-			for j := range 1 + rng.IntN(30) {
-				res, id, source, rank := resourceA, 1+1000*i+j, fmt.Sprint("s", rng.IntN(2)), rng.Int64N(3)-1
-				res.RunID = fmt.Sprint("run-", rng.IntN(2))
-				labels := "trainbridge.source=" + source + "]"
+		last := c.consumeRandom(rng, 30, func(b *spans.Batch, id int) {
+			res, source, rank := resourceA, fmt.Sprint("s", rng.IntN(2)), rng.Int64N(3)-1
+			res.RunID = fmt.Sprint("run-", rng.IntN(2))
+			labels := "trainbridge.source=" + source + "]"
+			if rank >= 0 {
+				labels = fmt.Sprint("dl.rank=", rank, " ") + labels
+			}
+			key := func(metric string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
+			if rng.IntN(3) == 0 {
+				part, ns := fmt.Sprint("p", rng.IntN(4)), rng.Int64N(1e12)
+				addPart(b, res, id, source, part, rank, ns)
+				labels = "ml.train.stage=" + part + " trainbridge.source=" + source + "]"
 				if rank >= 0 {
 					labels = fmt.Sprint("dl.rank=", rank, " ") + labels
 				}
-				key := func(metric string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
-				if rng.IntN(3) == 0 {
-					part, ns := fmt.Sprint("p", rng.IntN(4)), rng.Int64N(1e12)
-					addPart(b, res, id, source, part, rank, ns)
-					labels = "ml.train.stage=" + part + " trainbridge.source=" + source + "]"
-					if rank >= 0 {
-						labels = fmt.Sprint("dl.rank=", rank, " ") + labels
-					}
-					counts[key("ml.train.stage.duration")]++
-					durations[key("ml.train.stage.duration")] += ns
-					continue
-				}
-				end, mfu, ms, covered, tokens := rng.Int64N(1000), rng.Float64(), rng.Int64N(1e6), rng.Int64N(20), rng.Int64N(1e7)
-				s := addStepSpan(b, res, id, source, rank, end, map[string]float64{
-					spans.AttrMFU: mfu, spans.AttrStepDuration: float64(ms) / 1e3, spans.AttrSamples: float64(tokens) / 4, // quarters are exact
-				})
-				s.Attributes().PutInt(spans.AttrStepsCovered, covered)
-				s.Attributes().PutInt(spans.AttrTokens, tokens)
-				sums[key("ml.train.steps")] += float64(covered)
-				sums[key("ml.train.tokens")] += float64(tokens)
-				sums[key("ml.train.samples")] += float64(tokens) / 4
-				counts[key("ml.train.step.duration")]++
-				durations[key("ml.train.step.duration")] += ms * 1e6
-				if k := key("ml.train.flop.utilization"); end >= latest[k] {
-					latest[k], gauge[k] = end, mfu
-				}
+				counts[key("ml.train.stage.duration")]++
+				durations[key("ml.train.stage.duration")] += ns
+				return
 			}
-			batches = append(batches, b.Traces())
-			c.consume(b.Traces())
-			if rng.IntN(4) == 0 { // a retry, perhaps late
-				c.consume(batches[rng.IntN(len(batches))])
+			end, mfu, ms, covered, tokens := rng.Int64N(1000), rng.Float64(), rng.Int64N(1e6), rng.Int64N(20), rng.Int64N(1e7)
+			s := addStepSpan(b, res, id, source, rank, end, map[string]float64{
+				spans.AttrMFU: mfu, spans.AttrStepDuration: float64(ms) / 1e3, spans.AttrSamples: float64(tokens) / 4, // quarters are exact
+			})
+			s.Attributes().PutInt(spans.AttrStepsCovered, covered)
+			s.Attributes().PutInt(spans.AttrTokens, tokens)
+			sums[key("ml.train.steps")] += float64(covered)
+			sums[key("ml.train.tokens")] += float64(tokens)
+			sums[key("ml.train.samples")] += float64(tokens) / 4
+			counts[key("ml.train.step.duration")]++
+			durations[key("ml.train.step.duration")] += ms * 1e6
+			if k := key("ml.train.flop.utilization"); end >= latest[k] {
+				latest[k], gauge[k] = end, mfu
 			}
-			if rng.IntN(5) == 0 || i == 39 {
-				last = c.flushed(15 * time.Second)
-			}
-		}
+		})
 		require.Len(t, last, len(sums)+len(counts)+len(gauge))
 		for key, want := range sums {
 			assert.InDelta(t, want, last[key].value, 0, key)
@@ -202,15 +189,7 @@ func TestStepsAgainstOracle(t *testing.T) {
 		for key, want := range gauge {
 			assert.InDelta(t, want, last[key].value, 0, key)
 		}
-		for key, want := range counts {
-			assert.Equal(t, want, last[key].count, key)
-			assert.InDelta(t, float64(durations[key])/1e9, last[key].sum, 0, "the sum of durations is exact")
-			var inBuckets uint64
-			for _, n := range last[key].buckets {
-				inBuckets += n
-			}
-			assert.Equal(t, want, inBuckets, key)
-		}
+		checkCounts(t, last, counts, durations, ofNanoseconds)
 	}
 }
 
@@ -253,42 +232,18 @@ func TestGaugeIsNotSetBack(t *testing.T) {
 	assert.InDelta(t, 0.6, c.flushed(time.Second)[key].value, 0)
 }
 
-func TestStepValues(t *testing.T) {
+type stepTest struct {
+	change  func(pcommon.Map, ptrace.Span)
+	steps   float64 // −1: no series
+	timed   uint64
+	samples float64 // −1: no series
+	invalid int64
+}
+
+func checkSteps(t *testing.T, cases map[string]stepTest) {
+	t.Helper()
 	const labels = "[trainbridge.source=megatron]"
-	for name, tt := range map[string]struct {
-		change  func(pcommon.Map, ptrace.Span)
-		steps   float64 // −1: no series
-		timed   uint64
-		samples float64 // −1: no series
-		invalid int64
-	}{
-		"good": {func(pcommon.Map, ptrace.Span) {}, 1, 1, 8, 0},
-		"integers": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrStepDuration, 3)
-			m.PutInt(spans.AttrSamples, 9)
-		}, 1, 1, 9, 0},
-		"no steps covered":            {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrStepsCovered, 0) }, 0, 1, 8, 0},
-		"steps covered as a double":   {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepsCovered, 5) }, 5, 1, 8, 0},
-		"negative steps covered":      {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrStepsCovered, -5) }, 1, 1, 8, 1},
-		"negative samples":            {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrSamples, -5) }, 1, 1, -1, 1},
-		"more samples than there are": {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrSamples, 1e300) }, 1, 1, -1, 1},
-		"negative duration":           {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, -1) }, 1, 0, 8, 1},
-		"duration of centuries":       {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, 1e12) }, 1, 0, 8, 1},
-		"several of them are one span": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutInt(spans.AttrStepDuration, -1)
-			m.PutInt(spans.AttrSamples, -1)
-		}, 1, 0, -1, 1},
-		"NaN as text":           {func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrStepDuration, "NaN") }, 1, 0, 8, 0},
-		"infinite":              {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, math.Inf(1)) }, 1, 0, 8, 0},
-		"the span has no start": {func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, 1, 1, 8, 0},
-		"other types": {func(m pcommon.Map, _ ptrace.Span) {
-			m.PutStr(spans.AttrRank, "0")
-			m.PutStr(spans.AttrIncomplete, "true")
-			m.PutStr(spans.AttrVerdict, "bad")
-			m.PutEmptyMap(spans.AttrMFU)
-			m.PutStr(spans.AttrTokens, "12")
-		}, 1, 1, 8, 0},
-	} {
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			td := oneStep(1, 10, map[string]float64{spans.AttrStepDuration: 0.5, spans.AttrSamples: 8})
@@ -315,6 +270,37 @@ func TestStepValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStepValues(t *testing.T) {
+	checkSteps(t, map[string]stepTest{
+		"good": {func(pcommon.Map, ptrace.Span) {}, 1, 1, 8, 0},
+		"integers": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrStepDuration, 3)
+			m.PutInt(spans.AttrSamples, 9)
+		}, 1, 1, 9, 0},
+		"no steps covered":            {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrStepsCovered, 0) }, 0, 1, 8, 0},
+		"steps covered as a double":   {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepsCovered, 5) }, 5, 1, 8, 0},
+		"negative steps covered":      {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrStepsCovered, -5) }, 1, 1, 8, 1},
+		"negative samples":            {func(m pcommon.Map, _ ptrace.Span) { m.PutInt(spans.AttrSamples, -5) }, 1, 1, -1, 1},
+		"more samples than there are": {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrSamples, 1e300) }, 1, 1, -1, 1},
+		"negative duration":           {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, -1) }, 1, 0, 8, 1},
+		"duration of centuries":       {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, 1e12) }, 1, 0, 8, 1},
+		"several of them are one span": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutInt(spans.AttrStepDuration, -1)
+			m.PutInt(spans.AttrSamples, -1)
+		}, 1, 0, -1, 1},
+		"NaN as text":           {func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrStepDuration, "NaN") }, 1, 0, 8, 0},
+		"infinite":              {func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrStepDuration, math.Inf(1)) }, 1, 0, 8, 0},
+		"the span has no start": {func(_ pcommon.Map, s ptrace.Span) { s.SetStartTimestamp(0) }, 1, 1, 8, 0},
+		"other types": {func(m pcommon.Map, _ ptrace.Span) {
+			m.PutStr(spans.AttrRank, "0")
+			m.PutStr(spans.AttrIncomplete, "true")
+			m.PutStr(spans.AttrVerdict, "bad")
+			m.PutEmptyMap(spans.AttrMFU)
+			m.PutStr(spans.AttrTokens, "12")
+		}, 1, 1, 8, 0},
+	})
 }
 
 func TestInvalidParts(t *testing.T) {

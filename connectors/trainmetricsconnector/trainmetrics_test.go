@@ -322,6 +322,73 @@ func TestOneOverheadPopulation(t *testing.T) {
 	}
 }
 
+// consumeRandom gives the connector 40 batches of up to so many spans each, some of them twice, and returns what it sent last.
+func (c *bed) consumeRandom(rng *rand.Rand, most int, add func(b *spans.Batch, id int)) (last map[string]point) {
+	var batches []ptrace.Traces
+	for i := range 40 {
+		b := spans.NewBatch("test", "")
+		for j := range 1 + rng.IntN(most) {
+			add(b, 1+1000*i+j)
+		}
+		batches = append(batches, b.Traces())
+		c.consume(b.Traces())
+		if rng.IntN(4) == 0 { // a retry, perhaps late
+			c.consume(batches[rng.IntN(len(batches))])
+		}
+		if rng.IntN(5) == 0 || i == 39 {
+			last = c.flushed(time.Second)
+		}
+	}
+	return last
+}
+
+// checkHistogram holds a histogram against the values that are in it.
+func checkHistogram(t *testing.T, key string, values []float64, got point) {
+	t.Helper()
+	slices.Sort(values)
+	assert.Equal(t, uint64(len(values)), got.count, key)
+	assert.InDelta(t, values[0], got.min, 0)
+	assert.InDelta(t, values[len(values)-1], got.max, 0)
+	require.Len(t, got.buckets, len(got.bounds)+1)
+	below, reached := 0, uint64(0)
+	p95 := values[int(math.Ceil(0.95*float64(len(values))))-1]
+	lower := 0.0
+	for i, bound := range append(slices.Clone(got.bounds), math.Inf(1)) {
+		inside := 0
+		for _, v := range values {
+			if v <= bound {
+				inside++
+			}
+		}
+		assert.Equal(t, uint64(inside-below), got.buckets[i], "%s ≤ %v", key, bound)
+		below = inside
+		// The bucket in which the 95th percentile lies, by the histogram, holds the 95th percentile of the values.
+		before := reached
+		reached += got.buckets[i]
+		if rank := uint64(math.Ceil(0.95 * float64(len(values)))); before < rank && rank <= reached {
+			assert.True(t, lower < p95 && p95 <= bound || p95 == 0, "%s: p95 %v in (%v, %v]", key, p95, lower, bound)
+		}
+		lower = bound
+	}
+}
+
+// checkCounts holds histograms against the count and the sum of what is in them: whole numbers, of which scale make a unit.
+func checkCounts(t *testing.T, last map[string]point, counts map[string]uint64, totals map[string]int64, scale func(metric string) float64) {
+	t.Helper()
+	for key, want := range counts {
+		p := last[key]
+		assert.Equal(t, want, p.count, key)
+		assert.InDelta(t, float64(totals[key])/scale(splitKey(key)[2]), p.sum, 0, "%s: sums of ns, bytes and calls are exact", key)
+		var inBuckets uint64
+		for _, n := range p.buckets {
+			inBuckets += n
+		}
+		assert.Equal(t, want, inBuckets, key)
+	}
+}
+
+func ofNanoseconds(string) float64 { return 1e9 }
+
 // TestAgainstOracle sends random spans in random batches, some twice, and counts them again straight from the input.
 func TestAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
@@ -340,54 +407,40 @@ func TestAgainstOracle(t *testing.T) {
 		}
 		counts := map[string]float64{}
 		stageNames := []string{"function", "get", "compute", "put", "client_get", "client_put", "client_get_meta", "client_clear"}
-		var batches []ptrace.Traces
-		var last map[string]point
-		for i := range 40 {
-			b := spans.NewBatch("test", "")
-			for j := range 1 + rng.IntN(40) {
-				res := resourceA
-				res.PID = rng.Int64N(5) // no label of the metrics
-				res.RunID = fmt.Sprint("run-", rng.IntN(2))
-				fn, st := fmt.Sprint("f", rng.IntN(4)), stageNames[rng.IntN(len(stageNames))]
-				ns := int64(math.Exp(rng.Float64() * 30)) // 1 ns to 3 h
-				s := add(b, res, 1+i*1000+j, fn, st, ns)
-				key := "verl|" + res.RunID + "|"
-				incomplete := rng.IntN(10) == 0
-				if incomplete {
-					s.Attributes().PutBool(spans.AttrIncomplete, true)
-					counts[key+fmt.Sprintf("trainbridge.incomplete.spans|[tq.function=%s tq.stage=%s]", fn, st)]++
-				} else if st == "function" {
-					at(key + fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns = append(at(key+fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns, ns)
-				} else {
-					w := at(key + fmt.Sprintf("tq.stage.duration|[tq.function=%s tq.stage=%s]", fn, st))
-					w.ns = append(w.ns, ns)
-				}
-				if st == "client_put" || st == "client_get" {
-					speed := rng.Float64() * 1e9
-					s.Attributes().PutDouble(spans.AttrTQThroughput, speed)
-					if !incomplete {
-						w := at(key + fmt.Sprintf("tq.client.throughput|[tq.function=%s tq.stage=%s]", fn, st))
-						w.bytes = append(w.bytes, speed)
-					}
-				}
-				if rng.IntN(3) == 0 {
-					list := s.Attributes().PutEmptySlice(spans.AttrVerdict)
-					for k := range rng.IntN(3) {
-						list.AppendEmpty().SetStr(fmt.Sprint("v", k))
-						counts[key+fmt.Sprintf("trainbridge.verdicts|[tq.function=%s trainbridge.verdict.name=v%d]", fn, k)]++
-					}
+		last := c.consumeRandom(rng, 40, func(b *spans.Batch, id int) {
+			res := resourceA
+			res.PID = rng.Int64N(5) // no label of the metrics
+			res.RunID = fmt.Sprint("run-", rng.IntN(2))
+			fn, st := fmt.Sprint("f", rng.IntN(4)), stageNames[rng.IntN(len(stageNames))]
+			ns := int64(math.Exp(rng.Float64() * 30)) // 1 ns to 3 h
+			s := add(b, res, id, fn, st, ns)
+			key := "verl|" + res.RunID + "|"
+			incomplete := rng.IntN(10) == 0
+			if incomplete {
+				s.Attributes().PutBool(spans.AttrIncomplete, true)
+				counts[key+fmt.Sprintf("trainbridge.incomplete.spans|[tq.function=%s tq.stage=%s]", fn, st)]++
+			} else if st == "function" {
+				at(key + fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns = append(at(key+fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns, ns)
+			} else {
+				w := at(key + fmt.Sprintf("tq.stage.duration|[tq.function=%s tq.stage=%s]", fn, st))
+				w.ns = append(w.ns, ns)
+			}
+			if st == "client_put" || st == "client_get" {
+				speed := rng.Float64() * 1e9
+				s.Attributes().PutDouble(spans.AttrTQThroughput, speed)
+				if !incomplete {
+					w := at(key + fmt.Sprintf("tq.client.throughput|[tq.function=%s tq.stage=%s]", fn, st))
+					w.bytes = append(w.bytes, speed)
 				}
 			}
-			batches = append(batches, b.Traces())
-			c.consume(b.Traces())
-			if rng.IntN(4) == 0 { // a retry, perhaps late
-				c.consume(batches[rng.IntN(len(batches))])
+			if rng.IntN(3) == 0 {
+				list := s.Attributes().PutEmptySlice(spans.AttrVerdict)
+				for k := range rng.IntN(3) {
+					list.AppendEmpty().SetStr(fmt.Sprint("v", k))
+					counts[key+fmt.Sprintf("trainbridge.verdicts|[tq.function=%s trainbridge.verdict.name=v%d]", fn, k)]++
+				}
 			}
-			if rng.IntN(5) == 0 || i == 39 {
-				last = c.flushed(15 * time.Second)
-			}
-		}
-
+		})
 		require.Len(t, last, len(expect)+len(counts))
 		for key, n := range counts {
 			assert.InDelta(t, n, last[key].value, 0, key)
@@ -409,31 +462,7 @@ func TestAgainstOracle(t *testing.T) {
 				}
 				assert.InEpsilon(t, sum, got.sum, 1e-12)
 			}
-			slices.Sort(values)
-			assert.Equal(t, uint64(len(values)), got.count, key)
-			assert.InDelta(t, values[0], got.min, 0)
-			assert.InDelta(t, values[len(values)-1], got.max, 0)
-			require.Len(t, got.buckets, len(got.bounds)+1)
-			below, reached := 0, uint64(0)
-			p95 := values[int(math.Ceil(0.95*float64(len(values))))-1]
-			lower := 0.0
-			for i, bound := range append(slices.Clone(got.bounds), math.Inf(1)) {
-				inside := 0
-				for _, v := range values {
-					if v <= bound {
-						inside++
-					}
-				}
-				assert.Equal(t, uint64(inside-below), got.buckets[i], "%s ≤ %v", key, bound)
-				below = inside
-				// The bucket in which the 95th percentile lies, by the histogram, holds the 95th percentile of the values.
-				before := reached
-				reached += got.buckets[i]
-				if rank := uint64(math.Ceil(0.95 * float64(len(values)))); before < rank && rank <= reached {
-					assert.True(t, lower < p95 && p95 <= bound || p95 == 0, "%s: p95 %v in (%v, %v]", key, p95, lower, bound)
-				}
-				lower = bound
-			}
+			checkHistogram(t, key, values, got)
 		}
 	}
 }
