@@ -110,63 +110,61 @@ func TestIteration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { check(t, []lineTest{{text: c.text, result: Records, records: []string{c.want}}}) })
 	}
-	t.Run("glued", func(t *testing.T) {
-		check(t, []lineTest{
-			{
-				text:   "[Rank 2] (after 1 iterations) memory (MB) | allocated: 9334.5 | max allocated: 12680.5 | reserved: 13236.0 | max reserved: 13236.0[Rank 6] (after 1 iterations) memory (MB) | allocated: 9333.5 | max allocated: 12679.5 | reserved: 13234.0 | max reserved: 13235.0",
-				result: Records,
-				records: []string{
-					`side rank=2 iteration=1 mem=9787932672(MiBy) mem_peak=13296467968(MiBy) mem_reserved=13878951936(MiBy) mem_reserved_peak=13878951936(MiBy)`,
-					`side rank=6 iteration=1 mem=9786884096(MiBy) mem_peak=13295419392(MiBy) mem_reserved=13876854784(MiBy) mem_reserved_peak=13877903360(MiBy)`,
-				},
+}
+
+func TestGluedIterations(t *testing.T) {
+	check(t, []lineTest{
+		{
+			text:   "[Rank 2] (after 1 iterations) memory (MB) | allocated: 9334.5 | max allocated: 12680.5 | reserved: 13236.0 | max reserved: 13236.0[Rank 6] (after 1 iterations) memory (MB) | allocated: 9333.5 | max allocated: 12679.5 | reserved: 13234.0 | max reserved: 13235.0",
+			result: Records,
+			records: []string{
+				`side rank=2 iteration=1 mem=9787932672(MiBy) mem_peak=13296467968(MiBy) mem_reserved=13878951936(MiBy) mem_reserved_peak=13878951936(MiBy)`,
+				`side rank=6 iteration=1 mem=9786884096(MiBy) mem_peak=13295419392(MiBy) mem_reserved=13876854784(MiBy) mem_reserved_peak=13877903360(MiBy)`,
 			},
-			{
-				text:   "iteration 1/ 9 | lm loss: 2 | number of nan iterations:   0 |[2025-08-01 07:19:37] iteration 2/ 9 | lm loss: 3 |iteration 3/ 9 | lm loss: 4 [Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0",
-				result: Records,
-				records: []string{
-					`iteration=1 iterations=9 loss=2 nan_iterations=0`, `stamp="2025-08-01 07:19:37" iteration=2 iterations=9 loss=3`, `iteration=3 iterations=9 loss=4`,
-					`side rank=1 iteration=3 mem=1048576(MiBy)`,
-				},
+		},
+		{
+			text:   "iteration 1/ 9 | lm loss: 2 | number of nan iterations:   0 |[2025-08-01 07:19:37] iteration 2/ 9 | lm loss: 3 |iteration 3/ 9 | lm loss: 4 [Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0",
+			result: Records,
+			records: []string{
+				`iteration=1 iterations=9 loss=2 nan_iterations=0`, `stamp="2025-08-01 07:19:37" iteration=2 iterations=9 loss=3`, `iteration=3 iterations=9 loss=4`,
+				`side rank=1 iteration=3 mem=1048576(MiBy)`,
 			},
-			{
-				text: "[Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0 iteration 4/ 9 | lm loss: 2 |", result: Records,
-				records: []string{`side rank=1 iteration=3 mem=1048576(MiBy)`, `iteration=4 iterations=9 loss=2`},
-			},
-		})
-	})
-	t.Run("none", func(t *testing.T) {
-		check(t, []lineTest{
-			{text: ""},
-			{text: "   "},
-			{text: "iteration"},
-			{text: "iteration 3"},
-			{text: "iteration 3/9 done"},
-			{text: "iteration x/9 | lm loss: 2"},
-			{text: "iteration 3/ | lm loss: 2"},
-			{text: "saving checkpoint at iteration      11 to /ckpt in torch format"},
-			{text: "2024-01-01 10:00:00\tJob ID: 7\t# GPUs: 8\tIteration: 100"},
-			{text: "iteration 1234567890123456/ 9 | lm loss: 2 |"},
-			{text: "[Rank x] (after 1 iterations) memory (MB) | allocated: 1", result: Malformed, reason: "no_fields"},
-			{text: "[Rank 3] init memory (MB) | allocated: ?", result: Malformed, reason: "no_fields"},
-			{text: "[Rank 3] hello"},
-			{text: "iteration 3/ 9 |", result: Malformed, reason: "no_fields"},
-			{text: "iteration 3/ 9 | lm los", result: Malformed, reason: "no_fields"},
-		})
-	})
-	t.Run("memory without iteration", func(t *testing.T) {
-		check(
-			t,
-			[]lineTest{
-				{
-					text: "[Rank 3] (after init) memory (MB) | allocated: 2.0 | device memory used: 4.5", result: Records,
-					records: []string{`side rank=3 mem=2097152(MiBy) extra:device_memory_used=4.5`},
-				},
-			},
-		)
+		},
+		{
+			text: "[Rank 1] (after 3 iterations) memory (MB) | allocated: 1.0 iteration 4/ 9 | lm loss: 2 |", result: Records,
+			records: []string{`side rank=1 iteration=3 mem=1048576(MiBy)`, `iteration=4 iterations=9 loss=2`},
+		},
 	})
 }
 
-func TestLinesBesideIterations(t *testing.T) {
+func TestNoIteration(t *testing.T) {
+	check(t, []lineTest{
+		{text: ""},
+		{text: "   "},
+		{text: "iteration"},
+		{text: "iteration 3"},
+		{text: "iteration 3/9 done"},
+		{text: "iteration x/9 | lm loss: 2"},
+		{text: "iteration 3/ | lm loss: 2"},
+		{text: "saving checkpoint at iteration      11 to /ckpt in torch format"},
+		{text: "2024-01-01 10:00:00\tJob ID: 7\t# GPUs: 8\tIteration: 100"},
+		{text: "iteration 1234567890123456/ 9 | lm loss: 2 |"},
+		{text: "[Rank x] (after 1 iterations) memory (MB) | allocated: 1", result: Malformed, reason: "no_fields"},
+		{text: "[Rank 3] init memory (MB) | allocated: ?", result: Malformed, reason: "no_fields"},
+		{text: "[Rank 3] hello"},
+		{text: "iteration 3/ 9 |", result: Malformed, reason: "no_fields"},
+		{text: "iteration 3/ 9 | lm los", result: Malformed, reason: "no_fields"},
+	})
+}
+
+func TestMemoryWithoutIteration(t *testing.T) {
+	check(t, []lineTest{{
+		text: "[Rank 3] (after init) memory (MB) | allocated: 2.0 | device memory used: 4.5", result: Records,
+		records: []string{`side rank=3 mem=2097152(MiBy) extra:device_memory_used=4.5`},
+	}})
+}
+
+func TestTimers(t *testing.T) {
 	check(t, []lineTest{
 		{text: "(min, max) time across ranks (ms):", result: Ignored, reason: "times_title"},
 		{text: "max time across ranks (ms):", result: Ignored, reason: "times_title"},
@@ -195,6 +193,11 @@ func TestLinesBesideIterations(t *testing.T) {
 		{text: "     rank  3: 5", result: Records, records: []string{"side stage:batch generator[3]=0.005"}},
 		{text: "INFO:megatron.core.timers:(min, max) time across ranks (ms):", result: Ignored, reason: "times_title"},
 		{text: "     rank  3: 5"},
+	})
+}
+
+func TestStragglerDetector(t *testing.T) {
+	check(t, []lineTest{
 		{
 			text:   "INFO:megatron.core.utils:[2026-11-22 13:29:09] | MnRtt/Rnk: 40.26ms/1 | MxRtt/Rnk: 69.32ms/2 | MnPwr/Rnk: 601000.00W/0 | MxTmp/Rnk: 63.00C/3 | MnDRtt/Rnk: 2.11ms/3 | MxDRtt/Rnk: 3.5ms/0 | MnEtpt/Rnk: 1.20TF/2 | MxEtpt/Rnk: 2.07TF/1",
 			result: Records,
@@ -215,15 +218,30 @@ func TestLinesBesideIterations(t *testing.T) {
 		{text: "^^^^^^^^ SyntaxError"},
 		{text: "INFO:megatron.core.utils:Toggling StragglerDetector State OFF"},
 		{text: "INFO:megatron.x:"},
+	})
+}
+
+func TestTimesOfOneLine(t *testing.T) {
+	check(t, []lineTest{
 		{
 			text: "time (ms) | forward-compute: 120.5 | backward-compute: 240.25 | ", result: Records,
 			records: []string{"side stage:forward-compute=0.1205 stage:backward-compute=0.24025"},
 		},
 		{text: "time (ms) | nothing", result: Malformed, reason: "no_fields"},
 		{text: "total time: 5"},
+	})
+}
+
+func TestRules(t *testing.T) {
+	check(t, []lineTest{
 		{text: strings.Repeat("-", 112), result: Ignored, reason: "rule"},
 		{text: "-------"},
 		{text: "------------- a title -------------"},
+	})
+}
+
+func TestValidation(t *testing.T) {
+	check(t, []lineTest{
 		{
 			text: " validation loss at iteration 100 | lm loss value: 3.291823E+00 | lm loss PPL: 2.689197E+01 | ", result: Records,
 			records: []string{"evaluation iteration=100 val_loss=3.291823 ppl=26.89197"},

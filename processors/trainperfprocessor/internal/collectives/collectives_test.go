@@ -30,6 +30,11 @@ func newTest(tb testing.TB, change ...func(*Config)) *Domain {
 	return New(cfg)
 }
 
+// never is no limit: what the receiver judged is left.
+func never(c *Config) { *c = Config{} }
+
+var hangs = attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
+
 func oneCollective(tb testing.TB, p *Domain, name string, a attrs) ptrace.Span {
 	tb.Helper()
 	b := spans.NewBatch("test", "")
@@ -38,19 +43,50 @@ func oneCollective(tb testing.TB, p *Domain, name string, a attrs) ptrace.Span {
 	return root
 }
 
-func TestVerdicts(t *testing.T) {
+type verdictTest struct {
+	change attrs
+	config func(*Config)
+	want   []string
+}
+
+func checkVerdicts(t *testing.T, cases map[string]verdictTest) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			var change []func(*Config)
+			if tt.config != nil {
+				change = append(change, tt.config)
+			}
+			root := oneCollective(t, newTest(t, change...), "AllReduce", perftest.AllReduce.With(tt.change))
+			assert.Equal(t, tt.want, perftest.Verdicts(root))
+			severity := ""
+			for _, v := range tt.want {
+				severity = map[string]string{
+					spans.VerdictNCCLHang: "bad", spans.VerdictNCCLRankMissing: "bad", spans.VerdictNCCLStraggler: "bad",
+					spans.VerdictNCCLErrors: "bad", spans.VerdictNCCLMismatch: "bad",
+				}[v]
+				if severity == "bad" {
+					break
+				}
+				severity = "warning"
+			}
+			assert.Equal(t, severity, perftest.Severity(root))
+			require.Equal(t, len(tt.want), root.Events().Len())
+			for i, e := range root.Events().All() {
+				assert.Equal(t, spans.EventVerdict, e.Name())
+				assert.Equal(t, root.EndTimestamp(), e.Timestamp())
+				assert.Equal(t, tt.want[i], spans.AttrText(e.Attributes(), spans.AttrVerdictName))
+				reason := spans.AttrText(e.Attributes(), spans.AttrVerdictReason)
+				assert.True(t, strings.HasSuffix(reason, "."), reason)
+				assert.NotContains(t, reason, "NaN")
+			}
+		})
+	}
+}
+
+func TestVerdictsOfMissingRanks(t *testing.T) {
 	const hang, gone, gap = spans.VerdictNCCLHang, spans.VerdictNCCLRankMissing, spans.VerdictNCCLSequenceGap
-	const straggler, lateOne, low = spans.VerdictNCCLStraggler, spans.VerdictNCCLLate, spans.VerdictNCCLBandwidthLow
-	const slow, hot, unit = spans.VerdictNCCLLinkSlow, spans.VerdictNCCLLinkHot, spans.VerdictNCCLBandwidthUnit
-	nan, inf := math.NaN(), math.Inf(1)
-	hangs := attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
-	off := func(x any) attrs { return attrs{spans.AttrNCCLBandwidthDisagreement: x} }
-	never := func(c *Config) { *c = Config{} }
-	for name, tt := range map[string]struct {
-		change attrs
-		config func(*Config)
-		want   []string
-	}{
+	checkVerdicts(t, map[string]verdictTest{
 		"healthy": {nil, nil, nil},
 		"nothing but its ranks": {func() attrs {
 			a := attrs{}
@@ -84,156 +120,175 @@ func TestVerdicts(t *testing.T) {
 			nil,
 			[]string{gone},
 		},
-		"count negative":           {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(-2)}, nil, nil},
-		"count as text":            {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: "2"}, nil, nil},
-		"gap without a count":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteGap}, nil, []string{gap}},
+		"count negative":      {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: int64(-2)}, nil, nil},
+		"count as text":       {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteEnd, spans.AttrNCCLRanksMissingCount: "2"}, nil, nil},
+		"gap without a count": {attrs{spans.AttrIncompleteReason: spans.NCCLIncompleteGap}, nil, []string{gap}},
+	})
+}
+
+func TestVerdictsOfLateRanks(t *testing.T) {
+	const straggler, lateOne = spans.VerdictNCCLStraggler, spans.VerdictNCCLLate
+	nan, inf := math.NaN(), math.Inf(1)
+	checkVerdicts(t, map[string]verdictTest{
 		"straggler":                {attrs{spans.AttrNCCLStragglerRank: int64(0)}, nil, []string{straggler}},
 		"straggler below 0":        {attrs{spans.AttrNCCLStragglerRank: int64(-1)}, nil, nil},
 		"straggler as text":        {attrs{spans.AttrNCCLStragglerRank: "5"}, nil, nil},
 		"straggler without a rank": {attrs{spans.AttrNCCLStragglerLate: 0.5}, nil, nil},
 
-		"as late as the transfer took":     {perftest.Late(0.002, 0.002), nil, nil},
-		"later by a nanosecond":            {perftest.Late(0.002000001, 0.002), nil, []string{lateOne}},
-		"late, but by less than 1 ms":      {perftest.Late(0.001, 0.0001), nil, nil},
-		"late by a nanosecond more":        {perftest.Late(0.001000001, 0.0001), nil, []string{lateOne}},
-		"late, transfer of no time":        {perftest.Late(0.0011, 0), nil, []string{lateOne}},
-		"late, transfer not known":         {attrs{spans.AttrNCCLLateMax: 100.0, spans.AttrNCCLTransferDuration: nil}, nil, nil},
-		"late, transfer NaN":               {perftest.Late(100, nan), nil, nil},
-		"late NaN":                         {perftest.Late(nan, 0.002), nil, nil},
-		"late infinite":                    {perftest.Late(inf, 0.002), nil, nil},
-		"early":                            {perftest.Late(-1, 0.002), nil, nil},
-		"late as text":                     {attrs{spans.AttrNCCLLateMax: "1"}, nil, nil},
-		"late, rank not known":             {perftest.Late(1, 0.002).With(attrs{spans.AttrNCCLLateRank: nil}), nil, []string{lateOne}},
-		"late, half the transfer":          {perftest.Late(0.0011, 0.002), func(c *Config) { c.LateTransfers = 0.5 }, []string{lateOne}},
-		"late, ten times the transfer":     {perftest.Late(0.02, 0.002), func(c *Config) { c.LateTransfers = 10 }, nil},
-		"late, more than ten times":        {perftest.Late(0.021, 0.002), func(c *Config) { c.LateTransfers = 10 }, []string{lateOne}},
-		"late, no minimum":                 {perftest.Late(0.00003, 0.00002), func(c *Config) { c.LateMin = 0 }, []string{lateOne}},
-		"late, never":                      {perftest.Late(100, 0.002), never, nil},
-		"low":                              {attrs{spans.AttrNCCLBandwidthDeviation: 4.5, spans.AttrNCCLBandwidthBaseline: 264e9}, nil, []string{low}},
-		"low, without its baseline":        {attrs{spans.AttrNCCLBandwidthDeviation: 4.5}, nil, []string{low}},
-		"a baseline without a deviation":   {attrs{spans.AttrNCCLBandwidthBaseline: 264e9}, nil, nil},
-		"a deviation that is none":         {attrs{spans.AttrNCCLBandwidthDeviation: nan}, nil, nil},
-		"one error":                        {attrs{spans.AttrNCCLErrors: int64(1)}, nil, []string{spans.VerdictNCCLErrors}},
-		"errors below 0":                   {attrs{spans.AttrNCCLErrors: int64(-1)}, nil, nil},
-		"errors as text":                   {attrs{spans.AttrNCCLErrors: "1"}, nil, nil},
-		"retries":                          {attrs{spans.AttrNCCLRetries: int64(7)}, nil, []string{spans.VerdictNCCLRetries}},
-		"retries NaN":                      {attrs{spans.AttrNCCLRetries: nan}, nil, nil},
-		"mismatch":                         {attrs{spans.AttrNCCLMismatch: true}, nil, []string{spans.VerdictNCCLMismatch}},
-		"no mismatch":                      {attrs{spans.AttrNCCLMismatch: false}, nil, nil},
-		"slow link":                        {attrs{spans.AttrNCCLLinkSlow: []any{"0→8"}}, nil, []string{slow}},
-		"hot link":                         {attrs{spans.AttrNCCLLinkHot: []any{"0→8"}}, nil, []string{hot}},
-		"no links":                         {attrs{spans.AttrNCCLLinkHot: []any{}, spans.AttrNCCLLinkSlow: []any{}}, nil, nil},
-		"links as text":                    {attrs{spans.AttrNCCLLinkHot: "0→8", spans.AttrNCCLLinkSlow: "0→8"}, nil, nil},
-		"5 % off":                          {off(0.05), nil, nil},
-		"more":                             {off(0.0501), nil, []string{unit}},
-		"8 times off":                      {off(int64(7)), nil, []string{unit}},
-		"off by NaN":                       {off(nan), nil, nil},
-		"off, another limit":               {off(0.0501), func(c *Config) { c.BandwidthDisagreement = 0.1 }, nil},
-		"off, never":                       {off(0.9), never, nil},
-		"what the receiver judged, always": {hangs.With(attrs{spans.AttrNCCLErrors: int64(1)}), never, []string{hang, spans.VerdictNCCLErrors}},
+		"as late as the transfer took": {perftest.Late(0.002, 0.002), nil, nil},
+		"later by a nanosecond":        {perftest.Late(0.002000001, 0.002), nil, []string{lateOne}},
+		"late, but by less than 1 ms":  {perftest.Late(0.001, 0.0001), nil, nil},
+		"late by a nanosecond more":    {perftest.Late(0.001000001, 0.0001), nil, []string{lateOne}},
+		"late, transfer of no time":    {perftest.Late(0.0011, 0), nil, []string{lateOne}},
+		"late, transfer not known":     {attrs{spans.AttrNCCLLateMax: 100.0, spans.AttrNCCLTransferDuration: nil}, nil, nil},
+		"late, transfer NaN":           {perftest.Late(100, nan), nil, nil},
+		"late NaN":                     {perftest.Late(nan, 0.002), nil, nil},
+		"late infinite":                {perftest.Late(inf, 0.002), nil, nil},
+		"early":                        {perftest.Late(-1, 0.002), nil, nil},
+		"late as text":                 {attrs{spans.AttrNCCLLateMax: "1"}, nil, nil},
+		"late, rank not known":         {perftest.Late(1, 0.002).With(attrs{spans.AttrNCCLLateRank: nil}), nil, []string{lateOne}},
+		"late, half the transfer":      {perftest.Late(0.0011, 0.002), func(c *Config) { c.LateTransfers = 0.5 }, []string{lateOne}},
+		"late, ten times the transfer": {perftest.Late(0.02, 0.002), func(c *Config) { c.LateTransfers = 10 }, nil},
+		"late, more than ten times":    {perftest.Late(0.021, 0.002), func(c *Config) { c.LateTransfers = 10 }, []string{lateOne}},
+		"late, no minimum":             {perftest.Late(0.00003, 0.00002), func(c *Config) { c.LateMin = 0 }, []string{lateOne}},
+		"late, never":                  {perftest.Late(100, 0.002), never, nil},
+	})
+}
+
+func TestVerdictsOfBandwidthErrorsAndLinks(t *testing.T) {
+	const low, unit = spans.VerdictNCCLBandwidthLow, spans.VerdictNCCLBandwidthUnit
+	const slow, hot = spans.VerdictNCCLLinkSlow, spans.VerdictNCCLLinkHot
+	nan := math.NaN()
+	off := func(x any) attrs { return attrs{spans.AttrNCCLBandwidthDisagreement: x} }
+	checkVerdicts(t, map[string]verdictTest{
+		"low":                            {attrs{spans.AttrNCCLBandwidthDeviation: 4.5, spans.AttrNCCLBandwidthBaseline: 264e9}, nil, []string{low}},
+		"low, without its baseline":      {attrs{spans.AttrNCCLBandwidthDeviation: 4.5}, nil, []string{low}},
+		"a baseline without a deviation": {attrs{spans.AttrNCCLBandwidthBaseline: 264e9}, nil, nil},
+		"a deviation that is none":       {attrs{spans.AttrNCCLBandwidthDeviation: nan}, nil, nil},
+		"one error":                      {attrs{spans.AttrNCCLErrors: int64(1)}, nil, []string{spans.VerdictNCCLErrors}},
+		"errors below 0":                 {attrs{spans.AttrNCCLErrors: int64(-1)}, nil, nil},
+		"errors as text":                 {attrs{spans.AttrNCCLErrors: "1"}, nil, nil},
+		"retries":                        {attrs{spans.AttrNCCLRetries: int64(7)}, nil, []string{spans.VerdictNCCLRetries}},
+		"retries NaN":                    {attrs{spans.AttrNCCLRetries: nan}, nil, nil},
+		"mismatch":                       {attrs{spans.AttrNCCLMismatch: true}, nil, []string{spans.VerdictNCCLMismatch}},
+		"no mismatch":                    {attrs{spans.AttrNCCLMismatch: false}, nil, nil},
+		"slow link":                      {attrs{spans.AttrNCCLLinkSlow: []any{"0→8"}}, nil, []string{slow}},
+		"hot link":                       {attrs{spans.AttrNCCLLinkHot: []any{"0→8"}}, nil, []string{hot}},
+		"no links":                       {attrs{spans.AttrNCCLLinkHot: []any{}, spans.AttrNCCLLinkSlow: []any{}}, nil, nil},
+		"links as text":                  {attrs{spans.AttrNCCLLinkHot: "0→8", spans.AttrNCCLLinkSlow: "0→8"}, nil, nil},
+		"5 % off":                        {off(0.05), nil, nil},
+		"more":                           {off(0.0501), nil, []string{unit}},
+		"8 times off":                    {off(int64(7)), nil, []string{unit}},
+		"off by NaN":                     {off(nan), nil, nil},
+		"off, another limit":             {off(0.0501), func(c *Config) { c.BandwidthDisagreement = 0.1 }, nil},
+		"off, never":                     {off(0.9), never, nil},
+	})
+}
+
+func TestManyVerdicts(t *testing.T) {
+	checkVerdicts(t, map[string]verdictTest{
+		"what the receiver judged, always": {hangs.With(attrs{spans.AttrNCCLErrors: int64(1)}), never, []string{spans.VerdictNCCLHang, spans.VerdictNCCLErrors}},
 		"all": {
-			hangs.With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))).With(perftest.Late(1, 0.5)).With(off(0.5)).With(attrs{
+			hangs.With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))).With(perftest.Late(1, 0.5)).With(attrs{spans.AttrNCCLBandwidthDisagreement: 0.5}).With(attrs{
 				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLBandwidthDeviation: 4.5, spans.AttrNCCLErrors: int64(1), spans.AttrNCCLRetries: int64(2),
 				spans.AttrNCCLMismatch: true, spans.AttrNCCLLinkSlow: []any{"0→8"}, spans.AttrNCCLLinkHot: []any{"8→0"},
 			}), nil,
-			[]string{hang, gap, straggler, lateOne, low, spans.VerdictNCCLErrors, spans.VerdictNCCLRetries, spans.VerdictNCCLMismatch, slow, hot, unit},
+			[]string{
+				spans.VerdictNCCLHang, spans.VerdictNCCLSequenceGap, spans.VerdictNCCLStraggler, spans.VerdictNCCLLate, spans.VerdictNCCLBandwidthLow,
+				spans.VerdictNCCLErrors, spans.VerdictNCCLRetries, spans.VerdictNCCLMismatch, spans.VerdictNCCLLinkSlow, spans.VerdictNCCLLinkHot, spans.VerdictNCCLBandwidthUnit,
+			},
 		},
-	} {
+	})
+}
+
+// allReduce is how reasons name perftest.AllReduce.
+const allReduce = "AllReduce 4012 of communicator DP Group 0 (0x9e3779b97f4a7c15)"
+
+var none = math.NaN() // of a verdict without a value, or without a threshold
+
+type reasonTest struct {
+	operation        string
+	attrs            attrs
+	reason           string
+	value, threshold float64
+}
+
+func checkReasons(t *testing.T, cases map[string]reasonTest) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			var change []func(*Config)
-			if tt.config != nil {
-				change = append(change, tt.config)
-			}
-			root := oneCollective(t, newTest(t, change...), "AllReduce", perftest.AllReduce.With(tt.change))
-			assert.Equal(t, tt.want, perftest.Verdicts(root))
-			severity := ""
-			for _, v := range tt.want {
-				severity = map[string]string{hang: "bad", gone: "bad", straggler: "bad", spans.VerdictNCCLErrors: "bad", spans.VerdictNCCLMismatch: "bad"}[v]
-				if severity == "bad" {
-					break
+			root := oneCollective(t, newTest(t), tt.operation, tt.attrs)
+			assert.Equal(t, []string{tt.reason}, perftest.Reasons(root))
+			e := root.Events().At(0).Attributes()
+			for name, want := range map[string]float64{spans.AttrVerdictValue: tt.value, spans.AttrVerdictThreshold: tt.threshold} {
+				v, ok := e.Get(name)
+				assert.Equal(t, !math.IsNaN(want), ok, name)
+				if ok {
+					assert.InDelta(t, want, v.Double(), 0, name)
 				}
-				severity = "warning"
-			}
-			assert.Equal(t, severity, perftest.Severity(root))
-			require.Equal(t, len(tt.want), root.Events().Len())
-			for i, e := range root.Events().All() {
-				assert.Equal(t, spans.EventVerdict, e.Name())
-				assert.Equal(t, root.EndTimestamp(), e.Timestamp())
-				assert.Equal(t, tt.want[i], spans.AttrText(e.Attributes(), spans.AttrVerdictName))
-				reason := spans.AttrText(e.Attributes(), spans.AttrVerdictReason)
-				assert.True(t, strings.HasSuffix(reason, "."), reason)
-				assert.NotContains(t, reason, "NaN")
 			}
 		})
 	}
 }
 
-func TestReasons(t *testing.T) {
-	const subject = "AllReduce 4012 of communicator DP Group 0 (0x9e3779b97f4a7c15)"
-	none := math.NaN()
-	many := make([]any, 32)
-	for i := range many {
-		many[i] = int64(2 * i)
-	}
-	send := attrs{
-		spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommID: "0x1f", spans.AttrNCCLCommRank: int64(3), spans.AttrNCCLPeerRank: int64(11),
-		spans.AttrNCCLSequence:     int64(7),
-		spans.AttrNCCLSequenceKind: "ordinal", spans.AttrNCCLRetries: int64(1),
-	}
-	hang := attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
-	for name, tt := range map[string]struct {
-		operation        string
-		attrs            attrs
-		reason           string
-		value, threshold float64
-	}{
+func TestReasonsOfHangs(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"hang": {
-			"AllReduce", perftest.AllReduce.With(hang).With(perftest.Missing(spans.NCCLIncompleteTimeout,
+			"AllReduce", perftest.AllReduce.With(hangs).With(perftest.Missing(spans.NCCLIncompleteTimeout,
 				int64(5))).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(0), int64(1), int64(63)}}),
-			subject + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63: look at what is missing first (crashed, in other code, " +
+			allReduce + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63: look at what is missing first (crashed, in other code, " +
 				"waiting for data), " +
 				"the others wait for it.", 300, none,
 		},
 		"hang, ranks missing": {
-			"AllReduce", perftest.AllReduce.With(hang).With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5), int64(9))),
-			subject + " did not complete within 300 s; missing: ranks 5 and 9: see what they did last (crashed, in other code, waiting for data).", 300, none,
+			"AllReduce", perftest.AllReduce.With(hangs).With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5), int64(9))),
+			allReduce + " did not complete within 300 s; missing: ranks 5 and 9: see what they did last (crashed, in other code, waiting for data).", 300, none,
 		},
 		"hang, all there": {
-			"AllReduce", perftest.AllReduce.With(hang).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(3)}}),
-			subject + " did not complete within 300 s; stuck: rank 3: look at the network between the ranks, and at whether all run the same call.", 300, none,
+			"AllReduce", perftest.AllReduce.With(hangs).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(3)}}),
+			allReduce + " did not complete within 300 s; stuck: rank 3: look at the network between the ranks, and at whether all run the same call.", 300, none,
 		},
 		"hang, nothing known": {
 			"",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLHang: true},
 			"A collective did not complete; the log does not tell which ranks are missing or stuck.", none, none,
 		},
+	})
+}
+
+func TestReasonsOfMissingRanks(t *testing.T) {
+	many := make([]any, 32)
+	for i := range many {
+		many[i] = int64(2 * i)
+	}
+	checkReasons(t, map[string]reasonTest{
 		"half of them missing": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEnd, many...)).With(attrs{
 				spans.AttrNCCLRanksMissingCount: int64(40),
 				spans.AttrNCCLRanks:             int64(24),
 			}),
-			subject + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading " +
+			allReduce + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading " +
 				"ended: " +
 				"see whether each process stopped before the others, or did not write its last lines.", 40, none,
 		},
 		"one missing": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))).With(attrs{spans.AttrNCCLWaited: 12.5}),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came within 12.5 s: see whether the process still runs, " +
+			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came within 12.5 s: see whether the process still runs, " +
 				"and still writes its log.", 1, none,
 		},
 		"one missing, for how long is not known": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came in time: see whether the process still runs, and " +
+			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came in time: see whether the process still runs, and " +
 				"still writes its log.", 1, none,
 		},
 		"one gone": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGone, int64(5))),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came for an earlier one, so that none was waited for: " +
+			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came for an earlier one, so that none was waited for: " +
 				"see whether the process still runs, and still writes its log.", 1, none,
 		},
 		"evicted": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEvicted, int64(5))),
-			subject + " has records of 63 ranks and none of rank 5, which took part before: none came before there was no more room to wait: " +
+			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came before there was no more room to wait: " +
 				"see whether the process still runs, and whether its log is read as soon as those of the others.", 1, none,
 		},
 		"gap": {
@@ -256,6 +311,11 @@ func TestReasons(t *testing.T) {
 			"AllReduce has records of 2 ranks and none of others, which went on to later ones: " +
 				"records were lost (dropped by the profiler, a full disk, a log rotated away), or they did not take part.", none, none,
 		},
+	})
+}
+
+func TestReasonsOfStragglers(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"straggler": {
 			"AllReduce", perftest.AllReduce.With(attrs{
 				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglerLate: 0.00123,
@@ -284,9 +344,14 @@ func TestReasons(t *testing.T) {
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglersOver: []any{int64(5), int64(7)}},
 			"Ranks 5 and 7 were late again and again until here, and are as fast as the others again.", none, none,
 		},
+	})
+}
+
+func TestReasonsOfLateRanks(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"late": {
 			"AllReduce", perftest.AllReduce.With(perftest.Late(0.0123, 0.002)).With(attrs{spans.AttrNCCLLateCost: 0.7749}),
-			"Rank 5 on node-0 came 12.3 ms late to " + subject + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 " +
+			"Rank 5 on node-0 came 12.3 ms late to " + allReduce + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 " +
 				"ms in all: " +
 				"see what it did before (data loading, a checkpoint, more work than the others).", 0.0123, 0.002,
 		},
@@ -295,12 +360,17 @@ func TestReasons(t *testing.T) {
 			"A rank came 1.5 ms late to AllReduce, whose transfer took 20 µs; the limit is 1 ms: see what it did before (data loading, a checkpoint, more " +
 				"work than the others).", 0.0015, 0.001,
 		},
+	})
+}
+
+func TestReasonsOfBandwidth(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"low bandwidth": {
 			"AllReduce", perftest.AllReduce.With(attrs{
 				spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
 				spans.AttrNCCLBandwidthDeviation: 5.23,
 			}),
-			subject + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of " +
+			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of " +
 				"this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
 		},
@@ -310,17 +380,27 @@ func TestReasons(t *testing.T) {
 			"AllGather had a low bandwidth, 900 MB/s (algorithm): 4 robust standard deviations below the median of those before of this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 0.9e9, none,
 		},
+	})
+}
+
+func TestReasonsOfErrors(t *testing.T) {
+	send := attrs{
+		spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommID: "0x1f", spans.AttrNCCLCommRank: int64(3), spans.AttrNCCLPeerRank: int64(11),
+		spans.AttrNCCLSequence:     int64(7),
+		spans.AttrNCCLSequenceKind: "ordinal", spans.AttrNCCLRetries: int64(1),
+	}
+	checkReasons(t, map[string]reasonTest{
 		"errors": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLErrors: int64(3)}),
-			subject + " had 3 errors: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 3, none,
+			allReduce + " had 3 errors: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 3, none,
 		},
 		"an error": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLErrors: int64(1)}),
-			subject + " had 1 error: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 1, none,
+			allReduce + " had 1 error: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 1, none,
 		},
 		"retries": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLRetries: int64(1234567890)}),
-			subject + " had 1234567890 retries: the spans of its ranks say which had them; check their links, NICs and switch ports for " +
+			allReduce + " had 1234567890 retries: the spans of its ranks say which had them; check their links, NICs and switch ports for " +
 				"errors.", 1234567890, none,
 		},
 		"retry of a send": {
@@ -337,42 +417,39 @@ func TestReasons(t *testing.T) {
 		},
 		"mismatch": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLMismatch: true}),
-			"The ranks of " + subject + " disagree about the message size: they do not run the same call, which corrupts data or hangs. " +
+			"The ranks of " + allReduce + " disagree about the message size: they do not run the same call, which corrupts data or hangs. " +
 				"Compare their spans, and the code or data that they branch on.", none, none,
 		},
+	})
+}
+
+func TestReasonsOfLinks(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"slow link": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLLinkSlow: []any{"0→8"}}),
-			"Up to " + subject + " the link 0→8 was much slower than the others: check the cable, NIC and switch port.", none, none,
+			"Up to " + allReduce + " the link 0→8 was much slower than the others: check the cable, NIC and switch port.", none, none,
 		},
 		"hot links": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLLinkHot: []any{"0→8", "8→16", true}}),
-			"Up to " + subject + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or " +
+			"Up to " + allReduce + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or " +
 				"trees NCCL made of them.", none, none,
 		},
+	})
+}
+
+func TestReasonsOfUnits(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"unit": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthDisagreement: 7.0, spans.AttrNCCLBandwidthUnit: "GB/s"}),
-			"The bandwidth that the log has of " + subject + " is 700% off what size and duration give, above the limit of 5%: " +
+			"The bandwidth that the log has of " + allReduce + " is 700% off what size and duration give, above the limit of 5%: " +
 				"see whether its unit, read as GB/s, is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", 7, 0.05,
 		},
 		"unit, not known": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthDisagreement: 0.0625}),
-			"The bandwidth that the log has of " + subject + " is 6.2% off what size and duration give, above the limit of 5%: " +
+			"The bandwidth that the log has of " + allReduce + " is 6.2% off what size and duration give, above the limit of 5%: " +
 				"see whether its unit is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", 0.0625, 0.05,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := oneCollective(t, newTest(t), tt.operation, tt.attrs)
-			assert.Equal(t, []string{tt.reason}, perftest.Reasons(root))
-			e := root.Events().At(0).Attributes()
-			for name, want := range map[string]float64{spans.AttrVerdictValue: tt.value, spans.AttrVerdictThreshold: tt.threshold} {
-				v, ok := e.Get(name)
-				assert.Equal(t, !math.IsNaN(want), ok, name)
-				if ok {
-					assert.InDelta(t, want, v.Double(), 0, name)
-				}
-			}
-		})
-	}
+	})
 }
 
 // ncclChildren are the names of what stands below a root.

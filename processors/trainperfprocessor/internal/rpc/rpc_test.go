@@ -82,33 +82,47 @@ func TestRealPass(t *testing.T) {
 		spans.AttrText(g.Attributes(), spans.AttrSummary))
 }
 
-func TestShares(t *testing.T) {
+// fastShares are the shares of perftest.FastPass.
+var fastShares = map[string]float64{
+	spans.AttrZMQSerializeUtilization: 0.0625, spans.AttrZMQSendUtilization: 0.03125, spans.AttrZMQReceiveUtilization: 0.8125,
+	spans.AttrZMQDeserializeUtilization: 0.0625,
+	spans.AttrZMQServerUtilization:      0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
+}
+
+// sharesBut is fastShares without some, and with others changed.
+func sharesBut(without []string, changed ...map[string]float64) map[string]float64 {
+	out := maps.Clone(fastShares)
+	for _, m := range changed {
+		maps.Copy(out, m)
+	}
+	for _, name := range without {
+		delete(out, name)
+	}
+	return out
+}
+
+type shareTest struct {
+	change attrs
+	want   map[string]float64
+}
+
+func checkShares(t *testing.T, cases map[string]shareTest) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession} {
+				assertShares(t, tt.want, oneGroup(t, newTest(t), kind, perftest.FastPass.With(tt.change)))
+			}
+		})
+	}
+}
+
+func TestSharesOfATotal(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	all := map[string]float64{
-		spans.AttrZMQSerializeUtilization: 0.0625, spans.AttrZMQSendUtilization: 0.03125, spans.AttrZMQReceiveUtilization: 0.8125,
-		spans.AttrZMQDeserializeUtilization: 0.0625,
-		spans.AttrZMQServerUtilization:      0.71875, spans.AttrZMQUnattributedUtilization: 0.03125, spans.AttrZMQTransportUtilization: 0.125,
-	}
-	// less is all shares but for some, and with others changed.
-	less := func(without []string, changed ...map[string]float64) map[string]float64 {
-		out := maps.Clone(all)
-		for _, m := range changed {
-			maps.Copy(out, m)
-		}
-		for _, name := range without {
-			delete(out, name)
-		}
-		return out
-	}
-	noSend := less([]string{spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization})
-	noServer := less([]string{spans.AttrZMQServerUtilization}, map[string]float64{spans.AttrZMQTransportUtilization: 0.84375})
-	for name, tt := range map[string]struct {
-		change attrs
-		want   map[string]float64
-	}{
-		"all":           {nil, all},
-		"incomplete":    {attrs{spans.AttrIncomplete: true}, all},
-		"shared memory": {attrs{spans.AttrZMQSharedMemory: true}, all},
+	checkShares(t, map[string]shareTest{
+		"all":           {nil, fastShares},
+		"incomplete":    {attrs{spans.AttrIncomplete: true}, fastShares},
+		"shared memory": {attrs{spans.AttrZMQSharedMemory: true}, fastShares},
 		"twice the time": {
 			attrs{spans.AttrZMQCallDuration: 0.5, spans.AttrZMQSendDuration: nil},
 			map[string]float64{
@@ -116,7 +130,7 @@ func TestShares(t *testing.T) {
 				spans.AttrZMQServerUtilization: 1.4375, spans.AttrZMQUnattributedUtilization: 0.0625,
 			},
 		},
-		"whole seconds":         {attrs{spans.AttrZMQCallDuration: int64(1)}, all},
+		"whole seconds":         {attrs{spans.AttrZMQCallDuration: int64(1)}, fastShares},
 		"no total":              {attrs{spans.AttrZMQCallDuration: nil}, nil},
 		"total 0":               {attrs{spans.AttrZMQCallDuration: 0.0}, nil},
 		"total negative":        {attrs{spans.AttrZMQCallDuration: -1.0}, nil},
@@ -124,40 +138,52 @@ func TestShares(t *testing.T) {
 		"total infinite":        {attrs{spans.AttrZMQCallDuration: inf}, nil},
 		"total as text":         {attrs{spans.AttrZMQCallDuration: "1.0"}, nil},
 		"total next to nothing": {attrs{spans.AttrZMQCallDuration: 5e-324}, nil}, // every share would be infinite
-		"no send":               {attrs{spans.AttrZMQSendDuration: nil}, noSend},
-		"send NaN":              {attrs{spans.AttrZMQSendDuration: nan}, noSend},
-		"send infinite":         {attrs{spans.AttrZMQSendDuration: inf}, noSend},
-		"send negative":         {attrs{spans.AttrZMQSendDuration: -0.03125}, noSend},
-		"send as text":          {attrs{spans.AttrZMQSendDuration: "0.03125"}, noSend},
-		"send as list":          {attrs{spans.AttrZMQSendDuration: []any{0.03125}}, noSend},
-		"send 0": {attrs{spans.AttrZMQSendDuration: 0.0}, less(nil, map[string]float64{
+	})
+}
+
+func TestSharesOfStages(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	noSend := sharesBut([]string{spans.AttrZMQSendUtilization, spans.AttrZMQTransportUtilization})
+	checkShares(t, map[string]shareTest{
+		"no send":       {attrs{spans.AttrZMQSendDuration: nil}, noSend},
+		"send NaN":      {attrs{spans.AttrZMQSendDuration: nan}, noSend},
+		"send infinite": {attrs{spans.AttrZMQSendDuration: inf}, noSend},
+		"send negative": {attrs{spans.AttrZMQSendDuration: -0.03125}, noSend},
+		"send as text":  {attrs{spans.AttrZMQSendDuration: "0.03125"}, noSend},
+		"send as list":  {attrs{spans.AttrZMQSendDuration: []any{0.03125}}, noSend},
+		"send 0": {attrs{spans.AttrZMQSendDuration: 0.0}, sharesBut(nil, map[string]float64{
 			spans.AttrZMQSendUtilization: 0, spans.AttrZMQTransportUtilization: 0.09375,
 		})},
-		"no receive":      {attrs{spans.AttrZMQReceiveDuration: nil}, less([]string{spans.AttrZMQReceiveUtilization, spans.AttrZMQTransportUtilization})},
+		"no receive": {attrs{spans.AttrZMQReceiveDuration: nil}, sharesBut([]string{spans.AttrZMQReceiveUtilization, spans.AttrZMQTransportUtilization})},
+	})
+}
+
+func TestSharesOfTheServer(t *testing.T) {
+	noServer := sharesBut([]string{spans.AttrZMQServerUtilization}, map[string]float64{spans.AttrZMQTransportUtilization: 0.84375})
+	checkShares(t, map[string]shareTest{
 		"no server":       {attrs{spans.AttrZMQServerDuration: nil}, noServer},
 		"server as text":  {attrs{spans.AttrZMQServerDuration: "0.71875"}, noServer},
 		"server negative": {attrs{spans.AttrZMQServerDuration: -1.0}, noServer},
-		"server 0": {attrs{spans.AttrZMQServerDuration: 0.0}, less(nil, map[string]float64{
+		"server 0": {attrs{spans.AttrZMQServerDuration: 0.0}, sharesBut(nil, map[string]float64{
 			spans.AttrZMQServerUtilization: 0, spans.AttrZMQTransportUtilization: 0.84375,
 		})},
-		"server all of the wait": {attrs{spans.AttrZMQServerDuration: 0.84375}, less(nil, map[string]float64{
+		"server all of the wait": {attrs{spans.AttrZMQServerDuration: 0.84375}, sharesBut(nil, map[string]float64{
 			spans.AttrZMQServerUtilization: 0.84375, spans.AttrZMQTransportUtilization: 0,
 		})},
-		"server longer than the wait": {attrs{spans.AttrZMQServerDuration: 0.90625}, less([]string{spans.AttrZMQTransportUtilization}, map[string]float64{
+		"server longer than the wait": {attrs{spans.AttrZMQServerDuration: 0.90625}, sharesBut([]string{spans.AttrZMQTransportUtilization}, map[string]float64{
 			spans.AttrZMQServerUtilization: 0.90625,
 		})},
-		"unattributed negative": {attrs{spans.AttrZMQUnattributedDuration: -1e-6}, less([]string{spans.AttrZMQUnattributedUtilization})},
+	})
+}
+
+func TestSharesOfTheRest(t *testing.T) {
+	checkShares(t, map[string]shareTest{
+		"unattributed negative": {attrs{spans.AttrZMQUnattributedDuration: -1e-6}, sharesBut([]string{spans.AttrZMQUnattributedUtilization})},
 		"no stages": {attrs{
 			spans.AttrZMQSerializeDuration: nil, spans.AttrZMQSendDuration: nil, spans.AttrZMQReceiveDuration: nil, spans.AttrZMQDeserializeDuration: nil,
 			spans.AttrZMQServerDuration: nil, spans.AttrZMQUnattributedDuration: nil,
 		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession} {
-				assertShares(t, tt.want, oneGroup(t, newTest(t), kind, perftest.FastPass.With(tt.change)))
-			}
-		})
-	}
+	})
 }
 
 // TestTransportShareIsExact: sums of decimal fractions are off in the last bits; neither may make a share of −1e-17 or a verdict at 30 %.
@@ -173,78 +199,19 @@ func TestTransportShareIsExact(t *testing.T) {
 	assert.Empty(t, perftest.Verdicts(g))
 }
 
-func TestVerdicts(t *testing.T) {
-	const (
-		serialize, transport = spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh
-		calls, tcp           = spans.VerdictZMQCallsHigh, spans.VerdictZMQTransportTCP
-	)
-	serializes := func(s float64) attrs { return attrs{spans.AttrZMQSerializeDuration: s} }
-	never := func(c *Config) { *c = Config{} }
-	noTotal := attrs{spans.AttrZMQCallDuration: nil}
-	// 0.4 s at 1 GiB/s: the transport may be the cause, which the share of the wait alone does not say.
-	moves := attrs{spans.AttrZMQRequestSize: int64(200 << 20), spans.AttrZMQResponseSize: int64(210 << 20)}
-	noServer := attrs{spans.AttrZMQServerDuration: nil}
-	overTCP := attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}
-	for name, tt := range map[string]struct {
-		change attrs
-		config func(*Config)
-		want   []string // of rpc.pass; rpc.calls has the same but for the number of calls
-	}{
-		"healthy":                       {nil, nil, nil},
-		"serialize exactly 30":          {serializes(0.3), nil, nil},
-		"serialize above 30":            {serializes(0.300001), nil, []string{serialize}}, // above by a microsecond, the log's resolution
-		"serialize above, incomplete":   {serializes(0.5).With(attrs{spans.AttrIncomplete: true}), nil, []string{serialize}},
-		"serialize above another limit": {nil, func(c *Config) { c.SerializeHigh = 0.0624 }, []string{serialize}},
-		"serialize exactly that":        {nil, func(c *Config) { c.SerializeHigh = 0.0625 }, nil},
-		"serialize NaN":                 {serializes(math.NaN()), nil, nil},
-		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
-		"serialize without total":       {serializes(0.5).With(noTotal), nil, nil},
-		"everything, never": {serializes(0.9).With(attrs{
-			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40),
-			spans.AttrNetworkTransport: "tcp",
-		}), never, nil},
-		"transport exactly 30":   {moves.With(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
-		"transport above 30":     {moves.With(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
-		"transport, no server":   {moves.With(noServer), nil, []string{transport}},
-		"transport, server 0":    {moves.With(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
-		"transport, no send":     {moves.With(noServer).With(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
-		"transport, other limit": {moves, func(c *Config) { c.TransportHigh = 0.12 }, []string{transport}},
-		"waiting, few bytes": {
-			noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil,
-			nil,
-		},
-		"waiting, bytes unknown":   {noServer, nil, nil},
-		"waiting, bytes elsewhere": {moves.With(noServer).With(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
-		"waiting, over TCP":        {noServer.With(overTCP), func(c *Config) { c.ExpectedTransport = "tcp" }, []string{transport}},
-		"calls 51":                 {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
-		"calls 51, incomplete":     {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
-		"calls 51, no total":       {attrs{spans.AttrZMQPassCalls: int64(51)}.With(noTotal), nil, []string{calls}},
-		"calls as text":            {attrs{spans.AttrZMQPassCalls: "51"}, nil, nil},
-		"calls 50, limit 49":       {nil, func(c *Config) { c.CallsHigh = 49 }, []string{calls}},
-		"calls negative":           {attrs{spans.AttrZMQPassCalls: int64(-51)}, nil, nil},
-		"tcp":                      {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
-		"tcp by semconv only":      {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
-		"tcp by the log only":      {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
-		"tcp, small letters":       {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
-		"tcp, no total":            {attrs{spans.AttrNetworkTransport: "tcp"}.With(noTotal), nil, []string{tcp}},
-		"tcp expected": {
-			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
-			func(c *Config) { c.ExpectedTransport = "tcp" }, nil,
-		},
-		"tcp or ipc": {
-			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
-			func(c *Config) { c.ExpectedTransport = "" }, nil,
-		},
-		"ipc where tcp is expected": {nil, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
-		"transport unknown":         {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
-		"transport of wrong type":   {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
-		"transport of one letter":   {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
-		"all": {serializes(0.5).With(attrs{
-			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98),
-			spans.AttrNetworkTransport: "tcp",
-		}), nil, []string{serialize, transport, calls, tcp}},
-		"flags of wrong type": {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
-	} {
+func serializes(seconds float64) attrs { return attrs{spans.AttrZMQSerializeDuration: seconds} }
+
+var noTotal = attrs{spans.AttrZMQCallDuration: nil}
+
+type verdictTest struct {
+	change attrs
+	config func(*Config)
+	want   []string // of rpc.pass; rpc.calls has the same but for the number of calls
+}
+
+func checkVerdicts(t *testing.T, cases map[string]verdictTest) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t)
 			if tt.config != nil {
@@ -255,7 +222,7 @@ func TestVerdicts(t *testing.T) {
 			assert.Equal(t, tt.want, perftest.Verdicts(pass))
 			var want []string
 			for _, name := range tt.want {
-				if name != calls {
+				if name != spans.VerdictZMQCallsHigh {
 					want = append(want, name)
 				}
 			}
@@ -275,20 +242,143 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func TestReasons(t *testing.T) {
-	slow := attrs{spans.AttrZMQSlowestMethod: "Matmul", spans.AttrZMQSlowestDuration: 0.76892}
-	for name, tt := range map[string]struct {
-		group            string
-		attrs            attrs
-		reasons          []string
-		value, threshold float64 // of the first verdict; NaN: none
-	}{
+func TestVerdictsOfSerialization(t *testing.T) {
+	const serialize = spans.VerdictZMQSerializeHigh
+	never := func(c *Config) { *c = Config{} }
+	checkVerdicts(t, map[string]verdictTest{
+		"healthy":                       {nil, nil, nil},
+		"serialize exactly 30":          {serializes(0.3), nil, nil},
+		"serialize above 30":            {serializes(0.300001), nil, []string{serialize}}, // above by a microsecond, the log's resolution
+		"serialize above, incomplete":   {serializes(0.5).With(attrs{spans.AttrIncomplete: true}), nil, []string{serialize}},
+		"serialize above another limit": {nil, func(c *Config) { c.SerializeHigh = 0.0624 }, []string{serialize}},
+		"serialize exactly that":        {nil, func(c *Config) { c.SerializeHigh = 0.0625 }, nil},
+		"serialize NaN":                 {serializes(math.NaN()), nil, nil},
+		"serialize infinite":            {serializes(math.Inf(1)), nil, nil},
+		"serialize without total":       {serializes(0.5).With(noTotal), nil, nil},
+		"everything, never": {serializes(0.9).With(attrs{
+			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(1 << 40),
+			spans.AttrNetworkTransport: "tcp",
+		}), never, nil},
+	})
+}
+
+func TestVerdictsOfTheTransport(t *testing.T) {
+	const transport = spans.VerdictZMQTransportHigh
+	// 0.4 s at 1 GiB/s: the transport may be the cause, which the share of the wait alone does not say.
+	moves := attrs{spans.AttrZMQRequestSize: int64(200 << 20), spans.AttrZMQResponseSize: int64(210 << 20)}
+	noServer := attrs{spans.AttrZMQServerDuration: nil}
+	overTCP := attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}
+	checkVerdicts(t, map[string]verdictTest{
+		"transport exactly 30":   {moves.With(attrs{spans.AttrZMQServerDuration: 0.54375}), nil, nil},
+		"transport above 30":     {moves.With(attrs{spans.AttrZMQServerDuration: 0.543749}), nil, []string{transport}},
+		"transport, no server":   {moves.With(noServer), nil, []string{transport}},
+		"transport, server 0":    {moves.With(attrs{spans.AttrZMQServerDuration: 0.0}), nil, []string{transport}},
+		"transport, no send":     {moves.With(noServer).With(attrs{spans.AttrZMQSendDuration: nil}), nil, nil},
+		"transport, other limit": {moves, func(c *Config) { c.TransportHigh = 0.12 }, []string{transport}},
+		"waiting, few bytes": {
+			noServer.With(attrs{spans.AttrZMQRequestSize: int64(1 << 20), spans.AttrZMQResponseSize: int64(150 << 20)}), nil,
+			nil,
+		},
+		"waiting, bytes unknown":   {noServer, nil, nil},
+		"waiting, bytes elsewhere": {moves.With(noServer).With(attrs{spans.AttrZMQSharedMemory: true}), nil, nil},
+		"waiting, over TCP":        {noServer.With(overTCP), func(c *Config) { c.ExpectedTransport = "tcp" }, []string{transport}},
+	})
+}
+
+func TestVerdictsOfCalls(t *testing.T) {
+	const calls = spans.VerdictZMQCallsHigh
+	checkVerdicts(t, map[string]verdictTest{
+		"calls 51":             {attrs{spans.AttrZMQPassCalls: int64(51)}, nil, []string{calls}},
+		"calls 51, incomplete": {attrs{spans.AttrZMQPassCalls: int64(51), spans.AttrIncomplete: true}, nil, []string{calls}},
+		"calls 51, no total":   {attrs{spans.AttrZMQPassCalls: int64(51)}.With(noTotal), nil, []string{calls}},
+		"calls as text":        {attrs{spans.AttrZMQPassCalls: "51"}, nil, nil},
+		"calls 50, limit 49":   {nil, func(c *Config) { c.CallsHigh = 49 }, []string{calls}},
+		"calls negative":       {attrs{spans.AttrZMQPassCalls: int64(-51)}, nil, nil},
+	})
+}
+
+func TestVerdictsOfTCP(t *testing.T) {
+	const tcp = spans.VerdictZMQTransportTCP
+	checkVerdicts(t, map[string]verdictTest{
+		"tcp":                 {attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by semconv only": {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: "tcp"}, nil, []string{tcp}},
+		"tcp by the log only": {attrs{spans.AttrZMQTransport: "TCP+OTP", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, small letters":  {attrs{spans.AttrZMQTransport: "tcp", spans.AttrNetworkTransport: nil}, nil, []string{tcp}},
+		"tcp, no total":       {attrs{spans.AttrNetworkTransport: "tcp"}.With(noTotal), nil, []string{tcp}},
+		"tcp expected": {
+			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "tcp" }, nil,
+		},
+		"tcp or ipc": {
+			attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"},
+			func(c *Config) { c.ExpectedTransport = "" }, nil,
+		},
+		"ipc where tcp is expected": {nil, func(c *Config) { c.ExpectedTransport = "tcp" }, nil},
+		"transport unknown":         {attrs{spans.AttrZMQTransport: nil, spans.AttrNetworkTransport: nil}, nil, nil},
+		"transport of wrong type":   {attrs{spans.AttrZMQTransport: int64(6), spans.AttrNetworkTransport: true}, nil, nil},
+		"transport of one letter":   {attrs{spans.AttrZMQTransport: "T", spans.AttrNetworkTransport: nil}, nil, nil},
+	})
+}
+
+func TestManyVerdicts(t *testing.T) {
+	checkVerdicts(t, map[string]verdictTest{
+		"all": {serializes(0.5).With(attrs{
+			spans.AttrZMQServerDuration: nil, spans.AttrZMQPassCalls: int64(98),
+			spans.AttrNetworkTransport: "tcp",
+		}), nil, []string{
+			spans.VerdictZMQSerializeHigh, spans.VerdictZMQTransportHigh, spans.VerdictZMQCallsHigh, spans.VerdictZMQTransportTCP,
+		}},
+		"flags of wrong type": {attrs{spans.AttrIncomplete: "yes", spans.AttrZMQSharedMemory: "yes"}, nil, nil},
+	})
+}
+
+var slowMatmul = attrs{spans.AttrZMQSlowestMethod: "Matmul", spans.AttrZMQSlowestDuration: 0.76892}
+
+type reasonTest struct {
+	group            string
+	attrs            attrs
+	reasons          []string
+	value, threshold float64 // of the first verdict; NaN: none
+}
+
+func checkReasons(t *testing.T, cases map[string]reasonTest) {
+	t.Helper()
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			g := oneGroup(t, newTest(t), tt.group, tt.attrs)
+			assert.Equal(t, tt.reasons, perftest.Reasons(g))
+			e := g.Events().At(0).Attributes()
+			for name, want := range map[string]float64{spans.AttrVerdictValue: tt.value, spans.AttrVerdictThreshold: tt.threshold} {
+				v, ok := e.Get(name)
+				assert.Equal(t, !math.IsNaN(want), ok, name)
+				if ok {
+					assert.InDelta(t, want, v.Double(), 1e-15, name)
+				}
+			}
+		})
+	}
+}
+
+func TestReasonsOfCalls(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"the real pass": {
-			spans.SpanRPCPass, perftest.RealPass.With(slow), []string{
+			spans.SpanRPCPass, perftest.RealPass.With(slowMatmul), []string{
 				"The pass made 98 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
 					"cache results that are computed again.",
 			}, 98, 50,
 		},
+		"broken off": {
+			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
+				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one " +
+					"call, " +
+					"cache results that are computed again.",
+			}, 60, 50,
+		},
+	})
+}
+
+func TestReasonsOfSerialization(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		// The example of TSQP's guide: 40.9 % of 332.45 ms.
 		"the serialization of TSQP's guide": {
 			spans.SpanRPCPass, attrs{
@@ -309,6 +399,11 @@ func TestReasons(t *testing.T) {
 					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
+	})
+}
+
+func TestReasonsOfTheTransport(t *testing.T) {
+	checkReasons(t, map[string]reasonTest{
 		"many bytes, server known, number of calls not": {
 			spans.SpanRPCCalls, attrs{
 				spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25,
@@ -322,7 +417,7 @@ func TestReasons(t *testing.T) {
 			}, 0.5, 0.30,
 		},
 		"waiting over TCP": {
-			spans.SpanRPCPass, perftest.RealPass.With(slow).With(attrs{
+			spans.SpanRPCPass, perftest.RealPass.With(slowMatmul).With(attrs{
 				spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
 				spans.AttrZMQPassCalls: int64(50),
 			}), []string{
@@ -334,13 +429,6 @@ func TestReasons(t *testing.T) {
 				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
 					"if they do not, set 'zmq::expected_transport' to tcp.",
 			}, 34.557873 / 42.999571, 0.30,
-		},
-		"broken off": {
-			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
-				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one " +
-					"call, " +
-					"cache results that are computed again.",
-			}, 60, 50,
 		},
 		"TCP": {
 			spans.SpanRPCPass, attrs{spans.AttrZMQTransport: "TCP+OTP"}, []string{
@@ -354,20 +442,7 @@ func TestReasons(t *testing.T) {
 					"if they do not, set 'zmq::expected_transport' to tcp.",
 			}, math.NaN(), math.NaN(),
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := oneGroup(t, newTest(t), tt.group, tt.attrs)
-			assert.Equal(t, tt.reasons, perftest.Reasons(g))
-			e := g.Events().At(0).Attributes()
-			for name, want := range map[string]float64{spans.AttrVerdictValue: tt.value, spans.AttrVerdictThreshold: tt.threshold} {
-				v, ok := e.Get(name)
-				assert.Equal(t, !math.IsNaN(want), ok, name)
-				if ok {
-					assert.InDelta(t, want, v.Double(), 1e-15, name)
-				}
-			}
-		})
-	}
+	})
 }
 
 // TestOthersAreLeftAlone: calls, stages and the summary pass as they are, even when they have what a group has.
@@ -410,6 +485,48 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// logColumns are the attributes of the columns whose name begins so.
+var logColumns = map[string]string{
+	"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration,
+	"Deser": spans.AttrZMQDeserializeDuration,
+	"Total": spans.AttrZMQCallDuration, "GPU": spans.AttrZMQServerDuration, "Compute": spans.AttrZMQServerDuration,
+}
+
+// readBlocks adds up the rows of a log, in whole microseconds: a block begins at each call with the id 1.
+func readBlocks(t *testing.T, text string) (blocks []map[string]int64) {
+	t.Helper()
+	var header []string
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) > 2 && f[0] == "ID" {
+			header = f
+		}
+		if len(f) != len(header) || len(f) == 0 || f[0] == "ID" {
+			continue
+		}
+		if f[0] == "1" {
+			blocks = append(blocks, map[string]int64{})
+		}
+		sum := blocks[len(blocks)-1]
+		sum["calls"]++
+		for i, name := range header {
+			if strings.HasSuffix(name, "(KB)") {
+				kb, err := strconv.ParseFloat(f[i], 64)
+				require.NoError(t, err)
+				sum["bytes"] += int64(kb * 1024)
+			}
+			for start, attr := range logColumns {
+				if strings.HasPrefix(name, start) {
+					us, err := strconv.ParseInt(strings.Replace(f[i], ".", "", 1), 10, 64)
+					require.NoError(t, err)
+					sum[attr] += us
+				}
+			}
+		}
+	}
+	return blocks
+}
+
 // TestSampleLogs adds up the shared sample logs, where this checkout has them, in whole microseconds; every block of ids is a group.
 func TestSampleLogs(t *testing.T) {
 	paths, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
@@ -417,52 +534,18 @@ func TestSampleLogs(t *testing.T) {
 	if len(paths) == 0 {
 		t.Log("no sample logs beside this checkout")
 	}
-	columns := map[string]string{ // by the start of their name
-		"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration,
-		"Deser": spans.AttrZMQDeserializeDuration,
-		"Total": spans.AttrZMQCallDuration, "GPU": spans.AttrZMQServerDuration, "Compute": spans.AttrZMQServerDuration,
-	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			var header []string
-			var blocks []map[string]int64 // µs
-			for line := range strings.Lines(string(text)) {
-				f := strings.Fields(line)
-				if len(f) > 2 && f[0] == "ID" {
-					header = f
-				}
-				if len(f) != len(header) || len(f) == 0 || f[0] == "ID" {
-					continue
-				}
-				if f[0] == "1" {
-					blocks = append(blocks, map[string]int64{})
-				}
-				sum := blocks[len(blocks)-1]
-				sum["calls"]++
-				for i, name := range header {
-					if strings.HasSuffix(name, "(KB)") {
-						kb, err := strconv.ParseFloat(f[i], 64)
-						require.NoError(t, err)
-						sum["bytes"] += int64(kb * 1024)
-					}
-					for start, attr := range columns {
-						if strings.HasPrefix(name, start) {
-							us, err := strconv.ParseInt(strings.Replace(f[i], ".", "", 1), 10, 64)
-							require.NoError(t, err)
-							sum[attr] += us
-						}
-					}
-				}
-			}
+			blocks := readBlocks(t, string(text))
 			require.NotEmpty(t, blocks)
 			for _, sum := range blocks {
 				a := attrs{spans.AttrZMQPassCalls: sum["calls"], spans.AttrZMQRequestSize: sum["bytes"]}
 				if strings.Contains(string(text), "IPC+SHM") {
 					a[spans.AttrZMQSharedMemory] = true
 				}
-				for _, attr := range columns {
+				for _, attr := range logColumns {
 					if us := sum[attr]; us > 0 {
 						a[attr] = float64(us) / 1e6
 					}

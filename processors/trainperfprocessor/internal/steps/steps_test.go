@@ -54,145 +54,29 @@ func oneStep(tb testing.TB, p *Domain, res spans.Resource, seconds float64, a at
 	return s
 }
 
-func TestMeasures(t *testing.T) {
-	nan := math.NaN()
-	const peak = 989e12
-	known := perftest.Job
-	known.Model = &perftest.Aquila
-	for name, tt := range map[string]struct {
-		res     spans.Resource
-		config  func(*Config)
-		attrs   attrs
-		want    map[string]float64
-		formula string
-	}{
-		"by the model of the log": {
-			known, func(*Config) {}, nil,
-			map[string]float64{
-				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: perftest.AquilaMegatron / 0.5,
-				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 4, spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
-				spans.AttrFlopPeak: peak, spans.AttrHFU: nan, spans.AttrFlopDisagreement: nan,
-				spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048, spans.AttrSampleThroughput: 64, spans.AttrTokenThroughput: 64 * 2048,
-			},
-			"megatron/causal/",
-		},
-		"by the model of the config, which comes first": {
-			known, func(c *Config) {
-				c.Model.Model = perftest.Aquila
-				c.Model.NumLayers, c.Model.VocabSize = 0, 0
-				c.Model.NumLayers = 64
-			},
-			nil,
-			map[string]float64{spans.AttrFlopCount: 2*perftest.AquilaMegatron - 6.*32*2048*4096*100008},
-			"megatron/causal/",
-		},
-		"the log's batch comes before the model's": {
-			known, func(*Config) {},
-			attrs{spans.AttrBatchSize: int64(64), spans.AttrStepsCovered: int64(10)},
-			map[string]float64{
-				spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5,
-				spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048,
-			},
-			"megatron/causal/",
-		},
-		"FlagScale's formula": {
-			known, func(c *Config) { c.Formula = formulaFlagScale }, nil,
-			map[string]float64{spans.AttrFlopCount: perftest.AquilaFlagScale, spans.AttrMFU: perftest.AquilaFlagScale / 4 / peak},
-			"flagscale/full/",
-		},
-		"full recomputation": {
-			known, func(c *Config) { c.Recompute = "full" }, nil,
-			// The layers run a fourth time, the logits (2·B·s·h·V forward) do not.
-			map[string]float64{
-				spans.AttrMFU: perftest.AquilaMegatron / 4 / peak,
-				spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peak,
-			},
-			"megatron/causal/full",
-		},
-		"selective recomputation": {
-			known, func(c *Config) { c.Recompute = "selective" }, nil,
-			map[string]float64{spans.AttrHFU: (perftest.AquilaMegatron + 2.*32*2048*2048*4096*32) / 4 / peak},
-			"megatron/causal/selective",
-		},
-		"no recomputation": {
-			known, func(c *Config) { c.Recompute = "none" }, nil,
-			map[string]float64{spans.AttrHFU: perftest.AquilaMegatron / 4 / peak},
-			"megatron/causal/none",
-		},
-		"all of the attention matrix": {
-			known, func(c *Config) { c.Attention = attentionFull }, nil,
-			map[string]float64{spans.AttrFlopCount: perftest.AquilaMegatron + 3*2.*32*2048*2048*4096*32},
-			"megatron/full/",
-		},
-		"an interval is no step time": {
-			known, func(*Config) {},
-			attrs{spans.AttrStepDurationKind: spans.DurationInterval},
-			map[string]float64{
-				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: nan, spans.AttrMFU: nan, spans.AttrSamples: 32,
-				spans.AttrTokens:           32 * 2048,
-				spans.AttrSampleThroughput: nan, spans.AttrTokenThroughput: nan,
-			},
-			"megatron/causal/",
-		},
-		"by tokens per second and device": {
-			known, func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.GlobalBatchSize, c.Model.WorldSize = 0, 0 },
-			attrs{spans.AttrStepDuration: nil, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
-			// The log's own description still has the batch, and the world size.
-			map[string]float64{
-				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
-				spans.AttrFlopThroughput:       perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000,
-			},
-			"megatron/causal/",
-		},
-		"the log's rates, no batch, no model": {
-			perftest.Job, func(*Config) {},
-			attrs{spans.AttrSampleThroughput: 100., spans.AttrTokenThroughput: 5000.},
-			map[string]float64{spans.AttrSamples: 50, spans.AttrTokens: 2500, spans.AttrFlopCount: nan, spans.AttrMFU: nan, spans.AttrFlopPeak: nan},
-			"//",
-		},
-		"the log counts its tokens": {
-			perftest.Job, func(*Config) {},
-			attrs{spans.AttrTokens: int64(3000)},
-			map[string]float64{spans.AttrTokens: 3000, spans.AttrTokenThroughput: 6000, spans.AttrSamples: nan},
-			"//",
-		},
-		"no model, but its sequences": {
-			perftest.Job, func(c *Config) { c.Model.SeqLength, c.Model.GlobalBatchSize = 2048, 32 }, nil,
-			map[string]float64{spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048, spans.AttrTokenThroughput: 64 * 2048, spans.AttrFlopCount: nan},
-			"//",
-		},
-		"no model, but the log's FLOP/s": {
-			perftest.Job, func(*Config) {},
-			attrs{spans.AttrDeviceFlopThroughputReported: 400e12},
-			map[string]float64{
-				spans.AttrMFU: 400e12 / peak, spans.AttrFlopPeak: peak, spans.AttrFlopDisagreement: nan, spans.AttrDeviceFlopThroughput: nan,
-				spans.AttrFlopThroughput: nan,
-			},
-			"reported//",
-		},
-		"no model, but the log's FLOP/s of all devices": {
-			perftest.Job, func(c *Config) { c.WorldSize = 4 },
-			attrs{spans.AttrFlopThroughputReported: 1600e12},
-			map[string]float64{spans.AttrMFU: 400e12 / peak},
-			"reported//",
-		},
-		"a peak of one's own": {
-			known, func(c *Config) { c.PeakFlops = 1e15 }, nil,
-			map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 1e15, spans.AttrFlopPeak: 1e15},
-			"megatron/causal/",
-		},
-		"no model, nothing reported": {
-			perftest.Job, func(*Config) {}, nil,
-			map[string]float64{spans.AttrFlopCount: nan, spans.AttrMFU: nan, spans.AttrSamples: nan},
-			"//",
-		},
-		"disagreement": {
-			known, func(*Config) {},
-			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.97},
-			map[string]float64{spans.AttrFlopDisagreement: 0.03},
-			"megatron/causal/",
-		},
-	} {
+// peakH100 is the peak of onH100.
+const peakH100 = 989e12
+
+var none = math.NaN() // of an attribute that is not there
+
+// knownJob is a job whose log describes its model.
+func knownJob() spans.Resource {
+	res := perftest.Job
+	res.Model = &perftest.Aquila
+	return res
+}
+
+type measureTest struct {
+	res     spans.Resource
+	config  func(*Config)
+	attrs   attrs
+	want    map[string]float64
+	formula string
+}
+
+func checkMeasures(t *testing.T, cases map[string]measureTest) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, logs := newTest(t, onH100, tt.config)
 			s := oneStep(t, p, tt.res, 0.5, tt.attrs)
@@ -210,6 +94,157 @@ func TestMeasures(t *testing.T) {
 			assert.Zero(t, logs.Len())
 		})
 	}
+}
+
+func TestMeasuresOfTheModel(t *testing.T) {
+	checkMeasures(t, map[string]measureTest{
+		"by the model of the log": {
+			knownJob(), func(*Config) {}, nil,
+			map[string]float64{
+				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: perftest.AquilaMegatron / 0.5,
+				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 4, spans.AttrMFU: perftest.AquilaMegatron / 4 / peakH100,
+				spans.AttrFlopPeak: peakH100, spans.AttrHFU: none, spans.AttrFlopDisagreement: none,
+				spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048, spans.AttrSampleThroughput: 64, spans.AttrTokenThroughput: 64 * 2048,
+			},
+			"megatron/causal/",
+		},
+		"by the model of the config, which comes first": {
+			knownJob(), func(c *Config) {
+				c.Model.Model = perftest.Aquila
+				c.Model.NumLayers, c.Model.VocabSize = 0, 0
+				c.Model.NumLayers = 64
+			},
+			nil,
+			map[string]float64{spans.AttrFlopCount: 2*perftest.AquilaMegatron - 6.*32*2048*4096*100008},
+			"megatron/causal/",
+		},
+		"the log's batch comes before the model's": {
+			knownJob(), func(*Config) {},
+			attrs{spans.AttrBatchSize: int64(64), spans.AttrStepsCovered: int64(10)},
+			map[string]float64{
+				spans.AttrFlopCount: 2 * perftest.AquilaMegatron, spans.AttrFlopThroughput: 2 * perftest.AquilaMegatron / 0.5,
+				spans.AttrSamples: 640, spans.AttrTokens: 640 * 2048,
+			},
+			"megatron/causal/",
+		},
+	})
+}
+
+func TestMeasuresByFormula(t *testing.T) {
+	checkMeasures(t, map[string]measureTest{
+		"FlagScale's formula": {
+			knownJob(), func(c *Config) { c.Formula = formulaFlagScale }, nil,
+			map[string]float64{spans.AttrFlopCount: perftest.AquilaFlagScale, spans.AttrMFU: perftest.AquilaFlagScale / 4 / peakH100},
+			"flagscale/full/",
+		},
+		"full recomputation": {
+			knownJob(), func(c *Config) { c.Recompute = "full" }, nil,
+			// The layers run a fourth time, the logits (2·B·s·h·V forward) do not.
+			map[string]float64{
+				spans.AttrMFU: perftest.AquilaMegatron / 4 / peakH100,
+				spans.AttrHFU: (perftest.AquilaMegatron*4/3 - 2.*32*2048*4096*100008) / 4 / peakH100,
+			},
+			"megatron/causal/full",
+		},
+		"selective recomputation": {
+			knownJob(), func(c *Config) { c.Recompute = "selective" }, nil,
+			map[string]float64{spans.AttrHFU: (perftest.AquilaMegatron + 2.*32*2048*2048*4096*32) / 4 / peakH100},
+			"megatron/causal/selective",
+		},
+		"no recomputation": {
+			knownJob(), func(c *Config) { c.Recompute = "none" }, nil,
+			map[string]float64{spans.AttrHFU: perftest.AquilaMegatron / 4 / peakH100},
+			"megatron/causal/none",
+		},
+		"all of the attention matrix": {
+			knownJob(), func(c *Config) { c.Attention = attentionFull }, nil,
+			map[string]float64{spans.AttrFlopCount: perftest.AquilaMegatron + 3*2.*32*2048*2048*4096*32},
+			"megatron/full/",
+		},
+	})
+}
+
+func TestMeasuresOfTime(t *testing.T) {
+	checkMeasures(t, map[string]measureTest{
+		"an interval is no step time": {
+			knownJob(), func(*Config) {},
+			attrs{spans.AttrStepDurationKind: spans.DurationInterval},
+			map[string]float64{
+				spans.AttrFlopCount: perftest.AquilaMegatron, spans.AttrFlopThroughput: none, spans.AttrMFU: none, spans.AttrSamples: 32,
+				spans.AttrTokens:           32 * 2048,
+				spans.AttrSampleThroughput: none, spans.AttrTokenThroughput: none,
+			},
+			"megatron/causal/",
+		},
+		"by tokens per second and device": {
+			knownJob(), func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.GlobalBatchSize, c.Model.WorldSize = 0, 0 },
+			attrs{spans.AttrStepDuration: nil, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
+			// The log's own description still has the batch, and the world size.
+			map[string]float64{
+				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
+				spans.AttrFlopThroughput:       perftest.AquilaMegatron / 32 / 2048 * 8000, spans.AttrTokenThroughput: 8000,
+			},
+			"megatron/causal/",
+		},
+	})
+}
+
+func TestMeasuresWithoutAModel(t *testing.T) {
+	checkMeasures(t, map[string]measureTest{
+		"the log's rates, no batch, no model": {
+			perftest.Job, func(*Config) {},
+			attrs{spans.AttrSampleThroughput: 100., spans.AttrTokenThroughput: 5000.},
+			map[string]float64{spans.AttrSamples: 50, spans.AttrTokens: 2500, spans.AttrFlopCount: none, spans.AttrMFU: none, spans.AttrFlopPeak: none},
+			"//",
+		},
+		"the log counts its tokens": {
+			perftest.Job, func(*Config) {},
+			attrs{spans.AttrTokens: int64(3000)},
+			map[string]float64{spans.AttrTokens: 3000, spans.AttrTokenThroughput: 6000, spans.AttrSamples: none},
+			"//",
+		},
+		"no model, but its sequences": {
+			perftest.Job, func(c *Config) { c.Model.SeqLength, c.Model.GlobalBatchSize = 2048, 32 }, nil,
+			map[string]float64{spans.AttrSamples: 32, spans.AttrTokens: 32 * 2048, spans.AttrTokenThroughput: 64 * 2048, spans.AttrFlopCount: none},
+			"//",
+		},
+		"no model, but the log's FLOP/s": {
+			perftest.Job, func(*Config) {},
+			attrs{spans.AttrDeviceFlopThroughputReported: 400e12},
+			map[string]float64{
+				spans.AttrMFU: 400e12 / peakH100, spans.AttrFlopPeak: peakH100, spans.AttrFlopDisagreement: none, spans.AttrDeviceFlopThroughput: none,
+				spans.AttrFlopThroughput: none,
+			},
+			"reported//",
+		},
+		"no model, but the log's FLOP/s of all devices": {
+			perftest.Job, func(c *Config) { c.WorldSize = 4 },
+			attrs{spans.AttrFlopThroughputReported: 1600e12},
+			map[string]float64{spans.AttrMFU: 400e12 / peakH100},
+			"reported//",
+		},
+	})
+}
+
+func TestMeasuresOfThePeak(t *testing.T) {
+	checkMeasures(t, map[string]measureTest{
+		"a peak of one's own": {
+			knownJob(), func(c *Config) { c.PeakFlops = 1e15 }, nil,
+			map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 1e15, spans.AttrFlopPeak: 1e15},
+			"megatron/causal/",
+		},
+		"no model, nothing reported": {
+			perftest.Job, func(*Config) {}, nil,
+			map[string]float64{spans.AttrFlopCount: none, spans.AttrMFU: none, spans.AttrSamples: none},
+			"//",
+		},
+		"disagreement": {
+			knownJob(), func(*Config) {},
+			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.97},
+			map[string]float64{spans.AttrFlopDisagreement: 0.03},
+			"megatron/causal/",
+		},
+	})
 }
 
 // TestMegatronLine: a real line of a Megatron-LM log says 19.1388 s, 128 samples; the model's own numbers, independent of flops.

@@ -44,16 +44,43 @@ const (
 	want   = `stamp="2026-06-12 10:30:57" ` + values
 )
 
-func TestLine(t *testing.T) {
-	type line struct {
-		text    string
-		stamped bool
-		result  Result
-		reason  string
-		records []string
+// lineTest is a line, and what the parser says of it.
+type lineTest struct {
+	text    string
+	stamped bool
+	result  Result
+	reason  string
+	records []string
+}
+
+// readLines gives the lines of each case to one parser. A restart between any two of them changes nothing.
+func readLines(t *testing.T, cases map[string][]lineTest) {
+	t.Helper()
+	for name, lines := range cases {
+		t.Run(name, func(t *testing.T) {
+			var p, restored Parser
+			for _, l := range lines {
+				restored = Parser{}
+				if state := p.Save(); state != nil {
+					restored.Restore(state)
+				}
+				var out, again sink
+				result, reason := p.Line([]byte(l.text), l.stamped, &out)
+				assert.Equal(t, l.result, result, l.text)
+				assert.Equal(t, l.reason, reason, l.text)
+				assert.Equal(t, l.records, out.got, l.text)
+				result, reason = restored.Line([]byte(l.text), l.stamped, &again)
+				assert.Equal(t, l.result, result, l.text)
+				assert.Equal(t, l.reason, reason, l.text)
+				assert.Equal(t, out.got, again.got)
+			}
+		})
 	}
+}
+
+func TestRows(t *testing.T) {
 	rest := strings.TrimPrefix(row, "2026-06-12 10:30:57 ")
-	for name, lines := range map[string][]line{
+	readLines(t, map[string][]lineTest{
 		"first writer": {
 			{text: strings.Repeat("=", 80), result: Ignored, reason: "rule"},
 			{text: "Performance Monitor Session Started: 2026-06-12 10:30:00", result: Session},
@@ -82,6 +109,11 @@ func TestLine(t *testing.T) {
 				`stamp="2026-06-12 10:30:57" iteration=123456789 duration=12345678.9015(ms) samples/s=123456789012.5 tokens/s=1.234567890123e+15 flop/s=1.234567890125e+22(TFLOP/s) device_flop/s=1.234567890123e+24(TFLOP/s) mem=1.325607178329e+18(GiBy)`,
 			},
 		}},
+	})
+}
+
+func TestOddRows(t *testing.T) {
+	readLines(t, map[string][]lineTest{
 		"nothing measured is no zero": {
 			{
 				text: "2026-06-12 10:30:57  10       0.00         0.00       6.6          0            4875.4     0.00      ", result: Records,
@@ -119,6 +151,11 @@ func TestLine(t *testing.T) {
 			{text: "7 of 9"},
 			{text: "2026-06-12 10:30:57 step 10 took 3.5 s on node n17"},
 		},
+	})
+}
+
+func TestBreakdown(t *testing.T) {
+	readLines(t, map[string][]lineTest{
 		"breakdown": {
 			{text: row, result: Records, records: []string{want}},
 			{text: "Estimated FLOPS Breakdown (Iteration 10):", result: Ignored, reason: "breakdown_title"},
@@ -138,27 +175,10 @@ func TestLine(t *testing.T) {
 		"titles that are none": {
 			{text: "Estimated FLOPS Breakdown (Iteration x):"}, {text: "Estimated FLOPS Breakdown (Iteration 10)"}, {text: "  forward: 972.91 TFLOPS"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var p, restored Parser
-			for _, l := range lines {
-				// A restart between any two lines changes nothing.
-				restored = Parser{}
-				if state := p.Save(); state != nil {
-					restored.Restore(state)
-				}
-				var out, again sink
-				result, reason := p.Line([]byte(l.text), l.stamped, &out)
-				assert.Equal(t, l.result, result, l.text)
-				assert.Equal(t, l.reason, reason, l.text)
-				assert.Equal(t, l.records, out.got, l.text)
-				result, reason = restored.Line([]byte(l.text), l.stamped, &again)
-				assert.Equal(t, l.result, result, l.text)
-				assert.Equal(t, l.reason, reason, l.text)
-				assert.Equal(t, out.got, again.got)
-			}
-		})
-	}
+	})
+}
+
+func TestRestoreOfWhatIsNoState(t *testing.T) {
 	var p Parser
 	p.Restore([]byte("no json"))
 	p.Restore([]byte(`{"header":"no header"}`))
@@ -167,13 +187,27 @@ func TestLine(t *testing.T) {
 
 var shanghai = time.FixedZone("CST", 8*3600)
 
+type summaryTest struct {
+	text    string
+	rows    bool
+	records []string
+	bad     bool
+}
+
+func readSummaries(t *testing.T, cases map[string]summaryTest) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out sink
+			s := Summary{Zone: shanghai, Rows: c.rows, Metric: "m", Unit: "1"}
+			assert.Equal(t, !c.bad, s.Read([]byte(c.text), &out))
+			assert.Equal(t, c.records, out.got)
+		})
+	}
+}
+
 func TestSummary(t *testing.T) {
-	for name, c := range map[string]struct {
-		text    string
-		rows    bool
-		records []string
-		bad     bool
-	}{
+	readSummaries(t, map[string]summaryTest{
 		"rows and statistics": {
 			text: `{"session_info": {"start_time": "20260612_103000", "end_time": "2026-06-12T10:34:11.251641+08:00", "total_iterations": 50},
 				"final_statistics": {"avg_tflops_per_gpu": 60.0, "min_step_time_ms": 4.0, "peak_memory_gb": 4},
@@ -203,6 +237,11 @@ func TestSummary(t *testing.T) {
 				"summary dedup rank=0 unix=2026-06-12T10:34:11-04:00→2026-06-12T14:34:11Z start=2026-06-12T14:30:00Z",
 			},
 		},
+	})
+}
+
+func TestOddSummary(t *testing.T) {
+	readSummaries(t, map[string]summaryTest{
 		"not JSON by the letter": {
 			text:    "\n" + `{"final_statistics": {"min_step_time_ms": Infinity, "a": -Infinity, "b": NaN, "c": null, "d": "NaN, \"Infinity\"", "e": [NaN]}}`,
 			records: []string{`summary dedup rank=0 extra:a=-Inf extra:b=NaN extra:d="NaN, \"Infinity\"" extra:e="[\"NaN\"]" extra:min_step_time_ms=+Inf`},
@@ -225,14 +264,7 @@ func TestSummary(t *testing.T) {
 			records: []string{`summary dedup rank=0 extra:final_statistics="[]" extra:iteration_logs="{}" extra:session_info=5 extra:version="2"`},
 		},
 		"wrong root": {text: `5`, bad: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out sink
-			s := Summary{Zone: shanghai, Rows: c.rows, Metric: "m", Unit: "1"}
-			assert.Equal(t, !c.bad, s.Read([]byte(c.text), &out))
-			assert.Equal(t, c.records, out.got)
-		})
-	}
+	})
 }
 
 // A summary knows daylight saving time where the configured zone does.

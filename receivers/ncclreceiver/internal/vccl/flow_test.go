@@ -21,14 +21,29 @@ func send(group uint64, from, to, dev, function, times, bandwidth, at int) strin
 
 const nicFile = "/t/node01-mlx5_0-Port0-A.log"
 
-func TestFlow(t *testing.T) {
+type flowTest struct {
+	name, text string
+	want       []string
+	open       int // lines before the end
+	verdicts   map[string]int
+}
+
+func readFlows(t *testing.T, cases []flowTest) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := feed(t, NewFlow(nicFile), lines(c.text), nil)
+			assert.Equal(t, c.want, a.ops())
+			assert.Equal(t, c.verdicts, a.verdicts)
+			assert.Len(t, a.open, c.open)
+			assert.Empty(t, a.samples(), "links are made of operations")
+		})
+	}
+}
+
+func TestFlowOperations(t *testing.T) {
 	const hash = uint64(12715772615376301750) // printf '%x': b0777fd29824eeb6
-	for _, c := range []struct {
-		name, text string
-		want       []string
-		open       int // lines before the end
-		verdicts   map[string]int
-	}{
+	readFlows(t, []flowTest{
 		{
 			"two operations",
 			flowHeader + "\n" + send(hash, 0, 8, 0, 4, 118, 180, 1000) + send(hash, 0, 8, 0, 4, 118, 90, 3000) + send(hash, 0, 8, 0, 4, 119, 200, 4000),
@@ -74,6 +89,11 @@ func TestFlow(t *testing.T) {
 			1,
 			map[string]int{"record": 2},
 		},
+	})
+}
+
+func TestFlowRows(t *testing.T) {
+	readFlows(t, []flowTest{
 		{
 			"sends have no sequence", send(1, 0, 8, 0, 6, 7, 80, 1000),
 			[]string{"Send in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 peer=8 sends=1 mean=10000000000 least=10000000000"},
@@ -125,6 +145,11 @@ func TestFlow(t *testing.T) {
 			1,
 			map[string]int{"record": 1},
 		},
+	})
+}
+
+func TestFlowNotRows(t *testing.T) {
+	readFlows(t, []flowTest{
 		{
 			"not rows", strings.Join([]string{
 				"Time,Group", "x", "2026010818000,1,0,8,0,4,1,a,b,80,3,5,1000", "20260108180000,1,0,8", "20260108180000,1,0,8,0,4,1,a,b,80,3,5,1000,7",
@@ -136,15 +161,7 @@ func TestFlow(t *testing.T) {
 				"20260108180000,1,0,8,0,4,1,a", "20260108180000,1,0,8,0,4,1,a,b,99999999999,3,5,1000",
 			}, "\n") + "\n", nil, 0, map[string]int{"rejected not_a_row": 3, "rejected column_count": 3, "rejected number": 9},
 		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a := feed(t, NewFlow(nicFile), lines(c.text), nil)
-			assert.Equal(t, c.want, a.ops())
-			assert.Equal(t, c.verdicts, a.verdicts)
-			assert.Len(t, a.open, c.open)
-			assert.Empty(t, a.samples(), "links are made of operations")
-		})
-	}
+	})
 }
 
 // More links, and more rows, than there is room for.

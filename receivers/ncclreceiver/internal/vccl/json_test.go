@@ -20,8 +20,27 @@ import (
 const example = `{"timestamp": 1693958400.123, "rank": 0, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304, "duration_us": 1250.5, ` +
 	`"bandwidth_gbps": 26.8, "src_rank": 0, "dst_rank": 1, "channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": 0}`
 
+// messageTest is a message in the file of rank 3, and its operation or the reason why it is none.
+type messageTest struct{ name, text, want string }
+
+func readMessages(t *testing.T, cases []messageTest) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := feed(t, NewJSON("/logs/rank_3.json"), []given{{text: c.text}}, nil)
+			if a.verdicts["record"] == 0 {
+				assert.Equal(t, map[string]int{"rejected " + c.want: 1}, a.verdicts)
+				assert.Empty(t, a.ops())
+				return
+			}
+			assert.Equal(t, []string{c.want}, a.ops())
+			assert.Empty(t, a.open)
+		})
+	}
+}
+
 func TestMessage(t *testing.T) {
-	for _, c := range []struct{ name, text, want string }{
+	readMessages(t, []messageTest{
 		{
 			"the document's example", example,
 			"AllReduce #0 of 0 [1693958400123000000 1693958400124250500] took=1250500 size=4194304 from=0 to=1 channel=0 stream=7 ring 3350000000(Gbit/s)",
@@ -68,13 +87,22 @@ func TestMessage(t *testing.T) {
 		},
 		{"over 9 GB", `{"timestamp": 5, "operation": "reduce", "message_size": 34359738368}`, "Reduce #0 of 3 [5000000000 5000000000] size=34359738368"},
 		{"over 2.5 hours", `{"timestamp": 5, "operation": "reduce", "duration_us": 36000000000}`, "Reduce #0 of 3 [5000000000 36005000000000] took=36000000000000"},
+	})
+}
+
+func TestMessageBesideOtherText(t *testing.T) {
+	readMessages(t, []messageTest{
 		{"no blanks", `{"timestamp":5,"operation":"reduce"}`, "Reduce #0 of 3 [5000000000 5000000000]"},
 		{"behind other text", `12:00 {"timestamp": 5, "operation": "reduce"}`, "Reduce #0 of 3 [5000000000 5000000000]"},
 		{"before other text", `{"timestamp": 5, "operation": "reduce"} Traceback`, "Reduce #0 of 3 [5000000000 5000000000]"},
 		{"behind a torn one", `{"timestamp": 5, "opera{"timestamp": 6, "operation": "reduce"}`, "Reduce #0 of 3 [6000000000 6000000000]"},
 		{"behind a torn number", `{"timestamp": 5{"timestamp": 6, "operation": "reduce"}`, "Reduce #0 of 3 [6000000000 6000000000]"},
 		{"in place of a value", `{"timestamp": {"timestamp": 6, "operation": "reduce"}`, "Reduce #0 of 3 [6000000000 6000000000]"},
+	})
+}
 
+func TestMessageRejected(t *testing.T) {
+	readMessages(t, []messageTest{
 		{"no operation", `{"timestamp": 5}`, reasonNoOperation},
 		{"no time", `{"operation": "reduce", "message_size": 5}`, reasonNoTime},
 		{"milliseconds since the epoch", `{"timestamp": 1693958400123, "operation": "reduce"}`, reasonNumber},
@@ -88,6 +116,11 @@ func TestMessage(t *testing.T) {
 		{"endless", `{"timestamp": 5, "operation": "reduce", "duration_us": 9e18}`, reasonNumber},
 		{"rank beyond 32 bits", `{"timestamp": 5, "operation": "reduce", "rank": 4294967296}`, reasonNumber},
 		{"bandwidth as text", `{"timestamp": 5, "operation": "reduce", "bandwidth_gbps": "fast"}`, reasonNumber},
+	})
+}
+
+func TestNotJSON(t *testing.T) {
+	readMessages(t, []messageTest{
 		{"text", `Traceback (most recent call last):`, reasonNotJSON},
 		{"a member alone", `"rank": 0,`, reasonNotJSON},
 		{"an end alone", `}`, reasonNotJSON},
@@ -97,18 +130,7 @@ func TestMessage(t *testing.T) {
 		{"no comma", `{"timestamp": 5 "operation": "reduce"}`, reasonNotJSON},
 		{"wrong bracket", `{"timestamp": 5, "operation": "reduce"]`, reasonNotJSON},
 		{"one line that is too long", `{"x": "` + strings.Repeat("y", maxObject) + `",`, reasonTooLong},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a := feed(t, NewJSON("/logs/rank_3.json"), []given{{text: c.text}}, nil)
-			if a.verdicts["record"] == 0 {
-				assert.Equal(t, map[string]int{"rejected " + c.want: 1}, a.verdicts)
-				assert.Empty(t, a.ops())
-				return
-			}
-			assert.Equal(t, []string{c.want}, a.ops())
-			assert.Empty(t, a.open)
-		})
-	}
+	})
 }
 
 // The same three records in every layout.

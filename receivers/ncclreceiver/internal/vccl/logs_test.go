@@ -82,15 +82,7 @@ func TestLogs(t *testing.T) {
 				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
 			case "packed":
 				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
-				for _, l := range in[1:] {
-					word, ok := new(big.Int).SetString(l.text, 10)
-					require.True(t, ok)
-					bits := fmt.Sprintf("%064b", word)
-					bandwidth, _ := strconv.ParseInt(bits[1:10], 2, 64)
-					ns, _ := strconv.ParseInt(bits[10:], 2, 64)
-					samples = append(samples, fmt.Sprintf("nccl.device.bandwidth=%.12g at %d? on GENERATED_observe0_compressed_node01", float64(bandwidth)*125e6, ns),
-						fmt.Sprintf("nccl.device.abnormal=%c at %d? on GENERATED_observe0_compressed_node01", bits[0], ns))
-				}
+				samples = packedOracle(t, in[1:])
 				assert.Contains(t, samples[len(samples)-2], "bandwidth=11000000000 ", "600 wraps to 88")
 			case "mean":
 				verdicts = map[string]int{"record": len(in) - 1, "ignored header": 1}
@@ -126,6 +118,21 @@ func TestLogs(t *testing.T) {
 			restarts(t, func() parse.Parser { return of.parse(file) }, in, key)
 		})
 	}
+}
+
+// packedOracle takes the samples out of the bits of each number.
+func packedOracle(t *testing.T, in []given) (samples []string) {
+	t.Helper()
+	for _, l := range in {
+		word, ok := new(big.Int).SetString(l.text, 10)
+		require.True(t, ok)
+		bits := fmt.Sprintf("%064b", word)
+		bandwidth, _ := strconv.ParseInt(bits[1:10], 2, 64)
+		ns, _ := strconv.ParseInt(bits[10:], 2, 64)
+		samples = append(samples, fmt.Sprintf("nccl.device.bandwidth=%.12g at %d? on GENERATED_observe0_compressed_node01", float64(bandwidth)*125e6, ns),
+			fmt.Sprintf("nccl.device.abnormal=%c at %d? on GENERATED_observe0_compressed_node01", bits[0], ns))
+	}
+	return samples
 }
 
 // jsonOracle reads the records by the standard library, with exact numbers.

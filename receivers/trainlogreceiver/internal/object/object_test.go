@@ -89,8 +89,23 @@ func parse(p *object.Parser, text string) string {
 	return show(&rec)
 }
 
-func TestParse(t *testing.T) {
-	for _, c := range []struct{ name, text, want string }{
+type parseTest struct{ name, text, want string }
+
+func testParse(t *testing.T, cases []parseTest) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := object.New(nil)
+			assert.Equal(t, c.want, parse(p, c.text))
+			assert.Equal(t, c.want, parse(p, c.text), "when the names are known")
+			parse(p, `{"other": 1, "names": {"than": 2}, "before": 3}`)
+			assert.Equal(t, c.want, parse(p, c.text), "after another record")
+		})
+	}
+}
+
+func TestParseLoggers(t *testing.T) {
+	testParse(t, []parseTest{
 		{
 			"as a logger of one's own writes", `{"loss": 2.345, "throughput": 512.3, "step_time_s": 0.124, "lr": 1.2e-5}`,
 			"step duration=0.124 loss=2.345 lr=1.2e-05 samples/s=512.3",
@@ -105,6 +120,11 @@ func TestParse(t *testing.T) {
 		{"groups", `{"train/loss": 1, "train/global_step": 2, "train/learning_rate": 3, "eval/loss": 4}`, "step it=2 loss=1 lr=3 vloss=4"},
 		{"nested", `{"loss": 1, "opt": {"lr": 0.5, "name": "adam", "b": {"c": 2}}}`, `step loss=1 opt.lr:0.5 opt.name:"adam" opt.b.c:2`},
 		{"nested under a known name", `{"step": 3, "metrics": {"loss": 1.5}, "train": {"lr": 0.1}}`, "step it=3 loss=1.5 lr=0.1"},
+	})
+}
+
+func TestParseTimes(t *testing.T) {
+	testParse(t, []parseTest{
 		{"time as text", `{"timestamp": "2026-08-22T10:00:14.5Z", "loss": 1}`, "step loss=1 stamp=2026-08-22T10:00:14.5Z"},
 		{"seconds", `{"time": 1781260205.123456789, "loss": 1}`, "step loss=1 unix=1781260205123456789(1781260205.123456789)"},
 		{"milliseconds", `{"ts": 1781260206001, "loss": 1}`, "step loss=1 unix=1781260206001000000(1781260206001)"},
@@ -115,6 +135,11 @@ func TestParse(t *testing.T) {
 		{"no time", `{"time": "soon", "loss": 1}`, `step loss=1 time:"soon"`},
 		{"milliseconds a step", `{"step_time_ms": 250, "iter": 1}`, "step it=1 duration=0.25ms"},
 		{"steps a second", `{"steps_per_second": 4, "loss": 1}`, "step duration=0.25 loss=1 mean"},
+	})
+}
+
+func TestParseUnits(t *testing.T) {
+	testParse(t, []parseTest{
 		{"gpus in percent", `{"gpu_util": [97, 98, 1, 0]}`, "step gpus=[0.97 0.98 0.01 0]"},
 		{"gpus as shares", `{"gpu_util": [0.97, 1.0]}`, "step gpus=[0.97 1]"},
 		{"gpus as text", `{"gpu_util": ["97", "98 %"]}`, "step gpus=[0.97 0.98]"},
@@ -134,11 +159,21 @@ func TestParse(t *testing.T) {
 		{"ranks", `{"rank": 3, "local_rank": 1, "world_size": 8, "loss": 1}`, "step world=8 local=1 loss=1 rank=3"},
 		{"no rank", `{"rank": -1, "loss": 1}`, "step loss=1 rank:-1"},
 		{"no speed", `{"steps_per_second": 0, "loss": 1}`, "step loss=1 steps_per_second:0"},
+	})
+}
+
+func TestParseKinds(t *testing.T) {
+	testParse(t, []parseTest{
 		{"the time of an evaluation beside a step", `{"loss": 1, "eval_runtime": 2}`, "step loss=1 eval_runtime:2"},
 		{"evaluation", `{"step": 5, "eval_loss": 2, "eval_runtime": 3, "eval_accuracy": 0.5}`, "evaluation it=5 duration=3 vloss=2 eval_accuracy:0.5"},
 		{"evaluation without a loss", `{"step": 5, "eval_accuracy": 0.5}`, "evaluation it=5 eval_accuracy:0.5"},
 		{"validation beside a step", `{"step": 5, "loss": 1, "val_loss": 2}`, "step it=5 loss=1 vloss=2"},
 		{"summary", `{"train_runtime": 70.5, "train_samples_per_second": 1.2, "train_loss": 2}`, "summary duration=70.5 loss=2 samples/s=1.2"},
+	})
+}
+
+func TestParseTrainers(t *testing.T) {
+	testParse(t, []parseTest{
 		{
 			"ms-swift", `{'loss': '0.6', 'global_step/max_steps': '1/60', 'elapsed_time': '56s', 'memory(GiB)': '2', 'train_speed(s/it)': '55.54'}`,
 			`step it=1 of=60 duration=55.54 loss=0.6 reservedpeak=2147483648GiBy mean elapsed_time:"56s"`,
@@ -172,6 +207,11 @@ func TestParse(t *testing.T) {
 			"step it=1 duration=4 tokens/s/gpu=9 stage:gen=1.5 actor/entropy:0.5",
 		},
 		{"verl's validation", `{"step":1,"data":{"val-core/gsm8k/reward/mean@1":0.5}}`, "evaluation it=1 val-core/gsm8k/reward/mean@1:0.5"},
+	})
+}
+
+func TestParseValues(t *testing.T) {
+	testParse(t, []parseTest{
 		{"lists of groups", `{"lr": [1e-5, 2e-5], "loss": 1, "betas": [0.9, 0.95]}`, `step loss=1 lr=1e-05 betas:"[0.9, 0.95]"`},
 		{"tuples", `{'loss': 1, 'betas': (0.9, 0.95)}`, `step loss=1 betas:"(0.9, 0.95)"`},
 		{"NumPy and PyTorch", `{'loss': np.float64(1.5), 'grad_norm': tensor(2.5, device='cuda:0'), 'x': Stop()}`, `step loss=1.5 norm=2.5 x:"Stop()"`},
@@ -187,7 +227,11 @@ func TestParse(t *testing.T) {
 		{"deep", `{"loss": 1, "a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": 1}}}}}}}}`, `step loss=1 a.b.c.d.e.f.g.h:1`},
 		{"too deep", `{"loss": 1, "a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": 1}}}}}}}}}`, `step loss=1 a.b.c.d.e.f.g.h:"{\"i\": 1}"`},
 		{"empty names and texts", `{"": 1, "loss": 2, "x": ""}`, `step loss=2 :1 x:""`},
+	})
+}
 
+func TestParseOther(t *testing.T) {
+	testParse(t, []parseTest{
 		{"a logger's record", `{"time": "2026-08-22T10:00:14.5Z", "level": "info", "msg": "saved", "step": 3, "took": 2.5}`, other},
 		{"no numbers", `{"step": 3, "state": "starting"}`, other},
 		{"numbers that any program has", `{"pid": 3, "elapsed": 2.5}`, other},
@@ -195,7 +239,11 @@ func TestParse(t *testing.T) {
 		{"empty", `{}`, other},
 		{"empty data", `{"data": {}}`, other},
 		{"nulls", `{"loss": null}`, other},
+	})
+}
 
+func TestParseUnfinished(t *testing.T) {
+	testParse(t, []parseTest{
 		{"half", `{"loss": 2.24, "throughput": 5`, unfinished},
 		{"half a name", `{"lo`, unfinished},
 		{"half a text", `{"a": "b`, unfinished},
@@ -212,15 +260,7 @@ func TestParse(t *testing.T) {
 		{"a number with letters", `{"loss": 2abc}`, unfinished},
 		{"a comma too many", `{"loss": 2,}`, unfinished},
 		{"a sign alone", `{"loss": -}`, unfinished},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := object.New(nil)
-			assert.Equal(t, c.want, parse(p, c.text))
-			assert.Equal(t, c.want, parse(p, c.text), "when the names are known")
-			parse(p, `{"other": 1, "names": {"than": 2}, "before": 3}`)
-			assert.Equal(t, c.want, parse(p, c.text), "after another record")
-		})
-	}
+	})
 }
 
 // LLaMA-Factory without tokens, and after a resumption.

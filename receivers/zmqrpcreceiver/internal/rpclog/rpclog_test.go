@@ -109,9 +109,25 @@ const (
 	rule     = "===================================================================================================================="
 )
 
-func TestLine(t *testing.T) {
-	type step struct{ text, want string }
-	for name, steps := range map[string][]step{
+// step is a line, and what the parser says of it.
+type step struct{ text, want string }
+
+// readLines gives the lines of each case to one parser, which has to say what each of them is.
+func readLines(t *testing.T, cases map[string][]step) {
+	t.Helper()
+	for name, steps := range cases {
+		t.Run(name, func(t *testing.T) {
+			var p Parser
+			for _, s := range steps {
+				_, got := read(t, &p, s.text)
+				assert.Equal(t, s.want, got, s.text)
+			}
+		})
+	}
+}
+
+func TestLayoutsV1AndV2(t *testing.T) {
+	readLines(t, map[string][]step{
 		"v1": {
 			{titleV1, "title IPC"},
 			{rule, "rule"},
@@ -158,6 +174,11 @@ func TestLine(t *testing.T) {
 			{"Effective Time (excl. offline & comm): -0.0394 s", "statistic effective_time=-0.0394s ±0.0001 (excl. offline & comm)"},
 			{"Rounds: 3", "statistic rounds=3 ±1"},
 		},
+	})
+}
+
+func TestLayoutsV3AndV4(t *testing.T) {
+	readLines(t, map[string][]step{
 		"v3": {
 			{"ZeroMQ Performance Log (Ours) - Transport:  IPC+SHM+OURS ", "title IPC+SHM+OURS"},
 			{headerV3, "header"},
@@ -184,6 +205,11 @@ func TestLine(t *testing.T) {
 			{"    Avg: 2 us", "statistic operation_statistics.softmax.avg=2e-06s ±1e-06"},
 			{"  All: 2.5 ns", "statistic operation_statistics.all=2.5e-09s ±1e-10"},
 		},
+	})
+}
+
+func TestSummaryValues(t *testing.T) {
+	readLines(t, map[string][]step{
 		"the summary's values": {
 			{"Total RPC Calls: 98", "unknown"},
 			{"SUMMARY: done", "unknown"},
@@ -229,6 +255,11 @@ func TestLine(t *testing.T) {
 			{rowV4, callV4},
 			{"x: 1", "unknown"}, // a row ends it
 		},
+	})
+}
+
+func TestHeaderChanges(t *testing.T) {
+	readLines(t, map[string][]step{
 		"one file, two clients": {
 			{headerV1, "header"},
 			{rowV1, callV1},
@@ -253,6 +284,11 @@ func TestLine(t *testing.T) {
 			{rowV1 + "2", "bad column_count"},
 			{"2     Embedding            0.012      " + rowV1, "bad column_count"},
 		},
+	})
+}
+
+func TestSpoiltRows(t *testing.T) {
+	readLines(t, map[string][]step{
 		"spoilt rows": {
 			{"ID Method Send(ms) Sent(KB) Throughput(MB/s)", "header"},
 			{"1 a 1 1 1", "call 1 a send=1000000 ±1000000 sent=1024 ±1024 throughput=1048576 ±1048576"},
@@ -292,6 +328,11 @@ func TestLine(t *testing.T) {
 			{"2025-11-05 10:00:00 INFO a b", "unknown"},
 			{"1: a 1 1 1", "unknown"},
 		},
+	})
+}
+
+func TestCSV(t *testing.T) {
+	readLines(t, map[string][]step{
 		"an export to CSV": {
 			{"ID,Method,Serialize_ms,Send_ms,Recv_ms,Deserialize_ms,Total_ms,Sent_KB,Recv_KB,Throughput_MBps", "header"},
 			{rowV1, callV1},
@@ -333,6 +374,11 @@ func TestLine(t *testing.T) {
 			{"ID,Method,Batch Size,Note", "header"},
 			{"4,Matmul,32,", "call 4 Matmul ±0 batch_size:32 note:"},
 		},
+	})
+}
+
+func TestUnknownLines(t *testing.T) {
+	readLines(t, map[string][]step{
 		"no headers": {
 			{"ID Name Total(ms)", "unknown"},
 			{"IDs Method", "unknown"},
@@ -372,15 +418,7 @@ func TestLine(t *testing.T) {
 			{"Connecting to server", "unknown"},
 			{"\xef\xbb\xbf", "unknown"},
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var p Parser
-			for _, s := range steps {
-				_, got := read(t, &p, s.text)
-				assert.Equal(t, s.want, got, s.text)
-			}
-		})
-	}
+	})
 }
 
 // Every row of the real logs, when they are there, compared with a reader that knows of layouts only the name over each column.
