@@ -12,6 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/duration"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -21,6 +22,7 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	step.PointsConfig         `mapstructure:",squash"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
 }

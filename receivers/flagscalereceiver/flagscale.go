@@ -29,7 +29,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}
 	summary := perfmonitor.Summary{Zone: zone, Metric: spans.MetricFinalDisagreement, Unit: spans.UnitOne}
 	handlers := step.NewHandlers(step.Settings{
-		Receiver: r, Run: cfg.RunConfig, Zone: zone,
+		Receiver: r, Run: cfg.RunConfig, Points: cfg.PointsConfig, Zone: zone,
 		Duplicate: func() { tel.TrainbridgeFlagscaleDuplicates.Add(context.Background(), 1) },
 		NewParser: func(path string, whole bool) step.Parser {
 			if whole {

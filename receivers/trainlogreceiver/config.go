@@ -28,6 +28,7 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
+	step.PointsConfig         `mapstructure:",squash"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
 	// Format is the format of the log; auto, the default, finds it out line by line.

@@ -44,7 +44,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 		HoldTimeout: step.HoldTimeout,
 		Series:      cfg.CardinalityLimit,
 		NewHandler: step.NewHandlers(step.Settings{
-			Receiver: r, Run: cfg.RunConfig, Zone: zone,
+			Receiver: r, Run: cfg.RunConfig, Points: cfg.PointsConfig, Zone: zone,
 			Duplicate: func() { tel.TrainbridgeTrainLogDuplicates.Add(context.Background(), 1) },
 			NewParser: func(_ string, whole bool) step.Parser {
 				if whole {

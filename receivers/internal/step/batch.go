@@ -401,31 +401,102 @@ type gauges struct {
 	fields [record.NumFields]pmetric.NumberDataPointSlice
 	have   [record.NumFields]bool
 	others map[string]pmetric.NumberDataPointSlice
+	latest map[labels]*latest // nil: all points are made
+}
+
+// labels tell the series of one metric apart, but for what only some metrics have.
+type labels struct {
+	source string
+	rank   int64
+	local  bool
+}
+
+// latest says which series with some labels have their last point.
+type latest struct {
+	fields [record.NumFields]bool
+	gpus   int
+	extras map[[2]string]bool // by metric and statistic
+}
+
+// of returns what has been made for the item's labels. nil: all points are made.
+func (g *gauges) of(it *item) *latest {
+	if g.latest == nil {
+		return nil
+	}
+	l := labels{it.source, it.rank, it.local}
+	seen := g.latest[l]
+	if seen == nil {
+		seen = &latest{extras: make(map[[2]string]bool)}
+		g.latest[l] = seen
+	}
+	return seen
+}
+
+// passed says whether a later point of the series has been made already. Points are made from the last to the first then.
+func (l *latest) passed(field record.Field) bool {
+	if l == nil {
+		return false
+	}
+	was := l.fields[field]
+	l.fields[field] = true
+	return was
+}
+
+func (l *latest) passedExtra(e *extra) bool {
+	if l == nil {
+		return false
+	}
+	key := [2]string{e.metric, e.statistic}
+	was := l.extras[key]
+	if !was {
+		l.extras[key] = true
+	}
+	return was
+}
+
+// firstGPU is the number of the first device that has no later point.
+func (l *latest) firstGPU(n int) (first int) {
+	if l == nil {
+		return 0
+	}
+	first, l.gpus = l.gpus, max(l.gpus, n)
+	return min(first, n)
 }
 
 // Metrics builds the gauges of what the log states.
 func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	g := gauges{b: b}
+	if b.set.Points.LatestPoints {
+		g.latest = make(map[labels]*latest)
+	}
 	for i := range b.items {
+		if g.latest != nil {
+			i = len(b.items) - 1 - i
+		}
 		it := &b.items[i]
+		seen := g.of(it)
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-			if info := &fieldInfos[v.field]; info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) {
+			if info := &fieldInfos[v.field]; info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) &&
+				!seen.passed(v.field) {
 				if !g.have[v.field] {
 					g.have[v.field] = true
 					g.fields[v.field] = g.metric(md, info.gauge)
-					g.fields[v.field].EnsureCapacity(len(b.items) - i)
+					if g.latest == nil {
+						g.fields[v.field].EnsureCapacity(len(b.items) - i)
+					}
 				}
 				point(g.fields[v.field], it, v.v)
 			}
 		}
-		for j, v := range b.gpus[it.gpusFrom:it.gpusTo] {
-			dp := point(g.other(md, &gpuUtilization), it, v)
+		gpus := b.gpus[it.gpusFrom:it.gpusTo]
+		for j := seen.firstGPU(len(gpus)); j < len(gpus); j++ {
+			dp := point(g.other(md, &gpuUtilization), it, gpus[j])
 			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
 			e := &b.extras[j]
-			if e.metric == "" || e.isText {
+			if e.metric == "" || e.isText || seen.passedExtra(e) {
 				continue
 			}
 			dp := point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), it, e.value)

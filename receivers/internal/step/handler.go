@@ -44,10 +44,18 @@ type Parser interface {
 	Restore(state []byte)
 }
 
+// PointsConfig says which points are sent. Receivers of training logs squash it into their own config.
+type PointsConfig struct {
+	// LatestPoints sends, of the points of one series that would leave together, only the last: for an exporter that keeps no more than that, as prometheus
+	// does. A log that is read from its beginning has thousands of them, and they cost more than its spans. Default false: all are sent.
+	LatestPoints bool `mapstructure:"latest_points"`
+}
+
 // Settings of the handlers of one receiver.
 type Settings struct {
 	Receiver *filereceiver.Receiver
 	Run      spans.RunConfig
+	Points   PointsConfig
 	Zone     *time.Location // of stamps without a zone
 	// Duplicate is called for each record that was seen before.
 	Duplicate func()

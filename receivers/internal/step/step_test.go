@@ -128,13 +128,14 @@ type result struct {
 	metrics    consumertest.MetricsSink
 	counts     tail.Counts
 	duplicates int
+	points     PointsConfig
 }
 
 func mk(res *result) filereceiver.Make {
 	return func(r *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
 		tc := *cfg.(*tail.Config)
 		return filereceiver.Parts{Tail: tc, Scope: "test", SpanLinks: true, HoldTimeout: HoldTimeout, NewHandler: NewHandlers(Settings{
-			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Zone: time.UTC, Duplicate: func() { res.duplicates++ },
+			Receiver: r, Run: spans.RunConfig{RunID: "run", ServiceName: "job"}, Points: res.points, Zone: time.UTC, Duplicate: func() { res.duplicates++ },
 			NewParser: func(string, bool) Parser { return &words{} },
 		})}, nil
 	}
@@ -449,6 +450,28 @@ func gauge(t *testing.T, res *result, name string) []pmetric.NumberDataPoint {
 		}
 	}
 	return out
+}
+
+// With latest_points, of each series the last point that the log states is sent, and nothing else changes.
+func TestLatestPoints(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.log")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join([]string{
+		"step it=1 loss=3 gpu=0.9 gpu=1 stamp=2026-01-01T00:00:00", "[rank2]: step it=2 loss=7 stamp=2026-01-01T00:00:01",
+		"step it=2 loss=2 gpu=0.5 stamp=2026-01-01T00:00:02", "step it=3 tgs=5 stamp=2026-01-01T00:00:03",
+	}, "\n")+"\n"), 0o600))
+	all, last := &result{}, &result{points: PointsConfig{LatestPoints: true}}
+	all.read(t, path)
+	last.read(t, path)
+	assert.Len(t, gauge(t, all, spans.AttrLoss), 3)
+	values := func(name string) (out []float64) {
+		for _, dp := range gauge(t, last, name) {
+			out = append(out, dp.DoubleValue())
+		}
+		return out
+	}
+	assert.ElementsMatch(t, []float64{2, 7}, values(spans.AttrLoss), "of each rank")
+	assert.ElementsMatch(t, []float64{0.5, 1}, values(spans.AttrGPUUtilization), "of each device")
+	assert.Equal(t, all.traces.SpanCount(), last.traces.SpanCount())
 }
 
 func TestGauges(t *testing.T) {
