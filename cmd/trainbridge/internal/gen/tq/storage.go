@@ -50,9 +50,10 @@ func (s *sim) report() {
 				})
 			}
 		}
-		b := append(k.Buf[:0], u.rayPrefix...)
+		b := k.Text(string(u.rayPrefix))
 		b = append(k.stamp.Append(b, at), " - INFO - transfer_queue.utils.perf_utils - "...)
-		b = fmt.Appendf(b, "%s: [Performance] Total success requests: %d, Total req/min: %s, Total avg process time: %ss; \n", r.Unit, r.Requests, r.PerMinute, r.Average)
+		b = fmt.Appendf(b, "%s: [Performance] Total success requests: %d, Total req/min: %s, Total avg process time: %ss; \n",
+			r.Unit, r.Requests, r.PerMinute, r.Average)
 		b = fmt.Appendf(b, "%sTime range: last %s minutes; \n", u.rayPrefix, r.Minutes)
 		b = append(append(b, u.rayPrefix...), "Per-operation statistics: "...)
 		for i, op := range r.Operations {
