@@ -323,20 +323,20 @@ func TestOneOverheadPopulation(t *testing.T) {
 }
 
 // consumeRandom gives the connector 40 batches of up to so many spans each, some of them twice, and returns what it sent last.
-func (c *bed) consumeRandom(rng *rand.Rand, most int, add func(b *spans.Batch, id int)) (last map[string]point) {
+func (b *bed) consumeRandom(rng *rand.Rand, most int, add func(batch *spans.Batch, id int)) (last map[string]point) {
 	var batches []ptrace.Traces
 	for i := range 40 {
-		b := spans.NewBatch("test", "")
+		batch := spans.NewBatch("test", "")
 		for j := range 1 + rng.IntN(most) {
-			add(b, 1+1000*i+j)
+			add(batch, 1+1000*i+j)
 		}
-		batches = append(batches, b.Traces())
-		c.consume(b.Traces())
+		batches = append(batches, batch.Traces())
+		b.consume(batch.Traces())
 		if rng.IntN(4) == 0 { // a retry, perhaps late
-			c.consume(batches[rng.IntN(len(batches))])
+			b.consume(batches[rng.IntN(len(batches))])
 		}
 		if rng.IntN(5) == 0 || i == 39 {
-			last = c.flushed(time.Second)
+			last = b.flushed(time.Second)
 		}
 	}
 	return last

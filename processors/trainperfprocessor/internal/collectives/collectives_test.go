@@ -195,7 +195,8 @@ func TestManyVerdicts(t *testing.T) {
 			}), nil,
 			[]string{
 				spans.VerdictNCCLHang, spans.VerdictNCCLSequenceGap, spans.VerdictNCCLStraggler, spans.VerdictNCCLLate, spans.VerdictNCCLBandwidthLow,
-				spans.VerdictNCCLErrors, spans.VerdictNCCLRetries, spans.VerdictNCCLMismatch, spans.VerdictNCCLLinkSlow, spans.VerdictNCCLLinkHot, spans.VerdictNCCLBandwidthUnit,
+				spans.VerdictNCCLErrors, spans.VerdictNCCLRetries, spans.VerdictNCCLMismatch,
+				spans.VerdictNCCLLinkSlow, spans.VerdictNCCLLinkHot, spans.VerdictNCCLBandwidthUnit,
 			},
 		},
 	})
