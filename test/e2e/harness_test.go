@@ -36,7 +36,7 @@ func send(tb testing.TB, addr string, id pcommon.TraceID) error {
 	s.Attributes().PutDouble("share", 0.5)
 	s.SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now().Add(-3 * time.Minute)))
 	s.SetEndTimestamp(s.StartTimestamp() + 1e6)
-	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(td))
 	return err

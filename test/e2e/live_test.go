@@ -38,7 +38,7 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 	<-gen.done
 	require.Equal(t, 0, gen.cmd.ProcessState.ExitCode(), "exit code of gen")
 	tr := readTruth(t, filepath.Join(logs, "truth.json"))
-	a := tr.await(t, 30*time.Second, func() (ptrace.Traces, error) { return j.find("verl") })
+	a := tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
 	assert.Zero(t, a.copies, "spans delivered twice without need")
 
 	want := tr.durations()
@@ -117,6 +117,6 @@ func TestRotatedBefore(t *testing.T) {
 	tr := generate(t, logs, "--seed", "6", "--workers", "2", "--batches", "20", "--concurrency", "2", "--na", "0.2", "--rotate-every", "100")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {run_id: rotated, service_name: verl}}`)
 	c.up(t)
-	tr.await(t, 20*time.Second, func() (ptrace.Traces, error) { return j.find("verl") })
+	tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
 	checkAccounts(t, c, tr)
 }

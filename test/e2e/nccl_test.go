@@ -556,8 +556,8 @@ func TestNCCLCrash(t *testing.T) {
 			require.NoError(t, gen.Start())
 			go func() { written <- gen.Wait() }()
 			kills := 0
-			for writing := true; writing; {
-				c.up(t)
+			c.up(t)
+			for writing := true; writing || kills < 3; { // a slow machine may start a collector for as long as the ranks write
 				select {
 				case err := <-written:
 					require.NoError(t, err)
@@ -565,9 +565,9 @@ func TestNCCLCrash(t *testing.T) {
 				case <-time.After(700 * time.Millisecond):
 					c.kill()
 					kills++
+					c.up(t)
 				}
 			}
-			assert.GreaterOrEqual(t, kills, 3)
 			l = readNCCL(t, l.dir, l.name)
 			a := l.await(t, j)
 			for key, n := range a.of {
@@ -630,9 +630,21 @@ func TestNCCLManyRanks(t *testing.T) {
 	assert.Greater(t, sent, int64(1000*1025))
 	assert.LessOrEqual(t, sent, int64(1000*(1025+2*64+2)+1))
 	// 256,000 healthy steps of a rank: no rank is named as a straggler.
+	eventually(t, time.Minute, func() error { // train_metrics sends once a second
+		list, err := metricsOf(c.metrics)
+		counted := 0.0
+		for _, m := range list {
+			if m.name == "nccl_collective_duration_seconds_count" {
+				counted += m.value
+			}
+		}
+		if err == nil && counted != 1000 {
+			err = fmt.Errorf("%v collectives are counted", counted)
+		}
+		return err
+	})
 	page, err := get(c.metrics, "")
 	require.NoError(t, err)
-	assert.Contains(t, string(page), `nccl_collective_duration_seconds_count{`)
 	assert.NotContains(t, string(page), spans.VerdictNCCLStraggler)
 	peak, err := c.status("VmHWM")
 	require.NoError(t, err)

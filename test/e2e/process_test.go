@@ -230,9 +230,9 @@ func (p *process) stop(tb testing.TB) {
 	select {
 	case <-p.done:
 		require.Equalf(tb, 0, p.cmd.ProcessState.ExitCode(), "exit code of %s after SIGTERM", p.name)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		p.kill()
-		tb.Fatalf("%s did not end within 30 s of SIGTERM", p.name)
+		tb.Fatalf("%s did not end within a minute of SIGTERM", p.name)
 	}
 }
 

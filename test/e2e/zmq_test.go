@@ -369,6 +369,7 @@ func TestZMQLive(t *testing.T) {
 		live.roots = append(live.roots, l.roots...)
 		live.run.Lines += l.run.Lines
 		live.run.Footers += l.run.Footers
+		accountsOf(t, c, live.receiver(), live.run.Lines) // what is overwritten before it was read is lost
 	}
 	a := live.await(t, j)
 	for i, r := range live.roots {
