@@ -51,6 +51,9 @@ func (w *sweeper) scan(now time.Time) {
 		for i := range w.globs {
 			w.walk(w.globs[i].Base, 0, visited, now)
 		}
+		if w.t.halted() {
+			return // what was not seen may be there
+		}
 		for path := range w.dirs {
 			if !visited[path] {
 				delete(w.dirs, path)
@@ -80,7 +83,7 @@ func (w *sweeper) scan(now time.Time) {
 		w.found(path, now)
 	}
 	for path, f := range w.sorted {
-		if !f.others && !now.Before(f.next) {
+		if !f.others && !now.Before(f.next) && !w.t.halted() {
 			w.found(path, now)
 		}
 	}
@@ -132,6 +135,9 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 	}
 	d.denied = err != nil
 	for _, e := range entries {
+		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
+			return
+		}
 		w.entry(filepath.Join(d.path, e.Name()), e, depth, visited, now)
 	}
 }

@@ -109,6 +109,9 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.hinted(now)
 	w.takeCaught(now)
 	w.scan(now)
+	if t.halted() {
+		return 0
+	}
 	t.mu.Lock()
 	kicked := t.kicked
 	t.kicked = nil
@@ -121,7 +124,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 			w.look(s, now)
 		}
 	}
-	for len(w.due) > 0 && !w.due[0].next.After(now) {
+	for len(w.due) > 0 && !w.due[0].next.After(now) && !t.halted() {
 		w.look(w.due[0], now)
 	}
 	w.last = lastListing{}

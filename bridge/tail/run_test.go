@@ -102,6 +102,29 @@ func TestShutdownWhileRefused(t *testing.T) {
 	assert.EqualValues(t, 1, tl.Counts().Pending)
 }
 
+// A look at many files ends when Shutdown is called, and concludes nothing from the files that it did not see.
+func TestShutdownEndsTheLook(t *testing.T) {
+	r := newRig(t, every)
+	r.write("a.log", "one\n")
+	r.write("a.log.1", "zero\n")
+	r.rest()
+	r.want("zero", "one")
+	r.remove("a.log.1")
+	for i := range 9 {
+		r.write(fmt.Sprintf("b%d.log", i), "two\n")
+	}
+	tl := r.tl
+	tl.set.IsDocument = func(string) bool { // asked of each new file
+		if !tl.halted() {
+			close(tl.halt)
+		}
+		return false
+	}
+	tl.sweep(r.now.Add(time.Minute))
+	assert.Len(t, tl.sweeper.streams, 2, "a.log, and the first new file")
+	assert.Len(t, tl.sweeper.streams[r.path("a.log")].files, 2, "the file that is gone was not looked for")
+}
+
 type refuser struct {
 	n      int
 	called chan struct{}

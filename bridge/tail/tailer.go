@@ -344,6 +344,16 @@ func (t *Tailer) pending() int64 {
 	return t.flyingRecords + t.heldRecords.Load()
 }
 
+// halted says whether Shutdown was called: looks at files end early then.
+func (t *Tailer) halted() bool {
+	select {
+	case <-t.halt:
+		return true
+	default:
+		return false
+	}
+}
+
 // idle waits for the workers and the loops. A turn is short, so one that does not end hangs.
 func (t *Tailer) idle() bool {
 	done := make(chan struct{})
