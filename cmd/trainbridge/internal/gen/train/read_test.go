@@ -21,7 +21,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// readBack reads the log of a run with train_log until it has the truth's records, and returns their spans, and the lines by what became of them.
+// readBack reads the log of a run with train_log until it has the truth's records, and returns their spans,
+// with what their resources say, and the lines by what became of them.
 func readBack(t *testing.T, truth *truthFile) (all []ptrace.Span, lines map[string]int64) {
 	t.Helper()
 	tel := componenttest.NewTelemetry()
@@ -55,6 +56,11 @@ func readBack(t *testing.T, truth *truthFile) (all []ptrace.Span, lines map[stri
 		for _, rs := range td.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, s := range ss.Spans().All() {
+					for name, v := range rs.Resource().Attributes().All() { // what the log repeats stands there
+						if _, own := s.Attributes().Get(name); !own {
+							v.CopyTo(s.Attributes().PutEmpty(name))
+						}
+					}
 					all = append(all, s)
 				}
 			}
