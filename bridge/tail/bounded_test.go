@@ -187,13 +187,13 @@ func wide(from, to int) string {
 // After a restart in mid-file a compressed file is decompressed up to where reading stopped turn by turn, by the workers.
 func TestRestartInsideCompressed(t *testing.T) {
 	r := newRig(t, every)
-	r.write("a.log.gz", gz(wide(1, 1600)))
+	r.write("a.log.gz", gz(wide(1, 800)))
 	r.step(0)
 	r.hold = true
 	r.now = r.now.Add(poll)
 	r.tl.sweep(r.now)
 	s := r.tl.sweeper.streams[r.path("a.log.gz")]
-	for s.current.head < 80*mib {
+	for s.current.head < 40*mib {
 		r.tl.turn(r.tl.pop(), &r.buf)
 		for len(r.flying) > 1 {
 			require.True(t, r.ack(1)) // the first one stays a hole
@@ -210,11 +210,11 @@ func TestRestartInsideCompressed(t *testing.T) {
 	r.tl.sweep(r.now)
 	r.turns(quantum * unpack.SkipBytes)
 	r.rest()
-	assert.Len(t, r.out, 1600)
-	assert.Less(t, sent, 1600)
+	assert.Len(t, r.out, 800)
+	assert.Less(t, sent, 800)
 	c := r.tl.Counts()
 	assert.Zero(t, c.Truncations)
-	assert.EqualValues(t, 1600-sent, c.Lines)
+	assert.EqualValues(t, 800-sent, c.Lines)
 }
 
 // Whose a compressed file is, is found out a part at a time: meanwhile the others are read, and it is known in the end.
@@ -224,44 +224,46 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 	}{"compressed while reading": {}, "compressed while down": {down: true}, "copied, cut and compressed": {cut: true}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, every)
-			all := wide(1, 1200)
-			r.write("a.log.2.gz", gz(wide(2001, 3000)))
+			r.tl.probeBytes = 2 * mib
+			all := wide(1, 300)
+			r.write("a.log.2.gz", gz(wide(2001, 2250)))
 			old := r.now.Add(-time.Hour)
 			require.NoError(t, os.Chtimes(r.path("a.log.2.gz"), old, old))
-			r.write("a.log", all[:1000<<16])
+			r.write("a.log", all[:250<<16])
 			r.write("b.log", "")
 			r.rest()
-			assert.Len(t, r.out, 2000)
+			assert.Len(t, r.out, 500)
 			r.out = nil
 			r.checkpoint()
 			if tc.down {
 				r.crash()
 			}
-			r.append("a.log", all[1000<<16:])
+			r.append("a.log", all[250<<16:])
 			r.write("a.log.1.gz", gz(all))
 			if tc.cut {
 				r.truncate("a.log")
 			} else {
 				r.remove("a.log")
 			}
-			r.append("a.log", wide(1201, 1201))
+			r.append("a.log", wide(301, 301))
 			r.append("b.log", "one\n")
 			if tc.down {
 				r.boot()
+				r.tl.probeBytes = 2 * mib
 			}
 			most, sweeps := r.probe()
 			r.rest()
 			r.rest()
 			if tc.down || tc.cut {
 				assert.Greater(t, sweeps, 2)
-				assert.LessOrEqual(t, most, int64(probeBytes+unpack.SkipBytes))
-				assert.Len(t, r.out, 202)
+				assert.LessOrEqual(t, most, r.tl.probeBytes+unpack.SkipBytes)
+				assert.Len(t, r.out, 52)
 				assert.Zero(t, r.tl.Counts().LostFiles)
 			} else {
-				assert.Len(t, r.out, 202, "it was open when it was removed")
+				assert.Len(t, r.out, 52, "it was open when it was removed")
 			}
 			r.steps(6, 30*time.Second)
-			assert.Len(t, r.out, 202)
+			assert.Len(t, r.out, 52)
 			assert.Zero(t, r.tl.sweeper.probing)
 		})
 	}
