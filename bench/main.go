@@ -1,443 +1,308 @@
-// Command bench runs the collector and its peer side by side: the same file, the same core, the same sink, one after
-// the other in turn. It prints a table with ratios and asserts nothing.
+// Command bench runs the shipped collector and its peers side by side: the same log, the same core, the same sink, in turn. It prints tables in Markdown
+// and asserts nothing.
 //
-// The collector is pinned to core 0 with GOMAXPROCS=1; this program, which is the sink, should be pinned to another
-// (bench/run.sh does).
+// Contenders are pinned to core 0; this program, which is the sink, should be pinned to another (bench/run.sh does).
 package main
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"net"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
-
-	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
-	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
-	"google.golang.org/grpc"
-	_ "google.golang.org/grpc/encoding/gzip" // for the second table
 
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
+type options struct {
+	bin, out        string
+	contenders      []contender
+	only            *regexp.Regexp // names of duels, idle, gpus
+	lines, rounds   int
+	idleFiles       int
+	settle, watched time.Duration // of what is idle
+	coldBuild       bool
+}
+
 func main() {
-	bin := flag.String("bin", "bin/trainbridge", "collector")
-	out := flag.String("out", "bench/out", "working directory")
-	lines := flag.Int64("lines", 1_000_000, "lines of the log")
-	rounds := flag.Int("rounds", 3, "times each contender runs; the table has the medians")
-	idle := flag.Int("idle-files", 10_000, "files of the idle test; 0: leave it out")
-	only := flag.String("only", "", "one duel: tq, jsonl, megatron, perf_monitor, zmq or nccl, or gpus; without the idle test")
+	o := options{}
+	flag.StringVar(&o.bin, "bin", "bin/trainbridge", "the collector")
+	peerBin := flag.String("peer", "", "the collector that runs file_log; empty: that of -bin")
+	base := flag.String("base", "", "another build of trainbridge, to compare with: it runs with the configuration of this tree")
+	rotelBin := flag.String("rotel", os.Getenv("ROTEL"), "rotel, with its file receiver; empty: leave it out")
+	fluentBin := flag.String("fluent-bit", os.Getenv("FLUENT_BIT"), "Fluent Bit; empty: leave it out")
+	flag.StringVar(&o.out, "out", "bench/out", "working directory")
+	flag.IntVar(&o.lines, "lines", 400_000, "lines of a log, about")
+	flag.IntVar(&o.rounds, "rounds", 5, "times that each contender runs")
+	flag.IntVar(&o.idleFiles, "idle-files", 10_000, "files of the idle test")
+	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long what is idle runs before it is measured: the collector gives memory back after up to a minute")
+	flag.DurationVar(&o.watched, "watched", 30*time.Second, "how long it is measured")
+	flag.BoolVar(&o.coldBuild, "cold-build", false, "measure also a build without Go's build cache")
+	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, gpus; empty: all")
+	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
-	if err := run(*bin, *out, *only, *lines, *rounds, *idle); err != nil {
+	var err error
+	if o.only, err = regexp.Compile(*only); err == nil {
+		err = o.run(os.Stdout, *which, *peerBin, *base, *rotelBin, *fluentBin)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-type result struct {
-	cpu   time.Duration // user + system from the file's appearance to the last item's arrival
-	wall  time.Duration
-	peak  int64 // bytes, VmHWM
-	items int64 // spans or log records that arrived
-}
-
-func run(bin, out, only string, lines int64, rounds, idle int) error {
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return err
-	}
-	for _, d := range duels {
-		if only != "" && only != d.name {
-			continue
-		}
-		if err := d.run(bin, out, lines, rounds); err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
-		}
-	}
-	if only == "" || only == "gpus" {
-		if err := gpus(bin, out); err != nil {
-			return fmt.Errorf("gpus: %w", err)
-		}
-	}
-	if idle > 0 && only == "" {
-		return idleFiles(bin, out, idle, "tq_trace", "file_log_tq")
-	}
-	return nil
-}
-
-// duels are the contenders, ours first, on a log that `trainbridge gen` writes.
-var duels = []duel{
-	{
-		name: "tq", ours: "tq_trace", peer: "file_log_tq", peerParser: "regex_parser",
-		// One process writes the log, so that it is what a worker's file is.
-		gen: func(lines int64) []string {
-			const linesPerBatch = 4 * 3 * 15 // coroutines × functions × lines of a function
-			return []string{"tq", "--prefix", "python", "--workers", "1", "--concurrency", "4", "--batches", strconv.FormatInt(max(1, lines/linesPerBatch), 10)}
-		},
-	},
-	{
-		name: "jsonl", ours: "train_log", peer: "file_log_json", peerParser: "json_parser",
-		gen: func(lines int64) []string {
-			return []string{"jsonl", "--fields", "full", "--steps", strconv.FormatInt(lines, 10)}
-		},
-	},
-	{
-		name: "megatron", ours: "flagscale", peer: "file_log_megatron", peerParser: "regex_parser",
-		gen: func(lines int64) []string {
-			return []string{"megatron", "--log-interval", "1", "--eval-interval", "0", "--timers=false", "--prefix", "none", "--steps", strconv.FormatInt(lines/2, 10)}
-		},
-	},
-	{
-		name: "perf_monitor", ours: "flagscale", peer: "file_log_perf_monitor", peerParser: "regex_parser",
-		gen: func(lines int64) []string {
-			return []string{"flagscale", "--interval", "1", "--steps", strconv.FormatInt(lines, 10)}
-		},
-	},
-	{
-		name: "zmq", ours: "zmq_rpc", peer: "file_log_zmq", peerParser: "regex_parser",
-		gen: func(lines int64) []string {
-			return []string{"zmq", "--no-footer", "--lines", strconv.FormatInt(lines, 10)}
-		},
-	},
-	{
-		name: "nccl", ours: "nccl", peer: "file_log_nccl", peerParser: "json_parser",
-		// One process with the 8 GPUs of a node writes one file: NCCL Inspector v4.0.
-		gen: func(lines int64) []string {
-			const ranks, collectives = 8, 4 // per step
-			return []string{
-				"nccl", "--ranks", strconv.Itoa(ranks), "--nodes", "1", "--ranks-per-file", strconv.Itoa(ranks), "--collectives-per-step", strconv.Itoa(collectives),
-				"--steps", strconv.FormatInt(max(1, lines/(ranks*collectives)), 10),
-			}
-		},
-	},
-}
-
-// duel is one kind of log. ours and peer name files in bench/config, also several, of which later files change earlier ones.
-type duel struct {
-	name, ours, peer, peerParser string
-	gen                          func(lines int64) []string
-}
-
-func (d *duel) run(bin, out string, lines int64, rounds int) error {
-	log := filepath.Join(out, d.name+".log")
-	total, size, err := generate(bin, log, d.gen(lines))
+func (o *options) run(w io.Writer, which, peerBin, base, rotelBin, fluentBin string) error {
+	want, err := regexp.Compile(which)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("## %s: %d lines, %.1f MB, %.0f B per line\n\n", d.name, total, float64(size)/1e6, float64(size)/float64(total))
-	contenders := []struct {
-		name, config string
-		want         int64 // items that are to arrive; 0: the run ends when nothing comes any more
-		env          []string
-	}{
-		{d.ours + " → train_perf → OTLP and train_metrics, acks", d.ours + " as_shipped", 0, nil},
-		{d.ours + " → train_perf → OTLP, acks", d.ours, 0, nil},
-		// The peer's job alone: parse and send.
-		{d.ours + " → OTLP, acks", d.ours, 0, []string{"BENCH_PROCESSORS=[]"}},
-		// The peer runs as in a stock collector, with Go's own GOGC; trainbridge sets 200.
-		{"file_log + " + d.peerParser + " → OTLP", d.peer, total, []string{"GOGC=100"}},
+	if peerBin == "" {
+		peerBin = o.bin
 	}
-	for _, compression := range []string{"none", "gzip"} {
-		fmt.Printf("compression %s\n\n", compression)
-		results := make([][]result, len(contenders))
-		for range rounds {
-			for i, c := range contenders {
-				r, err := measure(bin, out, log, c.config, c.want, append(slices.Clone(c.env), "BENCH_COMPRESSION="+compression)...)
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.name, err)
-				}
-				results[i] = append(results[i], r)
+	// A contender runs in a directory of its own.
+	for _, path := range []*string{&o.bin, &o.out, &peerBin, &base, &rotelBin, &fluentBin} {
+		if *path != "" {
+			if *path, err = filepath.Abs(*path); err != nil {
+				return err
 			}
 		}
-		fmt.Println("| contender | CPU s | k lines/s per CPU s | spread | wall s | peak MiB | arrived |")
-		fmt.Println("|---|---|---|---|---|---|---|")
-		speed := make([]float64, len(contenders))
-		for i, c := range contenders {
-			slices.SortFunc(results[i], func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
-			mid, low, high := results[i][rounds/2], results[i][0], results[i][rounds-1]
-			speed[i] = float64(total) / mid.cpu.Seconds()
-			peak := slices.MaxFunc(results[i], func(a, b result) int { return cmp.Compare(a.peak, b.peak) }).peak
-			fmt.Printf("| %s | %.2f | %.0f | ±%.0f %% | %.2f | %.0f | %d |\n", c.name, mid.cpu.Seconds(), speed[i]/1e3,
-				50*(high.cpu-low.cpu).Seconds()/mid.cpu.Seconds(), mid.wall.Seconds(), float64(peak)/(1<<20), mid.items)
-		}
-		fmt.Printf(
-			"| **ratio** | | **%.1f×**, without train_metrics **%.1f×**, without train_perf **%.1f×** | | | | |\n\n", speed[0]/speed[3], speed[1]/speed[3],
-			speed[2]/speed[3],
-		)
 	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	o.contenders = slices.DeleteFunc(contenders(o.bin, peerBin, base, rotelBin, fluentBin), func(c contender) bool { return !want.MatchString(c.name) })
+
+	r := report{}
+	for i := range duels {
+		d := &duels[i]
+		if !o.only.MatchString(d.name) {
+			continue
+		}
+		t, err := o.duel(d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		t.print(w)
+		r.tables = append(r.tables, t)
+	}
+	if o.only.MatchString("idle") {
+		if r.idle, err = o.idle(); err != nil {
+			return fmt.Errorf("idle files: %w", err)
+		}
+		r.idle.print(w)
+	}
+	if o.only.MatchString("gpus") {
+		t, err := o.gpus()
+		if err != nil {
+			return fmt.Errorf("gpus: %w", err)
+		}
+		t.print(w)
+	}
+	if err := r.binary(o.bin, o.coldBuild); err != nil {
+		return err
+	}
+	r.print(w)
 	return nil
 }
 
-// generate writes a log and returns its lines and bytes. A format that writes several files into a directory writes here only the file that is read.
-func generate(bin, log string, args []string) (total, size int64, err error) {
-	dir := log + ".d"
-	if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(log), os.MkdirAll(dir, 0o755)); err != nil {
-		return 0, 0, err
+// duel lets all contenders read the log of d, in rounds, each of which begins with another one.
+func (o *options) duel(d *duel) (*table, error) {
+	log := filepath.Join(o.out, d.name+".log")
+	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders))}
+	if err := t.generate(o.bin, log, o.lines); err != nil {
+		return nil, err
+	}
+	defer os.Remove(log)
+	for round := range o.rounds {
+		for k := range o.contenders {
+			i := (k + round) % len(o.contenders)
+			c := &o.contenders[i]
+			want := int64(0)
+			if round > 0 {
+				want = t.samples[i][0].items
+			} else if c.records {
+				want = t.lines
+			}
+			s, err := o.measure(c, d, log, want)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%s, round %d, %s: %.2f s\n", d.name, round+1, c.name, s.cpu)
+			t.samples[i] = append(t.samples[i], s)
+		}
+	}
+	return t, nil
+}
+
+// generate writes the log.
+func (t *table) generate(bin, log string, lines int) error {
+	dir, err := os.MkdirTemp(filepath.Dir(log), "gen")
+	if err != nil {
+		return err
 	}
 	defer os.RemoveAll(dir)
 	to := filepath.Join(dir, "x.log")
-	written, several := map[string]string{"flagscale": "perf_metrics_*.log", "nccl": "*-pid*.log"}[args[0]]
-	if several {
-		to = filepath.Join(dir, "x")
+	if t.duel.written != "" {
+		to = dir
 	}
-	cmd := exec.Command(bin, slices.Concat([]string{"gen"}, args, []string{"--out", to, "--seed", "1", "--truth", "none"})...)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return 0, 0, err
+	cmd := exec.Command(bin, append(append([]string{"gen"}, t.duel.gen(lines)...), "--out", to, "--seed", "1", "--truth", "none")...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, text)
 	}
-	if several {
-		found, err := filepath.Glob(filepath.Join(to, written))
+	if t.duel.written != "" {
+		found, err := filepath.Glob(filepath.Join(to, t.duel.written))
 		if err != nil || len(found) != 1 {
-			return 0, 0, fmt.Errorf("%d %s in %s: %w", len(found), written, to, err)
+			return errors.Join(err, fmt.Errorf("%d %s in %s", len(found), t.duel.written, to))
 		}
 		to = found[0]
 	}
-	if err := os.Rename(to, log); err != nil {
-		return 0, 0, err
-	}
-	raw, err := os.ReadFile(log)
-	return int64(bytes.Count(raw, []byte("\n"))), int64(len(raw)), err
+	raw, err := os.ReadFile(to)
+	t.lines, t.size = int64(bytes.Count(raw, []byte("\n"))), int64(len(raw))
+	return errors.Join(err, os.Rename(to, log))
 }
 
-// sink counts what arrives over OTLP.
-type sink struct {
-	addr  string
-	items atomic.Int64
-	srv   *grpc.Server
-}
+const (
+	// trailing is how long after the last item a contender's work still counts: it acknowledges and stores positions.
+	trailing = 100 * time.Millisecond
+	// quiet is how long nothing must arrive until a run is done, where it is not known how much will.
+	quiet = 3 * time.Second
+)
 
-type traceServer struct {
-	ptraceotlp.UnimplementedGRPCServer
-	n *atomic.Int64
-}
-
-func (s *traceServer) Export(_ context.Context, r ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
-	s.n.Add(int64(r.Traces().SpanCount()))
-	return ptraceotlp.NewExportResponse(), nil
-}
-
-type logServer struct {
-	plogotlp.UnimplementedGRPCServer
-	n *atomic.Int64
-}
-
-func (s *logServer) Export(_ context.Context, r plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
-	s.n.Add(int64(r.Logs().LogRecordCount()))
-	return plogotlp.NewExportResponse(), nil
-}
-
-func newSink() (*sink, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+// measure lets c read log. want is the number of items that are expected; 0: not known.
+func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
+	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {
-		return nil, err
-	}
-	s := &sink{addr: ln.Addr().String(), srv: grpc.NewServer()}
-	ptraceotlp.RegisterGRPCServer(s.srv, &traceServer{n: &s.items})
-	plogotlp.RegisterGRPCServer(s.srv, &logServer{n: &s.items})
-	go func() { _ = s.srv.Serve(ln) }()
-	return s, nil
-}
-
-// quiet is how long nothing must arrive until a run counts as done, where the number of items is not known.
-const quiet = 2 * time.Second
-
-func measure(bin, out, log, config string, want int64, env ...string) (result, error) {
-	s, err := newSink()
-	if err != nil {
-		return result{}, err
-	}
-	defer s.srv.Stop()
-	dir, err := os.MkdirTemp(out, "run")
-	if err != nil {
-		return result{}, err
+		return sample{}, err
 	}
 	defer os.RemoveAll(dir)
-	col, err := start(bin, config, filepath.Join(dir, "*.log"), dir, s.addr, env...)
+	p, s, err := c.start(d, dir)
 	if err != nil {
-		return result{}, err
+		return sample{}, err
 	}
-	defer col.stop()
-
-	before, err := col.cpu()
+	defer s.stop()
+	defer p.stop()
+	before, err := p.cpu()
 	if err != nil {
-		return result{}, err
+		return sample{}, err
 	}
 	begin := time.Now()
 	// A hard link makes the whole file appear at once, without the cost of a copy.
 	if err := os.Link(log, filepath.Join(dir, "verl.log")); err != nil {
-		return result{}, err
+		return sample{}, err
 	}
-	wall, after := time.Duration(0), before
-	for n, since := int64(0), begin; want == 0 || n < want; time.Sleep(2 * time.Millisecond) {
+	r, last := sample{}, begin
+	for settled := false; ; time.Sleep(5 * time.Millisecond) {
+		m, err := p.memory()
+		if err != nil {
+			return sample{}, err
+		}
+		r.anon, r.file, r.peak = max(r.anon, m.anon), max(r.file, m.file), m.peak
 		now := time.Now()
-		if now.Sub(begin) > 5*time.Minute {
-			return result{}, fmt.Errorf("after 5 minutes %d of %d items have arrived; see %s", s.items.Load(), want, col.log)
+		if n := s.items.Load(); n > r.items {
+			r.items, r.wall, last, settled = n, now.Sub(begin).Seconds(), now, false
 		}
-		if got := s.items.Load(); got > n {
-			n, since = got, now
-			wall = now.Sub(begin)
-			if after, err = col.cpu(); err != nil {
-				return result{}, err
+		if r.items == 0 || now.Sub(last) < trailing {
+			if now.Sub(begin) > 5*time.Minute {
+				return sample{}, fmt.Errorf("after 5 minutes %d items have arrived; see %s", r.items, p.log)
 			}
-		} else if want == 0 && n > 0 && now.Sub(since) > quiet {
-			break
+			continue
+		}
+		if !settled {
+			after, err := p.cpu()
+			if err != nil {
+				return sample{}, err
+			}
+			r.cpu, settled = (after - before).Seconds(), true
+		}
+		if want > 0 && r.items >= want || now.Sub(last) > quiet {
+			r.bytes = s.bytes.Load()
+			return r, os.Remove(p.log)
 		}
 	}
-	peak, err := col.peak()
-	return result{cpu: after - before, wall: wall, peak: peak, items: s.items.Load()}, err
 }
 
-func idleFiles(bin, out string, n int, ours, peer string) error {
-	dir, err := os.MkdirTemp(out, "idle")
+func (c *contender) start(d *duel, dir string, more ...string) (*process, *sink, error) {
+	s, err := newSink()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer os.RemoveAll(dir)
-	for i := range n {
-		line := fmt.Sprintf("INFO:2026-02-11 16:40:00,120:[TQ-LOG] op=TQ_PUT | func=fit:%d | stage=END | duration=0.031187s\n", i)
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%05d.err", i)), []byte(line), 0o644); err != nil {
-			return err
+	args, env, err := c.command(d, dir, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := start(dir, args, append(env, more...), c.ready)
+	if err != nil {
+		s.stop()
+	}
+	return p, s, err
+}
+
+// idle has trainbridge and file_log watch many files that do not grow, and none.
+func (o *options) idle() (*idleTable, error) {
+	t := &idleTable{title: fmt.Sprintf("%d idle files", o.idleFiles)}
+	for _, c := range o.contenders {
+		if c.name != ours && c.name != peer {
+			continue
+		}
+		for _, files := range []int{0, o.idleFiles} {
+			dir, err := os.MkdirTemp(o.out, "idle")
+			if err != nil {
+				return nil, err
+			}
+			defer os.RemoveAll(dir)
+			for i := range files {
+				line := fmt.Sprintf("INFO:2026-02-11 16:40:00,120:[TQ-LOG] op=TQ_PUT | func=fit:%d | stage=END | duration=0.031187s\n", i)
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%05d.log", i)), []byte(line), 0o600); err != nil {
+					return nil, err
+				}
+			}
+			if err := o.still(t, fmt.Sprintf("%s, %d files", c.name, files), &c, &duels[0], dir); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return waiting(bin, fmt.Sprintf("%d idle files", n), dir, 30*time.Second, []waiter{{"tq_trace", ours, nil}, {"file_log", peer, []string{"GOGC=100"}}})
+	return t, nil
 }
 
-// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without nvml. The time that a real driver takes is not measured.
-func gpus(bin, out string) error {
-	dir, err := os.MkdirTemp(out, "gpus")
+// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without GPUs. The time that a real driver takes is not measured.
+func (o *options) gpus() (*idleTable, error) {
+	dir, err := os.MkdirTemp(o.out, "gpus")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
 	if err := fakenvml.BuildDir(dir); err != nil {
-		return err
+		return nil, err
 	}
 	state, err := fakenvml.New(filepath.Join(dir, "state"), "devices 8\n")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer state.Close()
-	env := []string{"LD_LIBRARY_PATH=" + dir, fakenvml.Env + "=" + state.Path()}
-	return waiting(bin, "8 GPUs at 1 Hz", dir, 60*time.Second, []waiter{{"with nvml", "nvml", env}, {"without", "nvml_none", env}})
+	t, c := &idleTable{title: "GPUs"}, collector("", o.bin, "none", "otelcol-config", "bench/config/shipped", "bench/config/every_second")
+	err = o.still(t, "8 GPUs at 1 Hz", &c, &duels[0], dir, "LD_LIBRARY_PATH="+dir, fakenvml.Env+"="+state.Path())
+	return t, errors.Join(err, o.still(t, "no GPUs", &c, &duels[0], dir))
 }
 
-// waiter is a collector whose files, if any, do not change.
-type waiter struct {
-	name, config string
-	env          []string
-}
-
-// waiting measures what collectors take while nothing happens.
-func waiting(bin, what, dir string, span time.Duration, waiters []waiter) error {
-	const settle = 30 * time.Second
-	fmt.Printf("| %s, after %v | %% of a core | peak MiB |\n|---|---|---|\n", what, settle)
-	for _, w := range waiters {
-		s, err := newSink()
-		if err != nil {
-			return err
-		}
-		col, err := start(bin, w.config, filepath.Join(dir, "*.err"), dir, s.addr, w.env...)
-		if err != nil {
-			return err
-		}
-		time.Sleep(settle)
-		a, errA := col.cpu()
-		time.Sleep(span)
-		b, errB := col.cpu()
-		peak, errP := col.peak()
-		col.stop()
-		s.srv.Stop()
-		if err := errors.Join(errA, errB, errP); err != nil {
-			return err
-		}
-		if n := s.items.Load(); n > 0 {
-			w.name += fmt.Sprintf(" (%d items arrived)", n)
-		}
-		fmt.Printf("| %s | %.2f | %.0f |\n", w.name, 100*(b-a).Seconds()/span.Seconds(), float64(peak)/(1<<20))
-	}
-	fmt.Println()
-	return nil
-}
-
-// collector is a running process, pinned to core 0.
-type collector struct {
-	cmd *exec.Cmd
-	log string
-}
-
-func start(bin, config, logs, state, sink string, env ...string) (*collector, error) {
-	logPath := filepath.Join(filepath.Dir(state), "collector.log")
-	logFile, err := os.Create(logPath)
+// still measures what c takes while nothing happens.
+func (o *options) still(t *idleTable, name string, c *contender, d *duel, dir string, env ...string) error {
+	p, s, err := c.start(d, dir, env...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer logFile.Close()
-	args := []string{"-c", "0", bin}
-	for _, name := range append([]string{"common"}, strings.Fields(config)...) {
-		args = append(args, "--config", "bench/config/"+name+".yaml")
-	}
-	cmd := exec.Command("taskset", args...)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "BENCH_LOGS="+logs, "BENCH_STATE="+state, "BENCH_SINK="+sink, "OTEL_TRACES_SAMPLER=always_off")
-	cmd.Env = append(cmd.Env, env...)
-	cmd.Stderr = logFile
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &collector{cmd: cmd, log: logPath}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		text, err := os.ReadFile(logPath)
-		if err == nil && strings.Contains(string(text), "Everything is ready") {
-			return c, nil
-		}
-		if time.Now().After(deadline) {
-			c.stop()
-			return nil, fmt.Errorf("the collector did not start within 30 s; see %s", logPath)
-		}
-	}
-}
-
-func (c *collector) stop() {
-	_ = c.cmd.Process.Kill()
-	_ = c.cmd.Wait()
-}
-
-// cpu is the user and system time so far: fields 14 and 15 of proc(5) stat, in ticks of 10 ms.
-func (c *collector) cpu() (time.Duration, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, err
-}
-
-// peak is VmHWM, the largest resident size so far, in bytes.
-func (c *collector) peak() (int64, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, ok := strings.Cut(string(raw), "VmHWM:")
-	if !ok {
-		return 0, errors.New("no VmHWM in /proc/PID/status")
-	}
-	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-	return kib << 10, err
+	defer s.stop()
+	defer p.stop()
+	time.Sleep(o.settle)
+	before, errB := p.cpu()
+	time.Sleep(o.watched)
+	after, errA := p.cpu()
+	m, errM := p.memory()
+	t.rows = append(t.rows, idleRow{name, (after - before).Seconds() / o.watched.Seconds(), m})
+	return errors.Join(errB, errA, errM, os.Remove(p.log))
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}} {
+		assert.InDelta(t, tt.want, median(tt.values), 0, "%v", tt.values)
+	}
+}
+
+func TestSchedstat(t *testing.T) {
+	ran, err := schedstat([]byte("1500000 88501 2\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 1500*time.Microsecond, ran)
+	for _, bad := range []string{"", "1500000", "x 1 2"} {
+		_, err := schedstat([]byte(bad))
+		assert.Error(t, err, bad)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	m, err := status([]byte("Name:\ttrainbridge\nVmHWM:\t  204800 kB\nVmRSS:\t  102400 kB\nRssAnon:\t   51200 kB\nRssFile:\t   40960 kB\nRssShmem:\t       0 kB\n"))
+	require.NoError(t, err)
+	assert.Equal(t, memory{anon: 50, file: 40, peak: 200}, m)
+	_, err = status([]byte("Name:\tkthreadd\nThreads:\t1\n"))
+	assert.ErrorContains(t, err, "/proc/PID/status")
+}
+
+// Two rounds of trainbridge and file_log over 1,000 lines.
+func TestReport(t *testing.T) {
+	tb := &table{
+		duel: &duels[1], lines: 1000, size: 187_000, contenders: contenders("tb", "tb", "", "", "")[:3],
+		samples: [][]sample{
+			{{cpu: 0.003, memory: memory{60, 30, 90}, items: 1000, bytes: 300_000}, {cpu: 0.001, memory: memory{70, 30, 95}, items: 1000, bytes: 300_000}},
+			{{cpu: 0.002, items: 1000, bytes: 300_000}, {cpu: 0.002, items: 1000, bytes: 300_000}},
+			{{cpu: 0.010, memory: memory{120, 30, 140}, items: 500, bytes: 150_000}, {cpu: 0.014, items: 500, bytes: 150_000}},
+		},
+	}
+	tb.contenders[2].name = peer
+	var b strings.Builder
+	tb.print(&b)
+	(&report{tables: []*table{tb}, size: 51e6}).print(&b)
+	for _, line := range []string{
+		"### JSONL: 1000 lines of 187 B",
+		"| trainbridge | 2.00 (1.00–3.00) | 1.00× | 1.00× | 1.00 | 300 | 300 | 70 | 30 | 95 |",
+		"| file_log | 12.00 (10.00–14.00) | 6.00× | 12.00× | 0.50 | 150 | 300 | 120 | 30 | 140 |",
+		"| JSONL, 187 B | 500 | 1.00 | 6.0× / 12.0× | 300 | 70 + 30 | 120 + 30 |",
+		"| JSONL, CPU per line of file_log beside trainbridge's | 6.0× | ≥ 5× |",
+		"| shipped topology against exporter alone, median of the logs | 1.00 (worst: JSONL, 1.00) | ≤ 1.08 |",
+		"| peak RSS of any log | 95 MiB (JSONL) | ≤ 100 MiB |",
+		"| binary | 51 MB | ≤ 55 MB |",
+	} {
+		assert.Contains(t, b.String(), line+"\n")
+	}
+}
+
+// What the peer's configuration takes from the environment is YAML that means what the duel says.
+func TestPeerConfig(t *testing.T) {
+	for i := range duels {
+		var ops []map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(duels[i].operators(true)), &ops))
+		require.Len(t, ops, 1)
+		if duels[i].regex != "" {
+			assert.Equal(t, duels[i].regex, ops[0]["regex"])
+		}
+		var statements []string
+		require.NoError(t, yaml.Unmarshal([]byte(duels[i].statements()), &statements))
+		assert.Len(t, statements, len(duels[i].ints)+len(duels[i].doubles))
+	}
+}
