@@ -56,7 +56,9 @@ var duels = []duel{
 		regex: `^(?P<time>\S+ \S+) +(?P<step>\d+) +(?P<tflops_per_gpu>\S+) +(?P<tflops>\S+) +(?P<samples>\S+) +(?P<tokens>\S+) +(?P<time_ms>\S+) +(?P<memory_gb>\S+)`,
 		time:  "time", layout: "2006-01-02 15:04:05",
 		ints: []string{"step", "tokens"}, doubles: []string{"tflops_per_gpu", "tflops", "samples", "time_ms", "memory_gb"},
-		gen: func(lines int) []string { return []string{"flagscale", "--interval", "1", "--steps", strconv.Itoa(lines)} },
+		gen: func(lines int) []string {
+			return []string{"flagscale", "--interval", "1", "--steps", strconv.Itoa(lines)}
+		},
 	},
 	{
 		name: "ZeroMQ", logs: "TRAINBRIDGE_ZMQ_LOGS", perLine: 3, perItem: 15,

@@ -33,7 +33,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.StringVar(&o.bin, "bin", "bin/trainbridge", "the collector")
-	peerBin := flag.String("peer", "", "the collector that runs file_log; empty: that of -bin")
+	peerBin := flag.String("peer", "bin/trainbridge-full", "the collector that runs file_log")
 	base := flag.String("base", "", "another build of trainbridge, to compare with: it runs with the configuration of this tree")
 	rotelBin := flag.String("rotel", os.Getenv("ROTEL"), "rotel, with its file receiver; empty: leave it out")
 	fluentBin := flag.String("fluent-bit", os.Getenv("FLUENT_BIT"), "Fluent Bit; empty: leave it out")
@@ -61,9 +61,6 @@ func (o *options) run(w io.Writer, which, peerBin, base, rotelBin, fluentBin str
 	want, err := regexp.Compile(which)
 	if err != nil {
 		return err
-	}
-	if peerBin == "" {
-		peerBin = o.bin
 	}
 	// A contender runs in a directory of its own.
 	for _, path := range []*string{&o.bin, &o.out, &peerBin, &base, &rotelBin, &fluentBin} {
@@ -280,14 +277,16 @@ func (o *options) gpus() (*idleTable, error) {
 	if err := fakenvml.BuildDir(dir); err != nil {
 		return nil, err
 	}
-	state, err := fakenvml.New(filepath.Join(dir, "state"), "devices 8\n")
+	state, err := fakenvml.New(filepath.Join(dir, "gpus"), "devices 8\n")
 	if err != nil {
 		return nil, err
 	}
 	defer state.Close()
 	t, c := &idleTable{title: "GPUs"}, collector("", o.bin, "none", "otelcol-config", "bench/config/shipped", "bench/config/every_second")
-	err = o.still(t, "8 GPUs at 1 Hz", &c, &duels[0], dir, "LD_LIBRARY_PATH="+dir, fakenvml.Env+"="+state.Path())
-	return t, errors.Join(err, o.still(t, "no GPUs", &c, &duels[0], dir))
+	if err := o.still(t, "8 GPUs at 1 Hz", &c, &duels[0], dir, "LD_LIBRARY_PATH="+dir, fakenvml.Env+"="+state.Path()); err != nil {
+		return nil, err
+	}
+	return t, o.still(t, "no GPUs", &c, &duels[0], dir)
 }
 
 // still measures what c takes while nothing happens.

@@ -7,7 +7,7 @@ go build -o bin/bench ./bench
 echo "## machine: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), load before the run $(cut -d' ' -f1 /proc/loadavg)"
 # A binary just linked sits in the page cache in large folios, which map some 40 MiB more of it into every process:
 # dropping its pages once gives all contenders the memory that they have in use.
-for bin in bin/trainbridge "${ROTEL:-}" "${FLUENT_BIT:-}"; do
+for bin in bin/trainbridge bin/trainbridge-full "${ROTEL:-}" "${FLUENT_BIT:-}"; do
   test -z "$bin" || { sync "$bin" && dd if="$bin" iflag=nocache count=0 status=none; }
 done
 taskset -c 1 bin/bench "$@"
