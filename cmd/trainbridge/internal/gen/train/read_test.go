@@ -48,7 +48,8 @@ func readBack(t *testing.T, truth *truthFile) (all []ptrace.Span, lines map[stri
 				lines[name] += dp.Value
 			}
 		}
-		return lines["lines"] == truth.Run.Lines && lines["lines"] == lines["records"]+lines["ignored"]+lines["rejected"] && lines["records"] == lines["sent"]
+		sorted := lines["records"] + lines["ignored"] + lines["rejected"]
+		return lines["lines"] == truth.Run.Lines && sorted == truth.Run.Lines && lines["records"] == lines["sent"]
 	}, 20*time.Second, 10*time.Millisecond, "%v", lines)
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, tel.Shutdown(t.Context()))

@@ -70,8 +70,10 @@ var trainers = map[string]*trainer{
 			{before: " | reduced_train_loss: ", attr: spans.AttrLoss, print: general, value: loss},
 			{before: " | train_step_timing in s: ", attr: spans.AttrStepDuration, print: general, value: seconds},
 			{before: " | TFLOPS_per_GPU: ", attr: spans.AttrDeviceFlopThroughputReported, scale: 1e12, print: general, value: deviceTeraFlops},
-			{before: " | consumed_samples: ", attr: spans.AttrConsumedSamples, print: general,
-				value: func(r *reading) float64 { return float64(r.n) * batchSize(r) }},
+			{
+				before: " | consumed_samples: ", attr: spans.AttrConsumedSamples, print: general,
+				value: func(r *reading) float64 { return float64(r.n) * batchSize(r) },
+			},
 			{before: " | val_loss: ", attr: spans.AttrValidationLoss, print: general, value: validation, has: validated},
 		}}},
 		eval: []textLine{
@@ -86,15 +88,21 @@ var trainers = map[string]*trainer{
 			{class: logfile.Ignored, head: unclocked("INFO ", openRLHFStamp, " ppo_trainer.py:214] "), tail: "Sample: ['The loss of step 5 is: 2', 0.5]"},
 			{head: unclocked("INFO ", openRLHFStamp, " ppo_trainer.py:547] "), cells: []cell{
 				{before: "✨ Global step ", attr: spans.AttrIteration, print: whole, value: iteration},
-				{before: ": {'policy_loss': ", attr: named("policy_loss"), print: logfile.AppendRepr,
-					value: func(r *reading) float64 { return r.losses / 1000 }},
+				{
+					before: ": {'policy_loss': ", attr: named("policy_loss"), print: logfile.AppendRepr,
+					value: func(r *reading) float64 { return r.losses / 1000 },
+				},
 				{before: ", 'actor_lr': ", attr: named("actor_lr"), print: logfile.AppendRepr, value: learningRate},
-				{before: ", 'actor_grad_norm': ", attr: named("actor_grad_norm"), print: logfile.AppendRepr,
-					value: func(r *reading) float64 { return r.gradNorm }},
+				{
+					before: ", 'actor_grad_norm': ", attr: named("actor_grad_norm"), print: logfile.AppendRepr,
+					value: func(r *reading) float64 { return r.gradNorm },
+				},
 				{before: ", 'kl': ", attr: named("kl"), print: logfile.AppendRepr, value: func(r *reading) float64 { return r.lr * 10 }},
 				{before: ", 'reward': ", attr: named("reward"), print: logfile.AppendRepr, value: func(r *reading) float64 { return 1 / (1 + r.losses) }},
-				{before: ", 'response_length': ", attr: named("response_length"), print: logfile.AppendRepr,
-					value: func(r *reading) float64 { return r.tokens() / batchSize(r) }},
+				{
+					before: ", 'response_length': ", attr: named("response_length"), print: logfile.AppendRepr,
+					value: func(r *reading) float64 { return r.tokens() / batchSize(r) },
+				},
 				inSeconds(", 'timing/make_experience': ", 0.15), inSeconds(", 'timing/ppo_train': ", 0.5), inSeconds(", 'timing/broadcast': ", 0.02),
 				inSeconds(", 'timing/generation': ", 0.33),
 				{before: ", 'timing/step_total': ", attr: spans.AttrStepDuration, print: logfile.AppendRepr, value: seconds},
@@ -103,8 +111,10 @@ var trainers = map[string]*trainer{
 		eval: []textLine{{has: always, head: unclocked("INFO ", openRLHFStamp, " ppo_trainer.py:594] "), cells: []cell{
 			{before: "✨ Evaluation completed in ", print: clock, value: func(r *reading) float64 { return r.evalSeconds }},
 			{before: ", global_step ", attr: spans.AttrIteration, print: whole, value: iteration},
-			{before: ", eval_metrics: {'eval_default_pass1': ", attr: named("eval_default_pass1"), print: logfile.AppendRepr,
-				value: func(r *reading) float64 { return min(1, 1/r.validation) }},
+			{
+				before: ", eval_metrics: {'eval_default_pass1': ", attr: named("eval_default_pass1"), print: logfile.AppendRepr,
+				value: func(r *reading) float64 { return min(1, 1/r.validation) },
+			},
 		}, tail: "}"}},
 	},
 	// scripts/base_train.py of karpathy/nanochat @00255c19. Steps count from 0; a step is evaluated before it is trained.
@@ -117,8 +127,10 @@ var trainers = map[string]*trainer{
 			{before: "%) | loss: ", attr: spans.AttrLoss, print: fixed(6), value: loss},
 			{before: " | lrm: ", attr: named("lrm"), print: fixed(2), value: func(r *reading) float64 { return r.lr / lrMax }},
 			{before: " | dt: ", attr: spans.AttrStepDuration, scale: 1e-3, print: fixed(2), value: milliseconds},
-			{before: "ms | tok/sec: ", attr: spans.AttrTokenThroughput, print: grouped(whole),
-				value: func(r *reading) float64 { return math.Trunc(r.tokens() / r.seconds) }},
+			{
+				before: "ms | tok/sec: ", attr: spans.AttrTokenThroughput, print: grouped(whole),
+				value: func(r *reading) float64 { return math.Trunc(r.tokens() / r.seconds) },
+			},
 			{before: " | bf16_mfu: ", attr: spans.AttrMFUReported, scale: 0.01, print: fixed(2), value: mfuPercent},
 			{before: " | epoch: ", attr: spans.AttrEpoch, print: whole, value: func(r *reading) float64 { return 1 + math.Floor(index(r)/stepsPerEpoch) }},
 			{before: " pq: ", print: whole, value: none},
@@ -131,8 +143,10 @@ var trainers = map[string]*trainer{
 		}, tail: "m"}},
 		eval: []textLine{{has: always, cells: []cell{
 			{before: "Step ", attr: spans.AttrIteration, print: zeros, value: iteration},
-			{before: " | Validation bpb: ", attr: named("Validation bpb"), print: fixed(6),
-				value: func(r *reading) float64 { return r.validation / math.Ln2 / 4.8 }},
+			{
+				before: " | Validation bpb: ", attr: named("Validation bpb"), print: fixed(6),
+				value: func(r *reading) float64 { return r.validation / math.Ln2 / 4.8 },
+			},
 		}}},
 	},
 	// src/maxtext/common/metric_logger.py (_log_training_metrics, _log_eval_metrics) of AI-Hypercomputer/maxtext @0a8aa8f3, through absl's logging.
