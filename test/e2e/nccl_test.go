@@ -656,7 +656,7 @@ func TestNCCLManyRanks(t *testing.T) {
 
 // number is an attribute that is a number, NaN when it is not there.
 func (n *node) number(key string) float64 {
-	v, ok := n.Attributes().Get(key)
+	v, ok := n.get(key)
 	if !ok {
 		return math.NaN()
 	}

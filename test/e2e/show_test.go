@@ -74,7 +74,7 @@ func TestShow(t *testing.T) {
 	assert.LessOrEqual(t, there, len(a.traces))
 
 	text := shown(t, "72", "--jaeger", j.ui, "--run", "e2e", "--limit", "50")
-	assert.Regexp(t, `^The latest 50 of \d+ traces of run e2e, `, text)
+	assert.Regexp(t, `^The latest 50 of (more than )?\d+ traces of run e2e,`, text) // more: counting the others ends after some time
 	assert.Contains(t, strings.ReplaceAll(text, "\n  ", " "), "; --limit raises it")
 	for line := range strings.SplitSeq(text, "\n") {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 72, line)

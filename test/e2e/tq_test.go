@@ -77,7 +77,7 @@ func testTQ(t *testing.T, bin string) {
 
 // attr is a numeric attribute, NaN when it is not there.
 func (n *node) attr(key string) float64 {
-	v, ok := n.Attributes().Get(key)
+	v, ok := n.get(key)
 	if !ok || v.Type() != pcommon.ValueTypeDouble {
 		return math.NaN()
 	}

@@ -188,7 +188,7 @@ func (a *trainAnswer) record(r *trainRecord, n *node) {
 	}
 	for name := range r.Values {
 		want, _ := r.number(name)
-		v, ok := n.Attributes().Get(name)
+		v, ok := n.get(name)
 		if !ok || !same(numberOf(v), want) {
 			a.wrong("%s of %s %d is %q, want %v", name, r.Kind, r.Iteration, n.str(name), want)
 		}
