@@ -176,11 +176,12 @@ func (r *report) summary(w io.Writer) {
 		fmt.Fprintf(w, " %.0f | %.0f + %.0f | %.0f + %.0f |\n", us.bytesPerIt, us.anon, us.file, them.anon, them.file)
 	}
 	fmt.Fprint(w, `
-Comparable: all read the same file on one core and send all of it to one sink by OTLP without compression; trainbridge and file_log are collectors
-of the same version with the same GOGC (file_log needs the full build, so compare what is their own and not what is mapped). trainbridge runs its shipped topology: it makes spans with units and parents, joins lines that belong together,
-judges them (train_perf), makes metrics of them (train_metrics), and moves its position in the file only when the sink has accepted. No peer makes
-spans from logs: each sends one record per line with the fields as text, file_log with the time stamp, rotel and Fluent Bit without; rotel drops lines that its
-pattern does not fit. "typed" makes numbers of the fields: of JSON in the parser, of text by the transform processor.
+Comparable: all read the same file on one core and send all of it to one sink by OTLP without compression; trainbridge and file_log are collectors of
+the same version with the same GOGC (file_log needs the full build, so compare what is their own and not what is mapped). trainbridge runs its shipped
+topology: it makes spans with units and parents, joins lines that belong together, judges them (train_perf), makes metrics of them (train_metrics),
+and moves its position in the file only when the sink has accepted. No peer makes spans from logs: each sends one record per line with the fields as
+text, file_log with the time stamp, rotel and Fluent Bit without; rotel drops lines that its pattern does not fit. "typed" makes numbers of the
+fields: of JSON in the parser, of text by the transform processor.
 
 `)
 }
