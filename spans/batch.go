@@ -110,7 +110,9 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	// Jaeger calls a span of no length a negative duration.
 	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 	attrs := out.Attributes()
-	attrs.EnsureCapacity(s.Attributes + 2)
+	if s.Attributes > 0 || s.Is != "" { // some spans have none
+		attrs.EnsureCapacity(s.Attributes + 2)
+	}
 	if s.Is != "" {
 		attrs.PutStr(AttrKind, s.Is)
 	}

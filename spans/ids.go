@@ -19,6 +19,29 @@ func TraceID(runID string, text []byte) pcommon.TraceID {
 	return KeyTraceID(runID, "id", text)
 }
 
+// IsUUID says whether an id text is a trace id as a UUID is mostly written: with dashes, in lower case.
+func IsUUID(text string, id pcommon.TraceID) bool {
+	if len(text) != 36 {
+		return false
+	}
+	var hexes [32]byte
+	hex.Encode(hexes[:], id[:])
+	at := 0
+	for i := range len(text) {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if text[i] != '-' {
+				return false
+			}
+			continue
+		}
+		if text[i] != hexes[at] {
+			return false
+		}
+		at++
+	}
+	return true
+}
+
 // NoTraceID says whether an id text stands for no id: it is empty, or a text that Python and verl print for none.
 func NoTraceID(text string) bool {
 	switch text {

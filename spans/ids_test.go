@@ -144,3 +144,14 @@ func TestStepIDs(t *testing.T) {
 		assert.Equal(t, StepTraceID("run", n), ids.Trace(n))
 	}
 }
+
+func TestIsUUID(t *testing.T) {
+	const text = "9fddca35-a6b4-4a70-8485-89eaab933522"
+	id := TraceID("", []byte(text))
+	assert.True(t, IsUUID(text, id))
+	for _, other := range []string{
+		"", "N/A", "9FDDCA35-A6B4-4A70-8485-89EAAB933522", "9fddca35a6b44a70848589eaab933522", "9fddca35-a6b4-4a70-8485-89eaab933523", "9fddca350a6b4-4a70-8485-89eaab933522",
+	} {
+		assert.False(t, IsUUID(other, id), other)
+	}
+}

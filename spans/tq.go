@@ -31,6 +31,27 @@ func (s TQStage) String() string {
 	return tqStages[s]
 }
 
+// TQStageNamed is the stage or client operation that a span of a name is.
+func TQStageNamed(span string) TQStage {
+	switch span {
+	case SpanTQGet:
+		return TQGet
+	case SpanTQCompute:
+		return TQCompute
+	case SpanTQPut:
+		return TQPut
+	case SpanTQClientGet:
+		return TQClientGet
+	case SpanTQClientPut:
+		return TQClientPut
+	case SpanTQClientGetMeta:
+		return TQClientGetMeta
+	case SpanTQClientClear:
+		return TQClientClear
+	}
+	return TQNone
+}
+
 // TQStageOf reads the attribute.
 func TQStageOf(v pcommon.Value) TQStage {
 	switch ValueText(v) {

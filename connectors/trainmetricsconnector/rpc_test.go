@@ -323,7 +323,8 @@ func TestCallValues(t *testing.T) {
 		"NaN":          {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.NaN()) }, labels: matmulUnix, request: -1},
 		"infinite":     {change: func(m pcommon.Map, _ ptrace.Span) { m.PutDouble(spans.AttrZMQRequestSize, math.Inf(1)) }, labels: matmulUnix, request: -1},
 		"size as text": {change: func(m pcommon.Map, _ ptrace.Span) { m.PutStr(spans.AttrZMQRequestSize, "1000") }, labels: matmulUnix, request: -1},
-		"other types": {change: func(m pcommon.Map, _ ptrace.Span) {
+		"other types": {change: func(m pcommon.Map, s ptrace.Span) {
+			s.SetName("")
 			m.PutInt(spans.AttrRPCMethod, 1)
 			m.PutEmptyMap(spans.AttrNetworkTransport)
 			m.PutStr(spans.AttrIncomplete, "true")

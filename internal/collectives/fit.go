@@ -112,7 +112,7 @@ func (bd *builder) aggregate(c *Collective) {
 		for _, took := range v.took {
 			sum += took
 		}
-		s := bd.Add(bd.resource(c, nil), spans.Span{
+		s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, Time: c.parts[0].how.time}, spans.Span{
 			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Is: spans.KindAggregate,
 			Kind:  ptrace.SpanKindInternal,
 			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,

@@ -97,12 +97,9 @@ func (bd *builder) aggregates() {
 	}
 }
 
-// resource is who did it; without a source, the job.
-func (bd *builder) resource(c *Collective, src *source) spans.Resource {
-	if src == nil {
-		return spans.Resource{Service: bd.service, RunID: c.run.id}
-	}
-	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: src.host, PID: src.pid}
+// resource is who wrote the record of a rank.
+func (bd *builder) resource(c *Collective, p *part) spans.Resource {
+	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, Time: p.how.time}
 }
 
 // root adds the span of a collective as a whole.
@@ -113,7 +110,7 @@ func (bd *builder) root(c *Collective) {
 			source = spans.TimeSynthetic
 		}
 	}
-	s := bd.Add(bd.resource(c, nil), spans.Span{
+	s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, Time: source}, spans.Span{
 		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
 		Source: source, Attributes: 22 + spans.AddedVerdicts,
 	})
@@ -144,7 +141,7 @@ func status(s ptrace.Span, errs, retries int64, hang bool) {
 func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
-	s := bd.Add(bd.resource(c, p.src), spans.Span{
+	s := bd.Add(bd.resource(c, p), spans.Span{
 		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
 		Attributes: 24 + spans.AddedVerdicts,
 	})
@@ -171,12 +168,12 @@ func (bd *builder) detailsOf(c *Collective, p *part) {
 // proxy adds the span of a network proxy's operation: below its rank's span, where its collective is known.
 func (bd *builder) proxy(c *Collective) {
 	p := &c.parts[0]
-	name, is := spans.SpanNCCLProxyOp, spans.KindProxyOp
+	name := spans.SpanNCCLProxyOp
 	if c.name == op.ProxyStep {
-		name, is = spans.SpanNCCLProxyStep, spans.KindProxyStep
+		name = spans.SpanNCCLProxyStep
 	}
-	s := bd.Add(bd.resource(c, p.src), spans.Span{
-		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Is: is, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
+	s := bd.Add(bd.resource(c, p), spans.Span{
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
 		Attributes: 10,
 	})
 	m := s.Attributes()
@@ -191,7 +188,7 @@ func (bd *builder) proxy(c *Collective) {
 
 // rank adds the span of one rank.
 func (bd *builder) rank(c *Collective, p *part) {
-	id, res := c.rankID(p), bd.resource(c, p.src)
+	id, res := c.rankID(p), bd.resource(c, p)
 	start, end := p.start, p.end
 	last := c.phased() && p == &c.parts[c.latest]
 	if last {
@@ -225,11 +222,11 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 }
 
-// phase adds the span of a part of a rank's time, if it has that part.
+// phase adds the span of a part of a rank's time, if it has that part. Its name says all.
 func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
-		bd.Add(bd.resource(c, p.src), spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Is: spans.KindPhase, Kind: ptrace.SpanKindInternal,
+		bd.Add(bd.resource(c, p), spans.Span{
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal,
 			Start: from, End: to, Source: p.how.time,
 		})
 	}
@@ -264,12 +261,7 @@ func (c *Collective) around(p *part) (start, end int64) {
 	return start - ahead, end
 }
 
-// detailKinds are the kinds of the spans of details, by their names.
-var detailKinds = map[string]string{
-	spans.SpanNCCLChannel: spans.KindChannel, spans.SpanNCCLProxyOp: spans.KindProxyOp, spans.SpanNCCLProxyStep: spans.KindProxyStep,
-}
-
-// details adds the details below the span of a rank.
+// details adds the details below the span of a rank: channels and network proxies, as their names say.
 func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
 	var key [8]byte
@@ -282,8 +274,8 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 			under = ids[d.parent]
 		}
 		start, end := d.within(p)
-		s := bd.Add(bd.resource(c, p.src), spans.Span{
-			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Is: detailKinds[d.name], Kind: ptrace.SpanKindInternal, Start: start, End: end,
+		s := bd.Add(bd.resource(c, p), spans.Span{
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end,
 			Source:     p.how.time,
 			Attributes: 6,
 		})

@@ -1,6 +1,7 @@
 package tqtracereceiver
 
 import (
+	"cmp"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -112,31 +113,33 @@ func (bd *builder) identify(who assemble.Who, text, role, name string, key *asse
 	return trace, spans.SpanID(trace, role, fn, pid, key.Bytes())
 }
 
-var stageOf = [3]struct{ span, stage string }{{spans.SpanTQGet, spans.StageGet}, {spans.SpanTQCompute, spans.StageCompute}, {spans.SpanTQPut, spans.StagePut}}
+// The names of the spans say which stage they are: they need no spans.AttrTQStage.
+var (
+	stageNames = [3]string{spans.SpanTQGet, spans.SpanTQCompute, spans.SpanTQPut}
+	opNames    = [4]string{
+		tqline.OpGet: spans.SpanTQClientGet, tqline.OpPut: spans.SpanTQClientPut, tqline.OpGetMeta: spans.SpanTQClientGetMeta,
+		tqline.OpClear: spans.SpanTQClientClear,
+	}
+)
 
-var opOf = [4]struct{ span, stage string }{
-	tqline.OpGet:     {spans.SpanTQClientGet, spans.StageClientGet},
-	tqline.OpPut:     {spans.SpanTQClientPut, spans.StageClientPut},
-	tqline.OpGetMeta: {spans.SpanTQClientGetMeta, spans.StageClientGetMeta},
-	tqline.OpClear:   {spans.SpanTQClientClear, spans.StageClientClear},
+// putTraceID writes the id text of the log, where the trace id does not say it already: a text that names none, and one that was hashed.
+func putTraceID(m pcommon.Map, trace pcommon.TraceID, text string) {
+	if !spans.IsUUID(text, trace) {
+		m.PutStr(spans.AttrTQTraceID, cmp.Or(text, "N/A"))
+	}
 }
 
 func (bd *builder) function(f *assemble.Function) {
 	res := bd.resource(f.Who)
+	res.Time = f.Source
 	trace, id := bd.identify(f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
 	s := bd.Add(res, spans.Span{
 		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source,
-		Attributes: 8 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
+		Attributes: 6 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrTQFunction, f.Name)
-	m.PutStr(spans.AttrTQStage, spans.StageFunction)
-	if f.Trace != "" {
-		m.PutStr(spans.AttrTQTraceID, f.Trace)
-	}
-	if f.PID != 0 {
-		m.PutInt(spans.AttrProcessPID, f.PID)
-	}
+	putTraceID(m, trace, f.Trace)
 	if f.BatchSize >= 0 {
 		m.PutInt(spans.AttrTQBatchSize, f.BatchSize)
 	}
@@ -155,13 +158,12 @@ func (bd *builder) function(f *assemble.Function) {
 		if !st.Known {
 			continue
 		}
-		parents[i] = spans.SpanID(trace, stageOf[i].span, id[:])
+		parents[i] = spans.SpanID(trace, stageNames[i], id[:])
 		c := bd.Add(res, spans.Span{
-			Trace: trace, ID: parents[i], Parent: id, Name: stageOf[i].span, Is: spans.KindStage, Kind: ptrace.SpanKindInternal, Start: st.Start, End: st.End,
-			Source: f.Source, Attributes: 2,
+			Trace: trace, ID: parents[i], Parent: id, Name: stageNames[i], Is: spans.KindStage, Kind: ptrace.SpanKindInternal, Start: st.Start, End: st.End,
+			Source: f.Source, Attributes: 1,
 		})
 		m := c.Attributes()
-		m.PutStr(spans.AttrTQStage, stageOf[i].stage)
 		m.PutStr(spans.AttrTQFunction, f.Name)
 		putIncomplete(c, st.Incomplete)
 	}
@@ -174,32 +176,27 @@ func (bd *builder) function(f *assemble.Function) {
 		if parent.IsEmpty() {
 			parent = id
 		}
-		bd.op(res, o, trace, spans.SpanID(trace, opOf[o.Kind].span, id[:], o.Key.Bytes()), parent, f.Name)
+		bd.op(res, o, trace, spans.SpanID(trace, opNames[o.Kind], id[:], o.Key.Bytes()), parent, f.Name)
 	}
 }
 
 // lone adds an operation with no function around it: the root of its trace.
 func (bd *builder) lone(o *assemble.Op) {
-	trace, id := bd.identify(o.Who, o.Trace, opOf[o.Kind].span, o.Name, &o.Key)
-	s := bd.op(bd.resource(o.Who), o, trace, id, pcommon.SpanID{}, o.Name)
-	m := s.Attributes()
-	if o.Trace != "" {
-		m.PutStr(spans.AttrTQTraceID, o.Trace)
-	}
-	if o.PID != 0 {
-		m.PutInt(spans.AttrProcessPID, o.PID)
-	}
+	trace, id := bd.identify(o.Who, o.Trace, opNames[o.Kind], o.Name, &o.Key)
+	res := bd.resource(o.Who)
+	res.Time = o.Source
+	s := bd.op(res, o, trace, id, pcommon.SpanID{}, o.Name)
+	putTraceID(s.Attributes(), trace, o.Trace)
 	bd.Link(s, bd.runTrace, bd.runSpan)
 }
 
 func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID, id, parent pcommon.SpanID, function string) ptrace.Span {
 	s := bd.Add(res, spans.Span{
-		Trace: trace, ID: id, Parent: parent, Name: opOf[o.Kind].span, Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source,
-		Attributes: 7 + spans.AddedVerdicts + o.FieldsTo - o.FieldsFrom,
+		Trace: trace, ID: id, Parent: parent, Name: opNames[o.Kind], Is: spans.KindStage, Kind: ptrace.SpanKindClient, Start: o.Start, End: o.End, Source: o.Source,
+		Attributes: 6 + spans.AddedVerdicts + o.FieldsTo - o.FieldsFrom,
 	})
 	m := s.Attributes()
 	m.PutStr(spans.AttrPeerService, spans.PeerTransferQueue)
-	m.PutStr(spans.AttrTQStage, opOf[o.Kind].stage)
 	if function != "" {
 		m.PutStr(spans.AttrTQFunction, function)
 	}

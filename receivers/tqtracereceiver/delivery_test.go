@@ -242,10 +242,7 @@ func TestPidOfFileName(t *testing.T) {
 		assert.Equal(t, want, pidOfFile(path), path)
 	}
 	b := read(t, nil, write(t, "worker-0a1b-01000000-2642022.err", aFunction))
-	pid, ok := b.All("f")[0].Attributes().Get(spans.AttrProcessPID)
-	require.True(t, ok)
-	assert.Equal(t, int64(2642022), pid.Int())
-	pid, ok = resource(b, b.All("f")[0]).Get(spans.AttrProcessPID)
+	pid, ok := resource(b, b.All("f")[0]).Get(spans.AttrProcessPID)
 	require.True(t, ok)
 	assert.Equal(t, int64(2642022), pid.Int())
 }

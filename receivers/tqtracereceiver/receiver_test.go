@@ -56,7 +56,7 @@ func resource(r *filereceivertest.Result, of ptrace.Span) pcommon.Map {
 	for _, td := range r.Traces.AllTraces() {
 		for _, rs := range td.ResourceSpans().All() {
 			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-				if s == of {
+				if s.SpanID() == of.SpanID() && s.TraceID() == of.TraceID() {
 					return rs.Resource().Attributes()
 				}
 			}
@@ -250,7 +250,7 @@ func TestSampleLogs(t *testing.T) {
 			count := func(what string) int { return strings.Count(string(text), what) }
 			functions := 0
 			for _, s := range b.All("") {
-				if v, ok := s.Attributes().Get(spans.AttrTQStage); ok && v.Str() == spans.StageFunction {
+				if spans.AttrText(s.Attributes(), spans.AttrKind) == spans.KindFunction {
 					functions++
 				}
 			}

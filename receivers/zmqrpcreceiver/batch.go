@@ -41,16 +41,24 @@ func (b *passBatch) Done() {
 // builder turns groups into spans.
 type builder struct {
 	*spans.Batch
-	res    spans.Resource
-	server spans.Resource
+	res    spans.Resource // of the spans that are added next
+	server spans.Resource // of the server that they call
 	run    ref
+}
+
+// begin has the spans that are added next be of calls over a transport, and returns where their times come from.
+func (bd *builder) begin(transport string, observed bool) spans.TimeSource {
+	r := &bd.res
+	r.Time, r.System, r.Transport = timeSource(observed), spans.RPCSystemZeroMQ, transport
+	r.Network, r.SharedMemory = networkTransport(transport), sharedMemory(transport)
+	bd.server = bd.res
+	bd.server.Service += spans.ServerSuffix
+	return r.Time
 }
 
 // Traces builds the spans.
 func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
-	bd.server = bd.res
-	bd.server.Service += spans.ServerSuffix
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
 	n := 1 + len(b.finals)
 	for _, g := range b.groups {
@@ -95,9 +103,10 @@ func (bd *builder) group(g *group) {
 		c := &g.calls[i]
 		start, end, observed = min(start, c.start-c.ns[rpclog.Offline]), max(end, c.end()), observed && c.observed
 	}
+	source := bd.begin(g.transport, observed)
 	s := bd.Add(bd.res, spans.Span{
 		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Is: rootKinds[g.kind], Kind: ptrace.SpanKindInternal,
-		Start: start, End: end, Source: timeSource(observed), Attributes: 24 + spans.AddedToCalls,
+		Start: start, End: end, Source: source, Attributes: 20 + spans.AddedToCalls,
 	})
 	g.describe(s.Attributes())
 	bd.link(s, bd.run)
@@ -106,18 +115,20 @@ func (bd *builder) group(g *group) {
 	}
 	bd.link(s, g.before)
 
-	network := networkTransport(g.transport)
 	var key [4]byte
 	bare := 0
 	for i := range g.calls {
 		c := &g.calls[i]
 		binary.BigEndian.PutUint32(key[:], uint32(i))
 		id := spans.SpanID(g.root.Trace, "call", key[:])
+		if i == 0 || c.observed != g.calls[i-1].observed {
+			source = bd.begin(g.transport, c.observed)
+		}
 		cs := bd.Add(bd.res, spans.Span{
 			Trace: g.root.Trace, ID: id, Parent: g.root.Span, Name: c.method, Is: spans.KindCall, Kind: ptrace.SpanKindClient,
-			Start: c.start, End: c.end(), Source: timeSource(c.observed), Attributes: c.attributes(),
+			Start: c.start, End: c.end(), Source: source, Attributes: c.attributes(),
 		})
-		c.describe(cs.Attributes(), network, g)
+		c.describe(cs.Attributes(), g)
 		if c.bare {
 			bare++
 			continue
@@ -131,16 +142,6 @@ func (bd *builder) group(g *group) {
 
 // describe writes the attributes of the root.
 func (g *group) describe(m pcommon.Map) {
-	if g.transport != "" {
-		m.PutStr(spans.AttrZMQTransport, g.transport)
-	}
-	if network := networkTransport(g.transport); network != "" {
-		m.PutStr(spans.AttrNetworkTransport, network)
-	}
-	if sharedMemory(g.transport) {
-		m.PutBool(spans.AttrZMQSharedMemory, true)
-	}
-	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
 	if g.kind == passGroup {
 		m.PutInt(spans.AttrZMQPass, g.ordinal)
 		if g.end == spans.PassEndRestart || g.end == spans.PassEndTimeout {
@@ -190,20 +191,15 @@ func (c *call) end() int64 { return c.start + c.ns[rpclog.Total] }
 
 // attributes is how many describe will write, about.
 func (c *call) attributes() int {
-	n := 8 + c.fieldsTo - c.fieldsFrom
+	n := 5 + c.fieldsTo - c.fieldsFrom
 	if c.bare {
 		n += len(stageSpans)
 	}
 	return n
 }
 
-// describe writes the attributes of a call.
-func (c *call) describe(m pcommon.Map, network string, g *group) {
-	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)
-	m.PutStr(spans.AttrRPCMethod, c.method)
-	if network != "" {
-		m.PutStr(spans.AttrNetworkTransport, network)
-	}
+// describe writes the attributes of a call. Its method is its name.
+func (c *call) describe(m pcommon.Map, g *group) {
 	m.PutInt(spans.AttrZMQCallID, c.id)
 	putSizes(m, c.has, c.sent, c.received)
 	if !sharedMemory(g.transport) {

@@ -113,13 +113,9 @@ func (f *feed) cut() {
 // spans returns the spans that were sent.
 func (f *feed) spans() []ptrace.Span {
 	var out []ptrace.Span
-	for _, td := range f.sent.AllTraces() {
-		for _, rs := range td.ResourceSpans().All() {
-			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-				if s.Name() != spans.SpanRun {
-					out = append(out, s)
-				}
-			}
+	for _, s := range filereceivertest.Spans(f.sent.AllTraces(), "") {
+		if s.Name() != spans.SpanRun {
+			out = append(out, s)
 		}
 	}
 	return out
@@ -459,7 +455,7 @@ func TestLive(t *testing.T) {
 		for {
 			select {
 			case td := <-got:
-				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+				for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
 					if s.Name() == spans.SpanRPCPass {
 						return s
 					}

@@ -314,7 +314,7 @@ func TestRestartInFlight(t *testing.T) {
 			var arrived map[string]ptrace.Span // calls that were not in the log, by method
 			stop = follow(t, config(path), positions, func(ctx context.Context, td ptrace.Traces) error {
 				k.mu.Lock()
-				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+				for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
 					if arrived != nil && s.Kind() == ptrace.SpanKindClient {
 						arrived[s.Name()] = s
 					}
@@ -370,7 +370,7 @@ func TestPauseCutsNoPass(t *testing.T) {
 		if down {
 			return errors.New("down")
 		}
-		for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
 			if end := attr(s, spans.AttrZMQPassEnd); end != "" {
 				ends[end]++
 			}
@@ -441,7 +441,7 @@ func TestStartAtEnd(t *testing.T) {
 				return len(got) > 0
 			})
 			ms := make(map[string]float64)
-			for _, s := range (<-got).ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+			for _, s := range filereceivertest.Spans([]ptrace.Traces{<-got}, "") {
 				ms[s.Name()] = float64(s.EndTimestamp()-s.StartTimestamp()) / 1e6
 				if s.Name() == spans.SpanRPCPass {
 					assert.Equal(t, tc.transport, attr(s, spans.AttrZMQTransport))

@@ -57,13 +57,12 @@ func (c *call) left() int64 {
 	return 0
 }
 
-// stages adds the spans of a call's stages, one after the other from its start. The time that no stage explains is drawn at the end: the log does not say
+// stages adds the spans of a call's stages, without an attribute: their names say what they are. They stand one after the other from its start. The time that no stage explains is drawn at the end: the log does not say
 // between which stages it lies; where there is enough, a tick of it follows each stage, for Jaeger's critical path leaves out a span that ends as the next
 // begins. Nor does the log say when in rpc.receive the server computed: that is drawn at the end of rpc.receive.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time
-	source := timeSource(c.observed)
 	gap := int64(0)
 	if c.unattributed() >= (callStages+1)*tick {
 		gap = tick
@@ -71,9 +70,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
 		res, kind := bd.of(name)
-		bd.Add(
-			res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Is: spans.KindCallPart, Kind: kind, Start: start, End: start + ns, Source: source},
-		)
+		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: kind, Start: start, End: start + ns, Source: res.Time})
 		return sid
 	}
 	for i := range stageSpans[:callStages] {
@@ -130,10 +127,11 @@ func (bd *builder) aggregates(g *group, bare int) {
 			continue
 		}
 		slices.Sort(all)
+		bd.begin(g.transport, g.calls[0].observed)
 		res, kind := bd.of(st.name)
 		s := bd.Add(res, spans.Span{
 			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Is: spans.KindAggregate, Kind: kind,
-			Start: from, End: to, Source: timeSource(g.calls[0].observed), Attributes: 4,
+			Start: from, End: to, Source: res.Time, Attributes: 4,
 		})
 		m := s.Attributes()
 		m.PutInt(spans.AttrAggregateCount, int64(len(all)))

@@ -155,9 +155,10 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 
 // final adds the span of a summary.
 func (bd *builder) final(f *final) {
+	source := bd.begin("", f.observed)
 	s := bd.Add(bd.res, spans.Span{
 		Trace: f.id.Trace, ID: f.id.Span, Parent: f.group.Span, Name: spans.SpanRPCSummary, Is: spans.KindRPCSummary, Kind: ptrace.SpanKindInternal,
-		Start: f.at, End: f.at, Source: timeSource(f.observed), Attributes: 2*len(f.stats) + 1,
+		Start: f.at, End: f.at, Source: source, Attributes: 2*len(f.stats) + 1,
 	})
 	m := s.Attributes()
 	worst := 0.0

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -159,10 +160,12 @@ func spanKey(resource pcommon.Map, s ptrace.Span) string {
 	switch {
 	case s.Name() == spans.SpanStep:
 		return str(spans.AttrSource) + " " + str(spans.AttrIteration)
-	case str(spans.AttrTQTraceID) != "":
-		return "tq " + str(spans.AttrTQTraceID) + " " + str(spans.AttrTQStage)
-	case str(spans.AttrTQStage) != "":
-		return "tq " + uuid.UUID(s.TraceID()).String() + " " + str(spans.AttrTQStage)
+	case view.KindOf(s) == view.KindFunction:
+		return "tq " + idText(s) + " " + spans.StageFunction
+	case view.KindOf(s) == view.KindStage:
+		var v view.Stage
+		v.Read(s)
+		return "tq " + idText(s) + " " + v.Stage.String()
 	case str(spans.AttrZMQCallID) != "":
 		return "zmq " + str(spans.AttrZMQCallID)
 	case spans.IsNCCLRank(s.Name()):

@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -146,6 +148,14 @@ func (n *node) int(key string) int64 {
 	return v.Int()
 }
 
+// idText is the trace id of a call of TransferQueue as its log has it: a UUID is the trace id itself, and stands on no span.
+func idText(s ptrace.Span) string {
+	if v, ok := s.Attributes().Get(spans.AttrTQTraceID); ok {
+		return v.AsString()
+	}
+	return uuid.UUID(s.TraceID()).String()
+}
+
 func (n *node) duration() int64 { return int64(n.EndTimestamp() - n.StartTimestamp()) }
 
 // answer is the spans that a backend holds of one log.
@@ -226,8 +236,8 @@ func (a *answer) calls() map[callKey][]*node {
 			case n.Name() == spans.SpanRun:
 				n.claimed = true
 				runs++
-			case n.str(spans.AttrTQStage) == spans.StageFunction:
-				k := callKey{n.str(spans.AttrTQTraceID), n.str(spans.AttrTQFunction), n.int(spans.AttrProcessPID)}
+			case view.KindOf(n.Span) == view.KindFunction:
+				k := callKey{idText(n.Span), n.str(spans.AttrTQFunction), n.int(spans.AttrProcessPID)}
 				have[k] = append(have[k], n)
 			}
 		}
@@ -333,8 +343,9 @@ func (a *answer) stage(f *function, st *stage, parent *node, kind ptrace.SpanKin
 	if n.Kind() != kind {
 		a.wrong("%v: %s is %v", f, name, n.Kind())
 	}
-	if got := n.str(spans.AttrTQStage); got != st.Stage {
-		a.wrong("%v: %s has %s=%s", f, name, spans.AttrTQStage, got)
+	var v view.Stage
+	if v.Read(n.Span); v.Stage.String() != st.Stage {
+		a.wrong("%v: %s is %s", f, name, v.Stage)
 	}
 	if st.Done {
 		if n.duration() != st.DurationUS*1000 {

@@ -135,7 +135,7 @@ func WithoutID(t *tree.Trace) *tree.Span {
 		return nil
 	}
 	var v view.Function
-	if v.Read(only.Span); !spans.NoTraceID(v.TraceID) {
+	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text it is the trace id
 		return nil
 	}
 	return only

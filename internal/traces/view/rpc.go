@@ -140,7 +140,7 @@ type Call struct {
 	Head
 
 	System  string // spans.RPCSystemZeroMQ, …
-	Method  string
+	Method  string // the span's name, where it does not say another
 	Network string // network.transport: unix, tcp
 	ID      Int    // as the log has it
 
@@ -170,5 +170,8 @@ func (c *Call) Read(span ptrace.Span, res *Resource) {
 		default:
 			c.take(name, v)
 		}
+	}
+	if c.Method == "" {
+		c.Method = span.Name()
 	}
 }

@@ -14,10 +14,10 @@ type Function struct {
 	Head
 
 	Name      string // "" where the span has none
-	TraceID   string // as the log has it
+	TraceID   string // as the log has it, where it is not the trace id as a UUID
 	Host      string // where it is not the resource's
 	BatchSize Int    // samples
-	PID       Int
+	PID       Int    // where it is not the resource's
 
 	Share        [shares]float64
 	Overhead     float64         // get + put
@@ -76,11 +76,11 @@ func (f *Function) Read(span ptrace.Span) {
 type Stage struct {
 	Head
 
-	Stage     spans.TQStage // TQNone: none that is known
+	Stage     spans.TQStage // as the span's name says, where it does not say another; TQNone: none that is known
 	Function  string        // the function that it is part of
-	TraceID   string        // as the log has it; only of a stage that stands alone
+	TraceID   string        // as the log has it, where it is not the trace id as a UUID; only of a stage that stands alone
 	BatchSize Int           // samples
-	PID       Int
+	PID       Int           // where it is not the resource's
 
 	Size               float64 // By
 	Throughput         float64 // By/s: size by time
@@ -92,6 +92,7 @@ var noStage = Stage{Stage: spans.TQNone, Size: absent, Throughput: absent, Throu
 // Read reads a span of KindStage.
 func (s *Stage) Read(span ptrace.Span) {
 	*s = noStage
+	s.Stage = spans.TQStageNamed(span.Name())
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrTQStage:

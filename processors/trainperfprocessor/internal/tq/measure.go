@@ -208,9 +208,9 @@ func (j *judge) summarize(f *function, found *shares) {
 		l.Part("batch ")
 		l.Text = strconv.AppendInt(l.Text, f.BatchSize.N, 10)
 	}
-	if f.PID.N != 0 {
+	if pid := f.PID.Or(j.at.PID.N); pid != 0 {
 		l.Part("worker ")
-		l.Text = strconv.AppendInt(l.Text, f.PID.N, 10)
+		l.Text = strconv.AppendInt(l.Text, pid, 10)
 	}
 	l.Put(f.span)
 }

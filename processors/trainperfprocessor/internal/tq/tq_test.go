@@ -191,15 +191,15 @@ func TestSummary(t *testing.T) {
 			m.PutInt(spans.AttrTQBatchSize, 64)
 			m.PutInt(spans.AttrProcessPID, 1531903)
 		}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903"},
-		"no batch": {func(pcommon.Map) {}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %"},
+		"no batch": {func(pcommon.Map) {}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; worker 15930"},
 		"died": {func(m pcommon.Map) {
 			spans.PutIncomplete(m, "no_compute_end")
 			m.PutInt(spans.AttrTQBatchSize, 64)
-		}, "incomplete (no_compute_end); batch 64"},
+		}, "incomplete (no_compute_end); batch 64; worker 15930"},
 		"a line lost": {func(m pcommon.Map) {
 			spans.PutIncomplete(m, "stage_missing")
 			m.PutDouble(spans.AttrTQGetUtilizationReported, 0.21)
-		}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; incomplete (stage_missing)"},
+		}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; incomplete (stage_missing); worker 15930"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spans.NewBatch("test", "")
