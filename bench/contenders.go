@@ -24,7 +24,7 @@ const (
 )
 
 // contenders are those of every log. base, rotelBin and fluentBin may be empty.
-func contenders(bin, peerBin, base, rotelBin, fluentBin string) []contender {
+func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []contender {
 	list := []contender{
 		collector(ours, bin, "none", "otelcol-config", "bench/config/shipped"),
 		collector(alone, bin, "none", "otelcol-config", "bench/config/shipped", "bench/config/exporter_alone"),
@@ -36,7 +36,7 @@ func contenders(bin, peerBin, base, rotelBin, fluentBin string) []contender {
 			collector(peer+", "+compression, peerBin, compression, "bench/config/file_log"))
 	}
 	if base != "" {
-		list = append(list, collector("base", base, "none", "otelcol-config", "bench/config/shipped"))
+		list = append(list, collector("base", base, "none", strings.TrimSuffix(baseConfig, ".yaml"), "bench/config/shipped"))
 	}
 	if rotelBin != "" {
 		list = append(list, contender{name: rotel, command: rotelCommand(rotelBin), records: true})

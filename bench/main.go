@@ -34,7 +34,8 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.bin, "bin", "bin/trainbridge", "the collector")
 	peerBin := flag.String("peer", "bin/trainbridge-full", "the collector that runs file_log")
-	base := flag.String("base", "", "another build of trainbridge, to compare with: it runs with the configuration of this tree")
+	base := flag.String("base", "", "another build of trainbridge, to compare with")
+	baseConfig := flag.String("base-config", "otelcol-config.yaml", "the shipped configuration of -base: an older build may not know all keys of this tree's")
 	rotelBin := flag.String("rotel", os.Getenv("ROTEL"), "rotel, with its file receiver; empty: leave it out")
 	fluentBin := flag.String("fluent-bit", os.Getenv("FLUENT_BIT"), "Fluent Bit; empty: leave it out")
 	flag.StringVar(&o.out, "out", "bench/out", "working directory")
@@ -49,7 +50,7 @@ func main() {
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err == nil {
-		err = o.run(os.Stdout, *which, *peerBin, *base, *rotelBin, *fluentBin)
+		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -57,7 +58,7 @@ func main() {
 	}
 }
 
-func (o *options) run(w io.Writer, which, peerBin, base, rotelBin, fluentBin string) error {
+func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin string) error {
 	want, err := regexp.Compile(which)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ func (o *options) run(w io.Writer, which, peerBin, base, rotelBin, fluentBin str
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	o.contenders = slices.DeleteFunc(contenders(o.bin, peerBin, base, rotelBin, fluentBin), func(c contender) bool { return !want.MatchString(c.name) })
+	o.contenders = slices.DeleteFunc(contenders(o.bin, peerBin, base, baseConfig, rotelBin, fluentBin), func(c contender) bool { return !want.MatchString(c.name) })
 
 	r := report{}
 	for i := range duels {

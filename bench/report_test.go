@@ -40,7 +40,7 @@ func TestStatus(t *testing.T) {
 // Two rounds of trainbridge and file_log over 1,000 lines.
 func TestReport(t *testing.T) {
 	tb := &table{
-		duel: &duels[1], lines: 1000, size: 187_000, contenders: contenders("tb", "tb", "", "", "")[:3],
+		duel: &duels[1], lines: 1000, size: 187_000, contenders: contenders("tb", "tb", "", "", "", "")[:3],
 		samples: [][]sample{
 			{{cpu: 0.003, memory: memory{60, 30, 90}, items: 1000, bytes: 300_000}, {cpu: 0.001, memory: memory{70, 30, 95}, items: 1000, bytes: 300_000}},
 			{{cpu: 0.002, items: 1000, bytes: 300_000}, {cpu: 0.002, items: 1000, bytes: 300_000}},
