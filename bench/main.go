@@ -74,7 +74,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	o.contenders = slices.DeleteFunc(contenders(o.bin, peerBin, base, baseConfig, rotelBin, fluentBin), func(c contender) bool { return !want.MatchString(c.name) })
+	o.contenders = contenders(o.bin, peerBin, base, baseConfig, rotelBin, fluentBin)
+	o.contenders = slices.DeleteFunc(o.contenders, func(c contender) bool { return !want.MatchString(c.name) })
 
 	r := report{}
 	for i := range duels {
