@@ -205,24 +205,13 @@ func readInspector(t *testing.T, o *Options, text string) (records []ncclRecord)
 			continue
 		}
 		p := m["coll_perf"].(map[string]any)
-		n := float64(o.Ranks)
 		assert.EqualValues(t, o.Ranks, integer(t, context["n_ranks"]))
 		assert.EqualValues(t, o.Nodes, integer(t, context["nnodes"]))
 		r := ncclRecord{
 			rank: int(integer(t, context["rank"])), name: p["coll"].(string), sequence: uint64(integer(t, p["coll_sn"])),
 			size: integer(t, p["coll_msg_size_bytes"]), ns: integer(t, p["coll_exec_time_us"]) * 1000, text: p,
 		}
-		// GB/s of the data of all ranks, and by the factors of NCCL's documentation.
-		data, factor := float64(r.size), 1.0
-		switch r.name {
-		case "AllReduce":
-			factor = 2 * (n - 1) / n
-		case "AllGather", "ReduceScatter":
-			data *= n
-			factor = 1 - 1/n
-		}
-		assert.InDelta(t, data/float64(r.ns), float(t, p["coll_algobw_gbs"]), 1e-6)
-		assert.InDelta(t, data/float64(r.ns)*factor, float(t, p["coll_busbw_gbs"]), 1e-6)
+		checkBandwidth(t, &r, float64(o.Ranks))
 		assert.Equal(t, o.inspector() >= "v4.2", p["coll_algo"] == "RING")
 		if ts, ok := p["event_trace_ts"]; ok {
 			events := ts.(map[string]any)["kernel_events"].([]any)
@@ -240,6 +229,21 @@ func readInspector(t *testing.T, o *Options, text string) (records []ncclRecord)
 	}
 	require.Zero(t, left)
 	return records
+}
+
+// checkBandwidth compares the printed GB/s: of the data of all ranks, and by the factors of NCCL's documentation.
+func checkBandwidth(t *testing.T, r *ncclRecord, n float64) {
+	t.Helper()
+	data, factor := float64(r.size), 1.0
+	switch r.name {
+	case "AllReduce":
+		factor = 2 * (n - 1) / n
+	case "AllGather", "ReduceScatter":
+		data *= n
+		factor = 1 - 1/n
+	}
+	assert.InDelta(t, data/float64(r.ns), float(t, r.text["coll_algobw_gbs"]), 1e-6)
+	assert.InDelta(t, data/float64(r.ns)*factor, float(t, r.text["coll_busbw_gbs"]), 1e-6)
 }
 
 var (
@@ -335,25 +339,7 @@ func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 		assert.Equal(t, truth.Run.Communicator, c.Communicator)
 		records := by[key{c.Operation, c.Sequence}]
 		require.Len(t, records, c.Records, "%s %d", c.Operation, c.Sequence)
-		var have, want []int
-		shortest, longest, failed, retried := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
-		for _, r := range records {
-			have = append(have, r.rank)
-			shortest, longest = min(shortest, r.ns), max(longest, r.ns)
-			failed += r.errors
-			retried += r.retries
-			assert.Equal(t, c.MessageSize, r.size, "%s %d", c.Operation, c.Sequence)
-			assert.True(t, r.data == 0 || r.data == c.DataSize, "%s %d", c.Operation, c.Sequence)
-		}
-		for rank := range o.Ranks {
-			if !slices.Contains(c.Missing, rank) {
-				want = append(want, rank)
-			}
-		}
-		slices.Sort(have)
-		assert.Equal(t, want, have)
-		assert.Equal(t, failed, c.Errors)
-		assert.Equal(t, retried, c.Retries)
+		shortest, longest := checkRanks(t, o, &c, records)
 		perRank := (c.Operation == "AllGather" || c.Operation == "ReduceScatter" && o.Format != FormatFlightRecorder) && !o.documented()
 		if perRank {
 			assert.Equal(t, c.DataSize, c.MessageSize*int64(o.Ranks))
@@ -381,6 +367,33 @@ func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 		assert.InDelta(t, c.BegunUnixNano+c.TransferNS, c.EndUnixNano, float64(o.EndJitter))
 		before = c.BegunUnixNano
 	}
+}
+
+// checkRanks compares the records of a collective's ranks with what the truth says of them together, and returns the
+// shortest and the longest time of a rank, which is negative where no rank has one.
+func checkRanks(t *testing.T, o *Options, c *Collective, records []ncclRecord) (shortest, longest int64) {
+	t.Helper()
+	shortest, longest = math.MaxInt64, -1
+	var have, want []int
+	failed, retried := int64(0), int64(0)
+	for _, r := range records {
+		have = append(have, r.rank)
+		shortest, longest = min(shortest, r.ns), max(longest, r.ns)
+		failed += r.errors
+		retried += r.retries
+		assert.Equal(t, c.MessageSize, r.size, "%s %d", c.Operation, c.Sequence)
+		assert.True(t, r.data == 0 || r.data == c.DataSize, "%s %d", c.Operation, c.Sequence)
+	}
+	for rank := range o.Ranks {
+		if !slices.Contains(c.Missing, rank) {
+			want = append(want, rank)
+		}
+	}
+	slices.Sort(have)
+	assert.Equal(t, want, have)
+	assert.Equal(t, failed, c.Errors)
+	assert.Equal(t, retried, c.Retries)
+	return shortest, longest
 }
 
 // Every format whose records are of ranks, with every fault that it knows.

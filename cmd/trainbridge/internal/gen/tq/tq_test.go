@@ -154,20 +154,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 			assert.Len(t, truth.Records, int(run.Functions))
 			require.Len(t, truth.Records, o.Workers*o.Batches*len(o.Functions)*o.Concurrency)
 
-			at := map[string]*record{} // the clock of a process never shows the same µs twice, but PUT_END and FUNCTION_END share one
-			for pid, recs := range byPID {
-				last := int64(-1)
-				for _, r := range recs {
-					ts := us(t, r.fields["timestamp"])
-					if r.fields["stage"] == "FUNCTION_END" {
-						require.Equal(t, last, ts)
-					} else {
-						require.Greater(t, ts, last)
-					}
-					last = ts
-					at[pid+" "+r.fields["timestamp"]+" "+r.fields["stage"]] = r
-				}
-			}
+			at := recordsAt(t, byPID)
 			var spans, open, complete int64
 			ids := map[string]bool{}
 			for i := range truth.Records {
@@ -193,27 +180,59 @@ func TestTextAgreesWithTruth(t *testing.T) {
 	}
 }
 
+// recordsAt keys the records by process, time and stage. The clock of a process never shows the same µs twice,
+// but PUT_END and FUNCTION_END share one.
+func recordsAt(t *testing.T, byPID map[string][]*record) map[string]*record {
+	t.Helper()
+	at := map[string]*record{}
+	for pid, recs := range byPID {
+		last := int64(-1)
+		for _, r := range recs {
+			ts := us(t, r.fields["timestamp"])
+			if r.fields["stage"] == "FUNCTION_END" {
+				require.Equal(t, last, ts)
+			} else {
+				require.Greater(t, ts, last)
+			}
+			last = ts
+			at[pid+" "+r.fields["timestamp"]+" "+r.fields["stage"]] = r
+		}
+	}
+	return at
+}
+
+// lines takes the lines of one function, each once.
+type lines struct {
+	o  *Options
+	f  *Function
+	at map[string]*record
+}
+
+func (l lines) take(t *testing.T, stage, perf string, wall int64) *record {
+	t.Helper()
+	f := l.f
+	r := l.at[fmt.Sprintf("%d %s %s", f.PID, perf, stage)]
+	require.NotNil(t, r, "%+v has no line %s", f, stage)
+	require.False(t, r.used)
+	r.used = true
+	require.Equal(t, f.TraceID, r.fields["trace_id"])
+	if fn, ok := r.fields["func"]; ok {
+		require.Equal(t, f.Func, fn)
+	}
+	if pid, ok := r.fields["pid"]; ok {
+		require.Equal(t, strconv.Itoa(f.PID), pid)
+	}
+	require.Equal(t, f.IP, r.ip)
+	stamp, err := time.ParseInLocation("2006-01-02 15:04:05,000", r.stamp, l.o.Timezone)
+	require.NoError(t, err)
+	late := stamp.UnixNano() - wall // truncated to ms, logged within 20 µs of the reading
+	require.True(t, late > -1e6 && late < 20_000, "stamp is %d ns after the reading", late)
+	return r
+}
+
 func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) {
 	t.Helper()
-	take := func(stage, perf string, wall int64) *record {
-		r := at[fmt.Sprintf("%d %s %s", f.PID, perf, stage)]
-		require.NotNil(t, r, "%+v has no line %s", f, stage)
-		require.False(t, r.used)
-		r.used = true
-		require.Equal(t, f.TraceID, r.fields["trace_id"])
-		if fn, ok := r.fields["func"]; ok {
-			require.Equal(t, f.Func, fn)
-		}
-		if pid, ok := r.fields["pid"]; ok {
-			require.Equal(t, strconv.Itoa(f.PID), pid)
-		}
-		require.Equal(t, f.IP, r.ip)
-		stamp, err := time.ParseInLocation("2006-01-02 15:04:05,000", r.stamp, o.Timezone)
-		require.NoError(t, err)
-		late := stamp.UnixNano() - wall // truncated to ms, logged within 20 µs of the reading
-		require.True(t, late > -1e6 && late < 20_000, "stamp is %d ns after the reading", late)
-		return r
-	}
+	l := lines{&o, f, at}
 	spans, open := 1, 0
 	count := func(done bool) {
 		if done {
@@ -222,46 +241,21 @@ func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) 
 			open++
 		}
 	}
-	require.Contains(t, take("FUNCTION_START", f.PerfStart, f.StartUnixNano).fields, "pid")
+	require.Contains(t, l.take(t, "FUNCTION_START", f.PerfStart, f.StartUnixNano).fields, "pid")
 	begin, edge := us(t, f.PerfStart), us(t, f.PerfStart)
 	durations := map[string]int64{}
 	for _, st := range f.Stages {
 		upper := strings.ToUpper(st.Stage)
-		take(upper+"_START", st.PerfStart, st.StartUnixNano)
+		l.take(t, upper+"_START", st.PerfStart, st.StartUnixNano)
 		require.Greater(t, us(t, st.PerfStart), edge)
 		edge = us(t, st.PerfStart)
 		if c := st.Client; c != nil {
-			name := "TQ_CLIENT_" + upper
-			start := take(name+"_START", c.PerfStart, c.StartUnixNano)
 			require.Greater(t, us(t, c.PerfStart), edge)
-			size := ""
-			if c.Done {
-				end := take(name+"_END", c.PerfEnd, c.EndUnixNano)
-				require.Equal(t, c.DurationUS, us(t, end.fields["duration"]))
-				require.InDelta(t, us(t, c.PerfEnd)-us(t, c.PerfStart), c.DurationUS, 1)
-				require.Less(t, us(t, c.PerfEnd), us(t, st.PerfEnd))
-				if st.Stage == "get" {
-					size = end.fields["data_size_mb"]
-					require.Equal(t, strconv.Itoa(f.BatchSize), start.fields["batch_size"])
-				} else {
-					size = start.fields["data_size_mb"]
-					require.Equal(t, fmt.Sprintf("torch.Size([%d])", f.BatchSize), start.fields["batch_size"])
-					require.Equal(t, c.ThroughputMBps, end.fields["throughput_mbps"])
-					rate, err := strconv.ParseFloat(c.ThroughputMBps, 64)
-					require.NoError(t, err)
-					seconds := float64(c.EndUnixNano-c.StartUnixNano) / 1e9
-					require.InDelta(t, float64(c.TrueBytes)/(1<<20)/seconds, rate, 0.00501)
-				}
-				require.Equal(t, c.DataSizeMB, size)
-				mib, err := strconv.ParseFloat(size, 64)
-				require.NoError(t, err)
-				require.Equal(t, int64(math.Round(mib*(1<<20))), c.DataSizeBytes)
-				require.InDelta(t, float64(c.TrueBytes)/(1<<20), mib, 0.00501)
-			}
+			checkClient(t, l, &st)
 			count(c.Done)
 		}
 		if st.Done {
-			r := take(upper+"_END", st.PerfEnd, st.EndUnixNano)
+			r := l.take(t, upper+"_END", st.PerfEnd, st.EndUnixNano)
 			require.Equal(t, st.DurationUS, us(t, r.fields["duration"]))
 			require.InDelta(t, us(t, st.PerfEnd)-us(t, st.PerfStart), st.DurationUS, 1)
 			edge = us(t, st.PerfEnd)
@@ -276,16 +270,54 @@ func checkFunction(t *testing.T, o Options, f *Function, at map[string]*record) 
 		require.Equal(t, f.Outcome == Open, open > 0)
 		return
 	}
-	r := take("FUNCTION_END", f.PerfEnd, f.EndUnixNano)
+	r := l.take(t, "FUNCTION_END", f.PerfEnd, f.EndUnixNano)
 	require.Len(t, f.Stages, 3)
 	require.Equal(t, f.DurationUS, us(t, r.fields["total_duration"]))
 	require.InDelta(t, us(t, f.PerfEnd)-begin, f.DurationUS, 1)
 	require.Equal(t, edge, us(t, f.PerfEnd))
+	checkRatios(t, f, durations, r.fields)
+}
+
+// checkClient compares the lines of a stage's client with the truth.
+func checkClient(t *testing.T, l lines, st *Stage) {
+	t.Helper()
+	c, name := st.Client, "TQ_CLIENT_"+strings.ToUpper(st.Stage)
+	start := l.take(t, name+"_START", c.PerfStart, c.StartUnixNano)
+	if !c.Done {
+		return
+	}
+	size := ""
+	end := l.take(t, name+"_END", c.PerfEnd, c.EndUnixNano)
+	require.Equal(t, c.DurationUS, us(t, end.fields["duration"]))
+	require.InDelta(t, us(t, c.PerfEnd)-us(t, c.PerfStart), c.DurationUS, 1)
+	require.Less(t, us(t, c.PerfEnd), us(t, st.PerfEnd))
+	if st.Stage == "get" {
+		size = end.fields["data_size_mb"]
+		require.Equal(t, strconv.Itoa(l.f.BatchSize), start.fields["batch_size"])
+	} else {
+		size = start.fields["data_size_mb"]
+		require.Equal(t, fmt.Sprintf("torch.Size([%d])", l.f.BatchSize), start.fields["batch_size"])
+		require.Equal(t, c.ThroughputMBps, end.fields["throughput_mbps"])
+		rate, err := strconv.ParseFloat(c.ThroughputMBps, 64)
+		require.NoError(t, err)
+		seconds := float64(c.EndUnixNano-c.StartUnixNano) / 1e9
+		require.InDelta(t, float64(c.TrueBytes)/(1<<20)/seconds, rate, 0.00501)
+	}
+	require.Equal(t, c.DataSizeMB, size)
+	mib, err := strconv.ParseFloat(size, 64)
+	require.NoError(t, err)
+	require.Equal(t, int64(math.Round(mib*(1<<20))), c.DataSizeBytes)
+	require.InDelta(t, float64(c.TrueBytes)/(1<<20), mib, 0.00501)
+}
+
+// checkRatios compares the shares of a complete function with its durations and with what is printed.
+func checkRatios(t *testing.T, f *Function, durations map[string]int64, fields map[string]string) {
+	t.Helper()
 	for stage, ratio := range map[string]Ratio{"get": f.Ratios.Get, "compute": f.Ratios.Compute, "put": f.Ratios.Put} {
 		require.Equal(t, durations[stage], ratio.Num)
 		require.Equal(t, f.DurationUS, ratio.Den)
 		require.InDelta(t, float64(ratio.Num)/float64(ratio.Den), ratio.Value, 1e-15)
-		require.Equal(t, ratio.Printed+"%", r.fields[stage+"_ratio"])
+		require.Equal(t, ratio.Printed+"%", fields[stage+"_ratio"])
 		printed, err := strconv.ParseFloat(ratio.Printed, 64)
 		require.NoError(t, err)
 		// two decimals, and half a µs of rounding in each duration

@@ -173,109 +173,129 @@ func TestFlagScale(t *testing.T) {
 				sessions = 2
 			}
 			require.Len(t, files, sessions)
-			batch := gentest.Number(t, fmt.Sprint(truth.Run.Model["global_batch_size"]))
-			if o.DPOmitted {
-				batch /= gentest.Number(t, fmt.Sprint(truth.Run.Model["data_parallel_size"]))
-			}
 			var last []string
 			for session, file := range files {
 				recs := recordsOf(truth, filepath.Base(file))
-				last = nil
-				lines := strings.Split(strings.TrimSuffix(gentest.Text(t, file), "\n"), "\n")
-				for i := range 5 {
-					if i != 1 && o.Writer == "merged" && len(original) > 0 {
-						assert.Contains(t, original, lines[i])
-					}
-				}
-				assert.Equal(t, "Timestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     Time(ms)   Memory(GB)", lines[3])
-				for i := 5; i < len(lines); i++ {
-					if lines[i] == "" {
-						assert.Equal(t, "douzi", o.Writer)
-						assert.Regexp(t, "^={80}\nPerformance Monitor Session Completed: .{19}\nSummary saved to: .*json\n={80}$", strings.Join(lines[i+1:], "\n"))
-						break
-					}
-					m := flagRow(t, lines[i])
-					last = append(last, lines[i])
-					r := recs[len(last)-1]
+				for _, r := range recs {
 					assert.Equal(t, session+1, r.Session)
-					assert.Equal(t, m[2], strconv.FormatInt(r.Iteration, 10))
-					for k, name := range []string{
-						"timestamp", "iteration", "TFLOPS_per_GPU", "TFLOPS_total", "samples_per_sec", "tokens_per_sec", "step_time_ms", "memory_GB",
-					} {
-						assert.Equal(t, m[k+1], r.Printed[name])
-					}
-					seconds := gentest.Number(t, m[7]) / 1e3
-					assert.InEpsilon(t, seconds, r.value(t, "ml.train.step.duration"), 1e-15)
-					assert.InEpsilon(t, gentest.Number(t, m[3])*1e12, r.value(t, "ml.train.device.flop.throughput.reported"), 1e-15)
-					assert.InEpsilon(t, gentest.Number(t, m[8])*(1<<30), r.value(t, "ml.train.device.memory.usage"), 1e-15)
-					assert.InDelta(t, batch, gentest.Number(t, m[6])*seconds/2048, batch*1e-3)
-					share := batch / gentest.Number(t, fmt.Sprint(truth.Run.Model["global_batch_size"]))
-					assert.InEpsilon(t, truth.Run.FlopsFlagScale*share/seconds/float64(o.WorldSize), gentest.Number(t, m[3])*1e12, 1e-3)
-					assert.InEpsilon(t, truth.Run.FlopsMegatron/seconds/float64(o.WorldSize)/truth.Run.Peak, r.MFU, 1e-12)
-					at, err := time.ParseInLocation(time.DateTime, m[1], o.Timezone)
-					require.NoError(t, err)
-					assert.Equal(t, at.UnixNano(), r.EndUnixNano)
-					assert.Less(t, r.TrueEndUnixNano-r.EndUnixNano, int64(1e9))
-					if o.Breakdown {
-						total := gentest.Number(t, r.Printed["total"])
-						assert.Equal(t,
-							fmt.Sprintf("Estimated FLOPS Breakdown (Iteration %s):\n  forward: %.2f TFLOPS\n  backward: %s TFLOPS\n  optimizer: 0.00 TFLOPS\n  total: %.2f TFLOPS",
-								m[2], total/3, r.Printed["backward"], total), strings.Join(lines[i+1:i+6], "\n"))
-						i += 5
-					}
 				}
+				last = checkFlagLog(t, o, truth, recs, gentest.Text(t, file), original)
 				require.Len(t, last, len(recs))
 			}
 			realtime := strings.Split(strings.TrimSuffix(gentest.Text(t, filepath.Join(o.Out, "perf_realtime.log")), "\n"), "\n")
 			assert.Equal(t, last, realtime[5:])
-
-			summaries, err := filepath.Glob(filepath.Join(o.Out, "perf_summary_*.json"))
-			require.NoError(t, err)
-			require.Len(t, summaries, 1)
-			var summary struct {
-				Session struct {
-					Start string `json:"start_time"`
-					End   string `json:"end_time"`
-					Total int    `json:"total_iterations"`
-				} `json:"session_info"`
-				Final map[string]float64 `json:"final_statistics"`
-				Logs  []struct {
-					Iteration int64
-					Timestamp string
-					PerGPU    float64 `json:"TFLOPS_per_GPU"`
-					MS        float64 `json:"step_time_ms"`
-				} `json:"iteration_logs"`
-			}
-			text := gentest.Text(t, summaries[0])
-			require.NoError(t, json.Unmarshal([]byte(text), &summary))
-			var indented bytes.Buffer
-			require.NoError(t, json.Indent(&indented, []byte(text), "", "  "))
-			assert.Equal(t, indented.String(), text)
-			assert.Equal(t, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(summaries[0]), "perf_summary_"), ".json"), summary.Session.Start)
-			_, err = time.Parse("2006-01-02T15:04:05.000000-07:00", summary.Session.End)
-			require.NoError(t, err)
-			require.Len(t, summary.Logs, len(last))
-			for i, row := range last {
-				m := flagRow(t, row)
-				assert.Equal(t, m[2], strconv.FormatInt(summary.Logs[i].Iteration, 10))
-				assert.Equal(t, m[3], strconv.FormatFloat(summary.Logs[i].PerGPU, 'f', 2, 64))
-				assert.Equal(t, m[7], strconv.FormatFloat(summary.Logs[i].MS, 'f', 1, 64))
-			}
-			records := recordsOf(truth, "perf_summary_*")
-			require.Len(t, records, 1)
-			assert.Equal(t, KindSummary, records[0].Kind)
-			for _, k := range []string{"avg_tflops_per_gpu", "avg_tflops_total", "avg_step_time_ms", "min_step_time_ms", "max_step_time_ms", "peak_memory_gb"} {
-				assert.InEpsilon(t, gentest.Number(t, records[0].Printed[k]), summary.Final[k], 1e-15)
-			}
-			switch {
-			case o.Writer == "douzi":
-				assert.Equal(t, len(last), summary.Session.Total)
-			case o.Restart:
-				assert.Equal(t, o.Steps*2/5, summary.Session.Total)
-			default:
-				assert.Equal(t, o.Steps, summary.Session.Total)
-			}
+			checkFlagSummary(t, o, truth, last)
 		})
+	}
+}
+
+// checkFlagLog compares a session's log with its records, and returns the log's rows.
+func checkFlagLog(t *testing.T, o Options, truth *truthFile, recs []*Record, text string, original []string) (rows []string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i := range 5 {
+		if i != 1 && o.Writer == "merged" && len(original) > 0 {
+			assert.Contains(t, original, lines[i])
+		}
+	}
+	assert.Equal(t, "Timestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     Time(ms)   Memory(GB)", lines[3])
+	for i := 5; i < len(lines); i++ {
+		if lines[i] == "" {
+			assert.Equal(t, "douzi", o.Writer)
+			assert.Regexp(t, "^={80}\nPerformance Monitor Session Completed: .{19}\nSummary saved to: .*json\n={80}$", strings.Join(lines[i+1:], "\n"))
+			break
+		}
+		r := recs[len(rows)]
+		rows = append(rows, lines[i])
+		checkFlagRow(t, o, truth, r, lines[i])
+		if o.Breakdown {
+			total := gentest.Number(t, r.Printed["total"])
+			assert.Equal(t,
+				fmt.Sprintf("Estimated FLOPS Breakdown (Iteration %s):\n  forward: %.2f TFLOPS\n  backward: %s TFLOPS\n  optimizer: 0.00 TFLOPS\n  total: %.2f TFLOPS",
+					r.Printed["iteration"], total/3, r.Printed["backward"], total), strings.Join(lines[i+1:i+6], "\n"))
+			i += 5
+		}
+	}
+	return rows
+}
+
+// checkFlagRow compares a row of the table with its record: what is printed, and what follows from it.
+func checkFlagRow(t *testing.T, o Options, truth *truthFile, r *Record, row string) {
+	t.Helper()
+	m := flagRow(t, row)
+	assert.Equal(t, m[2], strconv.FormatInt(r.Iteration, 10))
+	for k, name := range []string{
+		"timestamp", "iteration", "TFLOPS_per_GPU", "TFLOPS_total", "samples_per_sec", "tokens_per_sec", "step_time_ms", "memory_GB",
+	} {
+		assert.Equal(t, m[k+1], r.Printed[name])
+	}
+	global := gentest.Number(t, fmt.Sprint(truth.Run.Model["global_batch_size"]))
+	batch := global
+	if o.DPOmitted {
+		batch /= gentest.Number(t, fmt.Sprint(truth.Run.Model["data_parallel_size"]))
+	}
+	seconds := gentest.Number(t, m[7]) / 1e3
+	assert.InEpsilon(t, seconds, r.value(t, "ml.train.step.duration"), 1e-15)
+	assert.InEpsilon(t, gentest.Number(t, m[3])*1e12, r.value(t, "ml.train.device.flop.throughput.reported"), 1e-15)
+	assert.InEpsilon(t, gentest.Number(t, m[8])*(1<<30), r.value(t, "ml.train.device.memory.usage"), 1e-15)
+	assert.InDelta(t, batch, gentest.Number(t, m[6])*seconds/2048, batch*1e-3)
+	share := batch / global
+	assert.InEpsilon(t, truth.Run.FlopsFlagScale*share/seconds/float64(o.WorldSize), gentest.Number(t, m[3])*1e12, 1e-3)
+	assert.InEpsilon(t, truth.Run.FlopsMegatron/seconds/float64(o.WorldSize)/truth.Run.Peak, r.MFU, 1e-12)
+	at, err := time.ParseInLocation(time.DateTime, m[1], o.Timezone)
+	require.NoError(t, err)
+	assert.Equal(t, at.UnixNano(), r.EndUnixNano)
+	assert.Less(t, r.TrueEndUnixNano-r.EndUnixNano, int64(1e9))
+}
+
+// checkFlagSummary compares the summary that the last session leaves with the rows of its log.
+func checkFlagSummary(t *testing.T, o Options, truth *truthFile, rows []string) {
+	t.Helper()
+	summaries, err := filepath.Glob(filepath.Join(o.Out, "perf_summary_*.json"))
+	require.NoError(t, err)
+	require.Len(t, summaries, 1)
+	var summary struct {
+		Session struct {
+			Start string `json:"start_time"`
+			End   string `json:"end_time"`
+			Total int    `json:"total_iterations"`
+		} `json:"session_info"`
+		Final map[string]float64 `json:"final_statistics"`
+		Logs  []struct {
+			Iteration int64
+			Timestamp string
+			PerGPU    float64 `json:"TFLOPS_per_GPU"`
+			MS        float64 `json:"step_time_ms"`
+		} `json:"iteration_logs"`
+	}
+	text := gentest.Text(t, summaries[0])
+	require.NoError(t, json.Unmarshal([]byte(text), &summary))
+	var indented bytes.Buffer
+	require.NoError(t, json.Indent(&indented, []byte(text), "", "  "))
+	assert.Equal(t, indented.String(), text)
+	assert.Equal(t, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(summaries[0]), "perf_summary_"), ".json"), summary.Session.Start)
+	_, err = time.Parse("2006-01-02T15:04:05.000000-07:00", summary.Session.End)
+	require.NoError(t, err)
+	require.Len(t, summary.Logs, len(rows))
+	for i, row := range rows {
+		m := flagRow(t, row)
+		assert.Equal(t, m[2], strconv.FormatInt(summary.Logs[i].Iteration, 10))
+		assert.Equal(t, m[3], strconv.FormatFloat(summary.Logs[i].PerGPU, 'f', 2, 64))
+		assert.Equal(t, m[7], strconv.FormatFloat(summary.Logs[i].MS, 'f', 1, 64))
+	}
+	records := recordsOf(truth, "perf_summary_*")
+	require.Len(t, records, 1)
+	assert.Equal(t, KindSummary, records[0].Kind)
+	for _, k := range []string{"avg_tflops_per_gpu", "avg_tflops_total", "avg_step_time_ms", "min_step_time_ms", "max_step_time_ms", "peak_memory_gb"} {
+		assert.InEpsilon(t, gentest.Number(t, records[0].Printed[k]), summary.Final[k], 1e-15)
+	}
+	switch {
+	case o.Writer == "douzi":
+		assert.Equal(t, len(rows), summary.Session.Total)
+	case o.Restart:
+		assert.Equal(t, o.Steps*2/5, summary.Session.Total)
+	default:
+		assert.Equal(t, o.Steps, summary.Session.Total)
 	}
 }
 
@@ -316,67 +336,79 @@ func TestMegatron(t *testing.T) {
 			o := trainOptions(t, FormatMegatron, tt.change)
 			truth := writeTrain(t, o)
 			lines := strings.Split(strings.TrimSuffix(gentest.Text(t, truth.Run.Files[0].Path), "\n"), "\n")
-			args := map[string]string{}
-			dump := 1
-			for ; !strings.HasSuffix(lines[dump], "-------------------- end of arguments ---------------------"); dump++ {
-				if name, value, ok := strings.Cut(lines[dump], " ."); ok {
-					fields := strings.Fields(strings.TrimPrefix(name, tt.prefix))
-					name = fields[len(fields)-1]
-					assert.True(t, strings.HasSuffix(lines[dump], "  "+name+" "+strings.Repeat(".", 48-len(name))+" "+strings.TrimLeft(value, ". ")), lines[dump])
-					args[name] = strings.TrimLeft(value, ". ")
-				}
-			}
-			assert.Equal(t, fmt.Sprint(truth.Run.Model["hidden_size"]), args["hidden_size"])
-			assert.Equal(t, fmt.Sprint(truth.Run.Model["global_batch_size"]), args["global_batch_size"])
-			assert.Equal(t, "True", args["swiglu"])
-
-			var r *Record
-			next, stages := 0, 0
-			take := func(kind string) {
-				if r != nil {
-					assert.Len(t, r.Stages, stages)
-				}
-				r, stages = &truth.Records[next], 0
-				next++
-				require.Equal(t, kind, r.Kind)
-			}
-			printed := map[string]string{}
-			for _, line := range lines[dump+2:] {
-				line, ok := strings.CutPrefix(line, tt.prefix)
-				require.True(t, ok, line)
-				if m := reIteration.FindStringSubmatch(line); m != nil {
-					take(KindStep)
-					printed = pairs(t, m[4])
-					printed["timestamp"], printed["iteration"], printed["iterations"] = m[1], m[2], m[3]
-					if r.Step != int64(o.Interval) { // memory follows the first
-						assert.Equal(t, printed, r.Printed)
-					}
-					checkIteration(t, o, truth, r, line)
-				} else if m := reMemory.FindStringSubmatch(line); m != nil {
-					for k, v := range pairs(t, m[3]) {
-						assert.Equal(t, v, r.Printed[k])
-						printed[k] = v
-					}
-					assert.Equal(t, printed, r.Printed)
-					assert.InEpsilon(t, gentest.Number(t, r.Printed["max allocated"])*(1<<20), r.value(t, "ml.train.device.memory.peak"), 1e-15)
-				} else if m := reTimer.FindStringSubmatch(line); m != nil {
-					assert.Len(t, m[1], 48)
-					assert.Equal(t, m[2], r.Stages[stages].Name)
-					assert.InEpsilon(t, gentest.Number(t, m[3])/1e3, r.Stages[stages].Min, 1e-15)
-					assert.InEpsilon(t, gentest.Number(t, m[4])/1e3, r.Stages[stages].Seconds, 1e-15)
-					stages++
-				} else if m := reValid.FindStringSubmatch(line); m != nil {
-					take(KindEvaluation)
-					assert.Equal(t, m[1], strconv.FormatInt(r.Iteration, 10))
-					assert.InEpsilon(t, gentest.Number(t, m[2]), r.value(t, "ml.train.validation.loss"), 1e-15)
-					assert.InEpsilon(t, math.Exp(gentest.Number(t, m[2])), r.value(t, "ml.train.validation.perplexity"), 1e-5)
-				} else {
-					require.True(t, line == "(min, max) time across ranks (ms):" || strings.Trim(line, "-") == "", line)
-				}
-			}
-			require.Equal(t, len(truth.Records), next)
+			dump := checkArguments(t, lines, tt.prefix, truth.Run.Model)
+			checkMegatronLog(t, o, truth, lines[dump+2:], tt.prefix)
 		})
 	}
+}
+
+// checkArguments compares the dump of the arguments with the model, and returns the number of the line that ends it.
+func checkArguments(t *testing.T, lines []string, prefix string, model map[string]any) int {
+	t.Helper()
+	args := map[string]string{}
+	dump := 1
+	for ; !strings.HasSuffix(lines[dump], "-------------------- end of arguments ---------------------"); dump++ {
+		if name, value, ok := strings.Cut(lines[dump], " ."); ok {
+			fields := strings.Fields(strings.TrimPrefix(name, prefix))
+			name = fields[len(fields)-1]
+			assert.True(t, strings.HasSuffix(lines[dump], "  "+name+" "+strings.Repeat(".", 48-len(name))+" "+strings.TrimLeft(value, ". ")), lines[dump])
+			args[name] = strings.TrimLeft(value, ". ")
+		}
+	}
+	assert.Equal(t, fmt.Sprint(model["hidden_size"]), args["hidden_size"])
+	assert.Equal(t, fmt.Sprint(model["global_batch_size"]), args["global_batch_size"])
+	assert.Equal(t, "True", args["swiglu"])
+	return dump
+}
+
+// checkMegatronLog compares what is printed after the arguments with the records, one after the other.
+func checkMegatronLog(t *testing.T, o Options, truth *truthFile, lines []string, prefix string) {
+	t.Helper()
+	var r *Record
+	next, stages := 0, 0
+	take := func(kind string) {
+		if r != nil {
+			assert.Len(t, r.Stages, stages)
+		}
+		r, stages = &truth.Records[next], 0
+		next++
+		require.Equal(t, kind, r.Kind)
+	}
+	printed := map[string]string{}
+	for _, line := range lines {
+		line, ok := strings.CutPrefix(line, prefix)
+		require.True(t, ok, line)
+		if m := reIteration.FindStringSubmatch(line); m != nil {
+			take(KindStep)
+			printed = pairs(t, m[4])
+			printed["timestamp"], printed["iteration"], printed["iterations"] = m[1], m[2], m[3]
+			if r.Step != int64(o.Interval) { // memory follows the first
+				assert.Equal(t, printed, r.Printed)
+			}
+			checkIteration(t, o, truth, r, line)
+		} else if m := reMemory.FindStringSubmatch(line); m != nil {
+			for k, v := range pairs(t, m[3]) {
+				assert.Equal(t, v, r.Printed[k])
+				printed[k] = v
+			}
+			assert.Equal(t, printed, r.Printed)
+			assert.InEpsilon(t, gentest.Number(t, r.Printed["max allocated"])*(1<<20), r.value(t, "ml.train.device.memory.peak"), 1e-15)
+		} else if m := reTimer.FindStringSubmatch(line); m != nil {
+			assert.Len(t, m[1], 48)
+			assert.Equal(t, m[2], r.Stages[stages].Name)
+			assert.InEpsilon(t, gentest.Number(t, m[3])/1e3, r.Stages[stages].Min, 1e-15)
+			assert.InEpsilon(t, gentest.Number(t, m[4])/1e3, r.Stages[stages].Seconds, 1e-15)
+			stages++
+		} else if m := reValid.FindStringSubmatch(line); m != nil {
+			take(KindEvaluation)
+			assert.Equal(t, m[1], strconv.FormatInt(r.Iteration, 10))
+			assert.InEpsilon(t, gentest.Number(t, m[2]), r.value(t, "ml.train.validation.loss"), 1e-15)
+			assert.InEpsilon(t, math.Exp(gentest.Number(t, m[2])), r.value(t, "ml.train.validation.perplexity"), 1e-5)
+		} else {
+			require.True(t, line == "(min, max) time across ranks (ms):" || strings.Trim(line, "-") == "", line)
+		}
+	}
+	require.Equal(t, len(truth.Records), next)
 }
 
 func checkIteration(t *testing.T, o Options, truth *truthFile, r *Record, line string) {
@@ -551,54 +583,66 @@ func TestHF(t *testing.T) {
 		logged, kept := recordsOf(truth, "train.log"), recordsOf(truth, "trainer_state.json")
 		require.Len(t, logged, 300+3+1)
 		require.Len(t, kept, len(logged))
-		for i, line := range strings.Split(strings.TrimSuffix(gentest.Text(t, filepath.Join(o.Out, "train.log")), "\n"), "\n") {
-			at := reDict.FindStringSubmatchIndex(line)
-			require.NotNil(t, at, line)
-			assert.Equal(t, dict(t, version, line[at[2]:at[3]]), logged[i].Printed)
-			if !o.Progress {
-				assert.Zero(t, at[0])
+		checkHFLog(t, o, logged)
+		checkHFState(t, o, kept, logged)
+	}
+}
+
+// checkHFLog compares the lines of standard output, with or without the bar of the progress, with the records.
+func checkHFLog(t *testing.T, o Options, logged []*Record) {
+	t.Helper()
+	for i, line := range strings.Split(strings.TrimSuffix(gentest.Text(t, filepath.Join(o.Out, "train.log")), "\n"), "\n") {
+		at := reDict.FindStringSubmatchIndex(line)
+		require.NotNil(t, at, line)
+		assert.Equal(t, dict(t, o.Version, line[at[2]:at[3]]), logged[i].Printed)
+		if !o.Progress {
+			assert.Zero(t, at[0])
+			continue
+		}
+		if i > 0 { // the bar of the record before, drawn anew
+			again := strings.IndexByte(line[1:], '\r') + 1
+			m := reBar.FindStringSubmatch(line[:again])
+			if assert.NotNil(t, m, "%q", line) {
+				assert.Equal(t, strconv.FormatInt(logged[i-1].Step, 10), m[2])
+			}
+			line, at[0] = line[again:], at[0]-again
+		}
+		if m := reBar.FindStringSubmatch(line[:at[0]]); assert.NotNil(t, m, "%q", line) {
+			assert.Equal(t, strconv.FormatInt(logged[i].Step, 10), m[2])
+		}
+	}
+}
+
+// checkHFState compares trainer_state.json with its records, which tell the same steps as the log's, in more digits.
+func checkHFState(t *testing.T, o Options, kept, logged []*Record) {
+	t.Helper()
+	var state struct {
+		GlobalStep int              `json:"global_step"`
+		History    []map[string]any `json:"log_history"`
+	}
+	text := gentest.Text(t, filepath.Join(o.Out, "trainer_state.json"))
+	require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(text, "NaN", `"nan"`)), &state))
+	assert.Equal(t, o.Steps, state.GlobalStep)
+	require.Len(t, state.History, len(kept))
+	for i, h := range state.History {
+		r := kept[i]
+		assert.Len(t, r.Printed, len(h))
+		for k, v := range h {
+			if text, ok := v.(string); ok {
+				assert.Equal(t, "nan", text)
+				assert.Equal(t, "NaN", r.Printed[k])
 				continue
 			}
-			if i > 0 { // the bar of the record before, drawn anew
-				again := strings.IndexByte(line[1:], '\r') + 1
-				m := reBar.FindStringSubmatch(line[:again])
-				if assert.NotNil(t, m, "%q", line) {
-					assert.Equal(t, strconv.FormatInt(logged[i-1].Step, 10), m[2])
-				}
-				line, at[0] = line[again:], at[0]-again
-			}
-			if m := reBar.FindStringSubmatch(line[:at[0]]); assert.NotNil(t, m, "%q", line) {
-				assert.Equal(t, strconv.FormatInt(logged[i].Step, 10), m[2])
+			assert.InDelta(t, v, gentest.Number(t, r.Printed[k]), 0)
+			if k != "step" && k != "total_flos" {
+				assert.InEpsilon(t, 1+v.(float64), 1+gentest.Number(t, logged[i].Printed[k]), 1e-3)
 			}
 		}
-		var state struct {
-			GlobalStep int              `json:"global_step"`
-			History    []map[string]any `json:"log_history"`
-		}
-		text := gentest.Text(t, filepath.Join(o.Out, "trainer_state.json"))
-		require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(text, "NaN", `"nan"`)), &state))
-		assert.Equal(t, o.Steps, state.GlobalStep)
-		require.Len(t, state.History, len(kept))
-		for i, h := range state.History {
-			r := kept[i]
-			assert.Len(t, r.Printed, len(h))
-			for k, v := range h {
-				if text, ok := v.(string); ok {
-					assert.Equal(t, "nan", text)
-					assert.Equal(t, "NaN", r.Printed[k])
-					continue
-				}
-				assert.InDelta(t, v, gentest.Number(t, r.Printed[k]), 0)
-				if k != "step" && k != "total_flos" {
-					assert.InEpsilon(t, 1+v.(float64), 1+gentest.Number(t, logged[i].Printed[k]), 1e-3)
-				}
-			}
-			assert.InDelta(t, h["step"], r.Iteration, 0)
-			assert.Equal(t, r.Kind, logged[i].Kind)
-			if r.Kind == KindStep {
-				assert.EqualValues(t, 5, r.StepsCovered)
-				assert.Equal(t, r.Step == 25, math.IsNaN(r.value(t, "ml.train.loss")))
-			}
+		assert.InDelta(t, h["step"], r.Iteration, 0)
+		assert.Equal(t, r.Kind, logged[i].Kind)
+		if r.Kind == KindStep {
+			assert.EqualValues(t, 5, r.StepsCovered)
+			assert.Equal(t, r.Step == 25, math.IsNaN(r.value(t, "ml.train.loss")))
 		}
 	}
 }

@@ -63,15 +63,17 @@ func printed(layout, transport string, write func(*log)) string {
 	return out.String()
 }
 
+// us makes times of µs: serialize, send, receive, deserialize, total, server, offline, communication.
+func us(v ...int64) (ns [times]int64) {
+	for i, v := range v {
+		ns[i] = v * 1000
+	}
+	return ns
+}
+
 // The heads and rows of real logs, and for the CSV the rows in the guide of the writer.
 func TestZMQRows(t *testing.T) {
 	operation := func(method string) *zmqOperation { return &zmqOperation{method: method} }
-	us := func(v ...int64) (ns [times]int64) { // serialize, send, receive, deserialize, total, server, offline, communication
-		for i, v := range v {
-			ns[i] = v * 1000
-		}
-		return ns
-	}
 	embedding := zmqCall{zmqOperation: operation("Embedding"), id: 2, ns: us(12, 17, 25_680, 4725, 30_451), sent: 8243, recv: 8_388_659}
 	for _, tt := range []struct {
 		layout, head, row string
@@ -126,6 +128,9 @@ func TestZMQRows(t *testing.T) {
 		}
 		assert.Equal(t, tt.row, printed(tt.layout, "IPC", func(l *log) { l.row(&tt.call) }))
 	}
+}
+
+func TestZMQHeadsOfTheOriginals(t *testing.T) {
 	originals := gentest.Samples(t, "zmq_tsqp/v*.log")
 	for _, layout := range []string{"v1", "v4"} {
 		for line := range strings.Lines(printed(layout, "IPC+SHM", (*log).head)) {
@@ -135,15 +140,15 @@ func TestZMQRows(t *testing.T) {
 }
 
 // The summaries of real logs come out of the times that their clients must have measured.
-func TestZMQFooters(t *testing.T) {
-	rule := func(n int) string { return strings.Repeat("=", n) + "\n" }
+func TestZMQFooterOfAverages(t *testing.T) {
+	rule := strings.Repeat("=", 120) + "\n"
 	for _, tt := range []struct {
-		layout, transport, want string
-		stats                   zmqStats
+		transport, want string
+		stats           zmqStats
 	}{
 		{
-			"v1", "IPC+SHM",
-			"\n" + rule(120) + "SUMMARY\n" + rule(120) + `Total RPC Calls: 98
+			"IPC+SHM",
+			"\n" + rule + "SUMMARY\n" + rule + `Total RPC Calls: 98
 Average Serialize Time: 0.008 ms
 Average Send Time: 0.032 ms
 Average Receive Time: 2.367 ms
@@ -154,15 +159,15 @@ Total Data Received: 0.01 MB
 Shared Memory Transfers: 276 (324.75 MB)
 ZeroMQ Transfers: 0 (0.00 MB)
 Average Throughput: 0.08 MB/s
-` + rule(120),
+` + rule,
 			zmqStats{
 				calls: 98, sent: 10_650, recv: 8900, tensors: 276, shared: 340_525_056,
 				ns: [times]int64{826_000, 3_172_000, 231_938_000, 628_000, 236_979_000},
 			},
 		},
 		{
-			"v1", "TCP",
-			"\n" + rule(120) + "SUMMARY\n" + rule(120) + `Total RPC Calls: 2
+			"TCP",
+			"\n" + rule + "SUMMARY\n" + rule + `Total RPC Calls: 2
 Average Serialize Time: 1.000 ms
 Average Send Time: 2.000 ms
 Average Receive Time: 3.000 ms
@@ -171,9 +176,20 @@ Average Total Time: 10.510 ms
 Total Data Sent: 1.00 MB
 Total Data Received: 2.50 MB
 Average Throughput: 166.51 MB/s
-` + rule(120),
+` + rule,
 			zmqStats{calls: 2, sent: 1 << 20, recv: 5 << 19, ns: [times]int64{2e6, 4e6, 6e6, 9e6, 21_020_000}},
 		},
+	} {
+		assert.Equal(t, tt.want, printed("v1", tt.transport, footerOf(tt.stats)))
+	}
+}
+
+func TestZMQFootersOfSums(t *testing.T) {
+	rule := func(n int) string { return strings.Repeat("=", n) + "\n" }
+	for _, tt := range []struct {
+		layout, transport, want string
+		stats                   zmqStats
+	}{
 		{
 			"v2", "IPC+SHM+OTP",
 			"\n" + rule(140) + "SUMMARY (OTP Encryption)\n" + rule(140) + `Total RPC Calls: 98
@@ -196,10 +212,7 @@ Actual Computation:
 
 Effective Time (excl. offline & comm): -0.0394 s
 ` + rule(140),
-			zmqStats{
-				calls: 98, prepared: 144, handling: 8_400_000,
-				ns: [times]int64{590_000, 1_040_000, 55_197_000, 434_000, 57_620_000, 0, 39_767_000},
-			},
+			zmqStats{calls: 98, prepared: 144, handling: 8_400_000, ns: [times]int64{590_000, 1_040_000, 55_197_000, 434_000, 57_620_000, 0, 39_767_000}},
 		},
 		{
 			"v4", "IPC+SHM",
@@ -227,10 +240,14 @@ Operation Statistics:
 			},
 		},
 	} {
-		assert.Equal(t, tt.want, printed(tt.layout, tt.transport, func(l *log) {
-			l.stats = tt.stats
-			l.footer()
-		}))
+		assert.Equal(t, tt.want, printed(tt.layout, tt.transport, footerOf(tt.stats)))
+	}
+}
+
+func footerOf(stats zmqStats) func(*log) {
+	return func(l *log) {
+		l.stats = stats
+		l.footer()
 	}
 }
 
@@ -330,43 +347,13 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 	t.Helper()
 	rows, footer := readZMQ(t, o.Layout, text)
 	assert.EqualValues(t, len(rows), truth.Run.Records)
-	perPass := 2 + 6*o.Layers
-	layer := []string{"BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear"}
 	at, block, high := 0, 0, 0
 	for i, p := range truth.Records {
 		block = p.Block
 		n := int(p.Calls)
 		group := rows[at : at+n]
 		at += n
-		if i == 0 {
-			assert.Equal(t, "rpc.session", p.Kind)
-			assert.Equal(t, []string{"Init"}, []string{group[0].method})
-			assert.Equal(t, 1, n)
-		} else {
-			assert.Equal(t, "rpc.pass", p.Kind)
-			assert.Equal(t, i, p.Pass)
-			want := 1
-			if o.Warmup > 0 && i > o.Warmup {
-				want = 2
-			}
-			assert.Equal(t, want, block)
-			assert.Equal(t, n == perPass, p.Complete)
-			for k, r := range group {
-				want := "Embedding"
-				if k == perPass-1 {
-					want = "LMHead"
-				} else if k > 0 {
-					want = layer[(k-1)%6]
-				}
-				assert.Equal(t, want, r.method)
-			}
-		}
-		sums, slowest := zmqSums(group)
-		assert.Equal(t, sums, p.Sums)
-		assert.Equal(t, slowest, p.Slowest)
-		assert.Equal(t, group[0].id, p.FirstID)
-		assert.Equal(t, group[n-1].id, p.LastID)
-		assert.GreaterOrEqual(t, p.EndUnixNano-p.StartUnixNano, p.TotalNS-int64(n)*500)
+		sums := checkZMQPass(t, o, i, &p, group)
 		if share := float64(sums.SerializeNS) / float64(sums.TotalNS); p.SerializeHigh {
 			high++
 			assert.InDelta(t, 0.45, share, 0.055)
@@ -375,19 +362,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 		}
 		for k, r := range group {
 			assert.Equal(t, group[0].id+int64(k), r.id)
-			stages := r.us["ser"] + r.us["send"] + r.us["recv"] + r.us["deser"]
-			assert.InDelta(t, 27.5, r.us["total"]-stages, 22.5+2.5) // 5 to 50 µs, with five rounded numbers
-			assert.LessOrEqual(t, r.us["server"], r.us["recv"])
-			assert.Equal(t, o.Layout == "v4" && (r.method == "BatchLinear" || r.method == "Matmul"), r.us["server"] > 0)
-			assert.Equal(t, o.Layout == "v2" && (r.method == "BatchLinear" || r.method == "Matmul"), r.us["offline"] > 0)
-			if o.Layout == "v3" || o.Layout == "v4" {
-				assert.InDelta(t, r.us["total"], r.us["comm"], 1)
-			}
-			if o.Layout == "v1" || o.Layout == LayoutCSV {
-				rate := float64(r.bytes[0]+r.bytes[1]) / (1 << 20) / (float64(r.us["total"]) / 1e6)
-				// The rate is off by the print rounding of two sizes, of the time and of the rate itself.
-				assert.InDelta(t, rate, r.rate, rate*(11/float64(r.bytes[0]+r.bytes[1])+0.6/float64(r.us["total"]))+0.005)
-			}
+			checkZMQRow(t, o.Layout, r)
 		}
 	}
 	assert.Len(t, rows, at)
@@ -409,6 +384,67 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 	sums, _ := zmqSums(last)
 	require.NotNil(t, truth.Run.Footer)
 	assert.Equal(t, sums, *truth.Run.Footer)
+	checkZMQFooter(t, o.Layout, footer, sums)
+}
+
+// checkZMQPass compares the rows of a pass, or of the session's Init, with what the truth says of them, and returns their sums.
+func checkZMQPass(t *testing.T, o *Options, i int, p *Pass, group []zmqRow) Sums {
+	t.Helper()
+	n, perPass := len(group), 2+6*o.Layers
+	layer := []string{"BatchLinear", "Matmul", "Matmul", "BatchLinear", "BatchLinear", "BatchLinear"}
+	if i == 0 {
+		assert.Equal(t, "rpc.session", p.Kind)
+		assert.Equal(t, []string{"Init"}, []string{group[0].method})
+		assert.Equal(t, 1, n)
+	} else {
+		assert.Equal(t, "rpc.pass", p.Kind)
+		assert.Equal(t, i, p.Pass)
+		want := 1
+		if o.Warmup > 0 && i > o.Warmup {
+			want = 2
+		}
+		assert.Equal(t, want, p.Block)
+		assert.Equal(t, n == perPass, p.Complete)
+		for k, r := range group {
+			want := "Embedding"
+			if k == perPass-1 {
+				want = "LMHead"
+			} else if k > 0 {
+				want = layer[(k-1)%6]
+			}
+			assert.Equal(t, want, r.method)
+		}
+	}
+	sums, slowest := zmqSums(group)
+	assert.Equal(t, sums, p.Sums)
+	assert.Equal(t, slowest, p.Slowest)
+	assert.Equal(t, group[0].id, p.FirstID)
+	assert.Equal(t, group[n-1].id, p.LastID)
+	assert.GreaterOrEqual(t, p.EndUnixNano-p.StartUnixNano, p.TotalNS-int64(n)*500)
+	return sums
+}
+
+// checkZMQRow compares the times of a row with each other.
+func checkZMQRow(t *testing.T, layout string, r zmqRow) {
+	t.Helper()
+	stages := r.us["ser"] + r.us["send"] + r.us["recv"] + r.us["deser"]
+	assert.InDelta(t, 27.5, r.us["total"]-stages, 22.5+2.5) // 5 to 50 µs, with five rounded numbers
+	assert.LessOrEqual(t, r.us["server"], r.us["recv"])
+	assert.Equal(t, layout == "v4" && (r.method == "BatchLinear" || r.method == "Matmul"), r.us["server"] > 0)
+	assert.Equal(t, layout == "v2" && (r.method == "BatchLinear" || r.method == "Matmul"), r.us["offline"] > 0)
+	if layout == "v3" || layout == "v4" {
+		assert.InDelta(t, r.us["total"], r.us["comm"], 1)
+	}
+	if layout == "v1" || layout == LayoutCSV {
+		rate := float64(r.bytes[0]+r.bytes[1]) / (1 << 20) / (float64(r.us["total"]) / 1e6)
+		// The rate is off by the print rounding of two sizes, of the time and of the rate itself.
+		assert.InDelta(t, rate, r.rate, rate*(11/float64(r.bytes[0]+r.bytes[1])+0.6/float64(r.us["total"]))+0.005)
+	}
+}
+
+// checkZMQFooter compares the numbers of a footer with the sums of the rows above it.
+func checkZMQFooter(t *testing.T, layout string, footer []string, sums Sums) {
+	t.Helper()
 	value := func(name string) float64 {
 		for _, line := range footer {
 			if rest, ok := strings.CutPrefix(line, name); ok {
@@ -419,7 +455,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 		return 0
 	}
 	assert.InDelta(t, sums.Calls, value("Total RPC Calls: "), 0)
-	if o.Layout == "v1" {
+	if layout == "v1" {
 		for name, ns := range map[string]int64{
 			"Serialize": sums.SerializeNS, "Send": sums.SendNS, "Receive": sums.ReceiveNS, "Deserialize": sums.DeserializeNS, "Total": sums.TotalNS,
 		} {
@@ -432,7 +468,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 		return
 	}
 	stages := sums.SerializeNS + sums.SendNS + sums.ReceiveNS + sums.DeserializeNS
-	if o.Layout == "v2" {
+	if layout == "v2" {
 		assert.InDelta(t, float64(sums.OfflineNS)/1e9, value("  Total: "), 0.0002) // the first total
 		assert.InDelta(t, float64(sums.SerializeNS)/1e9, value("  Serialize: "), 0.0003)
 		assert.InDelta(t, float64(sums.TotalNS-sums.OfflineNS-stages)/1e9, value("Effective Time (excl. offline & comm): "), 0.0005)
