@@ -93,8 +93,9 @@ func ofService(t *testing.T) ptrace.Traces {
 	return r.collector.traces
 }
 
-// kinds says of each span name what kind it is, and of what type its attributes are. All calls count under one name.
-func kinds(td ptrace.Traces) map[string]map[string]string {
+// kinds says of each span name what kind it is, and of what type its attributes are, with those of its resource if resource is set. All calls count under
+// one name.
+func kinds(td ptrace.Traces, resource bool) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -110,6 +111,11 @@ func kinds(td ptrace.Traces) map[string]map[string]string {
 				for key, v := range s.Attributes().All() {
 					all[name][key] = v.Type().String()
 				}
+				for key, v := range rs.Resource().Attributes().All() {
+					if resource {
+						all[name][key] = v.Type().String()
+					}
+				}
 			}
 		}
 	}
@@ -117,8 +123,9 @@ func kinds(td ptrace.Traces) map[string]map[string]string {
 }
 
 func TestSpansAreAsOfLogs(t *testing.T) {
-	service, logs := kinds(ofService(t)), kinds(judge(t, ofLogs(t))) // by train_perf, which adds the shares
-	logs["rollout"][spans.AttrProcessPID] = "Int"                    // which these lines do not have
+	// By train_perf, which adds the shares. What is constant in a log stands on the resource.
+	service, logs := kinds(ofService(t), false), kinds(judge(t, ofLogs(t)), true)
+	logs["rollout"][spans.AttrProcessPID] = "Int" // which these lines do not have
 	for name, attrs := range service {
 		require.Contains(t, logs, name)
 		for key, want := range attrs {
@@ -189,8 +196,10 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	logs := ofLogs(t)
 	for _, rs := range logs.ResourceSpans().All() {
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-			if _, ok := s.Attributes().Get(spans.AttrSource); ok {
-				s.Attributes().PutStr(spans.AttrSource, "go")
+			for _, attrs := range []pcommon.Map{rs.Resource().Attributes(), s.Attributes()} {
+				if _, ok := attrs.Get(spans.AttrSource); ok {
+					attrs.PutStr(spans.AttrSource, "go")
+				}
 			}
 		}
 	}
