@@ -109,14 +109,18 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	out.SetStartTimestamp(Timestamp(s.Start))
 	// Jaeger calls a span of no length a negative duration.
 	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
-	attrs := out.Attributes()
-	if s.Attributes > 0 || s.Is != "" { // some spans have none
-		attrs.EnsureCapacity(s.Attributes + 2)
+	ownTime := s.Source != res.Time
+	for _, has := range [...]bool{s.Is != "", ownTime} {
+		if has {
+			s.Attributes++
+		}
 	}
+	attrs := out.Attributes()
+	attrs.EnsureCapacity(s.Attributes)
 	if s.Is != "" {
 		attrs.PutStr(AttrKind, s.Is)
 	}
-	if s.Source != res.Time {
+	if ownTime {
 		attrs.PutStr(AttrTimeSource, string(s.Source))
 	}
 	return out

@@ -130,9 +130,11 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 
 // ShortKey makes a key of 16 bytes of a long one, such as a whole line.
 func ShortKey(key []byte) []byte {
-	h := xxh3.Hash128(key).Bytes()
+	h := shortKey(key) // of the caller, where this function is inlined: it is not allocated
 	return h[:]
 }
+
+func shortKey(key []byte) [16]byte { return xxh3.Hash128(key).Bytes() }
 
 // Digest is a running hash of parts, such as the lines that a record is made of. The zero value is ready.
 type Digest struct{ hi, lo uint64 }

@@ -84,6 +84,12 @@ type value struct {
 	v     float64
 }
 
+// stands says whether the value stands on the resource, and not on the span.
+func (v value) stands(on *spans.Resource) bool {
+	number := fieldInfos[v.field].stated
+	return number > 0 && on.Stated.Is(number-1, v.v)
+}
+
 type stage struct {
 	name         string
 	seconds, min float64
@@ -299,8 +305,15 @@ func (b *stepBatch) ofParts(it *item) spans.Resource {
 }
 
 func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
-	n := int(it.valuesTo - it.valuesFrom + it.extrasTo - it.extrasFrom)
-	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, it.covered > 1, it.point, it.ownUnits} {
+	res := b.resource(it)
+	n := int(it.extrasTo - it.extrasFrom)
+	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
+		if !v.stands(&res) {
+			n++
+		}
+	}
+	ownCovered := it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered))
+	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, ownCovered, it.point, it.ownUnits} {
 		if has {
 			n++
 		}
@@ -311,7 +324,6 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.kind == record.Step && it.model != nil {
 		n += spans.AddedToStep
 	}
-	res := b.resource(it)
 	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
 		Source: it.time, Attributes: n,
@@ -324,14 +336,14 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.point {
 		m.PutBool(spans.AttrTimePoint, true)
 	}
-	if it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered)) {
+	if ownCovered {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-		info := &fieldInfos[v.field]
-		if info.stated > 0 && res.Stated.Is(info.stated-1, v.v) {
+		if v.stands(&res) {
 			continue
 		}
+		info := &fieldInfos[v.field]
 		if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
 			m.PutInt(info.name, n)
 		} else {
@@ -543,7 +555,9 @@ func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.Num
 	dp.SetTimestamp(spans.Timestamp(it.end))
 	dp.SetDoubleValue(v)
 	m := dp.Attributes()
-	if it.rank != noRank {
+	if it.rank == noRank {
+		m.EnsureCapacity(1)
+	} else {
 		m.EnsureCapacity(2)
 	}
 	m.PutStr(spans.AttrSource, it.source)

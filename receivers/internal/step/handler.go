@@ -94,7 +94,7 @@ type handler struct {
 	stamps *clock.Stamps
 	line   *tail.Line
 	text   []byte // of the line, peeled
-	rec    record.Record
+	rec    *record.Record
 	names  spans.Interner
 	host   spans.Interner
 	ids    *spans.StepIDs
@@ -171,7 +171,7 @@ const (
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
-		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
+		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(), rec: new(record.Record),
 	}
 	h.state.Tracks = make(map[who]*track)
 	h.ids = spans.NewStepIDs(h.run)
@@ -206,7 +206,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 // Record returns the record to fill.
 func (h *handler) Record() *record.Record {
 	h.rec.Reset()
-	return &h.rec
+	return h.rec
 }
 
 // Prefix is what stood before the text of the line.

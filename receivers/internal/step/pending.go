@@ -15,7 +15,7 @@ type pending struct {
 	open  bool
 	since int64 // Unix ns, when its first line was read
 	it    item
-	rec   record.Record
+	rec   *record.Record
 	held  []tail.Held
 	keep  []byte // what the record's slices point into
 	// byName is where the first parts of the record are, when it has many.
@@ -33,12 +33,16 @@ const fewParts = 64
 
 func (p *pending) set(h *handler, it *item, rec *record.Record) {
 	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
-	stages, extra, gpus := p.rec.Stages[:0], p.rec.Extra[:0], p.rec.GPUs[:0]
-	p.rec = *rec
-	p.rec.Stages, p.rec.Extra = stages, extra
-	p.rec.GPUs = append(gpus, rec.GPUs...) //nolint:gocritic // the record's own memory, not rec's
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
-	p.take(rec)
+	// The record itself waits, and the one that waited before is filled next. The lists stay with the line that they lie in.
+	next := p.rec
+	if next == nil {
+		next = new(record.Record)
+	}
+	p.rec, h.rec = rec, next
+	next.Stages, rec.Stages = rec.Stages, next.Stages[:0]
+	next.Extra, rec.Extra = rec.Extra, next.Extra[:0]
+	p.take(next)
 	p.held = append(p.held[:0], h.stream.Hold())
 }
 
@@ -174,9 +178,9 @@ func (h *handler) leave() {
 	if unplaced {
 		prefix, at := h.prefix, h.line
 		h.prefix, h.line = p.prefix, &p.line
-		h.place(&p.rec, &p.it)
+		h.place(p.rec, &p.it)
 		h.prefix, h.line = prefix, at
 	}
-	h.batch.add(h, &p.it, &p.rec)
+	h.batch.add(h, &p.it, p.rec)
 	p.held = p.held[:0]
 }
