@@ -40,8 +40,8 @@ type Config struct {
 	MaxLineBytes int `mapstructure:"max_line_bytes"`
 	// PendingTimeout is how long a record may wait for its other half, and a last line for its newline. Default 10m.
 	PendingTimeout time.Duration `mapstructure:"pending_timeout"`
-	// MaxInFlightBytes bounds the log bytes of records handed downstream and not yet accepted; a line of less than 512 bytes counts as 512.
-	// One file gets at most a quarter. Default 8 MiB.
+	// MaxInFlightBytes bounds the log bytes of records handed downstream and not yet accepted; a line of less than 2 KiB counts as 2 KiB,
+	// which is about what its span takes. One file gets at most a quarter. Default 8 MiB.
 	MaxInFlightBytes int64 `mapstructure:"max_in_flight_bytes"`
 	// FollowSymlinks reads files that the globs reach through a symbolic link. Default false.
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`

@@ -28,7 +28,7 @@ const (
 	minBatchCost = 512 // bytes that a batch takes from the budget at least
 	// The form of a record downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was: short lines that cost little
 	// of the budget must not fill the memory.
-	minRecordCost = 512
+	minRecordCost = 2 << 10
 )
 
 // farFuture is later than every line, and the last time that UnixNano has a number for.
@@ -421,7 +421,7 @@ func (s *Stream) settle(b *lineBatch, refused int64) {
 
 const (
 	// sleepAfter is how long a stream must be idle before it lets go of its handler.
-	sleepAfter = 30 * time.Second
+	sleepAfter = 10 * time.Second
 	// oldFile is how long ago a file must have been written for its stream to be idle as soon as it was read.
 	oldFile = 10 * time.Minute
 	// maxSleepState bounds the state that a sleeping handler leaves behind: a handler with more state stays.

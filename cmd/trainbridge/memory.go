@@ -15,13 +15,15 @@ import (
 const (
 	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
-	// maxGarbage is how much garbage may arise between two collections: many files make the heap large, and gcPercent would allow twice that again.
-	maxGarbage = 64 << 20
+	// maxGarbage is how much garbage may arise between two collections, or leastPercent of a large heap: many files make the heap large, and gcPercent would
+	// allow twice that again.
+	maxGarbage   = 24 << 20
+	leastPercent = 33
 	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
 	// A process that allocates less than quiet in a period has nothing to do, and gives back the memory that a burst has left.
-	quietPeriod = 30 * time.Second
-	quiet       = 32 << 20
+	quietPeriod = 10 * time.Second
+	quiet       = 12 << 20
 )
 
 // limitMemory bounds what the collector keeps in memory beside its data. GOGC and GOMEMLIMIT in the environment decide otherwise.
@@ -72,7 +74,7 @@ func heapBytes(name string) uint64 {
 }
 
 func garbagePercent(live uint64) int {
-	return int(min(gcPercent, max(20, 100*maxGarbage/max(live, 1))))
+	return int(min(gcPercent, max(leastPercent, 100*maxGarbage/max(live, 1))))
 }
 
 // containerLimit is the memory limit of the process's control group, version 2 or 1. 0: none.

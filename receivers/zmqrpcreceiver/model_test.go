@@ -352,7 +352,7 @@ func TestPauseCutsNoPass(t *testing.T) {
 	const passes = 40
 	for i := range passes {
 		for j, method := range []string{"Embedding", "A", "A", "A", "LMHead"} {
-			fmt.Fprintf(&b, "%d %s 1%s\n", 5*i+j+1, method, strings.Repeat(" ", 1000)) // so wide that few rows fill what may be in flight
+			fmt.Fprintf(&b, "%d %s 1%s\n", 5*i+j+1, method, strings.Repeat(" ", 2500)) // so wide that few rows fill what may be in flight
 		}
 	}
 	log := b.String()

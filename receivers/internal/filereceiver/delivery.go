@@ -104,7 +104,8 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	total := spanCount(messages)
 	for ; d.traces.messages < len(messages); d.traces.messages++ {
 		td := messages[d.traces.messages].Traces
-		n := td.SpanCount() // before a consumer takes it
+		messages[d.traces.messages] = spans.Message{} // so that its memory is free as soon as it was sent
+		n := td.SpanCount()                           // before a consumer takes it
 		err := d.r.sendTraces(ctx, td)
 		var partial *refusal.Partial
 		switch {
