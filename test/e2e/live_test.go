@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,6 +53,27 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 	checkAccounts(t, c, tr)
 	c.stop(t)
 	c.assertQuiet(t)
+}
+
+// Jaeger and Tempo take zstd, which costs a third of gzip's CPU. A server that does not would answer UNIMPLEMENTED, and no span would arrive.
+func TestZstdAcrossTheNetwork(t *testing.T) {
+	t.Parallel()
+	j, s, id := startJaeger(t), startTempo(t), uuid.New()
+	logs := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "worker-1.err"), []byte(waterfall(id.String(), time.Now())), 0o600))
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, fmt.Sprintf(toTempo, s.otlp),
+		"exporters: {otlp_acked: {compression: zstd}, otlp_acked/tempo: {compression: zstd}}")
+	c.up(t)
+	for name, trace := range map[string]func(pcommon.TraceID) (ptrace.Traces, error){"Jaeger": j.trace, "Tempo": s.trace} {
+		eventually(t, time.Minute, func() error {
+			td, err := trace(pcommon.TraceID(id))
+			if err == nil && td.SpanCount() == 0 {
+				err = errors.New("no span in " + name)
+			}
+			return err
+		})
+	}
+	c.stop(t)
 }
 
 // How long it takes from the last line of a function in its log to its spans in Jaeger's answer, with the shipped config. Printed, not asserted.
