@@ -133,10 +133,7 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		}
 		return out
 	}
-	for key, want := range map[string]struct {
-		value, sum float64 // of a histogram: count and sum
-		spans      []pcommon.SpanID
-	}{
+	for key, want := range map[string]wantPoint{
 		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
 		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
 		// The largest value is the latest one too.
@@ -163,29 +160,21 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_sequence_gap"): {1, 0, ids(4)},
 		"trainbridge.verdicts|" + with(gather, "trainbridge.verdict.name=nccl_hang"):       {1, 0, ids(5)},
 	} {
-		p, ok := got[prefix+key]
-		if !assert.True(t, ok, key) {
-			continue
-		}
-		delete(got, prefix+key)
-		assert.InDelta(t, want.value, p.value+float64(p.count), 1e-15, key)
-		assert.InDelta(t, want.sum, p.sum, 1e-15, key)
-		assert.Equal(t, want.spans, p.spans, key)
-		if p.start != 0 {
-			assert.Equal(t, start, p.start, key)
-		}
-		assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
-		switch key {
-		case "nccl.collective.duration|" + ring:
-			assert.Equal(t, uint64(1), p.buckets[0], "a bound belongs to its bucket: 20 µs")
-			assert.Equal(t, uint64(1), p.buckets[7], "above 2 ms")
-			assert.Equal(t, []float64{0.0029, 0.00002}, p.exemplars)
-		case "nccl.collective.late|" + ring:
-			assert.Equal(t, uint64(1), p.buckets[5], "above 500 µs")
-			assert.Equal(t, uint64(1), p.buckets[9], "above 10 ms")
-		}
+		takePoint(t, got, key, start, want)
 	}
 	assert.Empty(t, got)
+}
+
+func TestCollectiveBuckets(t *testing.T) {
+	c := newBed(t)
+	c.consume(collectiveBatch())
+	got, ring := c.flushed(15*time.Second), ncclLabels("AllReduce", "RING")
+	durations, late := got[prefix+"nccl.collective.duration|"+ring], got[prefix+"nccl.collective.late|"+ring]
+	assert.Equal(t, uint64(1), durations.buckets[0], "a bound belongs to its bucket: 20 µs")
+	assert.Equal(t, uint64(1), durations.buckets[7], "above 2 ms")
+	assert.Equal(t, []float64{0.0029, 0.00002}, durations.exemplars)
+	assert.Equal(t, uint64(1), late.buckets[5], "above 500 µs")
+	assert.Equal(t, uint64(1), late.buckets[9], "above 10 ms")
 }
 
 // TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.

@@ -113,68 +113,81 @@ func TestEveryRPCMetric(t *testing.T) {
 	const initUnix = "[network.transport=unix rpc.method=Init rpc.system.name=zeromq]"
 	const embedding = "[rpc.method=Embedding rpc.system.name=zeromq]"
 	for key, want := range map[string]struct {
-		value, sum float64 // value: of histograms the count
-		spans      []pcommon.SpanID
-		bucket     int // where the first span is counted; −1: not compared
+		wantPoint
+		bucket int // where the first span is counted; −1: not compared
 	}{
-		"rpc.client.call.duration|" + matmulUnix: {2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}, 14}, // above 0.5 s
-		"rpc.client.call.duration|" + matmulTCP:  {1, 0.000451, []pcommon.SpanID{spanID(6)}, 4},            // above 0.2 ms
-		"rpc.client.call.duration|" + initUnix:   {1, 0.002268, []pcommon.SpanID{spanID(2)}, 7},            // above 2 ms
-		"rpc.client.call.duration|" + embedding:  {1, 0.00002, []pcommon.SpanID{spanID(21)}, 0},            // a bound belongs to its bucket
-		"rpc.client.request.size|" + matmulUnix:  {2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}, 10},
-		"rpc.client.request.size|" + initUnix:    {1, 20, []pcommon.SpanID{spanID(2)}, 0},
-		"rpc.client.request.size|" + embedding:   {1, 1, []pcommon.SpanID{spanID(21)}, 0},
-		"rpc.client.response.size|" + matmulUnix: {2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}, 11},
-		"rpc.client.response.size|" + matmulTCP:  {1, 0, []pcommon.SpanID{spanID(6)}, 0},
-		"rpc.client.response.size|" + initUnix:   {1, 272_722, []pcommon.SpanID{spanID(2)}, 7},
-		"rpc.client.response.size|" + embedding:  {1, 1, []pcommon.SpanID{spanID(21)}, 0},
-		"zeromq.pass.duration|" + zmqLabels:      {1, 0.820371, []pcommon.SpanID{spanID(3)}, 14},
-		"zeromq.pass.calls|" + zmqLabels:         {1, 3, []pcommon.SpanID{spanID(3)}, 2},
+		"rpc.client.call.duration|" + matmulUnix: {wantPoint{2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}}, 14}, // above 0.5 s
+		"rpc.client.call.duration|" + matmulTCP:  {wantPoint{1, 0.000451, []pcommon.SpanID{spanID(6)}}, 4},            // above 0.2 ms
+		"rpc.client.call.duration|" + initUnix:   {wantPoint{1, 0.002268, []pcommon.SpanID{spanID(2)}}, 7},            // above 2 ms
+		"rpc.client.call.duration|" + embedding:  {wantPoint{1, 0.00002, []pcommon.SpanID{spanID(21)}}, 0},            // a bound belongs to its bucket
+		"rpc.client.request.size|" + matmulUnix:  {wantPoint{2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}}, 10},
+		"rpc.client.request.size|" + initUnix:    {wantPoint{1, 20, []pcommon.SpanID{spanID(2)}}, 0},
+		"rpc.client.request.size|" + embedding:   {wantPoint{1, 1, []pcommon.SpanID{spanID(21)}}, 0},
+		"rpc.client.response.size|" + matmulUnix: {wantPoint{2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}}, 11},
+		"rpc.client.response.size|" + matmulTCP:  {wantPoint{1, 0, []pcommon.SpanID{spanID(6)}}, 0},
+		"rpc.client.response.size|" + initUnix:   {wantPoint{1, 272_722, []pcommon.SpanID{spanID(2)}}, 7},
+		"rpc.client.response.size|" + embedding:  {wantPoint{1, 1, []pcommon.SpanID{spanID(21)}}, 0},
+		"zeromq.pass.duration|" + zmqLabels:      {wantPoint{1, 0.820371, []pcommon.SpanID{spanID(3)}}, 14},
+		"zeromq.pass.calls|" + zmqLabels:         {wantPoint{1, 3, []pcommon.SpanID{spanID(3)}}, 2},
 		// Of the session, the pass and the calls of no pass: 0.00003, 0.02 and 0.
-		"zeromq.throughput.disagreement|" + zmqLabels:                                                    {3, 0.02003, []pcommon.SpanID{spanID(3), spanID(23)}, 7},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=serialize]":                       {0.31, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=send]":                            {0.25, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=receive]":                         {0.46, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=deserialize]":                     {0.1, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=server]":                          {0.4, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=unattributed]":                    {0.02, 0, nil, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=transport]":                       {0.17, 0, nil, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_transport_high]":   {1, 0, []pcommon.SpanID{spanID(1)}, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_serialize_high]":   {2, 0, []pcommon.SpanID{spanID(3), spanID(20)}, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_calls_high]":       {1, 0, []pcommon.SpanID{spanID(3)}, -1},
-		"trainbridge.incomplete.spans|" + zmqLabels:                                                      {1, 0, []pcommon.SpanID{spanID(20)}, -1},
-		"trainbridge.incomplete.spans|[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]": {1, 0, []pcommon.SpanID{spanID(22)}, -1},
+		"zeromq.throughput.disagreement|" + zmqLabels:                                                    {wantPoint{3, 0.02003, []pcommon.SpanID{spanID(3), spanID(23)}}, 7},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=serialize]":                       {wantPoint{0.31, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=send]":                            {wantPoint{0.25, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=receive]":                         {wantPoint{0.46, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=deserialize]":                     {wantPoint{0.1, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=server]":                          {wantPoint{0.4, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=unattributed]":                    {wantPoint{0.02, 0, nil}, -1},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=transport]":                       {wantPoint{0.17, 0, nil}, -1},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_transport_high]":   {wantPoint{1, 0, []pcommon.SpanID{spanID(1)}}, -1},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_serialize_high]":   {wantPoint{2, 0, []pcommon.SpanID{spanID(3), spanID(20)}}, -1},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_calls_high]":       {wantPoint{1, 0, []pcommon.SpanID{spanID(3)}}, -1},
+		"trainbridge.incomplete.spans|" + zmqLabels:                                                      {wantPoint{1, 0, []pcommon.SpanID{spanID(20)}}, -1},
+		"trainbridge.incomplete.spans|[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]": {wantPoint{1, 0, []pcommon.SpanID{spanID(22)}}, -1},
 	} {
-		p, ok := got[prefix+key]
-		if !assert.True(t, ok, key) {
-			continue
-		}
-		delete(got, prefix+key)
-		assert.InDelta(t, want.value, p.value+float64(p.count), 0, key)
-		assert.InDelta(t, want.sum, p.sum, 1e-12, key)
-		assert.Equal(t, want.spans, p.spans, key)
-		if want.bucket >= 0 {
+		p := takePoint(t, got, key, start, want.wantPoint)
+		if want.bucket >= 0 && assert.NotEmpty(t, p.buckets, key) {
 			assert.Positive(t, p.buckets[want.bucket], "%s %v", key, p.buckets)
-		}
-		if p.start != 0 {
-			assert.Equal(t, start, p.start, key)
-		}
-		assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
-		switch key {
-		case "rpc.client.request.size|" + matmulUnix:
-			assert.Equal(t, []float64{
-				64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864, 268_435_456, 1_073_741_824, 4_294_967_296, 17_179_869_184,
-			}, p.bounds, "64 B to 16 GiB")
-			assert.Equal(t, uint64(1), p.buckets[0], "64 B are at most 64 B")
-		case "rpc.client.response.size|" + matmulUnix:
-			assert.Equal(t, uint64(1), p.buckets[1], "65 B are more")
-		case "zeromq.pass.calls|" + zmqLabels:
-			assert.Equal(t, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}, p.bounds)
-		case "zeromq.throughput.disagreement|" + zmqLabels:
-			assert.Equal(t, uint64(2), p.buckets[0], "agreement")
 		}
 	}
 	assert.Empty(t, got)
+}
+
+func TestRPCBuckets(t *testing.T) {
+	c := newBed(t)
+	c.consume(rpcBatch())
+	got := c.flushed(15 * time.Second)
+	requests := got[prefix+"rpc.client.request.size|"+matmulUnix]
+	assert.Equal(t, []float64{
+		64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864, 268_435_456, 1_073_741_824, 4_294_967_296, 17_179_869_184,
+	}, requests.bounds, "64 B to 16 GiB")
+	assert.Equal(t, uint64(1), requests.buckets[0], "64 B are at most 64 B")
+	assert.Equal(t, uint64(1), got[prefix+"rpc.client.response.size|"+matmulUnix].buckets[1], "65 B are more")
+	assert.Equal(t, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}, got[prefix+"zeromq.pass.calls|"+zmqLabels].bounds)
+	assert.Equal(t, uint64(2), got[prefix+"zeromq.throughput.disagreement|"+zmqLabels].buckets[0], "agreement")
+}
+
+// wantPoint is a series that a test expects.
+type wantPoint struct {
+	value, sum float64 // value: of histograms the count
+	spans      []pcommon.SpanID
+}
+
+// takePoint compares a series with the one expected, and takes it out of the rest.
+func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Timestamp, want wantPoint) point {
+	t.Helper()
+	p, ok := got[prefix+key]
+	if !assert.True(t, ok, key) {
+		return p
+	}
+	delete(got, prefix+key)
+	assert.InDelta(t, want.value, p.value+float64(p.count), 0, key)
+	assert.InDelta(t, want.sum, p.sum, 1e-15, key)
+	assert.Equal(t, want.spans, p.spans, key)
+	if p.start != 0 {
+		assert.Equal(t, start, p.start, key)
+	}
+	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
+	return p
 }
 
 // ofRPC: durations are in nanoseconds, sizes and numbers of calls are as they are.
@@ -190,72 +203,80 @@ func TestRPCAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := newBed(t)
-		counts, totals, latest, gauge := map[string]uint64{}, map[string]int64{}, map[string]int64{}, map[string]float64{}
-		values := map[string]float64{}
-		last := c.consumeRandom(rng, 60, func(b *spans.Batch, id int) {
-			res, ns := resourceA, int64(math.Exp(rng.Float64()*26))
-			res.RunID = fmt.Sprint("run-", rng.IntN(2))
-			key := func(metric, labels string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
-			incomplete := rng.IntN(10) == 0
-			var s ptrace.Span
-			labels := "rpc.system.name=zeromq]"
-			switch rng.IntN(8) {
-			case 0: // a group
-				name := []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession}[rng.IntN(3)]
-				calls, share := rng.Int64N(3000), rng.Float64()
-				s = addGroup(b, res, id, name, ns, map[string]float64{spans.AttrZMQReceiveUtilization: share})
-				s.Attributes().PutInt(spans.AttrZMQPassCalls, calls)
-				if incomplete {
-					break
-				}
-				if name == spans.SpanRPCPass {
-					counts[key("zeromq.pass.duration", labels)]++
-					totals[key("zeromq.pass.duration", labels)] += ns
-					counts[key("zeromq.pass.calls", labels)]++
-					totals[key("zeromq.pass.calls", labels)] += calls
-				}
-				if k := key("zeromq.stage.utilization", "rpc.system.name=zeromq zeromq.stage=receive]"); name != spans.SpanRPCSession && ns >= latest[k] {
-					latest[k], gauge[k] = ns, share // all groups start at base
-				}
-			case 1:
-				addRPC(b, res, id, ptrace.SpanKindInternal, rpcChildren[rng.IntN(len(rpcChildren))], ns, ns)
-				return
-			default:
-				method, transport := fmt.Sprint("m", rng.IntN(4)), []string{"", "tcp", "unix"}[rng.IntN(3)]
-				request, response := rng.Int64N(1<<rng.IntN(36)), rng.Int64N(1<<rng.IntN(36))-1
-				s = addCall(b, res, id, method, transport, ns, request, response)
-				labels = "rpc.method=" + method + " " + labels
-				if transport != "" {
-					labels = "network.transport=" + transport + " " + labels
-				}
-				if incomplete {
-					break
-				}
-				counts[key("rpc.client.call.duration", labels)]++
-				totals[key("rpc.client.call.duration", labels)] += ns
-				counts[key("rpc.client.request.size", labels)]++
-				totals[key("rpc.client.request.size", labels)] += request
-				if response >= 0 {
-					counts[key("rpc.client.response.size", labels)]++
-					totals[key("rpc.client.response.size", labels)] += response
-				}
-			}
-			if incomplete {
-				s.Attributes().PutBool(spans.AttrIncomplete, true)
-				values[key("trainbridge.incomplete.spans", labels)]++
-			}
-			if rng.IntN(5) == 0 {
-				judged(s, "v")
-				i := len(labels) - 1
-				values[key("trainbridge.verdicts", labels[:i]+" trainbridge.verdict.name=v]")]++
-			}
-		})
-		require.Len(t, last, len(counts)+len(values)+len(gauge))
-		maps.Copy(values, gauge)
-		for key, want := range values {
+		o := rpcOracle{
+			counts: map[string]uint64{}, totals: map[string]int64{}, latest: map[string]int64{}, gauge: map[string]float64{}, values: map[string]float64{},
+		}
+		last := c.consumeRandom(rng, 60, func(b *spans.Batch, id int) { o.add(b, id, rng) })
+		require.Len(t, last, len(o.counts)+len(o.values)+len(o.gauge))
+		maps.Copy(o.values, o.gauge)
+		for key, want := range o.values {
 			assert.InDelta(t, want, last[key].value, 0, key)
 		}
-		checkCounts(t, last, counts, totals, ofRPC)
+		checkCounts(t, last, o.counts, o.totals, ofRPC)
+	}
+}
+
+// rpcOracle keeps what the series of the spans that it adds have to say.
+type rpcOracle struct {
+	counts map[string]uint64
+	totals map[string]int64 // ns, bytes or calls
+	latest map[string]int64 // ns at which the latest group of a gauge ended
+	gauge  map[string]float64
+	values map[string]float64
+}
+
+func (o *rpcOracle) add(b *spans.Batch, id int, rng *rand.Rand) {
+	res, ns := resourceA, int64(math.Exp(rng.Float64()*26))
+	res.RunID = fmt.Sprint("run-", rng.IntN(2))
+	key := func(metric, labels string) string { return "verl|" + res.RunID + "|" + metric + "|[" + labels }
+	incomplete := rng.IntN(10) == 0
+	count := func(metric, labels string, v int64) {
+		if !incomplete {
+			o.counts[key(metric, labels)]++
+			o.totals[key(metric, labels)] += v
+		}
+	}
+	var s ptrace.Span
+	labels := "rpc.system.name=zeromq]"
+	switch rng.IntN(8) {
+	case 0: // a group
+		name := []string{spans.SpanRPCPass, spans.SpanRPCCalls, spans.SpanRPCSession}[rng.IntN(3)]
+		calls, share := rng.Int64N(3000), rng.Float64()
+		s = addGroup(b, res, id, name, ns, map[string]float64{spans.AttrZMQReceiveUtilization: share})
+		s.Attributes().PutInt(spans.AttrZMQPassCalls, calls)
+		if name == spans.SpanRPCPass {
+			count("zeromq.pass.duration", labels, ns)
+			count("zeromq.pass.calls", labels, calls)
+		}
+		k := key("zeromq.stage.utilization", "rpc.system.name=zeromq zeromq.stage=receive]")
+		if !incomplete && name != spans.SpanRPCSession && ns >= o.latest[k] {
+			o.latest[k], o.gauge[k] = ns, share // all groups start at base
+		}
+	case 1:
+		addRPC(b, res, id, ptrace.SpanKindInternal, rpcChildren[rng.IntN(len(rpcChildren))], ns, ns)
+		return
+	default:
+		method, transport := fmt.Sprint("m", rng.IntN(4)), []string{"", "tcp", "unix"}[rng.IntN(3)]
+		request, response := rng.Int64N(1<<rng.IntN(36)), rng.Int64N(1<<rng.IntN(36))-1
+		s = addCall(b, res, id, method, transport, ns, request, response)
+		labels = "rpc.method=" + method + " " + labels
+		if transport != "" {
+			labels = "network.transport=" + transport + " " + labels
+		}
+		count("rpc.client.call.duration", labels, ns)
+		count("rpc.client.request.size", labels, request)
+		if response >= 0 {
+			count("rpc.client.response.size", labels, response)
+		}
+	}
+	if incomplete {
+		s.Attributes().PutBool(spans.AttrIncomplete, true)
+		o.values[key("trainbridge.incomplete.spans", labels)]++
+	}
+	if rng.IntN(5) == 0 {
+		judged(s, "v")
+		i := len(labels) - 1
+		o.values[key("trainbridge.verdicts", labels[:i]+" trainbridge.verdict.name=v]")]++
 	}
 }
 

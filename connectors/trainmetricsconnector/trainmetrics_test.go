@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -203,31 +204,9 @@ const prefix = "verl|run-1|"
 func TestEveryMetric(t *testing.T) {
 	c := newBed(t)
 	start := pcommon.NewTimestampFromTime(c.clock)
-	b := spans.NewBatch("test", "")
-	f := add(b, resourceA, 1, "rollout", spans.StageFunction, 914_024_000)
-	for name, v := range map[string]float64{
-		spans.AttrTQGetUtilization: 0.05, spans.AttrTQComputeUtilization: 0.88, spans.AttrTQPutUtilization: 0.07,
-		spans.AttrTQOverheadUtilization: 0.12, spans.AttrTQUtilizationDisagreement: 0.0002, spans.AttrTQUnattributedUtilization: 0.3,
-	} {
-		f.Attributes().PutDouble(name, v)
-	}
-	f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
-	add(b, resourceA, 2, "rollout", spans.StageGet, 52_000_000)
-	add(b, resourceA, 3, "rollout", spans.StageClientGet, 50_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 500*mib)
-	add(b, resourceA, 4, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughputReported, 253.33*mib)
-	add(b, resourceA, 5, "rollout", spans.StageClientClear, 1_000_000)
-	add(b, resourceA, 6, "", spans.StageClientGet, 1_000_001).Attributes().PutDouble(spans.AttrTQThroughput, 0)
-	add(b, resourceA, 7, "rollout", spans.StageCompute, 5).Attributes().PutBool(spans.AttrIncomplete, true)
-	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{1}, ID: spanID(8), Name: "not ours", Start: base, End: base + 5})
-	c.consume(b.Traces())
+	c.consume(tqBatch())
 	got := c.flushed(15 * time.Second)
 
-	names := func(m map[string]point) (keys []string) {
-		for k := range m {
-			keys = append(keys, k)
-		}
-		return keys
-	}
 	assert.ElementsMatch(t, []string{
 		prefix + "tq.function.duration|[tq.function=rollout]",
 		prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]",
@@ -248,7 +227,7 @@ func TestEveryMetric(t *testing.T) {
 		prefix + "tq.utilization.reported.disagreement|[tq.function=rollout]",
 		prefix + "trainbridge.verdicts|[tq.function=rollout trainbridge.verdict.name=tq_compute_share_good]",
 		prefix + "trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]",
-	}, names(got))
+	}, slices.Collect(maps.Keys(got)))
 
 	h := got[prefix+"tq.function.duration|[tq.function=rollout]"]
 	assert.Equal(t, uint64(1), h.count)
@@ -275,6 +254,27 @@ func TestEveryMetric(t *testing.T) {
 	assert.InDelta(t, 1.0, v.value, 0)
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, v.spans)
 	assert.InDelta(t, 1.0, got[prefix+"trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]"].value, 0)
+}
+
+// tqBatch has a function with all of its shares, its stages, one that was cut off, and a span that is not ours.
+func tqBatch() ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	f := add(b, resourceA, 1, "rollout", spans.StageFunction, 914_024_000)
+	for name, v := range map[string]float64{
+		spans.AttrTQGetUtilization: 0.05, spans.AttrTQComputeUtilization: 0.88, spans.AttrTQPutUtilization: 0.07,
+		spans.AttrTQOverheadUtilization: 0.12, spans.AttrTQUtilizationDisagreement: 0.0002, spans.AttrTQUnattributedUtilization: 0.3,
+	} {
+		f.Attributes().PutDouble(name, v)
+	}
+	f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
+	add(b, resourceA, 2, "rollout", spans.StageGet, 52_000_000)
+	add(b, resourceA, 3, "rollout", spans.StageClientGet, 50_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 500*mib)
+	add(b, resourceA, 4, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughputReported, 253.33*mib)
+	add(b, resourceA, 5, "rollout", spans.StageClientClear, 1_000_000)
+	add(b, resourceA, 6, "", spans.StageClientGet, 1_000_001).Attributes().PutDouble(spans.AttrTQThroughput, 0)
+	add(b, resourceA, 7, "rollout", spans.StageCompute, 5).Attributes().PutBool(spans.AttrIncomplete, true)
+	b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{1}, ID: spanID(8), Name: "not ours", Start: base, End: base + 5})
+	return b.Traces()
 }
 
 // TestOneOverheadPopulation: calls that died in compute have a GET, and no duration: divided by the functions' time, the sums of the histograms say
@@ -394,75 +394,73 @@ func TestAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		c := newBed(t)
-		type want struct {
-			ns    []int64
-			bytes []float64
-		}
-		expect := map[string]*want{}
-		at := func(key string) *want {
-			if expect[key] == nil {
-				expect[key] = &want{}
-			}
-			return expect[key]
-		}
-		counts := map[string]float64{}
-		stageNames := []string{"function", "get", "compute", "put", "client_get", "client_put", "client_get_meta", "client_clear"}
-		last := c.consumeRandom(rng, 40, func(b *spans.Batch, id int) {
-			res := resourceA
-			res.PID = rng.Int64N(5) // no label of the metrics
-			res.RunID = fmt.Sprint("run-", rng.IntN(2))
-			fn, st := fmt.Sprint("f", rng.IntN(4)), stageNames[rng.IntN(len(stageNames))]
-			ns := int64(math.Exp(rng.Float64() * 30)) // 1 ns to 3 h
-			s := add(b, res, id, fn, st, ns)
-			key := "verl|" + res.RunID + "|"
-			incomplete := rng.IntN(10) == 0
-			if incomplete {
-				s.Attributes().PutBool(spans.AttrIncomplete, true)
-				counts[key+fmt.Sprintf("trainbridge.incomplete.spans|[tq.function=%s tq.stage=%s]", fn, st)]++
-			} else if st == "function" {
-				at(key + fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns = append(at(key+fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)).ns, ns)
-			} else {
-				w := at(key + fmt.Sprintf("tq.stage.duration|[tq.function=%s tq.stage=%s]", fn, st))
-				w.ns = append(w.ns, ns)
-			}
-			if st == "client_put" || st == "client_get" {
-				speed := rng.Float64() * 1e9
-				s.Attributes().PutDouble(spans.AttrTQThroughput, speed)
-				if !incomplete {
-					w := at(key + fmt.Sprintf("tq.client.throughput|[tq.function=%s tq.stage=%s]", fn, st))
-					w.bytes = append(w.bytes, speed)
-				}
-			}
-			if rng.IntN(3) == 0 {
-				list := s.Attributes().PutEmptySlice(spans.AttrVerdict)
-				for k := range rng.IntN(3) {
-					list.AppendEmpty().SetStr(fmt.Sprint("v", k))
-					counts[key+fmt.Sprintf("trainbridge.verdicts|[tq.function=%s trainbridge.verdict.name=v%d]", fn, k)]++
-				}
-			}
-		})
-		require.Len(t, last, len(expect)+len(counts))
-		for key, n := range counts {
+		o := tqOracle{durations: map[string][]int64{}, speeds: map[string][]float64{}, counts: map[string]float64{}}
+		last := c.consumeRandom(rng, 40, func(b *spans.Batch, id int) { o.add(b, id, rng) })
+		require.Len(t, last, len(o.durations)+len(o.speeds)+len(o.counts))
+		for key, n := range o.counts {
 			assert.InDelta(t, n, last[key].value, 0, key)
 		}
-		for key, w := range expect {
-			got := last[key]
-			values, sum := w.bytes, 0.0
-			if w.ns != nil {
-				var total int64
-				for _, ns := range w.ns {
-					values = append(values, float64(ns)/1e9)
-					total += ns
-				}
-				sum = float64(total) / 1e9
-				assert.InDelta(t, sum, got.sum, 0, "the sum of durations is exact")
-			} else {
-				for _, v := range w.bytes {
-					sum += v
-				}
-				assert.InEpsilon(t, sum, got.sum, 1e-12)
+		for key, durations := range o.durations {
+			var values []float64
+			var total int64
+			for _, ns := range durations {
+				values = append(values, float64(ns)/1e9)
+				total += ns
 			}
-			checkHistogram(t, key, values, got)
+			assert.InDelta(t, float64(total)/1e9, last[key].sum, 0, "the sum of durations is exact")
+			checkHistogram(t, key, values, last[key])
+		}
+		for key, values := range o.speeds {
+			sum := 0.0
+			for _, v := range values {
+				sum += v
+			}
+			assert.InEpsilon(t, sum, last[key].sum, 1e-12)
+			checkHistogram(t, key, values, last[key])
+		}
+	}
+}
+
+// tqOracle keeps every value of the spans that it adds, by the series that has to count it.
+type tqOracle struct {
+	durations map[string][]int64 // ns
+	speeds    map[string][]float64
+	counts    map[string]float64
+}
+
+func (o *tqOracle) add(b *spans.Batch, id int, rng *rand.Rand) {
+	stageNames := []string{"function", "get", "compute", "put", "client_get", "client_put", "client_get_meta", "client_clear"}
+	res := resourceA
+	res.PID = rng.Int64N(5) // no label of the metrics
+	res.RunID = fmt.Sprint("run-", rng.IntN(2))
+	fn, st := fmt.Sprint("f", rng.IntN(4)), stageNames[rng.IntN(len(stageNames))]
+	ns := int64(math.Exp(rng.Float64() * 30)) // 1 ns to 3 h
+	s := add(b, res, id, fn, st, ns)
+	key := "verl|" + res.RunID + "|"
+	incomplete := rng.IntN(10) == 0
+	if incomplete {
+		s.Attributes().PutBool(spans.AttrIncomplete, true)
+		o.counts[key+fmt.Sprintf("trainbridge.incomplete.spans|[tq.function=%s tq.stage=%s]", fn, st)]++
+	} else if st == "function" {
+		series := key + fmt.Sprintf("tq.function.duration|[tq.function=%s]", fn)
+		o.durations[series] = append(o.durations[series], ns)
+	} else {
+		series := key + fmt.Sprintf("tq.stage.duration|[tq.function=%s tq.stage=%s]", fn, st)
+		o.durations[series] = append(o.durations[series], ns)
+	}
+	if st == "client_put" || st == "client_get" {
+		speed := rng.Float64() * 1e9
+		s.Attributes().PutDouble(spans.AttrTQThroughput, speed)
+		if !incomplete {
+			series := key + fmt.Sprintf("tq.client.throughput|[tq.function=%s tq.stage=%s]", fn, st)
+			o.speeds[series] = append(o.speeds[series], speed)
+		}
+	}
+	if rng.IntN(3) == 0 {
+		list := s.Attributes().PutEmptySlice(spans.AttrVerdict)
+		for k := range rng.IntN(3) {
+			list.AppendEmpty().SetStr(fmt.Sprint("v", k))
+			o.counts[key+fmt.Sprintf("trainbridge.verdicts|[tq.function=%s trainbridge.verdict.name=v%d]", fn, k)]++
 		}
 	}
 }
@@ -564,39 +562,7 @@ func TestCardinalityLimit(t *testing.T) {
 	c := newBed(t, tight)
 	const functions = 25
 	for i := range functions {
-		b := spans.NewBatch("test", "")
-		res := resourceA
-		res.RunID = fmt.Sprint("run-", i%3)
-		f := add(b, res, 10*i+1, fmt.Sprint("f", i), "function", 1e6)
-		f.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.5)
-		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.5)
-		f.Attributes().PutDouble(spans.AttrTQUtilizationDisagreement, 0.5)
-		names := f.Attributes().PutEmptySlice(spans.AttrVerdict)
-		for v := range 3 {
-			names.AppendEmpty().SetStr(fmt.Sprint("v", v))
-		}
-		for j, st := range []string{"get", "compute", "put", "client_get", "client_put"} {
-			add(b, res, 10*i+2+j, fmt.Sprint("f", i), st, 1e6).Attributes().PutDouble(spans.AttrTQThroughput, 1)
-		}
-		add(b, res, 10*i+8, fmt.Sprint("f", i), "get", 1e6).Attributes().PutBool(spans.AttrIncomplete, true)
-		step := addStepSpan(b, res, 10*i+9, "jsonl", int64(i), 1, map[string]float64{
-			spans.AttrStepDuration: 1, spans.AttrSamples: 1, spans.AttrTokens: 1, spans.AttrFlopThroughput: 1, spans.AttrDeviceFlopThroughput: 1,
-			spans.AttrMFU: 1, spans.AttrHFU: 1, spans.AttrFlopDisagreement: 1,
-		})
-		judged(step, "v0")
-		addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
-		addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
-		res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
-		addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
-		addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
-			spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
-			spans.AttrZMQThroughputDisagreement: 1,
-		})
-		addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
-			spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
-			spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
-		})
-		c.consume(b.Traces())
+		c.consume(ofEveryKind(i))
 	}
 	series, total := map[string]int{}, map[string]float64{}
 	overflows := 0
@@ -642,6 +608,43 @@ func TestCardinalityLimit(t *testing.T) {
 	c.flushed(time.Hour)
 	c.consume(one(spans.StageGet, 100_000, 1e6))
 	assert.Contains(t, c.flushed(time.Second), prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]")
+}
+
+// ofEveryKind has a span for every metric, and labels that only those of the same i have.
+func ofEveryKind(i int) ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	res := resourceA
+	res.RunID = fmt.Sprint("run-", i%3)
+	f := add(b, res, 10*i+1, fmt.Sprint("f", i), "function", 1e6)
+	f.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.5)
+	f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.5)
+	f.Attributes().PutDouble(spans.AttrTQUtilizationDisagreement, 0.5)
+	names := f.Attributes().PutEmptySlice(spans.AttrVerdict)
+	for v := range 3 {
+		names.AppendEmpty().SetStr(fmt.Sprint("v", v))
+	}
+	for j, st := range []string{"get", "compute", "put", "client_get", "client_put"} {
+		add(b, res, 10*i+2+j, fmt.Sprint("f", i), st, 1e6).Attributes().PutDouble(spans.AttrTQThroughput, 1)
+	}
+	add(b, res, 10*i+8, fmt.Sprint("f", i), "get", 1e6).Attributes().PutBool(spans.AttrIncomplete, true)
+	step := addStepSpan(b, res, 10*i+9, "jsonl", int64(i), 1, map[string]float64{
+		spans.AttrStepDuration: 1, spans.AttrSamples: 1, spans.AttrTokens: 1, spans.AttrFlopThroughput: 1, spans.AttrDeviceFlopThroughput: 1,
+		spans.AttrMFU: 1, spans.AttrHFU: 1, spans.AttrFlopDisagreement: 1,
+	})
+	judged(step, "v0")
+	addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
+	addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
+	res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
+	addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
+	addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
+		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
+		spans.AttrZMQThroughputDisagreement: 1,
+	})
+	addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
+		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
+		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
+	})
+	return b.Traces()
 }
 
 func splitKey(key string) (parts [4]string) {
@@ -873,6 +876,28 @@ func TestFactory(t *testing.T) {
 // FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with a
 // duration, is counted once; so are calls, passes and collectives.
 func FuzzConsume(f *testing.F) {
+	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(oddSpans())
+	require.NoError(f, err)
+	f.Add(raw)
+	cfg := defaultConfig()
+	tight(cfg)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(raw)
+		if err != nil {
+			return
+		}
+		st, in := newStore(cfg, time.Unix(0, base)), newScratch()
+		in.read(td)
+		st.apply(in, time.Unix(1, base))
+		want, steps := observed(in)
+		got, counted := countedIn(st.build(time.Unix(2, base)))
+		assert.Equal(t, want, got)
+		assert.InDelta(t, steps, counted, 1e3) // of up to 2⁵³ each
+	})
+}
+
+// oddSpans has a span of every kind, some of them without what they should have.
+func oddSpans() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
 	s.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.5)
@@ -900,65 +925,58 @@ func FuzzConsume(f *testing.F) {
 	cut(addCollective(b, resourceA, 11, "Send", "", 1e9, map[string]float64{spans.AttrNCCLLateMax: 1, spans.AttrNCCLRanksMissingCount: 1}),
 		spans.NCCLIncompleteGap)
 	addBelow(b, resourceA, 12, spans.SpanNCCLRank)
-	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(b.Traces())
-	require.NoError(f, err)
-	f.Add(raw)
-	cfg := defaultConfig()
-	tight(cfg)
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		td, err := new(ptrace.ProtoUnmarshaler).UnmarshalTraces(raw)
-		if err != nil {
-			return
+	return b.Traces()
+}
+
+// observed counts the spans that a histogram or the counter of incomplete spans has to have, and the steps.
+func observed(in *scratch) (want uint64, steps float64) {
+	met := map[uint64]bool{0: false}
+	for _, o := range in.observations {
+		if met[o.id] {
+			continue
 		}
-		st, in := newStore(cfg, time.Unix(0, base)), newScratch()
-		in.read(td)
-		st.apply(in, time.Unix(1, base))
-		var want, got uint64
-		met := map[uint64]bool{0: false}
-		steps := 0.0
-		for _, o := range in.observations {
-			if met[o.id] {
-				continue
-			}
-			met[o.id] = o.id != 0
-			measured := true // it has a duration
-			switch r := in.readers[o.family].(type) {
-			case *stepReader:
-				if v := &r.values[o.values]; v.part == "" {
-					measured = v.timed
-					if !o.incomplete {
-						steps += v.counts[0]
-					}
+		met[o.id] = o.id != 0
+		measured := true // it has a duration
+		switch r := in.readers[o.family].(type) {
+		case *stepReader:
+			if v := &r.values[o.values]; v.part == "" {
+				measured = v.timed
+				if !o.incomplete {
+					steps += v.counts[0]
 				}
-			case *rpcReader:
-				measured = o.values >= 0 || r.groups[^o.values].pass
-			case *collectiveReader:
-				measured = r.values[o.values].timed
 			}
-			if o.incomplete || measured {
-				want++
-			}
+		case *rpcReader:
+			measured = o.values >= 0 || r.groups[^o.values].pass
+		case *collectiveReader:
+			measured = r.values[o.values].timed
 		}
-		for _, rm := range st.build(time.Unix(2, base)).ResourceMetrics().All() {
-			for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
-				switch m.Name() {
-				case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
-					spans.MetricRPCCallDuration, spans.MetricZMQPassDuration, spans.MetricNCCLDuration:
-					for _, p := range m.Histogram().DataPoints().All() {
-						got += p.Count()
-					}
-				case spans.MetricIncompleteSpans:
-					for _, p := range m.Sum().DataPoints().All() {
-						got += uint64(p.IntValue())
-					}
-				case spans.MetricSteps:
-					for _, p := range m.Sum().DataPoints().All() {
-						steps -= p.DoubleValue()
-					}
+		if o.incomplete || measured {
+			want++
+		}
+	}
+	return want, steps
+}
+
+// countedIn counts what observed says, in the metrics.
+func countedIn(md pmetric.Metrics) (got uint64, steps float64) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			switch m.Name() {
+			case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
+				spans.MetricRPCCallDuration, spans.MetricZMQPassDuration, spans.MetricNCCLDuration:
+				for _, p := range m.Histogram().DataPoints().All() {
+					got += p.Count()
+				}
+			case spans.MetricIncompleteSpans:
+				for _, p := range m.Sum().DataPoints().All() {
+					got += uint64(p.IntValue())
+				}
+			case spans.MetricSteps:
+				for _, p := range m.Sum().DataPoints().All() {
+					steps += p.DoubleValue()
 				}
 			}
 		}
-		assert.Equal(t, want, got)
-		assert.InDelta(t, 0, steps, 1e3) // of up to 2⁵³ each
-	})
+	}
+	return got, steps
 }
