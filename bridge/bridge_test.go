@@ -179,14 +179,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTheField(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "ca.pem")
-	for name, it := range map[string]struct {
-		opts []Option
-		env  map[string]string
-		want string
-		is   error
-	}{
+func TestErrorsNameTheOption(t *testing.T) {
+	checkRefused(t, map[string]refused{
 		"no port":           {opts: []Option{WithEndpoint("collector")}, want: `bridge: WithEndpoint: "collector": not an endpoint`, is: ErrEndpoint},
 		"http without port": {opts: []Option{WithEndpoint("http://collector")}, want: `bridge: WithEndpoint: "http://collector": `, is: ErrEndpoint},
 		"scheme":            {opts: []Option{WithEndpoint("ftp://collector:1")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
@@ -203,7 +197,16 @@ func TestErrorsNameTheField(t *testing.T) {
 		"socket":            {opts: []Option{WithEndpoint("unix:///run/otlp.sock")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"socket, no slash":  {opts: []Option{WithEndpoint("unix:/run/otlp.sock")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
 		"resolver of gRPC":  {opts: []Option{WithEndpoint("dns:///collector:4317")}, want: "bridge: WithEndpoint: ", is: ErrEndpoint},
-		"variable":          {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_ENDPOINT: ", is: ErrEndpoint},
+		"service name":      {opts: []Option{WithServiceName("a\xff")}, want: `bridge: WithServiceName: "a\xff": not UTF-8`, is: ErrText},
+		"hidden":            {opts: []Option{WithServiceName("a\u202eb")}, want: "bridge: WithServiceName: ", is: ErrText},
+		"run id":            {opts: []Option{WithRunID("a\xff")}, want: "bridge: WithRunID: ", is: ErrText},
+	})
+}
+
+func TestErrorsNameTheVariable(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "ca.pem")
+	checkRefused(t, map[string]refused{
+		"variable": {env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_ENDPOINT: ", is: ErrEndpoint},
 		"own variable": {
 			env: map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "collector"}, want: "bridge: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: ", is: ErrEndpoint,
 		},
@@ -238,18 +241,28 @@ func TestErrorsNameTheField(t *testing.T) {
 			env:  map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"},
 			want: "bridge: OTEL_TRACES_SAMPLER_ARG: ", is: ErrRatio,
 		},
-		"service name": {opts: []Option{WithServiceName("a\xff")}, want: `bridge: WithServiceName: "a\xff": not UTF-8`, is: ErrText},
-		"hidden":       {opts: []Option{WithServiceName("a\u202eb")}, want: "bridge: WithServiceName: ", is: ErrText},
-		"run id":       {opts: []Option{WithRunID("a\xff")}, want: "bridge: WithRunID: ", is: ErrText},
-		"name of env":  {env: map[string]string{"OTEL_SERVICE_NAME": "a\xff"}, want: "bridge: OTEL_SERVICE_NAME: ", is: ErrText},
-		"job":          {env: map[string]string{"SLURM_JOB_ID": "a\xff"}, want: "bridge: SLURM_JOB_ID: ", is: ErrText},
-		"escape":       {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a=1,b=%ff"}, want: `bridge: OTEL_RESOURCE_ATTRIBUTES: "b": not UTF-8`, is: ErrText},
-		"resource":     {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a"}, want: "bridge: OTEL_RESOURCE_ATTRIBUTES: "},
+		"name of env": {env: map[string]string{"OTEL_SERVICE_NAME": "a\xff"}, want: "bridge: OTEL_SERVICE_NAME: ", is: ErrText},
+		"job":         {env: map[string]string{"SLURM_JOB_ID": "a\xff"}, want: "bridge: SLURM_JOB_ID: ", is: ErrText},
+		"escape":      {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a=1,b=%ff"}, want: `bridge: OTEL_RESOURCE_ATTRIBUTES: "b": not UTF-8`, is: ErrText},
+		"resource":    {env: map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a"}, want: "bridge: OTEL_RESOURCE_ATTRIBUTES: "},
 		"certificate": {
 			opts: []Option{WithEndpoint("collector:4317")}, env: map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": missing},
 			want: "bridge: OTEL_EXPORTER_OTLP_CERTIFICATE: ", is: os.ErrNotExist,
 		},
-	} {
+	})
+}
+
+// refused is a configuration that New refuses, and what its error holds.
+type refused struct {
+	opts []Option
+	env  map[string]string
+	want string
+	is   error
+}
+
+func checkRefused(t *testing.T, cases map[string]refused) {
+	t.Helper()
+	for name, it := range cases {
 		t.Run(name, func(t *testing.T) {
 			for k, v := range it.env {
 				t.Setenv(k, v)

@@ -150,7 +150,16 @@ func TestHelpersOfThePage(t *testing.T) {
 			want[s.Name()] = names
 		}
 	}
+	got := helpersOfThePage(t)
+	require.Len(t, got, len(want))
+	for name, attrs := range want {
+		assert.ElementsMatch(t, attrs, got[name], name)
+	}
+}
 
+// helpersOfThePage reads the attributes of every span from the page's table.
+func helpersOfThePage(t *testing.T) map[string][]string {
+	t.Helper()
 	_, table, found := strings.Cut(page(t), "| | Span | Attributes |\n| --- | --- | --- |\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
@@ -166,8 +175,5 @@ func TestHelpersOfThePage(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, got, len(want))
-	for name, attrs := range want {
-		assert.ElementsMatch(t, attrs, got[name], name)
-	}
+	return got
 }

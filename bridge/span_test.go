@@ -74,7 +74,6 @@ func callHelpers(ctx, outside context.Context, r *rig) {
 // The names stand in the receivers' READMEs, and are written out here.
 func TestHelpers(t *testing.T) {
 	r := newRig(t)
-	pid := int64(os.Getpid())
 	callHelpers(WithTraceID(t.Context(), "a1b2c3d4"), t.Context(), r)
 	all := r.flush()
 
@@ -83,15 +82,29 @@ func TestHelpers(t *testing.T) {
 		"tq.client.put": "tq.put",
 		"train.step":    "", "Matmul": "train.step", "rpc.serialize": "Matmul", "rpc.send": "Matmul", "rpc.receive": "Matmul", "rpc.deserialize": "Matmul",
 	}, parents(all))
+	shares := takeShares(t, all["generate_sequences"])
+	assert.Equal(t, sharesOf(all["generate_sequences"], []got{all["tq.get"], all["tq.compute"], all["tq.put"]}), shares)
+}
+
+// takeShares takes the shares of a function's stages out of its attributes.
+func takeShares(t *testing.T, function got) map[string]any {
+	t.Helper()
 	shares := map[string]any{}
 	for _, name := range shareNames {
-		x, ok := all["generate_sequences"].Attributes().Get(name)
+		x, ok := function.Attributes().Get(name)
 		require.True(t, ok, name)
 		shares[name] = x.Double()
-		all["generate_sequences"].Attributes().Remove(name)
+		function.Attributes().Remove(name)
 	}
-	assert.Equal(t, sharesOf(all["generate_sequences"], []got{all["tq.get"], all["tq.compute"], all["tq.put"]}), shares)
+	return shares
+}
 
+func TestHelpersAttributes(t *testing.T) {
+	r := newRig(t)
+	pid := int64(os.Getpid())
+	callHelpers(WithTraceID(t.Context(), "a1b2c3d4"), t.Context(), r)
+	all := r.flush()
+	takeShares(t, all["generate_sequences"])
 	is := map[string]string{
 		"generate_sequences": "function", "tq.get": "stage", "tq.compute": "stage", "tq.put": "stage", "tq.client.get": "stage", "tq.client.put": "stage",
 		"train.step": "step", "Matmul": "call", "rpc.serialize": "call_part", "rpc.send": "call_part", "rpc.receive": "call_part", "rpc.deserialize": "call_part",

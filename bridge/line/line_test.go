@@ -19,16 +19,33 @@ type want struct {
 	hasRank                                          bool
 }
 
-func TestPeel(t *testing.T) {
-	const tq = "[TQ-TRACE] trace_id=N/A | func=f | stage=GET_START"
-	for _, tt := range []struct {
-		name, in, rest string
-		want           want
-	}{
+const tq = "[TQ-TRACE] trace_id=N/A | func=f | stage=GET_START"
+
+func TestPeelLoggers(t *testing.T) {
+	checkPeel(t, []peelCase{
 		{"nothing", tq, tq, want{}},
 		{"empty", "", "", want{}},
 		{"python logging", "INFO:2026-02-11 16:40:00,120:" + tq, tq, want{level: "INFO", stamp: "2026-02-11 16:40:00,120"}},
 		{"no fraction", "DEBUG:2026-02-11 16:40:00:" + tq, tq, want{level: "DEBUG", stamp: "2026-02-11 16:40:00"}},
+		{"megatron", " [2025-08-01 07:19:37] iteration        1/    5000 | x", "iteration        1/    5000 | x", want{stamp: "2025-08-01 07:19:37"}},
+		{"brackets", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12:main"}},
+		{"brackets no func", "[2026-02-11 16:40:00,120][INFO][a.py:12] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12"}},
+		{
+			"dashes", "2026-08-20 10:15:00,123 - INFO - transfer_queue.utils.perf_utils - TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
+			"TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
+			want{stamp: "2026-08-20 10:15:00,123", level: "INFO", logger: "transfer_queue.utils.perf_utils"},
+		},
+		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
+		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
+		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
+		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
+		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
+		{"Rank 6", "[Rank 6] (after 1 iterations) memory", "[Rank 6] (after 1 iterations) memory", want{}},
+	})
+}
+
+func TestPeelRay(t *testing.T) {
+	checkPeel(t, []peelCase{
 		{
 			"ray", "(AgentLoopWorker pid=2642022) INFO:2026-02-11 16:40:00,120:" + tq, tq,
 			want{ray: "AgentLoopWorker", pid: 2642022, level: "INFO", stamp: "2026-02-11 16:40:00,120"},
@@ -54,27 +71,32 @@ func TestPeel(t *testing.T) {
 			want{repeated: 2},
 		},
 		{"repeated inside", "x [repeated 2x across cluster] y", "x [repeated 2x across cluster] y", want{}},
+		{"osc title", "\x1b]0;title\x07(W pid=1) x", "x", want{ray: "W", pid: 1}},
+		{"indentation stays", "(W pid=1)   forward: 1", "  forward: 1", want{ray: "W", pid: 1}},
+		{"not ray", "(see pid=12 there) x", "(see pid=12 there) x", want{}},
+		{"number too long", "(A pid=9999999999999999999) x", "(A pid=9999999999999999999) x", want{}},
+	})
+}
+
+func TestPeelRanks(t *testing.T) {
+	checkPeel(t, []peelCase{
 		{"rank", "[rank3]: " + tq, tq, want{rank: 3, hasRank: true}},
 		{
 			"torchrun, megatron", "[default0]: [2026-09-11 12:06:52.987995] iteration        3/ 7629408 | x", "iteration        3/ 7629408 | x",
 			want{rank: 0, hasRank: true, stamp: "2026-09-11 12:06:52.987995"},
 		},
-		{"megatron", " [2025-08-01 07:19:37] iteration        1/    5000 | x", "iteration        1/    5000 | x", want{stamp: "2025-08-01 07:19:37"}},
 		{
 			"srun, megatron", "3:  [2026-05-29 03:52:45] iteration      300/     300", "iteration      300/     300",
 			want{rank: 3, hasRank: true, stamp: "2026-05-29 03:52:45"},
 		},
 		{"srun and rank", "12: [rank3]: x", "x", want{rank: 3, hasRank: true}},
-		{"brackets", "[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12:main"}},
-		{"brackets no func", "[2026-02-11 16:40:00,120][INFO][a.py:12] hello", "hello", want{stamp: "2026-02-11 16:40:00,120", level: "INFO", source: "a.py:12"}},
-		{
-			"dashes", "2026-08-20 10:15:00,123 - INFO - transfer_queue.utils.perf_utils - TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
-			"TQ_STORAGE_UNIT_4f: [Performance] x - y - z",
-			want{stamp: "2026-08-20 10:15:00,123", level: "INFO", logger: "transfer_queue.utils.perf_utils"},
-		},
-		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
-		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
-		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
+		{"not a rank", "[rank3] x", "[rank3] x", want{}},
+		{"not srun", "12:30:00 x", "12:30:00 x", want{}},
+	})
+}
+
+func TestPeelContainersAndTerminals(t *testing.T) {
+	checkPeel(t, []peelCase{
 		{
 			"docker", "2026-02-11T16:40:00.123456789Z INFO:2026-02-11 16:40:00,120:" + tq, tq,
 			want{container: "2026-02-11T16:40:00.123456789Z", level: "INFO", stamp: "2026-02-11 16:40:00,120"},
@@ -82,19 +104,20 @@ func TestPeel(t *testing.T) {
 		{"cri", "2026-02-11T16:40:00.123456789+08:00 stderr F hello", "hello", want{container: "2026-02-11T16:40:00.123456789+08:00"}},
 		{"cri partial", "2026-02-11T16:40:00.1Z stdout P hello", "hello", want{container: "2026-02-11T16:40:00.1Z"}},
 		{"docker and own", "2026-02-11T16:40:00.1Z 2026-02-11T16:40:01Z hello", "hello", want{container: "2026-02-11T16:40:00.1Z", stamp: "2026-02-11T16:40:01Z"}},
-		{"osc title", "\x1b]0;title\x07(W pid=1) x", "x", want{ray: "W", pid: 1}},
 		{"osc with ST", "\x1b]8;;http://a\x1b\\x", "x", want{}},
 		{"unfinished csi", "x\x1b[3", "x", want{}},
 		{"lone escape", "\x1b\x1b[0m[31mx", "[31mx", want{}},
-		{"indentation stays", "(W pid=1)   forward: 1", "  forward: 1", want{ray: "W", pid: 1}},
-		{"not a rank", "[rank3] x", "[rank3] x", want{}},
-		{"not ray", "(see pid=12 there) x", "(see pid=12 there) x", want{}},
-		{"not srun", "12:30:00 x", "12:30:00 x", want{}},
-		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
-		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
-		{"Rank 6", "[Rank 6] (after 1 iterations) memory", "[Rank 6] (after 1 iterations) memory", want{}},
-		{"number too long", "(A pid=9999999999999999999) x", "(A pid=9999999999999999999) x", want{}},
-	} {
+	})
+}
+
+type peelCase struct {
+	name, in, rest string
+	want           want
+}
+
+func checkPeel(t *testing.T, cases []peelCase) {
+	t.Helper()
+	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			var pl line.Peeler
 			var p line.Prefix

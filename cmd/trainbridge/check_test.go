@@ -28,12 +28,8 @@ func validate(t *testing.T, yaml string) string {
 	return out.String()
 }
 
-// Each error is said once, with its key and what to do.
-func TestValidate(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	valid := strings.NewReplacer("FILE", file, "DIR", t.TempDir()).Replace
-	const base = `
+// validated is a configuration with room for one fault in each component.
+const validated = `
 receivers: {train_log: {include: [x], storage: file_storage%s}}
 processors: {train_perf: {%s}}
 connectors: {train_metrics: {%s}}
@@ -45,6 +41,12 @@ service:
     traces: {receivers: [train_log], processors: [train_perf], exporters: [train_metrics]}
     metrics: {receivers: [train_metrics], exporters: [debug]}
 `
+
+// Each error is said once, with its key and what to do.
+func TestValidate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	valid := strings.NewReplacer("FILE", file, "DIR", t.TempDir()).Replace
 	for _, tt := range []struct {
 		name, receiver, processor, connector, dir string
 		want                                      string // what one line holds; "" for no error
@@ -80,7 +82,7 @@ service:
 			if tt.dir != "" {
 				storage = strings.TrimSpace(tt.dir)
 			}
-			yaml := fmt.Sprintf(base, receiver, tt.processor, tt.connector, storage)
+			yaml := fmt.Sprintf(validated, receiver, tt.processor, tt.connector, storage)
 			if strings.Contains(receiver, "storage:") {
 				yaml = strings.Replace(yaml, "storage: file_storage, ", "", 1)
 			}

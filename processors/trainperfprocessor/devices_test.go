@@ -30,15 +30,7 @@ const (
 
 func TestDetectedDevice(t *testing.T) {
 	node := func(host string) perftest.GPU { return perftest.GPU{Host: host, Model: perftest.H200} }
-	for name, tt := range map[string]struct {
-		gpus   []perftest.GPU
-		on     string // host.name of the metrics' resource
-		config func(*steps.Config)
-		host   string // of the log
-		attrs  perftest.Attrs
-		peak   float64 // 0: none
-		model  string  // hw.model of the span afterwards
-	}{
+	for name, tt := range map[string]deviceCase{
 		"of its host":       {gpus: []perftest.GPU{node("a"), {Host: "b", Model: perftest.A100}}, host: "a", peak: peakH200, model: perftest.H200},
 		"of its other host": {gpus: []perftest.GPU{node("a"), {Host: "b", Model: perftest.A100}}, host: "b", peak: peakA100, model: perftest.A100},
 		"eight of them": {
@@ -81,42 +73,55 @@ func TestDetectedDevice(t *testing.T) {
 		},
 		"by the log, not in the table": {gpus: []perftest.GPU{node("a")}, host: "a", attrs: perftest.Attrs{spans.AttrDeviceModel: "Abacus"}, model: "Abacus"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			change := func(*Config) {}
-			if tt.config != nil {
-				change = func(c *Config) { tt.config(&c.Train) }
-			}
-			md := perftest.Scrape(tt.gpus...)
-			if tt.on != "" {
-				md.ResourceMetrics().At(0).Resource().Attributes().PutStr("host.name", tt.on)
-			}
-			// 2.8 PFLOP per step by the model; and where no model is known, 400 TFLOP/s of the log.
-			known, reported := perftest.Job, perftest.Job
-			known.Host, reported.Host = tt.host, tt.host
-			known.Model = &perftest.Aquila
-			p, _ := newTest(t, change)
-			before := pmetric.NewMetrics()
-			md.CopyTo(before)
-			processMetrics(t, p, md)
-			assert.Equal(t, before, md, "metrics of GPUs pass as they are")
-			for _, step := range []struct {
-				res    spans.Resource
-				attrs  perftest.Attrs
-				device float64 // {flop}/s
-			}{
-				{known, nil, perftest.AquilaMegatron / 0.5 / 8},
-				{reported, perftest.Attrs{spans.AttrDeviceFlopThroughputReported: 400e12}, 400e12},
-			} {
-				s := oneStep(t, p, step.res, 0.5, perftest.Attrs{}.With(tt.attrs).With(step.attrs))
-				assert.Equal(t, tt.model, perftest.Text(s, spans.AttrDeviceModel))
-				if tt.peak == 0 {
-					assert.False(t, perftest.Has(s, spans.AttrMFU))
-					assert.False(t, perftest.Has(s, spans.AttrFlopPeak))
-					continue
-				}
-				perftest.Numbers(t, s, map[string]float64{spans.AttrFlopPeak: tt.peak, spans.AttrMFU: step.device / tt.peak})
-			}
-		})
+		t.Run(name, func(t *testing.T) { tt.check(t) })
+	}
+}
+
+type deviceCase struct {
+	gpus   []perftest.GPU
+	on     string // host.name of the metrics' resource
+	config func(*steps.Config)
+	host   string // of the log
+	attrs  perftest.Attrs
+	peak   float64 // 0: none
+	model  string  // hw.model of the span afterwards
+}
+
+func (tt *deviceCase) check(t *testing.T) {
+	t.Helper()
+	change := func(*Config) {}
+	if tt.config != nil {
+		change = func(c *Config) { tt.config(&c.Train) }
+	}
+	md := perftest.Scrape(tt.gpus...)
+	if tt.on != "" {
+		md.ResourceMetrics().At(0).Resource().Attributes().PutStr("host.name", tt.on)
+	}
+	// 2.8 PFLOP per step by the model; and where no model is known, 400 TFLOP/s of the log.
+	known, reported := perftest.Job, perftest.Job
+	known.Host, reported.Host = tt.host, tt.host
+	known.Model = &perftest.Aquila
+	p, _ := newTest(t, change)
+	before := pmetric.NewMetrics()
+	md.CopyTo(before)
+	processMetrics(t, p, md)
+	assert.Equal(t, before, md, "metrics of GPUs pass as they are")
+	for _, step := range []struct {
+		res    spans.Resource
+		attrs  perftest.Attrs
+		device float64 // {flop}/s
+	}{
+		{known, nil, perftest.AquilaMegatron / 0.5 / 8},
+		{reported, perftest.Attrs{spans.AttrDeviceFlopThroughputReported: 400e12}, 400e12},
+	} {
+		s := oneStep(t, p, step.res, 0.5, perftest.Attrs{}.With(tt.attrs).With(step.attrs))
+		assert.Equal(t, tt.model, perftest.Text(s, spans.AttrDeviceModel))
+		if tt.peak == 0 {
+			assert.False(t, perftest.Has(s, spans.AttrMFU))
+			assert.False(t, perftest.Has(s, spans.AttrFlopPeak))
+			continue
+		}
+		perftest.Numbers(t, s, map[string]float64{spans.AttrFlopPeak: tt.peak, spans.AttrMFU: step.device / tt.peak})
 	}
 }
 

@@ -196,41 +196,9 @@ func add(to *big.Int, m, k, n int64) { to.Add(to, mul(2, m, k, n)) }
 
 func enumerate(m spans.Model) *gemms {
 	g := new(gemms)
-	s, h, heads := m.SeqLength, m.HiddenSize, m.AttentionHeads
+	s, h := m.SeqLength, m.HiddenSize
 	layer := func(isMoE bool) {
-		if m.MLA {
-			qk := m.QKHeadDim + m.QKPosDim
-			if m.QLoRARank > 0 {
-				add(&g.linear, s, h, m.QLoRARank)
-				add(&g.linear, s, m.QLoRARank, 1) // its norm, as Megatron counts it
-				add(&g.linear, s, m.QLoRARank, heads*qk)
-			} else {
-				add(&g.linear, s, h, heads*qk)
-			}
-			add(&g.linear, s, h, m.KVLoRARank)
-			add(&g.linear, s, m.KVLoRARank, 1)
-			add(&g.linear, s, h, m.QKPosDim)
-			add(&g.linear, s, m.KVLoRARank, heads*m.QKHeadDim)
-			add(&g.linear, s, m.KVLoRARank, heads*m.VHeadDim)
-			for range heads {
-				add(&g.scores, s, qk, s)
-				add(&g.scores, s, s, m.VHeadDim)
-			}
-			add(&g.linear, s, heads*m.VHeadDim, h)
-		} else {
-			add(&g.linear, s, h, heads*m.KVChannels)
-			if m.OutputGate {
-				add(&g.linear, s, h, heads*m.KVChannels)
-			}
-			for range 2 { // keys, values
-				add(&g.linear, s, h, m.QueryGroups*m.KVChannels)
-			}
-			for range heads {
-				add(&g.scores, s, m.KVChannels, s)
-				add(&g.scores, s, s, m.KVChannels)
-			}
-			add(&g.linear, s, heads*m.KVChannels, h)
-		}
+		g.attention(&m)
 		mlp := func(f int64) {
 			add(&g.linear, s, h, f)
 			if m.SwiGLU {
@@ -260,6 +228,49 @@ func enumerate(m spans.Model) *gemms {
 	}
 	add(&g.logits, s, h, m.PaddedVocabSize)
 	return g
+}
+
+// attention adds the GEMMs of a layer's attention.
+func (g *gemms) attention(m *spans.Model) {
+	s, h, heads := m.SeqLength, m.HiddenSize, m.AttentionHeads
+	if m.MLA {
+		g.latentAttention(m)
+		return
+	}
+	add(&g.linear, s, h, heads*m.KVChannels)
+	if m.OutputGate {
+		add(&g.linear, s, h, heads*m.KVChannels)
+	}
+	for range 2 { // keys, values
+		add(&g.linear, s, h, m.QueryGroups*m.KVChannels)
+	}
+	for range heads {
+		add(&g.scores, s, m.KVChannels, s)
+		add(&g.scores, s, s, m.KVChannels)
+	}
+	add(&g.linear, s, heads*m.KVChannels, h)
+}
+
+func (g *gemms) latentAttention(m *spans.Model) {
+	s, h, heads := m.SeqLength, m.HiddenSize, m.AttentionHeads
+	qk := m.QKHeadDim + m.QKPosDim
+	if m.QLoRARank > 0 {
+		add(&g.linear, s, h, m.QLoRARank)
+		add(&g.linear, s, m.QLoRARank, 1) // its norm, as Megatron counts it
+		add(&g.linear, s, m.QLoRARank, heads*qk)
+	} else {
+		add(&g.linear, s, h, heads*qk)
+	}
+	add(&g.linear, s, h, m.KVLoRARank)
+	add(&g.linear, s, m.KVLoRARank, 1)
+	add(&g.linear, s, h, m.QKPosDim)
+	add(&g.linear, s, m.KVLoRARank, heads*m.QKHeadDim)
+	add(&g.linear, s, m.KVLoRARank, heads*m.VHeadDim)
+	for range heads {
+		add(&g.scores, s, qk, s)
+		add(&g.scores, s, s, m.VHeadDim)
+	}
+	add(&g.linear, s, heads*m.VHeadDim, h)
 }
 
 func float(x *big.Int) float64 { f, _ := new(big.Float).SetInt(x).Float64(); return f }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
 	"github.com/trainbridge/trainbridge/spans"
@@ -15,16 +16,8 @@ import (
 // TestImpossible: an MFU of 110 % and one of 5,419 % were put on the span without a word.
 func TestImpossible(t *testing.T) {
 	a100 := func(c *Config) { c.Device = "NVIDIA A100-SXM4-80GB" }
-	fp8, fp4 := perftest.Aquila, perftest.Aquila
-	fp8.FP8, fp4.FP4 = "hybrid", "e2m1"
 	known := withModel(perftest.Aquila)
-	step := func(mfu, peak float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * peak) } // s
-	for name, tt := range map[string]struct {
-		config  []func(*Config)
-		seconds float64
-		attrs   attrs
-		want    []string
-	}{
+	for name, tt := range map[string]mfuCase{
 		"another device, reported": {[]func(*Config){a100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 343.2e12}, []string{
 			"MFU is 110%: 343.2 of 312 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) the devices are " +
 				"not NVIDIA A100-SXM4-80GB: " +
@@ -42,12 +35,12 @@ func TestImpossible(t *testing.T) {
 			"MFU is 5419%: 53593.9 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",
 		}},
-		"devices": {[]func(*Config){onH100, known}, step(4, 989e12), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
+		"devices": {[]func(*Config){onH100, known}, secondsOf(4, 989e12), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
 			"MFU is 400%: 3956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
 				"by the log's own FLOP/s per device, it would be 50%; " +
 				"2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the model, its seq_length or the batch is not what runs.",
 		}},
-		"steps covered": {[]func(*Config){onH100, known}, step(5, 989e12), attrs{spans.AttrStepsCovered: int64(10)}, []string{
+		"steps covered": {[]func(*Config){onH100, known}, secondsOf(5, 989e12), attrs{spans.AttrStepsCovered: int64(10)}, []string{
 			"MFU is 500%: 4945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
 				"54): set 'train::world_size'; " +
 				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is " +
@@ -58,28 +51,51 @@ func TestImpossible(t *testing.T) {
 				"is not that of the devices: " +
 				"of H100 it would be 40.4%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
-		"possible in FP8":     {[]func(*Config){onH100, withModel(fp8)}, step(1.4, 989e12), nil, nil},
-		"possible in FP4":     {[]func(*Config){onH100, withModel(fp4)}, step(3, 989e12), nil, nil},
-		"just possible":       {[]func(*Config){onH100, known}, step(0.999, 989e12), nil, nil},
-		"nothing is known":    {nil, 1, attrs{spans.AttrDeviceFlopThroughputReported: 1e18}, nil},
-		"no division by none": {[]func(*Config){onH100, known}, step(2000, 989e12), nil, []string{""}},
+		"no division by none": {[]func(*Config){onH100, known}, secondsOf(2000, 989e12), nil, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, _ := newTest(t, tt.config...)
-			s := oneStep(t, p, perftest.Job, tt.seconds, tt.attrs)
-			got := perftest.Reasons(s)
-			require.Len(t, got, len(tt.want))
-			for i, want := range tt.want {
-				assert.Contains(t, got[i], want)
-				assert.NotContains(t, got[i], "NaN")
-				assert.NotContains(t, got[i], "Inf")
-			}
-			if tt.want != nil { // and no verdict beside it
-				assert.Equal(t, []string{spans.VerdictMFUImpossible}, perftest.Verdicts(s))
-				assert.Equal(t, spans.SeverityBad, perftest.Text(s, spans.AttrVerdictSeverity))
-			}
+			s := checkReasons(t, &tt)
+			assert.Equal(t, []string{spans.VerdictMFUImpossible}, perftest.Verdicts(s), "and no verdict beside it")
+			assert.Equal(t, spans.SeverityBad, perftest.Text(s, spans.AttrVerdictSeverity))
 		})
 	}
+}
+
+func TestPossible(t *testing.T) {
+	fp8, fp4 := perftest.Aquila, perftest.Aquila
+	fp8.FP8, fp4.FP4 = "hybrid", "e2m1"
+	for name, tt := range map[string]mfuCase{
+		"possible in FP8":  {[]func(*Config){onH100, withModel(fp8)}, secondsOf(1.4, 989e12), nil, nil},
+		"possible in FP4":  {[]func(*Config){onH100, withModel(fp4)}, secondsOf(3, 989e12), nil, nil},
+		"just possible":    {[]func(*Config){onH100, withModel(perftest.Aquila)}, secondsOf(0.999, 989e12), nil, nil},
+		"nothing is known": {nil, 1, attrs{spans.AttrDeviceFlopThroughputReported: 1e18}, nil},
+	} {
+		t.Run(name, func(t *testing.T) { checkReasons(t, &tt) })
+	}
+}
+
+type mfuCase struct {
+	config  []func(*Config)
+	seconds float64
+	attrs   attrs
+	want    []string
+}
+
+// secondsOf is the duration of a step of Aquila whose MFU that is.
+func secondsOf(mfu, peak float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * peak) }
+
+func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
+	t.Helper()
+	p, _ := newTest(t, tt.config...)
+	s := oneStep(t, p, perftest.Job, tt.seconds, tt.attrs)
+	got := perftest.Reasons(s)
+	require.Len(t, got, len(tt.want))
+	for i, want := range tt.want {
+		assert.Contains(t, got[i], want)
+		assert.NotContains(t, got[i], "NaN")
+		assert.NotContains(t, got[i], "Inf")
+	}
+	return s
 }
 
 // TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each of them says so.

@@ -68,23 +68,34 @@ func TestCarriedShares(t *testing.T) {
 			}
 			before := f.Attributes().AsRaw()
 			perftest.Judge(newTest(t), b.Traces())
-			after := f.Attributes().AsRaw()
 			assert.Equal(t, tt.want, perftest.Verdicts(f))
-			if _, judged := before[spans.AttrVerdict]; !judged {
-				delete(after, spans.AttrVerdict)
-				delete(after, spans.AttrVerdictSeverity)
-				for _, name := range perftest.Verdicts(f) {
-					delete(after, spans.AttrVerdictPrefix+name)
-				}
-				delete(after, spans.AttrSummary)
-			}
-			assert.Equal(t, before, after, "what the service measured stays, and nothing else is added")
-			if tt.reason == "" {
-				assert.Empty(t, perftest.Reasons(f))
-			} else if assert.Len(t, perftest.Reasons(f), 1) {
-				assert.Contains(t, perftest.Reasons(f)[0], tt.reason)
-			}
+			assert.Equal(t, before, unjudged(f, before), "what the service measured stays, and nothing else is added")
+			checkReason(t, f, tt.reason)
 		})
+	}
+}
+
+// unjudged is what a function has besides verdicts, unless it had them before.
+func unjudged(f ptrace.Span, before map[string]any) map[string]any {
+	after := f.Attributes().AsRaw()
+	if _, judged := before[spans.AttrVerdict]; !judged {
+		delete(after, spans.AttrVerdict)
+		delete(after, spans.AttrVerdictSeverity)
+		for _, name := range perftest.Verdicts(f) {
+			delete(after, spans.AttrVerdictPrefix+name)
+		}
+		delete(after, spans.AttrSummary)
+	}
+	return after
+}
+
+// checkReason compares the function's only reason, or none.
+func checkReason(t *testing.T, f ptrace.Span, want string) {
+	t.Helper()
+	if want == "" {
+		assert.Empty(t, perftest.Reasons(f))
+	} else if assert.Len(t, perftest.Reasons(f), 1) {
+		assert.Contains(t, perftest.Reasons(f)[0], want)
 	}
 }
 
