@@ -626,25 +626,9 @@ func TestStatus(t *testing.T) {
 // MIG devices come and go while the driver runs.
 func TestMIG(t *testing.T) {
 	h := newHost(2)
-	var parts []*mock.Device
-	part := func(i int) *mock.Device {
-		d := h.gpu(10 + i)
-		d.GetUUIDFunc = func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS }
-		d.GetNameFunc = func() (string, nvml.Return) { return "NVIDIA H200 MIG 1g.18gb", nvml.SUCCESS }
-		d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Total: 10, Used: uint64(i)}, nvml.SUCCESS }
-		return d
-	}
-	gpu := h.gpus[0]
-	gpu.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
-	gpu.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, h.call("GetMaxMigDeviceCount") }
-	gpu.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
-		if i >= len(parts) || parts[i] == nil {
-			return nil, nvml.ERROR_NOT_FOUND
-		}
-		return parts[i], nvml.SUCCESS
-	}
+	m := cut(h)
 	b := newBed(t, h).begin(t)
-	parts = []*mock.Device{part(1), nil, part(2)}
+	m.parts = []*mock.Device{m.part(1), nil, m.part(2)}
 	got, err := b.next()
 	require.NoError(t, err)
 	for _, tt := range []struct{ uuid, parent string }{{"MIG-1", " parent=GPU-0"}, {"MIG-2", " parent=GPU-0"}} {
@@ -657,27 +641,27 @@ func TestMIG(t *testing.T) {
 	assert.Contains(t, got, "hw.power id=GPU-0")
 	assert.NotContains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-0 pid=42", "they are the MIG devices'")
 	assert.Contains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-1 pid=42")
-	parts = parts[:1]
+	m.parts = m.parts[:1]
 	got, err = b.next()
 	require.NoError(t, err)
 	assert.NotEmpty(t, got.of("MIG-1"))
 	assert.Empty(t, got.of("MIG-2"))
 
 	t.Run("switched off and on", func(t *testing.T) {
-		on := gpu.GetMigModeFunc
-		gpu.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_DISABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
+		on := m.gpu.GetMigModeFunc
+		m.gpu.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_DISABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
 		got, err := b.next()
 		require.NoError(t, err)
 		assert.Empty(t, got.of("MIG-1"))
 		assert.Contains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-0 pid=42")
-		gpu.GetMigModeFunc = on
+		m.gpu.GetMigModeFunc = on
 		got, err = b.next()
 		require.NoError(t, err)
 		assert.NotEmpty(t, got.of("MIG-1"))
 		assert.NotContains(t, got, "trainbridge.gpu.process.memory.usage id=GPU-0 pid=42")
 	})
 	t.Run("one of them is asked for", func(t *testing.T) {
-		parts = []*mock.Device{part(1), part(2)}
+		m.parts = []*mock.Device{m.part(1), m.part(2)}
 		got, err := newBed(t, h, func(c *Config) { c.Devices = []Device{"MIG-2"} }).begin(t).next()
 		require.NoError(t, err)
 		assert.NotEmpty(t, got.of("MIG-2"))
@@ -696,6 +680,34 @@ func TestMIG(t *testing.T) {
 		assert.Empty(t, got.of("MIG-1"))
 		assert.NotEmpty(t, got.of("GPU-1"))
 	})
+}
+
+// mig is the first GPU of a host, cut into parts.
+type mig struct {
+	h     *host
+	gpu   *mock.Device
+	parts []*mock.Device
+}
+
+func cut(h *host) *mig {
+	m := &mig{h: h, gpu: h.gpus[0]}
+	m.gpu.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
+	m.gpu.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, h.call("GetMaxMigDeviceCount") }
+	m.gpu.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		if i >= len(m.parts) || m.parts[i] == nil {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return m.parts[i], nvml.SUCCESS
+	}
+	return m
+}
+
+func (m *mig) part(i int) *mock.Device {
+	d := m.h.gpu(10 + i)
+	d.GetUUIDFunc = func() (string, nvml.Return) { return fmt.Sprintf("MIG-%d", i), nvml.SUCCESS }
+	d.GetNameFunc = func() (string, nvml.Return) { return "NVIDIA H200 MIG 1g.18gb", nvml.SUCCESS }
+	d.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{Total: 10, Used: uint64(i)}, nvml.SUCCESS }
+	return d
 }
 
 func TestDevices(t *testing.T) {

@@ -31,17 +31,17 @@ import (
 func TestNVML(t *testing.T) {
 	lib := nvml.New(nvml.WithLibraryPath(filepath.Join(fakenvml.Build(t), fakenvml.Library)))
 	for name, test := range map[string]func(*testing.T, nvml.Interface){
-		"golden": testGolden, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver, "hang": testNVMLHang, "errors": testNVMLErrors,
-		"two": testNVMLTwo, "random": testNVMLRandom,
+		"golden": testGolden, "controller": testController, "samples": testNVMLSamples, "lost": testNVMLLost, "driver": testNVMLDriver,
+		"hang": testNVMLHang, "errors": testNVMLErrors, "two": testNVMLTwo, "random": testNVMLRandom,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, lib) })
 	}
 }
 
 // Two GPUs, the second with MIG, by the collector's controller and a ticker of the test.
-func testGolden(t *testing.T, lib nvml.Interface) {
+func testController(t *testing.T, lib nvml.Interface) {
 	t.Helper()
-	state := fakenvml.Use(t, "devices 2\nmig 1 2\nxid 0 63\n")
+	fakenvml.Use(t, "devices 2\nmig 1 2\nxid 0 63\n")
 	cfg := createDefaultConfig().(*Config)
 	cfg.InitialDelay = 0
 	cfg.Metrics.TrainbridgeGpuFieldSupported.Enabled = true
@@ -62,14 +62,26 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	assert.Equal(t, host, g.host)
+	assert.GreaterOrEqual(t, len(sink.AllMetrics()), 3)
+	want, err := golden.ReadMetrics(goldenFile)
+	require.NoError(t, err)
+	require.NoError(
+		t, pmetrictest.CompareMetrics(names(want), names(sink.AllMetrics()[2]), pmetrictest.IgnoreMetricsOrder()), "the controller's scrapes have the same metrics",
+	)
+}
 
-	// The values are of a scraper without the controller, so that it is known which text each scrape saw.
+var goldenFile = filepath.Join("testdata", "golden.yaml")
+
+// testGolden scrapes without the controller, so that it is known which text each scrape saw.
+func testGolden(t *testing.T, lib nvml.Interface) {
+	t.Helper()
+	state := fakenvml.Use(t, "devices 2\nmig 1 2\nxid 0 63\n")
 	b := newBed(t, lib, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true })
 	require.NoError(t, state.Set("devices 2\nmig 1 2\nnow 1000000000\n"))
 	b.begin(t)
 	b.host = "gpu-node-1"
 	require.NoError(t, state.Set("devices 2\nmig 1 2\nnow 1000000000\nxid 0 63\n"))
-	_, err = b.scrape(context.Background())
+	_, err := b.scrape(context.Background())
 	require.NoError(t, err)
 	require.NoError(
 		t,
@@ -102,18 +114,13 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	}) {
 		assert.InDelta(t, want, got[k], 1e-9, k)
 	}
-	file := filepath.Join("testdata", "golden.yaml")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		require.NoError(t, golden.WriteMetricsToFile(file, md))
+		require.NoError(t, golden.WriteMetricsToFile(goldenFile, md))
 	}
-	want, err := golden.ReadMetrics(file)
+	want, err := golden.ReadMetrics(goldenFile)
 	require.NoError(t, err)
 	require.NoError(t, pmetrictest.CompareMetrics(want, md, pmetrictest.IgnoreStartTimestamp(), pmetrictest.IgnoreTimestamp(),
 		pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
-	assert.GreaterOrEqual(t, len(sink.AllMetrics()), 3)
-	require.NoError(
-		t, pmetrictest.CompareMetrics(names(want), names(sink.AllMetrics()[2]), pmetrictest.IgnoreMetricsOrder()), "the controller's scrapes have the same metrics",
-	)
 }
 
 // names leaves only which metrics there are.

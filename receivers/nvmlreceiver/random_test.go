@@ -58,53 +58,15 @@ func TestRandom(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			h := newHost(4)
-			part := h.gpu(9)
-			part.GetUUIDFunc = func() (string, nvml.Return) { return "MIG-1", h.call("3/part/GetUUID") }
-			h.gpus[3].GetMigModeFunc = func() (int, int, nvml.Return) {
-				return h.called("3/DeviceGetMigMode") / 20 % 2, 0, h.call("3/DeviceGetMigMode")
-			}
-			h.gpus[3].GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 2, h.call("3/DeviceGetMaxMigDeviceCount") }
-			h.gpus[3].GetMigDeviceHandleByIndexFunc = func(int) (nvml.Device, nvml.Return) {
-				return part, h.call("3/DeviceGetMigDeviceHandleByIndex")
-			}
+			partOfLast(h)
 			b := newBed(t, h, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
 			first, err := b.next()
 			require.NoError(t, err)
 			want, err := b.next()
 			require.NoError(t, err)
 			require.Less(t, len(first), len(want), "rates from the second scrape on")
-			scrape := func() points {
-				b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
-				for k := range h.fields {
-					h.fields[k] += uint64(r.IntN(1000))
-				}
-				for range r.IntN(3) {
-					h.events = append(h.events, nvml.EventData{Device: h.gpus[1], EventType: nvml.EventTypeXidCriticalError, EventData: r.Uint64N(3)})
-				}
-				got, _ := b.next()
-				check(t, got)
-				return got
-			}
-			last := want.of("GPU-0")
-			for range 200 {
-				for _, name := range slices.Sorted(maps.Keys(h.calls)) {
-					if i := strings.IndexByte(name, '/'); i > 0 && name[0] != '0' && name[0] != '9' {
-						h.set(name, nvml.SUCCESS)
-						if r.IntN(30) == 0 {
-							h.set(name, code(r, false))
-						}
-					}
-				}
-				got := scrape().of("GPU-0")
-				for k := range last {
-					require.Contains(t, got, k)
-					if strings.Contains(k, ".io ") {
-						require.GreaterOrEqual(t, got[k], last[k], k)
-					}
-				}
-				require.InDelta(t, 1, got["hw.status state=ok"], 0)
-				last = got
-			}
+			scrape := func() points { return scrapeLater(t, b, h, r) }
+			stayHealthy(t, scrape, h, r, want.of("GPU-0"))
 			require.Empty(t, b.log.FilterMessageSnippet("idle").All())
 			for range 200 { // now the first one and the library as well
 				for _, name := range slices.Sorted(maps.Keys(h.calls)) {
@@ -128,16 +90,61 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// partOfLast cuts the last GPU into MIG devices, or not, in turn.
+func partOfLast(h *host) {
+	part := h.gpu(9)
+	part.GetUUIDFunc = func() (string, nvml.Return) { return "MIG-1", h.call("3/part/GetUUID") }
+	h.gpus[3].GetMigModeFunc = func() (int, int, nvml.Return) {
+		return h.called("3/DeviceGetMigMode") / 20 % 2, 0, h.call("3/DeviceGetMigMode")
+	}
+	h.gpus[3].GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 2, h.call("3/DeviceGetMaxMigDeviceCount") }
+	h.gpus[3].GetMigDeviceHandleByIndexFunc = func(int) (nvml.Device, nvml.Return) {
+		return part, h.call("3/DeviceGetMigDeviceHandleByIndex")
+	}
+}
+
+// scrapeLater scrapes after some time, in which counters went on and events came.
+func scrapeLater(t *testing.T, b *bed, h *host, r *rand.Rand) points {
+	t.Helper()
+	b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
+	for k := range h.fields {
+		h.fields[k] += uint64(r.IntN(1000))
+	}
+	for range r.IntN(3) {
+		h.events = append(h.events, nvml.EventData{Device: h.gpus[1], EventType: nvml.EventTypeXidCriticalError, EventData: r.Uint64N(3)})
+	}
+	got, _ := b.next()
+	check(t, got)
+	return got
+}
+
+// stayHealthy scrapes while all GPUs but the first one fail now and then: the first one keeps all of its points.
+func stayHealthy(t *testing.T, scrape func() points, h *host, r *rand.Rand, last points) {
+	t.Helper()
+	for range 200 {
+		for _, name := range slices.Sorted(maps.Keys(h.calls)) {
+			if i := strings.IndexByte(name, '/'); i > 0 && name[0] != '0' && name[0] != '9' {
+				h.set(name, nvml.SUCCESS)
+				if r.IntN(30) == 0 {
+					h.set(name, code(r, false))
+				}
+			}
+		}
+		got := scrape().of("GPU-0")
+		for k := range last {
+			require.Contains(t, got, k)
+			if strings.Contains(k, ".io ") {
+				require.GreaterOrEqual(t, got[k], last[k], k)
+			}
+		}
+		require.InDelta(t, 1, got["hw.status state=ok"], 0)
+		last = got
+	}
+}
+
 // The same through cgo: lost GPUs, other numbers of them, MIG, failing functions and fields, and a driver that comes and goes.
 func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 	t.Helper()
-	functions := []string{
-		"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMigMode", "nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates",
-		"nvmlDeviceGetPowerUsage", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetTemperature", "nvmlDeviceGetTotalEccErrors",
-		"nvmlDeviceGetRemappedRows", "nvmlDeviceGetRetiredPagesPendingStatus", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetClockInfo",
-		"nvmlDeviceGetViolationStatus", "nvmlDeviceGetFieldValues", "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMaxMigDeviceCount",
-		"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceRegisterEvents",
-	}
 	r := rand.New(rand.NewPCG(6, 0))
 	state := fakenvml.Use(t, "devices 4\n")
 	b := newBed(t, lib, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
@@ -146,33 +153,8 @@ func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 	require.NoError(t, err)
 	want, err := b.next()
 	require.NoError(t, err)
-	text := func(first int, ill bool) string {
-		var s strings.Builder
-		fmt.Fprintf(&s, "devices %d\n", 2+r.IntN(3))
-		for gpu := first; gpu < 4; gpu++ {
-			for range r.IntN(3) {
-				fmt.Fprintf(&s, "device %d %s %d\n", gpu, functions[r.IntN(len(functions))], code(r, ill))
-			}
-			if r.IntN(10) == 0 {
-				fmt.Fprintf(&s, "lost %d\n", gpu)
-			}
-			if r.IntN(5) == 0 {
-				fmt.Fprintf(&s, "mig %d %d\n", gpu, r.IntN(8))
-			}
-			fmt.Fprintf(
-				&s, "field %d %d %d\nxid %d %d\nvalue %d pcie_value_type %d\n", gpu, []int{82, 197, 138, 139, 202}[r.IntN(5)], code(r, ill), gpu, r.IntN(3), gpu, r.IntN(8),
-			)
-		}
-		if ill && r.IntN(10) == 0 {
-			fmt.Fprintf(&s, "all %d\n", code(r, ill))
-		}
-		if ill && r.IntN(10) == 0 {
-			fmt.Fprintf(&s, "init %d\n", code(r, ill))
-		}
-		return s.String()
-	}
 	for range 300 {
-		require.NoError(t, state.Set(text(1, false)))
+		require.NoError(t, state.Set(ill(r, 1, false)))
 		b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
 		got, _ := b.next()
 		check(t, got)
@@ -183,7 +165,7 @@ func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 		}
 	}
 	for range 300 {
-		require.NoError(t, state.Set(text(0, true)))
+		require.NoError(t, state.Set(ill(r, 0, true)))
 		b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
 		got, _ := b.next()
 		check(t, got)
@@ -201,4 +183,40 @@ func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 	for i := range 4 {
 		assert.InDelta(t, 1, got[fmt.Sprintf("hw.status id=GPU-00000000-0000-0000-0000-00000000000%d state=ok", i)], 0, i)
 	}
+}
+
+// failing are functions of NVML that may fail without the library.
+var failing = []string{
+	"nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMigMode", "nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates",
+	"nvmlDeviceGetPowerUsage", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetTemperature", "nvmlDeviceGetTotalEccErrors",
+	"nvmlDeviceGetRemappedRows", "nvmlDeviceGetRetiredPagesPendingStatus", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetClockInfo",
+	"nvmlDeviceGetViolationStatus", "nvmlDeviceGetFieldValues", "nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetMaxMigDeviceCount",
+	"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceRegisterEvents",
+}
+
+// ill is a text of fakenvml in which the GPUs from the first one on fail; where all is set, the library fails too.
+func ill(r *rand.Rand, first int, all bool) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "devices %d\n", 2+r.IntN(3))
+	for gpu := first; gpu < 4; gpu++ {
+		for range r.IntN(3) {
+			fmt.Fprintf(&s, "device %d %s %d\n", gpu, failing[r.IntN(len(failing))], code(r, all))
+		}
+		if r.IntN(10) == 0 {
+			fmt.Fprintf(&s, "lost %d\n", gpu)
+		}
+		if r.IntN(5) == 0 {
+			fmt.Fprintf(&s, "mig %d %d\n", gpu, r.IntN(8))
+		}
+		fmt.Fprintf(
+			&s, "field %d %d %d\nxid %d %d\nvalue %d pcie_value_type %d\n", gpu, []int{82, 197, 138, 139, 202}[r.IntN(5)], code(r, all), gpu, r.IntN(3), gpu, r.IntN(8),
+		)
+	}
+	if all && r.IntN(10) == 0 {
+		fmt.Fprintf(&s, "all %d\n", code(r, all))
+	}
+	if all && r.IntN(10) == 0 {
+		fmt.Fprintf(&s, "init %d\n", code(r, all))
+	}
+	return s.String()
 }

@@ -109,48 +109,9 @@ func value(b []byte, i int) (v any, end int) {
 		}
 		return string(text), end
 	case b[i] == '{':
-		object := map[string]any{}
-		i = jsonlike.Blanks(b, i+1)
-		if i < len(b) && b[i] == '}' {
-			return object, i + 1
-		}
-		for more := true; more; {
-			if i >= len(b) || b[i] != '"' {
-				return nil, -1
-			}
-			key, at := value(b, i)
-			if at < 0 {
-				return nil, -1
-			}
-			if at = jsonlike.Colon(b, at); at < 0 {
-				return nil, -1
-			}
-			v, at := value(b, at)
-			if at < 0 {
-				return nil, -1
-			}
-			object[key.(string)] = v
-			if i, more = jsonlike.Next(b, at, '}'); i < 0 {
-				return nil, -1
-			}
-		}
-		return object, i
+		return object(b, i)
 	case b[i] == '[':
-		list := []any{}
-		if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == ']' {
-			return list, i + 1
-		}
-		for more := true; more; {
-			v, at := value(b, i)
-			if at < 0 {
-				return nil, -1
-			}
-			list = append(list, v)
-			if i, more = jsonlike.Next(b, at, ']'); i < 0 {
-				return nil, -1
-			}
-		}
-		return list, i
+		return list(b, i)
 	}
 	end = jsonlike.Bare(b, i, words)
 	if end < 0 {
@@ -164,6 +125,53 @@ func value(b []byte, i int) (v any, end int) {
 	default:
 		return json.Number(word), end
 	}
+}
+
+func object(b []byte, i int) (v any, end int) {
+	all := map[string]any{}
+	i = jsonlike.Blanks(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return all, i + 1
+	}
+	for more := true; more; {
+		if i >= len(b) || b[i] != '"' {
+			return nil, -1
+		}
+		key, at := value(b, i)
+		if at < 0 {
+			return nil, -1
+		}
+		if at = jsonlike.Colon(b, at); at < 0 {
+			return nil, -1
+		}
+		v, at := value(b, at)
+		if at < 0 {
+			return nil, -1
+		}
+		all[key.(string)] = v
+		if i, more = jsonlike.Next(b, at, '}'); i < 0 {
+			return nil, -1
+		}
+	}
+	return all, i
+}
+
+func list(b []byte, i int) (v any, end int) {
+	all := []any{}
+	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == ']' {
+		return all, i + 1
+	}
+	for more := true; more; {
+		v, at := value(b, i)
+		if at < 0 {
+			return nil, -1
+		}
+		all = append(all, v)
+		if i, more = jsonlike.Next(b, at, ']'); i < 0 {
+			return nil, -1
+		}
+	}
+	return all, i
 }
 
 // FuzzJSON: a value that encoding/json reads, the package reads alike, and a value that is cut has no end.

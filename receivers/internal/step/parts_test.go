@@ -47,7 +47,7 @@ func (res *result) parts() string {
 
 // All parts began with the step, in any order: in Jaeger each look at a trace showed another order.
 func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
-	for name, tt := range map[string]struct{ line, want string }{
+	checkParts(t, map[string]partsCase{
 		"end to end": {"dur=1 update:0.3 pass:0.5", `
   pass 0–500 trainer
   update 500.001–800.001 trainer`},
@@ -66,6 +66,16 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 		"the one between is not logged": {"dur=1 load:0.01 pass:0.2", `
   pass 0–200 trainer
     load 0–10 trainer`},
+		"no time at all": {"dur=1 pass:0 forward:0 update:0 save:0.1", `
+  pass 0–1e-06 trainer
+    forward 0–1e-06 trainer
+  update 0.001–0.001001 trainer
+  save 0.002–100.002 trainer`},
+	})
+}
+
+func TestPartsLongerThanWhatTheyArePartsOf(t *testing.T) {
+	checkParts(t, map[string]partsCase{
 		// Each duration is of the slowest rank.
 		"longer than what they are parts of": {"dur=1 pass:0.5 forward:0.3 backward:0.4 update:0.1", `
   pass 0–500 trainer
@@ -80,6 +90,11 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
 		"one longer than the step": {"dur=1 pass:0.5 save:2", `
   pass 0–500 trainer
   save 0–2000 unknown outside`},
+	})
+}
+
+func TestPartsWithoutOrderOrStep(t *testing.T) {
+	checkParts(t, map[string]partsCase{
 		// A microsecond apart: Jaeger draws parts with the same start in any order.
 		"no order known": {"dur=1 b:0.2 a:0.3 c:1", `
   b 0–200 unknown
@@ -89,18 +104,20 @@ func TestPartsInTheOrderOfTheTrainer(t *testing.T) {
   update 0–300 trainer
   b 0–200 unknown
   a 0.001–300.001 unknown`},
-		"no time at all": {"dur=1 pass:0 forward:0 update:0 save:0.1", `
-  pass 0–1e-06 trainer
-    forward 0–1e-06 trainer
-  update 0.001–0.001001 trainer
-  save 0.002–100.002 trainer`},
 		// From its time on: to Jaeger, parts that begin before their step are a skew of clocks.
 		"the duration of the step is not known": {"pass:0.5 forward:0.2 update:0.3 b:0.1", `
   pass 0–500 trainer outside
     forward 0–200 trainer
   update 500.001–800.001 trainer outside
   b 0–100 unknown outside`},
-	} {
+	})
+}
+
+type partsCase struct{ line, want string }
+
+func checkParts(t *testing.T, cases map[string]partsCase) {
+	t.Helper()
+	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			var first string
 			for i := range 3 {

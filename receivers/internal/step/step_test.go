@@ -72,43 +72,7 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 		rec := out.Record()
 		rec.Kind, rec.Source = kind, "words"
 		for _, f := range list[1:] {
-			if name, seconds, ok := bytes.Cut(f, []byte(":")); ok && !bytes.Contains(f, []byte("=")) {
-				v, _ := strconv.ParseFloat(string(seconds), 64)
-				rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v, Place: wordPlaces[string(name)]})
-				continue
-			}
-			name, value, _ := bytes.Cut(f, []byte("="))
-			v, err := strconv.ParseFloat(string(value), 64)
-			switch field, known := wordFields[string(name)]; {
-			case string(name) == "stamp":
-				rec.Stamp = value
-			case string(name) == "open":
-				rec.Open = true
-			case string(name) == "join":
-				rec.Join, rec.Open = true, true
-			case string(name) == "unnumbered":
-				rec.Unnumbered = true
-			case string(name) == "several":
-				rec.Several = true
-			case string(name) == "late":
-				rec.Late = true
-			case string(name) == "dedup":
-				rec.Dedup = true
-			case string(name) == "mean":
-				rec.Of = record.Mean
-			case string(name) == "memMiB":
-				rec.SetIn(record.MemoryUsage, v, record.Mebibytes)
-			case string(name) == "rank":
-				rec.Rank, rec.HasRank = int64(v), true
-			case string(name) == "gpu":
-				rec.GPUs = append(rec.GPUs, v)
-			case known:
-				rec.Set(field, v)
-			case err == nil:
-				rec.AddExtra(record.Extra{Name: name, Value: v})
-			default:
-				rec.AddExtra(record.Extra{Name: name, Text: value})
-			}
+			setWord(rec, f)
 		}
 		out.Emit(rec)
 	}
@@ -116,6 +80,47 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 		return tail.Ignored, "not_a_record"
 	}
 	return tail.Record, ""
+}
+
+// setWord sets what one word of a record says: a stage as name:seconds, a value as name=value, or a name alone.
+func setWord(rec *record.Record, f []byte) {
+	if name, seconds, ok := bytes.Cut(f, []byte(":")); ok && !bytes.Contains(f, []byte("=")) {
+		v, _ := strconv.ParseFloat(string(seconds), 64)
+		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: v, Place: wordPlaces[string(name)]})
+		return
+	}
+	name, value, _ := bytes.Cut(f, []byte("="))
+	v, err := strconv.ParseFloat(string(value), 64)
+	switch field, known := wordFields[string(name)]; {
+	case string(name) == "stamp":
+		rec.Stamp = value
+	case string(name) == "open":
+		rec.Open = true
+	case string(name) == "join":
+		rec.Join, rec.Open = true, true
+	case string(name) == "unnumbered":
+		rec.Unnumbered = true
+	case string(name) == "several":
+		rec.Several = true
+	case string(name) == "late":
+		rec.Late = true
+	case string(name) == "dedup":
+		rec.Dedup = true
+	case string(name) == "mean":
+		rec.Of = record.Mean
+	case string(name) == "memMiB":
+		rec.SetIn(record.MemoryUsage, v, record.Mebibytes)
+	case string(name) == "rank":
+		rec.Rank, rec.HasRank = int64(v), true
+	case string(name) == "gpu":
+		rec.GPUs = append(rec.GPUs, v)
+	case known:
+		rec.Set(field, v)
+	case err == nil:
+		rec.AddExtra(record.Extra{Name: name, Value: v})
+	default:
+		rec.AddExtra(record.Extra{Name: name, Text: value})
+	}
 }
 
 func (w *words) Save() []byte     { return []byte(strconv.Itoa(w.lines)) }

@@ -243,19 +243,6 @@ func TestCoalesced(t *testing.T) {
 	// Parts have no events of their own: they stay scheduled for ever.
 	part := map[string]any{"state": "scheduled", "retired": false, "time_discovered_completed_ns": 0}
 	p2p := map[string]any{"is_p2p": true, "p2p_seq_id": 5}
-	summary := func(text string) (all []string) {
-		ops, _, _ := read(t, "x", text)
-		for i := range ops {
-			o := &ops[i]
-			all = append(
-				all,
-				fmt.Sprintf(
-					"%s%s #%d %t %d/%d %s state=%d end=%d late=%t", o.Kind, o.Name, o.Seq, o.HasSeq, o.Size, o.Total, o.Datatype, o.State, max(0, o.End-unix), o.TimedOut,
-				),
-			)
-		}
-		return all
-	}
 	other := map[string]any{"input_dtypes": []string{"Half"}}
 	for name, c := range map[string]struct {
 		entries []map[string]any
@@ -299,8 +286,23 @@ func TestCoalesced(t *testing.T) {
 			[]string{"AllReduce #0 false 24/24 Float state=0 end=1000000000 late=false"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, summary(dumpOf(t, c.entries...))) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, summary(t, dumpOf(t, c.entries...))) })
 	}
+}
+
+func summary(t *testing.T, text string) (all []string) {
+	t.Helper()
+	ops, _, _ := read(t, "x", text)
+	for i := range ops {
+		o := &ops[i]
+		all = append(
+			all,
+			fmt.Sprintf(
+				"%s%s #%d %t %d/%d %s state=%d end=%d late=%t", o.Kind, o.Name, o.Seq, o.HasSeq, o.Size, o.Total, o.Datatype, o.State, max(0, o.End-unix), o.TimedOut,
+			),
+		)
+	}
+	return all
 }
 
 func TestDocuments(t *testing.T) {

@@ -206,22 +206,25 @@ func kernel(channel int, ts string, start, stop int64) string {
 }
 
 // What an operation's times are made of.
+// coll is an AllReduce with its parts; where stop is empty, it does not end.
+func coll(stop string, parts ...string) []string {
+	all := append([]string{begin("COLL", "AllReduce", 0, "100.0005", args1)}, parts...)
+	if stop != "" {
+		all = append(all, end("COLL", "AllReduce", 0, stop))
+	}
+	return in("COLL", "AllReduce", 0, all...)
+}
+
+type times struct {
+	start, end, duration int64
+	waits                bool
+	timing               string
+	source               spans.TimeSource
+	state                op.State
+}
+
 func TestTimes(t *testing.T) {
-	coll := func(stop string, parts ...string) []string {
-		all := append([]string{begin("COLL", "AllReduce", 0, "100.0005", args1)}, parts...)
-		if stop != "" {
-			all = append(all, end("COLL", "AllReduce", 0, stop))
-		}
-		return in("COLL", "AllReduce", 0, all...)
-	}
 	kernelEnd := end("GPU", "KernelCh", 0, "900.000000")
-	type times struct {
-		start, end, duration int64
-		waits                bool
-		timing               string
-		source               spans.TimeSource
-		state                op.State
-	}
 	for name, c := range map[string]struct {
 		lines []string
 		want  times

@@ -157,20 +157,38 @@ func (c *call) print(r *rand.Rand, detail bool) {
 	)
 }
 
+// loops are the event loops of processes: code without an await occupies its loop.
+type loops struct {
+	busy  map[int64]int64 // until when, by pid
+	queue []event
+}
+
+type event struct {
+	at int64
+	do func(now int64)
+}
+
+// push plans f, which returns how long it keeps the loop.
+func (l *loops) push(pid, at int64, f func(now int64) int64) {
+	i, _ := slices.BinarySearchFunc(l.queue, at, func(e event, t int64) int { return cmp.Compare(e.at, t+1) })
+	l.queue = slices.Insert(l.queue, i, event{at, func(now int64) {
+		now = max(now, l.busy[pid])
+		l.busy[pid] = now + f(now)
+	}})
+}
+
+func (l *loops) run() {
+	for len(l.queue) > 0 {
+		e := l.queue[0]
+		l.queue = l.queue[1:]
+		e.do(e.at)
+	}
+}
+
 // simulate runs n calls in event loops: within one pid, code between two awaits (START after END) is not interrupted.
 func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool) []*call {
 	calls := make([]*call, 0, n)
-	// Each loop's clock: code without an await occupies the loop.
-	busy := map[int64]int64{}
-	type event struct {
-		at int64
-		do func(now int64)
-	}
-	var queue []event
-	push := func(at int64, do func(int64)) {
-		i, _ := slices.BinarySearchFunc(queue, at, func(e event, t int64) int { return cmp.Compare(e.at, t+1) })
-		queue = slices.Insert(queue, i, event{at, do})
-	}
+	l := loops{busy: map[int64]int64{}}
 	started := 0
 	var begin func(pid int64, now int64)
 	begin = func(pid, now int64) {
@@ -183,12 +201,7 @@ func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool
 			c.fn = "compute_reward"
 		}
 		calls = append(calls, c)
-		run := func(at int64, f func(now int64) int64) { // f returns how long it keeps the loop
-			push(at, func(now int64) {
-				now = max(now, busy[pid])
-				busy[pid] = now + f(now)
-			})
-		}
+		run := func(at int64, f func(now int64) int64) { l.push(pid, at, f) }
 		run(now, func(now int64) int64 {
 			c.start, c.get0 = now, now+15+r.Int64N(20)
 			c.cget0 = c.get0 + 8 + r.Int64N(5)
@@ -220,11 +233,7 @@ func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool
 			begin(pid, 98_231_402_113+r.Int64N(3000))
 		}
 	}
-	for len(queue) > 0 {
-		e := queue[0]
-		queue = queue[1:]
-		e.do(e.at)
-	}
+	l.run()
 	for _, c := range calls {
 		c.print(r, detail)
 	}

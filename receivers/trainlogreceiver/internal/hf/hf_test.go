@@ -67,75 +67,82 @@ func TestLine(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       []string
-		reason     string
 	}{
 		{
 			"version 4", `{'loss': 1.4498, 'grad_norm': 2.3919131755828857, 'learning_rate': 4e-05, 'epoch': 0.1}`,
 			[]string{"step loss=1.4498 norm=2.3919131755828857 lr=4e-05 epoch=0.1"},
-			"",
 		},
 		{
 			"version 5", `{'loss': '5.072', 'grad_norm': '20.19', 'learning_rate': '0', 'epoch': '0.009302'}`,
 			[]string{"step loss=5.072 norm=20.19 lr=0 epoch=0.009302"},
-			"",
 		},
-		{"not finite", `{'loss': nan, 'grad_norm': inf, 'learning_rate': 0.0}`, []string{"step loss=NaN norm=+Inf lr=0"}, ""},
-		{"not finite, as text", `{'loss': 'nan', 'grad_norm': '-inf'}`, []string{"step loss=NaN norm=-Inf"}, ""},
+		{"not finite", `{'loss': nan, 'grad_norm': inf, 'learning_rate': 0.0}`, []string{"step loss=NaN norm=+Inf lr=0"}},
+		{"not finite, as text", `{'loss': 'nan', 'grad_norm': '-inf'}`, []string{"step loss=NaN norm=-Inf"}},
 		{
 			"glued to a progress bar", "\r  1%|          | 10/1000 [00:12<20:31,  1.24s/it]\r              \r{'loss': 2, 'epoch': 0.01}            ",
 			[]string{"step loss=2 epoch=0.01"},
-			"",
 		},
-		{"behind a platform's clock", `[  222.6s] {'loss': 2.0001, 'epoch': 0.03}`, []string{"step loss=2.0001 epoch=0.03"}, ""},
+		{"behind a platform's clock", `[  222.6s] {'loss': 2.0001, 'epoch': 0.03}`, []string{"step loss=2.0001 epoch=0.03"}},
 		{
 			"Python's words and quotes", `{'loss': 1, 'a': True, 'b': None, 'c': 'it\'s "ok"', "d": "it's", 'e': [1, {'f': '}'}]}`,
 			[]string{`step loss=1 a:"True" c:"it's \"ok\"" d:"it's" e:"[1, {'f': '}'}]"`},
-			"",
 		},
 		{
 			"ms-swift",
 			`Train:   2%|▏ | 1/60 [00:55<54:36, 55.53s/it]{'loss': '0.6647', 'global_step/max_steps': '1/60', 'elapsed_time': '56s', 'remaining_time': '54m 37s', 'train_speed(s/it)': '55.54'}`,
 			[]string{`step it=1 of=60 loss=0.6647 duration=55.54 elapsed_time:"56s" remaining_time:"54m 37s"`},
-			"",
 		},
-		{"ms-swift without steps", `{'loss': 1, 'global_step/max_steps': '?/60'}`, []string{`step loss=1 global_step/max_steps:"?/60"`}, ""},
+		{"ms-swift without steps", `{'loss': 1, 'global_step/max_steps': '?/60'}`, []string{`step loss=1 global_step/max_steps:"?/60"`}},
 		{
 			"evaluation", `{'eval_loss': 1.04, 'eval_accuracy': 0.45, 'eval_runtime': 7.7288, 'eval_samples_per_second': 2.588, 'epoch': 2.0}`,
 			[]string{"evaluation vloss=1.04 epoch=2 duration=7.7288 eval_accuracy:0.45 eval_samples_per_second:2.588"},
-			"",
 		},
 		{
 			"the last row", `{'train_runtime': '70.47', 'train_samples_per_second': '1.277', 'train_steps_per_second': 0.262, 'train_loss': '2.286', 'epoch': '1'}`,
 			[]string{"summary loss=2.286 epoch=1 duration=70.47 samples/s=1.277 train_steps_per_second:0.262"},
-			"",
 		},
-		{"two ranks in one line", `{'loss': 1}{'loss': 2}`, []string{"step loss=1", "step loss=2"}, ""},
-		{"after another dict", `{'a': 1} {'loss': 2}`, []string{"step loss=2"}, ""},
-		{"after a broken one", `{'loss': 1, {'loss': 2}`, []string{"step loss=2"}, ""},
-		{"NumPy", `{'loss': np.float64(0.5), 'grad_norm': tensor(1.5)}`, []string{"step loss=0.5 norm=1.5"}, ""},
-
-		{"half", `{'loss': 1.8, 'grad`, nil, hf.BadDict},
-		{"half, without a number", `{'note': 'x`, nil, ""},
-		{"spread over lines", `{'grad_norm': 1.0,`, nil, ""},
-		{"another dict", `{'a': 1}`, nil, ""},
-		{"numbers for names", `{1: 2}`, nil, ""},
-		{"JSON", `{"loss": 1}`, nil, ""},
-		{"text", `hello`, nil, ""},
-		{"empty", ``, nil, ""},
-		{"progress bar", ` 50%|#####     | 5/10 [00:10<00:10,  2.00s/it]`, nil, hf.ProgressBar},
-		{"progress bar at its beginning", `  0%|          | 0/10 [00:00<?, ?it/s]`, nil, hf.ProgressBar},
-		{"progress bar without a total", "17it [00:02,  6.21it/s]\r", nil, hf.ProgressBar},
-		{"named progress bar", `Map (num_proc=8): 100%|██████████| 1000/1000 [00:01<00:00, 812.10 examples/s]`, nil, hf.ProgressBar},
+		{"two ranks in one line", `{'loss': 1}{'loss': 2}`, []string{"step loss=1", "step loss=2"}},
+		{"after another dict", `{'a': 1} {'loss': 2}`, []string{"step loss=2"}},
+		{"after a broken one", `{'loss': 1, {'loss': 2}`, []string{"step loss=2"}},
+		{"NumPy", `{'loss': np.float64(0.5), 'grad_norm': tensor(1.5)}`, []string{"step loss=0.5 norm=1.5"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			out := &sink{each: func(rec *record.Record) { got = append(got, show(rec)) }}
-			found, reason := hf.New(nil).Line([]byte(c.text), out)
+			got, found, reason := lineOf(c.text)
 			assert.Equal(t, c.want, got)
-			assert.Equal(t, c.reason, reason)
-			assert.Equal(t, len(c.want) > 0, found)
+			assert.Empty(t, reason)
+			assert.True(t, found)
 		})
 	}
+}
+
+func TestNoRecord(t *testing.T) {
+	for _, c := range []struct{ name, text, reason string }{
+		{"half", `{'loss': 1.8, 'grad`, hf.BadDict},
+		{"half, without a number", `{'note': 'x`, ""},
+		{"spread over lines", `{'grad_norm': 1.0,`, ""},
+		{"another dict", `{'a': 1}`, ""},
+		{"numbers for names", `{1: 2}`, ""},
+		{"JSON", `{"loss": 1}`, ""},
+		{"text", `hello`, ""},
+		{"empty", ``, ""},
+		{"progress bar", ` 50%|#####     | 5/10 [00:10<00:10,  2.00s/it]`, hf.ProgressBar},
+		{"progress bar at its beginning", `  0%|          | 0/10 [00:00<?, ?it/s]`, hf.ProgressBar},
+		{"progress bar without a total", "17it [00:02,  6.21it/s]\r", hf.ProgressBar},
+		{"named progress bar", `Map (num_proc=8): 100%|██████████| 1000/1000 [00:01<00:00, 812.10 examples/s]`, hf.ProgressBar},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, found, reason := lineOf(c.text)
+			assert.Empty(t, got)
+			assert.Equal(t, c.reason, reason)
+			assert.False(t, found)
+		})
+	}
+}
+
+func lineOf(text string) (got []string, found bool, reason string) {
+	out := &sink{each: func(rec *record.Record) { got = append(got, show(rec)) }}
+	found, reason = hf.New(nil).Line([]byte(text), out)
+	return got, found, reason
 }
 
 func TestState(t *testing.T) {
