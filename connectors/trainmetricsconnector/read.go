@@ -64,6 +64,9 @@ func (s *scratch) read(td ptrace.Traces) {
 			list := ss.Spans()
 			for i := range list.Len() {
 				span := list.At(i)
+				if view.IsDetail(span) { // no metric is made of one
+					continue
+				}
 				kind := view.KindOf(span)
 				if f := familyOf[kind]; f >= 0 {
 					s.readers[f].read(span, kind, s)

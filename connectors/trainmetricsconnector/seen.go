@@ -58,14 +58,7 @@ func (s *seen) known(id uint64, now int64) bool {
 // warm reads the slots where the ids of a chunk are looked for. The tables are larger than the caches, and this way the
 // processor waits for all the slots at once in place of one after the other (measured: a third of the time per span).
 func (s *seen) warm(chunk []observation) {
-	var sum uint64
-	if s.current.n > 0 && s.previous.n > 0 {
-		for i := range chunk {
-			id := chunk[i].id
-			sum += s.current.slots[s.current.home(id)] + s.previous.slots[s.previous.home(id)]
-		}
-	}
-	s.warmed = sum
+	s.warmed += s.current.touch(chunk) + s.previous.touch(chunk)
 }
 
 // idOf is 64 bits that stand for a span. Span ids alone may be small numbers that repeat in every trace.
@@ -100,6 +93,17 @@ func (s *idSet) has(id uint64) bool {
 			return false
 		}
 	}
+}
+
+// touch reads the slot of each id, and returns a number of no meaning.
+func (s *idSet) touch(chunk []observation) (sum uint64) {
+	if s.n == 0 {
+		return 0
+	}
+	for i := range chunk {
+		sum += s.slots[s.home(chunk[i].id)]
+	}
+	return sum
 }
 
 // add expects an id that is not in the set.

@@ -62,6 +62,16 @@ func KindOf(span ptrace.Span) Kind {
 	return recognise(span)
 }
 
+// IsDetail says whether a span is below a call or below the root of a collective, by its name. A call has five of them and a collective thousands, and what they
+// say together stands on the call or on the root: who needs no more than that tells them apart without touching their attributes.
+func IsDetail(span ptrace.Span) bool {
+	name := span.Name()
+	if strings.HasPrefix(name, "rpc.") {
+		return ofRPC(name) == KindCallPart && span.Kind() != ptrace.SpanKindClient // a call may have any method for its name
+	}
+	return spans.IsNCCLPart(name)
+}
+
 // recognise finds the kind of a span whose first attribute is not spans.AttrKind: from another writer, from before the attribute was there, or from a store
 // that puts attributes in another order. Names that only we use tell the kind; for other names the attributes that their kind always has must be there.
 func recognise(span ptrace.Span) Kind {

@@ -94,6 +94,31 @@ func TestKindOf(t *testing.T) {
 	assert.Empty(t, KindOther.String()+kinds.String())
 }
 
+func TestIsDetail(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		kind ptrace.SpanKind
+		want bool
+	}{
+		{spans.SpanRPCServer, server, true},
+		{spans.SpanRPCSend, internal, true},
+		{spans.SpanRPCOffline, internal, true},
+		{spans.SpanRPCSend, client, false},
+		{spans.SpanRPCPass, internal, false},
+		{"rpc.mine", internal, false},
+		{"Matmul", client, false},
+		{spans.SpanNCCLWait, internal, true},
+		{spans.SpanNCCLChannel, internal, true},
+		{"rank 3", internal, true},
+		{spans.SpanNCCLRank, internal, true},
+		{"AllReduce", internal, false},
+		{"ranking", internal, false},
+		{"", internal, false},
+	} {
+		assert.Equal(t, c.want, IsDetail(spanOf(t, c.name, c.kind)), c.name)
+	}
+}
+
 // none says nothing of its spans.
 var none Resource
 

@@ -304,6 +304,9 @@ func (b *stepBatch) ofParts(it *item) spans.Resource {
 	return r
 }
 
+// addedWithoutModel is how many attributes train_perf adds to most steps of which the model is not known: samples, tokens and a rate.
+const addedWithoutModel = 3
+
 func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	res := b.resource(it)
 	n := int(it.extrasTo - it.extrasFrom)
@@ -321,8 +324,10 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.gpusTo > it.gpusFrom {
 		n += 2
 	}
-	if it.kind == record.Step && it.model != nil {
-		n += spans.AddedToStep
+	if it.kind == record.Step {
+		if n += addedWithoutModel; it.model != nil {
+			n += spans.AddedToStep - addedWithoutModel
+		}
 	}
 	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,

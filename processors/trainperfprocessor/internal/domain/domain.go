@@ -6,7 +6,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Domain is what train_perf knows about one kind of work. Batches may come concurrently: the state of one batch is in a Judge of its own, and what batches
@@ -106,7 +105,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 }
 
 func (p *Panel) span(span ptrace.Span) {
-	if spans.IsNCCLPart(span.Name()) { // thousands stand below each collective, and no domain wants them: their attributes are not even touched
+	if view.IsDetail(span) { // no domain wants one
 		return
 	}
 	kind := view.KindOf(span)
