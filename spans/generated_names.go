@@ -36,9 +36,10 @@ const (
 	AttrSummary = "about"
 	// Of semconv 1.37. Who a CLIENT span calls.
 	AttrPeerService = "peer.service"
-	// What the span stands for. Our writers put it first, so that a reader knows the span by one look.
+	// What the span stands for. Our writers put it first, so that a reader knows the span by one look. Of steps, of the
+	// parts of a call and of what is below a rank the name says it.
 	AttrKind = "trainbridge.kind"
-	// Where the times of the span come from.
+	// Where the times of the span come from. Stands on the resource, and on a span where it is different.
 	AttrTimeSource = "trainbridge.time.source"
 	// boolean. True where only the end of the record is known: the span's length says nothing.
 	AttrTimePoint = "trainbridge.time.point"
@@ -476,16 +477,17 @@ const (
 
 // ZeroMQ RPC · Calls. By zmq_rpc.
 const (
-	// The RPC system. The name is of semconv 1.39.
+	// The RPC system. The name is of semconv 1.39. Stands on the resource, and on a span where it is different.
 	AttrRPCSystem = "rpc.system.name"
 	// Of semconv 1.37. The method of the call, which is also the span's name.
 	AttrRPCMethod = "rpc.method"
 	// Of semconv 1.37. unix where the log says IPC, else tcp.
 	AttrNetworkTransport = "network.transport"
-	// The transport as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP.
+	// The transport as the log has it: IPC, TCP, IPC+SHM, IPC+SHM+OTP. Stands on the resource, and on a span where it is
+	// different.
 	AttrZMQTransport = "zeromq.transport"
 	// boolean. True where tensors go through shared memory. Sizes are then those of the messages only, and no bandwidth is
-	// made of them.
+	// made of them. Stands on the resource, and on a span where it is different.
 	AttrZMQSharedMemory = "zeromq.shared_memory"
 	// int. The number of the call as printed; it restarts within a file.
 	AttrZMQCallID = "zeromq.call.id"
@@ -795,7 +797,7 @@ const (
 	AttrRank = "dl.rank"
 	// int. The rank on its node, as in torchrun's "[default3]:".
 	AttrLocalRank = "dl.local_rank"
-	// int. How many ranks the job has.
+	// int. How many ranks the job has. Stands on the resource, and on a span where it is different.
 	AttrWorldSize = "dl.world_size"
 )
 
@@ -810,21 +812,22 @@ const (
 const (
 	// int, {iteration}. The iteration as printed: from 1, in NeMo from 0.
 	AttrIteration = "ml.train.iteration"
-	// int, {iteration}. How many iterations are planned.
+	// int, {iteration}. How many iterations are planned. Stands on the resource, and on a span where it is different.
 	AttrIterations = "ml.train.iterations"
 	// double. The epoch, with its fraction.
 	AttrEpoch = "ml.train.epoch"
 	// int. The ordinal of the record in its log, from 1, where the log names no iteration.
 	AttrRecord = "ml.train.record"
 	// int, {step}. How many steps the span covers, where they are several. It is not known of the first record of a log.
+	// Stands on the resource, and on a span where it is different.
 	AttrStepsCovered = "ml.train.steps_covered"
-	// The format of the record.
+	// The format of the record. Stands on the resource, and on a span where it is different.
 	AttrSource = "trainbridge.source"
-	// The log's units, where they are not the base units.
+	// The log's units, where they are not the base units. Stands on the resource, and on a span where it is different.
 	AttrSourceUnit = "trainbridge.source.unit"
 	// double, s. The time of one step. Without ml.train.step.duration.kind it is what the log states of this very step.
 	AttrStepDuration = "ml.train.step.duration"
-	// What the time of the step is.
+	// What the time of the step is. Stands on the resource, and on a span where it is different.
 	AttrStepDurationKind = "ml.train.step.duration.kind"
 	// double, {loss}. The training loss. NaN and infinities are written as text, "NaN", "+Inf" and "-Inf", since JSON has
 	// no such numbers.
@@ -837,24 +840,29 @@ const (
 	AttrGradientZeros = "ml.train.gradient.zeros"
 	// double, {norm}. The norm of the parameters.
 	AttrParamsNorm = "ml.train.params.norm"
-	// double, {scale}. The loss scale of mixed-precision training.
+	// double, {scale}. The loss scale of mixed-precision training. Stands on the resource, and on a span where it is
+	// different.
 	AttrLossScale = "ml.train.loss.scale"
 	// double, {loss}. The loss on the validation set.
 	AttrValidationLoss = "ml.train.validation.loss"
 	// double, {perplexity}. The perplexity on the validation set.
 	AttrPerplexity = "ml.train.validation.perplexity"
-	// int, {sample}. Samples per step, of all data-parallel ranks.
+	// int, {sample}. Samples per step, of all data-parallel ranks. Stands on the resource, and on a span where it is
+	// different.
 	AttrBatchSize = "ml.train.batch.size"
 	// int, {sample}. Samples since the run began.
 	AttrConsumedSamples = "ml.train.consumed.samples"
 	// double, {token}. Tokens since the run began.
 	AttrConsumedTokens = "ml.train.consumed.tokens"
-	// int, {iteration}. Iterations that were skipped, as the log counts them.
+	// int, {iteration}. Iterations that were skipped, as the log counts them. Stands on the resource, and on a span where
+	// it is different.
 	AttrSkippedIterations = "ml.train.iterations.skipped"
-	// int, {iteration}. Iterations with a NaN, as the log counts them.
+	// int, {iteration}. Iterations with a NaN, as the log counts them. Stands on the resource, and on a span where it is
+	// different.
 	AttrNaNIterations = "ml.train.iterations.nan"
 	// int, {token}. Tokens of all the steps covered; from the log, or by train_perf. By train_perf: batch × steps, else the
-	// log's rate × the span's time, which is an estimate and no whole number.
+	// log's rate × the span's time, which is an estimate and no whole number. Stands on the resource, and on a span where
+	// it is different.
 	AttrTokens = "ml.train.tokens"
 	// double, {sample}/s. Samples per second.
 	AttrSampleThroughput = "ml.train.sample.throughput"
@@ -914,7 +922,7 @@ const (
 // Training steps · Added by train_perf. What train_perf computes of a step.
 const (
 	// double, {sample}. Samples of all the steps covered. Batch × steps, an int; else the log's rate × the span's time,
-	// which is an estimate and no whole number.
+	// which is an estimate and no whole number. Stands on the resource, and on a span where it is different.
 	AttrSamples = "ml.train.samples"
 	// double, {flop}/s. FLOP/s of all devices, recomputed.
 	AttrFlopThroughput = "ml.train.flop.throughput"
@@ -927,20 +935,22 @@ const (
 	AttrHFU = "ml.train.hardware.flop.utilization"
 	// double, 1. |recomputed − reported| / recomputed, of the device FLOP/s. With the formula and convention in use.
 	AttrFlopDisagreement = "ml.train.flop.throughput.disagreement"
-	// Whose count of FLOPs it is.
+	// Whose count of FLOPs it is. Stands on the resource, and on a span where it is different.
 	AttrFlopFormula = "ml.train.flop.formula"
-	// How much of the attention matrix counts.
+	// How much of the attention matrix counts. Stands on the resource, and on a span where it is different.
 	AttrFlopConvention = "ml.train.flop.convention"
-	// Which activations are recomputed.
+	// Which activations are recomputed. Stands on the resource, and on a span where it is different.
 	AttrFlopRecompute = "ml.train.flop.recompute"
 	// What of the model is not counted: there are no recomputed FLOPs then, and no verdict about the log's.
 	AttrFlopUnsupported = "ml.train.flop.unsupported"
-	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak.
+	// double, {flop}/s. The peak of the device that MFU is a share of. The dense BF16 peak. Stands on the resource, and on
+	// a span where it is different.
 	AttrFlopPeak = "ml.train.device.flop.peak"
 	// Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's configuration,
 	// the log or the resource did.
 	AttrDeviceModel = "hw.model"
-	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out.
+	// double, {flop}. FLOPs of one step, all devices, as train_perf computes them. Recomputation is left out. Stands on the
+	// resource, and on a span where it is different.
 	AttrFlopCount = "ml.train.flop.count"
 )
 

@@ -57,9 +57,10 @@ func (c *call) left() int64 {
 	return 0
 }
 
-// stages adds the spans of a call's stages, without an attribute: their names say what they are. They stand one after the other from its start. The time that no stage explains is drawn at the end: the log does not say
-// between which stages it lies; where there is enough, a tick of it follows each stage, for Jaeger's critical path leaves out a span that ends as the next
-// begins. Nor does the log say when in rpc.receive the server computed: that is drawn at the end of rpc.receive.
+// stages adds the spans of a call's stages, one after the other from its start. They have no attributes: their names say what they are. The time that no stage
+// explains is drawn at the end: the log does not say between which stages it lies; where there is enough, a tick of it follows each stage, for Jaeger's
+// critical path leaves out a span that ends as the next begins. Nor does the log say when in rpc.receive the server computed: that is drawn at the end of
+// rpc.receive.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time

@@ -501,9 +501,9 @@ var roles = [...]string{
 	record.Ranks: spans.SpanRanks,
 }
 
-// kinds are what these spans stand for.
+// kinds are what these spans stand for. Of steps, which are most spans, the name says it.
 var kinds = [...]string{
-	record.Step: spans.KindStep, record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
+	record.Step: "", record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
 }
 
 // Expire lets the record go if it has waited for its lines since before the given time. A logger may be in the middle of writing them.

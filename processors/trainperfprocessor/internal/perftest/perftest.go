@@ -38,7 +38,33 @@ var (
 func Judge(d domain.Domain, td ptrace.Traces) domain.Tally {
 	p := domain.NewPanel(true, d)
 	p.Judge(td)
+	Spread(td)
 	return *p.Judges[0].Tally()
+}
+
+// Spread writes what train_perf has stated on resources onto their steps, where these say nothing else: so a view reads them.
+func Spread(td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		for _, name := range []string{
+			spans.AttrSamples, spans.AttrTokens, spans.AttrFlopCount, spans.AttrFlopFormula, spans.AttrFlopConvention, spans.AttrFlopRecompute,
+			spans.AttrFlopUnsupported, spans.AttrFlopPeak,
+		} {
+			v, ok := rs.Resource().Attributes().Get(name)
+			if !ok {
+				continue
+			}
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					if s.Name() != spans.SpanStep {
+						continue
+					}
+					if own, has := s.Attributes().GetOrPutEmpty(name); !has {
+						v.CopyTo(own)
+					}
+				}
+			}
+		}
+	}
 }
 
 // Attrs are attributes of a span; nil: left out.

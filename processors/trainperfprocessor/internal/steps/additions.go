@@ -2,6 +2,7 @@ package steps
 
 import (
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -33,6 +34,37 @@ func (a *additions) whole(name string, x float64) {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeInt, x: x})
 	} else {
 		a.finite(name, x)
+	}
+}
+
+// stated are attributes that hold for all steps of a resource.
+type stated struct {
+	additions
+	needed [16]bool // a step has it
+}
+
+// from leaves out what a resource states with the same value.
+func (a *additions) from(of *stated) {
+	*a = slices.DeleteFunc(*a, func(x addition) bool {
+		i := slices.Index(of.additions, x)
+		if i >= 0 {
+			of.needed[i] = true
+		}
+		return i >= 0
+	})
+}
+
+// put writes those that a step has.
+func (s *stated) put(attrs pcommon.Map) {
+	n := 0
+	for i, x := range s.additions {
+		if s.needed[i] {
+			s.additions[n] = x
+			n++
+		}
+	}
+	if s.additions = s.additions[:n]; n > 0 {
+		s.additions.put(attrs, 0)
 	}
 }
 

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -37,6 +38,15 @@ func (w *work) read(span ptrace.Span, res *view.Resource) {
 	if !(w.seconds >= 1e-9) || w.DurationKind == spans.DurationInterval { // the resolution of a span
 		w.seconds = math.NaN()
 	}
+}
+
+// sized finds the samples of a step and the tokens of a sample.
+func (w *work) sized() {
+	w.batch = w.BatchSize
+	if !positive(w.batch) && w.res.model.GlobalBatchSize > 0 {
+		w.batch = float64(w.res.model.GlobalBatchSize)
+	}
+	w.seq = float64(max(w.res.model.SeqLength, 0))
 }
 
 // rank of the step, else of its resource.
@@ -151,20 +161,7 @@ func (d *Domain) flops(w *work, add *additions) int {
 	if !positive(w.total) && !positive(w.device) && !(w.batch > 0) {
 		return noTime
 	}
-	w.formula = d.cfg.Formula
-	add.text(spans.AttrFlopFormula, w.formula)
-	convention := d.cfg.Attention
-	if w.formula != formulaMegatron {
-		convention = attentionFull
-	}
-	add.text(spans.AttrFlopConvention, convention)
-	recompute := d.cfg.Recompute
-	if recompute == "" {
-		recompute = w.res.model.Recompute
-	}
-	if recompute != "" {
-		add.text(spans.AttrFlopRecompute, recompute)
-	}
+	recompute := d.method(w, add)
 	if positive(w.total) {
 		add.finite(spans.AttrFlopThroughput, w.total)
 	}
@@ -189,6 +186,21 @@ func (d *Domain) flops(w *work, add *additions) int {
 		}
 	}
 	return measured
+}
+
+// method adds how FLOPs are counted, and returns what is computed again.
+func (d *Domain) method(w *work, add *additions) (recompute string) {
+	w.formula = d.cfg.Formula
+	add.text(spans.AttrFlopFormula, w.formula)
+	convention := d.cfg.Attention
+	if w.formula != formulaMegatron {
+		convention = attentionFull
+	}
+	add.text(spans.AttrFlopConvention, convention)
+	if recompute = cmp.Or(d.cfg.Recompute, w.res.model.Recompute); recompute != "" {
+		add.text(spans.AttrFlopRecompute, recompute)
+	}
+	return recompute
 }
 
 func (w *work) disagree(recomputed, reported float64, add *additions) {

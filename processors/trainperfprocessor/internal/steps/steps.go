@@ -15,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // formatPerfMonitor is the format of FlagScale's perf_monitor (view.Source.Format).
@@ -71,13 +72,14 @@ func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 type judge struct {
 	*Domain
 	work
-	at    *domain.At
-	tally domain.Tally
-	sheet verdict.Sheet
-	line  verdict.Summary
-	steps []ptrace.Span // of the resource
-	ranks view.Ranks
-	added additions
+	at     *domain.At
+	tally  domain.Tally
+	sheet  verdict.Sheet
+	line   verdict.Summary
+	steps  []ptrace.Span // of the resource
+	ranks  view.Ranks
+	added  additions
+	stated stated
 
 	// What was used last: mostly all steps of a resource share it.
 	recent   recentSeries
@@ -99,7 +101,8 @@ func (j *judge) Reset() {
 func (j *judge) endResource() {
 	clear(j.steps)
 	clear(j.added[:cap(j.added)])
-	j.steps, j.added = j.steps[:0], j.added[:0]
+	clear(j.stated.additions[:cap(j.stated.additions)])
+	j.steps, j.added, j.stated = j.steps[:0], j.added[:0], stated{additions: j.stated.additions[:0]}
 	j.recent, j.recentBy = recentSeries{}, recentEpisodes{}
 }
 
@@ -121,10 +124,38 @@ func (j *judge) EndResource() {
 	defer j.series.mu.Unlock()
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
+	j.state(&res)
 	for _, span := range j.steps {
 		j.tally.Outcomes[j.step(span, &res)]++
 	}
+	j.stated.put(j.at.Attributes)
 	j.endResource()
+}
+
+// state finds what the configuration and the resource say of each step: it stands on the resource, and on a step only where it is different there.
+func (j *judge) state(res *resource) {
+	var w work
+	w.read(ptrace.NewSpan(), &j.at.Resource)
+	w.res = res
+	w.sized()
+	w.amounts(&j.stated.additions)
+	switch {
+	case res.unsupported != "":
+		j.stated.text(spans.AttrFlopUnsupported, res.unsupported)
+	case res.known:
+		if w.batch > 0 {
+			j.stated.finite(spans.AttrFlopCount, res.sample.Model()*w.batch)
+		}
+		j.method(&w, &j.stated.additions)
+	}
+	if j.cfg.PeakFlops > 0 || j.cfg.Device != "" || res.device != "" { // not what metrics of GPUs tell: that changes with time
+		if peak := j.peakOf(&w); peak > 0 {
+			if !res.known {
+				j.stated.text(spans.AttrFlopFormula, formulaReported)
+			}
+			j.stated.finite(spans.AttrFlopPeak, peak)
+		}
+	}
 }
 
 // step measures and judges one step.
@@ -138,11 +169,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	j.added = j.added[:0]
 	j.beginRecord()
 	j.world = j.worldSize(&j.work)
-	j.batch = j.BatchSize
-	if !positive(j.batch) && res.model.GlobalBatchSize > 0 {
-		j.batch = float64(res.model.GlobalBatchSize)
-	}
-	j.seq = float64(max(res.model.SeqLength, 0))
+	j.sized()
 	j.amounts(&j.added)
 	outcome := j.flops(&j.work, &j.added)
 	j.impossible = j.mfu > j.mfuLimit()
@@ -155,6 +182,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	if j.Slowest.Rank.OK {
 		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
 	}
+	j.added.from(&j.stated)
 	j.added.put(span.Attributes(), 1+j.sheet.Attributes()) // the summary is one more
 	j.summarize(span)
 	j.sheet.Put(span)

@@ -7,8 +7,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// summarize writes what the step is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9 % · 65.1 TFLOP/s per device".
+// summarize writes what a step with a verdict is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9 % · 65.1 TFLOP/s per device".
 func (j *judge) summarize(span ptrace.Span) {
+	if j.sheet.Empty() { // its numbers are attributes
+		return
+	}
 	l := &j.line
 	l.Begin()
 	if j.place.OK {
