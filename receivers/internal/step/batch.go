@@ -24,7 +24,7 @@ type stepBatch struct {
 	runFile string // not empty: the batch opens the run, which was seen in this file
 	steps   int
 	items   []item
-	logs    []logFacts
+	shared  []shared
 	values  []value
 	stages  []stage
 	ranks   []rankTime
@@ -42,28 +42,22 @@ type key struct {
 
 // item is one record, placed. Times are ns since the epoch.
 type item struct {
-	kind           record.Kind
-	source         string
-	time           spans.TimeSource
-	trace          pcommon.TraceID
-	id, parent     pcommon.SpanID
-	start, end     int64
-	iteration      int64
-	hasIteration   bool
-	ordinal        int64 // where there is no iteration
-	covered        int64 // 0: not known
-	point          bool  // how long it took is not known
-	kindOfDuration string
-	rank           int64
-	local          bool
-	host           string
-	pid            int64
-	model          *spans.Model
-	log            int    // index in stepBatch.logs
-	units          string // where ownUnits says so: they are not those of the log's other records
-	ownUnits       bool
-	dropped        uint32 // fields
-	place          tail.Place
+	kind         record.Kind
+	hasIteration bool
+	point        bool // how long it took is not known
+	local        bool // the rank is that on its node
+	ownUnits     bool // units are not those of the log's other records
+	trace        pcommon.TraceID
+	id, parent   pcommon.SpanID
+	start, end   int64
+	iteration    int64
+	ordinal      int64 // where there is no iteration
+	covered      int64 // 0: not known
+	rank         int64
+	shared       uint32 // index in stepBatch.shared
+	dropped      uint32 // fields
+	place        tail.Place
+	units        string // where ownUnits says so
 
 	slow  *rankSlow // nil: not known
 	parts int       // drawn with their ranks
@@ -71,8 +65,25 @@ type item struct {
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
 
-// logFacts are what a log repeats in its records: it stands on their resource.
-type logFacts struct {
+// placed is an item that is not packed yet: with what it shares with the records around it.
+type placed struct {
+	item
+	about
+}
+
+// about is where the times of a record come from, and who logged it.
+type about struct {
+	source         string
+	time           spans.TimeSource
+	kindOfDuration string
+	host           string
+	pid            int64
+	model          *spans.Model
+}
+
+// shared is what records share: it stands on their resource.
+type shared struct {
+	about
 	units  string
 	stated spans.Stated
 }
@@ -118,12 +129,12 @@ func (h *handler) newBatch() *stepBatch {
 // Done lets the batch be used again.
 func (b *stepBatch) Done() {
 	clear(b.items)
-	clear(b.logs)
+	clear(b.shared)
 	clear(b.stages)
 	clear(b.extras)
 	*b = stepBatch{
-		pool: b.pool, items: b.items[:0], logs: b.logs[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums, extras: b.extras[:0],
-		gpus: b.gpus[:0],
+		pool: b.pool, items: b.items[:0], shared: b.shared[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums,
+		extras: b.extras[:0], gpus: b.gpus[:0],
 	}
 	if cap(b.items) <= maxKept {
 		b.pool.Put(b, maxFree)
@@ -137,7 +148,7 @@ const maxKept = 1 << 13
 func (b *stepBatch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
 
 // add packs a record.
-func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
+func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
 	}
@@ -149,7 +160,7 @@ func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
 		}
 	}
 	for i := range rec.Stages {
-		b.addStage(h, it, &rec.Stages[i])
+		b.addStage(h, &it.item, &rec.Stages[i])
 	}
 	for i := range rec.Extra {
 		e := &rec.Extra[i]
@@ -164,7 +175,7 @@ func (b *stepBatch) add(h *handler, it *item, rec *record.Record) {
 	it.dropped = uint32(rec.Dropped)
 	b.addFacts(h, it, rec)
 	it.place = h.stream.Place()
-	b.items = append(b.items, *it)
+	b.items = append(b.items, it.item)
 }
 
 func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
@@ -172,7 +183,7 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 }
 
 // addFacts notes what the log repeats. A step without one of the numbers is of a resource without it; all other spans are of the resource of the steps.
-func (b *stepBatch) addFacts(h *handler, it *item, rec *record.Record) {
+func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
 	t.units.add(rec)
 	it.units, it.ownUnits = t.units.own, t.units.other
@@ -187,12 +198,23 @@ func (b *stepBatch) addFacts(h *handler, it *item, rec *record.Record) {
 			t.stated.Set(spans.StatedStepsCovered, t.steady[spans.StatedStepsCovered].Next(float64(it.covered)))
 		}
 	}
-	facts := logFacts{t.units.text, t.stated}
-	if last := len(b.logs) - 1; last < 0 || b.logs[last] != facts {
-		b.logs = append(b.logs, facts)
+	of := shared{it.about, t.units.text, t.stated}
+	if it.kind != record.Step || of.kindOfDuration == spans.DurationStep {
+		of.kindOfDuration = "" // it goes without saying
 	}
-	it.log = len(b.logs) - 1
+	last := len(b.shared) - 1
+	for i := last; i >= 0 && i > last-maxMixed; i-- {
+		if b.shared[i] == of {
+			it.shared = uint32(i)
+			return
+		}
+	}
+	it.shared = uint32(last + 1)
+	b.shared = append(b.shared, of)
 }
+
+// maxMixed is how many ranks or workers of a log may take turns line by line.
+const maxMixed = 8
 
 // unitTexts makes AttrSourceUnit of all fields that the log has had so far.
 type unitTexts struct {
@@ -250,7 +272,8 @@ func textOf(units *[record.NumFields]record.Unit) string {
 func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.runFile != "" {
 		first := b.first()
-		out.AddRun(b.resource(first), first.start, first.time, b.runFile)
+		of := b.resource(first)
+		out.AddRun(of, first.start, of.Time, b.runFile)
 	}
 	out.Grow(len(b.items) + len(b.stages) + 1)
 	runTrace, runSpan := spans.RunIDs(b.run)
@@ -286,15 +309,11 @@ func (b *stepBatch) first() *item {
 }
 
 func (b *stepBatch) resource(it *item) spans.Resource {
-	facts := &b.logs[it.log]
-	r := spans.Resource{
-		Service: b.set.Run.ServiceName, RunID: b.run, Host: it.host, PID: it.pid, Model: it.model, Time: it.time, Source: it.source, Units: facts.units,
-		Stated: facts.stated,
+	of := &b.shared[it.shared]
+	return spans.Resource{
+		Service: b.set.Run.ServiceName, RunID: b.run, Host: of.host, PID: of.pid, Model: of.model, Time: of.time, Source: of.source, Units: of.units,
+		DurationKind: of.kindOfDuration, Stated: of.stated,
 	}
-	if it.kind == record.Step && it.kindOfDuration != spans.DurationStep {
-		r.DurationKind = it.kindOfDuration
-	}
-	return r
 }
 
 // ofParts is the resource of the parts of a record: the log says how long they took, and not when.
@@ -325,13 +344,13 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 		n += 2
 	}
 	if it.kind == record.Step {
-		if n += addedWithoutModel; it.model != nil {
+		if n += addedWithoutModel; res.Model != nil {
 			n += spans.AddedToStep - addedWithoutModel
 		}
 	}
 	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
-		Source: it.time, Attributes: n,
+		Source: res.Time, Attributes: n,
 	})
 	m := s.Attributes()
 	if it.ordinal > 0 {
@@ -440,7 +459,7 @@ func (g *gauges) of(it *item) *latest {
 	if g.latest == nil {
 		return nil
 	}
-	l := labels{it.source, it.rank, it.local}
+	l := labels{g.b.shared[it.shared].source, it.rank, it.local}
 	seen := g.latest[l]
 	if seen == nil {
 		seen = &latest{extras: make(map[[2]string]bool)}
@@ -503,12 +522,12 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 						g.fields[v.field].EnsureCapacity(len(b.items) - i)
 					}
 				}
-				point(g.fields[v.field], it, v.v)
+				g.point(g.fields[v.field], it, v.v)
 			}
 		}
 		gpus := b.gpus[it.gpusFrom:it.gpusTo]
 		for j := seen.firstGPU(len(gpus)); j < len(gpus); j++ {
-			dp := point(g.other(md, &gpuUtilization), it, gpus[j])
+			dp := g.point(g.other(md, &gpuUtilization), it, gpus[j])
 			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
@@ -516,7 +535,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 			if e.metric == "" || e.isText || seen.passedExtra(e) {
 				continue
 			}
-			dp := point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), it, e.value)
+			dp := g.point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), it, e.value)
 			if e.statistic != "" {
 				dp.Attributes().PutStr(spans.AttrStatistic, e.statistic)
 			}
@@ -555,7 +574,7 @@ func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataP
 	return m.Gauge().DataPoints()
 }
 
-func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
+func (g *gauges) point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
 	dp.SetTimestamp(spans.Timestamp(it.end))
 	dp.SetDoubleValue(v)
@@ -565,7 +584,7 @@ func point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.Num
 	} else {
 		m.EnsureCapacity(2)
 	}
-	m.PutStr(spans.AttrSource, it.source)
+	m.PutStr(spans.AttrSource, g.b.shared[it.shared].source)
 	putRank(m, it)
 	return dp
 }

@@ -99,7 +99,7 @@ type handler struct {
 	host   spans.Interner
 	ids    *spans.StepIDs
 	salt   uint64 // of the run
-	it     item   // of the record at hand
+	it     placed // of the record at hand
 
 	state state
 	// The track of the record before; mostly the next record has it too.
@@ -272,7 +272,7 @@ func (h *handler) Emit(rec *record.Record) {
 }
 
 // setOf scatters runs and ranks, and keeps their iterations in a row.
-func (h *handler) setOf(it *item) uint64 {
+func (h *handler) setOf(it *placed) uint64 {
 	if !it.hasIteration {
 		return binary.BigEndian.Uint64(it.id[:])
 	}
@@ -327,8 +327,11 @@ func (h *handler) forget() {
 }
 
 // place finds out when the record ended, how many steps it covers, and to which trace it belongs.
-func (h *handler) place(rec *record.Record, it *item) {
-	*it = item{kind: rec.Kind, source: rec.Source, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local, pid: h.prefix.PID, model: h.model}
+func (h *handler) place(rec *record.Record, it *placed) {
+	*it = placed{
+		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
+		about{source: rec.Source, pid: h.prefix.PID, model: h.model},
+	}
 	if h.prefix.IP != nil {
 		it.host = h.host.Text(h.prefix.IP)
 	}
@@ -403,7 +406,7 @@ var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean:
 const maxSeconds = 366 * 24 * 3600
 
 // when finds the end of the record and returns the raw text of its time, nil for none.
-func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
+func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	if rec.Unix > 0 {
 		it.end, it.time = rec.Unix, spans.TimeDerived
 		return rec.RawUnix
@@ -450,7 +453,7 @@ func (h *handler) when(rec *record.Record, t *track, it *item) []byte {
 }
 
 // count moves the track on to a step.
-func (h *handler) count(it *item, t *track) {
+func (h *handler) count(it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++
 		it.ordinal = t.Record
@@ -469,7 +472,7 @@ func (h *handler) count(it *item, t *track) {
 }
 
 // identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
-func (h *handler) identify(rec *record.Record, it *item, t *track, raw []byte) {
+func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
 	switch {

@@ -14,7 +14,7 @@ import (
 type pending struct {
 	open  bool
 	since int64 // Unix ns, when its first line was read
-	it    item
+	it    placed
 	rec   *record.Record
 	held  []tail.Held
 	keep  []byte // what the record's slices point into
@@ -31,7 +31,7 @@ type pending struct {
 // fewParts is up to how many parts a record is gone through for each that comes. It is about what timers log; a line may have 100,000.
 const fewParts = 64
 
-func (p *pending) set(h *handler, it *item, rec *record.Record) {
+func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
 	// The record itself waits, and the one that waited before is filled next. The lists stay with the line that they lie in.
@@ -48,7 +48,7 @@ func (p *pending) set(h *handler, it *item, rec *record.Record) {
 
 // wait is set for a record that has its place only when its iteration is known.
 func (p *pending) wait(h *handler, rec *record.Record) {
-	p.set(h, &item{rank: h.rank(rec)}, rec)
+	p.set(h, &placed{item: item{rank: h.rank(rec)}}, rec)
 	p.unplaced, p.prefix, p.line = true, h.prefix, *h.line
 	for _, text := range [...]*[]byte{&p.rec.Stamp, &p.rec.RawUnix, &p.rec.Key, &p.prefix.Stamp, &p.prefix.Container, &p.prefix.IP} {
 		if *text != nil {

@@ -125,7 +125,8 @@ func (r *rankSlow) put(m pcommon.Map) {
 // default order of Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py) follow each other. The first and the last stage have other layers
 // than the stages between. Where the log does not say how many stages there are, nothing is compared.
 func (b *stepBatch) compare(it *item) {
-	if it.model == nil || it.model.PipelineParallel < 1 {
+	model := b.shared[it.shared].model
+	if model == nil || model.PipelineParallel < 1 {
 		return
 	}
 	var own []*stage
@@ -144,11 +145,11 @@ func (b *stepBatch) compare(it *item) {
 		return
 	}
 	perStage := int64(1) << 62
-	if pp := it.model.PipelineParallel; pp > 1 {
-		if it.kind == record.Ranks || it.model.WorldSize%pp != 0 || it.model.WorldSize == 0 { // of a report, only the extremes of all ranks are known
+	if pp := model.PipelineParallel; pp > 1 {
+		if it.kind == record.Ranks || model.WorldSize%pp != 0 || model.WorldSize == 0 { // of a report, only the extremes of all ranks are known
 			return
 		}
-		perStage = it.model.WorldSize / pp
+		perStage = model.WorldSize / pp
 	}
 	// The time that each rank took for all of these parts.
 	b.sums = append(b.sums[:0], b.ranks[own[0].ranksFrom:own[0].ranksTo]...)
