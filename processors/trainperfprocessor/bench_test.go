@@ -86,25 +86,7 @@ func BenchmarkSteps(b *testing.B) {
 				if n%copies == 0 {
 					b.StopTimer()
 					for i := range fresh {
-						fresh[i] = ptrace.NewTraces()
-						batch.Traces().CopyTo(fresh[i])
-						for j, span := range fresh[i].ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() { // new span ids every time
-							at := (n+i)*steps + j + 1
-							span.SetSpanID(perftest.SpanID(at))
-							m := span.Attributes()
-							m.EnsureCapacity(bb.room)
-							for _, name := range []string{spans.AttrIteration, spans.AttrRecord} {
-								if v, ok := m.Get(name); ok {
-									v.SetInt(int64(at))
-								}
-							}
-							m.PutDouble(spans.AttrLoss, perftest.HealthyLoss(rng, at))
-							seconds := 0.5 * math.Exp(0.02*rng.NormFloat64())
-							m.PutDouble(spans.AttrStepDuration, seconds)
-							if v, ok := m.Get(spans.AttrSampleThroughput); ok {
-								v.SetDouble(32 / seconds)
-							}
-						}
+						fresh[i] = anew(batch.Traces(), (n+i)*steps, bb.room, rng)
 					}
 					runtime.GC() // the copies' garbage is not the processor's
 					b.StartTimer()
@@ -115,6 +97,30 @@ func BenchmarkSteps(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/steps, "ns/span")
 		})
 	}
+}
+
+// anew copies steps, with span ids of their own from the first one on, and with the values of other steps.
+func anew(steps ptrace.Traces, first, room int, rng *rand.Rand) ptrace.Traces {
+	fresh := ptrace.NewTraces()
+	steps.CopyTo(fresh)
+	for j, span := range fresh.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
+		at := first + j + 1
+		span.SetSpanID(perftest.SpanID(at))
+		m := span.Attributes()
+		m.EnsureCapacity(room)
+		for _, name := range []string{spans.AttrIteration, spans.AttrRecord} {
+			if v, ok := m.Get(name); ok {
+				v.SetInt(int64(at))
+			}
+		}
+		m.PutDouble(spans.AttrLoss, perftest.HealthyLoss(rng, at))
+		seconds := 0.5 * math.Exp(0.02*rng.NormFloat64())
+		m.PutDouble(spans.AttrStepDuration, seconds)
+		if v, ok := m.Get(spans.AttrSampleThroughput); ok {
+			v.SetDouble(32 / seconds)
+		}
+	}
+	return fresh
 }
 
 // BenchmarkZMQ: a pass of 98 calls, each with five stages, as zmq_rpc sends it; groups alone, healthy and with two verdicts.

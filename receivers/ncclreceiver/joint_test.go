@@ -199,15 +199,7 @@ func TestAbsent(t *testing.T) {
 
 // Each setting leaves out what it says, and counts it.
 func TestSettings(t *testing.T) {
-	var records []record
-	for sn := range 20 {
-		for rank := range 4 {
-			records = append(records,
-				record{host: "n", rank: rank, of: 4, sn: sn, size: 4096, start: int64(sn)*10_000 + 1, us: 100},
-				record{host: "n", rank: rank, of: 4, coll: "AllGather", sn: sn, size: 1 << 20, start: int64(sn)*10_000 + 1001, us: 100})
-		}
-	}
-	glob := logs(t, records...)
+	glob := logs(t, twoOperations()...)
 	count := func(change func(*Config)) (r *filereceivertest.Result, operations map[string]int) {
 		cfg := config(glob)
 		change(cfg)
@@ -259,6 +251,18 @@ func TestSettings(t *testing.T) {
 			assert.Empty(t, attr(s, spans.AttrNCCLLateMax))
 		}
 	})
+}
+
+// twoOperations are 20 AllReduce of 4 KiB and 20 AllGather of 1 MiB, of 4 ranks.
+func twoOperations() (records []record) {
+	for sn := range 20 {
+		for rank := range 4 {
+			records = append(records,
+				record{host: "n", rank: rank, of: 4, sn: sn, size: 4096, start: int64(sn)*10_000 + 1, us: 100},
+				record{host: "n", rank: rank, of: 4, coll: "AllGather", sn: sn, size: 1 << 20, start: int64(sn)*10_000 + 1001, us: 100})
+		}
+	}
+	return records
 }
 
 // An unusual collective is sent whatever the sample rate is.

@@ -193,71 +193,75 @@ func when(s ptrace.Span) string {
 
 // When the calls were.
 func TestTimes(t *testing.T) {
-	type line struct {
-		at   int  // ms after the file was written, when it was read
-		live bool // seen arriving
-		row  string
-	}
 	const offline = "ID Method Offline(ms) Total(ms)"
 	for _, tc := range []struct {
 		name   string
 		header string
-		lines  []line
+		lines  []timedRow
 		// want is when each call was, in ms from when the file was written.
 		want []string
 	}{
-		{"seen arriving", "ID Method Total(ms)", []line{{1000, true, "1 A 100"}, {5000, true, "2 A 300"}}, []string{"900-1000 observed", "4700-5000 observed"}},
+		{"seen arriving", "ID Method Total(ms)", []timedRow{{1000, true, "1 A 100"}, {5000, true, "2 A 300"}}, []string{"900-1000 observed", "4700-5000 observed"}},
 		{
 			"two arrive at once: the last one ended then", "ID Method Total(ms)",
-			[]line{{1000, true, "1 A 100"}, {1000, true, "2 A 300"}},
+			[]timedRow{{1000, true, "1 A 100"}, {1000, true, "2 A 300"}},
 			[]string{"600-700 observed", "700-1000 observed"},
 		},
 		{
 			"seen late: calls do not overlap", "ID Method Total(ms)",
-			[]line{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}},
+			[]timedRow{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}},
 			[]string{"900-1000 observed", "1000-1060 observed"},
 		},
 		{
 			"a short one after one that was seen late", "ID Method Total(ms)",
-			[]line{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}, {1055, true, "3 A 2"}, {1400, true, "4 A 5"}},
+			[]timedRow{{1000, true, "1 A 100"}, {1050, true, "2 A 60"}, {1055, true, "3 A 2"}, {1400, true, "4 A 5"}},
 			[]string{"900-1000 observed", "1000-1060 observed", "1060-1062 observed", "1395-1400 observed"},
 		},
-		{"were there before", "ID Method Total(ms)", []line{{9000, false, "1 A 100"}, {9000, false, "2 A 300"}}, []string{"-400--300 synthetic", "-300-0 synthetic"}},
-		{"with work before them", offline, []line{{9000, false, "1 A 5 100"}, {9000, false, "2 A 50 300"}}, []string{"-450--350 synthetic", "-300-0 synthetic"}},
+		{"were there before", "ID Method Total(ms)", []timedRow{{9000, false, "1 A 100"}, {9000, false, "2 A 300"}}, []string{"-400--300 synthetic", "-300-0 synthetic"}},
+		{"with work before them", offline, []timedRow{{9000, false, "1 A 5 100"}, {9000, false, "2 A 50 300"}}, []string{"-450--350 synthetic", "-300-0 synthetic"}},
 		{
 			"some before, some arriving", "ID Method Total(ms)",
-			[]line{{9000, false, "1 A 100"}, {9000, true, "2 A 300"}},
+			[]timedRow{{9000, false, "1 A 100"}, {9000, true, "2 A 300"}},
 			[]string{"-100-0 synthetic", "8700-9000 observed"},
 		},
 		{
 			"the clock was set back", "ID Method Total(ms)",
-			[]line{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}},
+			[]timedRow{{90_000, true, "1 A 100"}, {2000, true, "2 A 300"}},
 			[]string{"89900-90000 observed", "1700-2000 observed"},
 		},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			f := newFeed(t, tc.header)
-			f.line(0, filereceivertest.Written, false)
-			for i, l := range tc.lines {
-				// Rows read at one time are in the file together; rows that are not there yet cannot be seen ahead.
-				f.lines = f.lines[:1]
-				for j, there := range tc.lines {
-					if j <= i || there.at == l.at && there.live == l.live {
-						f.lines = append(f.lines, there.row)
-					}
-				}
-				f.line(i+1, filereceivertest.Written.Add(time.Duration(l.at)*time.Millisecond), l.live)
-			}
-			f.end()
-			var got []string
-			for _, s := range f.spans() {
-				if s.Kind() == ptrace.SpanKindClient {
-					got = append(got, when(s))
-				}
-			}
-			assert.Equal(t, tc.want, got)
-		})
+		t.Run(tc.name, func(t *testing.T) { assert.Equal(t, tc.want, timesOf(t, tc.header, tc.lines)) })
 	}
+}
+
+type timedRow struct {
+	at   int  // ms after the file was written, when it was read
+	live bool // seen arriving
+	row  string
+}
+
+// timesOf is when the calls of the rows were.
+func timesOf(t *testing.T, header string, rows []timedRow) (got []string) {
+	t.Helper()
+	f := newFeed(t, header)
+	f.line(0, filereceivertest.Written, false)
+	for i, l := range rows {
+		// Rows read at one time are in the file together; rows that are not there yet cannot be seen ahead.
+		f.lines = f.lines[:1]
+		for j, there := range rows {
+			if j <= i || there.at == l.at && there.live == l.live {
+				f.lines = append(f.lines, there.row)
+			}
+		}
+		f.line(i+1, filereceivertest.Written.Add(time.Duration(l.at)*time.Millisecond), l.live)
+	}
+	f.end()
+	for _, s := range f.spans() {
+		if s.Kind() == ptrace.SpanKindClient {
+			got = append(got, when(s))
+		}
+	}
+	return got
 }
 
 // Rows seen ahead in a file say nothing of the rows of another file, such as the one that replaced it.

@@ -232,23 +232,7 @@ func TestModel(t *testing.T) {
 				_, err = f.WriteString(log[:n])
 				require.NoError(t, errors.Join(err, f.Close()))
 				log = log[n:]
-				switch rnd.IntN(3) {
-				case 0:
-					k.set(nil)
-				case 1:
-					k.set(func(map[spanKey]string) bool { return true })
-				case 2:
-					some := byte(rnd.IntN(256))
-					k.set(func(td map[spanKey]string) bool {
-						least := spanKey{span: pcommon.SpanID{255}}
-						for id := range td {
-							if string(id.span[:]) < string(least.span[:]) {
-								least = id
-							}
-						}
-						return least.span[7] < some
-					})
-				}
+				k.set(someRefusal(rnd))
 				// Let it get on, or not.
 				if rnd.IntN(3) > 0 {
 					before, until := -1, time.Now().Add(20*time.Millisecond)
@@ -264,11 +248,8 @@ func TestModel(t *testing.T) {
 					stop = follow(t, conf(path), positions, k.take)
 				}
 				if rotate && len(log) > 0 {
-					for i := files; i > 0; i-- {
-						require.NoError(t, os.Rename(fmt.Sprintf("%s.%d", path, i), fmt.Sprintf("%s.%d", path, i+1)))
-					}
-					require.NoError(t, os.Rename(path, path+".1"))
 					files++
+					rename(t, path, files)
 				}
 			}
 			k.set(nil)
@@ -277,6 +258,35 @@ func TestModel(t *testing.T) {
 			k.check(t)
 		})
 	}
+}
+
+// someRefusal refuses none of the batches, all of them, or some.
+func someRefusal(rnd *rand.Rand) func(map[spanKey]string) bool {
+	switch rnd.IntN(3) {
+	case 0:
+		return nil
+	case 1:
+		return func(map[spanKey]string) bool { return true }
+	}
+	some := byte(rnd.IntN(256))
+	return func(td map[spanKey]string) bool {
+		least := spanKey{span: pcommon.SpanID{255}}
+		for id := range td {
+			if string(id.span[:]) < string(least.span[:]) {
+				least = id
+			}
+		}
+		return least.span[7] < some
+	}
+}
+
+// rename rotates a log: path.1 is the newest of the old files, of which there are then n.
+func rename(t *testing.T, path string, n int) {
+	t.Helper()
+	for i := n - 1; i > 0; i-- {
+		require.NoError(t, os.Rename(fmt.Sprintf("%s.%d", path, i), fmt.Sprintf("%s.%d", path, i+1)))
+	}
+	require.NoError(t, os.Rename(path, path+".1"))
 }
 
 // A restart with batches in flight: all spans come as without it, with the same times. Rows that arrive after it are placed when they were seen.
@@ -312,20 +322,7 @@ func TestRestartInFlight(t *testing.T) {
 			require.Empty(t, k.wrong)
 
 			var arrived map[string]ptrace.Span // calls that were not in the log, by method
-			stop = follow(t, config(path), positions, func(ctx context.Context, td ptrace.Traces) error {
-				k.mu.Lock()
-				for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
-					if arrived != nil && s.Kind() == ptrace.SpanKindClient {
-						arrived[s.Name()] = s
-					}
-				}
-				late := arrived != nil
-				k.mu.Unlock()
-				if late {
-					return nil
-				}
-				return k.take(ctx, td)
-			})
+			stop = follow(t, config(path), positions, k.until(&arrived))
 			defer stop()
 			k.set(nil)
 			wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
@@ -346,16 +343,28 @@ func TestRestartInFlight(t *testing.T) {
 	}
 }
 
+// until takes batches until calls have to arrive, and then keeps the calls by method.
+func (k *taker) until(arrived *map[string]ptrace.Span) func(context.Context, ptrace.Traces) error {
+	return func(ctx context.Context, td ptrace.Traces) error {
+		k.mu.Lock()
+		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
+			if *arrived != nil && s.Kind() == ptrace.SpanKindClient {
+				(*arrived)[s.Name()] = s
+			}
+		}
+		late := *arrived != nil
+		k.mu.Unlock()
+		if late {
+			return nil
+		}
+		return k.take(ctx, td)
+	}
+}
+
 // While the next component is down, reading pauses. A pass whose rest is not read yet does not time out then.
 func TestPauseCutsNoPass(t *testing.T) {
-	var b strings.Builder
 	const passes = 40
-	for i := range passes {
-		for j, method := range []string{"Embedding", "A", "A", "A", "LMHead"} {
-			fmt.Fprintf(&b, "%d %s 1%s\n", 5*i+j+1, method, strings.Repeat(" ", 2500)) // so wide that few rows fill what may be in flight
-		}
-	}
-	log := b.String()
+	log := wideLog(passes)
 	first := strings.Index(log, "\n") + 1 // the first row comes alone
 	path := filereceivertest.Put(t, t.TempDir(), "zmq.log", "ID Method Total(ms)\n"+log[:first])
 	cfg := config(path)
@@ -378,21 +387,8 @@ func TestPauseCutsNoPass(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	var parts filereceiver.Parts
-	_, err = filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
-		var err error
-		parts, err = newParts(r, c)
-		return parts, err
-	}, next, nil)
-	require.NoError(t, err)
 	var ahead, asked atomic.Int64 // of the clock
-	tl, err := tail.New(parts.Tail, tail.Settings{
-		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(),
-		Clock: func() time.Time { asked.Add(1); return time.Now().Add(time.Duration(ahead.Load())) },
-	}, parts.NewHandler)
-	require.NoError(t, err)
-	require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
-	defer func() { require.NoError(t, tl.Shutdown(context.Background())); parts.Shutdown() }()
+	tl := startTail(t, cfg, next, func() time.Time { asked.Add(1); return time.Now().Add(time.Duration(ahead.Load())) })
 	wait(t, "the first row", func() bool { return tl.Counts().Records == 1 })
 	appendTo(t, path, log[first:])
 	so := func(what func() bool) func() bool {
@@ -418,6 +414,37 @@ func TestPauseCutsNoPass(t *testing.T) {
 		return n >= passes
 	}))
 	assert.Equal(t, map[string]int{spans.PassEndMethod: passes}, ends)
+}
+
+// wideLog has passes of five rows, so wide that few of them fill what may be in flight.
+func wideLog(passes int) string {
+	var b strings.Builder
+	for i := range passes {
+		for j, method := range []string{"Embedding", "A", "A", "A", "LMHead"} {
+			fmt.Fprintf(&b, "%d %s 1%s\n", 5*i+j+1, method, strings.Repeat(" ", 2500))
+		}
+	}
+	return b.String()
+}
+
+// startTail follows the logs of a configuration, by a clock of the test's, until the test ends.
+func startTail(t *testing.T, cfg *Config, next consumer.Traces, clock func() time.Time) *tail.Tailer {
+	t.Helper()
+	var parts filereceiver.Parts
+	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
+		var err error
+		parts, err = newParts(r, c)
+		return parts, err
+	}, next, nil)
+	require.NoError(t, err)
+	tl, err := tail.New(parts.Tail, tail.Settings{
+		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(),
+		Clock: clock,
+	}, parts.NewHandler)
+	require.NoError(t, err)
+	require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, tl.Shutdown(context.Background())); parts.Shutdown() })
+	return tl
 }
 
 // Reading that begins at the end of a log knows the columns that the header above says.

@@ -170,10 +170,6 @@ func TestRealLogs(t *testing.T) {
 		t.Log("no real logs here: nothing to check")
 		return
 	}
-	columns := map[string][]string{
-		spans.SpanRPCSerialize: {"Serialize(ms)", "Ser(ms)"}, spans.SpanRPCSend: {"Send(ms)"}, spans.SpanRPCReceive: {"Recv(ms)"},
-		spans.SpanRPCDeserialize: {"Deserialize(ms)", "Deser(ms)"}, spans.SpanRPCServer: {"GPU(ms)"},
-	}
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			rows, last := oracle(t, f)
@@ -181,44 +177,7 @@ func TestRealLogs(t *testing.T) {
 			got := calls(r)
 			require.Len(t, got, len(rows))
 			assert.Empty(t, r.Counts.Rejected)
-			children := make(map[pcommon.SpanID]map[string]ptrace.Span)
-			for _, s := range r.All("") {
-				if children[s.ParentSpanID()] == nil {
-					children[s.ParentSpanID()] = make(map[string]ptrace.Span)
-				}
-				children[s.ParentSpanID()][s.Name()] = s
-			}
-			micro := func(s ptrace.Span) int64 { return int64(s.EndTimestamp()-s.StartTimestamp()) / 1000 }
-			ids := make(map[pcommon.SpanID]bool)
-			var at pcommon.Timestamp
-			for i, s := range got {
-				row := rows[i]
-				assert.Equal(t, row["Method"], s.Name())
-				assert.Equal(t, row["ID"], attr(s, spans.AttrZMQCallID))
-				assert.Equal(t, micros(t, row["Total(ms)"]), micro(s))
-				assert.GreaterOrEqual(t, s.StartTimestamp(), at, "one after the other")
-				at = s.EndTimestamp()
-				ids[s.SpanID()] = true
-				for name, column := range columns {
-					printed := row[column[0]]
-					if len(column) > 1 && printed == "" {
-						printed = row[column[1]]
-					}
-					within := children[s.SpanID()]
-					if name == spans.SpanRPCServer {
-						within = children[within[spans.SpanRPCReceive].SpanID()]
-					}
-					c, ok := within[name]
-					if name == spans.SpanRPCServer && (printed == "" || printed == "0.000") {
-						assert.False(t, ok)
-						continue
-					}
-					require.True(t, ok, "%s of row %d", name, i)
-					assert.Equal(t, micros(t, printed), micro(c))
-				}
-			}
-			assert.Len(t, ids, len(rows), "each has an id of its own")
-			assert.Equal(t, filereceivertest.Written.UnixNano(), int64(at), "the last row ended when the file was written")
+			checkTimesOfRows(t, r, rows)
 			finals := r.All(spans.SpanRPCSummary)
 			if strings.Contains(f, "nofooter") || strings.Contains(f, "v1c") {
 				assert.Empty(t, finals)
@@ -237,6 +196,53 @@ func TestRealLogs(t *testing.T) {
 			assert.InDelta(t, float64(total)/1e6, sum.Double(), 1e-12)
 		})
 	}
+}
+
+// checkTimesOfRows compares every call, its parts and when they were with the row that it came of.
+func checkTimesOfRows(t *testing.T, r *filereceivertest.Result, rows []map[string]string) {
+	t.Helper()
+	columns := map[string][]string{
+		spans.SpanRPCSerialize: {"Serialize(ms)", "Ser(ms)"}, spans.SpanRPCSend: {"Send(ms)"}, spans.SpanRPCReceive: {"Recv(ms)"},
+		spans.SpanRPCDeserialize: {"Deserialize(ms)", "Deser(ms)"}, spans.SpanRPCServer: {"GPU(ms)"},
+	}
+	children := make(map[pcommon.SpanID]map[string]ptrace.Span)
+	for _, s := range r.All("") {
+		if children[s.ParentSpanID()] == nil {
+			children[s.ParentSpanID()] = make(map[string]ptrace.Span)
+		}
+		children[s.ParentSpanID()][s.Name()] = s
+	}
+	micro := func(s ptrace.Span) int64 { return int64(s.EndTimestamp()-s.StartTimestamp()) / 1000 }
+	ids := make(map[pcommon.SpanID]bool)
+	var at pcommon.Timestamp
+	for i, s := range calls(r) {
+		row := rows[i]
+		assert.Equal(t, row["Method"], s.Name())
+		assert.Equal(t, row["ID"], attr(s, spans.AttrZMQCallID))
+		assert.Equal(t, micros(t, row["Total(ms)"]), micro(s))
+		assert.GreaterOrEqual(t, s.StartTimestamp(), at, "one after the other")
+		at = s.EndTimestamp()
+		ids[s.SpanID()] = true
+		for name, column := range columns {
+			printed := row[column[0]]
+			if len(column) > 1 && printed == "" {
+				printed = row[column[1]]
+			}
+			within := children[s.SpanID()]
+			if name == spans.SpanRPCServer {
+				within = children[within[spans.SpanRPCReceive].SpanID()]
+			}
+			c, ok := within[name]
+			if name == spans.SpanRPCServer && (printed == "" || printed == "0.000") {
+				assert.False(t, ok)
+				continue
+			}
+			require.True(t, ok, "%s of row %d", name, i)
+			assert.Equal(t, micros(t, printed), micro(c))
+		}
+	}
+	assert.Len(t, ids, len(rows), "each has an id of its own")
+	assert.Equal(t, filereceivertest.Written.UnixNano(), int64(at), "the last row ended when the file was written")
 }
 
 const header = "ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Total(ms)"

@@ -90,6 +90,13 @@ func TestParse(t *testing.T) {
 		"[2026-08-22 10:00:00,002] [INFO] [engine.py:411:x] [Rank 0] time (ms) | fwd: 12.34 (fwd_moe: 5.00, 1st_a2a: 0.80, 2nd_a2a: 0.70, top_k: 0.21)":        `side rank=0 stage:fwd=0.01234 stage:fwd_moe=0.005 stage:1st_a2a=0.0008 stage:2nd_a2a=0.0007 stage:top_k=0.00021`,
 		"rank=2 time (ms) | forward: 12.34 (forward_moe: 5.00, 1st alltoall: 0.80, 2nd alltoall: 0.70, top-k: 0.21)":                                           `side rank=2 stage:forward=0.01234 stage:forward_moe=0.005 stage:1st alltoall=0.0008 stage:2nd alltoall=0.0007 stage:top-k=0.00021`,
 		"[Rank -1] time (ms) | pipe_send_output: 0.00 | pipe_recv_grad: 7.00 | odd: x":                                                                         `side stage:pipe_send_output=0 stage:pipe_recv_grad=0.007 extra:odd="x"`,
+	} {
+		assert.Equal(t, want, parser.Line(in), in)
+	}
+}
+
+func TestNoRecord(t *testing.T) {
+	for in, want := range map[string]string{
 		"[Rank 1] step=x, skipped=1, lr=[1]":                                    "!bad_step",
 		"[Rank 1] step=1, skipped=":                                             "!bad_skipped",
 		"[Rank 1] step=10, skipped=4, lr=[4.9980482":                            "!unclosed",

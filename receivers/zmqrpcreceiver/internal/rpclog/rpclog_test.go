@@ -421,13 +421,15 @@ func TestUnknownLines(t *testing.T) {
 	})
 }
 
+// columns are the names of all layouts.
+var columns = map[string]Column{
+	"Offline(ms)": Offline, "Serialize(ms)": Serialize, "Ser(ms)": Serialize, "Send(ms)": Send, "Recv(ms)": Receive, "Deserialize(ms)": Deserialize,
+	"Deser(ms)": Deserialize,
+	"Comm(ms)":  Comm, "GPU(ms)": Server, "Compute(ms)": Server, "Total(ms)": Total, "Sent(KB)": Sent, "Recv(KB)": Received, "Throughput(MB/s)": Throughput,
+}
+
 // Every row of the real logs, when they are there, compared with a reader that knows of layouts only the name over each column.
 func TestRealLogs(t *testing.T) {
-	column := map[string]Column{
-		"Offline(ms)": Offline, "Serialize(ms)": Serialize, "Ser(ms)": Serialize, "Send(ms)": Send, "Recv(ms)": Receive, "Deserialize(ms)": Deserialize,
-		"Deser(ms)": Deserialize,
-		"Comm(ms)":  Comm, "GPU(ms)": Server, "Compute(ms)": Server, "Total(ms)": Total, "Sent(KB)": Sent, "Recv(KB)": Received, "Throughput(MB/s)": Throughput,
-	}
 	files, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)
 	for _, file := range files {
@@ -467,26 +469,7 @@ func TestRealLogs(t *testing.T) {
 				require.Equal(t, words[0], strconv.FormatInt(p.Row.ID, 10))
 				require.Equal(t, words[1], string(p.Row.Method))
 				require.Len(t, words, len(header))
-				want := Row{ID: p.Row.ID, Method: p.Row.Method, Fields: p.Row.Fields, Has: 1<<ID | 1<<Method, Step: 1000, SizeStep: 10.24}
-				for i, name := range header[2:] {
-					c, text := column[name], words[i+2]
-					want.Has |= 1 << c
-					switch c {
-					case Sent:
-						want.Sent = kibibytes(t, text)
-					case Received:
-						want.Received = kibibytes(t, text)
-					case Throughput:
-						v, err := strconv.ParseFloat(text, 64)
-						require.NoError(t, err)
-						want.Throughput, want.ThroughputStep = v*1048576, 10485.76
-					default:
-						us, err := strconv.ParseInt(strings.Replace(text, ".", "", 1), 10, 64) // three decimals
-						require.NoError(t, err)
-						want.NS[c] = us * 1000
-					}
-				}
-				require.Equal(t, want, p.Row, text)
+				require.Equal(t, rowOf(t, &p.Row, header, words), p.Row, text)
 				require.Empty(t, p.Row.Fields)
 			}
 		}
@@ -494,6 +477,31 @@ func TestRealLogs(t *testing.T) {
 		require.Positive(t, calls)
 		require.Equal(t, inSummary, statistics > 0)
 	}
+}
+
+// rowOf is what the words of a row say under their header, with the id, the method and the fields of the row that was read.
+func rowOf(t *testing.T, got *Row, header, words []string) Row {
+	t.Helper()
+	want := Row{ID: got.ID, Method: got.Method, Fields: got.Fields, Has: 1<<ID | 1<<Method, Step: 1000, SizeStep: 10.24}
+	for i, name := range header[2:] {
+		c, text := columns[name], words[i+2]
+		want.Has |= 1 << c
+		switch c {
+		case Sent:
+			want.Sent = kibibytes(t, text)
+		case Received:
+			want.Received = kibibytes(t, text)
+		case Throughput:
+			v, err := strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+			want.Throughput, want.ThroughputStep = v*1048576, 10485.76
+		default:
+			us, err := strconv.ParseInt(strings.Replace(text, ".", "", 1), 10, 64) // three decimals
+			require.NoError(t, err)
+			want.NS[c] = us * 1000
+		}
+	}
+	return want
 }
 
 // kibibytes is the size in bytes to the nearest.
