@@ -431,8 +431,8 @@ func wideLog(passes int) string {
 func startTail(t *testing.T, cfg *Config, next consumer.Traces, clock func() time.Time) *tail.Tailer {
 	t.Helper()
 	var parts filereceiver.Parts
-	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, func(r *filereceiver.Receiver, c component.Config) (filereceiver.Parts, error) {
-		var err error
+	set := receivertest.NewNopSettings(metadata.Type)
+	_, err := filereceiver.Prepare(set, cfg, func(r *filereceiver.Receiver, c component.Config) (_ filereceiver.Parts, err error) {
 		parts, err = newParts(r, c)
 		return parts, err
 	}, next, nil)

@@ -35,12 +35,12 @@ func TestImpossible(t *testing.T) {
 			"MFU is 5419%: 53593.9 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",
 		}},
-		"devices": {[]func(*Config){onH100, known}, secondsOf(4, 989e12), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
+		"devices": {[]func(*Config){onH100, known}, secondsOf(4), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
 			"MFU is 400%: 3956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
 				"by the log's own FLOP/s per device, it would be 50%; " +
 				"2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the model, its seq_length or the batch is not what runs.",
 		}},
-		"steps covered": {[]func(*Config){onH100, known}, secondsOf(5, 989e12), attrs{spans.AttrStepsCovered: int64(10)}, []string{
+		"steps covered": {[]func(*Config){onH100, known}, secondsOf(5), attrs{spans.AttrStepsCovered: int64(10)}, []string{
 			"MFU is 500%: 4945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
 				"54): set 'train::world_size'; " +
 				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is " +
@@ -51,7 +51,7 @@ func TestImpossible(t *testing.T) {
 				"is not that of the devices: " +
 				"of H100 it would be 40.4%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
-		"no division by none": {[]func(*Config){onH100, known}, secondsOf(2000, 989e12), nil, []string{""}},
+		"no division by none": {[]func(*Config){onH100, known}, secondsOf(2000), nil, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := checkReasons(t, &tt)
@@ -65,9 +65,9 @@ func TestPossible(t *testing.T) {
 	fp8, fp4 := perftest.Aquila, perftest.Aquila
 	fp8.FP8, fp4.FP4 = "hybrid", "e2m1"
 	for name, tt := range map[string]mfuCase{
-		"possible in FP8":  {[]func(*Config){onH100, withModel(fp8)}, secondsOf(1.4, 989e12), nil, nil},
-		"possible in FP4":  {[]func(*Config){onH100, withModel(fp4)}, secondsOf(3, 989e12), nil, nil},
-		"just possible":    {[]func(*Config){onH100, withModel(perftest.Aquila)}, secondsOf(0.999, 989e12), nil, nil},
+		"possible in FP8":  {[]func(*Config){onH100, withModel(fp8)}, secondsOf(1.4), nil, nil},
+		"possible in FP4":  {[]func(*Config){onH100, withModel(fp4)}, secondsOf(3), nil, nil},
+		"just possible":    {[]func(*Config){onH100, withModel(perftest.Aquila)}, secondsOf(0.999), nil, nil},
 		"nothing is known": {nil, 1, attrs{spans.AttrDeviceFlopThroughputReported: 1e18}, nil},
 	} {
 		t.Run(name, func(t *testing.T) { checkReasons(t, &tt) })
@@ -81,8 +81,8 @@ type mfuCase struct {
 	want    []string
 }
 
-// secondsOf is the duration of a step of Aquila whose MFU that is.
-func secondsOf(mfu, peak float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * peak) }
+// secondsOf is the duration of a step of Aquila on H100 whose MFU that is.
+func secondsOf(mfu float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * 989e12) }
 
 func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
 	t.Helper()
