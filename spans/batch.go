@@ -96,7 +96,7 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	if len(b.messages) == 0 || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
 		b.next()
 	}
-	out := b.put(res, b.origin)
+	out := b.put(&res, b.origin)
 	b.span, b.begun = out, true
 	out.SetTraceID(s.Trace)
 	out.SetSpanID(s.ID)
@@ -151,16 +151,16 @@ func (b *Batch) next() {
 }
 
 // put appends an empty span to the spans of a resource.
-func (b *Batch) put(res Resource, origin int64) ptrace.Span {
+func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	m := &b.messages[len(b.messages)-1]
-	if !b.lastOK || res != b.last {
-		group, ok := b.groups[res]
+	if !b.lastOK || *res != b.last {
+		group, ok := b.groups[*res]
 		if !ok {
 			group = m.Traces.ResourceSpans().Len()
-			b.begin(m, res)
-			b.groups[res] = group
+			b.begin(m, *res)
+			b.groups[*res] = group
 		}
-		b.last, b.lastOK, b.group = res, true, group
+		b.last, b.lastOK, b.group = *res, true, group
 		b.slice = m.Traces.ResourceSpans().At(group).ScopeSpans().At(0).Spans()
 	}
 	b.n++
@@ -195,7 +195,7 @@ func (b *Batch) move() {
 		b.messages[m].Origins[group] = list[:len(list)-1]
 	}
 	b.next()
-	b.span.MoveTo(b.put(b.last, origin))
+	b.span.MoveTo(b.put(&b.last, origin))
 	i, last := 0, from.Len()
 	from.RemoveIf(func(ptrace.Span) bool {
 		i++

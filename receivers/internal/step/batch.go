@@ -438,6 +438,9 @@ type gauges struct {
 	have   [record.NumFields]bool
 	others map[string]pmetric.NumberDataPointSlice
 	latest map[labels]*latest // nil: all points are made
+	// The labels of the item before; mostly the next item has them too.
+	lastOf labels
+	last   *latest
 }
 
 // labels tell the series of one metric apart, but for what only some metrics have.
@@ -460,11 +463,15 @@ func (g *gauges) of(it *item) *latest {
 		return nil
 	}
 	l := labels{g.b.shared[it.shared].source, it.rank, it.local}
+	if g.last != nil && l == g.lastOf {
+		return g.last
+	}
 	seen := g.latest[l]
 	if seen == nil {
 		seen = &latest{extras: make(map[[2]string]bool)}
 		g.latest[l] = seen
 	}
+	g.lastOf, g.last = l, seen
 	return seen
 }
 
