@@ -4,23 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // MaxLabelBytes bounds a label of a metric: it is in every series, and all of them are in every scrape.
 const MaxLabelBytes = 256
 
 // Label makes a label of a text from a log or a span: it is cut to MaxLabelBytes, at a rune's edge.
-func Label(text string) string {
-	if len(text) <= MaxLabelBytes {
-		return text
-	}
-	cut := MaxLabelBytes
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return strings.Clone(text[:cut]) // a clone does not keep the rest in memory
-}
+func Label(text string) string { return clip(text, MaxLabelBytes) }
 
 // maxRowHost bounds how much of a host's name is in a span's, By.
 const maxRowHost = 48

@@ -16,7 +16,7 @@ func Text[T string | []byte](raw T) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", replacement)
 	}
-	return clip(s)
+	return clip(s, MaxAttributeBytes)
 }
 
 // Name makes a name of raw log bytes: of a span, an attribute, a host, or anything that is a label of a metric. It does as Text, and drops invisible
@@ -29,7 +29,7 @@ func Name[T string | []byte](raw T) string {
 			break
 		}
 	}
-	return clip(s)
+	return clip(s, MaxAttributeBytes)
 }
 
 // Hidden says of a rune that it is not seen: a control character (C0, DEL, C1), one that turns the direction of the text, has no width (ZWSP, ZWJ, BOM),
@@ -57,11 +57,12 @@ func valid[T string | []byte](raw T) string {
 	return s
 }
 
-func clip(s string) string {
-	if len(s) <= MaxAttributeBytes {
+// clip cuts a text to so many bytes, at a rune's edge.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	cut := MaxAttributeBytes
+	cut := limit
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
