@@ -345,7 +345,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	}
 	if it.kind == record.Step {
 		if n += addedWithoutModel; res.Model != nil {
-			n += spans.AddedToStep - addedWithoutModel
+			n += spans.AddedToStep/2 - addedWithoutModel // the other half stands on the resource
 		}
 	}
 	s := out.Add(res, spans.Span{

@@ -2,7 +2,6 @@ package steps
 
 import (
 	"math"
-	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
@@ -45,13 +44,27 @@ type stated struct {
 
 // from leaves out what a resource states with the same value.
 func (a *additions) from(of *stated) {
-	*a = slices.DeleteFunc(*a, func(x addition) bool {
-		i := slices.Index(of.additions, x)
-		if i >= 0 {
-			of.needed[i] = true
+	list, n := *a, 0
+	for i := range list {
+		if of.has(&list[i]) {
+			continue
 		}
-		return i >= 0
-	})
+		if n < i {
+			list[n] = list[i]
+		}
+		n++
+	}
+	*a = list[:n]
+}
+
+func (s *stated) has(v *addition) bool {
+	for i := range s.additions {
+		if of := &s.additions[i]; of.x == v.x && *of == *v { // numbers mostly differ: they tell without a look at the texts
+			s.needed[i] = true
+			return true
+		}
+	}
+	return false
 }
 
 // put writes those that a step has.

@@ -183,7 +183,11 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
 	}
 	j.added.from(&j.stated)
-	j.added.put(span.Attributes(), 1+j.sheet.Attributes()) // the summary is one more
+	others := j.sheet.Attributes()
+	if others > 0 {
+		others++ // the summary
+	}
+	j.added.put(span.Attributes(), others)
 	j.summarize(span)
 	j.sheet.Put(span)
 	return outcome
