@@ -1,8 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -68,6 +70,15 @@ func readBack(t *testing.T, truth *truthFile) (all []ptrace.Span, lines map[stri
 		}
 	}
 	return all, lines
+}
+
+// iterationOf is which step a span is of.
+func iterationOf(s ptrace.Span) int64 {
+	v, ok := s.Attributes().Get(spans.AttrIteration)
+	if !ok {
+		return -1
+	}
+	return v.Int()
 }
 
 // number is an attribute as a number; numbers that JSON does not have are texts.
@@ -144,7 +155,10 @@ func checkReadBack(t *testing.T, truth *truthFile, all []ptrace.Span) {
 	}
 	for _, kind := range []string{KindStep, KindEvaluation} {
 		require.Len(t, kinds[kind], int(truth.Run.Spans[kind]), kind)
+		// Several batches are sent at once: they may come in any order.
+		slices.SortStableFunc(kinds[kind], func(a, b ptrace.Span) int { return cmp.Compare(iterationOf(a), iterationOf(b)) })
 	}
+	slices.SortStableFunc(truth.Records, func(a, b Record) int { return cmp.Compare(a.Iteration, b.Iteration) })
 	for i := range truth.Records {
 		r := &truth.Records[i]
 		s := kinds[r.Kind][0]
