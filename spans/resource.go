@@ -39,8 +39,15 @@ func (r Resource) Put(m pcommon.Map) {
 		m.PutStr(AttrServiceName, Name(r.Service))
 	}
 	for _, a := range [...]struct{ name, text string }{
-		{AttrRunID, r.RunID}, {AttrHostName, r.Host}, {AttrTimeSource, string(r.Time)}, {AttrSource, r.Source}, {AttrSourceUnit, r.Units},
-		{AttrStepDurationKind, r.DurationKind}, {AttrRPCSystem, r.System}, {AttrNetworkTransport, r.Network}, {AttrZMQTransport, r.Transport},
+		{AttrRunID, r.RunID},
+		{AttrHostName, r.Host},
+		{AttrTimeSource, string(r.Time)},
+		{AttrSource, r.Source},
+		{AttrSourceUnit, r.Units},
+		{AttrStepDurationKind, r.DurationKind},
+		{AttrRPCSystem, r.System},
+		{AttrNetworkTransport, r.Network},
+		{AttrZMQTransport, r.Transport},
 	} {
 		if a.text != "" {
 			m.PutStr(a.name, a.text)
