@@ -62,8 +62,8 @@ func KindOf(span ptrace.Span) Kind {
 	return recognise(span)
 }
 
-// IsDetail says whether a span is below a call or below the root of a collective, by its name. A call has five of them and a collective thousands, and what they
-// say together stands on the call or on the root: who needs no more than that tells them apart without touching their attributes.
+// IsDetail says whether a span is below a call or below the root of a collective, by its name. A call has five of them and a collective thousands, and what
+// they say together stands on the call or on the root: who needs no more than that tells them apart without touching their attributes.
 func IsDetail(span ptrace.Span) bool {
 	name := span.Name()
 	if strings.HasPrefix(name, "rpc.") {
