@@ -1,9 +1,8 @@
 // Package view reads spans: a struct per kind of span, filled in one pass over the attributes. Code that judges, counts or draws spans reads them through this
 // package, so that all have one idea of what a span is and which of its values are absent.
 //
-// [KindOf] says what a span is. Our receivers and the Go API write it as the first attribute (spans.AttrKind) unless the name says it;
-// of all other spans (services in other languages,
-// files from before the attribute was there) one function tells the kind by name, span kind and attributes.
+// [KindOf] says what a span is. Our receivers and the Go API write it as the first attribute (spans.AttrKind) unless the name says it; of all
+// other spans (services in other languages, files from before the attribute was there) one function tells the kind by name, span kind and attributes.
 //
 // The owner of a struct calls its Read, again and again for span after span. Read allocates nothing: strings and lists refer to the span, so the owner
 // clears the struct when it lets go of the span.
