@@ -73,7 +73,8 @@ func IsDetail(span ptrace.Span) bool {
 }
 
 // recognise finds the kind of a span whose first attribute is not spans.AttrKind: its name says it, it is from another writer, from before the attribute was
-// there, or from a store that puts attributes in another order. Names that only we use tell the kind; for other names the attributes that their kind always has must be there.
+// there, or from a store that puts attributes in another order. Names that only we use tell the kind; for other names the attributes that their
+// kind always has must be there.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	switch k {
