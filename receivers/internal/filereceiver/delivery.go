@@ -209,7 +209,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		d.doubted, d.since = true, d.r.accepted.Load()
 	}
 	var bad []int
-	parts := []span{{0, n / 2}, {n / 2, n}}
+	parts := []stretch{{0, n / 2}, {n / 2, n}}
 	if n == 1 {
 		parts, bad = nil, []int{0}
 	}
@@ -232,7 +232,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 			}
 		default:
 			mid := (p.from + p.to) / 2
-			parts = slices.Insert(parts, 0, span{p.from, mid}, span{mid, p.to})
+			parts = slices.Insert(parts, 0, stretch{p.from, mid}, stretch{mid, p.to})
 		}
 	}
 	if d.r.accepted.Load() == d.since {
@@ -249,11 +249,11 @@ func nothing(cause error) error {
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
 
-// span is a part of a message, in spans.
-type span struct{ from, to int }
+// stretch is a part of a message: its spans from one number up to another.
+type stretch struct{ from, to int }
 
 // of returns a copy of the part.
-func (p span) of(td ptrace.Traces) ptrace.Traces {
+func (p stretch) of(td ptrace.Traces) ptrace.Traces {
 	out := ptrace.NewTraces()
 	at := 0
 	for _, rs := range td.ResourceSpans().All() {
