@@ -60,7 +60,7 @@ func TestVulnerabilityCheck(t *testing.T) {
 	database := func(symbol string) string {
 		dir := t.TempDir()
 		entry := strings.ReplaceAll(`{"schema_version": "1.3.1", "id": "GO-2099-0001", "modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
-  "summary": "of this test", "details": "of this test", "affected": [{
+  "summary": "of this test", "details": "of this test", "database_specific": {"url": "https://pkg.go.dev/vuln/GO-2099-0001"}, "affected": [{
     "package": {"name": "github.com/bmatcuk/doublestar/v4", "ecosystem": "Go"},
     "ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
     "ecosystem_specific": {"imports": [{"path": "github.com/bmatcuk/doublestar/v4", "symbols": ["SYMBOL"]}]}}]}`, "SYMBOL", symbol)
@@ -72,7 +72,7 @@ func TestVulnerabilityCheck(t *testing.T) {
 		fails    bool
 		says     string
 	}{
-		{"called", database("ValidatePattern"), true, "Vulnerability #1: GO-2099-0001"},
+		{"called", database("ValidatePattern"), true, "Your code is affected by 1 vulnerability"},
 		{"not called", database("Nothing"), false, "No vulnerabilities found."},
 		{"unreachable", "https://" + freeAddr(t), false, "vulnerabilities: NOT CHECKED, no database at https://"},
 	} {
