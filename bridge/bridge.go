@@ -120,7 +120,8 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	exporter := &exporter{SpanExporter: otlp, now: time.Now}
 	queue := sdktrace.NewBatchSpanProcessor(exporter)
 	provider := sdktrace.NewTracerProvider(
-		append(sampler, sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{b.runID}), sdktrace.WithSpanProcessor(queue))...,
+		append(sampler, sdktrace.WithResource(res), sdktrace.WithIDGenerator(ids{b.runID}), sdktrace.WithSpanProcessor(joined{}),
+			sdktrace.WithSpanProcessor(queue))...,
 	)
 	b.traces = provider
 	b.stop = append(b.stop, func(ctx context.Context) error {
@@ -211,8 +212,9 @@ func readable(text string) bool {
 
 // resource describes the service. Later detectors win.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
+	run, job := spans.JobRunID()
 	for _, it := range [...]struct{ field, text string }{
-		{"WithServiceName", s.serviceName}, {"WithRunID", s.runID}, {"OTEL_SERVICE_NAME", env("OTEL_SERVICE_NAME")}, {"SLURM_JOB_ID", env("SLURM_JOB_ID")},
+		{"WithServiceName", s.serviceName}, {"WithRunID", s.runID}, {"OTEL_SERVICE_NAME", env("OTEL_SERVICE_NAME")}, {job, env(job)},
 	} {
 		if !readable(it.text) {
 			return nil, failed(it.field, fmt.Errorf("%q: %w", it.text, ErrText))
@@ -235,7 +237,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	if host != "" {
 		base = append(base, attribute.String(spans.AttrHostName, spans.Name(host)))
 	}
-	if run := spans.JobRunID(); run != "" {
+	if run != "" {
 		base = append(base, attribute.String(spans.AttrRunID, run))
 	}
 	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(base...), resource.WithFromEnv(), resource.WithAttributes(attrs...))

@@ -578,6 +578,18 @@ func TestGlobals(t *testing.T) {
 	assert.Same(t, g.MeterProvider(), otel.GetMeterProvider())
 	assert.ElementsMatch(t, []string{"traceparent", "tracestate", "baggage"}, otel.GetTextMapPropagator().Fields())
 	assert.NotSame(t, r.TracerProvider(), g.TracerProvider())
+
+	// What a library starts by package otel leaves by the bridge, and nothing by the other one.
+	_, span := otel.Tracer("library").Start(WithStep(t.Context(), 7), "load")
+	span.End()
+	counter, err := otel.Meter("library").Int64Counter("loads")
+	require.NoError(t, err)
+	counter.Add(t.Context(), 1)
+	load := g.flush()["load"]
+	assert.Equal(t, spans.StepTraceID("run-1", 7), load.TraceID())
+	assert.Equal(t, "library", load.scope)
+	assert.Equal(t, 1, g.collector.metrics.DataPointCount())
+	assert.Empty(t, r.flush())
 }
 
 // silent accepts connections and says nothing: worse than a port that refuses them.

@@ -143,7 +143,7 @@ func TestHelpersOfThePage(t *testing.T) {
 		for _, s := range req.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			var names []string
 			for name := range s.Attributes().All() {
-				if name != spans.AttrTimeSource && name != spans.AttrKind { // which all spans have
+				if name != spans.AttrTimeSource && name != spans.AttrKind && name != spans.AttrJoinBy { // which any span may have
 					names = append(names, name)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -12,8 +13,8 @@ import (
 )
 
 // WithTraceID makes spans without a parent that are started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers
-// build of this id text: a UUID is the trace id, any other text is hashed together with the run id (spans.TraceID). "", "N/A" and other texts that stand for no
-// id start a new trace.
+// build of this id text: a UUID is the trace id, and so is the trace of a W3C traceparent; any other text is hashed together with the run id (spans.TraceID).
+// "", "N/A" and other texts that stand for no id start a new trace.
 //
 // The next span has no parent, unless the current span is of that trace already: then it stays the parent. Whether it is can be told for spans that are
 // recorded in this process, and for UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
@@ -66,6 +67,33 @@ func (j *join) joined(span trace.Span) bool {
 	}
 	return j.traceID(runID) == span.SpanContext().TraceID()
 }
+
+// joined says of spans without a parent how they came into their trace, where the context has its id: step_join makes a root for them.
+type joined struct{}
+
+var (
+	_    sdktrace.SpanProcessor = joined{}
+	byID                        = attribute.String(spans.AttrJoinBy, spans.JoinByID)
+)
+
+// OnStart is called with the context that a span is started with.
+func (joined) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
+	if span.Parent().IsValid() {
+		return
+	}
+	if j := joinOf(ctx); j != nil && !j.step && !j.fresh {
+		span.SetAttributes(byID)
+	}
+}
+
+// OnEnd does nothing.
+func (joined) OnEnd(sdktrace.ReadOnlySpan) {}
+
+// Shutdown does nothing.
+func (joined) Shutdown(context.Context) error { return nil }
+
+// ForceFlush does nothing.
+func (joined) ForceFlush(context.Context) error { return nil }
 
 // ids makes trace ids by the rule of the receivers where the context names a trace, and random ids otherwise. Span ids are random, because a service does the
 // same thing more than once.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -24,17 +25,17 @@ func TestWithTraceID(t *testing.T) {
 		return hex.EncodeToString(id[:])
 	}
 	for text, want := range map[string]string{
-		text:                                            hex.EncodeToString(ofUUID[:]),
-		"A1B2C3D4-5E6F-4A7B-8C9D-0E1F2A3B4C5D":          hex.EncodeToString(ofUUID[:]),
-		"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d":              hex.EncodeToString(ofUUID[:]),
+		text:                                   hex.EncodeToString(ofUUID[:]),
+		"A1B2C3D4-5E6F-4A7B-8C9D-0E1F2A3B4C5D": hex.EncodeToString(ofUUID[:]),
+		"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d":     hex.EncodeToString(ofUUID[:]),
+		"00-a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d-00f067aa0ba902b7-01": hex.EncodeToString(ofUUID[:]),
 		"a1b2c3d4":                                      "58006445d9153ef721f5d4fd9f6deea3", // by the reference XXH3, see spans/ids_test.go
 		"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g":          hashed("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g"),
 		"{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}":        hashed("{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}"), // not so in logs
 		"urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d": hashed("urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"),
-		"n/a":                                  hashed("n/a"),
-		" ":                                    hashed(" "),
-		"\xff\x00":                             hashed("\xff\x00"),
-		"00000000-0000-0000-0000-000000000000": hashed("00000000-0000-0000-0000-000000000000"),
+		"n/a":      hashed("n/a"),
+		" ":        hashed(" "),
+		"\xff\x00": hashed("\xff\x00"),
 	} {
 		// Any tracer of the bridge, whatever was current before.
 		for name, ctx := range map[string]context.Context{"root": t.Context(), "in a span": inSpan(t.Context(), r.Bridge)} {
@@ -50,7 +51,7 @@ func TestWithTraceID(t *testing.T) {
 func TestWithoutTraceID(t *testing.T) {
 	r := newRig(t)
 	seen := map[trace.TraceID]string{}
-	for _, text := range []string{"", "", "N/A", "N/A", "None", "none", "null"} {
+	for _, text := range []string{"", "", "N/A", "N/A", "None", "none", "null", "00000000-0000-0000-0000-000000000000", "0"} {
 		outer := WithTraceID(t.Context(), "a1b2c3d4")
 		outer, span := r.Tracer().Start(outer, "outer")
 		seen[span.SpanContext().TraceID()] = "outer"
@@ -69,10 +70,48 @@ func inSpan(ctx context.Context, b *Bridge) context.Context {
 
 func TestWithStep(t *testing.T) {
 	r := newRig(t)
+	var want []pcommon.TraceID
 	for _, n := range []int64{0, 1, 7, -1, 1 << 60} {
 		_, span := r.Tracer().Start(WithStep(inSpan(t.Context(), r.Bridge), n), "load")
 		assert.Equal(t, trace.TraceID(spans.StepTraceID("run-1", n)), span.SpanContext().TraceID())
+		span.End()
+		want = append(want, spans.StepTraceID("run-1", n))
 	}
+	require.NoError(t, r.Shutdown(t.Context()))
+	var got []pcommon.TraceID
+	for _, s := range r.collector.spans() {
+		assert.True(t, s.ParentSpanID().IsEmpty(), "a root of the trace")
+		got = append(got, s.TraceID())
+	}
+	assert.ElementsMatch(t, want, got, "as exported")
+}
+
+// A span without a parent says that an id decided its trace, whoever starts it; those below it, and those of an iteration, do not. A service may say both: the
+// id decides, as with a record that carries both.
+func TestJoinByID(t *testing.T) {
+	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
+	r := newRig(t)
+	ctx := WithTraceID(t.Context(), id)
+	_, plain := r.TracerProvider().Tracer("any").Start(ctx, "any")
+	plain.End()
+	ctx, step := r.StartStep(ctx, 7)
+	_, below := r.Tracer().Start(ctx, "below")
+	below.End()
+	step.End()
+	_, other := r.StartStep(t.Context(), 8)
+	other.End()
+	_, fresh := r.Tracer().Start(WithTraceID(t.Context(), "N/A"), "fresh")
+	fresh.End()
+	require.NoError(t, r.Shutdown(t.Context()))
+	got := map[string]int{}
+	for _, s := range r.collector.spans() {
+		if by, ok := s.Attributes().Get(spans.AttrJoinBy); ok {
+			assert.Equal(t, spans.JoinByID, by.Str())
+			assert.Equal(t, spans.TraceID("", []byte(id)), s.TraceID())
+			got[s.Name()]++
+		}
+	}
+	assert.Equal(t, map[string]int{"any": 1, "train.step": 1}, got)
 }
 
 // Naming the trace that is current already keeps the parent, as in a handler whose caller has sent its span along.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,11 +17,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestMain(m *testing.M) {
 	for _, v := range os.Environ() { // variables that the machine has set must not change a test
-		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") || name == "SLURM_JOB_ID" {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") || slices.Contains(spans.JobVariables(), name) {
 			_ = os.Unsetenv(name)
 		}
 	}

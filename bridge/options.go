@@ -36,7 +36,7 @@ func WithEndpoint(endpoint string) Option { return func(s *settings) { s.endpoin
 func WithServiceName(name string) Option { return func(s *settings) { s.serviceName = name } }
 
 // WithRunID sets ml.run.id, which has to equal the run_id of the receivers for ids that are no UUIDs, and for training steps. Default: ml.run.id in
-// OTEL_RESOURCE_ATTRIBUTES, else slurm-<SLURM_JOB_ID>.
+// OTEL_RESOURCE_ATTRIBUTES, else what the environment says (spans.JobRunID), as with the receivers.
 func WithRunID(id string) Option { return func(s *settings) { s.runID = id } }
 
 // WithGlobal makes the bridge's providers and propagator the defaults of package otel.

@@ -240,8 +240,6 @@ func (s *Span) end(options []trace.SpanEndOption) {
 		}
 	case s.kind == kindStage && s.stages != nil:
 		s.stages.end(s.stage, end.UnixNano())
-	case s.kind == kindStep && ns >= 0:
-		s.SetAttributes(attribute.Float64(spans.AttrStepDuration, float64(ns)/1e9))
 	}
 	if s.sizes > 0 {
 		s.putSizes(ns)

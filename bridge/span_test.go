@@ -116,7 +116,7 @@ func TestHelpersAttributes(t *testing.T) {
 		attrs map[string]any
 	}{
 		"generate_sequences": {attrs: map[string]any{
-			"tq.function": "generate_sequences", "tq.stage": "function", "tq.trace_id": "a1b2c3d4", "tq.batch.size": int64(32), "process.pid": pid,
+			"tq.function": "generate_sequences", "tq.stage": "function", "tq.trace_id": "a1b2c3d4", "tq.batch.size": int64(32), "process.pid": pid, "trainbridge.join.by": "id",
 		}},
 		"tq.get":     {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "get"}},
 		"tq.compute": {attrs: map[string]any{"tq.function": "generate_sequences", "tq.stage": "compute"}},
@@ -129,7 +129,7 @@ func TestHelpersAttributes(t *testing.T) {
 			kind: ptrace.SpanKindClient, attrs: map[string]any{"peer.service": "transferqueue", "tq.function": "generate_sequences", "tq.stage": "client_put"},
 		},
 		"train.step": {trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
-			"ml.train.iteration": int64(7), "ml.train.loss": 1.5, "dl.rank": int64(3), "trainbridge.source": "go", "ml.train.step.duration": all["train.step"].seconds(),
+			"ml.train.iteration": int64(7), "ml.train.loss": 1.5, "dl.rank": int64(3), "trainbridge.source": "go",
 		}},
 		"Matmul": {kind: ptrace.SpanKindClient, trace: spans.StepTraceID("run-1", 7), attrs: map[string]any{
 			"rpc.system.name": "zeromq", "rpc.method": "Matmul", "network.transport": "unix", "zeromq.request.size": int64(8), "zeromq.response.size": int64(4096),
@@ -341,12 +341,12 @@ func TestWithoutFunction(t *testing.T) {
 	pid := int64(os.Getpid())
 	assert.Equal(t, map[string]any{
 		"tq.stage": "get", "tq.trace_id": "a1", "process.pid": pid, "trainbridge.time.source": "logged",
-		"trainbridge.kind": "stage",
+		"trainbridge.kind": "stage", "trainbridge.join.by": "id",
 	}, all["tq.get"].attrs())
 	assert.Equal(
 		t, map[string]any{
 			"peer.service": "transferqueue", "tq.stage": "client_get", "tq.trace_id": "mine", "process.pid": pid,
-			"trainbridge.time.source": "logged", "trainbridge.kind": "stage",
+			"trainbridge.time.source": "logged", "trainbridge.kind": "stage", "trainbridge.join.by": "id",
 		},
 		all["tq.client.get"].attrs(), "the caller wins",
 	)
@@ -842,7 +842,6 @@ func TestEndBeforeStart(t *testing.T) {
 	}
 	all := r.flush()
 	require.Len(t, all, 4)
-	assert.NotContains(t, all["train.step"].attrs(), "ml.train.step.duration")
 	assert.NotContains(t, all["f"].attrs(), "tq.get.utilization")
 	assert.NotContains(t, all["a"].attrs(), "zeromq.throughput")
 	assert.EqualValues(t, time.Second, all["a"].EndTimestamp())

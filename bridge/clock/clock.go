@@ -175,6 +175,7 @@ type Anchor struct {
 	top    int64 // highest counter seen
 	set    bool
 	guess  bool
+	fine   bool // a stamp had more than whole seconds
 	used   uint64
 }
 
@@ -183,6 +184,9 @@ func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 
 // Guessed says that no line of this process carried a wall clock: the offset was given by Guess.
 func (a *Anchor) Guessed() bool { return a.guess }
+
+// Coarse says that all stamps had whole seconds: the offset is up to a second too small.
+func (a *Anchor) Coarse() bool { return !a.fine }
 
 // Breaks says whether a line with these times (ns) belongs to another clock than the lines before it, so that what is still open
 // was cut off by a reboot or an end of the process. A counter that went back does not break when the wall clock went back with it:
@@ -197,6 +201,7 @@ func (a *Anchor) Breaks(counter, wall int64) bool {
 // anew.
 func (a *Anchor) Observe(counter, wall int64) {
 	offset := wall - counter
+	a.fine = a.fine || wall%int64(time.Second) != 0
 	switch {
 	case !a.set || a.guess || a.Breaks(counter, wall):
 		a.offset, a.window, a.from, a.top, a.set, a.guess = offset, offset, counter, counter, true, false

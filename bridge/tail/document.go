@@ -92,7 +92,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	text := (*buf)[:n]
 	if n > maxDocument {
 		s.tally.lines++
-		s.reject(d.file, reasonLong, text)
+		s.reject(d.file, reasonLong, text, 0)
 		s.cut()
 		return
 	}

@@ -29,6 +29,7 @@ type file struct {
 	stream *Stream
 	id     fingerprint.ID
 	path   string // where it was last seen
+	watch  func(text []byte, begin int64, v Verdict, reason string)
 	src    source // nil while closed
 	raw    *os.File
 	scout  *unpack.Reader // the reader of Ahead in a compressed file

@@ -58,6 +58,13 @@ type Delivery interface {
 	Join(other Delivery) bool
 }
 
+// Locator is a Delivery that says of its records where they stand in the log. Locate is called before Send; where names the first line of a record of the
+// joined Deliveries (numbered as in Refused): its file, and the place of its first byte there. It may be called until Send returns.
+type Locator interface {
+	Delivery
+	Locate(where func(batch int, p Place) (path string, begin int64, ok bool))
+}
+
 // Refused is the error of a delivery some of whose records were refused for good.
 type Refused struct {
 	// Places are the refused records of the joined Deliveries: 0 is the Delivery itself, 1 the first that Join took in.

@@ -139,27 +139,7 @@ func (m *jointModel) run(ops int) {
 // do is one thing that happens to a file, the consumer, the storage or the process; n is its number of a hundred.
 func (m *jointModel) do(n int, name string) {
 	switch {
-	case n < 25:
-		m.note("lines %s", name)
-		m.lines(name)
-	case n < 28:
-		m.note("part %s", name)
-		m.part(name)
-	case n < 30:
-		m.note("complete %s", name)
-		m.complete(name)
-	case n < 36:
-		m.note("rotate %s", name)
-		m.rotate(name)
-	case n < 39:
-		m.note("copytruncate %s", name)
-		m.copytruncate(name)
-	case n < 40:
-		m.note("cut %s", name)
-		m.cut(name)
-	case n < 41:
-		m.note("delete %s", name)
-		m.delete(name)
+	case m.toFile(n, name, fileOdds{25, 28, 30, 36, 39, 40, 41}):
 	case n < 70:
 		d := time.Duration(m.rnd.IntN(400)) * time.Millisecond
 		m.note("step %v", d)

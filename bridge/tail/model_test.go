@@ -390,8 +390,7 @@ func (m *model) run(ops int) {
 // do is one thing that happens to a file, the consumer or the process; n is its number of a hundred.
 func (m *model) do(n int, name string) {
 	switch {
-	case n < 46:
-		m.toFile(n, name)
+	case m.toFile(n, name, fileOdds{20, 26, 30, 36, 41, 44, 46}):
 	case m.swaps && n < 50:
 		m.note("swap")
 		m.swap()
@@ -435,30 +434,30 @@ func (m *model) do(n int, name string) {
 	}
 }
 
-func (m *model) toFile(n int, name string) {
-	switch {
-	case n < 20:
-		m.note("lines %s", name)
-		m.lines(name)
-	case n < 26:
-		m.note("part %s", name)
-		m.part(name)
-	case n < 30:
-		m.note("complete %s", name)
-		m.complete(name)
-	case n < 36:
-		m.note("rotate %s", name)
-		m.rotate(name)
-	case n < 41:
-		m.note("copytruncate %s", name)
-		m.copytruncate(name)
-	case n < 44:
-		m.note("cut %s", name)
-		m.cut(name)
-	case n < 46:
-		m.note("delete %s", name)
-		m.delete(name)
+// fileOdds say up to which number of a hundred each thing happens to a file: lines, a part of one, its rest, a rotation, copytruncate, a cut, its end.
+type fileOdds [7]int
+
+// toFile does what n falls on, if that is something that happens to a file.
+func (m *model) toFile(n int, name string, odds fileOdds) bool {
+	for i, thing := range [len(odds)]struct {
+		name string
+		do   func(string)
+	}{
+		{"lines", m.lines},
+		{"part", m.part},
+		{"complete", m.complete},
+		{"rotate", m.rotate},
+		{"copytruncate", m.copytruncate},
+		{"cut", m.cut},
+		{"delete", m.delete},
+	} {
+		if n < odds[i] {
+			m.note("%s %s", thing.name, name)
+			thing.do(name)
+			return true
+		}
 	}
+	return false
 }
 
 func (m *model) fail(format string, args ...any) {

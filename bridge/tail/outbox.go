@@ -40,9 +40,9 @@ func (o *outbox) init(enough int) {
 	o.changed.L = &o.mu
 }
 
-// open starts the senders.
-func (o *outbox) open(send func(group []*lineBatch)) {
-	for range senders {
+// open starts n senders. Where there is one, batches are delivered in the order in which they were cut.
+func (o *outbox) open(n int, send func(group []*lineBatch)) {
+	for range n {
 		o.senders.Go(func() {
 			for group := o.next(); group != nil; group = o.next() {
 				send(group)
@@ -134,6 +134,9 @@ func (o *outbox) group() []*lineBatch {
 // send delivers the joined batches, until they are accepted or refused for good, or the receiver shuts down; then they stay holes.
 func (t *Tailer) send(group []*lineBatch) {
 	d := group[0].what
+	if l, ok := d.(Locator); ok {
+		l.Locate(func(batch int, p Place) (string, int64, bool) { return group[batch].locate(p) })
+	}
 	var wait *backoff.ExponentialBackOff
 	for {
 		err := d.Send(t.life)
@@ -249,6 +252,30 @@ func (b *lineBatch) add(f *file, begin, end int64) {
 }
 
 func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
+
+// locate returns where the first line of a place is: its file, and where in it, in bytes.
+func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
+	if p < 0 || int(p) >= len(b.places) {
+		return "", 0, false
+	}
+	at, of := int64(0), b.places[p]
+	for _, pc := range b.pieces {
+		length := pc.End - pc.Begin
+		if of.from.bytes < at+length && of.from.bytes < of.to.bytes {
+			return pc.file.path, pc.Begin + of.from.bytes - at, true
+		}
+		at += length
+	}
+	for _, l := range b.lent[of.from.lent:of.to.lent] {
+		l.stream.mu.Lock()
+		h := l.stream.held.slots[l.held]
+		l.stream.mu.Unlock()
+		if h.file != nil {
+			return h.file.path, h.Begin, true
+		}
+	}
+	return "", 0, false
+}
 
 // done gives the pieces back.
 func (b *lineBatch) done() {

@@ -241,7 +241,7 @@ func TestSendersAreFew(t *testing.T) {
 	var o outbox
 	o.init(1)
 	blocked, free := make(chan struct{}, 100), make(chan struct{})
-	o.open(func([]*lineBatch) { blocked <- struct{}{}; <-free })
+	o.open(senders, func([]*lineBatch) { blocked <- struct{}{}; <-free })
 	for range 100 {
 		o.put(&lineBatch{bytes: maxBatchCost, what: nothing{}})
 	}

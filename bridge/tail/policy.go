@@ -37,6 +37,7 @@ type policy interface {
 
 const (
 	quantum      = 8         // chunks per turn
+	onceQuantum  = 1         // of a Once: streams of one job are read side by side
 	jointQuantum = 1         // small: a stream's lines wait in memory while it is ahead of the others
 	maxHeld      = 1_000_000 // lines of a stream, where records are joint
 	maxHeldBytes = 96 << 20  // of all streams, where records are not joint

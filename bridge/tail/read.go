@@ -40,6 +40,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		s.setMark()
 	}
 	turns := s.t.policy.chunks()
+	if s.t.final {
+		turns = onceQuantum
+	}
 	for _, f := range s.files {
 		if f.life == lifeMissing {
 			return false // lines keep their order
@@ -180,7 +183,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 {
 			s.tally.lines++
-			s.reject(f, reasonLong, data)
+			s.reject(f, reasonLong, data, f.head)
 			f.skip = true
 			s.changed()
 			f.advance(data[:f.enc.Most(len(data))])

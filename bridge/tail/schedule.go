@@ -36,6 +36,9 @@ func (t *Tailer) pop() *Stream {
 func (t *Tailer) next(queue []*Stream) (s *Stream, rest []*Stream) {
 	t.picked++
 	at := t.policy.next(queue, t.picked)
+	if t.final && !t.set.Joint {
+		at = leastRead(queue)
+	}
 	s = queue[at]
 	copy(queue[1:at+1], queue[:at])
 	queue[0] = nil

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/collector/component"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
@@ -186,8 +189,9 @@ func (s *Sorter) look(k *kind, fi fs.FileInfo, now time.Time) (more bool) {
 		return false
 	}
 	from := k.off
-	for k.off-from < sniffLook && k.off < sniffMost {
-		next, err := k.of[0].head(k.path, k.off, now.Sub(k.grown) >= quietFor, func(text []byte) bool {
+	final := k.of[0].final // the file does not grow, and nobody looks again
+	for (final || k.off-from < sniffLook) && k.off < sniffMost {
+		next, err := k.of[0].head(k.path, k.off, final || now.Sub(k.grown) >= quietFor, func(text []byte) bool {
 			k.lines++
 			k.owner = firstReader(k.detect, k.of, text)
 			return k.owner == nil
@@ -229,6 +233,25 @@ func (s *Sorter) prune(now time.Time) {
 			delete(s.paths, path)
 		}
 	}
+}
+
+// Owner says which Tailer reads a file, looking at its lines where that is needed. The Tailers are those of NewOnce.
+func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fi, err := os.Stat(path)
+	if err != nil {
+		return of, false
+	}
+	now := time.Now()
+	k := s.known(path, fi, now)
+	if k.owner == nil {
+		s.look(k, fi, now)
+	}
+	if k.owner == nil {
+		return of, false
+	}
+	return k.owner.set.ID, true
 }
 
 // Unsorted lists some of the files that no Tailer understands, and says how many there are.

@@ -200,3 +200,25 @@ func TestSorterHead(t *testing.T) {
 	assert.Nil(t, reader)
 	assert.Empty(t, first)
 }
+
+// A Once that has read its files does not leave them to another, which also knows their lines and reads on.
+func TestSorterOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "1.log"), []byte("c1\n"), 0o600))
+	cfg := DefaultConfig()
+	cfg.IncludeByContent = []string{filepath.Join(dir, "**")}
+	var sorter Sorter
+	once := func(name string, reads Reads) *Once {
+		set := testSettings()
+		set.ID, set.Sorter = component.MustNewIDWithName("tail_test", name), &sorter
+		set.Detect = func(string) Detect { return func([]byte) Reads { return reads } }
+		o, err := NewOnce(cfg, set, func(*Stream) Handler { return &nop{} })
+		require.NoError(t, err)
+		return o
+	}
+	for i, o := range []*Once{once("a", ReadsOwn), once("b", ReadsToo)} {
+		c, err := o.Read(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1-i, c.Sent)
+	}
+}

@@ -174,11 +174,12 @@ func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
 	if len(text) == 0 {
 		s.tally.count(Ignored, reasonEmpty)
+		s.tell(f, text, begin, Ignored, reasonEmpty)
 		s.batch.add(f, begin, end)
 		return
 	}
 	if len(text) > s.t.cfg.MaxLineBytes {
-		s.reject(f, reasonLong, text)
+		s.reject(f, reasonLong, text, begin)
 		return // a dropped line leaves no hole
 	}
 	s.toHandler(f, text, begin, end)
@@ -195,14 +196,15 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 		s.line.Tag = f.tag(begin)
 	}
 	v, reason := s.handler.Line(&s.line)
-	if v != Record {
-		if v == Rejected {
-			s.reject(f, reason, text)
-		} else {
-			s.tally.count(Ignored, reason)
-		}
-	} else {
+	switch v {
+	case Record:
 		s.tally.records++
+		s.tell(f, text, begin, v, reason)
+	case Ignored:
+		s.tally.count(Ignored, reason)
+		s.tell(f, text, begin, v, reason)
+	case Rejected:
+		s.reject(f, reason, text, begin)
 	}
 	switch {
 	case s.curHeld >= 0:
@@ -224,9 +226,21 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	}
 }
 
-func (s *Stream) reject(f *file, reason string, text []byte) {
+// tell has whoever watches see a line.
+func (s *Stream) tell(f *file, text []byte, begin int64, v Verdict, reason string) {
+	if s.t.set.Watch == nil {
+		return
+	}
+	if f.watch == nil {
+		f.watch = s.t.set.Watch(f.path)
+	}
+	f.watch(text, begin, v, reason)
+}
+
+func (s *Stream) reject(f *file, reason string, text []byte, begin int64) {
 	s.tally.count(Rejected, reason)
 	s.t.warnRejected(reason, f.path, text)
+	s.tell(f, text, begin, Rejected, reason)
 }
 
 // cut ends the batch being built and sends it on its way. A batch that has nothing to send is done at once.
@@ -447,7 +461,10 @@ func (s *Stream) sleep(now time.Time) {
 }
 
 // sleeps says whether the stream lets go of its handler when it is idle. A document must know the content that it gave.
-func (s *Stream) sleeps() bool { return s.t.policy.sleeps() && !s.document }
+func (s *Stream) sleeps() bool {
+	unread := s.t.final && s.lag.Load() > 0 // a Once that waits for another one is not idle, however long that takes
+	return s.t.policy.sleeps() && !s.document && !unread
+}
 
 func (s *Stream) isIdle(now time.Time) bool {
 	return now.Sub(s.activeAt) >= sleepAfter || s.current != nil && now.Sub(s.current.mtime) >= oldFile && s.caught.Load() == farFuture.UnixNano()

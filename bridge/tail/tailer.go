@@ -3,7 +3,6 @@ package tail
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
 const (
@@ -54,6 +54,11 @@ type Settings struct {
 	// used.
 	Sorter *Sorter
 	Detect func(path string) Detect
+	// Watch is asked once for each file for a function that sees the file's lines with what became of them, and where in the file each begins; the text lives
+	// until the function returns. nil: nobody watches.
+	Watch func(path string) func(text []byte, begin int64, v Verdict, reason string)
+	// Pace has several Once read at one pace. nil: each reads as fast as it can.
+	Pace *Pace
 	// Sample returns the part of an unreadable line, at most so many bytes, that the log may show. nil: its beginning.
 	Sample func(line []byte, most int) string
 }
@@ -187,7 +192,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	for range runtime.GOMAXPROCS(0) {
 		t.workers.Go(t.work)
 	}
-	t.outbox.open(t.send)
+	t.outbox.open(senders, t.send)
 	t.openWatcher()
 	if t.watcher != nil {
 		t.workers.Go(func() { t.listen(loop) })
@@ -207,25 +212,9 @@ func (t *Tailer) openCounts() (err error) {
 	return err
 }
 
-func (t *Tailer) openStorage(ctx context.Context, host component.Host) error {
-	t.store = storage.NewNopClient()
-	if t.cfg.Storage == nil {
-		return nil
-	}
-	ext, ok := host.GetExtensions()[*t.cfg.Storage]
-	if !ok {
-		return fmt.Errorf("'storage': extension %q is not configured: add it under 'extensions' and to 'service::extensions'", t.cfg.Storage)
-	}
-	se, ok := ext.(storage.Extension)
-	if !ok {
-		return fmt.Errorf("'storage': extension %q is not a storage extension: use one such as state_storage", t.cfg.Storage)
-	}
-	c, err := se.GetClient(ctx, t.set.Kind, t.set.ID, "tail")
-	if err != nil {
-		return fmt.Errorf("'storage': %w", err)
-	}
-	t.store = c
-	return nil
+func (t *Tailer) openStorage(ctx context.Context, host component.Host) (err error) {
+	t.store, err = storageclient.Open(ctx, host, t.cfg.Storage, t.set.Kind, t.set.ID, "tail")
+	return err
 }
 
 // run is the sweeper: it looks for files and at files, and stores checkpoints.

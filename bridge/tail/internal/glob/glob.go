@@ -14,12 +14,13 @@ type Glob struct {
 	Pattern string
 	Base    string // the directory before the first meta character
 	segs    []string
+	plain   bool // it has no meta characters: commands that read finished logs name thousands of files
 }
 
 func one(pattern string) Glob {
 	pattern = filepath.Clean(pattern)
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	g := Glob{Pattern: pattern, Base: base, segs: strings.Split(rest, "/")}
+	g := Glob{Pattern: pattern, Base: base, segs: strings.Split(rest, "/"), plain: !strings.ContainsAny(pattern, `*?[{\`)}
 	for i, seg := range g.segs {
 		// Braces may hold slashes; such a pattern is walked whole.
 		if strings.ContainsAny(seg, "{}") {
@@ -44,6 +45,9 @@ func New(patterns []string) List {
 
 // Match says whether the pattern matches a path.
 func (g *Glob) Match(path string) bool {
+	if g.plain {
+		return g.Pattern == path
+	}
 	ok, err := doublestar.PathMatch(g.Pattern, path)
 	return ok && err == nil
 }
