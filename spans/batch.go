@@ -73,7 +73,7 @@ func (b *Batch) Keep() { b.traced = true }
 // KeepLinks says whether Link adds links (RunConfig.SpanLinks).
 func (b *Batch) KeepLinks(links bool) { b.links = links }
 
-// Edit has functions called with the attributes of each resource and with each span, when it has all its own attributes, before it is measured.
+// Edit has functions called with the attributes of each resource and with each span but parts, when it has all its own attributes, before it is measured.
 func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
 	b.onRes, b.onSpan = resource, span
 }
@@ -98,17 +98,10 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	}
 	out := b.put(&res, b.origin)
 	b.span, b.begun = out, true
-	out.SetTraceID(s.Trace)
-	out.SetSpanID(s.ID)
-	out.SetParentSpanID(s.Parent)
-	out.SetName(s.Name)
-	out.SetKind(s.Kind)
+	b.fill(out, &s)
 	if s.Start < 0 || s.End < 0 {
 		s.Source = TimeSynthetic // the time is not the one in the log
 	}
-	out.SetStartTimestamp(Timestamp(s.Start))
-	// Jaeger calls a span of no length a negative duration.
-	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 	ownTime := s.Source != res.Time
 	for _, has := range [...]bool{s.Is != "", ownTime} {
 		if has {
@@ -124,6 +117,34 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 		attrs.PutStr(AttrTimeSource, string(s.Source))
 	}
 	return out
+}
+
+// AddPart appends a span without attributes to the resource of the span before, which there must be. Its name is ours, not the log's: nothing edits it. Of most
+// records the parts are far more than the spans with attributes, so a part costs no look-up and is not measured by pdata.
+func (b *Batch) AddPart(s *Span) {
+	b.measure()
+	size := partBytes + len(s.Name) + perSpanRoom
+	if b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes || b.n > 0 && b.bytes+size > MaxMessageBytes {
+		b.next()
+	}
+	b.fill(b.put(&b.last, b.origin), s)
+	b.bytes += size
+}
+
+// partBytes are the OTLP bytes of a span without attributes, beside its name: two ids of 8 bytes and one of 16, two times, the kind, an empty status, and the
+// name's tag and length.
+const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
+
+// fill writes the fields of a span.
+func (b *Batch) fill(out ptrace.Span, s *Span) {
+	out.SetTraceID(s.Trace)
+	out.SetSpanID(s.ID)
+	out.SetParentSpanID(s.Parent)
+	out.SetName(s.Name)
+	out.SetKind(s.Kind)
+	out.SetStartTimestamp(Timestamp(s.Start))
+	// Jaeger calls a span of no length a negative duration.
+	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 }
 
 // Link links a span to another, such as a step or batch to its run, where the batch has links.
@@ -153,7 +174,7 @@ func (b *Batch) next() {
 // put appends an empty span to the spans of a resource.
 func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	m := &b.messages[len(b.messages)-1]
-	if !b.lastOK || *res != b.last {
+	if !b.lastOK || res != &b.last && *res != b.last {
 		group, ok := b.groups[*res]
 		if !ok {
 			group = m.Traces.ResourceSpans().Len()

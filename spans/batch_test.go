@@ -1,10 +1,11 @@
 package spans
 
 import (
-	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,29 +89,50 @@ func TestBatchIsCut(t *testing.T) {
 	}
 }
 
-func TestRun(t *testing.T) {
-	t.Setenv("SLURM_JOB_ID", "")
-	dir := t.TempDir()
-	a, b := filepath.Join(dir, "a.log"), filepath.Join(dir, "b.log")
-	assert.Equal(t, RunConfig{}.Run(a), RunConfig{}.Run(b), "the files of one directory are one run")
-	assert.NotEqual(t, RunConfig{}.Run(a), RunConfig{}.Run(filepath.Join(t.TempDir(), "a.log")))
-	assert.Equal(t, "mine", RunConfig{RunID: "mine"}.Run(a))
-	t.Setenv("SLURM_JOB_ID", "4711")
-	assert.Equal(t, "slurm-4711", RunConfig{}.Run(a))
-	assert.Equal(t, "mine", RunConfig{RunID: "mine"}.Run(a))
+// Parts fill messages like other spans of their size, and follow the span that they are parts of.
+func TestParts(t *testing.T) {
+	edited := 0
+	whole, parts := NewBatch("scope", "v"), NewBatch("scope", "v")
+	whole.Keep()
+	parts.Keep()
+	parts.Edit(func(pcommon.Map) {}, func(ptrace.Span) { edited++ })
+	const calls, each = 400, 40
+	for i := range calls {
+		res := Resource{Host: strconv.Itoa(i / 100), Time: TimeLogged}
+		for _, b := range []*Batch{whole, parts} {
+			b.From(int64(i))
+			s := b.Add(res, Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{2}, Name: "call", Source: TimeLogged})
+			s.Attributes().PutStr("text", strings.Repeat("x", i%1000))
+			for j := range each {
+				part := Span{
+					Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{3}, Parent: pcommon.SpanID{2}, Name: strings.Repeat("p", 1+j), Kind: ptrace.SpanKindInternal,
+					Start: int64(1 + j), End: int64(1 + j), Source: TimeLogged,
+				}
+				if b == whole {
+					b.Add(res, part)
+				} else {
+					b.AddPart(&part)
+				}
+			}
+		}
+	}
+	require.Greater(t, len(parts.Messages()), 2)
+	require.True(t, reflect.DeepEqual(whole.Messages(), parts.Messages()), "cut in other places, or not the same spans")
+	assert.Equal(t, calls, edited)
 }
 
 func TestRunSpanAndLink(t *testing.T) {
 	batch := NewBatch("scope", "v")
 	batch.KeepLinks(true)
 	res := Resource{Service: "verl", RunID: "r", PID: 9}
-	batch.AddRun(res, 100, TimeLogged, "/logs/a.err")
+	batch.AddRun(RunConfig{RunID: "r", ServiceName: "verl"}.Opens("/logs/a.err", 100, TimeLogged))
 	step := batch.Add(res, Span{Trace: pcommon.TraceID{5}, ID: pcommon.SpanID{5}, Source: TimeLogged})
 	trace, id := RunIDs("r")
 	batch.Link(step, trace, id)
 	run := batch.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	assert.Equal(t, SpanRun, run.Name())
 	assert.Equal(t, map[string]any{"trainbridge.kind": "run", "trainbridge.time.source": "logged", "log.file.path": "/logs/a.err"}, run.Attributes().AsRaw())
+	assert.EqualValues(t, 100+time.Millisecond, run.EndTimestamp(), "stores that keep microseconds have no span without length")
 	require.Equal(t, 1, step.Links().Len())
 	assert.Equal(t, run.TraceID(), step.Links().At(0).TraceID())
 	assert.Equal(t, run.SpanID(), step.Links().At(0).SpanID())

@@ -10,6 +10,9 @@ var metrics = map[string]Metric{
 	"trainbridge.incomplete.spans": {
 		"trainbridge.incomplete.spans", "{span}", "Spans whose end, start or stages were never seen; they are in no duration histogram.", Counter,
 	},
+	"ml.step.time": {
+		"ml.step.time", "s", "Exclusive wall-clock time of steps, batches and passes, by part.", Counter,
+	},
 	"nccl.collective.duration": {
 		"nccl.collective.duration", "s", "Time of complete collectives, from the first rank's arrival to the end.", Histogram,
 	},

@@ -23,8 +23,14 @@ const (
 	// Of semconv 1.37.
 	AttrProcessPID = "process.pid"
 	// The run of a job: what it wrote since it was started. Every trace and metric of the run has it. From the
-	// configuration, the environment (SLURM_JOB_ID), or a hash of the log's directory.
+	// configuration, what the environment says of the job (TRAINBRIDGE_RUN_ID, SLURM_JOB_ID and others), or a hash of the
+	// log's directory.
 	AttrRunID = "ml.run.id"
+	// int. Which attempt of the run trained this: how often the job had begun anew, or gone back to a checkpoint, before.
+	// Absent: the first. Counted in each log, by a line that says so or by iterations that go back; torchrun's attempt_<n>
+	// in the log's path comes to that. A step that was trained twice has two spans in its trace, and the later one has the
+	// higher number.
+	AttrRunAttempt = "ml.run.attempt"
 	// Of semconv 1.37. The run id, on metrics: Prometheus' instance label.
 	AttrServiceInstanceID = "service.instance.id"
 )
@@ -41,6 +47,9 @@ const (
 	AttrKind = "trainbridge.kind"
 	// Where the times of the span come from. Stands on the resource, and on a span where it is different.
 	AttrTimeSource = "trainbridge.time.source"
+	// How the span came into its trace. Stands on the resource where it holds for all of its spans. A span whose trace is
+	// made of its own key has none.
+	AttrJoinBy = "trainbridge.join.by"
 	// boolean. True where only the end of the record is known: the span's length says nothing.
 	AttrTimePoint = "trainbridge.time.point"
 	// boolean. True where the end (or the start) of the record was never seen.
@@ -49,6 +58,9 @@ const (
 	AttrIncompleteReason = "trainbridge.incomplete.reason"
 	// Of semconv 1.37. The log that the span was read from.
 	AttrLogFile = "log.file.path"
+	// int. Where in its log the record of the span begins, in bytes. Of a compressed log, in its content. Only where logs
+	// are read once, as `trainbridge report` reads them, and on the first span of a record.
+	AttrLogOffset = "trainbridge.log.offset"
 	// int, By. How many bytes of texts were cut from a span that no message could hold.
 	AttrTrimmed = "trainbridge.trimmed"
 )
@@ -76,6 +88,12 @@ const (
 	KindProxyOp = "proxy_op"
 	// A step of a network proxy's operation.
 	KindProxyStep = "proxy_step"
+	// The root of a trace that several logs have written to.
+	KindRoot = "root"
+	// A span of another trace, which it links to, told once more.
+	KindJoined = "joined"
+	// Where the time of a step, a batch or a pass went.
+	KindBreakdown = "breakdown"
 	// A group of calls: one forward pass.
 	KindPass = "pass"
 	// A group of calls: those before the first pass.
@@ -114,10 +132,27 @@ const (
 	TimeDerived TimeSource = "derived"
 	// A monotonic counter (perf_counter) is tied to the wall clock of the log line.
 	TimeAnchored TimeSource = "anchored"
+	// The same, where all stamps of the log have whole seconds: times of one process are exact to one another, and their
+	// place is known to a second.
+	TimeAnchoredSecond TimeSource = "anchored_second"
 	// The line arrived at this time while the file was tailed.
 	TimeObserved TimeSource = "observed"
 	// The log has no clock: the time is reconstructed from order and durations, anchored at the file.
 	TimeSynthetic TimeSource = "synthetic"
+)
+
+// Values of trainbridge.join.by.
+const (
+	// A trace id that the log, or the caller, gives: a UUID, 32 hex digits, a W3C traceparent or any other text.
+	JoinByID = "id"
+	// The iteration of training.
+	JoinByIteration = "iteration"
+	// The process on the same host, by containment in time.
+	JoinByPID = "pid"
+	// The host, by containment in time.
+	JoinByHost = "host"
+	// The run, by containment in time.
+	JoinByRun = "run"
 )
 
 // Values of trainbridge.incomplete.reason.
@@ -166,6 +201,14 @@ const (
 	AttrVerdictThreshold = "trainbridge.verdict.threshold"
 )
 
+// Common · Verdicts as log records. What train_verdicts makes of a verdict: a log record whose event name is
+// trainbridge.verdict and whose body is the sentence, with the ids of the trace and the span, trainbridge.verdict.name,
+// .value, .threshold and .severity (here of this verdict), and what the span says of where it happened.
+const (
+	// The unit of the value and the threshold, by UCUM.
+	AttrVerdictUnit = "trainbridge.verdict.unit"
+)
+
 // Common · Aggregates. Where a trace would have too many spans, the shorter ones of one name become one span with these
 // attributes.
 const (
@@ -183,10 +226,6 @@ const (
 // shares have a unit in braces too: Prometheus' exporter names a gauge of unit 1 "…_ratio".
 const (
 	UnitBytesPerSecond = "By/s"
-	UnitIteration      = "{iteration}"
-	UnitLearningRate   = "{learning_rate}"
-	UnitLoss           = "{loss}"
-	UnitNorm           = "{norm}"
 	UnitOne            = "1"
 	UnitSeconds        = "s"
 )
@@ -195,7 +234,8 @@ const (
 const (
 	// Explains one verdict that is not good, at the end of the span.
 	EventVerdict = "trainbridge.verdict"
-	// The short span that stands for a whole run; every step and batch links to it.
+	// The span of 1 ms that stands for a whole run, at its first record: once per process and run. With span_links, steps
+	// and batches link to it.
 	SpanRun = "train.run"
 )
 
@@ -205,6 +245,86 @@ const (
 	MetricTQVerdicts = "trainbridge.verdicts"
 	// counter, {span}. Spans whose end, start or stages were never seen; they are in no duration histogram.
 	MetricIncompleteSpans = "trainbridge.incomplete.spans"
+)
+
+// Breakdowns · Parts. The name of a part follows each of the prefixes. A part that no log tells of is left out.
+const (
+	// A part of the time.
+	AttrStepPart = "ml.step.part"
+	// What the breakdown is of. Steps, batches and passes lie within each other, so that only the times of one kind may be
+	// added up.
+	AttrStepWindow = "ml.step.window"
+	// template[double], s. Exclusive wall-clock: each instant counts for one part, the most specific that went on. The
+	// times of all parts, with what is unattributed, add up to the duration.
+	StepTimePrefix = "ml.step.time."
+	// template[double], s. The durations of all spans of the part, added up; what goes on at the same time counts as often.
+	StepSumPrefix = "ml.step.sum."
+	// template[double], s. Wall-clock in which the part went on, whatever else did.
+	StepUnionPrefix = "ml.step.union."
+	// double, s. By how much a cause made the window longer than usual; in an event ml.step.cause.
+	AttrCauseTime = "ml.step.cause.time"
+	// double, s. The same times the ranks of the job, which all waited meanwhile; where their number is known.
+	AttrCauseCost = "ml.step.cause.cost"
+	// What else is known of the cause.
+	AttrCauseNote = "ml.step.cause.note"
+)
+
+// Values of ml.step.part.
+const (
+	// Saving or loading a checkpoint.
+	PartCheckpoint = "checkpoint"
+	// Evaluating the model.
+	PartEvaluation = "evaluation"
+	// Waiting within a collective: from the arrival of the first rank to that of the last.
+	PartWait = "collective.wait"
+	// The rest of a collective.
+	PartCollective = "collective"
+	// Serializing requests of an RPC pass.
+	PartRPCSerialize = "rpc.serialize"
+	// Sending them.
+	PartRPCSend = "rpc.send"
+	// Waiting for responses and receiving them, without the server's computation.
+	PartRPCReceive = "rpc.receive"
+	// The server's computation.
+	PartRPCServer = "rpc.server"
+	// Deserializing responses.
+	PartRPCDeserialize = "rpc.deserialize"
+	// What no stage of the pass explains.
+	PartRPCUnattributed = "rpc.unattributed"
+	// Computing.
+	PartCompute = "compute"
+	// Getting data from TransferQueue.
+	PartGet = "get"
+	// Putting data there.
+	PartPut = "put"
+	// Waiting for the data loader.
+	PartDataLoading = "data_loading"
+	// What no part explains.
+	PartUnattributed = "unattributed"
+)
+
+// Values of ml.step.window.
+const (
+	// A training step, or the several that one record covers.
+	WindowStep = "step"
+	// A batch or a function of TransferQueue.
+	WindowBatch = "batch"
+	// An RPC pass.
+	WindowPass = "pass"
+)
+
+// Breakdowns: spans and events.
+const (
+	// A cause of why the window was slow, the largest first, after the verdict: the same as its sentence says. The part
+	// unattributed is what was not explained.
+	EventCause = "ml.step.cause"
+)
+
+// Breakdowns: metrics.
+const (
+	// counter, s. Exclusive wall-clock time of steps, batches and passes, by part. The parts of one kind of window add up
+	// to its time.
+	MetricStepTime = "ml.step.time"
 )
 
 // Collectives · Collectives and ranks. On the root and on the span of a rank.
@@ -227,6 +347,8 @@ const (
 	AttrNCCLCommNodes = "nccl.comm.nodes"
 	// int. The rank in the communicator; the global one, where the log has it, is dl.rank.
 	AttrNCCLCommRank = "nccl.comm.rank"
+	// The id of a trace as the record of the rank has it, where that is no UUID that is the trace id.
+	AttrNCCLTraceID = "nccl.trace_id"
 	// int. The number of the collective, per communicator and operation.
 	AttrNCCLSequence = "nccl.sequence"
 	// Where the number comes from, where the log has none.
@@ -358,7 +480,8 @@ const (
 
 // Collectives · Clocks. Times are corrected by these only where nccl.clock.corrected says so.
 const (
-	// double, s. On a rank: how much its host's clock is ahead of the reference host's.
+	// double, s. On a rank: how much its host's clock is ahead of the reference host's. On the root: how far the clocks of
+	// its hosts are apart, where that is more than 1 ms.
 	AttrNCCLClockOffset = "nccl.clock.offset"
 	// double, s. ± of the offset.
 	AttrNCCLClockUncertainty = "nccl.clock.uncertainty"
@@ -460,6 +583,20 @@ const (
 	AttrHardwareType = "hw.type"
 	// Of semconv 1.37. Of a MIG device: hw.id of its GPU.
 	AttrHardwareParent = "hw.parent"
+	// Of semconv 1.37. The GPU and its index, as in nvidia-smi; of MIG devices also their own.
+	AttrHardwareName = "hw.name"
+	// Of semconv 1.37. general (any kernel ran), encoder or decoder.
+	AttrGPUTask = "hw.gpu.task"
+	// Of semconv 1.37. Where the sensor is.
+	AttrSensorLocation = "hw.sensor_location"
+	// Of semconv 1.37. corrected or uncorrected (ECC), or xid_ and the code of the driver's XID error.
+	AttrErrorType = "error.type"
+	// Which of the GPU's clocks: graphics, sm, memory, video.
+	AttrGPUClockDomain = "trainbridge.gpu.clock.domain"
+	// What holds the clocks down.
+	AttrGPUThrottlePolicy = "trainbridge.gpu.throttle.policy"
+	// Why the clocks are held down.
+	AttrGPUThrottleReason = "trainbridge.gpu.throttle.reason"
 )
 
 // Values of hw.type.
@@ -467,12 +604,84 @@ const (
 	HardwareTypeGPU = "gpu"
 )
 
+// GPUs · GPUs of a window. What the GPUs were like in the time of a step, a batch or a pass: means over its time, of
+// nvml's samples. There is none where no sample was taken within it.
+const (
+	// int, {gpu}. How many GPUs have a sample within the window.
+	AttrGPUCount = "trainbridge.gpu.count"
+	// int, {sample}. How many samples of these GPUs are behind the means.
+	AttrGPUSampleCount = "trainbridge.gpu.sample.count"
+	// double, W. The power that a GPU drew, the mean over the GPUs. As a metric the name is of semconv 1.37.
+	AttrGPUPower = "hw.power"
+	// double, Cel. The temperature of a GPU, the mean over the GPUs. As a metric the name is of semconv 1.37.
+	AttrGPUTemperature = "hw.temperature"
+	// double, Cel. The highest temperature of the hottest GPU.
+	AttrGPUTemperatureMax = "hw.temperature.max"
+	// double, Hz. The frequency of the SM clock, the mean over the GPUs.
+	AttrGPUClock = "trainbridge.gpu.clock.frequency"
+	// double, Hz. The same of the slowest GPU.
+	AttrGPUClockMin = "trainbridge.gpu.clock.frequency.min"
+	// template[double], s. The cause follows: thermal, power_brake, hw_slowdown, reliability, board_limit, sync_boost or
+	// power. For how long it held down the clocks of a GPU, at least; on the span of a window, of the GPU that it held down
+	// the longest. power is the GPU's own limit, which GPUs at full load reach.
+	GPUThrottleTimePrefix = "trainbridge.gpu.throttle.time."
+	// int, {error}. How often the driver has reported the error since the sample before.
+	AttrGPUErrorCount = "trainbridge.gpu.error.count"
+)
+
+// GPUs: spans and events.
+const (
+	// The clocks of a GPU were held down in the window, by something else than its power limit. It stands where that began.
+	EventGPUThrottled = "trainbridge.gpu.throttled"
+	// The driver had reported an XID error of a GPU, when nvml looked next.
+	EventGPUXID = "trainbridge.gpu.xid"
+)
+
 // GPUs: metrics.
 const (
 	// Of semconv 1.37.
 	MetricGPUMemoryLimit = "hw.gpu.memory.limit"
 	// Of semconv 1.37.
+	MetricGPUUtilization = "hw.gpu.utilization"
+	// Of semconv 1.37.
+	MetricHardwareErrors = "hw.errors"
+	// Of semconv 1.37.
+	MetricHardwarePower = "hw.power"
+	// Of semconv 1.37.
 	MetricHardwareStatus = "hw.status"
+	// Of semconv 1.37.
+	MetricHardwareTemperature = "hw.temperature"
+	// gauge, Hz. Current frequency of a clock.
+	MetricGPUClock = "trainbridge.gpu.clock.frequency"
+	// updowncounter, By. Device memory that a process with a compute context uses.
+	MetricGPUProcessMemory = "trainbridge.gpu.process.memory.usage"
+	// gauge, {status}. 1 where the reason holds the clocks down at the moment of the scrape, else 0.
+	MetricGPUThrottleActive = "trainbridge.gpu.throttle.active"
+	// counter, s. Time in which the clocks were held down, since the driver was loaded.
+	MetricGPUThrottleTime = "trainbridge.gpu.throttle.time"
+)
+
+// Joins · Joins. Of the spans that step_join adds.
+const (
+	// boolean. True where not all may be here: a collector was started anew meanwhile, or had no room to wait.
+	AttrJoinPartial = "trainbridge.join.partial"
+	// double, s. The wall-clock time that the spans cover together.
+	AttrAggregateUnion = "trainbridge.aggregate.union"
+	// double, s. The 99th percentile of their times.
+	AttrAggregateP99 = "trainbridge.aggregate.p99"
+	// double, s. Of collectives: the time from the first rank's arrival to the last's, summed.
+	AttrAggregateWait = "trainbridge.aggregate.wait"
+)
+
+// Joins: spans and events.
+const (
+	// The root of a trace that has several tops, none of them a TransferQueue function. It lasts as long as all of them.
+	SpanStepRoot = "step"
+	// The root of a trace with TransferQueue functions that have a trace id. It lasts as long as all that is in the trace.
+	SpanTQBatch = "tq.batch"
+	// Where the time of a step, a batch or a pass went: exclusive times, which add up to its length, sums and wall-clock
+	// unions.
+	SpanBreakdown = "breakdown"
 )
 
 // ZeroMQ RPC · Calls. By zmq_rpc.
@@ -517,12 +726,17 @@ const (
 )
 
 // ZeroMQ RPC · Groups of calls. Of a pass, a session, or other calls. Durations are sums over the calls; they are left
-// out where the log has no such column.
+// out where the log has no such column. A call has its own where its stages are no spans, and where logs are read once,
+// as `trainbridge report` reads them.
 const (
 	// int. The ordinal of the pass in its session, from 1; ids that begin anew do not begin a session.
 	AttrZMQPass = "zeromq.pass.ordinal"
+	// int. How often the ids of calls had begun anew in the log, as they do after a warm-up; left out where they had not.
+	AttrZMQPassBlock = "zeromq.pass.block"
 	// int, {call}. How many calls the group has.
 	AttrZMQPassCalls = "zeromq.pass.calls"
+	// int, {call}. How many calls of the group carry another trace id than most of them, and are in that trace.
+	AttrZMQPassLeft = "zeromq.pass.left"
 	// Why the group ended.
 	AttrZMQPassEnd = "zeromq.pass.end"
 	// double, s. The calls.
@@ -825,7 +1039,8 @@ const (
 	AttrSource = "trainbridge.source"
 	// The log's units, where they are not the base units. Stands on the resource, and on a span where it is different.
 	AttrSourceUnit = "trainbridge.source.unit"
-	// double, s. The time of one step. Without ml.train.step.duration.kind it is what the log states of this very step.
+	// double, s. The time of one step. Left out where the span's length over ml.train.steps_covered says it. Without
+	// ml.train.step.duration.kind it is what the log states of this very step.
 	AttrStepDuration = "ml.train.step.duration"
 	// What the time of the step is. Stands on the resource, and on a span where it is different.
 	AttrStepDurationKind = "ml.train.step.duration.kind"
@@ -894,8 +1109,8 @@ const (
 	AttrMemoryReservedPeak = "ml.train.device.memory.reserved.peak"
 	// double, 1. The share of the device memory in use.
 	AttrMemoryUtilization = "ml.train.device.memory.utilization"
-	// double, 1. The share of the time in which the devices were busy: the mean over the devices of the log's list. As a
-	// metric the name is of semconv 1.37.
+	// double, 1. The share of the time in which the devices were busy: the mean over the devices of the log's list, or of
+	// the window. As a metric the name is of semconv 1.37.
 	AttrGPUUtilization = "hw.gpu.utilization"
 	// double, 1. The same of the idlest of them.
 	AttrGPUUtilizationMin = "hw.gpu.utilization.min"
@@ -1049,6 +1264,15 @@ const (
 
 // Values of trainbridge.verdict.name.
 const (
+	// warning: took 10 % longer than the median of the run's last 64 comparable ones (same steps covered, same batch), and
+	// six robust standard deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of
+	// their kind, from the sixth on. Names the parts that took more than usual, and a rank where it alone is most of it;
+	// where no log explains most of it, which log would
+	VerdictStepSlow = "step_slow"
+	// warning: likewise, of a batch or a function of TransferQueue
+	VerdictBatchSlow = "batch_slow"
+	// warning: likewise, of an RPC pass
+	VerdictPassSlow = "pass_slow"
 	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
 	// are stuck
 	VerdictNCCLHang = "nccl_hang"

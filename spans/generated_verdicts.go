@@ -4,6 +4,21 @@ package spans
 
 // verdicts are the verdicts of the registry by name.
 var verdicts = map[string]Verdict{
+	"step_slow": {
+		"step_slow", "warning", "s",
+		"took 10 % longer than the median of the run's last 64 comparable ones (same steps covered, same batch), and six robust standard deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of their kind, from the sixth on. Names the parts that took more than usual, and a rank where it alone is most of it; where no log explains most of it, which log would",
+		"Look at what the sentence names first. Where it names nothing, write the log that it asks for.",
+	},
+	"batch_slow": {
+		"batch_slow", "warning", "s",
+		"likewise, of a batch or a function of TransferQueue",
+		"Likewise.",
+	},
+	"pass_slow": {
+		"pass_slow", "warning", "s",
+		"likewise, of an RPC pass",
+		"Likewise.",
+	},
 	"nccl_hang": {
 		"nccl_hang", "bad", "s",
 		"`nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that are stuck",

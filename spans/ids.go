@@ -4,19 +4,58 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
+// maxIDText bounds the bytes of an id text that count.
+const maxIDText = 256
+
 // TraceID returns the trace id of an id text found in a log. A UUID (with dashes, or 32 hex digits) is taken as
-// its 16 bytes; any other text is hashed together with the run id, so that two runs never share a trace.
-// The same arguments always give the same id, and it is never all zero.
+// its 16 bytes, and so is the trace of a W3C traceparent; of any other text the first 256 bytes are hashed together
+// with the run id, so that two runs never share a trace. The same arguments always give the same id, and it is never
+// all zero.
 func TraceID(runID string, text []byte) pcommon.TraceID {
 	if id, ok := parseUUID(text); ok {
 		return id
 	}
-	return KeyTraceID(runID, "id", text)
+	if id, _, ok := parseTraceParent(text); ok {
+		return id
+	}
+	return KeyTraceID(runID, "id", text[:min(len(text), maxIDText)])
+}
+
+// Carried returns the trace that a record belongs to by the ids that it carries, and its parent, empty where it names none. ok is
+// false where it names no trace.
+func Carried(runID string, ids *logids.IDs) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
+	if !ids.Any() {
+		return trace, parent, false
+	}
+	above, aboveParent, hasAbove := parseTraceParent(ids[logids.TraceParent])
+	switch text := ids[logids.Trace]; {
+	case !NoTraceID(string(text)):
+		trace = TraceID(runID, text)
+		if of, span, ok := parseTraceParent(text); ok {
+			above, aboveParent = of, span
+		}
+	case hasAbove:
+		trace = above
+	default:
+		return trace, parent, false
+	}
+	for _, f := range [...]logids.Field{logids.Parent, logids.Span} {
+		if id, ok := parseSpanID(ids[f]); ok {
+			return trace, id, true
+		}
+	}
+	if above == trace {
+		parent = aboveParent
+	}
+	return trace, parent, true
 }
 
 // IsUUID says whether an id text is a trace id as a UUID is mostly written: with dashes, in lower case.
@@ -42,14 +81,18 @@ func IsUUID(text string, id pcommon.TraceID) bool {
 	return true
 }
 
-// NoTraceID says whether an id text stands for no id: it is empty, or a text that Python and verl print for none.
+// NoTraceID says whether an id text stands for no id: it is empty, a text that Python and verl print for none, or nothing but zeros, which
+// OpenTelemetry's loggers print where there is no span.
 func NoTraceID(text string) bool {
 	switch text {
 	case "", "N/A", "None", "none", "null":
 		return true
 	}
-	return false
+	return len(text) <= maxNone && strings.Trim(text, "0-") == ""
 }
+
+// maxNone is the length of the longest text of zeros that is no id: a traceparent.
+const maxNone = 55
 
 // KeyTraceID returns the trace id of a record without an id of its own: a 128-bit hash (XXH3) of the run id, the
 // source (such as "tq") and a natural key made of raw log values (such as pid, function and start).
@@ -84,6 +127,9 @@ func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 	trace := KeyTraceID(runID, SpanRun)
 	return trace, SpanID(trace, SpanRun)
 }
+
+// RootID returns the id of the span that step_join adds to a trace with several tops, as their parent.
+func RootID(trace pcommon.TraceID) pcommon.SpanID { return SpanID(trace, "root") }
 
 // StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
 type StepIDs struct {
@@ -178,6 +224,43 @@ func parseUUID(text []byte) (pcommon.TraceID, bool) {
 	var id pcommon.TraceID
 	if _, err := hex.Decode(id[:], digits[:]); err != nil || id.IsEmpty() {
 		return pcommon.TraceID{}, false
+	}
+	return id, true
+}
+
+// parseTraceParent reads "00-<trace: 32 hex digits>-<parent: 16>-<flags: 2>" of W3C Trace Context. Its later versions may go on behind that; version ff
+// does not exist, and neither does an id of zeros.
+func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
+	const whole = 55
+	if len(text) < whole || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+		return trace, parent, false
+	}
+	var version, flags [1]byte
+	if _, err := hex.Decode(version[:], text[:2]); err != nil || version[0] == 0xff {
+		return trace, parent, false
+	}
+	if _, err := hex.Decode(flags[:], text[53:whole]); err != nil {
+		return trace, parent, false
+	}
+	if more := text[whole:]; len(more) > 0 && (version[0] == 0 || more[0] != '-') {
+		return trace, parent, false
+	}
+	if trace, ok = parseUUID(text[3:35]); ok {
+		parent, ok = parseSpanID(text[36:52])
+	}
+	if !ok {
+		return pcommon.TraceID{}, parent, false
+	}
+	return trace, parent, true
+}
+
+// parseSpanID reads 16 hex digits that are not all zero.
+func parseSpanID(text []byte) (id pcommon.SpanID, ok bool) {
+	if len(text) != 2*len(id) {
+		return id, false
+	}
+	if _, err := hex.Decode(id[:], text); err != nil || id.IsEmpty() {
+		return pcommon.SpanID{}, false
 	}
 	return id, true
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,6 +54,8 @@ func TestIDsStayTheSame(t *testing.T) {
 	assert.Equal(t, "58006445d9153ef721f5d4fd9f6deea3", hex.EncodeToString(trace[:]))
 	span := SpanID(trace, "tq.get", []byte("generate_sequences"), []byte("2642022"), []byte("98231.402113"))
 	assert.Equal(t, "bfecdb3af3f82c80", hex.EncodeToString(span[:]))
+	root := RootID(trace)
+	assert.Equal(t, "3b427f3e2f6c2817", hex.EncodeToString(root[:]))
 }
 
 func TestSpanIDSeparatesItsParts(t *testing.T) {
@@ -154,4 +158,84 @@ func TestIsUUID(t *testing.T) {
 	} {
 		assert.False(t, IsUUID(other, id), other)
 	}
+}
+
+const (
+	w3cTrace  = "0af7651916cd43dd8448eb211c80319c" // the examples of W3C Trace Context
+	w3cParent = "b7ad6b7169203331"
+)
+
+func TestCarried(t *testing.T) {
+	of := func(f logids.Field, text string) (ids logids.IDs) {
+		ids.Set(f, []byte(text))
+		return ids
+	}
+	both := func(trace, parent, span, traceParent string) (ids logids.IDs) {
+		for f, text := range map[logids.Field]string{logids.Trace: trace, logids.Parent: parent, logids.Span: span, logids.TraceParent: traceParent} {
+			if text != "" {
+				ids.Set(f, []byte(text))
+			}
+		}
+		return ids
+	}
+	traceParent := "00-" + w3cTrace + "-" + w3cParent + "-01"
+	hashed := func(text string) string {
+		id := KeyTraceID("r", "id", []byte(text))
+		return hex.EncodeToString(id[:])
+	}
+	other := strings.Repeat("1", 32)
+	for name, c := range map[string]struct {
+		ids           logids.IDs
+		trace, parent string // "": none
+	}{
+		"nothing":                         {},
+		"UUID":                            {of(logids.Trace, "0af76519-16cd-43dd-8448-eb211c80319c"), w3cTrace, ""},
+		"upper case":                      {of(logids.Trace, strings.ToUpper(w3cTrace)), w3cTrace, ""},
+		"a text":                          {of(logids.Trace, "batch-7"), hashed("batch-7"), ""},
+		"10 kB":                           {of(logids.Trace, strings.Repeat("x", 10240)), hashed(strings.Repeat("x", 256)), ""},
+		"none":                            {ids: of(logids.Trace, "N/A")},
+		"zero":                            {ids: of(logids.Trace, "0")},
+		"zeros":                           {ids: of(logids.Trace, strings.Repeat("0", 32))},
+		"a UUID of zeros":                 {ids: of(logids.Trace, "00000000-0000-0000-0000-000000000000")},
+		"a span of no trace":              {ids: of(logids.Span, w3cParent)},
+		"traceparent":                     {of(logids.TraceParent, traceParent), w3cTrace, w3cParent},
+		"traceparent as the id":           {of(logids.Trace, traceParent), w3cTrace, w3cParent},
+		"traceparent in upper case":       {of(logids.TraceParent, strings.ToUpper(traceParent)), w3cTrace, w3cParent},
+		"a later version":                 {of(logids.TraceParent, "cc"+traceParent[2:]+"-what.comes"), w3cTrace, w3cParent},
+		"a version that does not exist":   {ids: of(logids.TraceParent, "ff"+traceParent[2:])},
+		"more than version 00 has":        {ids: of(logids.TraceParent, traceParent+"-01")},
+		"no version":                      {ids: of(logids.TraceParent, "zz"+traceParent[2:])},
+		"no flags":                        {ids: of(logids.TraceParent, traceParent[:53]+"zz")},
+		"a traceparent of zeros":          {ids: of(logids.TraceParent, "00-"+strings.Repeat("0", 32)+"-"+w3cParent+"-01")},
+		"a parent of zeros":               {ids: of(logids.TraceParent, "00-"+w3cTrace+"-"+strings.Repeat("0", 16)+"-01")},
+		"a bad traceparent as the id":     {of(logids.Trace, "ff"+traceParent[2:]), hashed("ff" + traceParent[2:]), ""},
+		"the span is the parent":          {both("batch-7", "", w3cParent, ""), hashed("batch-7"), w3cParent},
+		"the parent before the span":      {both("batch-7", w3cParent, "1111111111111111", ""), hashed("batch-7"), w3cParent},
+		"no hex digits":                   {both("batch-7", "b7ad6b716920333x", "0", ""), hashed("batch-7"), ""},
+		"a parent of zeros in a field":    {both("batch-7", "0000000000000000", "", ""), hashed("batch-7"), ""},
+		"the id before the traceparent":   {both(other, "", "", traceParent), other, ""},
+		"the id as in the traceparent":    {both(w3cTrace, "", "", traceParent), w3cTrace, w3cParent},
+		"no id, so the traceparent's":     {both("N/A", "", "", traceParent), w3cTrace, w3cParent},
+		"a parent before the traceparent": {both("", "1111111111111111", "", traceParent), w3cTrace, "1111111111111111"},
+	} {
+		trace, parent, ok := Carried("r", &c.ids)
+		assert.Equal(t, c.trace, trace.String(), name)
+		assert.Equal(t, c.parent, parent.String(), name)
+		assert.Equal(t, c.trace != "", ok, name)
+	}
+}
+
+func FuzzCarried(f *testing.F) {
+	f.Add("batch-7", w3cParent, "", "00-"+w3cTrace+"-"+w3cParent+"-01")
+	f.Add("00-"+w3cTrace+"-"+w3cParent+"-01", "", "0", "")
+	f.Fuzz(func(t *testing.T, trace, parent, span, traceParent string) {
+		ids := logids.IDs{logids.Trace: []byte(trace), logids.Parent: []byte(parent), logids.Span: []byte(span), logids.TraceParent: []byte(traceParent)}
+		id, above, ok := Carried("r", &ids)
+		if ok == id.IsEmpty() || !ok && !above.IsEmpty() {
+			t.Fatal(id, above, ok)
+		}
+		if again, _, _ := Carried("r", &ids); again != id {
+			t.Fatal("another id")
+		}
+	})
 }

@@ -2,7 +2,6 @@ package spans
 
 import (
 	"bytes"
-	"math"
 	"strconv"
 	"strings"
 
@@ -250,7 +249,7 @@ func (m *Model) Set(name string, text []byte) bool {
 			return len(digits) > 0
 		case f.f != nil:
 			v, err := strconv.ParseFloat(string(text), 64)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			if err != nil || !Finite(v) {
 				return false
 			}
 			*f.f = v

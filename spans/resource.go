@@ -13,9 +13,12 @@ import (
 type Resource struct {
 	Service string // service.name: the job
 	RunID   string // ml.run.id
+	Attempt int64  // ml.run.attempt; 0: the first
 	Host    string // host.name
 	PID     int64  // process.pid
 	Model   *Model // ml.model.*; resources are the same only when they share the pointer
+
+	JoinBy string // trainbridge.join.by, where it holds for all spans
 
 	Time TimeSource // trainbridge.time.source; Batch.Add writes it on spans that have another one
 
@@ -42,6 +45,7 @@ func (r Resource) Put(m pcommon.Map) {
 		{AttrRunID, r.RunID},
 		{AttrHostName, r.Host},
 		{AttrTimeSource, string(r.Time)},
+		{AttrJoinBy, r.JoinBy},
 		{AttrSource, r.Source},
 		{AttrSourceUnit, r.Units},
 		{AttrStepDurationKind, r.DurationKind},
@@ -52,6 +56,9 @@ func (r Resource) Put(m pcommon.Map) {
 		if a.text != "" {
 			m.PutStr(a.name, a.text)
 		}
+	}
+	if r.Attempt != 0 {
+		m.PutInt(AttrRunAttempt, r.Attempt)
 	}
 	if r.PID != 0 {
 		m.PutInt(AttrProcessPID, r.PID)

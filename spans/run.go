@@ -1,17 +1,20 @@
 package spans
 
 import (
+	"cmp"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
 // RunConfig names the job whose logs a receiver reads. It is squashed into every receiver's config.
 type RunConfig struct {
-	// RunID is ml.run.id. It salts every hashed id. Default: the SLURM_JOB_ID of the collector's environment, else a
-	// stable hash of the log's directory.
+	// RunID is ml.run.id. It salts every hashed id. Default: the run that the collector's environment names (JobRunID), else a stable hash of the log's
+	// directory: nothing says then that logs in two directories are of one job, and two jobs in one run could not be told apart any more.
 	RunID string `mapstructure:"run_id"`
 	// ServiceName is the service.name of the job in Jaeger, Tempo and Prometheus.
 	ServiceName string `mapstructure:"service_name"`
@@ -25,9 +28,14 @@ func (c RunConfig) Run(path string) string {
 	if c.RunID != "" {
 		return Name(c.RunID)
 	}
-	if run := JobRunID(); run != "" {
+	if run, _ := JobRunID(); run != "" {
 		return run
 	}
+	return DirectoryRun(path)
+}
+
+// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory.
+func DirectoryRun(path string) string {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil { // only when the working directory is gone
 		dir = filepath.Dir(path)
@@ -36,22 +44,134 @@ func (c RunConfig) Run(path string) string {
 	return "run-" + hex.EncodeToString(id[:6])
 }
 
-// JobRunID returns the run id that the environment of a process says: the run id of its Slurm job, or none.
-func JobRunID() string {
-	if job := os.Getenv("SLURM_JOB_ID"); job != "" {
-		return "slurm-" + Name(job)
+// jobVariables are the variables that name the job of a process, in the order in which they are asked. A variable that names none is passed over.
+var jobVariables = [...]struct {
+	name string
+	run  func(value string) string
+}{
+	{"TRAINBRIDGE_RUN_ID", Name[string]},
+	{"SLURM_JOB_ID", as("slurm-")}, // each task of a job array has one of its own
+	{"RAY_JOB_ID", rayRun},
+	{"TORCHELASTIC_RUN_ID", torchRun},
+	{"PET_RDZV_ID", torchRun}, // what torchrun takes for --rdzv-id, and hands to its workers as the one before
+
+	// Kubernetes: the names of a JobSet and of a PyTorchJob. A TrainJob's JobSet has its name.
+	{"JOBSET_NAME", as("jobset-")},                    // kubernetes-sigs/jobset 08dfbdfd site/static/examples/in-place-restart: from the pod's annotation
+	{"TRAIN_JOB_NAME", as("jobset-")},                 // kubeflow/trainer 8c0f5059 manifests/base/runtimes/data-cache: from the pod's label
+	{"KUBEFLOW_TRAINER_SERVER_URL", trainerURLRun},    // kubeflow/trainer 8c0f5059 pkg/runtime/framework/plugins/trainjobstatus
+	{"PET_MASTER_ADDR", trainerHostRun},               // kubeflow/trainer 8c0f5059 pkg/runtime/framework/plugins/torch
+	{"PET_RDZV_ENDPOINT", pytorchJobRun("-worker-0")}, // kubeflow/training-operator 1417bbc3 pkg/controller.v1/pytorch/elastic.go
+	{"MASTER_ADDR", pytorchJobRun("-master-0")},       // kubeflow/training-operator 1417bbc3 pkg/controller.v1/pytorch/envvar.go
+}
+
+// JobVariables are the names of the variables that JobRunID asks, in its order.
+func JobVariables() []string {
+	names := make([]string, len(jobVariables))
+	for i, v := range jobVariables {
+		names[i] = v.name
+	}
+	return names
+}
+
+// JobRunID returns the run id that the environment of this process says, and the variable that says it; empty: none does. Receivers and services
+// (package bridge) take it alike, so that a job has one run id in all its processes.
+func JobRunID() (run, variable string) {
+	for _, v := range jobVariables {
+		if value := strings.TrimSpace(os.Getenv(v.name)); value != "" {
+			if run := v.run(value); run != "" {
+				return run, v.name
+			}
+		}
+	}
+	return "", ""
+}
+
+func as(prefix string) func(string) string {
+	return func(value string) string { return prefix + Name(value) }
+}
+
+// rayRun names a job of Ray. Its id counts the jobs of a cluster from 01000000 on (ray src/ray/common/id.h), so that only the cluster's session tells two
+// jobs apart; each node of a cluster has a link with its name (python/ray/_private/node.py). Without, the job has no name.
+func rayRun(job string) string {
+	if job == "ffffffff" { // of a worker that has no job yet
+		return ""
+	}
+	tmp := cmp.Or(os.Getenv("RAY_TMPDIR"), os.Getenv("TMPDIR"), "/tmp") // as python/ray/_private/utils.py finds it
+	at, err := os.Readlink(filepath.Join(tmp, "ray", "session_latest"))
+	session, ok := strings.CutPrefix(filepath.Base(at), "session_")
+	if err != nil || !ok {
+		return ""
+	}
+	return Name("ray-" + session + "-" + job)
+}
+
+// torchRun names a job by its rendezvous id. PyTorch wants a unique id of the job there, but has "none" by default (torch/distributed/run.py), and a plain
+// number is mostly what its documentation has in examples: such a text names no job.
+func torchRun(id string) string {
+	if NoTraceID(id) || strings.Trim(id, "0123456789") == "" {
+		return ""
+	}
+	return "torchelastic-" + Name(id)
+}
+
+// trainerURLRun reads …/namespaces/<namespace>/trainjobs/<job>/status.
+func trainerURLRun(url string) string {
+	_, rest, _ := strings.Cut(url, "/trainjobs/")
+	if job, _, _ := strings.Cut(rest, "/"); job != "" {
+		return "jobset-" + Name(job)
 	}
 	return ""
 }
 
-// AddRun adds the train.run span: it begins with the run's first record, and says in which file that was seen.
-// It comes from no record (NoOrigin).
-func (b *Batch) AddRun(res Resource, at int64, source TimeSource, file string) {
-	trace, id := RunIDs(res.RunID)
+// trainerHostRun reads <job>-node-0-0.<job>.
+func trainerHostRun(host string) string {
+	node, job, _ := strings.Cut(host, ".")
+	if job != "" && node == job+"-node-0-0" {
+		return "jobset-" + Name(job)
+	}
+	return ""
+}
+
+// pytorchJobRun reads <job><suffix>:<port>.
+func pytorchJobRun(suffix string) func(string) string {
+	return func(address string) string {
+		host, _, _ := strings.Cut(address, ":")
+		if job, ok := strings.CutSuffix(host, suffix); ok && job != "" {
+			return "pytorchjob-" + Name(job)
+		}
+		return ""
+	}
+}
+
+// RunSpan is what the train.run span of a run says. It begins with the first record of the run that a collector has read.
+type RunSpan struct {
+	Run     string     `json:"run"`     // ml.run.id
+	By      string     `json:"by"`      // what named it: a setting, a variable of the environment, or empty for the log's directory
+	Service string     `json:"service"` // service.name
+	File    string     `json:"file"`    // the log in which the run was seen first
+	Start   int64      `json:"start"`   // ns
+	Time    TimeSource `json:"time"`    // where Start comes from
+}
+
+// Opens is the span of a log's run whose first record begins at a time.
+func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
+	by := "run_id"
+	if c.RunID == "" {
+		_, by = JobRunID()
+	}
+	return RunSpan{Run: c.Run(path), By: by, Service: c.ServiceName, File: path, Start: start, Time: source}
+}
+
+// runLength is the length of a run's span. When a run ends nobody knows; stores keep microseconds and less, and warn of spans without length.
+const runLength = int64(time.Millisecond)
+
+// AddRun adds the train.run span. It comes from no record (NoOrigin). The same RunSpan makes the same span, which Jaeger and Tempo show once.
+func (b *Batch) AddRun(r RunSpan) {
+	trace, id := RunIDs(r.Run)
 	defer b.From(b.origin)
 	b.From(NoOrigin)
-	s := b.Add(Resource{Service: res.Service, RunID: res.RunID}, Span{
-		Trace: trace, ID: id, Name: SpanRun, Is: KindRun, Kind: ptrace.SpanKindInternal, Start: at, End: at, Source: source, Attributes: 1,
+	s := b.Add(Resource{Service: r.Service, RunID: r.Run}, Span{
+		Trace: trace, ID: id, Name: SpanRun, Is: KindRun, Kind: ptrace.SpanKindInternal, Start: r.Start, End: r.Start + runLength, Source: r.Time, Attributes: 1,
 	})
-	s.Attributes().PutStr(AttrLogFile, Text(file))
+	s.Attributes().PutStr(AttrLogFile, Text(r.File))
 }

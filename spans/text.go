@@ -72,13 +72,26 @@ func clip(s string, limit int) string {
 // Interner returns one string for equal bytes, so that names that repeat on every line are allocated once.
 // It forgets everything when full: its use is names, and a log with more distinct names than that has none.
 // The zero value is ready. It is not safe for concurrent use.
-type Interner struct{ known map[string]string }
+type Interner struct {
+	known  map[string]string
+	recent [4]string // names that are their own raw text: they come again soon, and comparing is cheaper than hashing
+}
 
 const maxInterned = 4096
 
 // Text is the function Name, without an allocation for a name seen before.
 func (in *Interner) Text(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	recent := &in.recent[(uint8(len(raw))^raw[len(raw)-1])%uint8(len(in.recent))]
+	if *recent == string(raw) {
+		return *recent
+	}
 	if s, ok := in.known[string(raw)]; ok {
+		if s == string(raw) {
+			*recent = s
+		}
 		return s
 	}
 	s := Name(raw)

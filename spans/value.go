@@ -35,9 +35,12 @@ func ValueNumber(v pcommon.Value) float64 {
 	return math.NaN()
 }
 
+// Finite says that a number is neither NaN nor an infinity.
+func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
 // PutFinite writes a number. NaN and the infinities, which JSON does not have, break backends that keep JSON: they are left out, as numbers that do not exist.
 func PutFinite(m pcommon.Map, name string, x float64) {
-	if !math.IsNaN(x) && !math.IsInf(x, 0) {
+	if Finite(x) {
 		m.PutDouble(name, x)
 	}
 }

@@ -77,10 +77,15 @@ func (v *vocabulary) template(name string) string {
 	return ""
 }
 
-// knows says whether anything has this name, or several names begin with it.
+// knows says whether anything has this name, is this value, or several names begin with it.
 func (v *vocabulary) knows(name string) bool {
 	if v.attributes[name] != nil || v.metrics[name] != nil || v.names[name] || v.template(name) != "" {
 		return true
+	}
+	for _, values := range v.values {
+		if values[name] {
+			return true
+		}
 	}
 	for m := range v.metrics {
 		if strings.HasPrefix(m, name+".") {
@@ -489,7 +494,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-var dotted = regexp.MustCompile("`((?:tq|zeromq|nccl|rpc|ml\\.train|trainbridge)(?:\\.[a-z0-9_]+)+)`")
+var dotted = regexp.MustCompile("`((?:tq|zeromq|nccl|rpc|ml\\.train|ml\\.step|trainbridge)(?:\\.[a-z0-9_]+)+)`")
 
 // TestDocuments: a name that a page tells of stands in the registry.
 func TestDocuments(t *testing.T) {
