@@ -56,7 +56,7 @@ func fixture(t *testing.T, name string) string {
 	return dir
 }
 
-var fixtures = []string{"merged", "douzi", "json_only", "restart", "realtime", "console", "megatron"}
+var fixtures = []string{"merged", "douzi", "json_only", "ids", "restart", "realtime", "console", "megatron"}
 
 func TestGolden(t *testing.T) {
 	for _, name := range fixtures {
@@ -75,6 +75,7 @@ func TestAccounts(t *testing.T) {
 		"merged":    {16, 0, map[string]int64{"rule": 6, "session": 4, "breakdown_title": 3, "realtime_copy": 3}, map[string]int64{}},
 		"douzi":     {3, 0, map[string]int64{"rule": 5, "session": 5, "empty": 1}, map[string]int64{}},
 		"json_only": {1, 0, map[string]int64{}, map[string]int64{}},
+		"ids":       {1, 0, map[string]int64{}, map[string]int64{}},
 		"restart":   {5, 0, map[string]int64{"rule": 9, "session": 6}, map[string]int64{}},
 		"realtime":  {2, 0, map[string]int64{"not_flagscale": 1}, map[string]int64{"row_cut_short": 1, "bad_step": 1, "too_many_columns": 1}},
 		"console":   {7, 2, map[string]int64{"breakdown_title": 2, "duplicate": 2, "not_flagscale": 2, "session": 2}, map[string]int64{}},

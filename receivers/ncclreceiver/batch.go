@@ -27,7 +27,7 @@ func (r *ncclReceiver) newBatch() *joined {
 
 // Traces builds the spans.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
-	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(c *collectives.Collective) { from(tail.Place(c.Place)) })
+	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(place int) { from(tail.Place(place)) })
 }
 
 // Metrics makes metrics of the values that the logs state and of the judgements on the collectives.

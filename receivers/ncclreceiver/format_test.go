@@ -14,7 +14,7 @@ import (
 
 // fixtures are folders of testdata, each with the logs of one job in one format.
 var fixtures = []string{
-	"inspector-v4.0", "inspector-v4.4", "profiler", "flight_recorder", "vccl_json", "vccl_csv", "vccl_flow", "vccl_packed", "vccl_mean", "vccl_text",
+	"inspector-v4.0", "inspector-v4.4", "profiler", "flight_recorder", "vccl_json", "vccl_csv", "vccl_flow", "vccl_packed", "vccl_mean", "vccl_text", "vccl_ids",
 }
 
 // fixture copies a folder of testdata and returns a glob of its files.
@@ -59,6 +59,7 @@ func TestAccounts(t *testing.T) {
 		"vccl_packed":     {3, map[string]int64{"header": 1, "overflow": 1}, nil},
 		"vccl_mean":       {2, map[string]int64{"header": 1}, map[string]int64{"number": 1}},
 		"vccl_text":       {3, nil, nil},
+		"vccl_ids":        {16, nil, nil},
 	}
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {

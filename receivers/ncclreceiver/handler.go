@@ -76,26 +76,38 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	return tail.Ignored, reason
 }
 
-// detect makes the function that knows the records of all formats. A line that many formats share decides nothing: the next one may show another format.
+// detect makes the function that knows the records of all formats. Where lines of a format look like those of other writers, it goes on until one of them is
+// sure, and a line may show that the file is of another format. A format that the configuration names is believed.
 func (r *ncclReceiver) detect(path string) tail.Detect {
+	format := formats.Named(r.cfg.Format)
+	named := format != nil
 	var parser parse.Parser
-	var out parse.Out
-	if f := formats.Named(r.cfg.Format); f != nil {
-		parser = f.New(path, r.zone)
+	if named {
+		parser = format.New(path, r.zone)
 	}
+	var out parse.Out
+	open := false // the line before began a record, or went on with it
 	return func(text []byte) tail.Reads {
-		given := parser
-		if given == nil {
-			f, _, _ := formats.Of(text)
-			if f == nil {
+		if format == nil || format.Sure != nil && !named && !open {
+			if f, _, _ := formats.Of(text); f != nil && f != format {
+				format, parser = f, f.New(path, r.zone)
+			}
+			if format == nil {
 				return tail.ReadsNot
 			}
-			if given = f.New(path, r.zone); !f.Common {
-				parser = given
-			}
+		}
+		if format.Header != nil && format.Header(text) {
+			return tail.ReadsOwn
 		}
 		out.Reset()
-		if v, _ := given.Line(text, false, 0, &out); v == parse.Record {
+		v, _ := parser.Line(text, false, 0, &out)
+		record := v == parse.Record
+		open = record && out.Open
+		if format.Sure != nil {
+			// Any object begins with a brace, whatever it turns out to be.
+			record = format.Sure(path, text, &out) || named && record && len(out.Ops)+len(out.Samples) > 0
+		}
+		if record {
 			return tail.ReadsOwn
 		}
 		return tail.ReadsNot
@@ -205,10 +217,17 @@ func (h *handler) give(line bool) (reason string) {
 
 // take puts a collective into the batch, with its lines.
 func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
-	for _, l := range lines {
-		h.stream.Take(l)
+	take := func(from, to int) int {
+		for _, l := range lines[from:to] {
+			h.stream.Take(l)
+		}
+		return int(h.stream.Place())
 	}
-	c.Place = int(h.stream.Place())
+	if !h.r.Locates() {
+		c.Place = take(0, len(lines))
+	} else if !c.Records(take) {
+		c.Place = int(h.stream.Place())
+	}
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 

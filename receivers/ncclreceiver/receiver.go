@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // ncclReceiver is what the handlers of one configured receiver share.
@@ -67,6 +68,9 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 	}
 	r.joiner = collectives.New[tail.Lent](collectives.Settings{
 		JoinConfig: cfg.JoinConfig, Ranks: cfg.Ranks, HideHosts: cfg.Redact.HashHosts, Series: cfg.CardinalityLimit,
+		OpenRun: func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
+			return r.OpenRun(cfg.Opens(file, start, source))
+		},
 	})
 	err = tel.RegisterTrainbridgeNcclStateCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(r.joiner.Waiting())

@@ -17,11 +17,11 @@ import (
 
 // functionBatch is the functions, operations and samples of a file that go downstream together.
 type functionBatch struct {
-	r       *tqReceiver
-	run     string
-	runFile string // not empty: the batch opens the run, which was seen in this file
-	out     assemble.Out
-	points  []point
+	r      *tqReceiver
+	run    string
+	opens  *spans.RunSpan // nil: the run is open already
+	out    assemble.Out
+	points []point
 }
 
 func (b *functionBatch) empty() bool {
@@ -63,9 +63,8 @@ type builder struct {
 func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	bd := builder{Batch: out, r: b.r, b: b}
 	bd.runTrace, bd.runSpan = spans.RunIDs(b.run)
-	if b.runFile != "" {
-		at, source := b.began()
-		bd.AddRun(bd.resource(assemble.Who{}), at, source, b.runFile)
+	if b.opens != nil {
+		bd.AddRun(*b.opens)
 	}
 	for i := range b.out.Functions {
 		from(b.out.Functions[i].Place)
@@ -98,8 +97,8 @@ func (bd *builder) resource(who assemble.Who) spans.Resource {
 }
 
 // identify makes the ids of a span whose natural key is its process, function and raw time. A text that names no trace
-// gives each record a trace of its own.
-func (bd *builder) identify(who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
+// gives each record a trace of its own; else the resource says how the record came into its trace.
+func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)
 	bd.buf[1] = append(bd.buf[1][:0], name...)
 	pid, fn := bd.buf[0], bd.buf[1]
@@ -108,6 +107,7 @@ func (bd *builder) identify(who assemble.Who, text, role, name string, key *asse
 		trace = spans.KeyTraceID(bd.b.run, "tq", pid, fn, key.Bytes())
 	} else {
 		bd.buf[2] = append(bd.buf[2][:0], text...)
+		res.JoinBy = spans.JoinByID
 		trace = spans.TraceID(bd.b.run, bd.buf[2])
 	}
 	return trace, spans.SpanID(trace, role, fn, pid, key.Bytes())
@@ -132,7 +132,7 @@ func putTraceID(m pcommon.Map, trace pcommon.TraceID, text string) {
 func (bd *builder) function(f *assemble.Function) {
 	res := bd.resource(f.Who)
 	res.Time = f.Source
-	trace, id := bd.identify(f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
+	trace, id := bd.identify(&res, f.Who, f.Trace, spans.StageFunction, f.Name, &f.Key)
 	s := bd.Add(res, spans.Span{
 		Trace: trace, ID: id, Name: f.Name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: f.Start, End: f.End, Source: f.Source,
 		Attributes: 6 + spans.AddedToFunction + f.FieldsTo - f.FieldsFrom,
@@ -182,9 +182,9 @@ func (bd *builder) function(f *assemble.Function) {
 
 // lone adds an operation with no function around it: the root of its trace.
 func (bd *builder) lone(o *assemble.Op) {
-	trace, id := bd.identify(o.Who, o.Trace, opNames[o.Kind], o.Name, &o.Key)
 	res := bd.resource(o.Who)
 	res.Time = o.Source
+	trace, id := bd.identify(&res, o.Who, o.Trace, opNames[o.Kind], o.Name, &o.Key)
 	s := bd.op(res, o, trace, id, pcommon.SpanID{}, o.Name)
 	putTraceID(s.Attributes(), trace, o.Trace)
 	bd.Link(s, bd.runTrace, bd.runSpan)

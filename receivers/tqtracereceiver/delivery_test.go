@@ -165,7 +165,7 @@ func TestSaveRestore(t *testing.T) {
 	require.Len(t, f, 2)
 	assert.Equal(t, f[0].EndTimestamp()+1e9, f[1].EndTimestamp(), "anchored by the line before the restart")
 	v, _ := f[1].Attributes().Get(spans.AttrTimeSource)
-	assert.Equal(t, string(spans.TimeAnchored), v.Str())
+	assert.Equal(t, string(spans.TimeAnchoredSecond), v.Str())
 	puts := b.All(spans.SpanTQClientPut)
 	require.Len(t, puts, 2)
 	assert.NotEqual(t, puts[0].TraceID(), puts[1].TraceID())
@@ -195,8 +195,9 @@ func TestCounterStartsAnew(t *testing.T) {
 
 func TestTimeSources(t *testing.T) {
 	for name, tt := range map[string]struct{ line, source string }{
-		"perf_counter and stamp":    {"INFO:2026-03-05 09:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.0", "anchored"},
-		"perf_counter and docker":   {"2026-03-05T09:30:00.000Z [TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.0", "anchored"},
+		"perf_counter and stamp":    {"INFO:2026-03-05 09:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.0", "anchored_second"},
+		"perf_counter and ms":       {"INFO:2026-03-05 09:30:00,001:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.001", "anchored"},
+		"perf_counter and docker":   {"2026-03-05T09:30:00.001Z [TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.001", "anchored"},
 		"perf_counter alone":        {"[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=13.0", "synthetic"},
 		"Unix time":                 {"[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s | timestamp=1772703000.0", "derived"},
 		"stamp alone":               {"INFO:2026-03-05 09:30:00,000:[TQ-TRACE] func=f | stage=FUNCTION_END | total_duration=1.0s", "derived"},
@@ -213,7 +214,7 @@ func TestTimeSources(t *testing.T) {
 			if tt.source == "synthetic" {
 				return
 			}
-			assert.Equal(t, "2026-03-05T09:30:00Z", f[0].EndTimestamp().AsTime().Format(time.RFC3339Nano))
+			assert.Equal(t, "2026-03-05T09:30:00Z", f[0].EndTimestamp().AsTime().Format(time.RFC3339))
 		})
 	}
 	b := &filereceivertest.Result{}
@@ -267,7 +268,7 @@ func TestNoIDs(t *testing.T) {
 		set := receivertest.NewNopSettings(metadata.Type)
 		set.Logger = zap.New(core)
 		readWith(t, set, nil, write(t, "a.log", tt.text), write(t, "b.log", tt.text))
-		assert.Equal(t, tt.said, logs.FilterMessageSnippet(`trace_id is N/A in all 8 records of `).FilterMessageSnippet(`extra_info["trace_id"]`).Len(), name)
+		assert.Equal(t, tt.said, logs.FilterMessageSnippet(`trace_id is N/A in all 8 records of `).FilterMessageSnippet(`integrations/verl/trainbridge_trace.py`).Len(), name)
 	}
 }
 

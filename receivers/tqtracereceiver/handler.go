@@ -318,9 +318,8 @@ func (h *handler) Cut() tail.Delivery {
 	b.run = h.run
 	if !h.runDone && len(b.out.Functions)+len(b.out.Lone) > 0 {
 		h.runDone = true
-		if h.r.FirstOf(h.run) {
-			b.runFile = h.stream.Path()
-		}
+		at, source := b.began()
+		b.opens = h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), at, source))
 	}
 	return h.r.Deliver(b)
 }
@@ -331,8 +330,8 @@ func (r *tqReceiver) noIDs(records int64, path string) {
 		r.Once(
 			zapcore.InfoLevel, "ids",
 			fmt.Sprintf(
-				"trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, put a UUID into "+
-					"extra_info[\"trace_id\"] of its BatchMeta",
+				"trace_id is N/A in all %d records of %s, so that each call is a trace of its own: to have those of a batch in one, import trainbridge's "+
+					"integrations/verl/trainbridge_trace.py in the trainer, or put a UUID into extra_info[\"trace_id\"] of its BatchMeta",
 				records, path,
 			),
 		)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/duration"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
@@ -35,6 +35,9 @@ type Config struct {
 	Format string `mapstructure:"format"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.
 	Fields map[string]FieldConfig `mapstructure:"fields"`
+	// TraceIDField is the name of the field that says which trace a record belongs to, without regard to case. Default trace_id, which is traceId too. The
+	// names of W3C Trace Context (traceparent) and of parents (span_id, parent_id) are known beside it.
+	TraceIDField string `mapstructure:"trace_id_field"`
 }
 
 // FieldConfig says what a name of the log means.
@@ -58,6 +61,7 @@ var (
 	)
 	errUnit  = errors.New("must be left out: the metric's unit is given. Use scale to convert the log's")
 	errScale = errors.New("must be a finite number")
+	errID    = errors.New("'trace_id_field' must be the name of a field, and not one of 'fields'")
 )
 
 // metricName is what OpenTelemetry allows (API specification, instrument name syntax).
@@ -73,6 +77,9 @@ func (c *Config) Validate() error {
 	if c.Format != formatAuto && !slices.Contains(Formats(), c.Format) {
 		errs = append(errs, errFormat)
 	}
+	if _, taken := c.Fields[c.TraceIDField]; taken || strings.TrimSpace(c.TraceIDField) == "" {
+		errs = append(errs, errID)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Fields)) {
 		f := c.Fields[name]
 		if !metricName.MatchString(f.Metric) {
@@ -80,7 +87,7 @@ func (c *Config) Validate() error {
 		} else if _, known := f.known(); known && f.Unit != "" {
 			errs = append(errs, fmt.Errorf("'fields::%s::unit' %w", name, errUnit))
 		}
-		if math.IsNaN(f.Scale) || math.IsInf(f.Scale, 0) {
+		if !spans.Finite(f.Scale) {
 			errs = append(errs, fmt.Errorf("'fields::%s::scale' %w", name, errScale))
 		}
 	}
@@ -105,7 +112,7 @@ func (f FieldConfig) scale() float64 {
 	return f.Scale
 }
 
-// mapped are the targets of Fields.
+// mapped are the targets of Fields and of TraceIDField.
 func (c *Config) mapped() map[string]object.Target {
 	out := make(map[string]object.Target, len(c.Fields))
 	for name, f := range c.Fields {
@@ -114,6 +121,14 @@ func (c *Config) mapped() map[string]object.Target {
 			t = object.Gauge(f.Metric, f.Unit, f.scale())
 		}
 		out[name] = t
+	}
+	if c.TraceIDField != logids.DefaultTrace {
+		for _, name := range logids.Names {
+			if logids.Named(name) == logids.Trace {
+				out[name] = object.Target{} // any field
+			}
+		}
+		out[c.TraceIDField] = object.TraceID()
 	}
 	return out
 }

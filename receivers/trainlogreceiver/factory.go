@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
@@ -23,6 +24,7 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"},
 		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: filereceiver.DefaultCardinalityLimit}, Format: formatAuto,
+		TraceIDField: logids.DefaultTrace,
 	}
 }
 
@@ -53,15 +55,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 				return newParser(cfg.Format, mapped)
 			},
 		}),
-		Detect: func(string) tail.Detect {
-			p := newParser(cfg.Format, mapped)
-			return step.Detect(func(text []byte, out step.Out) tail.Reads {
-				if v, _ := p.Line(text, out); v != tail.Record {
-					return tail.ReadsNot
-				}
-				return tail.ReadsOwn
-			})
-		},
+		Detect:   func(string) tail.Detect { return detect(cfg.Format, mapped) },
 		Scope:    metadata.ScopeName,
 		Shutdown: tel.Shutdown,
 	}, nil

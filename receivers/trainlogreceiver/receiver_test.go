@@ -110,7 +110,7 @@ func waterfall(b *filereceivertest.Result) string {
 
 var fixtures = []string{
 	"jsonl.log", "nasty.log", "ranks.log", "hf.log", "trainer_state.json", "deepspeed.log", "megatron.log", "megatron_ranks.log", "torchtitan.log", "nemo.log",
-	"verl.log", "filelogger.jsonl", "mixed.log",
+	"verl.log", "filelogger.jsonl", "mixed.log", "ids.log",
 	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt",
 	"trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
 	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv",
@@ -292,6 +292,42 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, []string{"0.5", "0.75", "1"}, attrs(steps, spans.AttrTrainFieldPrefix+"reward/mean"))
 	assert.Equal(t, []string{"3", "4", ""}, attrs(steps, spans.AttrTrainFieldPrefix+"loss"))
 	assert.Equal(t, []string{"", "", "0.25"}, attrs(steps, spans.AttrLoss))
+}
+
+// The field that is named decides, in every format; trace_id is any field then.
+func TestTraceIDField(t *testing.T) {
+	const uuid = "6f1c2b3a-0000-4000-8000-000000000001"
+	of := spans.TraceID("", []byte(uuid))
+	b := read(t, func(c *Config) { c.TraceIDField = "Batch UUID" }, write(t, "x.log",
+		`{"step": 1, "loss": 3, "batch uuid": "`+uuid+`", "trace_id": 7}`, `{'step': 2, 'loss': 4, 'Batch UUID': '`+uuid+`'}`,
+		`step=3 loss=2.5 lr=0.1 trace_id=8`, `{"step": 4, "loss": 3, "traceparent": "00-6f1c2b3a000040008000000000000001-00f067aa0ba902b7-01"}`))
+	steps := b.All(spans.SpanStep)
+	require.Len(t, steps, 4)
+	byStep := map[string]pcommon.TraceID{}
+	for i, n := range attrs(steps, spans.AttrIteration) {
+		byStep[n] = steps[i].TraceID()
+	}
+	assert.Equal(t, map[string]pcommon.TraceID{"1": of, "2": of, "3": spans.StepTraceID("run", 3), "4": of}, byStep)
+	assert.ElementsMatch(t, []string{"7", "", "8", ""}, attrs(steps, spans.AttrTrainFieldPrefix+"trace_id"))
+}
+
+// Other formats have ids in their tables and pairs.
+func TestIDsOfRows(t *testing.T) {
+	const uuid = "6f1c2b3a-0000-4000-8000-000000000001"
+	for name, lines := range map[string][]string{
+		"x.csv": {"step,loss,lr,trace_id,span_id", "1,2.5,0.1," + uuid + ",00f067aa0ba902b7", "2,2.4,0.1," + uuid + ",00f067aa0ba902b7"},
+		"x.log": {
+			"step=1 loss=2.5 lr=0.1 trace_id=" + uuid + " span_id=00f067aa0ba902b7", "step=2 loss=2.4 lr=0.1 trace_id=" + uuid + " span_id=00f067aa0ba902b7",
+		},
+	} {
+		steps := read(t, nil, write(t, name, lines...)).All(spans.SpanStep)
+		require.Len(t, steps, 2, name)
+		for _, s := range steps {
+			assert.Equal(t, spans.TraceID("", []byte(uuid)), s.TraceID(), name)
+			assert.Equal(t, "00f067aa0ba902b7", s.ParentSpanID().String(), name)
+		}
+		assert.NotEqual(t, steps[0].SpanID(), steps[1].SpanID(), name)
+	}
 }
 
 // Numbers that JSON does not have (NaN) are text on spans, and numbers in gauges.

@@ -16,11 +16,11 @@ import (
 
 // passBatch is the passes and totals of a file that go downstream together.
 type passBatch struct {
-	r       *zmqReceiver
-	run     string
-	runFile string // not empty: the batch opens the run, which was seen in this file
-	groups  []*group
-	finals  []*final
+	r      *zmqReceiver
+	run    string
+	opens  *spans.RunSpan // nil: the run is open already
+	groups []*group
+	finals []*final
 }
 
 // Done lets the batch and its groups be used again.
@@ -44,11 +44,15 @@ type builder struct {
 	res    spans.Resource // of the spans that are added next
 	server spans.Resource // of the server that they call
 	run    ref
+	whole  bool // calls say all that their rows do
 }
 
-// begin has the spans that are added next be of calls over a transport, and returns where their times come from.
-func (bd *builder) begin(transport string, observed bool) spans.TimeSource {
+// begin has the spans that are added next be of calls over a transport, whose trace an id decided or not, and returns where their times come from.
+func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource {
 	r := &bd.res
+	if r.JoinBy = ""; byID {
+		r.JoinBy = spans.JoinByID
+	}
 	r.Time, r.System, r.Transport = timeSource(observed), spans.RPCSystemZeroMQ, transport
 	r.Network, r.SharedMemory = networkTransport(transport), sharedMemory(transport)
 	bd.server = bd.res
@@ -58,7 +62,7 @@ func (bd *builder) begin(transport string, observed bool) spans.TimeSource {
 
 // Traces builds the spans.
 func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
-	bd := builder{Batch: out, res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
+	bd := builder{Batch: out, whole: b.r.Locates(), res: spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}}
 	bd.run.Trace, bd.run.Span = spans.RunIDs(b.run)
 	n := 1 + len(b.finals)
 	for _, g := range b.groups {
@@ -68,13 +72,11 @@ func (b *passBatch) Traces(out *spans.Batch, from filereceiver.From) {
 		}
 	}
 	bd.Grow(n)
-	if b.runFile != "" {
-		first := &b.groups[0].calls[0]
-		bd.AddRun(bd.res, first.start, timeSource(first.observed), b.runFile)
+	if b.opens != nil {
+		bd.AddRun(*b.opens)
 	}
 	for _, g := range b.groups {
-		from(g.place)
-		bd.group(g)
+		bd.group(g, from)
 	}
 	for _, f := range b.finals {
 		from(f.place)
@@ -96,16 +98,17 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	bd.Link(s, to.Trace, to.Span)
 }
 
-func (bd *builder) group(g *group) {
+func (bd *builder) group(g *group, from filereceiver.From) {
+	from(g.calls[0].place)
 	// The calls are in order, unless the clock was set back.
 	start, end, observed := int64(math.MaxInt64), int64(0), true
 	for i := range g.calls {
 		c := &g.calls[i]
 		start, end, observed = min(start, c.start-c.ns[rpclog.Offline]), max(end, c.end()), observed && c.observed
 	}
-	source := bd.begin(g.transport, observed)
+	source := bd.begin(g.transport, g.root.ByID, observed)
 	s := bd.Add(bd.res, spans.Span{
-		Trace: g.root.Trace, ID: g.root.Span, Name: rootNames[g.kind], Is: rootKinds[g.kind], Kind: ptrace.SpanKindInternal,
+		Trace: g.root.Trace, ID: g.root.Span, Parent: g.parent, Name: rootNames[g.kind], Is: rootKinds[g.kind], Kind: ptrace.SpanKindInternal,
 		Start: start, End: end, Source: source, Attributes: 20 + spans.AddedToCalls,
 	})
 	g.describe(s.Attributes())
@@ -119,16 +122,17 @@ func (bd *builder) group(g *group) {
 	bare := 0
 	for i := range g.calls {
 		c := &g.calls[i]
+		from(c.place)
 		binary.BigEndian.PutUint32(key[:], uint32(i))
-		id := spans.SpanID(g.root.Trace, "call", key[:])
+		id := g.id("call", key[:])
 		if i == 0 || c.observed != g.calls[i-1].observed {
-			source = bd.begin(g.transport, c.observed)
+			source = bd.begin(g.transport, g.root.ByID, c.observed)
 		}
 		cs := bd.Add(bd.res, spans.Span{
 			Trace: g.root.Trace, ID: id, Parent: g.root.Span, Name: c.method, Is: spans.KindCall, Kind: ptrace.SpanKindClient,
 			Start: c.start, End: c.end(), Source: source, Attributes: c.attributes(),
 		})
-		c.describe(cs.Attributes(), g)
+		c.describe(cs.Attributes(), g, bd.whole)
 		if c.bare {
 			bare++
 			continue
@@ -148,7 +152,13 @@ func (g *group) describe(m pcommon.Map) {
 			spans.PutIncomplete(m, g.end)
 		}
 	}
+	if g.block > 0 {
+		m.PutInt(spans.AttrZMQPassBlock, g.block)
+	}
 	m.PutInt(spans.AttrZMQPassCalls, g.sums.Calls)
+	if g.left > 0 {
+		m.PutInt(spans.AttrZMQPassLeft, g.left)
+	}
 	m.PutStr(spans.AttrZMQPassEnd, g.end)
 	t := &g.sums
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
@@ -199,7 +209,7 @@ func (c *call) attributes() int {
 }
 
 // describe writes the attributes of a call. Its method is its name.
-func (c *call) describe(m pcommon.Map, g *group) {
+func (c *call) describe(m pcommon.Map, g *group, whole bool) {
 	m.PutInt(spans.AttrZMQCallID, c.id)
 	putSizes(m, c.has, c.sent, c.received)
 	if !sharedMemory(g.transport) {
@@ -219,11 +229,12 @@ func (c *call) describe(m pcommon.Map, g *group) {
 	if c.largest > 0 {
 		m.PutInt(spans.AttrZMQCallLargest, int64(c.largest))
 	}
-	if c.bare {
-		for i := range stageSpans {
-			if st := &stageSpans[i]; c.ns[st.column] > 0 {
-				m.PutDouble(st.duration, seconds(c.ns[st.column]))
-			}
+	if whole {
+		m.PutDouble(spans.AttrZMQCallDuration, seconds(c.ns[rpclog.Total]))
+	}
+	for i := range stageSpans {
+		if st := &stageSpans[i]; whole && c.has.Has(st.column) || c.bare && c.ns[st.column] > 0 {
+			m.PutDouble(st.duration, seconds(c.ns[st.column]))
 		}
 	}
 	for _, f := range g.fields[c.fieldsFrom:c.fieldsTo] {

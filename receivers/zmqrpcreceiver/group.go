@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 	"github.com/trainbridge/trainbridge/spans"
@@ -32,9 +34,9 @@ type group struct {
 	end       string // why it ended
 	since     int64  // when its first row was read, ns
 	held      []tail.Held
-	place     tail.Place
 
 	number                int64 // in the session
+	block                 int64 // how often the ids had begun anew
 	rows                  spans.Digest
 	root, session, before ref // before and session: none where there is none
 	calls                 []call
@@ -44,6 +46,10 @@ type group struct {
 	disagreement          float64 // the largest of its calls
 	compared              bool    // disagreement was computed; it may be 0
 	slowest               int32   // index in calls
+
+	carried bool           // some call carries the id of a trace
+	parent  pcommon.SpanID // that all calls name; empty: there is none
+	left    int64          // calls that carry another id, and are in that trace
 }
 
 // call is one row.
@@ -58,9 +64,14 @@ type call struct {
 	disagreement         float64 // of throughput; 0: none beyond print rounding
 	start                int64
 	observed             bool
+	compared             bool  // its throughput was computed
 	bare                 bool  // its stages are no spans: the trace would have too many
 	slowest, largest     uint8 // rank in the group, from 1; 0: below the first ranks
 	fieldsFrom, fieldsTo int
+
+	trace  pcommon.TraceID // by the id that the row carries; empty: none
+	parent pcommon.SpanID  // likewise
+	place  tail.Place
 }
 
 // maxText bounds the bytes of the log in a trace: its names and unknown columns fill the rest of the 4 MB that a trace may have. A field takes
@@ -83,8 +94,89 @@ func (g *group) reset() {
 func (g *group) name(run string, session []byte) {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(g.number))
+	if g.root.ByID { // the trace has more than this group
+		g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind], session, number[:], g.rows.Key())
+		return
+	}
 	g.root.Trace = spans.KeyTraceID(run, "zeromq", session, number[:], g.rows.Key())
 	g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind])
+}
+
+// id makes the id of a span below the root. Groups in one trace have equal keys.
+func (g *group) id(role string, key []byte) pcommon.SpanID {
+	if g.root.ByID {
+		return spans.SpanID(g.root.Trace, role, g.root.Span[:], key)
+	}
+	return spans.SpanID(g.root.Trace, role, key)
+}
+
+// apart decides the trace of a group whose calls carry ids: the one that most of them name, and of several the first. It takes the calls out that
+// name others, and returns them: for each trace a group of calls without a pass. Calls without an id stay.
+func (g *group) apart(empty func() *group) (others []*group) {
+	var traces []pcommon.TraceID
+	counts := make(map[pcommon.TraceID]int)
+	for i := range g.calls {
+		if t := g.calls[i].trace; !t.IsEmpty() {
+			if counts[t]++; counts[t] == 1 {
+				traces = append(traces, t)
+			}
+		}
+	}
+	own := traces[0]
+	for _, t := range traces {
+		if counts[t] > counts[own] {
+			own = t
+		}
+	}
+	g.root.Trace, g.root.ByID = own, true
+	if len(traces) > 1 {
+		of := make(map[pcommon.TraceID]*group, len(traces))
+		all, fields := g.calls, g.fields
+		g.calls, g.fields, g.sums, g.disagreement, g.compared = nil, nil, totals{}, 0, false
+		of[own] = g
+		for i := range all {
+			to := of[all[i].trace]
+			switch {
+			case all[i].trace.IsEmpty():
+				to = g
+			case to == nil:
+				to = empty()
+				to.kind, to.transport, to.number, to.rows = callsGroup, g.transport, g.number, g.rows
+				to.root.Trace, to.root.ByID = all[i].trace, true
+				of[all[i].trace] = to
+				others = append(others, to)
+			}
+			if to != g {
+				g.left++
+			}
+			to.take(&all[i], fields)
+		}
+	}
+	for _, o := range append(others, g) {
+		o.agree()
+	}
+	return others
+}
+
+// take adds a call of another group, which has these fields.
+func (g *group) take(c *call, fields []field) {
+	from := len(g.fields)
+	g.fields = append(g.fields, fields[c.fieldsFrom:c.fieldsTo]...)
+	g.calls = append(g.calls, *c)
+	c = &g.calls[len(g.calls)-1]
+	c.fieldsFrom, c.fieldsTo = from, len(g.fields)
+	g.sums.add(c.has, &c.ns, c.sent, c.received)
+	g.compared, g.disagreement = g.compared || c.compared, max(g.disagreement, c.disagreement)
+}
+
+// agree finds the parent that all calls name.
+func (g *group) agree() {
+	g.parent = g.calls[0].parent
+	for i := range g.calls {
+		if g.calls[i].parent != g.parent {
+			g.parent = pcommon.SpanID{}
+		}
+	}
 }
 
 // ranks is how many slowest calls and how many largest calls are marked.

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -53,7 +54,8 @@ type state struct {
 	Passes  int64  `json:"passes"`         // of them
 	More    bool   `json:"more,omitempty"` // the pass before was cut: the next calls belong to it
 	LastID  int64  `json:"last_id"`
-	Block   totals `json:"block"` // rows since the ids began anew
+	Block   totals `json:"block"`            // rows since the ids began anew
+	Blocks  int64  `json:"blocks,omitempty"` // how often they did
 	// Root is the root span of the session, Last the root span of the group before.
 	Root ref `json:"root"`
 	Last ref `json:"last"`
@@ -67,6 +69,7 @@ type state struct {
 type ref struct {
 	Trace pcommon.TraceID `json:"trace"`
 	Span  pcommon.SpanID  `json:"span"`
+	ByID  bool            `json:"by_id,omitempty"` // an id in the log decided the trace
 }
 
 func (r ref) none() bool { return r.Trace.IsEmpty() }
@@ -126,7 +129,11 @@ var reasons = [...]string{
 func (h *handler) restart() {
 	h.endSummary()
 	h.close(spans.PassEndRestart)
-	h.state = state{End: h.state.End}
+	blocks := h.state.Blocks
+	if h.state.Block.Calls > 0 {
+		blocks++
+	}
+	h.state = state{End: h.state.End, Blocks: blocks}
 }
 
 // findHeader reads the columns from the beginning of the file, when reading began later.
@@ -146,6 +153,7 @@ func (h *handler) call(l *tail.Line) {
 	if st.Block.Calls > 0 && row.ID <= st.LastID { // the statistics were reset: another count, the same client
 		h.close(spans.PassEndRestart)
 		st.Block, st.More = totals{}, false
+		st.Blocks++
 	}
 	switch {
 	case is.session:
@@ -190,7 +198,7 @@ func (h *handler) begin(l *tail.Line, is role) {
 		st.Passes++
 		g.ordinal = st.Passes
 	}
-	g.number, g.since = st.Groups, l.Observed.UnixNano()
+	g.number, g.block, g.since = st.Groups, st.Blocks, l.Observed.UnixNano()
 	g.transport = h.names.Text([]byte(h.parser.Transport()))
 	g.session, g.before = st.Root, st.Last
 	h.open = g
@@ -207,6 +215,9 @@ func (h *handler) add(l *tail.Line) {
 	row, g, st := &h.parser.Row, h.open, &h.state
 	from := len(g.fields)
 	for _, f := range row.Fields {
+		if f.ID == logids.Trace && logids.IsUUID(f.Text) {
+			continue // it is the trace id as it stands
+		}
 		g.fields = append(g.fields, field{h.names.Text([]byte(f.Name)), spans.Text(f.Text)})
 		g.text += len(f.Name)
 	}
@@ -219,8 +230,12 @@ func (h *handler) add(l *tail.Line) {
 		start: start, observed: h.live, fieldsFrom: from, fieldsTo: len(g.fields),
 	})
 	c := &g.calls[len(g.calls)-1]
-	g.sums.add(row)
-	st.Block.add(row)
+	var carried bool
+	if c.trace, c.parent, carried = spans.Carried(h.run, &row.IDs); carried {
+		g.carried = true
+	}
+	g.sums.add(row.Has, &row.NS, row.Sent, row.Received)
+	st.Block.add(row.Has, &row.NS, row.Sent, row.Received)
 	h.check(row, c)
 }
 
@@ -276,16 +291,33 @@ func (h *handler) close(why string) {
 	h.open = nil
 	st := &h.state
 	st.More = g.kind == passGroup && (why == spans.PassEndMax || why == spans.PassEndTimeout)
+	// A pass is refused as a whole, so its lines are one place; where they are only to be found again, each call has its own.
+	for i, held := range g.held { // a line of each call
+		if h.stream.Release(held); h.r.Locates() {
+			g.calls[i].place = h.stream.Place()
+		}
+	}
+	if !h.r.Locates() {
+		of := h.stream.Place()
+		for i := range g.calls {
+			g.calls[i].place = of
+		}
+	}
+	var others []*group
+	if g.carried {
+		others = g.apart(h.r.groups.Get)
+	}
 	g.name(h.run, st.Session)
 	if st.Last, st.Summed = g.root, false; g.kind == sessionGroup {
 		st.Root = g.root
 	}
 	g.finish(why)
-	for _, held := range g.held {
-		h.stream.Release(held)
-	}
-	g.place = h.stream.Place()
 	h.batch.groups = append(h.batch.groups, g)
+	for _, o := range others {
+		o.name(h.run, st.Session)
+		o.finish(why)
+		h.batch.groups = append(h.batch.groups, o)
+	}
 }
 
 // Expire gives up on a group and on a summary that began before the given time.
@@ -316,9 +348,8 @@ func (h *handler) Cut() tail.Delivery {
 	b.run = h.run
 	if !h.runDone && len(b.groups) > 0 {
 		h.runDone = true
-		if h.r.FirstOf(h.run) {
-			b.runFile = h.stream.Path()
-		}
+		first := &b.groups[0].calls[0]
+		b.opens = h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), first.start, timeSource(first.observed)))
 	}
 	return h.r.Deliver(b)
 }

@@ -474,7 +474,7 @@ func TestStartAtEnd(t *testing.T) {
 					assert.Equal(t, tc.transport, attr(s, spans.AttrZMQTransport))
 				}
 			}
-			assert.Equal(t, map[string]float64{spans.SpanRun: 1e-6, spans.SpanRPCPass: 15, "Embedding": 7, "LMHead": 8}, ms)
+			assert.Equal(t, map[string]float64{spans.SpanRun: 1, spans.SpanRPCPass: 15, "Embedding": 7, "LMHead": 8}, ms)
 		})
 	}
 }

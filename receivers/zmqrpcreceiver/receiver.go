@@ -1,6 +1,9 @@
 package zmqrpcreceiver
 
 import (
+	"math/bits"
+	"strings"
+
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -40,11 +43,14 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 // Formats are the formats of zmq_rpc: one, whose header says which columns a table has.
 func Formats() []string { return []string{"zmq_rpc"} }
 
-// detect makes the function that knows the tables of ZeroMQ clients: a call below its header.
+// detect makes the function that knows the tables of ZeroMQ clients: their header, or a call below it. Many tables have an id, a method and a time; these have
+// stages.
 func detect(string) tail.Detect {
+	const stages = 1<<rpclog.Serialize | 1<<rpclog.Send | 1<<rpclog.Receive | 1<<rpclog.Deserialize
 	var p rpclog.Parser
 	return func(text []byte) tail.Reads {
-		if p.Line(text) == rpclog.Call {
+		kind := p.Line(text)
+		if kind == rpclog.Header && strings.Contains(p.Header(), "Deser") || kind == rpclog.Call && bits.OnesCount16(uint16(p.Row.Has&stages)) >= 2 {
 			return tail.ReadsOwn
 		}
 		return tail.ReadsNot

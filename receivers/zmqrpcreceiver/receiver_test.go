@@ -92,7 +92,7 @@ func tree(r *filereceivertest.Result) string {
 	return w.String()
 }
 
-var fixtures = []string{"v1.log", "v2.log", "v3.log", "v4.log", "crashed.log", "export.csv", "commas.csv", "tcp.log"}
+var fixtures = []string{"v1.log", "v2.log", "v3.log", "v4.log", "crashed.log", "export.csv", "commas.csv", "tcp.log", "ids.csv"}
 
 func TestGolden(t *testing.T) {
 	for _, name := range fixtures {
@@ -327,15 +327,15 @@ func TestPasses(t *testing.T) {
 func TestLinks(t *testing.T) {
 	r := text(t, func(c *Config) { c.SpanLinks = true }, rows("Init Embedding LMHead # Embedding LMHead Embedding LMHead Init Embedding LMHead")...)
 	run, runSpan := spans.RunIDs("run")
-	name := map[ref]string{{run, runSpan}: "run"}
+	name := map[ref]string{{Trace: run, Span: runSpan}: "run"}
 	var got []string
 	for i, s := range append(r.All(spans.SpanRPCSession), r.All(spans.SpanRPCPass)...) {
-		name[ref{s.TraceID(), s.SpanID()}] = fmt.Sprintf("%s%d", strings.TrimPrefix(s.Name(), "rpc."), i)
+		name[ref{Trace: s.TraceID(), Span: s.SpanID()}] = fmt.Sprintf("%s%d", strings.TrimPrefix(s.Name(), "rpc."), i)
 	}
 	for _, s := range append(r.All(spans.SpanRPCSession), r.All(spans.SpanRPCPass)...) {
-		line := []string{name[ref{s.TraceID(), s.SpanID()}] + ":"}
+		line := []string{name[ref{Trace: s.TraceID(), Span: s.SpanID()}] + ":"}
 		for _, l := range s.Links().All() {
-			line = append(line, name[ref{l.TraceID(), l.SpanID()}])
+			line = append(line, name[ref{Trace: l.TraceID(), Span: l.SpanID()}])
 		}
 		got = append(got, strings.Join(line, " "))
 	}

@@ -70,8 +70,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	}
 	add := func(name string, parent pcommon.SpanID, start, ns int64) pcommon.SpanID {
 		sid := spans.SpanID(g.root.Trace, name, id[:])
-		res, kind := bd.of(name)
-		bd.Add(res, spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: kind, Start: start, End: start + ns, Source: res.Time})
+		bd.AddPart(&spans.Span{Trace: g.root.Trace, ID: sid, Parent: parent, Name: name, Kind: ptrace.SpanKindInternal, Start: start, End: start + ns})
 		return sid
 	}
 	for i := range stageSpans[:callStages] {
@@ -86,14 +85,18 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 		}
 		at += ns + gap
 	}
-	if server := c.ns[rpclog.Server]; server > 0 {
-		add(spans.SpanRPCServer, within, until-server, server)
-	}
 	if rest := c.left(); rest > 0 {
 		add(spans.SpanRPCUnattributed, id, at, c.end()-at)
 	}
 	if offline := c.ns[rpclog.Offline]; offline > 0 {
 		add(spans.SpanRPCOffline, g.root.Span, c.start-offline, offline)
+	}
+	if server := c.ns[rpclog.Server]; server > 0 { // last, for its resource is another one
+		res, kind := bd.of(spans.SpanRPCServer)
+		bd.Add(res, spans.Span{
+			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, spans.SpanRPCServer, id[:]), Parent: within, Name: spans.SpanRPCServer, Kind: kind,
+			Start: until - server, End: until, Source: res.Time,
+		})
 	}
 }
 
@@ -128,10 +131,10 @@ func (bd *builder) aggregates(g *group, bare int) {
 			continue
 		}
 		slices.Sort(all)
-		bd.begin(g.transport, g.calls[0].observed)
+		bd.begin(g.transport, g.root.ByID, g.calls[0].observed)
 		res, kind := bd.of(st.name)
 		s := bd.Add(res, spans.Span{
-			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, "aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Is: spans.KindAggregate, Kind: kind,
+			Trace: g.root.Trace, ID: g.id("aggregate", []byte(st.name)), Parent: g.root.Span, Name: st.name, Is: spans.KindAggregate, Kind: kind,
 			Start: from, End: to, Source: res.Time, Attributes: 4,
 		})
 		m := s.Attributes()

@@ -64,7 +64,11 @@ func (h *handler) statistic(l *tail.Line) {
 		if f.id.Trace = f.group.Trace; f.group.none() {
 			f.id.Trace = spans.KeyTraceID(h.run, "zeromq.summary", spans.ShortKey(l.Text))
 		}
-		f.id.Span = spans.SpanID(f.id.Trace, spans.SpanRPCSummary, spans.ShortKey(l.Text))
+		key := spans.ShortKey(l.Text)
+		if f.group.ByID { // the trace has more than this group
+			key = append(key, f.group.Span[:]...)
+		}
+		f.id.Span = spans.SpanID(f.id.Trace, spans.SpanRPCSummary, key)
 	}
 	f.stats = append(f.stats, h.parser.Statistic)
 }
@@ -155,7 +159,7 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 
 // final adds the span of a summary.
 func (bd *builder) final(f *final) {
-	source := bd.begin("", f.observed)
+	source := bd.begin("", f.group.ByID, f.observed)
 	s := bd.Add(bd.res, spans.Span{
 		Trace: f.id.Trace, ID: f.id.Span, Parent: f.group.Span, Name: spans.SpanRPCSummary, Is: spans.KindRPCSummary, Kind: ptrace.SpanKindInternal,
 		Start: f.at, End: f.at, Source: source, Attributes: 2*len(f.stats) + 1,

@@ -17,13 +17,13 @@ type totals struct {
 	Has      rpclog.Columns          `json:"has"`
 }
 
-func (t *totals) add(row *rpclog.Row) {
+func (t *totals) add(has rpclog.Columns, durations *[rpclog.Durations]int64, sent, received int64) {
 	t.Calls++
-	for i, ns := range row.NS {
+	for i, ns := range durations {
 		t.NS[i] = addSaturated(t.NS[i], ns)
 	}
-	t.Sent, t.Received = addSaturated(t.Sent, row.Sent), addSaturated(t.Received, row.Received)
-	t.Has |= row.Has
+	t.Sent, t.Received = addSaturated(t.Sent, sent), addSaturated(t.Received, received)
+	t.Has |= has
 }
 
 // addSaturated keeps spoilt rows from turning a sum negative.
@@ -89,7 +89,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 	if !(own > 0) { // or not known
 		return
 	}
-	g.compared = true
+	g.compared, c.compared = true, true
 	bytes := float64(c.sent + c.received)
 	rounding := float64(row.SizeStep)/bytes + float64(c.step)/2/float64(c.ns[rpclog.Total]) + row.ThroughputStep/2/own
 	if off := math.Abs(row.Throughput-own) / own; off > rounding+1e-9 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
@@ -47,6 +48,9 @@ func (r *Receiver) HasTraces() bool { return r.traces != nil }
 // HasMetrics says whether there is a metrics pipeline.
 func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
+// Locates says whether logs are read once, for a person: then spans say where their records stand, and all that these say.
+func (r *Receiver) Locates() bool { return r.locate }
+
 // delivery is batches of one receiver, of several streams perhaps, that are sent together.
 type delivery struct {
 	r       *Receiver
@@ -57,6 +61,7 @@ type delivery struct {
 	since   int64 // what it had accepted before it refused everything
 	built   bool  // once at least: the redacted texts are counted
 	refused tail.Refused
+	where   func(batch int, p tail.Place) (path string, begin int64, ok bool)
 }
 
 // progress is what became of one signal.
@@ -73,6 +78,13 @@ func (d *delivery) Join(other tail.Delivery) bool {
 		d.batches = append(d.batches, o.batches...)
 	}
 	return ok
+}
+
+// Locate implements tail.Locator.
+func (d *delivery) Locate(where func(batch int, p tail.Place) (path string, begin int64, ok bool)) {
+	if d.r.locate {
+		d.where = where
+	}
 }
 
 // Send sends what has not been sent yet.
@@ -136,7 +148,7 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 		redacted = d.r.redactor.Batch(out)
 	}
 	i := 0
-	if keep {
+	if keep || d.where != nil {
 		out.Keep()
 		from = func(p tail.Place) { out.From(int64(i)<<32 | int64(p)) }
 	}
@@ -144,11 +156,34 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 		d.batches[i].Traces(out, from)
 	}
 	messages := out.Messages()
+	if d.where != nil {
+		for _, m := range messages {
+			d.locate(m)
+		}
+	}
 	if n := redacted(); !d.built {
 		d.r.redacted.add(ctx, n)
 	}
 	d.built = true
 	return messages
+}
+
+// locate writes on the first span of each record where the record stands. Two records of one line have one origin, and a trace each.
+func (d *delivery) locate(m spans.Message) {
+	for i, origins := range m.Origins {
+		list, last, trace := m.Traces.ResourceSpans().At(i).ScopeSpans().At(0).Spans(), int64(spans.NoOrigin), pcommon.TraceID{}
+		for n, origin := range origins {
+			of := list.At(n).TraceID()
+			if origin == last && of == trace || origin == spans.NoOrigin {
+				continue
+			}
+			last, trace = origin, of
+			if path, begin, ok := d.where(int(origin>>32), tail.Place(uint32(origin))); ok {
+				list.At(n).Attributes().PutStr(spans.AttrLogFile, path)
+				list.At(n).Attributes().PutInt(spans.AttrLogOffset, begin)
+			}
+		}
+	}
 }
 
 func hasTexts(b Batch) bool {

@@ -112,10 +112,10 @@ func TestOneBadRecord(t *testing.T) {
 type ofRun struct{ counted }
 
 func (r *ofRun) Traces(out *spans.Batch, from From) {
-	out.AddRun(spans.Resource{RunID: "run"}, 1, spans.TimeSynthetic, "a.log")
+	out.AddRun(spans.RunSpan{Run: "run", File: "a.log", Start: 1, Time: spans.TimeSynthetic})
 	r.counted.Traces(out, from)
 	from(tail.Place(r.to - 1))
-	out.AddRun(spans.Resource{RunID: "other run"}, 1, spans.TimeSynthetic, "b.log")
+	out.AddRun(spans.RunSpan{Run: "other run", File: "b.log", Start: 1, Time: spans.TimeSynthetic})
 }
 
 // The span of a run is made of no record: when it is refused, no record is.

@@ -4,13 +4,14 @@ package filereceiver
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.uber.org/zap/zapcore"
@@ -60,6 +61,7 @@ type Receiver struct {
 	metrics consumer.Metrics // as above
 
 	accepted atomic.Int64 // messages of spans
+	locate   bool         // spans say where their records stand
 
 	runs *runs
 
@@ -101,7 +103,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		instances[cfg] = r
 		return r, nil
 	}
-	return receiver.NewFactory(typ, defaults,
+	return &factory{mk, receiver.NewFactory(typ, defaults,
 		receiver.WithTraces(func(_ context.Context, set receiver.Settings, cfg component.Config, next consumer.Traces) (receiver.Traces, error) {
 			r, err := instance(set, cfg)
 			if err == nil {
@@ -115,7 +117,29 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 				r.metrics = next
 			}
 			return r, err
-		}, metrics))
+		}, metrics))}
+}
+
+// factory is also for programs that read files once, in process (internal/offline).
+type factory struct {
+	mk Make
+	receiver.Factory
+}
+
+// Once makes a receiver that reads its files once, to their end; scope names it in what it sends, release is called after the reading. A consumer may be nil.
+// What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log.
+func (f *factory) Once(
+	set receiver.Settings, cfg component.Config, settings tail.Settings, locate bool, traces consumer.Traces, metrics consumer.Metrics,
+) (once *tail.Once, scope string, release func(), err error) {
+	r, err := Prepare(set, cfg, f.mk, traces, metrics)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	r.locate = locate
+	own := r.tailSettings()
+	own.Sorter, own.Detect, own.Pace, own.Watch = settings.Sorter, r.parts.Detect, settings.Pace, settings.Watch
+	once, err = tail.NewOnce(r.parts.Tail, own, r.parts.NewHandler)
+	return once, r.parts.Scope, func() { _ = r.release(context.Background()) }, err // it has no storage, and so no error
 }
 
 // Prepare makes everything but the tailer, with consumers that may be nil: for tests of a handler.
@@ -153,7 +177,7 @@ func ReadAll(
 	if err != nil {
 		return tail.Counts{}, err
 	}
-	defer r.release()
+	defer func() { _ = r.release(ctx) }() // it has no storage, and so no error
 	settings := r.tailSettings()
 	settings.Clock = clock
 	return tail.ReadAll(ctx, r.parts.Tail, settings, r.parts.NewHandler)
@@ -162,6 +186,13 @@ func ReadAll(
 // Start begins to read. The collector calls it once for each pipeline.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	r.start.Do(func() {
+		if id := r.parts.Tail.Storage; id != nil {
+			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer says what is wrong with it
+				if r.err = r.runs.remember(ctx, e, r); r.err != nil {
+					return
+				}
+			}
+		}
 		if r.err = r.tail.Start(ctx, host); r.err != nil {
 			return
 		}
@@ -184,55 +215,21 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 		if r.member != nil {
 			together.remove(r.member)
 		}
-		err = r.tail.Shutdown(ctx)
-		r.release()
+		err = errors.Join(r.tail.Shutdown(ctx), r.release(ctx))
 	})
 	return err
 }
 
-func (r *Receiver) release() {
-	r.runs.release(r)
+func (r *Receiver) release(ctx context.Context) error {
+	err := r.runs.release(ctx, r)
 	if r.parts.Shutdown != nil {
 		r.parts.Shutdown()
 	}
+	return err
 }
 
 // Scope names the receiver in what it sends.
 func (r *Receiver) Scope() string { return r.parts.Scope }
-
-// FirstOf says whether a run is met for the first time in this process.
-func (r *Receiver) FirstOf(run string) bool {
-	return r.runs.first(run, r)
-}
-
-// runs are the runs whose train.run span was sent, with the receiver that sent it.
-type runs struct {
-	mu sync.Mutex
-	by map[string]*Receiver
-}
-
-// processRuns are shared by all receivers of a collector: a run has one span, whatever its logs are.
-var processRuns runs
-
-func (r *runs) first(run string, by *Receiver) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.by[run] != nil {
-		return false
-	}
-	if r.by == nil {
-		r.by = make(map[string]*Receiver)
-	}
-	r.by[run] = by
-	return true
-}
-
-// release forgets the runs of a receiver that stops: a collector that takes up a new configuration begins anew.
-func (r *runs) release(by *Receiver) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	maps.DeleteFunc(r.by, func(_ string, of *Receiver) bool { return of == by })
-}
 
 // Once says something of a receiver once in its life.
 func (r *Receiver) Once(level zapcore.Level, key, text string) {

@@ -1,20 +1,144 @@
 package filereceiver
 
 import (
+	"context"
+	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
+
+// disk is a storage that outlives the collectors of a test.
+type disk struct {
+	storage.Extension
+	kept       map[string][]byte
+	open, sets int
+	err        error // of Set
+}
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	d.open++
+	return onDisk{storage.NewNopClient(), d}, nil
+}
+
+type onDisk struct {
+	storage.Client
+	*disk
+}
+
+func (d onDisk) Get(_ context.Context, key string) ([]byte, error) { return d.kept[key], nil }
+
+func (d onDisk) Set(_ context.Context, key string, value []byte) error {
+	d.sets++
+	d.kept[key] = value
+	return d.err
+}
+
+func (d onDisk) Close(context.Context) error {
+	d.open--
+	return nil
+}
+
+// of makes a receiver of a collector, with what it says.
+func of(shared *runs, name string) (*Receiver, *observer.ObservedLogs) {
+	core, said := observer.New(zap.InfoLevel)
+	set := receivertest.NewNopSettings(component.MustNewType(name))
+	set.Logger = zap.New(core)
+	return &Receiver{Set: receiver.Settings{ID: component.MustNewID(name), TelemetrySettings: set.TelemetrySettings}, runs: shared}, said
+}
+
+func opening(run string, start int64) spans.RunSpan {
+	return spans.RunSpan{Run: run, By: "run_id", Service: "job", File: "/logs/" + run, Start: start, Time: spans.TimeLogged}
+}
 
 // Five receivers of one run send one train.run span; a collector that starts anew sends one again.
 func TestRunsAreOpenedOnce(t *testing.T) {
 	var shared runs
-	a, b := &Receiver{runs: &shared}, &Receiver{runs: &shared}
-	assert.True(t, a.FirstOf("x"))
-	assert.False(t, a.FirstOf("x"))
-	assert.False(t, b.FirstOf("x"))
-	assert.True(t, b.FirstOf("y"))
-	a.release()
-	assert.True(t, b.FirstOf("x"))
-	assert.False(t, b.FirstOf("y"))
+	a, _ := of(&shared, "a")
+	b, _ := of(&shared, "b")
+	want := opening("x", 1)
+	assert.Equal(t, &want, a.OpenRun(want))
+	assert.Nil(t, a.OpenRun(opening("x", 2)))
+	assert.Nil(t, b.OpenRun(opening("x", 3)))
+	assert.NotNil(t, b.OpenRun(opening("y", 4)))
+	require.NoError(t, a.release(t.Context()))
+	assert.NotNil(t, b.OpenRun(opening("x", 5)))
+	assert.Nil(t, b.OpenRun(opening("y", 6)))
+}
+
+// What is sent again after a restart is what was sent before, whoever sends it then.
+func TestRunsSayTheSameAfterARestart(t *testing.T) {
+	state := &disk{kept: make(map[string][]byte)}
+	var first runs
+	a, _ := of(&first, "a")
+	b, _ := of(&first, "b")
+	require.NoError(t, first.remember(t.Context(), state, a))
+	require.NoError(t, first.remember(t.Context(), state, b))
+	assert.Equal(t, 1, state.open, "receivers share a storage")
+	want := opening("x", 1)
+	a.OpenRun(want)
+	require.NoError(t, a.release(t.Context()))
+	assert.Equal(t, 1, state.open, "b has it still")
+	require.NoError(t, b.release(t.Context()))
+	assert.Zero(t, state.open)
+
+	var second runs
+	b, _ = of(&second, "b")
+	require.NoError(t, second.remember(t.Context(), state, b))
+	assert.Equal(t, &want, b.OpenRun(opening("x", 2)))
+	assert.Equal(t, 1, state.sets)
+	for i := range maxKnown {
+		b.OpenRun(opening(strconv.Itoa(i), 1))
+	}
+	require.NoError(t, b.release(t.Context()))
+
+	var third runs
+	require.NoError(t, third.remember(t.Context(), state, b))
+	assert.Len(t, third.known, maxKnown, "the oldest is forgotten")
+	b.runs = &third
+	later := opening("x", 3)
+	assert.Equal(t, &later, b.OpenRun(later))
+	require.NoError(t, b.release(t.Context()))
+
+	state.kept[knownKey] = []byte(`[{"run":`)
+	state.err = errors.New("full")
+	var fourth runs
+	c, said := of(&fourth, "c")
+	require.NoError(t, fourth.remember(t.Context(), state, c))
+	assert.Equal(t, &later, c.OpenRun(later), "what was damaged is no use")
+	c.OpenRun(want)
+	assert.Equal(t, 1, said.FilterMessageSnippet("could not be stored: full").Len())
+	require.NoError(t, c.release(t.Context()))
+}
+
+// Neither two directories as two runs nor two jobs of one name as one run come about without a line about it.
+func TestRunsAreNamed(t *testing.T) {
+	var shared runs
+	a, said := of(&shared, "a")
+	b, also := of(&shared, "b")
+	dir := func(run string) spans.RunSpan { return spans.RunSpan{Run: run, File: "/logs/" + run + "/a.log"} }
+	a.OpenRun(dir("run-1"))
+	assert.Empty(t, said.All())
+	b.OpenRun(dir("run-2"))
+	b.OpenRun(dir("run-3"))
+	require.Equal(t, 1, also.Len())
+	assert.Equal(t, "b: logs of two directories are two runs, as nothing names their job: run-2 (of /logs/run-2/a.log) and run-1 (of /logs/run-1/a.log). "+
+		"Where they are one job's, set TRAINBRIDGE_RUN_ID", also.All()[0].Message)
+
+	job := spans.RunSpan{Run: "slurm-7", By: "SLURM_JOB_ID"}
+	a.OpenRun(job)
+	require.Equal(t, 1, said.Len())
+	assert.Equal(t, "a: the run is slurm-7, by SLURM_JOB_ID; TRAINBRIDGE_RUN_ID gives it another id", said.All()[0].Message)
+	a.OpenRun(opening("x", 1))
+	assert.Equal(t, 1, said.Len(), "who has set it knows it")
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+
+	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
 // Kind says what a record is about.
@@ -45,6 +47,9 @@ type Record struct {
 	// Key is the natural key of the record beside its time, where there may be several of a step at one time: raw text of the log.
 	// nil: the time alone, or without one the text of the line.
 	Key []byte
+
+	// IDs are the ids of its trace that the record carries.
+	IDs logids.IDs
 
 	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
 	Open bool
@@ -110,6 +115,7 @@ const MaxExtra = 256
 func (r *Record) Reset() {
 	r.Kind, r.Source, r.Of = Step, "", OneStep
 	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
+	r.IDs = logids.IDs{}
 	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several, r.Late = false, false, false, false, false, false
 	r.Rank, r.HasRank = 0, false
 	r.GPUs, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Stages[:0], r.Extra[:0], 0

@@ -31,6 +31,8 @@ func TestReset(t *testing.T) {
 			f.SetUint(1)
 		case reflect.Int, reflect.Int64:
 			f.SetInt(1)
+		case reflect.Array:
+			f.Index(0).SetBytes([]byte("x"))
 		case reflect.Slice:
 			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
 		default:

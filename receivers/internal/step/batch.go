@@ -18,21 +18,21 @@ import (
 
 // stepBatch is the records that go downstream together, packed: a record has few of the fields.
 type stepBatch struct {
-	pool    *filereceiver.Pool[stepBatch]
-	set     *Settings
-	run     string
-	runFile string // not empty: the batch opens the run, which was seen in this file
-	steps   int
-	items   []item
-	shared  []shared
-	values  []value
-	stages  []stage
-	ranks   []rankTime
-	laid    []part // by Traces
-	sums    []rankTime
-	extras  []extra
-	gpus    []float64
-	texts   bool // some host or model is known
+	pool   *filereceiver.Pool[stepBatch]
+	set    *Settings
+	run    string
+	opens  *spans.RunSpan // nil: the run is open already
+	steps  int
+	items  []item
+	shared []shared
+	values []value
+	stages []stage
+	ranks  []rankTime
+	laid   []part // by Traces
+	sums   []rankTime
+	extras []extra
+	gpus   []float64
+	texts  bool // some host or model is known
 }
 
 type key struct {
@@ -78,6 +78,8 @@ type about struct {
 	kindOfDuration string
 	host           string
 	pid            int64
+	attempt        int64 // 0: the first
+	byID           bool  // an id in the log decided the trace
 	model          *spans.Model
 }
 
@@ -86,6 +88,13 @@ type shared struct {
 	about
 	units  string
 	stated spans.Stated
+}
+
+// tells says whether the length of the span says how long a step took, to the nanosecond.
+func (it *item) tells(seconds float64) bool {
+	steps := max(it.covered, 1)
+	length := it.end - it.start
+	return !it.point && it.start >= 0 && length > 1 && math.Abs(float64(length)-seconds*1e9*float64(steps)) <= float64(steps)
 }
 
 func (it *item) key() key { return key{it.trace, it.id} }
@@ -155,9 +164,10 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.texts = b.texts || it.host != "" || it.model != nil
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
-		if f != record.Duration || it.kind == record.Step { // the duration of other kinds is no step's
-			b.values = append(b.values, value{f, v})
+		if f == record.Duration && (it.kind != record.Step || it.tells(v)) { // the duration of other kinds is no step's
+			continue
 		}
+		b.values = append(b.values, value{f, v})
 	}
 	for i := range rec.Stages {
 		b.addStage(h, &it.item, &rec.Stages[i])
@@ -190,7 +200,7 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		t.stated = spans.Stated{}
 		for _, v := range b.values[it.valuesFrom:] {
-			if i := fieldInfos[v.field].stated - 1; i >= 0 && !math.IsNaN(v.v) && !math.IsInf(v.v, 0) {
+			if i := fieldInfos[v.field].stated - 1; i >= 0 && spans.Finite(v.v) {
 				t.stated.Set(i, t.steady[i].Next(v.v))
 			}
 		}
@@ -270,10 +280,8 @@ func textOf(units *[record.NumFields]record.Unit) string {
 
 // Traces builds the spans.
 func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
-	if b.runFile != "" {
-		first := b.first()
-		of := b.resource(first)
-		out.AddRun(of, first.start, of.Time, b.runFile)
+	if b.opens != nil {
+		out.AddRun(*b.opens)
 	}
 	out.Grow(len(b.items) + len(b.stages) + 1)
 	runTrace, runSpan := spans.RunIDs(b.run)
@@ -309,9 +317,13 @@ func (b *stepBatch) first() *item {
 }
 
 func (b *stepBatch) resource(it *item) spans.Resource {
-	of := &b.shared[it.shared]
+	of, joinBy := &b.shared[it.shared], ""
+	if of.byID {
+		joinBy = spans.JoinByID
+	}
 	return spans.Resource{
-		Service: b.set.Run.ServiceName, RunID: b.run, Host: of.host, PID: of.pid, Model: of.model, Time: of.time, Source: of.source, Units: of.units,
+		Service: b.set.Run.ServiceName, RunID: b.run, Attempt: of.attempt, Host: of.host, PID: of.pid, Model: of.model, JoinBy: joinBy,
+		Time: of.time, Source: of.source, Units: of.units,
 		DurationKind: of.kindOfDuration, Stated: of.stated,
 	}
 }

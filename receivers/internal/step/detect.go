@@ -1,17 +1,24 @@
 package step
 
 import (
+	"bytes"
+
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Detect makes a function that knows the lines that parse knows, without their prefixes.
+// Detect makes a function that knows the lines that parse knows, without their prefixes. A comment shows nothing: programs quote records in theirs.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	var peeler line.Peeler
 	out := &sink{}
-	return func(text []byte) tail.Reads { return parse(peeler.Peel(text, &out.prefix), out) }
+	return func(text []byte) tail.Reads {
+		if t := bytes.TrimLeft(text, " \t"); bytes.HasPrefix(t, []byte("#")) || bytes.HasPrefix(t, []byte("//")) {
+			return tail.ReadsNot
+		}
+		return parse(peeler.Peel(text, &out.prefix), out)
+	}
 }
 
 // sink takes records that are not wanted.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
@@ -86,6 +88,7 @@ type handler struct {
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
+	first  int64  // the attempt that the log begins with, by its path
 	parser Parser
 	whole  bool // lines are documents
 
@@ -119,8 +122,12 @@ type handler struct {
 // state is what is kept over a restart.
 type state struct {
 	Tracks map[who]*track `json:"tracks,omitempty"`
-	Model  *spans.Model   `json:"model,omitempty"`
-	Parser []byte         `json:"parser,omitempty"`
+	// Restarts is how often the log says that the job began anew: a track that comes later has them behind it.
+	Restarts int64 `json:"restarts,omitempty"`
+	// Trained says that steps came since: each rank of a job may print what says that it begins, and the first attempt does too.
+	Trained bool         `json:"trained,omitempty"`
+	Model   *spans.Model `json:"model,omitempty"`
+	Parser  []byte       `json:"parser,omitempty"`
 }
 
 // who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
@@ -147,12 +154,13 @@ type track struct {
 	// Iteration is the last one; Known says that there was one.
 	Iteration int64            `json:"iteration"`
 	Known     bool             `json:"known"`
-	Record    int64            `json:"record"` // ordinal of the last record without iteration
-	Attempt   int64            `json:"attempt"`
+	Record    int64            `json:"record"`          // ordinal of the last record without iteration
+	Attempt   int64            `json:"attempt"`         // how often the job began anew, or went back
 	End       int64            `json:"end"`             // ns, of the last record; 0: none
 	Aside     int64            `json:"aside,omitempty"` // ns that evaluations have taken since
 	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
+	Trace     pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
 	last      key              // the span of the last step
 	// What its records repeat. It is not kept: a value on a span means the same as one on its resource.
 	units    unitTexts
@@ -168,10 +176,24 @@ const (
 	savedTracks = 64
 )
 
+// attemptOf is the attempt that torchrun's directory of a log names: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
+// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps them below its own.
+func attemptOf(path string) int64 {
+	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
+		if text, ok := strings.CutPrefix(filepath.Base(dir), "attempt_"); ok {
+			if n, err := strconv.ParseUint(text, 10, 31); err == nil {
+				return int64(n)
+			}
+		}
+	}
+	return 0
+}
+
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
-		stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(), rec: new(record.Record),
+		first: attemptOf(s.Path()), stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
+		rec: new(record.Record),
 	}
 	h.state.Tracks = make(map[who]*track)
 	h.ids = spans.NewStepIDs(h.run)
@@ -221,6 +243,10 @@ func (h *handler) Model(m *spans.Model) {
 // Restarted forgets where the iterations stood.
 func (h *handler) Restarted() {
 	h.leave()
+	if !h.state.Trained {
+		return
+	}
+	h.state.Restarts, h.state.Trained = h.state.Restarts+1, false
 	for _, t := range h.state.Tracks {
 		t.Known = false
 		t.Attempt++
@@ -230,6 +256,7 @@ func (h *handler) Restarted() {
 // Retold forgets where the records stood, as for a file that was never read.
 func (h *handler) Retold() {
 	h.leave()
+	h.state.Restarts, h.state.Trained = 0, false
 	h.forget()
 }
 
@@ -299,7 +326,7 @@ func (h *handler) track(w who) *track {
 		if len(h.state.Tracks) >= maxTracks {
 			h.forget()
 		}
-		t = &track{}
+		t = &track{Attempt: h.state.Restarts}
 		h.state.Tracks[w] = t
 	}
 	if t.rankText == nil { // new, or restored
@@ -345,12 +372,16 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		rec.Unset(record.Iteration)
 	}
 	if rec.Kind == record.Step {
+		h.state.Trained = true
 		h.count(it, t)
-	} else if !it.hasIteration && rec.Kind != record.Summary {
+	}
+	it.attempt = h.first + t.Attempt
+	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {
 		// The record belongs to the step that was logged last.
 		t := t
 		if rec.Kind == record.Ranks && !t.Known {
 			t = h.logged(rec.Source) // by another rank
+			it.attempt = h.first + t.Attempt
 		}
 		if rec.Kind == record.Ranks && it.end <= t.End && t.End-it.end < 1e9 {
 			it.end = t.End // the report has whole seconds
@@ -372,7 +403,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		it.start = rec.Start
 	case duration >= 0 && duration < maxSeconds:
 		it.kindOfDuration = durationKinds[rec.Of]
-		it.start = it.end - int64(duration*1e9)*steps
+		it.start = it.end - nanos(duration)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
 		// The log does not state the duration: only when the record before was written is known, and how long evaluations took meanwhile.
@@ -391,7 +422,10 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {
 	case record.Step:
-		t.last = it.key()
+		t.last, t.Trace = it.key(), pcommon.TraceID{}
+		if it.byID {
+			t.Trace = it.trace
+		}
 	case record.Side: // parts that came too late for their step's record still belong below its span
 		if t.last.trace == it.trace {
 			it.parent = t.last.id
@@ -444,7 +478,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		if d*float64(steps) >= maxSeconds {
 			steps = 1
 		}
-		t.Made += int64(d*1e9) * steps
+		t.Made += nanos(d) * steps
 	} else if rec.Kind == record.Step {
 		t.Made++
 	}
@@ -471,13 +505,28 @@ func (h *handler) count(it *placed, t *track) {
 	t.Iteration, t.Known = it.iteration, true
 }
 
+// carried finds the trace of a record that carries its id, or that belongs to a step which did.
+func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
+	if trace, parent, ok := spans.Carried(h.run, &rec.IDs); ok {
+		it.trace, it.parent = trace, parent
+		return true
+	}
+	if t.Trace.IsEmpty() || rec.Kind == record.Step || rec.Kind == record.Summary || it.hasIteration && it.iteration != t.Iteration {
+		return false
+	}
+	it.trace = t.Trace
+	return true
+}
+
 // identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
 	switch {
+	case (rec.IDs.Any() || !t.Trace.IsEmpty()) && h.carried(rec, it, t): // asked here, as most logs have no ids
+		it.byID = true
 	case rec.Kind == record.Summary:
-		it.trace, it.parent = spans.RunIDs(h.run)
+		it.trace, _ = spans.RunIDs(h.run)
 	case it.hasIteration:
 		it.trace = h.ids.Trace(it.iteration)
 	case rec.Kind == record.Ranks: // the rank that logs the iterations has another file
@@ -490,8 +539,15 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 		key = h.text
 	}
 	switch {
+	case it.byID: // the trace may be that of several iterations
+		short := strconv.AppendInt(spans.ShortKey(key), it.ordinal, 10)
+		attempt := int64(0)
+		if raw == nil {
+			attempt = it.attempt
+		}
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, raw, short, strconv.AppendInt(number[:0], attempt, 10))
 	case raw == nil:
-		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, spans.ShortKey(key), strconv.AppendInt(number[:0], t.Attempt, 10))
+		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, spans.ShortKey(key), strconv.AppendInt(number[:0], it.attempt, 10))
 	case rec.Kind == record.Evaluation, rec.Key != nil: // several data sets, or the metrics of a step one by one, in the same second
 		it.id = spans.SpanID(it.trace, roles[rec.Kind], source, t.rankText, raw, spans.ShortKey(key))
 	default:
@@ -532,9 +588,8 @@ func (h *handler) Cut() tail.Delivery {
 	}
 	if !h.runDone && b.steps > 0 {
 		h.runDone = true
-		if h.set.Receiver.FirstOf(h.run) {
-			b.runFile = h.stream.Path()
-		}
+		first := b.first()
+		b.opens = h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
 	}
 	return h.set.Receiver.Deliver(b)
 }
@@ -543,7 +598,7 @@ func (h *handler) Cut() tail.Delivery {
 func (h *handler) Save() []byte {
 	s := h.state
 	s.Parser = h.parser.Save()
-	if len(s.Tracks) == 0 && s.Model == nil && s.Parser == nil {
+	if len(s.Tracks) == 0 && s.Restarts == 0 && s.Model == nil && s.Parser == nil {
 		return nil
 	}
 	if len(s.Tracks) > savedTracks {
@@ -574,6 +629,7 @@ func (h *handler) Restore(saved []byte) {
 			h.state.Tracks[w] = t
 		}
 	}
+	h.state.Restarts, h.state.Trained = s.Restarts, s.Trained
 	h.state.Model, h.model = s.Model, s.Model
 	if s.Parser != nil {
 		h.parser.Restore(s.Parser)

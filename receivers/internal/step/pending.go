@@ -55,6 +55,7 @@ func (p *pending) wait(h *handler, rec *record.Record) {
 			*text = p.own(*text)
 		}
 	}
+	p.rec.IDs.Own(p.own)
 }
 
 // take copies the parts of a record that lie in a line.
@@ -135,7 +136,7 @@ func (h *handler) join(rec *record.Record) bool {
 	if rec.Has(record.Duration) && (p.it.point || p.it.kindOfDuration == spans.DurationInterval) { // the log states the duration after all
 		p.rec.Unset(record.Duration)
 		p.it.kindOfDuration, p.it.point = durationKinds[rec.Of], false
-		ns := int64(rec.Get(record.Duration)*1e9) * max(p.it.covered, 1)
+		ns := nanos(rec.Get(record.Duration)) * max(p.it.covered, 1)
 		if p.it.time == spans.TimeSynthetic { // its times were made without the duration
 			t := h.track(who{rec.Source, p.it.rank})
 			p.it.end, t.End, t.Made = p.it.end+ns, t.End+ns, t.Made+ns

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -94,6 +96,8 @@ func setWord(rec *record.Record, f []byte) {
 	switch field, known := wordFields[string(name)]; {
 	case string(name) == "stamp":
 		rec.Stamp = value
+	case string(name) == "trace":
+		rec.IDs.Set(logids.Trace, value)
 	case string(name) == "open":
 		rec.Open = true
 	case string(name) == "join":
@@ -188,6 +192,14 @@ func when(s ptrace.Span, base time.Time) [2]time.Duration {
 	return [2]time.Duration{s.EndTimestamp().AsTime().Sub(base), s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime())}
 }
 
+// took is the time of one step in s, nil where it is not known.
+func took(s ptrace.Span) any {
+	if seconds := filereceivertest.Took(s); !math.IsNaN(seconds) {
+		return seconds
+	}
+	return nil
+}
+
 func attr(s ptrace.Span, name string) any {
 	v, ok := s.Attributes().Get(name)
 	if !ok {
@@ -250,10 +262,10 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	assert.Equal(t, [2]time.Duration{1, 1}, when(got[0], base))
-	assert.Nil(t, attr(got[0], spans.AttrStepDuration))
+	assert.Nil(t, took(got[0]))
 	assert.Nil(t, attr(got[0], spans.AttrStepDurationKind))
 	assert.Equal(t, [2]time.Duration{30 * time.Second, 30 * time.Second}, when(got[1], base))
-	assert.InDelta(t, 3.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.InDelta(t, 3.0, took(got[1]), 0)
 	assert.Equal(t, spans.DurationInterval, attr(got[1], spans.AttrStepDurationKind))
 	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
 }
@@ -268,7 +280,7 @@ func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 4)
 	for i, want := range []any{nil, 3.0, nil, 1.0} {
-		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+		assert.Equal(t, want, took(got[i]), i)
 		point := any(true)
 		if want != nil {
 			point = nil
@@ -297,7 +309,7 @@ func TestNumberedByTheNextLine(t *testing.T) {
 	} {
 		assert.Equal(t, want.it, attr(got[i], spans.AttrIteration), i)
 		assert.Equal(t, want.loss, attr(got[i], spans.AttrLoss), i)
-		assert.Equal(t, want.duration, attr(got[i], spans.AttrStepDuration), i)
+		assert.Equal(t, want.duration, took(got[i]), i)
 		assert.Equal(t, want.kind, attr(got[i], spans.AttrStepDurationKind), i)
 		assert.Equal(t, int64(0), attr(got[i], spans.AttrRank), i)
 		assert.Equal(t, base.Add(time.Duration(i+1)*10*time.Second), got[i].EndTimestamp().AsTime())
@@ -319,7 +331,7 @@ func TestPoints(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 6)
 	for i, want := range []any{4.0, nil, nil, nil, nil, 2.0} {
-		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+		assert.Equal(t, want, took(got[i]), i)
 		if want == nil {
 			assert.Equal(t, true, attr(got[i], spans.AttrTimePoint), i)
 		} else {
@@ -335,7 +347,7 @@ func TestOrderOfALogWithoutTimes(t *testing.T) {
 	require.Len(t, got, 3)
 	for i := range 2 {
 		assert.Less(t, got[i].EndTimestamp(), got[i+1].EndTimestamp())
-		assert.Nil(t, attr(got[i+1], spans.AttrStepDuration))
+		assert.Nil(t, took(got[i+1]))
 		assert.Equal(t, true, attr(got[i+1], spans.AttrTimePoint))
 	}
 }
@@ -426,7 +438,7 @@ func TestPartsOfSeveralMicrobatches(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 2)
 	assert.Equal(t, 4*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
-	assert.InDelta(t, 4.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.InDelta(t, 4.0, took(got[1]), 0)
 	assert.Equal(t, spans.DurationMean, attr(got[1], spans.AttrStepDurationKind))
 	fwd := res.spans("fwd")
 	require.Len(t, fwd, 2)
@@ -501,9 +513,9 @@ func TestSummaryAndModel(t *testing.T) {
 	)
 	sum := res.spans(spans.SpanSummary)
 	require.Len(t, sum, 1)
-	trace, id := spans.RunIDs("run")
+	trace, _ := spans.RunIDs("run")
 	assert.Equal(t, trace, sum[0].TraceID())
-	assert.Equal(t, id, sum[0].ParentSpanID())
+	assert.Zero(t, sum[0].ParentSpanID(), "it is at the end of the run, and Jaeger warns of what is not within its parent")
 	assert.Equal(t, time.Minute, sum[0].EndTimestamp().AsTime().Sub(sum[0].StartTimestamp().AsTime()))
 	models := map[int64]bool{}
 	for _, td := range res.traces.AllTraces() {
@@ -560,7 +572,7 @@ func TestLiveTimes(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	assert.Equal(t, [2]time.Duration{1, 1}, when(got[0], written))
 	assert.Equal(t, [2]time.Duration{time.Minute, time.Minute}, when(got[1], written))
-	assert.InDelta(t, 60.0, attr(got[1], spans.AttrStepDuration), 0)
+	assert.InDelta(t, 60.0, took(got[1]), 0)
 	assert.Equal(t, [2]time.Duration{2 * time.Minute, 3 * time.Second}, when(got[2], written))
 	for _, s := range got {
 		assert.Equal(t, string(spans.TimeObserved), attr(s, spans.AttrTimeSource))
@@ -629,6 +641,51 @@ func TestSaveRestore(t *testing.T) {
 	h.Restore([]byte("not json"))
 	h.Restore([]byte(`{"tracks":{"1":null}}`))
 	h.feed(t, true, "[rank1]: step it=1")
+}
+
+// What belongs to a step is in its trace, also where an id decided that, and also after a restart.
+func TestRestartAfterAnID(t *testing.T) {
+	lines := []string{
+		"step it=1 trace=a a:1 b:2", "eval vloss=2", "eval it=1 vloss=3", "eval it=7 vloss=3", "step it=2", "eval vloss=4", "step loss=1 trace=a", "eval vloss=5",
+		"step loss=1 trace=a", "eval vloss=6 trace=b", "step it=9 open trace=b", "side late:1",
+	}
+	all := func(cut int) (out []ptrace.Span) {
+		res := &result{}
+		h := handlerWith(t, &direct{}, &res.traces, nil)
+		feed := func(lines []string) {
+			h.feed(t, false, lines...)
+			h.leave()
+			if d := h.Cut(); d != nil {
+				require.NoError(t, d.Send(context.Background()))
+			}
+		}
+		feed(lines[:cut])
+		state := h.Save()
+		h = handlerWith(t, &direct{}, &res.traces, nil)
+		if state != nil {
+			h.Restore(state)
+		}
+		feed(lines[cut:])
+		for _, name := range []string{spans.SpanStep, spans.SpanEvaluation, "a", "b", "late"} {
+			out = append(out, res.spans(name)...)
+		}
+		return out
+	}
+	const run = "run"
+	a, b := spans.TraceID(run, []byte("a")), spans.TraceID(run, []byte("b"))
+	want := []pcommon.TraceID{a, spans.StepTraceID(run, 2), a, a, b, a, a, spans.StepTraceID(run, 7), spans.StepTraceID(run, 2), a, b, a, a, b}
+	whole := all(0)
+	for cut := range len(lines) - 1 { // the last two leave together
+		var traces []pcommon.TraceID
+		ids := map[pcommon.SpanID]bool{}
+		for i, s := range all(cut) {
+			traces = append(traces, s.TraceID())
+			ids[s.SpanID()] = true
+			assert.Equal(t, whole[i].SpanID(), s.SpanID(), "span %d, restart after line %d", i, cut)
+		}
+		assert.Equal(t, want, traces, "restart after line %d", cut)
+		assert.Len(t, ids, len(want), "each span has an id of its own")
+	}
 }
 
 // robber empties what it is given and fails, as a pipeline may.
@@ -705,7 +762,7 @@ func TestRecordsHeldBack(t *testing.T) {
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 3)
 	for i, want := range []any{nil, nil, 6.0} {
-		assert.Equal(t, want, attr(got[i], spans.AttrStepDuration), i)
+		assert.Equal(t, want, took(got[i]), i)
 	}
 	assert.Equal(t, true, attr(got[1], spans.AttrTimePoint))
 }
@@ -717,4 +774,42 @@ func TestDurationInTheNextLineWithoutAClock(t *testing.T) {
 	assert.Equal(t, 2*time.Second, got[0].EndTimestamp().AsTime().Sub(got[0].StartTimestamp().AsTime()))
 	assert.Equal(t, 3*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
 	assert.GreaterOrEqual(t, got[1].StartTimestamp(), got[0].EndTimestamp(), "one after the other")
+}
+
+// Attempts are told apart on the resource: what begins anew, what goes back, and what a rank logs that was silent before.
+func TestAttempts(t *testing.T) {
+	res := read(t, []string{
+		"restart", "restart", // the launch itself, as two ranks print it
+		"step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=20 dur=1 stamp=2026-01-01T00:00:20",
+		"restart", "restart",
+		"step it=20 dur=1 stamp=2026-01-01T00:01:20", "[rank1]: step it=20 dur=1 stamp=2026-01-01T00:01:20", "eval it=20 vloss=3 stamp=2026-01-01T00:01:21",
+		"step it=15 dur=1 stamp=2026-01-01T00:02:15", "step it=20 dur=1 stamp=2026-01-01T00:02:20",
+	})
+	var got []string
+	ids := make(map[pcommon.SpanID]bool)
+	for _, td := range res.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			attempt := rs.Resource().Attributes().AsRaw()[spans.AttrRunAttempt]
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if s.Name() == spans.SpanStep {
+					n, _ := s.Attributes().Get(spans.AttrIteration)
+					got = append(got, fmt.Sprintf("%d in attempt %v", n.Int(), attempt))
+					ids[s.SpanID()] = true
+				}
+			}
+		}
+	}
+	assert.ElementsMatch(
+		t, []string{"10 in attempt <nil>", "20 in attempt <nil>", "20 in attempt 1", "20 in attempt 1", "15 in attempt 2", "20 in attempt 2"}, got, "the first has none",
+	)
+	assert.Len(t, ids, len(got))
+}
+
+func TestAttemptOfPath(t *testing.T) {
+	for path, want := range map[string]int64{
+		"/logs/none_77dl2omi/attempt_0/0/stdout.log": 0, "/logs/host_0/default_x/attempt_3/7/stderr.log": 3, "attempt_2/0/stdout.log": 2,
+		"/logs/attempt_1.log": 0, "/logs/attempt_x/a.log": 0, "/logs/attempt_-1/a.log": 0, "/logs/attempt_99999999999/a.log": 0, "a.log": 0, "": 0,
+	} {
+		assert.Equal(t, want, attemptOf(path), path)
+	}
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Summary reads the content of perf_summary_*.json.
@@ -139,11 +142,11 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 			rec.Set(record.Iteration, v)
 		case known && ok:
 			set(rec, to, v)
-		default:
+		case !setID(rec, name, row[name]):
 			addExtra(rec, name, row[name])
 		}
 	}
-	if rec.Unix == 0 {
+	if _, _, byID := spans.Carried("", &rec.IDs); byID || rec.Unix == 0 { // a trace that an id names may have several rows of one second
 		for _, name := range sortedKeys(row) {
 			rec.Key = append(append(rec.Key, row[name]...), ' ')
 		}
@@ -151,6 +154,17 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	if !rec.Empty() {
 		out.Emit(rec)
 	}
+}
+
+// setID takes an id of a trace. It says whether nothing else of the value is to be kept.
+func setID(rec *record.Record, name string, raw json.RawMessage) bool {
+	f := logids.Named(strings.ToLower(name))
+	if f == logids.None || raw[0] == '{' || raw[0] == '[' {
+		return false
+	}
+	text := plain(raw)
+	rec.IDs.Set(f, text)
+	return f == logids.Trace && logids.IsUUID(text)
 }
 
 // addExtra keeps a value as printed.

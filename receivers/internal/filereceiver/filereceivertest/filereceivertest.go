@@ -30,6 +30,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -123,6 +124,13 @@ func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 		}
 	}
 	return out
+}
+
+// Took is the time of one step in s, as a reader finds it: of a span of Spans. NaN: it is not known.
+func Took(s ptrace.Span) float64 {
+	var v view.Step
+	v.Read(s, &view.Resource{})
+	return v.Duration
 }
 
 // ByEnd sorts spans by their end, such as the steps of a job whose resources differ.

@@ -21,8 +21,11 @@ type Format struct {
 	Sniff func(line []byte) bool
 	// New makes the parser of a file. zone is the zone of times without one.
 	New func(path string, zone *time.Location) parse.Parser
-	// Common: its lines look like the lines of many other writers, so that one line does not tell what the file is.
-	Common bool
+	// Sure says whether a line of a file is so surely of this format, and of no other writer, that it tells whose the file is. out is what the line gave if it is
+	// a record. nil: each record is sure.
+	Sure func(path string, line []byte, out *parse.Out) bool
+	// Header says whether a line is a header that no other writer has: it tells whose the file is before there is a record. nil: there is none.
+	Header func(line []byte) bool
 }
 
 // All is tried from the first to the last. To add a format, add its line.
@@ -33,11 +36,26 @@ var All = []Format{
 		Name: FlightRecorder, Tool: FlightRecorder, Sniff: flightrecorder.Sniff,
 		New: func(path string, _ *time.Location) parse.Parser { return flightrecorder.New(path) },
 	},
-	{Name: "vccl_json", Tool: toolVCCL, Sniff: vccl.SniffJSON, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewJSON(path) }, Common: true},
-	{Name: "vccl_csv", Tool: toolVCCL, Sniff: vccl.SniffCSV, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewCSV(path) }},
-	{Name: "vccl_flow", Tool: toolVCCL, Sniff: vccl.SniffFlow, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewFlow(path) }},
-	{Name: "vccl_packed", Tool: toolVCCL, Sniff: vccl.SniffPacked, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewPacked(path) }},
-	{Name: "vccl_mean", Tool: toolVCCL, Sniff: vccl.SniffMean, New: func(path string, zone *time.Location) parse.Parser { return vccl.NewMean(path, zone) }},
+	{
+		Name: "vccl_json", Tool: toolVCCL, Sniff: vccl.SniffJSON, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewJSON(path) },
+		Sure: vccl.SureMessage,
+	},
+	{
+		Name: "vccl_csv", Tool: toolVCCL, Sniff: vccl.SniffCSV, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewCSV(path) },
+		Sure: vccl.SureMessage,
+	},
+	{
+		Name: "vccl_flow", Tool: toolVCCL, Sniff: vccl.SniffFlow, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewFlow(path) },
+		Header: vccl.IsHeader,
+	},
+	{
+		Name: "vccl_packed", Tool: toolVCCL, Sniff: vccl.SniffPacked, New: func(path string, _ *time.Location) parse.Parser { return vccl.NewPacked(path) },
+		Sure: vccl.SurePacked, Header: vccl.IsHeader,
+	},
+	{
+		Name: "vccl_mean", Tool: toolVCCL, Sniff: vccl.SniffMean, New: func(path string, zone *time.Location) parse.Parser { return vccl.NewMean(path, zone) },
+		Header: vccl.IsHeader,
+	},
 	{Name: "vccl_text", Tool: toolVCCL, Sniff: vccl.SniffText, New: func(path string, zone *time.Location) parse.Parser { return vccl.NewText(path, zone) }},
 }
 

@@ -56,7 +56,7 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 		return parse.Ignored, ignoredHeader
 	}
 	reason := reasonColumnCount
-	if p.row(b, h.columns) && keyOf(p.v[keyOperation]) == noKey {
+	if p.row(b, h.columns) && keyOf(p.v.of[keyOperation]) == noKey {
 		if reason = p.m.add(&p.v, out); reason == "" {
 			if !p.m.again {
 				out.Tag |= uint64(p.at) << tagHeader
@@ -123,9 +123,7 @@ func (p *CSVParser) row(b []byte, columns []key) bool {
 		if c, i, more = cell(b, i); i < 0 {
 			return false
 		}
-		if k != noKey {
-			p.v[k] = trim(c)
-		}
+		p.v.set(k, trim(c))
 	}
 	return !more
 }

@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// key is a key of the documented schema (doc.go).
+// key is a key of the documented schema (doc.go), or of an id (logids).
 type key uint8
 
 const (
@@ -27,6 +28,7 @@ const (
 	keyErrors
 	keyRetries
 	noKey
+	keyID // and on: with a logids.Field added, the ids
 )
 
 func keyOf(name []byte) key {
@@ -57,12 +59,36 @@ func keyOf(name []byte) key {
 		return keyErrors
 	case "retry_count":
 		return keyRetries
+	case "trace_id", "traceId", "traceid":
+		return keyID + key(logids.Trace)
+	case "traceparent":
+		return keyID + key(logids.TraceParent)
+	case "parent_id", "parent_span_id", "parentSpanId", "parentspanid":
+		return keyID + key(logids.Parent)
+	case "span_id", "spanId", "spanid":
+		return keyID + key(logids.Span)
 	}
 	return noKey
 }
 
 // values are the values of a record as printed, texts without quotes; nil: not there.
-type values [noKey][]byte
+type values struct {
+	of  [noKey][]byte
+	ids *logids.IDs // few records have any
+}
+
+// set takes the value of a key.
+func (v *values) set(k key, b []byte) {
+	switch {
+	case k < noKey:
+		v.of[k] = b
+	case k > noKey && !absent(b):
+		if v.ids == nil {
+			v.ids = new(logids.IDs)
+		}
+		v.ids.Set(logids.Field(k-keyID), b)
+	}
+}
 
 // messages turns records of the documented schema into operations, whatever they were written as.
 //
@@ -124,7 +150,7 @@ func (m *messages) add(v *values, out *parse.Out) (reason string) {
 // addTorn makes an operation of the part of a record that could be read, if it says what, when and how long. It counts, unless its lines were read again,
 // but has no Seq: nobody can know whether the other ranks have the same operation at its place.
 func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
-	if absent(v[keyTimestamp]) || absent(v[keyDuration]) {
+	if absent(v.of[keyTimestamp]) || absent(v.of[keyDuration]) {
 		return
 	}
 	o := out.Add()
@@ -148,7 +174,7 @@ func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 
 // identify reads the rank and the operation of a record.
 func (m *messages) identify(v *values, o *op.Op) (reason string) {
-	name := v[keyOperation]
+	name := v.of[keyOperation]
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = m.decode(name)
 	}
@@ -161,7 +187,7 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 		}
 		o.Name = name
 	}
-	if o.Rank, reason = small(v[keyRank]); o.Rank == op.Unknown {
+	if o.Rank, reason = small(v.of[keyRank]); o.Rank == op.Unknown {
 		o.Rank = m.rank
 	}
 	o.Global, o.Waits = true, true

@@ -118,7 +118,7 @@ func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 // keep takes the value of the key at hand.
 func (s *scan) keep() {
 	if s.depth == 1 && s.key != noKey && s.pending != nil {
-		s.v[s.key] = s.pending
+		s.v.set(s.key, s.pending)
 		s.pending = nil
 	}
 }
@@ -138,7 +138,7 @@ func (s *scan) value(b []byte, i int, c byte) int {
 		next = end
 	case '{', '[':
 		// The value of a known key is never a container: the object was torn before the value, and another begins here.
-		if s.depth == maxDepth || s.depth == 1 && s.key != noKey {
+		if s.depth == maxDepth || s.depth == 1 && s.key < noKey {
 			return -1
 		}
 		s.depth++

@@ -4,22 +4,33 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
 // The sniffers tell by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line fits two of them.
 
-// SniffFlow knows the header and the rows of what FlowParser reads.
+// SniffFlow knows the header and the rows of what FlowParser reads: 13 columns, two of which are IP addresses.
 func SniffFlow(text []byte) bool {
 	b := trim(text)
-	return string(b) == flowHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 12
+	return string(b) == flowHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 12 && bytes.Count(b, []byte{'.'}) == 6
 }
 
 // SniffPacked knows the header and the numbers of what PackedParser reads.
 func SniffPacked(text []byte) bool {
 	b := trim(text)
 	return bytes.HasPrefix(b, []byte(packedHeader)) || len(b) >= 16 && len(b) <= 20 && endOfColumn(b) == len(b)
+}
+
+// SurePacked says whether the file's name shows that numbers are what PackedParser reads: many files have long numbers.
+func SurePacked(path string, _ []byte, _ *parse.Out) bool { return hostOf(path) != nil }
+
+// IsHeader says whether a line is a header of the files that VCCL writes for a network card. It writes them at once, often nothing else into one of the two.
+func IsHeader(text []byte) bool {
+	b := trim(text)
+	return string(b) == flowHeader || string(b) == meanHeader || bytes.HasPrefix(b, []byte(packedHeader))
 }
 
 // SniffMean knows the header and the rows of what MeanParser reads.
@@ -42,6 +53,23 @@ func SniffCSV(text []byte) bool {
 	}
 	_, ok := readHeader(b)
 	return ok
+}
+
+// SureMessage says whether an operation that was read can be of no other writer: many logs have a time and an operation, some even "send" or "reduce".
+func SureMessage(_ string, _ []byte, out *parse.Out) bool {
+	for i := range out.Ops {
+		o := &out.Ops[i]
+		more := 0 // of the schema
+		for _, there := range [...]bool{o.Size >= 0, o.Duration > 0, o.ReportedUnit != "", o.Source >= 0, o.Destination >= 0, o.Channel >= 0, o.Stream >= 0} {
+			if there {
+				more++
+			}
+		}
+		if more >= 3 || more == 2 && o.Kind != op.Other {
+			return true
+		}
+	}
+	return false
 }
 
 func endOfColumn(b []byte) int {

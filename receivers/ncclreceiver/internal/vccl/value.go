@@ -18,7 +18,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	}
 	var why string
 	o.Time = spans.TimeSynthetic
-	if b := v[keyTimestamp]; !absent(b) {
+	if b := v.of[keyTimestamp]; !absent(b) {
 		at, err := decimal.Nanos(b)
 		switch {
 		case err != nil || b[len(b)-1] == 's':
@@ -28,7 +28,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 		}
 		o.Start, o.End, o.Time = at, at, spans.TimeLogged
 	}
-	if b := v[keyDuration]; !absent(b) {
+	if b := v.of[keyDuration]; !absent(b) {
 		d, ok := micros(b)
 		switch {
 		case !ok || d > math.MaxInt64-o.Start:
@@ -44,20 +44,20 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	} else if o.Start == 0 {
 		note(reasonNoTime)
 	}
-	o.Size, why = natural(v[keySize], op.Unknown)
+	o.Size, why = natural(v.of[keySize], op.Unknown)
 	note(why)
 	o.Total = o.Size
-	o.Source, why = small(v[keySource])
+	o.Source, why = small(v.of[keySource])
 	note(why)
-	o.Destination, why = small(v[keyDestination])
+	o.Destination, why = small(v.of[keyDestination])
 	note(why)
-	o.Channel, why = small(v[keyChannel])
+	o.Channel, why = small(v.of[keyChannel])
 	note(why)
-	o.Stream, why = natural(v[keyStream], op.Unknown)
+	o.Stream, why = natural(v.of[keyStream], op.Unknown)
 	note(why)
-	o.Errors, why = natural(v[keyErrors], 0)
+	o.Errors, why = natural(v.of[keyErrors], 0)
 	note(why)
-	o.Retries, why = natural(v[keyRetries], 0)
+	o.Retries, why = natural(v.of[keyRetries], 0)
 	note(why)
 	switch o.Kind {
 	case op.Send, op.SendRecv:
@@ -65,7 +65,7 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 	case op.Recv:
 		o.Peer = o.Source
 	}
-	if b := v[keyBandwidth]; !absent(b) {
+	if b := v.of[keyBandwidth]; !absent(b) {
 		r, ok := decimal.Float(b)
 		if !ok {
 			note(reasonNumber)
@@ -74,11 +74,18 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 			o.ReportedUnit, o.ReportedAlg = bandwidth(r, o.Total, o.Duration)
 		}
 	}
-	if b := v[keyAlgorithm]; !absent(b) {
+	if b := v.of[keyAlgorithm]; !absent(b) {
 		if bytes.IndexByte(b, '\\') >= 0 {
 			b = m.decode(b)
 		}
 		o.Algorithm = b
+	}
+	if o.IDs = v.ids; o.IDs != nil {
+		for f, b := range o.IDs {
+			if bytes.IndexByte(b, '\\') >= 0 {
+				o.IDs[f] = m.decode(b)
+			}
+		}
 	}
 	return reason
 }

@@ -637,6 +637,9 @@ func (g *group) wall(source spans.TimeSource) (int64, spans.TimeSource) {
 	if g.proc.Anchor.Guessed() {
 		return off, spans.TimeSynthetic
 	}
+	if g.proc.Anchor.Coarse() {
+		return off, spans.TimeAnchoredSecond
+	}
 	return off, spans.TimeAnchored
 }
 

@@ -3,6 +3,7 @@ package object
 import (
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
@@ -23,6 +24,7 @@ const (
 	evalTime                // seconds of an evaluation
 	totalTime               // seconds of the whole training: only the last row has it
 	runTime                 // how long the job has run
+	traceID                 // an id of the record's trace
 )
 
 // flags say what kind of record a name speaks of.
@@ -47,6 +49,7 @@ type Target struct {
 	Field  record.Field
 	Unit   record.Unit
 	Mean   bool // a duration that is a mean
+	ID     logids.Field
 
 	// Of names that the configuration maps. Scale 0: not mapped.
 	Scale        float64
@@ -86,6 +89,9 @@ func MappedGPU(scale float64) Target { return Target{action: gpus, flags: measur
 func Gauge(metric, unit string, scale float64) Target {
 	return Target{flags: measured, Scale: scale, Metric: metric, UCUM: unit}
 }
+
+// TraceID is the target of the name that the configuration says holds the id of the trace.
+func TraceID() Target { return Target{action: traceID, ID: logids.Trace} }
 
 // aliases holds the names that are known, as normal writes them.
 var aliases = makeAliases()
@@ -177,6 +183,10 @@ func makeAliases() map[string]Target {
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
 	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_gpt_loss")
 	all(record.Perplexity, "eval_ppl", "val_ppl", "eval_perplexity", "val_perplexity", "validation_ppl", "validation_perplexity")
+
+	for _, name := range logids.Names {
+		out[name] = Target{action: traceID, ID: logids.Named(name)}
+	}
 
 	second := field(record.Duration, record.Base)
 	milli := field(record.Duration, record.Milliseconds)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
@@ -223,6 +224,9 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case slashed:
 		p.flags |= numbers
 		verl.Key(e.name, v, rec)
+	case traceID:
+		rec.IDs.Set(e.ID, raw)
+		rec.AddExtra(record.Extra{Name: e.name, Value: v})
 	case evalTime:
 		p.eval = v
 	case totalTime:
@@ -282,6 +286,10 @@ func (p *Parser) unix(v float64, raw []byte) bool {
 func (p *Parser) text(e *entry, s []byte) {
 	rec := p.rec
 	switch e.action {
+	case traceID:
+		if rec.IDs.Set(e.ID, s); e.ID == logids.Trace && logids.IsUUID(s) {
+			return // it is the trace id as it stands
+		}
 	case stamp:
 		if n := line.StampLen(s); n > 0 && n == len(s) {
 			rec.Stamp = s
@@ -413,7 +421,13 @@ func Apply(rec *record.Record, mapped map[string]Target) {
 	for _, e := range rec.Extra {
 		t, ok := lookUp(string(e.Name), mapped)
 		switch {
-		case !ok || e.Text != nil:
+		case ok && t.action == traceID:
+			text := e.Text
+			if text == nil {
+				text = strconv.AppendFloat(nil, e.Value, 'f', -1, 64)
+			}
+			rec.IDs.Set(t.ID, text)
+		case !ok || e.Text != nil || t.Scale == 0:
 		case t.Metric != "":
 			e.Value *= t.Scale
 			e.Metric, e.Unit = t.Metric, t.UCUM

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
 // Column is a column of the table whose meaning is known.
@@ -133,6 +135,7 @@ const (
 type layout struct {
 	header string
 	has    Columns
+	ids    bool   // it has columns of ids
 	cells  []cell // but the ID, which is the first
 }
 
@@ -142,8 +145,11 @@ type cell struct {
 	column Column
 	digits int    // decimals that count
 	limit  uint64 // of the digits before the point
+	safe   int    // so many digits before the point are below the limit
+	timed  bool   // how long the call took follows from it
 	bytes  uint64 // in the unit
 	name   string // of other
+	id     logids.Field
 }
 
 // sizeDigits are the decimals of a size or throughput that count, in sizeParts.
@@ -169,7 +175,7 @@ func newLayout(header string) (l layout, ok bool) {
 	l.header, l.has = header, 1<<ID
 	for i, text := range names[1:] {
 		name, u := splitUnit(strings.TrimSpace(text))
-		c := cell{of: other, name: name}
+		c := cell{of: other, name: name, id: logids.Named(name)}
 		if column, of := columnOf(name, u.of); of != none && (u.of == none || u.of == of) && !l.has.Has(column) {
 			if u.of == none {
 				u = usual[of]
@@ -182,9 +188,27 @@ func newLayout(header string) (l layout, ok bool) {
 		if slices.ContainsFunc(l.cells, func(o cell) bool { return c.name != "" && o.name == c.name }) {
 			c.name += "_" + strconv.Itoa(i+2)
 		}
+		l.ids = l.ids || c.id != logids.None
 		l.cells = append(l.cells, c)
 	}
+	for i := range l.cells {
+		c := &l.cells[i]
+		c.timed = c.of == duration && l.times(c.column)
+	}
 	return l, l.has.Has(Method)
+}
+
+// times says whether the time that a call took, with its offline work, is made of a column.
+func (l *layout) times(c Column) bool {
+	switch c {
+	case Total, Offline:
+		return true
+	case Comm:
+		return !l.has.Has(Total)
+	case Serialize, Send, Receive, Deserialize:
+		return !l.has.Has(Total) && !l.has.Has(Comm)
+	}
+	return false
 }
 
 func newCell(column Column, of dimension, u unit) cell {
@@ -195,6 +219,7 @@ func newCell(column Column, of dimension, u unit) cell {
 	case size, rate:
 		c.digits, c.limit = sizeDigits, maxBytes/u.bytes
 	}
+	c.safe = len(strconv.FormatUint(c.limit, 10)) - 1
 	return c
 }
 

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
 // notRow is the reason of layout.row for a line that does not begin with an integer.
@@ -22,13 +24,15 @@ type Row struct {
 	// The value of the last printed digit: of the coarsest duration (ns), of the sizes (By), of the throughput (By/s).
 	Step                     int64
 	SizeStep, ThroughputStep float64
-	Fields                   []Field // of the columns that are not known
+	Fields                   []Field // of the columns that are not known, and of ids
+	IDs                      logids.IDs
 }
 
 // Field is a cell of a column that is not known. The name is in snake_case, without its unit.
 type Field struct {
 	Name string
 	Text []byte
+	ID   logids.Field
 }
 
 // row reads a row, which begins with a digit, and returns "" or the reason why it is none. Cells are split at commas or at blanks, whatever
@@ -51,6 +55,9 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 	comma := i < len(t) && t[i] == ','
 	r.ID, r.Has, r.Fields = id, l.has, r.Fields[:0]
 	r.Step, r.SizeStep, r.ThroughputStep = 0, 0, 0
+	if l.ids {
+		r.IDs = logids.IDs{}
+	}
 	for n := range l.cells {
 		if i == len(t) {
 			return reasonColumnCount
@@ -64,7 +71,8 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 			cellText := trimRight(t[i:end])
 			i = skip(t, end)
 			if c.of == other {
-				r.Fields = append(r.Fields, Field{c.name, cellText})
+				r.Fields = append(r.Fields, Field{c.name, cellText, c.id})
+				r.IDs.Set(c.id, cellText)
 			} else if r.Method = cellText; len(cellText) == 0 {
 				reason = reasonNoMethod
 			}
@@ -109,6 +117,61 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 		r.NS[Total] = r.NS[Serialize] + r.NS[Send] + r.NS[Receive] + r.NS[Deserialize]
 	}
 	return reason
+}
+
+// took returns how long a call took, with its offline work, of a row of plain numbers between blanks. It makes no numbers of the other cells: most
+// rows of a backlog are looked at so before they are read. known is false where row has to say it, or whether the line is a row at all.
+func (l *layout) took(t []byte) (ns int64, known bool) {
+	i, ok := plain(t, 0, 18, false)
+	if !ok {
+		return 0, false
+	}
+	if i = skip(t, i); i < len(t) && t[i] == ',' {
+		return 0, false
+	}
+	for n := range l.cells {
+		if i == len(t) {
+			return 0, false
+		}
+		c := &l.cells[n]
+		switch {
+		case c.of >= method:
+			i = cellEnd(t, i, false)
+		case c.timed:
+			v, _, end := c.decimal(t, i)
+			if end == 0 || end < len(t) && t[end] > ' ' {
+				return 0, false
+			}
+			ns, i = ns+int64(v), end
+		default:
+			if i, ok = plain(t, i, c.safe, true); !ok {
+				return 0, false
+			}
+		}
+		i = skip(t, i)
+	}
+	return ns, i == len(t) && l.cells != nil
+}
+
+// plain returns where a plain number of at most so many digits before the point ends, which is the end of its cell.
+func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
+	from := i
+	for i < len(t) && t[i]-'0' <= 9 {
+		i++
+	}
+	if i == from || i-from > digits {
+		return 0, false
+	}
+	if point && i < len(t) && t[i] == '.' {
+		i++
+		for from = i; i < len(t) && t[i]-'0' <= 9; {
+			i++
+		}
+		if i == from {
+			return 0, false
+		}
+	}
+	return i, i == len(t) || t[i] <= ' '
 }
 
 // cellEnd is where the cell that t[i:] begins with ends.

@@ -106,6 +106,9 @@ func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 		}
 		return 0, false
 	}
+	if ns, known := p.below.took(text[i:]); known {
+		return ns, true
+	}
 	if p.below.row(text[i:], &p.ahead) != "" {
 		return 0, false
 	}

@@ -577,6 +577,7 @@ func FuzzLine(f *testing.F) {
 		titleV1 + "\n" + headerV1 + "\n" + rowV1 + "\nSUMMARY (x)\nTotal RPC Calls: 98\n  Linear (count=112):\n    Avg: 1.5 ms (2)\n" + rule + "\n" + rowV1,
 		headerV4 + "\n" + rowV4 + "\n" + rowV4[:50] + "\n3 a 1e-05 -1 .5 +2 1. 1e5 7 8 9",
 		"ID,Method,Serialize_us,Send_s,Recv_ns,Sent_MB,Recv_B,Throughput_GBps,Queue_ms,Note\n1,a b,1,2,3,4,5,6,7,\n1 a 1 2 3 4 5 6 7 8",
+		"ID,Method,Total_ms,trace_id,traceparent,Span ID\n1,a,2,b1,00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01,\n2,a,2,,,0",
 		"id method recv(kb) offline\n1 \xff 0e99999 1\n1 m 9e9 9000000000.9999",
 	} {
 		f.Add(s)

@@ -1,0 +1,136 @@
+package filereceiver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// OpenRun returns the span of a run that is met for the first time in this process, else nil. The span is the given one, or what an earlier process has sent of
+// the same run: a span that comes again says the same.
+func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
+	opened, others := r.runs.open(span, r)
+	if opened == nil {
+		return nil
+	}
+	switch {
+	case span.By == "" && others != "":
+		r.runs.once.Do(func() {
+			r.Set.Logger.Info(fmt.Sprintf(
+				"%s: logs of two directories are two runs, as nothing names their job: %s (of %s) and %s. Where they are one job's, set TRAINBRIDGE_RUN_ID",
+				r.Set.ID, span.Run, span.File, others,
+			))
+		})
+	case span.By != "" && span.By != "run_id":
+		r.Once(zapcore.InfoLevel, "run "+span.Run, fmt.Sprintf("the run is %s, by %s; TRAINBRIDGE_RUN_ID gives it another id", span.Run, span.By))
+	}
+	return opened
+}
+
+// processRuns are shared by all receivers of a collector: a run has one span, whatever its logs are.
+var processRuns runs
+
+// runs are the runs whose train.run span was sent, and the spans that were sent before a restart.
+type runs struct {
+	mu    sync.Mutex
+	by    map[string]*Receiver // who has sent it
+	named string               // of the first run that has only its directory for a name: "id (of file)"
+	once  sync.Once
+
+	store storage.Client // nil: none
+	of    storage.Extension
+	users map[*Receiver]bool // of store
+	known []spans.RunSpan    // what is in store, the oldest first
+}
+
+const (
+	maxKnown     = 256 // runs
+	knownKey     = "runs"
+	storeTimeout = 5 * time.Second
+)
+
+// open notes a run. others names another run, where both have only the directories of their logs for a name.
+func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, others string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by[span.Run] != nil {
+		return nil, ""
+	}
+	if r.by == nil {
+		r.by = make(map[string]*Receiver)
+	}
+	r.by[span.Run] = by
+	if span.By == "" {
+		if others = r.named; others == "" {
+			r.named = fmt.Sprintf("%s (of %s)", span.Run, span.File)
+		}
+	}
+	if r.store == nil {
+		return &span, others
+	}
+	if i := slices.IndexFunc(r.known, func(k spans.RunSpan) bool { return k.Run == span.Run }); i >= 0 {
+		known := r.known[i]
+		return &known, others
+	}
+	r.known = append(r.known, span)
+	r.known = r.known[max(0, len(r.known)-maxKnown):]
+	if text, err := json.Marshal(r.known); err == nil { // texts and numbers
+		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+		defer cancel()
+		if err := r.store.Set(ctx, knownKey, text); err != nil { // the span may say something else after a restart; no record is lost
+			by.Once(zapcore.InfoLevel, "runs", "the start of the run could not be stored: "+err.Error())
+		}
+	}
+	return &span, others
+}
+
+// remember reads what earlier processes have sent. The receivers of a collector share one storage: the first extension that is named.
+func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receiver) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store == nil {
+		store, err := from.GetClient(ctx, component.KindReceiver, component.MustNewID("train"), "runs")
+		if err != nil {
+			return fmt.Errorf("'storage': %w", err)
+		}
+		text, err := store.Get(ctx, knownKey)
+		if err != nil || json.Unmarshal(text, &r.known) != nil { // nothing was sent before, or what is there is no use
+			r.known = nil
+		}
+		r.store, r.of, r.users = store, from, make(map[*Receiver]bool)
+	}
+	if r.of == from {
+		r.users[by] = true
+	}
+	return nil
+}
+
+// release forgets the runs of a receiver that stops: a collector that takes up a new configuration begins anew.
+func (r *runs) release(ctx context.Context, by *Receiver) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.by, func(_ string, of *Receiver) bool { return of == by })
+	if len(r.by) == 0 {
+		r.named = ""
+	}
+	if !r.users[by] {
+		return nil
+	}
+	delete(r.users, by)
+	if len(r.users) > 0 {
+		return nil
+	}
+	store := r.store
+	r.store, r.of, r.known = nil, nil, nil
+	return store.Close(ctx)
+}

@@ -1,0 +1,68 @@
+package trainlogreceiver
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+)
+
+// detect makes what knows the records of a format, or of all.
+func detect(format string, mapped fields) tail.Detect {
+	p := newParser(format, mapped)
+	var w telling
+	return step.Detect(func(text []byte, out step.Out) tail.Reads {
+		w = telling{Out: out, text: text}
+		if v, _ := p.Line(text, &w); v != tail.Record || w.doubtful && !w.sure {
+			return tail.ReadsNot
+		}
+		return tail.ReadsOwn
+	})
+}
+
+// telling tells records that only a training writes from those that other programs write too: dicts of settings in a program's source or at its start
+// ("CONFIG = {'lr': 1e-4, 'epoch': 3}"), and objects of a step with numbers, which may be the step of anything.
+type telling struct {
+	step.Out
+	text           []byte // the line
+	doubtful, sure bool   // there were such records
+}
+
+func (w *telling) Emit(rec *record.Record) {
+	doubtful := rec.Kind == record.Step && (rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key) ||
+		rec.Source == jsonl.Source && !measures(rec))
+	w.doubtful, w.sure = w.doubtful || doubtful, w.sure || !doubtful
+}
+
+// introduced says whether what stands before a dict calls it settings.
+func introduced(text, dict []byte) bool {
+	i := max(bytes.Index(text, dict), 0)
+	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
+	return bytes.HasSuffix(before, []byte("=")) || bytes.HasSuffix(before, []byte("(")) || bytes.Contains(before, []byte("config")) ||
+		bytes.Contains(before, []byte("settings")) || bytes.Contains(before, []byte("args")) || bytes.Contains(before, []byte("param"))
+}
+
+// measured are parts of names that trainings give to what they measure. Those of trackers have a slash: actor/kl, train/reward.
+var measured = [][]byte{
+	[]byte("/"), []byte("loss"), []byte("reward"), []byte("acc"), []byte("kl"), []byte("entropy"), []byte("return"), []byte("advantage"), []byte("grad"),
+	[]byte("score"), []byte("token"), []byte("perplexity"), []byte("ppl"), []byte("norm"),
+}
+
+// measures says whether a record says more than which step it is of, in words of trainings.
+func measures(rec *record.Record) bool {
+	for f := range rec.All() {
+		switch f {
+		case record.Iteration, record.Iterations, record.Epoch, record.WorldSize, record.LocalRank:
+		default:
+			return true
+		}
+	}
+	return len(rec.Stages) > 0 || slices.ContainsFunc(rec.Extra, func(e record.Extra) bool {
+		name := bytes.ToLower(e.Name)
+		return e.Metric != "" || slices.ContainsFunc(measured, func(part []byte) bool { return bytes.Contains(name, part) })
+	})
+}
