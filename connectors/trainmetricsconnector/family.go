@@ -9,7 +9,7 @@ import (
 )
 
 // families are the domains whose spans metrics are made of. A new one is a file like these and a line here.
-var families = [...]family{steps, rpc, collectives, transferQueue}
+var families = [...]family{steps, rpc, collectives, transferQueue, breakdowns}
 
 // family makes metrics of the spans of one domain.
 type family struct {
@@ -70,16 +70,25 @@ type key[K any] interface {
 }
 
 // groups finds the groups of a family by their labels, and the family's series S in them. Spans come in runs of one function, one source, one method, or one
-// operation of one communicator.
+// operation of one communicator, and the methods of RPCs alternate: the two groups that were found last are remembered.
 type groups[K key[K], S any] struct {
 	family int8
 	by     map[groupKey[K]]*group
 	over   *S // of the overflow
-	// The group that was found last, and the key it was asked for by.
-	last   *group
+	found  [2]foundGroup[K, S]
+	last   int // in found
+}
+
+// foundGroup is a group, and the key it was asked for by. group is nil where there is none.
+type foundGroup[K key[K], S any] struct {
+	group  *group
 	series *S
 	in     int32
 	key    K
+}
+
+func (f *foundGroup[K, S]) is(in int32, key K) bool {
+	return f.group != nil && f.in == in && f.key == key
 }
 
 type groupKey[K key[K]] struct {
@@ -87,17 +96,22 @@ type groupKey[K key[K]] struct {
 	key      K
 }
 
-func (gs *groups[K, S]) begin() { gs.last = nil }
+func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 
 // find finds or makes the group of an observation, and its series. Without room for the first metric of a new group it is the overflow, whose series it
 // returns too.
 func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
-	if gs.last == nil || o.resource != gs.in || key != gs.key {
-		gs.last, gs.in, gs.key = gs.look(s, in.resources[o.resource], key, first), o.resource, key
-		gs.series, gs.over = seriesOf[S](gs.last, gs.family), seriesOf[S](&s.overflow, gs.family)
+	f := &gs.found[gs.last]
+	if !f.is(o.resource, key) {
+		gs.last ^= 1
+		if f = &gs.found[gs.last]; !f.is(o.resource, key) {
+			g := gs.look(s, in.resources[o.resource], key, first)
+			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
+			gs.over = seriesOf[S](&s.overflow, gs.family)
+		}
 	}
-	s.spilled = gs.last == &s.overflow
-	return gs.last, gs.series, gs.over
+	s.spilled = f.group == &s.overflow
+	return f.group, f.series, gs.over
 }
 
 func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *group {

@@ -106,7 +106,7 @@ func TestSeriesOfManyFunctions(t *testing.T) {
 	assert.Contains(t, said["metric"], "tq.", "which of them is full first depends on how many metrics there are")
 }
 
-// everything adds functions, steps, calls, passes and collectives with all that series are made of.
+// everything adds functions, steps, calls, passes, collectives and breakdowns with all that series are made of.
 func everything(b *spans.Batch, res spans.Resource, id int) {
 	name := fmt.Sprint("n", id)
 	addFunction(b, res, 10*id, name)
@@ -125,6 +125,7 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
 	})
+	addBreakdown(b, res, 80*id+55, spans.WindowStep, map[string]float64{spans.PartCompute: 0.75, spans.PartWait: 0.25})
 }
 
 // TestSeriesAreCountedAsPrometheusDoes: the count that the limit bounds is the number of series on the page.

@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -24,7 +25,7 @@ type observation struct {
 	incomplete bool
 	verdicts   view.List
 	origin
-	id uint64 // idOf the span; 0 for a span without an id
+	id uint64 // seen.ID of the span; 0 for a span without an id
 	ns uint64
 }
 
@@ -91,7 +92,7 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	o.incomplete, o.verdicts, o.ns = head.Incomplete, head.Verdicts, ns
 	o.trace, o.span, o.end = span.TraceID(), span.SpanID(), span.EndTimestamp()
 	if !o.span.IsEmpty() {
-		o.id = idOf(o.trace, o.span)
+		o.id = seen.ID(o.trace, o.span)
 	}
 }
 

@@ -312,10 +312,8 @@ func checkCalls(t *testing.T, cases map[string]callTest) {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
 			b := spans.NewBatch("test", "")
-			s := addCall(b, resourceA, 1, "Matmul", "unix", 1e6, 1000, -1)
-			tt.change(s.Attributes(), s)
-			c.consume(b.Traces())
-			got := c.flushed(time.Second)
+			addCall(b, resourceA, 1, "Matmul", "unix", 1e6, 1000, -1)
+			got := c.changed(b.Traces(), tt.change)
 			series := tt.other
 			if tt.labels != "" && !tt.notTimed {
 				series++
@@ -432,10 +430,8 @@ func TestGroupValues(t *testing.T) {
 				spans.AttrZMQThroughputDisagreement: 0.1,
 			})
 			judged(s, "v")
-			tt.change(s.Attributes(), s)
-			c.consume(b.Traces())
 			var got []string
-			for key, p := range c.flushed(time.Second) {
+			for key, p := range c.changed(b.Traces(), tt.change) {
 				got = append(got, splitKey(key)[2])
 				assert.Positive(t, float64(p.count)+p.value, key)
 			}

@@ -78,7 +78,7 @@ func stepBatch() ptrace.Traces {
 	s.Attributes().PutInt(spans.AttrSamples, 1024)
 	s.Attributes().PutInt(spans.AttrTokens, 4_194_304)
 	judged(s, spans.VerdictMFULow)
-	addStepSpan(b, resourceA, 3, "jsonl", -1, 20, nil) // no duration
+	addStepSpan(b, resourceA, 3, "jsonl", -1, 20, nil).Attributes().PutBool(spans.AttrTimePoint, true) // no duration
 	s = addStepSpan(b, resourceA, 4, "jsonl", -1, 30, map[string]float64{spans.AttrStepDuration: 1, spans.AttrMFU: 0.9})
 	s.Attributes().PutBool(spans.AttrIncomplete, true)
 	addPart(b, resourceA, 5, "verl", "gen", -1, 52*second)
@@ -246,11 +246,7 @@ func checkSteps(t *testing.T, cases map[string]stepTest) {
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
-			td := oneStep(1, 10, map[string]float64{spans.AttrStepDuration: 0.5, spans.AttrSamples: 8})
-			s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
-			tt.change(s.Attributes(), s)
-			c.consume(td)
-			got := c.flushed(time.Second)
+			got := c.changed(oneStep(1, 10, map[string]float64{spans.AttrStepDuration: 0.5, spans.AttrSamples: 8}), tt.change)
 			assert.InDelta(t, tt.steps, got[prefix+"ml.train.steps|"+labels].value, 0)
 			assert.Equal(t, tt.timed, got[prefix+"ml.train.step.duration|"+labels].count)
 			p, ok := got[prefix+"ml.train.samples|"+labels]
@@ -327,7 +323,8 @@ func TestStepsWithoutLabels(t *testing.T) {
 	assert.InDelta(t, 2.0, got[prefix+"trainbridge.verdicts|[trainbridge.verdict.name=v]"].value, 0)
 	assert.InDelta(t, 1.0, got[prefix+"ml.train.steps|[]"].value, 0)
 	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.stage=client_get]"].count)
-	assert.Len(t, got, 3)
+	assert.Equal(t, uint64(1), got[prefix+"ml.train.step.duration|[]"].count, "the span's length")
+	assert.Len(t, got, 4)
 }
 
 func TestStepExpiry(t *testing.T) {

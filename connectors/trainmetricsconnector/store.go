@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -18,7 +19,7 @@ type store struct {
 	expiration int64    // ns, 0 for never
 	room       room
 
-	seen      seen
+	seen      seen.Seen
 	adders    []adder     // by family
 	resources []*resource // in order of arrival
 	byKey     map[resourceKey]*resource
@@ -37,7 +38,7 @@ type store struct {
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
 		expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
-		seen:      seen{window: int64(cfg.DedupWindow), since: now.UnixNano(), max: maxSeen},
+		seen:      seen.New(cfg.DedupWindow, now),
 		byKey:     make(map[resourceKey]*resource),
 		lastFlush: now.UnixNano(),
 	}
@@ -54,17 +55,20 @@ func newStore(cfg *Config, now time.Time) *store {
 // apply adds the observations of one batch. It leaves spills and duplicate as the counts of this batch.
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, -1
-	s.seen.advance(s.now)
+	s.seen.Advance(s.now)
 	for _, a := range s.adders {
 		a.begin()
 	}
 	for i := range in.observations {
 		if i%warmChunk == 0 {
-			s.seen.warm(in.observations[i:min(i+warmChunk, len(in.observations))])
+			chunk := in.observations[i:min(i+warmChunk, len(in.observations))]
+			for j := range chunk {
+				s.seen.Warm(chunk[j].id)
+			}
 		}
 		o := &in.observations[i]
 		// A span without an id cannot be told from another; it is counted.
-		if o.id != 0 && s.seen.known(o.id, s.now) {
+		if o.id != 0 && s.seen.Known(o.id, s.now) {
 			s.duplicate++
 			continue
 		}

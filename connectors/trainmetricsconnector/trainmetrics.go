@@ -109,10 +109,10 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	s.read(td)
 
 	c.mu.Lock()
-	early := c.store.seen.early
+	early := c.store.seen.Early
 	c.store.apply(s, c.now())
 	duplicate, spills, full := c.store.duplicate, c.store.spills, c.store.full
-	early = c.store.seen.early - early
+	early = c.store.seen.Early - early
 	c.mu.Unlock()
 
 	if duplicate > 0 {

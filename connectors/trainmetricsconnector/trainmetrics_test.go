@@ -177,6 +177,14 @@ func labelText(attrs pcommon.Map) string {
 	return fmt.Sprint(parts)
 }
 
+// changed are the series of one span to which something was done.
+func (b *bed) changed(td ptrace.Traces, change func(pcommon.Map, ptrace.Span)) map[string]point {
+	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	change(s.Attributes(), s)
+	b.consume(td)
+	return b.flushed(time.Second)
+}
+
 func spanID(n int) (id pcommon.SpanID) {
 	binary.BigEndian.PutUint64(id[:], uint64(n))
 	return id
@@ -634,6 +642,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	judged(step, "v0")
 	addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
 	addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
+	addBreakdown(b, res, 15_000+i, spans.WindowStep, map[string]float64{fmt.Sprint("part", i): 1})
 	res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
 	addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
 	addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
@@ -688,47 +697,6 @@ func TestSameSpanIDInAnotherTrace(t *testing.T) {
 	c.consume(noID)
 	c.consume(noID)
 	assert.Equal(t, uint64(4), c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"].count)
-}
-
-// TestSeenAgainstMap compares with a map of every id and when it was last met.
-func TestSeenAgainstMap(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	s := seen{window: 100, max: 1 << 30}
-	met := map[uint64]int64{}
-	now := int64(0)
-	for range 200_000 {
-		now += rng.Int64N(2)
-		s.advance(now)
-		id := 1 + rng.Uint64N(3000)
-		if rng.IntN(2) == 0 {
-			id *= 1 << 40 // ids that differ in their upper bits only
-		}
-		last, ever := met[id]
-		known := s.known(id, now)
-		met[id] = now
-		switch {
-		case !ever:
-			require.False(t, known)
-		case now-last < 100:
-			require.True(t, known, "met %d ns ago", now-last)
-		case now-last >= 200:
-			require.False(t, known)
-		}
-	}
-	assert.Zero(t, s.early)
-}
-
-func TestSeenIsBounded(t *testing.T) {
-	s := seen{window: 1 << 60, max: 4096}
-	for id := range uint64(100_000) {
-		require.False(t, s.known(id+1, 0))
-		// At least the last half of the ids that seen may hold is known.
-		if id >= 4000 {
-			require.True(t, s.current.has(id-3999) || s.previous.has(id-3999))
-		}
-	}
-	assert.Equal(t, int64(100_000/4096), s.early)
-	assert.LessOrEqual(t, len(s.current.slots)+len(s.previous.slots), 4*4096)
 }
 
 func TestInvalidSpansAreCounted(t *testing.T) {

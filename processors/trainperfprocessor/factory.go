@@ -8,20 +8,23 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processorhelper"
 
+	"github.com/trainbridge/trainbridge/processors/internal/instances"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
 )
 
 // NewFactory returns the factory of the train_perf processor.
 func NewFactory() processor.Factory {
-	f := &factory{devices: devices.NewShared()}
+	f := &factory{devices: instances.New(devices.New)}
 	return processor.NewFactory(metadata.Type, createDefaultConfig,
 		processor.WithTraces(f.createTraces, metadata.TracesStability),
 		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
 }
 
 // factory holds what the instances of one component share.
-type factory struct{ devices *devices.Shared }
+type factory struct {
+	devices *instances.Shared[*devices.Devices]
+}
 
 // create makes an instance that knows the devices which the other instances of its component id see.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {

@@ -114,7 +114,7 @@ func TestStepTelemetry(t *testing.T) {
 	noBatch.Model = &m
 	b := spans.NewBatch("test", "")
 	perftest.AddStep(b, known, 1, 1, nil)
-	perftest.AddStep(b, known, 2, 1, perftest.Attrs{spans.AttrStepDuration: nil})
+	perftest.AddStep(b, known, 2, 1, perftest.Attrs{spans.AttrStepDuration: nil, spans.AttrTimePoint: true})
 	perftest.AddStep(b, noBatch, 3, 1, nil)
 	perftest.AddStep(b, perftest.Job, 4, 1, nil)
 	perftest.AddStep(b, perftest.Job, 5, 1, perftest.Attrs{spans.AttrDeviceFlopThroughputReported: 400e12})

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -163,38 +162,4 @@ func (d *Devices) publish() {
 		m.common = ""
 	}
 	d.known.Store(m)
-}
-
-// Shared are the devices of each component: the collector makes an instance of it per signal and pipeline.
-type Shared struct {
-	mu   sync.Mutex
-	byID map[component.ID]*used
-}
-
-type used struct {
-	*Devices
-
-	users int
-}
-
-// NewShared returns a Shared without devices.
-func NewShared() *Shared { return &Shared{byID: make(map[component.ID]*used)} }
-
-// Use gives the devices of a component, and what its instance calls when it no longer needs them. The last such call drops them.
-func (s *Shared) Use(id component.ID) (d *Devices, release func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, ok := s.byID[id]
-	if !ok {
-		u = &used{Devices: New()}
-		s.byID[id] = u
-	}
-	u.users++
-	return u.Devices, sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if u.users--; u.users == 0 {
-			delete(s.byID, id)
-		}
-	})
 }

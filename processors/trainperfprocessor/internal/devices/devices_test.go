@@ -9,35 +9,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func TestDevicesAreDropped(t *testing.T) {
-	s := NewShared()
-	id := component.NewID(metadata.Type)
-	one, releaseOne := s.Use(id)
-	two, releaseTwo := s.Use(id)
-	assert.Same(t, one, two)
-	releaseOne()
-	releaseOne()
-	assert.Len(t, s.byID, 1)
-	releaseTwo()
-	assert.Empty(t, s.byID)
-	three, releaseThree := s.Use(id)
-	assert.NotSame(t, one, three)
-	releaseOne()
-	assert.Len(t, s.byID, 1)
-	releaseThree()
-}
 
 // TestDevicesAgainstOracle compares with the whole history of what was seen.
 func TestDevicesAgainstOracle(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -31,7 +31,7 @@ type All struct {
 }
 
 // NewAll holds none.
-func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes]()} }
+func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes](lru.Size)} }
 
 // Len is how many keys have episodes.
 func (a *All) Len() int { return a.byKey.Len() }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
 // TestEpisodes: a verdict that is true of all of 1,000 records was on 1,000 spans.

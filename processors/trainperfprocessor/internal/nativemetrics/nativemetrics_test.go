@@ -40,11 +40,11 @@ func TestGauges(t *testing.T) {
 		x        float64 // of 12.5
 	}{
 		"megatron.training.step_duration_ms":    {"ml.train.step.duration.reported", "s", 0.0125},
-		"megatron.training.loss":                {"ml.train.loss", spans.UnitLoss, 12.5},
+		"megatron.training.loss":                {"ml.train.loss", "{loss}", 12.5},
 		"megatron.training.throughput_tflops":   {"ml.train.device.flop.throughput.reported", "{flop}/s", 12.5e12},
-		"megatron.training.grad_norm":           {"ml.train.gradient.norm", spans.UnitNorm, 12.5},
-		"megatron.training.skipped_iters":       {"ml.train.iterations.skipped", spans.UnitIteration, 12.5},
-		"megatron.training.learning_rate":       {"ml.train.learning_rate", spans.UnitLearningRate, 12.5},
+		"megatron.training.grad_norm":           {"ml.train.gradient.norm", "{norm}", 12.5},
+		"megatron.training.skipped_iters":       {"ml.train.iterations.skipped", "{iteration}", 12.5},
+		"megatron.training.learning_rate":       {"ml.train.learning_rate", "{learning_rate}", 12.5},
 		"megatron.training.tokens_per_sec":      {"ml.train.token.throughput", "{token}/s", 12.5},
 		"megatron.training.memory_allocated_gb": {"ml.train.device.memory.peak", "By", 13421772800},
 		"megatron.training.other":               {"megatron.training.other", "", 12.5},

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // additions are the attributes to be added to a span: their number is known before the map has to grow.
@@ -22,7 +24,7 @@ func (a *additions) text(name, text string) {
 
 // finite adds a number if it is finite: NaN, which here means that there is none, breaks backends that keep JSON.
 func (a *additions) finite(name string, x float64) {
-	if isFinite(x) {
+	if spans.Finite(x) {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeDouble, x: x})
 	}
 }
@@ -97,5 +99,3 @@ func (a additions) put(attrs pcommon.Map, others int) {
 }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
-
-func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 )
 
 // mfuLimit is the MFU that no device gets above. Peaks are of BF16: FP8 is twice as fast, FP4 four times.

@@ -3,8 +3,8 @@ package steps
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 )
 
 // hypothesis is one way in which perf_monitor may have come to its numbers.

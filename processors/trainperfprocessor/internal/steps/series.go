@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
 // quantity says what the values of a series measure.
@@ -38,7 +38,7 @@ type allSeries struct {
 	byKey *simplelru.LRU[seriesKey, *series]
 }
 
-func newAllSeries() *allSeries { return &allSeries{byKey: lru.New[seriesKey, *series]()} }
+func newAllSeries() *allSeries { return &allSeries{byKey: lru.New[seriesKey, *series](lru.Size)} }
 
 // recentSeries are the series used last, one per quantity, of a service and run: mostly all steps of a resource go into the same two.
 type recentSeries [quantityLoss + 1]struct {

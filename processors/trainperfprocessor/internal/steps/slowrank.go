@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -39,7 +39,9 @@ type slowRankLog struct {
 	behind [slowRankWindow][]int64 // ranks that were slow in each of the last records
 }
 
-func newSlowRanks() *slowRanks { return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog]()} }
+func newSlowRanks() *slowRanks {
+	return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog](lru.Size)}
+}
 
 // of returns the log of a key, and makes it where there is none. evicted tells that another log was forgotten.
 func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {

@@ -10,11 +10,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -53,7 +53,7 @@ type Domain struct {
 func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
 	return &Domain{
 		cfg: cfg, logger: logger, devices: known, series: newAllSeries(), episodes: episode.NewAll(), slow: newSlowRanks(),
-		peaks: lru.New[string, float64](), warned: map[string]bool{},
+		peaks: lru.New[string, float64](lru.Size), warned: map[string]bool{},
 	}
 }
 

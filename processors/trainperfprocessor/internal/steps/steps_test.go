@@ -178,7 +178,7 @@ func TestMeasuresOfTime(t *testing.T) {
 		},
 		"by tokens per second and device": {
 			knownJob(), func(c *Config) { c.Model.Model = perftest.Aquila; c.Model.GlobalBatchSize, c.Model.WorldSize = 0, 0 },
-			attrs{spans.AttrStepDuration: nil, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
+			attrs{spans.AttrStepDuration: nil, spans.AttrTimePoint: true, spans.AttrDeviceTokenThroughput: 1000., spans.AttrStepsCovered: nil},
 			// The log's own description still has the batch, and the world size.
 			map[string]float64{
 				spans.AttrDeviceFlopThroughput: perftest.AquilaMegatron / 32 / 2048 * 1000,
@@ -418,14 +418,14 @@ func TestModelsThatCannotBeCounted(t *testing.T) {
 func TestOddSteps(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	for name, a := range map[string]attrs{
-		"no duration":      {spans.AttrStepDuration: nil},
+		"no duration":      {spans.AttrStepDuration: nil, spans.AttrTimePoint: true},
 		"zero duration":    {spans.AttrStepDuration: 0.},
 		"negative":         {spans.AttrStepDuration: -1.},
 		"NaN duration":     {spans.AttrStepDuration: math.NaN()},
 		"text duration":    {spans.AttrStepDuration: "fast"},
 		"infinite":         {spans.AttrStepDuration: math.Inf(1)},
-		"negative batch":   {spans.AttrBatchSize: int64(-5), spans.AttrStepDuration: nil},
-		"infinite batch":   {spans.AttrBatchSize: math.Inf(1), spans.AttrStepDuration: nil},
+		"negative batch":   {spans.AttrBatchSize: int64(-5), spans.AttrStepDuration: nil, spans.AttrTimePoint: true},
+		"infinite batch":   {spans.AttrBatchSize: math.Inf(1), spans.AttrStepDuration: nil, spans.AttrTimePoint: true},
 		"denormal seconds": {spans.AttrStepDuration: 5e-324},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,8 @@ package steps
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -3,10 +3,10 @@ package tq
 
 import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
@@ -42,7 +42,7 @@ type Domain struct {
 func New(cfg Config) *Domain {
 	cfg.ThroughputGood *= mib
 	cfg.ThroughputLow *= mib
-	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll(), runs: lru.New[runKey, *run]()}
+	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll(), runs: lru.New[runKey, *run](lru.Size)}
 }
 
 // Kinds are functions, their stages, and client operations.

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/verdict"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/lru"
+	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -31,7 +31,7 @@ type windows struct {
 }
 
 func newWindows(cfg FluctuationConfig) *windows {
-	return &windows{cfg: cfg, byKey: lru.New[windowKey, *window]()}
+	return &windows{cfg: cfg, byKey: lru.New[windowKey, *window](lru.Size)}
 }
 
 // spread is what a window says about its durations.

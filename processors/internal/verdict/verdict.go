@@ -1,4 +1,4 @@
-// Package verdict says what the domains of train_perf have found, and writes it to the spans: a name, a severity, the value with the threshold that it is
+// Package verdict says what processors have found out about spans, and writes it to them: a name, a severity, the value with the threshold that it is
 // held against, and a sentence for people.
 package verdict
 
@@ -63,6 +63,13 @@ func (v *Verdict[T]) Say(sheet *Sheet, of *T, value, threshold float64) {
 		reason = string(sheet.text)
 	}
 	sheet.said = append(sheet.said, judgement{kind: &v.kind, reason: reason, given: said})
+}
+
+// Tell gives a verdict of the registry with a sentence of the caller's.
+func (s *Sheet) Tell(name, sentence string, value, threshold float64) {
+	known, _ := spans.VerdictNamed(name)
+	k := &kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: Severity(max(slices.Index(severityText[:], known.Severity), 0))}
+	s.said = append(s.said, judgement{kind: k, reason: sentence, given: given{value: value, threshold: threshold}})
 }
 
 // Text appends a sentence that stands beside a verdict, or is part of another one's.

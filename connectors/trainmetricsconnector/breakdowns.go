@@ -1,0 +1,105 @@
+package trainmetricsconnector
+
+import (
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// breakdowns is where the time of steps, batches and passes went.
+var breakdowns = family{
+	kinds:  []view.Kind{view.KindBreakdown},
+	reader: func(family int8) reader { return &breakdownReader{family: family} },
+	adder:  func(family int8) adder { return &breakdownAdder{groups[breakdownKey, breakdownSeries]{family: family}} },
+}
+
+var stepTime = newMetric(spans.MetricStepTime)
+
+// breakdownKey is the label of a breakdown: what it is of.
+type breakdownKey struct{ window string }
+
+func (k breakdownKey) bare() bool          { return k.window == "" }
+func (k breakdownKey) clone() breakdownKey { return breakdownKey{strings.Clone(k.window)} }
+
+func (k breakdownKey) labels(m pcommon.Map, own label) {
+	own.put(m)
+	if k.window != "" {
+		m.PutStr(spans.AttrStepWindow, k.window)
+	}
+}
+
+// breakdownValues are what a breakdown says: its times are those of the reader from one index to the other.
+type breakdownValues struct {
+	key      breakdownKey
+	from, to int
+}
+
+type breakdownReader struct {
+	family    int8
+	values    []breakdownValues
+	times     []view.PartTime
+	breakdown view.Breakdown
+}
+
+func (r *breakdownReader) reset() {
+	clear(r.values)
+	clear(r.times)
+	r.values, r.times, r.breakdown = r.values[:0], r.times[:0], view.Breakdown{}
+}
+
+func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
+	b := &r.breakdown
+	if b.Read(span); b.Partial { // what is missing would be counted as unattributed
+		return
+	}
+	v := breakdownValues{key: breakdownKey{spans.Label(b.Window)}, from: len(r.times)}
+	bad := false
+	for _, of := range b.Times {
+		if _, ok := nanoseconds(of.Seconds, &bad); ok {
+			r.times = append(r.times, view.PartTime{Part: spans.Label(of.Part), Seconds: of.Seconds})
+		}
+	}
+	ns, possible := length(span)
+	if bad || !possible {
+		s.invalid++
+	}
+	if v.to = len(r.times); possible && v.to > v.from {
+		s.note(span, r.family, &b.Head, len(r.values), ns)
+		r.values = append(r.values, v)
+	}
+}
+
+// breakdownSeries are the series of one kind of window.
+type breakdownSeries struct{ times []named[counter] }
+
+type breakdownAdder struct {
+	groups[breakdownKey, breakdownSeries]
+}
+
+func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch) {
+	r := from.(*breakdownReader)
+	v := &r.values[o.values]
+	g, bs, over := a.find(s, o, in, v.key, primary(o, stepTime))
+	s.judge(g, o)
+	if o.incomplete {
+		s.lose(g, o)
+		return
+	}
+	for _, of := range r.times[v.from:v.to] {
+		s.count(byName(s, stepTime, g, &bs.times, &over.times, of.Part), of.Seconds, o)
+	}
+}
+
+// emit writes the series of one kind of window.
+func (a *breakdownAdder) emit(e *emitter, g *group) {
+	bs := seriesOf[breakdownSeries](g, a.family)
+	bs.times = slices.DeleteFunc(bs.times, func(of named[counter]) bool {
+		emit(e, stepTime, labels{of: g, own: label{spans.AttrStepPart, of.name}}, &of.series, sumPoint)
+		return of.series == nil
+	})
+}

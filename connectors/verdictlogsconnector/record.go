@@ -1,0 +1,109 @@
+package verdictlogsconnector
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector/internal/metadata"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// kept are the span's attributes that a record takes over: where and in what it happened, and who is accused. What holds for the whole process (service, run,
+// mostly host and rank) stands on the resource, which records have too.
+var kept = map[string]bool{
+	spans.AttrKind: true, spans.AttrSource: true, spans.AttrHostName: true, spans.AttrProcessPID: true, spans.AttrRank: true,
+	spans.AttrIteration: true, spans.AttrStepWindow: true, spans.AttrStepPart: true, spans.AttrStage: true, spans.AttrRankSlowest: true,
+	spans.AttrTQFunction: true, spans.AttrTQStage: true, spans.AttrTQTraceID: true,
+	spans.AttrRPCSystem: true, spans.AttrRPCMethod: true,
+	spans.AttrNCCLOperation: true, spans.AttrNCCLCommName: true, spans.AttrNCCLCommID: true, spans.AttrNCCLSequence: true,
+	spans.AttrNCCLLateRank: true, spans.AttrNCCLLateHost: true, spans.AttrNCCLStragglerRank: true, spans.AttrNCCLStragglerHost: true,
+}
+
+// levels are the severities of logs by those of verdicts.
+var levels = map[string]struct {
+	number plog.SeverityNumber
+	text   string
+}{
+	spans.SeverityBad:     {plog.SeverityNumberError, "ERROR"},
+	spans.SeverityWarning: {plog.SeverityNumberWarn, "WARN"},
+}
+
+// recorder makes the records of one batch. A resource that has none is not there.
+type recorder struct {
+	logs     plog.Logs
+	now      pcommon.Timestamp
+	resource int // the resource at hand; −1: none yet
+	records  plog.LogRecordSlice
+}
+
+func newRecorder(now time.Time) *recorder {
+	return &recorder{logs: plog.NewLogs(), now: pcommon.NewTimestampFromTime(now), resource: -1}
+}
+
+// add makes the record of a verdict. Verdicts of one resource come one after the other.
+func (r *recorder) add(td ptrace.Traces, f *found) {
+	if f.resource != r.resource {
+		from, to := td.ResourceSpans().At(f.resource), r.logs.ResourceLogs().AppendEmpty()
+		from.Resource().CopyTo(to.Resource())
+		to.SetSchemaUrl(from.SchemaUrl())
+		scope := to.ScopeLogs().AppendEmpty()
+		scope.Scope().SetName(metadata.ScopeName)
+		r.resource, r.records = f.resource, scope.LogRecords()
+	}
+	v, record := &f.verdict, r.records.AppendEmpty()
+	record.SetEventName(spans.EventVerdict)
+	record.SetTimestamp(v.Time)
+	if v.Time == 0 { // of another writer
+		record.SetTimestamp(f.span.EndTimestamp())
+	}
+	record.SetObservedTimestamp(r.now)
+	record.SetTraceID(f.span.TraceID())
+	record.SetSpanID(f.span.SpanID())
+	record.Body().SetStr(v.Reason)
+
+	attrs := record.Attributes()
+	attrs.EnsureCapacity(16)
+	known, _ := spans.VerdictNamed(v.Name)
+	attrs.PutStr(spans.AttrVerdictName, v.Name)
+	spans.PutFinite(attrs, spans.AttrVerdictValue, v.Value)
+	spans.PutFinite(attrs, spans.AttrVerdictThreshold, v.Threshold)
+	if known.Unit != "" {
+		attrs.PutStr(spans.AttrVerdictUnit, known.Unit)
+	}
+	worst := ""
+	for name, value := range f.span.Attributes().All() {
+		switch {
+		case kept[name]:
+			value.CopyTo(attrs.PutEmpty(name))
+		case name == spans.AttrVerdictSeverity:
+			worst = spans.ValueText(value)
+		}
+	}
+	severity := severityOf(known.Severity, worst)
+	if level, ok := levels[severity]; ok {
+		attrs.PutStr(spans.AttrVerdictSeverity, severity)
+		record.SetSeverityNumber(level.number)
+		record.SetSeverityText(level.text)
+	}
+}
+
+// severityOf is the severity of one verdict. A span says only the worst of its verdicts: it is usual for the verdict, but never above the span's. A straggler
+// that is over, for one, is a warning where a straggler is bad.
+func severityOf(usual, worst string) string {
+	if usual == spans.SeverityBad && worst == spans.SeverityWarning || usual == "" {
+		return worst
+	}
+	return usual
+}
+
+// found is a verdict about a span.
+type found struct {
+	resource int // its place in the batch
+	span     ptrace.Span
+	verdict  view.Verdict
+	id       uint64 // of the verdict about this span; 0: the span has no id
+}

@@ -1,0 +1,92 @@
+package stepjoinprocessor
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/trainbridge/trainbridge/internal/duration"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// Config of the step_join processor.
+type Config struct {
+	// Wait is for how long a step waits, from when its last span came, for what other logs say of its time. Default 10s.
+	Wait time.Duration `mapstructure:"wait"`
+	// Keep is for how long what has passed is remembered, for steps that come later: longer than the longest step. Default 15m.
+	Keep time.Duration `mapstructure:"keep"`
+	// Tolerance is by how much the clocks of two logs may differ. Default 1ms.
+	Tolerance time.Duration `mapstructure:"tolerance"`
+	// MaxBytes bounds what is remembered, about: a collective takes 136 bytes, a call of TransferQueue 800. Beyond, the oldest windows are closed before their
+	// time, and the oldest of the rest is forgotten. Default 16 MiB.
+	MaxBytes int64 `mapstructure:"max_bytes"`
+	// Slowest is how many of the slowest collectives and passes of a step are told as spans of their own in its trace. Default 3.
+	Slowest int `mapstructure:"slowest"`
+	// Windows are names of spans of services (with * for any text) that others may lie in, beside those that are known. Default: none.
+	Windows []string `mapstructure:"windows"`
+	// Leaves say of names of spans of services what their time is: one of the kinds of a breakdown, such as data_loading. Default: none.
+	Leaves map[string]string `mapstructure:"leaves"`
+	// Storage is the id of a storage extension that keeps which roots are still to be sent. Default: none, and a crash leaves them unsent.
+	Storage *component.ID `mapstructure:"storage"`
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{Wait: 10 * time.Second, Keep: 15 * time.Minute, Tolerance: time.Millisecond, MaxBytes: 16 << 20, Slowest: 3}
+}
+
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
+// Validate returns every error of the config, joined.
+func (c *Config) Validate() error {
+	var errs []error
+	if c.Wait <= 0 {
+		errs = append(errs, fmt.Errorf("'wait' is %s: set a time above 0, such as 10s", c.Wait))
+	}
+	if c.Keep < c.Wait {
+		errs = append(errs, fmt.Errorf("'keep' is %s, below 'wait' (%s): set a time that is longer than the longest step, such as 15m", c.Keep, c.Wait))
+	}
+	if c.Tolerance < 0 {
+		errs = append(errs, fmt.Errorf("'tolerance' is %s: set 0 or more, such as 1ms", c.Tolerance))
+	}
+	if c.MaxBytes < 1<<20 {
+		errs = append(errs, fmt.Errorf("'max_bytes' is %d: set at least 1048576 (1 MiB)", c.MaxBytes))
+	}
+	if c.Slowest < 0 || c.Slowest > 100 {
+		errs = append(errs, fmt.Errorf("'slowest' is %d: set 0 to 100", c.Slowest))
+	}
+	for _, name := range c.Windows {
+		if _, err := path.Match(name, ""); err != nil || name == "" {
+			errs = append(errs, fmt.Errorf("'windows' has %q: name spans, with * for any text", name))
+		}
+	}
+	for name, kind := range c.Leaves {
+		if _, err := path.Match(name, ""); err != nil || name == "" {
+			errs = append(errs, fmt.Errorf("'leaves' has %q: name spans, with * for any text", name))
+		}
+		if _, ok := leafKindNamed(kind); !ok {
+			errs = append(errs, fmt.Errorf("'leaves' says that %q is %q: take one of %s", name, kind, leafKinds()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func leafKindNamed(name string) (breakdown.Kind, bool) {
+	for k := range breakdown.Unattributed {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return breakdown.Unattributed, false
+}
+
+func leafKinds() (names []string) {
+	for k := range breakdown.Unattributed {
+		names = append(names, k.String())
+	}
+	return names
+}

@@ -1,0 +1,558 @@
+package stepjoinprocessor
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/why"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// joined is a leaf of another trace that belongs to a group.
+type joined struct {
+	leaf *facts.Leaf
+	by   string
+}
+
+// deriver makes the spans that are added to groups. Its memory is used again.
+type deriver struct {
+	p        *stepJoin
+	resolver facts.Resolver
+	scratch  breakdown.Scratch
+	history  *why.History
+	sheet    verdict.Sheet
+	pieces   []breakdown.Piece
+	joined   []joined
+	calls    []facts.Leaf                      // windows of other traces, as leaves
+	parents  map[pcommon.SpanID]pcommon.SpanID // of the parts of a step
+	callBy   []string
+	seconds  []float64
+	gpus     near
+	counts   struct{ joined, ambiguous int64 }
+}
+
+// derive adds the spans of a group that is closed. It is called with p.mu held and the run sorted.
+func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
+	res := spans.Resource{Service: g.Service, RunID: r.ID}
+	w, ok := g.Main()
+	top := d.top(g, &w, ok)
+	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 {
+		g.Partial = true
+	}
+	if g.Promised {
+		d.root(out, res, g, &w, ok)
+	}
+	if !ok {
+		return
+	}
+	if twin := r.Twin(g, &w); twin != nil { // another log tells the step in the trace of an id: what happened in it is told there
+		if of, _ := twin.Main(); twin.Promised {
+			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration)
+		}
+		return
+	}
+	home, parent := g, top
+	batch := d.collect(r, g, &w)
+	if batch != nil && batch.Promised {
+		home, parent = batch, spans.RootID(batch.ID)
+		d.retell(out, res, r, g, &w, home, parent)
+	}
+	d.aggregates(out, res, r, &w, home, parent)
+	d.breakdown(out, res, r, g, &w, home, parent)
+}
+
+// top is the span that stands for the group.
+func (d *deriver) top(g *facts.Group, w *facts.Window, ok bool) pcommon.SpanID {
+	if g.Promised || !ok {
+		return spans.RootID(g.ID)
+	}
+	return w.Span
+}
+
+// root adds the parent that the tops of the group were given.
+func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, ok bool) {
+	name, source := spans.SpanStepRoot, spans.TimeDerived
+	if g.Functions() > 0 {
+		name = spans.SpanTQBatch
+	}
+	start, end := g.Start, g.End
+	if end == 0 { // nothing has a place in time
+		source = spans.TimeSynthetic
+		for i := range g.Own {
+			start, end = around(start, end, g.Own[i].Start, g.Own[i].End)
+		}
+		for _, s := range g.Stages {
+			start, end = around(start, end, s.Start, s.End)
+		}
+		for i := range g.Windows {
+			start, end = around(start, end, g.Windows[i].Start, g.Windows[i].End)
+		}
+	}
+	s := out.Add(res, spans.Span{
+		Trace: g.ID, ID: spans.RootID(g.ID), Name: name, Is: spans.KindRoot, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: source, Attributes: 3,
+	})
+	s.Attributes().PutStr(spans.AttrJoinBy, spans.JoinByID)
+	if ok && w.Kind == facts.Step && w.Number >= 0 {
+		s.Attributes().PutInt(spans.AttrIteration, w.Number)
+	}
+	putPartial(s, g)
+}
+
+func around(start, end, from, to int64) (int64, int64) {
+	if end == 0 {
+		return from, to
+	}
+	return min(start, from), max(end, to)
+}
+
+func putPartial(s ptrace.Span, g *facts.Group) {
+	if g.Partial {
+		s.Attributes().PutBool(spans.AttrJoinPartial, true)
+	}
+}
+
+// collect finds what belongs to the window: the pieces of its breakdown, and the leaves of other traces that join it. It returns the group of the one batch of
+// TransferQueue that lies in a step, where there is exactly one and no other step claims it.
+func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
+	d.pieces, d.joined, d.calls, d.callBy = d.pieces[:0], d.joined[:0], d.calls[:0], d.callBy[:0]
+	d.resolver.Tolerance = d.p.cfg.Tolerance
+	d.gpus.begin(r, w)
+	d.own(r, g, w)
+	slack := int64(1e9)
+	batches := 0
+	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // no other window lies in these
+	if !calls && r.ID != "" {
+		r.Within(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
+			if o == g || o.End == 0 || w.Kind == facts.Function && o.Functions() > 0 || !d.resolver.Holds(r, w, o.Place()) {
+				return
+			}
+			owner, by, ambiguous := d.resolver.Resolve(r, o.Place())
+			direct := owner == g
+			if !d.within(r, owner, g) {
+				return
+			}
+			if !d.apart(r) {
+				d.own(r, o, nil)
+			}
+			if direct && !o.Promised {
+				d.call(o, by, ambiguous)
+			}
+			if o.Functions() > 0 && o.Promised && !o.HasStep() {
+				batch = o
+				batches++
+			}
+		})
+	}
+	r.Each(w.Start-slack, w.End+slack, func(l *facts.Leaf) {
+		if l.Flags.Has(facts.Timeless|facts.Point) || w.PID != 0 && l.Host == 0 {
+			return
+		}
+		owner, by, ambiguous := r.Groups[l.Trace], "", false
+		if owner == nil && r.ID != "" { // spans that name no run may be of any job: nothing but their trace ties them
+			at := facts.Place{Start: l.Start, End: l.End, Name: l.Name, Host: l.Host, PID: l.PID, Observed: l.Flags.Has(facts.Observed)}
+			if !d.resolver.Holds(r, w, at) {
+				return
+			}
+			owner, by, ambiguous = d.resolver.Resolve(r, at)
+		}
+		direct := owner == g && by != ""
+		if !d.within(r, owner, g) {
+			return
+		}
+		if !d.apart(r) || l.Host != 0 && l.Host == w.Host {
+			d.piece(r, l)
+		}
+		if direct {
+			d.joined = append(d.joined, joined{l, by})
+			d.count(ambiguous)
+		}
+	})
+	for i := range d.calls { // when they move no more
+		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i]})
+	}
+	if w.Kind != facts.Step || batches != 1 || g.Functions() > 0 || d.apart(r) || batch.Observed() { // it has a batch of its own, or no sure place
+		return nil
+	}
+	return batch
+}
+
+// apart says whether the clocks of the run's hosts differ so much that it is not known at which moment of a window something on another host went on.
+func (d *deriver) apart(r *facts.Run) bool { return r.Apart > int64(d.p.cfg.Tolerance) }
+
+// within says whether a group is another one or lies in it, or in one that does.
+func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
+	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
+		g, _, _ = d.resolver.Resolve(r, g.Place())
+	}
+	return g == other
+}
+
+// call joins the calls and passes of another trace.
+func (d *deriver) call(o *facts.Group, by string, ambiguous bool) {
+	for i := range o.Windows {
+		w := &o.Windows[i]
+		if w.Kind == facts.Step {
+			continue
+		}
+		d.calls = append(d.calls, facts.Leaf{
+			Trace: o.ID, Span: w.Span, Start: w.Start, End: w.End, Name: w.Name, Host: w.Host, LateRank: -1, Kind: breakdown.Unattributed, Flags: w.Flags,
+		})
+		d.callBy = append(d.callBy, by)
+		d.count(ambiguous)
+	}
+}
+
+// count counts a leaf that was joined.
+func (d *deriver) count(ambiguous bool) {
+	d.counts.joined++
+	if ambiguous {
+		d.counts.ambiguous++
+	}
+}
+
+// own adds the pieces of a group's own trace. Parts of steps are taken of the main window: each rank tells its own.
+func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
+	times := d.parts(g, w)
+	for _, s := range g.Settled() {
+		d.pieces = append(d.pieces, pieceOf(s.Kind, s.Start, s.End, s.Flags))
+	}
+	compute, has := 0.0, false
+	d.gpus.windows(g)
+	for i := range g.Own {
+		l := &g.Own[i]
+		if l.Parent.IsEmpty() {
+			if l.Kind != breakdown.Unattributed && (w == nil || l.Span != w.Span) && (l.Kind != breakdown.Collective || !d.apart(r)) {
+				d.piece(r, l)
+			}
+			continue
+		}
+		if w == nil || w.Kind != facts.Step || d.stepOf(l) != w.Span {
+			continue
+		}
+		length, direct := times*float64(l.End-l.Start)/1e9, l.Parent == w.Span
+		switch {
+		case l.Kind != breakdown.Unattributed:
+			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
+			if !direct {
+				compute -= length
+			}
+		case direct:
+			compute, has = compute+length, true
+		}
+	}
+	if has {
+		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Compute, Seconds: math.Max(compute, 0)})
+	}
+}
+
+// parts notes what each part of a step is in, and returns how often it was done: timers of a record of several steps are means, where they have room.
+func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
+	clear(d.parents)
+	if w == nil || w.Kind != facts.Step {
+		return 1
+	}
+	sum := int64(0)
+	for i := range g.Own {
+		l := &g.Own[i]
+		if !l.Parent.IsEmpty() {
+			d.parents[l.Span] = l.Parent
+		}
+		if l.Parent == w.Span {
+			sum += l.End - l.Start
+		}
+	}
+	if float64(sum)*w.Steps <= 1.01*float64(w.End-w.Start) {
+		return w.Steps
+	}
+	return 1
+}
+
+// stepOf is the step that a part is in.
+func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
+	parent := l.Parent
+	for range 8 {
+		up := d.parents[parent]
+		if up.IsEmpty() {
+			return parent
+		}
+		parent = up
+	}
+	return parent
+}
+
+// pieceOf is what went on from start to end, or for as long where the times are made up.
+func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown.Piece {
+	if flags.Has(facts.Timeless) {
+		return breakdown.Piece{Kind: kind, Seconds: float64(end-start) / 1e9}
+	}
+	return breakdown.Piece{Kind: kind, Start: start, End: end}
+}
+
+// piece adds a leaf to the breakdown. A collective is two: the wait for its last rank, and the rest.
+func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
+	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
+	d.gpus.leaf(l)
+	switch {
+	case l.Kind == breakdown.Collective:
+		p.Who = breakdown.Who{Comm: r.Text(l.Comm), Operation: r.Text(l.Name)}
+		if l.Late >= 0 && p.End > p.Start {
+			p.Start = d.wait(r, l, p)
+			if p.Start >= p.End {
+				return
+			}
+		}
+	case l.Shares:
+		p.Split = r.SharesOf(l)
+	}
+	d.pieces = append(d.pieces, p)
+}
+
+// wait adds the wait for the last rank of a collective and returns its end. The rank is to blame from the arrival of the last but one on: until then there was
+// another to wait for.
+func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
+	end = min(l.Start+l.Late, l.End)
+	p.Kind, p.End = breakdown.Wait, max(end-l.Blame, l.Start)
+	d.pieces = append(d.pieces, p) // also without length: that nobody came late is known
+	if p.End < end {
+		p.Start, p.End = p.End, end
+		p.Who.Rank, p.Who.HasRank, p.Who.Host = int64(l.LateRank), l.LateRank >= 0, r.Text(l.LateHost)
+		p.Who.Local = int64(l.Ranks) < r.Ranks // the numbers of the largest communicator are those of the job
+		d.gpus.lateRank(&p.Who, l)
+		d.pieces = append(d.pieces, p)
+	}
+	return end
+}
+
+// retell adds a step to the trace of the batch that it worked on, and says in its own trace where that is.
+func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun)
+	if w.Number >= 0 {
+		s.Attributes().PutInt(spans.AttrIteration, w.Number)
+	}
+	d.tell(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun)
+}
+
+// tell adds a span that stands for a span of another trace.
+func (d *deriver) tell(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
+	span pcommon.SpanID, by string,
+) ptrace.Span {
+	s := out.Add(res, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, spans.KindJoined, of[:], span[:]), Parent: parent, Name: name, Is: spans.KindJoined, Kind: ptrace.SpanKindInternal,
+		Start: start, End: end, Source: spans.TimeDerived, Attributes: 5,
+	})
+	s.Attributes().PutStr(spans.AttrJoinBy, by)
+	link := s.Links().AppendEmpty()
+	link.SetTraceID(of)
+	link.SetSpanID(span)
+	return s
+}
+
+// aggregates adds a span for each operation of each communicator, and method of RPCs, that joined, and the slowest and the bad ones by themselves.
+func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	slices.SortFunc(d.joined, func(a, b joined) int {
+		return cmp.Or(cmp.Compare(a.leaf.Kind, b.leaf.Kind), cmp.Compare(r.Text(a.leaf.Comm), r.Text(b.leaf.Comm)),
+			cmp.Compare(r.Text(a.leaf.Name), r.Text(b.leaf.Name)), cmp.Compare(a.by, b.by), cmp.Compare(a.leaf.Start, b.leaf.Start),
+			slices.Compare(a.leaf.Span[:], b.leaf.Span[:]))
+	})
+	for from, to := 0, 0; from < len(d.joined); from = to {
+		for first := d.joined[from]; to < len(d.joined) && same(first, d.joined[to]); {
+			to++
+		}
+		d.aggregate(out, res, r, w, home, parent, d.joined[from:to])
+	}
+}
+
+func same(a, b joined) bool {
+	return a.leaf.Kind == b.leaf.Kind && a.leaf.Comm == b.leaf.Comm && a.leaf.Name == b.leaf.Name && a.by == b.by
+}
+
+const mostBad = 20 // of each aggregate
+
+func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID, list []joined) {
+	first := list[0].leaf
+	name := r.Text(first.Name)
+	sum, union, wait, until := int64(0), int64(0), int64(0), int64(math.MinInt64)
+	start, end := int64(math.MaxInt64), int64(0)
+	d.seconds = d.seconds[:0]
+	for _, j := range list {
+		l := j.leaf
+		sum += l.End - l.Start
+		wait += max(l.Late, 0)
+		start, end = min(start, l.Start), max(end, l.End)
+		if from := max(l.Start, until); l.End > from {
+			union += l.End - from
+		}
+		until = max(until, l.End)
+		d.seconds = append(d.seconds, float64(l.End-l.Start)/1e9)
+	}
+	slices.Sort(d.seconds)
+	s := out.Add(res, spans.Span{
+		Trace:  home.ID,
+		ID:     spans.SpanID(home.ID, spans.KindAggregate, w.Span[:], []byte{byte(first.Kind)}, []byte(r.Text(first.Comm)), []byte(name), []byte(list[0].by)),
+		Parent: parent, Name: name, Is: spans.KindAggregate, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: spans.TimeDerived, Attributes: 10,
+	})
+	m := s.Attributes()
+	m.PutStr(spans.AttrJoinBy, list[0].by)
+	m.PutInt(spans.AttrAggregateCount, int64(len(list)))
+	m.PutDouble(spans.AttrAggregateSum, float64(sum)/1e9)
+	m.PutDouble(spans.AttrAggregateUnion, float64(union)/1e9)
+	m.PutDouble(spans.AttrAggregateP50, quantile(d.seconds, 0.5))
+	m.PutDouble(spans.AttrAggregateP99, quantile(d.seconds, 0.99))
+	m.PutDouble(spans.AttrAggregateMax, d.seconds[len(d.seconds)-1])
+	if first.Kind == breakdown.Collective {
+		m.PutStr(spans.AttrNCCLOperation, name)
+		m.PutStr(spans.AttrNCCLCommName, r.Text(first.Comm))
+		m.PutDouble(spans.AttrAggregateWait, float64(wait)/1e9)
+	}
+	d.single(out, res, r, home, s.SpanID(), list)
+}
+
+// single tells the slowest of an aggregate, and those with a bad verdict, by themselves; in their own traces a span leads back.
+func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
+	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
+	bad := 0
+	for i, j := range list {
+		l := j.leaf
+		isBad := l.Flags.Has(facts.Bad | facts.Error)
+		if isBad {
+			bad++
+		}
+		if i >= d.p.cfg.Slowest && (!isBad || bad > mostBad) {
+			continue
+		}
+		s := d.tell(out, res, home.ID, parent, r.Text(l.Name), l.Start, l.End, l.Trace, l.Span, j.by)
+		if l.Late > 0 {
+			m := s.Attributes()
+			m.PutDouble(spans.AttrNCCLLateMax, float64(l.Late)/1e9)
+			if l.LateRank >= 0 {
+				m.PutInt(spans.AttrNCCLLateRank, int64(l.LateRank))
+			}
+			if host := r.Text(l.LateHost); host != "" {
+				m.PutStr(spans.AttrNCCLLateHost, host)
+			}
+		}
+		d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by)
+	}
+}
+
+// quantile is the value at a rank (nearest rank) of sorted values.
+func quantile(sorted []float64, q float64) float64 {
+	i := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[max(i, 0)]
+}
+
+// breakdown adds the span that says where the time went. A window of which no part is known has none.
+func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	if len(d.pieces) == 0 && !g.Restored || w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function stand on it
+		return
+	}
+	b := d.scratch.Of(w.Start, w.End, d.pieces)
+	// It is drawn as a point where the window begins. As long as the window, it would be what ends last, and Jaeger's page would take it for the critical path.
+	s := out.Add(res, spans.Span{
+		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
+		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: spans.TimeDerived, Attributes: 24,
+	})
+	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[w.Kind]; of != "" {
+		s.Attributes().PutStr(spans.AttrStepWindow, of)
+	}
+	if len(d.pieces) > 0 {
+		putBreakdown(s.Attributes(), &b)
+	}
+	if w.Number >= 0 && w.Kind == facts.Step {
+		s.Attributes().PutInt(spans.AttrIteration, w.Number)
+	}
+	putPartial(s, g)
+	notes := d.tellGPUs(s, r, w)
+	if g.Partial {
+		return // it cannot be held against others
+	}
+	if v, slow := d.history.Judge(d.window(r, w, &b, notes)); slow {
+		d.sheet.Begin()
+		d.sheet.Tell(v.Name, v.Sentence, v.Value, v.Threshold)
+		d.sheet.Put(s)
+		for i := range v.Causes {
+			putCause(s, r, v.Causes[i])
+		}
+		if v.Unexplained > 0 {
+			putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
+		}
+	}
+}
+
+// putCause writes for programs what the verdict's sentence says of a cause.
+func putCause(span ptrace.Span, r *facts.Run, c why.Cause) {
+	e := span.Events().AppendEmpty()
+	e.SetName(spans.EventCause)
+	e.SetTimestamp(span.EndTimestamp())
+	m := e.Attributes()
+	m.EnsureCapacity(8)
+	m.PutStr(spans.AttrStepPart, c.Kind.String())
+	m.PutDouble(spans.AttrCauseTime, c.Seconds)
+	if r.Ranks > 0 {
+		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(r.Ranks))
+	}
+	if c.Who.HasRank {
+		m.PutInt(spans.AttrNCCLLateRank, c.Who.Rank)
+	}
+	for _, t := range [...]struct{ name, text string }{
+		{spans.AttrNCCLLateHost, c.Who.Host}, {spans.AttrNCCLCommName, c.Who.Comm}, {spans.AttrNCCLOperation, c.Who.Operation}, {spans.AttrCauseNote, c.Note.Text},
+	} {
+		if t.text != "" {
+			m.PutStr(t.name, t.text)
+		}
+	}
+}
+
+// window is what the history compares.
+func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) *why.Window {
+	k := why.Key{Run: r.ID, Steps: int64(w.Steps)}
+	if w.Batch >= 1 {
+		k.Batch = int64(w.Batch)
+	}
+	subject := ""
+	switch w.Kind {
+	case facts.Pass:
+		k.Of, subject = why.Pass, "The pass"
+	case facts.Function:
+		k.Of, subject = why.Batch, "The batch"
+	case facts.Step:
+		subject = "The step"
+		if w.Number >= 0 {
+			subject = "Step " + strconv.FormatInt(w.Number, 10)
+		}
+		if w.Steps > 1 {
+			subject = fmt.Sprintf("Steps %d to %d", w.Number-int64(w.Steps)+1, w.Number)
+		}
+	case facts.Other:
+		k.Name = r.Text(w.Name)
+		subject = k.Name
+	}
+	apart := 0.0
+	if d.apart(r) {
+		apart = float64(r.Apart) / 1e9
+	}
+	return &why.Window{Key: k, Subject: subject, Ranks: r.Ranks, Breakdown: b, Notes: notes, Apart: apart}
+}
+
+// putBreakdown writes the numbers of the kinds that are known, s.
+func putBreakdown(m pcommon.Map, b *breakdown.Breakdown) {
+	for k := range breakdown.Kind(breakdown.Kinds) {
+		if !b.Known[k] {
+			continue
+		}
+		m.PutDouble(k.TimeAttribute(), b.Time[k])
+		if k != breakdown.Unattributed {
+			m.PutDouble(k.SumAttribute(), b.Sum[k])
+			m.PutDouble(k.UnionAttribute(), b.Union[k])
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package stepjoinprocessor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/processorhelper"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/gpus"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadata"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/why"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// createMetrics makes the instance that stands in a pipeline of metrics. It passes them as they are; the instance of traces with the same component id knows
+// what it has seen of GPUs.
+func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	known, release := f.gpus.Use(set.ID)
+	keep := cfg.(*Config).Keep
+	return processorhelper.NewMetrics(ctx, set, cfg, next, func(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
+		if n := known.Notice(md, keep); n > 0 {
+			telemetry.ProcessorStepJoinGpuPointsIgnored.Add(ctx, n)
+		}
+		return md, nil
+	}, processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}), processorhelper.WithShutdown(func(context.Context) error {
+		telemetry.Shutdown()
+		release()
+		return nil
+	}))
+}
+
+// process notes which process wrote the spans of a resource, and about when it was at work: nvml says on which GPU it ran. Spans come in order of time, nearly.
+func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
+	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
+		return
+	}
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, ss := range rs.ScopeSpans().All() {
+		list := ss.Spans()
+		if n := list.Len(); n > 0 {
+			first = min(first, int64(list.At(0).StartTimestamp()), int64(list.At(n-1).StartTimestamp()))
+			last = max(last, int64(list.At(0).EndTimestamp()), int64(list.At(n-1).EndTimestamp()))
+		}
+	}
+	if last > 0 {
+		run := r.p.run(r.res.Run, now)
+		run.Process(facts.Process{Host: run.Number(r.res.Host), PID: int32(r.res.PID.Or(0))}, first, last)
+	}
+}
+
+// late finds out which process the last rank of a collective was: the span of that rank, in the same trace, is of its process. Its memory is used again.
+type late struct {
+	wanted bool
+	ranks  map[pcommon.TraceID]lateLeaf
+	known  map[lateRank]struct{} // of which names has the name
+	names  map[string]struct{}   // of the spans of such ranks
+}
+
+// lateLeaf is a collective whose last rank is looked for.
+type lateLeaf struct {
+	run   *facts.Run
+	group *facts.Group // nil: the leaf belongs to none
+	at    int
+}
+
+func (l *late) begin(wanted bool) {
+	if l.wanted = wanted; l.ranks == nil {
+		l.ranks, l.known, l.names = map[pcommon.TraceID]lateLeaf{}, map[lateRank]struct{}{}, map[string]struct{}{}
+	}
+	clear(l.ranks)
+	clear(l.known)
+	clear(l.names)
+}
+
+// note notes a leaf that was added last.
+func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
+	if !l.wanted || leaf.Kind != breakdown.Collective || leaf.LateRank < 0 || leaf.Blame <= 0 {
+		return
+	}
+	at := r.Leaves() - 1
+	if g != nil {
+		at = len(g.Own) - 1
+	}
+	l.ranks[leaf.Trace] = lateLeaf{r, g, at}
+	of := lateRank{r, leaf.LateRank, leaf.LateHost}
+	if _, ok := l.known[of]; !ok {
+		l.known[of] = struct{}{}
+		l.names[spans.NCCLRankName(of.rank, r.Text(of.host))] = struct{}{}
+	}
+}
+
+func (l lateLeaf) leaf() *facts.Leaf {
+	if l.group != nil {
+		return &l.group.Own[l.at]
+	}
+	return l.run.Leaf(l.at)
+}
+
+type lateRank struct {
+	run  *facts.Run
+	rank int32
+	host uint32
+}
+
+// latePIDs notes the processes of the ranks that came last. The span of a rank says its host in its name, and its process in its resource.
+func (r *reader) latePIDs(td ptrace.Traces) {
+	l := &r.late
+	if len(l.ranks) == 0 {
+		return
+	}
+	for _, rs := range td.ResourceSpans().All() {
+		host, pid, known := "", int64(0), false
+		last, wanted := "", false // spans of one rank follow each other
+		for _, ss := range rs.ScopeSpans().All() {
+			list := ss.Spans()
+			for i := range list.Len() {
+				s := list.At(i)
+				if name := s.Name(); name != last {
+					last = name
+					_, wanted = l.names[name]
+				}
+				if !wanted {
+					continue
+				}
+				at, ok := l.ranks[s.TraceID()]
+				if !ok {
+					continue
+				}
+				if !known {
+					host, pid, known = spans.AttrText(rs.Resource().Attributes(), spans.AttrHostName), number(rs.Resource().Attributes(), spans.AttrProcessPID), true
+				}
+				leaf := at.leaf()
+				if rank := number(s.Attributes(), spans.AttrNCCLCommRank); rank == int64(leaf.LateRank) && host == at.run.Text(leaf.LateHost) {
+					leaf.LatePID = int32(pid)
+				}
+			}
+		}
+	}
+}
+
+// number is a whole number of 32 bits, −1 where there is none.
+func number(attrs pcommon.Map, key string) int64 {
+	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeInt && v.Int() == int64(int32(v.Int())) {
+		return v.Int()
+	}
+	return -1
+}
+
+// near is where the window was at work, and who was late in it. Its memory is used again.
+type near struct {
+	run       *facts.Run
+	processes map[facts.Process]struct{}
+	hosts     map[uint32]struct{}
+	late      map[breakdown.Who]int32 // the process of each rank that was waited for; −1: not known, or several
+
+	last    facts.Process
+	list    []gpus.Process
+	names   []string
+	ranks   []breakdown.Who
+	of      []*gpus.GPU
+	notes   []why.Note
+	scratch gpus.Scratch
+}
+
+// begin begins with the processes of the run that were at work within a step: all of them work on it. What else is a window names its own.
+func (n *near) begin(r *facts.Run, w *facts.Window) {
+	if n.processes == nil {
+		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
+	}
+	clear(n.processes)
+	clear(n.hosts)
+	clear(n.late)
+	n.run, n.last = r, facts.Process{}
+	if w.Kind == facts.Step {
+		r.Processes(w.Start, w.End, n.add)
+	}
+}
+
+// add adds a process, or only a host.
+func (n *near) add(p facts.Process) {
+	if p.Host == 0 || p == n.last {
+		return
+	}
+	n.last = p
+	n.hosts[p.Host] = struct{}{}
+	if p.PID > 0 {
+		n.processes[p] = struct{}{}
+	}
+}
+
+func (n *near) windows(g *facts.Group) {
+	for i := range g.Windows {
+		n.add(facts.Process{Host: g.Windows[i].Host, PID: g.Windows[i].PID})
+	}
+}
+
+func (n *near) leaf(l *facts.Leaf) {
+	n.add(facts.Process{Host: l.Host, PID: l.PID})
+	n.add(facts.Process{Host: l.LateHost, PID: l.LatePID})
+}
+
+// lateRank notes the process of a rank that was waited for. All collectives of the window that waited for it have to agree.
+func (n *near) lateRank(who *breakdown.Who, l *facts.Leaf) {
+	worker, ok := who.Worker()
+	if !ok {
+		return
+	}
+	pid := l.LatePID
+	if before, ok := n.late[worker]; pid <= 0 || ok && before != pid {
+		pid = -1
+	}
+	n.late[worker] = pid
+}
+
+// mostHeld bounds the events of a window, and mostNotes what is said of GPUs of which no rank is known.
+const (
+	mostHeld  = 8
+	mostNotes = 4
+)
+
+// tellGPUs tells on a breakdown what the GPUs of the window were like, and returns what explains why it was slow. Nothing is told where no sample was taken
+// within the window.
+func (d *deriver) tellGPUs(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
+	n := &d.gpus
+	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
+	apart := d.apart(r) // then only what the window's own host says is surely of its time
+	for p := range n.processes {
+		if !apart || p.Host == w.Host {
+			n.list = append(n.list, gpus.Process{Host: r.Text(p.Host), PID: p.PID})
+		}
+	}
+	for host := range n.hosts {
+		if !apart || host == w.Host {
+			n.names = append(n.names, r.Text(host))
+		}
+	}
+	seen, ok := d.p.gpus.Within(&n.scratch, w.Start, w.End, n.list, n.names)
+	if !ok {
+		return nil
+	}
+	putGPUs(s, &seen, w)
+	if seen.Stated { // which GPUs of a host are the window's is not known otherwise
+		d.noteGPUs(&seen, w)
+	}
+	return n.notes
+}
+
+// putGPUs writes the means, and an event for each GPU that was held down and for each error.
+func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
+	m := s.Attributes()
+	m.PutInt(spans.AttrGPUCount, int64(seen.GPUs))
+	m.PutInt(spans.AttrGPUSampleCount, int64(seen.Samples))
+	for _, a := range [...]struct {
+		key   string
+		value float64
+	}{
+		{spans.AttrGPUUtilization, seen.Utilization.Mean},
+		{spans.AttrGPUUtilizationMin, seen.Utilization.Min},
+		{spans.AttrGPUPower, seen.Power.Mean},
+		{spans.AttrGPUTemperature, seen.Temperature.Mean},
+		{spans.AttrGPUTemperatureMax, seen.Temperature.Max},
+		{spans.AttrGPUClock, seen.Clock.Mean * 1e6},
+		{spans.AttrGPUClockMin, seen.Clock.Min * 1e6},
+	} {
+		if a.value == a.value {
+			m.PutDouble(a.key, a.value)
+		}
+	}
+	for c, seconds := range seen.Throttled {
+		if seconds > 0 {
+			m.PutDouble(gpus.Cause(c).Attribute(), seconds)
+		}
+	}
+	slices.SortStableFunc(seen.Held, func(a, b gpus.Held) int { return cmp.Compare(b.Most(), a.Most()) })
+	for i := range seen.Held[:min(len(seen.Held), mostHeld)] {
+		h := &seen.Held[i]
+		if h.Most() == 0 {
+			break // by its power limit only
+		}
+		e := event(s, spans.EventGPUThrottled, max(h.Since, w.Start), h.GPU)
+		for c, seconds := range h.Seconds {
+			if seconds > 0 {
+				e.PutDouble(gpus.Cause(c).Attribute(), seconds)
+			}
+		}
+	}
+	for i := range seen.Errors[:min(len(seen.Errors), mostBad)] {
+		x := &seen.Errors[i]
+		e := event(s, spans.EventGPUXID, x.At, x.GPU)
+		e.PutStr(spans.AttrErrorType, x.Code)
+		e.PutInt(spans.AttrGPUErrorCount, x.Count)
+	}
+}
+
+func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
+	e := s.Events().AppendEmpty()
+	e.SetName(name)
+	e.SetTimestamp(pcommon.Timestamp(at))
+	m := e.Attributes()
+	m.PutStr(spans.AttrHostName, of.Host)
+	m.PutStr(spans.AttrHardwareID, of.ID)
+	m.PutStr(spans.AttrHardwareName, of.Name)
+	return m
+}
+
+// noteGPUs notes which GPUs were held down by what a healthy machine does not have: "its GPU" of a rank that was waited for, where the process of that rank and
+// the GPUs of the process are stated; beside that the GPU of its host, which explains why computing took longer. That a GPU of the host of a late rank was held
+// down, which need not be that rank's, is no reason: the events tell it.
+func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
+	n := &d.gpus
+	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {
+		n.note(breakdown.Who{Host: seen.Held[i].Host}, &seen.Held[i])
+	}
+	n.ranks = slices.AppendSeq(n.ranks[:0], maps.Keys(n.late))
+	slices.SortFunc(n.ranks, breakdown.Who.Compare)
+	for _, who := range n.ranks {
+		pid := n.late[who]
+		if pid <= 0 || who.Host == "" {
+			continue
+		}
+		n.of = d.p.gpus.Of(n.of[:0], gpus.Process{Host: who.Host, PID: pid}, w.Start, w.End)
+		for i := range seen.Held {
+			if slices.Contains(n.of, seen.Held[i].GPU) {
+				n.note(who, &seen.Held[i])
+			}
+		}
+	}
+}
+
+func (n *near) note(who breakdown.Who, h *gpus.Held) {
+	if c, ok := h.Longest(); ok {
+		n.notes = append(n.notes, why.Note{Who: who, Text: h.Name + " was held down " + c.Phrase(), Seconds: h.Seconds[c]})
+	}
+}

@@ -1,0 +1,355 @@
+// Package breakdown says where the time of a window went: of a training step, a batch of TransferQueue, an RPC pass.
+//
+// Each instant of the window belongs to one kind, the most specific that goes on then. So the exclusive times of all kinds, with
+// what is unattributed, add up to the window's duration, however much of the work overlaps.
+package breakdown
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Who is behind a piece, as far as its log says. The texts must not share memory that is written again.
+type Who struct {
+	Rank      int64 // where HasRank. Of a Wait the rank that came last
+	HasRank   bool
+	Local     bool // the rank is the communicator's: another communicator's of the same number is another
+	Host      string
+	Comm      string // the communicator's name
+	Operation string // of a collective
+	Function  string // of TransferQueue, or the method of an RPC
+}
+
+// Piece is one thing that went on.
+type Piece struct {
+	Kind Kind
+	// Start and End are ns since the epoch. Where End is not after Start only Seconds is known: it is then time of one process, and lies beside the other
+	// such pieces, not over them. A piece without any length says that its kind is known, and took no time.
+	Start, End int64
+	Seconds    float64
+	Who        Who
+	// Split are the shares of the stages in an RPC pass, from RPCSerialize on. What they leave of 1 is RPCUnattributed's; above 1 they are scaled down. A
+	// piece with no share is of its Kind.
+	Split [RPCStages]float64
+}
+
+// Part is the exclusive wall-clock of one kind for which one of several is behind.
+type Part struct {
+	Who     Who
+	Seconds float64
+}
+
+// Breakdown is where a window's time went, in seconds. Its slices are valid until the next call of Of.
+type Breakdown struct {
+	Duration float64
+	Time     [Kinds]float64 // exclusive wall-clock: adds up to Duration
+	Sum      [Kinds]float64 // of durations, each cut to the window
+	Union    [Kinds]float64 // wall-clock
+	Known    [Kinds]bool    // a piece of the kind was there
+	Waits    []Part         // by who was waited for, the longest first
+	// Collectives is the rest of the collectives, by communicator and operation, the longest first.
+	Collectives []Part
+}
+
+// Scratch is what Of works in. The zero value is ready; once grown, Of allocates nothing. It is of one goroutine.
+type Scratch struct {
+	spans              []span
+	covered, spare     []stretch // by the levels so far, in order of time
+	own                []stretch // what a level covers
+	waits, collectives table
+}
+
+// span is a timed piece cut to the window.
+type span struct {
+	start, end int64
+	level      int32
+	piece      int32
+}
+
+type stretch struct{ start, end int64 }
+
+// table is the time of a kind by who is behind it.
+type table struct {
+	ns    map[Who]int64
+	parts []Part
+}
+
+// pass is the level of RPC passes that are split: the calls within tell more. Other levels are their kinds'.
+const pass = int32(RPCUnattributed) + 1
+
+// levels are the kinds by how specific they are, the most specific first.
+var levels = func() (levels [Kinds]int32) {
+	for k := range levels {
+		levels[k] = int32(k)
+		if Kind(k) >= Compute {
+			levels[k]++
+		}
+	}
+	levels[RPCServer], levels[RPCReceive] = levels[RPCReceive], levels[RPCServer] // the server works while the client waits
+	return levels
+}()
+
+// filling is the order in which pieces without times take from what is left. Computing comes last: the timers of others run within its own. Calls take from
+// timed computing first: they are made in it.
+var filling = [...]Kind{
+	DataLoading, Checkpoint, Evaluation, Wait, Collective, RPCSerialize, RPCSend, RPCServer, RPCReceive, RPCDeserialize, RPCUnattributed, Get, Put, Compute,
+}
+
+// ns are times of all kinds.
+type ns [Kinds]int64
+
+// Of breaks down the window from start to end, in ns since the epoch. It takes O(n log n) for n pieces, whose order changes nothing. Where pieces of one
+// kind overlap, an instant is of the piece that began first, and of these of the one that ends last.
+func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
+	start = max(start, 0)
+	end = max(end, start)
+	b := Breakdown{Duration: seconds(end - start)}
+	b.Known[Unattributed] = true
+
+	var exclusive, sum, union, untimed ns
+	s.spans = s.spans[:0]
+	for i := range pieces {
+		p := &pieces[i]
+		if p.Kind >= Unattributed {
+			continue
+		}
+		level := levels[p.Kind]
+		if p.splits() {
+			level = pass
+		}
+		p.know(&b, level)
+		if p.End <= p.Start {
+			p.add(&untimed, level, min(nanoseconds(p.Seconds), end-start))
+		} else if from, to := max(p.Start, start), min(p.End, end); from < to {
+			s.spans = append(s.spans, span{from, to, level, int32(i)})
+			p.add(&sum, level, to-from)
+		}
+	}
+	slices.SortFunc(s.spans, func(x, y span) int {
+		switch {
+		case x.level != y.level:
+			return int(x.level - y.level)
+		case x.start != y.start:
+			return cmp.Compare(x.start, y.start)
+		case x.end != y.end:
+			return cmp.Compare(y.end, x.end)
+		default:
+			return compare(&pieces[x.piece], &pieces[y.piece])
+		}
+	})
+	s.covered = s.covered[:0]
+	s.waits.reset()
+	s.collectives.reset()
+	for from, to := 0, 0; from < len(s.spans); from = to {
+		for to < len(s.spans) && s.spans[to].level == s.spans[from].level {
+			to++
+		}
+		s.sweep(pieces, s.spans[from:to], &exclusive, &union)
+	}
+
+	rest := end - start
+	for _, c := range s.covered {
+		rest -= c.end - c.start
+	}
+	for _, k := range filling {
+		more := max(untimed[k]-union[k], 0) // a span and a timer of one kind tell of the same work
+		if k >= RPCSerialize && k <= RPCUnattributed {
+			within := min(more, exclusive[Compute])
+			exclusive[k] += within
+			exclusive[Compute] -= within
+			more -= within
+		}
+		took := min(more, rest)
+		exclusive[k] += took
+		rest -= took
+		sum[k] = saturate(sum[k], untimed[k])
+		union[k] = max(union[k], min(untimed[k], end-start))
+	}
+	exclusive[Unattributed], sum[Unattributed], union[Unattributed] = rest, rest, rest
+	for k := range Kinds {
+		b.Time[k], b.Sum[k], b.Union[k] = seconds(exclusive[k]), seconds(sum[k]), seconds(min(union[k], end-start))
+	}
+	b.Waits, b.Collectives = s.waits.sorted(), s.collectives.sorted()
+	return b
+}
+
+// sweep gives the pieces of one level what no level before has, and covers it.
+func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
+	s.own = s.own[:0]
+	head, at := int64(0), 0
+	for _, of := range level {
+		mine := stretch{max(of.start, head), of.end}
+		if mine.start >= mine.end {
+			continue // a piece that began before is still there
+		}
+		head = mine.end
+		s.own = append(s.own, mine)
+		p := &pieces[of.piece]
+		p.add(union, of.level, mine.end-mine.start)
+
+		for at < len(s.covered) && s.covered[at].end <= mine.start {
+			at++
+		}
+		left := mine.end - mine.start
+		for i := at; i < len(s.covered) && s.covered[i].start < mine.end; i++ {
+			left -= min(s.covered[i].end, mine.end) - max(s.covered[i].start, mine.start)
+		}
+		if left == 0 {
+			continue
+		}
+		p.add(exclusive, of.level, left)
+		switch p.Kind {
+		case Wait:
+			s.waits.ns[p.Who] += left
+		case Collective:
+			s.collectives.ns[p.Who] += left
+		}
+	}
+	s.covered, s.spare = merge(s.spare[:0], s.covered, s.own), s.covered
+}
+
+// merge appends what x or y cover, each in order of time.
+func merge(to, x, y []stretch) []stretch {
+	for len(x)+len(y) > 0 {
+		next := &x
+		if len(x) == 0 || len(y) > 0 && y[0].start < x[0].start {
+			next = &y
+		}
+		of := (*next)[0]
+		*next = (*next)[1:]
+		if last := len(to) - 1; last >= 0 && of.start <= to[last].end {
+			to[last].end = max(to[last].end, of.end)
+		} else {
+			to = append(to, of)
+		}
+	}
+	return to
+}
+
+// splits says whether the piece says which stages of a pass it consists of.
+func (p *Piece) splits() bool {
+	return p.Kind.rpc() && slices.ContainsFunc(p.Split[:], stated)
+}
+
+// stated says whether a share is one.
+func stated(share float64) bool { return share > 0 && share <= math.MaxFloat64 }
+
+// know notes the kinds that the piece tells of.
+func (p *Piece) know(b *Breakdown, level int32) {
+	if level != pass {
+		b.Known[p.Kind] = true
+		return
+	}
+	b.Known[RPCUnattributed] = true
+	for i, share := range p.Split {
+		if stated(share) {
+			b.Known[int(RPCSerialize)+i] = true
+		}
+	}
+}
+
+// add adds a length to the piece's kind, or to the stages that it is split into.
+func (p *Piece) add(to *ns, level int32, length int64) {
+	if level != pass {
+		to[p.Kind] = saturate(to[p.Kind], length)
+		return
+	}
+	whole := 0.0
+	for _, share := range p.Split {
+		if stated(share) {
+			whole += share
+		}
+	}
+	left := length
+	for k := RPCSerialize; k < RPCUnattributed; k++ {
+		if share := p.Split[k-RPCSerialize]; stated(share) {
+			part := min(int64(share/max(whole, 1)*float64(length)), left)
+			to[k] = saturate(to[k], part)
+			left -= part
+		}
+	}
+	to[RPCUnattributed] = saturate(to[RPCUnattributed], left)
+}
+
+func (t *table) reset() {
+	if t.ns == nil {
+		t.ns = map[Who]int64{}
+	}
+	clear(t.ns)
+}
+
+// sorted are the parts, the longest first.
+func (t *table) sorted() []Part {
+	t.parts = t.parts[:0]
+	for who, length := range t.ns {
+		t.parts = append(t.parts, Part{who, seconds(length)})
+	}
+	slices.SortFunc(t.parts, func(x, y Part) int { return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), x.Who.Compare(y.Who)) })
+	return t.parts
+}
+
+// Worker is who has the rank, whatever operation it was late in.
+func (w Who) Worker() (of Who, ok bool) {
+	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host}
+	if w.Local {
+		of.Comm = w.Comm
+	}
+	return of, w.HasRank
+}
+
+// Compare orders by rank, then by the texts.
+func (w Who) Compare(of Who) int {
+	if w.HasRank != of.HasRank {
+		if w.HasRank {
+			return -1
+		}
+		return 1
+	}
+	if c := cmp.Compare(w.Rank, of.Rank); c != 0 {
+		return c
+	}
+	if w.Local != of.Local {
+		if w.Local {
+			return 1
+		}
+		return -1
+	}
+	for _, texts := range [...][2]string{{w.Host, of.Host}, {w.Comm, of.Comm}, {w.Operation, of.Operation}, {w.Function, of.Function}} {
+		if c := strings.Compare(texts[0], texts[1]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// compare orders pieces of the same times and level.
+func compare(x, y *Piece) int {
+	if c := cmp.Or(cmp.Compare(x.Kind, y.Kind), slices.Compare(x.Split[:], y.Split[:])); c != 0 {
+		return c
+	}
+	return x.Who.Compare(y.Who)
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+// nanoseconds are 0 for what is no time.
+func nanoseconds(seconds float64) int64 {
+	switch ns := seconds * 1e9; {
+	case !(ns > 0):
+		return 0
+	case ns >= math.MaxInt64:
+		return math.MaxInt64
+	default:
+		return int64(math.Round(ns))
+	}
+}
+
+// saturate adds lengths.
+func saturate(x, y int64) int64 {
+	if x > math.MaxInt64-y {
+		return math.MaxInt64
+	}
+	return x + y
+}

@@ -1,0 +1,58 @@
+package breakdown
+
+import "github.com/trainbridge/trainbridge/spans"
+
+// Kind is what went on: a part of a step, a batch or a pass.
+type Kind uint8
+
+// The kinds, in the order in which people list them.
+const (
+	Checkpoint Kind = iota
+	Evaluation
+	Wait       // from the first rank's arrival at a collective to the last's
+	Collective // the rest of a collective
+	RPCSerialize
+	RPCSend
+	RPCReceive // without the server's time, where that is known
+	RPCServer
+	RPCDeserialize
+	RPCUnattributed
+	Compute
+	Get // from TransferQueue
+	Put // to TransferQueue
+	DataLoading
+	Unattributed
+
+	// Kinds is how many there are; RPCStages, into how many an RPC pass is split.
+	Kinds     = int(Unattributed) + 1
+	RPCStages = int(RPCUnattributed-RPCSerialize) + 1
+)
+
+var names = [Kinds]string{
+	spans.PartCheckpoint, spans.PartEvaluation, spans.PartWait, spans.PartCollective, spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive,
+	spans.PartRPCServer, spans.PartRPCDeserialize, spans.PartRPCUnattributed, spans.PartCompute, spans.PartGet, spans.PartPut, spans.PartDataLoading,
+	spans.PartUnattributed,
+}
+
+var times, sums, unions = attributes(spans.StepTimePrefix), attributes(spans.StepSumPrefix), attributes(spans.StepUnionPrefix)
+
+func attributes(prefix string) (keys [Kinds]string) {
+	for k, name := range names {
+		keys[k] = prefix + name
+	}
+	return keys
+}
+
+// String is the value of spans.AttrStepPart.
+func (k Kind) String() string { return names[k] }
+
+// TimeAttribute is the attribute of the kind's exclusive wall-clock.
+func (k Kind) TimeAttribute() string { return times[k] }
+
+// SumAttribute is the attribute of the sum of its durations.
+func (k Kind) SumAttribute() string { return sums[k] }
+
+// UnionAttribute is the attribute of its wall-clock.
+func (k Kind) UnionAttribute() string { return unions[k] }
+
+func (k Kind) rpc() bool { return RPCSerialize <= k && k <= RPCUnattributed }

@@ -1,0 +1,253 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// arriving is by how much a line may come later than what it tells of.
+const arriving = int64(time.Second)
+
+// resolution is how exact a time is: a log that has whole seconds says 12:00:01 of all that happened within a second. One time in a thousand of a log that has
+// milliseconds is a whole second as well, so that all times of a name together decide.
+func (r *Run) resolution(name uint32, ns int64) int64 {
+	switch {
+	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]):
+		return int64(time.Second)
+	case ns%int64(time.Millisecond) == 0:
+		return int64(time.Millisecond)
+	}
+	return 0
+}
+
+// noteTime notes that times of a name have more than whole seconds.
+func (r *Run) noteTime(name uint32, end int64, flags Flags) {
+	if end%int64(time.Second) == 0 || flags.Has(Timeless|Observed) {
+		return
+	}
+	for int(name) >= len(r.fine) {
+		r.fine = append(r.fine, false)
+	}
+	r.fine[name] = true
+}
+
+// holds says whether a window may hold a stretch of time, and whether it does so for sure where clocks of two hosts are up to r.Apart apart.
+func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
+	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
+		return false, false
+	}
+	slack := max(int64(tolerance), r.resolution(w.Name, w.End), r.resolution(at.Name, at.End))
+	if w.Flags.Has(Observed) || at.Observed {
+		slack = max(slack, arriving)
+	}
+	apart := r.Apart
+	if at.Host != 0 && at.Host == w.Host {
+		apart = 0
+	}
+	early, over := w.Start-slack-at.Start, at.End-w.End-slack
+	return early <= apart && over <= apart, early <= -apart && over <= -apart
+}
+
+// Holds says whether a window may hold a place.
+func (v *Resolver) Holds(r *Run, w *Window, at Place) bool {
+	may, _ := r.holds(w, &at, v.Tolerance)
+	return may
+}
+
+// candidate is a group of which a window holds a leaf, and the smallest such window.
+type candidate struct {
+	group      *Group
+	start, end int64
+	number     int64 // of a step; −1: none
+	sure       bool
+}
+
+// Resolver finds groups. Its memory is used again.
+type Resolver struct {
+	Tolerance time.Duration // by how much times of two logs may contradict each other and still be of one moment
+	found     []candidate
+}
+
+// Place is what is known of where a stretch of time belongs.
+type Place struct {
+	Start, End int64
+	Name       uint32
+	Host       uint32
+	PID        int32
+	Observed   bool   // its times are those of its arrival
+	Not        *Group // it is this group's own time
+}
+
+// Resolve finds the group that a stretch of time belongs to, and by what: by the process on its host, else by its host, else by the run. Where several hold
+// it, it is the lowest that holds all the others' windows too; ambiguous says that there were lower ones. Sort comes before.
+func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous bool) {
+	v.found = v.found[:0]
+	for _, level := range [...]struct {
+		by    string
+		known bool
+		fits  func(*Window) bool
+	}{
+		{spans.JoinByPID, at.Host != 0 && at.PID != 0, func(w *Window) bool { return w.PID == at.PID && w.Host == at.Host }},
+		{spans.JoinByHost, at.Host != 0, func(w *Window) bool { return w.Host == at.Host }},
+	} {
+		if !level.known {
+			continue
+		}
+		for _, l := range r.lists() {
+			v.collect(r, l, &at, level.fits)
+		}
+		if len(v.found) > 0 {
+			g, ambiguous = v.lowest()
+			return g, level.by, ambiguous
+		}
+	}
+	// The time of one process holds what happened in it, or on its host at most.
+	fits := func(w *Window) bool { return w.PID == 0 && (at.Host == 0 || w.Host == 0 || w.Host == at.Host) }
+	v.collect(r, &r.wide, &at, fits)
+	if at.Not == nil || at.Not.functions == 0 { // no batch lies in another one
+		v.collect(r, &r.batches, &at, fits)
+	}
+	if len(v.found) == 0 {
+		return nil, "", false
+	}
+	g, ambiguous = v.lowest()
+	return g, spans.JoinByRun, ambiguous
+}
+
+// collect finds the groups of a list with a window that holds the place and fits.
+func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) {
+	slack := max(int64(v.Tolerance), int64(time.Second)) + r.Apart // the largest of any window
+	for _, g := range l.from(at.Start - l.longest - slack) {
+		if g.Start > at.Start+slack {
+			break
+		}
+		if g == at.Not || g.End < at.End-slack || at.Not != nil && g.functions > 0 && at.Not.functions > 0 {
+			continue
+		}
+		c, ok := candidate{group: g}, false
+		for i := range g.Windows {
+			w := &g.Windows[i]
+			if !fits(w) || ok && w.End-w.Start >= c.end-c.start {
+				continue
+			}
+			if may, sure := r.holds(w, at, v.Tolerance); may {
+				c.start, c.end, c.number, c.sure, ok = w.Start, w.End, w.step(), sure, true
+			}
+		}
+		if !ok && g.Promised && g.functions > 0 { // between the functions of a batch: the batch itself holds it
+			batch := Window{Start: g.Start, End: g.End, Name: g.Name(), Flags: g.flags}
+			if may, sure := r.holds(&batch, at, v.Tolerance); may && fits(&batch) {
+				c.start, c.end, c.number, c.sure, ok = g.Start, g.End, -1, sure, true
+			}
+		}
+		if ok {
+			v.found = append(v.found, c)
+		}
+	}
+}
+
+// mostCompared is how many candidates are compared with one another. Of more than so many overlapping windows the largest is taken, if it holds all.
+const mostCompared = 64
+
+func (v *Resolver) largest() *Group {
+	c := slices.MaxFunc(v.found, func(a, b candidate) int { return cmp.Compare(a.end-a.start, b.end-b.start) })
+	slack := int64(v.Tolerance)
+	for i := range v.found {
+		if o := &v.found[i]; o.group != c.group && (o.start < c.start-slack || o.end > c.end+slack || o.end-o.start == c.end-c.start) {
+			return nil
+		}
+	}
+	if !c.sure {
+		return nil
+	}
+	return c.group
+}
+
+// lowest is the smallest of the candidates that lies in none of the others' way: it holds each that is smaller.
+func (v *Resolver) lowest() (g *Group, ambiguous bool) {
+	if len(v.found) > mostCompared {
+		return v.largest(), true
+	}
+	slices.SortFunc(v.found, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.end-a.start, b.end-b.start), slices.Compare(a.group.ID[:], b.group.ID[:]))
+	})
+	v.found = slices.DeleteFunc(v.found, func(c candidate) bool {
+		return c.number >= 0 && slices.ContainsFunc(v.found, func(o candidate) bool {
+			return o.number == c.number && o.group != c.group && min(c.end, o.end) > max(c.start, o.start) && o.group.before(c.group)
+		})
+	})
+	slack := int64(v.Tolerance)
+	for i := range v.found {
+		c, all := &v.found[i], true
+		for j := range v.found {
+			o := &v.found[j]
+			if i == j {
+				continue
+			}
+			inside := o.start >= c.start-slack && o.end <= c.end+slack
+			around := c.start >= o.start-slack && c.end <= o.end+slack
+			if j < i && !inside || j > i && !around || inside && around {
+				all = false
+				break
+			}
+		}
+		if all && !c.sure {
+			break
+		}
+		if all {
+			return c.group, i > 0
+		}
+	}
+	return nil, true
+}
+
+// Each calls f with the leaves of traces without a window that begin in a stretch of time. Sort comes before.
+func (r *Run) Each(start, end int64, f func(*Leaf)) {
+	from, _ := slices.BinarySearchFunc(r.leaves, start, func(l Leaf, t int64) int { return cmp.Compare(l.Start, t) })
+	for i := from; i < len(r.leaves) && r.leaves[i].Start <= end; i++ {
+		if i > from && r.leaves[i].Span == r.leaves[i-1].Span {
+			continue
+		}
+		f(&r.leaves[i])
+	}
+}
+
+// step is the number of a step, −1 for what is none or has none.
+func (w *Window) step() int64 {
+	if w.Kind != Step {
+		return -1
+	}
+	return w.Number
+}
+
+// before says which of two groups tells a step that both tell: the one whose trace an id names.
+func (g *Group) before(other *Group) bool {
+	if g.ByID != other.ByID {
+		return g.ByID
+	}
+	return slices.Compare(g.ID[:], other.ID[:]) < 0
+}
+
+// Twin is the group that tells the same step, in another trace, and tells it first. It is nil where there is none. Sort comes before.
+func (r *Run) Twin(g *Group, w *Window) *Group {
+	if w.step() < 0 {
+		return nil
+	}
+	for _, o := range r.wide.from(w.Start - r.wide.longest) {
+		if o.Start >= w.End {
+			break
+		}
+		if o == g || !o.before(g) {
+			continue
+		}
+		for i := range o.Windows {
+			if c := &o.Windows[i]; c.step() == w.Number && min(c.End, w.End) > max(c.Start, w.Start) && !c.Flags.Has(Timeless|Point) {
+				return o
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,339 @@
+// Package gpus keeps what metrics of nvml say of GPUs, in small samples in event time, and says what they were like within a window.
+package gpus
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Cause is what holds the clocks of a GPU down. Clocks that are low because there is nothing to do, or because someone set them, are not held down.
+type Cause uint8
+
+// The causes, in the order in which people should look at them.
+const (
+	Thermal     Cause = iota // heat
+	PowerBrake               // the host's power supply asks for it
+	Slowdown                 // the hardware, without saying why
+	Reliability              // its voltage
+	BoardLimit               // the board's limit
+	SyncBoost                // the slowest GPU of its group
+	Power                    // its own power limit, which GPUs at full load reach on any healthy machine
+
+	causes = int(Power) + 1
+)
+
+// Unexpected says whether a healthy machine at full load does not have the cause, so that it may explain why a window was slow.
+func (c Cause) Unexpected() bool { return c <= Slowdown }
+
+var (
+	policies = [causes]string{Thermal: "thermal", Reliability: "reliability", BoardLimit: "board_limit", SyncBoost: "sync_boost", Power: "power"}
+	phrases  = [causes]string{
+		Thermal: "by heat", PowerBrake: "by the power brake of its host", Slowdown: "by its hardware", Reliability: "for its reliability",
+		BoardLimit: "by the limit of its board", SyncBoost: "by sync boost", Power: "by its power limit",
+	}
+	attributes = [causes]string{
+		Thermal: spans.GPUThrottleTimePrefix + "thermal", PowerBrake: spans.GPUThrottleTimePrefix + "power_brake",
+		Slowdown: spans.GPUThrottleTimePrefix + "hw_slowdown", Reliability: spans.GPUThrottleTimePrefix + "reliability",
+		BoardLimit: spans.GPUThrottleTimePrefix + "board_limit", SyncBoost: spans.GPUThrottleTimePrefix + "sync_boost",
+		Power: spans.GPUThrottleTimePrefix + "power",
+	}
+)
+
+// Attribute is the attribute of the seconds that it held.
+func (c Cause) Attribute() string { return attributes[c] }
+
+// Phrase follows "was held down".
+func (c Cause) Phrase() string { return phrases[c] }
+
+// causeOfPolicy is the cause of a counter of nvml. The others count idle GPUs, or add up what the first ones count.
+func causeOfPolicy(policy string) (Cause, bool) {
+	for c, name := range policies {
+		if name == policy && name != "" {
+			return Cause(c), true
+		}
+	}
+	return 0, false
+}
+
+// causeOfReason is the cause of a flag of nvml.
+func causeOfReason(reason string) (Cause, bool) {
+	switch reason {
+	case "sw_thermal_slowdown", "hw_thermal_slowdown":
+		return Thermal, true
+	case "hw_power_brake_slowdown":
+		return PowerBrake, true
+	case "hw_slowdown":
+		return Slowdown, true
+	case "sync_boost":
+		return SyncBoost, true
+	case "sw_power_cap":
+		return Power, true
+	}
+	return 0, false
+}
+
+// value is one of what a sample has.
+type value uint8
+
+const (
+	utilization value = iota
+	power
+	temperature
+	clock
+	values = int(clock) + 1
+)
+
+// sample is what a GPU was like since the sample before, 64 bytes.
+type sample struct {
+	from, at int64 // ns: it is of (from, at]
+	value    [values]float32
+	held     [causes]float32 // s within it; negative: not known
+	scrapes  uint16          // how many it stands for
+	flags    uint8           // the causes that held at the moment of the scrape
+	flagged  uint8           // the causes of which flags tells
+}
+
+// MaxBytes bounds all samples: 64 hosts of 8 GPUs, one sample a second, 15 minutes. Beyond, the older ones become coarser.
+const (
+	MaxBytes    = 32 << 20
+	sampleBytes = 64
+	maxGPUs     = 16_384
+	maxText     = 256
+	maxProcs    = 64 // of a GPU
+	maxXIDs     = 32 // of a GPU, that are remembered; and codes that are counted
+	usual       = 8  // how many gaps what is usual is made of, about
+	farthest    = 2  // usual gaps that a sample is of at most
+)
+
+// process is a process that had device memory.
+type process struct {
+	pid         int32
+	memory      float64 // By
+	first, last int64
+}
+
+// XID is an error that the driver reported: at the scrape that saw it.
+type XID struct {
+	Code  string // xid_79
+	At    int64  // ns
+	Count int64
+}
+
+// GPU is one GPU.
+type GPU struct {
+	Host, ID, Name string // Name is "GPU 3"
+
+	samples []sample // in order of time
+	every   int64    // the usual gap between scrapes, ns
+	procs   []process
+	xids    []XID
+	codes   []code
+	held    [causes]counter
+	used    time.Time // when something was heard of it
+}
+
+type code struct {
+	name  string
+	count int64
+	at    int64
+}
+
+type counter struct {
+	value float64
+	at    int64
+}
+
+// GPUs are all that metrics have shown. The metrics instance of a component writes, its traces instance reads.
+type GPUs struct {
+	now func() time.Time
+
+	known atomic.Bool
+
+	mu     sync.Mutex
+	hosts  map[string]map[string]*GPU // by host and id
+	count  int
+	room   int // samples for which memory is taken
+	most   int // that room may be
+	swept  time.Time
+	points points
+}
+
+// New returns GPUs of which nothing is known.
+func New() *GPUs {
+	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, most: MaxBytes / sampleBytes}
+}
+
+// Known says whether any GPU was seen: else nothing has to be kept for them.
+func (g *GPUs) Known() bool { return g.known.Load() }
+
+// gpu is the GPU of a host, made where there is none. It is nil where there is no room.
+func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
+	u := g.hosts[host][id]
+	if u == nil {
+		if g.count >= maxGPUs || len(host) > maxText || len(id) > maxText || len(name) > maxText {
+			return nil
+		}
+		if name == "" {
+			name = id
+		}
+		u = &GPU{Host: strings.Clone(host), ID: strings.Clone(id), Name: strings.Clone(name)} // the names outlive the batch
+		if g.hosts[u.Host] == nil {
+			g.hosts[u.Host] = map[string]*GPU{}
+		}
+		g.hosts[u.Host][u.ID] = u
+		g.known.Store(true)
+		g.count++
+	}
+	u.used = now
+	return u
+}
+
+// sample is the sample of a time, made where it is later than all others. It is nil for a time that has passed without one.
+func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
+	n := len(u.samples)
+	if n > 0 && at <= u.samples[n-1].at {
+		if s := &u.samples[n-1]; s.at == at {
+			return s
+		}
+		if u.samples[n-1].at-at <= int64(keep) {
+			return nil
+		}
+		u.forget() // the clock was put back, by more than is kept: what came before cannot be placed
+		n = 0
+	}
+	s := sample{from: at, at: at, scrapes: 1}
+	for v := range s.value {
+		s.value[v] = float32(math.NaN())
+	}
+	for c := range s.held {
+		s.held[c] = -1
+	}
+	if n > 0 {
+		gap := min(at-u.samples[n-1].at, int64(time.Hour))
+		if u.every == 0 {
+			u.every = gap
+		}
+		u.every += (min(gap, farthest*u.every) - u.every) / usual
+		s.from = u.samples[n-1].at
+	}
+	g.drop(u, at-int64(keep))
+	before := cap(u.samples)
+	u.samples = append(u.samples, s)
+	g.room += cap(u.samples) - before
+	for g.room > g.most && g.coarsen() {
+	}
+	return &u.samples[len(u.samples)-1]
+}
+
+// drop forgets the samples before a time, when they are a quarter of all: copying the rest then costs little.
+func (g *GPUs) drop(u *GPU, before int64) {
+	old, _ := slices.BinarySearchFunc(u.samples, before, func(s sample, t int64) int {
+		if s.at < t {
+			return -1
+		}
+		return 1
+	})
+	if old*4 < len(u.samples) || old == 0 {
+		return
+	}
+	u.samples = u.samples[:copy(u.samples, u.samples[old:])]
+	u.xids = slices.DeleteFunc(u.xids, func(x XID) bool { return x.At < before })
+	u.procs = slices.DeleteFunc(u.procs, func(p process) bool { return p.last < before })
+}
+
+// forget is called where the times of a GPU begin anew.
+func (u *GPU) forget() {
+	u.samples, u.xids, u.procs, u.codes, u.every, u.held = u.samples[:0], nil, nil, nil, 0, [causes]counter{}
+}
+
+// far is of how long a time before it a sample tells at most, ns: what nobody scraped is not made up. What the driver has counted in a longer time is known.
+func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
+
+// coarsen makes one sample of two, but for the latest of each GPU. It is false where nothing is left to take.
+func (g *GPUs) coarsen() bool {
+	before := g.room
+	g.room = 0
+	for _, host := range g.hosts {
+		for _, u := range host {
+			if n := len(u.samples); n > 4 {
+				kept := make([]sample, 0, n/2+2)
+				for i := 0; i+1 < n-1; i += 2 {
+					kept = append(kept, u.merge(&u.samples[i], &u.samples[i+1]))
+				}
+				u.samples = append(kept, u.samples[(n-1)&^1:]...)
+			} else {
+				u.samples = slices.Clip(slices.Clone(u.samples))
+			}
+			g.room += cap(u.samples)
+		}
+	}
+	return g.room < before
+}
+
+// merge makes one sample of two that follow each other: means by time, the highest temperature, sums of seconds.
+func (u *GPU) merge(a, b *sample) sample {
+	out := *b
+	out.from = a.from
+	x, y := float64(min(a.at-a.from, u.far(a))), float64(b.at-b.from)
+	for v := range out.value {
+		switch p, q := float64(a.value[v]), float64(b.value[v]); {
+		case p != p:
+		case q != q:
+			out.value[v] = a.value[v]
+		case value(v) == temperature:
+			out.value[v] = max(a.value[v], b.value[v])
+		case x+y > 0:
+			out.value[v] = float32((p*x + q*y) / (x + y))
+		}
+	}
+	for c := range Cause(causes) {
+		p, q := a.held[c], b.held[c]
+		if q < 0 && (a.flagged&b.flagged)>>c&1 == 1 {
+			q = 0
+			if (a.flags&b.flags)>>c&1 == 1 && b.at-b.from <= u.far(b) {
+				q = float32(y / 1e9)
+			}
+		}
+		if out.held[c] = max(p, q); p >= 0 && q >= 0 {
+			out.held[c] = p + q
+		}
+	}
+	out.scrapes = a.scrapes + min(b.scrapes, math.MaxUint16-a.scrapes)
+	return out
+}
+
+// forgetAfter is how long a GPU stays known after the last metric of it.
+const forgetAfter = time.Hour
+
+// sweep forgets GPUs that were not heard of for long. It looks once a minute.
+func (g *GPUs) sweep(now time.Time) {
+	if now.Sub(g.swept) < time.Minute {
+		return
+	}
+	g.swept = now
+	for name, host := range g.hosts {
+		for id, u := range host {
+			if now.Sub(u.used) > forgetAfter {
+				g.room -= cap(u.samples)
+				g.count--
+				delete(host, id)
+			}
+		}
+		if len(host) == 0 {
+			delete(g.hosts, name)
+		}
+	}
+}
+
+// Bytes is what the samples take.
+func (g *GPUs) Bytes() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return int64(g.room) * sampleBytes
+}

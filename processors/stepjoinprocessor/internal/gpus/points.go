@@ -1,0 +1,312 @@
+package gpus
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// points is where the last point was: the points of one GPU and one scrape follow each other, or nearly.
+type points struct {
+	host, id string
+	gpu      *GPU
+}
+
+// labels are what a point says beside its value.
+type labels struct {
+	host, id, name, parent string
+	which                  string // the task, the sensor, the clock, the policy, the reason, the type of the error
+	pid                    int64
+}
+
+// kind is what a metric tells.
+type kind uint8
+
+const (
+	none kind = iota
+	ofUtilization
+	ofPower
+	ofTemperature
+	ofClock
+	ofThrottleTime
+	ofThrottleActive
+	ofErrors
+	ofProcess
+)
+
+func kindOf(metric string) kind {
+	switch metric {
+	case spans.MetricGPUUtilization:
+		return ofUtilization
+	case spans.MetricHardwarePower:
+		return ofPower
+	case spans.MetricHardwareTemperature:
+		return ofTemperature
+	case spans.MetricGPUClock:
+		return ofClock
+	case spans.MetricGPUThrottleTime:
+		return ofThrottleTime
+	case spans.MetricGPUThrottleActive:
+		return ofThrottleActive
+	case spans.MetricHardwareErrors:
+		return ofErrors
+	case spans.MetricGPUProcessMemory:
+		return ofProcess
+	}
+	return none
+}
+
+// Notice takes what metrics say of GPUs, and keeps it for a time. It changes nothing, and returns how many points of GPUs it could not use: without host,
+// device or time, earlier than what is known already, or beyond what there is room for.
+func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration) (ignored int64) {
+	locked := false
+	var now time.Time
+	for _, rm := range md.ResourceMetrics().All() {
+		host, known := "", false
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				k := kindOf(m.Name())
+				if k == none {
+					continue
+				}
+				if !locked {
+					g.mu.Lock()
+					locked = true
+					now = g.now()
+					g.sweep(now)
+				}
+				if !known {
+					host, known = spans.AttrText(rm.Resource().Attributes(), spans.AttrHostName), true
+				}
+				ignored += g.metric(k, host, m, now, keep)
+			}
+		}
+	}
+	if locked {
+		g.points = points{} // it refers to the batch
+		g.mu.Unlock()
+	}
+	return ignored
+}
+
+func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep time.Duration) (ignored int64) {
+	var list pmetric.NumberDataPointSlice
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		list = m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		if k == ofThrottleTime && m.Sum().AggregationTemporality() != pmetric.AggregationTemporalityCumulative {
+			return int64(m.Sum().DataPoints().Len())
+		}
+		list = m.Sum().DataPoints()
+	default:
+		return 0
+	}
+	for _, p := range list.All() {
+		l := labels{host: host}
+		if !l.read(k, p.Attributes()) {
+			continue // of no GPU, or of something else of it
+		}
+		if !g.point(k, &l, p, now, keep) {
+			ignored++
+		}
+	}
+	return ignored
+}
+
+// read reads the labels. It is false for a point that is not asked for.
+func (l *labels) read(k kind, attrs pcommon.Map) bool {
+	gpu := k != ofPower && k != ofErrors && k != ofTemperature // which other hardware has too
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrHostName:
+			l.host = v.Str()
+		case spans.AttrHardwareID:
+			l.id = v.Str()
+		case spans.AttrHardwareName:
+			l.name = v.Str()
+		case spans.AttrHardwareParent:
+			l.parent = v.Str()
+		case spans.AttrHardwareType:
+			gpu = v.Str() == spans.HardwareTypeGPU
+		case spans.AttrProcessPID:
+			l.pid = v.Int()
+		case spans.AttrGPUTask, spans.AttrSensorLocation, spans.AttrGPUClockDomain, spans.AttrGPUThrottlePolicy, spans.AttrGPUThrottleReason, spans.AttrErrorType:
+			l.which = v.Str()
+		}
+	}
+	switch k {
+	case ofUtilization:
+		return l.which == "general" || l.which == ""
+	case ofTemperature:
+		return l.which == "gpu"
+	case ofClock:
+		return l.which == "sm"
+	case ofErrors:
+		return gpu && strings.HasPrefix(l.which, "xid_")
+	case ofProcess:
+		if l.parent != "" { // of a part of a GPU
+			l.id, l.name = l.parent, ""
+		}
+		return true
+	default:
+		return gpu
+	}
+}
+
+// point takes a point. It is false for one that says nothing that can be used.
+func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
+	v, at := float64(p.IntValue()), int64(p.Timestamp())
+	if p.ValueType() == pmetric.NumberDataPointValueTypeDouble {
+		v = p.DoubleValue()
+	}
+	if l.host == "" || l.id == "" || at <= 0 || !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() {
+		return false
+	}
+	last := &g.points
+	if last.gpu == nil || last.id != l.id || last.host != l.host {
+		*last = points{l.host, l.id, g.gpu(l.host, l.id, l.name, now)}
+	}
+	u := last.gpu
+	if u == nil {
+		return false
+	}
+	switch k {
+	case ofProcess:
+		return u.process(l.pid, v, at)
+	case ofErrors:
+		return u.xid(l.which, int64(v), at)
+	}
+	if k == ofThrottleTime || k == ofThrottleActive {
+		if _, ok := l.cause(k); !ok {
+			return true
+		}
+	}
+	s := g.sample(u, at, keep)
+	if s == nil {
+		return false
+	}
+	switch k {
+	case ofUtilization:
+		s.value[utilization] = float32(v)
+	case ofPower:
+		s.value[power] = float32(v)
+	case ofTemperature:
+		s.value[temperature] = float32(v)
+	case ofClock:
+		s.value[clock] = float32(v / 1e6)
+	case ofThrottleTime:
+		c, _ := l.cause(k)
+		u.counted(s, c, v)
+	case ofThrottleActive:
+		c, _ := l.cause(k)
+		u.flagged(s, c, v > 0)
+	}
+	return true
+}
+
+func (l *labels) cause(k kind) (Cause, bool) {
+	if k == ofThrottleTime {
+		return causeOfPolicy(l.which)
+	}
+	return causeOfReason(l.which)
+}
+
+// counted takes a counter of the seconds that a GPU was held down. What it has grown is of the sample, where the counter's last value is of the sample before.
+func (u *GPU) counted(s *sample, c Cause, v float64) {
+	last := u.held[c]
+	if last.at == s.at {
+		return // told twice
+	}
+	u.held[c] = counter{v, s.at}
+	n := len(u.samples)
+	if last.at == 0 || n < 2 || s.from != last.at || v < last.value { // nothing to compare with, or the counter began anew
+		return
+	}
+	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9))
+}
+
+// flagged takes whether a GPU was held down at the moment of a scrape. Flags of several reasons may be of one cause.
+func (u *GPU) flagged(s *sample, c Cause, on bool) {
+	s.flagged |= 1 << c
+	if on {
+		s.flags |= 1 << c
+	}
+}
+
+// process notes that a process has memory of the GPU.
+func (u *GPU) process(pid int64, memory float64, at int64) bool {
+	if pid <= 0 || pid > math.MaxInt32 {
+		return false
+	}
+	oldest := 0
+	for i := range u.procs {
+		p := &u.procs[i]
+		if p.pid == int32(pid) {
+			if at >= p.last {
+				p.last, p.memory = at, memory
+			}
+			p.first = min(p.first, at)
+			return true
+		}
+		if p.last < u.procs[oldest].last {
+			oldest = i
+		}
+	}
+	p := process{int32(pid), memory, at, at}
+	if len(u.procs) < maxProcs {
+		u.procs = append(u.procs, p)
+	} else {
+		u.procs[oldest] = p
+	}
+	return true
+}
+
+// xid takes the count of an error. Whether the first count of a code is new is known where the GPU was scraped before.
+func (u *GPU) xid(name string, count, at int64) bool {
+	known := (*code)(nil)
+	for i := range u.codes {
+		if u.codes[i].name == name {
+			known = &u.codes[i]
+		}
+	}
+	before, fresh := int64(0), u.scrapedBefore(at)
+	switch {
+	case known == nil:
+		if len(u.codes) >= maxXIDs || len(name) > maxText {
+			return false
+		}
+		u.codes = append(u.codes, code{name: strings.Clone(name)})
+		known = &u.codes[len(u.codes)-1]
+	case at <= known.at:
+		return at == known.at
+	default:
+		before, fresh = known.count, true
+		if count < before {
+			before = 0 // it counts anew
+		}
+	}
+	known.count, known.at = count, at
+	if fresh && count > before {
+		if len(u.xids) >= maxXIDs {
+			u.xids = u.xids[:copy(u.xids, u.xids[1:])]
+		}
+		u.xids = append(u.xids, XID{known.name, at, count - before})
+	}
+	return true
+}
+
+// scrapedBefore says whether there was a scrape shortly before.
+func (u *GPU) scrapedBefore(at int64) bool {
+	for i := len(u.samples) - 1; i >= 0; i-- {
+		if s := &u.samples[i]; s.at < at {
+			return at-s.at <= max(farthest*u.every, int64(time.Minute))
+		}
+	}
+	return false
+}

@@ -1,0 +1,239 @@
+package gpus
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Process is a process on a host.
+type Process struct {
+	Host string
+	PID  int32
+}
+
+// Mean is a mean over the time of a window and over GPUs, and those of the GPUs with the least and the most. They are NaN where no sample tells.
+type Mean struct{ Mean, Min, Max float64 }
+
+// Held is for how long one GPU was held down within a window, at least.
+type Held struct {
+	*GPU
+
+	Since   int64 // ns: when it was first seen to be
+	Seconds [causes]float64
+}
+
+// Longest is the cause that held it down the longest, of those that a healthy machine does not have. It is false where none did.
+func (h *Held) Longest() (c Cause, ok bool) {
+	for of := range Cause(causes) {
+		if of.Unexpected() && h.Seconds[of] > 0 && (!ok || h.Seconds[of] > h.Seconds[c]) {
+			c, ok = of, true
+		}
+	}
+	return c, ok
+}
+
+// Most is for how long the cause that held it down the longest did, but for its power limit, which GPUs at full load reach.
+func (h *Held) Most() float64 { return slices.Max(h.Seconds[:Power]) }
+
+// Error is an XID error of a GPU.
+type Error struct {
+	*GPU
+	XID
+}
+
+// Window is what the GPUs of a window were like. Its slices are valid until the next call of Within.
+type Window struct {
+	GPUs    int  // that have a sample within the window
+	Samples int  // of them
+	Stated  bool // the GPUs are those of the window's processes, not all of its hosts
+
+	Utilization, Power, Temperature, Clock Mean // 1, W, °C (of which Max is the hottest moment), MHz
+
+	Throttled [causes]float64 // s, by cause: of the GPU that was held down the longest
+	Held      []Held          // the GPUs that were held down, in order of host and name
+	Errors    []Error         // in order of time
+}
+
+// Scratch is what Within works in. The zero value is ready. It is of one goroutine.
+type Scratch struct {
+	gpus   []*GPU
+	held   []Held
+	errors []Error
+}
+
+// Within says what the GPUs were like from start to end, ns. They are those on which one of the processes ran; where none is known to have run on any, those of
+// the hosts. It is false where no sample was taken within.
+func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.gpus, s.held, s.errors = s.gpus[:0], s.held[:0], s.errors[:0]
+	for _, p := range processes {
+		s.gpus = g.of(s.gpus, p, start, end)
+	}
+	w.Stated = len(s.gpus) > 0
+	if !w.Stated {
+		for _, host := range hosts {
+			s.gpus = slices.AppendSeq(s.gpus, maps.Values(g.hosts[host]))
+		}
+	}
+	slices.SortFunc(s.gpus, func(a, b *GPU) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), natural(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	s.gpus = slices.Compact(s.gpus)
+	var all [values]over
+	for _, u := range s.gpus {
+		u.within(s, &w, &all, start, end)
+	}
+	w.Utilization, w.Power, w.Temperature, w.Clock = all[utilization].mean(), all[power].mean(), all[temperature].mean(), all[clock].mean()
+	w.Temperature.Max = all[temperature].peak()
+	slices.SortStableFunc(s.errors, func(a, b Error) int { return cmp.Compare(a.At, b.At) })
+	w.Held, w.Errors = s.held, s.errors
+	return w, w.GPUs > 0
+}
+
+// natural puts GPU 2 before GPU 10.
+func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
+// idle is below which share of the memory that a process has on another GPU it does no work on this one: frameworks open a context on the first GPU that
+// they need not, of some 500 MB.
+const idle = 0.25
+
+// Of appends the GPUs on which a process ran at some time from start to end, as the driver's process lists say.
+func (g *GPUs) Of(to []*GPU, p Process, start, end int64) []*GPU {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.of(to, p, start, end)
+}
+
+func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
+	most := -1.0
+	for _, u := range g.hosts[p.Host] {
+		if of := u.runs(p.PID, start, end); of != nil {
+			most = max(most, of.memory)
+		}
+	}
+	if most < 0 {
+		return to
+	}
+	for _, u := range g.hosts[p.Host] {
+		if of := u.runs(p.PID, start, end); of != nil && of.memory >= idle*most {
+			to = append(to, u)
+		}
+	}
+	return to
+}
+
+// runs is the process, where it was seen at some time from start to end, or right before or after.
+func (u *GPU) runs(pid int32, start, end int64) *process {
+	for i := range u.procs {
+		if p := &u.procs[i]; p.pid == pid && p.first-u.every <= end && p.last+farthest*u.every >= start {
+			return p
+		}
+	}
+	return nil
+}
+
+// over adds up a value of several GPUs.
+type over struct {
+	n              int
+	sum            float64
+	least, most    float64
+	highest        float64 // of any sample
+	highestIsKnown bool
+}
+
+func (o *over) add(mean float64) {
+	if o.n == 0 {
+		o.least, o.most = mean, mean
+	}
+	o.n++
+	o.sum += mean
+	o.least, o.most = min(o.least, mean), max(o.most, mean)
+}
+
+func (o *over) mean() Mean {
+	if o.n == 0 {
+		return Mean{math.NaN(), math.NaN(), math.NaN()}
+	}
+	return Mean{round(o.sum / float64(o.n)), round(o.least), round(o.most)}
+}
+
+func (o *over) peak() float64 {
+	if !o.highestIsKnown {
+		return math.NaN()
+	}
+	return round(o.highest)
+}
+
+// round takes off what a float32 has made up.
+func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
+
+// within adds what one GPU was like. A sample is of the time since the one before; the window gets the part that lies in it.
+func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64) {
+	first := sort.Search(len(u.samples), func(i int) bool { return u.samples[i].at > start })
+	if first == len(u.samples) || u.samples[first].at > end {
+		return // no sample was taken within
+	}
+	w.GPUs++
+	var sum, weight [values]float64
+	held := Held{GPU: u}
+	for i := first; i < len(u.samples) && u.samples[i].from < end; i++ {
+		x := &u.samples[i]
+		from, to := max(x.from, start), min(x.at, end)
+		if x.at <= end {
+			w.Samples += int(x.scrapes)
+		}
+		for v, of := range x.value {
+			if of != of {
+				continue
+			}
+			told := float64(max(to-max(from, x.at-u.far(x)), 0))
+			sum[v] += float64(of) * told
+			weight[v] += told
+			if o := &all[v]; x.at <= end && (!o.highestIsKnown || float64(of) > o.highest) {
+				o.highest, o.highestIsKnown = float64(of), true
+			}
+		}
+		outside := float64(x.at-x.from-(to-from)) / 1e9
+		for c := range x.held {
+			if sure := u.heldIn(i, Cause(c)) - outside; sure > 0 {
+				if held.Since == 0 {
+					held.Since = from
+				}
+				held.Seconds[c] += sure
+			}
+		}
+	}
+	for v := range sum {
+		if weight[v] > 0 {
+			all[v].add(sum[v] / weight[v])
+		}
+	}
+	for c := range held.Seconds {
+		held.Seconds[c] = round(held.Seconds[c])
+		w.Throttled[c] = max(w.Throttled[c], held.Seconds[c])
+	}
+	if held.Since != 0 {
+		s.held = append(s.held, held)
+	}
+	for _, x := range u.xids {
+		if x.At > start && x.At <= end {
+			s.errors = append(s.errors, Error{u, x})
+		}
+	}
+}
+
+// heldIn is for how long a cause held within a sample: what its counter says, else all of it where the cause was flagged at its beginning and at its end.
+func (u *GPU) heldIn(i int, c Cause) float64 {
+	x := &u.samples[i]
+	if x.held[c] >= 0 {
+		return float64(x.held[c])
+	}
+	if i == 0 || u.samples[i-1].at != x.from || x.at-x.from > u.far(x) || x.flags&(1<<c) == 0 || u.samples[i-1].flags&(1<<c) == 0 {
+		return 0
+	}
+	return float64(x.at-x.from) / 1e9
+}

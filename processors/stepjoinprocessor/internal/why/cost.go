@@ -1,0 +1,168 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// run is what all windows of a run cost.
+type run struct {
+	costs    map[blame]*Cost
+	steps    int64
+	duration float64
+	waited   float64 // for anyone
+	workers  map[breakdown.Who]float64
+}
+
+// blame is a cause, without the collective in which it showed.
+type blame struct {
+	kind breakdown.Kind
+	who  breakdown.Who
+}
+
+const (
+	blames  = 256  // causes of a run that are told apart; the cost of others is Unattributed's
+	workers = 4096 // of a run that WhatIf knows
+)
+
+// Cost is what one cause cost in all slow windows of a run.
+type Cost struct {
+	Kind       breakdown.Kind // Unattributed: what was not explained
+	Who        breakdown.Who
+	Windows    int64
+	Seconds    float64
+	GPUSeconds float64 // seconds x ranks, of the windows of which the ranks are known
+}
+
+// account adds a window to what its run cost.
+func (h *History) account(w *Window, ranks []named, v Verdict) {
+	r, ok := h.runs.Get(w.Run)
+	if !ok {
+		r = &run{costs: map[blame]*Cost{}, workers: map[breakdown.Who]float64{}}
+		h.runs.Add(w.Run, r)
+	}
+	for _, c := range v.Causes {
+		worker, _ := c.Who.Worker()
+		r.add(blame{c.Kind, worker}, c.Seconds, w.Ranks)
+	}
+	if v.Unexplained > nothing*v.Excess {
+		r.add(blame{kind: breakdown.Unattributed}, v.Unexplained, w.Ranks)
+	}
+	if w.Of != Step {
+		return
+	}
+	r.steps++
+	r.duration += w.Breakdown.Duration
+	r.waited += w.Breakdown.Time[breakdown.Wait]
+	for _, n := range ranks {
+		if _, ok := r.workers[n.who]; ok || len(r.workers) < workers {
+			r.workers[n.who] += n.seconds
+		}
+	}
+}
+
+func (r *run) add(of blame, seconds float64, ranks int64) {
+	c := r.costs[of]
+	if c == nil {
+		if len(r.costs) >= blames {
+			of = blame{kind: breakdown.Unattributed}
+		}
+		if c = r.costs[of]; c == nil {
+			c = &Cost{Kind: of.kind, Who: of.who}
+			r.costs[of] = c
+		}
+	}
+	c.Windows++
+	c.Seconds += seconds
+	c.GPUSeconds += seconds * float64(ranks)
+}
+
+// Costs are what the causes of a run's slow windows cost so far, the dearest first.
+func (h *History) Costs(of string) (out []Cost) {
+	r, ok := h.runs.Peek(of)
+	if !ok {
+		return nil
+	}
+	for _, c := range r.costs {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(x, y Cost) int {
+		return cmp.Or(cmp.Compare(y.GPUSeconds, x.GPUSeconds), cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Kind, y.Kind), x.Who.Compare(y.Who))
+	})
+	return out
+}
+
+// Sentence says what the cause cost, such as "48.1 GPU-seconds (3.01 s) waiting for rank 17 on node-2, in 12 windows".
+func (c *Cost) Sentence() string {
+	s := scaleOf(c.Seconds)
+	b := s.append(nil, c.Seconds)
+	if c.GPUSeconds > 0 {
+		b = fmt.Appendf(nil, "%.1f GPU-seconds (%s)", c.GPUSeconds, b)
+	}
+	b = append(b, ' ')
+	if c.Kind == breakdown.Unattributed {
+		b = append(b, "that no log explains"...)
+	} else {
+		b = appendWhat(b, c.Kind, c.Who)
+	}
+	if c.Windows == 1 {
+		return string(append(b, ", in 1 window"...))
+	}
+	return string(fmt.Appendf(b, ", in %d windows", c.Windows))
+}
+
+// WhatIf is a run held against itself without waiting: the arithmetic of "Understanding Stragglers in Large Model Training Using What-if Analysis"
+// (Lin et al., arXiv 2505.05713; its code: ByteDance-Seed/StragglerAnalysis, analyzer/explain_slowdown.py).
+//
+// The paper simulates the run with ideal durations; here the exclusive time of waiting is taken from the measured time. That is the same where nothing else
+// would have filled the time. A worker's share is exact where its pieces begin at the arrival of the last but one, for the others would have been waited
+// for anyway.
+type WhatIf struct {
+	Steps    int64
+	Duration float64  // s, T: of all steps
+	Ideal    float64  // s, T_ideal: without any waiting for late ranks
+	Slowdown float64  // S = T / T_ideal
+	Workers  []Worker // the worst first
+}
+
+// Worker is a run without waiting for one rank.
+type Worker struct {
+	Who     breakdown.Who // rank and host
+	Without float64       // s, T_w: the run without waiting for it
+	Faster  float64       // T / T_w - 1: 0.118 is "11.8 % faster"
+	Share   float64       // (T - T_w) / (T - T_ideal), of all waiting
+}
+
+// WhatIf tells of the steps of a run so far, but for those that warm up. It says false where there are none, or nothing but waiting.
+func (h *History) WhatIf(of string) (WhatIf, bool) {
+	r, ok := h.runs.Peek(of)
+	if !ok || r.duration <= r.waited {
+		return WhatIf{}, false
+	}
+	out := WhatIf{Steps: r.steps, Duration: r.duration, Ideal: r.duration - r.waited, Slowdown: r.duration / (r.duration - r.waited)}
+	for who, waited := range r.workers {
+		without := r.duration - waited
+		out.Workers = append(out.Workers, Worker{who, without, r.duration/without - 1, waited / r.waited})
+	}
+	slices.SortFunc(out.Workers, func(x, y Worker) int { return cmp.Or(cmp.Compare(x.Without, y.Without), x.Who.Compare(y.Who)) })
+	return out, true
+}
+
+// Sentence says what the worst rank costs. It is empty where no rank is known that was waited for.
+func (w *WhatIf) Sentence() string {
+	if len(w.Workers) == 0 {
+		return ""
+	}
+	worst := &w.Workers[0]
+	b := appendRank([]byte("Without "), worst.Who)
+	return string(fmt.Appendf(b, " the run would be %.1f %% faster: %.2f s of %.2f s went by waiting for it, which is %.0f %% of all waiting for late ranks.",
+		100*worst.Faster, w.Duration-worst.Without, w.Duration, 100*worst.Share))
+}
+
+// Slowdown is the paper's slowdown of one window: its duration over its duration without waiting for late ranks.
+func Slowdown(b *breakdown.Breakdown) float64 {
+	return b.Duration / (b.Duration - b.Time[breakdown.Wait])
+}

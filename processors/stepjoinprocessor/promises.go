@@ -1,0 +1,294 @@
+package stepjoinprocessor
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+)
+
+// promises stores what is still to be sent, for a process that follows a crash: roots of which tops are children already, and steps and passes, which say then
+// that what happened in them is not known. What is promised by one batch is a chunk; it is deleted when all of it was sent.
+type promises struct {
+	store    storage.Client
+	from, to int64         // the chunks that may be there
+	unsent   map[int64]int // how much of a chunk is not sent yet
+	keeps    bool          // there is a storage
+	unstored []promise     // what the storage did not take
+	failing  bool          // that was said
+}
+
+// promise is what is to be sent to a group.
+type promise struct {
+	run    *facts.Run
+	group  *facts.Group
+	window facts.Window // the first of its tops
+	flags  byte
+}
+
+// The flags of a promise that is stored.
+const (
+	promisedRoot = 1 << iota
+	promisedFunction
+	promisedByID
+)
+
+// promise notes that a group gets a root, or that its window gets a breakdown.
+func (r *reader) promise(g *facts.Group, f *fact) {
+	x := promise{r.run, g, f.window, 0}
+	switch {
+	case !f.isWindow:
+		x.window = facts.Window{Start: f.leaf.Start, End: f.leaf.End, Number: -1}
+	case f.window.Kind == facts.Function:
+		x.flags = promisedFunction
+	case !f.promised && !r.p.promises.keeps:
+		return
+	}
+	if f.promised {
+		x.flags |= promisedRoot
+	} else if x.window.Span.IsEmpty() || x.flags != 0 {
+		return // the shares of a call stand on it
+	}
+	if g.Chunk >= 0 { // its window alone was promised
+		r.p.promises.unsent[g.Chunk]--
+	}
+	g.Chunk, g.Promised = r.p.promises.to, f.promised
+	r.fresh = append(r.fresh, x)
+}
+
+func appendPromises(b []byte, list []promise) []byte {
+	for _, x := range list {
+		b = appendText(b, x.run.ID)
+		b = appendText(b, x.group.Service)
+		b = append(b, x.group.ID[:]...)
+		b = append(b, x.window.Span[:]...)
+		for _, n := range [...]int64{x.window.Start, x.window.End, x.window.Number} {
+			b = binary.AppendVarint(b, n)
+		}
+		if x.group.ByID {
+			x.flags |= promisedByID
+		}
+		b = append(b, byte(x.window.Kind), x.flags)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// stored is a promise as the storage has it.
+type stored struct {
+	run, service string
+	trace        pcommon.TraceID
+	window       facts.Window
+	flags        byte
+}
+
+var errPromise = errors.New("a promise that cannot be read")
+
+func readPromise(b []byte) (x stored, rest []byte, err error) {
+	for _, to := range [...]*string{&x.run, &x.service} {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return x, nil, errPromise
+		}
+		*to, b = string(b[k:k+int(n)]), b[k+int(n):]
+	}
+	if len(b) < len(x.trace)+len(x.window.Span) {
+		return x, nil, errPromise
+	}
+	b = b[copy(x.trace[:], b):]
+	b = b[copy(x.window.Span[:], b):]
+	for _, to := range [...]*int64{&x.window.Start, &x.window.End, &x.window.Number} {
+		n, k := binary.Varint(b)
+		if k <= 0 {
+			return x, nil, errPromise
+		}
+		*to, b = n, b[k:]
+	}
+	if len(b) < 2 {
+		return x, nil, errPromise
+	}
+	x.window.Kind, x.flags = facts.WindowKind(b[0]), b[1]
+	return x, b[2:], nil
+}
+
+const (
+	rangeKey   = "range"
+	runsKey    = "runs" // how far in time the runs have come
+	mostChunks = 1 << 20
+)
+
+func (s *promises) open(ctx context.Context, host component.Host, id *component.ID, of component.ID) (err error) {
+	s.unsent, s.keeps = map[int64]int{}, id != nil
+	s.store, err = storageclient.Open(ctx, host, id, component.KindProcessor, of, "promises")
+	return err
+}
+
+func (s *promises) close(ctx context.Context) error { return s.store.Close(ctx) }
+
+func key(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
+
+// promise stores what a batch promises, before the batch leaves. What cannot be stored is promised all the same, and stored with the next: a span that came
+// without its parent would be another one when it comes again. Where a crash comes first, the positions in files are most likely not stored either, so that
+// the batch comes again and with it the promise. It is called with p.mu held.
+func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
+	if len(fresh) == 0 {
+		return
+	}
+	s := &p.promises
+	chunk := s.to
+	s.to++
+	list := s.moved(chunk, fresh)
+	s.unsent[chunk] = len(list)
+	err := s.store.Batch(ctx, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()),
+		storage.SetOperation(runsKey, p.reached()))
+	if err == nil {
+		s.unstored, s.failing = nil, false
+		return
+	}
+	if s.unstored = list; !s.failing && ctx.Err() == nil {
+		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends", zap.Error(err))
+		s.failing = true
+	}
+}
+
+// moved is what could not be stored, and is still to be sent, in another chunk with what is new.
+func (s *promises) moved(chunk int64, fresh []promise) []promise {
+	if len(s.unstored) == 0 {
+		return fresh
+	}
+	list := make([]promise, 0, len(s.unstored)+len(fresh))
+	for _, x := range s.unstored {
+		if x.group.Chunk >= 0 && x.group.Chunk != chunk {
+			s.unsent[x.group.Chunk]--
+			x.group.Chunk = chunk
+			list = append(list, x)
+		}
+	}
+	return append(list, fresh...)
+}
+
+// reached is how far in time each run has come: what lies before is not known to a process that follows.
+func (p *stepJoin) reached() (b []byte) {
+	for _, r := range p.runs {
+		b = binary.AppendVarint(appendText(b, r.ID), r.Reached())
+	}
+	return b
+}
+
+func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
+
+// kept deletes the chunks of which all roots were sent.
+func (s *promises) kept(ctx context.Context, closed []*facts.Group) {
+	for _, g := range closed {
+		if g.Chunk >= 0 {
+			s.unsent[g.Chunk]--
+			g.Chunk = -1
+		}
+	}
+	var ops []*storage.Operation
+	var done []int64
+	from := s.to
+	for chunk, n := range s.unsent {
+		if n > 0 {
+			from = min(from, chunk)
+			continue
+		}
+		ops, done = append(ops, storage.DeleteOperation(key(chunk))), append(done, chunk)
+	}
+	if len(ops) == 0 {
+		return
+	}
+	before := s.from
+	s.from = from
+	if err := s.store.Batch(ctx, append(ops, storage.SetOperation(rangeKey, s.limits()))...); err != nil {
+		s.from = before // after a crash the roots are sent once more, with the same ids; else this is tried with the next
+		return
+	}
+	for _, chunk := range done {
+		delete(s.unsent, chunk)
+	}
+}
+
+// restore opens again the groups whose roots the last process had promised. They are partial: what else it knew is gone.
+func (p *stepJoin) restore(ctx context.Context) error {
+	s := &p.promises
+	b, err := s.store.Get(ctx, rangeKey)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	if _, err := fmt.Sscanf(string(b), "%d %d", &s.from, &s.to); err != nil || s.from < 0 || s.to-s.from > mostChunks {
+		s.from, s.to = 0, 0
+		return fmt.Errorf("%w: its range is %q", errPromise, b)
+	}
+	now, n := p.now(), 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.restoreRuns(ctx, now); err != nil {
+		return err
+	}
+	for chunk := s.from; chunk < s.to; chunk++ {
+		b, err := s.store.Get(ctx, key(chunk))
+		if err != nil {
+			return err
+		}
+		if len(b) > 0 {
+			s.unsent[chunk] = 0
+		}
+		for len(b) > 0 {
+			var x stored
+			if x, b, err = readPromise(b); err != nil {
+				break
+			}
+			r := p.run(x.run, now)
+			g := r.Group(x.trace, x.service)
+			g.Promised, g.ByID, g.Partial, g.Last = g.Promised || x.flags&promisedRoot != 0, x.flags&promisedByID != 0, true, now
+			r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
+			if g.Chunk < 0 { // else another chunk has it too, which was thought lost
+				g.Chunk = chunk
+				s.unsent[chunk]++
+			}
+			n++
+		}
+	}
+	if n > 0 {
+		p.set.Logger.Info("What the last process had promised to traces is sent by this one, without what only that one knew", zap.Int("traces", n))
+	}
+	return nil
+}
+
+// restoreRuns notes how far the runs had come: windows that begin before lack what only the last process knew.
+func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
+	b, err := p.promises.store.Get(ctx, runsKey)
+	if err != nil {
+		return err
+	}
+	for len(b) > 0 {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return nil
+		}
+		id := string(b[k : k+int(n)])
+		b = b[k+int(n):]
+		until, k := binary.Varint(b)
+		if k <= 0 {
+			return nil
+		}
+		b = b[k:]
+		r := p.run(id, now)
+		r.Lost = max(r.Lost, until)
+	}
+	return nil
+}

@@ -1,0 +1,340 @@
+package stepjoinprocessor
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// fact is what a span says.
+type fact struct {
+	window   facts.Window
+	leaf     facts.Leaf
+	isWindow bool
+	calls    bool // reader.call says how long the stages of its calls took
+	own      bool // it belongs to the group of its trace, whatever its time
+	promised bool
+}
+
+// reader reads the facts of a batch. Its memory is used again.
+type reader struct {
+	p     *stepJoin
+	now   time.Time
+	fresh []promise
+	tardy int64        // spans whose group was closed
+	run   *facts.Run   // of the resource
+	group *facts.Group // of the last span that had one
+	res   view.Resource
+	mark  view.Mark
+	late  late
+	call  view.Group
+	coll  view.Collective
+}
+
+// read keeps the facts of a batch, and gives the tops of traces that will get a root their parent. A batch that is refused and comes again says nothing new.
+// It is called with p.mu held.
+func (r *reader) read(td ptrace.Traces, now time.Time) {
+	r.now, r.fresh, r.tardy, r.group = now, r.fresh[:0], 0, nil
+	gpus := r.p.gpus.Known()
+	r.late.begin(gpus)
+	for _, rs := range td.ResourceSpans().All() {
+		attrs, ready := rs.Resource().Attributes(), false
+		for _, ss := range rs.ScopeSpans().All() {
+			if ss.Scope().Name() == scopeName {
+				continue // from another step_join
+			}
+			list, until := ss.Spans(), int64(0)
+			for i := range list.Len() {
+				span := list.At(i)
+				if view.IsDetail(span) {
+					continue
+				}
+				kind := view.KindOf(span)
+				if !r.wanted(kind, span) {
+					continue
+				}
+				if !ready {
+					r.res.Read(attrs)
+					r.run, r.group, ready = r.p.run(r.res.Run, now), nil, true
+					r.run.Careful(r.p.refused)
+				}
+				if end := r.span(span, kind); end > until {
+					until = end
+				}
+			}
+			if until > 0 {
+				r.run.Heard(ss.Scope().Name(), until, now)
+			}
+		}
+		if gpus {
+			if !ready {
+				r.res.Read(attrs)
+			}
+			r.process(rs, now)
+		}
+	}
+	if gpus {
+		r.latePIDs(td)
+	}
+	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they refer to the batch
+}
+
+func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
+	switch kind {
+	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
+		view.KindEvaluation:
+		return true
+	case view.KindCall:
+		return span.ParentSpanID().IsEmpty() // the others are told by their group
+	case view.KindOther:
+		return span.ParentSpanID().IsEmpty() || r.p.matches(span.Name())
+	}
+	return false
+}
+
+// span takes the facts of a span and returns its end, 0 where that says nothing.
+func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
+	stage := breakdown.Unattributed
+	if kind == view.KindStage {
+		switch spans.TQStageNamed(span.Name()) {
+		case spans.TQGet:
+			stage = breakdown.Get
+		case spans.TQCompute:
+			stage = breakdown.Compute
+		case spans.TQPut:
+			stage = breakdown.Put
+		default:
+			return 0 // an operation within a stage
+		}
+	}
+	m := &r.mark
+	m.Read(span, &r.res)
+	byID := m.JoinBy == spans.JoinByID
+	if kind == view.KindOther && !byID && !r.p.matches(span.Name()) {
+		return 0
+	}
+	run := r.run
+	trace := span.TraceID()
+	flags := facts.Flags(0)
+	if m.Time == spans.TimeSynthetic {
+		flags |= facts.Timeless
+	}
+	if m.Time == spans.TimeObserved || m.Time == spans.TimeAnchoredSecond {
+		flags |= facts.Observed
+	}
+	if m.TimePoint {
+		flags |= facts.Point
+	}
+	if m.Bad {
+		flags |= facts.Bad
+	}
+	if span.Status().Code() == ptrace.StatusCodeError {
+		flags |= facts.Error
+	}
+	if stage != breakdown.Unattributed {
+		if g := r.groupOf(trace); g.Closed {
+			r.tardy++
+		} else {
+			run.AddStage(g, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags}, r.now)
+		}
+		return r.end(span, flags)
+	}
+	f := fact{own: byID}
+	f.leaf = facts.Leaf{
+		Trace: trace, Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Name: run.Number(span.Name()),
+		Host: run.Number(m.Host), PID: int32(m.PID.Or(0)), LateRank: -1, Kind: breakdown.Unattributed, Flags: flags,
+	}
+	top := span.ParentSpanID().IsEmpty()
+	switch kind {
+	case view.KindStep:
+		r.window(&f, facts.Step, m.Iteration)
+		f.own = true
+		f.promised = top && byID
+	case view.KindPart:
+		f.leaf.Kind, f.leaf.Parent, f.own = kindOfPart(m.Part), span.ParentSpanID(), true
+		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
+	case view.KindFunction:
+		r.window(&f, facts.Function, view.Int{})
+		f.own = true
+		f.promised = top && byID
+	case view.KindCollective:
+		r.coll.Read(span)
+		f.leaf.Kind, f.leaf.Name, f.leaf.Comm = breakdown.Collective, run.Number(r.coll.Operation), run.Number(r.coll.CommName)
+		run.Ranks = max(run.Ranks, r.coll.Ranks.Or(0), r.coll.CommSize.Or(0))
+		if r.coll.CommName == "" {
+			f.leaf.Comm = run.Number(r.coll.CommID)
+		}
+		f.leaf.Late, f.leaf.Ranks = -1, int32(min(r.coll.CommSize.Or(r.coll.Ranks.Or(0)), math.MaxInt32))
+		if late := r.coll.Last; late.Late >= 0 && !r.coll.Mismatch {
+			f.leaf.Late = int64(math.Round(late.Late * 1e9))
+			f.leaf.LateRank, f.leaf.LateHost = int32(late.Rank.Or(-1)), run.Number(late.Host)
+			if others := float64(r.coll.Ranks.N - 1); late.Cost >= 0 && others > 0 {
+				f.leaf.Blame = min(int64(math.Round(late.Cost/others*1e9)), f.leaf.Late)
+			}
+		}
+		if apart := r.coll.ClocksApart; apart > 0 {
+			run.Apart = max(run.Apart, int64(math.Min(apart, maxApart)*1e9))
+			if r.coll.Duration >= 0 {
+				f.leaf.End = min(f.leaf.End, f.leaf.Start+int64(r.coll.Duration*1e9)) // its ends are of two clocks
+			}
+		}
+		f.promised = top && byID
+	case view.KindPass, view.KindSession, view.KindCalls:
+		r.call.Read(span, &r.res)
+		f.leaf.Kind, f.calls = breakdown.RPCUnattributed, true
+		f.promised = top && byID
+		if kind == view.KindPass {
+			r.window(&f, facts.Pass, r.call.Ordinal)
+			f.own = true
+		}
+	case view.KindCall:
+		f.leaf.Kind, f.promised = breakdown.RPCUnattributed, top && byID
+	case view.KindEvaluation:
+		f.leaf.Kind, f.promised = breakdown.Evaluation, top && byID
+	case view.KindOther:
+		f.promised = top && byID
+		if r.p.isWindow(span.Name()) {
+			r.window(&f, facts.Other, m.Iteration)
+			f.own = true
+		} else if l, ok := r.p.leafKind(span.Name()); ok {
+			f.leaf.Kind = l
+		} else if !byID {
+			return 0
+		}
+	}
+	if f.promised {
+		span.SetParentSpanID(spans.RootID(trace))
+	}
+	r.keep(&f, byID)
+	return r.end(span, flags)
+}
+
+func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
+	if flags.Has(facts.Timeless) {
+		return 0
+	}
+	return int64(span.EndTimestamp())
+}
+
+// groupOf is the group of a trace, made where there is none.
+func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
+	if r.group == nil || r.group.ID != trace {
+		r.run.Mix()
+		r.group = r.run.Group(trace, r.run.Text(r.run.Number(r.res.Service)))
+	}
+	return r.group
+}
+
+// keep adds a fact to what is known of its run.
+func (r *reader) keep(f *fact, byID bool) {
+	run := r.run
+	g := run.Groups[f.leaf.Trace]
+	if f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil &&
+		run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
+		return
+	}
+	run.Mix()
+	if f.isWindow && f.leaf.Kind != breakdown.Unattributed {
+		f.leaf.Span = spans.SpanID(f.leaf.Trace, "leaf", f.leaf.Span[:]) // a pass is a window and a leaf
+	}
+	if f.calls {
+		r.shares(run, &f.leaf)
+	}
+	if g == nil {
+		if !f.own {
+			if f.leaf.Kind != breakdown.Unattributed {
+				run.AddLeaf(f.leaf, r.now)
+				r.late.note(run, nil, &f.leaf)
+			}
+			return
+		}
+		g = r.groupOf(f.leaf.Trace)
+	}
+	if (f.promised && !g.Promised || f.isWindow && g.Chunk < 0) && !g.Closed {
+		r.promise(g, f)
+	}
+	if g.Closed {
+		r.tardy++
+		return
+	}
+	g.Promised, g.ByID = g.Promised || f.promised, g.ByID || byID
+	of := facts.Other
+	if f.isWindow {
+		of = f.window.Kind
+	}
+	g.Of(run.Text(run.Number(r.res.Service)), of)
+	if f.isWindow {
+		run.AddWindow(g, f.window, r.now)
+	}
+	if f.isWindow && f.leaf.Kind == breakdown.Unattributed {
+		return
+	}
+	if run.AddOwn(g, f.leaf, r.now) {
+		r.late.note(run, g, &f.leaf)
+	}
+}
+
+const maxApart = 3600 // s: clocks of two hosts are hardly as far apart
+
+// window makes a window of the fact.
+func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
+	l := &f.leaf
+	steps := r.mark.StepsCovered
+	if !(steps > 1) {
+		steps = 1
+	}
+	f.isWindow = true
+	f.window = facts.Window{
+		Kind: kind, Flags: l.Flags, Span: l.Span, Start: l.Start, End: l.End, Number: number.Or(-1), Steps: steps, Batch: r.mark.BatchSize,
+		Host: l.Host, PID: l.PID, Name: l.Name,
+	}
+}
+
+// shares keeps which share of its time each stage of a group of calls took, where it says so.
+func (r *reader) shares(run *facts.Run, l *facts.Leaf) {
+	g := &r.call
+	if !(g.CallDuration > 0) {
+		return
+	}
+	share := func(s view.RPCStage) float64 {
+		if x := g.Duration[s] / g.CallDuration; x > 0 {
+			return math.Min(x, 1)
+		}
+		return 0
+	}
+	server := share(view.RPCServer)
+	l.Shares = true
+	run.SetShares(l.Span, facts.Shares{
+		0: share(view.RPCSerialize),
+		breakdown.RPCSend - breakdown.RPCSerialize:        share(view.RPCSend),
+		breakdown.RPCReceive - breakdown.RPCSerialize:     math.Max(0, share(view.RPCReceive)-server), // the server works while the client waits
+		breakdown.RPCServer - breakdown.RPCSerialize:      server,
+		breakdown.RPCDeserialize - breakdown.RPCSerialize: share(view.RPCDeserialize),
+	})
+}
+
+// kindOfPart is which part of a step's time a trainer's timer measures, by the names that Megatron-LM (training.py), verl (timing_s) and others use. Timers
+// that are neither of these are time of computing, where they stand right below the step.
+func kindOfPart(name string) breakdown.Kind {
+	name = strings.ToLower(name)
+	switch {
+	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
+		strings.Contains(name, "recv"), strings.Contains(name, "send"):
+		return breakdown.Collective // and exposed: nothing else goes on meanwhile
+	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
+		return breakdown.DataLoading
+	case strings.Contains(name, "checkpoint"), strings.HasPrefix(name, "save"):
+		return breakdown.Checkpoint
+	case strings.Contains(name, "eval"), strings.Contains(name, "test"), strings.Contains(name, "valid"):
+		return breakdown.Evaluation
+	}
+	return breakdown.Unattributed
+}

@@ -1,0 +1,449 @@
+package stepjoinprocessor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/gpus"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadata"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/why"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// scopeName is what the spans that are added say of who made them.
+const scopeName = "github.com/trainbridge/trainbridge/processors/stepjoinprocessor"
+
+const (
+	sweepEvery = time.Second
+	maxRuns    = 256
+	retryFirst = 200 * time.Millisecond
+	retryMost  = 30 * time.Second
+
+	shutdownWait = 5 * time.Second
+)
+
+type stepJoin struct {
+	cfg       *Config
+	set       processor.Settings
+	next      consumer.Traces
+	telemetry *metadata.TelemetryBuilder
+	now       func() time.Time
+	promises  promises
+	leaves    []string // the patterns of the configuration, in one order
+
+	cancel context.CancelFunc
+	loop   sync.WaitGroup
+
+	sweeping sync.Mutex // locked before mu
+
+	readers sync.Pool // of *reader
+
+	mu     sync.Mutex
+	derive deriver
+	runs   map[string]*facts.Run
+
+	crowded sync.Once  // there was no room, and that was said
+	gpus    *gpus.GPUs // which the instances of metrics see
+	release func()     // lets go of them
+
+	refused bool // the last batch was
+	offline bool // see Offline
+
+	closed []*facts.Group  // whose spans are made, and not sent yet
+	unsent []ptrace.Traces // of the sweeping goroutine
+}
+
+func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*stepJoin, error) {
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	p := &stepJoin{
+		cfg: cfg, set: set, next: next, telemetry: telemetry, leaves: slices.Sorted(maps.Keys(cfg.Leaves)), now: time.Now,
+		runs: map[string]*facts.Run{}, gpus: gpus.New(), release: func() {},
+	}
+	p.derive.p, p.derive.history, p.derive.parents = p, why.New(), map[pcommon.SpanID]pcommon.SpanID{}
+	p.readers.New = func() any { return &reader{p: p} }
+	return p, nil
+}
+
+// Capabilities says that tops of traces are given a parent.
+func (p *stepJoin) Capabilities() consumer.Capabilities {
+	return consumer.Capabilities{MutatesData: true}
+}
+
+// Offline is for programs that read logs once, to their end (internal/offline), and is called before Start: a window is over when all sources have been read
+// past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end.
+func (p *stepJoin) Offline() { p.offline = true }
+
+// Ended says that nothing more comes of a source, named by its scope.
+func (p *stepJoin) Ended(scope string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.runs {
+		r.Ended(scope)
+	}
+}
+
+// Start begins to close groups.
+func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
+	if err := p.promises.open(ctx, host, p.cfg.Storage, p.set.ID); err != nil {
+		return err
+	}
+	if err := p.restore(ctx); err != nil {
+		return errors.Join(fmt.Errorf("'storage': what the last process had promised cannot be read: %w", err), p.promises.close(ctx))
+	}
+	if p.offline {
+		p.cancel = func() {}
+		return nil
+	}
+	ctx, p.cancel = context.WithCancel(context.Background()) //nolint:contextcheck // Start's context ends with Start
+	p.loop.Go(func() {
+		ticker := time.NewTicker(sweepEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				p.sweep(ctx, p.now(), false)
+			}
+		}
+	})
+	return nil
+}
+
+// Shutdown closes all groups.
+func (p *stepJoin) Shutdown(ctx context.Context) error {
+	p.release()
+	if p.cancel == nil {
+		return nil
+	}
+	p.cancel()
+	p.loop.Wait()
+	last, cancel := context.WithTimeout(ctx, shutdownWait) // in an outage the next process sends what is stored
+	defer cancel()
+	p.sweep(last, p.now(), true)
+	p.cancel = nil
+	p.telemetry.Shutdown()
+	return p.promises.close(ctx)
+}
+
+// run is the state of a run, made where there is none. It is called with p.mu held.
+func (p *stepJoin) run(id string, now time.Time) *facts.Run {
+	r := p.runs[id]
+	if r == nil {
+		if len(p.runs) >= maxRuns {
+			p.forgetRun()
+		}
+		r = facts.NewRun(strings.Clone(id))
+		p.runs[r.ID] = r
+	}
+	r.Used = now
+	return r
+}
+
+// forgetRun forgets the run that was not heard of for the longest time, of those with nothing to send.
+func (p *stepJoin) forgetRun() {
+	var oldest *facts.Run
+	for _, r := range p.runs {
+		r.Sort()
+		if len(r.Open()) == 0 && (oldest == nil || r.Used.Before(oldest.Used)) {
+			oldest = r
+		}
+	}
+	if oldest != nil {
+		delete(p.runs, oldest.ID)
+	}
+}
+
+// ConsumeTraces keeps the facts of spans and passes these on.
+func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	r := p.readers.Get().(*reader)
+	defer p.readers.Put(r)
+	p.mu.Lock()
+	now := p.now()
+	r.read(td, now)
+	late, crowded := r.tardy, p.size() > p.cfg.MaxBytes
+	p.promise(ctx, r.fresh)
+	p.mu.Unlock()
+	if late > 0 {
+		p.telemetry.ProcessorStepJoinLate.Add(ctx, late)
+	}
+	if crowded { // the next sweep would come too late, and whoever sends so much has to wait for it
+		p.relieve(ctx)
+	}
+	err := p.next.ConsumeTraces(ctx, td)
+	p.mu.Lock()
+	p.refused = err != nil // it comes again
+	p.mu.Unlock()
+	return err
+}
+
+// sweep closes the groups that are over, in order of time, and sends what is added to them. all closes each.
+func (p *stepJoin) sweep(ctx context.Context, now time.Time, all bool) {
+	p.sweeping.Lock()
+	defer p.sweeping.Unlock()
+	p.sweepLocked(ctx, now, all)
+}
+
+// relieve makes room where there is none.
+func (p *stepJoin) relieve(ctx context.Context) {
+	p.sweeping.Lock()
+	defer p.sweeping.Unlock()
+	p.mu.Lock()
+	crowded := p.size() > p.cfg.MaxBytes // others may have made room meanwhile
+	p.mu.Unlock()
+	if crowded {
+		p.sweepLocked(ctx, p.now(), false)
+	}
+}
+
+func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
+	p.mu.Lock()
+	due := p.due(now, all)
+	p.mu.Unlock()
+	for first := true; first || len(due) > 0; first = false {
+		part := due[:min(len(due), mostClosed)]
+		due = due[len(part):]
+		p.mu.Lock()
+		p.closeGroups(ctx, now, part)
+		p.mu.Unlock()
+		if !p.send(ctx) {
+			return // what is left goes with the next sweep, or with Shutdown's
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.promises.kept(ctx, p.closed)
+	p.closed = p.closed[:0]
+	p.forget(now)
+	p.shed(ctx)
+	p.report(now, all)
+}
+
+const (
+	quiet    = 3 // times the wait, without a window of a run: it is over, or pauses
+	reported = 3 // causes that are said
+)
+
+// report says, once a run is quiet, what its slow windows cost in all.
+func (p *stepJoin) report(now time.Time, all bool) {
+	for _, r := range p.runs {
+		if !r.Fresh || !all && now.Sub(r.Used) < quiet*p.cfg.Wait {
+			continue
+		}
+		r.Fresh = false
+		costs := p.derive.history.Costs(r.ID)
+		var said []string
+		for i := range costs[:min(len(costs), reported)] {
+			said = append(said, costs[i].Sentence())
+		}
+		if len(said) == 0 {
+			continue
+		}
+		fields := []zap.Field{zap.String("run", r.ID)}
+		if what, ok := p.derive.history.WhatIf(r.ID); ok && what.Sentence() != "" {
+			fields = append(fields, zap.String("without_the_worst", what.Sentence()))
+		}
+		p.set.Logger.Info("What slow steps, batches and passes lost: "+strings.Join(said, "; "), fields...)
+	}
+}
+
+// closing is a group that is over.
+type closing struct {
+	run     *facts.Run
+	group   *facts.Group
+	partial bool
+}
+
+// due are the groups that are over, in order of time within a run. all: each.
+func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
+	p.forget(now)
+	short := p.short() // of bytes
+	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
+		r := p.runs[id]
+		r.Sort()
+		first := len(due)
+		var early []closing // not over, but there may be no room to wait
+		for _, g := range r.Open() {
+			idle := now.Sub(g.Last)
+			behind := r.Behind(g.End, now, p.cfg.Wait)
+			if p.offline {
+				behind = !all && r.Unread(g.End)
+			}
+			if !all && (idle < p.wait() || behind && idle < p.cfg.Keep) {
+				early = append(early, closing{r, g, behind || idle < p.wait()})
+				continue
+			}
+			due = append(due, closing{r, g, behind})
+			short -= g.Bytes()
+		}
+		if short <= 0 || len(early) == 0 {
+			continue
+		}
+		// Those of which nothing was heard for the longest time: logs of one job may be read at different places, and then the oldest are not the first to be whole.
+		slices.SortStableFunc(early, func(a, b closing) int { return a.group.Last.Compare(b.group.Last) })
+		for _, c := range early {
+			if short <= 0 {
+				break
+			}
+			due = append(due, c)
+			short -= c.group.Bytes()
+		}
+		slices.SortStableFunc(due[first:], func(a, b closing) int { return cmp.Compare(a.group.Start, b.group.Start) })
+	}
+	return due
+}
+
+// mostClosed bounds the groups whose spans are in memory at once.
+const mostClosed = 2048
+
+// closeGroups makes the spans of groups that are over.
+func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing) {
+	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
+	partial := int64(0)
+	for _, c := range due {
+		c.run.Sort()
+		g := c.group
+		if g.Partial = g.Partial || c.partial; g.Partial {
+			partial++
+		}
+		p.derive.derive(out, c.run, g)
+		c.run.Fresh = true
+		c.run.Close(g, now)
+		p.closed = append(p.closed, g)
+	}
+	for _, m := range out.Messages() {
+		p.unsent = append(p.unsent, m.Traces)
+	}
+	p.telemetry.ProcessorStepJoinWindows.Add(ctx, int64(len(due)))
+	p.telemetry.ProcessorStepJoinPartial.Add(ctx, partial)
+	p.telemetry.ProcessorStepJoinJoined.Add(ctx, p.derive.counts.joined)
+	p.telemetry.ProcessorStepJoinAmbiguous.Add(ctx, p.derive.counts.ambiguous)
+	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
+}
+
+// wait is how long a window waits, and its sources are waited for.
+func (p *stepJoin) wait() time.Duration {
+	if p.offline {
+		return 0
+	}
+	return p.cfg.Wait
+}
+
+// forget drops what is older than may be needed, and where there is no room the groups that were closed first.
+func (p *stepJoin) forget(now time.Time) {
+	for _, r := range p.runs {
+		r.Forget(now.Add(-p.cfg.Keep))
+	}
+	short := p.short()
+	for _, r := range p.runs {
+		if short > 0 {
+			short -= r.ShedGroups(short)
+		}
+	}
+}
+
+// shed drops leaves where there is still no room.
+func (p *stepJoin) shed(ctx context.Context) {
+	short := p.short()
+	for _, r := range p.runs {
+		if short <= 0 {
+			return
+		}
+		n := min(int64(r.Leaves()), short/facts.LeafBytes+1)
+		r.Shed(int(n))
+		short -= n * facts.LeafBytes
+		p.telemetry.ProcessorStepJoinShed.Add(ctx, n)
+		p.crowded.Do(func() {
+			p.set.Logger.Warn("There is no room for all that may belong to a step that is still to come: raise 'max_bytes'. Steps that may lack something "+
+				"say trainbridge.join.partial.", zap.Int64("max_bytes", p.cfg.MaxBytes), zap.String("run", r.ID))
+		})
+	}
+}
+
+// short is how many bytes are to be freed: where there are too many, a quarter more than that, so that it is not soon again.
+func (p *stepJoin) short() int64 {
+	if over := p.size() - p.cfg.MaxBytes; over > 0 {
+		return over + p.cfg.MaxBytes/4
+	}
+	return 0
+}
+
+func (p *stepJoin) size() (n int64) {
+	for _, r := range p.runs {
+		n += r.Bytes()
+	}
+	return n
+}
+
+// send hands the messages on until they are accepted. It is false where it was stopped before.
+func (p *stepJoin) send(ctx context.Context) bool {
+	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
+		for delay := retryFirst; ; delay = min(2*delay, retryMost) {
+			try := ptrace.NewTraces()
+			p.unsent[0].CopyTo(try) // a consumer may change what it is given
+			err := p.next.ConsumeTraces(ctx, try)
+			if err == nil {
+				break
+			}
+			if consumererror.IsPermanent(err) {
+				p.set.Logger.Warn("Joined spans were refused for good", zap.Error(err))
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return false
+			case <-time.After(delay):
+			}
+		}
+	}
+	p.unsent = nil
+	return true
+}
+
+// matches says whether the configuration names spans of a name.
+func (p *stepJoin) matches(name string) bool {
+	if p.isWindow(name) {
+		return true
+	}
+	_, ok := p.leafKind(name)
+	return ok
+}
+
+func (p *stepJoin) isWindow(name string) bool {
+	for _, pattern := range p.cfg.Windows {
+		if ok, _ := path.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *stepJoin) leafKind(name string) (breakdown.Kind, bool) {
+	for _, pattern := range p.leaves {
+		if ok, _ := path.Match(pattern, name); ok {
+			return leafKindNamed(p.cfg.Leaves[pattern])
+		}
+	}
+	return breakdown.Unattributed, false
+}
