@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -40,9 +41,9 @@ func (j *joiner) joinByNumber(in *input, r *record) {
 	t := j.track(r.comm, r.op)
 	c := t.open[r.op.Seq]
 	if c == nil {
-		if sent, ok := j.ghosts.has(t.key, r.op.Seq); ok {
+		if left, ok := j.ghosts.has(t.key, r.op.Seq); ok {
 			c = j.single(r)
-			c.joined, c.dropped = true, !sent
+			c.joined, c.dropped, c.rootID = true, !left.sent, left.byID
 			j.close(c, Tardy)
 			return
 		}
@@ -275,12 +276,18 @@ func (j *joiner) howOf(o *op.Op) *how {
 func moreOf(r *record) *more {
 	o := r.op
 	if r.came <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 &&
-		len(o.Details) == 0 && !o.TimedOut {
+		len(o.Details) == 0 && !o.TimedOut && o.IDs == nil {
 		return nil
 	}
 	m := &more{
 		came: r.came, peer: o.Peer, sourceRank: o.Source, destRank: o.Destination, channel: o.Channel, stream: o.Stream, errors: o.Errors, retries: o.Retries,
 		timedOut: o.TimedOut, sends: o.Sends, linkBandwidth: o.LinkBandwidth, linkWorst: o.LinkBandwidthWorst,
+	}
+	if o.IDs != nil {
+		m.trace, m.parent, _ = spans.Carried(r.comm.run.id, o.IDs)
+		if m.traceText = spans.Text(o.IDs[logids.Trace]); m.traceText == "" {
+			m.traceText = spans.Text(o.IDs[logids.TraceParent])
+		}
 	}
 	if len(o.Details) > 0 {
 		m.details = make([]detail, len(o.Details))

@@ -25,6 +25,9 @@ func (c *Collective) describe(m pcommon.Map) {
 		m.PutInt(spans.AttrNCCLSequenceGap, int64(c.gap))
 	}
 	putText(m, spans.AttrNCCLClockReference, c.reference)
+	if apart := c.apart(); apart > leastApart {
+		m.PutDouble(spans.AttrNCCLClockOffset, apart/1e9)
+	}
 	if c.corrected {
 		m.PutBool(spans.AttrNCCLClockCorrected, true)
 	}
@@ -165,6 +168,9 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 		if p.how.global {
 			m.PutInt(spans.AttrRank, int64(p.rank))
 		}
+	}
+	if p.more != nil && p.more.traceText != "" && !spans.IsUUID(p.more.traceText, c.trace) {
+		m.PutStr(spans.AttrNCCLTraceID, p.more.traceText)
 	}
 	if p.late >= 0 {
 		m.PutDouble(spans.AttrNCCLLate, seconds(p.late))

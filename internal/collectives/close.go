@@ -132,7 +132,27 @@ func (c *Collective) findStuck() (stuck int) {
 	return stuck
 }
 
-// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined.
+// carried is the trace that the records name, and the parent, where they agree; those that name none agree with all. ok is false where they do not, or
+// none names one.
+func (c *Collective) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
+	for i := range c.parts {
+		m := c.parts[i].more
+		switch {
+		case m == nil || m.trace.IsEmpty():
+		case trace.IsEmpty():
+			trace, parent = m.trace, m.parent
+		case m.trace != trace:
+			return pcommon.TraceID{}, pcommon.SpanID{}, false
+		case m.parent != parent:
+			parent = pcommon.SpanID{}
+		}
+	}
+	return trace, parent, !trace.IsEmpty()
+}
+
+// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined. A trace that the
+// records name has more than this collective: there that key makes the ids of its spans. A record that comes too late is below the root that left, whatever it
+// names itself.
 func (c *Collective) identify() {
 	var seq [9]byte
 	binary.BigEndian.PutUint64(seq[:], c.seq)
@@ -144,23 +164,41 @@ func (c *Collective) identify() {
 		operation = "" // ranks may disagree about it
 	}
 	var room [64]byte
-	if !c.joined || c.join == byTime {
+	joined := c.joined && c.join != byTime
+	if !joined {
 		p := &c.parts[0]
 		key := p.key(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.key), key)
 	} else {
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:])
-		for i := range c.parts {
-			// A rank has as many records as links, which may leave in parts. Their order depends on the order of the files.
-			if p := &c.parts[i]; p.more != nil && p.more.sends > 0 {
-				p.more.id = spans.SpanID(c.trace, "rank", p.key(room[:0]))
-			}
+	}
+	trace, parent, named := c.carried()
+	switch {
+	case c.outcome == Tardy && c.rootID != nil:
+		c.trace, c.id, c.byID = c.rootID.trace, c.rootID.span, true
+	case c.outcome != Tardy && named:
+		c.id = spans.SpanID(trace, "collective", c.trace[:])
+		c.trace, c.parent, c.byID = trace, parent, true
+	default:
+		c.id = spans.SpanID(c.trace, "collective")
+	}
+	for i := range c.parts {
+		// A rank has as many records as links, which may leave in parts. Their order depends on the order of the files.
+		if p := &c.parts[i]; joined && p.more != nil && p.more.sends > 0 {
+			p.more.id = c.below("rank", p.key(room[:0]))
 		}
 	}
-	c.id = spans.SpanID(c.trace, "collective")
 	if c.hasParent {
 		c.adopt()
 	}
+}
+
+// below makes the id of the span of a rank.
+func (c *Collective) below(role string, key []byte) pcommon.SpanID {
+	if c.byID {
+		return spans.SpanID(c.trace, role, c.id[:], key)
+	}
+	return spans.SpanID(c.trace, role, key)
 }
 
 // adopt puts a proxy's operation into the trace of its collective, below the span of its rank.
@@ -204,7 +242,7 @@ func (c *Collective) rankID(p *part) pcommon.SpanID {
 		binary.BigEndian.PutUint32(key[4:], uint32(p.again))
 		n = 8
 	}
-	return spans.SpanID(c.trace, "rank", key[:n])
+	return c.below("rank", key[:n])
 }
 
 // parent16 makes the key space of a span's children: ranks have equal details.
@@ -228,7 +266,11 @@ func (j *joiner) keeps(c *Collective) bool {
 	case c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
 		return true
 	}
-	return float64(binary.BigEndian.Uint64(c.trace[:8])>>11)/(1<<53) < rate
+	hash := c.trace[:8]
+	if c.byID { // a UUID may be no hash
+		hash = c.id[:]
+	}
+	return float64(binary.BigEndian.Uint64(hash)>>11)/(1<<53) < rate
 }
 
 // haunt remembers a collective that leaves while ranks may still have records of it.
@@ -237,30 +279,46 @@ func (j *joiner) haunt(c *Collective) {
 		return
 	}
 	if len(c.missing) > 0 || c.comm.size == 0 || c.ranks < j.ranksOf(c.comm.size) {
-		j.ghosts.put(c.track.key, c.seq, !c.dropped)
+		left := ghost{sent: !c.dropped}
+		if c.byID {
+			left.byID = &rootID{c.trace, c.id}
+		}
+		j.ghosts.put(c.track.key, c.seq, left)
 	}
 }
 
 // ghosts remembers collectives that left without all their ranks, so that records that come later join their traces instead of making new ones.
 // The oldest are forgotten.
 type ghosts struct {
-	set    map[ghost]bool // whether it was sent
-	ring   []ghost
+	set    map[ghostKey]ghost
+	ring   []ghostKey
 	next   int
 	tracks trackKey
+}
+
+// ghost is what is remembered of a collective.
+type ghost struct {
+	sent bool
+	byID *rootID // nil: its key makes its ids
+}
+
+// rootID names the span of a collective whose trace an id in the log decided.
+type rootID struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
 }
 
 // trackKey is the number of a track.
 type trackKey uint32
 
-type ghost struct {
+type ghostKey struct {
 	track trackKey
 	seq   uint64
 }
 
 const maxGhosts = 1 << 16
 
-func newGhosts() ghosts { return ghosts{set: make(map[ghost]bool)} }
+func newGhosts() ghosts { return ghosts{set: make(map[ghostKey]ghost)} }
 
 // track makes the key of a sequence.
 func (g *ghosts) track() trackKey {
@@ -268,18 +326,18 @@ func (g *ghosts) track() trackKey {
 	return g.tracks
 }
 
-func (g *ghosts) has(track trackKey, seq uint64) (sent, ok bool) {
+func (g *ghosts) has(track trackKey, seq uint64) (left ghost, ok bool) {
 	if len(g.set) == 0 {
-		return false, false
+		return left, false
 	}
-	sent, ok = g.set[ghost{track, seq}]
-	return sent, ok
+	left, ok = g.set[ghostKey{track, seq}]
+	return left, ok
 }
 
-func (g *ghosts) put(track trackKey, seq uint64, sent bool) {
-	e := ghost{track, seq}
+func (g *ghosts) put(track trackKey, seq uint64, left ghost) {
+	e := ghostKey{track, seq}
 	_, ok := g.set[e]
-	g.set[e] = sent
+	g.set[e] = left
 	if ok {
 		return
 	}

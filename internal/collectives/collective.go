@@ -13,7 +13,8 @@ const MaxRank = 1<<16 - 1
 // Collective has the ranks' records of one collective, or the only record of an operation that is not joined.
 type Collective struct {
 	// Place is for the taker to set: the place of the collective in the batch that it is sent with.
-	Place int
+	Place  int
+	placed bool // each record has a place of its own, in held
 
 	comm  *communicator
 	track *track // nil: it is not joined
@@ -49,10 +50,12 @@ type Collective struct {
 
 	// From here on: when it leaves.
 	outcome             Outcome
-	sure                bool // there is no doubt that its records are one collective
-	dropped             bool // by SampleRate
-	opensRun            bool // it is the first of its run that is sent
+	sure                bool           // there is no doubt that its records are one collective
+	dropped             bool           // by SampleRate
+	opens               *spans.RunSpan // of the first of its run that is sent
 	trace               pcommon.TraceID
+	byID                bool    // an id in the log decided the trace
+	rootID              *rootID // of a tardy record: the root that left, where byID holds for it
 	id                  pcommon.SpanID
 	missing, stuck      []int32
 	missingCount        int
@@ -117,6 +120,10 @@ type more struct {
 	linkWorst            float64
 	details              []detail
 	id                   pcommon.SpanID // of the rank's span; empty: the one of its rank
+	// By the ids that the record carries; empty: none. traceText is the id of the trace as logged.
+	trace     pcommon.TraceID
+	parent    pcommon.SpanID
+	traceText string
 }
 
 type detail struct {

@@ -20,6 +20,8 @@ type Settings struct {
 	HideHosts bool
 	// Series bounds the series of a run's metrics.
 	Series int
+	// OpenRun returns the span of a run that was first seen in a file, with its first collective; nil: it was sent already. No function: no run has a span.
+	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan
 }
 
 // Joiner joins the ranks' records of collectives. H is what a record came by, and is given back when its collective leaves: a lent line, an offset. Its methods
@@ -97,12 +99,30 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 		j.came = j.came[:0]
 		for i := range c.parts {
 			j.came = j.held.take(j.came, c.parts[i].held)
+			c.parts[i].held = slot(len(j.came)) // holds nothing any more: for Records
 		}
 		take(c, j.came)
 	}
 	clear(j.came)
 	clear(j.leaving)
 	j.leaving = j.leaving[:0]
+}
+
+// Records gives each record of a collective that is being taken a place of its own: that which place returns of the range, among all that the collective came
+// by, of what the record came by. The collective has the place of the first; false: there is no record.
+func (c *Collective) Records(place func(from, to int) int) bool {
+	from := 0
+	for i := range c.parts {
+		to := int(c.parts[i].held)
+		at := place(from, to)
+		if i == 0 {
+			c.Place = at
+		}
+		c.parts[i].held = slot(at)
+		from = to
+	}
+	c.placed = true
+	return len(c.parts) > 0
 }
 
 // joiner is the part of a Joiner that does not depend on H. Its methods are called with Joiner.mu held; collectives that they let go of are in leaving.

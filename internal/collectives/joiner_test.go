@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -21,11 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type says struct {
 	input, rank, seq int
 	size             int64
-	us               int64 // duration, waiting included
-	start            int64 // µs
-	of               int   // ranks of the communicator; 0: not known
-	counted          bool  // the number is not in the log
-	alone            bool  // it has no number
+	us               int64  // duration, waiting included
+	start            int64  // µs
+	of               int    // ranks of the communicator; 0: not known
+	counted          bool   // the number is not in the log
+	alone            bool   // it has no number
+	id               string // of the trace
 }
 
 func (s says) op() *op.Op {
@@ -37,6 +39,9 @@ func (s says) op() *op.Op {
 	o.Size, o.Total = s.size, s.size
 	o.Start, o.Duration, o.Waits, o.Time = epoch+s.start*1000, s.us*1000, true, spans.TimeLogged
 	o.End = o.Start + o.Duration
+	if s.id != "" {
+		o.IDs = &logids.IDs{logids.Trace: []byte(s.id)}
+	}
 	return o
 }
 

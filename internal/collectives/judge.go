@@ -93,6 +93,19 @@ func (c *Collective) correct() {
 	}
 }
 
+// leastApart is by how much clocks have to differ before the root says so, ns: below, they are as good as those of most logs.
+const leastApart = 1e6
+
+// apart is by how much the clocks that told the times differ, ns.
+func (c *Collective) apart() float64 {
+	least, most := 0.0, 0.0 // the reference's
+	for i := range c.offsets {
+		o := &c.offsets[i]
+		least, most = min(least, o.offset-o.uncertainty), max(most, o.offset+o.uncertainty)
+	}
+	return most - least
+}
+
 // offset is what is known of a clock; nil: nothing.
 func (c *Collective) offset(clock int32) *clockOffset {
 	for i := range c.offsets {

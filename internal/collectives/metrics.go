@@ -39,7 +39,10 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	for _, c := range batch {
 		r := c.run
 		if !c.dropped && !r.opened { // the batches of other inputs may have it too
-			r.opened, c.opensRun = true, true
+			r.opened = true
+			if j.set.OpenRun != nil {
+				c.opens = j.set.OpenRun(r.file, c.start, c.parts[0].how.time)
+			}
 		}
 		if r != done {
 			done = r

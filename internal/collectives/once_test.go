@@ -77,7 +77,7 @@ func byID(tb testing.TB, r *rig) map[spanID]int {
 	tb.Helper()
 	write := func() ptrace.Traces {
 		out := spans.NewBatch("scope", "version")
-		AddSpans(out, "service", r.left, func(*Collective) {})
+		AddSpans(out, "service", r.left, func(int) {})
 		return out.Traces()
 	}
 	td := write()
@@ -115,6 +115,34 @@ func TestIDsInAnyOrder(t *testing.T) {
 			want = got
 		}
 		assert.Equal(t, want, got)
+	}
+}
+
+// A record that comes after its collective has left is below the root that left, whichever of them names a trace.
+func TestTardyID(t *testing.T) {
+	for name, c := range map[string]struct{ left, tardy, want string }{
+		"none": {}, "both": {"a", "a", "a"}, "the collective": {"a", "", "a"}, "the record": {left: "", tardy: "a"}, "another": {"a", "b", "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 2, nil)
+			r.both(0)
+			first, second := numbered(0, 1), numbered(1, 1)
+			first.id, second.id = c.left, c.tardy
+			r.say(first, numbered(0, 2), numbered(1, 2), second)
+			require.Contains(t, r.lines[len(r.lines)-1], "1: late")
+			root, tardy := r.left[1], r.left[len(r.left)-1]
+			assert.Equal(t, c.want != "", root.byID)
+			assert.Equal(t, root.joinBy(), tardy.joinBy())
+			if c.want != "" {
+				assert.Equal(t, spans.TraceID("run", []byte(c.want)), root.trace)
+			}
+			ids := byID(t, r)
+			assert.Contains(t, ids, spanID{root.trace, root.id})
+			assert.Equal(t, spanID{root.trace, root.id}, spanID{tardy.trace, tardy.id}, "the parent of its rank")
+			for id, n := range ids {
+				assert.Equal(t, 1, n, id)
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 
 // AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with each collective before its spans are added. It
 // may be called again with the same collectives, and writes the same.
-func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(c *Collective)) {
+func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
 	bd.ranks()
@@ -30,7 +30,7 @@ type builder struct {
 	*spans.Batch
 	service string
 	batch   []*Collective
-	from    func(c *Collective)
+	from    func(place int)
 }
 
 // roots adds the spans of the collectives as a whole, and the spans that stand alone.
@@ -40,9 +40,9 @@ func (bd *builder) roots() {
 		if c.dropped {
 			continue
 		}
-		bd.from(c)
-		if c.opensRun {
-			bd.AddRun(spans.Resource{Service: bd.service, RunID: c.run.id}, c.start, c.parts[0].how.time, c.run.file)
+		bd.from(c.Place)
+		if c.opens != nil {
+			bd.AddRun(*c.opens)
 		}
 		switch {
 		case c.proxy:
@@ -80,18 +80,26 @@ func (bd *builder) ranks() {
 				c.fit()
 			}
 			if p := &c.parts[nth]; !p.left {
-				bd.from(c)
+				bd.from(c.placeOf(p))
 				bd.rank(c, p)
 			}
 		}
 	}
 }
 
+// placeOf is the place of a record.
+func (c *Collective) placeOf(p *part) int {
+	if c.placed {
+		return int(p.held)
+	}
+	return c.Place
+}
+
 // aggregates adds the spans that stand for spans without room.
 func (bd *builder) aggregates() {
 	for _, c := range bd.batch {
 		if !c.dropped && c.crowded {
-			bd.from(c)
+			bd.from(c.Place)
 			bd.aggregate(c)
 		}
 	}
@@ -99,7 +107,15 @@ func (bd *builder) aggregates() {
 
 // resource is who wrote the record of a rank.
 func (bd *builder) resource(c *Collective, p *part) spans.Resource {
-	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, Time: p.how.time}
+	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), Time: p.how.time}
+}
+
+// joinBy is how the collective came into its trace; empty: the trace is its own.
+func (c *Collective) joinBy() string {
+	if c.byID {
+		return spans.JoinByID
+	}
+	return ""
 }
 
 // root adds the span of a collective as a whole.
@@ -110,8 +126,8 @@ func (bd *builder) root(c *Collective) {
 			source = spans.TimeSynthetic
 		}
 	}
-	s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, Time: source}, spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
+	s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, JoinBy: c.joinBy(), Time: source}, spans.Span{
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
 		Source: source, Attributes: 22 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
@@ -142,7 +158,7 @@ func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p), spans.Span{
-		Trace: c.trace, ID: c.id, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
 		Attributes: 24 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
@@ -201,6 +217,9 @@ func (bd *builder) rank(c *Collective, p *part) {
 	m := s.Attributes()
 	if last {
 		m.PutBool(spans.AttrNCCLLast, true)
+		if c.placed { // the span begins earlier than the record, and may end later
+			m.PutDouble(spans.AttrNCCLDuration, seconds(p.end-p.start))
+		}
 	}
 	p.describe(m, c)
 	if p.how.timing != c.parts[0].how.timing {
@@ -211,23 +230,22 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 	if c.phased() && !p.plain {
 		if last {
-			bd.phase(c, p, id, spans.SpanNCCLLate, start+ahead, p.start)
+			bd.phase(c, id, spans.SpanNCCLLate, start+Ahead, p.start)
 		}
 		begun := c.begun(p)
-		bd.phase(c, p, id, spans.SpanNCCLWait, p.start, begun)
-		bd.phase(c, p, id, spans.SpanNCCLTransfer, begun, p.end)
+		bd.phase(c, id, spans.SpanNCCLWait, p.start, begun)
+		bd.phase(c, id, spans.SpanNCCLTransfer, begun, p.end)
 	}
 	if p.more != nil && !p.bare {
 		bd.details(c, p, id)
 	}
 }
 
-// phase adds the span of a part of a rank's time, if it has that part. Its name says all.
-func (bd *builder) phase(c *Collective, p *part, rank pcommon.SpanID, name string, from, to int64) {
+// phase adds the span of a part of a rank's time, if it has that part, behind the rank's span. Its name says all.
+func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
-		bd.Add(bd.resource(c, p), spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal,
-			Start: from, End: to, Source: p.how.time,
+		bd.AddPart(&spans.Span{
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal, Start: from, End: to,
 		})
 	}
 }
@@ -241,9 +259,9 @@ const leaving = 10_000
 // begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
 func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
-// ahead is by how much the row of the rank that came last begins before the row of the first, ns: Jaeger, which knows µs, draws spans that begin together in
+// Ahead is by how much the row of the rank that came last begins before the row of the first, ns: Jaeger, which knows µs, draws spans that begin together in
 // any order, and among spans that end together its longest path goes through the one that began first.
-const ahead = 1000
+const Ahead = 1000
 
 // scatter is how far apart the ranks' ends may be by one clock, ns.
 const scatter = 100_000
@@ -252,13 +270,13 @@ const scatter = 100_000
 // the shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the span that ended last) would be the path of a rank that waits.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
-	if start-c.start < scatter { // by one clock
+	if start-c.start < scatter && !c.placed { // by one clock
 		start = c.start
 	}
 	if c.end-end < scatter {
 		end = c.end
 	}
-	return start - ahead, end
+	return start - Ahead, end
 }
 
 // details adds the details below the span of a rank: channels and network proxies, as their names say.

@@ -19,7 +19,7 @@ const (
 	collectiveBytes = 800
 	partBytes       = 128
 	cameBytes       = 110
-	moreBytes       = 160
+	moreBytes       = 200
 	moreCameBytes   = 16
 	detailBytes     = 96
 )

@@ -4,6 +4,7 @@ package op
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -93,6 +94,9 @@ type Op struct {
 	LinkBandwidth, LinkBandwidthWorst float64
 
 	Details []Detail
+
+	// IDs are the ids of its trace that the record carries; nil: none.
+	IDs *logids.IDs
 
 	// Proxy says that this is an operation of a network proxy for a rank. Its collective, where it is known, is the one with ParentKind and ParentSeq in the
 	// communicator.

@@ -2,103 +2,396 @@ package digest
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
+	"math/bits"
+	"strconv"
+	"strings"
 
-	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Collective sums up the collectives of one operation in one communicator. Times and bandwidths are of the completed ones.
+// Collective sums up the collectives of one operation, in one communicator or in all. Times and bandwidths are of the completed ones.
 type Collective struct {
-	ID           string // of the communicator, "": not known
-	Communicator string // its name, else its id, else "-"; name and id where several have one name
+	ID           string // of the communicator, "": not known, or all
+	Communicator string // its name, else its id, else "-"; name and id where several have one name; "": all
 	Operation    string
 
 	Count, Incomplete int
-	Took              Values         // ns, from the first arrival on
-	Bus               Values         // By/s
-	Late              Values         // ns, of the last rank behind the first
-	Last              map[string]int // "rank 3 on gpu-node-0": how often it was last
+	Took              Values       // s, from the first arrival on
+	Algorithm, Bus    Values       // By/s, recomputed
+	BusOver           Series       // By/s, by start in ms since 1970
+	Late              Values       // s, of the last rank behind the first
+	Cost              Total        // s x ranks that waited for the last rank
+	Last              map[Who]int  // how often each was last
+	Sizes             map[int]Size // by the power of two: Sizes[i] are the messages of at least 2^i and less than 2^(i+1) By
+	Errors, Retries   float64
+	Hangs             int
+	Slowest           Top[Instance] // by the time they took
+	Latest            Top[Instance] // by the lateness of the last rank
+	// Records are what the ranks tell, one by one: the time that each took part, and the bandwidth that its log states. They are what a script sees that reads
+	// the log line by line.
+	Records struct{ Took, Bandwidth Values } // s; By/s
 	Verdicts
 }
 
-func (g *Collective) add(s *tree.Span, v *view.Collective) {
-	g.count(s)
+// Size are the messages of at least From and less than twice as many By.
+type Size struct {
+	From      int64
+	Count     int64
+	Bytes     float64
+	Took, Bus Total // s, By/s
+}
+
+// Instance is one collective.
+type Instance struct {
+	Communicator, Operation string
+	Sequence                view.Int
+	Size, Took, Bus         float64 // By, s, By/s
+	Last                    view.LateRank
+}
+
+// Communicator is what is known of one.
+type Communicator struct {
+	ID, Name    string // Name: else the id, else "-"
+	Size        int64  // ranks, the most that were said
+	Collectives int64
+}
+
+// Rank sums up what one rank of a communicator did.
+type Rank struct {
+	Communicator    string // its id, else its name
+	Rank            int64
+	Host            string
+	Records         int64
+	Last            int64       // how often it came last
+	Late            Total       // s behind the first, of all records that say it
+	Cost            Total       // s x ranks that waited for it
+	Straggler       int64       // how often it was late again and again
+	Latest          Top[string] // its records, by how late it came; the operation of each
+	Errors, Retries float64
+	Over            Lateness
+}
+
+// Link is from one rank to another, or from one host to another.
+type Link struct {
+	Source, Destination string
+	Bytes               float64 // By, as the logs' records add up; NaN: not said
+	Bandwidth           float64 // By/s, the latest; NaN: not said
+	Hot, Slow           int64   // how many collectives said so
+	at                  pcommon.Timestamp
+}
+
+// Collectives are the collectives.
+type Collectives struct {
+	by            table[collectiveKey, Collective]
+	operations    table[string, Collective]
+	communicators table[[2]string, Communicator]
+	ranks         table[rankKey, Rank]
+	links, nodes  table[[2]string, Link]
+	clock         timeAxis
+	recent        recent
+	v             view.Collective
+	rankView      view.Rank
+}
+
+type collectiveKey struct{ id, communicator, operation string }
+
+type rankKey struct {
+	communicator string
+	rank         int64
+}
+
+func (d *Digest) collective(s ptrace.Span, res *resource) {
+	cs := &d.Collectives
+	v := &cs.v
+	v.Read(s)
+	k := collectiveKey{v.CommID, CommunicatorName(v), v.Operation}
+	g := cs.by.of(k, collectiveKey{"", Other, Other}, mostDistributed, func(k collectiveKey) (collectiveKey, *Collective) {
+		k = collectiveKey{text(k.id), text(k.communicator), text(k.operation)}
+		return k, &Collective{ID: k.id, Communicator: k.communicator, Operation: k.operation}
+	})
+	all := cs.operations.of(v.Operation, Other, mostDistributed, func(name string) (string, *Collective) {
+		return g.Operation, &Collective{Operation: g.Operation}
+	})
+	c := cs.communicators.of([2]string{v.CommID, k.communicator}, [2]string{"", Other}, mostDistributed, func([2]string) ([2]string, *Communicator) {
+		return [2]string{g.ID, g.Communicator}, &Communicator{ID: g.ID, Name: g.Communicator}
+	})
+	c.Collectives++
+	c.Size = max(c.Size, v.CommSize.N)
+	d.told(s, &v.Head, res, &g.Verdicts, &all.Verdicts)
+	last := v.Last.Rank
+	for _, of := range [...]*Collective{g, all} {
+		of.add(s, v, res, g)
+	}
+	comm := cmp.Or(g.ID, g.Communicator)
+	cs.recent.put(s.SpanID(), recentCollective{comm, g, all, v.TransferDuration})
+	if last.OK && !v.Incomplete {
+		r := cs.rankOf(comm, last.N)
+		r.Last++
+		r.Cost.Add(v.Last.Cost)
+	}
+	for i := range v.Stragglers.Len() {
+		if n := v.Stragglers.Int(i); n.OK {
+			cs.rankOf(comm, n.N).Straggler++
+		}
+	}
+	for i := range v.LinksHot.Len() {
+		if l := cs.linkNamed(v.LinksHot.Text(i)); l != nil {
+			l.Hot++
+		}
+	}
+	for i := range v.LinksSlow.Len() {
+		if l := cs.linkNamed(v.LinksSlow.Text(i)); l != nil {
+			l.Slow++
+		}
+	}
+	if v.Rank.OK { // it stands alone, and is its own record
+		cs.record(s, &recentCollective{comm, g, all, math.NaN()}, v.Rank.N, res, &view.Rank{
+			Late: math.NaN(), Errors: v.Errors, Retries: v.Retries, BandwidthReported: v.BandwidthReported,
+		})
+	}
+}
+
+func (g *Collective) add(s ptrace.Span, v *view.Collective, res *resource, named *Collective) {
 	g.Count++
+	g.Errors += orZero(v.Errors)
+	g.Retries += orZero(v.Retries)
+	if v.Hang {
+		g.Hangs++
+	}
 	if v.Incomplete {
 		g.Incomplete++
 		return
 	}
-	g.Took.add(CollectiveDuration(s, v))
-	g.Bus.add(v.BandwidthBus)
-	g.Late.add(v.Last.Late * 1e9)
-	if v.Last.Rank.OK {
-		who := fmt.Sprintf("rank %d", v.Last.Rank.N)
-		if v.Last.Host != "" {
-			who += " on " + v.Last.Host
+	took := CollectiveDuration(s, v)
+	g.Took.Add(took)
+	g.Algorithm.Add(v.BandwidthAlgorithm)
+	g.Bus.Add(v.BandwidthBus)
+	g.BusOver.Add(int64(s.StartTimestamp())/1e6, v.BandwidthBus)
+	g.Late.Add(v.Last.Late)
+	g.Cost.Add(v.Last.Cost)
+	if v.MessageSize >= 0 && v.MessageSize < 1<<62 {
+		power := bits.Len64(max(1, uint64(v.MessageSize))) - 1
+		size := g.Sizes[power]
+		size.Count++
+		size.Bytes += v.MessageSize
+		size.Took.Add(took)
+		size.Bus.Add(v.BandwidthBus)
+		if g.Sizes == nil {
+			g.Sizes = map[int]Size{}
 		}
-		g.Last[who]++
+		g.Sizes[power] = size
 	}
+	if v.Last.Rank.OK {
+		g.last(&v.Last)
+	}
+	for _, of := range [...]*Instance{g.Slowest.add(mostShown, took, s, res), g.Latest.add(mostShown, v.Last.Late, s, res)} {
+		if of != nil {
+			*of = Instance{named.Communicator, named.Operation, v.Sequence, v.MessageSize, took, v.BandwidthBus, v.Last}
+			of.Last.Host = text(of.Last.Host)
+		}
+	}
+}
+
+// last counts who came last.
+func (g *Collective) last(v *view.LateRank) {
+	who := Who{v.Rank.N, v.Host}
+	if n, ok := g.Last[who]; ok {
+		g.Last[who] = n + 1
+		return
+	}
+	who.Host = text(who.Host)
+	if len(g.Last) >= Most {
+		who = Who{-1, Other}
+	}
+	if g.Last == nil {
+		g.Last = map[Who]int{}
+	}
+	g.Last[who]++
 }
 
 // LastMostOften is who was last most often, and how often; "" where that is not known.
 func (g *Collective) LastMostOften() (who string, times int) {
-	if len(g.Last) == 0 {
+	var most Who
+	for w, n := range g.Last {
+		if n > times || n == times && cmp.Or(cmp.Compare(w.Rank, most.Rank), cmp.Compare(w.Host, most.Host)) < 0 {
+			most, times = w, n
+		}
+	}
+	if times == 0 {
 		return "", 0
 	}
-	who = ByCount(g.Last)[0]
-	return who, g.Last[who]
+	return most.String(), times
 }
 
-// Collectives are the collectives.
-type Collectives struct{ by map[collectiveKey]*Collective }
+// Who is a rank.
+type Who struct {
+	Rank int64
+	Host string // "": not known
+}
 
-type collectiveKey struct{ id, communicator, operation string }
-
-func (d *Collectives) add(t *tree.Trace) {
-	for _, s := range t.Spans {
-		if s.Kind != view.KindCollective {
-			continue
-		}
-		var v view.Collective
-		v.Read(s.Span)
-		k := collectiveKey{v.CommID, Communicator(&v), v.Operation}
-		if d.by == nil {
-			d.by = map[collectiveKey]*Collective{}
-		}
-		g := d.by[k]
-		if g == nil {
-			g = &Collective{ID: k.id, Communicator: k.communicator, Operation: k.operation, Last: map[string]int{}, Verdicts: newVerdicts()}
-			d.by[k] = g
-		}
-		g.add(s, &v)
+// String is such as "rank 3 on gpu-node-0".
+func (w Who) String() string {
+	text := "rank " + strconv.FormatInt(w.Rank, 10)
+	if w.Host != "" {
+		text += " on " + w.Host
 	}
+	return text
+}
+
+// rank adds what a rank did in a collective that came before it.
+func (d *Collectives) rank(s ptrace.Span, res *resource) {
+	of, ok := d.recent.get(s.ParentSpanID())
+	if !ok {
+		return
+	}
+	v := &d.rankView
+	v.Read(s)
+	if !v.Rank.OK {
+		return
+	}
+	d.record(s, &of, v.Rank.N, res, v)
+}
+
+func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *resource, v *view.Rank) {
+	r := d.rankOf(of.communicator, n)
+	if r.Host == "" {
+		r.Host = text(cmp.Or(v.Host, res.Host))
+	}
+	r.Records++
+	r.Errors += orZero(v.Errors)
+	r.Retries += orZero(v.Retries)
+	if !v.Incomplete && v.State == "" {
+		took := length(s)
+		if v.Last && !math.IsNaN(of.transfer) { // it is drawn from when the first came
+			took = of.transfer
+		}
+		for _, c := range [...]*Collective{of.g, of.all} {
+			if took > 1e-9 { // spans.Batch makes it of a record that does not say how long it took
+				c.Records.Took.Add(took)
+			}
+			c.Records.Bandwidth.Add(v.BandwidthReported)
+		}
+	}
+	if !math.IsNaN(v.Late) {
+		r.Late.Add(v.Late)
+		if operation := r.Latest.add(mostShown, v.Late, s, res); operation != nil {
+			*operation = of.g.Operation
+		}
+		d.clock.add(d, &r.Over, int64(s.StartTimestamp()), v.Late)
+	}
+}
+
+func (d *Collectives) rankOf(communicator string, n int64) *Rank {
+	return d.ranks.of(rankKey{communicator, n}, rankKey{Other, -1}, Most, func(k rankKey) (rankKey, *Rank) {
+		return k, &Rank{Communicator: k.communicator, Rank: k.rank}
+	})
+}
+
+// linkNamed is the link of a text such as "0→8".
+func (d *Collectives) linkNamed(name string) *Link {
+	from, to, ok := strings.Cut(name, "→")
+	if !ok {
+		return nil
+	}
+	return linkOf(&d.links, from, to)
+}
+
+func linkOf(in *table[[2]string, Link], from, to string) *Link {
+	return in.of([2]string{from, to}, [2]string{Other, Other}, Most, func(k [2]string) ([2]string, *Link) {
+		k = [2]string{text(k[0]), text(k[1])}
+		return k, &Link{Source: k[0], Destination: k[1], Bytes: math.NaN(), Bandwidth: math.NaN()}
+	})
 }
 
 // Rows are the collectives by communicator and operation.
 func (d *Collectives) Rows() []*Collective {
 	ids := map[string]map[string]bool{} // by the communicator's name
-	for k := range d.by {
+	for k := range d.by.by {
 		if ids[k.communicator] == nil {
 			ids[k.communicator] = map[string]bool{}
 		}
 		ids[k.communicator][k.id] = true
 	}
-	for k, g := range d.by {
+	for k, g := range d.by.by {
 		if g.Communicator = k.communicator; len(ids[k.communicator]) > 1 && k.id != "" {
 			g.Communicator += " " + k.id
 		}
 	}
-	return slices.SortedFunc(maps.Values(d.by), func(a, b *Collective) int {
+	return d.by.rows(func(a, b *Collective) int {
 		return cmp.Or(cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Operation, b.Operation), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// Communicator is the name of a collective's communicator, else its id, else "-".
-func Communicator(v *view.Collective) string {
+// Operations are the collectives by operation, of all communicators.
+func (d *Collectives) Operations() []*Collective {
+	return d.operations.rows(func(a, b *Collective) int { return cmp.Compare(a.Operation, b.Operation) })
+}
+
+// Communicators are all communicators, the largest first.
+func (d *Collectives) Communicators() []*Communicator {
+	return d.communicators.rows(func(a, b *Communicator) int {
+		return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Ranks are the ranks by communicator and number.
+func (d *Collectives) Ranks() []*Rank {
+	return d.ranks.rows(func(a, b *Rank) int {
+		return cmp.Or(cmp.Compare(a.Communicator, b.Communicator), cmp.Compare(a.Rank, b.Rank))
+	})
+}
+
+// Links are the links between ranks, in the order of their numbers.
+func (d *Collectives) Links() []*Link { return d.links.rows(orderLinks) }
+
+// Nodes are the links between hosts. Their bandwidth is the mean over the links between ranks on them, where it is known on which host each rank is.
+func (d *Collectives) Nodes() []*Link {
+	hosts := map[string]string{}
+	for k, r := range d.ranks.by {
+		number := strconv.FormatInt(k.rank, 10)
+		if host, ok := hosts[number]; ok && host != r.Host { // communicators count their ranks apart
+			hosts[number] = ""
+			continue
+		}
+		hosts[number] = r.Host
+	}
+	between := map[[2]string]*Total{}
+	for _, l := range d.links.by {
+		k := [2]string{hosts[l.Source], hosts[l.Destination]}
+		if k[0] == "" || k[1] == "" || math.IsNaN(l.Bandwidth) {
+			continue
+		}
+		if between[k] == nil {
+			between[k] = new(Total)
+		}
+		between[k].Add(l.Bandwidth)
+	}
+	for k, all := range between {
+		linkOf(&d.nodes, k[0], k[1]).Bandwidth = all.Mean()
+	}
+	return d.nodes.rows(orderLinks)
+}
+
+func orderLinks(a, b *Link) int {
+	return cmp.Or(compareNumbers(a.Source, b.Source), compareNumbers(a.Destination, b.Destination))
+}
+
+// compareNumbers orders texts that are numbers by these.
+func compareNumbers(a, b string) int {
+	n, errA := strconv.Atoi(a)
+	m, errB := strconv.Atoi(b)
+	if errA == nil && errB == nil {
+		return cmp.Compare(n, m)
+	}
+	return cmp.Compare(a, b)
+}
+
+// CommunicatorName is the name of a collective's communicator, else its id, else "-".
+func CommunicatorName(v *view.Collective) string {
 	name := v.CommName
 	if name == "unknown" { // as NCCL Inspector says when it has none
 		name = ""
@@ -106,10 +399,10 @@ func Communicator(v *view.Collective) string {
 	return cmp.Or(name, v.CommID, "-")
 }
 
-// CollectiveDuration is from the first arrival on, in ns.
-func CollectiveDuration(s *tree.Span, v *view.Collective) float64 {
+// CollectiveDuration is from the first arrival on, s.
+func CollectiveDuration(s ptrace.Span, v *view.Collective) float64 {
 	if math.IsNaN(v.Duration) {
-		return float64(s.NS())
+		return length(s)
 	}
-	return v.Duration * 1e9
+	return v.Duration
 }

@@ -1,30 +1,88 @@
-// Package digest sums up traces: sums per TransferQueue function, series per training log, passes of RPCs, collectives per
-// communicator, how often each verdict was passed, which trace is worth a look. It prints nothing: code that prints, plots or compares reads the figures here.
+// Package digest sums up spans: sums and distributions per TransferQueue function, series per training log, RPCs and their passes, collectives per operation
+// and communicator, where the time of steps went and what that cost, how often each verdict was passed. It prints nothing: code that prints, plots or compares
+// reads the figures here.
+//
+// It takes spans one by one, in any order, and keeps none. What it keeps is bounded: see [Values], [Top], [Series] and [Most]. The figures are the same in
+// whatever order the spans come, but for the last digits of sums and for names beyond the limits. Times are in s, sizes in By, rates per second.
 package digest
 
-import "github.com/trainbridge/trainbridge/internal/traces/tree"
+import (
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
-// Digest sums up traces, domain by domain. The zero value is empty. It keeps no span.
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Digest sums up spans, domain by domain. The zero value is empty.
 type Digest struct {
 	Functions   Functions
 	Steps       Steps
 	Passes      Passes
 	Collectives Collectives
+	Windows     Windows
+	Verdicts    Findings
+
+	places *places // nil: where breakdowns belong in the logs is of no interest
 }
 
-// Of is the digest of traces, by start.
-func Of(traces []*tree.Trace) *Digest {
-	d := new(Digest)
-	for _, t := range traces {
-		d.Add(t)
+// resource is who did the work of the spans at hand, and where in which log their record stands.
+type resource struct {
+	view.Resource
+
+	file   string // the log; "": not said
+	offset int64  // By, of the first line of the record; -1: not said
+}
+
+// locate reads where the record of a span stands. Of a record the first span says it.
+func (r *resource) locate(s ptrace.Span) (found bool) {
+	for name, v := range s.Attributes().All() {
+		switch name {
+		case spans.AttrLogFile:
+			if file := v.Str(); file != r.file {
+				r.file = text(file)
+			}
+		case spans.AttrLogOffset:
+			r.offset, found = v.Int(), true
+		}
 	}
-	return d
+	return found
 }
 
-// Add adds a trace. Where traces are given by start, the passes are by start, too.
-func (d *Digest) Add(t *tree.Trace) {
-	d.Functions.add(t)
-	d.Steps.add(t)
-	d.Passes.add(t)
-	d.Collectives.add(t)
+// Add adds a span. Parents are expected before the spans below them.
+func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
+	r := resource{Resource: *res, offset: -1}
+	r.locate(s)
+	d.span(s, kind, &r)
+}
+
+func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
+	switch kind {
+	case view.KindCallPart:
+		d.Passes.part(s, res)
+	case view.KindStage:
+		d.stage(s, res)
+	case view.KindCall:
+		d.call(s, res)
+	case view.KindRank:
+		d.Collectives.rank(s, res)
+	case view.KindFunction:
+		d.function(s, res)
+	case view.KindCollective:
+		d.collective(s, res)
+	case view.KindStep:
+		d.step(s, res)
+	case view.KindPart:
+		d.Steps.part(s, res)
+	case view.KindRanks, view.KindEvaluation:
+		d.beside(s, kind, res)
+	case view.KindPass, view.KindSession, view.KindCalls:
+		d.group(s, kind, res)
+	case view.KindBreakdown:
+		d.breakdown(s, res)
+	}
+}
+
+// length is how long a span is, s; 0 of one that ends before it starts.
+func length(s ptrace.Span) float64 {
+	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
 }

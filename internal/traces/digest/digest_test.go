@@ -2,7 +2,6 @@ package digest
 
 import (
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -53,7 +52,12 @@ func (m *maker) step(iteration, start int64, loss, mfu float64) {
 	attrs.PutStr(spans.AttrVerdictSeverity, spans.SeverityWarning)
 }
 
-func (m *maker) traces() []*tree.Trace { return tree.Build(m.Traces()) }
+// digest is that of the one job.
+func (m *maker) digest() *Digest {
+	j := New()
+	j.Batch(m.Traces())
+	return &j.Rows()[0].Digest
+}
 
 func newMaker() *maker { return &maker{Batch: spans.NewBatch("test", "")} }
 
@@ -63,15 +67,19 @@ func TestFunctions(t *testing.T) {
 	m.function("h1", "generate", "b", 50*ms)
 	m.function("h2", "update", "c", 20*ms)
 	m.function("h2", "update", "N/A", 30*ms)
-	d := Of(m.traces())
+	d := m.digest()
 	rows := d.Functions.Rows()
 	require.Len(t, rows, 2)
-	assert.Equal(t, FunctionSums{Name: "generate", Calls: 2, Total: 200 * ms, Get: 60 * ms}, rows[0].FunctionSums)
-	assert.Equal(t, FunctionSums{Name: "update", Calls: 2, WithoutID: 1, Total: 200 * ms, Get: 50 * ms}, rows[1].FunctionSums)
-	assert.InDelta(t, 0.3, rows[0].Ratio(rows[0].Get), 1e-12)
-	assert.InDelta(t, 0.03, rows[0].Seconds(rows[0].Get), 1e-12)
+	generate := rows[0].Sums()
+	assert.InDelta(t, 0.06, generate.Get, 1e-12)
+	generate.Get = 0.06
+	assert.Equal(t, FunctionSums{Name: "generate", Calls: 2, Total: 0.2, Get: 0.06}, generate)
+	assert.Equal(t, FunctionSums{Name: "update", Calls: 2, WithoutID: 1, Total: 0.2, Get: 0.05}, rows[1].Sums())
+	assert.InDelta(t, 0.3, generate.Ratio(generate.Get), 1e-12)
+	assert.InDelta(t, 0.03, generate.Mean(generate.Get), 1e-12)
 	sum := d.Functions.Sum()
-	assert.Equal(t, []int64{4, 400 * ms, 110 * ms}, []int64{int64(sum.Calls), sum.Total, sum.Get})
+	assert.Equal(t, 4, sum.Calls)
+	assert.InDeltaSlice(t, []float64{0.4, 0.11}, []float64{sum.Total, sum.Get}, 1e-12)
 	high, host := d.Functions.High()
 	assert.Equal(t, 1, high)
 	assert.Equal(t, "h1", host)
@@ -79,60 +87,71 @@ func TestFunctions(t *testing.T) {
 }
 
 // Records come in the order of ids, of files, of anything: a series is in the order of steps, also after further records are added.
-func TestSeries(t *testing.T) {
+func TestSteps(t *testing.T) {
 	m := newMaker()
 	for _, n := range []int64{3, 1, 2} {
 		m.step(n, n*1000*ms, 10-float64(n), 0.5+float64(n)/8)
 	}
-	traces := m.traces()
-	d := new(Digest)
-	for _, tr := range slices.Backward(traces) {
-		d.Add(tr)
-		d.Steps.Rows()
-	}
+	d := m.digest()
 	l := d.Steps.Rows()[0]
-	assert.Equal(t, "megatron", l.Log)
-	first, last := l.Loss()
-	assert.Equal(t, []string{"9", "7"}, []string{first, last})
-	assert.InDelta(t, 6, l.Covered(), 0)
-	assert.Equal(t, Values{0.625, 0.75, 0.875}, l.Values(func(s *Step) float64 { return s.MFU }))
-	assert.Equal(t, Values{1e8, 1e8, 1e8}, l.Values(func(s *Step) float64 { return s.Duration }))
+	assert.Equal(t, "megatron", l.Name)
+	assert.Equal(t, []string{"9", "7", "7"}, []string{l.First.String(), l.Last.String(), l.Lowest.String()})
+	assert.Equal(t, []view.Int{{N: 1, OK: true}, {N: 3, OK: true}}, []view.Int{l.First.Step, l.Last.Step})
+	assert.InDelta(t, 6, l.Covered, 0)
+	assert.Equal(t, []Bucket{{1, 1, 0.625, 0.625, 0.625}, {2, 1, 0.75, 0.75, 0.75}, {3, 1, 0.875, 0.875, 0.875}}, l.Measures[MFU].Over.Buckets())
+	assert.InDelta(t, 0.1, l.Measures[StepTime].Quantile(0.5), 1e-12)
+	assert.InDelta(t, 0.875, l.Measures[MFU].Latest(), 0)
+	assert.True(t, math.IsNaN(l.Measures[MFUReported].Latest()))
 	assert.Equal(t, map[string]int{spans.VerdictMFULow: 3}, l.Shown())
-	assert.Equal(t, traces[2], Interesting(traces), "the newest of equals")
 }
 
-// Of a log without trace ids one call of each function that took long is worth a look.
-func TestWorth(t *testing.T) {
-	m := newMaker()
-	for i, name := range []string{"a", "b", "c", "d"} {
-		for n := range int64(4 - i) {
-			m.function("h", name, "N/A", (10*n+int64(i))*ms)
-		}
+// breakdown makes the breakdown of a window; over is by how much it is above its limit, 0 where it is not slow.
+func (m *maker) breakdown(window string, start, took int64, over float64, times map[string]float64) {
+	m.n++
+	s := m.Add(spans.Resource{Service: "rl", RunID: "r"}, spans.Span{
+		Trace: pcommon.TraceID{m.n}, ID: pcommon.SpanID{1}, Name: spans.SpanBreakdown, Is: spans.KindBreakdown, Start: base + start, End: base + start + took,
+	})
+	s.Attributes().PutStr(spans.AttrStepWindow, window)
+	for part, seconds := range times {
+		s.Attributes().PutDouble(spans.StepTimePrefix+part, seconds)
 	}
+	if over > 0 {
+		e := s.Events().AppendEmpty()
+		e.SetName(spans.EventVerdict)
+		e.Attributes().PutStr(spans.AttrVerdictName, spans.VerdictStepSlow)
+		e.Attributes().PutStr(spans.AttrVerdictReason, "why")
+		e.Attributes().PutDouble(spans.AttrVerdictValue, float64(took)/1e9)
+		e.Attributes().PutDouble(spans.AttrVerdictThreshold, float64(took)/1e9-over)
+	}
+}
+
+// figuresOf are count, sum, minimum, median and maximum.
+func figuresOf(v *Values) []float64 {
+	return []float64{float64(v.Count()), v.Sum(), v.Min(), v.Quantile(0.5), v.Max()}
+}
+
+func TestWindows(t *testing.T) {
+	m := newMaker()
+	m.breakdown(spans.WindowPass, 0, 1000*ms, 0, map[string]float64{spans.PartRPCSend: 1})
+	m.breakdown(spans.WindowStep, 0, 1000*ms, 0, map[string]float64{spans.PartCompute: 0.75, spans.PartUnattributed: 0.25})
+	m.breakdown(spans.WindowStep, 2000*ms, 2000*ms, 0.5, map[string]float64{spans.PartCompute: 0.75, spans.PartGet: 0.25, spans.PartUnattributed: 1})
+	m.breakdown(spans.WindowStep, 5000*ms, 3000*ms, 1.5, map[string]float64{spans.PartCompute: 1, spans.PartGet: 2})
+	rows := m.digest().Windows.Rows()
+	require.Len(t, rows, 2)
+	step, pass := rows[0], rows[1]
+	assert.Equal(t, []string{spans.WindowStep, spans.WindowPass}, []string{step.Of, pass.Of})
+	assert.InDeltaSlice(t, []float64{3, 6, 1, 2, 3}, figuresOf(&step.Took), 1e-12)
 	var names []string
-	for _, tr := range Worth(m.traces()) {
-		names = append(names, FunctionName(tr.First()))
+	for _, p := range step.ByTime() {
+		names = append(names, p.Name)
 	}
-	assert.Equal(t, []string{"a", "b", "c"}, names)
-	m.function("h", "batch", "id", 90*ms)
-	worth := Worth(m.traces())
-	require.Len(t, worth, 1)
-	assert.Equal(t, "batch", FunctionName(worth[0].First()))
-}
-
-func TestRuns(t *testing.T) {
-	m := newMaker()
-	res := spans.Resource{Service: "verl", RunID: "r"}
-	m.AddRun(res, base-1, spans.TimeDerived, "x.log")
-	m.function("h", "generate", "a", 10*ms)
-	m.function("h", "update", "b", 10*ms)
-	m.step(1, 5000*ms, 1, 1)
-	got := Runs(m.traces())
-	require.Len(t, got, 2)
-	assert.Equal(t, &Run{
-		Service: "llm", Run: "r", Traces: 1, First: base + 5000*ms, Last: base + 5200*ms, Roots: map[string]int{spans.SpanStep: 1},
-	}, got[0])
-	assert.Equal(t, &Run{
-		Service: "verl", Run: "r", Traces: 2, First: base - 1, Last: base + 1100*ms, Roots: map[string]int{"generate": 1, "update": 1},
-	}, got[1])
+	assert.Equal(t, []string{spans.PartCompute, spans.PartGet, spans.PartUnattributed}, names, "what is left comes last, and ties by name")
+	get := step.Parts[spans.PartGet]
+	assert.InDeltaSlice(t, []float64{2, 2.25, 0.25, 1.125, 2}, figuresOf(&get.All), 1e-12)
+	assert.InDeltaSlice(t, []float64{2, 2.25, 0.25, 1.125, 2}, figuresOf(&get.Slow), 1e-12)
+	assert.InDelta(t, 2.5/6, step.Share(step.Parts[spans.PartCompute]), 1e-12)
+	require.Len(t, step.Slow, 2)
+	assert.Equal(t, []float64{1.5, 0.5}, []float64{step.Slow[0].Of.Over, step.Slow[1].Of.Over}, "what costs most is first")
+	assert.Empty(t, pass.Slow)
+	assert.True(t, math.IsNaN(new(Window).Share(&Part{})))
 }

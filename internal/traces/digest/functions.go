@@ -2,11 +2,11 @@ package digest
 
 import (
 	"cmp"
-	"maps"
 	"math"
-	"slices"
 
-	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -18,15 +18,15 @@ const highOverhead = 0.3
 type FunctionSums struct {
 	Name                     string
 	Calls, Incomplete        int
-	WithoutID                int   // calls whose log names no trace id, of all
-	Total, Get, Compute, Put int64 // ns
+	WithoutID                int     // calls whose log names no trace id, of all
+	Total, Get, Compute, Put float64 // s
 }
 
 // Ratio is a share of the summed time, as verl's analyser reports it; NaN where there is none.
-func (s *FunctionSums) Ratio(ns int64) float64 { return float64(ns) / float64(s.Total) }
+func (s *FunctionSums) Ratio(seconds float64) float64 { return seconds / s.Total }
 
-// Seconds is the mean of a summed time, NaN where no call is complete.
-func (s *FunctionSums) Seconds(ns int64) float64 { return float64(ns) / 1e9 / float64(s.Calls) }
+// Mean is the mean of a summed time, s; NaN where no call is complete.
+func (s *FunctionSums) Mean(seconds float64) float64 { return seconds / float64(s.Calls) }
 
 func (s *FunctionSums) plus(o *FunctionSums) {
 	s.Calls, s.Incomplete, s.WithoutID = s.Calls+o.Calls, s.Incomplete+o.Incomplete, s.WithoutID+o.WithoutID
@@ -35,77 +35,210 @@ func (s *FunctionSums) plus(o *FunctionSums) {
 
 // Function sums up the calls of one TransferQueue function.
 type Function struct {
-	FunctionSums
+	Name                  string
+	Incomplete, WithoutID int
+	Took                  Values    // s, of complete calls
+	Stages                [3]Values // s, by spans.TQGet, TQCompute and TQPut: of the complete calls of which the stage's time is known
+	Overhead              Values    // share of get and put, of complete calls
+	Slowest               Top[view.Int]
 	Verdicts
 }
 
+// Sums are the sums over the calls.
+func (f *Function) Sums() FunctionSums {
+	return FunctionSums{
+		Name: f.Name, Calls: int(f.Took.Count()), Incomplete: f.Incomplete, WithoutID: f.WithoutID,
+		Total: f.Took.Sum(), Get: f.Stages[spans.TQGet].Sum(), Compute: f.Stages[spans.TQCompute].Sum(), Put: f.Stages[spans.TQPut].Sum(),
+	}
+}
+
+// Operation sums up the client operations of one kind.
+type Operation struct {
+	Stage      spans.TQStage
+	Incomplete int
+	Took       Values // s
+	Size       Values // By
+	Throughput Values // By/s
+	moving     sum    // s, of the operations whose size is known
+	Slowest    Top[view.Stage]
+	Verdicts
+}
+
+// Overall is all bytes by the time that they took, By/s; NaN where no size is known.
+func (o *Operation) Overall() float64 { return o.Size.Sum() / o.moving.value() }
+
 // Functions are the TransferQueue functions.
 type Functions struct {
-	by        map[string]*Function
-	high      int // calls above highOverhead
-	hosts     map[string]bool
-	highHosts map[string]bool // where these ran
+	Traces     int64 // that have calls; 0 where it is not said where records stand
+	by         table[string, Function]
+	operations map[spans.TQStage]*Operation
+	high       int // calls above highOverhead
+	hosts      map[string]bool
+	highHosts  map[string]bool // where these ran
+	unmeasured map[spanKey]*measured
+	v          view.Function
+	stage      view.Stage
 }
 
-func (d *Functions) add(t *tree.Trace) {
-	withoutID := WithoutID(t) != nil
-	for _, s := range t.Spans {
-		if s.Kind != view.KindFunction {
-			continue
-		}
-		var v view.Function
-		v.Read(s.Span)
-		d.note(s, &v)
-		f := d.function(cmp.Or(v.Name, s.Name()))
-		f.count(s)
-		if withoutID {
-			f.WithoutID++
-		}
-		if v.Incomplete {
-			f.Incomplete++
-			continue
-		}
-		f.Calls++
-		f.Total += s.NS()
-		f.Get += stageNS(s, spans.TQGet)
-		f.Compute += stageNS(s, spans.TQCompute)
-		f.Put += stageNS(s, spans.TQPut)
-	}
+type spanKey struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
 }
+
+// measured is a call of which no train_perf has measured all stages: their spans tell where its time went.
+type measured struct {
+	f           *Function
+	host        string
+	took, queue float64
+	known       [3]bool // by stage
+	judged      bool    // the overhead is known
+}
+
+// mostUnmeasured is how many of them wait for their stages.
+const mostUnmeasured = 4096
 
 func (d *Functions) function(name string) *Function {
-	if d.by == nil {
-		d.by, d.hosts, d.highHosts = map[string]*Function{}, map[string]bool{}, map[string]bool{}
-	}
-	f := d.by[name]
-	if f == nil {
-		f = &Function{FunctionSums{Name: name}, newVerdicts()}
-		d.by[name] = f
-	}
-	return f
+	return d.by.of(name, Other, mostDistributed, func(name string) (string, *Function) {
+		name = text(name)
+		return name, &Function{Name: name}
+	})
 }
 
-// note remembers on which hosts calls waited for their data.
-func (d *Functions) note(s *tree.Span, v *view.Function) {
-	d.function(cmp.Or(v.Name, s.Name()))
-	host := cmp.Or(v.Host, s.Resource.Host)
-	d.hosts[host] = true
-	if overhead(s, v) > highOverhead {
-		d.high++
-		d.highHosts[host] = true
+func (d *Digest) function(s ptrace.Span, res *resource) {
+	fs := &d.Functions
+	v := &fs.v
+	v.Read(s)
+	if d.places.note(s, res, view.KindFunction, 0) {
+		fs.Traces++
 	}
+	f := fs.function(cmp.Or(v.Name, s.Name()))
+	d.told(s, &v.Head, res, &f.Verdicts)
+	if v.TraceID != "" && spans.NoTraceID(v.TraceID) { // without a text it is the trace id
+		f.WithoutID++
+	}
+	host := cmp.Or(v.Host, res.Host)
+	if fs.hosts == nil {
+		fs.hosts, fs.highHosts = map[string]bool{}, map[string]bool{}
+	}
+	host = note(fs.hosts, host)
+	if v.Overhead > highOverhead {
+		fs.isHigh(host)
+	}
+	if v.Incomplete {
+		f.Incomplete++
+		return
+	}
+	took := length(s)
+	f.Took.Add(took)
+	f.Overhead.Add(v.Overhead)
+	if pid := f.Slowest.add(mostShown, took, s, res); pid != nil {
+		*pid = v.PID
+	}
+	known := [3]bool{}
+	for stage, share := range v.Share {
+		if known[stage] = !math.IsNaN(share); known[stage] {
+			f.Stages[stage].Add(math.Round(share*took*1e9) / 1e9)
+		}
+	}
+	if known == [3]bool{true, true, true} {
+		return
+	}
+	if fs.unmeasured == nil || len(fs.unmeasured) == mostUnmeasured {
+		fs.unmeasured = map[spanKey]*measured{}
+	}
+	fs.unmeasured[spanKey{s.TraceID(), s.SpanID()}] = &measured{f: f, host: host, took: took, known: known, judged: !math.IsNaN(v.Overhead)}
+}
+
+func (d *Functions) isHigh(host string) {
+	d.high++
+	note(d.highHosts, host)
+}
+
+func (d *Digest) stage(s ptrace.Span, res *resource) {
+	fs := &d.Functions
+	v := &fs.stage
+	v.Read(s)
+	switch v.Stage {
+	case spans.TQGet, spans.TQCompute, spans.TQPut:
+		if v.Verdicts.Len() > 0 {
+			d.told(s, &v.Head, res, &fs.function(v.Function).Verdicts)
+		}
+		if len(fs.unmeasured) > 0 {
+			fs.measure(s, v.Stage)
+		}
+		return
+	case spans.TQNone, spans.TQFunction:
+		return
+	}
+	o := fs.operations[v.Stage]
+	if o == nil {
+		if fs.operations == nil {
+			fs.operations = map[spans.TQStage]*Operation{}
+		}
+		o = &Operation{Stage: v.Stage}
+		fs.operations[v.Stage] = o
+	}
+	if v.Verdicts.Len() > 0 {
+		of := []*Verdicts{&o.Verdicts}
+		if f := fs.by.by[v.Function]; f != nil {
+			of = append(of, &f.Verdicts)
+		}
+		d.told(s, &v.Head, res, of...)
+	}
+	if v.Incomplete {
+		o.Incomplete++
+		return
+	}
+	took := length(s)
+	o.Took.Add(took)
+	if !math.IsNaN(v.Size) {
+		o.Size.Add(v.Size)
+		o.moving.add(took)
+	}
+	o.Throughput.Add(v.Throughput)
+	if of := o.Slowest.add(mostShown, took, s, res); of != nil {
+		*of = view.Stage{Stage: v.Stage, Function: text(v.Function), PID: v.PID, BatchSize: v.BatchSize, Size: v.Size, Throughput: v.Throughput}
+	}
+}
+
+// measure adds a stage to its call.
+func (d *Functions) measure(s ptrace.Span, stage spans.TQStage) {
+	m := d.unmeasured[spanKey{s.TraceID(), s.ParentSpanID()}]
+	if m == nil || m.known[stage] {
+		return
+	}
+	took := length(s)
+	m.f.Stages[stage].Add(took)
+	if m.judged || stage == spans.TQCompute {
+		return
+	}
+	if before := m.queue; before <= highOverhead*m.took && before+took > highOverhead*m.took {
+		d.isHigh(m.host)
+	}
+	m.queue += took
 }
 
 // Rows are the functions by name.
 func (d *Functions) Rows() []*Function {
-	return slices.SortedFunc(maps.Values(d.by), func(a, b *Function) int { return cmp.Compare(a.Name, b.Name) })
+	return d.by.rows(func(a, b *Function) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Operations are the client operations.
+func (d *Functions) Operations() (out []*Operation) {
+	for stage := range spans.TQStages {
+		if o := d.operations[stage]; o != nil {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // Sum is over all functions.
 func (d *Functions) Sum() *FunctionSums {
 	all := new(FunctionSums)
-	for _, f := range d.by {
-		all.plus(&f.FunctionSums)
+	for _, f := range d.Rows() {
+		sums := f.Sums()
+		all.plus(&sums)
 	}
 	return all
 }
@@ -117,76 +250,4 @@ func (d *Functions) High() (calls int, host string) {
 		}
 	}
 	return d.high, host
-}
-
-// WithoutID is the one function of a trace whose log names no trace id: each such call is a trace of its own. Nil: the log names an id.
-func WithoutID(t *tree.Trace) *tree.Span {
-	var only *tree.Span
-	for _, s := range t.Spans {
-		if s.Kind != view.KindFunction {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = s
-	}
-	if only == nil {
-		return nil
-	}
-	var v view.Function
-	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text it is the trace id
-		return nil
-	}
-	return only
-}
-
-// FunctionName is a function's name in the log, else the span's name.
-func FunctionName(s *tree.Span) string {
-	var v view.Function
-	v.Read(s.Span)
-	return cmp.Or(v.Name, s.Name())
-}
-
-// Overhead is the share of get and put in a TransferQueue function: train_perf's if it ran, else from the children. NaN where it is not known.
-func Overhead(s *tree.Span) float64 {
-	if s.Kind != view.KindFunction {
-		return math.NaN()
-	}
-	var v view.Function
-	v.Read(s.Span)
-	return overhead(s, &v)
-}
-
-func overhead(s *tree.Span, v *view.Function) float64 {
-	switch {
-	case !math.IsNaN(v.Overhead):
-		return v.Overhead
-	case s.NS() == 0 || v.Incomplete:
-		return math.NaN()
-	}
-	return float64(stageNS(s, spans.TQGet)+stageNS(s, spans.TQPut)) / float64(s.NS())
-}
-
-// StageOf is the stage or client operation of TransferQueue that a span is, TQNone if it is none.
-func StageOf(s *tree.Span) spans.TQStage {
-	switch s.Kind {
-	case view.KindFunction:
-		return spans.TQFunction
-	case view.KindStage:
-		var v view.Stage
-		v.Read(s.Span)
-		return v.Stage
-	}
-	return spans.TQNone
-}
-
-// stageNS is the time spent in children of a stage.
-func stageNS(s *tree.Span, stage spans.TQStage) (ns int64) {
-	for _, c := range s.Children {
-		if StageOf(c) == stage {
-			ns += c.NS()
-		}
-	}
-	return ns
 }

@@ -4,13 +4,14 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
 // Pass is a forward pass over RPCs, or several groups of calls together. NaN: not known.
 type Pass struct {
-	Start      int64 // ns since 1970
+	At
 	Incomplete bool
 	Told       []string // the names of the verdicts that are not good, as they were passed
 	Verdicts
@@ -49,56 +50,77 @@ func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 	return took / v.CallDuration
 }
 
-// Passes are the groups of RPCs.
+// Passes are the groups of RPCs, and the RPCs.
 type Passes struct {
-	passes []*Pass
-	whole  wholeLog
+	Count, Incomplete int
+	Complete          PassFigures // of the passes that were seen to their end
+	Calls             Calls       // all of the job
+	newest            []*Pass
+	whole             wholeLog
+	verdicts          Verdicts
+	logs              table[string, CallLog]
+	log               *CallLog // of the last call
+	stated            bool     // it says its stages itself, though they have spans
+	v                 view.Group
+	c                 view.Call
 }
 
-func (d *Passes) add(t *tree.Trace) {
-	pass := false
-	for _, s := range t.Spans {
-		if !s.Kind.IsGroup() {
-			continue
+// PassFigures are distributions over passes, as in [Pass].
+type PassFigures struct{ Calls, Duration, Serialize, Transport, Server, Throughput Values }
+
+func (f *PassFigures) add(p *Pass) {
+	f.Calls.Add(p.Calls)
+	f.Duration.Add(p.Duration)
+	f.Serialize.Add(p.Serialize)
+	f.Transport.Add(p.Transport)
+	f.Server.Add(p.Server)
+	f.Throughput.Add(p.Throughput)
+}
+
+func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
+	ps := &d.Passes
+	v := &ps.v
+	v.Read(s, &res.Resource)
+	d.places.note(s, res, view.KindPass, v.Block.N)
+	ps.whole.add(v)
+	var of []*Verdicts
+	if kind == view.KindPass {
+		p := &Pass{At: res.at(s), Incomplete: v.Incomplete}
+		p.figures(v)
+		for e := range view.Verdicts(s) {
+			p.Told = append(p.Told, text(e.Name))
 		}
-		var v view.Group
-		v.Read(s.Span, s.Resource)
-		d.whole.add(&v)
-		if s.Kind != view.KindPass || pass { // a trace is one pass
-			continue
+		of = append(of, &p.Verdicts, &ps.verdicts)
+		if ps.Count++; p.Incomplete {
+			ps.Incomplete++
+		} else {
+			ps.Complete.add(p)
 		}
-		pass = true
-		p := &Pass{Start: s.Start(), Incomplete: v.Incomplete, Verdicts: newVerdicts()}
-		p.figures(&v)
-		p.count(s)
-		for e := range view.Verdicts(s.Span) {
-			p.Told = append(p.Told, e.Name)
+		ps.newest = append(ps.newest, p)
+		if len(ps.newest) == 2*mostSlow {
+			ps.newest = slices.Clone(ps.Newest())
 		}
-		d.passes = append(d.passes, p)
 	}
+	d.told(s, &v.Head, res, of...)
 }
 
-// Rows are the passes by start.
-func (d *Passes) Rows() []*Pass { return d.passes }
+// Newest are the newest thousand passes, by start.
+func (d *Passes) Newest() []*Pass {
+	slices.SortFunc(d.newest, func(a, b *Pass) int { return a.compare(&b.At) })
+	return d.newest[max(0, len(d.newest)-mostSlow):]
+}
 
-// Complete are the passes that were seen to their end.
-func (d *Passes) Complete() []*Pass {
-	return slices.DeleteFunc(slices.Clone(d.passes), func(p *Pass) bool { return p.Incomplete })
+// Middle has the medians of the passes that were seen to their end.
+func (d *Passes) Middle() *Pass {
+	c := &d.Complete
+	return &Pass{
+		Ordinal: math.NaN(), Calls: c.Calls.Quantile(0.5), Duration: c.Duration.Quantile(0.5), Serialize: c.Serialize.Quantile(0.5),
+		Transport: c.Transport.Quantile(0.5), Server: c.Server.Quantile(0.5), Throughput: c.Throughput.Quantile(0.5),
+	}
 }
 
 // Sum is how often each verdict was passed on all passes.
-func (d *Passes) Sum() Verdicts {
-	all := newVerdicts()
-	for _, p := range d.passes {
-		for name, n := range p.Good {
-			all.Good[name] += n
-		}
-		for name, n := range p.Bad {
-			all.Bad[name] += n
-		}
-	}
-	return all
-}
+func (d *Passes) Sum() Verdicts { return d.verdicts }
 
 // Whole is the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints of a file. Nil: there is only
 // one of these groups.
@@ -151,7 +173,7 @@ func (w *wholeLog) pass() *Pass {
 	} else {
 		v.Throughput = (v.RequestSize + v.ResponseSize) / v.CallDuration
 	}
-	p := &Pass{Verdicts: newVerdicts()}
+	p := new(Pass)
 	p.figures(&v)
 	return p
 }

@@ -2,110 +2,230 @@ package digest
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 
-	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Step is a record of a training log: one step, or the several steps that it covers. NaN: not known.
-type Step struct {
-	Place    view.Place
-	Start    int64 // ns since 1970
-	Covered  float64
-	Duration float64 // ns, of one step
-	Loss     string  // four digits, or the text of a loss that is not finite; "": not known
+// Figure is what a training log states of a step, or what train_perf recomputes of it.
+type Figure uint8
 
-	TokenThroughput              float64 // 1/s
-	DeviceFlopThroughputReported float64 // 1/s, as the log states it
-	DeviceFlopThroughput         float64 // 1/s, recomputed
-	MFU                          float64
+// The figures. Rates are of all devices unless they say otherwise.
+const (
+	StepTime                     Figure = iota // s
+	Loss                                       //
+	ValidationLoss                             //
+	LearningRate                               //
+	GradientNorm                               //
+	SampleThroughput                           // 1/s: performance/samples_per_second
+	TokenThroughput                            // 1/s: performance/tokens_per_second
+	DeviceTokenThroughput                      // 1/s
+	FlopThroughputReported                     // 1/s, as the log states it: performance/tflops_total
+	DeviceFlopThroughputReported               // 1/s, likewise: performance/tflops_per_gpu
+	FlopThroughput                             // 1/s, recomputed
+	DeviceFlopThroughput                       // 1/s, recomputed
+	MFUReported                                // share
+	MFU                                        // share, recomputed
+	MemoryUsage                                // By of a device: memory/current_gb
+	MemoryPeak                                 // By of a device: memory/peak_gb
+	GPUUtilization                             // share
+	Figures
+)
+
+// Measure is one figure of a log: its distribution, and its series by step. Of a record without a number the step is its place among the log's records.
+type Measure struct {
+	Values
+	Over Series
+
+	at     int64 // the last step
+	newest Total // its values
 }
 
-// Series has the records of one kind of log, in the order of steps.
-type Series struct {
-	Log   string // its format; "": not known
-	Steps []Step
+func (m *Measure) add(at int64, x float64) {
+	if x-x != 0 {
+		return
+	}
+	m.Add(x)
+	m.Over.Add(at, x)
+	if at > m.at || m.newest.Count() == 0 {
+		m.at, m.newest = at, Total{}
+	}
+	if at == m.at {
+		m.newest.Add(x)
+	}
+}
+
+// Latest is what was stated of the last step: the mean, where several ranks state it. NaN where there is none.
+func (m *Measure) Latest() float64 { return m.newest.Mean() }
+
+// Below are the buckets of the series of which the mean is below a limit: with the limit Quantile(0.1) those that 004's "低于 P10" marks.
+func (m *Measure) Below(limit float64) (out []Bucket) {
+	for _, b := range m.Over.Buckets() {
+		if b.Mean() < limit {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// LossAt is a loss and where it stands.
+type LossAt struct {
+	Step  view.Int
+	Value float64 // NaN: not finite
+	Text  string  // of one that is not finite
+	At
+	record int64
+}
+
+// String is the loss with four digits, or the text that stands for one that is not finite; "" of nil.
+func (l *LossAt) String() string {
+	if l == nil {
+		return ""
+	}
+	return LossText(view.Loss{Value: l.Value, Text: l.Text})
+}
+
+// Log has the records of one kind of training log.
+type Log struct {
+	Name     string // its format; "": not known
+	Records  int64
+	Covered  float64 // steps, of all records
+	Measures [Figures]Measure
+
+	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
+	NotFinite           int64   // losses
+	Slowest             Top[view.Int]
+	Parts               map[string]*Values // s, of the named parts of steps
 	Verdicts
 }
 
-// Covered is how many steps there are.
-func (l *Series) Covered() (n float64) {
-	for i := range l.Steps {
-		n += l.Steps[i].Covered
-	}
-	return n
-}
-
-// Loss is the first and the last one.
-func (l *Series) Loss() (first, last string) {
-	for i := range l.Steps {
-		if loss := l.Steps[i].Loss; loss != "" {
-			first, last = cmp.Or(first, loss), loss
-		}
-	}
-	return first, last
-}
-
-// Values are a figure of all records that say it.
-func (l *Series) Values(of func(*Step) float64) (v Values) {
-	for i := range l.Steps {
-		v.add(of(&l.Steps[i]))
-	}
-	return v
-}
-
 // Steps are the training steps.
-type Steps struct{ by map[string]*Series }
+type Steps struct {
+	by    table[string, Log]
+	v     view.Step
+	parts view.Part
+}
 
-func (d *Steps) add(t *tree.Trace) {
-	for _, s := range t.Spans {
-		if s.Kind != view.KindStep {
-			continue
+func (d *Steps) log(format string) *Log {
+	return d.by.of(format, Other, mostLogs, func(name string) (string, *Log) {
+		name = text(name)
+		return name, &Log{Name: name}
+	})
+}
+
+// mostLogs is how many kinds of training logs are told apart.
+const mostLogs = 32
+
+func (d *Digest) step(s ptrace.Span, res *resource) {
+	v := &d.Steps.v
+	v.Read(s, &res.Resource)
+	d.places.note(s, res, view.KindStep, 0)
+	l := d.Steps.log(v.Format)
+	d.told(s, &v.Head, res, &l.Verdicts)
+	l.Records++
+	l.Covered += v.Covered()
+	step := v.Step()
+	at := step.Or(l.Records)
+	for f, x := range [...]float64{
+		StepTime: v.Duration, Loss: v.Loss.Value, LearningRate: v.LearningRate, GradientNorm: v.GradientNorm, ValidationLoss: math.NaN(),
+		SampleThroughput: v.SampleThroughput, TokenThroughput: v.TokenThroughput, DeviceTokenThroughput: v.DeviceTokenThroughput,
+		FlopThroughputReported: v.FlopThroughputReported, DeviceFlopThroughputReported: v.DeviceFlopThroughputReported,
+		FlopThroughput: v.FlopThroughput, DeviceFlopThroughput: v.DeviceFlopThroughput, MFUReported: v.MFUReported, MFU: v.MFU,
+		MemoryUsage: v.MemoryUsage, MemoryPeak: v.MemoryPeak, GPUUtilization: v.GPUUtilization,
+	} {
+		if !math.IsNaN(x) {
+			l.Measures[f].add(at, x)
 		}
-		var v view.Step
-		v.Read(s.Span, s.Resource)
-		if d.by == nil {
-			d.by = map[string]*Series{}
+	}
+	if of := l.Slowest.add(mostShown, v.Duration, s, res); of != nil {
+		*of = step
+	}
+	l.loss(s, v, res)
+}
+
+// loss notes the first, the last and the lowest loss.
+func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
+	if math.IsNaN(v.Loss.Value) && v.Loss.Text == "" {
+		return
+	}
+	if v.Loss.NotFinite() != "" {
+		l.NotFinite++
+	}
+	start := int64(s.StartTimestamp())
+	// Almost always a loss is the newest: compare before anything is copied.
+	first, last, lowest := l.First == nil || l.First.after(v, start), l.Last == nil || !l.Last.after(v, start), false
+	if !math.IsNaN(v.Loss.Value) {
+		lowest = l.Lowest == nil || v.Loss.Value < l.Lowest.Value || v.Loss.Value == l.Lowest.Value && l.Lowest.after(v, start)
+	}
+	if !first && !last && !lowest {
+		return
+	}
+	at := LossAt{Step: v.Step(), Value: v.Loss.Value, Text: text(v.Loss.Text), At: res.at(s), record: v.Record.N}
+	for _, of := range [...]struct {
+		is bool
+		to **LossAt
+	}{{first, &l.First}, {last, &l.Last}, {lowest, &l.Lowest}} {
+		if of.is {
+			if *of.to == nil {
+				*of.to = new(LossAt)
+			}
+			**of.to = at
 		}
-		l := d.by[v.Format]
-		if l == nil {
-			l = &Series{Log: v.Format, Verdicts: newVerdicts()}
-			d.by[v.Format] = l
-		}
-		l.count(s)
-		l.Steps = append(l.Steps, Step{
-			v.Place, s.Start(), v.Covered(), StepDuration(s, &v), LossText(v.Loss),
-			v.TokenThroughput, v.DeviceFlopThroughputReported, v.DeviceFlopThroughput, v.MFU,
-		})
 	}
 }
 
-// Rows are the logs by name, with their records in order: by step where they have one, then by time, then by their place in the log.
-func (d *Steps) Rows() []*Series {
-	for _, l := range d.by {
-		slices.SortStableFunc(l.Steps, func(a, b Step) int {
-			return cmp.Or(
-				cmp.Compare(a.Place.Iteration.Or(math.MaxInt64), b.Place.Iteration.Or(math.MaxInt64)),
-				cmp.Compare(a.Start, b.Start), cmp.Compare(a.Place.Record.N, b.Place.Record.N),
-			)
-		})
-	}
-	return slices.SortedFunc(maps.Values(d.by), func(a, b *Series) int { return cmp.Compare(a.Log, b.Log) })
+// after says whether a loss stands behind that of another record: by step where they have one, then by time, then by their place in the log.
+func (l *LossAt) after(v *view.Step, start int64) bool {
+	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
 
-// StepDuration is the time of one step in ns, NaN where it is not known.
-func StepDuration(s *tree.Span, v *view.Step) float64 {
-	switch {
-	case !math.IsNaN(v.Duration):
-		return v.Duration * 1e9
-	case v.TimePoint:
-		return math.NaN()
+// part adds a named part of a step.
+func (d *Steps) part(s ptrace.Span, res *resource) {
+	v := &d.parts
+	v.Read(s, &res.Resource)
+	l := d.log(v.Format)
+	of := l.Parts[v.Name]
+	if of == nil {
+		if l.Parts == nil {
+			l.Parts = map[string]*Values{}
+		}
+		name := text(v.Name)
+		if len(l.Parts) >= mostDistributed {
+			name = Other
+		}
+		if of = l.Parts[name]; of == nil {
+			of = new(Values)
+			l.Parts[name] = of
+		}
 	}
-	return float64(s.NS()) / v.Covered()
+	of.Add(length(s))
+}
+
+// beside adds what a log says of its ranks, or a validation.
+func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
+	if kind == view.KindRanks {
+		var v view.Ranks
+		if v.Read(s, &res.Resource); v.Verdicts.Len() > 0 {
+			d.told(s, &v.Head, res, &d.Steps.log(v.Format).Verdicts)
+		}
+		return
+	}
+	var v view.Evaluation
+	v.Read(s, &res.Resource)
+	l := d.Steps.log(v.Format)
+	d.told(s, &v.Head, res, &l.Verdicts)
+	m := &l.Measures[ValidationLoss]
+	m.add(v.Step().Or(m.Count()+1), v.Loss.Value)
+}
+
+// Rows are the logs that tell of steps or of validations, by name.
+func (d *Steps) Rows() []*Log {
+	all := d.by.rows(func(a, b *Log) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(all, func(l *Log) bool { return l.Records == 0 && l.Measures[ValidationLoss].Count() == 0 })
 }
 
 // LossText is a loss with four digits, or the text that stands for one that is not finite.

@@ -36,7 +36,7 @@ var now = time.Date(2026, 2, 11, 9, 0, 0, 0, time.UTC)
 func kept(n int, before time.Time) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := before.Add(-time.Duration(n+1) * time.Second).UnixNano()
-	b.AddRun(spans.Resource{Service: "a", RunID: "x"}, at, spans.TimeDerived, "x.log")
+	b.AddRun(spans.RunSpan{Run: "x", Service: "a", File: "x.log", Start: at, Time: spans.TimeDerived})
 	for i := range n {
 		at += int64(time.Second)
 		res := spans.Resource{Service: []string{"a", "b"}[i%2], RunID: []string{"x", "y", "y"}[i%3]}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Span is a span with its place in the tree, and with the attributes common to all kinds. The attributes of its kind are read by the view of that kind.
@@ -20,7 +21,7 @@ type Span struct {
 
 	Parent   *Span // nil: a root
 	Children []*Span
-	Orphan   bool // names a parent that is not in the trace
+	Orphan   bool // names a parent that is not in the trace. The root that step_join sends when a trace is over may be still to come: its children are none
 }
 
 // Start is in ns since 1970.
@@ -88,7 +89,7 @@ func Build(td ptrace.Traces) []*Trace {
 		for _, s := range t.Spans {
 			parent := known[key{t.ID, s.ParentSpanID()}]
 			switch {
-			case s.ParentSpanID().IsEmpty():
+			case s.ParentSpanID().IsEmpty(), parent == nil && s.ParentSpanID() == spans.RootID(t.ID):
 				t.Roots = append(t.Roots, s)
 			case parent == nil || parent == s:
 				s.Orphan = true

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // A store answers in any order, with copies, with spans whose parents it does not have, and may hold spans that nobody should send.
@@ -46,6 +48,15 @@ func TestBuild(t *testing.T) {
 	assert.Equal(t, root, root.Children[0].Parent)
 	assert.Equal(t, pcommon.SpanID{3}, root.Children[0].Children[0].SpanID())
 	assert.Equal(t, int64(0), tree.Spans[3].NS())
+
+	td = ptrace.NewTraces() // add adds to it
+	id := pcommon.TraceID{4}
+	add(4, 8, 0, 1, 2)
+	for _, parent := range []pcommon.SpanID{spans.RootID(id), {99}} { // a root that step_join has not sent yet is no parent that is missing
+		td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetParentSpanID(parent)
+		s := Build(td)[0].Roots[0]
+		assert.Equal(t, parent == pcommon.SpanID{99}, s.Orphan)
+	}
 
 	assert.Empty(t, circle.Roots)
 	assert.Equal(t, circle.Spans[0], circle.First())

@@ -40,6 +40,7 @@ type Collective struct {
 	BandwidthAlgorithm float64
 	BandwidthBus       float64
 	BandwidthBusMean   float64
+	BandwidthReported  float64 // of a Send or Recv, or of a record that was not joined: as its log states it
 	BandwidthBaseline  float64
 	BandwidthDeviation float64 // robust standard deviations below the baseline; said only where it is much
 	// |recomputed − reported| / recomputed, and the unit that the log's numbers are read in.
@@ -55,6 +56,7 @@ type Collective struct {
 	Missing         List     // ranks without a record, the first of them
 	MissingCount    float64  // how many, as the span says it: see MissingRanks
 	Stuck           List     // ranks that had not completed
+	ClocksApart     float64  // s, of its hosts; said only where it is much
 	Waited          float64  // s
 	Hang, Mismatch  bool
 	LinksSlow       List // "0→8"
@@ -64,8 +66,8 @@ type Collective struct {
 var noCollective = Collective{
 	Duration: absent, TransferDuration: absent, MessageSize: absent, DataSize: absent,
 	BandwidthAlgorithm: absent, BandwidthBus: absent, BandwidthBusMean: absent, BandwidthBaseline: absent, BandwidthDeviation: absent,
-	BandwidthDisagreement: absent, Last: noLateRank, Straggler: noLateRank, StragglerScore: absent,
-	Errors: absent, Retries: absent, MissingCount: absent, Waited: absent,
+	BandwidthDisagreement: absent, BandwidthReported: absent, Last: noLateRank, Straggler: noLateRank, StragglerScore: absent,
+	Errors: absent, Retries: absent, MissingCount: absent, Waited: absent, ClocksApart: absent,
 }
 
 // MissingRanks is how many ranks have no record.
@@ -115,6 +117,8 @@ func (c *Collective) Read(span ptrace.Span) {
 			c.BandwidthBus = spans.ValueNumber(v)
 		case spans.AttrNCCLBandwidthBusMean:
 			c.BandwidthBusMean = spans.ValueNumber(v)
+		case spans.AttrNCCLBandwidthBusReported, spans.AttrNCCLBandwidthAlgorithmReported:
+			c.BandwidthReported = spans.ValueNumber(v)
 		case spans.AttrNCCLBandwidthBaseline:
 			c.BandwidthBaseline = spans.ValueNumber(v)
 		case spans.AttrNCCLBandwidthDeviation:
@@ -157,6 +161,8 @@ func (c *Collective) Read(span ptrace.Span) {
 			c.Stuck = listOf(v)
 		case spans.AttrNCCLWaited:
 			c.Waited = spans.ValueNumber(v)
+		case spans.AttrNCCLClockOffset:
+			c.ClocksApart = spans.ValueNumber(v)
 		case spans.AttrNCCLHang:
 			c.Hang = flagOf(v)
 		case spans.AttrNCCLMismatch:
@@ -184,11 +190,13 @@ type Rank struct {
 	Last            bool    // it came last
 	State           string  // where it is not completed
 	Errors, Retries float64
+
+	BandwidthReported float64 // By/s, as its log states it
 }
 
 // Read reads a span of KindRank.
 func (r *Rank) Read(span ptrace.Span) {
-	*r = Rank{Late: absent, Errors: absent, Retries: absent}
+	*r = Rank{Late: absent, Errors: absent, Retries: absent, BandwidthReported: absent}
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrNCCLCommRank:
@@ -205,6 +213,8 @@ func (r *Rank) Read(span ptrace.Span) {
 			r.Errors = spans.ValueNumber(v)
 		case spans.AttrNCCLRetries:
 			r.Retries = spans.ValueNumber(v)
+		case spans.AttrNCCLBandwidthBusReported, spans.AttrNCCLBandwidthAlgorithmReported:
+			r.BandwidthReported = spans.ValueNumber(v)
 		default:
 			r.take(name, v)
 		}

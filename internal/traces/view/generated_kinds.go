@@ -16,6 +16,9 @@ const (
 	KindChannel    // A channel of a rank's kernel.
 	KindProxyOp    // What a network proxy did.
 	KindProxyStep  // A step of a network proxy's operation.
+	KindRoot       // The root of a trace that several logs have written to.
+	KindJoined     // A span of another trace, which it links to, told once more.
+	KindBreakdown  // Where the time of a step, a batch or a pass went.
 	KindPass       // A group of calls: one forward pass.
 	KindSession    // A group of calls: those before the first pass.
 	KindCalls      // A group of calls: those that belong to no pass.
@@ -43,6 +46,9 @@ var names = [kinds]string{
 	KindChannel:    spans.KindChannel,
 	KindProxyOp:    spans.KindProxyOp,
 	KindProxyStep:  spans.KindProxyStep,
+	KindRoot:       spans.KindRoot,
+	KindJoined:     spans.KindJoined,
+	KindBreakdown:  spans.KindBreakdown,
 	KindPass:       spans.KindPass,
 	KindSession:    spans.KindSession,
 	KindCalls:      spans.KindCalls,

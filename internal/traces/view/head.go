@@ -45,6 +45,7 @@ type Verdict struct {
 	Name             string  // "" where the event has none
 	Reason           string  // a sentence
 	Value, Threshold float64 // in the unit of the value that is judged; NaN: not given
+	Time             pcommon.Timestamp
 }
 
 // Verdicts are the events of a span that explain its verdicts. Good verdicts have none.
@@ -59,7 +60,7 @@ func Verdicts(span ptrace.Span) iter.Seq[Verdict] {
 }
 
 func verdictOf(e ptrace.SpanEvent) Verdict {
-	out := Verdict{Value: absent, Threshold: absent}
+	out := Verdict{Value: absent, Threshold: absent, Time: e.Timestamp()}
 	for name, v := range e.Attributes().All() {
 		switch name {
 		case spans.AttrVerdictName:
@@ -92,8 +93,10 @@ type Resource struct {
 	DeviceModel     string
 	Rank, WorldSize Int
 
-	format          string // of the log
-	system, network string // of calls
+	joinBy          string           // how its spans came into their traces
+	time            spans.TimeSource // of its spans
+	format          string           // of the log
+	system, network string           // of calls
 	transport       string
 	sharedMemory    bool
 	step            Step // what it says of steps, where it does
@@ -119,6 +122,10 @@ func (r *Resource) Read(attrs pcommon.Map) {
 			r.Rank = IntOf(v)
 		case spans.AttrWorldSize:
 			r.WorldSize = IntOf(v)
+		case spans.AttrJoinBy:
+			r.joinBy = spans.ValueText(v)
+		case spans.AttrTimeSource:
+			r.time = spans.TimeSource(spans.ValueText(v))
 		case spans.AttrSource:
 			r.format = spans.ValueText(v)
 		case spans.AttrRPCSystem:
@@ -143,11 +150,16 @@ func (r *Resource) Read(attrs pcommon.Map) {
 type Aggregate struct {
 	Count         Int
 	Sum, P50, Max float64 // s
+
+	// Of spans that step_join has joined.
+	JoinBy   string  // one of the JoinBy… values; "": not joined
+	CommName string  // of collectives
+	Wait     float64 // s, from the first rank's arrival to the last's, summed
 }
 
 // Read reads a span of KindAggregate.
 func (a *Aggregate) Read(span ptrace.Span) {
-	*a = Aggregate{Sum: absent, P50: absent, Max: absent}
+	*a = Aggregate{Sum: absent, P50: absent, Max: absent, Wait: absent}
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrAggregateCount:
@@ -158,6 +170,12 @@ func (a *Aggregate) Read(span ptrace.Span) {
 			a.P50 = spans.ValueNumber(v)
 		case spans.AttrAggregateMax:
 			a.Max = spans.ValueNumber(v)
+		case spans.AttrJoinBy:
+			a.JoinBy = spans.ValueText(v)
+		case spans.AttrNCCLCommName:
+			a.CommName = spans.ValueText(v)
+		case spans.AttrAggregateWait:
+			a.Wait = spans.ValueNumber(v)
 		}
 	}
 }

@@ -67,7 +67,8 @@ func KindOf(span ptrace.Span) Kind {
 func IsDetail(span ptrace.Span) bool {
 	name := span.Name()
 	if strings.HasPrefix(name, "rpc.") {
-		return ofRPC(name) == KindCallPart && span.Kind() != ptrace.SpanKindClient // a call may have any method for its name
+		// A call may have any method for its name. It has attributes, which are beside the name in memory; the kind is not.
+		return ofRPC(name) == KindCallPart && (span.Attributes().Len() == 0 || span.Kind() != ptrace.SpanKindClient)
 	}
 	return spans.IsNCCLPart(name)
 }

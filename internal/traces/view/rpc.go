@@ -37,6 +37,7 @@ type Group struct {
 	Head
 
 	Ordinal Int     // of a pass in its session, from 1
+	Block   Int     // how often the ids of calls had begun anew in the log; absent: never
 	Calls   float64 // how many
 	End     string  // why it ended: one of the PassEnd… values
 
@@ -75,6 +76,8 @@ func (g *Group) Read(span ptrace.Span, res *Resource) {
 		switch name {
 		case spans.AttrZMQPass:
 			g.Ordinal = IntOf(v)
+		case spans.AttrZMQPassBlock:
+			g.Block = IntOf(v)
 		case spans.AttrZMQPassCalls:
 			g.Calls = spans.ValueNumber(v)
 		case spans.AttrZMQPassEnd:
@@ -146,11 +149,21 @@ type Call struct {
 
 	RequestSize, ResponseSize float64 // By
 	Throughput                float64 // By/s; absent where tensors do not go through the messages
+
+	Took     float64                  // s, as the log has it; only where logs are read once
+	Duration [RPCUnattributed]float64 // s, of the stages before; only of a call whose stages are no spans, or where Took is said
+	Offline  float64                  // s, beside the call; likewise
+}
+
+var noCall = Call{
+	RequestSize: absent, ResponseSize: absent, Throughput: absent, Took: absent,
+	Duration: [RPCUnattributed]float64{absent, absent, absent, absent, absent}, Offline: absent,
 }
 
 // Read reads a span of KindCall.
 func (c *Call) Read(span ptrace.Span, res *Resource) {
-	*c = Call{System: res.system, Network: res.network, RequestSize: absent, ResponseSize: absent, Throughput: absent}
+	*c = noCall
+	c.System, c.Network = res.system, res.network
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrRPCSystem:
@@ -167,6 +180,20 @@ func (c *Call) Read(span ptrace.Span, res *Resource) {
 			c.ResponseSize = spans.ValueNumber(v)
 		case spans.AttrZMQThroughput:
 			c.Throughput = spans.ValueNumber(v)
+		case spans.AttrZMQCallDuration:
+			c.Took = spans.ValueNumber(v)
+		case spans.AttrZMQSerializeDuration:
+			c.Duration[RPCSerialize] = spans.ValueNumber(v)
+		case spans.AttrZMQSendDuration:
+			c.Duration[RPCSend] = spans.ValueNumber(v)
+		case spans.AttrZMQReceiveDuration:
+			c.Duration[RPCReceive] = spans.ValueNumber(v)
+		case spans.AttrZMQDeserializeDuration:
+			c.Duration[RPCDeserialize] = spans.ValueNumber(v)
+		case spans.AttrZMQServerDuration:
+			c.Duration[RPCServer] = spans.ValueNumber(v)
+		case spans.AttrZMQOfflineDuration:
+			c.Offline = spans.ValueNumber(v)
 		default:
 			c.take(name, v)
 		}

@@ -132,7 +132,7 @@ type Step struct {
 
 	TimePoint    bool    // only its end is known: the span's length says nothing
 	StepsCovered float64 // as the span says it: see Covered
-	Duration     float64 // s, of one step
+	Duration     float64 // s, of one step: the span's length tells it, where no attribute does
 	DurationKind string  // one of the Duration… values, "" for DurationStep
 	WorldSize    Int     // devices, as the log states it
 	DeviceModel  string
@@ -152,12 +152,20 @@ type Step struct {
 	FlopCountReported            float64 // {flop} of one step
 	FlopDisagreement             float64
 	MFU, HFU                     float64
+
+	LearningRate, GradientNorm float64
+	MFUReported                float64
+	MemoryUsage, MemoryPeak    float64 // By, of a device
+	GPUUtilization             float64 // share, as the log states it
+
+	ownDuration bool // an attribute says it, perhaps as something that is no number
 }
 
 var noStep = Step{
 	Loss: Loss{Value: absent}, Slowest: noSlowest, StepsCovered: absent, Duration: absent, BatchSize: absent, Samples: absent, Tokens: absent,
 	SampleThroughput: absent, TokenThroughput: absent, DeviceTokenThroughput: absent, FlopThroughput: absent, FlopThroughputReported: absent,
 	DeviceFlopThroughput: absent, DeviceFlopThroughputReported: absent, FlopCountReported: absent, FlopDisagreement: absent, MFU: absent, HFU: absent,
+	LearningRate: absent, GradientNorm: absent, MFUReported: absent, MemoryUsage: absent, MemoryPeak: absent, GPUUtilization: absent,
 }
 
 // Covered is how many steps the record stands for: one where the span does not say it.
@@ -179,29 +187,26 @@ func (s *Step) Read(span ptrace.Span, res *Resource) {
 	for name, v := range span.Attributes().All() {
 		s.note(name, v)
 	}
+	// A length of 1 ns is none: spans.Batch makes it of a step that took no time.
+	if length := int64(span.EndTimestamp() - span.StartTimestamp()); !s.ownDuration && !s.TimePoint && !s.Incomplete && length > 1 {
+		s.Duration = float64(length) / 1e9 / s.Covered()
+	}
 }
 
-// note notes an attribute.
+// note notes an attribute. It says itself whose the attribute is, where the other views ask each part in turn: a step has the most attributes, and most of them
+// are of no part. To ask took a quarter longer (BenchmarkRead).
 func (s *Step) note(name string, v pcommon.Value) {
 	switch name {
-	case spans.AttrSource:
-		s.Format = spans.ValueText(v)
-	case spans.AttrRank:
-		s.Rank = IntOf(v)
-	case spans.AttrLocalRank:
-		s.LocalRank = IntOf(v)
-	case spans.AttrHostName:
-		s.Host = spans.ValueText(v)
-	case spans.AttrIteration:
-		s.Iteration = IntOf(v)
-	case spans.AttrRecord:
-		s.Record = IntOf(v)
+	case spans.AttrSource, spans.AttrRank, spans.AttrLocalRank, spans.AttrHostName:
+		s.Source.take(name, v)
+	case spans.AttrIteration, spans.AttrRecord:
+		s.Place.take(name, v)
 	case spans.AttrTimePoint:
 		s.TimePoint = flagOf(v)
 	case spans.AttrStepsCovered:
 		s.StepsCovered = spans.ValueNumber(v)
 	case spans.AttrStepDuration:
-		s.Duration = spans.ValueNumber(v)
+		s.Duration, s.ownDuration = spans.ValueNumber(v), true
 	case spans.AttrStepDurationKind:
 		s.DurationKind = spans.ValueText(v)
 	case spans.AttrWorldSize:
@@ -240,16 +245,25 @@ func (s *Step) note(name string, v pcommon.Value) {
 		s.MFU = spans.ValueNumber(v)
 	case spans.AttrHFU:
 		s.HFU = spans.ValueNumber(v)
+	case spans.AttrLearningRate:
+		s.LearningRate = spans.ValueNumber(v)
+	case spans.AttrGradientNorm:
+		s.GradientNorm = spans.ValueNumber(v)
+	case spans.AttrMFUReported:
+		s.MFUReported = spans.ValueNumber(v)
+	case spans.AttrGPUUtilization:
+		s.GPUUtilization = spans.ValueNumber(v)
+	case spans.AttrMemoryUsage:
+		s.MemoryUsage = spans.ValueNumber(v)
+	case spans.AttrMemoryPeak:
+		s.MemoryPeak = spans.ValueNumber(v)
 	case spans.AttrRankSlowest, spans.AttrRankSlowestStage, spans.AttrRankSlowestPeers, spans.AttrRankSlowestDuration,
 		spans.AttrRankSlowestPeersDuration, spans.AttrRanksBehind:
 		s.Slowest.take(name, v)
 	default:
-		s.take(name, v)
+		s.Head.take(name, v)
 	}
 }
-
-// take is Head's: the other embedded views are read by name.
-func (s *Step) take(name string, v pcommon.Value) { s.Head.take(name, v) }
 
 // Part is a named part of a step, such as generation or the backward pass.
 type Part struct {

@@ -115,7 +115,11 @@ func TestIsDetail(t *testing.T) {
 		{"ranking", internal, false},
 		{"", internal, false},
 	} {
-		assert.Equal(t, c.want, IsDetail(spanOf(t, c.name, c.kind)), c.name)
+		span := spanOf(t, c.name, c.kind)
+		if c.kind == client {
+			span.Attributes().PutInt(spans.AttrZMQCallID, 1)
+		}
+		assert.Equal(t, c.want, IsDetail(span), c.name)
 	}
 }
 
@@ -155,7 +159,7 @@ func everything(tb testing.TB) ptrace.Span {
 		spans.AttrStepDurationKind, spans.AttrDeviceModel, spans.AttrStage, spans.AttrStageOrder, spans.AttrRankSlowestStage, spans.AttrZMQPassEnd,
 		spans.AttrNetworkTransport, spans.AttrZMQTransport, spans.AttrZMQSlowestMethod, spans.AttrRPCSystem, spans.AttrRPCMethod, spans.AttrNCCLOperation,
 		spans.AttrNCCLAlgorithm, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLSequenceKind, spans.AttrNCCLBandwidthUnit, spans.AttrNCCLLateHost,
-		spans.AttrNCCLStragglerHost, spans.AttrNCCLState, spans.AttrNCCLDirection, spans.AttrNCCLProxyState,
+		spans.AttrNCCLStragglerHost, spans.AttrNCCLState, spans.AttrNCCLDirection, spans.AttrNCCLProxyState, spans.AttrJoinBy,
 	} {
 		m.PutStr(name, name)
 	}
@@ -169,8 +173,8 @@ func everything(tb testing.TB) ptrace.Span {
 	for i, name := range []string{
 		spans.AttrTQBatchSize, spans.AttrProcessPID, spans.AttrRank, spans.AttrLocalRank, spans.AttrIteration, spans.AttrRecord, spans.AttrWorldSize,
 		spans.AttrRankSlowest, spans.AttrRankSlowestPeers, spans.AttrStageRanks, spans.AttrStageRankSlowest, spans.AttrStageRankFastest, spans.AttrZMQPass,
-		spans.AttrZMQCallID, spans.AttrNCCLCommSize, spans.AttrNCCLSequence, spans.AttrNCCLRanks, spans.AttrNCCLCommRank, spans.AttrNCCLPeerRank,
-		spans.AttrNCCLLateRank, spans.AttrNCCLStragglerRank, spans.AttrNCCLChannelID, spans.AttrNCCLStep, spans.AttrAggregateCount,
+		spans.AttrZMQPassBlock, spans.AttrZMQCallID, spans.AttrNCCLCommSize, spans.AttrNCCLSequence, spans.AttrNCCLRanks, spans.AttrNCCLCommRank,
+		spans.AttrNCCLPeerRank, spans.AttrNCCLLateRank, spans.AttrNCCLStragglerRank, spans.AttrNCCLChannelID, spans.AttrNCCLStep, spans.AttrAggregateCount,
 	} {
 		m.PutInt(name, int64(i)+1)
 	}
@@ -191,7 +195,9 @@ func everything(tb testing.TB) ptrace.Span {
 		spans.AttrNCCLBandwidthBus, spans.AttrNCCLBandwidthBusMean, spans.AttrNCCLBandwidthBaseline, spans.AttrNCCLBandwidthDeviation,
 		spans.AttrNCCLBandwidthDisagreement, spans.AttrNCCLLateMax, spans.AttrNCCLLateCost, spans.AttrNCCLStragglerLate, spans.AttrNCCLStragglerCost,
 		spans.AttrNCCLStragglerScore, spans.AttrNCCLErrors, spans.AttrNCCLRetries, spans.AttrNCCLRanksMissingCount, spans.AttrNCCLWaited, spans.AttrNCCLLate,
-		spans.AttrAggregateSum, spans.AttrAggregateP50, spans.AttrAggregateMax,
+		spans.AttrNCCLClockOffset, spans.AttrAggregateSum, spans.AttrAggregateP50, spans.AttrAggregateMax, spans.AttrAggregateWait,
+		spans.AttrLearningRate, spans.AttrGradientNorm, spans.AttrMemoryUsage, spans.AttrMemoryPeak, spans.AttrMFUReported, spans.AttrGPUUtilization,
+		spans.AttrNCCLBandwidthBusReported,
 	} {
 		m.PutDouble(name, float64(i)+0.5)
 	}
@@ -313,6 +319,35 @@ func TestStep(t *testing.T) {
 	assert.InDelta(t, 100, s.Covered(), 0)
 }
 
+// TestTimeOfAStep: the span's length says how long a step took, where no attribute does.
+func TestTimeOfAStep(t *testing.T) {
+	const second = 1_000_000_000
+	for name, tt := range map[string]struct {
+		length int64 // ns
+		attrs  []attr
+		want   float64
+	}{
+		"one step":           {2682700000, nil, 2.6827},
+		"several":            {30 * second, []attr{{spans.AttrStepsCovered, 10}}, 3},
+		"said":               {30 * second, []attr{{spans.AttrStepDuration, 2.5}}, 2.5},
+		"said, no number":    {30 * second, []attr{{spans.AttrStepDuration, "NaN"}}, math.NaN()},
+		"end known only":     {30 * second, []attr{{spans.AttrTimePoint, true}}, math.NaN()},
+		"end not seen":       {30 * second, []attr{{spans.AttrIncomplete, true}}, math.NaN()},
+		"no time":            {1, nil, math.NaN()}, // as spans.Batch writes it
+		"end before start":   {-second, nil, math.NaN()},
+		"the shortest known": {2, nil, 2e-9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			span := spanOf(t, spans.SpanStep, internal, tt.attrs...)
+			span.SetStartTimestamp(100 * second)
+			span.SetEndTimestamp(pcommon.Timestamp(100*second + tt.length))
+			var s Step
+			s.Read(span, &none)
+			assert.InDelta(t, tt.want, s.Duration, 0)
+		})
+	}
+}
+
 func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		read func(ptrace.Span) bool
@@ -351,6 +386,7 @@ func TestVerdicts(t *testing.T) {
 	span.Events().AppendEmpty().SetName("exception")
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)
+	e.SetTimestamp(9)
 	e.Attributes().PutStr(spans.AttrVerdictName, "a")
 	e.Attributes().PutStr(spans.AttrVerdictReason, "because")
 	e.Attributes().PutDouble(spans.AttrVerdictValue, 0.5)
@@ -358,7 +394,7 @@ func TestVerdicts(t *testing.T) {
 	span.Events().AppendEmpty().SetName(spans.EventVerdict)
 	got := slices.Collect(Verdicts(span))
 	require.Len(t, got, 2)
-	assert.Equal(t, Verdict{"a", "because", 0.5, 1}, got[0])
+	assert.Equal(t, Verdict{"a", "because", 0.5, 1, 9}, got[0])
 	assert.True(t, got[1].Name == "" && math.IsNaN(got[1].Value) && math.IsNaN(got[1].Threshold))
 	for range Verdicts(span) { // the loop can be left early
 		break
@@ -429,4 +465,57 @@ func TestReadAllocatesNothing(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(10, func() { read(v, full) }), name)
 	}
 	assert.Zero(t, testing.AllocsPerRun(10, func() { KindOf(full) }))
+}
+
+func TestBreakdown(t *testing.T) {
+	span := spanOf(t, "breakdown", internal, attr{spans.AttrKind, "breakdown"}, attr{spans.AttrStepWindow, "step"}, attr{"ml.step.time.rpc.send", 0.5},
+		attr{"ml.step.sum.rpc.send", 9.0}, attr{"ml.step.time.unattributed", 1}, attr{"ml.step.union.rpc.send", 0.75}, attr{spans.AttrIteration, 7},
+		attr{spans.AttrJoinPartial, true}, attr{spans.AttrVerdictSeverity, "warning"}, attr{spans.AttrGPUCount, 8}, attr{spans.AttrGPUSampleCount, 24},
+		attr{spans.AttrGPUUtilization, 0.9}, attr{spans.AttrGPUUtilizationMin, 0.5}, attr{spans.AttrGPUPower, 600.5}, attr{spans.AttrGPUTemperature, 70},
+		attr{spans.AttrGPUTemperatureMax, 88}, attr{spans.AttrGPUClock, 1.9e9}, attr{spans.AttrGPUClockMin, 1.2e9},
+		attr{spans.GPUThrottleTimePrefix + "thermal", 1.7})
+	assert.Equal(t, KindBreakdown, KindOf(span))
+	var b Breakdown
+	for range 2 {
+		b.Read(span)
+		require.Len(t, b.Times, 2)
+		assert.Equal(t, PartTime{"rpc.send", 0.5, 9, 0.75}, b.Times[0])
+		assert.Equal(t, "unattributed", b.Times[1].Part)
+		assert.True(t, math.IsNaN(b.Times[1].Sum) && math.IsNaN(b.Times[1].Union))
+		b.Times = b.Times[:0]
+		assert.Equal(t, Breakdown{
+			Head{Severity: "warning"},
+			"step",
+			Int{7, true},
+			true, b.Times,
+			GPUs{Int{8, true}, Int{24, true}, 0.9, 0.5, 600.5, 70, 88, 1.9e9, 1.2e9, []Throttled{{"thermal", 1.7}}},
+		}, b)
+	}
+	b.Read(spanOf(t, "breakdown", internal))
+	assert.True(t, math.IsNaN(b.GPUs.Power))
+	assert.Empty(t, b.GPUs.Throttled)
+}
+
+func TestCauses(t *testing.T) {
+	span := spanOf(t, spans.SpanBreakdown, internal)
+	for _, attrs := range []map[string]any{
+		{
+			spans.AttrStepPart: spans.PartWait, spans.AttrCauseTime: 1.5, spans.AttrCauseCost: 24.0, spans.AttrNCCLLateRank: 3, spans.AttrNCCLLateHost: "node-1",
+			spans.AttrNCCLCommName: "DP Group 0", spans.AttrNCCLOperation: "AllReduce", spans.AttrCauseNote: "GPU 3 was held down by heat",
+		},
+		{spans.AttrStepPart: spans.PartUnattributed, spans.AttrCauseTime: 0.5},
+	} {
+		e := span.Events().AppendEmpty()
+		e.SetName(spans.EventCause)
+		require.NoError(t, e.Attributes().FromRaw(attrs))
+	}
+	span.Events().AppendEmpty().SetName(spans.EventVerdict)
+	got := slices.Collect(Causes(span))
+	require.Len(t, got, 2)
+	assert.Equal(t, Cause{spans.PartWait, 1.5, 24, Int{3, true}, "node-1", "DP Group 0", "AllReduce", "GPU 3 was held down by heat"}, got[0])
+	assert.True(t, math.IsNaN(got[1].Cost))
+	assert.Equal(t, Cause{Part: spans.PartUnattributed, Seconds: 0.5}, Cause{Part: got[1].Part, Seconds: got[1].Seconds})
+	for range Causes(span) {
+		break
+	}
 }

@@ -1,0 +1,190 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// stdinName is how standard input is called.
+const stdinName = "-"
+
+// ErrNoFiles says that the paths name no file.
+var ErrNoFiles = errors.New("no file to read")
+
+// Input is the files that paths name.
+type Input struct {
+	Files []string // absolute, sorted
+	Bytes int64    // of all
+	// Missing are the paths that name no file, each with the reason.
+	Missing []error
+	// Links are the symbolic links in directories: they are not followed. Denied is why parts of directories cannot be looked at.
+	Links  []string
+	Denied []error
+
+	named map[string]string // files that are called otherwise
+	roots []root
+	spool string
+}
+
+// root is one of the paths, and the files that it names.
+type root struct {
+	path  string // as it was given
+	dir   bool
+	files []string
+}
+
+// Open finds the files that paths name: files, directories with all that is below them, globs (with **), and "-", the standard input, which is copied into a
+// temporary file until Close. The error wraps ErrNoFiles when there is none.
+func Open(paths []string, stdin io.Reader) (*Input, error) {
+	in := &Input{named: make(map[string]string)}
+	for _, path := range paths {
+		r, err := in.find(path, stdin)
+		switch {
+		case err != nil:
+			in.Missing = append(in.Missing, err)
+		case len(r.files) == 0:
+			in.Missing = append(in.Missing, fmt.Errorf("%s: %w", path, ErrNoFiles))
+		default:
+			in.roots = append(in.roots, r)
+		}
+	}
+	seen := make(map[string]bool)
+	for i := range in.roots {
+		in.roots[i].files = slices.DeleteFunc(in.roots[i].files, func(f string) bool {
+			again := seen[f]
+			seen[f] = true
+			return again
+		})
+		for _, f := range in.roots[i].files {
+			if fi, err := os.Stat(f); err == nil {
+				in.Bytes += fi.Size()
+			}
+			in.Files = append(in.Files, f)
+		}
+	}
+	slices.Sort(in.Files)
+	if len(in.Files) == 0 {
+		in.Close()
+		return nil, errors.Join(in.Missing...)
+	}
+	return in, nil
+}
+
+// Close deletes the copy of the standard input.
+func (in *Input) Close() {
+	if in.spool != "" {
+		_ = os.RemoveAll(in.spool)
+	}
+}
+
+// Name is how a file is called: its path, or "-".
+func (in *Input) Name(path string) string {
+	if name, ok := in.named[path]; ok {
+		return name
+	}
+	return path
+}
+
+func (in *Input) find(path string, stdin io.Reader) (root, error) {
+	if path == stdinName {
+		return in.copyOf(stdin)
+	}
+	fi, err := os.Stat(path)
+	switch {
+	case err == nil && fi.IsDir():
+		files, err := in.below(path)
+		return root{path, true, files}, err
+	case err == nil && !fi.Mode().IsRegular():
+		return root{}, fmt.Errorf("%s: not a file: its bytes can be read from standard input, as -", path)
+	case err == nil:
+		file, err := resolve(path)
+		return root{path, false, []string{file}}, err
+	case !strings.ContainsAny(path, "*?[{"):
+		return root{}, err
+	}
+	matches, err := doublestar.FilepathGlob(path, doublestar.WithFilesOnly())
+	if err != nil {
+		return root{}, fmt.Errorf("%s: %w", path, err)
+	}
+	r := root{path: path}
+	for _, m := range matches {
+		file, err := resolve(m)
+		if err != nil {
+			continue // it was deleted just now
+		}
+		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() {
+			r.files = append(r.files, file)
+		}
+	}
+	return r, nil
+}
+
+// resolve returns a file's own path: links are followed where somebody has named them.
+func resolve(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
+
+// below are the regular files below a directory; links in it are not followed.
+func (in *Input) below(dir string) (files []string, err error) {
+	dir, err = resolve(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if path == dir {
+				return err
+			}
+			in.Denied = append(in.Denied, err)
+			return nil
+		}
+		switch {
+		case d.Type().IsRegular():
+			files = append(files, path)
+		case d.Type()&fs.ModeSymlink != 0:
+			in.Links = append(in.Links, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// copyOf puts the standard input into a file: it is looked at to find out what it is, and may be read twice.
+func (in *Input) copyOf(stdin io.Reader) (root, error) {
+	if in.spool != "" {
+		return root{}, errors.New("-: standard input can be read only once")
+	}
+	var err error
+	if in.spool, err = os.MkdirTemp("", "trainbridge-stdin-"); err != nil {
+		return root{}, err
+	}
+	path := filepath.Join(in.spool, "stdin")
+	f, err := os.Create(path)
+	if err != nil {
+		return root{}, err
+	}
+	n, err := io.Copy(f, stdin)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return root{}, fmt.Errorf("-: standard input: %w", err)
+	}
+	if n == 0 {
+		return root{}, errors.New("-: standard input is empty")
+	}
+	if path, err = resolve(path); err != nil {
+		return root{}, err
+	}
+	in.named[path] = stdinName
+	return root{stdinName, false, []string{path}}, nil
+}

@@ -1,0 +1,92 @@
+package offline
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// job is the files of one run.
+type job struct {
+	run   string // ml.run.id
+	files []string
+}
+
+// partOfJob are names of directories that hold the part of one job that a rank, a host or an attempt has written, such as torchrun's
+// <log_dir>/<run_id>/attempt_0/3/stdout.log (torch/distributed/elastic/multiprocessing/api.py).
+var partOfJob = regexp.MustCompile(`(?i)^(\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+)$`)
+
+// jobs tells the jobs apart that files are of. Logs of one directory are of one job. Below a directory that was named, so are logs of different kinds; where
+// two directories have logs of one kind, each of them is a job, unless their names say that they are parts of one. kind says who reads a file, "" for nobody.
+func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
+	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID"))
+	by := make(map[string]*job)
+	put := func(id string, files []string) {
+		if by[id] == nil {
+			by[id] = &job{run: id}
+		}
+		by[id].files = append(by[id].files, files...)
+	}
+	for _, r := range in.roots {
+		files := slices.DeleteFunc(slices.Clone(r.files), func(f string) bool { return kind(f) == "" })
+		switch {
+		case len(files) == 0:
+		case run != "":
+			put(spans.Name(run), files)
+		case r.dir:
+			at, _ := resolve(r.path) // it was read before
+			split(at, files, kind, put)
+		default:
+			for _, f := range files {
+				if in.Name(f) == stdinName { // its copy has another directory each time, and ids must not
+					put("stdin", []string{f})
+					continue
+				}
+				put(spans.DirectoryRun(f), []string{f})
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(by)) {
+		jobs = append(jobs, *by[id])
+	}
+	return jobs
+}
+
+// split puts the files below a directory into jobs.
+func split(dir string, files []string, kind func(file string) string, put func(id string, files []string)) {
+	below := make(map[string][]string) // by the directory in dir; "" for files in dir itself, or in a part of the job
+	seen := make(map[string]string)    // in which of these a kind is
+	several := false
+	for _, f := range files {
+		rel, _ := filepath.Rel(dir, f)
+		name := ""
+		for parts := strings.Split(rel, string(filepath.Separator)); len(parts) > 1; parts = parts[1:] {
+			if !partOfJob.MatchString(parts[0]) {
+				name = parts[0]
+				break
+			}
+		}
+		below[name] = append(below[name], f)
+		if at, ok := seen[kind(f)]; ok && at != name {
+			several = true
+		}
+		seen[kind(f)] = name
+	}
+	if !several {
+		put(spans.DirectoryRun(filepath.Join(dir, "x")), files)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(below)) {
+		if name == "" {
+			put(spans.DirectoryRun(filepath.Join(dir, "x")), below[name])
+			continue
+		}
+		split(filepath.Join(dir, name), below[name], kind, put)
+	}
+}

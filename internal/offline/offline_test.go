@@ -1,0 +1,297 @@
+package offline
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// seen is a span as a sink has seen it.
+type seen struct {
+	run, name, path string
+	trace           string
+	offset          int64 // -1: none
+	kind            view.Kind
+}
+
+// read reads paths and returns the spans, in a fixed order.
+func read(tb testing.TB, opt Options, paths ...string) (*Reading, []seen) {
+	tb.Helper()
+	in, err := Open(paths, strings.NewReader(""))
+	require.NoError(tb, err)
+	defer in.Close()
+	var mu sync.Mutex
+	var all []seen
+	sink, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, rs := range td.ResourceSpans().All() {
+			var res view.Resource
+			res.Read(rs.Resource().Attributes())
+			run := strings.Clone(res.Run)
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					x := seen{run: run, name: s.Name(), trace: s.TraceID().String() + s.SpanID().String(), offset: -1, kind: view.KindOf(s)}
+					if v, ok := s.Attributes().Get(spans.AttrLogOffset); ok {
+						x.offset = v.Int()
+						path, _ := s.Attributes().Get(spans.AttrLogFile)
+						x.path = path.Str()
+					}
+					all = append(all, x)
+				}
+			}
+		}
+		return nil
+	})
+	require.NoError(tb, err)
+	r, err := Read(tb.Context(), in, opt, Sink{Traces: sink})
+	require.NoError(tb, err)
+	slices.SortFunc(all, func(a, b seen) int { return strings.Compare(a.trace+a.name, b.trace+b.name) })
+	return r, all
+}
+
+const fixtures = "../../receivers"
+
+// tq is a log of TransferQueue of some calls, each of a trace of its own.
+func tq(calls int, at time.Time) string {
+	var b strings.Builder
+	for i := range calls {
+		line := func(s float64, text string) {
+			stamp := at.Add(time.Duration(i)*10*time.Second + time.Duration(s*1e9)).UTC().Format("2006-01-02 15:04:05,000")
+			fmt.Fprintf(&b, "%s INFO worker.py:1 -- [TQ-TRACE] trace_id=0198c9d4-0000-7000-8000-%012d | func=rollout | stage=%s\n", stamp, i, text)
+		}
+		line(0, "FUNCTION_START | pid=7 | timestamp=0.0")
+		line(0, "GET_START | pid=7")
+		line(1, "GET_END | pid=7 | duration=1.000000s")
+		line(1, "COMPUTE_START | pid=7")
+		line(3, "COMPUTE_END | pid=7 | duration=2.000000s")
+		line(3, "PUT_START | pid=7")
+		line(4, "PUT_END | pid=7 | duration=1.000000s")
+		line(4, "FUNCTION_END | pid=7 | total_duration=4.000000s | get_ratio=25.00% | compute_ratio=50.00% | put_ratio=25.00%")
+	}
+	return b.String()
+}
+
+func jsonl(steps int, at time.Time) string {
+	var b strings.Builder
+	for i := range steps {
+		fmt.Fprintf(&b, `{"timestamp": %q, "step": %d, "loss": %g, "throughput": 1000, "step_time_s": 4.5}`+"\n",
+			at.Add(time.Duration(i)*10*time.Second).UTC().Format(time.RFC3339), i+1, 3-0.01*float64(i))
+	}
+	return b.String()
+}
+
+var at = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+
+func put(tb testing.TB, dir, name, text string) string {
+	tb.Helper()
+	path := filepath.Join(dir, name)
+	require.NoError(tb, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// Each line of the receivers' fixtures is in the accounts, and each position is where a line begins, with the number that counting gives.
+func TestPositions(t *testing.T) {
+	r, all := read(t, Options{Positions: true}, fixtures+"/*/testdata/**")
+	texts := map[string][]byte{}
+	located := 0
+	for _, s := range all {
+		if s.offset < 0 || strings.HasSuffix(s.path, ".gz") || strings.HasSuffix(s.path, ".zst") {
+			continue
+		}
+		located++
+		if texts[s.path] == nil {
+			text, err := os.ReadFile(s.path)
+			require.NoError(t, err)
+			texts[s.path] = text
+		}
+		text := texts[s.path]
+		require.LessOrEqualf(t, s.offset, int64(len(text)), "%s of %s", s.name, s.path)
+		if before := text[:s.offset]; len(before) > 0 && !bytes.ContainsAny(before[len(before)-1:], "\n\r\x00") && text[0] < 0xfe {
+			require.Failf(t, "no line begins there", "%s of %s: %d", s.name, s.path, s.offset)
+		}
+		assert.Equal(t, int64(bytes.Count(text[:s.offset], []byte{'\n'})+1), r.LineAt(s.path, s.offset))
+	}
+	assert.Greater(t, located, 900)
+	read := 0
+	for _, f := range r.Files {
+		sum := f.Records
+		for _, reasons := range []map[string]*Reason{f.Ignored, f.Rejected} {
+			for _, why := range reasons {
+				sum += why.Lines
+			}
+		}
+		assert.Equal(t, f.Lines, sum, f.Name)
+		if f.Records > 0 {
+			read++
+		}
+	}
+	assert.Greater(t, read, 20)
+	var lined, records int64
+	for _, f := range r.Files {
+		lined += f.Lines
+		records += f.Records
+	}
+	assert.Equal(t, r.Lines, lined)
+	assert.Equal(t, r.Records, records)
+}
+
+// The same bytes give the same spans, again and compressed.
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "tq.log", tq(40, at))
+	put(t, dir, "train.jsonl", jsonl(40, at))
+	_, first := read(t, Options{Run: "r"}, dir)
+	_, second := read(t, Options{Run: "r"}, dir)
+	assert.Equal(t, first, second)
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, err := w.Write([]byte(tq(40, at)))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, "tq.log")))
+	put(t, dir, "tq.log.gz", z.String())
+	r, packed := read(t, Options{Run: "r"}, dir)
+	assert.Equal(t, first, packed)
+	f := r.File(r.Files[0].Path)
+	assert.Equal(t, int64(len(strings.Split(tq(3, at), "\n"))), r.LineAt(f.Path, int64(len(tq(3, at)))))
+}
+
+func TestJobs(t *testing.T) {
+	text := map[string]string{"tq": tq(2, at), "train": jsonl(2, at)}
+	for _, c := range []struct {
+		name  string
+		files []string // their first letters say what is in them
+		paths []string
+		want  []string // directories of the jobs
+	}{
+		{"one directory", []string{"tq.log", "train.jsonl"}, []string{"."}, []string{"."}},
+		{"a directory for each kind", []string{"tq/tq.log", "train/train.jsonl"}, []string{"."}, []string{"."}},
+		{"two jobs", []string{"a/tq.log", "b/tq.log"}, []string{"."}, []string{"a", "b"}},
+		{"two jobs, each with directories", []string{"a/tq/tq.log", "a/train/train.jsonl", "b/tq/tq.log", "b/train/train.jsonl"}, []string{"."}, []string{"a", "b"}},
+		{"ranks", []string{"attempt_0/0/tq.log", "attempt_0/1/tq.log", "train.jsonl"}, []string{"."}, []string{"."}},
+		{"two paths", []string{"a/tq.log", "b/train.jsonl"}, []string{"a", "b"}, []string{"a", "b"}},
+		{"two files", []string{"a/tq.log", "b/train.jsonl"}, []string{"a/tq.log", "b/train.jsonl"}, []string{"a", "b"}},
+		{"a glob", []string{"a/tq.log", "a/train.jsonl"}, []string{"a/t*"}, []string{"a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			require.NoError(t, err)
+			for _, f := range c.files {
+				put(t, dir, f, text[strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f), ".log"), ".jsonl")])
+			}
+			var paths []string
+			for _, p := range c.paths {
+				paths = append(paths, filepath.Join(dir, p))
+			}
+			_, all := read(t, Options{}, paths...)
+			got := map[string]bool{}
+			for _, s := range all {
+				got[s.run] = true
+			}
+			want := map[string]bool{}
+			for _, d := range c.want {
+				want[spans.DirectoryRun(filepath.Join(dir, d, "x"))] = true
+			}
+			assert.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+			_, all = read(t, Options{Run: "one"}, paths...)
+			for _, s := range all {
+				assert.Equal(t, "one", s.run)
+			}
+		})
+	}
+}
+
+func TestSinceUntil(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "train.jsonl", jsonl(10, at))
+	steps := func(opt Options) (n int) {
+		_, all := read(t, opt, dir)
+		for _, s := range all {
+			if s.kind == view.KindStep {
+				n++
+			}
+		}
+		return n
+	}
+	assert.Equal(t, 10, steps(Options{}))
+	assert.Equal(t, 7, steps(Options{Since: at.Add(25 * time.Second)}))
+	assert.Equal(t, 3, steps(Options{Until: at.Add(25 * time.Second)}))
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	in, err := Open([]string{"-"}, strings.NewReader(jsonl(3, at)))
+	require.NoError(t, err)
+	require.Len(t, in.Files, 1)
+	assert.Equal(t, "-", in.Name(in.Files[0]))
+	spool := in.Files[0]
+	jobs := in.jobs("", func(string) string { return "train_log" })
+	require.Len(t, jobs, 1)
+	assert.Equal(t, "stdin", jobs[0].run)
+	in.Close()
+	assert.NoFileExists(t, spool)
+
+	for name, paths := range map[string][]string{
+		"empty standard input": {"-"}, "no such file": {filepath.Join(dir, "x.log")}, "no match": {filepath.Join(dir, "*.log")}, "nothing in it": {dir},
+	} {
+		_, err := Open(paths, strings.NewReader(""))
+		require.ErrorContains(t, err, paths[0], name)
+	}
+	odd := put(t, dir, "a[1]{x}*?\\.jsonl", jsonl(3, at))
+	_, all := read(t, Options{}, odd)
+	assert.NotEmpty(t, all)
+	put(t, dir, "weights.bin", strings.Repeat("\x00\x01\x02\xff\xfe", 1000))
+	r, _ := read(t, Options{}, dir)
+	for _, f := range r.Files {
+		assert.Equal(t, strings.HasSuffix(f.Path, ".bin"), f.Binary, f.Path)
+		assert.Equal(t, !f.Binary, f.Receiver == "train_log", f.Path)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "train.jsonl", jsonl(10, at))
+	in, err := Open([]string{dir}, nil)
+	require.NoError(t, err)
+	defer in.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Read(ctx, in, Options{}, Sink{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func BenchmarkRead(b *testing.B) {
+	dir := b.TempDir()
+	put(b, dir, "tq.log", tq(5000, at))
+	put(b, dir, "train.jsonl", jsonl(10000, at))
+	in, err := Open([]string{dir}, nil)
+	require.NoError(b, err)
+	b.SetBytes(in.Bytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		_, err := Read(b.Context(), in, Options{}, Sink{})
+		require.NoError(b, err)
+	}
+}

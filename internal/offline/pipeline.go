@@ -1,0 +1,218 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
+)
+
+// joinBytes is what step_join may keep of the logs of a job. Logs are read side by side, so it needs little: with 8 MiB, 1,500 steps of 64 ranks (1.2 GB) lost
+// nothing.
+const joinBytes = 16 << 20
+
+// pipeline is what the receivers of a job send to: the processors and the connector of the shipped configuration.
+type pipeline struct {
+	first Sink
+	join  interface{ Ended(scope string) }
+	joins processor.Factory
+	parts []component.Component // in the order in which they are stopped
+}
+
+func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
+	p := new(pipeline)
+	traces, err := p.traces(ctx, opt, to)
+	if err != nil {
+		return nil, errors.Join(err, p.close(ctx))
+	}
+	p.first.Traces = traces
+	if to.Metrics != nil {
+		set := processorSettings(opt, trainperfprocessor.NewFactory())
+		cfg, err := configure(trainperfprocessor.NewFactory(), perfConfig(opt))
+		if err != nil {
+			return nil, errors.Join(err, p.close(ctx))
+		}
+		perf, err := trainperfprocessor.NewFactory().CreateMetrics(ctx, set, cfg, metricsBetween(opt, to.Metrics))
+		if err != nil {
+			return nil, errors.Join(err, p.close(ctx))
+		}
+		p.parts = append([]component.Component{perf}, p.parts...)
+		p.first.Metrics = perf
+	}
+	for _, c := range slices.Backward(p.parts) {
+		if err := c.Start(ctx, host{}); err != nil {
+			return nil, errors.Join(err, p.close(ctx))
+		}
+	}
+	return p, nil
+}
+
+// traces makes the way of the spans.
+func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.Traces, error) {
+	next := to.Traces
+	if next == nil {
+		next = noTraces{}
+	}
+	if to.Derived != nil {
+		f := trainmetricsconnector.NewFactory()
+		cfg, err := configure(f, nil)
+		if err != nil {
+			return nil, err
+		}
+		derive, err := f.CreateTracesToMetrics(ctx, connector.Settings{
+			ID: component.NewID(f.Type()), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo(),
+		}, cfg, to.Derived)
+		if err != nil {
+			return nil, err
+		}
+		p.parts = append(p.parts, derive)
+		next = both{next, derive}
+	}
+	f := stepjoinprocessor.NewFactory()
+	p.joins = f
+	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"}
+	if opt.follow {
+		conf["wait"] = followWait
+	}
+	cfg, err := configure(f, conf)
+	if err != nil {
+		return nil, err
+	}
+	join, err := f.CreateTraces(ctx, processorSettings(opt, f), cfg, next)
+	if err != nil {
+		return nil, err
+	}
+	p.parts = append([]component.Component{join}, p.parts...)
+	j := join.(interface {
+		Offline()
+		Ended(scope string)
+	})
+	if !opt.follow {
+		j.Offline()
+	}
+	p.join = j
+	g := trainperfprocessor.NewFactory()
+	if cfg, err = configure(g, perfConfig(opt)); err != nil {
+		return nil, err
+	}
+	perf, err := g.CreateTraces(ctx, processorSettings(opt, g), cfg, join)
+	if err != nil {
+		return nil, err
+	}
+	p.parts = append([]component.Component{perf}, p.parts...)
+	return tracesBetween(opt, perf), nil
+}
+
+func perfConfig(opt Options) map[string]any {
+	return map[string]any{"train": map[string]any{"device": opt.Device}}
+}
+
+func processorSettings(opt Options, f component.Factory) processor.Settings {
+	return processor.Settings{ID: component.NewID(f.Type()), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
+}
+
+// ended says that a receiver has read all.
+func (p *pipeline) ended(scope string) { p.join.Ended(scope) }
+
+// close has all that is kept sent on.
+func (p *pipeline) close(ctx context.Context) (err error) {
+	ctx = context.WithoutCancel(ctx)
+	for _, c := range p.parts {
+		err = errors.Join(err, c.Shutdown(ctx))
+	}
+	return err
+}
+
+// host has no extensions.
+type host struct{}
+
+func (host) GetExtensions() map[component.ID]component.Component { return nil }
+
+type noTraces struct{}
+
+func (noTraces) Capabilities() consumer.Capabilities                { return consumer.Capabilities{} }
+func (noTraces) ConsumeTraces(context.Context, ptrace.Traces) error { return nil }
+
+// both gives spans to two consumers that do not change them.
+type both struct{ first, second consumer.Traces }
+
+func (both) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (b both) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	return errors.Join(b.second.ConsumeTraces(ctx, td), b.first.ConsumeTraces(ctx, td))
+}
+
+// tracesBetween leaves spans out that end before opt.Since, or begin at opt.Until or after.
+func tracesBetween(opt Options, next consumer.Traces) consumer.Traces {
+	if opt.Since.IsZero() && opt.Until.IsZero() {
+		return next
+	}
+	since, until := bounds(opt)
+	return consumerOf(next, func(td ptrace.Traces) {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				ss.Spans().RemoveIf(func(s ptrace.Span) bool { return int64(s.EndTimestamp()) < since || int64(s.StartTimestamp()) >= until })
+			}
+		}
+	})
+}
+
+func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
+	if opt.Since.IsZero() && opt.Until.IsZero() {
+		return next
+	}
+	since, until := bounds(opt)
+	out, _ := consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error {
+		for _, rm := range md.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+					var points pmetric.NumberDataPointSlice
+					switch m.Type() {
+					case pmetric.MetricTypeGauge:
+						points = m.Gauge().DataPoints()
+					case pmetric.MetricTypeSum:
+						points = m.Sum().DataPoints()
+					default: // no log states another
+						return false
+					}
+					points.RemoveIf(func(p pmetric.NumberDataPoint) bool {
+						return int64(p.Timestamp()) < since || int64(p.Timestamp()) >= until
+					})
+					return points.Len() == 0
+				})
+			}
+		}
+		return next.ConsumeMetrics(ctx, md)
+	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
+	return out
+}
+
+func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces {
+	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		edit(td)
+		return next.ConsumeTraces(ctx, td)
+	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
+	return out
+}
+
+// bounds are the times between which spans are wanted, ns.
+func bounds(opt Options) (since, until int64) {
+	since, until = 0, int64(1<<63-1)
+	if !opt.Since.IsZero() {
+		since = max(0, opt.Since.UnixNano())
+	}
+	if !opt.Until.IsZero() {
+		until = opt.Until.UnixNano()
+	}
+	return since, until
+}

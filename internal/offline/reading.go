@@ -1,0 +1,250 @@
+package offline
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+)
+
+// Reading says what was read.
+type Reading struct {
+	Files []*File // by path
+	Runs  []Run   // the jobs, in the order in which they were read
+	Bytes int64   // of all files that are read
+	// Lines and Records are the accounts of the receivers, which those of the files add up to.
+	Lines, Records int64
+
+	sample func(text []byte) string // the beginning of a line, without secrets
+
+	mu sync.Mutex
+	by map[string]*File
+}
+
+// Sample is the beginning of a line as it may be shown, without secrets.
+func (r *Reading) Sample(text []byte) string { return r.sample(text) }
+
+// Run is a job and its files.
+type Run struct {
+	ID    string // ml.run.id
+	Files []string
+}
+
+// File is what is known of a file.
+type File struct {
+	Path     string
+	Name     string // how to call it
+	Receiver string // "": nobody understands it
+	Size     int64  // bytes
+	Binary   bool   // it was not looked at further
+	Err      error  // why it cannot be read, in whole or from some place on
+	First    string // the beginning of the first line of a file that nobody understands, without secrets
+
+	Lines, Records    int64
+	Ignored, Rejected map[string]*Reason
+
+	counted []place // places whose line is known, in order
+}
+
+// place is a place in a file's content, and how many line endings are before it.
+type place struct{ offset, newlines int64 }
+
+// Reason is why lines were ignored or rejected.
+type Reason struct {
+	Lines  int64
+	Line   int64  // the number of the first, from 1, among the lines that are read: one may begin behind a carriage return
+	Offset int64  // of the first, for Reading.LineAt
+	Text   string // its beginning, without secrets
+}
+
+func newReading(in *Input) *Reading {
+	r := &Reading{by: make(map[string]*File)}
+	for _, path := range in.Files {
+		f := &File{Path: path, Name: in.Name(path), Ignored: make(map[string]*Reason), Rejected: make(map[string]*Reason)}
+		if fi, err := os.Stat(path); err == nil {
+			f.Size = fi.Size()
+		}
+		r.Files = append(r.Files, f)
+		r.by[path] = f
+	}
+	return r
+}
+
+func (r *Reading) count(c tail.Counts) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Lines += c.Lines
+	r.Records += c.Records
+}
+
+// watch counts the lines of a file.
+func (r *Reading) watch(path string) LineWatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.by[path]
+	if f == nil { // a file that came while the others were read
+		f = &File{Path: path, Name: path, Ignored: make(map[string]*Reason), Rejected: make(map[string]*Reason)}
+		r.by[path] = f
+	}
+	return func(text []byte, begin int64, v tail.Verdict, reason string) { r.line(f, text, begin, v, reason) }
+}
+
+func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason string) {
+	f.Lines++
+	of := f.Ignored
+	switch v {
+	case tail.Record:
+		f.Records++
+		return
+	case tail.Rejected:
+		of = f.Rejected
+	case tail.Ignored:
+	}
+	why := of[reason]
+	if why == nil {
+		why = &Reason{Line: f.Lines, Offset: begin, Text: r.Sample(text)}
+		of[reason] = why
+	}
+	why.Lines++
+}
+
+// File returns what is known of a file, nil for another.
+func (r *Reading) File(path string) *File {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.by[path]
+}
+
+// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more.
+func (r *Reading) LineAt(path string, offset int64) int64 {
+	f := r.File(path)
+	if f == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, found := slices.BinarySearchFunc(f.counted, offset, func(p place, offset int64) int { return cmp.Compare(p.offset, offset) })
+	if found {
+		return f.counted[at].newlines + 1
+	}
+	var from place
+	if at > 0 {
+		from = f.counted[at-1]
+	}
+	n, err := newlines(path, from.offset, offset)
+	if err != nil {
+		return 0
+	}
+	f.counted = slices.Insert(f.counted, at, place{offset, from.newlines + n})
+	return from.newlines + n + 1
+}
+
+// newlines counts the line endings in a part of a file's content.
+func newlines(path string, from, to int64) (n int64, err error) {
+	src, err := content(path)
+	if err != nil {
+		return 0, err
+	}
+	defer src.Close()
+	if s, ok := src.(io.Seeker); ok {
+		_, err = s.Seek(from, io.SeekStart)
+	} else {
+		_, err = io.CopyN(io.Discard, src, from)
+	}
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]byte, 64<<10)
+	for left := to - from; left > 0; {
+		got, err := src.Read(buf[:min(int64(len(buf)), left)])
+		n += int64(bytes.Count(buf[:got], []byte{'\n'}))
+		left -= int64(got)
+		if err != nil && left > 0 {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// content opens a file, which may be compressed. The content of a file that is not can be sought in.
+func content(path string) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case strings.HasSuffix(path, ".gz"):
+		dec, err := gzip.NewReader(bufio.NewReader(file))
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return &unpacked{dec, file}, nil
+	case strings.HasSuffix(path, ".zst"):
+		dec, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1))
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return &unpacked{dec.IOReadCloser(), file}, nil
+	}
+	return file, nil
+}
+
+type unpacked struct {
+	io.ReadCloser
+	file *os.File
+}
+
+func (u *unpacked) Close() error { return errors.Join(u.ReadCloser.Close(), u.file.Close()) }
+
+// readable says why no byte of a file can be read.
+func readable(path string) error {
+	src, err := content(path)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	if _, err = src.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// isBinary says whether a file is no text, by its beginning. Compressed files, and text in UTF-16 or behind NUL bytes, are looked at by who reads them.
+func isBinary(path string) bool {
+	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	buf := make([]byte, 4096)
+	n, _ := io.ReadFull(f, buf)
+	head := buf[:n]
+	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return false
+	}
+	head = bytes.TrimLeft(head, "\x00")
+	strange, all := 0, 0
+	for len(head) > 0 {
+		c, size := utf8.DecodeRune(head)
+		if c == utf8.RuneError && size == 1 && len(head) > utf8.UTFMax || c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\x1b' {
+			strange++
+		}
+		all++
+		head = head[size:]
+	}
+	return strange*10 > all
+}

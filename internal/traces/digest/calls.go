@@ -1,0 +1,196 @@
+package digest
+
+import (
+	"cmp"
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// RPCOffline is the work between calls that some logs state, beside the stages of view.RPCStage.
+const RPCOffline = view.RPCStages
+
+// Calls are RPCs together, as TSQP's analyze_zmq_performance.py reports them.
+type Calls struct {
+	Took           Values                     // s
+	Stages         [view.RPCStages + 1]Values // s, by view.RPCSerialize, … and RPCOffline: of the calls that have the stage
+	Sent, Received Values                     // By
+	Throughput     Values                     // By/s, of the calls whose tensors go through the messages
+	Incomplete     int
+	Slowest        Top[Call]
+	Largest        Top[Call] // by the bytes that were sent and received
+	methods        table[string, Method]
+}
+
+// Call is one RPC. What is not known is NaN.
+type Call struct {
+	ID                         view.Int
+	Method                     string
+	Took                       float64
+	Stages                     [view.RPCStages + 1]float64 // s
+	Sent, Received, Throughput float64
+	receive                    pcommon.SpanID // the server's time is within it
+}
+
+// Method sums up the calls of one method.
+type Method struct {
+	Name                 string
+	Took, Sent, Received Values
+}
+
+// CallLog has the calls of one log. Where the numbers of its calls began anew, as they do after a warm-up, Calls are those since then.
+type CallLog struct {
+	File       string // "": not said, or the calls of a service
+	Transports map[string]int
+	WarmUp     int64 // calls before the numbers began anew
+	Calls
+	block int64 // how often they did
+}
+
+// Methods are the methods, that which took most of the time first.
+func (c *Calls) Methods() []*Method {
+	return c.methods.rows(func(a, b *Method) int {
+		return cmp.Or(cmp.Compare(b.Took.Sum(), a.Took.Sum()), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Overall is all bytes by the time of all calls, By/s.
+func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
+
+// Total is the time of a stage of all calls, s. view.RPCUnattributed is what no other stage explains, view.RPCTransport is sending and receiving without the
+// server.
+func (c *Calls) Total(stage view.RPCStage) float64 {
+	of := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
+	switch stage {
+	case view.RPCUnattributed:
+		return max(0, c.Took.Sum()-of(view.RPCSerialize)-of(view.RPCSend)-of(view.RPCReceive)-of(view.RPCDeserialize))
+	case view.RPCTransport:
+		return of(view.RPCSend) + of(view.RPCReceive) - of(view.RPCServer)
+	}
+	return of(stage)
+}
+
+// Logs are the logs of calls, by file.
+func (d *Passes) Logs() []*CallLog {
+	return d.logs.rows(func(a, b *CallLog) int { return cmp.Compare(a.File, b.File) })
+}
+
+func (d *Digest) call(s ptrace.Span, res *resource) {
+	ps := &d.Passes
+	v := &ps.c
+	v.Read(s, &res.Resource)
+	at, _ := d.places.find(s.TraceID(), view.KindPass) // a pass is one record: its first span says where it is
+	file := cmp.Or(res.file, at.file)
+	log := ps.logs.of(file, Other, mostLogs, func(file string) (string, *CallLog) {
+		file = text(file)
+		return file, &CallLog{File: file, Transports: map[string]int{}}
+	})
+	ps.log, ps.stated = log, v.Took == v.Took
+	if at.block > log.block {
+		*log = CallLog{File: log.File, Transports: log.Transports, WarmUp: log.WarmUp + log.Took.Count(), block: at.block}
+	}
+	if transport := cmp.Or(v.Network, "-"); log.Transports[transport] > 0 || len(log.Transports) < mostLogs {
+		log.Transports[transport]++
+	}
+	d.told(s, &v.Head, res)
+	ps.Calls.add(s, v, res)
+	if at.block < log.block { // passes come in any order
+		log.WarmUp++
+		ps.log = nil
+		return
+	}
+	log.add(s, v, res)
+}
+
+func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
+	if v.Incomplete {
+		c.Incomplete++
+		return
+	}
+	took := v.Took
+	if took != took {
+		took = length(s)
+	}
+	if took == 1e-9 { // spans.Batch makes it of a call that took no time
+		took = 0
+	}
+	c.Took.Add(took)
+	c.Sent.Add(v.RequestSize)
+	c.Received.Add(v.ResponseSize)
+	c.Throughput.Add(v.Throughput)
+	for stage, x := range v.Duration {
+		c.Stages[stage].Add(x)
+	}
+	c.Stages[RPCOffline].Add(v.Offline)
+	m := c.methods.of(v.Method, Other, mostDistributed, func(name string) (string, *Method) {
+		name = text(name)
+		return name, &Method{Name: name}
+	})
+	m.Took.Add(took)
+	m.Sent.Add(v.RequestSize)
+	m.Received.Add(v.ResponseSize)
+	if of := c.Slowest.add(mostShown, took, s, res); of != nil {
+		of.fill(v, m, took)
+	}
+	if of := c.Largest.add(mostShown, orZero(v.RequestSize)+orZero(v.ResponseSize), s, res); of != nil {
+		of.fill(v, m, took)
+	}
+}
+
+func (c *Call) fill(v *view.Call, m *Method, took float64) {
+	*c = Call{ID: v.ID, Method: m.Name, Took: took, Sent: v.RequestSize, Received: v.ResponseSize, Throughput: v.Throughput}
+	for i := range c.Stages {
+		c.Stages[i] = math.NaN()
+	}
+	copy(c.Stages[:], v.Duration[:])
+}
+
+// stageOf is the stage that a part of a call is; false for rpc.unattributed, which is not drawn of each call.
+func stageOf(s ptrace.Span) (view.RPCStage, bool) {
+	switch s.Name() {
+	case spans.SpanRPCSerialize:
+		return view.RPCSerialize, true
+	case spans.SpanRPCSend:
+		return view.RPCSend, true
+	case spans.SpanRPCReceive:
+		return view.RPCReceive, true
+	case spans.SpanRPCDeserialize:
+		return view.RPCDeserialize, true
+	case spans.SpanRPCServer:
+		return view.RPCServer, true
+	case spans.SpanRPCOffline:
+		return RPCOffline, true
+	}
+	return 0, false
+}
+
+// part adds a stage of a call, which came before it.
+func (d *Passes) part(s ptrace.Span, _ *resource) {
+	stage, ok := stageOf(s)
+	if !ok || d.stated {
+		return
+	}
+	took := length(s)
+	d.Calls.stage(stage, took, s)
+	if d.log != nil {
+		d.log.stage(stage, took, s)
+	}
+}
+
+func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
+	c.Stages[stage].Add(took)
+	parent := s.ParentSpanID()
+	for _, top := range [...]Top[Call]{c.Slowest, c.Largest} {
+		for i := range top {
+			if r := &top[i]; (r.Span == parent || r.Of.receive == parent) && r.Trace == s.TraceID() {
+				if r.Of.Stages[stage] = took; stage == view.RPCReceive {
+					r.Of.receive = s.SpanID()
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package digest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Jobs sums up spans by job. Its methods may be called by several goroutines until Rows is; what Rows returns is not changed by anyone then.
+type Jobs struct {
+	mu sync.Mutex
+	by table[jobKey, Job]
+
+	places places
+}
+
+// Job is all that is known of one run of a job.
+type Job struct {
+	Run string // ml.run.id; "": its spans name none, and Service tells the job
+	Digest
+	Services    []string // by name
+	Hosts       []string // likewise
+	Spans       int64
+	First, Last int64 // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
+
+	services, hosts map[string]bool
+	gpus            table[gpuKey, GPU]
+}
+
+// jobKey is the run, else the service.
+type jobKey struct{ run, service string }
+
+// New sums up nothing yet.
+func New() *Jobs { return new(Jobs) }
+
+// Batch adds the spans of a message.
+func (j *Jobs) Batch(td ptrace.Traces) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var res resource
+	for _, rs := range td.ResourceSpans().All() {
+		attrs := rs.Resource().Attributes()
+		res.Read(attrs)
+		job := j.job(&res)
+		madeUp := spans.TimeSource(spans.AttrText(attrs, spans.AttrTimeSource)) == spans.TimeSynthetic
+		for _, ss := range rs.ScopeSpans().All() {
+			job.add(ss.Spans(), &res, madeUp)
+		}
+	}
+}
+
+// add adds spans of one resource, whose times are of a clock or made up.
+func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
+	n := list.Len()
+	j.Spans += int64(n)
+	res.file, res.offset = "", -1
+	located := true // until a span that begins a list does not say where its record stands: then none does
+	for i := range n {
+		s := list.At(i)
+		kind := view.KindOf(s)
+		if located && s.Attributes().Len() > 0 && !res.locate(s) && res.offset < 0 && kind != view.KindRun {
+			located = false
+		}
+		j.span(s, kind, res)
+		if !madeUp && kind != view.KindRun && kind != view.KindSummary {
+			j.lasted(s)
+		}
+	}
+}
+
+// job is that of a resource.
+func (j *Jobs) job(res *resource) *Job {
+	k := jobKey{run: res.Run}
+	if k.run == "" {
+		k.service = res.Service
+	}
+	job := j.by.of(k, jobKey{Other, Other}, mostJobs, func(k jobKey) (jobKey, *Job) {
+		k = jobKey{text(k.run), text(k.service)}
+		return k, &Job{Run: k.run, Digest: Digest{places: &j.places}, services: map[string]bool{}, hosts: map[string]bool{}}
+	})
+	if res.Service != "" {
+		note(job.services, res.Service)
+	}
+	if res.Host != "" {
+		note(job.hosts, res.Host)
+	}
+	return job
+}
+
+func (j *Job) lasted(s ptrace.Span) {
+	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
+	if j.First == 0 || start < j.First {
+		j.First = start
+	}
+	j.Last = max(j.Last, end)
+}
+
+// Rows are the jobs by start.
+func (j *Jobs) Rows() []*Job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, job := range j.by.by {
+		job.Services, job.Hosts = slices.Sorted(maps.Keys(job.services)), slices.Sorted(maps.Keys(job.hosts))
+	}
+	return j.by.rows(func(a, b *Job) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Run, b.Run), slices.Compare(a.Services, b.Services))
+	})
+}

@@ -1,0 +1,165 @@
+package digest
+
+import (
+	"cmp"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// GPU has the samples of one card.
+type GPU struct {
+	Host, ID    string // ID: hw.id, the card's UUID or its number in its record
+	Name, Model string
+	Rank        view.Int // whose log states it
+	Utilization Values   // share
+	Power       Values   // W
+	Temperature Values   // Cel
+	Clock       Values   // Hz, of the SMs
+	Memory      Values   // By, in use
+}
+
+type gpuKey struct {
+	host, id string
+	rank     view.Int
+}
+
+// GPUs are the cards, by host and id.
+func (j *Job) GPUs() []*GPU {
+	return j.gpus.rows(func(a, b *GPU) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Rank.Or(-1), b.Rank.Or(-1)), compareNumbers(a.ID, b.ID))
+	})
+}
+
+// Metrics adds what logs and drivers state as values: samples of GPUs, and what links between ranks and hosts have moved.
+func (j *Jobs) Metrics(md pmetric.Metrics) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var res resource
+	for _, rm := range md.ResourceMetrics().All() {
+		res.Read(rm.Resource().Attributes())
+		var job *Job // of a resource without a metric that is read there is none
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				of := readers[m.Name()]
+				if of == nil {
+					continue
+				}
+				if job == nil {
+					job = j.job(&res)
+				}
+				for _, p := range pointsOf(m).All() {
+					of(job, p, &res)
+				}
+			}
+		}
+	}
+}
+
+// pointsOf are the points of a gauge or a sum.
+func pointsOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints()
+	default:
+		return pmetric.NewNumberDataPointSlice()
+	}
+}
+
+// readers read the points of a metric.
+var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
+	spans.MetricGPUUtilization:      ofGPU(spans.AttrGPUTask, "general", func(g *GPU) *Values { return &g.Utilization }),
+	spans.MetricHardwarePower:       ofGPU("", "", func(g *GPU) *Values { return &g.Power }),
+	spans.MetricHardwareTemperature: ofGPU(spans.AttrSensorLocation, "gpu", func(g *GPU) *Values { return &g.Temperature }),
+	spans.MetricGPUClock:            ofGPU(spans.AttrGPUClockDomain, "sm", func(g *GPU) *Values { return &g.Clock }),
+	"hw.gpu.memory.usage":           ofGPU("", "", func(g *GPU) *Values { return &g.Memory }),
+
+	spans.MetricNCCLLinkIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
+		if l := j.Collectives.between(p); l != nil {
+			l.moved(p)
+		}
+	},
+	spans.MetricNCCLLinkBandwidth: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
+		if l := j.Collectives.between(p); l != nil && p.Timestamp() >= l.at {
+			l.Bandwidth, l.at = number(p), p.Timestamp()
+		}
+	},
+	spans.MetricNCCLNodeIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
+		from, to := spans.AttrText(p.Attributes(), spans.AttrNCCLSourceHost), spans.AttrText(p.Attributes(), spans.AttrNCCLDestHost)
+		linkOf(&j.Collectives.nodes, cmp.Or(from, Other), cmp.Or(to, Other)).moved(p)
+	},
+}
+
+// ofGPU reads the samples of a card whose attribute has a value, or that do not have it.
+func ofGPU(attr, value string, values func(*GPU) *Values) func(*Job, pmetric.NumberDataPoint, *resource) {
+	return func(j *Job, p pmetric.NumberDataPoint, res *resource) {
+		k := gpuKey{host: res.Host, rank: res.Rank}
+		name, model := "", ""
+		for key, v := range p.Attributes().All() {
+			switch key {
+			case attr:
+				if text := spans.ValueText(v); text != value {
+					return
+				}
+			case spans.AttrHostName:
+				k.host = spans.ValueText(v)
+			case spans.AttrRank:
+				k.rank = view.IntOf(v)
+			case spans.AttrHardwareID:
+				k.id = spans.ValueText(v)
+			case spans.AttrHardwareName:
+				name = spans.ValueText(v)
+			case spans.AttrDeviceModel:
+				model = spans.ValueText(v)
+			case spans.AttrHardwareType:
+				if text := spans.ValueText(v); text != "gpu" {
+					return
+				}
+			}
+		}
+		g := j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
+			k.host, k.id = text(k.host), text(k.id)
+			return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: text(name), Model: text(model)}
+		})
+		values(g).Add(number(p))
+	}
+}
+
+// between is the link between the ranks that a point names; of links without a series of their own, and of none, it is nil.
+func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
+	from, okFrom := rankIn(p.Attributes(), spans.AttrNCCLSource)
+	to, okTo := rankIn(p.Attributes(), spans.AttrNCCLDestination)
+	if !okFrom || !okTo {
+		return nil
+	}
+	return linkOf(&d.links, from, to)
+}
+
+func rankIn(m pcommon.Map, name string) (string, bool) {
+	v, ok := m.Get(name)
+	if !ok {
+		return "", false
+	}
+	n := view.IntOf(v)
+	return strconv.FormatInt(n.N, 10), n.OK
+}
+
+// moved notes the bytes that a counter states: the highest is the last.
+func (l *Link) moved(p pmetric.NumberDataPoint) {
+	if x := number(p); !(l.Bytes > x) {
+		l.Bytes = x
+	}
+}
+
+func number(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
+}

@@ -1,0 +1,102 @@
+package digest
+
+// buckets is how many buckets a series has at most.
+const buckets = 4096
+
+// Series are values along an axis of whole numbers: steps, or milliseconds. Each number has a bucket of its own, until there would be more than 4,096: then
+// each bucket holds twice as many numbers as before, and so on. So a series of any length takes some 200 kB at most, and one of 4,096 steps is exact.
+// It is the same in whatever order its values come.
+type Series struct {
+	Width   int64 // how many numbers a bucket holds: a power of two; 0: there is no value
+	first   int64 // of the first bucket, in widths
+	buckets []Bucket
+}
+
+// Bucket are the values of Series.Width numbers, from At on.
+type Bucket struct {
+	At            int64
+	Count         int64
+	Min, Max, Sum float64
+}
+
+// Mean of the values.
+func (b *Bucket) Mean() float64 { return b.Sum / float64(b.Count) }
+
+func (b *Bucket) add(x float64) {
+	if b.Count == 0 {
+		b.Min, b.Max = x, x
+	}
+	b.Count++
+	b.Sum += x
+	b.Min, b.Max = min(b.Min, x), max(b.Max, x)
+}
+
+func (b *Bucket) plus(o *Bucket) {
+	switch {
+	case o.Count == 0:
+	case b.Count == 0:
+		*b = *o
+	default:
+		b.Count, b.Sum, b.Min, b.Max = b.Count+o.Count, b.Sum+o.Sum, min(b.Min, o.Min), max(b.Max, o.Max)
+	}
+}
+
+// Add adds a number that is known: neither NaN nor infinite.
+func (s *Series) Add(at int64, x float64) {
+	if x-x != 0 {
+		return
+	}
+	if s.Width == 0 {
+		s.Width, s.first, s.buckets = 1, at, make([]Bucket, 1, 16)
+	}
+	i := floor(at, s.Width)
+	for low, high := min(i, s.first), max(i, s.first+int64(len(s.buckets))-1); uint64(high-low) >= buckets; {
+		s.halve()
+		i = floor(at, s.Width)
+		low, high = min(i, s.first), max(i, s.first+int64(len(s.buckets))-1)
+	}
+	if i < s.first {
+		more := make([]Bucket, s.first-i, s.first-i+int64(len(s.buckets)))
+		s.buckets, s.first = append(more, s.buckets...), i
+	}
+	for int64(len(s.buckets)) <= i-s.first {
+		s.buckets = append(s.buckets, Bucket{})
+	}
+	s.buckets[i-s.first].add(x)
+}
+
+// halve makes one bucket of each two.
+func (s *Series) halve() {
+	s.Width *= 2
+	first := floor(s.first, 2)
+	merged := s.buckets[:0]
+	for i, b := range s.buckets {
+		if to := int(floor(s.first+int64(i), 2) - first); to < len(merged) {
+			merged[to].plus(&b)
+		} else {
+			merged = append(merged, b)
+		}
+	}
+	s.buckets, s.first = merged, first
+}
+
+// floor divides, towards minus infinity.
+func floor(n, by int64) int64 {
+	q := n / by
+	if n%by < 0 {
+		q--
+	}
+	return q
+}
+
+// Buckets are the buckets that hold values, in order.
+func (s *Series) Buckets() []Bucket {
+	var out []Bucket
+	for i, b := range s.buckets {
+		if b.Count > 0 {
+			b.At = (s.first + int64(i)) * s.Width
+			out = append(out, b)
+		}
+	}
+	return out
+}

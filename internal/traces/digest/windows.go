@@ -1,0 +1,176 @@
+package digest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Window sums up the breakdowns of one kind: where the time of steps, of batches or of passes went.
+type Window struct {
+	Of        string // one of the spans.Window… values; "": not known
+	Took      Values // s
+	Over      Series // s, by iteration; of what has none, by its place
+	Parts     map[string]*Part
+	SlowCount int
+	Slow      Top[Slow]     // the dearest thousand
+	SlowTook  Values        // s, of the slow ones
+	Longest   Top[view.Int] // the iterations of the longest
+	sample    Top[sampled]  // of all
+	costs     table[blame, Cost]
+	Verdicts
+}
+
+// Part is the exclusive time of one part, in s; Slow that of the windows that were slow. Both are of the windows whose logs tell of the part.
+type Part struct {
+	Name      string
+	All, Slow Values
+	Over      Series // s, by iteration
+}
+
+// Slow is a window that took longer than usual.
+type Slow struct {
+	Iteration view.Int
+	Took      float64 // s
+	Over      float64 // s above the limit
+	Reason    string  // a sentence
+}
+
+// sampled is a window that may be a typical one.
+type sampled struct {
+	iteration view.Int
+	took      float64
+}
+
+const mostSampled = 512
+
+// SlowOf is what a breakdown says of its window; false for one that was not slow.
+func SlowOf(s ptrace.Span) (Slow, bool) {
+	for v := range view.Verdicts(s) {
+		switch v.Name {
+		case spans.VerdictStepSlow, spans.VerdictBatchSlow, spans.VerdictPassSlow:
+			return Slow{Took: v.Value, Over: orZero(v.Value - v.Threshold), Reason: v.Reason}, true
+		}
+	}
+	return Slow{}, false
+}
+
+// Windows are the breakdowns, by what they are of.
+type Windows struct {
+	by table[string, Window]
+	b  view.Breakdown
+}
+
+func (d *Digest) breakdown(s ptrace.Span, res *resource) {
+	b := &d.Windows.b
+	b.Read(s)
+	if at, ok := d.places.find(s.TraceID(), view.KindStep, view.KindFunction, view.KindPass); ok {
+		res.file, res.offset = at.file, at.offset
+	}
+	w := d.Windows.by.of(b.Window, Other, mostLogs, func(name string) (string, *Window) {
+		name = text(name)
+		return name, &Window{Of: name, Parts: map[string]*Part{}}
+	})
+	d.told(s, &b.Head, res, &w.Verdicts)
+	took := b.Length()
+	w.Took.Add(took)
+	at := b.Iteration.Or(w.Took.Count())
+	w.Over.Add(at, took)
+	if of := w.Longest.add(mostShown, took, s, res); of != nil {
+		*of = b.Iteration
+	}
+	id := s.TraceID() // a hash, so that those with the lowest are any
+	if of := w.sample.add(mostSampled, -float64(binary.BigEndian.Uint32(id[8:])), s, res); of != nil {
+		*of = sampled{b.Iteration, took}
+	}
+	slow, isSlow := SlowOf(s)
+	if isSlow {
+		w.SlowCount++
+		w.SlowTook.Add(slow.Took)
+		if of := w.Slow.add(mostSlow, slow.Over, s, res); of != nil {
+			slow.Iteration, slow.Reason = b.Iteration, text(slow.Reason)
+			*of = slow
+		}
+		w.causes(s, b, res)
+	}
+	for _, p := range b.Times {
+		part := w.Parts[p.Part]
+		if part == nil {
+			name := text(p.Part)
+			if len(w.Parts) >= mostDistributed {
+				name = Other
+			}
+			if part = w.Parts[name]; part == nil {
+				part = &Part{Name: name}
+				w.Parts[name] = part
+			}
+		}
+		part.All.Add(p.Seconds)
+		part.Over.Add(at, p.Seconds)
+		if isSlow {
+			part.Slow.Add(p.Seconds)
+		}
+	}
+}
+
+// order is that of kinds of windows: those that hold others first.
+var order = map[string]int{spans.WindowStep: -3, spans.WindowBatch: -2, spans.WindowPass: -1}
+
+// Rows are the kinds of windows, those that hold others first.
+func (d *Windows) Rows() []*Window {
+	return d.by.rows(func(a, b *Window) int {
+		return cmp.Or(cmp.Compare(order[a.Of], order[b.Of]), cmp.Compare(a.Of, b.Of))
+	})
+}
+
+// ByTime are the parts, that which took most of the time first; what no part explains comes last.
+func (w *Window) ByTime() []*Part {
+	var all []*Part
+	for _, p := range w.Parts {
+		if p.All.Count() > 0 {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Part) int {
+		last := func(p *Part) int {
+			if p.Name == spans.PartUnattributed {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.All.Sum(), a.All.Sum()), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// Share is how much of the time of all windows a part took.
+func (w *Window) Share(p *Part) float64 {
+	if w.Took.Sum() == 0 {
+		return math.NaN()
+	}
+	return p.All.Sum() / w.Took.Sum()
+}
+
+// Typical is a window that took about as long as half of them do: of 512 that are drawn by their ids, the one that is closest. False: there is none.
+func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
+	middle, closest := w.Took.Quantile(0.5), math.Inf(1)
+	for i := range w.sample {
+		if off := math.Abs(w.sample[i].Of.took - middle); off < closest {
+			at, iteration, ok, closest = w.sample[i].At, w.sample[i].Of.iteration, true, off
+		}
+	}
+	return at, iteration, ok
+}
+
+func orZero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
