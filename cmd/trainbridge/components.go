@@ -27,8 +27,10 @@ import (
 	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
 	"github.com/trainbridge/trainbridge/extensions/statestorage"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
@@ -74,6 +76,7 @@ func components() (otelcol.Factories, error) {
 	}
 	if f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
 		trainperfprocessor.NewFactory(),
+		stepjoinprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		redactionprocessor.NewFactory(),
 	}, full.processors...)...); err != nil {
@@ -92,6 +95,7 @@ func components() (otelcol.Factories, error) {
 	}
 	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		trainmetricsconnector.NewFactory(),
+		verdictlogsconnector.NewFactory(),
 		spanmetricsconnector.NewFactory(),
 		forwardconnector.NewFactory(),
 	); err != nil {

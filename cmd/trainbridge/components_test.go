@@ -125,7 +125,7 @@ func compareManifest(t *testing.T, file string, components []string) {
 		assert.Equal(t, want, packages(kind.manifest), kind.name)
 	}
 	assert.Equal(t, version, m.Dist.Version)
-	assert.Equal(t, settings(new(checker)).BuildInfo.Description, m.Dist.Description)
+	assert.Equal(t, settings(new(configChecker)).BuildInfo.Description, m.Dist.Description)
 	assert.True(t, m.Dist.CgoEnabled, "NVML needs cgo")
 	assert.Equal(t, []string{module + " => ../.."}, m.Replaces)
 }
@@ -139,7 +139,7 @@ func TestComponentTypes(t *testing.T) {
 		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp kafka":                has(f.Receivers),
 		"train_perf memory_limiter redaction":                                      has(f.Processors),
 		"otlp_acked otlp_grpc otlp_http debug file prometheus kafka":               has(f.Exporters),
-		"train_metrics span_metrics forward":                                       has(f.Connectors),
+		"train_metrics train_verdicts span_metrics forward":                        has(f.Connectors),
 		"state_storage file_storage health_check basicauth bearertokenauth zpages": has(f.Extensions),
 	} {
 		for name := range strings.FieldsSeq(want) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -15,9 +16,22 @@ import (
 func TestDefaultConfigIsValid(t *testing.T) {
 	t.Setenv("TRAINBRIDGE_STATE_DIR", t.TempDir())
 	t.Setenv("TRAINBRIDGE_TQ_LOGS", "/var/log/verl/*.err,/var/log/more/*.log")
-	col, err := otelcol.NewCollector(settings(new(checker)))
-	require.NoError(t, err)
-	require.NoError(t, col.DryRun(t.Context()))
+	for _, verdicts := range []string{"", filepath.Join(t.TempDir(), "to", "anomalies.log")} {
+		t.Setenv("TRAINBRIDGE_VERDICTS", verdicts)
+		check := new(configChecker)
+		col, err := otelcol.NewCollector(settings(check))
+		require.NoError(t, err)
+		require.NoError(t, col.DryRun(t.Context()))
+
+		pipelines := section(section(check.conf, "service"), "pipelines")
+		exporters := []any{"otlp_acked", "train_metrics"}
+		if verdicts != "" {
+			exporters = append(exporters, "train_verdicts")
+			assert.Equal(t, []any{"file/verdicts"}, section(pipelines, "logs")["exporters"])
+		}
+		assert.Equal(t, exporters, section(pipelines, "traces")["exporters"])
+		assert.Equal(t, verdicts != "", section(pipelines, "logs") != nil, "a pipeline of logs")
+	}
 }
 
 func TestDefaultConfigBindsLoopbackOnly(t *testing.T) {

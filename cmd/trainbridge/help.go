@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
 const long = `trainbridge reads the logs of ML training and inference jobs as they are written, and turns them into traces (OTLP to Jaeger or Tempo)
@@ -23,8 +24,10 @@ Without --config it runs the configuration that is built in: it reads the logs b
 Variables (globs may be several, with commas between them):
   TRAINBRIDGE_LOGS            logs of any kind: each file goes to the receiver that understands it
   TRAINBRIDGE_SERVICE         the name of the job; without, each receiver has its own
+  TRAINBRIDGE_RUN_ID          the run that the logs are of; without, what SLURM_JOB_ID and its like say, else each directory of logs is a run
   TRAINBRIDGE_OTLP_ENDPOINT   where spans go (127.0.0.1:14317)
   TRAINBRIDGE_STATE_DIR       where positions in files are kept (.trainbridge): remove it to read all again
+  TRAINBRIDGE_VERDICTS        a file that gets each verdict as a log record, as it comes; without, verdicts are on spans and in metrics
   TRAINBRIDGE_DEVICE          the GPUs that train, such as 'H100 SXM', for MFU; without, those that are found
   TRAINBRIDGE_TQ_LOGS, TRAINBRIDGE_FLAGSCALE_LOGS, TRAINBRIDGE_TRAIN_LOGS, TRAINBRIDGE_ZMQ_LOGS, TRAINBRIDGE_NCCL_LOGS
                               logs for one receiver only: verl with TransferQueue, FlagScale, training logs, ZeroMQ clients, NCCL
@@ -102,7 +105,7 @@ func versionLine() string {
 
 // exitCode is 2 for a command line that is wrong, else 1.
 func exitCode(err error) int {
-	if errors.As(err, new(*usageError)) || errors.As(err, new(*gen.UsageError)) {
+	if errors.As(err, new(*usageError)) || errors.As(err, new(*gen.UsageError)) || errors.As(err, new(*reading.UsageError)) {
 		return 2
 	}
 	return 1

@@ -1,5 +1,5 @@
 // Command trainbridge is an OpenTelemetry Collector that turns the performance logs of ML training and inference jobs
-// into traces and metrics, with subcommands that need no collector: gen (make a log) and show (draw a trace).
+// into traces and metrics, with subcommands that need no collector: gen (make a log), report (say what logs tell) and show (draw a trace).
 package main
 
 import (
@@ -20,12 +20,17 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/check"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/compare"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/replay"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/top"
 )
 
-// settings are the settings of the collector; check sees each configuration before it is used.
-func settings(check *checker) otelcol.CollectorSettings {
+// settings are the settings of the collector; config sees each configuration before it is used.
+func settings(config *configChecker) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
 			Command:     "trainbridge",
@@ -35,15 +40,14 @@ func settings(check *checker) otelcol.CollectorSettings {
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
-				// The default; any --config replaces it.
-				URIs: []string{"yaml:" + trainbridge.DefaultConfig},
+				URIs: builtIn(), // any --config replaces it
 				ProviderFactories: []confmap.ProviderFactory{
 					envprovider.NewFactory(),
 					fileprovider.NewFactory(),
 					yamlprovider.NewFactory(),
 				},
 				ConverterFactories: []confmap.ConverterFactory{
-					confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return check }),
+					confmap.NewConverterFactory(func(confmap.ConverterSettings) confmap.Converter { return config }),
 				},
 			},
 		},
@@ -54,10 +58,19 @@ func settings(check *checker) otelcol.CollectorSettings {
 	}
 }
 
+// builtIn is the configuration without --config. Verdicts go to a file only where one is named: nobody pays for a pipeline that ends nowhere.
+func builtIn() []string {
+	uris := []string{"yaml:" + trainbridge.DefaultConfig}
+	if os.Getenv("TRAINBRIDGE_VERDICTS") != "" {
+		uris = append(uris, "yaml:"+trainbridge.VerdictsConfig)
+	}
+	return uris
+}
+
 // command is the program: the collector and the subcommands. Its errors are for people.
 func command() *cobra.Command {
-	check := new(checker)
-	root := otelcol.NewCommand(settings(check))
+	config := new(configChecker)
+	root := otelcol.NewCommand(settings(config))
 	collect := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		cmd.SetContext(untilSignal(cmd.Context()))
@@ -65,10 +78,13 @@ func command() *cobra.Command {
 	}
 	for _, cmd := range append(root.Commands(), root) {
 		if run := cmd.RunE; run != nil {
-			cmd.RunE = func(cmd *cobra.Command, args []string) error { return check.explain(run(cmd, args)) }
+			cmd.RunE = func(cmd *cobra.Command, args []string) error { return config.explain(run(cmd, args)) }
 		}
 	}
-	root.AddCommand(gen.NewCommand(), show.NewCommand())
+	root.AddCommand(
+		check.NewCommand(new(configChecker).resolve), compare.NewCommand(), gen.NewCommand(), replay.NewCommand(), report.NewCommand(), show.NewCommand(),
+		top.NewCommand(),
+	)
 	explainItself(root)
 	return root
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,12 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/gentest"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/nccl"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
@@ -26,45 +23,26 @@ import (
 func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []nccl.Collective) {
 	t.Helper()
 	o.Out, o.Timezone = filepath.Join(t.TempDir(), "nccl"), time.UTC
-	_, err := nccl.Generate(t.Context(), o)
+	run, err := nccl.Generate(t.Context(), o)
 	require.NoError(t, err)
-	sink := new(consumertest.TracesSink)
-	judge := trainperfprocessor.NewFactory()
+	log := gentest.Read(t, ncclreceiver.NewFactory(), o.Out+"/*.log", func(l *gentest.Log) bool { return l.Settled(run.Lines) })
+	sink, judge := new(consumertest.TracesSink), trainperfprocessor.NewFactory()
 	next, err := judge.CreateTraces(t.Context(), processortest.NewNopSettings(judge.Type()), judge.CreateDefaultConfig(), sink)
 	require.NoError(t, err)
-	read := ncclreceiver.NewFactory()
-	cfg := read.CreateDefaultConfig()
-	require.NoError(t, confmap.NewFromStringMap(map[string]any{"include": []any{o.Out + "/*.log"}, "run_id": "r", "poll_interval": "10ms"}).Unmarshal(cfg))
-	r, err := read.CreateTraces(t.Context(), receivertest.NewNopSettings(read.Type()), cfg, next)
-	require.NoError(t, err)
 	require.NoError(t, next.Start(t.Context(), componenttest.NewNopHost()))
-	require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-	list := func() (out []pcommon.Map) {
-		for _, td := range sink.AllTraces() {
-			for _, rs := range td.ResourceSpans().All() {
-				for _, ss := range rs.ScopeSpans().All() {
-					for _, s := range ss.Spans().All() {
-						if _, ok := s.Attributes().Get(spans.AttrNCCLRanks); ok {
-							out = append(out, s.Attributes())
-						}
-					}
-				}
-			}
-		}
-		return out
+	for _, td := range log.Traces.AllTraces() {
+		require.NoError(t, next.ConsumeTraces(t.Context(), td))
 	}
-	require.Eventually(t, func() bool { return len(list()) == o.Steps*o.PerStep }, time.Minute, 10*time.Millisecond)
-	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, next.Shutdown(t.Context()))
-	f, err := os.Open(filepath.Join(o.Out, "truth.json"))
-	require.NoError(t, err)
-	defer f.Close()
-	for dec := json.NewDecoder(f); len(truth) < o.Steps*o.PerStep; { // a line per collective, then the line of the run
-		var c nccl.Collective
-		require.NoError(t, dec.Decode(&c))
-		truth = append(truth, c)
+	for _, s := range gentest.Spans(sink.AllTraces()) {
+		if _, ok := s.Attributes().Get(spans.AttrNCCLRanks); ok {
+			roots = append(roots, s.Attributes())
+		}
 	}
-	return list(), truth
+	all, err := gentest.ReadTruth[nccl.Run, nccl.Collective](filepath.Join(o.Out, "truth.json"))
+	require.NoError(t, err)
+	require.Len(t, roots, o.Steps*o.PerStep)
+	return roots, all.Records
 }
 
 // Beside the bandwidth of the transfer stands what NVIDIA's exporter says of the same log. Its numbers, GB/s:

@@ -16,7 +16,7 @@ import (
 var failed = regexp.MustCompile(`failed to start "([^"]+)" (\w+)`)
 
 // takenPort returns the error for an address that something else listens on, or nil when err is another one.
-func (c *checker) takenPort(err error) error {
+func (c *configChecker) takenPort(err error) error {
 	listen, ok := errors.AsType[*net.OpError](err)
 	if !ok || listen.Addr == nil || !errors.Is(err, syscall.EADDRINUSE) {
 		return nil

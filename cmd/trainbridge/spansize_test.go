@@ -27,11 +27,11 @@ func TestSpanSize(t *testing.T) {
 		out      string
 		gen      []string
 	}{
-		"perf_monitor": {"flagscale", 400, "logs", []string{"flagscale", "--interval", "1", "--steps", "2000"}},
+		"perf_monitor": {"flagscale", 350, "logs", []string{"flagscale", "--interval", "1", "--steps", "2000"}},
 		"megatron": {
-			"flagscale", 700, "x.log", []string{"megatron", "--log-interval", "1", "--eval-interval", "0", "--timers=false", "--prefix", "none", "--steps", "2000"},
+			"flagscale", 600, "x.log", []string{"megatron", "--log-interval", "1", "--eval-interval", "0", "--timers=false", "--prefix", "none", "--steps", "2000"},
 		},
-		"jsonl": {"train_log", 340, "x.log", []string{"jsonl", "--fields", "full", "--steps", "2000"}},
+		"jsonl": {"train_log", 310, "x.log", []string{"jsonl", "--fields", "full", "--steps", "2000"}},
 		"tq":    {"tq_trace", 390, "x.log", []string{"tq", "--prefix", "python", "--workers", "1", "--concurrency", "4", "--batches", "20"}},
 		"zmq":   {"zmq_rpc", 130, "x.log", []string{"zmq", "--no-footer", "--lines", "2000"}},
 		"nccl":  {"nccl", 200, "logs", []string{"nccl", "--ranks", "8", "--nodes", "1", "--ranks-per-file", "8", "--collectives-per-step", "4", "--steps", "100"}},

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/nccl"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/tq"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/train"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/zmq"
@@ -15,7 +16,7 @@ import (
 type UsageError struct{ error }
 
 // domains make the commands of `trainbridge gen`. To add a domain, add its line.
-var domains = []func() []*cobra.Command{tq.Commands, train.Commands, zmq.Commands, nccl.Commands}
+var domains = []func() []*cobra.Command{tq.Commands, train.Commands, zmq.Commands, nccl.Commands, run.Commands}
 
 // NewCommand is `trainbridge gen`.
 func NewCommand() *cobra.Command {

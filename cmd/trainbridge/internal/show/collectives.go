@@ -17,7 +17,7 @@ import (
 const rankColour = "34"
 
 // drawnRanks is how many ranks of a collective are drawn, by level of extent; 0: all.
-var drawnRanks = [levels]int{2: 30, 20, 10}
+var drawnRanks = [levels]int{2: 30, 20, 10, 10}
 
 // collectives are NCCL's, with a row per communicator and operation.
 var collectives = domain{
@@ -76,8 +76,8 @@ func collectiveRows(d *digest.Digest) (rows []any) {
 		last, _ := g.LastMostOften()
 		rows = append(rows, collectiveDoc{
 			clean(g.Communicator), clean(g.ID), clean(g.Operation), g.Count, g.Incomplete,
-			known(g.Took.Quantile(0.5) / 1e9), known(g.Took.Quantile(1) / 1e9), known(g.Bus.Quantile(0.5)),
-			known(g.Late.Quantile(0.5) / 1e9), known(g.Late.Quantile(1) / 1e9), clean(last), g.Shown(),
+			known(g.Took.Quantile(0.5)), known(g.Took.Max()), known(g.Bus.Quantile(0.5)),
+			known(g.Late.Quantile(0.5)), known(g.Late.Max()), clean(last), g.Shown(),
 		})
 	}
 	return rows
@@ -97,8 +97,8 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 		if c.Incomplete > 0 {
 			who += fmt.Sprintf("  %s INCOMPLETE", thousands(c.Incomplete))
 		}
-		g.add(texts(clean(c.Communicator), clean(c.Operation), strconv.Itoa(c.Count), typicalTime(c.Took, 0.5), typicalTime(c.Took, 1),
-			typical(c.Bus, 1e9, "%.1f"), typicalTime(c.Late, 0.5), typicalTime(c.Late, 1), who)...)
+		g.add(texts(clean(c.Communicator), clean(c.Operation), strconv.Itoa(c.Count), typicalTime(&c.Took, 0.5), typicalTime(&c.Took, 1),
+			typical(&c.Bus, 1e9, "%.1f"), typicalTime(&c.Late, 0.5), typicalTime(&c.Late, 1), who)...)
 	}
 	g.print(w, l)
 	for _, c := range all {
@@ -123,7 +123,7 @@ func collectiveTitle(s *tree.Span) string {
 	if v.Sequence.OK {
 		text += fmt.Sprintf(" %d", v.Sequence.N)
 	}
-	if comm := digest.Communicator(&v); comm != "-" {
+	if comm := digest.CommunicatorName(&v); comm != "-" {
 		text += " of " + clean(comm)
 	}
 	if v.Ranks.N > 1 {

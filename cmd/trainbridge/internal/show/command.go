@@ -35,9 +35,10 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Draw a trace of a running Jaeger in the terminal, with ratios and verdicts",
-		Long: `Prints tables over the traces that Jaeger has, or Tempo, or files, and draws one of them as a waterfall: the one with the highest TQ
-overhead, or the latest with the worst training step, or the slowest of the worst passes of RPCs, or of the worst collectives the one whose
-last rank was latest. Of calls whose log has no trace id, the worst one of each function is drawn.
+		Long: `Prints tables over the traces that Jaeger has, or Tempo, or files, and draws one of them as a waterfall: the one with the step that was
+slow by the most, with why it was (where the collector has step_join), or the one with the highest TQ overhead, or the latest
+with the worst training step, or the slowest of the worst passes of RPCs, or of the worst collectives the one whose last rank was latest.
+Of calls whose log has no trace id, the worst one of each function is drawn.
 
 ` + documentHelp(),
 		Example: `  trainbridge show --list
@@ -123,7 +124,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		overview(w, r.traces, opt, l)
 		return nil
 	case opt.trace == "":
-		tables(w, digest.Of(r.traces), l)
+		tables(w, sumUp(r.traces), l)
 	}
 	for i, t := range r.drawn {
 		if i > 0 || opt.trace == "" {
@@ -132,6 +133,27 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		waterfall(w, t, l)
 	}
 	return nil
+}
+
+// sumUp is the digest of traces.
+func sumUp(traces []*tree.Trace) *digest.Digest {
+	d := new(digest.Digest)
+	var add func(list []*tree.Span)
+	add = func(list []*tree.Span) {
+		for _, s := range list {
+			d.Add(s.Span, s.Kind, s.Resource)
+			add(s.Children)
+		}
+	}
+	for _, t := range traces {
+		add(t.Roots)
+		if len(t.Roots) == 0 { // the parents are a circle
+			for _, s := range t.Spans {
+				d.Add(s.Span, s.Kind, s.Resource)
+			}
+		}
+	}
+	return d
 }
 
 // tables prints the tables of each domain.
@@ -187,7 +209,7 @@ func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 		r.older = r.from.explain(found.Older)
 	}
 	if !opt.list {
-		r.drawn = digest.Worth(r.traces)
+		r.drawn = worth(r.traces)
 	}
 	return nil
 }

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // documentHelp is the shape of --json, as -h says it; a test holds it to what is printed.
@@ -24,7 +23,7 @@ func documentHelp() string {
 		b.WriteString("   " + pad(strconv.Quote(d.key)+":", 17) + d.help + ",\n")
 	}
 	b.WriteString(`   "drawn":         [{"trace", "start", "duration_seconds", "spans": [{"span", "parent", "name", "service", "start_seconds",
-                      "duration_seconds", "incomplete", "error", "verdicts": [{"name", "reason", "value", "threshold"}], "attributes"}]}],
+                      "duration_seconds", "incomplete", "error", "verdicts": [{"name", "reason", "value", "threshold"}], "links", "attributes"}]}],
    "runs":          [{"service", "run", "traces", "bad", "first", "last", "roots"}],                        with --list
    "listed":        [{"trace", "start", "duration_seconds", "spans", "root", "what", "severity", "calls"}]} with --list, of a service or run
 and in place of "jaeger" with --tempo {"tempo": URL}, with --file {"files": [...]}`)
@@ -84,6 +83,7 @@ type spanDoc struct {
 	Incomplete bool           `json:"incomplete,omitempty"`
 	Error      string         `json:"error,omitempty"`
 	Verdicts   []verdictDoc   `json:"verdicts,omitempty"`
+	Links      []string       `json:"links,omitempty"` // ids of other traces
 	Attributes map[string]any `json:"attributes"`
 }
 
@@ -96,7 +96,7 @@ type verdictDoc struct {
 
 // known is a number that JSON can hold, or nil.
 func known(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !spans.Finite(v) {
 		return nil
 	}
 	return &v
@@ -131,7 +131,7 @@ func (r *report) document(opt options) (doc document) {
 		doc.add("traces", r.share)
 	}
 	if !opt.list {
-		all := digest.Of(r.traces)
+		all := sumUp(r.traces)
 		for _, d := range domains {
 			addAll(&doc, d.key, d.rows(all))
 		}
@@ -163,6 +163,9 @@ func drawnDocument(t *tree.Trace) drawnDoc {
 		}
 		for _, v := range verdicts(s) {
 			out.Verdicts = append(out.Verdicts, verdictDoc{v.name, v.reason, known(v.value), known(v.threshold)})
+		}
+		for _, link := range s.Links().All() {
+			out.Links = append(out.Links, link.TraceID().String())
 		}
 		doc.Spans = append(doc.Spans, out)
 	}

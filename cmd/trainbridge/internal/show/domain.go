@@ -46,7 +46,7 @@ type domain struct {
 }
 
 // domains are all domains that show knows, in the order in which their tables are printed. The first domain that knows a trace says what it is about.
-var domains = [...]*domain{&functions, &steps, &passes, &collectives}
+var domains = [...]*domain{&windows, &functions, &steps, &passes, &collectives}
 
 // look is how to print.
 type look struct {
@@ -66,7 +66,7 @@ type extent struct {
 // colour is the colour of a span's bar.
 func colour(s *tree.Span) string {
 	key := s.Name()
-	if stage := digest.StageOf(s).String(); stage != "" {
+	if stage := stageOf(s).String(); stage != "" {
 		key = stage
 	}
 	for _, d := range domains {

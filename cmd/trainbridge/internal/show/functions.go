@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -65,11 +66,12 @@ type functionDoc struct {
 
 func functionRows(d *digest.Digest) (rows []any) {
 	for _, f := range d.Functions.Rows() {
-		mean := func(ns int64) *float64 { return known(f.Seconds(ns)) }
-		ratio := func(ns int64) *float64 { return known(f.Ratio(ns)) }
+		s := f.Sums()
+		mean := func(sum float64) *float64 { return known(s.Mean(sum)) }
+		ratio := func(sum float64) *float64 { return known(s.Ratio(sum)) }
 		rows = append(rows, functionDoc{
-			f.Name, f.Calls, f.Incomplete, f.WithoutID, mean(f.Total), mean(f.Get), mean(f.Compute), mean(f.Put),
-			ratio(f.Get), ratio(f.Compute), ratio(f.Put), ratio(f.Get + f.Put), f.Shown(),
+			f.Name, s.Calls, s.Incomplete, s.WithoutID, mean(s.Total), mean(s.Get), mean(s.Compute), mean(s.Put),
+			ratio(s.Get), ratio(s.Compute), ratio(s.Put), ratio(s.Get + s.Put), f.Shown(),
 		})
 	}
 	return rows
@@ -82,14 +84,21 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	g := grid{head: []string{"function", "calls", "mean", "get", "compute", "put", "TQ overhead"}}
 	for _, f := range rows {
-		part := func(ns int64) string {
-			if f.Calls == 0 {
+		s := f.Sums()
+		mean := func(sum float64) string {
+			if s.Calls == 0 {
 				return "-"
 			}
-			return mean(ns, f.Calls) + " (" + ratio(&f.FunctionSums, ns) + ")"
+			return seconds(s.Mean(sum))
 		}
-		g.add(append(texts(clean(f.Name), strconv.Itoa(f.Calls), mean(f.Total, f.Calls), part(f.Get), part(f.Compute), part(f.Put)),
-			cell{ratio(&f.FunctionSums, f.Get+f.Put), overheadColour(f.Get+f.Put, f.Total)})...)
+		part := func(sum float64) string {
+			if s.Calls == 0 {
+				return "-"
+			}
+			return mean(sum) + " (" + ratio(&s, sum) + ")"
+		}
+		g.add(append(texts(clean(f.Name), strconv.Itoa(s.Calls), mean(s.Total), part(s.Get), part(s.Compute), part(s.Put)),
+			cell{ratio(&s, s.Get+s.Put), overheadColour(s.Get+s.Put, s.Total)})...)
 	}
 	g.print(w, l)
 	functionSum(w, d, l)
@@ -106,7 +115,7 @@ func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
 	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s",
-		plural(all.Calls, "call"), duration(all.Total), duration(inQueue), ratio(all, inQueue))
+		plural(all.Calls, "call"), seconds(all.Total), seconds(inQueue), ratio(all, inQueue))
 	text += conclusion(d)
 	if all.Incomplete > 0 {
 		text += fmt.Sprintf("; %s incomplete (not in the means)", thousands(all.Incomplete))
@@ -130,22 +139,15 @@ func conclusion(d *digest.Digest) string {
 	}
 }
 
-func ratio(s *digest.FunctionSums, ns int64) string {
+func ratio(s *digest.FunctionSums, sum float64) string {
 	if s.Total == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f%%", 100*s.Ratio(ns))
-}
-
-func mean(ns int64, calls int) string {
-	if calls == 0 {
-		return "-"
-	}
-	return duration(ns / int64(calls))
+	return fmt.Sprintf("%.2f%%", 100*s.Ratio(sum))
 }
 
 // overheadColour is by the limits of train_perf: a share over 30 % is bad, over 20 % elevated.
-func overheadColour(part, whole int64) string {
+func overheadColour(part, whole float64) string {
 	switch {
 	case 10*part > 3*whole:
 		return "31"
@@ -157,9 +159,9 @@ func overheadColour(part, whole int64) string {
 
 // functionDetails are the numbers of a function, a stage or a client operation.
 func functionDetails(s *tree.Span) (d []string) {
-	switch digest.StageOf(s) {
+	switch stageOf(s) {
 	case spans.TQFunction:
-		if v := digest.Overhead(s); !math.IsNaN(v) {
+		if v := overhead(s); !math.IsNaN(v) {
 			d = append(d, "TQ overhead "+percent(v))
 		}
 		var f view.Function
@@ -189,7 +191,7 @@ func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told 
 		return children, nil
 	}
 	for _, c := range children {
-		stage := digest.StageOf(c)
+		stage := stageOf(c)
 		client := stage == spans.TQClientGet || stage == spans.TQClientPut
 		if client && len(c.Children) == 0 && len(verdicts(c)) == 0 && !c.Head.Incomplete {
 			told = append(told, c)
@@ -204,7 +206,7 @@ func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told 
 func foldedOverhead(f *fold) []string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range f.spans {
-		if v := digest.Overhead(s); !math.IsNaN(v) {
+		if v := overhead(s); !math.IsNaN(v) {
 			low, high = min(low, v), max(high, v)
 		}
 	}
@@ -245,7 +247,7 @@ func processEnd(s *tree.Span) string {
 func aboutID(t *tree.Trace) string {
 	text := wantedID(t)
 	switch {
-	case digest.WithoutID(t) != nil:
+	case withoutID(t) != nil:
 		return "no trace id in the log"
 	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != t.ID.String():
 		return "trace_id=" + clean(text) + " in the log"
@@ -270,4 +272,71 @@ func wantedID(t *tree.Trace) string {
 		}
 	}
 	return ""
+}
+
+// withoutID is the one function of a trace whose log names no trace id: each such call is a trace of its own. Nil: the log names an id.
+func withoutID(t *tree.Trace) *tree.Span {
+	var only *tree.Span
+	for _, s := range t.Spans {
+		if s.Kind != view.KindFunction {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = s
+	}
+	if only == nil {
+		return nil
+	}
+	var v view.Function
+	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text it is the trace id
+		return nil
+	}
+	return only
+}
+
+// functionName is a function's name in the log, else the span's name.
+func functionName(s *tree.Span) string {
+	var v view.Function
+	v.Read(s.Span)
+	return cmp.Or(v.Name, s.Name())
+}
+
+// overhead is the share of get and put in a TransferQueue function: train_perf's if it ran, else from the children. NaN where it is not known.
+func overhead(s *tree.Span) float64 {
+	if s.Kind != view.KindFunction {
+		return math.NaN()
+	}
+	var v view.Function
+	switch v.Read(s.Span); {
+	case !math.IsNaN(v.Overhead):
+		return v.Overhead
+	case s.NS() == 0 || v.Incomplete:
+		return math.NaN()
+	}
+	return float64(stageNS(s, spans.TQGet)+stageNS(s, spans.TQPut)) / float64(s.NS())
+}
+
+// stageOf is the stage or client operation of TransferQueue that a span is, TQNone if it is none.
+func stageOf(s *tree.Span) spans.TQStage {
+	switch s.Kind {
+	case view.KindFunction:
+		return spans.TQFunction
+	case view.KindStage:
+		var v view.Stage
+		v.Read(s.Span)
+		return v.Stage
+	}
+	return spans.TQNone
+}
+
+// stageNS is the time spent in children of a stage.
+func stageNS(s *tree.Span, stage spans.TQStage) (ns int64) {
+	for _, c := range s.Children {
+		if stageOf(c) == stage {
+			ns += c.NS()
+		}
+	}
+	return ns
 }

@@ -16,8 +16,8 @@ import (
 type runRow struct {
 	Service string         `json:"service"`
 	Run     string         `json:"run"`
-	Traces  int            `json:"traces"`
-	Bad     int            `json:"bad"` // traces with a bad verdict
+	Traces  int            `json:"traces"` // without those that are only about the run as a whole
+	Bad     int            `json:"bad"`    // traces with a bad verdict
 	First   time.Time      `json:"first"`
 	Last    time.Time      `json:"last"`
 	Roots   map[string]int `json:"roots"` // traces by the name of their first span
@@ -35,16 +35,50 @@ type traceRow struct {
 	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: how many traces of one call the row stands for
 }
 
-// runs are the runs of each service, the latest last.
+// runs are the runs of traces by start: by service, the latest last.
 func runs(traces []*tree.Trace) (out []*runRow) {
-	for _, r := range digest.Runs(traces) {
-		row := &runRow{clean(r.Service), clean(r.Run), r.Traces, r.Bad, time.Unix(0, r.First).UTC(), time.Unix(0, r.Last).UTC(), map[string]int{}}
-		for name, n := range r.Roots {
-			row.Roots[clean(name)] += n
+	by := map[[2]string]*runRow{}
+	for _, t := range traces {
+		first := t.First()
+		key := [2]string{first.Resource.Service, runOf(t)}
+		r := by[key]
+		if r == nil {
+			r = &runRow{Service: clean(key[0]), Run: clean(key[1]), First: time.Unix(0, t.Start).UTC(), Roots: map[string]int{}}
+			by[key] = r
+			out = append(out, r)
 		}
-		out = append(out, row)
+		if end := time.Unix(0, t.End).UTC(); end.After(r.Last) {
+			r.Last = end
+		}
+		if t.IsRun() {
+			continue
+		}
+		r.Traces++
+		r.Roots[clean(first.Name())]++
+		if severityOf(t) == spans.SeverityBad {
+			r.Bad++
+		}
 	}
+	slices.SortStableFunc(out, func(a, b *runRow) int { return cmp.Or(cmp.Compare(a.Service, b.Service), a.First.Compare(b.First)) })
 	return out
+}
+
+// runOf is the run of the first span that names one.
+func runOf(t *tree.Trace) string {
+	for _, s := range t.Spans {
+		if s.Resource.Run != "" {
+			return s.Resource.Run
+		}
+	}
+	return ""
+}
+
+// severityOf is the worst of a trace, empty where nothing was judged.
+func severityOf(t *tree.Trace) (worst string) {
+	for _, s := range t.Spans {
+		worst = worse(worst, s.Head.Severity)
+	}
+	return worst
 }
 
 // each lists traces, the latest first; calls without a trace id are one row per function.
@@ -56,13 +90,13 @@ func each(traces []*tree.Trace) []*traceRow {
 			continue
 		}
 		seconds := float64(t.End-t.Start) / 1e9
-		severity := clean(digest.Severity(t))
+		severity := clean(severityOf(t))
 		r := &traceRow{
 			Trace: t.ID.String(), Start: time.Unix(0, t.Start).UTC(), Seconds: seconds, Spans: len(t.Spans), Root: clean(t.First().Name()),
 			What: what(t), Severity: severity,
 		}
-		if f := digest.WithoutID(t); f != nil {
-			name := digest.FunctionName(f)
+		if f := withoutID(t); f != nil {
+			name := functionName(f)
 			if known := calls[name]; known != nil {
 				known.Calls++
 				known.Start, known.Spans, known.Seconds = r.Start, known.Spans+r.Spans, known.Seconds+seconds

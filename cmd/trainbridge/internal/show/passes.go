@@ -63,13 +63,13 @@ func (c *passColumn) cell(v float64) cell {
 	case math.IsNaN(v):
 		return cell{text: "-"}
 	case c.limited:
-		return cell{c.text(v), overheadColour(int64(v*1e9), 1e9)}
+		return cell{c.text(v), overheadColour(v, 1)}
 	}
 	return cell{text: c.text(v)}
 }
 
 func passRows(d *digest.Digest) (rows []any) {
-	for _, p := range d.Passes.Rows() {
+	for _, p := range d.Passes.Newest() {
 		row := map[string]any{"start": time.Unix(0, p.Start).UTC(), "incomplete": p.Incomplete, "verdicts": p.Shown()}
 		for _, c := range passColumns {
 			if v := known(c.of(p)); v != nil {
@@ -83,7 +83,7 @@ func passRows(d *digest.Digest) (rows []any) {
 
 // passTable prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
 func passTable(w *strings.Builder, d *digest.Digest, l look) {
-	all := d.Passes.Rows()
+	all := d.Passes.Newest()
 	if len(all) == 0 {
 		return
 	}
@@ -102,31 +102,16 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	for _, p := range all[max(0, len(all)-tabled):] {
 		add(time.Unix(0, p.Start).In(l.loc).Format("01-02 15:04:05"), func(c *passColumn) float64 { return c.of(p) }, passNotes(p))
 	}
-	complete := d.Passes.Complete()
-	add(fmt.Sprintf("median of %d", len(complete)), func(c *passColumn) float64 {
-		if c == &passColumns[0] { // the ordinal has no median
-			return math.NaN()
-		}
-		return median(complete, c.of)
-	}, "")
+	middle := d.Passes.Middle()
+	add(fmt.Sprintf("median of %d", d.Passes.Count-d.Passes.Incomplete), func(c *passColumn) float64 { return c.of(middle) }, "")
 	if whole := d.Passes.Whole(); whole != nil {
 		add("all "+plural(int(whole.Calls), "call"), func(c *passColumn) float64 { return c.of(whole) }, "")
 	}
 	g.print(w, l)
-	if n := len(all); n > tabled {
+	if n := d.Passes.Count; n > tabled {
 		paragraph(w, thousands(n-tabled)+" before these are in the median too", "2", l)
 	}
 	verdictCounts(w, "passes", d.Passes.Sum(), l)
-}
-
-func median(passes []*digest.Pass, of func(*digest.Pass) float64) float64 {
-	var v digest.Values
-	for _, p := range passes {
-		if x := of(p); !math.IsNaN(x) {
-			v = append(v, x)
-		}
-	}
-	return v.Quantile(0.5)
 }
 
 func passNotes(p *digest.Pass) string {
@@ -173,7 +158,9 @@ func callDetails(s *tree.Span) (d []string) {
 		}
 	case s.Kind == view.KindAggregate:
 		var v view.Aggregate
-		v.Read(s.Span)
+		if v.Read(s.Span); v.JoinBy != "" {
+			return nil // its row says it otherwise
+		}
 		d = append(d, plural(int(v.Count.N), "span"))
 		if !math.IsNaN(v.Sum) {
 			d = append(d, "together "+seconds(v.Sum))

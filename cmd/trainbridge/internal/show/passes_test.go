@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -208,7 +207,7 @@ func TestLongPassIsFolded(t *testing.T) {
 	} {
 		for _, width := range []int{60, 120} {
 			var out strings.Builder
-			waterfall(&out, digest.Interesting(tree.Build(c.traces())), look{width, cst, false})
+			waterfall(&out, interesting(tree.Build(c.traces())), look{width, cst, false})
 			text := out.String()
 			assert.LessOrEqual(t, strings.Count(text, "▕")+strings.Count(text, "! "), maxLines)
 			assert.NotContains(t, text, "more rows")
@@ -223,7 +222,7 @@ func TestLongPassIsFolded(t *testing.T) {
 }
 
 func TestLongestChildren(t *testing.T) {
-	root := passOf(digest.Interesting(tree.Build(client{layers: 1, passes: 1}.traces())))
+	root := passOf(interesting(tree.Build(client{layers: 1, passes: 1}.traces())))
 	var got []string
 	for _, c := range longest(root.Children, 2) {
 		text := row{Span: c.Span, fold: c.fold}.name(80)
@@ -260,7 +259,7 @@ func TestWorstPassIsInteresting(t *testing.T) {
 		{client{layers: 4, passes: 5, crash: true}, "4"},                                 // the slowest
 		{client{layers: 4, passes: 0}, ""},
 	} {
-		s := passOf(digest.Interesting(tree.Build(tt.c.traces())))
+		s := passOf(interesting(tree.Build(tt.c.traces())))
 		if tt.want == "" {
 			assert.Nil(t, s)
 			continue
@@ -272,7 +271,7 @@ func TestWorstPassIsInteresting(t *testing.T) {
 // Spans that stand for the stages of many calls are drawn as such, and are not among the longest calls.
 func TestAggregatedStages(t *testing.T) {
 	td := client{layers: 3, passes: 1}.traces()
-	root := passOf(digest.Interesting(tree.Build(td)))
+	root := passOf(interesting(tree.Build(td)))
 	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().AppendEmpty()
 	s.SetTraceID(root.TraceID())
 	s.SetSpanID(pcommon.SpanID{7})
@@ -284,7 +283,7 @@ func TestAggregatedStages(t *testing.T) {
 	s.Attributes().PutDouble(spans.AttrAggregateSum, 1.25)
 	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
 	var out strings.Builder
-	waterfall(&out, digest.Interesting(tree.Build(td)), look{200, cst, false})
+	waterfall(&out, interesting(tree.Build(td)), look{200, cst, false})
 	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.250 s · longest 4.0 ms\n`, out.String())
 	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
 }
@@ -310,8 +309,8 @@ func TestBarePass(t *testing.T) {
 	for range 2 {
 		var out strings.Builder
 		traces := tree.Build(td)
-		passTable(&out, digest.Of(traces), look{120, cst, true})
-		waterfall(&out, digest.Interesting(traces), look{80, cst, false})
+		passTable(&out, sumUp(traces), look{120, cst, true})
+		waterfall(&out, interesting(traces), look{80, cst, false})
 		assert.Contains(t, out.String(), "RPC passes")
 		assert.NotContains(t, out.String(), "\x1b[2J")
 		s.Attributes().PutStr(spans.AttrVerdict, "\x1b[2J")
@@ -350,7 +349,7 @@ func TestWholeLog(t *testing.T) {
 		}
 	}
 	var w strings.Builder
-	passTable(&w, digest.Of(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
+	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
 	assert.Regexp(t, `(?m)^median of 2 +- +98 +`, w.String())
 	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.937 s +12\.7% +80\.7% +- +172\.6`, w.String())
 }

@@ -331,6 +331,7 @@ func TestJSON(t *testing.T) {
 		"passes":      client{layers: 2, passes: 3, slow: map[int]bool{3: true}, server: true}.traces(),
 		"steps":       training(true),
 		"functions":   big(4, "f"),
+		"windows":     joinedJob(3, 11),
 	}
 	simulated["functions"].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Status().SetCode(ptrace.StatusCodeError)
 	url := answering(t, func(service string) ptrace.Traces { return simulated[service] })
@@ -361,6 +362,10 @@ func TestJSON(t *testing.T) {
 	gather := row(read(options{service: "collectives"}), "collectives", 0)
 	assert.Equal(t, "rank 5 on gpu-node-0", gather["last_most_often"])
 	assert.InDelta(t, 0.007, gather["duration_seconds_max"], 1e-9)
+	w := row(read(options{service: "windows"}), "windows", 0)
+	assert.Equal(t, []any{"step", 20.0, 2.0}, []any{w["window"], w["count"], w["slow"]})
+	assert.InDelta(t, 2*20/84.0, w["parts"].([]any)[0].(map[string]any)["ratio"], 1e-9)
+	assert.InDelta(t, 1.6, w["why"].([]any)[0].(map[string]any)["over_seconds"], 1e-9)
 	read(options{service: "steps", list: true})
 	noIDs := store{traces: []stored{{id: 1, run: "r", noID: true}, {id: 3, run: "r", noID: true}}}
 	read(options{jaeger: noIDs.serve(t), service: "job", run: "r", list: true})

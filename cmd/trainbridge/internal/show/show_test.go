@@ -22,7 +22,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -346,8 +345,8 @@ func TestOddSpans(t *testing.T) {
 		traces := tree.Build(td)
 		require.Len(t, traces, 1)
 		assert.Len(t, traces[0].Spans, 4)
-		functionTable(&out, digest.Of(traces), look{width, cst, false})
-		waterfall(&out, digest.Interesting(traces), look{width, cst, false})
+		functionTable(&out, sumUp(traces), look{width, cst, false})
+		waterfall(&out, interesting(traces), look{width, cst, false})
 		assert.NotContains(t, out.String(), "\x1b")
 		assert.NotContains(t, out.String(), "\x07")
 		assert.NotContains(t, out.String(), "copy")
@@ -366,19 +365,19 @@ func TestInterestingIsTheHighestOverhead(t *testing.T) {
 	require.NoError(t, err)
 	traces := tree.Build(td)
 	require.Len(t, traces, 3)
-	best := digest.Interesting(traces)
+	best := interesting(traces)
 	// (300 + 260) ms of 1260.05 ms
-	assert.InDelta(t, 560.0/1260.05, overhead(best), 1e-12)
+	assert.InDelta(t, 560.0/1260.05, highest(best), 1e-12)
 	for _, tr := range traces {
-		assert.LessOrEqual(t, overhead(tr), overhead(best))
+		assert.LessOrEqual(t, highest(tr), highest(best))
 	}
 }
 
-// overhead is the highest overhead of a trace's functions.
-func overhead(t *tree.Trace) float64 {
+// highest is the highest overhead of a trace's functions.
+func highest(t *tree.Trace) float64 {
 	worst := -1.0
 	for _, s := range t.Spans {
-		if v := digest.Overhead(s); !math.IsNaN(v) {
+		if v := overhead(s); !math.IsNaN(v) {
 			worst = max(worst, v)
 		}
 	}
@@ -415,10 +414,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var out strings.Builder
-		functionTable(&out, digest.Of(traces), look{width % 500, cst, true})
-		stepTable(&out, digest.Of(traces), look{width % 500, cst, true})
-		passTable(&out, digest.Of(traces), look{120, cst, true})
-		waterfall(&out, digest.Interesting(traces), look{width % 500, cst, true})
+		functionTable(&out, sumUp(traces), look{width % 500, cst, true})
+		stepTable(&out, sumUp(traces), look{width % 500, cst, true})
+		passTable(&out, sumUp(traces), look{120, cst, true})
+		waterfall(&out, interesting(traces), look{width % 500, cst, true})
 	})
 }
 
@@ -436,6 +435,6 @@ func TestConclusion(t *testing.T) {
 			s.Attributes().PutStr(spans.AttrTQStage, spans.StageFunction)
 			s.Attributes().PutDouble(spans.AttrTQOverheadUtilization, overhead)
 		}
-		assert.Equal(t, want, conclusion(digest.Of(tree.Build(b.Traces()))))
+		assert.Equal(t, want, conclusion(sumUp(tree.Build(b.Traces()))))
 	}
 }

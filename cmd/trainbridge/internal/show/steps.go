@@ -50,28 +50,15 @@ type logDoc struct {
 	Verdicts     map[string]int `json:"verdicts"`
 }
 
-// seriesOf has the figures of a log that are shown in columns.
-type seriesOf struct{ took, tokens, reported, recomputed, mfu digest.Values }
-
-func figures(l *digest.Series) seriesOf {
-	return seriesOf{
-		took:       l.Values(func(s *digest.Step) float64 { return s.Duration }),
-		tokens:     l.Values(func(s *digest.Step) float64 { return s.TokenThroughput }),
-		reported:   l.Values(func(s *digest.Step) float64 { return s.DeviceFlopThroughputReported }),
-		recomputed: l.Values(func(s *digest.Step) float64 { return s.DeviceFlopThroughput }),
-		mfu:        l.Values(func(s *digest.Step) float64 { return s.MFU }),
-	}
-}
-
-func logName(l *digest.Series) string { return clean(cmp.Or(l.Log, "-")) }
+func logName(l *digest.Log) string { return clean(cmp.Or(l.Name, "-")) }
 
 func stepRows(d *digest.Digest) (rows []any) {
 	for _, l := range d.Steps.Rows() {
-		f := figures(l)
-		first, last := l.Loss()
+		quantile := func(of digest.Figure, q float64) *float64 { return known(l.Measures[of].Quantile(q)) }
 		rows = append(rows, logDoc{
-			logName(l), l.Covered(), known(f.took.Quantile(0.5) / 1e9), known(f.took.Quantile(0.95) / 1e9), clean(first), clean(last),
-			known(f.tokens.Quantile(0.5)), known(f.reported.Quantile(0.5)), known(f.recomputed.Quantile(0.5)), known(f.mfu.Quantile(0.5)), l.Shown(),
+			logName(l), l.Covered, quantile(digest.StepTime, 0.5), quantile(digest.StepTime, 0.95), clean(l.First.String()), clean(l.Last.String()),
+			quantile(digest.TokenThroughput, 0.5), quantile(digest.DeviceFlopThroughputReported, 0.5), quantile(digest.DeviceFlopThroughput, 0.5),
+			quantile(digest.MFU, 0.5), l.Shown(),
 		})
 	}
 	return rows
@@ -85,13 +72,14 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU"}}
 	for _, log := range logs {
-		f := figures(log)
+		of := func(figure digest.Figure) *digest.Values { return &log.Measures[figure].Values }
 		loss := "-"
-		if first, last := log.Loss(); first != "" {
-			loss = clean(first) + " → " + clean(last)
+		if log.First != nil {
+			loss = clean(log.First.String()) + " → " + clean(log.Last.String())
 		}
-		g.add(texts(logName(log), fmt.Sprintf("%.0f", log.Covered()), typicalTime(f.took, 0.5), typicalTime(f.took, 0.95), loss,
-			typical(f.tokens, 1, "%.0f"), typical(f.reported, 1e12, "%.1f"), typical(f.recomputed, 1e12, "%.1f"), typical(f.mfu, 0.01, "%.1f%%"))...)
+		g.add(texts(logName(log), fmt.Sprintf("%.0f", log.Covered), typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
+			typical(of(digest.TokenThroughput), 1, "%.0f"), typical(of(digest.DeviceFlopThroughputReported), 1e12, "%.1f"),
+			typical(of(digest.DeviceFlopThroughput), 1e12, "%.1f"), typical(of(digest.MFU), 0.01, "%.1f%%"))...)
 	}
 	g.print(w, l)
 	for _, log := range logs {
@@ -105,7 +93,7 @@ func stepDetails(s *tree.Span) (d []string) {
 	case view.KindStep:
 		var v view.Step
 		v.Read(s.Span, s.Resource)
-		switch n, took := v.Covered(), digest.StepDuration(s, &v); {
+		switch n, took := v.Covered(), v.Duration*1e9; {
 		case math.IsNaN(took):
 			d = append(d, "time not in the log")
 		case n > 1:
@@ -154,7 +142,7 @@ func stepTime(s *tree.Span) float64 {
 		if s.Kind == view.KindStep {
 			var v view.Step
 			v.Read(s.Span, s.Resource)
-			return digest.StepDuration(s, &v)
+			return v.Duration * 1e9
 		}
 	}
 	return math.NaN()

@@ -11,7 +11,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -25,7 +24,7 @@ func training(nan bool) ptrace.Traces {
 	res := spans.Resource{Service: "llm", RunID: "run-9"}
 	at := int64(1770799200) * second
 	trace := func(n int64) pcommon.TraceID { return spans.StepTraceID("run-9", n) }
-	b.AddRun(res, at, spans.TimeDerived, "train.log")
+	b.AddRun(spans.RunSpan{Run: res.RunID, Service: res.Service, File: "train.log", Start: at, Time: spans.TimeDerived})
 	for n := int64(10); n <= 200; n += 10 {
 		seconds, mfu := 2.68+float64(n%3)*0.01, 0.42
 		if n == 120 || n == 150 {
@@ -139,20 +138,20 @@ func TestStepsWithoutTimes(t *testing.T) {
 		s.Attributes().PutDouble(spans.AttrLoss, float64(100-n)+float64(i%2)*-50) // records without a step come behind records with one
 	}
 	var out strings.Builder
-	stepTable(&out, digest.Of(tree.Build(b.Traces())), look{120, cst, false})
+	stepTable(&out, sumUp(tree.Build(b.Traces())), look{120, cst, false})
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
 	assert.Equal(t, []string{"hf", "40", "-", "-", "99", "→", "10"}, row[:7])
 }
 
 func TestNewestOfTheWorstSteps(t *testing.T) {
 	iteration := func(nan bool) string {
-		worst := digest.Interesting(tree.Build(training(nan)))
+		worst := interesting(tree.Build(training(nan)))
 		i := slices.IndexFunc(worst.Spans, func(s *tree.Span) bool { return s.Name() == spans.SpanStep })
 		return attr(worst.Spans[i], spans.AttrIteration)
 	}
 	assert.Equal(t, "150", iteration(false))
 	assert.Equal(t, "170", iteration(true))
-	assert.Equal(t, "200", attr(digest.Interesting(tree.Build(healthy())).Spans[0], spans.AttrIteration))
+	assert.Equal(t, "200", attr(interesting(tree.Build(healthy())).Spans[0], spans.AttrIteration))
 }
 
 // attr is an attribute as text.
@@ -191,7 +190,7 @@ func TestBareStep(t *testing.T) {
 	s.SetName(spans.SpanStep)
 	s.Attributes().PutStr(spans.AttrLoss, "\x1b[2J")
 	var out strings.Builder
-	stepTable(&out, digest.Of(tree.Build(td)), look{80, cst, false})
+	stepTable(&out, sumUp(tree.Build(td)), look{80, cst, false})
 	waterfall(&out, tree.Build(td)[0], look{80, cst, false})
 	assert.NotContains(t, out.String(), "\x1b")
 	assert.Contains(t, out.String(), "training log")

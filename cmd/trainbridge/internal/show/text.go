@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -44,7 +45,7 @@ func duration(ns int64) string {
 }
 
 // seconds is a duration in s.
-func seconds(s float64) string { return duration(int64(s * 1e9)) }
+func seconds(s float64) string { return duration(int64(math.Round(s * 1e9))) }
 
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
 
@@ -58,19 +59,19 @@ func ofParent(s *tree.Span) []string {
 }
 
 // typical is the median in a unit.
-func typical(v digest.Values, unit float64, format string) string {
-	if len(v) == 0 {
+func typical(v *digest.Values, unit float64, format string) string {
+	if v.Count() == 0 {
 		return "-"
 	}
 	return fmt.Sprintf(format, v.Quantile(0.5)/unit)
 }
 
-// typicalTime is a quantile of times in ns.
-func typicalTime(ns digest.Values, q float64) string {
-	if len(ns) == 0 {
+// typicalTime is a quantile of times in s.
+func typicalTime(v *digest.Values, q float64) string {
+	if v.Count() == 0 {
 		return "-"
 	}
-	return duration(int64(ns.Quantile(q)))
+	return seconds(v.Quantile(q))
 }
 
 // thousands groups digits.

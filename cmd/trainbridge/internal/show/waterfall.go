@@ -14,7 +14,7 @@ import (
 const (
 	maxLines = 40 // of one trace's waterfall, verdicts included: table and waterfall fit one screen
 	minWidth = 40
-	levels   = 5 // of extent
+	levels   = 6 // of extent
 )
 
 // row is a span to draw, with the lines of the tree before its name.
@@ -29,13 +29,16 @@ type row struct {
 // waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
 func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	l.width = max(l.width, minWidth)
-	rows, folded := fit(t)
+	most := room(t)
+	rows, folded := fit(t, most)
 	more := 0
-	for len(rows) > 1 && height(rows) > maxLines {
+	for len(rows) > 1 && height(rows) > most {
 		rows = rows[:len(rows)-1]
 		more++
 	}
+	t = framed(t)
 	head(w, t, l)
+	breakdown(w, t, l)
 
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
@@ -134,12 +137,12 @@ func services(t *tree.Trace) string {
 
 // fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations and the parts of ranks; else three workers
 // per function, five calls per pass and 30 ranks, or less of them.
-func fit(t *tree.Trace) (rows []row, folded bool) {
+func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	all := len(t.Roots)
 	for _, e := range [levels]extent{
-		{0, all, false, 0}, {1, all, true, 0}, {2, 3, true, 5}, {3, 2, true, 4}, {4, 1, true, 3},
+		{0, all, false, 0}, {1, all, true, 0}, {2, 3, true, 5}, {3, 2, true, 4}, {4, 1, true, 3}, {5, 1, true, 3},
 	} {
-		if rows, folded = list(t, e), e.brief; height(rows) <= maxLines {
+		if rows, folded = list(t, e), e.brief; height(rows) <= lines {
 			break
 		}
 	}
@@ -309,6 +312,9 @@ func (r row) details(t *tree.Trace) string {
 		return r.fold.details()
 	}
 	text := details(r.Span)
+	if outside(r.Span, t) {
+		text = strings.TrimSuffix("when is not in the log · "+text, " · ")
+	}
 	if r.note != "" {
 		text = strings.TrimPrefix(text+" · "+r.note, " · ")
 	}
@@ -360,10 +366,13 @@ func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p palette) strin
 
 // place draws a time on the axis to half a cell; whatever happened is at least half a cell long.
 func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p palette) string {
+	if end < t.Start || start > t.End {
+		return strings.Repeat(" ", cells)
+	}
 	from, to := 0, 2*cells
 	if whole := float64(t.End - t.Start); whole > 0 {
 		at := func(ns int64) float64 { return float64(ns-t.Start) / whole * float64(2*cells) }
-		from = min(int(at(start)), 2*cells-1)
+		from = max(0, min(int(at(start)), 2*cells-1))
 		to = min(max(from+1, int(at(end)+0.5)), 2*cells)
 	}
 	var b strings.Builder

@@ -30,7 +30,7 @@ func (p *flightLog) open() error {
 			return err
 		}
 		p.files = append(p.files, f)
-		p.watch = append(p.watch, h.local(h.start)+p.rng.Int64N(flightPoll))
+		p.watch = append(p.watch, h.Local(h.Start)+p.rng.Int64N(flightPoll))
 		p.put(f, p.head(rank))
 	}
 	return p.Err
@@ -117,7 +117,7 @@ func (p *flightLog) seen(rank int, at int64) int64 {
 
 func (p *flightLog) entry(c *ncclCollective, rank int) int64 {
 	h, f := p.host(rank), p.files[rank]
-	start, end := h.local(c.arrive[rank]), h.local(c.leave[rank])
+	start, end := h.Local(c.arrive[rank]), h.Local(c.leave[rank])
 	state, ns := p.rec.State, int64(-1)
 	if state == "" {
 		state = "completed"

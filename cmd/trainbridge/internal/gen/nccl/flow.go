@@ -58,7 +58,7 @@ func (p *flowLog) open() error {
 	}
 	for rank := range p.opt.Ranks {
 		h := p.host(rank)
-		c := &flowCard{rank: rank, device: rank % p.opt.perNode(), base: h.local(h.start) - 1e9 - p.rng.Int64N(1e9)}
+		c := &flowCard{rank: rank, device: rank % p.opt.perNode(), base: h.Local(h.Start) - 1e9 - p.rng.Int64N(1e9)}
 		name := h.name + sep + "mlx5_" + strconv.Itoa(c.device) + sep + "Port" + strconv.Itoa(c.device) + sep
 		for i, which := range []string{"A", "B"} {
 			f, err := p.file(name+which+".log", h, 2*p.opt.Ranks)
@@ -134,7 +134,7 @@ func (p *flowLog) collective(c *ncclCollective) {
 				gbits /= slowedBy
 				abnormal = true
 			}
-			at := h.local(c.begun + c.transfer*int64(i+1)/flowSends)
+			at := h.Local(c.begun + c.transfer*int64(i+1)/flowSends)
 			p.send(c, card, at, gbits, abnormal)
 		}
 	}

@@ -47,7 +47,10 @@ func (p *inspectorLog) open() error {
 	for i := range n {
 		first := i * p.opt.RanksPerFile
 		h := p.host(first)
-		c := &inspectorProc{host: h, first: first, pid: 40_000 + 97*(i%p.opt.perNode()) + p.rng.IntN(97), next: h.start}
+		c := &inspectorProc{host: h, first: first, pid: 40_000 + 97*(i%p.opt.perNode()) + p.rng.IntN(97), next: h.Start}
+		if p.pids != nil {
+			c.pid = p.pids[first]
+		}
 		if p.opt.DumpInterval > 0 {
 			c.next += 1 + p.rng.Int64N(int64(p.opt.DumpInterval))
 		}
@@ -74,7 +77,7 @@ func (p *inspectorLog) collective(c *ncclCollective) {
 	per := p.opt.RanksPerFile
 	p.ranks(c, func(rank int) int64 {
 		h := p.host(rank)
-		r := inspectorRecord{c.ncclKind, h.local(c.arrive[rank]), h.local(c.leave[rank])}
+		r := inspectorRecord{c.ncclKind, h.Local(c.arrive[rank]), h.Local(c.leave[rank])}
 		to := &p.procs[rank/per].ranks[rank%per]
 		to.pending = append(to.pending, r)
 		return r.us() * 1000
@@ -105,7 +108,7 @@ func (p *inspectorLog) close() {
 
 // dump writes what is pending, the communicators one after the other.
 func (p *inspectorLog) dump(proc *inspectorProc, at int64) {
-	us := proc.host.local(at) / 1000
+	us := proc.host.Local(at) / 1000
 	for i := range proc.ranks {
 		r := &proc.ranks[i]
 		if len(r.pending) == 0 {

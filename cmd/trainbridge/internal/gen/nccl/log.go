@@ -28,6 +28,7 @@ type log struct {
 	opt   *Options
 	rng   *rand.Rand // for what a format makes up; the simulation has its own
 	hosts []ncclHost
+	pids  []int  // of the ranks' processes; nil: made up
 	hash  uint64 // of the communicator
 	run   Run
 	rec   Collective
@@ -89,8 +90,10 @@ func newNCCLLog(ctx context.Context, opt *Options, start int64, clk logfile.Cloc
 	width := len(strconv.Itoa(opt.Nodes - 1))
 	for i := range opt.Nodes {
 		l.hosts = append(l.hosts, ncclHost{
-			name: fmt.Sprintf("gpu-node-%0*d", width, i), ip: fmt.Sprintf("10.10.%d.%d", 1+i/200, 11+i%200), start: start,
-			skew: int64((2*l.rng.Float64() - 1) * float64(opt.ClockSkew)), drift: (2*l.rng.Float64() - 1) * opt.ClockDrift,
+			name: fmt.Sprintf("gpu-node-%0*d", width, i), ip: fmt.Sprintf("10.10.%d.%d", 1+i/200, 11+i%200),
+			HostClock: logfile.HostClock{
+				Start: start, Skew: int64((2*l.rng.Float64() - 1) * float64(opt.ClockSkew)), Drift: (2*l.rng.Float64() - 1) * opt.ClockDrift,
+			},
 		})
 	}
 	if opt.perNIC() || opt.documented() {
@@ -245,7 +248,7 @@ func (l *log) finish() {
 	end := l.run.EndUnixNano
 	for i := range l.hosts {
 		h := &l.hosts[i]
-		l.run.Hosts = append(l.run.Hosts, Host{Name: h.name, SkewNS: h.skew, DriftPPM: h.drift, OffsetNS: h.local(end) - l.hosts[0].local(end)})
+		l.run.Hosts = append(l.run.Hosts, Host{Name: h.name, SkewNS: h.Skew, DriftPPM: h.Drift, OffsetNS: h.Local(end) - l.hosts[0].Local(end)})
 	}
 	for _, k := range l.links {
 		if k.Records > 0 {

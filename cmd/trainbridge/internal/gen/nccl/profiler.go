@@ -29,7 +29,7 @@ func (p *profilerLog) open() error {
 		f.PID = 225_000 + 31*(rank%p.opt.perNode()) + p.rng.IntN(31)
 		p.files = append(p.files, f)
 		p.pids = append(p.pids, f.PID)
-		p.base = append(p.base, h.local(h.start)-1_400_000_000-p.rng.Int64N(100_000_000))
+		p.base = append(p.base, h.Local(h.Start)-1_400_000_000-p.rng.Int64N(100_000_000))
 		p.Line(f, p.Text("["), logfile.Ignored)
 	}
 	p.ids = make([]int, p.opt.Ranks)
@@ -55,7 +55,7 @@ func (p *profilerLog) collective(c *ncclCollective) {
 
 func (p *profilerLog) record(c *ncclCollective, rank int) int64 {
 	h := p.host(rank)
-	start, stop := h.local(c.arrive[rank])/gpuTick*gpuTick, h.local(c.leave[rank])/gpuTick*gpuTick
+	start, stop := h.Local(c.arrive[rank])/gpuTick*gpuTick, h.Local(c.leave[rank])/gpuTick*gpuTick
 	id, called := p.ids[rank], start-60_000
 	p.ids[rank]++
 	p.files[rank].Operations++

@@ -64,6 +64,8 @@ type ncclCollective struct {
 	*ncclKind
 	step          int
 	slow          bool
+	flaky         int    // rank whose sends are retried; -1: none
+	traceID       string // empty: it is not logged
 	transfer      int64
 	begun         int64 // when data began to flow
 	arrive, leave []int64
@@ -71,16 +73,9 @@ type ncclCollective struct {
 
 // ncclHost has its own clock.
 type ncclHost struct {
-	name  string
-	ip    string
-	skew  int64 // ns, at the start
-	drift float64
-	start int64
-}
-
-// local is what the host's clock shows.
-func (h *ncclHost) local(at int64) int64 {
-	return at + h.skew + int64(h.drift*1e-6*float64(at-h.start))
+	logfile.HostClock
+	name string
+	ip   string
 }
 
 // simulation draws collectives. It knows nothing of formats.
@@ -124,7 +119,7 @@ func (s *simulation) next(c *ncclCollective) bool {
 	}
 	s.counts[op.function]++
 	s.index++
-	*c = ncclCollective{ncclKind: kind, step: step, slow: kind.index == o.SlowCollective, arrive: c.arrive[:0], leave: c.leave[:0]}
+	*c = ncclCollective{ncclKind: kind, step: step, slow: kind.index == o.SlowCollective, flaky: -1, arrive: c.arrive[:0], leave: c.leave[:0]}
 	c.transfer = int64(latency) + int64(float64(kind.data)*op.traffic(o.Ranks)/(o.BusBandwidth*(1+bandwidthSD*logfile.Noise(s.rng))))
 	if c.slow {
 		c.transfer *= slowedBy

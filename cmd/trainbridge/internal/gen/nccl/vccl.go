@@ -1,6 +1,7 @@
 package nccl
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
@@ -18,6 +19,9 @@ var vcclKeys = []string{
 	"timestamp", "rank", "operation", "algorithm", "message_size", "duration_us", "bandwidth_gbps", "src_rank", "dst_rank", "channel_id", "stream_id",
 	"error_count", "retry_count",
 }
+
+// vcclTraceKeys are the keys of a job that logs its trace ids everywhere.
+var vcclTraceKeys = append(slices.Clip(vcclKeys), "trace_id")
 
 const vcclStream = 7
 
@@ -63,8 +67,8 @@ func (p *vcclLog) collective(c *ncclCollective) {
 	p.rec.MessageSize = c.data
 	p.ranks(c, func(rank int) int64 {
 		h := p.host(rank)
-		start := h.local(c.arrive[rank])
-		took := float64(h.local(c.leave[rank]) - start)
+		start := h.Local(c.arrive[rank])
+		took := float64(h.Local(c.leave[rank]) - start)
 		if rank == p.slow {
 			took *= p.opt.SlowLinkBy
 		}
@@ -78,11 +82,18 @@ func (p *vcclLog) collective(c *ncclCollective) {
 			gbps /= 8
 		}
 		failed, retried := p.faults(p.opt.Errors), p.faults(p.opt.Retries)
+		if rank == c.flaky {
+			retried++
+		}
 		p.rec.Errors += failed
 		p.rec.Retries += retried
 		f := p.files[rank]
 		f.Operations++
-		p.write(f, func(b []byte, key int) []byte {
+		keys := vcclKeys
+		if c.traceID != "" {
+			keys = vcclTraceKeys
+		}
+		p.write(f, keys, func(b []byte, key int) []byte {
 			switch key {
 			case 0:
 				return logfile.AppendSeconds(b, start/1000)
@@ -106,8 +117,10 @@ func (p *vcclLog) collective(c *ncclCollective) {
 				return strconv.AppendInt(b, vcclStream, 10)
 			case 11:
 				return strconv.AppendInt(b, failed, 10)
+			case 12:
+				return strconv.AppendInt(b, retried, 10)
 			}
-			return strconv.AppendInt(b, retried, 10)
+			return p.quoted(b, c.traceID)
 		})
 		return ns
 	})
@@ -121,7 +134,7 @@ func (p *vcclLog) quoted(b []byte, s string) []byte {
 }
 
 // write writes a record: as Python's json.dumps, with indent=2 in the forms over several lines.
-func (p *vcclLog) write(f *logfile.Log, value func(b []byte, key int) []byte) {
+func (p *vcclLog) write(f *logfile.Log, keys []string, value func(b []byte, key int) []byte) {
 	b := p.Buf[:0]
 	open, before, between, end := "{", "", ", ", "}\n"
 	switch p.opt.Format {
@@ -136,7 +149,7 @@ func (p *vcclLog) write(f *logfile.Log, value func(b []byte, key int) []byte) {
 		open, between, end = "", ",", "\n"
 	}
 	b = append(b, open...)
-	for i, key := range vcclKeys {
+	for i, key := range keys {
 		if i > 0 {
 			b = append(b, between...)
 		}

@@ -6,28 +6,29 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 )
 
-// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and the lines that verl prints around them.
-type lineKind int
+// LineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and the lines that verl prints around them.
+type LineKind int
 
+// The lines. Those that are not exported are printed by `gen tq` alone.
 const (
-	lineStart lineKind = iota
+	LineStart LineKind = iota
 	lineGetting
-	lineGetStart
+	LineGetStart
 	lineClientGetStart
 	lineClientGetEnd
-	lineGetEnd
-	lineComputeStart
-	lineComputeEnd
-	linePutStart
+	LineGetEnd
+	LineComputeStart
+	LineComputeEnd
+	LinePutStart
 	linePutting
 	lineClientPutStart
 	lineClientPutEnd
-	linePutEnd
-	lineEnd
+	LinePutEnd
+	LineEnd
 )
 
 // line logs one message of a call; perf is the clock reading that it reports (wall time) and ns the duration, if the line has one.
-func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
+func (s *sim) line(w *Worker, kind LineKind, c *call, perf, ns int64) {
 	at := s.logged(w)
 	s.counts.EndUnixNano = max(s.counts.EndUnixNano, at)
 	physical := int64(1)
@@ -69,6 +70,18 @@ func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 		b = append(b, tensorKeys(f.Func)...)
 		k.Buf = k.Write(w.out, b, 2)
 		return
+	}
+	size := c.getBytes
+	if kind == lineClientPutStart || kind == lineClientPutEnd {
+		size = c.putBytes
+	}
+	k.Buf = k.Write(w.out, AppendLine(b, kind, f, logfile.Micros(perf-w.boot), ns, size), 1)
+}
+
+// AppendLine prints a line of function f without its prefix: perf is the reading of perf_counter in µs, ns the duration of what ended and size the bytes of a
+// client operation, each for the kinds of lines that have it.
+func AppendLine(b []byte, kind LineKind, f *Function, perf, ns, size int64) []byte {
+	switch kind {
 	case lineClientGetStart, lineClientGetEnd, lineClientPutStart, lineClientPutEnd:
 		b = append(b, "[TQ-DETAIL] trace_id="...)
 	default:
@@ -79,15 +92,15 @@ func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 		b = append(b, " | func="...)
 		b = append(b, f.Func...)
 	}
-	if kind == lineStart || kind == lineClientPutStart || kind == lineClientPutEnd {
+	if kind == LineStart || kind == lineClientPutStart || kind == lineClientPutEnd {
 		b = append(b, " | pid="...)
 		b = strconv.AppendInt(b, int64(f.PID), 10)
 	}
 	b = append(b, " | stage="...)
 	switch kind {
-	case lineStart:
+	case LineStart:
 		b = append(b, "FUNCTION_START"...)
-	case lineGetStart, lineClientGetStart:
+	case LineGetStart, lineClientGetStart:
 		if kind == lineClientGetStart {
 			b = append(b, "TQ_CLIENT_"...)
 		}
@@ -96,27 +109,27 @@ func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 	case lineClientGetEnd:
 		b = appendDuration(append(b, "TQ_CLIENT_GET_END"...), "duration", ns)
 		b = append(b, " | data_size_mb="...)
-		b = logfile.AppendHundredths(b, mebiHundredths(c.getBytes))
-	case lineGetEnd:
+		b = logfile.AppendHundredths(b, mebiHundredths(size))
+	case LineGetEnd:
 		b = appendDuration(append(b, "GET_END"...), "duration", ns)
-	case lineComputeStart:
+	case LineComputeStart:
 		b = append(b, "COMPUTE_START"...)
-	case lineComputeEnd:
+	case LineComputeEnd:
 		b = appendDuration(append(b, "COMPUTE_END"...), "duration", ns)
-	case linePutStart:
+	case LinePutStart:
 		b = append(b, "PUT_START"...)
 	case lineClientPutStart:
 		b = append(b, "TQ_CLIENT_PUT_START | batch_size=torch.Size(["...)
 		b = strconv.AppendInt(b, int64(f.BatchSize), 10)
 		b = append(b, "]) | data_size_mb="...)
-		b = logfile.AppendHundredths(b, mebiHundredths(c.putBytes))
+		b = logfile.AppendHundredths(b, mebiHundredths(size))
 	case lineClientPutEnd:
 		b = appendDuration(append(b, "TQ_CLIENT_PUT_END"...), "duration", ns)
 		b = append(b, " | throughput_mbps="...)
-		b = appendThroughput(b, c.putBytes, ns)
-	case linePutEnd:
+		b = appendThroughput(b, size, ns)
+	case LinePutEnd:
 		b = appendDuration(append(b, "PUT_END"...), "duration", ns)
-	case lineEnd:
+	case LineEnd:
 		b = appendDuration(append(b, "FUNCTION_END"...), "total_duration", ns)
 		b = append(b, " | get_ratio="...)
 		b = append(b, f.Ratios.Get.Printed...)
@@ -127,8 +140,7 @@ func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 		b = append(b, '%')
 	}
 	b = append(b, " | timestamp="...)
-	b = logfile.AppendSeconds(b, logfile.Micros(perf-w.boot))
-	k.Buf = k.Write(w.out, b, 1)
+	return logfile.AppendSeconds(b, perf)
 }
 
 func appendGetting(b []byte, f *Function, order int64) []byte {

@@ -8,10 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/consumer/consumertest"
-	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/gentest"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
@@ -67,10 +63,10 @@ func wanted(t *testing.T, truth *truthFile) values {
 	return v.sorted()
 }
 
-// told are the gauges that a sink has.
-func told(sink *consumertest.MetricsSink) values {
+// told are the gauges of a log.
+func told(log *gentest.Log) values {
 	v := values{}
-	for _, md := range sink.AllMetrics() {
+	for _, md := range log.Metrics.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
 			for _, sm := range rm.ScopeMetrics().All() {
 				for _, m := range sm.Metrics().All() {
@@ -119,17 +115,7 @@ func TestNeighboursAreReadBack(t *testing.T) {
 			if o.intoFiles() {
 				glob = filepath.Join(o.Out, "worker-*.err")
 			}
-			sink, factory := new(consumertest.MetricsSink), tqtracereceiver.NewFactory()
-			cfg := factory.CreateDefaultConfig()
-			require.NoError(t, confmap.NewFromStringMap(map[string]any{
-				"include": []any{glob}, "run_id": "run", "timezone": "UTC", "poll_interval": "10ms",
-			}).Unmarshal(cfg))
-			r, err := factory.CreateMetrics(t.Context(), receivertest.NewNopSettings(factory.Type()), cfg, sink)
-			require.NoError(t, err)
-			require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
-			assert.Eventually(t, func() bool { return told(sink).count() >= want.count() }, 20*time.Second, 10*time.Millisecond)
-			require.NoError(t, r.Shutdown(t.Context()))
-			got := told(sink)
+			got := told(gentest.Read(t, tqtracereceiver.NewFactory(), glob, func(l *gentest.Log) bool { return told(l).count() >= want.count() }))
 			for key, list := range want {
 				if assert.Len(t, got[key], len(list), "%v", key) {
 					assert.InEpsilonSlice(t, plusOne(list), plusOne(got[key]), 1e-9, "%v", key)

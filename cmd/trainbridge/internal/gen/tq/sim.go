@@ -235,13 +235,13 @@ func (s *sim) burst(c *call) (bool, error) {
 		}
 		c.started = s.read(w)
 		f.PerfStart, f.StartUnixNano = s.perf(w, c.started), c.started
-		s.line(w, lineStart, c, c.started, 0)
+		s.line(w, LineStart, c, c.started, 0)
 		if !s.opt.Costs {
 			s.line(w, lineGetting, c, 0, 0)
 		}
 		c.stage = s.read(w)
 		s.open(f, "get", w, c.stage)
-		s.line(w, lineGetStart, c, c.stage, 0)
+		s.line(w, LineGetStart, c, c.stage, 0)
 		if detail {
 			c.cli = s.read(w)
 			s.openClient(f, "client_get", w, c.cli)
@@ -257,26 +257,26 @@ func (s *sim) burst(c *call) (bool, error) {
 		t := s.read(w)
 		c.got = t - c.stage
 		s.close(f, w, t, c.got)
-		s.line(w, lineGetEnd, c, t, c.got)
+		s.line(w, LineGetEnd, c, t, c.got)
 		if s.opt.Costs {
 			s.cost(w, c, false, c.got)
 		}
 		c.stage = s.read(w)
 		s.open(f, "compute", w, c.stage)
-		s.line(w, lineComputeStart, c, c.stage, 0)
+		s.line(w, LineComputeStart, c, c.stage, 0)
 		c.wake = w.now + c.compute
 	case 3:
 		t := s.read(w)
 		c.computed = t - c.stage
 		s.close(f, w, t, c.computed)
-		s.line(w, lineComputeEnd, c, t, c.computed)
+		s.line(w, LineComputeEnd, c, t, c.computed)
 		if c.computeOnly {
 			f.PerfEnd, f.EndUnixNano = s.perf(w, t), t
 			return false, s.finish(c, ComputeOnly)
 		}
 		c.stage = s.read(w)
 		s.open(f, "put", w, c.stage)
-		s.line(w, linePutStart, c, c.stage, 0)
+		s.line(w, LinePutStart, c, c.stage, 0)
 		if !s.opt.Costs {
 			s.line(w, linePutting, c, 0, 0)
 		}
@@ -295,14 +295,14 @@ func (s *sim) burst(c *call) (bool, error) {
 		t := s.read(w)
 		put := t - c.stage
 		s.close(f, w, t, put)
-		s.line(w, linePutEnd, c, t, put)
+		s.line(w, LinePutEnd, c, t, put)
 		if s.opt.Costs {
 			s.cost(w, c, true, put)
 		}
 		total := t - c.started
 		f.PerfEnd, f.EndUnixNano, f.DurationUS = s.perf(w, t), t, logfile.Micros(total)
 		s.ratios(c, put, total)
-		s.line(w, lineEnd, c, t, total)
+		s.line(w, LineEnd, c, t, total)
 		return false, s.finish(c, Complete)
 	}
 	if c.step == c.dieAfter {
@@ -368,15 +368,7 @@ func (s *sim) ratios(c *call, put, total int64) {
 	if s.sink == nil {
 		return
 	}
-	f := &c.truth
-	us := func(i int) int64 { return f.Stages[i].DurationUS }
-	ratio := func(num int64) Ratio {
-		return Ratio{Num: num, Den: f.DurationUS, Value: float64(num) / float64(f.DurationUS)}
-	}
-	f.Ratios = &Ratios{Get: ratio(us(0)), Compute: ratio(us(1)), Put: ratio(us(2)), Overhead: ratio(us(0) + us(2))}
-	f.Ratios.Get.Printed = string(appendPercent(nil, c.got, total))
-	f.Ratios.Compute.Printed = string(appendPercent(nil, c.computed, total))
-	f.Ratios.Put.Printed = string(appendPercent(nil, put, total))
+	c.truth.Ratios = NewRatios(c.got, c.computed, put, total)
 }
 
 // finish counts the function and writes its truth.

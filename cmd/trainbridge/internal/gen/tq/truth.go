@@ -117,6 +117,20 @@ type Ratios struct {
 	Overhead Ratio `json:"overhead"` // get + put
 }
 
+// NewRatios are the ratios of stages that took so many ns to a function that took total.
+func NewRatios(get, compute, put, total int64) *Ratios {
+	den := logfile.Micros(total)
+	ratio := func(num int64) Ratio { return Ratio{Num: num, Den: den, Value: float64(num) / float64(den)} }
+	printed := func(ns int64) Ratio {
+		r := ratio(logfile.Micros(ns))
+		r.Printed = string(appendPercent(nil, ns, total))
+		return r
+	}
+	return &Ratios{
+		Get: printed(get), Compute: printed(compute), Put: printed(put), Overhead: ratio(logfile.Micros(get) + logfile.Micros(put)),
+	}
+}
+
 // Ratio is Num µs of Den µs. Value is Num/Den; Printed is the log's text in percent.
 type Ratio struct {
 	Num     int64   `json:"num"`

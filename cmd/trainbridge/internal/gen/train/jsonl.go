@@ -102,9 +102,13 @@ func (p *jsonl) step(s *trainStep) {
 		p.note("step", spans.AttrIteration, b[from:], 1)
 		b = append(b, `, "timestamp": "`...)
 		from = len(b)
-		b = time.Unix(0, s.end).UTC().AppendFormat(b, "2006-01-02T15:04:05.000Z")
+		precision, layout := time.Millisecond, "2006-01-02T15:04:05.000Z"
+		if p.opt.WholeSeconds {
+			precision, layout = time.Second, "2006-01-02T15:04:05Z"
+		}
+		b = time.Unix(0, s.end).UTC().AppendFormat(b, layout)
 		p.note("timestamp", "", b[from:], 1)
-		p.clocked(s.end, time.Millisecond)
+		p.clocked(s.end, precision)
 		b = append(b, `", `...)
 	}
 	if trap == trapNested {
@@ -144,6 +148,9 @@ func (p *jsonl) step(s *trainStep) {
 	}
 	if trap == trapNested {
 		b = append(b, '}')
+	}
+	if s.job != nil {
+		b = s.job.append(b)
 	}
 	b = append(b, '}')
 	if trap == trapCRLF {

@@ -52,8 +52,10 @@ type Options struct {
 	Prefix string // verl, openrlhf: none, ray or ray-ansi; megatron and the other trainers: none, torchrun, srun or rank
 	Timers bool   // megatron: the times across ranks; deepspeed: the parts of the step
 
-	Fields string  // jsonl: minimal, recommended, full or the number of fields
-	Nasty  float64 // jsonl, and the trainers of trainers.go: share of the records with a trap
+	Fields string // jsonl: minimal, recommended, full or the number of fields
+	// WholeSeconds: the stamps of jsonl have no fractions.
+	WholeSeconds bool
+	Nasty        float64 // jsonl, and the trainers of trainers.go: share of the records with a trap
 
 	Version      int  // hf: 4 or 5
 	SaveInterval int  // hf: steps between checkpoints

@@ -76,6 +76,7 @@ type trainStep struct {
 	paramsNorm float64
 	memory     float64 // By, allocated
 	peak       float64 // By
+	job        *Step   // what only a job of another generator knows; nil: nothing
 }
 
 // simulation draws the steps. It knows nothing of formats, so that all formats of a seed tell of the same run.

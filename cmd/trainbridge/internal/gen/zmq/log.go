@@ -22,6 +22,7 @@ const (
 	zmqSent = times + iota
 	received
 	throughput
+	traceID
 )
 
 // zmqLayout is how one version of the writer prints: tee_gpu/tee_runner_optimized.py, and for v2 tee_runner_otp.py, of amoncjj/TSQP.
@@ -96,6 +97,7 @@ type log struct {
 	run    Run
 	stats  zmqStats // of the calls since the ids restarted
 	block  Sums     // of the same calls, as printed
+	trace  string   // what the column trace_id says, where there is one
 }
 
 // Generate writes a log of RPCs over ZeroMQ and its truth, and returns the summary. A context that ends stops it early without an
@@ -266,6 +268,8 @@ func (l *log) row(c *zmqCall) {
 			b = logfile.AppendHundredths(b, kilobyteHundredths(c.sent))
 		case received:
 			b = logfile.AppendHundredths(b, kilobyteHundredths(c.recv))
+		case traceID:
+			b = append(b, l.trace...)
 		case throughput:
 			b = strconv.AppendFloat(b, mebibytesPerSecond(c.sent+c.recv, c.ns[zmqTotal]), 'f', 2, 64)
 		default:

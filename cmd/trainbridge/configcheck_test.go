@@ -163,7 +163,7 @@ func TestTakenPort(t *testing.T) {
 	require.NoError(t, err)
 	_, taken := net.Listen("tcp", addr)
 	require.Error(t, taken)
-	c := &checker{conf: map[string]any{
+	c := &configChecker{conf: map[string]any{
 		"receivers":  map[string]any{"otlp": map[string]any{"protocols": map[string]any{"grpc": map[string]any{"endpoint": addr}}}},
 		"exporters":  map[string]any{"otlp_grpc": map[string]any{"endpoint": addr}},
 		"extensions": map[string]any{"health_check": map[string]any{"endpoint": addr}},

@@ -14,13 +14,14 @@ import (
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/otelcol"
 
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// checker finds errors that no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
+// configChecker finds errors that no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
 // collector starts with or reloads.
-type checker struct {
+type configChecker struct {
 	conf map[string]any // the configuration seen last
 }
 
@@ -28,7 +29,7 @@ type checker struct {
 type configError struct{ error }
 
 // Convert implements confmap.Converter.
-func (c *checker) Convert(_ context.Context, conf *confmap.Conf) error {
+func (c *configChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	c.conf = conf.ToStringMap()
 	if errs := append(c.missing(), c.storages()...); len(errs) > 0 {
 		return &configError{errors.Join(errs...)}
@@ -37,7 +38,7 @@ func (c *checker) Convert(_ context.Context, conf *confmap.Conf) error {
 }
 
 // explain returns the error as the user needs it: once, and with what to do.
-func (c *checker) explain(err error) error {
+func (c *configChecker) explain(err error) error {
 	if own, ok := errors.AsType[*configError](err); ok {
 		return own
 	}
@@ -47,8 +48,23 @@ func (c *checker) explain(err error) error {
 	return err
 }
 
+// resolve returns the configuration that files make, in place of the built-in one if there are any, and what `validate` says of it. Where it could be put
+// together it is there also with an error.
+func (c *configChecker) resolve(ctx context.Context, files []string) (map[string]any, error) {
+	set := settings(c)
+	if len(files) > 0 {
+		set.ConfigProviderSettings.ResolverSettings.URIs = files
+	}
+	col, err := otelcol.NewCollector(set)
+	if err != nil {
+		return nil, err
+	}
+	err = c.explain(col.DryRun(ctx))
+	return c.conf, err
+}
+
 // missing lists the components that the configuration has and that only the full build carries.
-func (c *checker) missing() (errs []error) {
+func (c *configChecker) missing() (errs []error) {
 	if full.receivers != nil {
 		return nil
 	}
@@ -68,7 +84,7 @@ func sameType(a, b string) bool {
 }
 
 // storages lists what is wrong with the storage extensions that components name in `storage`.
-func (c *checker) storages() (errs []error) {
+func (c *configChecker) storages() (errs []error) {
 	configured := make(map[component.ID]any)
 	for name, settings := range section(c.conf, "extensions") {
 		if id, ok := parseID(name); ok {

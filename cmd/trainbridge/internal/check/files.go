@@ -1,0 +1,272 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/offline"
+)
+
+// formats are what is read, for whoever has something else.
+const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf_monitor; Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl, " +
+	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
+	"Flight Recorder (JSON), VCCL"
+
+// paths says what the paths do not reach.
+func (c *account) paths(in *offline.Input) {
+	for _, err := range in.Denied {
+		c.find(finding{
+			Name: "unreadable", Off: true, What: err.Error(), Why: "What is below is not looked at.", Fix: "Give the collector's user the right to read it.",
+		})
+	}
+	read := make(map[string]bool, len(in.Files))
+	for _, f := range in.Files {
+		read[f] = true
+	}
+	var links []place
+	for _, link := range in.Links {
+		to, err := filepath.EvalSymlinks(link)
+		if err != nil || read[to] || within(to, in.Files) {
+			continue // it leads nowhere, or to what is read anyway
+		}
+		links = append(links, place{File: link})
+	}
+	if len(links) > 0 {
+		c.links(links)
+	}
+}
+
+// links says of symbolic links that are not followed.
+func (c *account) links(links []place) {
+	c.find(finding{
+		Name: "links", What: count(int64(len(links)), "symbolic link is", "symbolic links are") + " not followed", Seen: links,
+		Why: "What they lead to is not read: a collector does not follow links that nobody asked it to.",
+		Fix: "Name what they lead to, or set follow_symlinks: true for the receiver.",
+	})
+}
+
+// within says whether a directory holds one of the files.
+func within(dir string, files []string) bool {
+	for _, f := range files {
+		if strings.HasPrefix(f, dir+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
+
+// other is a kind of file that is known, and not read.
+type other struct {
+	name string
+	is   func(path string, head []byte) bool
+	fix  string
+	// packed: what is in it may be a log.
+	packed bool
+}
+
+func begins(magic ...string) func(string, []byte) bool {
+	return func(_ string, head []byte) bool {
+		for _, m := range magic {
+			if bytes.HasPrefix(head, []byte(m)) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func holds(texts ...string) func(string, []byte) bool {
+	return func(_ string, head []byte) bool {
+		for _, t := range texts {
+			if !bytes.Contains(head, []byte(t)) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func all(of ...func(string, []byte) bool) func(string, []byte) bool {
+	return func(path string, head []byte) bool {
+		for _, is := range of {
+			if !is(path, head) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func named(part string) func(string, []byte) bool {
+	return func(path string, _ []byte) bool { return strings.Contains(filepath.Base(path), part) }
+}
+
+// others are tried from the first to the last. All but the last have to do with training; of compressed files nobody knows.
+var others = []other{
+	{"xz", begins("\xfd7zXZ\x00"), "Unpack it: unxz FILE; .gz and .zst are read as they are.", true},
+	{"bzip2", begins("BZh"), "Unpack it: bunzip2 FILE; .gz and .zst are read as they are.", true},
+	{"lz4", begins("\x04\x22\x4d\x18"), "Unpack it: unlz4 FILE; .gz and .zst are read as they are.", true},
+	{"zip", begins("PK\x03\x04"), "Unpack it: unzip FILE; .gz and .zst are read as they are.", true},
+	{"gzip", begins("\x1f\x8b"), "Call it FILE.gz: files are unpacked by their names.", true},
+	{"zstd", begins("\x28\xb5\x2f\xfd"), "Call it FILE.zst: files are unpacked by their names.", true},
+	{"TensorBoard", named("events.out.tfevents"), "Have the trainer log JSON lines or its console too: TensorBoard's files are not read.", false},
+	{"W&B", named(".wandb"), "Have the trainer log JSON lines or its console too: W&B's files are not read.", false},
+	{
+		"Flight Recorder (pickle)", all(begins("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"), holds("pg_config")),
+		"Dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json): pickles are programs, and never read.", false,
+	},
+	{
+		"NCCL Inspector (Prometheus)", holds("nccl_bus_bandwidth_gbs"),
+		"Have Prometheus read it, or unset NCCL_INSPECTOR_PROM_DUMP, so that Inspector writes JSON.", false,
+	},
+	{
+		"NCCL Inspector, without the line that names the communicator", begins(`{"coll_perf"`, `{"p2p_perf"`, `{"proxy_trace"`),
+		"Read the log from its beginning: since v4.3 a line before each dump says what the next ones are of.", false,
+	},
+	{
+		"NCCL debug", holds(" NCCL INFO "),
+		"Use the NCCL Inspector plugin (NCCL_PROFILER_PLUGIN, NCCL_INSPECTOR_ENABLE=1): NCCL's debug output has no times.", false,
+	},
+	{"nccl-tests", holds("out-of-place", "in-place", "algbw"), "It is a benchmark's table, without ranks or times: it stays as it is.", false},
+	{"trainer_state", holds(`"log_history"`), "Call it trainer_state.json, as the trainer does: by that name it is read.", false},
+	{"verl with TransferQueue, without [TQ-TRACE]", holds("TransferQueue", " pid="), traceOn, false},
+	{"PyTorch profiler", holds(`"deviceProperties"`), "Open it in Perfetto: profiler traces are not read.", false},
+}
+
+const headBytes = 64 << 10
+
+func headOf(path string) []byte {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	head := make([]byte, headBytes)
+	n, _ := io.ReadFull(f, head)
+	return head[:n]
+}
+
+// cause is an error without the path that is named beside it.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// unread says what became of files that no receiver reads.
+func (c *account) unread() {
+	var empty, binary, text, broken []*file
+	known := make([][]*file, len(others))
+	for _, f := range c.files {
+		switch {
+		case f.Receiver != "":
+		case f.Size == 0:
+			empty = append(empty, f)
+		case f.Err != nil:
+			broken = append(broken, f)
+		default:
+			head, is := headOf(f.Path), -1
+			for i := range others {
+				if others[i].is(f.Path, head) {
+					is = i
+					break
+				}
+			}
+			switch {
+			case is >= 0:
+				known[is] = append(known[is], f)
+			case f.Binary:
+				binary = append(binary, f)
+			default:
+				text = append(text, f)
+			}
+		}
+	}
+	// Where there is nothing else, what cannot be read is what was asked about.
+	alone := c.Understood == 0
+	for _, f := range broken {
+		c.find(finding{
+			Name: "unreadable", Off: true, What: f.Name + " cannot be read: " + cause(f.Err).Error(), Why: "Nothing of it is in any trace.",
+			Fix: "Give the collector's user the right to read it; of a damaged archive, take the original.",
+		})
+	}
+	for i, files := range known {
+		if len(files) == 0 {
+			continue
+		}
+		what, seen := several(files, "is", "are")
+		c.find(finding{
+			Name: "not_read", Off: others[i].packed || alone, What: what + " of a kind that is known and not read: " + others[i].name, Seen: seen,
+			Why: "Nothing of it is in any trace.", Fix: others[i].fix,
+		})
+	}
+	if len(text) > 0 {
+		what, seen := several(text, "is in no format that is known", "are in no format that is known")
+		f := finding{Name: "not_understood", What: what, Seen: seen, Why: "Nothing of it is in any trace.", Fix: "Where they are no logs, nothing."}
+		if alone {
+			f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
+			f.Fix = "Name other files; or have the job log in one of these formats: JSON lines with step and loss are the simplest."
+		}
+		c.find(f)
+	}
+	if len(binary) > 0 {
+		what, seen := several(binary, "is binary", "are binary")
+		c.find(finding{Name: "binary", Off: alone, What: what, Seen: seen, Why: "Logs are text.", Fix: "Leave them out."})
+	}
+	if len(empty) > 0 {
+		what, seen := several(empty, "is empty", "are empty")
+		c.find(finding{
+			Name: "empty", Off: alone, What: what, Seen: seen, Why: "There is nothing in them yet.", Fix: "Nothing, where the job has just begun, or writes elsewhere.",
+		})
+	}
+}
+
+// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is.
+const (
+	rejectedShare = 0.01
+	rejectedLeast = 3
+)
+
+// rejections says of files in which much looks like records and cannot be read.
+func (c *account) rejections() {
+	for _, f := range c.files {
+		n := total(f.rejected)
+		if n < rejectedLeast || float64(n) < rejectedShare*float64(n+f.Records) {
+			continue
+		}
+		var seen []place
+		for _, r := range f.rejected {
+			seen = append(seen, r.first)
+		}
+		look := count(n, "line that looks like a record", "lines that look like records")
+		c.find(finding{
+			Name: "rejected", Off: true, What: fmt.Sprintf("%s: %s cannot be read (%s)", f.Name, look, names(f.rejected)), Seen: seen,
+			Why: "They are in no trace, so calls and steps are incomplete.",
+			Fix: "Let each process write a file of its own; where the lines are whole, report the format.",
+		})
+	}
+}
+
+func names(list []reason) string {
+	var s []string
+	for _, r := range list {
+		s = append(s, thousands(r.lines)+" "+words(r.name))
+	}
+	return strings.Join(s, ", ")
+}
+
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+func count(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}

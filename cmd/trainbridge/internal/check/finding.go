@@ -1,0 +1,179 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/offline"
+)
+
+// account is what a check has found out.
+type account struct {
+	Understood int // files that a receiver reads
+	Lines      int64
+	Records    int64
+	Ignored    int64
+	Rejected   int64
+
+	globs    []glob  // of a configuration
+	files    []*file // in the order of their paths
+	findings []finding
+}
+
+// glob is a glob of a receiver.
+type glob struct {
+	Receiver string `json:"receiver"`
+	Key      string `json:"key"` // include, document or include_by_content
+	Glob     string `json:"glob"`
+	Files    int    `json:"files"` // that it matches
+}
+
+// file is what became of a file.
+type file struct {
+	*offline.File
+	ignored, rejected []reason // the most lines first
+}
+
+// kind is the type of the receiver that reads a file: that of train_log/2 is train_log.
+func (f *file) kind() string {
+	kind, _, _ := strings.Cut(f.Receiver, "/")
+	return kind
+}
+
+// reason is why lines are no records.
+type reason struct {
+	name  string
+	lines int64
+	first place
+}
+
+// place is a line of a file.
+type place struct {
+	File string `json:"file"`
+	Line int64  `json:"line,omitempty"` // from 1
+	Text string `json:"text,omitempty"` // its beginning, without secrets
+}
+
+// finding is something that is off, or a note: what is fine, and could say more.
+type finding struct {
+	Name string  `json:"finding"`
+	Off  bool    `json:"off"`
+	What string  `json:"what"`
+	Seen []place `json:"seen,omitempty"` // the first places
+	Why  string  `json:"why"`
+	Fix  string  `json:"fix"`
+}
+
+const mostPlaces = 3 // of a finding
+
+func (c *account) find(f finding) {
+	f.Seen = f.Seen[:min(len(f.Seen), mostPlaces)]
+	c.findings = append(c.findings, f)
+}
+
+// off is how many findings are off.
+func (c *account) off() (n int) {
+	for i := range c.findings {
+		if c.findings[i].Off {
+			n++
+		}
+	}
+	return n
+}
+
+// missing notes that there is no file at all.
+func (c *account) missing(err error) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range several.Unwrap() {
+			c.missing(err)
+		}
+		return
+	}
+	if err != nil {
+		c.find(finding{
+			Name: "no_file", Off: true, What: err.Error(),
+			Why: "A path that names no file yields nothing, and a collector waits for one without a word.",
+			Fix: "Correct the path; put a glob in quotes, so that the shell leaves ** alone.",
+		})
+	}
+}
+
+// take judges what was read.
+func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
+	for _, f := range got.Files {
+		own := &file{File: f, ignored: reasons(got, f, f.Ignored), rejected: reasons(got, f, f.Rejected)}
+		c.files = append(c.files, own)
+		if f.Receiver == "" {
+			continue
+		}
+		c.Understood++
+		c.Lines += f.Lines
+		c.Records += f.Records
+		c.Ignored += total(own.ignored)
+		c.Rejected += total(own.rejected)
+	}
+	c.missing(errors.Join(in.Missing...))
+	c.paths(in)
+	c.unread()
+	c.rejections()
+	r := &rules{account: c, got: got, watch: w}
+	r.transferQueue()
+	r.calls()
+	r.perfMonitor()
+	r.collectives()
+	r.training()
+}
+
+// sort puts what is off before the notes.
+func (c *account) sort() {
+	rank := map[bool]int{true: 0, false: 1}
+	slices.SortStableFunc(c.findings, func(a, b finding) int { return rank[a.Off] - rank[b.Off] })
+}
+
+func reasons(got *offline.Reading, f *offline.File, by map[string]*offline.Reason) (list []reason) {
+	for name, why := range by {
+		list = append(list, reason{name: name, lines: why.Lines, first: place{File: f.Name, Line: why.Offset, Text: why.Text}})
+	}
+	// The offsets ascend, so that each part of the file is counted once.
+	slices.SortFunc(list, func(a, b reason) int { return int(a.first.Line - b.first.Line) })
+	for i := range list {
+		list[i].first.Line = got.LineAt(f.Path, list[i].first.Line)
+	}
+	slices.SortStableFunc(list, func(a, b reason) int {
+		if a.lines != b.lines {
+			return int(b.lines - a.lines)
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return list
+}
+
+func total(list []reason) (n int64) {
+	for _, r := range list {
+		n += r.lines
+	}
+	return n
+}
+
+// several makes places of the first of some files, and words of how many there are.
+func several(files []*file, one, many string) (what string, seen []place) {
+	for _, f := range files[:min(len(files), mostPlaces)] {
+		seen = append(seen, place{File: f.Name, Text: f.First})
+	}
+	if len(files) == 1 {
+		return "1 file " + one, seen
+	}
+	return fmt.Sprintf("%s files %s", thousands(int64(len(files))), many), seen
+}
+
+// thousands writes a number as 12,345.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

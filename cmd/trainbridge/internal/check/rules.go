@@ -1,0 +1,221 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/offline"
+)
+
+// rules find what is probably meant and not switched on. Each speaks only where the logs leave no doubt.
+type rules struct {
+	*account
+	got   *offline.Reading
+	watch *watch
+}
+
+// of are the files that a receiver reads, with their signs.
+func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
+	for _, f := range r.files {
+		if s := r.watch.files[f.Path]; s != nil && slices.Contains(receivers, f.kind()) {
+			files, all = append(files, f), append(all, s)
+		}
+	}
+	return files, all
+}
+
+// gather adds up a sight of some files, and lists where it was first.
+func (r *rules) gather(files []*file, all []*signs, of func(*signs) *sight) (n int64, seen []place) {
+	for i, s := range all {
+		what := of(s)
+		if what.n == 0 {
+			continue
+		}
+		n += what.n
+		if len(seen) < mostPlaces {
+			seen = append(seen, place{File: files[i].Name, Line: r.got.LineAt(files[i].Path, what.at)})
+		}
+	}
+	return n, seen
+}
+
+// traceOn has verl write what tq_trace reads.
+const traceOn = "Start the job with TQ_TRACE_ENABLED=1 and VERL_LOGGING_LEVEL=INFO, and a verl that prints [TQ-TRACE] lines."
+
+// transferQueue looks at logs of verl.
+func (r *rules) transferQueue() {
+	files, all := r.of("tq_trace", "train_log")
+	traces, _ := r.gather(files, all, func(s *signs) *sight { return &s.trace })
+	details, _ := r.gather(files, all, func(s *signs) *sight { return &s.detail })
+	_, tq := r.of("tq_trace")
+	own, _ := r.of("tq_trace")
+	neighbours, calls := r.gather(own, tq, func(s *signs) *sight { return &s.neighbour })
+	named, where := r.gather(files, all, func(s *signs) *sight { return &s.queue })
+	switch {
+	case traces+details > 0:
+	case neighbours > 0:
+		r.find(finding{
+			Name: "tq_trace_off", What: count(neighbours, "line has", "lines have") + " how long a call of TransferQueue took, and none has its parts", Seen: calls,
+			Why: "Get, compute and put of a function cannot be told apart.", Fix: traceOn,
+		})
+	case named > 0:
+		r.find(finding{
+			Name: "tq_trace_off", Off: true, What: "TransferQueue is at work, and no line is a [TQ-TRACE]", Seen: where,
+			Why: "Nothing is known of its calls.", Fix: traceOn,
+		})
+	}
+	if traces > 0 && details == 0 {
+		_, seen := r.gather(files, all, func(s *signs) *sight { return &s.trace })
+		r.find(finding{
+			Name: "tq_detail_off", What: "No line is a [TQ-DETAIL]", Seen: seen[:1], Why: "How many MB each call moved is not known.",
+			Fix: "Start the job with TQ_TRACE_DETAIL_ENABLED=1 and VERL_LOGGING_LEVEL=DEBUG.",
+		})
+	}
+	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.collapsed }); n > 0 {
+		r.find(finding{
+			Name: "ray_dedup", Off: true, What: count(n, "line was", "lines were") + " collapsed by Ray ([repeated Nx across cluster])", Seen: seen,
+			Why: "Ray drops lines of other workers that look alike, so calls have no end and counts are too low.",
+			Fix: "Start the job with RAY_DEDUP_LOGS=0, or read the workers' own files: /tmp/ray/session_*/logs/worker-*.err.",
+		})
+	}
+	ids, _ := r.gather(files, all, func(s *signs) *sight { return &s.ids })
+	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.noID }); n > 0 && n == ids {
+		r.find(finding{
+			Name: "tq_no_ids", What: fmt.Sprintf("All %s have trace_id=N/A", count(n, "line", "lines")), Seen: seen,
+			Why: "Each call is a trace of its own: the calls of a batch cannot be seen together.",
+			Fix: "Put integrations/verl/trainbridge_trace.py beside the job: one import.",
+		})
+	}
+}
+
+// calls looks at performance logs of ZeroMQ clients.
+func (r *rules) calls() {
+	files, all := r.of("zmq_rpc")
+	var open []place
+	for i, s := range all {
+		if s.call > s.summary {
+			open = append(open, place{File: files[i].Name, Line: r.got.LineAt(files[i].Path, s.call)})
+		}
+	}
+	if len(open) > 0 {
+		what := "has"
+		if len(open) > 1 {
+			what = "have"
+		}
+		r.find(finding{
+			Name: "zmq_no_summary", What: count(int64(len(open)), "log", "logs") + " of ZeroMQ calls " + what + " no SUMMARY behind the last call", Seen: open,
+			Why: "The client has not ended in order: it crashed, was killed, or still runs.", Fix: "Look at the client's own output; where it still runs, nothing.",
+		})
+	}
+	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.tcp }); n > 0 {
+		r.find(finding{
+			Name: "zmq_tcp", What: count(n, "session uses", "sessions use") + " ZeroMQ over TCP", Seen: seen,
+			Why: "On one host IPC is faster: no checksums, no loopback.", Fix: "Where client and server share a host, give both an ipc:// address.",
+		})
+	}
+}
+
+// perfMonitor looks at logs of FlagScale.
+func (r *rules) perfMonitor() {
+	files, all := r.of("flagscale")
+	var tables, open []place
+	for i, f := range files {
+		stamp, ok := strings.CutPrefix(filepath.Base(f.Path), "perf_metrics_")
+		if !ok {
+			continue
+		}
+		tables = append(tables, place{File: f.Name})
+		summary := filepath.Join(filepath.Dir(f.Path), "perf_summary_"+strings.TrimSuffix(stamp, ".log")+".json")
+		if _, err := os.Stat(summary); err != nil && !all[i].sessionDone {
+			open = append(open, place{File: f.Name, Line: r.got.LineAt(f.Path, all[i].record)})
+		}
+	}
+	if nccl, _ := r.of("nccl"); len(tables) > 0 && len(nccl) == 0 {
+		r.find(finding{
+			Name: "perf_monitor_rank_0", What: "perf_monitor writes on rank 0 only", Seen: tables,
+			Why: "Which rank was slow cannot be told from it.", Fix: "Add --timing-log-level 2 --timing-log-option all to Megatron, or NCCL Inspector to the job.",
+		})
+	}
+	if len(open) > 0 {
+		r.find(finding{
+			Name: "perf_monitor_unfinished", What: count(int64(len(open)), "session", "sessions") + " of perf_monitor without a summary", Seen: open,
+			Why: "The job has not ended in order, still runs, or perf_summary_*.json is elsewhere.", Fix: "Read the directory of perf_monitor whole.",
+		})
+	}
+}
+
+// Half of a run's collectives: fewer are at the beginning and the end of files.
+const unconfirmedShare = 0.5
+
+// places are where something was first seen in some files.
+func (r *rules) places(s sights) (seen []place) {
+	for _, path := range slices.Sorted(maps.Keys(s)) {
+		if f := r.got.File(path); f != nil && len(seen) < mostPlaces {
+			seen = append(seen, place{File: f.Name, Line: r.got.LineAt(path, s[path].at)})
+		}
+	}
+	return seen
+}
+
+// collectives looks at NCCL's logs.
+func (r *rules) collectives() {
+	var all, unconfirmed int64
+	var where, made sights
+	for _, f := range r.watch.runs {
+		made.add(f.made)
+		if n := f.unconfirmed.count(); float64(n) > unconfirmedShare*float64(f.collectives.count()) {
+			all, unconfirmed = all+f.collectives.count(), unconfirmed+n
+			where.add(f.unconfirmed)
+		}
+	}
+	if files, _ := r.of("nccl"); unconfirmed > 0 && len(files) > 1 {
+		r.find(finding{
+			Name: "nccl_sampled", Off: true,
+			What: fmt.Sprintf("%s of %s have no number that ranks share", thousands(unconfirmed), count(all, "collective", "collectives")), Seen: r.places(where),
+			Why: "The ranks' files do not hold the same operations, as where each rank samples for itself: nobody can say who was late.",
+			Fix: "Log each operation on all ranks (sample rate 1), or let all ranks sample the same ones.",
+		})
+	}
+	if n := made.count(); n > 0 {
+		r.find(finding{
+			Name: "nccl_no_start", What: count(n, "collective has", "collectives have") + " no start time", Seen: r.places(made),
+			Why: "Its place is the time at which the log was written: who was late cannot be told.", Fix: "Start the job with NCCL_INSPECTOR_DUMP_VERBOSE=1.",
+		})
+	}
+}
+
+// training looks at steps.
+func (r *rules) training() {
+	var steps, rated, timeless sights
+	utilized := int64(0)
+	for _, f := range r.watch.runs {
+		steps.add(f.steps)
+		rated.add(f.rated)
+		timeless.add(f.timeless)
+		utilized += f.utilized
+	}
+	switch {
+	case utilized > 0:
+	case len(rated) > 0:
+		r.find(finding{
+			Name: "no_device", What: count(rated.count(), "step has", "steps have") + " FLOP/s and no MFU", Seen: r.places(rated),
+			Why: "No log names the GPUs, so their peak is not known.", Fix: "Set TRAINBRIDGE_DEVICE='H100 SXM', or --device of report.",
+		})
+	case len(steps) > 0:
+		r.find(finding{
+			Name: "no_model", What: count(steps.count(), "step has", "steps have") + " no FLOP/s", Seen: r.places(steps),
+			Why: "No log describes the model, so there is no MFU.", Fix: "Set train_perf's train::model (hf_config: config.json) and train::device.",
+		})
+	}
+	if n := timeless.count(); n > 0 {
+		r.find(finding{
+			Name: "no_time", What: count(n, "step has", "steps have") + " no time in the log", Seen: r.places(timeless),
+			Why: "Times are made up from the file's modification time: nothing of other logs can be laid beside them.",
+			Fix: "Have the trainer print a timestamp with each record, or run the collector while it trains.",
+		})
+	}
+}

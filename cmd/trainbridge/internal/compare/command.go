@@ -1,0 +1,109 @@
+package compare
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/offline"
+)
+
+type options struct {
+	reading      reading.Flags
+	format, lang string
+	runA, runB   string
+}
+
+// NewCommand is `trainbridge compare`.
+func NewCommand() *cobra.Command {
+	var opt options
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Say what differs between two runs, by how much, and how sure that is",
+		Long: `Reads the logs of two runs from their first line to their last and sets them side by side: step time and where it goes, throughput, FLOP/s,
+MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero is none that
+can be told. Runs of another model, world size or batch are not comparable: what differs is said first.
+
+A and B are files, directories, globs, or one of them - for the standard input; .gz and .zst are read as they are.`,
+		Example: `  trainbridge compare /data/job-before /data/job-after
+  trainbridge compare before.log after.log --format json
+  trainbridge compare /data/jobs /data/jobs --run-a run-0863c804a488 --run-b run-f774874bd504`,
+		SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return reading.Errorf(cmd, "name the logs of two runs, A and B: each a file, a directory or a glob in quotes")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			write, ok := formats[opt.format]
+			if !ok {
+				return reading.Errorf(cmd, "--format %q: there are %s", opt.format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
+			}
+			if opt.lang != "en" && opt.lang != "zh" {
+				return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
+			}
+			how, err := opt.reading.Options(cmd)
+			if err != nil {
+				return err
+			}
+			a, err := read(cmd, args[0], "--run-a", opt.runA, how)
+			if err != nil {
+				return err
+			}
+			b, err := read(cmd, args[1], "--run-b", opt.runB, how)
+			if err != nil {
+				return err
+			}
+			var out bytes.Buffer
+			if err := write(&out, &document{Compare(a, b), words(opt.lang == "zh"), args[0], args[1]}); err != nil {
+				return err
+			}
+			_, err = out.WriteTo(cmd.OutOrStdout())
+			return err
+		},
+	}
+	opt.reading.Add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&opt.format, "format", "text", "text, html, json")
+	f.StringVar(&opt.lang, "lang", "en", "language: en, zh")
+	f.StringVar(&opt.runA, "run-a", "", "which run of A, where there are several")
+	f.StringVar(&opt.runB, "run-b", "", "which run of B, where there are several")
+	return cmd
+}
+
+var formats = map[string]func(io.Writer, *document) error{
+	"html": writeHTML,
+	"json": writeJSON,
+	"text": writeText,
+}
+
+// read reads the logs of one run.
+func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run, error) {
+	in, err := reading.Open(cmd, []string{path})
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	to := &runs{by: map[string]*Run{}}
+	if _, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to}); err != nil {
+		return nil, err
+	}
+	all := slices.Sorted(maps.Keys(to.by))
+	switch {
+	case len(all) == 0:
+		return nil, reading.Errorf(cmd, "%s: there is no record in it; trainbridge check %s says more of each file", path, path)
+	case id != "" && to.by[id] == nil:
+		return nil, reading.Errorf(cmd, "%s %s: %s has the runs %s", flag, id, path, reading.Clean(strings.Join(all, ", ")))
+	case id != "":
+		return to.by[id], nil
+	case len(all) > 1:
+		return nil, reading.Errorf(cmd, "%s: there are %d runs in it, choose one by %s: %s", path, len(all), flag, reading.Clean(strings.Join(all, ", ")))
+	}
+	return to.by[all[0]], nil
+}

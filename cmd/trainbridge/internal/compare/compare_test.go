@@ -1,0 +1,311 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/goleak"
+
+	genrun "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// job writes the logs of a job.
+func job(t *testing.T, seed uint64, change func(*genrun.Options)) (dir string, truth *genrun.Truth) {
+	t.Helper()
+	opt := genrun.DefaultOptions()
+	opt.Out, opt.Seed, opt.Ranks, opt.Steps = filepath.Join(t.TempDir(), strconv.FormatUint(seed, 10)), seed, 4, 40
+	opt.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if change != nil {
+		change(&opt)
+	}
+	truths, err := genrun.Generate(t.Context(), opt)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(opt.Out, "truth.json")))
+	return opt.Out, &truths[0]
+}
+
+func readRun(t *testing.T, dir string) *Run {
+	t.Helper()
+	cmd := NewCommand()
+	cmd.SetContext(t.Context())
+	cmd.SetErr(&bytes.Buffer{})
+	r, err := read(cmd, dir, "--run-a", "", offline.Options{})
+	require.NoError(t, err)
+	return r
+}
+
+func compare(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	cmd := NewCommand()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&bytes.Buffer{})
+	cmd.SilenceErrors = true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// Runs of the same job with other seeds accuse nothing: of all pairs at most as many as the confidence says. With 21 seeds it was 3 of 210 pairs.
+func TestHealthy(t *testing.T) {
+	var all []*Run
+	pairs, accused := 0, 0
+	for seed := range uint64(6) {
+		dir, _ := job(t, 100+seed, nil)
+		b := readRun(t, dir)
+		for _, a := range all {
+			pairs++
+			c := Compare(a, b)
+			require.Greater(t, len(c.figures), 40)
+			if d := (&document{Comparison: c}).conclusion(); !strings.HasPrefix(d, "No difference that can be told") {
+				accused++
+				t.Log(d)
+			}
+		}
+		all = append(all, b)
+	}
+	assert.LessOrEqual(t, accused, 2, "of %d pairs", pairs) // 0.75 are to be expected at most, and pairs share runs
+}
+
+// What was changed is found, and nothing else: TransferQueue is slow in some steps of B.
+func TestFault(t *testing.T) {
+	a, _ := job(t, 1, nil)
+	b, truth := job(t, 2, func(o *genrun.Options) { o.Faults, o.FaultEvery = []string{genrun.FaultGet}, 3 })
+	c := Compare(readRun(t, a), readRun(t, b))
+	found := map[string]*figure{}
+	for _, f := range c.figures {
+		if f.section == sectionBreakdown && f.differs() {
+			found[f.name] = f
+		}
+	}
+	require.Contains(t, found, "get")
+	require.Contains(t, found, nameUsual)
+	assert.NotContains(t, found, "compute")
+	assert.True(t, found["get"].worse())
+	// The mean is that of the generator's truth, the first step left out.
+	sum := 0.0
+	for _, s := range truth.Steps[1:] {
+		sum += s.Time["get"]
+	}
+	assert.InEpsilon(t, sum/float64(len(truth.Steps)-1), found["get"].estimate.b, 0.01)
+	assert.Regexp(t, `^A step( without checkpoint and evaluation)? takes .* longer in B than in A .* Of it: get \+`, (&document{Comparison: c}).conclusion())
+}
+
+// Intervals hold the truth as often as they say: values that are skewed, rare, or like their neighbours.
+func TestConfidence(t *testing.T) {
+	kinds := map[string]func(r *rand.Rand, n int) []float64{
+		"lognormal": func(r *rand.Rand, n int) (v []float64) {
+			for range n {
+				v = append(v, math.Exp(0.7*r.NormFloat64()))
+			}
+			return v
+		},
+		"rare": func(r *rand.Rand, n int) (v []float64) {
+			for range n {
+				x := 1 + 0.05*r.NormFloat64()
+				if r.Float64() < 0.15 {
+					x += 2
+				}
+				v = append(v, x)
+			}
+			return v
+		},
+		"neighbours": func(r *rand.Rand, n int) (v []float64) {
+			x := 0.0
+			for range n {
+				x = 0.6*x + r.NormFloat64()
+				v = append(v, 10+x)
+			}
+			return v
+		},
+	}
+	const pairs = 100
+	for name, of := range kinds {
+		r := rand.New(rand.NewPCG(7, 7))
+		wrong := 0
+		for i := range pairs {
+			f := figure{section: name, name: strconv.Itoa(i)}
+			f.likeA, f.likeB = of(r, 49), of(r, 60)
+			for _, v := range f.likeA {
+				f.a = append(f.a, unit{v, 1})
+			}
+			for _, v := range f.likeB {
+				f.b = append(f.b, unit{v, 1})
+			}
+			if f.estimateOne(0.95); !f.zero() {
+				wrong++
+			}
+		}
+		t.Log(name, wrong)
+		assert.LessOrEqual(t, wrong, 10, "%s: of %d", name, pairs) // 5 are to be expected, more than 10 in 1.1 % of all tries
+	}
+}
+
+// Runs of another model, batch or number of GPUs are not comparable; what differs is said, and the figures are shown.
+func TestNotComparable(t *testing.T) {
+	log := func(ranks, batch int, took float64) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "using world size: %d, data-parallel size: %d\n  hidden_size ..................... %d\n", ranks, ranks, 1024*ranks)
+		for i := range 20 {
+			fmt.Fprintf(&b, " [2026-01-02 03:%02d:05] iteration %8d/ 100 | consumed samples: %d | elapsed time per iteration (ms): %.1f | learning rate: 1.0E-04 | "+
+				"global batch size: %d | lm loss: %.6E | loss scale: 1.0 | grad norm: 1.000 |\n", i, i+1, (i+1)*batch, took+float64(i%4), batch, 3-0.01*float64(i))
+		}
+		path := filepath.Join(t.TempDir(), "megatron.log")
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+		return path
+	}
+	a, b := log(8, 64, 1000), log(8, 128, 1500)
+	out, err := compare(t, a, b)
+	require.NoError(t, err)
+	assert.Contains(t, out, "NOT COMPARABLE: the runs differ in batch size: A 64, B 128. ")
+	assert.Contains(t, out, "longer, worse")
+	out, err = compare(t, a, log(8, 64, 1500))
+	require.NoError(t, err)
+	assert.NotContains(t, out, "NOT COMPARABLE")
+	assert.Contains(t, out, "A step takes 0.5000 s longer in B than in A (1.002 → 1.502 s, +49.9 %).")
+	out, err = compare(t, a, b, "--format", "json", "--lang", "zh")
+	require.NoError(t, err)
+	var doc jsonDocument
+	require.NoError(t, json.Unmarshal([]byte(out), &doc))
+	assert.False(t, doc.Comparable)
+	assert.Equal(t, []string{"不可比较：两次运行的设置不同（批大小: A 64, B 128）。下列差异可能由此造成。"}, doc.Warnings)
+}
+
+// The same logs give the same bytes, in each format and language.
+func TestGolden(t *testing.T) {
+	parent := t.TempDir()
+	for i, name := range []string{"a", "b"} {
+		dir, _ := job(t, uint64(i+1), func(o *genrun.Options) {
+			if i == 1 {
+				o.Faults, o.FaultEvery = []string{genrun.FaultGet}, 3
+			}
+		})
+		require.NoError(t, os.Rename(dir, filepath.Join(parent, name)))
+	}
+	t.Chdir(parent)
+	t.Setenv("TRAINBRIDGE_RUN_ID", "the-run") // else the directory tells it
+	for _, format := range []string{"text", "html", "json"} {
+		for _, lang := range []string{"en", "zh"} {
+			out, err := compare(t, "a", "b", "--format", format, "--lang", lang)
+			require.NoError(t, err)
+			again, err := compare(t, "a", "b", "--format", format, "--lang", lang)
+			require.NoError(t, err)
+			assert.Equal(t, out, again)
+			golden(t, lang+"."+strings.Replace(format, "text", "txt", 1), out)
+		}
+	}
+}
+
+var testdata, _ = filepath.Abs("testdata") // before a test changes the directory
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join(testdata, name)
+	if *update {
+		require.NoError(t, os.MkdirAll(testdata, 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got, "%s: -update writes it anew", name)
+}
+
+// Texts of logs cannot write to the terminal, nor become elements of the page.
+func TestHostile(t *testing.T) {
+	const name = "\x1b[2J<script>alert(1)</script>"
+	hostile := newRun(name)
+	for i := range 20 {
+		s := ptrace.NewSpan()
+		s.SetStartTimestamp(pcommon.Timestamp(i * 1e9))
+		hostile.named(hostile.functions, name, mostCalls).add(row{start: int64(i) * 1e9, step: noStep, trace: uint64(i)}, 1, 2, 3, 4)
+	}
+	hostile.fact(spans.ModelPrefix+name, name)
+	d := &document{Compare(hostile, newRun(name)), false, name, name}
+	for format, write := range formats {
+		var out bytes.Buffer
+		require.NoError(t, write(&out, d))
+		assert.NotContains(t, out.String(), "\x1b", format)
+		if format == "html" {
+			assert.NotContains(t, out.String(), "<script>")
+		}
+	}
+}
+
+// However many rows there are, so many are kept, the same in any order.
+func TestSample(t *testing.T) {
+	forth, back := newSample(100), newSample(100)
+	row := func(i int) row {
+		return row{start: int64(i), order: orderOf(pcommon.SpanID{byte(i >> 8), byte(i)})}
+	}
+	const n = 5000
+	for i := range n {
+		forth.add(row(i), float64(i))
+		back.add(row(n-1-i), float64(n-1-i))
+	}
+	assert.Equal(t, forth.sorted(), back.sorted())
+	assert.Equal(t, n, forth.seen)
+	assert.LessOrEqual(t, len(forth.rows), 100)
+	assert.Greater(t, len(forth.rows), 40)
+	assert.EqualValues(t, 0, forth.first.start)
+}
+
+func TestErrors(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(text, []byte("nothing of interest\n"), 0o600))
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{}, "compare: name the logs of two runs, A and B"},
+		{[]string{text}, "compare: name the logs of two runs, A and B"},
+		{[]string{text, text}, "compare: nothing to read: the file is text in no format that is known"},
+		{[]string{text, text, "--format", "pdf"}, `compare: --format "pdf": there are html, json, text`},
+		{[]string{text, text, "--lang", "de"}, `compare: --lang "de": there are en, zh`},
+		{[]string{"/nothing/here", text}, "compare: stat /nothing/here"},
+	} {
+		_, err := compare(t, tt.args...)
+		require.ErrorContains(t, err, tt.want, tt.args)
+		require.ErrorAs(t, err, new(*reading.UsageError))
+	}
+	two := t.TempDir()
+	for i, name := range []string{"x", "y"} {
+		dir, _ := job(t, uint64(i), nil)
+		require.NoError(t, os.Rename(dir, filepath.Join(two, name)))
+	}
+	_, err := compare(t, two, two)
+	require.ErrorContains(t, err, "there are 2 runs in it, choose one by --run-a: run-")
+	_, err = compare(t, two, two, "--run-a", "nobody")
+	require.ErrorContains(t, err, "--run-a nobody: ")
+}
+
+func BenchmarkCompareMeans(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var x, y []unit
+	for range 100 {
+		x, y = append(x, unit{r.Float64(), 1}), append(y, unit{r.Float64(), 1})
+	}
+	for b.Loop() {
+		compareMeans("", x, y, false, 0.999)
+	}
+}

@@ -1,0 +1,456 @@
+package compare
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Confidence is that of all intervals together: so often a comparison of two runs that are alike in truth accuses nothing.
+const Confidence = 0.95
+
+// The sections of a comparison.
+const (
+	sectionSteps       = "steps"
+	sectionBreakdown   = "breakdown"
+	sectionFunctions   = "transfer_queue"
+	sectionPasses      = "rpc"
+	sectionCollectives = "collectives"
+	sectionLoss        = "loss"
+)
+
+// The rows of a breakdown that are no part.
+const (
+	nameWhole = "whole"
+	nameUsual = "without checkpoint and evaluation"
+	nameOther = "other"
+)
+
+// Which values are better.
+const (
+	lowerIsBetter  = -1
+	higherIsBetter = 1
+)
+
+// figure is one figure of both runs.
+type figure struct {
+	section string
+	of      string // whose: a window, a function, an operation; "" in a section about one thing
+	name    string
+	unit    string // s, By/s, 1/s, FLOP/s, 1 or ""
+	better  int
+	paired  bool
+
+	a, b             []unit
+	countA, countB   int // values
+	medianA, medianB float64
+	likeA, likeB     []float64 // the means of units, of which apart tells how alike neighbours are
+	like             []float64 // the differences of pairs
+
+	blockA, blockB int // steps that are drawn together
+	estimate
+}
+
+func (f *figure) id() string { return strings.Join([]string{f.section, f.of, f.name}, "/") }
+
+// Comparison is two runs side by side.
+type Comparison struct {
+	a, b       *Run
+	facts      []fact
+	figures    []*figure
+	confidence float64 // of each interval
+	unitsA     string  // what is drawn: steps, or traces where a run has no steps
+	unitsB     string
+	lossA      final
+	lossB      final
+	lossSteps  int // at which both runs say it
+}
+
+// final is the last loss.
+type final struct {
+	step int64
+	loss float64
+}
+
+// collectiveRanks is the fact that stands for the world size where no log says it.
+const collectiveRanks = "ranks of the largest collective"
+
+// fact is what both logs say of their runs.
+type fact struct {
+	name    string
+	a, b    []string // values; none: the log does not say it
+	differs bool
+	needed  bool // runs that differ in it cannot be compared
+}
+
+// Comparable says whether a difference may come from what was changed, and not from another model, batch or number of GPUs.
+func (c *Comparison) Comparable() bool {
+	return !slices.ContainsFunc(c.facts, func(f fact) bool { return f.differs && f.needed })
+}
+
+// side is a run whose values are put into units.
+type side struct {
+	*Run
+	log     string // the format whose steps are the units
+	steps   map[int64]int
+	ends    []int64        // of the steps
+	traces  map[uint64]int // which step a trace is of
+	covered map[int64]float64
+}
+
+// newSide finds the steps of a run: by iteration, in order of time. The first is warm-up.
+func newSide(run *Run, log string) *side {
+	s := &side{Run: run, log: log, steps: map[int64]int{}, covered: map[int64]float64{}, traces: map[uint64]int{}}
+	rows, ok := run.steps[log], run.steps[log] != nil
+	if !ok {
+		rows, ok = run.windows[spans.WindowStep], run.windows[spans.WindowStep] != nil
+	}
+	if !ok {
+		return s
+	}
+	end := map[int64]int64{}
+	for _, r := range append([]row{rows.first}, rows.sorted()...) {
+		if r.step == noStep {
+			continue
+		}
+		end[r.step] = max(end[r.step], r.end)
+		if run.steps[log] != nil && len(r.values) == stepColumns {
+			s.covered[r.step] = max(1, r.values[stepCovered])
+		}
+	}
+	order := slices.SortedFunc(maps.Keys(end), func(a, b int64) int { return cmp.Or(cmp.Compare(end[a], end[b]), cmp.Compare(a, b)) })
+	for i, step := range order {
+		s.steps[step] = i
+		s.ends = append(s.ends, end[step])
+	}
+	for _, r := range rows.rows {
+		if i, ok := s.steps[r.step]; ok {
+			s.traces[r.trace] = i
+		}
+	}
+	return s
+}
+
+// alone is added to the numbers of units that are traces of no step.
+const alone = 1 << 40
+
+// unitOf is which unit a row belongs to: its step, else that of its trace, else the step that went on when it began. Where there are no steps, or its times are
+// made up, it is its trace.
+func (s *side) unitOf(r *row, traces map[uint64]int) int {
+	if i, ok := s.steps[r.step]; ok && r.step != noStep {
+		return i
+	}
+	if i, ok := s.traces[r.trace]; ok {
+		return i
+	}
+	if len(s.ends) > 0 && !r.made {
+		i, _ := slices.BinarySearch(s.ends, r.start+1)
+		return min(i, len(s.ends)-1)
+	}
+	i, ok := traces[r.trace]
+	if !ok {
+		i = alone + len(traces)
+		traces[r.trace] = i
+	}
+	return i
+}
+
+// units puts the values of a column into units, without the first unit, which is warm-up. fill stands for a value that a row does not say.
+func (s *side) units(of *sample, column int, fill float64, scale func(*row) float64) (units []unit, like []float64, values []float64) {
+	if of == nil {
+		return nil, nil, nil
+	}
+	by := map[int]unit{}
+	traces := map[uint64]int{}
+	for _, r := range of.sorted() {
+		at := s.unitOf(&r, traces)
+		v := r.values[column]
+		if math.IsNaN(v) {
+			v = fill
+		}
+		if at%alone == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		if scale != nil {
+			v *= scale(&r)
+		}
+		u := by[at]
+		by[at] = unit{u.sum + v, u.count + 1}
+		values = append(values, v)
+	}
+	for _, at := range slices.Sorted(maps.Keys(by)) {
+		units = append(units, by[at])
+		like = append(like, by[at].sum/by[at].count)
+	}
+	return units, like, values
+}
+
+// Compare compares two runs.
+func Compare(a, b *Run) *Comparison {
+	c := &Comparison{a: a, b: b}
+	logA, logB := logs(a, b)
+	sa, sb := newSide(a, logA), newSide(b, logB)
+	c.unitsA, c.unitsB = unitNames(sa), unitNames(sb)
+	c.compareFacts()
+	c.addSteps(sa, sb)
+	c.addWindows(sa, sb)
+	c.addFunctions(sa, sb)
+	c.addPasses(sa, sb)
+	c.addCollectives(sa, sb)
+	c.addLoss(sa, sb)
+	c.estimate()
+	return c
+}
+
+func unitNames(s *side) string {
+	if len(s.ends) > 0 {
+		return "steps"
+	}
+	return "traces"
+}
+
+// logs are the training logs that are compared: of the kinds of logs that both have the one with the most steps, else of each the one with the most.
+func logs(a, b *Run) (ofA, ofB string) {
+	largest := func(of *Run, other map[string]*sample) string {
+		best := ""
+		for _, name := range slices.Sorted(maps.Keys(of.steps)) {
+			if (other == nil || other[name] != nil) && (best == "" || of.steps[name].seen > of.steps[best].seen) {
+				best = name
+			}
+		}
+		return best
+	}
+	if both := largest(a, b.steps); both != "" {
+		return both, both
+	}
+	return largest(a, nil), largest(b, nil)
+}
+
+// add adds a figure that at least one run has.
+func (c *Comparison) add(f *figure, sa, sb *side, a, b *sample, column int) {
+	c.addScaled(f, sa, sb, a, b, column, math.NaN(), math.NaN(), nil, nil)
+}
+
+func (c *Comparison) addScaled(f *figure, sa, sb *side, a, b *sample, column int, fillA, fillB float64, scaleA, scaleB func(*row) float64) {
+	var va, vb []float64
+	f.a, f.likeA, va = sa.units(a, column, fillA, scaleA)
+	f.b, f.likeB, vb = sb.units(b, column, fillB, scaleB)
+	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), median(va), median(vb)
+	if len(va)+len(vb) > 0 {
+		c.figures = append(c.figures, f)
+	}
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	values = slices.Sorted(slices.Values(values))
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+func (c *Comparison) addSteps(sa, sb *side) {
+	a, b := sa.Run.steps[sa.log], sb.Run.steps[sb.log]
+	for _, f := range []struct {
+		column, better int
+		name, unit     string
+	}{
+		{stepTime, lowerIsBetter, "time", "s"},
+		{stepTokens, higherIsBetter, "tokens/s", "1/s"},
+		{stepSamples, higherIsBetter, "samples/s", "1/s"},
+		{stepFlopReported, higherIsBetter, "FLOP/s per GPU, as logged", "FLOP/s"},
+		{stepFlop, higherIsBetter, "FLOP/s per GPU, recomputed", "FLOP/s"},
+		{stepMFU, higherIsBetter, "MFU", "1"},
+	} {
+		c.add(&figure{section: sectionSteps, name: f.name, unit: f.unit, better: f.better}, sa, sb, a, b, f.column)
+	}
+}
+
+// addWindows adds the parts of the windows that hold all others: steps, else batches, else passes.
+func (c *Comparison) addWindows(sa, sb *side) {
+	for _, of := range []string{spans.WindowStep, spans.WindowBatch, spans.WindowPass} {
+		a, b := sa.windows[of], sb.windows[of]
+		if a == nil || b == nil {
+			continue
+		}
+		perStep := func(s *side) func(*row) float64 {
+			return func(r *row) float64 {
+				if n := s.covered[r.step]; n > 1 {
+					return 1 / n
+				}
+				return 1
+			}
+		}
+		add := func(column int, name string, fillA, fillB float64) {
+			f := &figure{section: sectionBreakdown, of: of, name: name, unit: "s", better: lowerIsBetter}
+			c.addScaled(f, sa, sb, a, b, column, fillA, fillB, perStep(sa), perStep(sb))
+		}
+		add(len(partNames)+windowWhole, nameWhole, math.NaN(), math.NaN())
+		for _, column := range []int{slices.Index(partNames, spans.PartCheckpoint), slices.Index(partNames, spans.PartEvaluation)} {
+			if !math.IsNaN(none(a, column)) || !math.IsNaN(none(b, column)) {
+				add(len(partNames)+windowUsual, nameUsual, math.NaN(), math.NaN())
+				break
+			}
+		}
+		for column, name := range append(slices.Clone(partNames), nameOther) {
+			add(column, name, none(a, column), none(b, column))
+		}
+		return
+	}
+}
+
+// none stands for a part that took no time in a window: 0, where the run's logs tell of the part at all.
+func none(of *sample, column int) float64 {
+	if slices.ContainsFunc(of.rows, func(r row) bool { return !math.IsNaN(r.values[column]) }) {
+		return 0
+	}
+	return math.NaN()
+}
+
+// names are the names that either side has.
+func names(a, b map[string]*sample) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (c *Comparison) addFunctions(sa, sb *side) {
+	for _, of := range names(sa.functions, sb.functions) {
+		for column, name := range []string{"time", "get", "compute", "put"} {
+			c.add(&figure{section: sectionFunctions, of: of, name: name, unit: "s", better: lowerIsBetter}, sa, sb, sa.functions[of], sb.functions[of], column)
+		}
+	}
+}
+
+func (c *Comparison) addPasses(sa, sb *side) {
+	add := func(column, better int, name, unit string) {
+		c.add(&figure{section: sectionPasses, name: name, unit: unit, better: better}, sa, sb, sa.passes, sb.passes, column)
+	}
+	add(int(view.RPCTransport), lowerIsBetter, "time", "s") // the stages go before
+	for stage := range view.RPCTransport {
+		add(int(stage), lowerIsBetter, stage.String(), "s")
+	}
+	add(int(view.RPCTransport)+1, higherIsBetter, "throughput", "By/s")
+}
+
+func (c *Comparison) addCollectives(sa, sb *side) {
+	for _, of := range names(sa.collectives, sb.collectives) {
+		for _, f := range []struct {
+			column, better int
+			name, unit     string
+		}{
+			{collectiveTime, lowerIsBetter, "time", "s"},
+			{collectiveBandwidth, higherIsBetter, "bus bandwidth", "By/s"},
+			{collectiveWait, lowerIsBetter, "wait for the last rank", "s"},
+		} {
+			c.add(&figure{section: sectionCollectives, of: of, name: f.name, unit: f.unit, better: f.better}, sa, sb,
+				sa.collectives[of], sb.collectives[of], f.column)
+		}
+	}
+}
+
+// addLoss compares the loss at equal steps: pairs, so that its way down does not count as chance.
+func (c *Comparison) addLoss(sa, sb *side) {
+	a, b := losses(sa), losses(sb)
+	f := &figure{section: sectionLoss, name: "at equal steps", paired: true, better: lowerIsBetter}
+	var va, vb []float64
+	for _, step := range slices.Sorted(maps.Keys(a)) {
+		c.lossA = final{step, a[step].sum / a[step].count}
+		if _, ok := b[step]; !ok || sa.steps[step] == 0 || sb.steps[step] == 0 {
+			continue
+		}
+		x, y := a[step].sum/a[step].count, b[step].sum/b[step].count
+		f.a, f.b = append(f.a, unit{x, 1}), append(f.b, unit{y, 1})
+		f.like = append(f.like, y-x)
+		va, vb = append(va, x), append(vb, y)
+	}
+	for _, step := range slices.Sorted(maps.Keys(b)) {
+		c.lossB = final{step, b[step].sum / b[step].count}
+	}
+	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), median(va), median(vb)
+	if c.lossSteps = len(va); len(va) > 0 {
+		c.figures = append(c.figures, f)
+	}
+}
+
+// losses are the losses by step.
+func losses(s *side) map[int64]unit {
+	by := map[int64]unit{}
+	of := s.Run.steps[s.log]
+	if of == nil {
+		return by
+	}
+	for _, r := range of.sorted() {
+		if v := r.values[stepLoss]; !math.IsNaN(v) && r.step != noStep {
+			u := by[r.step]
+			by[r.step] = unit{u.sum + v, u.count + 1}
+		}
+	}
+	return by
+}
+
+// estimate makes the intervals. There are many, so each is wide enough that all hold at once (Bonferroni).
+func (c *Comparison) estimate() {
+	n := 0
+	for _, f := range c.figures {
+		if len(f.a) > 0 && len(f.b) > 0 {
+			n++
+		}
+	}
+	c.confidence = 1 - (1-Confidence)/float64(max(1, n))
+	var workers sync.WaitGroup
+	next := make(chan *figure)
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for f := range next {
+				f.estimateOne(c.confidence)
+			}
+		})
+	}
+	for _, f := range c.figures {
+		next <- f
+	}
+	close(next)
+	workers.Wait()
+}
+
+func (f *figure) estimateOne(confidence float64) {
+	if f.paired {
+		f.likeA, f.likeB = f.like, f.like
+	}
+	a, lengthA := apart(f.a, f.likeA)
+	b, lengthB := apart(f.b, f.likeB)
+	f.blockA, f.blockB = lengthA, lengthB
+	f.estimate = compareMeans(f.id(), a, b, f.paired, confidence)
+}
+
+// compareFacts finds what the logs say of their runs as a whole.
+func (c *Comparison) compareFacts() {
+	all := map[string]bool{}
+	for _, of := range []*Run{c.a, c.b} {
+		for name := range of.facts {
+			all[name] = true
+		}
+	}
+	if !all[spans.AttrWorldSize] { // the largest collective stands for it
+		for _, of := range []*Run{c.a, c.b} {
+			if of.ranks > 0 {
+				of.fact(collectiveRanks, strconv.FormatInt(of.ranks, 10))
+				all[collectiveRanks] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f := fact{name: name, a: c.a.says(name), b: c.b.says(name), needed: name != spans.AttrDeviceModel}
+		f.differs = len(f.a) > 0 && len(f.b) > 0 && !slices.Equal(f.a, f.b)
+		c.facts = append(c.facts, f)
+	}
+}

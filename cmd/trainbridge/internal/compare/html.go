@@ -1,0 +1,83 @@
+package compare
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"math"
+)
+
+//go:embed page.html
+var page string
+
+var pageTemplate = template.Must(template.New("compare").Parse(page))
+
+type (
+	pageData struct {
+		Lang, Conclusion       string
+		Warnings, Sides, Notes []string
+		Sections               []pageSection
+	}
+	pageSection struct {
+		Title, Below string
+		Head         []string
+		Rows         []pageRow
+	}
+	pageRow struct {
+		Class string // worse, better, or ""
+		Cells [8]string
+		Bar   *bar
+	}
+	// bar is the interval of the ratio as a picture of 160 by 12: no change is in the middle, the double and the half are at the sides.
+	bar struct {
+		Label          string
+		From, Wide, At float64
+	}
+)
+
+func barOf(f *figure, label string) *bar {
+	if math.IsNaN(f.ratio.low) || !f.told {
+		return nil
+	}
+	place := func(ratio float64) float64 {
+		return 80 + 76*min(max(math.Log2(max(ratio, 1e-9)), -1), 1)
+	}
+	from, to := place(f.ratio.low), place(f.ratio.high)
+	return &bar{label, from, max(to-from, 1), place(f.ratio.value)}
+}
+
+// writeHTML writes one page that loads nothing. html/template escapes what logs say.
+func writeHTML(w io.Writer, d *document) error {
+	data := pageData{Lang: "en", Conclusion: d.conclusion(), Warnings: d.warnings(), Sides: d.sides(), Notes: d.notes()}
+	if d.words {
+		data.Lang = "zh"
+	}
+	for _, s := range sections {
+		section := pageSection{
+			Title: d.titleOf(s.name, s.title),
+			Head:  []string{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), "½ … 2", ""},
+		}
+		if section.Title == "" {
+			continue
+		}
+		if s.name == sectionLoss {
+			section.Below = d.finals()
+		}
+		for _, f := range d.figures {
+			if f.section != s.name {
+				continue
+			}
+			row := pageRow{Cells: d.cells(f)}
+			row.Bar = barOf(f, row.Cells[6])
+			switch {
+			case f.worse():
+				row.Class = "worse"
+			case f.differs():
+				row.Class = "better"
+			}
+			section.Rows = append(section.Rows, row)
+		}
+		data.Sections = append(data.Sections, section)
+	}
+	return pageTemplate.Execute(w, data)
+}

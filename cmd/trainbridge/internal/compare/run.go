@@ -1,0 +1,291 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// What is kept of a run, at most.
+const (
+	mostSteps  = 100_000 // rows of a training log, or of windows of one kind
+	mostCalls  = 20_000  // rows of a function, of passes, or of an operation of collectives
+	mostNames  = 100     // functions, operations, training logs, facts: names that logs make up
+	mostValues = 8       // of a fact
+)
+
+// The columns of training steps.
+const (
+	stepTime = iota
+	stepTokens
+	stepSamples
+	stepFlopReported
+	stepFlop
+	stepMFU
+	stepLoss
+	stepCovered
+	stepColumns
+)
+
+// The columns of collectives.
+const (
+	collectiveBandwidth = iota
+	collectiveWait
+	collectiveTime
+)
+
+// partNames are the columns of windows, the most usual first. Behind them are the windowColumns.
+var partNames = []string{
+	spans.PartCompute, spans.PartGet, spans.PartPut, spans.PartCollective, spans.PartWait, spans.PartRPCSerialize, spans.PartRPCSend,
+	spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize, spans.PartRPCUnattributed, spans.PartDataLoading, spans.PartCheckpoint,
+	spans.PartEvaluation, spans.PartUnattributed,
+}
+
+// The columns of windows behind those of the parts.
+const (
+	windowOther = iota // of a part that is not known
+	windowWhole
+	windowUsual // the whole without checkpoint and evaluation, which some steps have and others not
+	windowColumns
+)
+
+// Run is what is kept of one run.
+type Run struct {
+	ID    string // ml.run.id
+	facts map[string]map[string]bool
+
+	steps       map[string]*sample // by the format of the log
+	windows     map[string]*sample // by what they are of
+	functions   map[string]*sample // of TransferQueue
+	passes      *sample            // of RPCs
+	collectives map[string]*sample // by operation and communicator
+	partial     int                // windows that may lack something
+	notFinite   int                // losses
+	others      int                // spans of further names
+	ranks       int64              // of the largest collective
+}
+
+func newRun(id string) *Run {
+	return &Run{
+		ID: id, facts: map[string]map[string]bool{}, steps: map[string]*sample{}, windows: map[string]*sample{}, functions: map[string]*sample{},
+		passes: newSample(mostCalls), collectives: map[string]*sample{},
+	}
+}
+
+// runs takes spans, and keeps what is compared of each run.
+type runs struct {
+	mu sync.Mutex
+	by map[string]*Run
+
+	resource   view.Resource
+	step       view.Step
+	breakdown  view.Breakdown
+	function   view.Function
+	pass       view.Group
+	collective view.Collective
+	mark       view.Mark
+}
+
+func (c *runs) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// ConsumeTraces reads spans.
+func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, rs := range td.ResourceSpans().All() {
+		c.resource.Read(rs.Resource().Attributes())
+		run := c.by[c.resource.Run]
+		if run == nil {
+			run = newRun(c.resource.Run)
+			c.by[c.resource.Run] = run
+		}
+		for name, v := range rs.Resource().Attributes().All() {
+			if strings.HasPrefix(name, spans.ModelPrefix) {
+				run.fact(name, v.AsString())
+			}
+		}
+		run.number(spans.AttrWorldSize, c.resource.WorldSize)
+		run.fact(spans.AttrDeviceModel, c.resource.DeviceModel)
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				if !view.IsDetail(span) {
+					c.read(run, span)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *runs) read(run *Run, span ptrace.Span) {
+	trace := span.TraceID()
+	r := row{
+		start: int64(span.StartTimestamp()), end: int64(span.EndTimestamp()), step: noStep,
+		trace: binary.BigEndian.Uint64(trace[:]), order: orderOf(span.SpanID()),
+	}
+	switch kind := view.KindOf(span); kind {
+	case view.KindStep:
+		c.step.Read(span, &c.resource)
+		run.takeStep(r, &c.step)
+	case view.KindBreakdown:
+		c.breakdown.Read(span)
+		run.takeWindow(r, &c.breakdown)
+	case view.KindFunction:
+		if c.function.Read(span); !c.function.Incomplete {
+			length := float64(r.end-r.start) / 1e9
+			share := &c.function.Share
+			run.named(run.functions, cmp.Or(c.function.Name, span.Name()), mostCalls).add(r, length,
+				length*share[spans.TQGet], length*share[spans.TQCompute], length*share[spans.TQPut])
+		}
+	case view.KindPass:
+		r.made = c.madeUp(span)
+		if c.pass.Read(span, &c.resource); !c.pass.Incomplete {
+			run.passes.add(r, append(c.pass.Duration[:view.RPCTransport:view.RPCTransport], c.pass.CallDuration, c.pass.Throughput)...)
+		}
+	case view.KindCollective:
+		r.made = c.madeUp(span)
+		if c.collective.Read(span); !c.collective.Incomplete {
+			run.takeCollective(r, &c.collective)
+		}
+	default:
+	}
+}
+
+func (c *runs) madeUp(span ptrace.Span) bool {
+	c.mark.Read(span, &c.resource)
+	return c.mark.Time == spans.TimeSynthetic
+}
+
+func (run *Run) takeStep(r row, s *view.Step) {
+	if s.Incomplete {
+		return
+	}
+	if at := s.Step(); at.OK {
+		r.step = at.N
+	}
+	run.number(spans.AttrWorldSize, s.WorldSize)
+	run.fact(spans.AttrDeviceModel, s.DeviceModel)
+	if !math.IsNaN(s.BatchSize) {
+		run.fact(spans.AttrBatchSize, strconv.FormatFloat(s.BatchSize, 'f', -1, 64))
+	}
+	if s.Loss.NotFinite() != "" {
+		run.notFinite++
+	}
+	loss := s.Loss.Value
+	if math.IsInf(loss, 0) {
+		loss = math.NaN()
+	}
+	run.named(run.steps, s.Format, mostSteps).add(r, s.Duration, s.TokenThroughput, s.SampleThroughput, s.DeviceFlopThroughputReported,
+		s.DeviceFlopThroughput, s.MFU, loss, s.Covered())
+}
+
+func (run *Run) takeWindow(r row, b *view.Breakdown) {
+	if b.Partial {
+		run.partial++
+		return
+	}
+	if b.Iteration.OK {
+		r.step = b.Iteration.N
+	}
+	values := make([]float64, len(partNames)+windowColumns)
+	for i := range values {
+		values[i] = math.NaN()
+	}
+	usual := b.Length()
+	for _, p := range b.Times {
+		if math.IsNaN(p.Seconds) {
+			continue
+		}
+		at := slices.Index(partNames, p.Part)
+		if at < 0 {
+			at = len(partNames) + windowOther
+		}
+		values[at] = orZero(values[at]) + p.Seconds
+		if p.Part == spans.PartCheckpoint || p.Part == spans.PartEvaluation {
+			usual -= p.Seconds
+		}
+	}
+	values[len(partNames)+windowWhole], values[len(partNames)+windowUsual] = b.Length(), usual
+	run.named(run.windows, b.Window, mostSteps).add(r, values...)
+}
+
+func (run *Run) takeCollective(r row, v *view.Collective) {
+	run.ranks = max(run.ranks, v.CommSize.N, v.Ranks.N)
+	length := v.Duration
+	if math.IsNaN(length) {
+		length = float64(r.end-r.start) / 1e9
+	}
+	name := v.Operation
+	if v.CommName != "" && v.CommName != "unknown" { // as NCCL Inspector says when it has none; ids are others in each run
+		name += " in " + v.CommName
+	}
+	run.named(run.collectives, name, mostCalls).add(r, v.BandwidthBus, v.Last.Late, length)
+}
+
+// named finds a sample by a name that the log says.
+func (run *Run) named(by map[string]*sample, name string, most int) *sample {
+	s := by[name]
+	if s == nil {
+		if s = newSample(most); len(by) >= mostNames {
+			run.others++
+			return s
+		}
+		by[name] = s
+	}
+	return s
+}
+
+func (run *Run) number(name string, v view.Int) {
+	if v.OK {
+		run.fact(name, strconv.FormatInt(v.N, 10))
+	}
+}
+
+// fact notes what a log says of the whole run.
+func (run *Run) fact(name, value string) {
+	if value == "" {
+		return
+	}
+	values := run.facts[name]
+	switch {
+	case values[value]:
+	case values == nil && len(run.facts) < mostNames:
+		run.facts[name] = map[string]bool{value: true}
+	case values != nil && len(values) < mostValues:
+		values[value] = true
+	}
+}
+
+// says is a fact: all its values, in order.
+func (run *Run) says(name string) []string { return slices.Sorted(maps.Keys(run.facts[name])) }
+
+func orZero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}
+
+// kept is how many rows there were, and how many of them are kept.
+func (run *Run) kept() (kept, seen int) {
+	add := func(s *sample) { kept, seen = kept+len(s.rows), seen+s.seen }
+	for _, by := range []map[string]*sample{run.steps, run.windows, run.functions, run.collectives} {
+		for _, s := range by {
+			add(s)
+		}
+	}
+	add(run.passes)
+	return kept, seen
+}

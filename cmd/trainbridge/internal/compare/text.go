@@ -1,0 +1,401 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// document is a comparison as people read it: all formats say the same sentences.
+type document struct {
+	*Comparison
+	words
+	nameA, nameB string // as they were given
+}
+
+// sections in the order in which they are printed, each with its title.
+var sections = []struct{ name, title string }{
+	{sectionSteps, "Steps"},
+	{sectionBreakdown, ""}, // its window tells it
+	{sectionFunctions, "TransferQueue, per call"},
+	{sectionPasses, "RPC, per pass"},
+	{sectionCollectives, "Collectives, each"},
+	{sectionLoss, "Loss"},
+}
+
+func (d *document) titleOf(section, title string) string {
+	for _, f := range d.figures {
+		if f.section == section {
+			if section == sectionBreakdown {
+				title = "Where the time of a " + f.of + " goes"
+			}
+			return d.of(title)
+		}
+	}
+	return ""
+}
+
+// conclusion is the first thing to read.
+func (d *document) conclusion() string {
+	n, differ := 0, 0
+	var first *figure
+	for _, f := range d.figures {
+		if len(f.a) == 0 || len(f.b) == 0 {
+			continue
+		}
+		n++
+		if f.differs() {
+			differ++
+		}
+		if first == nil && f.unit == "s" && (f.section == sectionSteps || f.name == nameWhole || f.name == nameUsual) && f.differs() {
+			first = f
+		}
+	}
+	zh := bool(d.words)
+	switch {
+	case n == 0 && zh:
+		return "A 与 B 没有可比较的共同指标。"
+	case n == 0:
+		return "A and B have no figure in common."
+	case differ == 0 && zh:
+		return fmt.Sprintf("A 与 B 之间看不出差异：比较了 %d 项指标，置信度合计 95 %%。", n)
+	case differ == 0:
+		return fmt.Sprintf("No difference that can be told between A and B: %s compared, with 95 %% confidence for all together.", count(n, "figure"))
+	case first == nil && zh:
+		return fmt.Sprintf("每步耗时看不出差异；%d 项指标中有 %d 项不同：%s。", n, differ, d.listed())
+	case first == nil:
+		return fmt.Sprintf("Steps take as long in B as in A, as far as can be told. Of %s %d differ: %s.", count(n, "figure"), differ, d.listed())
+	}
+	s := first.scale()
+	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), digits(math.Abs(first.difference.value)/s.by)
+	of := ""
+	if first.name == nameUsual {
+		of = " " + nameUsual
+		if zh {
+			of = "（不含检查点与评估）"
+		}
+	}
+	window := cmp.Or(first.of, spans.WindowStep)
+	text := ""
+	if zh {
+		text = fmt.Sprintf("B 的每个 %s%s平均比 A %s %s %s（%s → %s %s，%s）", window, of, d.of(direction(first)), by, s.name, a, b, s.name, percents(first.ratio.value))
+	} else {
+		text = fmt.Sprintf("A %s%s takes %s %s %s in B than in A (%s → %s %s, %s).", window, of, by, s.name, direction(first), a, b, s.name,
+			percents(first.ratio.value))
+	}
+	switch causes := d.causes(); {
+	case causes == "" && zh:
+		return text + "。没有任何一部分能单独说明原因。"
+	case causes == "":
+		return text + " No part of it can be told to be the cause."
+	case zh:
+		return text + "，其中：" + causes + "。"
+	default:
+		return text + " Of it: " + causes + "."
+	}
+}
+
+// causes are the parts that differ, those that explain most of it first.
+func (d *document) causes() string {
+	var parts []*figure
+	for _, f := range d.figures {
+		if f.section == sectionBreakdown && f.name != nameWhole && f.name != nameUsual && f.differs() {
+			parts = append(parts, f)
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b *figure) int { return cmp.Compare(math.Abs(b.difference.value), math.Abs(a.difference.value)) })
+	var all []string
+	for _, f := range parts[:min(len(parts), 5)] {
+		s := f.scale()
+		all = append(all, fmt.Sprintf("%s %+.3g %s", d.of(f.name), f.difference.value/s.by, s.name))
+	}
+	return strings.Join(all, ", ")
+}
+
+// listed are the figures that differ, by name.
+func (d *document) listed() string {
+	var all []string
+	for _, f := range d.figures {
+		if f.differs() {
+			all = append(all, strings.TrimSpace(reading.Clean(f.of)+" "+d.of(f.name))+" "+d.of(direction(f)))
+		}
+	}
+	if n := len(all); n > 5 {
+		all = append(all[:5], "…")
+	}
+	return strings.Join(all, ", ")
+}
+
+// direction is a finding in the words of its unit.
+func direction(f *figure) string {
+	switch finding := f.finding(); {
+	case f.unit == "s" && finding == findingHigher:
+		return "longer"
+	case f.unit == "s" && finding == findingLower:
+		return "shorter"
+	default:
+		return finding
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// differences are sentences about what the runs as a whole differ in; refused says whether they cannot be compared.
+func (d *document) differences() (refused bool, all []string) {
+	for _, f := range d.facts {
+		if !f.differs {
+			continue
+		}
+		refused = refused || f.needed
+		all = append(all, fmt.Sprintf("%s: A %s, B %s", d.factName(f.name), d.said(f.a), d.said(f.b)))
+	}
+	return refused, all
+}
+
+func (d *document) factName(name string) string {
+	switch name {
+	case spans.AttrWorldSize:
+		return d.of("world size")
+	case spans.AttrBatchSize:
+		return d.of("batch size")
+	case spans.AttrDeviceModel:
+		return d.of("GPUs")
+	}
+	return d.of(reading.Clean(name))
+}
+
+func (d *document) said(values []string) string {
+	if len(values) == 0 {
+		return d.of("no log says it")
+	}
+	return reading.Clean(strings.Join(values, ", "))
+}
+
+// warnings are what a reader must know before the figures.
+func (d *document) warnings() (all []string) {
+	refused, differ := d.differences()
+	switch zh := bool(d.words); {
+	case refused && zh:
+		all = append(all, "不可比较：两次运行的设置不同（"+strings.Join(differ, "；")+"）。下列差异可能由此造成。")
+	case refused:
+		all = append(all, "NOT COMPARABLE: the runs differ in "+strings.Join(differ, "; ")+". Differences below may come from that alone.")
+	case len(differ) > 0 && zh:
+		all = append(all, "两次运行的设备不同（"+strings.Join(differ, "；")+"）。")
+	case len(differ) > 0:
+		all = append(all, "The runs had other devices: "+strings.Join(differ, "; ")+".")
+	}
+	for _, side := range []struct {
+		name string
+		run  *Run
+	}{{"A", d.a}, {"B", d.b}} {
+		if n := side.run.notFinite; n > 0 {
+			if d.words {
+				all = append(all, fmt.Sprintf("%s 有 %d 步的损失不是有限数 (NaN/Inf)，未参与比较。", side.name, n))
+			} else {
+				all = append(all, fmt.Sprintf("The loss of %s is not finite at %s; these are not compared.", side.name, count(n, "step")))
+			}
+		}
+	}
+	return all
+}
+
+// notes say how the figures were made.
+func (d *document) notes() (all []string) {
+	n := 0
+	for _, f := range d.figures {
+		if len(f.a) > 0 && len(f.b) > 0 {
+			n++
+		}
+	}
+	if d.words {
+		all = append(all,
+			"各值为均值。每次运行的第一步（没有训练步时为第一条链路）视为预热，连同在其结束前开始的内容一并排除。",
+			fmt.Sprintf("区间：按步有放回重采样 %d 次 (bootstrap 分位数，固定种子)；彼此相关的相邻步一起抽取。共 %d 项比较，每个区间的置信度为 %.3f %%，合计 95 %%。",
+				resamples, n, 100*d.confidence),
+			"区间包含 0 时：看不出差异。")
+	} else {
+		all = append(all,
+			"Figures are means. The first step of a run (without steps: its first trace) is warm-up and left out, with what began before its end.",
+			fmt.Sprintf("Intervals: %d bootstrap draws of steps, with a fixed seed; neighbours that are alike are drawn together. "+
+				"There are %s, each at %.3f %%, so that all hold at once with 95 %%.", resamples, count(n, "comparison"), 100*d.confidence),
+			"Where the interval holds zero, there is no difference that can be told.")
+	}
+	for _, side := range []struct {
+		name string
+		run  *Run
+	}{{"A", d.a}, {"B", d.b}} {
+		if n := side.run.partial; n > 0 {
+			if d.words {
+				all = append(all, fmt.Sprintf("%s 有 %d 个不完整的时间窗口，未参与比较。", side.name, n))
+			} else {
+				all = append(all, fmt.Sprintf("%s: %s may lack something, and are left out.", side.name, count(n, "window")))
+			}
+		}
+		if kept, seen := side.run.kept(); kept < seen {
+			if d.words {
+				all = append(all, fmt.Sprintf("%s 有 %d 条记录，按固定种子抽取了 %d 条。", side.name, seen, kept))
+			} else {
+				all = append(all, fmt.Sprintf("%s: of %d records %d were drawn, by their span ids.", side.name, seen, kept))
+			}
+		}
+		if n := side.run.others; n > 0 {
+			all = append(all, fmt.Sprintf("%s: %s of further functions, operations or logs are not compared: there are more than %d of a kind.",
+				side.name, count(n, "record"), mostNames))
+		}
+	}
+	return all
+}
+
+// finals says the last losses.
+func (d *document) finals() string {
+	if d.lossA == (final{}) && d.lossB == (final{}) {
+		return ""
+	}
+	say := func(f final) string {
+		if f == (final{}) {
+			return "-"
+		}
+		if d.words {
+			return fmt.Sprintf("%s（第 %d 步）", digits(f.loss), f.step)
+		}
+		return fmt.Sprintf("%s at step %d", digits(f.loss), f.step)
+	}
+	if d.words {
+		return "最后的损失：A " + say(d.lossA) + "，B " + say(d.lossB)
+	}
+	return "last loss: A " + say(d.lossA) + ", B " + say(d.lossB)
+}
+
+// cells are a figure as texts: name, A, B, difference, its interval, change in %, its interval, finding.
+func (d *document) cells(f *figure) [8]string {
+	s := f.scale()
+	a, b := f.estimate.a/s.by, f.estimate.b/s.by
+	larger := max(math.Abs(orZero(a)), math.Abs(orZero(b)))
+	cell := [8]string{d.of(reading.Clean(f.name)), withUnit(a, s), withUnit(b, s), "", "", "", "", d.of(f.finding())}
+	if f.of != "" && f.section != sectionBreakdown {
+		cell[0] = reading.Clean(f.of) + " " + cell[0]
+	}
+	if len(f.a) == 0 || len(f.b) == 0 {
+		return cell
+	}
+	cell[3], cell[5] = change(f.difference.value/s.by, larger), percents(f.ratio.value)
+	if f.told {
+		cell[4] = change(f.difference.low/s.by, larger) + " … " + change(f.difference.high/s.by, larger)
+		if low, high := percents(f.ratio.low), percents(f.ratio.high); low != "-" {
+			cell[6] = strings.TrimSuffix(low, " %") + " … " + high
+		}
+	}
+	if f.differs() {
+		cell[7] = d.of(direction(f)) + ", " + d.of("better")
+		if f.worse() {
+			cell[7] = d.of(direction(f)) + ", " + d.of("worse")
+		}
+	}
+	return cell
+}
+
+func withUnit(v float64, s scale) string {
+	if text := digits(v); text != "-" {
+		return strings.TrimSpace(text + " " + s.name)
+	}
+	return "-"
+}
+
+// writeText prints a comparison for a terminal or for diff.
+func writeText(out io.Writer, d *document) error {
+	w := new(strings.Builder)
+	fmt.Fprintln(w, d.conclusion())
+	for _, warning := range d.warnings() {
+		fmt.Fprintln(w, warning)
+	}
+	fmt.Fprintln(w)
+	for _, side := range d.sides() {
+		fmt.Fprintln(w, side)
+	}
+	for _, s := range sections {
+		title := d.titleOf(s.name, s.title)
+		if title == "" {
+			continue
+		}
+		rows := [][8]string{{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), ""}}
+		for _, f := range d.figures {
+			if f.section == s.name {
+				rows = append(rows, d.cells(f))
+			}
+		}
+		fmt.Fprintf(w, "\n%s\n", title)
+		table(w, rows)
+		if s.name == sectionLoss {
+			fmt.Fprintf(w, "  %s\n", d.finals())
+		}
+	}
+	fmt.Fprintln(w)
+	for _, note := range d.notes() {
+		fmt.Fprintln(w, note)
+	}
+	_, err := io.WriteString(out, w.String())
+	return err
+}
+
+// sides say what A and B are: how they were named, the run, what the logs say of it.
+func (d *document) sides() (all []string) {
+	for _, side := range []struct {
+		name, path, units string
+		run               *Run
+	}{{"A", d.nameA, d.unitsA, d.a}, {"B", d.nameB, d.unitsB, d.b}} {
+		text := []string{fmt.Sprintf("%s  %s", side.name, reading.Clean(side.path)), reading.Clean(side.run.ID)}
+		for _, f := range d.facts {
+			values := f.a
+			if side.name == "B" {
+				values = f.b
+			}
+			text = append(text, d.factName(f.name)+" "+d.said(values))
+		}
+		all = append(all, strings.Join(text, ", "))
+	}
+	return all
+}
+
+// table prints rows with their columns below each other: the first and the last are texts, the others numbers.
+func table(w *strings.Builder, rows [][8]string) {
+	var wide [8]int
+	for _, r := range rows {
+		for i, text := range r {
+			wide[i] = max(wide[i], columns(text))
+		}
+	}
+	for _, r := range rows {
+		var line strings.Builder
+		for i, text := range r {
+			blank := strings.Repeat(" ", wide[i]-columns(text))
+			if i == 0 || i == len(r)-1 {
+				line.WriteString("  " + text + blank)
+			} else {
+				line.WriteString("  " + blank + text)
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// columns is how wide a text is on a terminal: Chinese takes two columns a sign.
+func columns(s string) (n int) {
+	for _, r := range s {
+		if n++; r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff || r >= 0xfe30 && r <= 0xfe6f ||
+			r >= 0xff00 && r <= 0xff60) {
+			n++
+		}
+	}
+	return n
+}

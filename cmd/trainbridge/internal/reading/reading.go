@@ -1,0 +1,139 @@
+// Package reading is what commands that read finished logs have in common: their paths and flags, how far they are, and what is said when there is nothing to
+// read.
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trainbridge/trainbridge/internal/offline"
+)
+
+// UsageError is a command line, or a path in it, that nothing can be done with.
+type UsageError struct{ error }
+
+// Errorf makes a UsageError of a command.
+func Errorf(cmd *cobra.Command, format string, args ...any) error {
+	return &UsageError{fmt.Errorf(cmd.Name()+": "+format, args...)}
+}
+
+// Paths is the Args of a command that takes PATH….
+func Paths(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Errorf(cmd, "name the logs: files, directories, globs, or - for the standard input")
+	}
+	return nil
+}
+
+// Flags say how logs are read.
+type Flags struct {
+	device, service, run string
+	since, until         string
+}
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.device, "device", "", "the GPUs that train, such as 'H100 SXM', for MFU")
+	fs.StringVar(&f.service, "service", "", "the name of the job (default: each log's own)")
+	fs.StringVar(&f.run, "run", "", "the run that all logs are of (default: told by directories)")
+	fs.StringVar(&f.since, "since", "", "only what ends after this `time`: 2026-11-23, '2026-11-23 14:00:05' (local), 2026-11-23T14:00:05Z")
+	fs.StringVar(&f.until, "until", "", "only what begins before this `time`")
+}
+
+// Options are the flags as they were given. The error is a UsageError.
+func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
+	opt = offline.Options{Run: f.run, Service: f.service, Device: f.device}
+	if opt.Since, err = moment(cmd, "since", f.since); err != nil {
+		return opt, err
+	}
+	if opt.Until, err = moment(cmd, "until", f.until); err != nil {
+		return opt, err
+	}
+	if !opt.Since.IsZero() && !opt.Until.IsZero() && !opt.Since.Before(opt.Until) {
+		return opt, Errorf(cmd, "--since %s is not before --until %s", f.since, f.until)
+	}
+	return opt, nil
+}
+
+// moment reads a time.
+func moment(cmd *cobra.Command, flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, Errorf(cmd, "--%s %q: write 2026-11-23, '2026-11-23 14:00:05' or 2026-11-23T14:00:05Z", flag, text)
+}
+
+// Open finds the files, and says which paths name none. The error, a UsageError, says that there is no file at all.
+func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
+	in, err := offline.Open(paths, cmd.InOrStdin())
+	if err != nil {
+		return nil, Errorf(cmd, "%w", err)
+	}
+	for _, missing := range in.Missing {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", Clean(missing.Error()))
+	}
+	return in, nil
+}
+
+// Read reads the logs, and says how far it is. The error is a UsageError where there is nothing to read.
+func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
+	read, err := ReadAny(ctx, cmd, in, opt, to)
+	if err != nil {
+		return nil, err
+	}
+	if why := unreadable(read); why != nil {
+		return nil, Errorf(cmd, "%w", why)
+	}
+	return read, nil
+}
+
+// ReadAny is Read that does not mind if there is nothing to read.
+func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
+	bar := newProgress(cmd.ErrOrStderr(), time.Now)
+	opt.Progress = bar.tell
+	defer bar.clear()
+	return offline.Read(ctx, in, opt, to)
+}
+
+// unreadable says why nothing was read, if nothing was.
+func unreadable(read *offline.Reading) error {
+	binary, empty := 0, 0
+	for _, f := range read.Files {
+		switch {
+		case f.Receiver != "":
+			return nil
+		case f.Size == 0:
+			empty++
+		case f.Binary:
+			binary++
+		}
+	}
+	var why []string
+	for _, n := range []struct {
+		n    int
+		what string
+	}{{binary, "binary"}, {empty, "empty"}, {len(read.Files) - binary - empty, "text in no format that is known"}} {
+		if n.n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n.n, n.what))
+		}
+	}
+	of, list := fmt.Sprintf("of %d files ", len(read.Files)), strings.Join(why, ", ")
+	if len(read.Files) == 1 {
+		of, list = "the file is ", strings.TrimPrefix(list, "1 ")
+	}
+	return errors.New("nothing to read: " + of + list + "; trainbridge check says more of each")
+}

@@ -1,0 +1,191 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// step is between two samples of a series: as often as train_metrics sends them on.
+	step = 15 * time.Second
+	// goOn is how long a series goes on after its last span, as train_metrics has it (metrics_expiration). A series whose spans are further apart goes on between
+	// them: a step may take long.
+	goOn, between = 5 * time.Minute, time.Hour
+	// openSteps bounds how many steps are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
+	openSteps = 256
+)
+
+// history is what train_metrics would have said of spans at the time when they ended. Each step of that time has a train_metrics of its own, which counts only
+// the spans that end in the step; its counts are added up in the end. So the order in which spans come does not matter.
+type history struct {
+	mu      sync.Mutex
+	open    *simplelru.LRU[int64, connector.Traces] // by step
+	counted *table                                  // samples are at the end of their step
+	closing int64                                   // the step whose counts come
+	err     error
+
+	breakdown view.Breakdown
+	synthetic int64 // spans whose times no clock told: they are in no metric
+}
+
+func newHistory(open int) *history {
+	h := &history{counted: newTable()}
+	h.counted.sparse = true
+	var err error
+	h.open, err = simplelru.NewLRU(open, func(at int64, c connector.Traces) {
+		h.closing = at
+		h.err = errors.Join(h.err, c.Shutdown(context.Background())) // it sends its counts first
+	})
+	if err != nil {
+		panic(err) // only for a size below one
+	}
+	return h
+}
+
+// take moves the spans that metrics are made of out of td.
+func (h *history) take(ctx context.Context, td ptrace.Traces) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	steps := map[int64]ptrace.Traces{}
+	for _, rs := range td.ResourceSpans().All() {
+		to := map[int64]ptrace.SpanSlice{}
+		made := isMadeUp(rs.Resource().Attributes())
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if view.IsDetail(s) {
+					continue
+				}
+				if made || isMadeUp(s.Attributes()) {
+					h.synthetic++
+					continue
+				}
+				at := h.told(s) / int64(step)
+				list, ok := to[at]
+				if !ok {
+					if _, ok := steps[at]; !ok {
+						steps[at] = ptrace.NewTraces()
+					}
+					out := steps[at].ResourceSpans().AppendEmpty()
+					rs.Resource().CopyTo(out.Resource())
+					list = out.ScopeSpans().AppendEmpty().Spans()
+					to[at] = list
+				}
+				s.MoveTo(list.AppendEmpty())
+			}
+		}
+	}
+	for at, td := range steps {
+		c, ok := h.open.Get(at)
+		if !ok {
+			var err error
+			if c, err = h.newStep(ctx); err != nil {
+				return err
+			}
+			h.open.Add(at, c)
+		}
+		if err := c.ConsumeTraces(ctx, td); err != nil {
+			return err
+		}
+	}
+	return h.err
+}
+
+// told is when a live collector would have counted a span, Unix ns: when it ended. A breakdown is a point where its window begins, and its parts add up to the
+// window's length.
+func (h *history) told(s ptrace.Span) int64 {
+	end := int64(s.EndTimestamp())
+	if view.KindOf(s) == view.KindBreakdown {
+		h.breakdown.Read(s)
+		for _, part := range h.breakdown.Times {
+			end += int64(part.Seconds * 1e9)
+		}
+	}
+	return end
+}
+
+// isMadeUp says of the attributes of a resource, or of a span, that no clock told the times.
+func isMadeUp(attrs pcommon.Map) bool {
+	return spans.AttrText(attrs, spans.AttrTimeSource) == string(spans.TimeSynthetic)
+}
+
+// newStep makes a train_metrics that is never started: it sends its counts when it is stopped, and forgets nothing before.
+func (h *history) newStep(ctx context.Context) (connector.Traces, error) {
+	f := trainmetricsconnector.NewFactory()
+	cfg := f.CreateDefaultConfig()
+	if err := confmap.NewFromStringMap(map[string]any{"metrics_expiration": "0s"}).Unmarshal(cfg); err != nil {
+		return nil, err
+	}
+	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		end := (h.closing + 1) * step.Milliseconds()
+		h.counted.add(md, func(pcommon.Timestamp) int64 { return end })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	set := connector.Settings{ID: component.NewID(f.Type()), TelemetrySettings: telemetry(), BuildInfo: component.NewDefaultBuildInfo()}
+	return f.CreateTracesToMetrics(ctx, set, cfg, next)
+}
+
+// each ends the counting and gives all series, one by one: what they have between them is many times what is kept.
+func (h *history) each(send func(*series) error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open.Purge()
+	if h.err != nil {
+		return h.err
+	}
+	for _, s := range h.counted.take() {
+		s.sort()
+		if err := send(&series{labels: s.labels, samples: s.spread()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spread makes a sample at the end of each step as long as the series goes on. A counter begins with 0 at the start of its first step, and an end of the
+// series is marked.
+func (s *series) spread() []sample {
+	out := make([]sample, 0, len(s.samples)+2)
+	const every = int64(step / time.Millisecond)
+	sum := 0.0
+	for i, x := range s.samples {
+		switch {
+		case !s.adds:
+			sum = x.value
+		case i == 0:
+			out = append(out, sample{x.at - every, 0})
+			sum = x.value
+		default:
+			sum += x.value
+		}
+		last := x.at + goOn.Milliseconds()
+		if i+1 < len(s.samples) && s.samples[i+1].at <= x.at+between.Milliseconds() {
+			last = s.samples[i+1].at - every
+		}
+		for at := x.at; at <= last; at += every {
+			out = append(out, sample{at, sum})
+		}
+		if i+1 == len(s.samples) || s.samples[i+1].at > last+every {
+			out = append(out, sample{last + every, staleNaN})
+		}
+	}
+	return slices.Clip(out)
+}

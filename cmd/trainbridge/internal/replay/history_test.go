@@ -1,0 +1,215 @@
+package replay
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func timeNow() time.Time { return time.Now() }
+
+const s15 = int64(step)
+
+// aStep adds a training step of a second, which ends at a time, Unix ns, with n tokens.
+func aStep(b *spans.Batch, n int, end int64, source spans.TimeSource) {
+	s := b.Add(spans.Resource{Service: "train", RunID: "r", Time: source}, spans.Span{
+		Trace: pcommon.TraceID{1, byte(n >> 8), byte(n)}, ID: pcommon.SpanID{1}, Name: spans.SpanStep, Is: spans.KindStep,
+		Start: end - 1e9, End: end, Source: source,
+	})
+	s.Attributes().PutInt(spans.AttrTokens, int64(n))
+	s.Attributes().PutDouble(spans.AttrMFU, float64(n))
+}
+
+// allOf are the series of a history.
+func allOf(t *testing.T, h *history) (all []*series) {
+	t.Helper()
+	require.NoError(t, h.each(func(s *series) error {
+		all = append(all, s)
+		return nil
+	}))
+	return all
+}
+
+// of returns the samples of a metric by time; it must have one series.
+func of(t *testing.T, all []*series, name string) map[int64]float64 {
+	t.Helper()
+	var out map[int64]float64
+	for _, s := range all {
+		for _, l := range s.labels {
+			if l == (label{"__name__", name}) {
+				require.Nil(t, out, "two series of %s", name)
+				out = map[int64]float64{}
+				for i, x := range s.samples {
+					require.True(t, i == 0 || s.samples[i-1].at < x.at, "in order of time")
+					out[x.at] = x.value
+				}
+			}
+		}
+	}
+	return out
+}
+
+// At the end of each step of time, a counter has what had ended by then, in whatever order and messages the spans came, and however few train_metrics there
+// were at once.
+func TestHistory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n, base = 300, 1_790_000_000_000_000_000 / s15 * s15
+	ends := make([]int64, n)
+	for i := range ends {
+		ends[i] = base + rng.Int64N(100*s15)
+	}
+	for _, open := range []int{1, 3, openSteps} {
+		h := newHistory(open)
+		order := rng.Perm(n)
+		for len(order) > 0 {
+			m := min(len(order), 1+rng.IntN(40))
+			b := spans.NewBatch("test", "")
+			for _, i := range order[:m] {
+				aStep(b, i, ends[i], spans.TimeLogged)
+			}
+			require.NoError(t, h.take(t.Context(), b.Traces()))
+			order = order[m:]
+		}
+		all := allOf(t, h)
+		tokens, steps, mfu := of(t, all, "ml_train_tokens_total"), of(t, all, "ml_train_steps_total"), of(t, all, "ml_train_flop_utilization_ratio")
+		require.NotEmpty(t, tokens)
+		for k := int64(1); k <= 100; k++ {
+			at := base + k*s15
+			wantTokens, wantSteps, latest, value := 0.0, 0.0, int64(0), math.NaN()
+			for i, end := range ends {
+				if end < at {
+					wantTokens += float64(i)
+					wantSteps++
+					if end > latest {
+						latest, value = end, float64(i)
+					}
+				}
+			}
+			ms := at / int64(time.Millisecond)
+			if wantSteps == 0 {
+				continue
+			}
+			assert.InDelta(t, wantTokens, tokens[ms], 0)
+			assert.InDelta(t, wantSteps, steps[ms], 0)
+			if open == openSteps { // a gauge that is counted in two goes has the later of them
+				assert.InDelta(t, value, mfu[ms], 0)
+			}
+		}
+	}
+}
+
+// Times that are made up are in no metric, and are counted; details are not looked at.
+func TestMadeUp(t *testing.T) {
+	h, b := newHistory(openSteps), spans.NewBatch("test", "")
+	aStep(b, 1, 100*s15, spans.TimeSynthetic)
+	aStep(b, 2, 100*s15, spans.TimeLogged)
+	b.Add(spans.Resource{Service: "nccl"}, spans.Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{2}, Name: "rank 3", Is: spans.KindRank})
+	require.NoError(t, h.take(t.Context(), b.Traces()))
+	require.NoError(t, h.take(t.Context(), ptrace.NewTraces()))
+	all := allOf(t, h)
+	assert.Equal(t, int64(1), h.synthetic)
+	assert.InDelta(t, 1, of(t, all, "ml_train_steps_total")[101*15_000], 0)
+}
+
+// A breakdown is told when its window is over.
+func TestBreakdown(t *testing.T) {
+	h, b := newHistory(openSteps), spans.NewBatch("test", "")
+	s := b.Add(spans.Resource{Service: "train", RunID: "r", Time: spans.TimeLogged}, spans.Span{
+		Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{1}, Name: spans.SpanBreakdown, Is: spans.KindBreakdown, Start: 100 * s15, End: 100 * s15,
+	})
+	s.Attributes().PutStr(spans.AttrStepWindow, spans.WindowStep)
+	s.Attributes().PutDouble(spans.StepTimePrefix+spans.PartGet, 40)
+	s.Attributes().PutDouble(spans.StepTimePrefix+spans.PartGet+"x", 10)
+	require.NoError(t, h.take(t.Context(), b.Traces()))
+	all := allOf(t, h)
+	for _, x := range all {
+		assert.Equal(t, sample{103 * 15_000, 0}, x.samples[0], "50 s after its start")
+		assert.Equal(t, int64(104*15_000), x.samples[1].at)
+	}
+	assert.Len(t, all, 2)
+}
+
+// A series goes on between its spans up to an hour, and after the last one for five minutes; then its end is marked.
+func TestSpread(t *testing.T) {
+	const k = 15_000
+	for _, adds := range []bool{true, false} {
+		s := series{adds: adds, samples: []sample{{10 * k, 1}, {12 * k, 2}, {1000 * k, 4}}}
+		got := s.spread()
+		values := map[int64]float64{}
+		for i, x := range got {
+			require.True(t, i == 0 || got[i-1].at < x.at)
+			values[x.at/k] = x.value
+		}
+		sum := func(a, b float64) float64 {
+			if adds {
+				return a + b
+			}
+			return b
+		}
+		want := map[int64]float64{10: 1, 11: 1, 12: sum(1, 2), 32: sum(1, 2), 1000: sum(sum(1, 2), 4), 1020: sum(sum(1, 2), 4)}
+		for at, v := range want {
+			assert.InDelta(t, v, values[at], 0, at)
+		}
+		assert.Equal(t, math.Float64bits(staleNaN), math.Float64bits(values[33]))
+		assert.Equal(t, math.Float64bits(staleNaN), math.Float64bits(values[1021]))
+		n := 1 + 1 + 21 + 1 + 21 + 1
+		if adds {
+			assert.InDelta(t, 0, values[9], 0)
+			n++
+		}
+		assert.Len(t, got, n)
+	}
+}
+
+// Where nothing comes, little is kept; a counter is there as long as its metric is, to the end.
+func TestNothingComes(t *testing.T) {
+	table := newTable()
+	table.sparse = true
+	table.labels = []label{{"__name__", ""}}
+	const k, half = 15_000, 120 // steps
+	for at := range int64(10 * half) {
+		table.put("a", true, "", sample{at * k, 0})
+		table.put("b", false, "", sample{at * k, 0})
+		table.put("c", true, "", sample{at * k, float64(at % 2)})
+	}
+	all := table.take()
+	assert.Len(t, all[0].samples, 11)
+	assert.Len(t, all[1].samples, 10*half, "a gauge has a value")
+	assert.Len(t, all[2].samples, 10*half)
+	for _, s := range all {
+		first := sample{0, 0}
+		if s.adds {
+			first.at = -k
+		}
+		got := s.spread()
+		assert.Equal(t, first, got[0])
+		assert.Len(t, got, 10*half+20+1+int(-first.at/k))
+	}
+}
+
+// BenchmarkHistory: what metrics cost per span, beside reading and sending.
+func BenchmarkHistory(b *testing.B) {
+	batch := spans.NewBatch("bench", "")
+	for i := range 8192 {
+		aStep(batch, i, 1e18+int64(i)*1e8, spans.TimeLogged) // 150 a step
+	}
+	td := batch.Traces()
+	h := newHistory(openSteps)
+	b.ReportAllocs()
+	for b.Loop() {
+		again := ptrace.NewTraces()
+		td.CopyTo(again)
+		if h.take(b.Context(), again) != nil {
+			b.Fatal("refused")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8192, "ns/span")
+}

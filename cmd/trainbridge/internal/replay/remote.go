@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/klauspost/compress/s2"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const (
+	// most is how many samples go in a request. Prometheus' own remote write sends 2,000.
+	most = 10_000
+	// patience is how long a server that is away, or overloaded, is asked again.
+	patience = time.Minute
+)
+
+// remote sends samples by Prometheus' remote write, version 1 (https://prometheus.io/docs/specs/prw/remote_write_spec/).
+type remote struct {
+	url    *url.URL
+	client *http.Client
+	pause  backoff.BackOff // between tries
+
+	waiting []*series // that go with the next request
+	n       int       // samples of them
+	message []byte
+
+	sent, there int64 // samples: taken; not, because there was one of the same time with another value
+}
+
+func newRemote(to *url.URL) *remote {
+	return &remote{url: to, client: &http.Client{Timeout: 30 * time.Second}, pause: backoff.NewExponentialBackOff()}
+}
+
+// check asks once whether there is a server that takes remote write.
+func (r *remote) check(ctx context.Context) error {
+	err := r.try(ctx, s2.EncodeSnappy(nil, nil))
+	if of := (*backoff.PermanentError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// put sends series. Their samples are in order of time.
+func (r *remote) put(ctx context.Context, all []*series) error {
+	for _, s := range all {
+		for rest := s.samples; len(rest) > 0; {
+			n := min(len(rest), most-r.n)
+			r.waiting = append(r.waiting, &series{labels: s.labels, samples: rest[:n]})
+			r.n += n
+			rest = rest[n:]
+			if r.n == most {
+				if err := r.flush(ctx); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// flush sends what waits.
+func (r *remote) flush(ctx context.Context) error {
+	all := r.waiting
+	r.waiting, r.n = nil, 0
+	return r.send(ctx, all)
+}
+
+// send sends a request. A sample of whose time Prometheus has another value is looked for by halves: it refuses the whole request for one.
+func (r *remote) send(ctx context.Context, all []*series) error {
+	n := count(all)
+	if n == 0 {
+		return nil
+	}
+	r.message = encode(r.message[:0], all)
+	err := r.post(ctx, s2.EncodeSnappy(nil, r.message))
+	var answer *refusal
+	switch {
+	case err == nil:
+		r.sent += int64(n)
+	case errors.As(err, &answer) && answer.ofOne() && n > 1:
+		first, second := halves(all)
+		if err := r.send(ctx, first); err != nil {
+			return err
+		}
+		return r.send(ctx, second)
+	case errors.As(err, &answer) && answer.ofOne():
+		r.there++
+	default:
+		return fmt.Errorf("--metrics %s: %w", r.url.Redacted(), err)
+	}
+	return nil
+}
+
+func count(all []*series) (n int) {
+	for _, s := range all {
+		n += len(s.samples)
+	}
+	return n
+}
+
+// halves cuts a request in two; one series is cut between its samples.
+func halves(all []*series) (first, second []*series) {
+	if len(all) > 1 {
+		return all[:len(all)/2], all[len(all)/2:]
+	}
+	s := all[0]
+	middle := len(s.samples) / 2
+	return []*series{{labels: s.labels, samples: s.samples[:middle]}}, []*series{{labels: s.labels, samples: s.samples[middle:]}}
+}
+
+// refusal is an answer that says no.
+type refusal struct {
+	status int
+	text   string
+}
+
+// ofOne says whether one sample is wrong, not all.
+func (r *refusal) ofOne() bool {
+	return r.status == http.StatusBadRequest && strings.Contains(r.text, "duplicate sample")
+}
+
+// Error says what to do.
+func (r *refusal) Error() string {
+	what := fmt.Sprintf("HTTP %d: %s", r.status, r.text)
+	switch {
+	case strings.Contains(r.text, "out of bounds") || strings.Contains(r.text, "out of order") || strings.Contains(r.text, "too old"):
+		return what + ": the samples are older than it takes. Set storage.tsdb.out_of_order_time_window in its configuration to more than their age, such as 30d"
+	case strings.Contains(r.text, "remote write receiver") || r.status == http.StatusNotFound || r.status == http.StatusMethodNotAllowed:
+		return what + ": it takes no remote write there. Start Prometheus with --web.enable-remote-write-receiver; its URL ends with /api/v1/write"
+	}
+	return what
+}
+
+// post sends a message until it is taken or refused, or the patience ends.
+func (r *remote) post(ctx context.Context, body []byte) error {
+	try := func() (struct{}, error) { return struct{}{}, r.try(ctx, body) }
+	_, err := backoff.Retry(ctx, try, backoff.WithBackOff(r.pause), backoff.WithMaxElapsedTime(patience))
+	return err
+}
+
+func (r *remote) try(ctx context.Context, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return backoff.Permanent(err)
+	}
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	req.Header.Set("Content-Encoding", "snappy")
+	req.Header.Set("User-Agent", "trainbridge-replay")
+	req.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			err = of.Err // the URL may hold a password
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	switch {
+	case resp.StatusCode/100 == 2:
+		return nil
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode/100 == 5:
+		return &refusal{resp.StatusCode, strings.TrimSpace(string(text))}
+	}
+	return backoff.Permanent(&refusal{resp.StatusCode, strings.TrimSpace(string(text))})
+}
+
+// Field numbers of prometheus.WriteRequest and what is in it (prompb/remote.proto, prompb/types.proto).
+const (
+	requestSeries  = 1
+	seriesLabels   = 1
+	seriesSamples  = 2
+	labelName      = 1
+	labelValue     = 2
+	sampleValue    = 1
+	sampleTime     = 2
+	sampleValueLen = 1 + 8
+)
+
+// encode appends a WriteRequest.
+func encode(b []byte, all []*series) []byte {
+	var inner []byte
+	for _, s := range all {
+		inner = inner[:0]
+		for _, l := range s.labels {
+			inner = protowire.AppendTag(inner, seriesLabels, protowire.BytesType)
+			inner = protowire.AppendVarint(inner, uint64(protowire.SizeTag(labelName)+protowire.SizeBytes(len(l.name))+
+				protowire.SizeTag(labelValue)+protowire.SizeBytes(len(l.value))))
+			inner = protowire.AppendString(protowire.AppendTag(inner, labelName, protowire.BytesType), l.name)
+			inner = protowire.AppendString(protowire.AppendTag(inner, labelValue, protowire.BytesType), l.value)
+		}
+		for _, x := range s.samples {
+			inner = protowire.AppendTag(inner, seriesSamples, protowire.BytesType)
+			inner = protowire.AppendVarint(inner, uint64(sampleValueLen+protowire.SizeTag(sampleTime)+protowire.SizeVarint(uint64(x.at))))
+			inner = protowire.AppendFixed64(protowire.AppendTag(inner, sampleValue, protowire.Fixed64Type), math.Float64bits(x.value))
+			inner = protowire.AppendVarint(protowire.AppendTag(inner, sampleTime, protowire.VarintType), uint64(x.at))
+		}
+		b = protowire.AppendBytes(protowire.AppendTag(b, requestSeries, protowire.BytesType), inner)
+	}
+	return b
+}

@@ -1,0 +1,151 @@
+package replay
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/exporter/exportertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+var exposed = regexp.MustCompile(`(?m)^([a-zA-Z_]\w*)(?:\{(.*?)\})? (\S+)`)
+
+// live is the page of the prometheus exporter of the shipped configuration, as Prometheus asks for it: values by name and sorted labels.
+func live(t *testing.T, md pmetric.Metrics) map[string]float64 {
+	t.Helper()
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	f := prometheusexporter.NewFactory()
+	cfg := f.CreateDefaultConfig().(*prometheusexporter.Config)
+	cfg.ServerConfig.NetAddr.Endpoint, cfg.EnableOpenMetrics, cfg.WithoutScopeInfo = address, true, true
+	exp, err := f.CreateMetrics(t.Context(), exportertest.NewNopSettings(f.Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, exp.Start(t.Context(), componenttest.NewNopHost()))
+	defer func() { require.NoError(t, exp.Shutdown(context.Background())) }()
+	require.NoError(t, exp.ConsumeMetrics(t.Context(), md))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
+	require.NoError(t, err)
+	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	page, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, m := range exposed.FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "target_info" || strings.HasSuffix(m[1], "_created") {
+			continue
+		}
+		labels := strings.Split(m[2], ",")
+		slices.Sort(labels)
+		v, err := strconv.ParseFloat(m[3], 64)
+		require.NoError(t, err, m[0])
+		values[m[1]+"{"+strings.Join(labels, ",")+"}"] = v
+	}
+	return values
+}
+
+// What train_metrics sends has the names, labels and values in a replay that it has on the page of a live collector.
+func TestAsLive(t *testing.T) {
+	files, err := filepath.Glob("../../../../connectors/trainmetricsconnector/testdata/want*.yaml")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		md, err := golden.ReadMetrics(file)
+		require.NoError(t, err)
+		md.MarkReadOnly()
+		table := newTable()
+		table.add(md, func(pcommon.Timestamp) int64 { return 7 })
+		got, samples := map[string]float64{}, table.samples
+		for _, s := range table.take() {
+			name, labels := "", []string(nil)
+			assert.True(t, slices.IsSortedFunc(s.labels, func(a, b label) int { return strings.Compare(a.name, b.name) }))
+			for _, l := range s.labels {
+				if l.name == "__name__" {
+					name = l.value
+					continue
+				}
+				labels = append(labels, l.name+"="+strconv.Quote(l.value))
+			}
+			require.Len(t, s.samples, 1)
+			assert.Equal(t, int64(7), s.samples[0].at)
+			slices.Sort(labels)
+			got[name+"{"+strings.Join(labels, ",")+"}"] = s.samples[0].value
+		}
+		assert.Len(t, got, samples)
+		want := pmetric.NewMetrics()
+		md.CopyTo(want)
+		assert.Equal(t, live(t, withNow(want)), got, file)
+		assert.Zero(t, table.samples)
+	}
+}
+
+// withNow gives points the time of now: the exporter forgets old ones.
+func withNow(md pmetric.Metrics) pmetric.Metrics {
+	now := pcommon.NewTimestampFromTime(timeNow())
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					for _, p := range m.Gauge().DataPoints().All() {
+						p.SetTimestamp(now)
+					}
+				case pmetric.MetricTypeSum:
+					for _, p := range m.Sum().DataPoints().All() {
+						p.SetTimestamp(now)
+					}
+				case pmetric.MetricTypeHistogram:
+					for _, p := range m.Histogram().DataPoints().All() {
+						p.SetTimestamp(now)
+					}
+				default:
+				}
+			}
+		}
+	}
+	return md
+}
+
+// Points without a value, and metrics of kinds that none of ours has, make no sample; a whole number is one.
+func TestStrangePoints(t *testing.T) {
+	md := pmetric.NewMetrics()
+	list := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
+	list.AppendEmpty().SetEmptySummary().DataPoints().AppendEmpty()
+	list.AppendEmpty()
+	g := list.AppendEmpty()
+	g.SetName("a.b")
+	p := g.SetEmptyGauge().DataPoints()
+	p.AppendEmpty().SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+	p.AppendEmpty().SetIntValue(3)
+	table := newTable()
+	table.add(md, func(at pcommon.Timestamp) int64 { return int64(at) })
+	assert.Equal(t, []*series{{labels: []label{{"__name__", "a_b"}}, samples: []sample{{0, 3}}}}, table.take())
+}
+
+func TestSort(t *testing.T) {
+	in := []sample{{2, 1}, {1, 4}, {2, 8}, {3, 16}, {1, 32}}
+	s := series{samples: slices.Clone(in)}
+	s.sort()
+	assert.Equal(t, []sample{{1, 32}, {2, 8}, {3, 16}}, s.samples, "the later value")
+	s = series{adds: true, samples: slices.Clone(in)}
+	s.sort()
+	assert.Equal(t, []sample{{1, 36}, {2, 9}, {3, 16}}, s.samples)
+}

@@ -1,0 +1,151 @@
+// Package report is `trainbridge report`: what finished logs say, in one document.
+package report
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/trainbridge/trainbridge"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+)
+
+type options struct {
+	out, format, lang, table string
+	schema                   bool
+	reading.Flags
+}
+
+// NewCommand is `trainbridge report`.
+func NewCommand() *cobra.Command {
+	var opt options
+	cmd := &cobra.Command{
+		Use:   "report PATH…",
+		Short: "Say what finished logs tell: where the time went, and why",
+		Long: `Reads logs from their first line to their last and says what they tell: one conclusion per job, what its causes cost, the evidence
+(file, line and trace id), what to do, what no log tells; then the figures. It opens no port, needs no server, and leaves nothing on the disk.
+
+PATH is a file, a directory with all that is below it, a glob, or - for the standard input; .gz and .zst are read as they are. Formats are
+found by content.`,
+		Example: `  trainbridge report /data/job
+  trainbridge report 'logs/**/*.log' --device 'H100 SXM' -o report.html
+  zcat old.log.gz | trainbridge report - --lang zh
+  trainbridge report /data/job --format csv -o tables/
+  trainbridge report zmq_performance.log --format csv --table rpc_calls -o performance.csv`,
+		SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if opt.schema {
+				return cobra.NoArgs(cmd, args)
+			}
+			return reading.Paths(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opt.schema {
+				_, err := io.WriteString(cmd.OutOrStdout(), trainbridge.ReportSchema)
+				return err
+			}
+			return run(cmd, args, opt)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.out, "output", "o", "", "a `file` to write the report to (default: the standard output)")
+	f.StringVar(&opt.format, "format", "", names()+" (default: as the name of the file ends, else text)")
+	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
+	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
+	f.StringVar(&opt.lang, "lang", "en", "language of the report: en, zh")
+	opt.Add(cmd)
+	return cmd
+}
+
+func run(cmd *cobra.Command, paths []string, opt options) error {
+	to := kindOf(opt.out)
+	if opt.format != "" {
+		if to = named(opt.format); to == nil {
+			return reading.Errorf(cmd, "--format %q: there are %s", opt.format, names())
+		}
+	}
+	if opt.lang != "en" && opt.lang != "zh" {
+		return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
+	}
+	if err := tables(cmd, to, opt); err != nil {
+		return err
+	}
+	if f, ok := cmd.OutOrStdout().(*os.File); ok && to.binary && opt.out == "" && term.IsTerminal(int(f.Fd())) {
+		return reading.Errorf(cmd, "%s is not for a terminal: add -o FILE", to.name)
+	}
+	how, err := opt.Options(cmd)
+	if err != nil {
+		return err
+	}
+	how.Positions = true
+	in, err := reading.Open(cmd, paths)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Temporary: filepath.Dir(filepath.Clean(opt.out))}
+	req.Conclude = concluder(req.Chinese)
+	if opt.out == "" || opt.out == "-" {
+		req.Temporary = "" // of the system
+	}
+	if to.tables && opt.table == "" {
+		req.Dir = opt.out
+		return write(cmd, to, req)
+	}
+	return output(cmd.OutOrStdout(), opt.out, func(w io.Writer) error {
+		req.Out = w
+		return write(cmd, to, req)
+	})
+}
+
+// tables says what is wrong with --table, or without it.
+func tables(cmd *cobra.Command, to *kind, opt options) error {
+	all := strings.Join(records.Names(), ", ")
+	switch {
+	case !to.tables && opt.table != "":
+		return reading.Errorf(cmd, "--table %s is of --format csv, not of %s", opt.table, to.name)
+	case !to.tables:
+		return nil
+	case opt.table != "" && !slices.Contains(records.Names(), opt.table):
+		return reading.Errorf(cmd, "--table %q: there are %s", opt.table, all)
+	case opt.table == "" && (opt.out == "" || opt.out == "-"):
+		return reading.Errorf(cmd, "csv is a table for each kind of record: add -o DIR for all of them, or --table NAME for one of %s", all)
+	}
+	if stat, err := os.Stat(opt.out); opt.table == "" && (err == nil && !stat.IsDir() || kindOf(opt.out) == to) {
+		return reading.Errorf(cmd, "-o %s: csv is a table for each kind of record: name a directory, or add --table NAME: %s", opt.out, all)
+	}
+	return nil
+}
+
+// write reads the logs and writes the report.
+func write(cmd *cobra.Command, to *kind, req format.Request) error {
+	w := to.open(req)
+	if c, ok := w.(io.Closer); ok {
+		defer c.Close()
+	}
+	read, err := reading.Read(cmd.Context(), cmd, req.In, req.Options, w.Sink())
+	if err != nil {
+		return err
+	}
+	return w.Finish(cmd.Context(), read)
+}
+
+// output calls write with what becomes the file, or with the standard output where no file is named. A file is there whole or not at all.
+func output(stdout io.Writer, file string, write func(io.Writer) error) error {
+	if file == "" || file == "-" {
+		w := bufio.NewWriterSize(stdout, 64<<10)
+		if err := write(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	return format.WriteFile(file, write)
+}

@@ -1,0 +1,569 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	mostClaims = 8    // that are told one by one
+	mostRanks  = 3    // that are named of those that were waited for
+	evidences  = 3    // of each
+	little     = 0.01 // of what was lost, or of the time of the job: less is not worth a claim
+)
+
+// claim is one thing that the logs show.
+type claim struct {
+	what   string
+	cost   float64 // s; NaN: not known
+	rank   int     // wrong, costly, …
+	proof  []proof
+	advice string
+}
+
+// proof is where a claim can be seen.
+type proof struct {
+	what string
+	digest.At
+}
+
+// conclusion is what there is to say of a job.
+type conclusion struct {
+	*page
+	job  *digest.Job
+	read *offline.Reading
+
+	window  *digest.Window // the outermost kind of window there is; nil: no log tells where the time went
+	several bool           // a step's window is that of several steps
+	claims  []claim
+	lost    float64 // s, of all slow windows
+}
+
+func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
+	c := &conclusion{page: p, job: job, read: read}
+	for _, w := range job.Windows.Rows() {
+		if w.Took.Count() > 0 && (c.window == nil || c.window.SlowCount == 0 && w.SlowCount > 0) {
+			c.window = w
+		}
+	}
+	for _, l := range job.Steps.Rows() {
+		c.several = c.several || l.Covered > float64(l.Records)
+	}
+	c.causes()
+	c.queue()
+	c.ranks()
+	c.findings()
+	slices.SortStableFunc(c.claims, func(a, b claim) int {
+		known := func(x float64) float64 {
+			if x != x {
+				return -1
+			}
+			return x
+		}
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(known(b.cost), known(a.cost)))
+	})
+	return c
+}
+
+// slow says whether windows were slow, so that what made them slow is told by its cost.
+func (c *conclusion) slow() bool { return c.window != nil && c.window.SlowCount > 0 }
+
+// windows is how a number of windows is called.
+func (c *conclusion) windows(n int64) string {
+	switch c.window.Of {
+	case spans.WindowStep:
+		if c.several {
+			return c.in(many(n, "record")+" of steps", count(n)+" 条训练记录")
+		}
+		return c.in(many(n, "step"), count(n)+" 步")
+	case spans.WindowBatch:
+		if n == 1 {
+			return c.in("1 batch", "1 个批次")
+		}
+		return c.sf("%s batches", "%s 个批次", count(n))
+	case spans.WindowPass:
+		if n == 1 {
+			return c.in("1 pass", "1 次前向")
+		}
+		return c.sf("%s passes", "%s 次前向", count(n))
+	}
+	return c.in(many(n, "window"), count(n)+" 个窗口")
+}
+
+// numbered is how one window is called.
+func (c *conclusion) numbered(iteration view.Int) string {
+	if iteration.OK {
+		return c.sf("step %d", "第 %d 步", iteration.N)
+	}
+	switch c.window.Of {
+	case spans.WindowBatch:
+		return c.in("batch", "批次")
+	case spans.WindowPass:
+		return c.in("pass", "前向")
+	}
+	return c.in("step", "步骤")
+}
+
+// who is a rank and its host.
+func (c *conclusion) who(rank view.Int, host string) string {
+	text := fmt.Sprintf("rank %d", rank.N)
+	if host != "" {
+		text += c.sf(" on %s", "（%s）", name(host))
+	}
+	return text
+}
+
+// causes are those that step_join names of windows that were slow.
+func (c *conclusion) causes() {
+	if !c.slow() {
+		return
+	}
+	costs := c.window.Costs()
+	for _, of := range costs {
+		c.lost += of.Time.Sum()
+	}
+	ranks, named := 0, mostClaims/2
+	for _, of := range costs {
+		if of.Rank.OK {
+			ranks++
+		}
+	}
+	if ranks > named {
+		named = mostRanks
+	}
+	var others claim // waiting for the other ranks
+	seen := 0
+	for _, of := range costs {
+		if of.Rank.OK {
+			if seen++; seen > named {
+				others.cost += of.Time.Sum()
+				for _, d := range of.Dearest[:min(len(of.Dearest), max(0, evidences-len(others.proof)))] {
+					others.proof = append(others.proof, proof{fmt.Sprintf("%s (rank %d, %s)", c.numbered(d.Of.Iteration), of.Rank.N, seconds(d.Weight)), d.At})
+				}
+				continue
+			}
+		}
+		if of.Time.Sum() < little*c.lost {
+			continue
+		}
+		known, ok := parts[of.Part]
+		if !ok {
+			known = part{what: both{name(of.Part), name(of.Part)}}
+		}
+		what, dearest := c.of(known.what), of.Dearest[0].Of
+		if of.Rank.OK {
+			what = c.sf("waiting for %s", "等待 %s", c.who(of.Rank, of.Host))
+		}
+		if dearest.Operation != "" {
+			in := name(dearest.Operation)
+			if dearest.Comm != "" {
+				in += c.sf(" of %s", "（%s）", name(dearest.Comm))
+			}
+			what += c.sf(" in %s", "，于 %s", in)
+		}
+		if dearest.Note != "" {
+			what += c.sf(" (%s)", "（%s）", name(dearest.Note))
+		}
+		took := seconds(of.Time.Sum())
+		if of.Devices.Count() > 0 {
+			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", fixed(of.Devices.Sum(), 1))
+		}
+		cl := claim{
+			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.pick(took, what), c.pick(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
+			advice: c.of(known.advice),
+		}
+		if of.Part == spans.PartUnattributed { // it accuses nobody
+			cl.rank = remark
+		}
+		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
+			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), seconds(d.Weight)), d.At})
+		}
+		if of.Rank.OK {
+			cl.proof = append(cl.proof, c.latest(of.Rank.N)...)
+		}
+		c.claims = append(c.claims, cl)
+	}
+	if n := ranks - named; n > 0 {
+		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", seconds(others.cost), c.in(many(n, "other rank"), count(n)+" 个 rank"))
+		others.rank, others.advice = costly, c.of(parts[spans.PartWait].advice)
+		c.claims = append(c.claims, others)
+	}
+}
+
+// pick is the first in English, the second in Chinese: sentences have another order there.
+func (c *conclusion) pick(english, chinese string) string { return c.in(english, chinese) }
+
+// latest is the record of a rank that came latest.
+func (c *conclusion) latest(rank int64) []proof {
+	var found *digest.Ranked[string]
+	for _, r := range c.job.Collectives.Ranks() {
+		if r.Rank == rank && len(r.Latest) > 0 && (found == nil || r.Latest[0].Weight > found.Weight) {
+			found = &r.Latest[0]
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, seconds(found.Weight)), found.At}}
+}
+
+// queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MB/s.
+func (c *conclusion) queue() {
+	high := c.verdict(spans.VerdictTQOverheadHigh)
+	advice := parts[spans.PartGet].advice
+	for _, f := range c.job.Functions.Rows() {
+		s := f.Sums()
+		if share := s.Ratio(s.Get + s.Put); share > 0.3 {
+			cl := claim{
+				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s), above 30%%", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s），高于 30%%",
+					percent(share), seconds(s.Total), name(s.Name), percent(s.Ratio(s.Get)), percent(s.Ratio(s.Put))),
+				cost: s.Get + s.Put, rank: costly, advice: c.of(advice),
+			}
+			for _, r := range f.Slowest[:min(len(f.Slowest), evidences)] {
+				cl.proof = append(cl.proof, proof{seconds(r.Weight), r.At})
+			}
+			c.claims = append(c.claims, cl)
+			high = nil
+		}
+	}
+	all := c.job.Functions.Sum()
+	if n, host := c.job.Functions.High(); high != nil && !c.slow() && float64(n) >= little*float64(all.Calls) {
+		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%", count(n), count(all.Calls))
+		if host != "" {
+			what += c.sf(", all of them on %s", "，全部在 %s 上", name(host))
+		}
+		c.claims = append(c.claims, claim{what: what, cost: math.NaN(), rank: remark, advice: c.of(advice), proof: c.worst(high)})
+	}
+	for _, o := range c.job.Functions.Operations() {
+		if rate := o.Overall(); rate < 100<<20 {
+			c.claims = append(c.claims, claim{
+				what: c.sf("%s moved %s at %s MB/s, below 100 MB/s", "%s 传输 %s，速度 %s MB/s，低于 100 MB/s", name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
+				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
+				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
+			})
+		}
+	}
+}
+
+// ranks says who was waited for all the time, where that cost something: what comes up in each step is usual, and makes none of them slow.
+func (c *conclusion) ranks() {
+	waited, size := 0.0, int64(0)
+	for _, o := range c.job.Collectives.Operations() {
+		waited += o.Cost.Sum()
+	}
+	for _, comm := range communicators(c.job) {
+		size = max(size, comm.ranks)
+	}
+	devices := float64(size) * float64(c.job.Last-c.job.First) / 1e9
+	ranks := c.job.Collectives.Ranks()
+	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
+	for _, r := range ranks {
+		least := 3 * little * devices
+		if r.Straggler > 0 { // train_perf says that it is late again and again
+			least = little * devices
+		}
+		if devices <= 0 || r.Cost.Sum() < max(waited/4, least) || c.blamed(r.Rank) {
+			continue
+		}
+		c.claims = append(c.claims, claim{
+			what: c.sf(
+				"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
+				"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
+				fixed(r.Cost.Sum(), 1), c.who(view.Int{N: r.Rank, OK: true}, r.Host), percent(r.Cost.Sum()/devices), count(r.Last), count(r.Records),
+			),
+			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(parts[spans.PartWait].advice),
+		})
+	}
+}
+
+// blamed says whether a cause names the rank already.
+func (c *conclusion) blamed(rank int64) bool {
+	if !c.slow() {
+		return false
+	}
+	return slices.ContainsFunc(c.window.Costs(), func(of *digest.Cost) bool { return of.Rank == (view.Int{N: rank, OK: true}) })
+}
+
+func (c *conclusion) verdict(name string) *digest.Finding {
+	for _, f := range c.job.Verdicts.Rows() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func (c *conclusion) worst(f *digest.Finding) (out []proof) {
+	if f == nil {
+		return nil
+	}
+	for _, r := range f.Worst[:min(len(f.Worst), evidences)] {
+		out = append(out, proof{"", r.At})
+	}
+	return out
+}
+
+// findings are the other verdicts.
+func (c *conclusion) findings() {
+	collectives := 0
+	for _, o := range c.job.Collectives.Operations() {
+		collectives += o.Count
+	}
+	for _, f := range c.job.Verdicts.Rows() {
+		known := findings[f.Name]
+		_, registered := spans.VerdictNamed(f.Name)
+		if f.Severity == spans.SeverityGood || known.rank == elsewhere && registered || len(f.Worst) == 0 {
+			continue
+		}
+		switch f.Name {
+		case spans.VerdictThroughputLow, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating:
+			if c.window != nil && c.window.Took.Count() > 16 { // the windows say when it was, and why
+				continue
+			}
+		case spans.VerdictNCCLBandwidthLow:
+			if float64(f.Count) < little*float64(collectives) {
+				continue
+			}
+		}
+		worst := f.Worst[0].Of
+		cl := claim{what: reading.Clean(worst.Reason), cost: math.NaN(), rank: cmp.Or(known.rank, remark), proof: c.worst(f)}
+		if c.chinese && known.chinese != "" {
+			cl.what, cl.advice = known.chinese+"："+cl.what, known.advice
+		}
+		if f.Count > 1 {
+			cl.what = c.sf("%s (%s in all; the worst is told)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), count(f.Count))
+		}
+		c.claims = append(c.claims, cl)
+	}
+}
+
+// headline is the conclusion in one sentence.
+func (c *conclusion) headline() string {
+	facts := strings.Join(c.facts(), c.in("; ", "；"))
+	switch first := c.first(); {
+	case c.slow():
+		w := c.window
+		text := c.sf(
+			"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
+			c.in(count(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), seconds(c.lost),
+			seconds(w.Took.Quantile(0.5)), percent(c.lost/w.Took.Sum()), seconds(w.Took.Sum()),
+		)
+		if devices := c.devices(); devices > 0 {
+			text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", fixed(devices, 1))
+		}
+		text += c.in(".", "。")
+		unexplained := 0.0
+		told := false
+		for _, of := range w.Costs() {
+			switch {
+			case of.Part == spans.PartUnattributed:
+				unexplained = of.Time.Sum()
+			case !told:
+				told = true
+				what := c.of(parts[of.Part].what)
+				if of.Rank.OK {
+					what = c.sf("waiting for %s", "等待 %s", c.who(of.Rank, of.Host))
+				}
+				text += c.sf(" The largest part was spent %s: %s.", "其中最多的是%s：%s。", what, seconds(of.Time.Sum()))
+			}
+		}
+		if unexplained > c.lost/4 {
+			text += c.sf(" No log explains %s.", "有 %s 没有日志能够解释。", seconds(unexplained))
+		}
+		if first != nil && first.rank == wrong {
+			text = c.sentence(first.what) + c.in(" ", "") + text
+		}
+		return text
+	case first != nil && first.rank <= costly:
+		return c.sentence(first.what)
+	case c.healthy() && first != nil && first.rank == remark:
+		return c.sf("None of %s was slow, but see below. %s.", "%s中没有偏慢的，但有值得关注之处（见下）。%s。", c.windows(c.window.Took.Count()), facts)
+	case c.healthy():
+		return c.sf("Healthy: none of %s was slow. %s.", "正常：%s中没有偏慢的。%s。", c.windows(c.window.Took.Count()), facts)
+	case first != nil && first.rank == remark:
+		return c.sf("Nothing was lost that these logs can tell, but see below. %s.", "从这些日志看没有损失，但有值得关注之处（见下）。%s。", facts)
+	case facts == "":
+		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
+	}
+	return c.sf("Nothing is wrong that these logs can tell. %s.", "从这些日志看没有问题。%s。", facts)
+}
+
+// were is a number of windows with the verb that goes with it.
+func (c *conclusion) were(n int64) string {
+	if n == 1 {
+		return c.windows(n) + " was"
+	}
+	return c.windows(n) + " were"
+}
+
+// first is what comes first of all claims.
+func (c *conclusion) first() *claim {
+	if len(c.claims) == 0 {
+		return nil
+	}
+	return &c.claims[0]
+}
+
+func (c *conclusion) devices() (sum float64) {
+	for _, of := range c.window.Costs() {
+		sum += of.Devices.Sum()
+	}
+	return sum
+}
+
+func (c *conclusion) sentence(text string) string {
+	text = strings.TrimRight(text, ".。")
+	if text == "" {
+		return ""
+	}
+	return text + c.in(".", "。")
+}
+
+// facts say what the logs hold, one text for each kind of log.
+func (c *conclusion) facts() (out []string) {
+	for _, l := range c.job.Steps.Rows() {
+		text := c.sf("%s", "%s 步", c.in(many(int64(l.Covered), "step"), count(l.Covered)))
+		if took := &l.Measures[digest.StepTime]; took.Count() > 0 {
+			text += c.sf(" of %s (median)", "，每步 %s（中位数）", seconds(took.Quantile(0.5)))
+		}
+		switch {
+		case l.First == nil:
+		case l.Records == 1:
+			text += c.sf(", loss %s", "，损失 %s", name(l.First.String()))
+		default:
+			text += c.sf(", loss %s to %s", "，损失 %s 到 %s", name(l.First.String()), name(l.Last.String()))
+		}
+		out = append(out, text)
+	}
+	if all := c.job.Functions.Sum(); all.Calls > 0 {
+		out = append(out, c.sf("%s, %s of their time in GET and PUT", "%s，GET 与 PUT 占 %s",
+			c.in(many(all.Calls, "TransferQueue call"), "TransferQueue 调用 "+count(all.Calls)+" 次"), percent(all.Ratio(all.Get+all.Put))))
+	}
+	if calls := &c.job.Passes.Calls; calls.Took.Count() > 0 {
+		waiting := (calls.Total(view.RPCSend) + calls.Total(view.RPCReceive)) / calls.Took.Sum()
+		out = append(out, c.sf("%s in %s, %s of it sending and waiting", "%s，共 %s，其中发送与等待占 %s",
+			c.in(many(calls.Took.Count(), "RPC"), "RPC "+count(calls.Took.Count())+" 次"), seconds(calls.Took.Sum()), percent(waiting)))
+	}
+	collectives := int64(0)
+	var late float64
+	for _, o := range c.job.Collectives.Operations() {
+		collectives += int64(o.Count)
+		late = max(late, o.Late.Max())
+	}
+	if collectives > 0 {
+		text := c.in(many(collectives, "collective"), "集合通信 "+count(collectives)+" 次")
+		if late > 0 {
+			text += c.sf(", the latest rank %s behind", "，最迟的 rank 落后 %s", seconds(late))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// print writes the first lines of a job.
+func (c *conclusion) print(dir string) {
+	c.blank()
+	c.paragraph("", c.headline())
+	shown, little := c.claims[:min(len(c.claims), mostClaims)], len(c.claims)-mostClaims
+	if len(shown) > 0 {
+		c.head(c.in("Why, what it cost, and what to do", "原因、代价与建议"))
+	}
+	for i, cl := range shown {
+		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
+		for _, p := range cl.proof {
+			c.prove(dir, p)
+		}
+		if cl.advice != "" && (i == 0 || cl.advice != shown[i-1].advice) {
+			c.paragraph("    → ", cl.advice)
+		}
+	}
+	if little > 0 {
+		c.line(c.sf("    and %s", "    另有 %s", c.in(many(little, "more finding"), count(little)+" 项")))
+	}
+	if gaps := c.gaps(); len(gaps) > 0 {
+		c.head(c.in("What no log here can tell", "这些日志无法说明的"))
+		for _, text := range gaps {
+			c.paragraph("  - ", text)
+		}
+	}
+}
+
+// prove writes where a claim can be seen.
+func (c *conclusion) prove(dir string, p proof) {
+	c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
+}
+
+// seen is where a claim can be seen.
+func (c *conclusion) seen(dir string, p proof) string {
+	var at []string
+	if p.what != "" {
+		at = append(at, p.what)
+	}
+	if p.Offset >= 0 {
+		at = append(at, c.place(dir, p.At))
+	}
+	at = append(at, "trace "+p.Trace.String())
+	return strings.Join(at, c.in(", ", "，"))
+}
+
+// concluder says the same for other formats.
+func concluder(chinese bool) func(*digest.Job, *offline.Reading) format.Conclusion {
+	return func(job *digest.Job, read *offline.Reading) format.Conclusion {
+		p := &page{w: io.Discard, chinese: chinese}
+		dir := directory(files(job, read), read)
+		c := conclude(p, job, read)
+		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps()}
+		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
+			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], Cost: cl.cost}
+			for _, p := range cl.proof {
+				one.Proof = append(one.Proof, c.seen(dir, p))
+				one.Seen = append(one.Seen, format.Seen{What: p.what, At: p.At})
+			}
+			out.Claims = append(out.Claims, one)
+		}
+		return out
+	}
+}
+
+// kinds are what ranks of claims are called for programs.
+var kinds = map[int]string{wrong: "wrong", costly: "costly", remark: "remark"}
+
+// healthy says whether there are enough windows to tell that none of them was slow.
+func (c *conclusion) healthy() bool {
+	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
+}
+
+// severity is that of the headline.
+func (c *conclusion) severity() string {
+	switch first := c.first(); {
+	case c.slow(), first != nil && first.rank <= costly:
+		return spans.SeverityBad
+	case first != nil && (first.rank == remark || !c.healthy()):
+		return spans.SeverityWarning
+	}
+	return spans.SeverityGood
+}
+
+// place is a file and the line of a record.
+func (c *conclusion) place(dir string, at digest.At) string {
+	text := at.File
+	if f := c.read.File(at.File); f != nil {
+		text = f.Name
+	}
+	text = reading.Clean(strings.TrimPrefix(text, dir))
+	if line := c.read.LineAt(at.File, at.Offset); line > 0 {
+		text += fmt.Sprintf(":%d", line)
+	}
+	return text
+}

@@ -1,0 +1,28 @@
+package format
+
+import "github.com/trainbridge/trainbridge/internal/traces/digest"
+
+// Conclusion is what there is to say of a job, most of it first.
+type Conclusion struct {
+	Title    string // which run, how much of it, where its logs are
+	Headline string // one sentence
+	Severity string // bad, warning or good, as of verdicts
+	Claims   []Claim
+	Gaps     []string // what no log of the job tells
+}
+
+// Claim is one thing that the logs show.
+type Claim struct {
+	Text, Advice string   // Advice: ""
+	Proof        []string // where it can be seen: file, line, trace id
+
+	Kind string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look
+	Cost float64 // s; NaN: not known
+	Seen []Seen  // the same as Proof, for programs
+}
+
+// Seen is where a claim can be seen, and what is there.
+type Seen struct {
+	What string
+	At   digest.At
+}

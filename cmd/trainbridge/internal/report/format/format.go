@@ -1,0 +1,64 @@
+// Package format is what the formats of a report have in common: what they are asked, what they do, and how a file comes to be.
+package format
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+// Request is what a report is made of.
+type Request struct {
+	Out     io.Writer // buffered; it becomes the file of -o when the writer has finished without an error
+	In      *offline.Input
+	Options offline.Options // with which In is read; without Progress
+	Chinese bool
+	// Conclude says what the text report says first.
+	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
+
+	Table     string // of csv: the only one that is wanted; "": all, into Dir
+	Dir       string // whose parent is there
+	Temporary string // where temporary files may stand; "": where the system has them
+}
+
+// Again reads the logs once more, with the same ids, for the spans of traces that the first reading has chosen.
+func (r *Request) Again(ctx context.Context, to offline.Sink) (*offline.Reading, error) {
+	return offline.Read(ctx, r.In, r.Options, to)
+}
+
+// Writer writes one report.
+type Writer interface {
+	// Sink takes what is read. It is called once, before the reading.
+	Sink() offline.Sink
+	// Finish writes what is still to be written after the reading.
+	Finish(ctx context.Context, read *offline.Reading) error
+}
+
+// WriteFile calls write with what becomes the file, which is there whole or not at all. Errors about the file name it.
+func WriteFile(file string, write func(io.Writer) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return fmt.Errorf("report: -o %s: %w", file, cmp.Or(errors.Unwrap(err), err))
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // which is not there any more where all went well
+	defer tmp.Close()
+	w := bufio.NewWriterSize(tmp, 64<<10)
+	if err := write(w); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Flush(), tmp.Chmod(0o644), tmp.Close()); err != nil {
+		return fmt.Errorf("report: -o %s: %w", file, err)
+	}
+	if err := os.Rename(tmp.Name(), file); err != nil {
+		return fmt.Errorf("report: -o %s: %w", file, cmp.Or(errors.Unwrap(err), err))
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/document"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/html"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/perfetto"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+)
+
+// kind is a format of reports. To add one, add its line to formats.
+type kind struct {
+	name   string
+	ends   []string // how its files are called
+	binary bool     // not for a terminal
+	tables bool     // a file for each table, in a directory, unless --table names one
+	open   func(format.Request) format.Writer
+}
+
+var formats = []kind{
+	{name: "text", ends: []string{".txt"}, open: newText},
+	{name: "html", ends: []string{".html", ".htm"}, binary: true, open: html.New},
+	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
+	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},
+	{name: "json", ends: []string{".json"}, open: document.Open},
+}
+
+func names() string {
+	all := make([]string, len(formats))
+	for i, f := range formats {
+		all[i] = f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+func named(name string) *kind {
+	for i := range formats {
+		if formats[i].name == name {
+			return &formats[i]
+		}
+	}
+	return nil
+}
+
+// kindOf is the format that a file's name says, else text.
+func kindOf(file string) *kind {
+	for i := range formats {
+		for _, end := range formats[i].ends {
+			if strings.HasSuffix(strings.ToLower(filepath.Base(file)), end) {
+				return &formats[i]
+			}
+		}
+	}
+	return &formats[0]
+}

@@ -1,0 +1,284 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+const (
+	mostRanks = 128 // rows of a map of lateness
+	mostMaps  = 3   // communicators with a map
+)
+
+// collectives are those of NCCL and its like.
+func (c *composer) collectives(j *digest.Job) section {
+	s := section{Title: c.t("Collectives", "集合通信")}
+	cs := &j.Collectives
+	operations := cs.Operations()
+	s.add(c.bandwidth(j, operations))
+	var took, late []named
+	times := &boxes{head: head{Kind: "boxes", Title: c.t("Latency by operation", "各操作延迟")}, Unit: "s"}
+	for i, o := range operations {
+		if o.Took.Count() == 0 {
+			continue
+		}
+		times.Items = append(times.Items, boxOf(o.Operation, i%grey, &o.Took))
+		took = append(took, named{o.Operation, &o.Took})
+		late = append(late, named{o.Operation, &o.Late})
+	}
+	s.add(times)
+	s.add(c.distribution(c.t("Latency", "延迟分布"), c.t("time", "耗时"), "s", took))
+	s.add(c.distribution(c.t("Lateness of the last rank", "最晚 rank 的迟到时间"), c.t("late by", "迟到"), "s", late))
+	s.add(c.sizes(operations))
+	for _, m := range c.lateness(j) {
+		s.add(m)
+	}
+	for _, of := range []struct {
+		bandwidth, traffic, what string
+		links                    []*digest.Link
+	}{
+		{c.t("Bandwidth between ranks", "rank 间带宽"), c.t("Traffic between ranks", "rank 间流量"), "rank", cs.Links()},
+		{c.t("Bandwidth between hosts", "主机间带宽"), c.t("Traffic between hosts", "主机间流量"), c.t("host", "主机"), hostLinks(cs)},
+	} {
+		s.add(c.links(of.bandwidth, "By/s", of.what, of.links, func(l *digest.Link) float64 { return l.Bandwidth }))
+		s.add(c.links(of.traffic, "By", of.what, of.links, func(l *digest.Link) float64 { return l.Bytes }))
+	}
+	s.add(c.collectiveTable(cs.Rows()))
+	return s
+}
+
+// bandwidth is over the time since the job began.
+func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *series {
+	out := &series{
+		head:   head{Kind: "series", Title: c.t("Bus bandwidth over time", "总线带宽随时间变化"), Wide: true},
+		XLabel: c.t("since the start", "距开始"), XUnit: "clock", Axes: []axis{{Unit: "By/s", Zero: true}}, Sync: c.job + "time",
+	}
+	var all []*digest.Series
+	var names []string
+	for _, o := range operations {
+		if len(all) < grey && o.Bus.Count() > 0 {
+			all, names = append(all, &o.BusOver), append(names, o.Operation)
+		}
+	}
+	if len(all) == 0 {
+		return out
+	}
+	xs, values, width := points(c.points, all...)
+	first := float64(j.First) / 1e6
+	for i := range xs {
+		xs[i] = max(0, (xs[i]-first)/1e3)
+	}
+	out.Xs = xs
+	for i, name := range names {
+		out.Series = append(out.Series, line{Name: name, Colour: i, Draw: "line", Faint: len(xs) > 4*average, Values: values[i]})
+		if len(xs) > 4*average {
+			out.Series = append(out.Series, line{
+				Name: name + fmt.Sprintf(c.t(", mean of %d", "，%d 点移动平均"), average), Colour: i, Draw: "average", Values: movingAverage(values[i], average),
+			})
+		}
+	}
+	if width > 1 {
+		out.Note = fmt.Sprintf(c.t("Means of %s.", "每点为 %s 的平均。"), seconds(float64(width)/1e3))
+	}
+	return out
+}
+
+// sizes are how many messages there are by size.
+func (c *composer) sizes(operations []*digest.Collective) *bars {
+	out := &bars{head: head{Kind: "bars", Title: c.t("Messages by size", "消息大小分布")}}
+	low, high := 64, -1
+	for i, o := range operations {
+		if i >= grey {
+			break
+		}
+		out.Parts = append(out.Parts, barPart{o.Operation, i})
+		for k := range o.Sizes {
+			if o.Sizes[k].Count > 0 {
+				low, high = min(low, k), max(high, k)
+			}
+		}
+	}
+	for k := low; k <= high; k++ {
+		b := bar{Name: fmt.Sprintf("%s – %s", binary(k), binary(k+1))}
+		for i := range out.Parts {
+			b.Values = append(b.Values, float64(operations[i].Sizes[k].Count))
+		}
+		out.Items = append(out.Items, b)
+	}
+	return out
+}
+
+// binary is a power of two.
+func binary(k int) string {
+	return fmt.Sprintf("%d %s", 1<<(k%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[k/10])
+}
+
+// lateness are maps of how late ranks came, of the largest communicators.
+func (c *composer) lateness(j *digest.Job) (out []*heat) {
+	cs := &j.Collectives
+	start, width, n := cs.Columns()
+	by := map[string][]*digest.Rank{}
+	var names []string
+	for _, r := range cs.Ranks() {
+		if len(r.Over) == 0 {
+			continue
+		}
+		if by[r.Communicator] == nil {
+			names = append(names, r.Communicator)
+		}
+		by[r.Communicator] = append(by[r.Communicator], r)
+	}
+	called := map[string]string{}
+	for _, m := range cs.Communicators() {
+		called[cmp.Or(m.ID, m.Name)] = m.Name
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(len(by[b]), len(by[a])) })
+	for _, name := range names[:min(len(names), mostMaps)] {
+		ranks := by[name]
+		if len(ranks) < 2 {
+			continue
+		}
+		title := c.t("How late each rank came", "各 rank 的迟到时间")
+		if name = cmp.Or(called[name], name); name != "-" {
+			title += c.t(", communicator ", "，通信域 ") + name
+		}
+		h := &heat{
+			head: head{Kind: "heat", Title: title, Wide: true},
+			Unit: "s", RowLabel: "rank", ColumnLabel: c.t("since the start", "距开始"), FromZero: true,
+			ValueLabel: fmt.Sprintf(c.t("mean over %s", "%s 内平均"), seconds(float64(width)/1e9)),
+		}
+		if all := len(ranks); all > mostRanks {
+			slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Late.Sum(), a.Late.Sum()) })
+			ranks = ranks[:mostRanks]
+			slices.SortFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+			h.Note = fmt.Sprintf(c.t("The %d of %d ranks that were late for the longest in all.", "累计迟到最久的 %d / %d 个 rank。"), mostRanks, all)
+		}
+		for i := range n {
+			h.Columns = append(h.Columns, clock(max(0, float64(start+int64(i)*width-j.First))/1e9))
+		}
+		for _, r := range ranks {
+			label := strconv.FormatInt(r.Rank, 10)
+			if r.Host != "" {
+				label += " " + r.Host
+			}
+			h.Rows = append(h.Rows, label)
+			for i := range n {
+				v := math.NaN()
+				if i < len(r.Over) && r.Over[i].Count > 0 {
+					v = r.Over[i].Mean()
+				}
+				h.Values = append(h.Values, v)
+			}
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// hostLinks are the links between hosts: as logs state them, else the sums of those between the ranks on them, where a rank's number has one host in all
+// communicators.
+func hostLinks(cs *digest.Collectives) []*digest.Link {
+	if nodes := cs.Nodes(); len(nodes) > 0 {
+		return nodes
+	}
+	hosts := map[string]string{}
+	for _, r := range cs.Ranks() {
+		n := strconv.FormatInt(r.Rank, 10)
+		if known, ok := hosts[n]; ok && known != r.Host || r.Host == "" {
+			return nil
+		}
+		hosts[n] = r.Host
+	}
+	sums := map[[2]string]*digest.Link{}
+	var out []*digest.Link
+	for _, l := range cs.Links() {
+		from, to := hosts[l.Source], hosts[l.Destination]
+		if from == "" || to == "" || math.IsNaN(l.Bytes) {
+			continue
+		}
+		k := [2]string{from, to}
+		if sums[k] == nil {
+			sums[k] = &digest.Link{Source: from, Destination: to, Bandwidth: math.NaN()}
+			out = append(out, sums[k])
+		}
+		sums[k].Bytes += l.Bytes
+	}
+	return out
+}
+
+// links are a matrix of what went from where to where.
+func (c *composer) links(title, unit, of string, links []*digest.Link, value func(*digest.Link) float64) *heat {
+	links = slices.DeleteFunc(slices.Clone(links), func(l *digest.Link) bool { return math.IsNaN(value(l)) })
+	out := &heat{
+		head: head{Kind: "heat", Title: title}, Unit: unit, RowLabel: c.t("from ", "源 ") + of, ColumnLabel: c.t("to ", "目的 ") + of, Square: true, FromZero: true,
+	}
+	for _, l := range links {
+		if l.Hot > 0 || l.Slow > 0 {
+			out.Note = joined(out.Note, fmt.Sprintf(c.t("%s→%s: hot %d×, slow %d×", "%s→%s：过热 %d 次，过慢 %d 次"), l.Source, l.Destination, l.Hot, l.Slow))
+		}
+	}
+	if most := 400; len(out.Note) > most {
+		out.Note = strings.ToValidUTF8(out.Note[:most], "") + " …"
+	}
+	rows, columns := map[string]int{}, map[string]int{}
+	for _, l := range links {
+		if _, ok := rows[l.Source]; !ok {
+			rows[l.Source] = len(out.Rows)
+			out.Rows = append(out.Rows, l.Source)
+		}
+		columns[l.Destination] = 0
+	}
+	// The destinations in the order of the sources, the others behind.
+	for _, name := range out.Rows {
+		if _, ok := columns[name]; ok {
+			columns[name] = len(out.Columns)
+			out.Columns = append(out.Columns, name)
+		}
+	}
+	for _, l := range links {
+		if _, ok := rows[l.Destination]; !ok && !slices.Contains(out.Columns, l.Destination) {
+			columns[l.Destination] = len(out.Columns)
+			out.Columns = append(out.Columns, l.Destination)
+		}
+	}
+	out.Values = make(numbers, len(out.Rows)*len(out.Columns))
+	for i := range out.Values {
+		out.Values[i] = math.NaN()
+	}
+	for _, l := range links {
+		out.Values[rows[l.Source]*len(out.Columns)+columns[l.Destination]] = value(l)
+	}
+	return out
+}
+
+func (c *composer) collectiveTable(rows []*digest.Collective) *table {
+	out := &table{
+		head: head{Kind: "table", Title: c.t("Collectives by communicator and operation", "按通信域与操作的集合通信")},
+		Head: []string{
+			c.t("communicator", "通信域"), c.t("operation", "操作"), c.t("count", "次数"), c.t("incomplete", "未完成"), c.t("latency P50", "延迟 P50"), "P95", "P99",
+			c.t("most", "最大"), c.t("busbw mean", "总线带宽均值"), "P50", c.t("late P50", "迟到 P50"), c.t("most", "最大"), c.t("last most often", "最常最晚"),
+		},
+		Text: []bool{true, true, false, false, false, false, false, false, false, false, false, false, true},
+	}
+	for _, g := range rows[:min(len(rows), 10*mostNames)] {
+		who, times := g.LastMostOften()
+		if who != "" {
+			who = fmt.Sprintf("%s (%s×)", who, thousands(int64(times)))
+		}
+		out.Cells = append(out.Cells, []string{
+			g.Communicator, g.Operation, thousands(int64(g.Count)), thousands(int64(g.Incomplete)), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
+			seconds(g.Took.Quantile(0.99)), seconds(g.Took.Max()), rate(g.Bus.Mean()), rate(g.Bus.Quantile(0.5)), seconds(g.Late.Quantile(0.5)),
+			seconds(g.Late.Max()), who,
+		})
+	}
+	if more := len(rows) - len(out.Cells); more > 0 {
+		out.Note = fmt.Sprintf(c.t("%d more are in --format csv.", "其余 %d 项见 --format csv。"), more)
+	}
+	return out
+}

@@ -1,0 +1,357 @@
+// Package html is the report as one page: what it concludes, charts, traces. The page needs no network and asks for none.
+package html
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+const (
+	mostPoints = 2048    // of a series: about as many as a wide screen has columns
+	fewPoints  = 128     // and at least so many, however many jobs there are
+	sizeLimit  = 4 << 20 // of the data of a page, By
+)
+
+type writer struct {
+	format.Request
+	jobs *digest.Jobs
+}
+
+// New is the format of `--format html`.
+func New(req format.Request) format.Writer { return &writer{Request: req, jobs: digest.New()} }
+
+// Sink implements format.Writer.
+func (w *writer) Sink() offline.Sink {
+	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		w.jobs.Batch(td)
+		return nil
+	})
+	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		w.jobs.Metrics(md)
+		return nil
+	})
+	return offline.Sink{Traces: traces, Metrics: metrics}
+}
+
+// Finish implements format.Writer. Where a page would be too large, its series have fewer points, then its traces fewer rows.
+func (w *writer) Finish(ctx context.Context, read *offline.Reading) error {
+	jobs := w.jobs.Rows()
+	chosen := choose(jobs, w.Chinese)
+	if err := w.spans(ctx, chosen); err != nil {
+		return err
+	}
+	first := make([]format.Conclusion, len(jobs))
+	for i, j := range jobs {
+		first[i] = w.Conclude(j, read)
+	}
+	body, err := fit(sizeLimit, len(jobs), func(c composer) *page {
+		c.chinese = w.Chinese
+		return c.page(jobs, chosen, first, read)
+	})
+	if err != nil {
+		return err
+	}
+	return write(w.Out, body)
+}
+
+// fit makes a page that is small enough: where it is not, its series have fewer points and its traces fewer rows; at last, fewer jobs have charts.
+func fit(limit, jobs int, compose func(composer) *page) ([]byte, error) {
+	for c := (composer{points: mostPoints, rows: mostSpans, drawn: jobs}); ; {
+		body, err := json.Marshal(compose(c)) // which writes <, > and & as \u003c, \u003e and \u0026: no text can end the element that holds it
+		if err != nil {
+			return nil, fmt.Errorf("html: %w", err)
+		}
+		switch {
+		case len(body) <= limit || c.drawn == 0:
+			return body, nil
+		case c.points > fewPoints || c.rows > fewPoints:
+			c.points, c.rows = max(c.points/2, fewPoints), max(c.rows/2, fewPoints)
+		default:
+			c.drawn /= 2
+		}
+	}
+}
+
+// composer makes the page of the figures.
+type composer struct {
+	chinese      bool
+	points, rows int // of a series, and of a trace
+	drawn        int // jobs with charts
+
+	job string // of the charts at hand: their cursors move together
+}
+
+// t is a text in the language of the report.
+func (c *composer) t(english, chinese string) string {
+	if c.chinese {
+		return chinese
+	}
+	return english
+}
+
+func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, first []format.Conclusion, read *offline.Reading) *page {
+	p := &page{Title: c.t("trainbridge report", "trainbridge 报告"), Lang: "en", Words: words["en"]}
+	if c.chinese {
+		p.Lang, p.Words = "zh", words["zh"]
+	}
+	known := 0
+	for _, f := range read.Files {
+		if f.Receiver != "" {
+			known++
+		}
+	}
+	p.About = fmt.Sprintf(c.t("%s of %s files understood, %s, %s records in %s lines", "识别 %s / %s 个文件，%s，%[5]s 行中 %[4]s 条记录"),
+		thousands(int64(known)), thousands(int64(len(read.Files))), reading.Size(float64(read.Bytes)), thousands(read.Records), thousands(read.Lines))
+	for i, j := range jobs {
+		c.job = strconv.Itoa(i)
+		one := conclusion(&first[i])
+		if i < c.drawn {
+			one.Sections = c.sections(j, chosen[j])
+		} else {
+			one.Missing = append(one.Missing, fmt.Sprintf(
+				c.t("The charts of this job have no room on this page: --run %s makes a page of it alone.", "本页已放不下该任务的图表：请用 --run %s 单独生成。"), j.Run))
+		}
+		p.Jobs = append(p.Jobs, one)
+	}
+	if len(jobs) == 0 {
+		p.About += c.t(". There is nothing in these logs between --since and --until.", "。这些日志在 --since 与 --until 之间没有内容。")
+	}
+	p.After = []section{c.files(read)}
+	return p
+}
+
+// conclusion is what the text report says first.
+func conclusion(of *format.Conclusion) job {
+	out := job{Name: of.Title, Conclusion: of.Headline, Severity: of.Severity, Missing: slices.Clone(of.Gaps)}
+	told := map[string]bool{}
+	for _, claim := range of.Claims {
+		if told[claim.Advice] {
+			claim.Advice = ""
+		}
+		told[claim.Advice] = true
+		out.Causes = append(out.Causes, cause{Text: claim.Text, Advice: claim.Advice, Evidence: claim.Proof})
+	}
+	return out
+}
+
+// sections are the charts of a job, of each kind of data that its logs have.
+func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
+	for _, s := range []section{
+		c.steps(j), c.training(j), c.queue(j), c.calls(j), c.collectives(j), c.gpus(j), c.traces(chosen), c.verdicts(j),
+	} {
+		if slices.ContainsFunc(s.Charts, func(chart any) bool { _, is := chart.(*boxes); return is }) {
+			s.Notes = append(s.Notes, c.t("Boxes: P25 to P75; thick line: median, whose value stands at the right; whiskers: P5 and P95; dots: the extremes.",
+				"箱体：P25 至 P75；粗线：中位数（数值在右侧）；须：P5 与 P95；圆点：最小值与最大值。"))
+		}
+		if len(s.Charts) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// points are series on one axis. Buckets that are less wide than the widest are merged, and further ones until there are not too many.
+func points(most int, all ...*digest.Series) (xs numbers, values []numbers, width int64) {
+	width = 1
+	for _, s := range all {
+		width = max(width, s.Width)
+	}
+	lists := make([][]digest.Bucket, len(all))
+	for i, s := range all {
+		lists[i] = s.Buckets()
+	}
+	var keys []int64
+	for ; ; width *= 2 {
+		seen := map[int64]bool{}
+		for _, list := range lists {
+			for i := range list {
+				seen[floor(list[i].At, width)] = true
+			}
+		}
+		if len(seen) <= most {
+			for k := range seen {
+				keys = append(keys, k)
+			}
+			break
+		}
+	}
+	slices.Sort(keys)
+	at := make(map[int64]int, len(keys))
+	for i, k := range keys {
+		at[k] = i
+		xs = append(xs, float64(k*width))
+	}
+	for _, list := range lists {
+		sums, counts := make(numbers, len(keys)), make([]int64, len(keys))
+		for i := range list {
+			k := at[floor(list[i].At, width)]
+			sums[k] += list[i].Sum
+			counts[k] += list[i].Count
+		}
+		for k := range sums {
+			sums[k] /= float64(counts[k]) // NaN where there is none
+		}
+		values = append(values, sums)
+	}
+	return xs, values, width
+}
+
+func floor(n, by int64) int64 {
+	q := n / by
+	if n%by < 0 {
+		q--
+	}
+	return q
+}
+
+// movingAverage is the mean of the last n values that are known: pandas' rolling(n, min_periods=1).mean().
+func movingAverage(values numbers, n int) numbers {
+	out := make(numbers, len(values))
+	for i := range values {
+		sum, count := 0.0, 0
+		for _, v := range values[max(0, i-n+1) : i+1] {
+			if !math.IsNaN(v) {
+				sum += v
+				count++
+			}
+		}
+		out[i] = sum / float64(count)
+	}
+	return out
+}
+
+// only keeps the values that a condition holds for.
+func only(values numbers, keep func(float64) bool) numbers {
+	out := slices.Clone(values)
+	for i, v := range out {
+		if !keep(v) {
+			out[i] = math.NaN()
+		}
+	}
+	return out
+}
+
+func anyKnown(values numbers) bool {
+	return slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) })
+}
+
+// boxOf is a distribution as a box.
+func boxOf(name string, colour int, v *digest.Values) box {
+	q := func(q float64) number { return number(v.Quantile(q)) }
+	return box{name, colour, v.Count(), number(v.Min()), q(0.05), q(0.25), q(0.5), q(0.75), q(0.95), number(v.Max())}
+}
+
+// named are values with the name of what they are of.
+type named struct {
+	name string
+	*digest.Values
+}
+
+// bins are those of a histogram: 8 in a decade, more where there are few decades; of sizes, whose axis has powers of two, 2 between these.
+type bins struct{ base, each float64 }
+
+func binsOf(unit string, low, high float64) bins {
+	decades := math.Log10(high / low)
+	switch {
+	case unit == "By":
+		return bins{2, 2}
+	case decades < 1:
+		return bins{10, 32}
+	case decades < 2:
+		return bins{10, 16}
+	}
+	return bins{10, 8}
+}
+
+func (b bins) of(v float64) int { return int(math.Floor(b.each * math.Log(v) / math.Log(b.base))) }
+
+func (b bins) edge(i int) float64 { return math.Pow(b.base, float64(i)/b.each) }
+
+const mostBins = 160
+
+// distribution draws histograms over a logarithmic axis. How many values are in a bin is told by the quantiles.
+func (c *composer) distribution(title, label, unit string, all []named) *series {
+	out := &series{
+		head: head{Kind: "series", Title: title}, XLabel: label, XUnit: unit, LogX: true,
+		Axes: []axis{{Unit: "1", Zero: true, Label: c.t("share", "占比")}},
+	}
+	low, high := math.Inf(1), 0.0
+	for _, v := range all {
+		if v.Count() > 1 && v.Max() > 0 {
+			low, high = min(low, positive(v.Values)), max(high, v.Max())
+		}
+	}
+	if low > high {
+		return out
+	}
+	in := binsOf(unit, low, high)
+	from, to := in.of(low), in.of(high)+2
+	from = max(from, to-mostBins)
+	for i := from; i <= to; i++ {
+		out.Xs = append(out.Xs, in.edge(i))
+	}
+	for k, v := range all {
+		if v.Count() < 2 || v.Max() <= 0 {
+			continue
+		}
+		shares := make(numbers, 0, to-from+1)
+		before := below(v.Values, in.edge(from))
+		for i := from; i < to; i++ {
+			next := below(v.Values, in.edge(i+1))
+			shares = append(shares, next-before)
+			before = next
+		}
+		out.Series = append(out.Series, line{Name: v.name, Colour: k % 7, Draw: "steps", Values: append(shares, 0)})
+	}
+	return out
+}
+
+// positive is the least value above 0 that is worth drawing.
+func positive(v *digest.Values) float64 {
+	if v.Min() > 0 {
+		return v.Min()
+	}
+	for q := 0.01; q <= 1; q += 0.01 {
+		if x := v.Quantile(q); x > 0 {
+			return x
+		}
+	}
+	return v.Max()
+}
+
+// below is the share of values that are less than x.
+func below(v *digest.Values, x float64) float64 {
+	switch {
+	case x <= v.Min():
+		return 0
+	case x > v.Max():
+		return 1
+	}
+	if n := v.Count(); v.Exact() { // the quantiles k/(n-1) are the values
+		k := sort.Search(int(n), func(k int) bool { return v.Quantile(float64(k)/float64(n-1)) >= x })
+		return float64(k) / float64(n)
+	}
+	low, high := 0.0, 1.0
+	for range 24 {
+		if middle := (low + high) / 2; v.Quantile(middle) < x {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}

@@ -1,0 +1,115 @@
+package html
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// made is the page of a file, as a report makes it.
+func made(t *testing.T, file string) string {
+	t.Helper()
+	in, err := offline.Open([]string{file}, nil)
+	require.NoError(t, err)
+	defer in.Close()
+	var out bytes.Buffer
+	w := New(format.Request{Out: &out, In: in, Conclude: func(j *digest.Job, _ *offline.Reading) format.Conclusion {
+		return format.Conclusion{Title: "Run " + j.Run, Headline: "It went well.", Severity: "good", Claims: []format.Claim{{Text: "one", Advice: "do"}, {Text: "two", Advice: "do"}}}
+	}})
+	read, err := offline.Read(context.Background(), in, offline.Options{Run: "r"}, w.Sink())
+	require.NoError(t, err)
+	require.NoError(t, w.Finish(context.Background(), read))
+	return out.String()
+}
+
+// A page of a training log: its figures by step, what was concluded, the slowest step as a trace; the same logs make the same bytes.
+func TestPageOfLog(t *testing.T) {
+	var log strings.Builder
+	for i := 1; i <= 30; i++ {
+		fmt.Fprintf(&log, `{"step": %d, "timestamp": "2026-11-23T02:%02d:00Z", "loss": %g, "lr": 0.001, "step_time_s": %g, "timing_s/gen": 1.5, "timing_s/update": 0.25}`+"\n",
+			i, i, 10/float64(i), 2+float64(i%7)/8)
+	}
+	file := filepath.Join(t.TempDir(), "train.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(log.String()), 0o600))
+	text := made(t, file)
+	assert.Equal(t, text, made(t, file))
+
+	data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindStringSubmatch(text)
+	require.NotNil(t, data)
+	var p struct {
+		Jobs []struct {
+			Name, Conclusion string
+			Causes           []struct{ Text, Advice string }
+			Sections         []struct {
+				Charts []struct {
+					Kind, Title string
+					Series      []struct{ Values []float64 }
+					Rows        [][]any
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(data[1]), &p))
+	require.Len(t, p.Jobs, 1)
+	assert.Equal(t, "Run r", p.Jobs[0].Name)
+	assert.Equal(t, "do", p.Jobs[0].Causes[0].Advice)
+	assert.Empty(t, p.Jobs[0].Causes[1].Advice, "advice is given once")
+	found := map[string]bool{}
+	for _, s := range p.Jobs[0].Sections {
+		for _, c := range s.Charts {
+			found[c.Kind+" "+c.Title] = true
+			switch {
+			case c.Title == "Loss and learning rate":
+				for i, v := range c.Series[0].Values {
+					assert.InEpsilon(t, 10/float64(i+1), v, 1e-6)
+				}
+			case c.Kind == "waterfall":
+				assert.Greater(t, len(c.Rows), 2, c.Title)
+			}
+		}
+	}
+	for _, want := range []string{"series Step time", "series Loss and learning rate", "table Figures"} {
+		assert.True(t, found[want], "%s: %v", want, found)
+	}
+}
+
+// A matrix of links has the sources as rows and the destinations as columns, those that are both first.
+func TestLinks(t *testing.T) {
+	nan := math.NaN()
+	h := new(composer).links("t", "By/s", "rank", []*digest.Link{
+		{Source: "0", Destination: "1", Bandwidth: 10}, {Source: "1", Destination: "9", Bandwidth: 20, Hot: 3}, {Source: "1", Destination: "0", Bandwidth: nan},
+	}, func(l *digest.Link) float64 { return l.Bandwidth })
+	assert.Equal(t, []string{"0", "1"}, h.Rows)
+	assert.Equal(t, []string{"1", "9"}, h.Columns)
+	text, err := json.Marshal(h.Values)
+	require.NoError(t, err)
+	assert.Equal(t, "[10,null,null,20]", string(text))
+	assert.Equal(t, "1→9: hot 3×, slow 0×", h.Note)
+}
+
+func TestTexts(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 s": seconds(0), "1.5 s": seconds(1.5), "999 µs": seconds(999e-6), "12 ns": seconds(12e-9), "2 ms": seconds(0.002), "–": seconds(math.NaN()),
+		"12.5%": share(0.125), "59.5 s": clock(59.5), "1:30": clock(90), "2:00:05": clock(7205), "1,234,567": thousands(1234567), "12,346": short(12345.6),
+		"1.5e-06": short(1.5e-6), "80 GiB": gibi(80 << 30), "1.5": tera(1.5e12), "40 GB/s": rate(40e9),
+	} {
+		assert.Equal(t, want, got)
+	}
+}

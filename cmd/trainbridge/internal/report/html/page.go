@@ -1,0 +1,209 @@
+package html
+
+import (
+	"math"
+	"slices"
+	"strconv"
+)
+
+// page is what the page shows: the shapes that assets/*.js draws. Its texts are texts of logs, or made with them: the page shows them as text, never as markup.
+type page struct {
+	Title string            `json:"title"`
+	About string            `json:"about"`
+	Lang  string            `json:"lang"`
+	Words map[string]string `json:"words"`
+	Jobs  []job             `json:"jobs"`
+	After []section         `json:"after,omitempty"`
+}
+
+type job struct {
+	Name       string    `json:"name"`
+	Conclusion string    `json:"conclusion"`
+	Severity   string    `json:"severity"` // of the conclusion
+	Causes     []cause   `json:"causes,omitempty"`
+	Missing    []string  `json:"missing,omitempty"`
+	Sections   []section `json:"sections,omitempty"`
+}
+
+type cause struct {
+	Text     string   `json:"text"`
+	Advice   string   `json:"advice,omitempty"`
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+type section struct {
+	Title  string   `json:"title"`
+	Notes  []string `json:"notes,omitempty"`
+	Charts []any    `json:"charts"` // *series, *boxes, *bars, *heat, *waterfall, *table
+}
+
+// add adds a chart, unless it has no data.
+func (s *section) add(chart interface{ empty() bool }) {
+	if chart.empty() {
+		return
+	}
+	s.Charts = append(s.Charts, chart)
+}
+
+// head is what each chart begins with.
+type head struct {
+	Kind  string `json:"kind"`
+	Title string `json:"title"`
+	Note  string `json:"note,omitempty"`
+	Wide  bool   `json:"wide,omitempty"`
+}
+
+// series are lines, points or stacked areas over one axis. Values have the length of Xs.
+type series struct {
+	head
+	XLabel  string  `json:"x_label"`
+	XUnit   string  `json:"x_unit"`
+	LogX    bool    `json:"log_x,omitempty"`
+	Xs      numbers `json:"xs"`
+	Axes    []axis  `json:"axes"`
+	Series  []line  `json:"series"`
+	Stacked bool    `json:"stacked,omitempty"`
+	Marks   []mark  `json:"marks,omitempty"`
+	Sync    string  `json:"sync,omitempty"` // the cursors of charts with the same text move together
+}
+
+type axis struct {
+	Unit  string `json:"unit"` // UCUM, as in the registry
+	Label string `json:"label,omitempty"`
+	Log   bool   `json:"log,omitempty"`
+	Zero  bool   `json:"zero,omitempty"` // begins at 0
+}
+
+type line struct {
+	Name   string  `json:"name"`
+	Axis   int     `json:"axis,omitempty"`
+	Colour int     `json:"colour"`
+	Draw   string  `json:"draw"` // line, average, points, steps
+	Faint  bool    `json:"faint,omitempty"`
+	Dash   bool    `json:"dash,omitempty"`
+	Values numbers `json:"values"`
+}
+
+// mark is a place on the axis that a verdict is about.
+type mark struct {
+	X        number `json:"x"`
+	Severity string `json:"severity"`
+}
+
+// One point draws nothing that a table does not say.
+func (s *series) empty() bool { return len(s.Xs) < 2 || len(s.Series) == 0 }
+
+// boxes are distributions side by side.
+type boxes struct {
+	head
+	Unit  string `json:"unit"`
+	Items []box  `json:"items"`
+}
+
+type box struct {
+	Name   string `json:"name"`
+	Colour int    `json:"colour"`
+	Count  int64  `json:"count"`
+	Min    number `json:"min"`
+	P5     number `json:"p5"`
+	P25    number `json:"p25"`
+	P50    number `json:"p50"`
+	P75    number `json:"p75"`
+	P95    number `json:"p95"`
+	Max    number `json:"max"`
+}
+
+func (b *boxes) empty() bool { return len(b.Items) == 0 }
+
+// bars are wholes with their parts.
+type bars struct {
+	head
+	Unit  string    `json:"unit"`
+	Parts []barPart `json:"parts"`
+	Items []bar     `json:"items"`
+}
+
+type barPart struct {
+	Name   string `json:"name"`
+	Colour int    `json:"colour"`
+}
+
+type bar struct {
+	Name   string  `json:"name"`
+	Values numbers `json:"values"` // as Parts
+}
+
+func (b *bars) empty() bool { return len(b.Items) == 0 }
+
+// heat is a table of numbers that is drawn as colours.
+type heat struct {
+	head
+	Unit        string   `json:"unit"`
+	RowLabel    string   `json:"row_label"`
+	ColumnLabel string   `json:"column_label"`
+	ValueLabel  string   `json:"value_label,omitempty"`
+	Rows        []string `json:"rows"`
+	Columns     []string `json:"columns"`
+	Values      numbers  `json:"values"` // row by row; NaN: none
+	Square      bool     `json:"square,omitempty"`
+	FromZero    bool     `json:"from_zero,omitempty"`
+}
+
+func (h *heat) empty() bool {
+	return !slices.ContainsFunc(h.Values, func(v float64) bool { return !math.IsNaN(v) })
+}
+
+// table is figures as text.
+type table struct {
+	head
+	Head  []string   `json:"head"`
+	Text  []bool     `json:"text"` // of a column: it is text, not numbers
+	Cells [][]string `json:"cells"`
+}
+
+func (t *table) empty() bool { return len(t.Cells) == 0 }
+
+// waterfall is a trace.
+type waterfall struct {
+	head
+	Trace  string   `json:"trace"`
+	Length int64    `json:"length"` // ns
+	Names  []string `json:"names"`
+	Rows   []row    `json:"rows"`
+}
+
+func (w *waterfall) empty() bool { return len(w.Rows) == 0 }
+
+// row is a span: depth, number of its name, start and duration in ns, colour, severity, details.
+type row [7]any
+
+// number is a number with seven digits, or null.
+type number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n number) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64(n)), nil }
+
+// numbers are numbers with seven digits, or null where there is none.
+type numbers []float64
+
+// MarshalJSON implements json.Marshaler.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	out := append(make([]byte, 0, 10*len(n)+2), '[')
+	for i, v := range n {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendNumber(out, v)
+	}
+	return append(out, ']'), nil
+}
+
+func appendNumber(to []byte, v float64) []byte {
+	switch {
+	case v-v != 0: // NaN or infinite
+		return append(to, "null"...)
+	case v == math.Trunc(v) && math.Abs(v) < 1e15:
+		return strconv.AppendInt(to, int64(v), 10)
+	}
+	return strconv.AppendFloat(to, v, 'g', 7, 64)
+}

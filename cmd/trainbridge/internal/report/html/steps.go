@@ -1,0 +1,296 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// grey is the colour of what no part explains, others that of the parts that have no colour of their own.
+const (
+	others = 6
+	grey   = 7
+)
+
+// steps says where the time of steps, batches and passes went.
+func (c *composer) steps(j *digest.Job) section {
+	s := section{Title: c.t("Where the time went", "时间去向")}
+	for _, w := range j.Windows.Rows() {
+		s.add(c.breakdown(w))
+		s.add(c.partTable(w))
+	}
+	return s
+}
+
+// windowName is what a window is called: one, and many.
+func (c *composer) windowName(of string) (one, many string) {
+	switch of {
+	case spans.WindowStep:
+		return c.t("step", "步"), c.t("steps", "步")
+	case spans.WindowBatch:
+		return c.t("batch", "批次"), c.t("batches", "批次")
+	case spans.WindowPass:
+		return c.t("pass", "前向"), c.t("passes", "前向")
+	}
+	return cmp.Or(of, c.t("window", "窗口")), cmp.Or(of, c.t("windows", "窗口"))
+}
+
+// breakdown is the exclusive time of the parts over steps, one upon the other.
+func (c *composer) breakdown(w *digest.Window) *series {
+	one, many := c.windowName(w.Of)
+	out := &series{
+		head:   head{Kind: "series", Title: fmt.Sprintf(c.t("Time of %s and its parts", "%s耗时及其构成"), many), Wide: true},
+		XLabel: one, Axes: []axis{{Unit: "s", Zero: true}}, Stacked: true, Sync: c.job + one,
+	}
+	parts := w.ByTime()
+	if len(parts) == 0 {
+		return out
+	}
+	all := make([]*digest.Series, len(parts))
+	for i, p := range parts {
+		all[i] = &p.Over
+	}
+	xs, values, width := points(c.points, all...)
+	out.Xs = xs
+	var rest numbers
+	for i, p := range parts {
+		known := i < others || i == others && len(parts) <= others+1
+		switch {
+		case p.Name == spans.PartUnattributed:
+			defer func() {
+				out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i]})
+			}()
+		case known:
+			out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: i % grey, Draw: "line", Values: values[i]})
+		default:
+			rest = plus(rest, values[i])
+		}
+	}
+	if rest != nil {
+		out.Series = append(out.Series, line{Name: c.t("other parts", "其他部分"), Colour: others, Draw: "line", Values: rest})
+	}
+	for _, slow := range w.Slow {
+		if at := slow.Of.Iteration; at.OK && len(out.Marks) < 200 {
+			out.Marks = append(out.Marks, mark{number(floor(at.N, width) * width), spans.SeverityBad})
+		}
+	}
+	slices.SortFunc(out.Marks, func(a, b mark) int { return cmp.Compare(a.X, b.X) })
+	if len(out.Marks) > 0 {
+		out.Note = fmt.Sprintf(c.t("A triangle marks a slow %s.", "三角标出慢的%s。"), one)
+	}
+	if width > 1 {
+		out.Note = fmt.Sprintf(c.t("Means of %d %s. %s", "每点为 %d 个%s的平均。%s"), width, many, out.Note)
+	}
+	return out
+}
+
+// plus adds what is known.
+func plus(to, values numbers) numbers {
+	if to == nil {
+		return slices.Clone(values)
+	}
+	for i, v := range values {
+		switch {
+		case math.IsNaN(to[i]):
+			to[i] = v
+		case !math.IsNaN(v):
+			to[i] += v
+		}
+	}
+	return to
+}
+
+// part is a part's name in a sentence.
+func (c *composer) part(name string) string {
+	if name == spans.PartUnattributed {
+		return c.t("unattributed", "未归因")
+	}
+	return name
+}
+
+func (c *composer) partTable(w *digest.Window) *table {
+	one, of := c.windowName(w.Of)
+	if w.Took.Count() == 1 {
+		of = one
+	}
+	out := &table{
+		head: head{Kind: "table", Title: fmt.Sprintf(c.t("Parts of %s %s", "%s 个%s的构成"), thousands(w.Took.Count()), of)},
+		Head: []string{
+			c.t("part", "部分"), c.t("in all", "合计"), c.t("share", "占比"), c.t("mean", "平均"), "P50", "P95", c.t("most", "最大"),
+			c.t("mean where slow", "慢时平均"),
+		},
+		Text: []bool{true, false, false, false, false, false, false, false},
+	}
+	for _, p := range w.ByTime() {
+		out.Cells = append(out.Cells, []string{
+			c.part(p.Name), seconds(p.All.Sum()), share(w.Share(p)), seconds(p.All.Mean()), seconds(p.All.Quantile(0.5)), seconds(p.All.Quantile(0.95)),
+			seconds(p.All.Max()), seconds(p.Slow.Mean()),
+		})
+	}
+	if len(out.Cells) > 0 {
+		out.Cells = append(out.Cells, []string{
+			c.t("all", "全部"), seconds(w.Took.Sum()), "", seconds(w.Took.Mean()),
+			seconds(w.Took.Quantile(0.5)), seconds(w.Took.Quantile(0.95)), seconds(w.Took.Max()), seconds(w.SlowTook.Mean()),
+		})
+	}
+	return out
+}
+
+// average is the number of steps of the moving averages: 004's.
+const average = 20
+
+// training is what training logs state of steps.
+func (c *composer) training(j *digest.Job) section {
+	s := section{Title: c.t("Training", "训练")}
+	logs := j.Steps.Rows()
+	for _, l := range logs {
+		of := ""
+		if len(logs) > 1 {
+			of = " (" + l.Name + ")"
+		}
+		s.add(c.measured(c.t("Step time", "单步耗时")+of, l, smooth{unit: "s"}, digest.StepTime))
+		s.add(c.measured(c.t("Loss and learning rate", "损失与学习率")+of, l, smooth{name: c.t("loss", "损失")}, digest.Loss, digest.ValidationLoss, digest.LearningRate))
+		for _, f := range []digest.Figure{digest.TokenThroughput, digest.SampleThroughput} {
+			s.add(c.measured(c.t("Throughput", "吞吐")+of, l, smooth{unit: units[f], low: true}, f))
+		}
+		s.add(c.measured(c.t("FLOP/s of a device", "单卡 FLOP/s")+of, l, smooth{unit: units[digest.DeviceFlopThroughput]},
+			digest.DeviceFlopThroughput, digest.DeviceFlopThroughputReported))
+		s.add(c.measured("MFU"+of, l, smooth{unit: "1"}, digest.MFU, digest.MFUReported))
+		s.add(c.measured(c.t("Memory of a device", "显存")+of, l, smooth{unit: "By"}, digest.MemoryUsage, digest.MemoryPeak))
+		s.add(c.measured(c.t("GPU utilization", "GPU 利用率")+of, l, smooth{unit: "1"}, digest.GPUUtilization))
+		s.add(c.measured(c.t("Gradient norm", "梯度范数")+of, l, smooth{}, digest.GradientNorm))
+		s.add(c.figures(c.t("Figures", "数值")+of, l))
+	}
+	return s
+}
+
+var units = map[digest.Figure]string{
+	digest.StepTime: "s", digest.TokenThroughput: "{token}/s", digest.SampleThroughput: "{sample}/s", digest.DeviceFlopThroughput: "{flop}/s", digest.MFU: "1",
+}
+
+// smooth says how figures are drawn: the first of them with a moving average; low: what is below P10 is marked.
+type smooth struct {
+	name, unit string
+	low        bool
+}
+
+func (c *composer) figure(f digest.Figure) string {
+	switch f {
+	case digest.StepTime:
+		return c.t("step time", "单步耗时")
+	case digest.Loss:
+		return c.t("loss", "损失")
+	case digest.ValidationLoss:
+		return c.t("validation loss", "验证损失")
+	case digest.LearningRate:
+		return c.t("learning rate", "学习率")
+	case digest.TokenThroughput:
+		return "tokens/s"
+	case digest.SampleThroughput:
+		return "samples/s"
+	case digest.DeviceFlopThroughput, digest.MFU:
+		return c.t("recomputed", "重新计算")
+	case digest.DeviceFlopThroughputReported, digest.MFUReported:
+		return c.t("as the log states it", "日志所述")
+	case digest.MemoryUsage:
+		return c.t("in use", "当前")
+	case digest.MemoryPeak:
+		return c.t("peak", "峰值")
+	case digest.GPUUtilization:
+		return c.t("utilization", "利用率")
+	case digest.GradientNorm:
+		return c.t("gradient norm", "梯度范数")
+	}
+	return ""
+}
+
+// figures are all that a log states, in numbers.
+func (c *composer) figures(title string, l *digest.Log) *table {
+	out := &table{
+		head: head{Kind: "table", Title: title},
+		Head: []string{
+			c.t("figure", "指标"), c.t("records", "记录"), c.t("mean", "平均"), c.t("least", "最小"), "P10", "P50", "P95", c.t("most", "最大"),
+		},
+		Text: []bool{true, false, false, false, false, false, false, false},
+	}
+	for _, f := range []struct {
+		name  string
+		of    digest.Figure
+		write func(float64) string
+	}{
+		{c.t("step time", "单步耗时"), digest.StepTime, seconds},
+		{c.t("loss", "损失"), digest.Loss, short},
+		{c.t("validation loss", "验证损失"), digest.ValidationLoss, short},
+		{c.t("learning rate", "学习率"), digest.LearningRate, short},
+		{c.t("gradient norm", "梯度范数"), digest.GradientNorm, short},
+		{"samples/s", digest.SampleThroughput, short},
+		{"tokens/s", digest.TokenThroughput, short},
+		{c.t("tokens/s of a device", "单卡 tokens/s"), digest.DeviceTokenThroughput, short},
+		{c.t("TFLOP/s of all devices, as the log states it", "总 TFLOP/s（日志所述）"), digest.FlopThroughputReported, tera},
+		{c.t("TFLOP/s of a device, as the log states it", "单卡 TFLOP/s（日志所述）"), digest.DeviceFlopThroughputReported, tera},
+		{c.t("TFLOP/s of a device, recomputed", "单卡 TFLOP/s（重新计算）"), digest.DeviceFlopThroughput, tera},
+		{c.t("MFU, as the log states it", "MFU（日志所述）"), digest.MFUReported, share},
+		{c.t("MFU, recomputed", "MFU（重新计算）"), digest.MFU, share},
+		{c.t("memory of a device", "显存"), digest.MemoryUsage, gibi},
+		{c.t("memory of a device, peak", "显存峰值"), digest.MemoryPeak, gibi},
+		{c.t("GPU utilization", "GPU 利用率"), digest.GPUUtilization, share},
+	} {
+		if v := &l.Measures[f.of]; v.Count() > 0 {
+			out.Cells = append(out.Cells, []string{
+				f.name, thousands(v.Count()), f.write(v.Mean()), f.write(v.Min()), f.write(v.Quantile(0.1)), f.write(v.Quantile(0.5)), f.write(v.Quantile(0.95)),
+				f.write(v.Max()),
+			})
+		}
+	}
+	return out
+}
+
+// measured draws figures of a log over steps.
+func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...digest.Figure) *series {
+	step := c.t("step", "步")
+	out := &series{head: head{Kind: "series", Title: title}, XLabel: step, Axes: []axis{{Unit: how.unit}}, Sync: c.job + step}
+	figures = slices.DeleteFunc(figures, func(f digest.Figure) bool { return l.Measures[f].Count() == 0 })
+	if len(figures) == 0 {
+		return out
+	}
+	all := make([]*digest.Series, len(figures))
+	for i, f := range figures {
+		all[i] = &l.Measures[f].Over
+	}
+	xs, values, width := points(c.points, all...)
+	out.Xs = xs
+	for i, f := range figures {
+		one := line{Name: c.figure(f), Colour: i, Draw: "line", Values: values[i]}
+		switch {
+		case f == digest.LearningRate:
+			if len(figures) > 1 {
+				out.Axes, one.Axis = append(out.Axes, axis{Label: c.t("learning rate", "学习率")}), 1
+			}
+			one.Dash, one.Colour = true, 1
+		case f == digest.ValidationLoss:
+			one.Draw, one.Colour = "points", 3
+		case i == 0:
+			one.Faint = len(xs) > 2*average
+		}
+		out.Series = append(out.Series, one)
+		if i == 0 && f != digest.LearningRate && len(xs) > 2*average {
+			out.Series = append(out.Series, line{
+				Name: fmt.Sprintf(c.t("mean of %d", "%d 点移动平均"), average), Colour: 0, Draw: "average", Values: movingAverage(values[i], average),
+			})
+		}
+	}
+	if how.low && len(xs) >= 10 {
+		limit := l.Measures[figures[0]].Quantile(0.1)
+		if below := only(values[0], func(v float64) bool { return v < limit }); anyKnown(below) {
+			out.Series = append(out.Series, line{Name: c.t("below P10", "低于 P10"), Colour: 5, Draw: "points", Values: below})
+		}
+	}
+	if width > 1 {
+		out.Note = fmt.Sprintf(c.t("Means of %d steps.", "每点为 %d 步的平均。"), width)
+	}
+	return out
+}

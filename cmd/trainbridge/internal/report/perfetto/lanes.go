@@ -1,0 +1,99 @@
+package perfetto
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+const (
+	// maxLanes is how many lanes of a track are remembered. Where no lane has room, the one that was used longest ago is forgotten for a new one.
+	maxLanes = 32
+	// maxDepth is how deep slices of a lane lie in one another.
+	maxDepth = 16
+)
+
+// track is what one of the tracks that people see is made of.
+type track struct {
+	parent uint64 // the uuid of its process
+	name   string
+	peers  string // of a communicator: its name, which the tracks of its ranks have too
+	lanes  []lane
+	clock  clock // of a rank without a host, as written last
+}
+
+// lane is a track of Perfetto. Perfetto pairs the begin and end events of a lane by their order in time, and those of one time by their order in the file. So a
+// slice is begun on a lane only where no slice of the lane that was written before begins later or ends within it.
+type lane struct {
+	uuid uint64
+	used uint64 // when, counted in slices
+	last int64  // no slice may begin before: ns since the Unix epoch
+	open []slice
+}
+
+// slice is a slice of a lane in which another may lie.
+type slice struct {
+	end int64
+	id  pcommon.SpanID
+}
+
+// place finds the lane for a slice: the one on which its parent is innermost, else one on which nothing goes on. It returns nil where there is none.
+func (t *track) place(id, parent pcommon.SpanID, start, end int64) *lane {
+	free := -1
+	for i := range t.lanes {
+		l := &t.lanes[i]
+		if start < l.last {
+			continue
+		}
+		l.pop(start)
+		n := len(l.open)
+		if n == 0 {
+			if free < 0 {
+				free = i
+			}
+			continue
+		}
+		if top := &l.open[n-1]; n < maxDepth && !parent.IsEmpty() && top.id == parent && end <= top.end {
+			l.push(id, start, end)
+			return l
+		}
+	}
+	if free < 0 {
+		return nil
+	}
+	l := &t.lanes[free]
+	l.push(id, start, end)
+	return l
+}
+
+// pop takes out the slices that end before a time. No slice may begin before they end, for it is not known any more that they are in its way.
+func (l *lane) pop(until int64) {
+	n := len(l.open)
+	for n > 0 && l.open[n-1].end <= until {
+		n--
+		l.last = max(l.last, l.open[n].end)
+	}
+	l.open = l.open[:n]
+}
+
+func (l *lane) push(id pcommon.SpanID, start, end int64) {
+	l.last = start
+	l.open = append(l.open, slice{end, id})
+}
+
+// add adds a lane with its first slice, in place of another when there are enough.
+func (t *track) add(uuid uint64, id pcommon.SpanID, start, end int64) *lane {
+	var l *lane
+	if len(t.lanes) < maxLanes {
+		t.lanes = append(t.lanes, lane{uuid: uuid})
+		l = &t.lanes[len(t.lanes)-1]
+	} else {
+		l = &t.lanes[0]
+		for i := range t.lanes {
+			if t.lanes[i].used < l.used {
+				l = &t.lanes[i]
+			}
+		}
+		*l = lane{uuid: uuid, open: l.open[:0]}
+	}
+	l.push(id, start, end)
+	return l
+}

@@ -1,0 +1,416 @@
+package perfetto
+
+import (
+	"cmp"
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// maxProcesses bounds the process tracks: those of further hosts and jobs are one.
+	maxProcesses = 4096
+	// maxTracks bounds the tracks that are remembered, lanes and counters counted. When there are more, all are forgotten: a track that comes again then has new
+	// lanes of the same name, which Perfetto draws as the same track.
+	maxTracks = 1 << 16
+	// maxHomes bounds the spans of which the track is known to their children, of now and of before.
+	maxHomes = 1 << 15
+)
+
+// owner is whose process track it is.
+type owner struct{ service, run, host string }
+
+// process is a process track: what a run of a job did on a host, or all over.
+type process struct {
+	owner
+	uuid uint64
+	// Of the clock of the host, against the reference host's, as written last.
+	clock clock
+	// Of a job all over: the host whose clock is the reference, and whether times were moved, as its collectives say.
+	reference string
+	corrected bool
+}
+
+// who is which track of a process it is.
+type who struct {
+	process *process
+	what    what
+	number  int64 // a rank, a process id; −1: not known
+	text    string
+}
+
+type what uint8
+
+const (
+	job what = iota
+	worker
+	steps
+	stepRank
+	client
+	server
+	communicator
+	rank
+	joined
+	breakdowns
+	proxy
+	other
+	verdicts
+	events
+	clocks
+	gpu
+	values
+)
+
+// name is what people read.
+func (w *who) name() string {
+	number := ""
+	if w.number >= 0 {
+		number = " " + strconv.FormatInt(w.number, 10)
+	}
+	switch w.what {
+	case job:
+		return "run"
+	case worker:
+		return "TransferQueue worker" + number
+	case steps:
+		if number != "" {
+			number = ", rank" + number
+		}
+		return "training" + of(" of ", w.text) + number
+	case stepRank:
+		return "parts of steps, rank" + number
+	case client:
+		return "RPC client" + number
+	case server:
+		return "RPC server" + number
+	case communicator:
+		return "communicator" + of(" ", w.text)
+	case rank:
+		return "rank" + number + of(" of ", w.text)
+	case joined:
+		return "joined" + of(": ", w.text)
+	case breakdowns:
+		return "where the time went"
+	case proxy:
+		return "network proxy" + number
+	case verdicts:
+		return "verdicts"
+	case events:
+		return "events"
+	case clocks:
+		return "clock"
+	case gpu:
+		return w.text
+	case values:
+		return "values"
+	}
+	return "spans" + number
+}
+
+func of(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// tracks are the tracks that have been described.
+type tracks struct {
+	*packets
+	uuid      uint64 // that was given last
+	processes map[owner]*process
+	known     map[who]*track
+	counters  map[string]uint64
+	kept      int // tracks, lanes and counters
+	used      uint64
+	// The tracks of spans that may have children, of now and of before.
+	homes, before map[pcommon.SpanID]*track
+}
+
+func (t *tracks) init(p *packets) {
+	t.packets = p
+	t.processes = make(map[owner]*process)
+	t.homes, t.before = make(map[pcommon.SpanID]*track), make(map[pcommon.SpanID]*track)
+	t.forgetTracks()
+}
+
+func (t *tracks) forgetTracks() {
+	t.known, t.counters, t.kept = make(map[who]*track), make(map[string]uint64), 0
+}
+
+// grow makes room for one more track, lane or counter.
+func (t *tracks) grow() {
+	if t.kept >= maxTracks {
+		t.forgetTracks()
+	}
+	t.kept++
+}
+
+func (t *tracks) next() uint64 {
+	t.uuid++
+	return t.uuid
+}
+
+const timesAsLogged = "Times are as the logs have them, on one axis. Where the clocks of hosts were compared, the track \"clock\" says how " +
+	"far apart they are; no time is moved by it unless nccl.clock.corrected says so."
+
+// process finds the process track of an owner, or describes it.
+func (t *tracks) process(o owner) *process {
+	if p := t.processes[o]; p != nil {
+		return p
+	}
+	if len(t.processes) >= maxProcesses {
+		o = owner{service: "further jobs and hosts"}
+		if p := t.processes[o]; p != nil {
+			return p
+		}
+	}
+	p := &process{owner: o, uuid: t.next()}
+	t.processes[o] = p
+	name := cmp.Or(o.service, o.host, "unnamed")
+	if o.service != "" {
+		name += of(" on ", o.host)
+	}
+	name += of(", run ", o.run)
+	t.begin()
+	raw, at := open(t.raw, packetTrackDescriptor)
+	raw = appendUint(raw, trackUUID, p.uuid)
+	raw = appendText(raw, trackDescription, timesAsLogged, maxText)
+	raw, inner := open(raw, trackProcess)
+	raw = appendUint(raw, processPID, uint64(len(t.processes))) // the process ids of several hosts may be the same: this one only tells tracks apart
+	raw = shut(appendText(raw, processName, name, maxName), inner)
+	t.raw = shut(raw, at)
+	t.end()
+	return p
+}
+
+// describe describes a track below another and returns its uuid. With a unit it is a counter.
+func (t *tracks) describe(parent uint64, name, unit string, counter bool) uint64 {
+	uuid := t.next()
+	t.begin()
+	raw, at := open(t.raw, packetTrackDescriptor)
+	raw = appendUint(raw, trackUUID, uuid)
+	raw = appendUint(raw, trackParent, parent)
+	raw = appendText(raw, trackName, name, maxName)
+	if counter {
+		var inner int
+		raw, inner = open(raw, trackCounter)
+		raw = shut(appendText(raw, counterUnit, unit, maxName), inner)
+	}
+	t.raw = shut(raw, at)
+	t.end()
+	return uuid
+}
+
+// track finds a track. Its lanes are described when they are needed.
+func (t *tracks) track(w who) *track {
+	if of := t.known[w]; of != nil {
+		return of
+	}
+	t.grow()
+	of := &track{parent: w.process.uuid, name: w.name(), peers: w.text}
+	w.text = string([]byte(w.text)) // not the message that it came in
+	t.known[w] = of
+	return of
+}
+
+// lane is the uuid of the lane for a slice of a track.
+func (t *tracks) lane(of *track, id, parent pcommon.SpanID, start, end int64) uint64 {
+	l := of.place(id, parent, start, end)
+	if l == nil {
+		if len(of.lanes) < maxLanes {
+			t.grow()
+		}
+		l = of.add(t.describe(of.parent, of.name, "", false), id, start, end)
+	}
+	t.used++
+	l.used = t.used
+	return l.uuid
+}
+
+// single is the uuid of a track that needs no lanes.
+func (t *tracks) single(w who) uint64 {
+	of := t.track(w)
+	if len(of.lanes) == 0 {
+		of.lanes = append(of.lanes, lane{uuid: t.describe(of.parent, of.name, "", false)})
+	}
+	return of.lanes[0].uuid
+}
+
+// home is the track of a span that was seen before, or nil.
+func (t *tracks) home(id pcommon.SpanID) *track {
+	if id.IsEmpty() {
+		return nil
+	}
+	if of := t.homes[id]; of != nil {
+		return of
+	}
+	return t.before[id]
+}
+
+// settle notes the track of a span that may have children.
+func (t *tracks) settle(id pcommon.SpanID, of *track) {
+	if len(t.homes) >= maxHomes {
+		t.homes, t.before = t.before, t.homes
+		clear(t.homes)
+	}
+	t.homes[id] = of
+}
+
+// source is what a resource says of its spans.
+type source struct {
+	owner
+	process *process // nil: not asked for yet
+	pid     int64
+	rank    int64
+	format  string
+	time    string
+}
+
+func (s *source) read(attrs pcommon.Map) {
+	*s = source{pid: -1, rank: -1}
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrServiceName:
+			s.service = spans.ValueText(v)
+		case spans.AttrRunID:
+			s.run = spans.ValueText(v)
+		case spans.AttrHostName:
+			s.host = spans.ValueText(v)
+		case spans.AttrProcessPID:
+			s.pid = view.IntOf(v).Or(-1)
+		case spans.AttrRank:
+			s.rank = view.IntOf(v).Or(-1)
+		case spans.AttrSource:
+			s.format = spans.ValueText(v)
+		case spans.AttrTimeSource:
+			s.time = spans.ValueText(v)
+		}
+	}
+}
+
+// where is what a span says itself of who did its work.
+type where struct {
+	host, comm, format  string
+	pid, rank, commRank int64
+	reference           string
+	corrected, joined   bool
+}
+
+func (w *where) read(attrs pcommon.Map, s *source) {
+	*w = where{host: s.host, pid: s.pid, rank: s.rank, format: s.format, commRank: -1}
+	for name, v := range attrs.All() {
+		switch name {
+		case spans.AttrHostName:
+			w.host = spans.ValueText(v)
+		case spans.AttrProcessPID:
+			w.pid = view.IntOf(v).Or(-1)
+		case spans.AttrRank:
+			w.rank = view.IntOf(v).Or(-1)
+		case spans.AttrSource:
+			w.format = spans.ValueText(v)
+		case spans.AttrNCCLCommRank:
+			w.commRank = view.IntOf(v).Or(-1)
+		case spans.AttrNCCLCommName:
+			w.comm = spans.ValueText(v)
+		case spans.AttrNCCLCommID:
+			w.comm = cmp.Or(w.comm, spans.ValueText(v))
+		case spans.AttrNCCLClockReference:
+			w.reference = spans.ValueText(v)
+		case spans.AttrNCCLClockCorrected:
+			w.corrected = v.Bool()
+		case spans.AttrJoinBy:
+			w.joined = true
+		}
+	}
+}
+
+// of decides which track a span is on.
+func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
+	home := t.home(span.ParentSpanID())
+	if home != nil && below(span, kind) {
+		if kind != view.KindPhase && kind != view.KindProxyStep {
+			t.settle(span.SpanID(), home)
+		}
+		return home
+	}
+	var at where
+	at.read(span.Attributes(), s)
+	if kind == view.KindAggregate && home != nil && !at.joined {
+		return home
+	}
+	w := at.who(span, kind)
+	if kind == view.KindRank && home != nil {
+		w.text = home.peers
+	}
+	w.process = s.process
+	if w.process == nil || at.host != s.host {
+		o := s.owner
+		o.host = at.host
+		w.process = t.process(o)
+		if at.host == s.host {
+			s.process = w.process
+		}
+	}
+	if kind == view.KindCollective && at.reference != "" {
+		all := t.process(owner{service: s.service, run: s.run})
+		all.reference, all.corrected = at.reference, at.corrected
+	}
+	of := t.track(w)
+	switch kind {
+	case view.KindStage, view.KindPartRank, view.KindBreakdown: // nothing goes where they are
+	default:
+		t.settle(span.SpanID(), of)
+	}
+	return of
+}
+
+// below says whether a span goes where its parent is. What the server computed does not: it did so elsewhere.
+func below(span ptrace.Span, kind view.Kind) bool {
+	switch kind {
+	case view.KindPhase, view.KindProxyStep, view.KindPart, view.KindChannel, view.KindProxyOp:
+		return true
+	case view.KindCallPart:
+		return span.Name() != spans.SpanRPCServer
+	}
+	return false
+}
+
+// who is the track of a span, but for its process.
+func (w *where) who(span ptrace.Span, kind view.Kind) who {
+	switch kind {
+	case view.KindRun:
+		return who{what: job, number: -1}
+	case view.KindFunction, view.KindStage:
+		return who{what: worker, number: w.pid}
+	case view.KindStep, view.KindPart, view.KindRanks, view.KindEvaluation, view.KindSummary:
+		return who{what: steps, number: w.rank, text: w.format}
+	case view.KindPartRank:
+		return who{what: stepRank, number: w.rank}
+	case view.KindPass, view.KindSession, view.KindCalls, view.KindCall, view.KindRPCSummary:
+		return who{what: client, number: w.pid}
+	case view.KindCallPart:
+		if span.Name() == spans.SpanRPCServer {
+			return who{what: server, number: w.pid}
+		}
+		return who{what: client, number: w.pid}
+	case view.KindCollective:
+		if w.commRank >= 0 { // a Send or Recv
+			return who{what: rank, number: w.commRank, text: w.comm}
+		}
+		return who{what: communicator, number: -1, text: w.comm}
+	case view.KindRank:
+		return who{what: rank, number: w.commRank}
+	case view.KindRoot, view.KindJoined, view.KindAggregate:
+		return who{what: joined, number: -1, text: span.Name()}
+	case view.KindBreakdown:
+		return who{what: breakdowns, number: -1}
+	case view.KindProxyOp, view.KindProxyStep:
+		return who{what: proxy, number: w.pid}
+	}
+	return who{what: other, number: w.pid}
+}

@@ -1,0 +1,276 @@
+package perfetto
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The bounds of what is written of one span.
+const (
+	maxAttributes = 24
+	maxElements   = 16 // of a list
+	maxLinks      = 8
+)
+
+// Writer writes a trace. Its methods may be called by several goroutines.
+type Writer struct {
+	mu sync.Mutex
+	packets
+	tracks  tracks
+	sources []source
+	items   []item
+	label   []byte
+}
+
+// item is a span and where it goes.
+type item struct {
+	span       ptrace.Span
+	source     int32
+	kind       view.Kind
+	start, end int64
+	track      *track
+}
+
+// New begins a trace, which is written to out in blocks of some ten KB. Close ends it.
+func New(out io.Writer) *Writer {
+	w := new(Writer)
+	w.begins(out)
+	w.tracks.init(&w.packets)
+	return w
+}
+
+// Close writes what is left. It returns the first error of the writer that New was given, and does not close it.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flush()
+	return w.err
+}
+
+// ConsumeTraces writes spans: each is a slice, its verdicts and other events are instants.
+func (w *Writer) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collect(td)
+	// Sorted, spans of one message lie in one another as they should: a parent comes before what it holds. Of spans of one time the one
+	// that was told first is the parent.
+	slices.SortStableFunc(w.items, func(a, b item) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
+	for i := range w.items {
+		w.write(&w.items[i])
+	}
+	clear(w.items) // the spans are not ours any more
+	w.items = w.items[:0]
+	return w.err
+}
+
+// collect finds the tracks of all spans of a message, in the order in which they are told: parents come before their children.
+func (w *Writer) collect(td ptrace.Traces) {
+	w.sources = w.sources[:0]
+	for _, rs := range td.ResourceSpans().All() {
+		w.sources = append(w.sources, source{})
+		s := &w.sources[len(w.sources)-1]
+		s.read(rs.Resource().Attributes())
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				start, end := nanos(span.StartTimestamp()), nanos(span.EndTimestamp())
+				kind := view.KindOf(span)
+				w.items = append(w.items, item{span, int32(len(w.sources) - 1), kind, start, max(start, end), w.tracks.of(span, kind, s)})
+			}
+		}
+	}
+}
+
+// write writes a span.
+func (w *Writer) write(it *item) {
+	span, s := it.span, &w.sources[it.source]
+	uuid := w.tracks.lane(it.track, span.SpanID(), span.ParentSpanID(), it.start, it.end)
+	w.beginAt(it.start)
+	at := w.event(typeBegin, uuid)
+	w.name(span.Name())
+	w.category(cmp.Or(it.kind.String(), "span"))
+	w.flows(it)
+	clock := w.describe(it, s)
+	w.raw = shut(w.raw, at)
+	w.end()
+	w.beginAt(it.end)
+	w.raw = shut(w.raw, w.event(typeEnd, uuid))
+	w.end()
+	if clock.known {
+		w.clock(it, s, clock)
+	}
+	for _, e := range span.Events().All() {
+		w.instant(it, s, e)
+	}
+}
+
+// flows ties the slice to others: the ranks to their collective, what a server computed to the client's wait for it, a span to those that
+// it links to.
+func (w *Writer) flows(it *item) {
+	span := it.span
+	if leads(it) {
+		w.flow(flowOf(span.TraceID(), span.SpanID()))
+	}
+	if it.kind == view.KindRank || it.kind == view.KindCallPart && span.Name() == spans.SpanRPCServer {
+		w.flow(flowOf(span.TraceID(), span.ParentSpanID()))
+	}
+	links := span.Links()
+	for i := range min(links.Len(), maxLinks) {
+		w.flow(flowOf(links.At(i).TraceID(), links.At(i).SpanID()))
+	}
+}
+
+// leads says whether something may lead to a span: it may be linked to, or has events of its own. It costs 9 bytes that cannot be
+// deflated, so most spans below calls and ranks have none.
+func leads(it *item) bool {
+	switch it.kind {
+	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindCall, view.KindRoot:
+		return true
+	case view.KindStage:
+		return it.span.ParentSpanID().IsEmpty() || it.span.Events().Len() > 0
+	case view.KindCallPart:
+		return it.span.Name() == spans.SpanRPCReceive
+	}
+	return it.span.Events().Len() > 0
+}
+
+// flowOf is the flow of a span: ids of traces and spans are hashes already.
+func flowOf(trace pcommon.TraceID, id pcommon.SpanID) uint64 {
+	return binary.LittleEndian.Uint64(trace[:8]) ^ binary.LittleEndian.Uint64(trace[8:]) ^ binary.LittleEndian.Uint64(id[:])
+}
+
+// describe writes the attributes of a span, and its trace id where a trace begins or somebody may look for it. It returns what the span says of a clock.
+func (w *Writer) describe(it *item, s *source) (c clock) {
+	switch it.kind {
+	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindRoot:
+		w.hex("trace_id", it.span)
+	default:
+		if it.span.ParentSpanID().IsEmpty() {
+			w.hex("trace_id", it.span)
+		}
+	}
+	source, n := s.time, 0
+	for name, v := range it.span.Attributes().All() {
+		switch name {
+		case spans.AttrKind, spans.AttrSummary: // the category; what the other attributes say
+			continue
+		case spans.AttrTimeSource:
+			source = spans.ValueText(v)
+			continue
+		case spans.AttrNCCLClockOffset:
+			if x := spans.ValueNumber(v); it.kind == view.KindRank && spans.Finite(x) {
+				c.offset, c.known = x, true
+			}
+		case spans.AttrNCCLClockUncertainty:
+			c.uncertainty = spans.ValueNumber(v)
+		default:
+			if strings.HasPrefix(name, spans.AttrVerdictPrefix) && name != spans.AttrVerdictSeverity {
+				continue
+			}
+		}
+		if n++; n <= maxAttributes {
+			w.value(name, v)
+		}
+	}
+	if source != "" {
+		w.textAnnotation(spans.AttrTimeSource, source)
+	}
+	if message := it.span.Status().Message(); message != "" {
+		w.textAnnotation("status", message)
+	}
+	if n > maxAttributes {
+		at := w.annotation("attributes_left_out")
+		w.raw = shut(appendUint(w.raw, annotationInt, uint64(n-maxAttributes)), at)
+	}
+	return c
+}
+
+func (w *Writer) hex(name string, span ptrace.Span) {
+	at := w.annotation(name)
+	id := span.TraceID()
+	w.raw = shut(appendText(w.raw, annotationString, id.String(), maxText), at)
+}
+
+// values writes attributes.
+func (w *Writer) values(attrs pcommon.Map) {
+	n := 0
+	for name, v := range attrs.All() {
+		if n++; n <= maxAttributes {
+			w.value(name, v)
+		}
+	}
+}
+
+// value writes an attribute.
+func (w *Writer) value(name string, v pcommon.Value) {
+	at := w.annotation(name)
+	if v.Type() == pcommon.ValueTypeSlice {
+		list := v.Slice()
+		for i := range min(list.Len(), maxElements) {
+			var inner int
+			w.raw, inner = open(w.raw, annotationArray)
+			w.scalar(list.At(i))
+			w.raw = shut(w.raw, inner)
+		}
+	} else {
+		w.scalar(v)
+	}
+	w.raw = shut(w.raw, at)
+}
+
+func (w *Writer) scalar(v pcommon.Value) {
+	switch v.Type() {
+	case pcommon.ValueTypeStr:
+		w.text(v.Str())
+	case pcommon.ValueTypeInt:
+		w.raw = appendUint(w.raw, annotationInt, uint64(v.Int()))
+	case pcommon.ValueTypeDouble:
+		w.raw = appendDouble(w.raw, annotationDouble, v.Double())
+	case pcommon.ValueTypeBool:
+		w.raw = appendUint(w.raw, annotationBool, protowire.EncodeBool(v.Bool()))
+	default:
+		w.text(v.AsString())
+	}
+}
+
+// instant writes an event of a span: a verdict on the track of verdicts, another on that of events. An arrow leads to it from the span.
+func (w *Writer) instant(it *item, s *source, e ptrace.SpanEvent) {
+	kind, name := events, e.Name()
+	if name == spans.EventVerdict {
+		kind = verdicts
+		name = cmp.Or(spans.AttrText(e.Attributes(), spans.AttrVerdictName), name)
+	}
+	var at where
+	at.read(it.span.Attributes(), s)
+	o := s.owner
+	o.host = at.host
+	uuid := w.tracks.single(who{process: w.tracks.process(o), what: kind, number: -1})
+	w.beginAt(nanos(e.Timestamp()))
+	event := w.event(typeInstant, uuid)
+	w.name(name)
+	w.category(kind.category())
+	w.flow(flowOf(it.span.TraceID(), it.span.SpanID()))
+	w.values(e.Attributes())
+	w.textAnnotation("span", it.span.Name())
+	w.hex("trace_id", it.span)
+	w.raw = shut(w.raw, event)
+	w.end()
+}
+
+func (w what) category() string {
+	if w == verdicts {
+		return "verdict"
+	}
+	return "event"
+}

@@ -1,0 +1,196 @@
+package records
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// scale is the unit of a column beside the unit in which spans have a value. A power of ten moves the decimal point of the number as it is printed, so that
+// 0.98125 becomes 98.125 and no product that is rounded again; a power of two divides without rounding.
+type scale struct {
+	tens int8  // the value times 10^tens
+	two  uint8 // the value through 2^two
+	size bool  // whole bytes that a log has printed in the unit: with as many decimals as tell them apart from other whole bytes
+}
+
+var (
+	asIs    = scale{}
+	percent = scale{tens: 2}
+	milli   = scale{tens: 3}  // s as ms
+	giga    = scale{tens: -9} // By/s as GB/s
+	tera    = scale{tens: -12}
+	kibi    = scale{two: 10, size: true} // By as KB of 1024 By
+	mebi    = scale{two: 20}
+	gibi    = scale{two: 30}
+)
+
+// appendFloat writes the shortest number that reads back equal. A number that is not finite is written as pandas reads it.
+func appendFloat(dst []byte, x float64, s scale) []byte {
+	switch {
+	case math.IsNaN(x):
+		return append(dst, "NaN"...)
+	case math.IsInf(x, 1):
+		return append(dst, "inf"...)
+	case math.IsInf(x, -1):
+		return append(dst, "-inf"...)
+	}
+	if s.two > 0 {
+		x = through(x, s)
+	}
+	if s.tens == 0 && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return strconv.AppendInt(dst, int64(x), 10)
+	}
+	var buf [32]byte
+	return appendShifted(dst, strconv.AppendFloat(buf[:0], x, 'e', -1, 64), int(s.tens))
+}
+
+// through divides by a power of two. A size that a log has printed with two decimals comes out as printed: the reader has rounded it to whole bytes.
+func through(x float64, s scale) float64 {
+	whole := math.Ldexp(x, -int(s.two))
+	if s.size && x == math.Trunc(x) {
+		for digits := range 5 {
+			unit := math.Pow10(digits)
+			if short := math.Round(whole*unit) / unit; math.Round(math.Ldexp(short, int(s.two))) == x {
+				return short
+			}
+		}
+	}
+	return whole
+}
+
+func appendInt(dst []byte, n int64, s scale) []byte {
+	if s == asIs {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	if s.two > 0 {
+		return appendFloat(dst, float64(n), s)
+	}
+	var buf [24]byte
+	return appendShifted(dst, strconv.AppendInt(buf[:0], n, 10), int(s.tens))
+}
+
+// appendShifted writes a number of the form -d.ddde±dd or -ddd times a power of ten: its digits stay as they are.
+func appendShifted(dst, number []byte, tens int) []byte {
+	if number[0] == '-' {
+		dst, number = append(dst, '-'), number[1:]
+	}
+	var digits [32]byte
+	d, point := digits[:0], -1
+	for i, c := range number {
+		switch c {
+		case '.':
+			point = len(d)
+			continue
+		case 'e':
+			exp, _ := strconv.Atoi(string(number[i+1:]))
+			tens += exp
+		default:
+			d = append(d, c)
+			continue
+		}
+		break
+	}
+	if point < 0 {
+		point = len(d)
+	}
+	point += tens
+	for len(d) > 1 && d[0] == '0' {
+		d = d[1:]
+		point--
+	}
+	for len(d) > 1 && d[len(d)-1] == '0' {
+		d = d[:len(d)-1]
+	}
+	switch {
+	case d[0] == '0':
+		return append(dst, '0')
+	case point > 21 || point < -5:
+		dst = append(dst, d[0])
+		if len(d) > 1 {
+			dst = append(append(dst, '.'), d[1:]...)
+		}
+		return strconv.AppendInt(append(dst, 'e'), int64(point-1), 10)
+	case point <= 0:
+		dst = append(dst, "0."...)
+		for range -point {
+			dst = append(dst, '0')
+		}
+		return append(dst, d...)
+	case point >= len(d):
+		dst = append(dst, d...)
+		for range point - len(d) {
+			dst = append(dst, '0')
+		}
+		return dst
+	}
+	return append(append(append(dst, d[:point]...), '.'), d[point:]...)
+}
+
+// appendText writes a text so that it is one cell, and no program takes it for a formula: those begin with = + - @, a tab or a carriage return.
+func appendText(dst []byte, s string) []byte {
+	if s == "" {
+		return dst
+	}
+	formula := strings.IndexByte("=+-@\t\r", s[0]) >= 0
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if strings.IndexByte(s, 0) >= 0 { // readers in C end there
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	if !strings.ContainsAny(s, ",\"\n\r") && s[0] != ' ' && s[len(s)-1] != ' ' {
+		if formula {
+			dst = append(dst, '\'')
+		}
+		return append(dst, s...)
+	}
+	dst = append(dst, '"')
+	if formula {
+		dst = append(dst, '\'')
+	}
+	for i := range len(s) {
+		if s[i] == '"' {
+			dst = append(dst, '"')
+		}
+		dst = append(dst, s[i])
+	}
+	return append(dst, '"')
+}
+
+// appendValue writes a value of a span.
+func appendValue(dst []byte, v pcommon.Value, s scale) []byte {
+	switch v.Type() {
+	case pcommon.ValueTypeInt:
+		return appendInt(dst, v.Int(), s)
+	case pcommon.ValueTypeDouble:
+		return appendFloat(dst, v.Double(), s)
+	case pcommon.ValueTypeBool:
+		return strconv.AppendBool(dst, v.Bool())
+	case pcommon.ValueTypeStr:
+		return appendText(dst, v.Str())
+	case pcommon.ValueTypeSlice:
+		var list []string
+		for _, e := range v.Slice().All() {
+			list = append(list, e.AsString())
+		}
+		return appendText(dst, strings.Join(list, " "))
+	case pcommon.ValueTypeEmpty, pcommon.ValueTypeMap, pcommon.ValueTypeBytes:
+	}
+	return dst
+}
+
+// appendNumber writes a value of a column of numbers. Spans have a loss that is no finite number as a text.
+func appendNumber(dst []byte, v pcommon.Value, s scale) []byte {
+	if v.Type() != pcommon.ValueTypeStr {
+		return appendValue(dst, v, s)
+	}
+	x, err := strconv.ParseFloat(v.Str(), 64)
+	if err != nil && !math.IsInf(x, 0) {
+		return appendText(dst, v.Str())
+	}
+	return appendFloat(dst, x, s)
+}

@@ -1,0 +1,111 @@
+package records
+
+import (
+	"encoding/csv"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		x    float64
+		s    scale
+		want string
+	}{
+		{0, asIs, "0"},
+		{-0.5, asIs, "-0.5"},
+		{12, asIs, "12"},
+		{1e-5, asIs, "0.00001"},
+		{1049190.4, asIs, "1049190.4"},
+		{math.NaN(), percent, "NaN"},
+		{math.Inf(-1), asIs, "-inf"},
+		{math.Inf(1), milli, "inf"},
+		{0.98125, percent, "98.125"},
+		{0.07, percent, "7"},
+		{0, percent, "0"},
+		{-0.29, percent, "-29"},
+		{0.000491, milli, "0.491"},
+		{1.5e-9, milli, "0.0000015"},
+		{1.5e-12, milli, "1.5e-9"},
+		{7.483e13, tera, "74.83"},
+		{120e9, giga, "120"},
+		{1e40, tera, "1e28"},
+		{12.5, milli, "12500"},
+		{1 << 30, gibi, "1"},
+		{57.0 * (1 << 30) / 8, gibi, "7.125"},
+		{154, kibi, "0.15"},
+		{128348, kibi, "125.34"},
+		{8192 * 1024, kibi, "8192"},
+		{1, kibi, "0.001"},
+		{1.5, kibi, "0.00146484375"},
+		{223.25 * (1 << 20), mebi, "223.25"},
+	} {
+		assert.Equal(t, tt.want, string(appendFloat(nil, tt.x, tt.s)), "%g %+v", tt.x, tt.s)
+	}
+	for _, tt := range []struct {
+		n    int64
+		s    scale
+		want string
+	}{
+		{1250500, nano(scale{tens: 6}), "1250.5"},
+		{0, nano(asIs), "0"},
+		{1, nano(asIs), "1e-9"},
+		{-15, nano(scale{tens: 9}), "-15"},
+		{math.MaxInt64, nano(asIs), "9223372036.854775807"},
+		{154, kibi, "0.15"},
+		{42, asIs, "42"},
+	} {
+		assert.Equal(t, tt.want, string(appendInt(nil, tt.n, tt.s)), "%d %+v", tt.n, tt.s)
+	}
+}
+
+func TestRandomNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		x := math.Float64frombits(rng.Uint64())
+		if math.IsNaN(x) || math.IsInf(x, 0) || math.Abs(x) > 1e300 || math.Abs(x) < 1e-290 {
+			continue
+		}
+		same, err := strconv.ParseFloat(string(appendFloat(nil, x, asIs)), 64)
+		require.NoError(t, err)
+		require.Equal(t, math.Float64bits(x), math.Float64bits(same))
+		for _, tens := range []int8{-12, -9, 2, 3, 6} {
+			got, err := strconv.ParseFloat(string(appendFloat(nil, x, scale{tens: tens})), 64)
+			require.NoError(t, err)
+			require.InEpsilon(t, x*math.Pow10(int(tens)), got, 1e-14)
+		}
+		// A size that is printed with two decimals and read as whole bytes comes out as it was printed.
+		printed := math.Round(rng.Float64()*1e8) / 100
+		require.Equal(t, strconv.FormatFloat(printed, 'g', -1, 64), strconv.FormatFloat(through(math.Round(printed*1024), kibi), 'g', -1, 64))
+	}
+}
+
+// What a log calls things is one cell, is no formula, and reads back as it was but for bytes that no text has.
+func TestHostileText(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\rx",
+		"a,b": "a,b", `say "hi"`: `say "hi"`, "two\nlines": "two\nlines", "=\n\"": "'=\n\"", "bad\xff": "bad\uFFFD", "nul\x00": "nul\uFFFD", " x ": " x ", "中文": "中文",
+		"a=b": "a=b", "\xff=1": "\uFFFD=1",
+	} {
+		cell := appendText(nil, text)
+		assert.True(t, utf8.Valid(cell))
+		rows, err := csv.NewReader(strings.NewReader("x," + string(cell) + ",y\n")).ReadAll()
+		require.NoError(t, err, "%q", text)
+		assert.Equal(t, [][]string{{"x", want, "y"}}, rows, "%q", text)
+	}
+}
+
+// A column of numbers takes what is no finite number as pandas reads it, and a text only as a text.
+func TestNumberThatIsText(t *testing.T) {
+	for text, want := range map[string]string{"NaN": "NaN", "+Inf": "inf", "-Infinity": "-inf", "=1": "'=1", "": ""} {
+		assert.Equal(t, want, string(appendNumber(nil, pcommon.NewValueStr(text), asIs)))
+	}
+}

@@ -1,0 +1,377 @@
+// Package records writes what finished logs tell record by record: a table of comma-separated values (RFC 4180) for each kind of record, for pandas and
+// spreadsheets. Columns that a log's own documentation names have its names and units; docs/report.md has all.
+package records
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// byKind are the tables whose rows are spans of a kind.
+var byKind = func() (out [256][]*table) {
+	for _, t := range tables {
+		t.of, t.other = make(map[string][]int), -1
+		for i, c := range t.columns {
+			if c.attr != "" {
+				t.of[c.attr] = append(t.of[c.attr], i)
+			}
+			if c.fields != "" {
+				t.other = i
+			}
+		}
+		for _, k := range t.kinds {
+			out[k] = append(out[k], t)
+		}
+	}
+	return out
+}()
+
+// Names are the names of all tables.
+func Names() []string {
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = t.name
+	}
+	return names
+}
+
+// Tables take spans and points, from several goroutines at once, and have their rows in order: by run, time, trace and span. They take some 60 MB of memory
+// at most, and the rest of the rows stands in temporary files without names. Close gives them back.
+type Tables struct {
+	name    func(path string) string // what to call a log
+	rows    map[*table]*rows.Sorted
+	scratch sync.Pool
+
+	mu    sync.Mutex
+	roots map[pcommon.SpanID]*inherited
+	known []pcommon.SpanID // of roots, as a ring
+	next  int
+}
+
+// New makes empty tables. temp is the directory of temporary files; only: the tables that are wanted, all where it is empty.
+func New(temp string, name func(path string) string, only ...string) *Tables {
+	t := &Tables{name: name, rows: make(map[*table]*rows.Sorted), roots: make(map[pcommon.SpanID]*inherited), known: make([]pcommon.SpanID, knownRoots)}
+	t.scratch.New = func() any { return new(scratch) }
+	for _, of := range tables {
+		if len(only) == 0 || slices.Contains(only, of.name) {
+			t.rows[of] = rows.New(temp)
+		}
+	}
+	return t
+}
+
+// knownRoots is how many collectives are remembered for their ranks, which follow those of a whole batch of reading. They take some 16 MB.
+const knownRoots = 1 << 16
+
+// Sink is what fills the tables.
+func (t *Tables) Sink() offline.Sink {
+	traces, _ := consumer.NewTraces(t.traces)
+	metrics, _ := consumer.NewMetrics(t.metrics)
+	return offline.Sink{Traces: traces, Metrics: metrics}
+}
+
+// scratch is the memory in which a row is made.
+type scratch struct {
+	row
+	key, text []byte
+}
+
+var (
+	ranks     = tableNamed("collective_ranks")
+	summaries = tableNamed("summaries")
+	causes    = tableNamed("causes")
+	verdicts  = tableNamed("verdicts")
+	metrics   = tableNamed("metrics")
+)
+
+func tableNamed(name string) *table {
+	return tables[slices.IndexFunc(tables, func(t *table) bool { return t.name == name })]
+}
+
+func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
+	r := t.scratch.Get().(*scratch)
+	defer t.scratch.Put(r)
+	r.name = t.name
+	t.collectives(td)
+	for _, rs := range td.ResourceSpans().All() {
+		r.res.Read(rs.Resource().Attributes())
+		r.at = format.Place{}
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				r.at.Next(s)
+				r.span = s
+				t.span(r, rs.Resource().Attributes())
+			}
+		}
+	}
+	r.row = row{slots: r.slots}
+	return nil
+}
+
+// span adds the rows of a span.
+func (t *Tables) span(r *scratch, resource pcommon.Map) {
+	kind := view.KindOf(r.span)
+	r.root = nil
+	switch kind {
+	case view.KindRank:
+		r.root = t.rootOf(r.span)
+	case view.KindSummary, view.KindRPCSummary:
+		t.summary(r, resource)
+	}
+	for _, of := range byKind[kind] {
+		if t.rows[of] != nil && (of.only == nil || of.only(r.span)) {
+			t.add(of, r, resource, r.begins())
+		}
+	}
+	if kind == view.KindBreakdown && t.rows[causes] != nil {
+		for c := range view.Causes(r.span) {
+			r.cause = c
+			t.add(causes, r, resource, r.span.StartTimestamp())
+		}
+	}
+	if t.rows[verdicts] != nil && r.span.Events().Len() > 0 {
+		for v := range view.Verdicts(r.span) {
+			r.verdict = v
+			t.add(verdicts, r, resource, r.span.StartTimestamp())
+		}
+	}
+}
+
+// summary adds a row per statistic.
+func (t *Tables) summary(r *scratch, resource pcommon.Map) {
+	if t.rows[summaries] == nil {
+		return
+	}
+	for name, v := range r.span.Attributes().All() {
+		switch name {
+		case spans.AttrKind, spans.AttrTimeSource, spans.AttrLogFile, spans.AttrLogOffset, spans.AttrSource, spans.AttrSummary, spans.AttrSourceUnit:
+			continue
+		}
+		r.statistic, r.value = strings.TrimPrefix(name, spans.AttrZMQFinalPrefix), v
+		t.add(summaries, r, resource, r.span.StartTimestamp())
+	}
+}
+
+// collectives remembers those of a message. They may stand behind their ranks in it, by resource.
+func (t *Tables) collectives(td ptrace.Traces) {
+	if t.rows[ranks] == nil {
+		return
+	}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if s.Attributes().Len() > 0 && view.KindOf(s) == view.KindCollective {
+					t.remember(s)
+				}
+			}
+		}
+	}
+}
+
+// remember keeps what a collective says for its ranks.
+func (t *Tables) remember(s ptrace.Span) {
+	var c view.Collective
+	c.Read(s)
+	root := &inherited{
+		operation: strings.Clone(c.Operation), algorithm: strings.Clone(c.Algorithm), comm: strings.Clone(c.CommID), sequence: c.Sequence, size: c.MessageSize,
+	}
+	_, root.errors = s.Attributes().Get(spans.AttrNCCLErrors)
+	_, root.retries = s.Attributes().Get(spans.AttrNCCLRetries)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.roots, t.known[t.next])
+	t.known[t.next] = s.SpanID()
+	t.next = (t.next + 1) % len(t.known)
+	t.roots[s.SpanID()] = root
+}
+
+func (t *Tables) rootOf(s ptrace.Span) *inherited {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.roots[s.ParentSpanID()]
+}
+
+func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
+	if t.rows[metrics] == nil {
+		return nil
+	}
+	r := t.scratch.Get().(*scratch)
+	defer t.scratch.Put(r)
+	for _, rm := range md.ResourceMetrics().All() {
+		r.res.Read(rm.Resource().Attributes())
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if learned(m.Name()) {
+					continue
+				}
+				r.metric = m
+				for _, p := range pointsOf(m).All() {
+					r.point = p
+					t.add(metrics, r, rm.Resource().Attributes(), p.Timestamp())
+				}
+			}
+		}
+	}
+	r.row = row{slots: r.slots}
+	return nil
+}
+
+// learned says whether a metric is what nccl has learned so far, batch by batch: how many points there are depends on the reading. What it learns of a record
+// stands in the row of the rank.
+func learned(name string) bool {
+	switch name {
+	case spans.MetricNCCLClockOffset, spans.MetricNCCLClockUncertainty, spans.MetricNCCLLinkBandwidth, spans.MetricNCCLLinkIO, spans.MetricNCCLNodeIO,
+		spans.MetricNCCLRankScore:
+		return true
+	}
+	return false
+}
+
+func pointsOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints()
+	case pmetric.MetricTypeEmpty, pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram, pmetric.MetricTypeSummary:
+	}
+	return pmetric.NewNumberDataPointSlice()
+}
+
+// add writes a row.
+func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Timestamp) {
+	r.slots = append(r.slots[:0], make([]pcommon.Value, len(of.columns))...)
+	var others map[string]any
+	if r.span != (ptrace.Span{}) && len(of.of) > 0 {
+		take := func(attrs pcommon.Map, own bool) {
+			for name, v := range attrs.All() {
+				columns, ok := of.of[name]
+				for _, i := range columns {
+					if r.slots[i] == (pcommon.Value{}) {
+						r.slots[i] = v
+					}
+				}
+				if own && !ok && of.other >= 0 && strings.HasPrefix(name, of.columns[of.other].fields) {
+					if others == nil {
+						others = make(map[string]any)
+					}
+					others[name[len(of.columns[of.other].fields):]] = v.AsRaw()
+				}
+			}
+		}
+		take(r.span.Attributes(), true)
+		take(resource, false)
+	}
+	text := r.text[:0]
+	for i := range of.columns {
+		c := &of.columns[i]
+		switch {
+		case c.write != nil:
+			text = c.write(text, &r.row)
+		case i == of.other:
+			text = appendObject(text, others)
+		case r.slots[i] == (pcommon.Value{}):
+		case c.number:
+			text = appendNumber(text, r.slots[i], c.scale)
+		default:
+			text = appendValue(text, r.slots[i], c.scale)
+		}
+		text = append(text, ',')
+	}
+	text[len(text)-1] = '\n'
+	key := r.key[:0]
+	if r.span == (ptrace.Span{}) {
+		key = format.Key(key, r.res.Run, at, pcommon.TraceID{}, pcommon.SpanID{})
+	} else {
+		key = format.Key(key, r.res.Run, at, r.span.TraceID(), r.span.SpanID())
+	}
+	r.key, r.text = key, text
+	t.rows[of].Add(key, text)
+}
+
+// Rows is how many rows a table has.
+func (t *Tables) Rows(name string) int64 { return t.rows[tableNamed(name)].Len() }
+
+// Write writes a table: a line of the names of its columns, then its rows. It is called once for a table.
+func (t *Tables) Write(name string, w io.Writer) error {
+	of := tableNamed(name)
+	names := make([]string, len(of.columns))
+	for i, c := range of.columns {
+		names[i] = c.name
+	}
+	if _, err := io.WriteString(w, strings.Join(names, ",")+"\n"); err != nil {
+		return err
+	}
+	return t.rows[of].Each(func(text []byte) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// WriteDir writes each table into a file of a directory, which it makes.
+func (t *Tables) WriteDir(dir string) error {
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))
+	}
+	for _, of := range tables {
+		if t.rows[of] == nil {
+			continue
+		}
+		err := format.WriteFile(filepath.Join(dir, of.name+".csv"), func(w io.Writer) error { return t.Write(of.name, w) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives temporary files back.
+func (t *Tables) Close() error {
+	var err error
+	for _, r := range t.rows {
+		err = errors.Join(err, r.Close())
+	}
+	return err
+}
+
+// writer is the tables as a format of reports.
+type writer struct {
+	*Tables
+	format.Request
+}
+
+// Open makes the writer of tables, or of the one that is wanted, which there must be.
+func Open(req format.Request) format.Writer {
+	var only []string
+	if req.Table != "" {
+		only = []string{req.Table}
+	}
+	return &writer{New(req.Temporary, req.In.Name, only...), req}
+}
+
+// Finish implements format.Writer.
+func (w *writer) Finish(context.Context, *offline.Reading) error {
+	if w.Table != "" {
+		return w.Write(w.Table, w.Out)
+	}
+	return w.WriteDir(w.Dir)
+}

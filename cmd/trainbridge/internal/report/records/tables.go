@@ -1,0 +1,669 @@
+package records
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// table is one kind of record.
+type table struct {
+	name, means string
+	kinds       []view.Kind // of the spans that are its rows; empty: rows are added by name
+	only        func(ptrace.Span) bool
+	columns     []column
+
+	of    map[string][]int // columns by attribute
+	other int              // the column of attributes that start with fields; -1: there is none
+}
+
+// column is one value of a record: an attribute of the span (or, where it has none, of the resource), or what write makes of the row.
+type column struct {
+	name, unit, means string
+	attr              string
+	scale             scale
+	number            bool
+	fields            string // the beginning of the names of attributes that no other column has; they are a JSON object
+	write             func(dst []byte, r *row) []byte
+}
+
+// row is what a row is made of.
+type row struct {
+	res   view.Resource
+	span  ptrace.Span
+	at    format.Place
+	name  func(path string) string
+	slots []pcommon.Value
+	root  *inherited // of the collective that a rank took part in
+
+	verdict   view.Verdict
+	cause     view.Cause
+	metric    pmetric.Metric
+	point     pmetric.NumberDataPoint
+	statistic string
+	value     pcommon.Value
+}
+
+// inherited is what the root of a collective says for its ranks.
+type inherited struct {
+	operation, algorithm, comm string
+	sequence                   view.Int
+	size                       float64
+	errors, retries            bool
+}
+
+func text(name, attr, means string) column { return column{name: name, attr: attr, means: means} }
+
+func number(name, unit, attr string, s scale, means string) column {
+	return column{name: name, unit: unit, attr: attr, scale: s, number: true, means: means}
+}
+
+func made(name, unit, means string, write func([]byte, *row) []byte) column {
+	return column{name: name, unit: unit, means: means, number: unit != "", write: write}
+}
+
+func fields(prefix string) column {
+	return column{name: "fields", fields: prefix, means: "Fields of the log that no column has, as a JSON object"}
+}
+
+var head = []column{
+	made("run", "", "The job: ml.run.id", func(dst []byte, r *row) []byte { return appendText(dst, r.res.Run) }),
+	made("time", "", "When the record begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
+		return appendTime(dst, r.begins())
+	}),
+	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte { return appendHex(dst, r.span.TraceID().String()) }),
+	made("span_id", "", "Its span", func(dst []byte, r *row) []byte { return appendHex(dst, r.span.SpanID().String()) }),
+	made("file", "", "Its log", func(dst []byte, r *row) []byte {
+		if r.at.File == "" {
+			return dst
+		}
+		return appendText(dst, r.name(r.at.File))
+	}),
+	made("offset", "By", "Where its first line begins in the log; of a compressed log, in its content", func(dst []byte, r *row) []byte {
+		if r.at.File == "" {
+			return dst
+		}
+		return strconv.AppendInt(dst, r.at.Offset, 10)
+	}),
+}
+
+// tail is what spans of any kind may say.
+var tail = []column{
+	text("time_source", spans.AttrTimeSource, "Where the times come from: logged, derived, anchored, anchored_second, observed, synthetic"),
+	text("incomplete", spans.AttrIncompleteReason, "Why the record is incomplete"),
+	text("severity", spans.AttrVerdictSeverity, "The worst of its verdicts: good, warning, bad"),
+	text("verdicts", spans.AttrVerdict, "The names of its verdicts, between spaces"),
+}
+
+func columnsOf(own ...column) []column {
+	return append(append(append([]column{}, head...), own...), tail...)
+}
+
+var (
+	host      = made("host", "", "The host, where the log names it", appendHost)
+	service   = made("service", "", "service.name", func(dst []byte, r *row) []byte { return appendText(dst, r.res.Service) })
+	length    = func(dst []byte, r *row, s scale) []byte { return appendInt(dst, nanoseconds(r), nano(s)) }
+	duration  = made("duration_s", "s", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) })
+	rank      = number("rank", "1", spans.AttrRank, asIs, "The global rank that wrote it")
+	iteration = number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed")
+)
+
+// nano is a scale of s, of ns.
+func nano(s scale) scale { s.tens -= 9; return s }
+
+// nanoseconds is how long a record took. The span of the rank that came last to a collective begins with the collective, so that spans end in its path: what
+// its record says stands in attributes.
+func nanoseconds(r *row) int64 {
+	if own, ok := r.last(spans.AttrNCCLDuration); ok {
+		return own
+	}
+	return int64(r.span.EndTimestamp() - r.span.StartTimestamp())
+}
+
+// begins is when a record begins, likewise.
+func (r *row) begins() pcommon.Timestamp {
+	if late, ok := r.last(spans.AttrNCCLLate); ok {
+		return r.span.StartTimestamp() + pcommon.Timestamp(collectives.Ahead+late)
+	}
+	return r.span.StartTimestamp()
+}
+
+// last is a time of the rank that came last to a collective, ns; false: the span is of no such rank.
+func (r *row) last(name string) (ns int64, ok bool) {
+	if r.span == (ptrace.Span{}) || !spans.IsNCCLRank(r.span.Name()) {
+		return 0, false
+	}
+	if _, ok = r.span.Attributes().Get(spans.AttrNCCLLast); !ok {
+		return 0, false
+	}
+	v, ok := r.span.Attributes().Get(name)
+	if !ok {
+		return 0, false
+	}
+	x := spans.ValueNumber(v)
+	return int64(math.Round(x * 1e9)), x == x
+}
+
+// tables are all tables, in the order in which they are told of.
+var tables = []*table{
+	{
+		name: "steps", means: "Training steps: a row per record of a training log, which is one step or the several that it covers",
+		kinds: []view.Kind{view.KindStep},
+		columns: columnsOf(
+			service, host, rank, iteration,
+			number("record", "1", spans.AttrRecord, asIs, "The ordinal of the record in its log, where the log names no iteration"),
+			number("epoch", "1", spans.AttrEpoch, asIs, "The epoch, with its fraction"),
+			number("steps_covered", "{step}", spans.AttrStepsCovered, asIs, "How many steps the record covers, where they are several"),
+			number("loss", "{loss}", spans.AttrLoss, asIs, "The training loss; NaN, inf and -inf as they are"),
+			number("lr", "1", spans.AttrLearningRate, asIs, "The learning rate"),
+			number("grad_norm", "1", spans.AttrGradientNorm, asIs, "The norm of the gradient"),
+			number("loss_scale", "1", spans.AttrLossScale, asIs, "The loss scale of mixed-precision training"),
+			made("step_time_s", "s", "The time of one step", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, asIs) }),
+			made("step_time_ms", "ms", "The same", func(dst []byte, r *row) []byte { return appendStepTime(dst, r, milli) }),
+			text("step_time_kind", spans.AttrStepDurationKind, "What that time is, where it is not of this very step: mean, median, interval"),
+			number("throughput", "{sample}/s", spans.AttrSampleThroughput, asIs, "Samples per second, as the log has it"),
+			number("samples_per_sec", "{sample}/s", spans.AttrSampleThroughput, asIs, "The same, by the name of FlagScale's perf_monitor"),
+			number("tokens_per_sec", "{token}/s", spans.AttrTokenThroughput, asIs, "Tokens per second of all devices, as the log has it"),
+			number("tokens_per_sec_per_gpu", "{token}/s", spans.AttrDeviceTokenThroughput, asIs, "The same of one device"),
+			number("TFLOPS_per_GPU", "TFLOP/s", spans.AttrDeviceFlopThroughputReported, tera, "10¹² FLOP/s of one device, as the log has it"),
+			number("TFLOPS_total", "TFLOP/s", spans.AttrFlopThroughputReported, tera, "The same of all devices"),
+			number("recomputed_TFLOPS_per_GPU", "TFLOP/s", spans.AttrDeviceFlopThroughput, tera, "The same of one device, recomputed of the model"),
+			number("recomputed_TFLOPS_total", "TFLOP/s", spans.AttrFlopThroughput, tera, "The same of all devices, recomputed"),
+			number("mfu_reported", "1", spans.AttrMFUReported, asIs, "Model FLOP/s utilization, as the log has it"),
+			number("mfu", "1", spans.AttrMFU, asIs, "The same, recomputed; needs a model and a device"),
+			number("hfu", "1", spans.AttrHFU, asIs, "Hardware FLOP/s utilization, where it is known what is computed twice"),
+			number("memory_GB", "GiB", spans.AttrMemoryUsage, gibi, "Device memory allocated on the rank that logs"),
+			number("peak_memory_GB", "GiB", spans.AttrMemoryPeak, gibi, "The most of it so far"),
+			number("gpu_util_mean", "%", spans.AttrGPUUtilization, percent, "How busy the devices of the log's list were, mean"),
+			number("gpu_util_min", "%", spans.AttrGPUUtilizationMin, percent, "The same of the idlest"),
+			number("batch_size", "{sample}", spans.AttrBatchSize, asIs, "Samples of one step, of all ranks"),
+			number("samples", "{sample}", spans.AttrSamples, asIs, "Samples of all steps covered"),
+			number("tokens", "{token}", spans.AttrTokens, asIs, "Tokens of all steps covered"),
+			number("consumed_samples", "{sample}", spans.AttrConsumedSamples, asIs, "Samples since the run began"),
+			number("consumed_tokens", "{token}", spans.AttrConsumedTokens, asIs, "Tokens since the run began"),
+			number("skipped_iterations", "{iteration}", spans.AttrSkippedIterations, asIs, "As the log counts them"),
+			number("nan_iterations", "{iteration}", spans.AttrNaNIterations, asIs, "As the log counts them"),
+			number("slowest_rank", "1", spans.AttrRankSlowest, asIs, "The rank that computed for the longest among its peers"),
+			number("slowest_rank_s", "s", spans.AttrRankSlowestDuration, asIs, "How long it took"),
+			number("world_size", "1", spans.AttrWorldSize, asIs, "How many ranks the job has"),
+			text("format", spans.AttrSource, "The format of the log"),
+			fields(spans.AttrTrainFieldPrefix),
+		),
+	},
+	{
+		name: "step_parts", means: "Named parts of training steps: verl's timing_s, Megatron's timers, data loading", kinds: []view.Kind{view.KindPart},
+		columns: columnsOf(
+			rank, iteration,
+			text("part", spans.AttrStage, "The name of the part"),
+			duration,
+			number("min_s", "s", spans.AttrStageDurationMin, asIs, "The time of the fastest rank, where the row is the slowest"),
+			number("median_s", "s", spans.AttrStageDurationMedian, asIs, "The median of the ranks"),
+			number("ranks", "1", spans.AttrStageRanks, asIs, "Of how many ranks the log has the time"),
+			number("slowest_rank", "1", spans.AttrStageRankSlowest, asIs, "The slowest rank"),
+			number("fastest_rank", "1", spans.AttrStageRankFastest, asIs, "The fastest rank"),
+		),
+	},
+	{
+		name: "evaluations", means: "Validation results", kinds: []view.Kind{view.KindEvaluation},
+		columns: columnsOf(
+			rank, iteration,
+			number("epoch", "1", spans.AttrEpoch, asIs, "The epoch, with its fraction"),
+			number("validation_loss", "{loss}", spans.AttrValidationLoss, asIs, "The loss on the validation set"),
+			number("perplexity", "1", spans.AttrPerplexity, asIs, "The perplexity on the validation set"),
+			text("format", spans.AttrSource, "The format of the log"),
+			fields(spans.AttrTrainFieldPrefix),
+		),
+	},
+	{
+		name: "tq_functions", means: "Functions that a batch of TransferQueue went through", kinds: []view.Kind{view.KindFunction},
+		columns: columnsOf(
+			service, host,
+			made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }),
+			text("func", spans.AttrTQFunction, "The function"),
+			made("tq_trace_id", "", "The trace id as the log has it", appendLoggedTrace),
+			made("total_duration", "s", "How long the function took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) }),
+			made("get_duration", "s", "In GET, of the lines of the stage", func(dst []byte, r *row) []byte {
+				return appendShare(dst, r, spans.AttrTQGetUtilization, spans.AttrTQGetUtilizationSource)
+			}),
+			made("compute_duration", "s", "In COMPUTE", func(dst []byte, r *row) []byte {
+				return appendShare(dst, r, spans.AttrTQComputeUtilization, spans.AttrTQComputeUtilizationSource)
+			}),
+			made("put_duration", "s", "In PUT", func(dst []byte, r *row) []byte {
+				return appendShare(dst, r, spans.AttrTQPutUtilization, spans.AttrTQPutUtilizationSource)
+			}),
+			number("get_ratio", "%", spans.AttrTQGetUtilizationReported, percent, "The share of GET that FUNCTION_END printed"),
+			number("compute_ratio", "%", spans.AttrTQComputeUtilizationReported, percent, "The share of COMPUTE that it printed"),
+			number("put_ratio", "%", spans.AttrTQPutUtilizationReported, percent, "The share of PUT that it printed"),
+			number("recomputed_get_ratio", "%", spans.AttrTQGetUtilization, percent, "The share of GET, of the lines of the stages"),
+			number("recomputed_compute_ratio", "%", spans.AttrTQComputeUtilization, percent, "The share of COMPUTE"),
+			number("recomputed_put_ratio", "%", spans.AttrTQPutUtilization, percent, "The share of PUT"),
+			number("overhead_ratio", "%", spans.AttrTQOverheadUtilization, percent, "GET and PUT together"),
+			number("batch_size", "{sample}", spans.AttrTQBatchSize, asIs, "Samples in the batch"),
+			fields(spans.AttrTQFieldPrefix),
+		),
+	},
+	{
+		name: "tq_operations", means: "Stages of functions and operations of the client of TransferQueue", kinds: []view.Kind{view.KindStage},
+		columns: columnsOf(
+			host,
+			made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }),
+			text("func", spans.AttrTQFunction, "The function"),
+			made("stage", "", "get, compute, put, client_get, client_put, client_get_meta, client_clear", appendStage),
+			made("duration", "s", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) }),
+			number("batch_size", "{sample}", spans.AttrTQBatchSize, asIs, "Samples in the batch"),
+			number("data_size_mb", "MiB", spans.AttrTQDataSize, mebi, "What it moved"),
+			number("throughput_mbps", "MiB/s", spans.AttrTQThroughputReported, mebi, "As the log has it"),
+			number("recomputed_throughput_mbps", "MiB/s", spans.AttrTQThroughput, mebi, "Size by time"),
+			fields(spans.AttrTQFieldPrefix),
+		),
+	},
+	{
+		name: "rpc_calls", means: "RPCs of ZeroMQ, with the columns of the log by the names that its guide gives them",
+		kinds: []view.Kind{view.KindCall},
+		columns: columnsOf(
+			number("ID", "1", spans.AttrZMQCallID, asIs, "The number of the call; it restarts within a file"),
+			made("Method", "", "The method", func(dst []byte, r *row) []byte { return appendText(dst, r.span.Name()) }),
+			number("Serialize_ms", "ms", spans.AttrZMQSerializeDuration, milli, "Serializing the request"),
+			number("Send_ms", "ms", spans.AttrZMQSendDuration, milli, "Sending it"),
+			number("Recv_ms", "ms", spans.AttrZMQReceiveDuration, milli, "Waiting for the response and receiving it"),
+			number("Deserialize_ms", "ms", spans.AttrZMQDeserializeDuration, milli, "Deserializing it"),
+			number("Total_ms", "ms", spans.AttrZMQCallDuration, milli, "The call"),
+			number("Sent_KB", "KiB", spans.AttrZMQRequestSize, kibi, "The size of the request"),
+			number("Recv_KB", "KiB", spans.AttrZMQResponseSize, kibi, "The size of the response"),
+			number("Throughput_MBps", "MiB/s", spans.AttrZMQThroughputReported, mebi, "As the log has it"),
+			number("recomputed_Throughput_MBps", "MiB/s", spans.AttrZMQThroughput, mebi, "Both sizes by time; not where tensors go through shared memory"),
+			number("Server_ms", "ms", spans.AttrZMQServerDuration, milli, "The server's computation, within Recv_ms"),
+			number("Offline_ms", "ms", spans.AttrZMQOfflineDuration, milli, "Work of the client before the call, beside Total_ms"),
+			text("transport", spans.AttrZMQTransport, "The transport as the log has it: IPC, TCP, …"),
+			fields(spans.AttrZMQFieldPrefix),
+		),
+	},
+	{
+		name: "rpc_passes", means: "Groups of RPCs: forward passes, the calls before the first pass, calls of no pass",
+		kinds: []view.Kind{view.KindPass, view.KindSession, view.KindCalls},
+		columns: columnsOf(
+			made("group", "", "pass, session or calls", func(dst []byte, r *row) []byte { return append(dst, view.KindOf(r.span).String()...) }),
+			number("pass", "1", spans.AttrZMQPass, asIs, "The ordinal of the pass in its session, from 1"),
+			number("calls", "{call}", spans.AttrZMQPassCalls, asIs, "How many calls"),
+			text("end", spans.AttrZMQPassEnd, "Why it ended"),
+			duration,
+			number("Total_ms", "ms", spans.AttrZMQCallDuration, milli, "The calls, added up"),
+			number("Serialize_ms", "ms", spans.AttrZMQSerializeDuration, milli, "Serializing requests, of all calls; likewise what follows"),
+			number("Send_ms", "ms", spans.AttrZMQSendDuration, milli, "Sending requests"),
+			number("Recv_ms", "ms", spans.AttrZMQReceiveDuration, milli, "Waiting for responses and receiving them"),
+			number("Deserialize_ms", "ms", spans.AttrZMQDeserializeDuration, milli, "Deserializing them"),
+			number("Server_ms", "ms", spans.AttrZMQServerDuration, milli, "Within Recv_ms"),
+			number("unattributed_ms", "ms", spans.AttrZMQUnattributedDuration, milli, "What no stage explains"),
+			number("Offline_ms", "ms", spans.AttrZMQOfflineDuration, milli, "Beside the calls"),
+			number("Sent_KB", "KiB", spans.AttrZMQRequestSize, kibi, "The sizes of the requests"),
+			number("Recv_KB", "KiB", spans.AttrZMQResponseSize, kibi, "The sizes of the responses"),
+			number("recomputed_Throughput_MBps", "MiB/s", spans.AttrZMQThroughput, mebi, "Both sizes by the time of the calls"),
+			text("slowest_method", spans.AttrZMQSlowestMethod, "The method of the slowest call"),
+			number("slowest_ms", "ms", spans.AttrZMQSlowestDuration, milli, "Its time"),
+			text("transport", spans.AttrZMQTransport, "The transport as the log has it: IPC, TCP, …"),
+		),
+	},
+	{
+		name: "collectives", means: "Collectives, of all their ranks together, and Send and Recv", kinds: []view.Kind{view.KindCollective},
+		columns: columnsOf(
+			made("operation", "", "In small letters, as VCCL writes it: allreduce, allgather, …", appendOperation),
+			text("algorithm", spans.AttrNCCLAlgorithm, "As the log has it"),
+			text("comm", spans.AttrNCCLCommID, "The communicator"),
+			text("comm_name", spans.AttrNCCLCommName, "Its name"),
+			number("comm_size", "{rank}", spans.AttrNCCLCommSize, asIs, "Its ranks"),
+			number("sequence", "1", spans.AttrNCCLSequence, asIs, "Its number, per communicator and operation"),
+			number("ranks", "{rank}", spans.AttrNCCLRanks, asIs, "How many ranks have a record"),
+			number("message_size", "By", spans.AttrNCCLMessageSize, asIs, "As the log has it"),
+			number("data_size", "By", spans.AttrNCCLDataSize, asIs, "S of algbw = S/t"),
+			number("duration_us", "µs", spans.AttrNCCLDuration, scale{tens: 6}, "From the first rank's arrival to the end"),
+			number("transfer_us", "µs", spans.AttrNCCLTransferDuration, scale{tens: 6}, "Of the rank that came last"),
+			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
+			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
+			number("late_us", "µs", spans.AttrNCCLLateMax, scale{tens: 6}, "How long after the first rank the last came"),
+			number("late_rank", "1", spans.AttrNCCLLateRank, asIs, "Which that was"),
+			text("late_host", spans.AttrNCCLLateHost, "Its host"),
+			number("late_cost_s", "s", spans.AttrNCCLLateCost, asIs, "What the ranks lost together waiting for it"),
+			number("straggler_rank", "1", spans.AttrNCCLStragglerRank, asIs, "The rank that is late again and again"),
+			number("missing_ranks", "{rank}", spans.AttrNCCLRanksMissingCount, asIs, "Ranks without a record"),
+			number("error_count", "{error}", spans.AttrNCCLErrors, asIs, "Of all ranks"),
+			number("retry_count", "{retry}", spans.AttrNCCLRetries, asIs, "Of all ranks"),
+		),
+	},
+	{
+		name:  "collective_ranks",
+		means: "What each rank did in a collective, a row per record of a rank's log, with the columns of VCCL's telemetry by its own names",
+		kinds: []view.Kind{view.KindRank, view.KindCollective},
+		only: func(s ptrace.Span) bool {
+			if view.KindOf(s) == view.KindRank {
+				return true
+			}
+			_, alone := s.Attributes().Get(spans.AttrNCCLCommRank)
+			return alone // a Send or Recv is one span, and one record
+		},
+		columns: columnsOf(
+			made("timestamp", "s", "When the operation began, seconds of Unix", func(dst []byte, r *row) []byte {
+				return appendInt(dst, int64(r.begins()), scale{tens: -9})
+			}),
+			made("rank", "1", "The global rank, or that in the communicator", func(dst []byte, r *row) []byte {
+				return appendFirst(dst, r, spans.AttrRank, spans.AttrNCCLCommRank)
+			}),
+			host,
+			made("operation", "", "In small letters, as VCCL writes it: allreduce, allgather, …", appendOperation),
+			made("algorithm", "", "As the log has it", func(dst []byte, r *row) []byte {
+				if r.root != nil {
+					return appendText(dst, r.root.algorithm)
+				}
+				return appendFirst(dst, r, spans.AttrNCCLAlgorithm)
+			}),
+			made("message_size", "By", "As the log has it", func(dst []byte, r *row) []byte {
+				if v, ok := r.span.Attributes().Get(spans.AttrNCCLMessageSize); ok || r.root == nil || math.IsNaN(r.root.size) {
+					if ok {
+						dst = appendNumber(dst, v, asIs)
+					}
+					return dst
+				}
+				return appendFloat(dst, r.root.size, asIs)
+			}),
+			made("duration_us", "µs", "How long the rank was in it", func(dst []byte, r *row) []byte {
+				return length(dst, r, scale{tens: 6})
+			}),
+			made("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth),
+			text("bandwidth_unit", spans.AttrNCCLBandwidthUnit, "The unit that the numbers of the log fit: GB/s or Gbit/s"),
+			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
+			number("busbw_GBps", "GB/s", spans.AttrNCCLBandwidthBus, giga, "That times the operation's factor"),
+			number("src_rank", "1", spans.AttrNCCLSource, asIs, "The rank that sent"),
+			number("dst_rank", "1", spans.AttrNCCLDestination, asIs, "The rank that received"),
+			number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel"),
+			number("stream_id", "1", spans.AttrNCCLStreamID, asIs, "The CUDA stream"),
+			made("error_count", "{error}", "As the log has it", func(dst []byte, r *row) []byte {
+				return appendCount(dst, r, spans.AttrNCCLErrors, r.root != nil && r.root.errors)
+			}),
+			made("retry_count", "{retry}", "As the log has it", func(dst []byte, r *row) []byte {
+				return appendCount(dst, r, spans.AttrNCCLRetries, r.root != nil && r.root.retries)
+			}),
+			made("comm", "", "The communicator", func(dst []byte, r *row) []byte {
+				if r.root != nil {
+					return appendText(dst, r.root.comm)
+				}
+				return appendFirst(dst, r, spans.AttrNCCLCommID)
+			}),
+			made("sequence", "1", "The number of the collective, per communicator and operation", func(dst []byte, r *row) []byte {
+				if r.root != nil {
+					return appendWhole(dst, r.root.sequence)
+				}
+				return appendFirst(dst, r, spans.AttrNCCLSequence)
+			}),
+			number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator"),
+			number("late_us", "µs", spans.AttrNCCLLate, scale{tens: 6}, "How long after the first rank it came"),
+			number("clock_offset_us", "µs", spans.AttrNCCLClockOffset, scale{tens: 6}, "How much its clock is ahead of the reference's"),
+			text("state", spans.AttrNCCLState, "How far it came, of what is not completed"),
+		),
+	},
+	{
+		name: "proxy_operations", means: "What network proxies did for collectives, and the channels of their kernels",
+		kinds: []view.Kind{view.KindProxyOp, view.KindProxyStep, view.KindChannel},
+		columns: columnsOf(
+			made("of", "", "proxy_op, proxy_step or channel", func(dst []byte, r *row) []byte { return append(dst, view.KindOf(r.span).String()...) }),
+			made("duration_us", "µs", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, scale{tens: 6}) }),
+			text("direction", spans.AttrNCCLDirection, "send or receive"),
+			number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator"),
+			number("peer_rank", "1", spans.AttrNCCLPeerRank, asIs, "The other rank"),
+			number("channel_id", "1", spans.AttrNCCLChannelID, asIs, "The channel"),
+			number("step", "1", spans.AttrNCCLStep, asIs, "The index of the proxy's step"),
+			text("state", spans.AttrNCCLProxyState, "What the proxy waited for or did: ScheduleSend, SendWait, …"),
+			number("message_size", "By", spans.AttrNCCLMessageSize, asIs, "What was moved"),
+		),
+	},
+	{
+		name: "breakdowns", means: "Where the time of each step, batch and pass went, by all logs together: exclusive times, which add up to its length",
+		kinds: []view.Kind{view.KindBreakdown}, columns: columnsOf(breakdown()...),
+	},
+	{
+		name: "summaries", means: "What logs say about themselves at their end, a row per statistic",
+		columns: append(append([]column{}, head...),
+			text("format", spans.AttrSource, "The format of the log, of a training log"),
+			made("statistic", "", "Its name", func(dst []byte, r *row) []byte { return appendText(dst, r.statistic) }),
+			made("value", "", "Its value, as the log has it or in base units", func(dst []byte, r *row) []byte { return appendNumber(dst, r.value, asIs) }),
+		),
+	},
+	{
+		name: "causes", means: "Why steps, batches and passes were slow: a row per cause of a slow one, the largest first",
+		columns: append(append([]column{}, head...),
+			made("window", "", "step, batch or pass", func(dst []byte, r *row) []byte { return appendFirst(dst, r, spans.AttrStepWindow) }),
+			iteration,
+			made("part", "", "The part of the time that was longer; unattributed: what no log explains", func(dst []byte, r *row) []byte {
+				return appendText(dst, r.cause.Part)
+			}),
+			made("time_s", "s", "By how much it was longer than usual", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Seconds) }),
+			made("device_time_s", "s", "The same times the ranks that waited", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Cost) }),
+			made("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) }),
+			made("host", "", "Its host", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Host) }),
+			made("comm_name", "", "The communicator in which it showed", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Comm) }),
+			made("operation", "", "The collective in which it showed, in small letters", func(dst []byte, r *row) []byte {
+				return appendText(dst, strings.ToLower(r.cause.Operation))
+			}),
+			made("note", "", "What else is known", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Note) }),
+		),
+	},
+	{
+		name: "verdicts", means: "Every verdict that is not good, with its sentence",
+		columns: append(append([]column{}, head...),
+			made("verdict", "", "Its name", func(dst []byte, r *row) []byte { return appendText(dst, r.verdict.Name) }),
+			made("severity", "", "warning or bad: the worst of the span's verdicts", func(dst []byte, r *row) []byte {
+				return appendFirst(dst, r, spans.AttrVerdictSeverity)
+			}),
+			made("of", "", "What it is said of: step, function, collective, …", func(dst []byte, r *row) []byte {
+				return append(dst, view.KindOf(r.span).String()...)
+			}),
+			made("name", "", "The name of the span", func(dst []byte, r *row) []byte { return appendText(dst, r.span.Name()) }),
+			iteration,
+			made("reason", "", "One English sentence with the numbers", func(dst []byte, r *row) []byte { return appendText(dst, r.verdict.Reason) }),
+			made("value", "", "What was judged, in unit", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Value) }),
+			made("threshold", "", "The limit that it was held against", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Threshold) }),
+			made("unit", "", "UCUM", func(dst []byte, r *row) []byte {
+				v, _ := spans.VerdictNamed(r.verdict.Name)
+				return appendText(dst, v.Unit)
+			}),
+		),
+	},
+	{
+		name: "metrics", means: "Values that logs state over time, a row per point: what a step states stands in steps too",
+		columns: []column{
+			head[0],
+			made("time", "", "RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte { return appendTime(dst, r.point.Timestamp()) }),
+			service, host,
+			made("metric", "", "The name", func(dst []byte, r *row) []byte { return appendText(dst, r.metric.Name()) }),
+			made("unit", "", "UCUM", func(dst []byte, r *row) []byte { return appendText(dst, r.metric.Unit()) }),
+			made("value", "", "In that unit", func(dst []byte, r *row) []byte {
+				switch r.point.ValueType() {
+				case pmetric.NumberDataPointValueTypeInt:
+					return appendInt(dst, r.point.IntValue(), asIs)
+				case pmetric.NumberDataPointValueTypeDouble:
+					return appendFloat(dst, r.point.DoubleValue(), asIs)
+				case pmetric.NumberDataPointValueTypeEmpty:
+				}
+				return dst
+			}),
+			made("labels", "", "The labels, a JSON object", func(dst []byte, r *row) []byte { return appendObject(dst, r.point.Attributes().AsRaw()) }),
+		},
+	},
+}
+
+// breakdown makes the columns of all parts, exclusive times first.
+func breakdown() []column {
+	columns := []column{
+		text("window", spans.AttrStepWindow, "step, batch or pass: they lie within each other, so add up only times of one"),
+		iteration,
+		{name: "partial", attr: spans.AttrJoinPartial, means: "true where not all may be in it"},
+	}
+	for _, kind := range []struct{ name, prefix, means string }{
+		{"time", spans.StepTimePrefix, "exclusive: each instant counts for one part"},
+		{"sum", spans.StepSumPrefix, "the durations of all its spans, added up"},
+		{"union", spans.StepUnionPrefix, "wall-clock in which it went on"},
+	} {
+		for _, part := range []string{
+			spans.PartCompute, spans.PartWait, spans.PartCollective, spans.PartGet, spans.PartPut, spans.PartDataLoading, spans.PartCheckpoint,
+			spans.PartEvaluation, spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize,
+			spans.PartRPCUnattributed, spans.PartUnattributed,
+		} {
+			if part == spans.PartUnattributed && kind.prefix != spans.StepTimePrefix {
+				continue
+			}
+			columns = append(columns, number(kind.name+"_"+strings.ReplaceAll(part, ".", "_")+"_s", "s", kind.prefix+part, asIs, part+", "+kind.means))
+		}
+	}
+	return append(columns,
+		number("gpu_util_mean", "%", spans.AttrGPUUtilization, percent, "How busy the GPUs of nvml were"),
+		number("gpu_power_W", "W", spans.AttrGPUPower, asIs, "Their power, mean"),
+		number("gpu_temperature_max", "Cel", spans.AttrGPUTemperatureMax, asIs, "The hottest"),
+	)
+}
+
+func appendTime(dst []byte, t pcommon.Timestamp) []byte {
+	return t.AsTime().AppendFormat(dst, "2006-01-02T15:04:05.000000000Z07:00")
+}
+
+// appendHex writes an id. Some are digits with an e among them, which readers take for a number: a program that reads tables reads ids as text.
+func appendHex(dst []byte, id string) []byte { return append(dst, id...) }
+
+func appendWhole(dst []byte, n view.Int) []byte {
+	if !n.OK {
+		return dst
+	}
+	return strconv.AppendInt(dst, n.N, 10)
+}
+
+func appendGiven(dst []byte, x float64) []byte {
+	if math.IsNaN(x) {
+		return dst
+	}
+	return appendFloat(dst, x, asIs)
+}
+
+func appendHost(dst []byte, r *row) []byte {
+	if r.span != (ptrace.Span{}) {
+		if h := spans.AttrText(r.span.Attributes(), spans.AttrHostName); h != "" {
+			return appendText(dst, h)
+		}
+	}
+	return appendText(dst, r.res.Host)
+}
+
+// appendFirst writes the first attribute that is there.
+func appendFirst(dst []byte, r *row, names ...string) []byte {
+	for _, name := range names {
+		if v, ok := r.span.Attributes().Get(name); ok {
+			return appendValue(dst, v, asIs)
+		}
+	}
+	return dst
+}
+
+func appendStepTime(dst []byte, r *row, s scale) []byte {
+	attrs := r.span.Attributes()
+	if v, ok := attrs.Get(spans.AttrStepDuration); ok {
+		return appendNumber(dst, v, s)
+	}
+	var step view.Step
+	step.Read(r.span, &r.res)
+	if step.TimePoint || math.IsNaN(step.Duration) {
+		return dst
+	}
+	if covered := step.Covered(); covered != 1 {
+		return appendFloat(dst, step.Duration, s)
+	}
+	return length(dst, r, s)
+}
+
+func appendLoggedTrace(dst []byte, r *row) []byte {
+	if t := spans.AttrText(r.span.Attributes(), spans.AttrTQTraceID); t != "" {
+		return appendText(dst, t)
+	}
+	id := r.span.TraceID().String()
+	return append(dst, id[:8]+"-"+id[8:12]+"-"+id[12:16]+"-"+id[16:20]+"-"+id[20:]...)
+}
+
+// appendShare writes the time of a stage, which is its share of the function's. A share that the log printed has too few digits for that.
+func appendShare(dst []byte, r *row, share, source string) []byte {
+	v, ok := r.span.Attributes().Get(share)
+	if _, reported := r.span.Attributes().Get(source); !ok || reported || math.IsNaN(spans.ValueNumber(v)) {
+		return dst
+	}
+	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), nano(asIs))
+}
+
+func appendStage(dst []byte, r *row) []byte {
+	var s view.Stage
+	s.Read(r.span)
+	return append(dst, s.Stage.String()...)
+}
+
+func appendOperation(dst []byte, r *row) []byte {
+	operation := ""
+	if r.root != nil {
+		operation = r.root.operation
+	}
+	if own := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation); own != "" || operation == "" && view.KindOf(r.span) == view.KindCollective {
+		if operation = own; own == "" {
+			operation = r.span.Name()
+		}
+	}
+	return appendText(dst, strings.ToLower(operation))
+}
+
+// appendBandwidth writes the number as the log has it. Spans have By/s, by the unit that fits.
+func appendBandwidth(dst []byte, r *row) []byte {
+	v, ok := r.span.Attributes().Get(spans.AttrNCCLBandwidthAlgorithmReported)
+	if !ok {
+		v, ok = r.span.Attributes().Get(spans.AttrNCCLBandwidthBusReported)
+	}
+	if !ok {
+		return dst
+	}
+	x := spans.ValueNumber(v)
+	if math.IsNaN(x) {
+		return dst
+	}
+	if strings.Contains(spans.AttrText(r.span.Attributes(), spans.AttrNCCLBandwidthUnit), "bit") {
+		x *= 8
+	}
+	return appendFloat(dst, x, giga)
+}
+
+// appendCount writes a count of which spans have no zeros, where the root says that the log counts.
+func appendCount(dst []byte, r *row, name string, counted bool) []byte {
+	if v, ok := r.span.Attributes().Get(name); ok {
+		return appendNumber(dst, v, asIs)
+	}
+	if counted {
+		return append(dst, '0')
+	}
+	return dst
+}
+
+// appendObject writes a JSON object, names in order.
+func appendObject(dst []byte, of map[string]any) []byte {
+	if len(of) == 0 {
+		return dst
+	}
+	for name, v := range of {
+		if x, ok := v.(float64); ok && !spans.Finite(x) {
+			of[name] = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
+		return dst
+	}
+	return appendText(dst, string(text))
+}

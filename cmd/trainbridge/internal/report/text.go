@@ -1,0 +1,185 @@
+package report
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+// text is the report for people.
+type text struct {
+	format.Request
+	jobs *digest.Jobs
+}
+
+func newText(req format.Request) format.Writer { return &text{Request: req, jobs: digest.New()} }
+
+func (t *text) Sink() offline.Sink {
+	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		t.jobs.Batch(td)
+		return nil
+	})
+	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		t.jobs.Metrics(md)
+		return nil
+	})
+	return offline.Sink{Traces: traces, Metrics: metrics}
+}
+
+func (t *text) Finish(_ context.Context, read *offline.Reading) error {
+	p := &page{w: t.Out, chinese: t.Chinese}
+	jobs := slices.DeleteFunc(t.jobs.Rows(), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
+	for i, job := range jobs {
+		if i > 0 {
+			p.blank()
+		}
+		p.job(job, read)
+	}
+	if len(jobs) == 0 {
+		p.line(p.in("There is nothing in these logs between --since and --until.", "这些日志在 --since 与 --until 之间没有内容。"))
+	}
+	p.unread(read)
+	return p.err
+}
+
+// job writes what there is to say of a job: the conclusion, then the figures of each domain.
+func (p *page) job(job *digest.Job, read *offline.Reading) {
+	dir := directory(files(job, read), read)
+	p.title(p.jobTitle(job, read, dir))
+	c := conclude(p, job, read)
+	c.print(dir)
+	p.windows(job)
+	p.training(job)
+	p.queue(job)
+	p.calls(job, read, dir)
+	p.collectives(job)
+	p.gpus(job)
+	if sketched(job) {
+		p.blank()
+		p.paragraph("", p.sf("Medians and percentiles of more than %s values are within %s; all other figures are exact.",
+			"超过 %s 个值的中位数与百分位数误差在 %s 以内，其余数值均为精确值。", count(digest.Kept), percent(digest.QuantileError)))
+	}
+}
+
+// sketched says whether there are more values of something than are kept, so that their quantiles are not exact.
+func sketched(job *digest.Job) bool {
+	all := []*digest.Values{&job.Passes.Calls.Took}
+	for _, w := range job.Windows.Rows() {
+		all = append(all, &w.Took)
+	}
+	for _, l := range job.Steps.Rows() {
+		for i := range l.Measures {
+			all = append(all, &l.Measures[i].Values)
+		}
+	}
+	for _, f := range job.Functions.Rows() {
+		all = append(all, &f.Took)
+	}
+	for _, o := range job.Functions.Operations() {
+		all = append(all, &o.Took)
+	}
+	for _, o := range job.Collectives.Operations() {
+		all = append(all, &o.Took, &o.Records.Took)
+	}
+	return slices.ContainsFunc(all, func(v *digest.Values) bool { return !v.Exact() })
+}
+
+// files are those of a job.
+func files(job *digest.Job, read *offline.Reading) []string {
+	for _, r := range read.Runs {
+		if r.ID == job.Run {
+			return r.Files
+		}
+	}
+	return nil
+}
+
+// directory is the one in which all files of a job are, with a slash; "" for standard input.
+func directory(files []string, read *offline.Reading) string {
+	dir := ""
+	for i, path := range files {
+		if f := read.File(path); f != nil && f.Name != path {
+			return ""
+		}
+		of := filepath.Dir(path) + string(filepath.Separator)
+		if i == 0 {
+			dir = of
+		}
+		for !strings.HasPrefix(of, dir) {
+			dir = filepath.Dir(strings.TrimSuffix(dir, string(filepath.Separator))) + string(filepath.Separator)
+			if len(dir) < 2 || dir == "//" {
+				return "/"
+			}
+		}
+	}
+	return dir
+}
+
+func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) string {
+	lines, of := int64(0), files(job, read)
+	for _, path := range of {
+		if f := read.File(path); f != nil {
+			lines += f.Lines
+		}
+	}
+	title := p.sf("Run %s", "运行 %s", name(job.Run))
+	if len(of) > 0 {
+		where := reading.Clean(strings.TrimSuffix(dir, string(filepath.Separator)))
+		if where == "" {
+			where = p.in("the standard input", "标准输入")
+		}
+		title += p.sf(": %s in %s of %s", "：%[3]s，%[2]s，共 %[1]s",
+			p.in(many(lines, "line"), count(lines)+" 行"), p.in(many(len(of), "file"), count(len(of))+" 个文件"), where)
+	}
+	return title
+}
+
+// unread names the files that were not understood, and the lines that were rejected.
+func (p *page) unread(read *offline.Reading) {
+	const most = 10
+	var foreign, rejected [][]string
+	var all []string
+	for _, f := range read.Files {
+		all = append(all, f.Path)
+	}
+	dir := directory(all, read)
+	for _, f := range read.Files {
+		called := name(strings.TrimPrefix(f.Name, dir))
+		switch {
+		case f.Receiver == "" && f.Binary:
+			foreign = append(foreign, []string{called, p.in("binary", "二进制")})
+		case f.Receiver == "" && f.Size == 0:
+			foreign = append(foreign, []string{called, p.in("empty", "空")})
+		case f.Receiver == "":
+			foreign = append(foreign, []string{called, p.in("no format that is known", "格式未知")})
+		}
+		for _, reason := range sortedKeys(f.Rejected) {
+			r := f.Rejected[reason]
+			rejected = append(rejected, []string{called, reason, count(r.Lines), count(r.Line)})
+		}
+	}
+	table := func(title string, text int, head []string, rows [][]string) {
+		if len(rows) == 0 {
+			return
+		}
+		p.head(title)
+		p.table(text, head, rows[:min(len(rows), most)])
+		if n := len(rows) - most; n > 0 {
+			p.line(p.sf("  and %s more", "  另有 %s 项", count(n)))
+		}
+	}
+	table(p.in("Files that were not read (trainbridge check says more)", "未读取的文件（详见 trainbridge check）"), 2,
+		[]string{p.in("file", "文件"), p.in("why", "原因")}, foreign)
+	table(p.in("Lines that were not understood (trainbridge check says more)", "无法理解的行（详见 trainbridge check）"), 2,
+		[]string{p.in("file", "文件"), p.in("why", "原因"), p.in("lines", "行数"), p.in("first line", "首行")}, rejected)
+}

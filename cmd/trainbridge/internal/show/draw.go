@@ -1,0 +1,53 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+)
+
+// Drawing is a trace as rows: what a program draws that has more room than a terminal.
+type Drawing struct {
+	Start, End int64 // ns since 1970, of the axis
+	Rows       []Drawn
+}
+
+// Drawn is a span with what a drawing says of it.
+type Drawn struct {
+	*tree.Span
+	Depth   int
+	Name    string
+	Details string // numbers that matter, and each verdict that is not good with its sentence
+	Told    bool   // there is such a verdict
+	Colour  int    // the same for all rows of a name
+}
+
+// Draw is all of a trace, nothing folded.
+func Draw(t *tree.Trace) *Drawing {
+	t = framed(t)
+	d := &Drawing{Start: t.Start, End: t.End}
+	colours := map[string]int{}
+	var walk func(s *tree.Span, depth int)
+	walk = func(s *tree.Span, depth int) {
+		r := row{Span: s}
+		name, end := r.label()
+		colour, ok := colours[name]
+		if !ok {
+			colour = len(colours)
+			colours[name] = colour
+		}
+		texts := []string{r.details(t)}
+		told := verdicts(s)
+		for _, v := range told {
+			texts = append(texts, strings.TrimSuffix(v.name+": "+v.reason, ": "))
+		}
+		d.Rows = append(d.Rows, Drawn{s, depth, name + end, strings.TrimPrefix(strings.Join(texts, " · "), " · "), len(told) > 0, colour})
+		for _, c := range s.Children {
+			walk(c, depth+1)
+		}
+	}
+	for _, s := range t.Roots {
+		walk(s, 0)
+	}
+	return d
+}

@@ -1,0 +1,496 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// told is how many slow windows are told of, those that cost the most.
+const told = 5
+
+// windows are what step_join adds: where the time of steps, batches and passes went, and what else happened in it.
+var windows = domain{
+	key: "windows",
+	help: `[{"window", "count", "slow", "duration_seconds_p50", "parts": [{"part", "seconds_p50", "slow_seconds_p50", "ratio"}],
+                      "why": [{"trace", "start", "duration_seconds", "over_seconds", "reason"}]}]`,
+	rows: windowRows, table: windowTable,
+	what:    rootTitle,
+	details: joinedDetails,
+	label:   joinedLabel,
+	took: func(s *tree.Span) (int64, bool) {
+		v := aggregateOf(s)
+		return int64(v.Sum * 1e9), v.JoinBy != "" && !math.IsNaN(v.Sum)
+	},
+	below:    withoutBreakdowns,
+	rank:     longestOfEach,
+	folded:   foldedJoined,
+	parallel: func(s *tree.Span) bool { return s.Kind == view.KindRoot },
+	notes:    joinedNotes,
+}
+
+type windowDoc struct {
+	Window string    `json:"window"`
+	Count  int       `json:"count"`
+	Slow   int       `json:"slow"`
+	P50    *float64  `json:"duration_seconds_p50,omitempty"`
+	Parts  []partDoc `json:"parts"`
+	Why    []slowDoc `json:"why,omitempty"`
+}
+
+type partDoc struct {
+	Part    string   `json:"part"`
+	P50     *float64 `json:"seconds_p50,omitempty"`
+	SlowP50 *float64 `json:"slow_seconds_p50,omitempty"`
+	Ratio   *float64 `json:"ratio,omitempty"`
+}
+
+type slowDoc struct {
+	Trace   string    `json:"trace"`
+	Start   time.Time `json:"start"`
+	Seconds float64   `json:"duration_seconds"`
+	Over    float64   `json:"over_seconds"`
+	Reason  string    `json:"reason"`
+}
+
+func windowRows(d *digest.Digest) (rows []any) {
+	for _, w := range d.Windows.Rows() {
+		doc := windowDoc{Window: clean(w.Of), Count: int(w.Took.Count()), Slow: w.SlowCount, P50: known(w.Took.Quantile(0.5))}
+		for _, p := range w.ByTime() {
+			doc.Parts = append(doc.Parts, partDoc{clean(p.Name), known(p.All.Quantile(0.5)), known(p.Slow.Quantile(0.5)), known(w.Share(p))})
+		}
+		for _, s := range w.Slow {
+			doc.Why = append(doc.Why, slowDoc{s.Trace.String(), time.Unix(0, s.Start).UTC(), s.Of.Took, s.Of.Over, clean(s.Of.Reason)})
+		}
+		rows = append(rows, doc)
+	}
+	return rows
+}
+
+// names are a window, and several, in words.
+func names(of string) (one, several string) {
+	switch of {
+	case spans.WindowStep:
+		return of, "steps"
+	case spans.WindowBatch:
+		return of, "batches"
+	case spans.WindowPass:
+		return of, "passes"
+	}
+	return "window", "windows"
+}
+
+// windowTable says which windows were slow and why, and where the time of all went; of windows that lie in others it counts the slow ones.
+func windowTable(w *strings.Builder, d *digest.Digest, l look) {
+	all := d.Windows.Rows()
+	if len(all) == 0 {
+		return
+	}
+	first := all[0]
+	for _, s := range first.Slow[:min(told, len(first.Slow))] {
+		paragraph(w, clean(cmp.Or(s.Of.Reason, seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
+	}
+	one, several := names(first.Of)
+	if more := first.SlowCount - told; more > 0 {
+		paragraph(w, fmt.Sprintf("and %d more slow %s", more, several), "", l)
+	}
+	if first.SlowCount > 0 {
+		w.WriteByte('\n')
+	}
+	g := grid{head: []string{"where the time of " + several + " went", "p50", "share"}}
+	all50 := []string{fmt.Sprintf("%s, %d slow", counted(int(first.Took.Count()), one, several), first.SlowCount), typicalTime(&first.Took, 0.5), ""}
+	if first.SlowCount > 0 {
+		g.head, all50 = append(g.head, "slow "+several+" p50"), append(all50, typicalTime(&first.SlowTook, 0.5))
+	}
+	for _, p := range first.ByTime() {
+		row := []string{clean(p.Name), typicalTime(&p.All, 0.5), ratioText(first.Share(p)), typicalTime(&p.Slow, 0.5)}
+		g.add(texts(row[:len(g.head)]...)...)
+	}
+	g.add(texts(all50...)...)
+	g.print(w, l)
+	for _, other := range all[1:] {
+		_, several := names(other.Of)
+		verdictCounts(w, several, other.Verdicts, l)
+	}
+}
+
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + several
+}
+
+func ratioText(share float64) string {
+	if math.IsNaN(share) {
+		return "-"
+	}
+	return percent(share)
+}
+
+// rootTitle says what came together under a root of step_join.
+func rootTitle(t *tree.Trace) string {
+	root := rootOf(t)
+	if root == nil {
+		return ""
+	}
+	var about []string
+	if s := breakdownOf(t); s != nil {
+		var b view.Breakdown
+		if b.Read(s.Span); b.Iteration.OK {
+			about = append(about, "step "+strconv.FormatInt(b.Iteration.N, 10))
+		}
+	}
+	count := map[view.Kind]int{}
+	for _, s := range t.Spans {
+		count[s.Kind]++
+		if s.Kind == view.KindAggregate {
+			v := aggregateOf(s)
+			switch {
+			case v.JoinBy != "" && v.ofCollectives:
+				count[view.KindCollective] += int(v.Count.N)
+			case v.JoinBy != "" && s.Name() == spans.SpanRPCPass:
+				count[view.KindPass] += int(v.Count.N)
+			case v.JoinBy != "" && !strings.HasPrefix(s.Name(), "rpc."):
+				count[view.KindFunction] += int(v.Count.N)
+			}
+		}
+	}
+	for _, of := range []struct {
+		kind         view.Kind
+		one, several string
+	}{{view.KindFunction, "function", "functions"}, {view.KindPass, "pass", "passes"}, {view.KindCollective, "collective", "collectives"}} {
+		if n := count[of.kind]; n > 0 {
+			about = append(about, counted(n, of.one, of.several))
+		}
+	}
+	return strings.Join(about, ", ")
+}
+
+// rootOf is the root that step_join has given a trace, nil where it has none.
+func rootOf(t *tree.Trace) *tree.Span {
+	for _, s := range t.Roots {
+		if s.Kind == view.KindRoot {
+			return s
+		}
+	}
+	return nil
+}
+
+type aggregate struct {
+	view.Aggregate
+	ofCollectives bool
+}
+
+// aggregateOf reads an aggregate of step_join; of others JoinBy is empty.
+func aggregateOf(s *tree.Span) (v aggregate) {
+	if s.Kind != view.KindAggregate {
+		return aggregate{}
+	}
+	v.Read(s.Span)
+	v.ofCollectives = !math.IsNaN(v.Wait)
+	return v
+}
+
+// joinedLabel says how many spans an aggregate stands for, and who was late in a collective of another trace.
+func joinedLabel(s *tree.Span) (name, end string, ok bool) {
+	switch s.Kind {
+	case view.KindAggregate:
+		v := aggregateOf(s)
+		if v.JoinBy == "" {
+			return "", "", false
+		}
+		return clean(s.Name()), fmt.Sprintf(" ×%d", v.Count.N), true
+	case view.KindJoined:
+		var v view.Collective
+		v.Read(s.Span)
+		if v.Last.Late > 0 {
+			end = " +" + seconds(v.Last.Late)
+			if v.Last.Rank.OK {
+				end = fmt.Sprintf(" rank %d%s", v.Last.Rank.N, end)
+			}
+		}
+		return clean(s.Name()), end, true
+	}
+	return "", "", false
+}
+
+// joinedDetails are the numbers of an aggregate, of a breakdown, and where a span of another trace is.
+func joinedDetails(s *tree.Span) (d []string) {
+	switch s.Kind {
+	case view.KindAggregate:
+		v := aggregateOf(s)
+		if v.JoinBy == "" {
+			return nil
+		}
+		if v.Wait > 0 {
+			d = append(d, "waited "+seconds(v.Wait))
+		}
+		if !math.IsNaN(v.Max) {
+			d = append(d, "longest "+seconds(v.Max))
+		}
+		if v.CommName != "" {
+			d = append(d, clean(v.CommName))
+		}
+		d = append(d, "by "+clean(v.JoinBy))
+	case view.KindJoined:
+		for _, link := range s.Links().All() {
+			d = append(d, "trace "+link.TraceID().String())
+		}
+	case view.KindBreakdown:
+		for _, p := range partsOf(s)[:min(3, len(partsOf(s)))] {
+			d = append(d, clean(p.Part)+" "+seconds(p.Seconds))
+		}
+	}
+	return d
+}
+
+// partsOf are the parts of a breakdown that took time, the longest first; what no part explains comes last.
+func partsOf(s *tree.Span) []view.PartTime {
+	var b view.Breakdown
+	b.Read(s.Span)
+	parts := slices.DeleteFunc(b.Times, func(p view.PartTime) bool { return !(p.Seconds > 0 || p.Union > 0) })
+	slices.SortStableFunc(parts, func(a, b view.PartTime) int {
+		last := func(p view.PartTime) int {
+			if p.Part == spans.PartUnattributed {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Seconds, a.Seconds))
+	})
+	return parts
+}
+
+// withoutBreakdowns leaves out breakdowns, which stand above the drawing, and in a small drawing all but the slowest span of an aggregate.
+func withoutBreakdowns(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
+	drawn = slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return c.Kind == view.KindBreakdown })
+	if e.level > 2 && len(drawn) > 1 && aggregateOf(s).JoinBy != "" {
+		slices.SortStableFunc(drawn, func(a, b *tree.Span) int { return cmp.Compare(b.NS(), a.NS()) })
+		drawn = drawn[:1]
+	}
+	return drawn, nil
+}
+
+// bareAt is from which level of extent on a child of a root is drawn without the spans below it.
+var bareAt = map[view.Kind]int{view.KindCollective: 1, view.KindPass: 2, view.KindFunction: 5}
+
+// othersBareAt is likewise of functions beside the longest of their name.
+const othersBareAt = 3
+
+// longestOfEach keeps, below a root of step_join, so many functions of each name as roots would be kept, the longest; collectives are one row per name.
+func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
+	if s.Kind != view.KindRoot || !e.brief {
+		return nil, false
+	}
+	by := map[string][]*tree.Span{}
+	var order []string
+	for _, c := range children {
+		if by[c.Name()] == nil {
+			order = append(order, c.Name())
+		}
+		by[c.Name()] = append(by[c.Name()], c)
+	}
+	for _, name := range order {
+		same := by[name]
+		keep := e.roots
+		if e.calls == 0 {
+			keep = len(same)
+		}
+		slices.SortStableFunc(same, func(a, b *tree.Span) int { return cmp.Compare(b.NS(), a.NS()) })
+		if same[0].Kind == view.KindCollective {
+			keep = 0
+		}
+		if len(same) <= keep+1 { // a row for one saves little
+			keep = len(same)
+		}
+		for i, c := range same[:keep] {
+			bare := bareAt[c.Kind] > 0 && e.level >= bareAt[c.Kind]
+			drawn = append(drawn, child{Span: c, bare: bare || i > 0 && e.level >= othersBareAt && c.Kind == view.KindFunction})
+		}
+		if rest := same[keep:]; len(rest) > 0 {
+			f := newFold(rest[0])
+			f.whole = keep == 0
+			for _, c := range rest[1:] {
+				f.add(c)
+			}
+			drawn = append(drawn, child{Span: rest[0], fold: f})
+		}
+	}
+	return drawn, true
+}
+
+// foldedJoined is how long the collectives of a step took, and how long they waited.
+func foldedJoined(f *fold) []string {
+	sum, late := 0.0, 0.0
+	for _, s := range f.spans {
+		switch s.Kind {
+		case view.KindCollective:
+			var v view.Collective
+			v.Read(s.Span)
+			sum += digest.CollectiveDuration(s.Span, &v) * 1e9
+			if v.Last.Late > 0 {
+				late += v.Last.Late * 1e9
+			}
+		case view.KindAggregate:
+			v := aggregateOf(s)
+			if v.JoinBy == "" {
+				return nil
+			}
+			sum += v.Sum * 1e9
+			if v.Wait > 0 {
+				late += v.Wait * 1e9
+			}
+		default:
+			return nil
+		}
+	}
+	if f.parent == nil || f.parent.Kind != view.KindRoot {
+		return nil
+	}
+	return []string{"together " + duration(int64(sum)), "waited " + duration(int64(late))}
+}
+
+func joinedNotes(_ *tree.Trace, rows []row) []string {
+	if !slices.ContainsFunc(rows, func(r row) bool { return aggregateOf(r.Span).JoinBy != "" }) {
+		return nil
+	}
+	return []string{"× are spans of other traces, joined by their process, host or run; below are the slowest"}
+}
+
+// framed is a trace whose axis is that of what a clock tells: below a root of step_join may be spans of logs without times.
+func framed(t *tree.Trace) *tree.Trace {
+	if rootOf(t) == nil {
+		return t
+	}
+	f := *t
+	f.Start, f.End = math.MaxInt64, 0
+	var m view.Mark
+	for _, s := range t.Spans {
+		if m.Read(s.Span, s.Resource); m.Time == spans.TimeSynthetic {
+			continue
+		}
+		f.Start, f.End = min(f.Start, s.Start()), max(f.End, s.End())
+	}
+	if f.Start > f.End {
+		return t
+	}
+	return &f
+}
+
+// outside says whether a span is at no place of a trace's axis, and its parent is.
+func outside(s *tree.Span, t *tree.Trace) bool {
+	out := func(s *tree.Span) bool { return s.End() < t.Start || s.Start() > t.End }
+	return out(s) && (s.Parent == nil || !out(s.Parent))
+}
+
+// breakdownOf is the breakdown of the longest window of a trace, nil where there is none: a batch lies in its step.
+func breakdownOf(t *tree.Trace) (longest *tree.Span) {
+	for _, s := range t.Spans {
+		if s.Kind == view.KindBreakdown && (longest == nil || s.NS() > longest.NS()) {
+			longest = s
+		}
+	}
+	return longest
+}
+
+// room is how many lines there are for a waterfall, beside the table that stands above it.
+func room(t *tree.Trace) int {
+	if s := breakdownOf(t); s != nil {
+		return maxLines - len(partsOf(s)) - 1
+	}
+	return maxLines
+}
+
+// breakdown prints why the longest window of a trace was slow, and where its time went.
+func breakdown(w *strings.Builder, t *tree.Trace, l look) {
+	s := breakdownOf(t)
+	if s == nil {
+		return
+	}
+	if slow, ok := digest.SlowOf(s.Span); ok && slow.Reason != "" {
+		paragraph(w, clean(slow.Reason), severityColour[spans.SeverityWarning], l)
+	}
+	breakdownTable(w, s, l)
+}
+
+// breakdownTable prints the parts of a window, with their shares of its time.
+func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
+	var b view.Breakdown
+	b.Read(s.Span)
+	of, _ := names(b.Window)
+	if b.Iteration.OK {
+		of += " " + strconv.FormatInt(b.Iteration.N, 10)
+	}
+	g := grid{head: []string{"the " + seconds(b.Length()) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
+	cells := min(40, max(10, l.width-70))
+	whole := b.Length()
+	for _, p := range partsOf(s) {
+		share := p.Seconds / whole
+		bar := ""
+		if whole > 0 {
+			bar = strings.Repeat("█", min(cells, int(math.Round(share*float64(cells)))))
+		}
+		some := func(v float64) string {
+			if math.IsNaN(v) {
+				return "-"
+			}
+			return seconds(v)
+		}
+		g.add(append(texts(clean(p.Part), seconds(p.Seconds), ratioText(share)), cell{bar, "36"}, cell{text: some(p.Sum)}, cell{text: some(p.Union)})...)
+	}
+	g.print(w, l)
+	if text := gpusText(&b.GPUs); text != "" {
+		paragraph(w, text, "", l)
+	}
+	for _, e := range s.Events().All() {
+		if e.Name() == spans.EventGPUXID {
+			paragraph(w, xidText(e.Attributes()), severityColour[spans.SeverityBad], l)
+		}
+	}
+	if b.Partial {
+		paragraph(w, "not all may be in it: a collector was started anew meanwhile, or had no room to wait", "2", l)
+	}
+	w.WriteByte('\n')
+}
+
+// gpusText says what the GPUs of a window were like, "" where no sample was taken in it.
+func gpusText(g *view.GPUs) string {
+	if g.Count.N == 0 {
+		return ""
+	}
+	var all []string
+	add := func(v float64, format string, unit float64) {
+		if !math.IsNaN(v) {
+			all = append(all, fmt.Sprintf(format, v/unit))
+		}
+	}
+	add(g.Utilization, "busy %.1f%%", 0.01)
+	add(g.UtilizationMin, "least %.1f%%", 0.01)
+	add(g.Power, "%.0f W", 1)
+	add(g.Temperature, "%.0f °C", 1)
+	add(g.TemperatureMax, "hottest %.0f °C", 1)
+	add(g.Clock, "%.2f GHz", 1e9)
+	add(g.ClockMin, "slowest %.2f GHz", 1e9)
+	for _, t := range g.Throttled {
+		all = append(all, "held down for "+seconds(t.Seconds)+" ("+clean(t.Cause)+")")
+	}
+	return fmt.Sprintf("%s, %s: %s", plural(int(g.Count.N), "GPU"), plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
+}
+
+// xidText says which error of which GPU the driver reported.
+func xidText(event pcommon.Map) string {
+	of := func(key string) string { return clean(spans.AttrText(event, key)) }
+	return fmt.Sprintf("XID %s of %s on %s", of(spans.AttrErrorType), of(spans.AttrHardwareName), of(spans.AttrHostName))
+}

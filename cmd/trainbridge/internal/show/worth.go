@@ -1,0 +1,141 @@
+package show
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// mostWorth is how many traces are worth a look, at most.
+const mostWorth = 3
+
+// worth are the traces that are worth a look: the most interesting one; where its log has no trace ids, the most interesting one of each of
+// the functions that took longest. There must be a trace.
+func worth(traces []*tree.Trace) []*tree.Trace {
+	best := interesting(traces)
+	if withoutID(best) == nil {
+		return []*tree.Trace{best}
+	}
+	took, by := map[string]int64{}, map[string][]*tree.Trace{}
+	for _, t := range traces {
+		if f := withoutID(t); f != nil {
+			name := functionName(f)
+			took[name] += f.NS()
+			by[name] = append(by[name], t)
+		}
+	}
+	var out []*tree.Trace
+	for _, name := range digest.ByCount(took) {
+		out = append(out, interesting(by[name]))
+	}
+	return out[:min(mostWorth, len(out))]
+}
+
+// interesting is the trace with the step, batch or pass that was slow by the most, else the one with the highest TQ overhead, else that with the worst training
+// step, pass or collective (of passes, the one with the most verdicts, then the slowest; of collectives, the one with the latest rank, then the slowest), else
+// the one with the most spans; the newest of equals.
+func interesting(traces []*tree.Trace) *tree.Trace {
+	ranked := make([]*interest, len(traces))
+	for i, t := range traces {
+		ranked[i] = interestOf(t)
+	}
+	return slices.MaxFunc(ranked, (*interest).compare).trace
+}
+
+// How bad the worst training step, pass or collective of a trace is.
+const (
+	notJudged = iota
+	good
+	warning
+	bad
+)
+
+// interest has the figures that traces are compared by.
+type interest struct {
+	trace      *tree.Trace
+	slow       float64 // s that its slowest step, batch or pass is over the limit, −1 without
+	overhead   float64 // the highest of its functions, −1 without
+	badness    int
+	pass       []float64 // of a pass: verdicts, and the time of the calls in s; 0 where it is not known
+	collective []float64 // of a collective: the lateness of its last rank in s, and its time in s
+}
+
+func (a *interest) compare(b *interest) int {
+	return cmp.Or(
+		cmp.Compare(a.slow, b.slow), cmp.Compare(a.overhead, b.overhead), cmp.Compare(a.badness, b.badness),
+		compareBoth(a.pass, b.pass), compareBoth(a.collective, b.collective),
+		cmp.Compare(a.size(), b.size()), cmp.Compare(a.trace.Start, b.trace.Start),
+	)
+}
+
+// compareBoth compares the figures of two traces of one domain; traces of different domains are neither more nor less.
+func compareBoth(a, b []float64) int {
+	if a == nil || b == nil {
+		return 0
+	}
+	return slices.Compare(a, b)
+}
+
+// size decides between traces that are equally bad: of steps it is none, so that the newest is taken and not the one with the most parts.
+func (a *interest) size() int {
+	if a.badness > notJudged {
+		return 0
+	}
+	return len(a.trace.Spans)
+}
+
+func interestOf(t *tree.Trace) *interest {
+	in := &interest{trace: t, slow: -1, overhead: -1}
+	for _, s := range t.Spans {
+		switch s.Kind {
+		case view.KindBreakdown:
+			if v, ok := digest.SlowOf(s.Span); ok {
+				in.slow = max(in.slow, v.Over)
+			}
+		case view.KindFunction:
+			if v := overhead(s); !math.IsNaN(v) {
+				in.overhead = max(in.overhead, v)
+			}
+		case view.KindStep, view.KindRanks:
+			in.judged(s)
+		case view.KindPass:
+			in.judged(s)
+			if in.pass == nil {
+				var v view.Group
+				v.Read(s.Span, s.Resource)
+				in.pass = []float64{float64(v.Verdicts.Len()), orZero(v.CallDuration)}
+			}
+		case view.KindCollective:
+			in.judged(s)
+			if in.collective == nil && s.Parent == nil {
+				var v view.Collective
+				v.Read(s.Span)
+				in.collective = []float64{orZero(v.Last.Late), digest.CollectiveDuration(s.Span, &v)}
+			}
+		}
+	}
+	return in
+}
+
+func (a *interest) judged(s *tree.Span) {
+	switch s.Head.Severity {
+	case spans.SeverityBad:
+		a.badness = max(a.badness, bad)
+	case spans.SeverityWarning:
+		a.badness = max(a.badness, warning)
+	default:
+		a.badness = max(a.badness, good)
+	}
+}
+
+func orZero(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return v
+}

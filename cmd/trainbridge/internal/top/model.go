@@ -1,0 +1,238 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What is kept.
+const (
+	mostSteps    = 512 // as many as a wide sparkline has columns
+	mostVerdicts = 200
+	mostGPUs     = 64
+	mostParts    = 64
+	mostRuns     = 64
+)
+
+// step is what is known of a training step. NaN: not known.
+type step struct {
+	n      int64 // the iteration
+	end    int64 // ns since 1970
+	time   float64
+	tokens float64 // 1/s
+	sample float64 // 1/s
+	flop   float64 // 1/s of one device
+	mfu    float64
+	loss   float64
+	odd    string // of a loss that is not finite
+}
+
+// window says where the time of a step went, in s by part.
+type window struct {
+	n     int64
+	end   int64
+	whole float64
+	parts map[string]float64
+}
+
+// verdict is one that is not good.
+type verdict struct {
+	at       int64 // ns since 1970
+	where    string
+	name     string
+	severity string
+	reason   string
+}
+
+// gpu is what is known of a GPU. NaN: not known.
+type gpu struct {
+	host, id, name, model string
+	busy                  float64 // share
+	memory, memoryLimit   float64 // By
+	power, temperature    float64 // W, Cel
+	throttled             string  // why its clocks are held down
+	logged                bool    // a log says it, and not the driver
+}
+
+// job is a run that is shown.
+type job struct {
+	id       string
+	of       int64 // iterations planned; 0: not known
+	steps    []step
+	windows  []window
+	verdicts []verdict
+	told     int // verdicts of all time, by those that were seen
+	changed  time.Time
+}
+
+// model is all that is shown. Its methods may be called by several goroutines.
+type model struct {
+	mu      sync.Mutex
+	from    string // what is looked at
+	jobs    map[string]*job
+	gpus    map[string]*gpu
+	trouble string // why nothing comes
+	dirty   chan struct{}
+	on      func(event any) // is told each new step and verdict; nil: nobody is
+}
+
+func newModel(from string) *model {
+	return &model{from: from, jobs: map[string]*job{}, gpus: map[string]*gpu{}, dirty: make(chan struct{}, 1)}
+}
+
+// change changes the model.
+func (m *model) change(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+	select {
+	case m.dirty <- struct{}{}:
+	default:
+	}
+}
+
+func (m *model) job(id string, now time.Time) *job {
+	j := m.jobs[id]
+	if j == nil {
+		if len(m.jobs) >= mostRuns { // the one that was quiet for longest makes room
+			oldest := slices.MinFunc(slices.Collect(maps.Values(m.jobs)), func(a, b *job) int { return a.changed.Compare(b.changed) })
+			delete(m.jobs, oldest.id)
+		}
+		j = &job{id: id}
+		m.jobs[id] = j
+	}
+	j.changed = now
+	return j
+}
+
+// current is the job that wrote last, nil where there is none.
+func (m *model) current() *job {
+	var out *job
+	for _, j := range m.jobs {
+		if out == nil || cmp.Or(cmp.Compare(out.last(), j.last()), cmp.Compare(out.id, j.id)) < 0 {
+			out = j
+		}
+	}
+	return out
+}
+
+// last is the time of what is newest.
+func (j *job) last() (at int64) {
+	if n := len(j.steps); n > 0 {
+		at = j.steps[n-1].end
+	}
+	if n := len(j.windows); n > 0 {
+		at = max(at, j.windows[n-1].end)
+	}
+	if n := len(j.verdicts); n > 0 {
+		at = max(at, j.verdicts[n-1].at)
+	}
+	return at
+}
+
+// addStep adds a step, or what another rank or log says of one that is there: the first that says a figure wins.
+func (m *model) addStep(j *job, s step) {
+	at, there := slices.BinarySearchFunc(j.steps, s, func(a, b step) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.n, b.n)) })
+	if i := slices.IndexFunc(j.steps, func(o step) bool { return o.n == s.n }); i >= 0 && s.n >= 0 {
+		at, there = i, true
+	}
+	if there {
+		o := &j.steps[at]
+		for _, v := range []struct {
+			to   *float64
+			from float64
+		}{{&o.time, s.time}, {&o.tokens, s.tokens}, {&o.sample, s.sample}, {&o.flop, s.flop}, {&o.mfu, s.mfu}, {&o.loss, s.loss}} {
+			if math.IsNaN(*v.to) {
+				*v.to = v.from
+			}
+		}
+		o.odd = cmp.Or(o.odd, s.odd)
+		return
+	}
+	j.steps = slices.Insert(j.steps, at, s)
+	if n := len(j.steps); n > mostSteps {
+		j.steps = slices.Delete(j.steps, 0, n-mostSteps)
+	}
+	if m.on != nil && at == len(j.steps)-1 {
+		m.on(s)
+	}
+}
+
+func (j *job) addWindow(w window) {
+	at, _ := slices.BinarySearchFunc(j.windows, w, func(a, b window) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.n, b.n)) })
+	j.windows = slices.Insert(j.windows, at, w)
+	if n := len(j.windows); n > mostSteps {
+		j.windows = slices.Delete(j.windows, 0, n-mostSteps)
+	}
+}
+
+func (m *model) addVerdict(j *job, v verdict) {
+	if slices.Contains(j.verdicts, v) {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(j.verdicts, v, func(a, b verdict) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name), cmp.Compare(a.reason, b.reason))
+	})
+	j.verdicts = slices.Insert(j.verdicts, at, v)
+	j.told++
+	if n := len(j.verdicts); n > mostVerdicts {
+		j.verdicts = slices.Delete(j.verdicts, 0, n-mostVerdicts)
+	}
+	if m.on != nil {
+		m.on(v)
+	}
+}
+
+// gpuOf finds a GPU; nil: there are too many.
+func (m *model) gpuOf(host, id string, logged bool) *gpu {
+	key := fmt.Sprint(host, "\x00", id, logged)
+	g := m.gpus[key]
+	if g == nil && len(m.gpus) < mostGPUs {
+		nan := math.NaN()
+		g = &gpu{host: host, id: id, logged: logged, busy: nan, memory: nan, memoryLimit: nan, power: nan, temperature: nan}
+		m.gpus[key] = g
+	}
+	return g
+}
+
+// cards are the GPUs by host and number: those that the driver knows, else those that logs tell of.
+func (m *model) cards() []*gpu {
+	all := slices.Collect(maps.Values(m.gpus))
+	if slices.ContainsFunc(all, func(g *gpu) bool { return !g.logged }) {
+		all = slices.DeleteFunc(all, func(g *gpu) bool { return g.logged })
+	}
+	slices.SortFunc(all, func(a, b *gpu) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name),
+			cmp.Compare(len(a.id), len(b.id)), cmp.Compare(a.id, b.id))
+	})
+	return all
+}
+
+// told is a verdict, and how often it was passed.
+type told struct {
+	verdict
+
+	times int
+}
+
+// grouped are the verdicts of a job, the latest of each kind, the newest first: a job may pass hundreds of one kind in a minute.
+func (j *job) grouped() (all []told) {
+	at := map[string]int{}
+	for _, v := range slices.Backward(j.verdicts) {
+		key := v.name + "\x00" + strings.TrimRight(v.where, "0123456789")
+		i, ok := at[key]
+		if !ok {
+			i = len(all)
+			at[key] = i
+			all = append(all, told{verdict: v})
+		}
+		all[i].times++
+	}
+	return all
+}

@@ -1,0 +1,462 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// look is what a terminal can do.
+type look struct {
+	width, height int
+	colour        bool
+	plain         bool // ASCII only
+}
+
+const recent = 20 // steps of which the mean breakdown is shown
+
+// The ANSI codes of what is shown.
+const (
+	bold   = "1"
+	faint  = "2"
+	red    = "31"
+	yellow = "33"
+	cyan   = "36"
+)
+
+var colours = map[string]string{spans.SeverityBad: red, spans.SeverityWarning: yellow}
+
+// piece is a piece of a line in one colour.
+type piece struct{ text, colour string }
+
+// line is pieces one after the other.
+type line []piece
+
+// print cuts a line to a width.
+func (l line) print(k look) string {
+	var b strings.Builder
+	left := k.width
+	for _, p := range l {
+		text := []rune(reading.Clean(p.text))
+		if k.plain {
+			text = asciiOnly(text)
+		}
+		if wide := widths(text); wide > left {
+			for len(text) > 0 && widths(text) > left-1 {
+				text = text[:len(text)-1]
+			}
+			if end := []rune(k.ellipsis()); left > 0 {
+				text = append(text, end...)
+			}
+			left = 0
+		} else {
+			left -= wide
+		}
+		if k.colour && p.colour != "" && len(text) > 0 {
+			b.WriteString("\x1b[" + p.colour + "m" + string(text) + "\x1b[0m")
+		} else {
+			b.WriteString(string(text))
+		}
+		if left == 0 {
+			break
+		}
+	}
+	return b.String()
+}
+
+// widths is how many columns a text takes: Chinese takes two a sign.
+func widths(text []rune) (n int) {
+	for _, r := range text {
+		if n++; r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xff60) {
+			n++
+		}
+	}
+	return n
+}
+
+// asciiOnly is for terminals that know no other signs.
+func asciiOnly(text []rune) []rune {
+	out := text[:0]
+	for _, r := range text {
+		switch {
+		case r < 0x80:
+			out = append(out, r)
+		case r != '°':
+			out = append(out, '?')
+		}
+	}
+	return out
+}
+
+func (k look) ellipsis() string {
+	if k.plain {
+		return "~"
+	}
+	return "…"
+}
+
+// section is a part of the screen: as many of its lines as there is room for.
+type section struct {
+	lines []line
+	least int // with fewer lines it is left out
+}
+
+// render makes the lines of a screen: at most its height, each at most its width.
+func (m *model) render(k look, now time.Time) []string {
+	k.width, k.height = max(k.width, 1), max(k.height, 1)
+	j := m.current()
+	all := []line{m.header(j, now)}
+	if j == nil {
+		wait := "waiting for a training step"
+		if m.trouble != "" {
+			wait = m.trouble
+		}
+		all = append(all, line{}, line{{wait, ""}})
+	} else if m.trouble != "" {
+		all = append(all, line{{m.trouble, yellow}})
+	}
+	var sections []section
+	if j != nil {
+		sections = append(sections, section{j.figures(k), 1}, section{j.parts(k), 2}, section{j.latest(), 2})
+	}
+	sections = append(sections, section{m.gpuLines(), 2})
+	given := share(sections, k.height-len(all))
+	for i, s := range sections {
+		all = append(all, s.lines[:given[i]]...)
+	}
+	out := make([]string, 0, k.height)
+	for _, l := range all[:min(len(all), k.height)] {
+		out = append(out, l.print(k))
+	}
+	return out
+}
+
+// share gives the first section all that it wants, and the others one line each, again and again, while there are any.
+func share(sections []section, left int) []int {
+	given := make([]int, len(sections))
+	if len(sections) == 0 || left <= 0 {
+		return given
+	}
+	if first := &sections[0]; first.least == 1 { // the figures
+		given[0] = min(len(first.lines), left)
+		left -= given[0]
+	}
+	for i, s := range sections { // first what each needs at least
+		if n := min(s.least, len(s.lines)); given[i] == 0 && n == s.least && n <= left {
+			given[i] = n
+			left -= n
+		}
+	}
+	for more := true; more && left > 0; {
+		more = false
+		for i, s := range sections {
+			if given[i] > 0 && given[i] < len(s.lines) && left > 0 {
+				given[i]++
+				left--
+				more = true
+			}
+		}
+	}
+	return given
+}
+
+// header says what is shown, and how old it is.
+func (m *model) header(j *job, now time.Time) line {
+	l := line{{"trainbridge top", bold}}
+	if j == nil {
+		return append(l, piece{"  " + m.from, ""})
+	}
+	if n := len(j.steps); n > 0 && j.steps[n-1].n >= 0 {
+		text := "  step " + thousands(j.steps[n-1].n)
+		if j.of > 0 {
+			text += " of " + thousands(j.of)
+		}
+		l = append(l, piece{text, bold})
+	}
+	if at := j.last(); at > 0 {
+		if age := now.Sub(time.Unix(0, at)); age >= 0 {
+			l = append(l, piece{"  " + ago(age), ""})
+		}
+	}
+	l = append(l, piece{"  " + m.from, faint})
+	if j.id != "" {
+		l = append(l, piece{"  " + j.id, faint})
+	}
+	if n := len(m.jobs) - 1; n > 0 {
+		l = append(l, piece{fmt.Sprintf("  and %d more", n), faint})
+	}
+	return append(l, piece{"  q quits", faint})
+}
+
+func ago(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s ago", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min ago", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h ago", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days ago", d.Hours()/24)
+}
+
+// figure is a row: a name, the latest value, its median, and how it went.
+type figure struct {
+	name   string
+	print  func(float64) string
+	of     func(*step) float64
+	median bool
+}
+
+var figures = []figure{
+	{"step time", seconds, func(s *step) float64 { return s.time }, true},
+	{"tokens/s", number, func(s *step) float64 { return s.tokens }, true},
+	{"samples/s", number, func(s *step) float64 { return s.sample }, true},
+	{"TFLOP/s/GPU", func(v float64) string { return number(v / 1e12) }, func(s *step) float64 { return s.flop }, true},
+	{"MFU", percent, func(s *step) float64 { return s.mfu }, true},
+	{"loss", func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }, func(s *step) float64 { return s.loss }, false},
+}
+
+// figures are the rows of what steps say, with those that none of them says left out.
+func (j *job) figures(k look) (all []line) {
+	for _, f := range figures {
+		values := make([]float64, len(j.steps))
+		var known []float64
+		for i := range j.steps {
+			if values[i] = f.of(&j.steps[i]); !math.IsNaN(values[i]) && !math.IsInf(values[i], 0) {
+				known = append(known, values[i])
+			}
+		}
+		if len(known) == 0 {
+			continue
+		}
+		last, colour := "-", ""
+		if v := values[len(values)-1]; !math.IsNaN(v) {
+			last = f.print(v)
+		} else if odd := j.steps[len(j.steps)-1].odd; odd != "" && f.name == "loss" {
+			last, colour = odd, red
+		}
+		l := line{{pad(f.name, 12), ""}, {padLeft(last, 9), cmp.Or(colour, bold)}}
+		if k.width >= 60 {
+			typical := strings.Repeat(" ", 16)
+			if f.median {
+				slices.Sort(known)
+				typical = padLeft("p50 "+f.print(known[(len(known)-1)/2]), 16)
+			}
+			l = append(l, piece{typical, faint})
+		}
+		used := 0
+		for _, p := range l {
+			used += len([]rune(p.text))
+		}
+		all = append(all, append(l, piece{"  ", ""}, piece{spark(values, k.width-used-2, k.plain), cyan}))
+	}
+	return all
+}
+
+// parts are the rows of where the time goes, what took most of the time first.
+func (j *job) parts(k look) (all []line) {
+	if len(j.windows) == 0 {
+		return nil
+	}
+	latest := j.windows[max(0, len(j.windows)-recent):]
+	sums, whole := map[string]float64{}, 0.0
+	for _, w := range latest {
+		whole += w.whole
+		for part, s := range w.parts {
+			sums[part] += s
+		}
+	}
+	if whole <= 0 {
+		return nil
+	}
+	all = append(all, line{{fmt.Sprintf("where the time goes, last %d", len(latest)), bold}})
+	for _, part := range slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b)) }) {
+		values := make([]float64, len(j.windows))
+		for i, w := range j.windows {
+			values[i] = w.parts[part]
+		}
+		l := line{{pad(part, 17), ""}, {padLeft(percent(sums[part]/whole), 8), bold}}
+		used := 17 + 8
+		if k.width >= 60 {
+			l = append(l, piece{padLeft(seconds(sums[part]/float64(len(latest))), 12), faint})
+			used += 12
+		}
+		all = append(all, append(l, piece{"  ", ""}, piece{spark(values, k.width-used-2, k.plain), cyan}))
+	}
+	return all
+}
+
+// latest are the verdicts, the newest first.
+func (j *job) latest() (all []line) {
+	if len(j.verdicts) == 0 {
+		return nil
+	}
+	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", thousands(int64(j.told))), bold}})
+	for _, v := range j.grouped() {
+		all = append(all, v.line())
+	}
+	return all
+}
+
+func (v *told) line() line {
+	l := line{{pad(cmp.Or(v.severity, "verdict"), 8), colours[v.severity]}, {padLeft(fmt.Sprintf("%dx ", v.times), 5), faint}}
+	if v.where != "" {
+		l = append(l, piece{v.where + " ", ""})
+	}
+	l = append(l, piece{v.name, colours[v.severity]})
+	if v.reason != "" {
+		l = append(l, piece{" " + v.reason, ""})
+	}
+	return l
+}
+
+// gpuLines are the GPUs: those that are held down, and those that are least busy, first.
+func (m *model) gpuLines() (all []line) {
+	cards := m.cards()
+	if len(cards) == 0 {
+		return nil
+	}
+	busy, known := 0.0, 0.0
+	for _, g := range cards {
+		if !math.IsNaN(g.busy) {
+			busy += g.busy
+			known++
+		}
+	}
+	title := fmt.Sprintf("%d GPUs", len(cards))
+	if len(cards) == 1 {
+		title = "1 GPU"
+	}
+	if known > 0 {
+		title += ", " + percent(busy/known) + " busy"
+	}
+	all = append(all, line{{title, bold}})
+	slices.SortStableFunc(cards, func(a, b *gpu) int { return -cmp.Compare(bit(a.throttled != ""), bit(b.throttled != "")) })
+	for _, g := range cards {
+		l := line{{pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 16), ""}, {padLeft(percent(g.busy), 8), bold}}
+		if !math.IsNaN(g.memory) {
+			text := fmt.Sprintf("  %.1f GiB", g.memory/(1<<30))
+			if g.memoryLimit > 0 {
+				text = fmt.Sprintf("  %.1f of %.0f GiB", g.memory/(1<<30), g.memoryLimit/(1<<30))
+			}
+			l = append(l, piece{text, ""})
+		}
+		if !math.IsNaN(g.power) {
+			l = append(l, piece{fmt.Sprintf("  %.0f W", g.power), ""})
+		}
+		if !math.IsNaN(g.temperature) {
+			l = append(l, piece{fmt.Sprintf("  %.0f °C", g.temperature), ""})
+		}
+		if g.throttled != "" {
+			l = append(l, piece{"  held down: " + g.throttled, yellow})
+		}
+		if g.model != "" {
+			l = append(l, piece{"  " + g.model, faint})
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var (
+	bars  = []rune("▁▂▃▄▅▆▇█")
+	ascii = []rune("_.-:=+*#")
+)
+
+// spark draws the latest values, one a column; of a value that is not known a blank. The lowest is at the bottom, the highest at the top; where they are all
+// about the same they are in the middle.
+func spark(values []float64, width int, plain bool) string {
+	if width <= 0 {
+		return ""
+	}
+	signs := bars
+	if plain {
+		signs = ascii
+	}
+	values = values[max(0, len(values)-width):]
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	var b strings.Builder
+	for _, v := range values {
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			b.WriteByte(' ')
+		case high-low <= 0.01*math.Abs(high):
+			b.WriteRune(signs[3])
+		default:
+			b.WriteRune(signs[int(math.Round((v-low)/(high-low)*float64(len(signs)-1)))])
+		}
+	}
+	return b.String()
+}
+
+func seconds(s float64) string {
+	switch {
+	case math.IsNaN(s):
+		return "-"
+	case s >= 100:
+		return fmt.Sprintf("%.1f s", s)
+	case s >= 1:
+		return fmt.Sprintf("%.3f s", s)
+	case s >= 1e-3:
+		return fmt.Sprintf("%.1f ms", s*1e3)
+	case s == 0:
+		return "0 s"
+	}
+	return fmt.Sprintf("%.0f us", s*1e6)
+}
+
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case v >= 1000:
+		return thousands(int64(math.Round(v)))
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+func percent(share float64) string {
+	if math.IsNaN(share) {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*share)
+}
+
+func thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i, r := range text {
+		if i > 0 && (len(text)-i)%3 == 0 && text[i-1] != '-' {
+			b.WriteByte(',')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func pad(s string, n int) string { return s + strings.Repeat(" ", max(1, n-len([]rune(s)))) }
+
+func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-len([]rune(s)))) + s }

@@ -1,0 +1,226 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	promodel "github.com/prometheus/common/model"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	scrapeEvery   = 2 * time.Second
+	scrapeTimeout = 5 * time.Second
+	scrapeMost    = 64 << 20 // bytes
+)
+
+// scraper fills a model with the metrics of a running trainbridge. A scrape is a point of its curves where something has happened since the one before.
+type scraper struct {
+	*model
+	url    string
+	client http.Client
+	now    func() time.Time
+	before map[string]*totals // by job
+}
+
+// totals are counters at the scrape before.
+type totals struct {
+	step     int64
+	time     float64 // s, of all steps
+	steps    float64
+	parts    map[string]float64
+	verdicts map[string]float64
+}
+
+func newScraper(m *model, url string) *scraper {
+	return &scraper{model: m, url: url, client: http.Client{Timeout: scrapeTimeout}, now: time.Now, before: map[string]*totals{}}
+}
+
+// run scrapes again and again until the context ends.
+func (s *scraper) run(ctx context.Context) {
+	t := time.NewTicker(scrapeEvery)
+	defer t.Stop()
+	defer s.client.CloseIdleConnections()
+	for {
+		families, err := s.scrape(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.change(func() {
+			if err != nil {
+				s.trouble = err.Error()
+				return
+			}
+			s.trouble = ""
+			s.take(families)
+		})
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (s *scraper) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics %s: %w", s.url, err)
+	}
+	req.Header.Set("Accept", "text/plain;version=0.0.4")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no metrics at %s: is trainbridge running? Or name the logs: trainbridge top PATH (%w)", s.url, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", s.url, resp.Status)
+	}
+	parser := expfmt.NewTextParser(promodel.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, scrapeMost))
+	if err != nil {
+		return nil, fmt.Errorf("%s is no page of metrics: %w", s.url, err)
+	}
+	return families, nil
+}
+
+// exposed are the names that the Prometheus exporter gives to metrics: dots become underscores, and the unit is added.
+var exposed = map[string]string{
+	"hw_gpu_utilization_ratio":        spans.MetricGPUUtilization,
+	"hw_gpu_memory_usage_bytes":       "hw.gpu.memory.usage",
+	"hw_gpu_memory_limit_bytes":       spans.MetricGPUMemoryLimit,
+	"hw_power_watts":                  spans.MetricHardwarePower,
+	"hw_temperature_celsius":          spans.MetricHardwareTemperature,
+	"trainbridge_gpu_throttle_active": spans.MetricGPUThrottleActive,
+}
+
+// take reads a scrape. The label instance is the run id.
+func (s *scraper) take(families map[string]*dto.MetricFamily) {
+	now := s.now()
+	each := func(family string, f func(run string, m *dto.Metric)) {
+		for _, m := range families[family].GetMetric() {
+			f(label(m, "instance"), m)
+		}
+	}
+	for family, metric := range exposed {
+		each(family, func(_ string, m *dto.Metric) {
+			s.addGPU(label(m, "host.name"), metric, value(m), func(name string) string { return label(m, name) })
+		})
+	}
+	latest := map[string]*step{}
+	of := func(run string) *step {
+		if latest[run] == nil {
+			nan := math.NaN()
+			latest[run] = &step{n: -1, end: now.UnixNano(), time: nan, tokens: nan, sample: nan, flop: nan, mfu: nan, loss: nan}
+		}
+		return latest[run]
+	}
+	current := map[string]*totals{}
+	sums := func(run string) *totals {
+		if current[run] == nil {
+			current[run] = &totals{step: -1, parts: map[string]float64{}, verdicts: map[string]float64{}}
+		}
+		return current[run]
+	}
+	each("ml_train_iteration", func(run string, m *dto.Metric) { of(run).n = max(of(run).n, int64(value(m))) })
+	gauge := func(family string, to func(*step) *float64) {
+		each(family, func(run string, m *dto.Metric) {
+			if p := to(of(run)); math.IsNaN(*p) {
+				*p = value(m)
+			}
+		})
+	}
+	gauge("ml_train_loss", func(s *step) *float64 { return &s.loss })
+	gauge("ml_train_token_throughput_per_second", func(s *step) *float64 { return &s.tokens })
+	gauge("ml_train_sample_throughput_per_second", func(s *step) *float64 { return &s.sample })
+	gauge("ml_train_device_flop_throughput_per_second", func(s *step) *float64 { return &s.flop })
+	gauge("ml_train_device_flop_throughput_reported_per_second", func(s *step) *float64 { return &s.flop })
+	gauge("ml_train_mfu_ratio", func(s *step) *float64 { return &s.mfu })
+	each("ml_train_step_duration_seconds", func(run string, m *dto.Metric) {
+		h := m.GetHistogram()
+		sums(run).time += h.GetSampleSum()
+		sums(run).steps += float64(h.GetSampleCount())
+	})
+	each("ml_step_time_seconds_total", func(run string, m *dto.Metric) {
+		if label(m, spans.AttrStepWindow) == spans.WindowStep {
+			sums(run).parts[label(m, spans.AttrStepPart)] += value(m)
+		}
+	})
+	each("trainbridge_verdicts_total", func(run string, m *dto.Metric) {
+		if severity := label(m, spans.AttrVerdictSeverity); severity != spans.SeverityGood {
+			sums(run).verdicts[severity+" "+label(m, spans.AttrVerdictName)] += value(m)
+		}
+	})
+	for run, p := range latest {
+		if j := s.job(run, now); p.n >= 0 || !math.IsNaN(p.loss) {
+			s.compare(j, p, sums(run), s.before[run])
+		}
+	}
+	s.before = current
+	for run, p := range latest {
+		sums(run).step = p.n
+	}
+}
+
+// compare notes what came since the scrape before.
+func (s *scraper) compare(j *job, p *step, now, before *totals) {
+	if before != nil {
+		if n := now.steps - before.steps; n > 0 {
+			p.time = (now.time - before.time) / n
+		}
+		w := window{n: p.n, end: p.end, parts: map[string]float64{}}
+		for part, sum := range now.parts {
+			if took := sum - before.parts[part]; took > 0 && len(w.parts) < mostParts {
+				w.parts[part] = took
+				w.whole += took
+			}
+		}
+		if w.whole > 0 {
+			j.addWindow(w)
+		}
+		for key, n := range now.verdicts {
+			if more := n - before.verdicts[key]; more > 0 {
+				severity, name, _ := strings.Cut(key, " ")
+				s.addVerdict(j, verdict{p.end, "", name, severity, fmt.Sprintf("%.0f times since the last look", more)})
+			}
+		}
+	}
+	if n := len(j.steps); n > 0 && j.steps[n-1].n == p.n {
+		last := &j.steps[n-1]
+		if math.IsNaN(last.time) || !math.IsNaN(p.time) {
+			last.time = p.time
+		}
+		return
+	}
+	s.addStep(j, *p)
+}
+
+// label finds a label by the name of the attribute that it was made of.
+func label(m *dto.Metric, attribute string) string {
+	name := strings.ReplaceAll(attribute, ".", "_")
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+func value(m *dto.Metric) float64 {
+	switch {
+	case m.GetGauge() != nil:
+		return m.GetGauge().GetValue()
+	case m.GetCounter() != nil:
+		return m.GetCounter().GetValue()
+	}
+	return m.GetUntyped().GetValue()
+}

@@ -1,0 +1,182 @@
+package top
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// watcher fills a model with spans, and with what NVML says.
+type watcher struct {
+	*model
+	now func() time.Time
+
+	resource  view.Resource
+	step      view.Step
+	breakdown view.Breakdown
+	head      view.Head
+}
+
+func (w *watcher) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+// ConsumeTraces takes spans.
+func (w *watcher) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
+	w.change(func() {
+		for _, rs := range td.ResourceSpans().All() {
+			w.resource.Read(rs.Resource().Attributes())
+			j := w.job(w.resource.Run, w.now())
+			if v, ok := rs.Resource().Attributes().Get(spans.AttrIterations); ok {
+				j.of = max(j.of, view.IntOf(v).N)
+			}
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					if !view.IsDetail(span) {
+						w.read(j, span)
+					}
+				}
+			}
+		}
+	})
+	return nil
+}
+
+func (w *watcher) read(j *job, span ptrace.Span) {
+	kind := view.KindOf(span)
+	where := span.Name()
+	switch kind {
+	case view.KindJoined: // it was told before
+		return
+	case view.KindStep:
+		s := &w.step
+		if s.Read(span, &w.resource); s.Incomplete {
+			return
+		}
+		w.addStep(j, stepOf(span, s))
+		if at := s.Step(); at.OK {
+			where = "step " + strconv.FormatInt(at.N, 10)
+		}
+	case view.KindBreakdown:
+		b := &w.breakdown
+		b.Read(span)
+		if b.Window != spans.WindowStep && len(j.steps) > 0 {
+			break
+		}
+		out := window{n: b.Iteration.Or(-1), end: int64(span.EndTimestamp()), whole: b.Length(), parts: map[string]float64{}}
+		for _, p := range b.Times {
+			if p.Seconds > 0 && len(out.parts) < mostParts {
+				out.parts[p.Part] = p.Seconds
+			}
+		}
+		j.addWindow(out)
+		if where = b.Window; b.Iteration.OK {
+			where += " " + strconv.FormatInt(b.Iteration.N, 10)
+		}
+	default:
+	}
+	if span.Events().Len() == 0 {
+		return
+	}
+	w.head.Read(span)
+	for v := range view.Verdicts(span) {
+		w.addVerdict(j, verdict{int64(span.EndTimestamp()), where, v.Name, w.head.Severity, v.Reason})
+	}
+}
+
+func stepOf(span ptrace.Span, s *view.Step) step {
+	flop := s.DeviceFlopThroughput
+	if math.IsNaN(flop) {
+		flop = s.DeviceFlopThroughputReported
+	}
+	return step{
+		n: s.Step().Or(-1), end: int64(span.EndTimestamp()), time: s.Duration, tokens: s.TokenThroughput, sample: s.SampleThroughput, flop: flop, mfu: s.MFU,
+		loss: s.Loss.Value, odd: s.Loss.NotFinite(),
+	}
+}
+
+// ConsumeMetrics takes what NVML says of GPUs.
+func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
+	w.change(func() {
+		for _, rm := range md.ResourceMetrics().All() {
+			host := spans.AttrText(rm.Resource().Attributes(), spans.AttrHostName)
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, metric := range sm.Metrics().All() {
+					for _, p := range points(metric) {
+						value := p.DoubleValue()
+						if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+							value = float64(p.IntValue())
+						}
+						w.addGPU(host, metric.Name(), value, func(name string) string { return text(p.Attributes(), name) })
+					}
+				}
+			}
+		}
+	})
+	return nil
+}
+
+func points(m pmetric.Metric) func(func(int, pmetric.NumberDataPoint) bool) {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().All()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().All()
+	}
+	return func(func(int, pmetric.NumberDataPoint) bool) {}
+}
+
+func text(attrs pcommon.Map, name string) string { return spans.AttrText(attrs, name) }
+
+// addGPU notes a value of a GPU, if it is one that is shown. attribute finds an attribute of the point.
+func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
+	id := attribute(spans.AttrHardwareID)
+	if id == "" {
+		return
+	}
+	to := func(f func(*gpu)) {
+		if g := m.gpuOf(host, id, attribute(spans.AttrSource) != ""); g != nil {
+			if model := attribute("hw.model"); model != "" {
+				g.model = model
+			}
+			if name := attribute(spans.AttrHardwareName); name != "" {
+				g.name = name
+			}
+			f(g)
+		}
+	}
+	switch metric {
+	case spans.MetricGPUUtilization:
+		if task := attribute("hw.gpu.task"); task == "" || task == "general" {
+			to(func(g *gpu) { g.busy = value })
+		}
+	case "hw.gpu.memory.usage":
+		to(func(g *gpu) { g.memory = value })
+	case spans.MetricGPUMemoryLimit:
+		to(func(g *gpu) { g.memoryLimit = value })
+	case spans.MetricHardwarePower:
+		to(func(g *gpu) { g.power = value })
+	case spans.MetricHardwareTemperature:
+		if at := attribute("hw.sensor_location"); at == "" || at == "gpu" {
+			to(func(g *gpu) { g.temperature = value })
+		}
+	case spans.MetricGPUThrottleActive:
+		if reason := attribute(spans.AttrGPUThrottleReason); reason != "gpu_idle" {
+			to(func(g *gpu) {
+				switch {
+				case value > 0:
+					g.throttled = reason
+				case g.throttled == reason:
+					g.throttled = ""
+				}
+			})
+		}
+	}
+}
