@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -107,6 +108,12 @@ type tempo struct {
 
 func startTempo(tb testing.TB) *tempo {
 	tb.Helper()
+	return startTempoWith(tb, "", "")
+}
+
+// startTempoWith starts Tempo with more settings: of its WAL, and any.
+func startTempoWith(tb testing.TB, wal, more string) *tempo {
+	tb.Helper()
 	s := &tempo{otlp: freeAddr(tb)}
 	httpPort, grpcPort := freePort(tb), freePort(tb)
 	s.api = fmt.Sprintf("http://127.0.0.1:%d", httpPort)
@@ -115,13 +122,14 @@ func startTempo(tb testing.TB) *tempo {
 server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: warn}
 distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}}
 ingester:
-  trace_idle_period: 1s
+  trace_idle_period: 12s # longer than step_join waits: Tempo knows who is whose child where the root came with the rest
   flush_check_period: 1s
   lifecycler: {address: 127.0.0.1, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
 memberlist: {bind_addr: [127.0.0.1], bind_port: %d}
-storage: {trace: {backend: local, local: {path: %q}, wal: {path: %q}}}
+storage: {trace: {backend: local, local: {path: %q}, wal: {path: %q%s}}}
 usage_report: {reporting_enabled: false}
-`, httpPort, grpcPort, s.otlp, freePort(tb), dir+"/blocks", dir+"/wal"))
+%s
+`, httpPort, grpcPort, s.otlp, freePort(tb), dir+"/blocks", dir+"/wal", wal, more))
 	s.process = start(tb, "tempo", tempoBin(tb), nil, "-config.file="+config)
 	s.ready(tb, s.api+"/ready")
 	return s
@@ -130,10 +138,15 @@ usage_report: {reporting_enabled: false}
 // search runs a TraceQL query over the last half hour and returns the ids of the traces that match.
 func (s *tempo) search(query string) (map[pcommon.TraceID]bool, error) {
 	now := time.Now()
+	return s.searchIn(now.Add(-30*time.Minute), now.Add(time.Minute), query)
+}
+
+// searchIn is search over another time.
+func (s *tempo) searchIn(start, end time.Time, query string) (map[pcommon.TraceID]bool, error) {
 	q := url.Values{
 		"q": {query}, "limit": {"10000"}, "spss": {"1"},
-		"start": {strconv.FormatInt(now.Add(-30*time.Minute).Unix(), 10)},
-		"end":   {strconv.FormatInt(now.Add(time.Minute).Unix(), 10)},
+		"start": {strconv.FormatInt(start.Unix(), 10)},
+		"end":   {strconv.FormatInt(end.Unix(), 10)},
 	}
 	body, err := get(s.api+"/api/search?"+q.Encode(), "")
 	if err != nil {
@@ -196,6 +209,12 @@ type prometheus struct {
 
 func startPrometheus(tb testing.TB, targets ...string) *prometheus {
 	tb.Helper()
+	return startPrometheusWith(tb, "", nil, targets...)
+}
+
+// startPrometheusWith starts Prometheus with more settings and flags.
+func startPrometheusWith(tb testing.TB, more string, flags []string, targets ...string) *prometheus {
+	tb.Helper()
 	addr := freeAddr(tb)
 	p := &prometheus{api: "http://" + addr}
 	list, err := json.Marshal(targets)
@@ -206,9 +225,10 @@ scrape_configs:
   - job_name: trainbridge
     honor_labels: true
     static_configs: [{targets: %s}]
-`, list))
-	p.process = start(tb, "prometheus", prometheusBin(tb), nil, "--config.file="+config, "--storage.tsdb.path="+tb.TempDir(),
-		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")
+%s
+`, list, more))
+	p.process = start(tb, "prometheus", prometheusBin(tb), nil, append(flags, "--config.file="+config, "--storage.tsdb.path="+tb.TempDir(),
+		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")...)
 	p.ready(tb, p.api+"/-/ready")
 	return p
 }
@@ -238,6 +258,54 @@ func (p *prometheus) query(promQL string) ([]sample, error) {
 			return nil, fatal(fmt.Errorf("value of %v: %w", r.Metric, err))
 		}
 		out = append(out, sample{r.Metric, v})
+	}
+	return out, nil
+}
+
+// point is a value at a time.
+type point struct {
+	at    time.Time
+	value float64
+}
+
+// raw are the samples of the series that a selector names, in a stretch of time that ends at a time.
+func (p *prometheus) raw(selector string, end time.Time, stretch string) (map[string][]point, error) {
+	return p.points("/api/v1/query", url.Values{"query": {selector + "[" + stretch + "]"}, "time": {strconv.FormatInt(end.Unix(), 10)}})
+}
+
+// graph evaluates PromQL at each step from a time to a time.
+func (p *prometheus) graph(promQL string, start, end time.Time, step string) (map[string][]point, error) {
+	return p.points("/api/v1/query_range", url.Values{
+		"query": {promQL}, "start": {strconv.FormatInt(start.Unix(), 10)}, "end": {strconv.FormatInt(end.Unix(), 10)}, "step": {step},
+	})
+}
+
+// points are the points of an answer by the labels of their series, as JSON.
+func (p *prometheus) points(path string, q url.Values) (map[string][]point, error) {
+	var data struct {
+		Result []struct {
+			Metric map[string]string
+			Values [][2]any
+		}
+	}
+	if err := p.ask(path, q, &data); err != nil {
+		return nil, err
+	}
+	out := map[string][]point{}
+	for _, r := range data.Result {
+		labels, err := json.Marshal(r.Metric)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range r.Values {
+			at, _ := v[0].(float64)
+			text, _ := v[1].(string)
+			x, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, fatal(fmt.Errorf("value of %s: %w", labels, err))
+			}
+			out[string(labels)] = append(out[string(labels)], point{time.UnixMilli(int64(math.Round(at * 1000))), x})
+		}
 	}
 	return out, nil
 }

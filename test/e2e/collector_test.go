@@ -58,6 +58,7 @@ func newCollector(tb testing.TB, bin, logs, backend string, more ...string) *col
 	}
 	ports := fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+processors: {step_join: {wait: 2s}}
 exporters: {prometheus: {endpoint: %q}}
 extensions: {health_check: {endpoint: %q}}
 service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
@@ -66,6 +67,28 @@ service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 
 		c.args = append(c.args, "--config", write(tb, fmt.Sprintf("more%d.yaml", i), text))
 	}
 	return c
+}
+
+// readersConfig has receivers, each {name, settings}, whose spans go to train_metrics, to the backend and, where there is one, to a Tempo.
+func readersConfig(s *tempo, receivers [][2]string) string {
+	var tempos, also string
+	var blocks, names strings.Builder
+	for _, r := range receivers {
+		fmt.Fprintf(&blocks, "  %s: %s\n", r[0], r[1])
+		names.WriteString(r[0] + ", ")
+	}
+	if s != nil {
+		tempos, also = fmt.Sprintf("exporters: {otlp_acked/tempo: {endpoint: %q, tls: {insecure: true}}}", s.otlp), ", otlp_acked/tempo"
+	}
+	return fmt.Sprintf(`
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+receivers:
+%s%s
+service:
+  pipelines:
+    traces: {receivers: [%s], exporters: [otlp_acked, train_metrics%s]}
+    metrics: {receivers: [%strain_metrics]}
+`, blocks.String(), tempos, strings.TrimSuffix(names.String(), ", "), also, names.String())
 }
 
 // launch starts the process and does not wait for it.

@@ -174,7 +174,7 @@ func checkMixedTraceQL(t *testing.T, s *tempo, batch string, ids []pcommon.Trace
 		`{ resource.service.name = "verl" && span.tq.trace_id = "batch-17" }`:                    ids[1:2],
 		`{ resource.service.name = "data-loader" && span.tq.trace_id = "batch-17" }`:             ids[1:2],
 		`{ resource.service.name = "data-server" && kind = server && name =~ ".*/Store" }`:       ids,
-		`{ name = "prefetch_batch" } >> { name =~ ".*/Fetch" && kind = client }`:                 ids,
+		`{ name = "prefetch_batch" } && { name =~ ".*/Fetch" && kind = client }`:                 ids,
 	} {
 		s.awaitFound(t, query, setOf(want))
 	}
@@ -198,7 +198,7 @@ func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, er
 			return err
 		}
 		a := read(td)
-		if len(a.problems) > 0 {
+		if len(a.problems)+len(a.missing) > 0 {
 			return a.err()
 		}
 		trace = a.traces[id]

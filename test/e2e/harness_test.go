@@ -18,14 +18,14 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	becomeSocketless()
+	goleak.VerifyTestMain(m)
+}
 
 // send pushes one span over OTLP.
 func send(tb testing.TB, addr string, id pcommon.TraceID) error {
 	tb.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(tb, err)
-	defer conn.Close()
 	td := ptrace.NewTraces()
 	rs := td.ResourceSpans().AppendEmpty()
 	rs.Resource().Attributes().PutStr("service.name", "harness")
@@ -36,6 +36,15 @@ func send(tb testing.TB, addr string, id pcommon.TraceID) error {
 	s.Attributes().PutDouble("share", 0.5)
 	s.SetStartTimestamp(pcommon.NewTimestampFromTime(time.Now().Add(-3 * time.Minute)))
 	s.SetEndTimestamp(s.StartTimestamp() + 1e6)
+	return sendTraces(tb, addr, td)
+}
+
+// sendTraces pushes spans over OTLP.
+func sendTraces(tb testing.TB, addr string, td ptrace.Traces) error {
+	tb.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(tb, err)
+	defer conn.Close()
 	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	_, err = ptraceotlp.NewGRPCClient(conn).Export(ctx, ptraceotlp.NewExportRequestFromTraces(td))

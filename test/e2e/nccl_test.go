@@ -127,35 +127,14 @@ func (l *ncclLog) receiver() string { return "nccl/" + l.name }
 // newNCCLCollector prepares a collector that reads the logs.
 func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*ncclLog) *collector {
 	t.Helper()
-	var receivers, names []string
+	var receivers [][2]string
 	for _, l := range logs {
-		receivers = append(receivers, fmt.Sprintf("  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, "+
-			"pending_timeout: 2s, hang_timeout: 3s, timezone: UTC}",
-			l.receiver(), l.dir+"/*", l.name, l.name))
-		names = append(names, l.receiver())
+		receivers = append(receivers, [2]string{
+			l.receiver(), fmt.Sprintf("{include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 2s, "+
+				"hang_timeout: 3s, timezone: UTC}", l.dir+"/*", l.name, l.name),
+		})
 	}
-	exporters := "otlp_acked, train_metrics"
-	more := fmt.Sprintf(`
-connectors: {train_metrics: {metrics_flush_interval: 1s}}
-receivers:
-%s
-`, strings.Join(receivers, "\n"))
-	if s != nil {
-		exporters = "otlp_acked, otlp_acked/tempo, train_metrics"
-		more += fmt.Sprintf(`
-exporters:
-  otlp_acked/tempo:
-    endpoint: %q
-    tls: {insecure: true}
-`, s.otlp)
-	}
-	more += fmt.Sprintf(`
-service:
-  pipelines:
-    traces: {receivers: [%s], exporters: [%s]}
-    metrics: {receivers: [%s, train_metrics]}
-`, strings.Join(names, ", "), exporters, strings.Join(names, ", "))
-	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), backend, more)
+	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), backend, readersConfig(s, receivers))
 }
 
 // ncclKey names a collective.

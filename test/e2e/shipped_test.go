@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -23,7 +25,7 @@ func TestShippedConfig(t *testing.T) {
 		args []string
 	}{
 		{"trainbridge", trainbridgeBin, nil}, // the config that is embedded
-		{"ocb", ocbBin, []string{"--config", shippedConfig(t)}},
+		{"ocb", ocbBin, []string{"--config", shippedConfig(t), "--config", verdictsConfig(t)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bin, args, logs := tt.bin(t), tt.args, t.TempDir()
@@ -33,10 +35,11 @@ func TestShippedConfig(t *testing.T) {
 			mega, perf := generateTrain(t, "megatron", "train_log", "--steps", "20"), generateTrain(t, "flagscale", "flagscale", "--steps", "20")
 			zmq := generateZMQ(t, filepath.Join(t.TempDir(), "zmq_performance.log"), "zeromq", "--passes", "2", "--layers", "2", "--seed", "7")
 			nccl := generateNCCL(t, "nccl", "--ranks", "4", "--steps", "10", "--seed", "7")
+			anomalies := filepath.Join(t.TempDir(), "anomalies.log")
 			env := []string{
 				"TRAINBRIDGE_NCCL_LOGS=" + nccl.dir + "/*", "TRAINBRIDGE_ZMQ_LOGS=" + zmq.path, "TRAINBRIDGE_TRAIN_LOGS=" + mega.dir + "/*",
 				"TRAINBRIDGE_FLAGSCALE_LOGS=" + perf.dir + "/*", "TRAINBRIDGE_DEVICE=" + mega.run.Device, "TRAINBRIDGE_TQ_LOGS=" + globOf(logs),
-				"TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir(),
+				"TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir(), "TRAINBRIDGE_VERDICTS=" + anomalies,
 			}
 			run(t, env, bin, append([]string{"validate"}, args...)...)
 
@@ -68,6 +71,9 @@ func TestShippedConfig(t *testing.T) {
 			})
 			c.stop(t)
 			c.assertQuiet(t)
+			_, n, err := recordsIn(anomalies)
+			require.NoError(t, err)
+			assert.Positive(t, n, "verdicts in the file")
 		})
 	}
 }

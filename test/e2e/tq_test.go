@@ -135,8 +135,8 @@ func checkTraceQL(t *testing.T, s *tempo, tr *truth, a *answer) {
 		`{ name = "update_actor" && span.trainbridge.incomplete = true }`: tracesOf(func(f *function) bool {
 			return f.Func == "update_actor" && f.Outcome != complete
 		}),
-		`{ name = "generate_sequences" } > { name = "tq.put" && duration > 500ms }`: tracesOf(func(f *function) bool {
-			return f.Func == "generate_sequences" && len(f.Stages) == 3 && f.Stages[2].DurationUS > 500_000
+		`{ name = "tq.put" && duration > 500ms }`: tracesOf(func(f *function) bool {
+			return len(f.Stages) == 3 && f.Stages[2].Done && f.Stages[2].DurationUS > 500_000
 		}),
 	} {
 		require.NotEmpty(t, want, "the generated log must have such a batch: %s", query)

@@ -110,6 +110,7 @@ func globOf(dir string) string { return filepath.Join(dir, "worker-*.err*") }
 type node struct {
 	ptrace.Span
 	resource pcommon.Resource
+	joined   bool // step_join made it
 	copies   int
 	children []*node
 	claimed  bool
@@ -177,8 +178,29 @@ const clockTolerance = 1_100_000
 
 func near(a, b int64) bool { return a-b <= clockTolerance && b-a <= clockTolerance }
 
-// read sorts a backend's answer into traces and looks for errors that it shows without the truth: copies that differ, orphans.
+// read is what logs say in a backend's answer: readAll without what step_join added. The children of a root that step_join gave to a trace are its tops.
 func read(td ptrace.Traces) *answer {
+	a := readAll(td)
+	for id, trace := range a.traces {
+		root := spans.RootID(id)
+		for span, n := range trace {
+			if n.joined {
+				delete(trace, span)
+				a.ids--
+			} else if n.ParentSpanID() == root {
+				n.SetParentSpanID(pcommon.SpanID{})
+			}
+		}
+		for _, n := range trace {
+			n.children = slices.DeleteFunc(n.children, func(c *node) bool { return c.joined })
+		}
+	}
+	return a
+}
+
+// readAll sorts a backend's answer into traces and looks for errors that it shows without the truth: copies that differ, orphans. The root that step_join gives
+// to a trace comes when the trace is over: one that is not there yet is missing.
+func readAll(td ptrace.Traces) *answer {
 	a := &answer{traces: make(map[pcommon.TraceID]map[pcommon.SpanID]*node), found: make(map[*function]*node)}
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -190,14 +212,14 @@ func read(td ptrace.Traces) *answer {
 				}
 				n := trace[s.SpanID()]
 				if n == nil {
-					trace[s.SpanID()] = &node{Span: s, resource: rs.Resource(), copies: 1}
+					trace[s.SpanID()] = &node{Span: s, resource: rs.Resource(), joined: strings.HasSuffix(ss.Scope().Name(), "/stepjoinprocessor"), copies: 1}
 					a.ids++
 					continue
 				}
 				n.copies++
 				a.copies++
 				// The span of a run stands at the first record that a collector sees, which a restart changes.
-				if n.Name() != s.Name() || n.ParentSpanID() != s.ParentSpanID() || n.Kind() != s.Kind() || s.Name() != spans.SpanRun &&
+				if n.Name() != s.Name() || n.ParentSpanID() != s.ParentSpanID() || n.Kind() != s.Kind() || s.Name() != spans.SpanRun && !n.joined &&
 					(n.duration() != int64(s.EndTimestamp()-s.StartTimestamp()) || !near(int64(n.StartTimestamp()), int64(s.StartTimestamp()))) {
 					a.wrong("copies of span %s of trace %s differ: %s and %s", s.SpanID(), s.TraceID(), n.Name(), s.Name())
 				}
@@ -210,6 +232,10 @@ func read(td ptrace.Traces) *answer {
 				continue
 			}
 			parent := trace[n.ParentSpanID()]
+			if parent == nil && n.ParentSpanID() == spans.RootID(id) {
+				a.missing = append(a.missing, fmt.Sprintf("the root of trace %s", id))
+				continue
+			}
 			if parent == nil {
 				a.wrong("trace %s: span %s (%s) has a parent that is not there: %s", id, n.SpanID(), n.Name(), n.ParentSpanID())
 				continue

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -259,30 +258,14 @@ func (l *zmqLog) receiver() string { return "zmq_rpc/" + l.name }
 // newZMQCollector prepares a collector that reads the logs and sends their spans to Jaeger and Tempo.
 func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmqLog) *collector {
 	t.Helper()
-	var receivers, names []string
+	var receivers [][2]string
 	for _, l := range logs {
-		receivers = append(
-			receivers,
-			fmt.Sprintf(
-				"  %s: {include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 5s}", l.receiver(), l.path, l.name,
-				l.name,
-			),
-		)
-		names = append(names, l.receiver())
+		receivers = append(receivers, [2]string{
+			l.receiver(),
+			fmt.Sprintf("{include: [%q], storage: state_storage, run_id: %q, service_name: %q, poll_interval: 20ms, pending_timeout: 5s}", l.path, l.name, l.name),
+		})
 	}
-	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, fmt.Sprintf(`
-connectors: {train_metrics: {metrics_flush_interval: 1s}}
-receivers:
-%s
-exporters:
-  otlp_acked/tempo:
-    endpoint: %q
-    tls: {insecure: true}
-service:
-  pipelines:
-    traces: {receivers: [%s], exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}
-    metrics: {receivers: [%s, train_metrics]}
-`, strings.Join(receivers, "\n"), s.otlp, strings.Join(names, ", "), strings.Join(names, ", ")))
+	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, readersConfig(s, receivers))
 }
 
 // checkTempo: Tempo has every trace that Jaeger has, and finds the traces whose passes serialize for more than 30 % of the time.

@@ -1,0 +1,205 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The settings of docs/replay.md.
+const (
+	tempoSlack   = ", ingestion_time_range_slack: 720h"
+	tempoAtOnce  = "query_frontend: {search: {query_ingesters_until: 720h}}"
+	oldSamples   = "storage: {tsdb: {out_of_order_time_window: 30d}}"
+	takesSamples = "--web.enable-remote-write-receiver"
+
+	findBreakdowns = `{ name = "breakdown" && span.ml.step.time.compute > 0.0 }`
+)
+
+// docs/replay.md tells the settings that the tests here run with.
+func TestReplaySettings(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs", "replay.md"))
+	require.NoError(t, err)
+	for _, setting := range []string{strings.TrimPrefix(tempoSlack, ", "), tempoAtOnce, oldSamples, takesSamples, findBreakdowns} {
+		assert.Contains(t, string(text), setting)
+	}
+}
+
+// replay runs `trainbridge replay`.
+func replay(tb testing.TB, args ...string) (output string, err error) {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), trainbridgeBin(tb), append([]string{"replay"}, args...)...).CombinedOutput()
+	return string(out), err
+}
+
+// aDayAgo writes the logs of a job that ran a day and more ago.
+func aDayAgo(tb testing.TB) (tr *jobTruth, start time.Time) {
+	tb.Helper()
+	start = time.Now().Add(-26 * time.Hour).Truncate(time.Hour)
+	return generateJob(tb, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", jobFaults, "--start", start.Format(time.RFC3339)), start
+}
+
+// Yesterday's job is in Jaeger and Tempo at its own time, whole, and is found there by TraceQL; sent twice, it is there once.
+func TestReplayTraces(t *testing.T) {
+	t.Parallel()
+	tr, start := aDayAgo(t)
+	j, s := startJaeger(t), startTempoWith(t, tempoSlack, tempoAtOnce)
+	for _, to := range []string{j.otlp, j.otlp, s.otlp} {
+		out, err := replay(t, tr.dir, "--run", tr.RunID, "--endpoint", to)
+		require.NoError(t, err, out)
+		assert.Regexp(t, `^Sent \d+ spans to `+to+`, of `+start.UTC().Format("2006-01-02 15:04:")+`\d\d to [-0-9]+ [:0-9]+ UTC\.\n$`, out)
+	}
+	td, err := j.find("")
+	require.NoError(t, err)
+	a := readAll(td)
+	require.NoError(t, a.err())
+	oneRun(t, tr, a)
+	ids := map[pcommon.TraceID]bool{}
+	for _, step := range tr.Steps {
+		id := spans.TraceID("", []byte(step.TraceID))
+		ids[id] = true
+		step.checkTrace(t, "Tempo", id, s.trace)
+		trace := a.traces[id]
+		kinds, roots, _ := kindsOf(t, trace)
+		want := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
+		maps.Copy(want, step.Spans)
+		assert.Equal(t, want, kinds, "step %d", step.Step)
+		require.Len(t, roots, 1)
+		assert.InDelta(t, step.Start, int64(roots[0].StartTimestamp()), 1e6, "when step %d began", step.Step)
+		for _, n := range trace {
+			if n.Name() == spans.SpanBreakdown {
+				step.checkBreakdown(t, n)
+				step.checkCause(t, n)
+			}
+		}
+	}
+	end := time.Unix(0, tr.Steps[len(tr.Steps)-1].End)
+	eventually(t, time.Minute, func() error {
+		found, err := s.searchIn(start.Add(-time.Minute), end.Add(time.Minute), findBreakdowns)
+		if err == nil && !maps.Equal(found, ids) {
+			err = fmt.Errorf("%d traces at their own time, want %d", len(found), len(ids))
+		}
+		return err
+	})
+}
+
+// Yesterday's job is graphed by Prometheus: what the log states at its own times, and where the time of its steps went, at each quarter of a minute what the
+// truth had by then.
+func TestReplayMetrics(t *testing.T) {
+	t.Parallel()
+	tr, start := aDayAgo(t)
+	own := freeAddr(t)
+	p := startPrometheusWith(t, oldSamples, []string{takesSamples, "--storage.tsdb.retention.time=90d"}, own)
+	for range 2 {
+		out, err := replay(t, tr.dir, "--run", tr.RunID, "--metrics", p.api)
+		require.NoError(t, err, out)
+		assert.Regexp(t, `^Sent \d+ samples to `+p.api+`/api/v1/write: .*\nNot in metrics: \d+ spans of logs without a clock, whose times are made up\.\n$`, out)
+	}
+	end := time.Unix(0, tr.Steps[len(tr.Steps)-1].End)
+
+	stated, err := p.raw(fmt.Sprintf(`ml_train_loss{job="train",instance=%q,trainbridge_source="jsonl"}`, tr.RunID), end.Add(time.Hour), "2h")
+	require.NoError(t, err)
+	require.Len(t, stated, 1)
+	for _, got := range stated {
+		assert.Equal(t, losses(t, tr), got)
+	}
+
+	first, last := start.Add(15*time.Second), end.Truncate(15*time.Second).Add(15*time.Second)
+	graph, err := p.graph(`sum by (ml_step_part) (ml_step_time_seconds_total{ml_step_window="step"})`, first, last, "15s")
+	require.NoError(t, err)
+	points := 0
+	for labels, line := range graph {
+		var of struct {
+			Part string `json:"ml_step_part"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(labels), &of))
+		for _, at := range line {
+			if slices.ContainsFunc(tr.Steps, func(s *jobStep) bool { return at.at.Sub(time.Unix(0, s.End)).Abs() < 2*time.Millisecond }) {
+				continue // the log's stamps are whole milliseconds
+			}
+			want := 0.0
+			for _, s := range tr.Steps {
+				if s.End < at.at.UnixNano() {
+					want += s.Time[of.Part]
+				}
+			}
+			assert.InDelta(t, want, at.value, 1e-6*float64(len(tr.Steps)), "%s at %s", of.Part, at.at)
+			points++
+		}
+	}
+	assert.Greater(t, points, 50)
+	total, err := p.graph(`sum(ml_train_steps_total{trainbridge_source="jsonl"})`, last, last, "15s")
+	require.NoError(t, err)
+	assert.Equal(t, map[string][]point{"{}": {{last, float64(len(tr.Steps))}}}, total)
+}
+
+// losses are what the training log states.
+func losses(tb testing.TB, tr *jobTruth) (all []point) {
+	tb.Helper()
+	f, err := os.Open(filepath.Join(tr.dir, "train", "train.jsonl"))
+	require.NoError(tb, err)
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var line struct {
+			Timestamp time.Time
+			Loss      float64
+		}
+		require.NoError(tb, json.Unmarshal(lines.Bytes(), &line))
+		all = append(all, point{line.Timestamp.Local(), line.Loss})
+	}
+	require.NotEmpty(tb, all)
+	return all
+}
+
+// Where a server is not there, or does not take old data, the error names the flag and the fix.
+func TestReplayRefused(t *testing.T) {
+	t.Parallel()
+	tr, _ := aDayAgo(t)
+	away := freeAddr(t)
+	deaf := startPrometheus(t)
+	own := freeAddr(t)
+	today := startPrometheusWith(t, "", []string{takesSamples}, own, strings.TrimPrefix(deaf.api, "http://")) // it has samples of now
+	eventually(t, time.Minute, func() error {
+		got, err := today.query(`up == 1`)
+		if err == nil && len(got) == 0 {
+			err = errors.New("nothing is scraped yet")
+		}
+		return err
+	})
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, 2, "say where to send: --endpoint HOST:PORT for traces, --metrics URL for metrics, or both"},
+		{[]string{"--endpoint", away}, 2, "--endpoint " + away + ": dial tcp " + away + ": connect: connection refused"},
+		{[]string{"--metrics", "http://" + away}, 2, "--metrics http://" + away + "/api/v1/write: dial tcp " + away + ": connect: connection refused"},
+		{[]string{"--metrics", away}, 2, "write http://HOST:PORT"},
+		{[]string{"--metrics", deaf.api}, 2, "Start Prometheus with --web.enable-remote-write-receiver"},
+		{[]string{"--metrics", today.api}, 1, "Set storage.tsdb.out_of_order_time_window"},
+	} {
+		out, err := replay(t, append([]string{tr.dir}, tt.args...)...)
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit, out)
+		assert.Equal(t, tt.code, exit.ExitCode(), out)
+		assert.Contains(t, out, tt.want)
+		assert.Equal(t, 1, strings.Count(out, "\n"), out)
+	}
+}

@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/internal/fakenvml"
+)
+
+// terminal is a pseudo-terminal, and what was written to it.
+type terminal struct {
+	master *os.File
+	mu     sync.Mutex
+	text   strings.Builder
+}
+
+// openTerminal makes a terminal of a size; the caller closes the side of the program.
+func openTerminal(t *testing.T, width, height uint16) (term *terminal, program *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	master := os.NewFile(uintptr(fd), "ptmx")
+	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	require.NoError(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	term = &terminal{master: master}
+	term.resize(t, width, height)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := master.Read(buf)
+			term.mu.Lock()
+			term.text.Write(buf[:n])
+			term.mu.Unlock()
+			if err != nil { // EIO: the program has gone
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = program.Close() // a test that is well has closed it
+		<-done
+		master.Close()
+	})
+	return term, program
+}
+
+func (term *terminal) resize(t *testing.T, width, height uint16) {
+	t.Helper()
+	require.NoError(t, unix.IoctlSetWinsize(int(term.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}))
+}
+
+func (term *terminal) all() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.text.String()
+}
+
+var escapes = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+
+// screen is the last whole frame, without escapes.
+func (term *terminal) screen() []string {
+	frames := strings.Split(term.all(), "\x1b[H")
+	for i := len(frames) - 1; i > 0; i-- {
+		if frame, _, ok := strings.Cut(frames[i], "\x1b[J"); ok {
+			return strings.Split(escapes.ReplaceAllString(frame, ""), "\r\n")
+		}
+	}
+	return nil
+}
+
+var atStep = regexp.MustCompile(`step (\d+)`)
+
+// follows waits until the screen is at a step above one, and says at which.
+func (term *terminal) follows(t *testing.T, above int64) (at int64) {
+	t.Helper()
+	eventually(t, 30*time.Second, func() (err error) {
+		lines := term.screen()
+		if len(lines) == 0 {
+			return fmt.Errorf("no frame: %q", term.all())
+		}
+		m := atStep.FindStringSubmatch(strings.ReplaceAll(lines[0], ",", ""))
+		if m == nil {
+			return fmt.Errorf("no step: %q", lines)
+		}
+		if at, err = strconv.ParseInt(m[1], 10, 64); err != nil || at <= above {
+			return fmt.Errorf("step %d, not above %d: %w", at, above, err)
+		}
+		return nil
+	})
+	return at
+}
+
+// The screen follows a log that is being written, in any size, with the GPUs of this host, and leaves the terminal as it was.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	bin, log := trainbridgeBin(t), filepath.Join(t.TempDir(), "train.jsonl")
+	fake := fakenvml.Build(t)
+	state, err := fakenvml.New(filepath.Join(t.TempDir(), "state"), "devices 2\nmodel NVIDIA A100-SXM4-80GB\n")
+	require.NoError(t, err)
+	defer state.Close()
+	live := start(t, "gen", bin, nil, "gen", "jsonl", "--out", log, "--rate", "5", "--steps", "0")
+	defer live.kill()
+
+	term, program := openTerminal(t, 80, 24)
+	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	eventually(t, 10*time.Second, func() error { _, err := os.Stat(log); return err })
+	cmd := exec.Command(bin, "top", log)
+	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1", "LD_LIBRARY_PATH="+fake, fakenvml.Env+"="+state.Path())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	defer func() { // before the terminal's end is waited for
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	at := term.follows(t, 5)
+	body, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.InDelta(t, strings.Count(string(body), "\n"), at, 10) // steps a second: 5
+	term.follows(t, at+5)
+	eventually(t, 10*time.Second, func() error {
+		text := strings.Join(term.screen(), "\n")
+		for _, want := range []string{"step time ", "loss ", "2 GPUs, "} {
+			if !strings.Contains(text, want) {
+				return fmt.Errorf("no %q in %s", want, text)
+			}
+		}
+		return nil
+	})
+	assert.NotRegexp(t, `\x1b\[[0-9;]*m`, term.all()) // NO_COLOR
+
+	term.resize(t, 40, 10)
+	eventually(t, 10*time.Second, func() error {
+		lines := term.screen()
+		for _, l := range lines {
+			if len(lines) > 10 || len([]rune(l)) > 40 {
+				return fmt.Errorf("%q is no screen of 40 by 10", lines)
+			}
+		}
+		return nil
+	})
+	_, err = io.WriteString(term.master, "q")
+	require.NoError(t, err)
+	require.NoError(t, cmd.Wait())
+	assert.True(t, strings.HasPrefix(term.all(), "\x1b[?1049h\x1b[?25l"), "the other screen")
+	assert.True(t, strings.HasSuffix(term.all(), "\x1b[?25h\x1b[?1049l"), "the cursor and the screen from before: %q", term.all()[len(term.all())-40:])
+	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	program.Close()
+}
+
+// A whole job, with where the time of its steps goes and verdicts, into a pipe; SIGTERM ends it.
+func TestTopOfAJob(t *testing.T) {
+	t.Parallel()
+	bin, dir := trainbridgeBin(t), filepath.Join(t.TempDir(), "job")
+	run(t, nil, bin, "gen", "run", dir, "--ranks", "2", "--steps", "40", "--faults", "get", "--fault-every", "10")
+	p := start(t, "top", bin, nil, "top", dir)
+	eventually(t, 60*time.Second, func() error {
+		out := p.output(t)
+		for _, want := range []string{"step 40  step time ", "step_slow"} {
+			if !strings.Contains(out, want) {
+				return fmt.Errorf("no %q in %s", want, out)
+			}
+		}
+		return nil
+	})
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	<-p.done
+	assert.Zero(t, p.cmd.ProcessState.ExitCode())
+	assert.NotContains(t, p.output(t), "\x1b")
+}
