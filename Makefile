@@ -11,11 +11,11 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 BIN := $(CURDIR)/bin
 FUZZTIME ?= 30s
-GO_FILES := $(shell find . -name '*.go' -not -path './bin/*') go.mod go.sum otelcol-config.yaml
-COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor connectors/trainmetricsconnector exporters/otlpackedexporter extensions/statestorage
+GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f -not -path './bin/*') go.mod go.sum otelcol-config.yaml otelcol-verdicts.yaml
+COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full ocb jaeger tempo apt test unit e2e torture soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full ocb jaeger tempo transferqueue perfetto apt test unit e2e verl torture soak memory lint vuln sbom generate fuzz bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -38,6 +38,12 @@ tempo: $(BIN)/tools/tempo
 $(BIN)/tools/tempo: tools/tempo/go.mod tools/tempo/go.sum
 	go -C tools/tempo build -ldflags="-s -w" -o $@ github.com/grafana/tempo/cmd/tempo
 
+# Packages of PyPI, each with what it needs in a virtual environment.
+transferqueue: $(BIN)/tools/transferqueue
+perfetto: $(BIN)/tools/perfetto
+$(BIN)/tools/transferqueue $(BIN)/tools/perfetto: $(BIN)/tools/%: tools/%/requirements.txt
+	tools/venv.sh $* $@
+
 # Prometheus, promtool and curl are Debian packages.
 apt:
 	tools/apt.sh
@@ -53,8 +59,13 @@ unit:
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
-e2e: build build-full ocb jaeger tempo apt sbom
-	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v ./test/e2e/...
+e2e: build build-full ocb jaeger tempo perfetto apt sbom
+	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
+
+# The trace ids of integrations/verl with the TransferQueue of PyPI. It needs torch, whose wheel for x86_64 has CUDA's libraries: 3 GB to load, 5 GB on disk. That is
+# too much for every run of the tests.
+verl: build jaeger transferqueue
+	go test -tags e2e,verl -count=1 -timeout 15m -v -run '^TestVerlTraceIDs$$' ./test/e2e
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
 # time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.
@@ -99,7 +110,7 @@ fuzz:
 bench: build build-full jaeger
 	bench/run.sh
 
-run: build jaeger apt
+run: build # the script makes jaeger and apt, after the report, which needs neither
 	tools/run.sh
 
 clean:

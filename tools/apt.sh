@@ -3,8 +3,8 @@
 set -eu
 packages=()
 command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
-# Only where Jaeger's web page is, which a test then opens.
-[ ! -e "${JAEGER_UI_DIR:-$(dirname "$0")/../../shared/jaeger-ui/build}/index.html" ] || command -v chromium >/dev/null || packages+=(chromium)
+# Tests open the HTML report in it, and Jaeger's web page where that is.
+command -v chromium >/dev/null || packages+=(chromium)
 [ ${#packages[@]} -gt 0 ] || exit 0
 echo "installing the Debian packages ${packages[*]}"
 # The package would start a server of its own on :9090; exit 101 is "action forbidden" to invoke-rc.d.

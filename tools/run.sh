@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `make run`: Jaeger, Prometheus and the collector on one log, then what they say about it.
+# `make run`: what the logs say by themselves, then Jaeger, Prometheus and the collector on them, and what these say.
 #   LOGS=glob[,glob]  read these logs, of any kind, instead of generated ones
 # or, for one receiver only:
 #   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
@@ -14,6 +14,7 @@ pids=()
 stop() {
   trap - EXIT INT TERM
   if ((${#pids[@]})); then
+    kill "${pids[-1]}" 2>/dev/null && wait "${pids[-1]}" 2>/dev/null || true # the collector, while its backend is there
     kill "${pids[@]}" 2>/dev/null || true
     wait "${pids[@]}" 2>/dev/null || true
   fi
@@ -41,20 +42,35 @@ ready() {
   exit 1
 }
 
-if [ -z "${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}${NCCL_LOGS:-}" ]; then
+mine="${LOGS:-}${TRAIN_LOGS:-}${ZMQ_LOGS:-}${NCCL_LOGS:-}"
+if [ -z "$mine" ]; then
+  echo "== one job in all formats: verl on 16 GPUs of 2 hosts, 37 steps, of which some are slow for a reason"
+  "$bin/trainbridge" gen run --ranks 16 --steps 37 --faults straggler,data_loading,get,put --seed "${SEED:-$RANDOM}" "$work/job"
   echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
   "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
-  LOGS="$work/logs/*.err,$work/train/*.log,$work/zmq/*.log,$work/nccl/*.log"
   echo "== a Megatron log: 120 iterations on 8 GPUs, some of them slow"
   mkdir "$work/train"
   "$bin/trainbridge" gen megatron --out "$work/train/megatron.log" --steps 120 --log-interval 1 --slow 0.04 --seed "${SEED:-$RANDOM}"
-  export TRAINBRIDGE_DEVICE=A100
   echo "== a ZeroMQ client's log: 5 forward passes of 16 layers, some of them slow to serialize"
   mkdir "$work/zmq"
   "$bin/trainbridge" gen zmq --out "$work/zmq/zmq_performance.log" --passes 5 --serialize-high 0.2 --seed "${SEED:-$RANDOM}"
   echo "== NCCL Inspector's logs of 16 GPUs on 2 nodes, one of them slow"
   "$bin/trainbridge" gen nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
 fi
+
+# The answer from the files alone: no server is needed, so it comes before they are built.
+if [ -z "$mine" ]; then
+  "$bin/trainbridge" report "$work/job"
+else
+  logs=()
+  for list in "${LOGS:-}" "${TRAIN_LOGS:-}" "${ZMQ_LOGS:-}" "${NCCL_LOGS:-}"; do
+    IFS=, read -ra some <<<"$list"
+    logs+=("${some[@]}")
+  done
+  "$bin/trainbridge" report "${logs[@]}"
+fi
+echo
+make --no-print-directory -s jaeger apt
 
 # Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.
 OTEL_TRACES_SAMPLER=always_off start jaeger "$bin/tools/jaeger" --config tools/run/jaeger.yaml
@@ -63,45 +79,68 @@ start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsd
   --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
 ready prometheus http://127.0.0.1:9090/-/ready
 none="[]" # an empty list: the defaults of the built-in configuration are of no interest here
-TRAINBRIDGE_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TQ_LOGS=$none TRAINBRIDGE_FLAGSCALE_LOGS=$none TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$none}" \
-  TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$none}" TRAINBRIDGE_NCCL_LOGS="${NCCL_LOGS:-$none}" TRAINBRIDGE_STATE_DIR="$work/state" start trainbridge "$bin/trainbridge"
-ready trainbridge http://127.0.0.1:13133/
+# collect ENV...: starts the collector. step_join waits for less than it does by default: here all is read at once.
+collect() {
+  env TRAINBRIDGE_TQ_LOGS=$none TRAINBRIDGE_FLAGSCALE_LOGS=$none TRAINBRIDGE_TRAIN_LOGS=$none TRAINBRIDGE_ZMQ_LOGS=$none TRAINBRIDGE_NCCL_LOGS=$none \
+    TRAINBRIDGE_STATE_DIR="$work/state" "$@" "$bin/trainbridge" --config otelcol-config.yaml --config yaml:processors::step_join::wait:\ 1s \
+    >>"$work/trainbridge.log" 2>&1 &
+  pids+=($!)
+  ready trainbridge http://127.0.0.1:13133/
+}
 
 tail_metric() { curl -sf http://127.0.0.1:8888/metrics | awk -v m="$1" '$1 ~ "^"m"([{]|$)" { n += $2 } END { printf "%d", n }'; }
 # What the collector says of logs that it cannot find or understand.
 notes() { { grep -E 'No log to read|Nothing matches|no record|No receiver understands|passed over' "$work/trainbridge.log" || true; } | cut -f3 |
   sed -e "s#, $work/none ([a-z_, ]*)##" -e "s#$work/none ([a-z_, ]*), ##" -e "\\#$work/none#d" -e 's/^/   ! /'; }
-# Done when the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, when nothing has changed for 3 s.
-logs="${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-} ${NCCL_LOGS:-}"
-echo "== reading $logs"
-for i in $(seq 600); do
-  read -r lines records sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_records) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
-  if [ "$lines $sent" = "${last:-}" ]; then same=$((same + 1)); else same=0; fi
-  if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
-  last="$lines $sent"
-  if [ "$i" -ge 8 ] && [ "$records" = 0 ] && [ "$same" -ge 4 ] && why=$(notes) && [ -n "$why" ]; then
-    printf '%s\n' "Nothing to show: $lines lines read, none of them a record" "$why" >&2
-    exit 1
-  fi
-  if [ "$i" = 40 ] && [ "$lines" = 0 ]; then
-    printf '%s\n' "no line found within 20 s; the collector's log ends:" "$(tail -5 "$work/trainbridge.log")" >&2
-    exit 1
-  fi
-  if [ $((i % 10)) = 0 ]; then
-    if [ "$lines" = 0 ]; then echo "   waiting for the first line of $logs"
-    elif [ "$records" = 0 ]; then echo "   waiting for the first record: $lines lines read"
-    elif [ "$pending" != 0 ]; then echo "   waiting for $pending of $records records to be whole and accepted"
-    else echo "   reading: $lines lines"; fi
-  fi
-  sleep 0.5
-done
-read -r ignored rejected pending <<<"$(tail_metric trainbridge_tail_ignored) $(tail_metric trainbridge_tail_rejected) $(tail_metric trainbridge_tail_pending)"
-said="$lines lines read, $ignored not for us"
-if [ "$rejected" != 0 ]; then said+=", $rejected not understood"; fi
-if [ "$pending" != 0 ]; then said+=", $pending wait for what belongs to them"; fi
-echo "   $said"
-echo
-notes
+# settled LOGS: waits until the collector has read lines and none of them waits; or, as some may wait for a second half that never comes, until nothing has changed
+# for 3 s. Then until step_join has sent what it adds to the steps that are over.
+settled() {
+  local logs=$1 last="" same=0
+  echo "== reading $logs"
+  for i in $(seq 600); do
+    read -r lines records sent pending <<<"$(tail_metric trainbridge_tail_lines) $(tail_metric trainbridge_tail_records) $(tail_metric trainbridge_tail_sent) $(tail_metric trainbridge_tail_pending)"
+    if [ "$lines $sent" = "${last:-}" ]; then same=$((same + 1)); else same=0; fi
+    if [ "$sent" -gt 0 ] && [ "$same" -ge 1 ] && { [ "$pending" = 0 ] || [ "$same" -ge 6 ]; }; then break; fi
+    last="$lines $sent"
+    if [ $((i % 10)) = 0 ]; then
+      if [ "$lines" = 0 ]; then echo "   waiting for the first line of $logs"
+      elif [ "$records" = 0 ]; then echo "   waiting for the first record: $lines lines read"
+      elif [ "$pending" != 0 ]; then echo "   waiting for $pending of $records records to be whole and accepted"
+      else echo "   reading: $lines lines"; fi
+    fi
+    sleep 0.5
+  done
+  read -r ignored rejected pending <<<"$(tail_metric trainbridge_tail_ignored) $(tail_metric trainbridge_tail_rejected) $(tail_metric trainbridge_tail_pending)"
+  last="" same=0
+  for _ in $(seq 40); do
+    read -r now <<<"$(tail_metric otelcol_processor_step_join_windows_total)"
+    if [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi
+    if [ "$same" -ge 4 ]; then break; fi
+    last=$now
+    sleep 0.5
+  done
+  said="$lines lines read, $ignored not for us"
+  if [ "$rejected" != 0 ]; then said+=", $rejected not understood"; fi
+  if [ "$pending" != 0 ]; then said+=", $pending wait for what belongs to them"; fi
+  echo "   $said"
+  echo
+  notes
+}
+
+if [ -z "$mine" ]; then
+  collect TRAINBRIDGE_LOGS="$work/job/*/*" TRAINBRIDGE_RUN_ID=demo TRAINBRIDGE_SERVICE=demo
+  settled "$work/job/*/*"
+  "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service demo
+  kill "${pids[-1]}"
+  wait "${pids[-1]}" 2>/dev/null || true
+  unset 'pids[-1]'
+  echo
+  LOGS="$work/logs/*.err,$work/train/*.log,$work/zmq/*.log,$work/nccl/*.log"
+  export TRAINBRIDGE_DEVICE=A100
+fi
+collect TRAINBRIDGE_LOGS="${LOGS:-$work/none}" TRAINBRIDGE_TRAIN_LOGS="${TRAIN_LOGS:-$none}" TRAINBRIDGE_ZMQ_LOGS="${ZMQ_LOGS:-$none}" \
+  TRAINBRIDGE_NCCL_LOGS="${NCCL_LOGS:-$none}"
+settled "${LOGS:-} ${TRAIN_LOGS:-} ${ZMQ_LOGS:-} ${NCCL_LOGS:-}"
 # Those with records, one after the other.
 first=1
 for kind in tq_trace:verl train_log:train flagscale:flagscale zmq_rpc:zeromq nccl:nccl; do
