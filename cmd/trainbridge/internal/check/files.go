@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
@@ -257,7 +258,7 @@ func (c *account) rejections() {
 func names(list []reason) string {
 	var s []string
 	for _, r := range list {
-		s = append(s, thousands(r.lines)+" "+words(r.name))
+		s = append(s, reading.Thousands(r.lines)+" "+words(r.name))
 	}
 	return strings.Join(s, ", ")
 }
@@ -268,5 +269,5 @@ func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return thousands(n) + " " + many
+	return reading.Thousands(n) + " " + many
 }

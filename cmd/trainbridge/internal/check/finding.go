@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
@@ -166,14 +166,5 @@ func several(files []*file, one, many string) (what string, seen []place) {
 	if len(files) == 1 {
 		return "1 file " + one, seen
 	}
-	return fmt.Sprintf("%s files %s", thousands(int64(len(files))), many), seen
-}
-
-// thousands writes a number as 12,345.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return fmt.Sprintf("%s files %s", reading.Thousands(len(files)), many), seen
 }

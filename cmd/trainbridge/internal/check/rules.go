@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
@@ -175,7 +176,7 @@ func (r *rules) collectives() {
 	if files, _ := r.of("nccl"); unconfirmed > 0 && len(files) > 1 {
 		r.find(finding{
 			Name: "nccl_sampled", Off: true,
-			What: fmt.Sprintf("%s of %s have no number that ranks share", thousands(unconfirmed), count(all, "collective", "collectives")), Seen: r.places(where),
+			What: reading.Thousands(unconfirmed) + " of " + count(all, "collective", "collectives") + " have no number that ranks share", Seen: r.places(where),
 			Why: "The ranks' files do not hold the same operations, as where each rank samples for itself: nobody can say who was late.",
 			Fix: "Log each operation on all ranks (sample rate 1), or let all ranks sample the same ones.",
 		})

@@ -372,13 +372,13 @@ func table(w *strings.Builder, rows [][8]string) {
 	var wide [8]int
 	for _, r := range rows {
 		for i, text := range r {
-			wide[i] = max(wide[i], columns(text))
+			wide[i] = max(wide[i], reading.Columns(text))
 		}
 	}
 	for _, r := range rows {
 		var line strings.Builder
 		for i, text := range r {
-			blank := strings.Repeat(" ", wide[i]-columns(text))
+			blank := strings.Repeat(" ", wide[i]-reading.Columns(text))
 			if i == 0 || i == len(r)-1 {
 				line.WriteString("  " + text + blank)
 			} else {
@@ -387,15 +387,4 @@ func table(w *strings.Builder, rows [][8]string) {
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
-}
-
-// columns is how wide a text is on a terminal: Chinese takes two columns a sign.
-func columns(s string) (n int) {
-	for _, r := range s {
-		if n++; r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff || r >= 0xfe30 && r <= 0xfe6f ||
-			r >= 0xff00 && r <= 0xff60) {
-			n++
-		}
-	}
-	return n
 }

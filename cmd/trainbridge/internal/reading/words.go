@@ -2,6 +2,7 @@ package reading
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -20,6 +21,11 @@ func Size(bytes float64) string {
 	return ""
 }
 
+// Binary is 2ⁿ bytes.
+func Binary(n int) string {
+	return fmt.Sprintf("%d %s", 1<<(n%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[n/10])
+}
+
 // Clean keeps control characters of logged text from the terminal.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -28,4 +34,31 @@ func Clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// Thousands is a whole number with its digits in groups.
+func Thousands[N int | int64 | float64](n N) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Columns is how wide a text is in a terminal.
+func Columns(text string) (n int) {
+	for _, r := range text {
+		n += ColumnsOf(r)
+	}
+	return n
+}
+
+// ColumnsOf is 2 for what East Asian scripts have as wide as two letters (Unicode's annex 11: wide, full width).
+func ColumnsOf(r rune) int {
+	switch {
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1f64f, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
 }

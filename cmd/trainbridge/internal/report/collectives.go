@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -68,7 +69,7 @@ func (p *page) sizes(operations []*digest.Collective) {
 		for _, i := range slices.Sorted(maps.Keys(o.Sizes)) {
 			s := o.Sizes[i]
 			rows = append(rows, []string{
-				name(o.Operation), fmt.Sprintf("%s – %s", power(i), power(i+1)), count(s.Count), mebi(s.Bytes), seconds(s.Took.Mean()), fixed(s.Bus.Mean()/1e9, 2),
+				name(o.Operation), reading.Binary(i) + " – " + reading.Binary(i+1), count(s.Count), mebi(s.Bytes), seconds(s.Took.Mean()), fixed(s.Bus.Mean()/1e9, 2),
 			})
 		}
 	}
@@ -78,11 +79,6 @@ func (p *page) sizes(operations []*digest.Collective) {
 			p.in("operation", "操作"), p.in("from – below", "范围"), p.in("count", "次数"), p.in("data", "数据量"), p.in("mean time", "平均耗时"), "busbw GB/s",
 		}, rows)
 	}
-}
-
-// power is a power of two in bytes.
-func power(n int) string {
-	return fmt.Sprintf("%d %s", 1<<(n%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[n/10])
 }
 
 func (p *page) errors(job *digest.Job, operations []*digest.Collective) {

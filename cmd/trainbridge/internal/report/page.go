@@ -60,8 +60,8 @@ func (p *page) head(text string) {
 
 // paragraph writes text on lines that are short enough. The first begins with lead, the others as far in.
 func (p *page) paragraph(lead, text string) {
-	indent := strings.Repeat(" ", columns(lead))
-	for _, line := range wrap(text, pageWidth-columns(lead)) {
+	indent := strings.Repeat(" ", reading.Columns(lead))
+	for _, line := range wrap(text, pageWidth-reading.Columns(lead)) {
 		p.line(lead + line)
 		lead = indent
 	}
@@ -76,9 +76,9 @@ func (p *page) value(name, text string) {
 func (p *page) table(text int, head []string, rows [][]string) {
 	wide := make([]int, len(head))
 	for i := range head {
-		wide[i] = columns(head[i])
+		wide[i] = reading.Columns(head[i])
 		for _, r := range rows {
-			wide[i] = max(wide[i], columns(r[i]))
+			wide[i] = max(wide[i], reading.Columns(r[i]))
 		}
 	}
 	for _, r := range append([][]string{head}, rows...) {
@@ -91,7 +91,7 @@ func (p *page) table(text int, head []string, rows [][]string) {
 			if i < text {
 				b.WriteString(pad(cell, wide[i]))
 			} else {
-				b.WriteString(strings.Repeat(" ", wide[i]-columns(cell)) + cell)
+				b.WriteString(strings.Repeat(" ", wide[i]-reading.Columns(cell)) + cell)
 			}
 		}
 		p.line(b.String())
@@ -104,7 +104,7 @@ func wrap(text string, width int) (lines []string) {
 	used := 0
 	put := func(word string) {
 		line.WriteString(word)
-		used += columns(word)
+		used += reading.Columns(word)
 	}
 	end := func() {
 		lines = append(lines, strings.TrimRight(line.String(), " "))
@@ -112,13 +112,13 @@ func wrap(text string, width int) (lines []string) {
 		used = 0
 	}
 	for _, word := range words(text) {
-		if used > 0 && used+columns(strings.TrimRight(word, " ")) > width {
+		if used > 0 && used+reading.Columns(strings.TrimRight(word, " ")) > width {
 			end()
 		}
-		for columns(word) > width {
+		for reading.Columns(word) > width {
 			cut, room := 0, width-used
 			for _, r := range word {
-				if room -= columnsOf(r); room < 0 {
+				if room -= reading.ColumnsOf(r); room < 0 {
 					break
 				}
 				cut += utf8.RuneLen(r)
@@ -142,7 +142,7 @@ func words(text string) (out []string) {
 		next := i + utf8.RuneLen(r)
 		switch {
 		case r == ' ':
-		case columnsOf(r) == 2 && !strings.ContainsRune("，。；：、）", r) && next < len(text) && !strings.ContainsAny(text[next:next+1], " ") && !closes(text[next:]):
+		case reading.ColumnsOf(r) == 2 && !strings.ContainsRune("，。；：、）", r) && next < len(text) && text[next] != ' ' && !closes(text[next:]):
 		default:
 			continue
 		}
@@ -158,31 +158,15 @@ func closes(text string) bool {
 	return strings.ContainsRune("，。；：、）％", r)
 }
 
-// columns is how wide a text is in a terminal.
-func columns(text string) (n int) {
-	for _, r := range text {
-		n += columnsOf(r)
-	}
-	return n
+func pad(text string, n int) string {
+	return text + strings.Repeat(" ", max(0, n-reading.Columns(text)))
 }
-
-// columnsOf is 2 for what East Asian scripts have as wide as two letters (Unicode's annex 11: wide, full width).
-func columnsOf(r rune) int {
-	switch {
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
-		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1f64f, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	}
-	return 1
-}
-
-func pad(text string, n int) string { return text + strings.Repeat(" ", max(0, n-columns(text))) }
 
 // name is text of a log, fit for a line.
 func name(text string) string {
 	const most = 60
 	text = reading.Clean(text)
-	if columns(text) <= most {
+	if reading.Columns(text) <= most {
 		return text
 	}
 	return wrap(text, most-1)[0] + "…"
@@ -240,13 +224,7 @@ func percent(share float64) string {
 }
 
 // count is a whole number with its digits in groups.
-func count[N int | int64 | float64](n N) string {
-	text := strconv.FormatInt(int64(n), 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func count[N int | int64 | float64](n N) string { return reading.Thousands(n) }
 
 // many is a number of things, in English.
 func many[N int | int64](n N, what string) string {

@@ -72,12 +72,10 @@ func (l line) print(k look) string {
 	return b.String()
 }
 
-// widths is how many columns a text takes: Chinese takes two a sign.
+// widths is how many columns a text takes.
 func widths(text []rune) (n int) {
 	for _, r := range text {
-		if n++; r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff || r >= 0xff00 && r <= 0xff60) {
-			n++
-		}
+		n += reading.ColumnsOf(r)
 	}
 	return n
 }
@@ -175,9 +173,9 @@ func (m *model) header(j *job, now time.Time) line {
 		return append(l, piece{"  " + m.from, ""})
 	}
 	if n := len(j.steps); n > 0 && j.steps[n-1].n >= 0 {
-		text := "  step " + thousands(j.steps[n-1].n)
+		text := "  step " + reading.Thousands(j.steps[n-1].n)
 		if j.of > 0 {
-			text += " of " + thousands(j.of)
+			text += " of " + reading.Thousands(j.of)
 		}
 		l = append(l, piece{text, bold})
 	}
@@ -300,7 +298,7 @@ func (j *job) latest() (all []line) {
 	if len(j.verdicts) == 0 {
 		return nil
 	}
-	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", thousands(int64(j.told))), bold}})
+	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", reading.Thousands(j.told)), bold}})
 	for _, v := range j.grouped() {
 		all = append(all, v.line())
 	}
@@ -431,7 +429,7 @@ func number(v float64) string {
 	case math.IsNaN(v):
 		return "-"
 	case v >= 1000:
-		return thousands(int64(math.Round(v)))
+		return reading.Thousands(math.Round(v))
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	}
@@ -443,18 +441,6 @@ func percent(share float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f %%", 100*share)
-}
-
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, r := range text {
-		if i > 0 && (len(text)-i)%3 == 0 && text[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 func pad(s string, n int) string { return s + strings.Repeat(" ", max(1, n-len([]rune(s)))) }

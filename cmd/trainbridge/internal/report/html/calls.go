@@ -102,7 +102,7 @@ func (c *composer) passes(p *digest.Passes) *series {
 		}
 	}
 	if p.Count > len(rows) {
-		out.Note = fmt.Sprintf(c.t("The newest %s of %s passes.", "%[2]s 次前向中最近的 %[1]s 次。"), thousands(int64(len(rows))), thousands(int64(p.Count)))
+		out.Note = fmt.Sprintf(c.t("The newest %s of %s passes.", "%[2]s 次前向中最近的 %[1]s 次。"), thousands(len(rows)), thousands(p.Count))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -105,18 +106,13 @@ func (c *composer) sizes(operations []*digest.Collective) *bars {
 		}
 	}
 	for k := low; k <= high; k++ {
-		b := bar{Name: fmt.Sprintf("%s – %s", binary(k), binary(k+1))}
+		b := bar{Name: reading.Binary(k) + " – " + reading.Binary(k+1)}
 		for i := range out.Parts {
 			b.Values = append(b.Values, float64(operations[i].Sizes[k].Count))
 		}
 		out.Items = append(out.Items, b)
 	}
 	return out
-}
-
-// binary is a power of two.
-func binary(k int) string {
-	return fmt.Sprintf("%d %s", 1<<(k%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[k/10])
 }
 
 // lateness are maps of how late ranks came, of the largest communicators.
@@ -269,10 +265,10 @@ func (c *composer) collectiveTable(rows []*digest.Collective) *table {
 	for _, g := range rows[:min(len(rows), 10*mostNames)] {
 		who, times := g.LastMostOften()
 		if who != "" {
-			who = fmt.Sprintf("%s (%s×)", who, thousands(int64(times)))
+			who = fmt.Sprintf("%s (%s×)", who, thousands(times))
 		}
 		out.Cells = append(out.Cells, []string{
-			g.Communicator, g.Operation, thousands(int64(g.Count)), thousands(int64(g.Incomplete)), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
+			g.Communicator, g.Operation, thousands(g.Count), thousands(g.Incomplete), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
 			seconds(g.Took.Quantile(0.99)), seconds(g.Took.Max()), rate(g.Bus.Mean()), rate(g.Bus.Quantile(0.5)), seconds(g.Late.Quantile(0.5)),
 			seconds(g.Late.Max()), who,
 		})

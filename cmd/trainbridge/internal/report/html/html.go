@@ -115,7 +115,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 		}
 	}
 	p.About = fmt.Sprintf(c.t("%s of %s files understood, %s, %s records in %s lines", "识别 %s / %s 个文件，%s，%[5]s 行中 %[4]s 条记录"),
-		thousands(int64(known)), thousands(int64(len(read.Files))), reading.Size(float64(read.Bytes)), thousands(read.Records), thousands(read.Lines))
+		thousands(known), thousands(len(read.Files)), reading.Size(float64(read.Bytes)), thousands(read.Records), thousands(read.Lines))
 	for i, j := range jobs {
 		c.job = strconv.Itoa(i)
 		one := conclusion(&first[i])

@@ -27,9 +27,9 @@ func (c *composer) queue(j *digest.Job) section {
 		sums := f.Sums()
 		part := func(total float64) string { return seconds(sums.Mean(total)) + " (" + share(sums.Ratio(total)) + ")" }
 		figures.Cells = append(figures.Cells, []string{
-			f.Name, thousands(int64(sums.Calls)), seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
-			share(sums.Ratio(sums.Get + sums.Put)), seconds(f.Took.Quantile(0.95)), seconds(f.Took.Max()), thousands(int64(f.Incomplete)),
-			thousands(int64(f.WithoutID)),
+			f.Name, thousands(sums.Calls), seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
+			share(sums.Ratio(sums.Get + sums.Put)), seconds(f.Took.Quantile(0.95)), seconds(f.Took.Max()), thousands(f.Incomplete),
+			thousands(f.WithoutID),
 		})
 		if sums.Calls == 0 {
 			continue

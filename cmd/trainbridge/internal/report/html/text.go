@@ -57,7 +57,7 @@ func share(v float64) string {
 // short is a number with four digits, however small or large it is.
 func short(v float64) string {
 	if abs := math.Abs(v); abs >= 1e4 && abs < 1e15 {
-		return thousands(int64(math.Round(v)))
+		return reading.Thousands(math.Round(v))
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
@@ -82,14 +82,4 @@ func digits(v float64) string {
 }
 
 // thousands groups digits.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, r := range text {
-		if i > 0 && text[i-1] != '-' && (len(text)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+func thousands[N int | int64](n N) string { return reading.Thousands(n) }

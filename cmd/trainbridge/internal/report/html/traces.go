@@ -194,7 +194,7 @@ func (c *composer) waterfall(one *choice) *waterfall {
 	}
 	out.Note = joined(out.Note, "trace "+out.Trace)
 	if left > 0 {
-		out.Note = joined(out.Note, fmt.Sprintf(c.t("%s more spans of it are not drawn", "另有 %s 个 span 未画出"), thousands(int64(left))))
+		out.Note = joined(out.Note, fmt.Sprintf(c.t("%s more spans of it are not drawn", "另有 %s 个 span 未画出"), thousands(left)))
 	}
 	return out
 }
