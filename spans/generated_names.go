@@ -396,6 +396,23 @@ const (
 	NCCLSequenceTime = "time"
 )
 
+// Collectives · Packed records. On spans named nccl.partial, which go from the collectors on the hosts to those that
+// join.
+const (
+	// any. Records of one log in one communicator as bytes, packed by internal/collectives/partial.
+	AttrNCCLPartialRecords = "trainbridge.nccl.partial.records"
+	// int, {record}. How many records there are. 0: a heartbeat, for a log that had none for a while.
+	AttrNCCLPartialCount = "trainbridge.nccl.partial.count"
+	// The tool that wrote the log. Records of two tools are not joined.
+	AttrNCCLPartialFamily = "trainbridge.nccl.partial.family"
+	// boolean. True where the times are of a clock of the log's own, such as a GPU's.
+	AttrNCCLPartialOwnClock = "trainbridge.nccl.partial.own_clock"
+	// boolean. True where the times are about when it was, and are not compared.
+	AttrNCCLPartialCoarse = "trainbridge.nccl.partial.coarse"
+	// int, ns. Of a heartbeat: until when the log was read and has nothing more, ns since 1970.
+	AttrNCCLPartialReadTo = "trainbridge.nccl.partial.read_to"
+)
+
 // Collectives · Time and bandwidth. By/s are S/t and that times the factor of nccl-tests (doc/PERFORMANCE.md).
 const (
 	// int, {rank}. How many ranks have a record in the trace; only the root has it.
@@ -531,6 +548,8 @@ const (
 	SpanNCCLProxyOp = "nccl.proxy.op"
 	// A step of the proxy's operation.
 	SpanNCCLProxyStep = "nccl.proxy.step"
+	// Records of one log in one communicator, packed, on their way to where they are joined.
+	SpanNCCLPartial = "nccl.partial"
 )
 
 // Collectives: metrics.

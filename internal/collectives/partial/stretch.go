@@ -1,0 +1,110 @@
+package partial
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Stretch is a stretch of the records that one log has of one communicator. A log is known by its run, the host of who reads it, and its path.
+type Stretch struct {
+	// From says where the records are from. It has all that collectives.Input needs.
+	From collectives.From
+	// Service is the service.name of the job.
+	Service string
+	// Host is the host of the collector that read the log.
+	Host string
+	// Comm is the id of the communicator, as a name: spans.Name of op.Op.Comm.
+	Comm string
+	// Count is how many records there are. 0: this is a heartbeat. The log has nothing that was not sent before, and ReadTo says since when that holds at least.
+	Count int
+	// Records are the packed records, for Read.
+	Records []byte
+	// ReadTo is of a heartbeat: until when all of the log was read, Unix ns.
+	ReadTo int64
+	// Start and End are the times of the earliest and of the latest record, Unix ns.
+	Start, End int64
+
+	key [16]byte // of the first record, for the id of the span
+}
+
+// Add adds the span of a stretch. All stretches of a run's communicator have one trace id, so that whatever keys messages by trace ids keeps them together and
+// in order. Their spans are no trace that anyone would look at.
+func (s *Stretch) Add(out *spans.Batch) {
+	trace := spans.KeyTraceID(s.From.Run, spans.SpanNCCLPartial, []byte(s.Comm))
+	key := s.key
+	start, end := s.Start, s.End
+	if s.Count == 0 {
+		start, end = s.ReadTo, s.ReadTo
+		binary.BigEndian.PutUint64(key[:], uint64(s.ReadTo))
+	}
+	span := out.Add(spans.Resource{Service: s.Service, RunID: s.From.Run, Host: s.Host}, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, spans.SpanNCCLPartial, []byte(s.Host), []byte(s.From.Path), key[:]), Name: spans.SpanNCCLPartial,
+		Kind: ptrace.SpanKindInternal, Start: start, End: end, Attributes: 7,
+	})
+	m := span.Attributes()
+	m.PutStr(spans.AttrLogFile, spans.Text(s.From.Path))
+	m.PutStr(spans.AttrNCCLCommID, s.Comm)
+	m.PutStr(spans.AttrNCCLPartialFamily, s.From.Family)
+	m.PutInt(spans.AttrNCCLPartialCount, int64(s.Count))
+	if s.From.OwnClock {
+		m.PutBool(spans.AttrNCCLPartialOwnClock, true)
+	}
+	if s.From.Coarse {
+		m.PutBool(spans.AttrNCCLPartialCoarse, true)
+	}
+	if s.Count == 0 {
+		m.PutInt(spans.AttrNCCLPartialReadTo, s.ReadTo)
+		return
+	}
+	m.PutEmptyBytes(spans.AttrNCCLPartialRecords).FromRaw(s.Records)
+}
+
+var errNoRecords = errors.New("a span nccl.partial has no records: it was not written by trainbridge, or attributes were taken from it on the way")
+
+// FromSpan reads a span and the attributes of its resource. false: it is no stretch but another span. Whether its records can be read, only Read knows.
+func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error) {
+	if span.Name() != spans.SpanNCCLPartial {
+		return s, false, nil
+	}
+	m := span.Attributes()
+	s = Stretch{
+		From: collectives.From{
+			Run: spans.AttrText(res, spans.AttrRunID), Path: spans.AttrText(m, spans.AttrLogFile), Family: spans.AttrText(m, spans.AttrNCCLPartialFamily),
+			OwnClock: isTrue(m, spans.AttrNCCLPartialOwnClock), Coarse: isTrue(m, spans.AttrNCCLPartialCoarse),
+		},
+		Service: spans.AttrText(res, spans.AttrServiceName), Host: spans.AttrText(res, spans.AttrHostName), Comm: spans.AttrText(m, spans.AttrNCCLCommID),
+		Count: int(integer(m, spans.AttrNCCLPartialCount)), ReadTo: integer(m, spans.AttrNCCLPartialReadTo),
+		Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()),
+	}
+	if s.Count == 0 && s.ReadTo > 0 {
+		return s, true, nil
+	}
+	v, has := m.Get(spans.AttrNCCLPartialRecords)
+	if !has || v.Type() != pcommon.ValueTypeBytes || s.Count <= 0 {
+		return s, true, errNoRecords
+	}
+	s.Records = v.Bytes().AsRaw()
+	if n := count(s.Records); n != s.Count {
+		return s, true, fmt.Errorf("a span nccl.partial says that it has %d records and has %d: it was changed on the way", s.Count, n)
+	}
+	return s, true, nil
+}
+
+func isTrue(m pcommon.Map, name string) bool {
+	v, ok := m.Get(name)
+	return ok && v.Type() == pcommon.ValueTypeBool && v.Bool()
+}
+
+func integer(m pcommon.Map, name string) int64 {
+	if v, ok := m.Get(name); ok && v.Type() == pcommon.ValueTypeInt {
+		return v.Int()
+	}
+	return 0
+}
