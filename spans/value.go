@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // ValueText is the text of an attribute, empty when it is of another type: spans may come from anyone.
@@ -33,6 +34,26 @@ func ValueNumber(v pcommon.Value) float64 {
 		return float64(v.Int())
 	}
 	return math.NaN()
+}
+
+// Points are the points of a gauge or a sum; of other metrics there are none.
+func Points(m pmetric.Metric) pmetric.NumberDataPointSlice {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints()
+	default:
+		return pmetric.NewNumberDataPointSlice()
+	}
+}
+
+// PointNumber is the number in a point, 0 where it has none.
+func PointNumber(p pmetric.NumberDataPoint) float64 {
+	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+		return float64(p.IntValue())
+	}
+	return p.DoubleValue()
 }
 
 // Finite says that a number is neither NaN nor an infinity.

@@ -52,23 +52,11 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 				if job == nil {
 					job = j.job(&res)
 				}
-				for _, p := range pointsOf(m).All() {
+				for _, p := range spans.Points(m).All() {
 					of(job, p, &res)
 				}
 			}
 		}
-	}
-}
-
-// pointsOf are the points of a gauge or a sum.
-func pointsOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints()
-	default:
-		return pmetric.NewNumberDataPointSlice()
 	}
 }
 
@@ -87,7 +75,7 @@ var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
 	},
 	spans.MetricNCCLLinkBandwidth: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
 		if l := j.Collectives.between(p); l != nil && p.Timestamp() >= l.at {
-			l.Bandwidth, l.at = number(p), p.Timestamp()
+			l.Bandwidth, l.at = spans.PointNumber(p), p.Timestamp()
 		}
 	},
 	spans.MetricNCCLNodeIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
@@ -127,7 +115,7 @@ func ofGPU(attr, value string, values func(*GPU) *Values) func(*Job, pmetric.Num
 			k.host, k.id = text(k.host), text(k.id)
 			return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: text(name), Model: text(model)}
 		})
-		values(g).Add(number(p))
+		values(g).Add(spans.PointNumber(p))
 	}
 }
 
@@ -152,14 +140,7 @@ func rankIn(m pcommon.Map, name string) (string, bool) {
 
 // moved notes the bytes that a counter states: the highest is the last.
 func (l *Link) moved(p pmetric.NumberDataPoint) {
-	if x := number(p); !(l.Bytes > x) {
+	if x := spans.PointNumber(p); !(l.Bytes > x) {
 		l.Bytes = x
 	}
-}
-
-func number(p pmetric.NumberDataPoint) float64 {
-	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-		return float64(p.IntValue())
-	}
-	return p.DoubleValue()
 }

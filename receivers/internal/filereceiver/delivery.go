@@ -366,7 +366,7 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 			for _, m := range sm.Metrics().All() {
 				var points pmetric.NumberDataPointSlice // of the same metric, in the message at hand
 				begun := false
-				for _, p := range numbers(m).All() {
+				for _, p := range spans.Points(m).All() {
 					size := sizer.NumberDataPointSize(p) + perPointRoom
 					if n == maxPoints || bytes+size > spans.MaxMessageBytes {
 						out = append(out, pmetric.NewMetrics())

@@ -304,7 +304,7 @@ func TestPointsFit(t *testing.T) {
 					assert.Equal(t, map[string]any{spans.AttrServiceName: "train", spans.AttrServiceInstanceID: "run"}, rm.Resource().Attributes().AsRaw())
 					m := rm.ScopeMetrics().At(0).Metrics().At(0)
 					assert.Equal(t, c.counter, m.Type() == pmetric.MetricTypeSum)
-					for _, p := range numbers(m).All() {
+					for _, p := range spans.Points(m).All() {
 						rank, _ := p.Attributes().Get(spans.AttrRank)
 						got[m.Name()+rank.AsString()]++
 					}

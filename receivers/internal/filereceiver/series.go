@@ -90,7 +90,7 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 			for _, m := range sm.Metrics().All() {
 				of, before := s.text(from, m.Name()), dropped
 				last, out := labels{}, false
-				numbers(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
+				spans.Points(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
 					if attrs := p.Attributes(); !last.same(attrs) {
 						out = !s.admit(s.key(of, attrs))
 						last.keep(attrs)
@@ -108,23 +108,11 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 				}
 			}
 			if dropped > 0 {
-				sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return numbers(m).Len() == 0 })
+				sm.Metrics().RemoveIf(func(m pmetric.Metric) bool { return spans.Points(m).Len() == 0 })
 			}
 		}
 	}
 	return dropped
-}
-
-// numbers are the points of a gauge or a counter. Receivers of log files send nothing else.
-func numbers(m pmetric.Metric) pmetric.NumberDataPointSlice {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints()
-	default:
-		return pmetric.NewNumberDataPointSlice()
-	}
 }
 
 // count notes points that trim took out, once they are out for good.

@@ -100,7 +100,7 @@ func (b *bench) points(tb testing.TB, batch gauges) int {
 	for _, md := range b.sent {
 		n += md.DataPointCount()
 		for _, m := range md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().All() {
-			assert.Positive(tb, numbers(m).Len(), "no metric without points")
+			assert.Positive(tb, spans.Points(m).Len(), "no metric without points")
 		}
 	}
 	return n
@@ -173,7 +173,7 @@ func TestLongLabelsAreCut(t *testing.T) {
 	b := newBench(t, 10)
 	long := strings.Repeat("x", 1<<20)
 	assert.Equal(t, 1, b.points(t, gauges{metrics: []string{"loss"}, ranks: 1, host: long}))
-	host, _ := numbers(b.sent[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).Attributes().Get(spans.AttrHostName)
+	host, _ := spans.Points(b.sent[0].ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)).At(0).Attributes().Get(spans.AttrHostName)
 	assert.Len(t, host.Str(), spans.MaxLabelBytes)
 }
 

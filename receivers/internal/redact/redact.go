@@ -77,12 +77,7 @@ func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 		w.attributes(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				switch m.Type() {
-				case pmetric.MetricTypeGauge:
-					w.points(m.Gauge().DataPoints())
-				case pmetric.MetricTypeSum:
-					w.points(m.Sum().DataPoints())
-				}
+				w.points(spans.Points(m))
 			}
 		}
 	}

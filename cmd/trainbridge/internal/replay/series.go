@@ -110,12 +110,8 @@ func (t *table) numbers(name string, adds bool, points pmetric.NumberDataPointSl
 		if p.Flags().NoRecordedValue() {
 			continue
 		}
-		value := p.DoubleValue()
-		if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-			value = float64(p.IntValue())
-		}
 		t.begin(p.Attributes())
-		t.put(name, adds, "", sample{at(p.Timestamp()), value})
+		t.put(name, adds, "", sample{at(p.Timestamp()), spans.PointNumber(p)})
 	}
 }
 

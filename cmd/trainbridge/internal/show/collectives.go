@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -75,9 +76,9 @@ func collectiveRows(d *digest.Digest) (rows []any) {
 	for _, g := range d.Collectives.Rows() {
 		last, _ := g.LastMostOften()
 		rows = append(rows, collectiveDoc{
-			clean(g.Communicator), clean(g.ID), clean(g.Operation), g.Count, g.Incomplete,
+			reading.Clean(g.Communicator), reading.Clean(g.ID), reading.Clean(g.Operation), g.Count, g.Incomplete,
 			known(g.Took.Quantile(0.5)), known(g.Took.Max()), known(g.Bus.Quantile(0.5)),
-			known(g.Late.Quantile(0.5)), known(g.Late.Max()), clean(last), g.Shown(),
+			known(g.Late.Quantile(0.5)), known(g.Late.Max()), reading.Clean(last), g.Shown(),
 		})
 	}
 	return rows
@@ -97,7 +98,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 		if c.Incomplete > 0 {
 			who += fmt.Sprintf("  %s INCOMPLETE", thousands(c.Incomplete))
 		}
-		g.add(texts(clean(c.Communicator), clean(c.Operation), strconv.Itoa(c.Count), typicalTime(&c.Took, 0.5), typicalTime(&c.Took, 1),
+		g.add(texts(reading.Clean(c.Communicator), reading.Clean(c.Operation), strconv.Itoa(c.Count), typicalTime(&c.Took, 0.5), typicalTime(&c.Took, 1),
 			typical(&c.Bus, 1e9, "%.1f"), typicalTime(&c.Late, 0.5), typicalTime(&c.Late, 1), who)...)
 	}
 	g.print(w, l)
@@ -112,19 +113,19 @@ func culprit(g *digest.Collective) string {
 	if who == "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s (%d×)", clean(who), times)
+	return fmt.Sprintf("%s (%d×)", reading.Clean(who), times)
 }
 
 // collectiveTitle says which collective a span is the root of.
 func collectiveTitle(s *tree.Span) string {
 	var v view.Collective
 	v.Read(s.Span)
-	text := clean(v.Operation)
+	text := reading.Clean(v.Operation)
 	if v.Sequence.OK {
 		text += fmt.Sprintf(" %d", v.Sequence.N)
 	}
 	if comm := digest.CommunicatorName(&v); comm != "-" {
-		text += " of " + clean(comm)
+		text += " of " + reading.Clean(comm)
 	}
 	if v.Ranks.N > 1 {
 		text += ", " + plural(int(v.Ranks.N), "rank")
@@ -181,7 +182,7 @@ func rankLabel(s *tree.Span) (name, end string, ok bool) {
 		return "", "", false
 	}
 	if host := cmp.Or(v.Host, s.Resource.Host); host != "" {
-		end = " " + clean(host)
+		end = " " + reading.Clean(host)
 	}
 	return fmt.Sprintf("rank %d", v.Rank.N), end, true
 }
@@ -281,7 +282,7 @@ func (d *numbers) addInt(v view.Int, format string) {
 
 func (d *numbers) addText(text string) {
 	if text != "" {
-		*d = append(*d, clean(text))
+		*d = append(*d, reading.Clean(text))
 	}
 }
 
@@ -293,7 +294,7 @@ func rootDetails(s *tree.Span) (d numbers) {
 		for i := range missing {
 			missing[i] = v.Missing.At(i).AsString()
 		}
-		d = append(d, fmt.Sprintf("%.0f missing: %s", v.MissingCount, clean(strings.Join(missing, ","))))
+		d = append(d, fmt.Sprintf("%.0f missing: %s", v.MissingCount, reading.Clean(strings.Join(missing, ","))))
 	}
 	if !math.IsNaN(v.Last.Late) {
 		d = append(d, fmt.Sprintf("rank %d late by %s", v.Last.Rank.N, seconds(v.Last.Late)))

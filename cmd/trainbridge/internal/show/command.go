@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -218,21 +219,21 @@ func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 func (r *report) title() string {
 	text := shareText(r.share) + " of "
 	if r.run != "" {
-		text += "run " + clean(r.run) + ", "
+		text += "run " + reading.Clean(r.run) + ", "
 	}
 	names := make([]string, len(r.services))
 	for i, s := range r.services {
-		names[i] = clean(s)
+		names[i] = reading.Clean(s)
 	}
 	if text += "service"; len(names) != 1 {
 		text += "s"
 	}
-	text += " " + strings.Join(names, ", ") + " in " + clean(r.from.String())
+	text += " " + strings.Join(names, ", ") + " in " + reading.Clean(r.from.String())
 	if r.share.Read < r.share.There || r.share.More {
 		text += "; --limit raises it"
 	}
 	if r.older != nil {
-		text += "; those older than 7 days could not be read: " + clean(r.older.Error())
+		text += "; those older than 7 days could not be read: " + reading.Clean(r.older.Error())
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -42,7 +43,7 @@ var functions = domain{
 		if s.Kind != view.KindFunction {
 			return "", "", false
 		}
-		return clean(s.Name()), processEnd(s), true
+		return reading.Clean(s.Name()), processEnd(s), true
 	},
 	below:  withoutClients,
 	folded: foldedOverhead,
@@ -97,7 +98,7 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 			}
 			return mean(sum) + " (" + ratio(&s, sum) + ")"
 		}
-		g.add(append(texts(clean(f.Name), strconv.Itoa(s.Calls), mean(s.Total), part(s.Get), part(s.Compute), part(s.Put)),
+		g.add(append(texts(reading.Clean(f.Name), strconv.Itoa(s.Calls), mean(s.Total), part(s.Get), part(s.Compute), part(s.Put)),
 			cell{ratio(&s, s.Get+s.Put), overheadColour(s.Get+s.Put, s.Total)})...)
 	}
 	g.print(w, l)
@@ -133,7 +134,7 @@ func conclusion(d *digest.Digest) string {
 	case high == 0:
 		return ""
 	case host != "":
-		return fmt.Sprintf("; %s above 30%%, all on %s", plural(high, "call"), clean(host))
+		return fmt.Sprintf("; %s above 30%%, all on %s", plural(high, "call"), reading.Clean(host))
 	default:
 		return fmt.Sprintf("; %s above 30%%", plural(high, "call"))
 	}
@@ -250,7 +251,7 @@ func aboutID(t *tree.Trace) string {
 	case withoutID(t) != nil:
 		return "no trace id in the log"
 	case text != "" && strings.ReplaceAll(strings.ToLower(text), "-", "") != t.ID.String():
-		return "trace_id=" + clean(text) + " in the log"
+		return "trace_id=" + reading.Clean(text) + " in the log"
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -43,7 +44,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 		key := [2]string{first.Resource.Service, runOf(t)}
 		r := by[key]
 		if r == nil {
-			r = &runRow{Service: clean(key[0]), Run: clean(key[1]), First: time.Unix(0, t.Start).UTC(), Roots: map[string]int{}}
+			r = &runRow{Service: reading.Clean(key[0]), Run: reading.Clean(key[1]), First: time.Unix(0, t.Start).UTC(), Roots: map[string]int{}}
 			by[key] = r
 			out = append(out, r)
 		}
@@ -54,7 +55,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 			continue
 		}
 		r.Traces++
-		r.Roots[clean(first.Name())]++
+		r.Roots[reading.Clean(first.Name())]++
 		if severityOf(t) == spans.SeverityBad {
 			r.Bad++
 		}
@@ -90,9 +91,9 @@ func each(traces []*tree.Trace) []*traceRow {
 			continue
 		}
 		seconds := float64(t.End-t.Start) / 1e9
-		severity := clean(severityOf(t))
+		severity := reading.Clean(severityOf(t))
 		r := &traceRow{
-			Trace: t.ID.String(), Start: time.Unix(0, t.Start).UTC(), Seconds: seconds, Spans: len(t.Spans), Root: clean(t.First().Name()),
+			Trace: t.ID.String(), Start: time.Unix(0, t.Start).UTC(), Seconds: seconds, Spans: len(t.Spans), Root: reading.Clean(t.First().Name()),
 			What: what(t), Severity: severity,
 		}
 		if f := withoutID(t); f != nil {

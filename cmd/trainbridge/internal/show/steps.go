@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -50,13 +51,13 @@ type logDoc struct {
 	Verdicts     map[string]int `json:"verdicts"`
 }
 
-func logName(l *digest.Log) string { return clean(cmp.Or(l.Name, "-")) }
+func logName(l *digest.Log) string { return reading.Clean(cmp.Or(l.Name, "-")) }
 
 func stepRows(d *digest.Digest) (rows []any) {
 	for _, l := range d.Steps.Rows() {
 		quantile := func(of digest.Figure, q float64) *float64 { return known(l.Measures[of].Quantile(q)) }
 		rows = append(rows, logDoc{
-			logName(l), l.Covered, quantile(digest.StepTime, 0.5), quantile(digest.StepTime, 0.95), clean(l.First.String()), clean(l.Last.String()),
+			logName(l), l.Covered, quantile(digest.StepTime, 0.5), quantile(digest.StepTime, 0.95), reading.Clean(l.First.String()), reading.Clean(l.Last.String()),
 			quantile(digest.TokenThroughput, 0.5), quantile(digest.DeviceFlopThroughputReported, 0.5), quantile(digest.DeviceFlopThroughput, 0.5),
 			quantile(digest.MFU, 0.5), l.Shown(),
 		})
@@ -75,7 +76,7 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 		of := func(figure digest.Figure) *digest.Values { return &log.Measures[figure].Values }
 		loss := "-"
 		if log.First != nil {
-			loss = clean(log.First.String()) + " → " + clean(log.Last.String())
+			loss = reading.Clean(log.First.String()) + " → " + reading.Clean(log.Last.String())
 		}
 		g.add(texts(logName(log), fmt.Sprintf("%.0f", log.Covered), typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
 			typical(of(digest.TokenThroughput), 1, "%.0f"), typical(of(digest.DeviceFlopThroughputReported), 1e12, "%.1f"),
@@ -99,7 +100,7 @@ func stepDetails(s *tree.Span) (d []string) {
 		case n > 1:
 			d = append(d, fmt.Sprintf("%.0f steps of %s", n, duration(int64(took))))
 		}
-		if loss := clean(digest.LossText(v.Loss)); loss != "" {
+		if loss := reading.Clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "loss "+loss)
 		}
 		if !math.IsNaN(v.MFU) {
@@ -110,7 +111,7 @@ func stepDetails(s *tree.Span) (d []string) {
 	case view.KindEvaluation:
 		var v view.Evaluation
 		v.Read(s.Span, s.Resource)
-		if loss := clean(digest.LossText(v.Loss)); loss != "" {
+		if loss := reading.Clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "validation loss "+loss)
 		}
 	case view.KindPart:

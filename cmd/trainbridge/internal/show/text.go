@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -92,16 +91,6 @@ func plural(n int, what string) string {
 		return "1 " + what
 	}
 	return thousands(n) + " " + what + "s"
-}
-
-// clean keeps control characters of logged text from the terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 func runes(s string) int { return len([]rune(s)) }

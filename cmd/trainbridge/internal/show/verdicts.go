@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -21,11 +22,11 @@ type verdict struct {
 	value, threshold float64 // NaN: not given
 }
 
-func verdictName(name string) string { return clean(cmp.Or(name, "verdict")) }
+func verdictName(name string) string { return reading.Clean(cmp.Or(name, "verdict")) }
 
 func verdicts(s *tree.Span) (out []verdict) {
 	for v := range view.Verdicts(s.Span) {
-		out = append(out, verdict{verdictName(v.Name), clean(v.Reason), v.Value, v.Threshold})
+		out = append(out, verdict{verdictName(v.Name), reading.Clean(v.Reason), v.Value, v.Threshold})
 	}
 	return out
 }
@@ -71,10 +72,10 @@ func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
 	counts := v.Shown()
 	var all []string
 	for _, name := range digest.ByCount(counts) {
-		all = append(all, fmt.Sprintf("%s× %s", thousands(counts[name]), clean(name)))
+		all = append(all, fmt.Sprintf("%s× %s", thousands(counts[name]), reading.Clean(name)))
 	}
 	if len(all) > 0 {
-		paragraph(w, fmt.Sprintf("verdicts on %s: %s", clean(on), strings.Join(all, ", ")), "", l)
+		paragraph(w, fmt.Sprintf("verdicts on %s: %s", reading.Clean(on), strings.Join(all, ", ")), "", l)
 	}
 }
 

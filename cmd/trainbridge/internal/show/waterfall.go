@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -99,7 +100,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	}
 	about := []cell{{"trace " + t.ID.String(), "1"}, {services(t), ""}}
 	if run != "" {
-		about = append(about, cell{"run " + clean(run), ""})
+		about = append(about, cell{"run " + reading.Clean(run), ""})
 	}
 	parts(w, l, about...)
 	size := plural(len(t.Spans), "span")
@@ -120,7 +121,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 func services(t *tree.Trace) string {
 	var names []string
 	for _, s := range t.Spans {
-		if name := clean(s.Resource.Service); name != "" && !slices.Contains(names, name) {
+		if name := reading.Clean(s.Resource.Service); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -244,7 +245,7 @@ func (r row) label() (name, end string) {
 		if f.whole {
 			end = fmt.Sprintf(" ×%d", len(f.spans))
 		}
-		return clean(cmp.Or(f.name, r.Name())), end
+		return reading.Clean(cmp.Or(f.name, r.Name())), end
 	}
 	for _, d := range domains {
 		if d.label == nil {
@@ -257,7 +258,7 @@ func (r row) label() (name, end string) {
 	if r.ParentSpanID().IsEmpty() {
 		end = cmp.Or(processEnd(r.Span), sourceEnd(r.Span))
 	}
-	return clean(r.Name()), end
+	return reading.Clean(r.Name()), end
 }
 
 // sourceEnd says which log a root comes from.
@@ -266,7 +267,7 @@ func sourceEnd(s *tree.Span) string {
 	if v.Read(s.Span, s.Resource); v.Format == "" {
 		return ""
 	}
-	return " [" + clean(v.Format) + "]"
+	return " [" + reading.Clean(v.Format) + "]"
 }
 
 func (r row) took() string {
@@ -319,7 +320,7 @@ func (r row) details(t *tree.Trace) string {
 		text = strings.TrimPrefix(text+" · "+r.note, " · ")
 	}
 	if elsewhere(r.Span, t) {
-		text = strings.TrimSuffix(cmp.Or(clean(r.Resource.Service), "no service")+" · "+text, " · ")
+		text = strings.TrimSuffix(cmp.Or(reading.Clean(r.Resource.Service), "no service")+" · "+text, " · ")
 	}
 	return text
 }
@@ -338,7 +339,7 @@ func details(s *tree.Span) string {
 	if s.Head.Incomplete {
 		note := "INCOMPLETE"
 		if s.Head.Reason != "" {
-			note += " (" + clean(s.Head.Reason) + ")"
+			note += " (" + reading.Clean(s.Head.Reason) + ")"
 		}
 		d = append(d, note)
 	}
@@ -347,7 +348,7 @@ func details(s *tree.Span) string {
 	}
 	ended := func(d *domain) bool { return d.ended != nil && d.ended(s) }
 	if s.Failed() && !s.Head.Incomplete && len(verdicts(s)) == 0 && !slices.ContainsFunc(domains[:], ended) {
-		d = append(d, strings.TrimSpace("ERROR "+clean(s.Status().Message())))
+		d = append(d, strings.TrimSpace("ERROR "+reading.Clean(s.Status().Message())))
 	}
 	for _, domain := range domains {
 		d = append(d, domain.details(s)...)

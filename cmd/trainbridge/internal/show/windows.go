@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -66,12 +67,12 @@ type slowDoc struct {
 
 func windowRows(d *digest.Digest) (rows []any) {
 	for _, w := range d.Windows.Rows() {
-		doc := windowDoc{Window: clean(w.Of), Count: int(w.Took.Count()), Slow: w.SlowCount, P50: known(w.Took.Quantile(0.5))}
+		doc := windowDoc{Window: reading.Clean(w.Of), Count: int(w.Took.Count()), Slow: w.SlowCount, P50: known(w.Took.Quantile(0.5))}
 		for _, p := range w.ByTime() {
-			doc.Parts = append(doc.Parts, partDoc{clean(p.Name), known(p.All.Quantile(0.5)), known(p.Slow.Quantile(0.5)), known(w.Share(p))})
+			doc.Parts = append(doc.Parts, partDoc{reading.Clean(p.Name), known(p.All.Quantile(0.5)), known(p.Slow.Quantile(0.5)), known(w.Share(p))})
 		}
 		for _, s := range w.Slow {
-			doc.Why = append(doc.Why, slowDoc{s.Trace.String(), time.Unix(0, s.Start).UTC(), s.Of.Took, s.Of.Over, clean(s.Of.Reason)})
+			doc.Why = append(doc.Why, slowDoc{s.Trace.String(), time.Unix(0, s.Start).UTC(), s.Of.Took, s.Of.Over, reading.Clean(s.Of.Reason)})
 		}
 		rows = append(rows, doc)
 	}
@@ -99,7 +100,7 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	first := all[0]
 	for _, s := range first.Slow[:min(told, len(first.Slow))] {
-		paragraph(w, clean(cmp.Or(s.Of.Reason, seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
+		paragraph(w, reading.Clean(cmp.Or(s.Of.Reason, seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
 	}
 	one, several := names(first.Of)
 	if more := first.SlowCount - told; more > 0 {
@@ -114,7 +115,7 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 		g.head, all50 = append(g.head, "slow "+several+" p50"), append(all50, typicalTime(&first.SlowTook, 0.5))
 	}
 	for _, p := range first.ByTime() {
-		row := []string{clean(p.Name), typicalTime(&p.All, 0.5), ratioText(first.Share(p)), typicalTime(&p.Slow, 0.5)}
+		row := []string{reading.Clean(p.Name), typicalTime(&p.All, 0.5), ratioText(first.Share(p)), typicalTime(&p.Slow, 0.5)}
 		g.add(texts(row[:len(g.head)]...)...)
 	}
 	g.add(texts(all50...)...)
@@ -211,7 +212,7 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 		if v.JoinBy == "" {
 			return "", "", false
 		}
-		return clean(s.Name()), fmt.Sprintf(" ×%d", v.Count.N), true
+		return reading.Clean(s.Name()), fmt.Sprintf(" ×%d", v.Count.N), true
 	case view.KindJoined:
 		var v view.Collective
 		v.Read(s.Span)
@@ -221,7 +222,7 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 				end = fmt.Sprintf(" rank %d%s", v.Last.Rank.N, end)
 			}
 		}
-		return clean(s.Name()), end, true
+		return reading.Clean(s.Name()), end, true
 	}
 	return "", "", false
 }
@@ -241,16 +242,16 @@ func joinedDetails(s *tree.Span) (d []string) {
 			d = append(d, "longest "+seconds(v.Max))
 		}
 		if v.CommName != "" {
-			d = append(d, clean(v.CommName))
+			d = append(d, reading.Clean(v.CommName))
 		}
-		d = append(d, "by "+clean(v.JoinBy))
+		d = append(d, "by "+reading.Clean(v.JoinBy))
 	case view.KindJoined:
 		for _, link := range s.Links().All() {
 			d = append(d, "trace "+link.TraceID().String())
 		}
 	case view.KindBreakdown:
 		for _, p := range partsOf(s)[:min(3, len(partsOf(s)))] {
-			d = append(d, clean(p.Part)+" "+seconds(p.Seconds))
+			d = append(d, reading.Clean(p.Part)+" "+seconds(p.Seconds))
 		}
 	}
 	return d
@@ -420,7 +421,7 @@ func breakdown(w *strings.Builder, t *tree.Trace, l look) {
 		return
 	}
 	if slow, ok := digest.SlowOf(s.Span); ok && slow.Reason != "" {
-		paragraph(w, clean(slow.Reason), severityColour[spans.SeverityWarning], l)
+		paragraph(w, reading.Clean(slow.Reason), severityColour[spans.SeverityWarning], l)
 	}
 	breakdownTable(w, s, l)
 }
@@ -448,7 +449,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 			}
 			return seconds(v)
 		}
-		g.add(append(texts(clean(p.Part), seconds(p.Seconds), ratioText(share)), cell{bar, "36"}, cell{text: some(p.Sum)}, cell{text: some(p.Union)})...)
+		g.add(append(texts(reading.Clean(p.Part), seconds(p.Seconds), ratioText(share)), cell{bar, "36"}, cell{text: some(p.Sum)}, cell{text: some(p.Union)})...)
 	}
 	g.print(w, l)
 	if text := gpusText(&b.GPUs); text != "" {
@@ -484,13 +485,13 @@ func gpusText(g *view.GPUs) string {
 	add(g.Clock, "%.2f GHz", 1e9)
 	add(g.ClockMin, "slowest %.2f GHz", 1e9)
 	for _, t := range g.Throttled {
-		all = append(all, "held down for "+seconds(t.Seconds)+" ("+clean(t.Cause)+")")
+		all = append(all, "held down for "+seconds(t.Seconds)+" ("+reading.Clean(t.Cause)+")")
 	}
 	return fmt.Sprintf("%s, %s: %s", plural(int(g.Count.N), "GPU"), plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }
 
 // xidText says which error of which GPU the driver reported.
 func xidText(event pcommon.Map) string {
-	of := func(key string) string { return clean(spans.AttrText(event, key)) }
+	of := func(key string) string { return reading.Clean(spans.AttrText(event, key)) }
 	return fmt.Sprintf("XID %s of %s on %s", of(spans.AttrErrorType), of(spans.AttrHardwareName), of(spans.AttrHostName))
 }

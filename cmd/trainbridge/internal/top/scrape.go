@@ -34,7 +34,6 @@ type scraper struct {
 
 // totals are counters at the scrape before.
 type totals struct {
-	step     int64
 	time     float64 // s, of all steps
 	steps    float64
 	parts    map[string]float64
@@ -127,7 +126,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	current := map[string]*totals{}
 	sums := func(run string) *totals {
 		if current[run] == nil {
-			current[run] = &totals{step: -1, parts: map[string]float64{}, verdicts: map[string]float64{}}
+			current[run] = &totals{parts: map[string]float64{}, verdicts: map[string]float64{}}
 		}
 		return current[run]
 	}
@@ -166,9 +165,6 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		}
 	}
 	s.before = current
-	for run, p := range latest {
-		sums(run).step = p.n
-	}
 }
 
 // compare notes what came since the scrape before.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -109,12 +108,8 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 			host := spans.AttrText(rm.Resource().Attributes(), spans.AttrHostName)
 			for _, sm := range rm.ScopeMetrics().All() {
 				for _, metric := range sm.Metrics().All() {
-					for _, p := range points(metric) {
-						value := p.DoubleValue()
-						if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
-							value = float64(p.IntValue())
-						}
-						w.addGPU(host, metric.Name(), value, func(name string) string { return text(p.Attributes(), name) })
+					for _, p := range spans.Points(metric).All() {
+						w.addGPU(host, metric.Name(), spans.PointNumber(p), func(name string) string { return spans.AttrText(p.Attributes(), name) })
 					}
 				}
 			}
@@ -122,18 +117,6 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	})
 	return nil
 }
-
-func points(m pmetric.Metric) func(func(int, pmetric.NumberDataPoint) bool) {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints().All()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints().All()
-	}
-	return func(func(int, pmetric.NumberDataPoint) bool) {}
-}
-
-func text(attrs pcommon.Map, name string) string { return spans.AttrText(attrs, name) }
 
 // addGPU notes a value of a GPU, if it is one that is shown. attribute finds an attribute of the point.
 func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
@@ -143,7 +126,7 @@ func (m *model) addGPU(host, metric string, value float64, attribute func(name s
 	}
 	to := func(f func(*gpu)) {
 		if g := m.gpuOf(host, id, attribute(spans.AttrSource) != ""); g != nil {
-			if model := attribute("hw.model"); model != "" {
+			if model := attribute(spans.AttrDeviceModel); model != "" {
 				g.model = model
 			}
 			if name := attribute(spans.AttrHardwareName); name != "" {
@@ -154,7 +137,7 @@ func (m *model) addGPU(host, metric string, value float64, attribute func(name s
 	}
 	switch metric {
 	case spans.MetricGPUUtilization:
-		if task := attribute("hw.gpu.task"); task == "" || task == "general" {
+		if task := attribute(spans.AttrGPUTask); task == "" || task == "general" {
 			to(func(g *gpu) { g.busy = value })
 		}
 	case "hw.gpu.memory.usage":
@@ -164,7 +147,7 @@ func (m *model) addGPU(host, metric string, value float64, attribute func(name s
 	case spans.MetricHardwarePower:
 		to(func(g *gpu) { g.power = value })
 	case spans.MetricHardwareTemperature:
-		if at := attribute("hw.sensor_location"); at == "" || at == "gpu" {
+		if at := attribute(spans.AttrSensorLocation); at == "" || at == "gpu" {
 			to(func(g *gpu) { g.temperature = value })
 		}
 	case spans.MetricGPUThrottleActive:

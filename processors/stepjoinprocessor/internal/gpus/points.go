@@ -161,10 +161,7 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 
 // point takes a point. It is false for one that says nothing that can be used.
 func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
-	v, at := float64(p.IntValue()), int64(p.Timestamp())
-	if p.ValueType() == pmetric.NumberDataPointValueTypeDouble {
-		v = p.DoubleValue()
-	}
+	v, at := spans.PointNumber(p), int64(p.Timestamp())
 	if l.host == "" || l.id == "" || at <= 0 || !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() {
 		return false
 	}

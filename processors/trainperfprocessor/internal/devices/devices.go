@@ -66,21 +66,12 @@ func IsAbout(metric string) bool {
 
 // Notice takes what a metric says about GPUs. It says false when there was no room for a host.
 func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
-	var points pmetric.NumberDataPointSlice
-	switch m.Type() {
-	case pmetric.MetricTypeSum:
-		points = m.Sum().DataPoints()
-	case pmetric.MetricTypeGauge:
-		points = m.Gauge().DataPoints()
-	default:
-		return true
-	}
 	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now, room := d.now(), true
 	changed := d.sweep(now)
-	for _, p := range points.All() {
+	for _, p := range spans.Points(m).All() {
 		dev, ok := readDevice(p.Attributes(), whole)
 		if !ok {
 			continue
