@@ -1,0 +1,381 @@
+package partial
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/logids"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Read gives each packed record to visit, in the order in which they were added. The record is valid during the visit, which may change it. All is checked
+// before the first visit: of records that cannot be read none is visited.
+func Read(packed []byte, visit func(o *op.Op)) error {
+	r := readers.Get().(*reader)
+	defer r.free()
+	if err := r.open(packed); err != nil {
+		return err
+	}
+	for range r.n {
+		visit(r.next())
+	}
+	return nil
+}
+
+// count is how many records there are, if the rest of them is right.
+func count(packed []byte) int {
+	if len(packed) == 0 || packed[0] != version {
+		return -1
+	}
+	n, _ := binary.Uvarint(packed[1:])
+	return int(min(n, math.MaxInt32))
+}
+
+var (
+	errVersion = errors.New("packed records are in a form that this version does not know: update trainbridge here before it is updated on the hosts")
+	errBroken  = errors.New("packed records are broken: they were cut or changed on the way")
+)
+
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+// reader goes through all columns side by side, so that what it takes does not grow with the packed records.
+type reader struct {
+	packed     []byte
+	n, details int
+	texts      []textAt
+	cursors    [columns]cursor
+	varying    []int // columns whose values differ, but for those of details
+	all        op.Op // what all records have
+	op         op.Op
+	end, count int64 // columns colEnd and colDetails of the record
+	ids        logids.IDs
+	names      map[string]string
+}
+
+// textAt is where a text of the dictionary is.
+type textAt struct{ from, to uint32 }
+
+// What a reader keeps from one packing to the next.
+const (
+	maxNames   = 1024
+	maxTexts   = 1 << 14
+	maxDetails = 1 << 14
+)
+
+func (r *reader) free() {
+	if len(r.names) > maxNames {
+		r.names = nil
+	}
+	if cap(r.texts) > maxTexts {
+		r.texts = nil
+	}
+	details := r.op.Details[:0]
+	if cap(details) > maxDetails {
+		details = nil
+	}
+	*r = reader{texts: r.texts[:0], varying: r.varying[:0], names: r.names, op: op.Op{Details: details}}
+	readers.Put(r)
+}
+
+// open checks all and finds the columns.
+func (r *reader) open(packed []byte) error {
+	if len(packed) == 0 || len(packed) > math.MaxInt32 {
+		return errBroken
+	}
+	if packed[0] != version {
+		return errVersion
+	}
+	if packed[len(packed)-1] != last {
+		return errBroken
+	}
+	packed = packed[:len(packed)-1]
+	r.packed = packed
+	in := input{b: packed[1:]}
+	// Each of these takes a byte at least.
+	n, details, texts := in.uvarint(), in.uvarint(), in.uvarint()
+	if n > uint64(len(packed)) || details > uint64(len(packed)) || texts > uint64(len(packed)) {
+		return errBroken
+	}
+	r.n, r.details = int(n), int(details)
+	for range texts {
+		length := in.uvarint()
+		from := len(packed) - len(in.b)
+		in.take(length)
+		if in.bad {
+			return errBroken
+		}
+		r.texts = append(r.texts, textAt{uint32(from), uint32(len(packed) - len(in.b))})
+	}
+	for i := range r.cursors {
+		r.cursors[i] = cursor{base: absent[i]}
+	}
+	before := -1
+	for len(in.b) > 0 {
+		at := int(in.b[0])
+		in.b = in.b[1:]
+		if at <= before || at >= columns || !r.column(at, &in) {
+			return errBroken
+		}
+		before = at
+	}
+	if in.bad || r.n > 0 && r.cursors[colKind].unit == 0 || r.details > 0 && r.cursors[colName].unit == 0 {
+		return errBroken
+	}
+	sum := uint64(0)
+	for c, i := r.cursors[colDetails], 0; i < r.n; i++ {
+		sum += uint64(c.next())
+	}
+	if sum != details {
+		return errBroken
+	}
+	r.begin()
+	return nil
+}
+
+// column reads the head of a column and checks its values.
+func (r *reader) column(at int, in *input) (ok bool) {
+	c := &r.cursors[at]
+	form := in.uvarint()
+	c.delta, c.integer = form&uint64(formDelta) != 0, form&uint64(formInteger) != 0
+	c.base = in.varint()
+	if c.delta {
+		c.step = in.varint()
+	}
+	c.unit = in.uvarint()
+	rows, numbers := r.n, r.n
+	if at >= colName {
+		rows, numbers = r.details, r.details
+	}
+	if form > uint64(formDelta|formInteger) || c.integer && (at < colFloat || at >= colText) || rows == 0 || in.bad {
+		return false
+	}
+	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) {
+		return false
+	}
+	if c.unit > 0 {
+		c.rest = in.take(in.uvarint())
+		if c.delta {
+			numbers--
+		}
+		if len(c.rest) == 0 || ends(c.rest) != numbers || c.rest[len(c.rest)-1] >= 0x80 {
+			return false
+		}
+	}
+	lo, hi := r.bounds(at)
+	if lo == math.MinInt64 {
+		return true
+	}
+	if !c.varies() {
+		rows = 1
+	}
+	for run := *c; rows > 0; rows-- {
+		if v := run.next(); v < lo || v > hi {
+			return false
+		}
+	}
+	return true
+}
+
+// bounds are the values that a column may have.
+func (r *reader) bounds(at int) (lo, hi int64) {
+	switch {
+	case at == colKind, at == colParentKind:
+		return 0, int64(op.Kinds) - 1
+	case at >= colInt32 && at < colNumber, at >= colChannel && at <= colStep, at == colUnder:
+		return math.MinInt32, math.MaxInt32
+	case at >= colText && at < colFlags, at == colTime, at == colUnit, at == colName, at == colDirection, at == colOperation:
+		return 0, int64(len(r.texts))
+	case at == colFlags:
+		return 0, 2*hasIDs - 1
+	case at == colState:
+		return 0, int64(op.Scheduled)
+	case at == colDetails:
+		return 0, int64(r.details)
+	}
+	return math.MinInt64, math.MaxInt64
+}
+
+// begin takes what all records have.
+func (r *reader) begin() {
+	r.all.Init()
+	r.end, r.count = absent[colEnd], absent[colDetails]
+	for at := range colName {
+		if c := &r.cursors[at]; c.varies() {
+			r.varying = append(r.varying, at)
+		} else if c.base != absent[at] || c.integer {
+			r.set(&r.all, at, c.base)
+		}
+	}
+}
+
+// next makes the next record.
+func (r *reader) next() *op.Op {
+	o, details := &r.op, r.op.Details[:0]
+	*o = r.all
+	for _, at := range r.varying {
+		r.set(o, at, r.cursors[at].next())
+	}
+	o.End = r.end + behind(o.Start, o.Duration)
+	for range r.count {
+		details = append(details, r.detail(o.Start))
+	}
+	o.Details = details
+	return o
+}
+
+func (r *reader) set(o *op.Op, at int, v int64) {
+	switch {
+	case at == colKind:
+		o.Kind = op.Kind(v)
+	case at < colInt32:
+		*ints64[at-colInt64](o) = v
+	case at < colNumber:
+		*ints32[at-colInt32](o) = int32(v)
+	case at < colFloat:
+		*numbers[at-colNumber](o) = uint64(v)
+	case at < colText:
+		f := math.Float64frombits(uint64(v))
+		if r.cursors[at].integer {
+			f = float64(v)
+		}
+		*floats[at-colFloat](o) = f
+	case at < colID:
+		*texts[at-colText](o) = r.text(v)
+	case at < colFlags:
+		r.ids[at-colID] = r.text(v)
+	case at == colFlags:
+		for i, f := range flags {
+			*f(o) = v>>i&1 == 1
+		}
+		if o.IDs = nil; v&hasIDs != 0 {
+			o.IDs = &r.ids
+		}
+	case at == colTime:
+		o.Time = spans.TimeSource(r.name(v))
+	case at == colUnit:
+		o.ReportedUnit = r.name(v)
+	case at == colEnd:
+		r.end = v
+	case at == colState:
+		o.State = op.State(v)
+	case at == colParentKind:
+		o.ParentKind = op.Kind(v)
+	case at == colDetails:
+		r.count = v
+	}
+}
+
+// detail makes the next detail, of a record with this start.
+func (r *reader) detail(start int64) op.Detail {
+	c := &r.cursors
+	d := op.Detail{
+		Name: r.name(c[colName].next()), Start: start + c[colStart].next(), Duration: c[colDuration].next(), Channel: int32(c[colChannel].next()),
+		Peer: int32(c[colPeer].next()), Step: int32(c[colStep].next()), Size: c[colSize].next(), Direction: r.name(c[colDirection].next()),
+		Operation: r.name(c[colOperation].next()), Under: int32(c[colUnder].next()),
+	}
+	d.End = c[colDetailEnd].next() + behind(d.Start, d.Duration)
+	return d
+}
+
+// text is an entry of the dictionary. It is a part of what was packed.
+func (r *reader) text(n int64) []byte {
+	if n == 0 {
+		return nil
+	}
+	t := r.texts[n-1]
+	return r.packed[t.from:t.to:t.to]
+}
+
+func (r *reader) name(n int64) string {
+	b := r.text(n)
+	if len(b) == 0 {
+		return ""
+	}
+	s, ok := r.names[string(b)]
+	if !ok {
+		if r.names == nil {
+			r.names = make(map[string]string)
+		}
+		s = string(b)
+		r.names[s] = s
+	}
+	return s
+}
+
+// cursor is a place in a column.
+type cursor struct {
+	delta, integer bool
+	begun          bool // delta: the first value was given
+	base, step     int64
+	unit           uint64
+	rest           []byte // the numbers that were not read yet
+}
+
+// varies says whether the values may differ.
+func (c *cursor) varies() bool { return c.unit > 0 || c.delta }
+
+// next is the next value. There must be one.
+func (c *cursor) next() int64 {
+	if c.delta && !c.begun {
+		c.begun = true
+		return c.base
+	}
+	n := uint64(0)
+	if c.unit > 0 {
+		for shift := 0; ; shift += 7 {
+			b := c.rest[0]
+			c.rest = c.rest[1:]
+			n |= uint64(b&0x7f) << shift // bits beyond 64 are dropped, if anyone wrote them
+			if b < 0x80 {
+				break
+			}
+		}
+	}
+	v := c.base + c.step + int64(n*c.unit)
+	if c.delta {
+		c.base = v
+	}
+	return v
+}
+
+// ends is how many numbers there are.
+func ends(b []byte) (n int) {
+	for _, x := range b {
+		n += int(x>>7 ^ 1)
+	}
+	return n
+}
+
+// input is what was not read yet. Where it ends too early it is bad, and gives zeros.
+type input struct {
+	b   []byte
+	bad bool
+}
+
+func (in *input) uvarint() uint64 {
+	v, n := binary.Uvarint(in.b)
+	if n <= 0 {
+		*in = input{bad: true}
+		return 0
+	}
+	in.b = in.b[n:]
+	return v
+}
+
+func (in *input) varint() int64 {
+	v := in.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func (in *input) take(length uint64) []byte {
+	if length > uint64(len(in.b)) {
+		*in = input{bad: true}
+		return nil
+	}
+	out := in.b[:length]
+	in.b = in.b[length:]
+	return out
+}

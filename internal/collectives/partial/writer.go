@@ -1,0 +1,336 @@
+package partial
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The first and the last byte of packed records.
+const (
+	version = 1
+	last    = 0xff
+)
+
+// Writer packs records of one log in one communicator. The zero value is ready.
+type Writer struct {
+	columns    [columns]column
+	n, details int
+	start, end int64
+	key        [16]byte
+	comm       string
+
+	numbers map[string]int64 // of the texts, from 1 on
+	texts   []string
+	length  int // of the texts together
+}
+
+// Add takes the next record. It keeps nothing of o.
+func (w *Writer) Add(o *op.Op) {
+	if w.n == 0 {
+		w.begin(o)
+	}
+	w.n++
+	c := &w.columns
+	c[colKind].put(int64(o.Kind))
+	for i, f := range ints64 {
+		c[colInt64+i].put(*f(o))
+	}
+	for i, f := range ints32 {
+		c[colInt32+i].put(int64(*f(o)))
+	}
+	for i, f := range numbers {
+		c[colNumber+i].put(int64(*f(o)))
+	}
+	for i, f := range floats {
+		c[colFloat+i].put(int64(math.Float64bits(*f(o))))
+	}
+	for i, f := range texts {
+		w.text(colText+i, *f(o))
+	}
+	set := int64(0)
+	for i, f := range flags {
+		if *f(o) {
+			set |= 1 << i
+		}
+	}
+	if o.IDs != nil {
+		set |= hasIDs
+		for i, id := range o.IDs {
+			w.text(colID+i, id)
+		}
+	} else {
+		for i := range idFields {
+			c[colID+i].put(0)
+		}
+	}
+	c[colFlags].put(set)
+	w.name(colTime, string(o.Time))
+	w.name(colUnit, o.ReportedUnit)
+	c[colEnd].put(o.End - behind(o.Start, o.Duration))
+	c[colState].put(int64(o.State))
+	c[colParentKind].put(int64(o.ParentKind))
+	c[colDetails].put(int64(len(o.Details)))
+	for i := range o.Details {
+		w.detail(o, &o.Details[i])
+	}
+	at := o.Start
+	if at == 0 {
+		at = o.End
+	}
+	w.start, w.end = min(w.start, at), max(w.end, o.End, at)
+}
+
+// begin takes note of the first record.
+func (w *Writer) begin(o *op.Op) {
+	w.comm = spans.Name(o.Comm)
+	w.start, w.end = math.MaxInt64, 0
+	var key []byte
+	for _, v := range [...]int64{int64(o.Kind), int64(o.Seq), o.Start, o.End, o.Duration, int64(o.Rank), o.PID, int64(o.Peer)} {
+		key = binary.BigEndian.AppendUint64(key, uint64(v))
+	}
+	w.key = [16]byte(spans.ShortKey(append(key, o.Name...)))
+}
+
+func (w *Writer) detail(o *op.Op, d *op.Detail) {
+	w.details++
+	c := &w.columns
+	w.name(colName, d.Name)
+	c[colStart].put(d.Start - o.Start)
+	c[colDetailEnd].put(d.End - behind(d.Start, d.Duration))
+	c[colDuration].put(d.Duration)
+	c[colChannel].put(int64(d.Channel))
+	c[colPeer].put(int64(d.Peer))
+	c[colStep].put(int64(d.Step))
+	c[colSize].put(d.Size)
+	w.name(colDirection, d.Direction)
+	w.name(colOperation, d.Operation)
+	c[colUnder].put(int64(d.Under))
+}
+
+// text takes a text, nil or not.
+func (w *Writer) text(at int, b []byte) {
+	c := &w.columns[at]
+	if b == nil {
+		c.put(0)
+		return
+	}
+	n := c.last // mostly it is the same as before
+	if n == 0 || w.texts[n-1] != string(b) {
+		var ok bool
+		if n, ok = w.numbers[string(b)]; !ok {
+			n = w.learn(string(b))
+		}
+	}
+	c.put(n)
+}
+
+// name takes a text of which nil and empty are the same.
+func (w *Writer) name(at int, s string) {
+	c := &w.columns[at]
+	n := c.last
+	switch {
+	case s == "":
+		n = 0
+	case n == 0 || w.texts[n-1] != s:
+		var ok bool
+		if n, ok = w.numbers[s]; !ok {
+			n = w.learn(s)
+		}
+	}
+	c.put(n)
+}
+
+func (w *Writer) learn(s string) int64 {
+	if w.numbers == nil {
+		w.numbers = make(map[string]int64)
+	}
+	w.texts = append(w.texts, s)
+	w.length += len(s)
+	n := int64(len(w.texts))
+	w.numbers[s] = n
+	return n
+}
+
+// Len is how many records were added.
+func (w *Writer) Len() int { return w.n }
+
+// Size is about how many bytes the packed records have, mostly less.
+func (w *Writer) Size() int { return w.n*64 + w.details*24 + w.length + len(w.texts) }
+
+// Pack moves the records into a stretch: all of it but where they are from. Records are overwritten.
+func (w *Writer) Pack(s *Stretch) {
+	s.Comm, s.Count, s.Start, s.End, s.key = w.comm, w.n, w.start, w.end, w.key
+	b := s.Records[:0]
+	b = append(b, version)
+	b = binary.AppendUvarint(b, uint64(w.n))
+	b = binary.AppendUvarint(b, uint64(w.details))
+	b = binary.AppendUvarint(b, uint64(len(w.texts)))
+	for _, text := range w.texts {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	for i := range w.columns {
+		b = w.columns[i].append(b, i)
+		w.columns[i].reset()
+	}
+	b = append(b, last)
+	s.Records = b
+	w.n, w.details, w.length = 0, 0, 0
+	clear(w.numbers)
+	clear(w.texts)
+	w.texts = w.texts[:0]
+}
+
+// column has the values of a field.
+type column struct {
+	n      int
+	last   int64
+	values []int64 // empty while all are the same
+}
+
+func (c *column) put(v int64) {
+	switch {
+	case len(c.values) > 0:
+		c.values = append(c.values, v)
+	case c.n > 0 && v != c.last:
+		for range c.n {
+			c.values = append(c.values, c.last)
+		}
+		c.values = append(c.values, v)
+	}
+	c.n++
+	c.last = v
+}
+
+// maxIdle bounds the values for which an empty column keeps room.
+const maxIdle = 4096
+
+func (c *column) reset() {
+	*c = column{values: c.values[:0]}
+	if cap(c.values) > maxIdle {
+		c.values = nil
+	}
+}
+
+// The forms of a column. The nth value is base + unit · (the nth number), or the one before + base + unit · (the nth number). Where unit is 0 no numbers are
+// written: all values are the same, or grow by the same.
+const (
+	formOffset  byte = 0
+	formDelta   byte = 1
+	formInteger byte = 2 // flag: the values are those of float64, all of them integers
+)
+
+// append writes the column, if it has other values than those that are absent.
+func (c *column) append(b []byte, at int) []byte {
+	always := at == colKind || at == colName
+	if c.n == 0 || len(c.values) == 0 && c.last == absent[at] && !always {
+		return b
+	}
+	values := c.values
+	if len(values) == 0 {
+		one := [1]int64{c.last}
+		values = one[:]
+	}
+	form := formOffset
+	if at >= colFloat && at < colText && integers(values) {
+		form = formInteger
+	}
+	b = append(b, byte(at))
+	if always {
+		for len(values) < c.n {
+			values = append(values, c.last)
+		}
+		return appendOffsets(append(b, form), values, 0, 1)
+	}
+	lo, offsets := slices.Min(values), unit{}
+	for _, v := range values {
+		offsets.add(uint64(v - lo))
+	}
+	if offsets.gcd == 0 {
+		return binary.AppendUvarint(binary.AppendVarint(append(b, form), lo), 0)
+	}
+	step, deltas := int64(math.MaxInt64), unit{}
+	for i, v := range values[1:] {
+		step = min(step, v-values[i])
+	}
+	for i, v := range values[1:] {
+		deltas.add(uint64(v - values[i] - step))
+	}
+	if deltas.gcd > 0 {
+		more := 0 // bytes of the deltas beyond those of the offsets
+		for i, v := range values[1:] {
+			more += size(uint64(v-values[i]-step)/deltas.gcd) - size(uint64(v-lo)/offsets.gcd)
+		}
+		if more >= 0 {
+			return appendOffsets(append(b, form), values, lo, offsets.gcd)
+		}
+	}
+	b = binary.AppendVarint(append(b, form|formDelta), values[0])
+	b = binary.AppendUvarint(binary.AppendVarint(b, step), deltas.gcd)
+	if deltas.gcd == 0 {
+		return b
+	}
+	length := 0
+	for i, v := range values[1:] {
+		length += size(uint64(v-values[i]-step) / deltas.gcd)
+	}
+	b = binary.AppendUvarint(b, uint64(length))
+	for i, v := range values[1:] {
+		b = binary.AppendUvarint(b, uint64(v-values[i]-step)/deltas.gcd)
+	}
+	return b
+}
+
+func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
+	length := 0
+	for _, v := range values {
+		length += size(uint64(v-lo) / gcd)
+	}
+	b = binary.AppendUvarint(binary.AppendVarint(b, lo), gcd)
+	b = binary.AppendUvarint(b, uint64(length))
+	for _, v := range values {
+		b = binary.AppendUvarint(b, uint64(v-lo)/gcd)
+	}
+	return b
+}
+
+// integers turns the bits of floats into the integers that they are, if all of them are.
+func integers(values []int64) bool {
+	for _, v := range values {
+		f := math.Float64frombits(uint64(v))
+		if f != math.Trunc(f) || math.Abs(f) > 1<<53 || f == 0 && math.Signbit(f) {
+			return false
+		}
+	}
+	for i, v := range values {
+		values[i] = int64(math.Float64frombits(uint64(v)))
+	}
+	return true
+}
+
+// unit finds the greatest number that divides all numbers: times in ns are mostly whole µs, bandwidths whole kB/s.
+type unit struct{ gcd uint64 }
+
+func (u *unit) add(v uint64) {
+	switch {
+	case u.gcd == 1 || v == 0:
+	case u.gcd == 0:
+		u.gcd = v
+	default:
+		for a, b := v, u.gcd; ; {
+			if a %= b; a == 0 {
+				u.gcd = b
+				return
+			}
+			a, b = b, a
+		}
+	}
+}
+
+// size is how many bytes a number takes.
+func size(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
