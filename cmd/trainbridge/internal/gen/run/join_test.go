@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,9 @@ import (
 func join(t *testing.T, truth *Truth, dir string) []ptrace.Span {
 	t.Helper()
 	sink, factory := new(consumertest.TracesSink), stepjoinprocessor.NewFactory()
-	p, err := factory.CreateTraces(t.Context(), processortest.NewNopSettings(factory.Type()), factory.CreateDefaultConfig(), sink)
+	cfg := factory.CreateDefaultConfig().(*stepjoinprocessor.Config)
+	cfg.Wait, cfg.Keep = time.Hour, time.Hour // one log is read after the other, on a busy machine for longer than a step waits
+	p, err := factory.CreateTraces(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, sink)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
 	for glob, r := range receivers {
