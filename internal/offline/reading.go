@@ -126,6 +126,14 @@ func (r *Reading) File(path string) *File {
 	return r.by[path]
 }
 
+// Name is how a file is called.
+func (r *Reading) Name(path string) string {
+	if f := r.File(path); f != nil {
+		return f.Name
+	}
+	return path
+}
+
 // LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more.
 func (r *Reading) LineAt(path string, offset int64) int64 {
 	f := r.File(path)

@@ -144,7 +144,7 @@ func (p *page) topology(job *digest.Job) {
 	}{
 		{p.in("link between hosts", "主机间链路"), job.Collectives.Nodes()}, {p.in("link between ranks", "rank 间链路"), job.Collectives.Links()},
 	} {
-		links := slices.Clone(kind.links)
+		links := kind.links
 		slices.SortStableFunc(links, func(a, b *digest.Link) int {
 			return cmp.Or(cmp.Compare(b.Slow+b.Hot, a.Slow+a.Hot), cmp.Compare(b.Bytes, a.Bytes))
 		})
@@ -183,7 +183,7 @@ func (p *page) lateness(job *digest.Job, operations []*digest.Collective) {
 			p.in("GPU-seconds", "GPU·秒"),
 		}, rows)
 	}
-	ranks := slices.Clone(job.Collectives.Ranks())
+	ranks := job.Collectives.Ranks()
 	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
 	rows = nil
 	for _, r := range ranks[:min(len(ranks), mostRows)] {

@@ -64,14 +64,8 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.queue()
 	c.ranks()
 	c.findings()
-	slices.SortStableFunc(c.claims, func(a, b claim) int {
-		known := func(x float64) float64 {
-			if x != x {
-				return -1
-			}
-			return x
-		}
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(known(b.cost), known(a.cost)))
+	slices.SortStableFunc(c.claims, func(a, b claim) int { // NaN is less than any cost
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.cost, a.cost))
 	})
 	return c
 }
@@ -180,7 +174,7 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", fixed(of.Devices.Sum(), 1))
 		}
 		cl := claim{
-			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.pick(took, what), c.pick(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
+			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
 			advice: c.of(known.advice),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
@@ -200,9 +194,6 @@ func (c *conclusion) causes() {
 		c.claims = append(c.claims, others)
 	}
 }
-
-// pick is the first in English, the second in Chinese: sentences have another order there.
-func (c *conclusion) pick(english, chinese string) string { return c.in(english, chinese) }
 
 // latest is the record of a rank that came latest.
 func (c *conclusion) latest(rank int64) []proof {
@@ -433,7 +424,7 @@ func (c *conclusion) sentence(text string) string {
 // facts say what the logs hold, one text for each kind of log.
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
-		text := c.sf("%s", "%s 步", c.in(many(int64(l.Covered), "step"), count(l.Covered)))
+		text := c.in(many(int64(l.Covered), "step"), count(l.Covered)+" 步")
 		if took := &l.Measures[digest.StepTime]; took.Count() > 0 {
 			text += c.sf(" of %s (median)", "，每步 %s（中位数）", seconds(took.Quantile(0.5)))
 		}
@@ -482,7 +473,7 @@ func (c *conclusion) print(dir string) {
 	for i, cl := range shown {
 		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
 		for _, p := range cl.proof {
-			c.prove(dir, p)
+			c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
 		}
 		if cl.advice != "" && (i == 0 || cl.advice != shown[i-1].advice) {
 			c.paragraph("    → ", cl.advice)
@@ -497,11 +488,6 @@ func (c *conclusion) print(dir string) {
 			c.paragraph("  - ", text)
 		}
 	}
-}
-
-// prove writes where a claim can be seen.
-func (c *conclusion) prove(dir string, p proof) {
-	c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
 }
 
 // seen is where a claim can be seen.
@@ -557,11 +543,7 @@ func (c *conclusion) severity() string {
 
 // place is a file and the line of a record.
 func (c *conclusion) place(dir string, at digest.At) string {
-	text := at.File
-	if f := c.read.File(at.File); f != nil {
-		text = f.Name
-	}
-	text = reading.Clean(strings.TrimPrefix(text, dir))
+	text := reading.Clean(strings.TrimPrefix(c.read.Name(at.File), dir))
 	if line := c.read.LineAt(at.File, at.Offset); line > 0 {
 		text += fmt.Sprintf(":%d", line)
 	}

@@ -6,10 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/offline"
@@ -24,17 +20,7 @@ type text struct {
 
 func newText(req format.Request) format.Writer { return &text{Request: req, jobs: digest.New()} }
 
-func (t *text) Sink() offline.Sink {
-	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
-		t.jobs.Batch(td)
-		return nil
-	})
-	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
-		t.jobs.Metrics(md)
-		return nil
-	})
-	return offline.Sink{Traces: traces, Metrics: metrics}
-}
+func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	p := &page{w: t.Out, chinese: t.Chinese}

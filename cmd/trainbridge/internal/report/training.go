@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -149,15 +150,7 @@ func (p *page) below(l *digest.Log) {
 		if len(points) == 0 {
 			continue
 		}
-		slices.SortStableFunc(points, func(a, b digest.Bucket) int {
-			switch {
-			case a.Mean() < b.Mean():
-				return -1
-			case a.Mean() > b.Mean():
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(points, func(a, b digest.Bucket) int { return cmp.Compare(a.Mean(), b.Mean()) })
 		var named []string
 		for _, b := range points[:min(len(points), mostPoints)] {
 			named = append(named, p.sf("step %d: %s", "第 %d 步：%s", b.At, f.text(b.Mean())))

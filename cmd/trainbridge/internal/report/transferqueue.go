@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // queue is the report of verl's scripts/analyze_tq_logs.py.
@@ -67,7 +66,7 @@ func (p *page) queue(job *digest.Job) {
 			judged = p.in("low", "偏低")
 		}
 		rows = append(rows, []string{
-			operationName(o.Stage), judged, count(o.Took.Count()), seconds(o.Took.Mean()), seconds(o.Took.Quantile(0.95)), mebi(o.Size.Sum()), fixed(rate, 2),
+			name(o.Stage.String()), judged, count(o.Took.Count()), seconds(o.Took.Mean()), seconds(o.Took.Quantile(0.95)), mebi(o.Size.Sum()), fixed(rate, 2),
 			fixed(o.Throughput.Min()/(1<<20), 2),
 		})
 	}
@@ -79,5 +78,3 @@ func (p *page) queue(job *digest.Job) {
 		}, rows)
 	}
 }
-
-func operationName(s spans.TQStage) string { return name(s.String()) }

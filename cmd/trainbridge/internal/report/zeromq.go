@@ -29,11 +29,7 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 		if l.Took.Count() == 0 || len(logs) == 1 && l.WarmUp == 0 {
 			continue
 		}
-		title := l.File
-		if f := read.File(l.File); f != nil {
-			title = f.Name
-		}
-		title = name(strings.TrimPrefix(title, dir))
+		title := name(strings.TrimPrefix(read.Name(l.File), dir))
 		if l.WarmUp > 0 {
 			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(many(l.WarmUp, "call"), count(l.WarmUp)))
 		}

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -58,10 +59,7 @@ func (r reader) at(what string, at digest.At) Evidence {
 	if at.Offset < 0 {
 		return e
 	}
-	e.File, e.Offset = at.File, &at.Offset
-	if f := r.read.File(at.File); f != nil {
-		e.File = f.Name
-	}
+	e.File, e.Offset = r.read.Name(at.File), &at.Offset
 	return e
 }
 
@@ -98,13 +96,8 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 		}),
 	}
 	for _, run := range r.read.Runs {
-		if run.ID != j.Run {
-			continue
-		}
-		for _, path := range run.Files {
-			if f := r.read.File(path); f != nil {
-				out.Files = append(out.Files, f.Name)
-			}
+		if run.ID == j.Run {
+			out.Files = append(out.Files, all(run.Files, r.read.Name)...)
 		}
 	}
 	return out
@@ -200,13 +193,6 @@ func (r reader) transferQueue(j *digest.Job) *TransferQueue {
 // stages are those that a call may have.
 var stages = []view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCDeserialize, view.RPCServer, digest.RPCOffline}
 
-func stageName(s view.RPCStage) string {
-	if s == digest.RPCOffline {
-		return "offline"
-	}
-	return s.String()
-}
-
 func (r reader) rpc(j *digest.Job) *RPC {
 	if j.Passes.Calls.Took.Count() == 0 && j.Passes.Count == 0 {
 		return nil
@@ -214,11 +200,8 @@ func (r reader) rpc(j *digest.Job) *RPC {
 	return &RPC{
 		Calls: r.calls(&j.Passes.Calls), Passes: j.Passes.Count, Duration: distribution(&j.Passes.Complete.Duration),
 		Logs: all(j.Passes.Logs(), func(l *digest.CallLog) CallLog {
-			out := CallLog{File: l.File, Transports: map[string]int{}, WarmUp: l.WarmUp, Calls: r.calls(&l.Calls)}
+			out := CallLog{File: r.read.Name(l.File), Transports: map[string]int{}, WarmUp: l.WarmUp, Calls: r.calls(&l.Calls)}
 			maps.Copy(out.Transports, l.Transports)
-			if f := r.read.File(l.File); f != nil {
-				out.File = f.Name
-			}
 			return out
 		}),
 	}
@@ -232,7 +215,7 @@ func (r reader) calls(c *digest.Calls) Calls {
 		}
 		for _, s := range stages {
 			if x := d.Of.Stages[s]; !math.IsNaN(x) {
-				out.Stages[stageName(s)] = number(x)
+				out.Stages[cmp.Or(s.String(), "offline")] = number(x)
 			}
 		}
 		return out
@@ -247,7 +230,7 @@ func (r reader) calls(c *digest.Calls) Calls {
 	}
 	for _, s := range stages {
 		if d := distribution(&c.Stages[s]); d != nil {
-			out.Stages[stageName(s)] = d
+			out.Stages[cmp.Or(s.String(), "offline")] = d
 		}
 	}
 	return out

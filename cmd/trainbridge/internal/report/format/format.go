@@ -11,6 +11,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
 	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
@@ -29,17 +33,25 @@ type Request struct {
 	Temporary string // where temporary files may stand; "": where the system has them
 }
 
-// Again reads the logs once more, with the same ids, for the spans of traces that the first reading has chosen.
-func (r *Request) Again(ctx context.Context, to offline.Sink) (*offline.Reading, error) {
-	return offline.Read(ctx, r.In, r.Options, to)
-}
-
 // Writer writes one report.
 type Writer interface {
 	// Sink takes what is read. It is called once, before the reading.
 	Sink() offline.Sink
 	// Finish writes what is still to be written after the reading.
 	Finish(ctx context.Context, read *offline.Reading) error
+}
+
+// Digest sums up what is read.
+func Digest(jobs *digest.Jobs) offline.Sink {
+	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+		jobs.Batch(td)
+		return nil
+	})
+	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		jobs.Metrics(md)
+		return nil
+	})
+	return offline.Sink{Traces: traces, Metrics: metrics}
 }
 
 // WriteFile calls write with what becomes the file, which is there whole or not at all. Errors about the file name it.

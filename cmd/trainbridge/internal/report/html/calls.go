@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -23,7 +24,7 @@ func (c *composer) calls(j *digest.Job) section {
 	for i := range p.Calls.Stages {
 		stage := view.RPCStage(i)
 		if v := &p.Calls.Stages[i]; v.Count() > 0 && stage != view.RPCTransport {
-			stages.Items = append(stages.Items, boxOf(stageName(stage), i%grey, v))
+			stages.Items = append(stages.Items, boxOf(cmp.Or(stage.String(), "offline"), i%grey, v))
 		}
 	}
 	s.add(stages)
@@ -62,13 +63,6 @@ func sum(v *digest.Values) string {
 		return "–"
 	}
 	return reading.Size(v.Sum())
-}
-
-func stageName(stage view.RPCStage) string {
-	if stage == digest.RPCOffline {
-		return "offline"
-	}
-	return stage.String()
 }
 
 // passes are the newest passes, by what their calls spent their time on.

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
@@ -56,7 +57,7 @@ func (c *composer) files(read *offline.Reading) section {
 			as = c.t("not understood", "未识别")
 		}
 		why := ""
-		for _, reason := range sortedReasons(f.Rejected) {
+		for _, reason := range slices.Sorted(maps.Keys(f.Rejected)) {
 			r := f.Rejected[reason]
 			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), thousands(r.Lines), reason, r.Line))
 		}
@@ -69,13 +70,4 @@ func (c *composer) files(read *offline.Reading) section {
 	}
 	s.add(out)
 	return s
-}
-
-func sortedReasons(m map[string]*offline.Reason) []string {
-	var names []string
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

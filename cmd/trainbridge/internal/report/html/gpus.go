@@ -1,10 +1,6 @@
 package html
 
-import (
-	"strings"
-
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
-)
+import "github.com/trainbridge/trainbridge/internal/traces/digest"
 
 // mostCards is how many GPUs a chart compares.
 const mostCards = 256
@@ -45,7 +41,7 @@ func card(g *digest.GPU, rank bool) string {
 		name = "GPU " + g.ID
 	}
 	if rank && g.Rank.OK {
-		name = "rank " + strings.TrimSpace(number1(g.Rank)) + " " + name
+		name = "rank" + number1(g.Rank) + " " + name
 	}
 	if g.Host != "" {
 		name = g.Host + " " + name

@@ -10,10 +10,6 @@ import (
 	"sort"
 	"strconv"
 
-	"go.opentelemetry.io/collector/consumer"
-	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
-
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/offline"
@@ -35,17 +31,7 @@ type writer struct {
 func New(req format.Request) format.Writer { return &writer{Request: req, jobs: digest.New()} }
 
 // Sink implements format.Writer.
-func (w *writer) Sink() offline.Sink {
-	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
-		w.jobs.Batch(td)
-		return nil
-	})
-	metrics, _ := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
-		w.jobs.Metrics(md)
-		return nil
-	})
-	return offline.Sink{Traces: traces, Metrics: metrics}
-}
+func (w *writer) Sink() offline.Sink { return format.Digest(w.jobs) }
 
 // Finish implements format.Writer. Where a page would be too large, its series have fewer points, then its traces fewer rows.
 func (w *writer) Finish(ctx context.Context, read *offline.Reading) error {

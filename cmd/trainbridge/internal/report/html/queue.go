@@ -1,9 +1,6 @@
 package html
 
-import (
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
-	"github.com/trainbridge/trainbridge/spans"
-)
+import "github.com/trainbridge/trainbridge/internal/traces/digest"
 
 // queue is TransferQueue: its functions, and what its clients moved.
 func (c *composer) queue(j *digest.Job) section {
@@ -47,7 +44,7 @@ func (c *composer) queue(j *digest.Job) section {
 	s.add(wait)
 	var size, speed, took2 []named
 	for _, o := range j.Functions.Operations() {
-		name := operationName(o.Stage)
+		name := o.Stage.String()
 		size, speed, took2 = append(size, named{name, &o.Size}), append(speed, named{name, &o.Throughput}), append(took2, named{name, &o.Took})
 	}
 	s.add(c.distribution(c.t("Time of client operations", "客户端操作耗时"), c.t("time", "耗时"), "s", took2))
@@ -56,5 +53,3 @@ func (c *composer) queue(j *digest.Job) section {
 	s.add(figures)
 	return s
 }
-
-func operationName(stage spans.TQStage) string { return stage.String() }

@@ -153,7 +153,7 @@ func (c *composer) training(j *digest.Job) section {
 			of = " (" + l.Name + ")"
 		}
 		s.add(c.measured(c.t("Step time", "单步耗时")+of, l, smooth{unit: "s"}, digest.StepTime))
-		s.add(c.measured(c.t("Loss and learning rate", "损失与学习率")+of, l, smooth{name: c.t("loss", "损失")}, digest.Loss, digest.ValidationLoss, digest.LearningRate))
+		s.add(c.measured(c.t("Loss and learning rate", "损失与学习率")+of, l, smooth{}, digest.Loss, digest.ValidationLoss, digest.LearningRate))
 		for _, f := range []digest.Figure{digest.TokenThroughput, digest.SampleThroughput} {
 			s.add(c.measured(c.t("Throughput", "吞吐")+of, l, smooth{unit: units[f], low: true}, f))
 		}
@@ -174,8 +174,8 @@ var units = map[digest.Figure]string{
 
 // smooth says how figures are drawn: the first of them with a moving average; low: what is below P10 is marked.
 type smooth struct {
-	name, unit string
-	low        bool
+	unit string
+	low  bool
 }
 
 func (c *composer) figure(f digest.Figure) string {

@@ -123,7 +123,7 @@ func (w *writer) spans(ctx context.Context, chosen map[*digest.Job][]*choice) er
 		}
 		return nil
 	})
-	_, err := w.Again(ctx, offline.Sink{Traces: traces})
+	_, err := offline.Read(ctx, w.In, w.Options, offline.Sink{Traces: traces}) // the ids are the same
 	return err
 }
 
