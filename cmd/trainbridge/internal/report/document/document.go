@@ -79,9 +79,9 @@ type Distribution struct {
 	Min   number `json:"min" doc:"Exact."`
 	P10   number `json:"p10" doc:"Quantiles, interpolated as numpy and pandas do."`
 	P50   number `json:"p50" doc:"The median."`
-	P90   number `json:"p90" doc:""`
-	P95   number `json:"p95" doc:""`
-	P99   number `json:"p99" doc:""`
+	P90   number `json:"p90"`
+	P95   number `json:"p95"`
+	P99   number `json:"p99"`
 	Max   number `json:"max" doc:"Exact."`
 	Exact bool   `json:"exact" doc:"Whether the quantiles are exact; else they are within 1 %."`
 }
@@ -136,11 +136,11 @@ type Slow struct {
 // Training is the records of one format of training logs.
 type Training struct {
 	Format    string                   `json:"format" doc:"megatron, flagscale, hf, …"`
-	Records   int64                    `json:"records" doc:""`
+	Records   int64                    `json:"records"`
 	Steps     number                   `json:"steps" doc:"How many steps the records cover."`
-	LossFirst *Loss                    `json:"loss_first,omitempty" doc:""`
-	LossLast  *Loss                    `json:"loss_last,omitempty" doc:""`
-	LossMin   *Loss                    `json:"loss_min,omitempty" doc:""`
+	LossFirst *Loss                    `json:"loss_first,omitempty"`
+	LossLast  *Loss                    `json:"loss_last,omitempty"`
+	LossMin   *Loss                    `json:"loss_min,omitempty"`
 	NotFinite int64                    `json:"loss_not_finite" doc:"How many losses are no finite number."`
 	Figures   map[string]*Distribution `json:"figures" doc:"By name: see docs/report.md."`
 	Parts     map[string]*Distribution `json:"parts_s" doc:"Named parts of steps, s."`
@@ -150,7 +150,7 @@ type Training struct {
 // Loss is a loss and where it stands.
 type Loss struct {
 	Evidence
-	Step  *int64 `json:"step,omitempty" doc:""`
+	Step  *int64 `json:"step,omitempty"`
 	Value number `json:"value" doc:"null: not finite."`
 	Text  string `json:"text" doc:"As it is printed: four digits, or NaN, +Inf, -Inf."`
 }
@@ -158,8 +158,8 @@ type Loss struct {
 // Slowest is a span that took long.
 type Slowest struct {
 	Evidence
-	Step     *int64 `json:"step,omitempty" doc:""`
-	Duration number `json:"duration_s" doc:""`
+	Step     *int64 `json:"step,omitempty"`
+	Duration number `json:"duration_s"`
 }
 
 // TransferQueue has the functions and operations.
@@ -169,9 +169,9 @@ type TransferQueue struct {
 	Incomplete int         `json:"incomplete" doc:"Calls that were not seen to their end."`
 	WithoutID  int         `json:"without_id" doc:"Calls whose log names no trace id (N/A)."`
 	Total      number      `json:"total_s" doc:"Time of the complete calls, s."`
-	Get        number      `json:"get_s" doc:""`
-	Compute    number      `json:"compute_s" doc:""`
-	Put        number      `json:"put_s" doc:""`
+	Get        number      `json:"get_s"`
+	Compute    number      `json:"compute_s"`
+	Put        number      `json:"put_s"`
 	Overhead   number      `json:"overhead" doc:"GET and PUT by the whole time, 0..1."`
 	Functions  []Function  `json:"functions" doc:"By name."`
 	Operations []Operation `json:"operations" doc:"Operations of the client."`
@@ -179,25 +179,25 @@ type TransferQueue struct {
 
 // Function is a function of TransferQueue.
 type Function struct {
-	Function   string        `json:"function" doc:""`
+	Function   string        `json:"function"`
 	Calls      int           `json:"calls" doc:"Complete ones."`
-	Incomplete int           `json:"incomplete" doc:""`
+	Incomplete int           `json:"incomplete"`
 	Total      number        `json:"total_s" doc:"Of all complete calls."`
-	Get        number        `json:"get_s" doc:""`
-	Compute    number        `json:"compute_s" doc:""`
-	Put        number        `json:"put_s" doc:""`
+	Get        number        `json:"get_s"`
+	Compute    number        `json:"compute_s"`
+	Put        number        `json:"put_s"`
 	Overhead   number        `json:"overhead" doc:"GET and PUT by the whole time, 0..1."`
-	Duration   *Distribution `json:"duration_s,omitempty" doc:""`
-	GetTimes   *Distribution `json:"get_duration_s,omitempty" doc:""`
-	PutTimes   *Distribution `json:"put_duration_s,omitempty" doc:""`
+	Duration   *Distribution `json:"duration_s,omitempty"`
+	GetTimes   *Distribution `json:"get_duration_s,omitempty"`
+	PutTimes   *Distribution `json:"put_duration_s,omitempty"`
 	Slowest    []Slowest     `json:"slowest" doc:"The slowest calls."`
 }
 
 // Operation is an operation of TransferQueue's client.
 type Operation struct {
 	Operation  string        `json:"operation" doc:"client_get, client_put, …"`
-	Duration   *Distribution `json:"duration_s,omitempty" doc:""`
-	Size       *Distribution `json:"size_bytes,omitempty" doc:""`
+	Duration   *Distribution `json:"duration_s,omitempty"`
+	Size       *Distribution `json:"size_bytes,omitempty"`
 	Throughput *Distribution `json:"throughput_bytes_per_s,omitempty" doc:"Of each operation."`
 	Overall    number        `json:"overall_bytes_per_s" doc:"All bytes by all time."`
 }
@@ -212,7 +212,7 @@ type RPC struct {
 
 // CallLog has the calls of one log.
 type CallLog struct {
-	File       string         `json:"file,omitempty" doc:""`
+	File       string         `json:"file,omitempty"`
 	Transports map[string]int `json:"transports" doc:"How many groups of calls name each transport."`
 	WarmUp     int64          `json:"warm_up" doc:"Calls before the numbers began anew, which are not among the calls here."`
 	Calls
@@ -220,36 +220,36 @@ type CallLog struct {
 
 // Calls are calls together.
 type Calls struct {
-	Duration   *Distribution            `json:"duration_s,omitempty" doc:""`
+	Duration   *Distribution            `json:"duration_s,omitempty"`
 	Stages     map[string]*Distribution `json:"stages_s" doc:"By stage: server is within receive, offline beside the calls."`
-	Sent       *Distribution            `json:"request_bytes,omitempty" doc:""`
-	Received   *Distribution            `json:"response_bytes,omitempty" doc:""`
+	Sent       *Distribution            `json:"request_bytes,omitempty"`
+	Received   *Distribution            `json:"response_bytes,omitempty"`
 	Throughput *Distribution            `json:"throughput_bytes_per_s,omitempty" doc:"Of each call; not where tensors go through shared memory."`
 	Overall    number                   `json:"overall_bytes_per_s" doc:"All bytes by the time of all calls."`
-	Incomplete int                      `json:"incomplete" doc:""`
+	Incomplete int                      `json:"incomplete"`
 	Methods    []Method                 `json:"methods" doc:"That which took most of the time first."`
-	Slowest    []Call                   `json:"slowest" doc:""`
+	Slowest    []Call                   `json:"slowest"`
 	Largest    []Call                   `json:"largest" doc:"By the bytes sent and received."`
 }
 
 // Method has the calls of one method.
 type Method struct {
-	Method   string        `json:"method" doc:""`
-	Duration *Distribution `json:"duration_s,omitempty" doc:""`
-	Sent     *Distribution `json:"request_bytes,omitempty" doc:""`
-	Received *Distribution `json:"response_bytes,omitempty" doc:""`
+	Method   string        `json:"method"`
+	Duration *Distribution `json:"duration_s,omitempty"`
+	Sent     *Distribution `json:"request_bytes,omitempty"`
+	Received *Distribution `json:"response_bytes,omitempty"`
 }
 
 // Call is one call.
 type Call struct {
 	Evidence
 	ID         *int64            `json:"id,omitempty" doc:"As the log has it."`
-	Method     string            `json:"method" doc:""`
-	Duration   number            `json:"duration_s" doc:""`
-	Stages     map[string]number `json:"stages_s" doc:""`
-	Sent       number            `json:"request_bytes" doc:""`
-	Received   number            `json:"response_bytes" doc:""`
-	Throughput number            `json:"throughput_bytes_per_s" doc:""`
+	Method     string            `json:"method"`
+	Duration   number            `json:"duration_s"`
+	Stages     map[string]number `json:"stages_s"`
+	Sent       number            `json:"request_bytes"`
+	Received   number            `json:"response_bytes"`
+	Throughput number            `json:"throughput_bytes_per_s"`
 }
 
 // Collectives are the collectives of a job.
@@ -265,12 +265,12 @@ type Collectives struct {
 // Operations are collectives together.
 type Operations struct {
 	Communicator string        `json:"communicator,omitempty" doc:"Absent: of all."`
-	Operation    string        `json:"operation" doc:""`
-	Count        int           `json:"count" doc:""`
-	Incomplete   int           `json:"incomplete" doc:""`
-	Hangs        int           `json:"hangs" doc:""`
-	Errors       number        `json:"errors" doc:""`
-	Retries      number        `json:"retries" doc:""`
+	Operation    string        `json:"operation"`
+	Count        int           `json:"count"`
+	Incomplete   int           `json:"incomplete"`
+	Hangs        int           `json:"hangs"`
+	Errors       number        `json:"errors"`
+	Retries      number        `json:"retries"`
 	Duration     *Distribution `json:"duration_s,omitempty" doc:"From the first rank's arrival on, of complete ones."`
 	Algorithm    *Distribution `json:"algbw_bytes_per_s,omitempty" doc:"S/t, recomputed."`
 	Bus          *Distribution `json:"busbw_bytes_per_s,omitempty" doc:"That times the operation's factor."`
@@ -279,14 +279,14 @@ type Operations struct {
 	RankDuration *Distribution `json:"rank_duration_s,omitempty" doc:"Of each record of a rank, as a script sees it that reads the log line by line."`
 	RankReported *Distribution `json:"rank_bandwidth_bytes_per_s,omitempty" doc:"As each record states it."`
 	Sizes        []Size        `json:"sizes" doc:"Messages by size."`
-	Slowest      []Collective  `json:"slowest" doc:""`
-	Latest       []Collective  `json:"latest" doc:""`
+	Slowest      []Collective  `json:"slowest"`
+	Latest       []Collective  `json:"latest"`
 }
 
 // Size is messages of about one size.
 type Size struct {
 	From  number `json:"from_bytes" doc:"At least this, less than twice of it."`
-	Count int64  `json:"count" doc:""`
+	Count int64  `json:"count"`
 	Bytes number `json:"bytes" doc:"In all."`
 	Bus   number `json:"busbw_bytes_per_s" doc:"Mean."`
 }
@@ -294,44 +294,44 @@ type Size struct {
 // Collective is one collective.
 type Collective struct {
 	Evidence
-	Operation    string `json:"operation" doc:""`
-	Communicator string `json:"communicator,omitempty" doc:""`
-	Sequence     *int64 `json:"sequence,omitempty" doc:""`
-	Size         number `json:"message_bytes" doc:""`
-	Duration     number `json:"duration_s" doc:""`
-	Late         number `json:"late_s" doc:""`
-	LateRank     *int64 `json:"late_rank,omitempty" doc:""`
-	LateHost     string `json:"late_host,omitempty" doc:""`
+	Operation    string `json:"operation"`
+	Communicator string `json:"communicator,omitempty"`
+	Sequence     *int64 `json:"sequence,omitempty"`
+	Size         number `json:"message_bytes"`
+	Duration     number `json:"duration_s"`
+	Late         number `json:"late_s"`
+	LateRank     *int64 `json:"late_rank,omitempty"`
+	LateHost     string `json:"late_host,omitempty"`
 }
 
 // Communicator is one communicator.
 type Communicator struct {
-	ID          string `json:"id" doc:""`
+	ID          string `json:"id"`
 	Name        string `json:"name" doc:"Else the id, else -."`
-	Size        int64  `json:"ranks" doc:""`
-	Collectives int64  `json:"collectives" doc:""`
+	Size        int64  `json:"ranks"`
+	Collectives int64  `json:"collectives"`
 }
 
 // Rank is what a rank did in all collectives of a communicator.
 type Rank struct {
-	Communicator string `json:"communicator,omitempty" doc:""`
-	Rank         int64  `json:"rank" doc:""`
-	Host         string `json:"host,omitempty" doc:""`
-	Records      int64  `json:"records" doc:""`
+	Communicator string `json:"communicator,omitempty"`
+	Rank         int64  `json:"rank"`
+	Host         string `json:"host,omitempty"`
+	Records      int64  `json:"records"`
 	Last         int64  `json:"last" doc:"How often it came last."`
-	LateMean     number `json:"late_mean_s" doc:""`
-	LateMax      number `json:"late_max_s" doc:""`
+	LateMean     number `json:"late_mean_s"`
+	LateMax      number `json:"late_max_s"`
 	Cost         number `json:"late_cost_s" doc:"Time that others waited for it, added up."`
 	Straggler    int64  `json:"straggler" doc:"How often it was late again and again."`
-	Errors       number `json:"errors" doc:""`
-	Retries      number `json:"retries" doc:""`
+	Errors       number `json:"errors"`
+	Retries      number `json:"retries"`
 }
 
 // Link is from one rank or host to another.
 type Link struct {
-	Source      string `json:"source" doc:""`
-	Destination string `json:"destination" doc:""`
-	Bytes       number `json:"bytes" doc:""`
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	Bytes       number `json:"bytes"`
 	Bandwidth   number `json:"bandwidth_bytes_per_s" doc:"The latest."`
 	Hot         int64  `json:"hot" doc:"How many collectives said that it carries much more than others."`
 	Slow        int64  `json:"slow" doc:"How many said that it is much slower."`
@@ -342,7 +342,7 @@ type Finding struct {
 	Verdict  string    `json:"verdict" doc:"Its name: see docs/semconv.md."`
 	Severity string    `json:"severity" doc:"good, warning or bad."`
 	Unit     string    `json:"unit,omitempty" doc:"Of values and thresholds, UCUM."`
-	Count    int64     `json:"count" doc:""`
+	Count    int64     `json:"count"`
 	Meaning  string    `json:"meaning,omitempty" doc:"When it is said, by default."`
 	Advice   string    `json:"advice,omitempty" doc:"What to do."`
 	Worst    []Verdict `json:"worst" doc:"Those that are furthest from their limits."`
@@ -352,7 +352,7 @@ type Finding struct {
 type Verdict struct {
 	Evidence
 	Run       string `json:"run,omitempty" doc:"Only in verdicts: the job."`
-	Verdict   string `json:"verdict" doc:""`
+	Verdict   string `json:"verdict"`
 	Severity  string `json:"severity,omitempty" doc:"Only in verdicts: the worst of the span."`
 	Of        string `json:"of,omitempty" doc:"What it is said of: step, function, collective, …"`
 	Reason    string `json:"reason" doc:"One English sentence with the numbers."`
@@ -362,10 +362,10 @@ type Verdict struct {
 
 // File is what became of a file.
 type File struct {
-	File     string            `json:"file" doc:""`
+	File     string            `json:"file"`
 	Receiver string            `json:"receiver,omitempty" doc:"Who understands it; absent: nobody."`
 	Binary   bool              `json:"binary,omitempty" doc:"It was not looked at."`
-	Size     int64             `json:"bytes" doc:""`
+	Size     int64             `json:"bytes"`
 	Lines    int64             `json:"lines" doc:"records + ignored + rejected."`
 	Records  int64             `json:"records" doc:"Lines that are records."`
 	Ignored  map[string]Reason `json:"ignored" doc:"Lines that are not for the receiver, by reason."`
@@ -374,7 +374,7 @@ type File struct {
 
 // Reason is why lines are no records.
 type Reason struct {
-	Lines int64  `json:"lines" doc:""`
+	Lines int64  `json:"lines"`
 	Line  int64  `json:"first_line" doc:"The number of the first, from 1."`
 	Text  string `json:"first_text" doc:"Its beginning."`
 }

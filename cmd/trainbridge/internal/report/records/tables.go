@@ -1,6 +1,8 @@
 package records
 
 import (
+	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -72,17 +74,34 @@ func made(name, unit, means string, write func([]byte, *row) []byte) column {
 	return column{name: name, unit: unit, means: means, number: unit != "", write: write}
 }
 
+// said is a text that the row has.
+func said(name, means string, of func(*row) string) column {
+	return made(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
+}
+
+// took is how long a record took.
+func took(name, unit string, s scale, means string) column {
+	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendLength(dst, r, s) })
+}
+
 func fields(prefix string) column {
 	return column{name: "fields", fields: prefix, means: "Fields of the log that no column has, as a JSON object"}
 }
 
 var head = []column{
-	made("run", "", "The job: ml.run.id", func(dst []byte, r *row) []byte { return appendText(dst, r.res.Run) }),
+	said("run", "The job: ml.run.id", func(r *row) string { return r.res.Run }),
 	made("time", "", "When the record begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
 		return appendTime(dst, r.begins())
 	}),
-	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte { return appendHex(dst, r.span.TraceID().String()) }),
-	made("span_id", "", "Its span", func(dst []byte, r *row) []byte { return appendHex(dst, r.span.SpanID().String()) }),
+	// Some ids are digits with an e among them, which readers take for a number: a program that reads tables reads ids as text.
+	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte {
+		id := r.span.TraceID()
+		return hex.AppendEncode(dst, id[:])
+	}),
+	made("span_id", "", "Its span", func(dst []byte, r *row) []byte {
+		id := r.span.SpanID()
+		return hex.AppendEncode(dst, id[:])
+	}),
 	made("file", "", "Its log", func(dst []byte, r *row) []byte {
 		if r.at.File == "" {
 			return dst
@@ -110,11 +129,12 @@ func columnsOf(own ...column) []column {
 }
 
 var (
-	host      = made("host", "", "The host, where the log names it", appendHost)
-	service   = made("service", "", "service.name", func(dst []byte, r *row) []byte { return appendText(dst, r.res.Service) })
-	length    = func(dst []byte, r *row, s scale) []byte { return appendInt(dst, nanoseconds(r), nano(s)) }
-	duration  = made("duration_s", "s", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) })
+	host      = said("host", "The host, where the log names it", hostOf)
+	service   = said("service", "service.name", func(r *row) string { return r.res.Service })
+	duration  = took("duration_s", "s", asIs, "How long it took")
+	pid       = made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) })
 	rank      = number("rank", "1", spans.AttrRank, asIs, "The global rank that wrote it")
+	operation = said("operation", "In small letters, as VCCL writes it: allreduce, allgather, …", operationOf)
 	iteration = number("iteration", "{iteration}", spans.AttrIteration, asIs, "The iteration as printed")
 )
 
@@ -227,11 +247,10 @@ var tables = []*table{
 	{
 		name: "tq_functions", means: "Functions that a batch of TransferQueue went through", kinds: []view.Kind{view.KindFunction},
 		columns: columnsOf(
-			service, host,
-			made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }),
+			service, host, pid,
 			text("func", spans.AttrTQFunction, "The function"),
-			made("tq_trace_id", "", "The trace id as the log has it", appendLoggedTrace),
-			made("total_duration", "s", "How long the function took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) }),
+			said("tq_trace_id", "The trace id as the log has it", loggedTrace),
+			took("total_duration", "s", asIs, "How long the function took"),
 			made("get_duration", "s", "In GET, of the lines of the stage", func(dst []byte, r *row) []byte {
 				return appendShare(dst, r, spans.AttrTQGetUtilization, spans.AttrTQGetUtilizationSource)
 			}),
@@ -255,11 +274,10 @@ var tables = []*table{
 	{
 		name: "tq_operations", means: "Stages of functions and operations of the client of TransferQueue", kinds: []view.Kind{view.KindStage},
 		columns: columnsOf(
-			host,
-			made("pid", "1", "The process", func(dst []byte, r *row) []byte { return appendWhole(dst, r.res.PID) }),
+			host, pid,
 			text("func", spans.AttrTQFunction, "The function"),
-			made("stage", "", "get, compute, put, client_get, client_put, client_get_meta, client_clear", appendStage),
-			made("duration", "s", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, asIs) }),
+			said("stage", "get, compute, put, client_get, client_put, client_get_meta, client_clear", stageOf),
+			took("duration", "s", asIs, "How long it took"),
 			number("batch_size", "{sample}", spans.AttrTQBatchSize, asIs, "Samples in the batch"),
 			number("data_size_mb", "MiB", spans.AttrTQDataSize, mebi, "What it moved"),
 			number("throughput_mbps", "MiB/s", spans.AttrTQThroughputReported, mebi, "As the log has it"),
@@ -272,7 +290,7 @@ var tables = []*table{
 		kinds: []view.Kind{view.KindCall},
 		columns: columnsOf(
 			number("ID", "1", spans.AttrZMQCallID, asIs, "The number of the call; it restarts within a file"),
-			made("Method", "", "The method", func(dst []byte, r *row) []byte { return appendText(dst, r.span.Name()) }),
+			said("Method", "The method", func(r *row) string { return r.span.Name() }),
 			number("Serialize_ms", "ms", spans.AttrZMQSerializeDuration, milli, "Serializing the request"),
 			number("Send_ms", "ms", spans.AttrZMQSendDuration, milli, "Sending it"),
 			number("Recv_ms", "ms", spans.AttrZMQReceiveDuration, milli, "Waiting for the response and receiving it"),
@@ -292,7 +310,7 @@ var tables = []*table{
 		name: "rpc_passes", means: "Groups of RPCs: forward passes, the calls before the first pass, calls of no pass",
 		kinds: []view.Kind{view.KindPass, view.KindSession, view.KindCalls},
 		columns: columnsOf(
-			made("group", "", "pass, session or calls", func(dst []byte, r *row) []byte { return append(dst, view.KindOf(r.span).String()...) }),
+			said("group", "pass, session or calls", kindOf),
 			number("pass", "1", spans.AttrZMQPass, asIs, "The ordinal of the pass in its session, from 1"),
 			number("calls", "{call}", spans.AttrZMQPassCalls, asIs, "How many calls"),
 			text("end", spans.AttrZMQPassEnd, "Why it ended"),
@@ -316,7 +334,7 @@ var tables = []*table{
 	{
 		name: "collectives", means: "Collectives, of all their ranks together, and Send and Recv", kinds: []view.Kind{view.KindCollective},
 		columns: columnsOf(
-			made("operation", "", "In small letters, as VCCL writes it: allreduce, allgather, …", appendOperation),
+			operation,
 			text("algorithm", spans.AttrNCCLAlgorithm, "As the log has it"),
 			text("comm", spans.AttrNCCLCommID, "The communicator"),
 			text("comm_name", spans.AttrNCCLCommName, "Its name"),
@@ -358,7 +376,7 @@ var tables = []*table{
 				return appendFirst(dst, r, spans.AttrRank, spans.AttrNCCLCommRank)
 			}),
 			host,
-			made("operation", "", "In small letters, as VCCL writes it: allreduce, allgather, …", appendOperation),
+			operation,
 			made("algorithm", "", "As the log has it", func(dst []byte, r *row) []byte {
 				if r.root != nil {
 					return appendText(dst, r.root.algorithm)
@@ -374,9 +392,7 @@ var tables = []*table{
 				}
 				return appendFloat(dst, r.root.size, asIs)
 			}),
-			made("duration_us", "µs", "How long the rank was in it", func(dst []byte, r *row) []byte {
-				return length(dst, r, scale{tens: 6})
-			}),
+			took("duration_us", "µs", scale{tens: 6}, "How long the rank was in it"),
 			made("bandwidth_gbps", "", "As the log has it, in bandwidth_unit", appendBandwidth),
 			text("bandwidth_unit", spans.AttrNCCLBandwidthUnit, "The unit that the numbers of the log fit: GB/s or Gbit/s"),
 			number("algbw_GBps", "GB/s", spans.AttrNCCLBandwidthAlgorithm, giga, "S/t, recomputed"),
@@ -413,8 +429,8 @@ var tables = []*table{
 		name: "proxy_operations", means: "What network proxies did for collectives, and the channels of their kernels",
 		kinds: []view.Kind{view.KindProxyOp, view.KindProxyStep, view.KindChannel},
 		columns: columnsOf(
-			made("of", "", "proxy_op, proxy_step or channel", func(dst []byte, r *row) []byte { return append(dst, view.KindOf(r.span).String()...) }),
-			made("duration_us", "µs", "How long it took", func(dst []byte, r *row) []byte { return length(dst, r, scale{tens: 6}) }),
+			said("of", "proxy_op, proxy_step or channel", kindOf),
+			took("duration_us", "µs", scale{tens: 6}, "How long it took"),
 			text("direction", spans.AttrNCCLDirection, "send or receive"),
 			number("comm_rank", "1", spans.AttrNCCLCommRank, asIs, "The rank in the communicator"),
 			number("peer_rank", "1", spans.AttrNCCLPeerRank, asIs, "The other rank"),
@@ -432,7 +448,7 @@ var tables = []*table{
 		name: "summaries", means: "What logs say about themselves at their end, a row per statistic",
 		columns: append(append([]column{}, head...),
 			text("format", spans.AttrSource, "The format of the log, of a training log"),
-			made("statistic", "", "Its name", func(dst []byte, r *row) []byte { return appendText(dst, r.statistic) }),
+			said("statistic", "Its name", func(r *row) string { return r.statistic }),
 			made("value", "", "Its value, as the log has it or in base units", func(dst []byte, r *row) []byte { return appendNumber(dst, r.value, asIs) }),
 		),
 	},
@@ -441,33 +457,27 @@ var tables = []*table{
 		columns: append(append([]column{}, head...),
 			made("window", "", "step, batch or pass", func(dst []byte, r *row) []byte { return appendFirst(dst, r, spans.AttrStepWindow) }),
 			iteration,
-			made("part", "", "The part of the time that was longer; unattributed: what no log explains", func(dst []byte, r *row) []byte {
-				return appendText(dst, r.cause.Part)
-			}),
+			said("part", "The part of the time that was longer; unattributed: what no log explains", func(r *row) string { return r.cause.Part }),
 			made("time_s", "s", "By how much it was longer than usual", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Seconds) }),
 			made("device_time_s", "s", "The same times the ranks that waited", func(dst []byte, r *row) []byte { return appendGiven(dst, r.cause.Cost) }),
 			made("rank", "1", "The rank that was waited for", func(dst []byte, r *row) []byte { return appendWhole(dst, r.cause.Rank) }),
-			made("host", "", "Its host", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Host) }),
-			made("comm_name", "", "The communicator in which it showed", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Comm) }),
-			made("operation", "", "The collective in which it showed, in small letters", func(dst []byte, r *row) []byte {
-				return appendText(dst, strings.ToLower(r.cause.Operation))
-			}),
-			made("note", "", "What else is known", func(dst []byte, r *row) []byte { return appendText(dst, r.cause.Note) }),
+			said("host", "Its host", func(r *row) string { return r.cause.Host }),
+			said("comm_name", "The communicator in which it showed", func(r *row) string { return r.cause.Comm }),
+			said("operation", "The collective in which it showed, in small letters", func(r *row) string { return strings.ToLower(r.cause.Operation) }),
+			said("note", "What else is known", func(r *row) string { return r.cause.Note }),
 		),
 	},
 	{
 		name: "verdicts", means: "Every verdict that is not good, with its sentence",
 		columns: append(append([]column{}, head...),
-			made("verdict", "", "Its name", func(dst []byte, r *row) []byte { return appendText(dst, r.verdict.Name) }),
+			said("verdict", "Its name", func(r *row) string { return r.verdict.Name }),
 			made("severity", "", "warning or bad: the worst of the span's verdicts", func(dst []byte, r *row) []byte {
 				return appendFirst(dst, r, spans.AttrVerdictSeverity)
 			}),
-			made("of", "", "What it is said of: step, function, collective, …", func(dst []byte, r *row) []byte {
-				return append(dst, view.KindOf(r.span).String()...)
-			}),
-			made("name", "", "The name of the span", func(dst []byte, r *row) []byte { return appendText(dst, r.span.Name()) }),
+			said("of", "What it is said of: step, function, collective, …", kindOf),
+			said("name", "The name of the span", func(r *row) string { return r.span.Name() }),
 			iteration,
-			made("reason", "", "One English sentence with the numbers", func(dst []byte, r *row) []byte { return appendText(dst, r.verdict.Reason) }),
+			said("reason", "One English sentence with the numbers", func(r *row) string { return r.verdict.Reason }),
 			made("value", "", "What was judged, in unit", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Value) }),
 			made("threshold", "", "The limit that it was held against", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Threshold) }),
 			made("unit", "", "UCUM", func(dst []byte, r *row) []byte {
@@ -482,8 +492,8 @@ var tables = []*table{
 			head[0],
 			made("time", "", "RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte { return appendTime(dst, r.point.Timestamp()) }),
 			service, host,
-			made("metric", "", "The name", func(dst []byte, r *row) []byte { return appendText(dst, r.metric.Name()) }),
-			made("unit", "", "UCUM", func(dst []byte, r *row) []byte { return appendText(dst, r.metric.Unit()) }),
+			said("metric", "The name", func(r *row) string { return r.metric.Name() }),
+			said("unit", "UCUM", func(r *row) string { return r.metric.Unit() }),
 			made("value", "", "In that unit", func(dst []byte, r *row) []byte {
 				switch r.point.ValueType() {
 				case pmetric.NumberDataPointValueTypeInt:
@@ -529,12 +539,11 @@ func breakdown() []column {
 	)
 }
 
+func appendLength(dst []byte, r *row, s scale) []byte { return appendInt(dst, nanoseconds(r), nano(s)) }
+
 func appendTime(dst []byte, t pcommon.Timestamp) []byte {
 	return t.AsTime().AppendFormat(dst, "2006-01-02T15:04:05.000000000Z07:00")
 }
-
-// appendHex writes an id. Some are digits with an e among them, which readers take for a number: a program that reads tables reads ids as text.
-func appendHex(dst []byte, id string) []byte { return append(dst, id...) }
 
 func appendWhole(dst []byte, n view.Int) []byte {
 	if !n.OK {
@@ -550,14 +559,14 @@ func appendGiven(dst []byte, x float64) []byte {
 	return appendFloat(dst, x, asIs)
 }
 
-func appendHost(dst []byte, r *row) []byte {
-	if r.span != (ptrace.Span{}) {
-		if h := spans.AttrText(r.span.Attributes(), spans.AttrHostName); h != "" {
-			return appendText(dst, h)
-		}
+func hostOf(r *row) string {
+	if r.span == (ptrace.Span{}) {
+		return r.res.Host
 	}
-	return appendText(dst, r.res.Host)
+	return cmp.Or(spans.AttrText(r.span.Attributes(), spans.AttrHostName), r.res.Host)
 }
+
+func kindOf(r *row) string { return view.KindOf(r.span).String() }
 
 // appendFirst writes the first attribute that is there.
 func appendFirst(dst []byte, r *row, names ...string) []byte {
@@ -582,15 +591,15 @@ func appendStepTime(dst []byte, r *row, s scale) []byte {
 	if covered := step.Covered(); covered != 1 {
 		return appendFloat(dst, step.Duration, s)
 	}
-	return length(dst, r, s)
+	return appendLength(dst, r, s)
 }
 
-func appendLoggedTrace(dst []byte, r *row) []byte {
+func loggedTrace(r *row) string {
 	if t := spans.AttrText(r.span.Attributes(), spans.AttrTQTraceID); t != "" {
-		return appendText(dst, t)
+		return t
 	}
 	id := r.span.TraceID().String()
-	return append(dst, id[:8]+"-"+id[8:12]+"-"+id[12:16]+"-"+id[16:20]+"-"+id[20:]...)
+	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
 // appendShare writes the time of a stage, which is its share of the function's. A share that the log printed has too few digits for that.
@@ -602,23 +611,21 @@ func appendShare(dst []byte, r *row, share, source string) []byte {
 	return appendInt(dst, int64(math.Round(spans.ValueNumber(v)*float64(nanoseconds(r)))), nano(asIs))
 }
 
-func appendStage(dst []byte, r *row) []byte {
+func stageOf(r *row) string {
 	var s view.Stage
 	s.Read(r.span)
-	return append(dst, s.Stage.String()...)
+	return s.Stage.String()
 }
 
-func appendOperation(dst []byte, r *row) []byte {
-	operation := ""
-	if r.root != nil {
-		operation = r.root.operation
+func operationOf(r *row) string {
+	name := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation)
+	if name == "" && r.root != nil {
+		name = r.root.operation
 	}
-	if own := spans.AttrText(r.span.Attributes(), spans.AttrNCCLOperation); own != "" || operation == "" && view.KindOf(r.span) == view.KindCollective {
-		if operation = own; own == "" {
-			operation = r.span.Name()
-		}
+	if name == "" && view.KindOf(r.span) == view.KindCollective {
+		name = r.span.Name()
 	}
-	return appendText(dst, strings.ToLower(operation))
+	return strings.ToLower(name)
 }
 
 // appendBandwidth writes the number as the log has it. Spans have By/s, by the unit that fits.
