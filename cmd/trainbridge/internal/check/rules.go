@@ -52,8 +52,7 @@ func (r *rules) transferQueue() {
 	files, all := r.of("tq_trace", "train_log")
 	traces, _ := r.gather(files, all, func(s *signs) *sight { return &s.trace })
 	details, _ := r.gather(files, all, func(s *signs) *sight { return &s.detail })
-	_, tq := r.of("tq_trace")
-	own, _ := r.of("tq_trace")
+	own, tq := r.of("tq_trace")
 	neighbours, calls := r.gather(own, tq, func(s *signs) *sight { return &s.neighbour })
 	named, where := r.gather(files, all, func(s *signs) *sight { return &s.queue })
 	switch {

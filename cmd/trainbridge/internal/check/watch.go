@@ -171,8 +171,8 @@ func (w *watch) traces(td ptrace.Traces) {
 	defer w.mu.Unlock()
 	for _, rs := range td.ResourceSpans().All() {
 		res := rs.Resource().Attributes()
-		run := w.run(text(res, spans.AttrRunID))
-		made := text(res, spans.AttrTimeSource) == string(spans.TimeSynthetic)
+		run := w.run(spans.AttrText(res, spans.AttrRunID))
+		made := spans.AttrText(res, spans.AttrTimeSource) == string(spans.TimeSynthetic)
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, span := range ss.Spans().All() {
 				if view.IsDetail(span) {
@@ -197,14 +197,6 @@ func (w *watch) run(id string) *facts {
 		w.runs[id] = f
 	}
 	return f
-}
-
-func text(m pcommon.Map, name string) string {
-	v, ok := m.Get(name)
-	if !ok {
-		return ""
-	}
-	return v.Str()
 }
 
 func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {

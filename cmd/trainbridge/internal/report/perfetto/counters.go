@@ -26,20 +26,15 @@ func (w *Writer) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 		s.read(rm.Resource().Attributes())
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				switch m.Type() {
-				case pmetric.MetricTypeGauge:
-					w.points(&s, m, m.Gauge().DataPoints())
-				case pmetric.MetricTypeSum:
-					w.points(&s, m, m.Sum().DataPoints())
-				}
+				w.points(&s, m)
 			}
 		}
 	}
 	return w.err
 }
 
-func (w *Writer) points(s *source, m pmetric.Metric, points pmetric.NumberDataPointSlice) {
-	for _, dp := range points.All() {
+func (w *Writer) points(s *source, m pmetric.Metric) {
+	for _, dp := range spans.Points(m).All() {
 		whole := dp.ValueType() == pmetric.NumberDataPointValueTypeInt
 		if dp.Flags().NoRecordedValue() || dp.ValueType() == pmetric.NumberDataPointValueTypeEmpty {
 			continue

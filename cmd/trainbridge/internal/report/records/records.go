@@ -224,7 +224,7 @@ func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 					continue
 				}
 				r.metric = m
-				for _, p := range pointsOf(m).All() {
+				for _, p := range spans.Points(m).All() {
 					r.point = p
 					t.add(metrics, r, rm.Resource().Attributes(), p.Timestamp())
 				}
@@ -244,17 +244,6 @@ func learned(name string) bool {
 		return true
 	}
 	return false
-}
-
-func pointsOf(m pmetric.Metric) pmetric.NumberDataPointSlice {
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		return m.Gauge().DataPoints()
-	case pmetric.MetricTypeSum:
-		return m.Sum().DataPoints()
-	case pmetric.MetricTypeEmpty, pmetric.MetricTypeHistogram, pmetric.MetricTypeExponentialHistogram, pmetric.MetricTypeSummary:
-	}
-	return pmetric.NewNumberDataPointSlice()
 }
 
 // add writes a row.
