@@ -52,8 +52,7 @@ type figure struct {
 	a, b             []unit
 	countA, countB   int // values
 	medianA, medianB float64
-	likeA, likeB     []float64 // the means of units, of which apart tells how alike neighbours are
-	like             []float64 // the differences of pairs
+	likeA, likeB     []float64 // the means of units, or the differences of pairs: apart tells of them how alike neighbours are
 
 	blockA, blockB int // steps that are drawn together
 	estimate
@@ -71,7 +70,6 @@ type Comparison struct {
 	unitsB     string
 	lossA      final
 	lossB      final
-	lossSteps  int // at which both runs say it
 }
 
 // final is the last loss.
@@ -109,11 +107,8 @@ type side struct {
 // newSide finds the steps of a run: by iteration, in order of time. The first is warm-up.
 func newSide(run *Run, log string) *side {
 	s := &side{Run: run, log: log, steps: map[int64]int{}, covered: map[int64]float64{}, traces: map[uint64]int{}}
-	rows, ok := run.steps[log], run.steps[log] != nil
-	if !ok {
-		rows, ok = run.windows[spans.WindowStep], run.windows[spans.WindowStep] != nil
-	}
-	if !ok {
+	rows := cmp.Or(run.steps[log], run.windows[spans.WindowStep])
+	if rows == nil {
 		return s
 	}
 	end := map[int64]int64{}
@@ -369,14 +364,15 @@ func (c *Comparison) addLoss(sa, sb *side) {
 		}
 		x, y := a[step].sum/a[step].count, b[step].sum/b[step].count
 		f.a, f.b = append(f.a, unit{x, 1}), append(f.b, unit{y, 1})
-		f.like = append(f.like, y-x)
+		f.likeA = append(f.likeA, y-x)
 		va, vb = append(va, x), append(vb, y)
 	}
 	for _, step := range slices.Sorted(maps.Keys(b)) {
 		c.lossB = final{step, b[step].sum / b[step].count}
 	}
+	f.likeB = f.likeA
 	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), median(va), median(vb)
-	if c.lossSteps = len(va); len(va) > 0 {
+	if len(va) > 0 {
 		c.figures = append(c.figures, f)
 	}
 }
@@ -397,15 +393,19 @@ func losses(s *side) map[int64]unit {
 	return by
 }
 
-// estimate makes the intervals. There are many, so each is wide enough that all hold at once (Bonferroni).
-func (c *Comparison) estimate() {
-	n := 0
+// compared is how many figures both runs have.
+func (c *Comparison) compared() (n int) {
 	for _, f := range c.figures {
 		if len(f.a) > 0 && len(f.b) > 0 {
 			n++
 		}
 	}
-	c.confidence = 1 - (1-Confidence)/float64(max(1, n))
+	return n
+}
+
+// estimate makes the intervals. There are many, so each is wide enough that all hold at once (Bonferroni).
+func (c *Comparison) estimate() {
+	c.confidence = 1 - (1-Confidence)/float64(max(1, c.compared()))
 	var workers sync.WaitGroup
 	next := make(chan *figure)
 	for range runtime.GOMAXPROCS(0) {
@@ -423,9 +423,6 @@ func (c *Comparison) estimate() {
 }
 
 func (f *figure) estimateOne(confidence float64) {
-	if f.paired {
-		f.likeA, f.likeB = f.like, f.like
-	}
 	a, lengthA := apart(f.a, f.likeA)
 	b, lengthB := apart(f.b, f.likeB)
 	f.blockA, f.blockB = lengthA, lengthB

@@ -34,7 +34,7 @@ func newSample(most int) *sample { return &sample{most: most, bound: math.MaxUin
 
 // add keeps a row; the values are copied.
 func (s *sample) add(r row, values ...float64) {
-	if s.seen == 0 || r.before(&s.first) {
+	if s.seen == 0 || r.compare(&s.first) < 0 {
 		s.first = r
 	}
 	s.seen++
@@ -49,21 +49,13 @@ func (s *sample) add(r row, values ...float64) {
 	}
 }
 
-func (r *row) before(o *row) bool {
-	return cmp.Or(cmp.Compare(r.start, o.start), cmp.Compare(r.end, o.end), cmp.Compare(r.step, o.step), cmp.Compare(r.order, o.order)) < 0
+func (r *row) compare(o *row) int {
+	return cmp.Or(cmp.Compare(r.start, o.start), cmp.Compare(r.end, o.end), cmp.Compare(r.step, o.step), cmp.Compare(r.order, o.order))
 }
 
 // sorted are the rows by time.
 func (s *sample) sorted() []row {
-	slices.SortFunc(s.rows, func(a, b row) int {
-		switch {
-		case a.before(&b):
-			return -1
-		case b.before(&a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(s.rows, func(a, b row) int { return a.compare(&b) })
 	return s.rows
 }
 

@@ -43,62 +43,39 @@ func (d *document) titleOf(section, title string) string {
 
 // conclusion is the first thing to read.
 func (d *document) conclusion() string {
-	n, differ := 0, 0
+	n, differ := d.compared(), 0
 	var first *figure
 	for _, f := range d.figures {
-		if len(f.a) == 0 || len(f.b) == 0 {
+		if !f.differs() {
 			continue
 		}
-		n++
-		if f.differs() {
-			differ++
-		}
-		if first == nil && f.unit == "s" && (f.section == sectionSteps || f.name == nameWhole || f.name == nameUsual) && f.differs() {
+		differ++
+		if first == nil && f.unit == "s" && (f.section == sectionSteps || f.name == nameWhole || f.name == nameUsual) {
 			first = f
 		}
 	}
-	zh := bool(d.words)
 	switch {
-	case n == 0 && zh:
-		return "A 与 B 没有可比较的共同指标。"
 	case n == 0:
-		return "A and B have no figure in common."
-	case differ == 0 && zh:
-		return fmt.Sprintf("A 与 B 之间看不出差异：比较了 %d 项指标，置信度合计 95 %%。", n)
+		return d.in("A and B have no figure in common.", "A 与 B 没有可比较的共同指标。")
 	case differ == 0:
-		return fmt.Sprintf("No difference that can be told between A and B: %s compared, with 95 %% confidence for all together.", count(n, "figure"))
-	case first == nil && zh:
-		return fmt.Sprintf("每步耗时看不出差异；%d 项指标中有 %d 项不同：%s。", n, differ, d.listed())
+		return d.sf("No difference that can be told between A and B: %s compared, with 95 %% confidence for all together.",
+			"A 与 B 之间看不出差异：比较了 %s 项指标，置信度合计 95 %%。", d.count(n, "figure"))
 	case first == nil:
-		return fmt.Sprintf("Steps take as long in B as in A, as far as can be told. Of %s %d differ: %s.", count(n, "figure"), differ, d.listed())
+		return d.sf("Steps take as long in B as in A, as far as can be told. Of %s %d differ: %s.", "每步耗时看不出差异；%s 项指标中有 %d 项不同：%s。",
+			d.count(n, "figure"), differ, d.listed())
 	}
 	s := first.scale()
 	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), digits(math.Abs(first.difference.value)/s.by)
 	of := ""
 	if first.name == nameUsual {
-		of = " " + nameUsual
-		if zh {
-			of = "（不含检查点与评估）"
-		}
+		of = d.in(" "+nameUsual, "（不含检查点与评估）")
 	}
-	window := cmp.Or(first.of, spans.WindowStep)
-	text := ""
-	if zh {
-		text = fmt.Sprintf("B 的每个 %s%s平均比 A %s %s %s（%s → %s %s，%s）", window, of, d.of(direction(first)), by, s.name, a, b, s.name, percents(first.ratio.value))
-	} else {
-		text = fmt.Sprintf("A %s%s takes %s %s %s in B than in A (%s → %s %s, %s).", window, of, by, s.name, direction(first), a, b, s.name,
-			percents(first.ratio.value))
+	text := d.sf("A %s%s takes %s %s %s in B than in A (%s → %s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s %[4]s（%[6]s → %[7]s %[4]s，%[8]s）",
+		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, percents(first.ratio.value))
+	if causes := d.causes(); causes != "" {
+		return text + d.sf(" Of it: %s.", "，其中：%s。", causes)
 	}
-	switch causes := d.causes(); {
-	case causes == "" && zh:
-		return text + "。没有任何一部分能单独说明原因。"
-	case causes == "":
-		return text + " No part of it can be told to be the cause."
-	case zh:
-		return text + "，其中：" + causes + "。"
-	default:
-		return text + " Of it: " + causes + "."
-	}
+	return text + d.in(" No part of it can be told to be the cause.", "。没有任何一部分能单独说明原因。")
 }
 
 // causes are the parts that differ, those that explain most of it first.
@@ -144,13 +121,6 @@ func direction(f *figure) string {
 	}
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // differences are sentences about what the runs as a whole differ in; refused says whether they cannot be compared.
 func (d *document) differences() (refused bool, all []string) {
 	for _, f := range d.facts {
@@ -185,26 +155,17 @@ func (d *document) said(values []string) string {
 // warnings are what a reader must know before the figures.
 func (d *document) warnings() (all []string) {
 	refused, differ := d.differences()
-	switch zh := bool(d.words); {
-	case refused && zh:
-		all = append(all, "不可比较：两次运行的设置不同（"+strings.Join(differ, "；")+"）。下列差异可能由此造成。")
+	switch list := strings.Join(differ, d.in("; ", "；")); {
 	case refused:
-		all = append(all, "NOT COMPARABLE: the runs differ in "+strings.Join(differ, "; ")+". Differences below may come from that alone.")
-	case len(differ) > 0 && zh:
-		all = append(all, "两次运行的设备不同（"+strings.Join(differ, "；")+"）。")
-	case len(differ) > 0:
-		all = append(all, "The runs had other devices: "+strings.Join(differ, "; ")+".")
+		all = append(all, d.sf("NOT COMPARABLE: the runs differ in %s. Differences below may come from that alone.",
+			"不可比较：两次运行的设置不同（%s）。下列差异可能由此造成。", list))
+	case list != "":
+		all = append(all, d.sf("The runs had other devices: %s.", "两次运行的设备不同（%s）。", list))
 	}
-	for _, side := range []struct {
-		name string
-		run  *Run
-	}{{"A", d.a}, {"B", d.b}} {
-		if n := side.run.notFinite; n > 0 {
-			if d.words {
-				all = append(all, fmt.Sprintf("%s 有 %d 步的损失不是有限数 (NaN/Inf)，未参与比较。", side.name, n))
-			} else {
-				all = append(all, fmt.Sprintf("The loss of %s is not finite at %s; these are not compared.", side.name, count(n, "step")))
-			}
+	for i, run := range []*Run{d.a, d.b} {
+		if n := run.notFinite; n > 0 {
+			all = append(all, d.sf("The loss of %c is not finite at %s; these are not compared.", "%c 有 %s 步的损失不是有限数 (NaN/Inf)，未参与比较。",
+				'A'+i, d.count(n, "step")))
 		}
 	}
 	return all
@@ -212,46 +173,26 @@ func (d *document) warnings() (all []string) {
 
 // notes say how the figures were made.
 func (d *document) notes() (all []string) {
-	n := 0
-	for _, f := range d.figures {
-		if len(f.a) > 0 && len(f.b) > 0 {
-			n++
-		}
+	all = []string{
+		d.in("Figures are means. The first step of a run (without steps: its first trace) is warm-up and left out, with what began before its end.",
+			"各值为均值。每次运行的第一步（没有训练步时为第一条链路）视为预热，连同在其结束前开始的内容一并排除。"),
+		d.sf("Intervals: %d bootstrap draws of steps, with a fixed seed; neighbours that are alike are drawn together. "+
+			"There are %s, each at %.3f %%, so that all hold at once with 95 %%.",
+			"区间：按步有放回重采样 %d 次 (bootstrap 分位数，固定种子)；彼此相关的相邻步一起抽取。共 %s 项比较，每个区间的置信度为 %.3f %%，合计 95 %%。",
+			resamples, d.count(d.compared(), "comparison"), 100*d.confidence),
+		d.in("Where the interval holds zero, there is no difference that can be told.", "区间包含 0 时：看不出差异。"),
 	}
-	if d.words {
-		all = append(all,
-			"各值为均值。每次运行的第一步（没有训练步时为第一条链路）视为预热，连同在其结束前开始的内容一并排除。",
-			fmt.Sprintf("区间：按步有放回重采样 %d 次 (bootstrap 分位数，固定种子)；彼此相关的相邻步一起抽取。共 %d 项比较，每个区间的置信度为 %.3f %%，合计 95 %%。",
-				resamples, n, 100*d.confidence),
-			"区间包含 0 时：看不出差异。")
-	} else {
-		all = append(all,
-			"Figures are means. The first step of a run (without steps: its first trace) is warm-up and left out, with what began before its end.",
-			fmt.Sprintf("Intervals: %d bootstrap draws of steps, with a fixed seed; neighbours that are alike are drawn together. "+
-				"There are %s, each at %.3f %%, so that all hold at once with 95 %%.", resamples, count(n, "comparison"), 100*d.confidence),
-			"Where the interval holds zero, there is no difference that can be told.")
-	}
-	for _, side := range []struct {
-		name string
-		run  *Run
-	}{{"A", d.a}, {"B", d.b}} {
-		if n := side.run.partial; n > 0 {
-			if d.words {
-				all = append(all, fmt.Sprintf("%s 有 %d 个不完整的时间窗口，未参与比较。", side.name, n))
-			} else {
-				all = append(all, fmt.Sprintf("%s: %s may lack something, and are left out.", side.name, count(n, "window")))
-			}
+	for i, run := range []*Run{d.a, d.b} {
+		name := 'A' + i
+		if n := run.partial; n > 0 {
+			all = append(all, d.sf("%c: %s may lack something, and are left out.", "%c 有 %s 个不完整的时间窗口，未参与比较。", name, d.count(n, "window")))
 		}
-		if kept, seen := side.run.kept(); kept < seen {
-			if d.words {
-				all = append(all, fmt.Sprintf("%s 有 %d 条记录，按固定种子抽取了 %d 条。", side.name, seen, kept))
-			} else {
-				all = append(all, fmt.Sprintf("%s: of %d records %d were drawn, by their span ids.", side.name, seen, kept))
-			}
+		if kept, seen := run.kept(); kept < seen {
+			all = append(all, d.sf("%c: of %d records %d were drawn, by their span ids.", "%c 有 %d 条记录，按固定种子抽取了 %d 条。", name, seen, kept))
 		}
-		if n := side.run.others; n > 0 {
-			all = append(all, fmt.Sprintf("%s: %s of further functions, operations or logs are not compared: there are more than %d of a kind.",
-				side.name, count(n, "record"), mostNames))
+		if n := run.others; n > 0 {
+			all = append(all, d.sf("%c: %s of further functions, operations or logs are not compared: there are more than %d of a kind.",
+				"%c 另有 %s 条其他函数、操作或日志的记录未参与比较：每类最多 %d 个。", name, d.count(n, "record"), mostNames))
 		}
 	}
 	return all
@@ -266,15 +207,9 @@ func (d *document) finals() string {
 		if f == (final{}) {
 			return "-"
 		}
-		if d.words {
-			return fmt.Sprintf("%s（第 %d 步）", digits(f.loss), f.step)
-		}
-		return fmt.Sprintf("%s at step %d", digits(f.loss), f.step)
+		return d.sf("%s at step %d", "%s（第 %d 步）", digits(f.loss), f.step)
 	}
-	if d.words {
-		return "最后的损失：A " + say(d.lossA) + "，B " + say(d.lossB)
-	}
-	return "last loss: A " + say(d.lossA) + ", B " + say(d.lossB)
+	return d.sf("last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
 // cells are a figure as texts: name, A, B, difference, its interval, change in %, its interval, finding.
@@ -351,9 +286,9 @@ func writeText(out io.Writer, d *document) error {
 // sides say what A and B are: how they were named, the run, what the logs say of it.
 func (d *document) sides() (all []string) {
 	for _, side := range []struct {
-		name, path, units string
-		run               *Run
-	}{{"A", d.nameA, d.unitsA, d.a}, {"B", d.nameB, d.unitsB, d.b}} {
+		name, path string
+		run        *Run
+	}{{"A", d.nameA, d.a}, {"B", d.nameB, d.b}} {
 		text := []string{fmt.Sprintf("%s  %s", side.name, reading.Clean(side.path)), reading.Clean(side.run.ID)}
 		for _, f := range d.facts {
 			values := f.a

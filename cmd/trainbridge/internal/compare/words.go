@@ -1,5 +1,10 @@
 package compare
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // words are the Chinese for what a comparison says; texts that are not here are names of the logs. Terms are those of the documents of TransferQueue,
 // FlagScale, the ZeroMQ monitor and VCCL.
 type words bool // Chinese
@@ -11,6 +16,30 @@ func (w words) of(text string) string {
 		}
 	}
 	return text
+}
+
+// in is the text in the language of the comparison.
+func (w words) in(english, chinese string) string {
+	if w {
+		return chinese
+	}
+	return english
+}
+
+// sf is fmt.Sprintf in that language.
+func (w words) sf(english, chinese string, args ...any) string {
+	return fmt.Sprintf(w.in(english, chinese), args...)
+}
+
+// count is a number of things; Chinese has the word in the sentence.
+func (w words) count(n int, what string) string {
+	switch {
+	case bool(w):
+		return strconv.Itoa(n)
+	case n == 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 var chinese = map[string]string{
