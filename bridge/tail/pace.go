@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// ahead is by which share of its files a Once may be ahead of the slowest one.
+// paceAhead is by which share of its files a Once may be ahead of the slowest one.
 const paceAhead = 0.02
 
 // Pace has several Once go through their files side by side: logs of one job cover the same time, and what belongs together is then met together, whatever the
@@ -44,12 +44,12 @@ func (p *Pace) wait(ctx context.Context, t *Tailer) {
 	if p == nil {
 		return
 	}
-	share := t.shareRead()
+	read := t.shareRead()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at[t] = share
+	p.at[t] = read
 	p.changed.Broadcast()
-	for ctx.Err() == nil && p.slowest() < share-paceAhead {
+	for ctx.Err() == nil && p.slowest() < read-paceAhead {
 		p.changed.Wait()
 	}
 }
@@ -69,7 +69,12 @@ func (t *Tailer) shareRead() float64 {
 		size += s.size.Load()
 		lag += s.lag.Load()
 	}
-	if size == 0 {
+	return share(size, lag)
+}
+
+// share is how much of so many bytes is read where so many are left, of 1.
+func share(size, lag int64) float64 {
+	if size <= 0 {
 		return 1
 	}
 	return float64(size-lag) / float64(size)
@@ -80,12 +85,8 @@ func (t *Tailer) shareRead() float64 {
 func leastRead(queue []*Stream) (at int) {
 	least := 2.0
 	for i, s := range queue {
-		share := 1.0
-		if size := s.size.Load(); size > 0 {
-			share = float64(size-s.lag.Load()) / float64(size)
-		}
-		if share < least || share == least && s.number < queue[at].number {
-			least, at = share, i
+		if read := share(s.size.Load(), s.lag.Load()); read < least || read == least && s.number < queue[at].number {
+			least, at = read, i
 		}
 	}
 	return at

@@ -230,9 +230,10 @@ func (h *handler) add(l *tail.Line) {
 		start: start, observed: h.live, fieldsFrom: from, fieldsTo: len(g.fields),
 	})
 	c := &g.calls[len(g.calls)-1]
-	var carried bool
-	if c.trace, c.parent, carried = spans.Carried(h.run, &row.IDs); carried {
-		g.carried = true
+	if row.IDs.Any() {
+		if trace, parent, ok := spans.Carried(h.run, &row.IDs); ok {
+			c.trace, c.parent, g.carried = trace, parent, true
+		}
 	}
 	g.sums.add(row.Has, &row.NS, row.Sent, row.Received)
 	st.Block.add(row.Has, &row.NS, row.Sent, row.Received)
