@@ -250,7 +250,8 @@ func joinedDetails(s *tree.Span) (d []string) {
 			d = append(d, "trace "+link.TraceID().String())
 		}
 	case view.KindBreakdown:
-		for _, p := range partsOf(s)[:min(3, len(partsOf(s)))] {
+		parts := partsOf(s)
+		for _, p := range parts[:min(3, len(parts))] {
 			d = append(d, reading.Clean(p.Part)+" "+seconds(p.Seconds))
 		}
 	}
@@ -434,9 +435,9 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	if b.Iteration.OK {
 		of += " " + strconv.FormatInt(b.Iteration.N, 10)
 	}
-	g := grid{head: []string{"the " + seconds(b.Length()) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
-	cells := min(40, max(10, l.width-70))
 	whole := b.Length()
+	g := grid{head: []string{"the " + seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
+	cells := min(40, max(10, l.width-70))
 	for _, p := range partsOf(s) {
 		share := p.Seconds / whole
 		bar := ""
