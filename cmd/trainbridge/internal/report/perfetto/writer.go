@@ -154,10 +154,10 @@ func flowOf(trace pcommon.TraceID, id pcommon.SpanID) uint64 {
 func (w *Writer) describe(it *item, s *source) (c clock) {
 	switch it.kind {
 	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindRoot:
-		w.hex("trace_id", it.span)
+		w.traceID(it.span)
 	default:
 		if it.span.ParentSpanID().IsEmpty() {
-			w.hex("trace_id", it.span)
+			w.traceID(it.span)
 		}
 	}
 	source, n := s.time, 0
@@ -196,10 +196,9 @@ func (w *Writer) describe(it *item, s *source) (c clock) {
 	return c
 }
 
-func (w *Writer) hex(name string, span ptrace.Span) {
-	at := w.annotation(name)
-	id := span.TraceID()
-	w.raw = shut(appendText(w.raw, annotationString, id.String(), maxText), at)
+func (w *Writer) traceID(span ptrace.Span) {
+	at := w.annotation("trace_id")
+	w.raw = shut(appendText(w.raw, annotationString, span.TraceID().String(), maxText), at)
 }
 
 // values writes attributes.
@@ -263,7 +262,7 @@ func (w *Writer) instant(it *item, s *source, e ptrace.SpanEvent) {
 	w.flow(flowOf(it.span.TraceID(), it.span.SpanID()))
 	w.values(e.Attributes())
 	w.textAnnotation("span", it.span.Name())
-	w.hex("trace_id", it.span)
+	w.traceID(it.span)
 	w.raw = shut(w.raw, event)
 	w.end()
 }
