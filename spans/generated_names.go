@@ -35,6 +35,14 @@ const (
 	AttrServiceInstanceID = "service.instance.id"
 )
 
+// Common · Any metric that a collector counts. What train_metrics counts over spans, and nccl learns from collectives.
+const (
+	// Which collector counted: no two write the same series, and `sum without (trainbridge_collector)` is the whole. From
+	// the configuration, TRAINBRIDGE_COLLECTOR, or the host's name. Not on what a log states, nor in what is made of
+	// finished logs.
+	AttrCollector = "trainbridge.collector"
+)
+
 // Common · Any span. What a span of any domain may have.
 const (
 	// The span in one line for people, with units. The numbers are attributes of their own too. Its name comes first in the

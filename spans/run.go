@@ -86,6 +86,16 @@ func JobRunID() (run, variable string) {
 	return "", ""
 }
 
+// Collector is the name of this process among the collectors that write metrics of the same runs: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: the host
+// has none.
+func Collector() string {
+	name := strings.TrimSpace(os.Getenv("TRAINBRIDGE_COLLECTOR"))
+	if name == "" {
+		name, _ = os.Hostname()
+	}
+	return Name(name)
+}
+
 func as(prefix string) func(string) string {
 	return func(value string) string { return prefix + Name(value) }
 }

@@ -28,6 +28,15 @@ type jobCase struct {
 	run, has string
 }
 
+func TestCollector(t *testing.T) {
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for value, want := range map[string]string{"": host, " ": host, " gateway-0\n": "gateway-0", "a\u200bb": "a\ufffdb"} {
+		t.Setenv("TRAINBRIDGE_COLLECTOR", value)
+		assert.Equal(t, want, Collector())
+	}
+}
+
 // A cluster of Ray leaves the name of its session where its temporary files are.
 func TestJobRunID(t *testing.T) {
 	ray := t.TempDir()

@@ -25,6 +25,7 @@ Variables (globs may be several, with commas between them):
   TRAINBRIDGE_LOGS            logs of any kind: each file goes to the receiver that understands it
   TRAINBRIDGE_SERVICE         the name of the job; without, each receiver has its own
   TRAINBRIDGE_RUN_ID          the run that the logs are of; without, what SLURM_JOB_ID and its like say, else each directory of logs is a run
+  TRAINBRIDGE_COLLECTOR       the name of this collector, where several count what is of one run (the host's name)
   TRAINBRIDGE_OTLP_ENDPOINT   where spans go (127.0.0.1:14317)
   TRAINBRIDGE_STATE_DIR       where positions in files are kept (.trainbridge): remove it to read all again
   TRAINBRIDGE_VERDICTS        a file that gets each verdict as a log record, as it comes; without, verdicts are on spans and in metrics

@@ -9,10 +9,14 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/internal/duration"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Config of the train_metrics connector.
 type Config struct {
+	// Collector is the name of this collector among those that write metrics of the same runs: the label trainbridge_collector of all series. It must stay the
+	// same when the collector starts again. Default: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no such label, where there is no other collector.
+	Collector string `mapstructure:"collector"`
 	// Histogram holds the buckets of the duration histograms.
 	Histogram HistogramConfig `mapstructure:"histogram"`
 	// MetricsFlushInterval is how often the values are sent on. Default 15s.
@@ -37,6 +41,7 @@ const maxBuckets = 200
 func defaultConfig() *Config {
 	const us, ms, s, m = time.Microsecond, time.Millisecond, time.Second, time.Minute
 	return &Config{
+		Collector: spans.Collector(),
 		Histogram: HistogramConfig{Buckets: []time.Duration{
 			20 * us, 50 * us, 100 * us, 200 * us, 500 * us, // a call over IPC takes 20 µs to a few ms
 			1 * ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,

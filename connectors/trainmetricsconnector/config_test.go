@@ -13,14 +13,18 @@ import (
 func TestLoadConfig(t *testing.T) {
 	file, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
 	require.NoError(t, err)
-	forEver := defaultConfig()
+	alone, forEver := defaultConfig(), defaultConfig()
+	require.NotEmpty(t, alone.Collector)
+	alone.Collector = ""
 	forEver.MetricsExpiration = 0
 	for id, want := range map[string]*Config{
 		"train_metrics": defaultConfig(),
 		"train_metrics/all": {
+			Collector:            "gateway-0",
 			Histogram:            HistogramConfig{Buckets: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second}},
 			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 1000, DedupWindow: time.Hour,
 		},
+		"train_metrics/alone":    alone,
 		"train_metrics/for_ever": forEver,
 	} {
 		t.Run(id, func(t *testing.T) {

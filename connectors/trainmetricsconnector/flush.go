@@ -23,12 +23,16 @@ type labels struct {
 
 func (l labels) overflow() bool { return l.of.resource == nil }
 
-func (l labels) put(m pcommon.Map) {
+// put writes the labels of a series. No other collector writes a series with the same ones: two would be one counter that goes up and down.
+func (e *emitter) put(l labels, m pcommon.Map) {
+	m.EnsureCapacity(4)
+	if e.s.collector != "" {
+		m.PutStr(spans.AttrCollector, e.s.collector)
+	}
 	if l.overflow() {
 		m.PutBool(attrOverflow, true)
 		return
 	}
-	m.EnsureCapacity(3)
 	if l.verdict != "" {
 		m.PutStr(spans.AttrVerdictName, l.verdict)
 	}
@@ -148,19 +152,19 @@ func (e *emitter) end(m metricID, l labels, life *life) {
 	switch metric.Type() {
 	case pmetric.MetricTypeHistogram:
 		p := metric.Histogram().DataPoints().AppendEmpty()
-		l.put(p.Attributes())
+		e.put(l, p.Attributes())
 		p.SetStartTimestamp(pcommon.Timestamp(life.start))
 		p.SetTimestamp(e.now)
 		p.SetFlags(none)
 	case pmetric.MetricTypeSum:
 		p := metric.Sum().DataPoints().AppendEmpty()
-		l.put(p.Attributes())
+		e.put(l, p.Attributes())
 		p.SetStartTimestamp(pcommon.Timestamp(life.start))
 		p.SetTimestamp(e.now)
 		p.SetFlags(none)
 	default:
 		p := metric.Gauge().DataPoints().AppendEmpty()
-		l.put(p.Attributes())
+		e.put(l, p.Attributes())
 		p.SetTimestamp(e.now)
 		p.SetFlags(none)
 	}
@@ -177,7 +181,7 @@ func numberPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) 
 // histogramPoint writes a histogram whose values are in 1/scale of the metric's unit.
 func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
-	l.put(p.Attributes())
+	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(h.start))
 	p.SetTimestamp(e.now)
 	p.SetCount(h.count)
@@ -203,7 +207,7 @@ func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 
 func writeCounter(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
-	l.put(p.Attributes())
+	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(c.start))
 	p.SetTimestamp(e.now)
 	c.write(p.Exemplars())
@@ -212,7 +216,7 @@ func writeCounter(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.Nu
 
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Gauge().DataPoints().AppendEmpty()
-	l.put(p.Attributes())
+	e.put(l, p.Attributes())
 	p.SetTimestamp(e.now)
 	p.SetDoubleValue(g.value)
 }

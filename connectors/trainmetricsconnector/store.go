@@ -15,6 +15,7 @@ const warmChunk = 256
 
 // store holds the series. It is not safe for concurrent use.
 type store struct {
+	collector  string   // Config.Collector
 	bounds     []uint64 // ns
 	expiration int64    // ns, 0 for never
 	room       room
@@ -37,7 +38,7 @@ type store struct {
 
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
-		expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
+		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
 		seen:      seen.New(cfg.DedupWindow, now),
 		byKey:     make(map[resourceKey]*resource),
 		lastFlush: now.UnixNano(),

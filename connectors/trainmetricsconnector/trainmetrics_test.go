@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ type bed struct {
 func newBed(tb testing.TB, change ...func(*Config)) *bed {
 	tb.Helper()
 	cfg := defaultConfig()
+	cfg.Collector = "" // the only one
 	for _, f := range change {
 		f(cfg)
 	}
@@ -819,12 +821,48 @@ func TestGolden(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			want, err := golden.ReadMetrics(filepath.Join("testdata", file))
 			require.NoError(t, err)
-			c := newBed(t)
+			c := newBed(t, func(cfg *Config) { cfg.Collector = "gateway-0" })
 			c.consume(in)
 			c.clock = c.clock.Add(15 * time.Second)
 			c.flush(t.Context())
 			require.NoError(t, pmetrictest.CompareMetrics(want, <-c.sent, pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 		})
+	}
+}
+
+// Two collectors of one run: no series of one is a series of the other, also what finds no room and what ended, and together they are what one alone counts.
+func TestTwoCollectors(t *testing.T) {
+	var beds [2]*bed
+	for i := range beds {
+		beds[i] = newBed(t, tight, func(c *Config) { c.Collector = fmt.Sprint("gateway-", i) })
+	}
+	const n = 300
+	for i := range n { // ever new names, so that some find no room
+		b := spans.NewBatch("test", "")
+		add(b, resourceA, i+1, fmt.Sprint("f", i/20), spans.StageGet, 1e9)
+		beds[i%2].consume(b.Traces())
+	}
+	for _, ended := range []bool{false, true} {
+		after := map[bool]time.Duration{false: time.Second, true: time.Hour}[ended]
+		all, count := map[string]point{}, uint64(0)
+		for _, b := range beds {
+			for key, p := range b.flushed(after) {
+				assert.NotContains(t, all, key)
+				assert.Equal(t, ended, p.ended, key)
+				all[key] = p
+				count += p.count
+			}
+		}
+		for _, labels := range []string{"tq.function=f0 tq.stage=get", "otel.metric.overflow=true"} {
+			found := 0
+			for key := range all {
+				if strings.Contains(key, labels) {
+					found++
+				}
+			}
+			assert.Equal(t, 2, found, labels)
+		}
+		assert.Equal(t, map[bool]uint64{false: n, true: 0}[ended], count)
 	}
 }
 

@@ -27,6 +27,7 @@ type Point struct {
 	sourceHost          string
 	destinationHost     string
 	overflow            bool
+	collector           string // of what was learned; what a log states is the same whoever reads it
 }
 
 // MetricShare is the share of a run's series that each metric of ranks, links and hosts may have, one in so many: the first to come have them. Links beyond
@@ -36,6 +37,7 @@ const MetricShare = 5
 // learned appends the points that a batch of collectives taught about their runs.
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	var done *run
+	first := len(points)
 	for _, c := range batch {
 		r := c.run
 		if !c.dropped && !r.opened { // the batches of other inputs may have it too
@@ -53,6 +55,9 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 			points = j.scorePoints(points, c)
 			points = c.clockPoints(points)
 		}
+	}
+	for i := range points[first:] {
+		points[first+i].collector = j.set.Collector
 	}
 	return points
 }
@@ -212,7 +217,8 @@ func (p *Point) put(dp pmetric.NumberDataPoint) {
 }
 
 func (p *Point) describe(m pcommon.Map) {
-	// Not of the resource: these would be no labels in Prometheus, and the series of several processes one.
+	// Not of the resource: these would be no labels in Prometheus, and the series of several collectors and processes one.
+	putText(m, spans.AttrCollector, p.collector)
 	putText(m, spans.AttrHostName, p.Host)
 	if p.PID != 0 {
 		m.PutInt(spans.AttrProcessPID, p.PID)

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // JoinConfig says how collectives are joined and judged. It is squashed into the config of every component that joins collectives. SampleRate to
 // AnomalyThreshold have the meaning of VCCL's NCCL_TELEMETRY_… variables.
 type JoinConfig struct {
+	// Collector is the name of this collector among those that join collectives of the same runs: a label of what is learned from collectives. Default:
+	// TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no such label, where there is no other collector.
+	Collector string `mapstructure:"collector"`
 	// SampleRate is the share of collectives to send, 0..1, all ranks of a collective or none. Collectives with errors, retries or anything unusual are always
 	// sent. Default 1.
 	SampleRate float64 `mapstructure:"sample_rate"`
@@ -28,7 +33,10 @@ type JoinConfig struct {
 
 // DefaultJoinConfig is the JoinConfig where nothing else is configured.
 func DefaultJoinConfig() JoinConfig {
-	return JoinConfig{SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute, MaxStateBytes: 64 << 20}
+	return JoinConfig{
+		Collector: spans.Collector(), SampleRate: 1, WindowSize: 50, AnomalyDetection: true, AnomalyThreshold: 3.5, HangTimeout: 5 * time.Minute,
+		MaxStateBytes: 64 << 20,
+	}
 }
 
 // MinWindow is the smallest JoinConfig.WindowSize, and how many collectives of a communicator there are before ranks have scores. MinState is the smallest

@@ -186,6 +186,9 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 		if err != nil {
 			return nil, release, err
 		}
+		if c, ok := cfg.(*ncclreceiver.Config); ok {
+			c.Collector = "" // what these files say is the same on every host
+		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.Traces, to.Metrics)
 		if err != nil {

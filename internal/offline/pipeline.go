@@ -65,7 +65,7 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	}
 	if to.Derived != nil {
 		f := trainmetricsconnector.NewFactory()
-		cfg, err := configure(f, nil)
+		cfg, err := configure(f, map[string]any{"collector": ""})
 		if err != nil {
 			return nil, err
 		}

@@ -245,7 +245,9 @@ func TestScoreSeries(t *testing.T) {
 			}
 		}
 	}
-	r := read(t, config(logs(t, records...)))
+	cfg := config(logs(t, records...))
+	cfg.Collector = "gateway-0"
+	r := read(t, cfg)
 	series := make(map[string]bool)
 	for _, md := range r.Metrics.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -255,6 +257,7 @@ func TestScoreSeries(t *testing.T) {
 				}
 				for _, dp := range m.Gauge().DataPoints().All() {
 					series[fmt.Sprint(dp.Attributes().AsRaw())] = true
+					assert.Equal(t, "gateway-0", spans.AttrText(dp.Attributes(), spans.AttrCollector))
 				}
 			}
 		}

@@ -22,6 +22,7 @@ import (
 func config(globs ...string) *Config {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include, cfg.RunID, cfg.Timezone, cfg.SpanLinks = globs, "run", "UTC", true
+	cfg.Collector = "" // the only one
 	return cfg
 }
 

@@ -128,7 +128,7 @@ func isMadeUp(attrs pcommon.Map) bool {
 func (h *history) newStep(ctx context.Context) (connector.Traces, error) {
 	f := trainmetricsconnector.NewFactory()
 	cfg := f.CreateDefaultConfig()
-	if err := confmap.NewFromStringMap(map[string]any{"metrics_expiration": "0s"}).Unmarshal(cfg); err != nil {
+	if err := confmap.NewFromStringMap(map[string]any{"metrics_expiration": "0s", "collector": ""}).Unmarshal(cfg); err != nil {
 		return nil, err
 	}
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {

@@ -1,0 +1,110 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// agents are two collectors that read logs of one run, each those of its own host, and count what they read.
+type agents struct {
+	*testing.T
+	dirs       [2]string
+	collectors [2]*collector
+	functions  int // in both logs
+}
+
+// log writes so many functions of TransferQueue, and as many sends over one link, into the logs of an agent.
+func (a *agents) log(agent, n int) {
+	a.Helper()
+	var functions, sends strings.Builder
+	for i := range n {
+		functions.WriteString(waterfall(uuid.NewString(), time.Now()))
+		fmt.Fprintf(&sends, "%s: Group:7, from rank 0 to rank 8, channel_id:0, func:4,FuncTimes:%d, 10.10.1.11->10.10.1.12 send 524288 Bytes used 22310 nsec, "+
+			"devIndex:0, sendWrCounter:3\n", time.Now().Format("20060102150405"), a.functions+i)
+	}
+	a.functions += n
+	for name, text := range map[string]string{"worker.err": functions.String(), "node01-mlx5_0-Port0-A.log": sends.String()} {
+		f, err := os.OpenFile(filepath.Join(a.dirs[agent], name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(a, err)
+		_, err = f.WriteString(text)
+		require.NoError(a, errors.Join(err, f.Close()))
+	}
+}
+
+// Two collectors of one run, on one host and so with names: in Prometheus the sum of what they count is what happened, while they count, when they stand
+// still, and after one of them has started again.
+func TestCollectorsOfARun(t *testing.T) {
+	t.Parallel()
+	a, s := &agents{T: t}, startSink(t)
+	for i := range a.collectors {
+		a.dirs[i] = t.TempDir()
+		c := newCollector(t, trainbridgeBin(t), a.dirs[i]+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
+		c.env = append(c.env, "TRAINBRIDGE_NCCL_LOGS="+a.dirs[i]+"/*.log", "TRAINBRIDGE_RUN_ID=shared", fmt.Sprint("TRAINBRIDGE_COLLECTOR=agent-", i))
+		a.collectors[i] = c
+		a.log(i, 10*(i+1))
+		c.up(t)
+	}
+	p := startPrometheus(t, a.collectors[0].scrape[0], a.collectors[1].scrape[0])
+	const functions, link = `tq_function_duration_seconds_count{instance="shared"}`, `nccl_link_io_bytes_total{instance="shared"}`
+	sums := func() map[string]float64 {
+		return map[string]float64{
+			`sum without (trainbridge_collector) (` + functions + `)`: float64(a.functions), `count(` + functions + `)`: 2, `count(` + link + `)`: 2,
+		}
+	}
+	p.awaitValues(t, sums())
+
+	before := a.functions
+	for range 5 { // both count all the time
+		a.log(0, 30)
+		a.log(1, 50)
+		time.Sleep(2 * time.Second)
+	}
+	p.awaitValues(t, sums())
+	p.awaitValues(t, map[string]float64{`sum(resets(` + functions + `[5m]))`: 0, `sum(resets(` + link + `[5m]))`: 0})
+	a.rose(p, functions, float64(a.functions-before))
+
+	// Nothing is counted any more: Prometheus looks back on 5 s of that.
+	time.Sleep(6 * time.Second)
+	p.awaitValues(t, map[string]float64{
+		`sum(increase(` + functions + `[5s]))`: 0, `sum(increase(` + link + `[5s]))`: 0, `count(count_over_time(` + functions + `[5s]) > 3)`: 2,
+	})
+
+	// The name stays when a collector starts again: the counter goes on in its series.
+	a.collectors[1].stop(t)
+	a.collectors[1].up(t)
+	a.log(0, 40)
+	a.log(1, 60)
+	eventually(t, time.Minute, func() error {
+		got, err := p.query(`sum without (trainbridge_collector) (increase(` + functions + `[5m]))`)
+		if err == nil && (len(got) != 1 || got[0].Value < 0.9*float64(a.functions-before)) {
+			err = fmt.Errorf("%v, want %d", got, a.functions-before)
+		}
+		return err
+	})
+	a.rose(p, functions, float64(a.functions-before))
+	p.awaitValues(t, map[string]float64{`count(` + functions + `)`: 2})
+	for _, c := range a.collectors {
+		c.stop(t)
+		c.assertQuiet(t)
+	}
+}
+
+// rose says by how much both counters rose since they were first scraped. Prometheus extrapolates by a scrape or two.
+func (a *agents) rose(p *prometheus, counter string, want float64) {
+	a.Helper()
+	got, err := p.value(`sum without (trainbridge_collector) (increase(` + counter + `[5m]))`)
+	require.NoError(a, err)
+	assert.InDelta(a, want, got, math.Abs(0.15*want), counter)
+}
