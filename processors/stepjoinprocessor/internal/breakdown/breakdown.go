@@ -19,7 +19,6 @@ type Who struct {
 	Host      string
 	Comm      string // the communicator's name
 	Operation string // of a collective
-	Function  string // of TransferQueue, or the method of an RPC
 }
 
 // Piece is one thing that went on.
@@ -316,7 +315,7 @@ func (w Who) Compare(of Who) int {
 		}
 		return -1
 	}
-	for _, texts := range [...][2]string{{w.Host, of.Host}, {w.Comm, of.Comm}, {w.Operation, of.Operation}, {w.Function, of.Function}} {
+	for _, texts := range [...][2]string{{w.Host, of.Host}, {w.Comm, of.Comm}, {w.Operation, of.Operation}} {
 		if c := strings.Compare(texts[0], texts[1]); c != 0 {
 			return c
 		}
