@@ -113,6 +113,13 @@ type Forgetter interface {
 	Forget()
 }
 
+// Idler is a Handler that is told at looks at its stream, every ten seconds at least, that all which there is was read and accepted. What it cuts then is sent
+// as other batches are.
+type Idler interface {
+	Handler
+	Idle(now time.Time)
+}
+
 // NewHandler makes the handler of a stream.
 type NewHandler func(*Stream) Handler
 

@@ -262,6 +262,7 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 
 // rest ends a look at a stream.
 func (w *sweeper) rest(s *Stream, now time.Time) {
+	s.idle(now)
 	s.sleep(now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }

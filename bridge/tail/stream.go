@@ -433,6 +433,16 @@ func (s *Stream) settle(b *lineBatch, refused int64) {
 	t.refund(s, bytes, own)
 }
 
+// idle tells a handler that wants to know it that all was read and accepted.
+func (s *Stream) idle(now time.Time) {
+	h, ok := s.handler.(Idler)
+	if !ok || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() || s.caught.Load() != farFuture.UnixNano() {
+		return
+	}
+	h.Idle(now)
+	s.cut()
+}
+
 const (
 	// sleepAfter is how long a stream must be idle before it lets go of its handler.
 	sleepAfter = 10 * time.Second

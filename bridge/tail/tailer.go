@@ -50,6 +50,8 @@ type Settings struct {
 	IsDocument func(path string) bool
 	// Joint says that lines of several streams may become one record (Stream.Lend).
 	Joint bool
+	// InTurn says that batches are sent one after the other, in the order in which they were cut: whoever gets them relies on the order of each log.
+	InTurn bool
 	// Sorter is shared by the Tailers that may read the same files; Detect makes the function that knows this one's lines. nil: Config.IncludeByContent is not
 	// used.
 	Sorter *Sorter
@@ -192,7 +194,11 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	for range runtime.GOMAXPROCS(0) {
 		t.workers.Go(t.work)
 	}
-	t.outbox.open(senders, t.send)
+	n := senders
+	if t.set.InTurn {
+		n = 1
+	}
+	t.outbox.open(n, t.send)
 	t.openWatcher()
 	if t.watcher != nil {
 		t.workers.Go(func() { t.listen(loop) })

@@ -12,11 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joined is the batch of collectives, and of points, that goes downstream together.
+// joined is the batch of collectives or packed records, and of points, that goes downstream together.
 type joined struct {
 	r           *ncclReceiver
 	collectives []*collectives.Collective
 	points      []collectives.Point
+	stretches   []stretch // of remote, instead of collectives
 }
 
 func (r *ncclReceiver) newBatch() *joined {
@@ -28,6 +29,7 @@ func (r *ncclReceiver) newBatch() *joined {
 // Traces builds the spans.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(place int) { from(tail.Place(place)) })
+	b.addStretches(out, from)
 }
 
 // Metrics makes metrics of the values that the logs state and of the judgements on the collectives.
@@ -39,10 +41,12 @@ func (b *joined) Metrics() pmetric.Metrics {
 func (b *joined) Done() {
 	r := b.r
 	r.count(collectives.Count(b.collectives))
-	r.joiner.Free(b.collectives)
+	if r.joiner != nil {
+		r.joiner.Free(b.collectives)
+	}
 	clear(b.collectives)
 	clear(b.points)
-	*b = joined{collectives: b.collectives[:0], points: b.points[:0]}
+	*b = joined{collectives: b.collectives[:0], points: b.points[:0], stretches: emptied(b.stretches)}
 	r.batches.Put(b, maxFreeBatches)
 }
 

@@ -29,6 +29,9 @@ type Config struct {
 	collectives.JoinConfig    `mapstructure:",squash"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
+	// Join says where the records of the ranks are joined: local (default), here, which needs the logs of all ranks; or remote, by the receiver that the packed
+	// records get to. Of JoinConfig only HangTimeout matters then.
+	Join string `mapstructure:"join"`
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.
 	Format string `mapstructure:"format"`
@@ -41,6 +44,12 @@ type Config struct {
 	MaxSize int64 `mapstructure:"max_size"`
 }
 
+// The values of Config.Join.
+const (
+	joinLocal  = "local"
+	joinRemote = "remote"
+)
+
 // The values of Config.Format are the names of formats.All, and auto. The times of the Flight Recorder are what a watchdog saw.
 const (
 	formatAuto     = "auto"
@@ -51,6 +60,9 @@ const (
 func Formats() []string { return formats.Names() }
 
 var (
+	errJoin  = errors.New("'join' must be local or remote: local joins the ranks' records here, remote sends them to a receiver that joins those of all hosts")
+	errJoins = errors.New("with 'join: remote' nothing is joined here: 'sample_rate', 'window_size', 'anomaly_detection', 'anomaly_threshold', 'correct_clock' " +
+		"and 'max_state_bytes' belong to the receiver that joins")
 	errFormat    = fmt.Errorf("'format' must be one of %s", strings.Join(append([]string{formatAuto}, formats.Names()...), ", "))
 	errRanks     = fmt.Errorf("'ranks' must be 0 to %d, such as [0, 1, 2, 3]", collectives.MaxRank)
 	errSize      = errors.New("'min_size' and 'max_size' must not be negative, and 'max_size' not below 'min_size': leave one out for no bound")
@@ -69,6 +81,10 @@ func (c *Config) Validate() error {
 			errs = append(errs, err)
 		}
 	}
+	check(c.Join == joinLocal || c.Join == joinRemote, errJoin)
+	here := c.JoinConfig
+	here.HangTimeout = collectives.DefaultJoinConfig().HangTimeout
+	check(c.Join != joinRemote || here == collectives.DefaultJoinConfig(), errJoins)
 	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
 	check(!slices.ContainsFunc(c.Ranks, func(r int32) bool { return r < 0 || r > collectives.MaxRank }), errRanks)
 	check(c.MinSize >= 0 && c.MaxSize >= 0 && (c.MaxSize == 0 || c.MaxSize >= c.MinSize), errSize)

@@ -33,12 +33,16 @@ func TestConfig(t *testing.T) {
 		"nccl/state":        "'max_state_bytes' must be at least 1048576",
 		"nccl/operation":    "'operations' has an empty name: list operations such as [allreduce, broadcast]",
 		"nccl/several":      "'format' must be one of",
+		"nccl/join":         "'join' must be local or remote: local joins the ranks' records here",
+		"nccl/remote":       "",
+		"nccl/remote_rate":  "with 'join: remote' nothing is joined here: 'sample_rate', ",
 	})
 	want := createDefaultConfig().(*Config)
 	want.Include = []string{"logs/nccl/*"}
 	assert.Equal(t, want, all["nccl"])
 	// The defaults, as the documentation has them.
 	assert.Equal(t, "nccl", want.ServiceName)
+	assert.Equal(t, "local", want.Join)
 	assert.Equal(t, "auto", want.Format)
 	assert.InDelta(t, 1, want.SampleRate, 0)
 	assert.Equal(t, 50, want.WindowSize)

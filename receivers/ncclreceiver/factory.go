@@ -20,6 +20,6 @@ func NewFactory() receiver.Factory {
 func createDefaultConfig() component.Config {
 	return &Config{
 		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
-		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000}, JoinConfig: collectives.DefaultJoinConfig(), Format: formatAuto,
+		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000}, JoinConfig: collectives.DefaultJoinConfig(), Join: joinLocal, Format: formatAuto,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
@@ -23,11 +24,22 @@ type stream interface {
 	Ahead(visit func(text []byte) bool)
 }
 
+// input takes what the records of a stream say: an Input of the Joiner, or remote.
+type input interface {
+	Heard()
+	Begin()
+	End()
+	Add(o *op.Op, came []tail.Lent, at int64)
+	Expire(before int64)
+}
+
 // handler reads the lines of one stream and gives what they say to the joiner.
 type handler struct {
 	r      *ncclReceiver
 	stream stream
-	input  *collectives.Input[tail.Lent]
+	from   *collectives.From // of input
+	input  input
+	remote *remote         // the input, where records are joined elsewhere; else nil
 	format *formats.Format // nil: not known yet
 	parser parse.Parser
 	out    parse.Out
@@ -49,7 +61,14 @@ type handler struct {
 
 func newHandler(r *ncclReceiver, s stream) *handler {
 	h := &handler{r: r, stream: s}
-	h.input = r.joiner.Input(collectives.From{Run: r.cfg.Run(s.Path()), Path: s.Path()}, h.take)
+	from := collectives.From{Run: r.cfg.Run(s.Path()), Path: s.Path()}
+	if r.joiner == nil {
+		h.remote = newRemote(h, from)
+		h.from, h.input = &h.remote.from, h.remote
+	} else {
+		in := r.joiner.Input(from, h.take)
+		h.from, h.input = &in.From, in
+	}
 	h.paired = strings.HasSuffix(s.Path(), "A.log") || strings.HasSuffix(s.Path(), "B.log") // <host>-<NIC>-Port<i>-A.log
 	if f := formats.Named(r.cfg.Format); f != nil {
 		h.setFormat(f)
@@ -60,8 +79,7 @@ func newHandler(r *ncclReceiver, s stream) *handler {
 // setFormat makes the parser.
 func (h *handler) setFormat(f *formats.Format) {
 	h.parser, h.format = f.New(h.stream.Path(), h.r.zone), f
-	from := &h.input.From
-	from.Family, from.OwnClock, from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
+	h.from.Family, h.from.OwnClock, h.from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
 }
 
 // sniff finds the format by a line. While it is not known, the reason says why.
@@ -266,7 +284,10 @@ func (h *handler) Cut() tail.Delivery {
 		return nil
 	}
 	h.batch = nil
-	if len(b.collectives)+len(b.points) == 0 {
+	if h.remote != nil {
+		h.remote.pack(b)
+	}
+	if len(b.collectives)+len(b.points)+len(b.stretches) == 0 {
 		b.Done()
 		return nil
 	}

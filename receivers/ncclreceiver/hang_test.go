@@ -69,7 +69,7 @@ func newLive(t *testing.T, change func(*Config), before ...record) *live {
 	require.NoError(t, err)
 	l.tl, err = tail.New(parts.Tail, tail.Settings{
 		ID: component.NewID(metadata.Type), Kind: component.KindReceiver, Telemetry: componenttest.NewNopTelemetrySettings(), HoldTimeout: parts.HoldTimeout,
-		Joint: parts.Joint,
+		Joint: parts.Joint, InTurn: parts.InTurn,
 		Clock: func() time.Time { l.asked.Add(1); return time.Now().Add(time.Duration(l.ahead.Load())) },
 	}, parts.NewHandler)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package ncclreceiver
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/partial"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
@@ -23,11 +25,13 @@ type ncclReceiver struct {
 	cfg        *Config
 	zone       *time.Location
 	tel        *metadata.TelemetryBuilder
-	operations map[string]bool // canonical names; nil: all
-	ranks      map[int32]bool  // nil: all
-	joiner     *collectives.Joiner[tail.Lent]
-	unpaired   sync.Once // says that records do not pair up
+	operations map[string]bool                // canonical names; nil: all
+	ranks      map[int32]bool                 // nil: all
+	joiner     *collectives.Joiner[tail.Lent] // nil: records are joined elsewhere
+	unpaired   sync.Once                      // says that records do not pair up
 	batches    filereceiver.Pool[joined]
+	writers    filereceiver.Pool[partial.Writer]
+	host       string // where this runs
 }
 
 const maxFreeBatches = 64
@@ -40,7 +44,8 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	return filereceiver.Parts{
 		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
-		HoldTimeout: r.cfg.HangTimeout, Joint: true, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
+		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
 	}, nil
 }
 
@@ -65,6 +70,10 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 		for _, rank := range cfg.Ranks {
 			r.ranks[rank] = true
 		}
+	}
+	if cfg.Join == joinRemote {
+		r.host, err = os.Hostname()
+		return r, err
 	}
 	r.joiner = collectives.New[tail.Lent](collectives.Settings{
 		JoinConfig: cfg.JoinConfig, Ranks: cfg.Ranks, HideHosts: cfg.Redact.HashHosts, Series: cfg.CardinalityLimit,

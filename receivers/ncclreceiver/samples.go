@@ -12,7 +12,7 @@ import (
 // sample takes a value that the log states.
 func (h *handler) sample(s *parse.Sample) {
 	p := collectives.Point{
-		Metric: s.Metric, Run: h.input.From.Run, PID: s.PID, At: s.At, Value: s.Value, Statistic: s.Statistic, Record: s.Record,
+		Metric: s.Metric, Run: h.from.Run, PID: s.PID, At: s.At, Value: s.Value, Statistic: s.Statistic, Record: s.Record,
 		Rank: s.Rank, Source: s.Source, Destination: s.Destination,
 	}
 	p.Host, p.Comm = h.names.Text(s.Host), h.names.Text(s.Comm)

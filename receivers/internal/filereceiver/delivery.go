@@ -32,6 +32,11 @@ type Batch interface {
 	Done()
 }
 
+// Spread is a Batch whose spans are made of several records each. It calls From with numbers of its own, and Places says of such a number which records it is.
+type Spread interface {
+	Places(n tail.Place) []tail.Place
+}
+
 // Texter is a Batch whose points have no label made of a log's text, and that knows whether its spans have a text of the log, or a field with a name
 // of the log's. Where they have none there is nothing to redact.
 type Texter interface{ Texts() bool }
@@ -218,8 +223,12 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 		if origins[i] == spans.NoOrigin {
 			continue
 		}
-		batch := int(origins[i] >> 32)
-		d.refused.Places[batch] = append(d.refused.Places[batch], tail.Place(uint32(origins[i])))
+		batch, place := int(origins[i]>>32), tail.Place(uint32(origins[i]))
+		if s, ok := d.batches[batch].(Spread); ok {
+			d.refused.Places[batch] = append(d.refused.Places[batch], s.Places(place)...)
+		} else {
+			d.refused.Places[batch] = append(d.refused.Places[batch], place)
+		}
 	}
 	d.refused.Err = errors.Join(d.refused.Err, cause)
 }

@@ -31,8 +31,8 @@ type Parts struct {
 	Redact redact.Config
 	// HoldTimeout is tail.Settings.HoldTimeout.
 	HoldTimeout time.Duration
-	// Joint is tail.Settings.Joint.
-	Joint bool
+	// Joint and InTurn are those of tail.Settings.
+	Joint, InTurn bool
 	// Scope names the receiver in what it sends.
 	Scope string
 	// Series bounds the series of the metrics. 0: not at all.
@@ -164,8 +164,8 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 
 func (r *Receiver) tailSettings() tail.Settings {
 	return tail.Settings{
-		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout, Joint: r.parts.Joint,
-		IsDocument: r.parts.IsDocument, Sample: r.redactor.Sample,
+		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout,
+		Joint: r.parts.Joint, InTurn: r.parts.InTurn, IsDocument: r.parts.IsDocument, Sample: r.redactor.Sample,
 	}
 }
 
