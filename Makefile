@@ -15,7 +15,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full ocb jaeger tempo transferqueue perfetto apt test unit e2e verl torture soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture soak memory lint vuln sbom generate fuzz bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -38,6 +38,14 @@ tempo: $(BIN)/tools/tempo
 $(BIN)/tools/tempo: tools/tempo/go.mod tools/tempo/go.sum
 	go -C tools/tempo build -ldflags="-s -w" -o $@ github.com/grafana/tempo/cmd/tempo
 
+# A broker for the tests: what its main class needs, of Maven Central.
+kafka: $(BIN)/tools/kafka
+$(BIN)/tools/kafka: tools/kafka/pom.xml
+	tools/apt.sh kafka
+	rm -rf $@ $@.new
+	mvn -q -B -f $< org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$@.new
+	mv $@.new $@
+
 # Packages of PyPI, each with what it needs in a virtual environment.
 transferqueue: $(BIN)/tools/transferqueue
 perfetto: $(BIN)/tools/perfetto
@@ -59,7 +67,7 @@ unit:
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
-e2e: build build-full ocb jaeger tempo perfetto apt sbom
+e2e: build build-full ocb jaeger tempo kafka perfetto apt sbom
 	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
 
 # The trace ids of integrations/verl with the TransferQueue of PyPI. It needs torch, whose wheel for x86_64 has CUDA's libraries: 3 GB to load, 5 GB on disk. That is

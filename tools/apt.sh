@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests and `make run` use, unless their commands are there.
+# Installs the Debian packages that the tests and `make run` use, unless their commands are there. With `kafka`: those that a broker is installed and run with.
 set -eu
 packages=()
-command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
-# Tests open the HTML report in it, and Jaeger's web page where that is.
-command -v chromium >/dev/null || packages+=(chromium)
+if [ "${1:-}" = kafka ]; then
+  command -v java >/dev/null || packages+=(default-jre-headless)
+  command -v mvn >/dev/null || packages+=(maven)
+else
+  command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
+  # Tests open the HTML report in it, and Jaeger's web page where that is.
+  command -v chromium >/dev/null || packages+=(chromium)
+fi
 [ ${#packages[@]} -gt 0 ] || exit 0
 echo "installing the Debian packages ${packages[*]}"
 # The package would start a server of its own on :9090; exit 101 is "action forbidden" to invoke-rc.d.

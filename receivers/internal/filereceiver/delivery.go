@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -420,9 +421,23 @@ func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmet
 func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
 	n := td.SpanCount()
 	ctx = r.obs.StartTracesOp(ctx)
-	err := r.traces.ConsumeTraces(ctx, td)
+	err := r.traces.ConsumeTraces(withRun(ctx, td), td)
 	r.obs.EndTracesOp(ctx, r.Set.ID.Type().String(), n, err)
 	return err
+}
+
+// withRun says in the metadata of a message which run all of its spans are of, if they are of one: kafka's exporter can make it the message's key
+// (message_key_from_metadata_key), so that a run's messages stay together, and whole.
+func withRun(ctx context.Context, td ptrace.Traces) context.Context {
+	run := ""
+	for i, rs := range td.ResourceSpans().All() {
+		own := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+		if i > 0 && own != run {
+			return ctx
+		}
+		run = own
+	}
+	return client.NewContext(ctx, client.Info{Metadata: client.NewMetadata(map[string][]string{spans.AttrRunID: {run}})})
 }
 
 func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
@@ -116,6 +117,17 @@ func (r *ofRun) Traces(out *spans.Batch, from From) {
 	r.counted.Traces(out, from)
 	from(tail.Place(r.to - 1))
 	out.AddRun(spans.RunSpan{Run: "other run", File: "b.log", Start: 1, Time: spans.TimeSynthetic})
+}
+
+// A message of one run says which, so that it can be the message's key; one of several says none.
+func TestWithRun(t *testing.T) {
+	for want, runs := range map[string][]string{"run": {"run", "run"}, "": {"run", "other run"}, "alone": {"alone"}} {
+		td := ptrace.NewTraces()
+		for _, run := range runs {
+			td.ResourceSpans().AppendEmpty().Resource().Attributes().PutStr(spans.AttrRunID, run)
+		}
+		assert.Equal(t, want, strings.Join(client.FromContext(withRun(t.Context(), td)).Metadata.Get(spans.AttrRunID), ", "))
+	}
 }
 
 // The span of a run is made of no record: when it is refused, no record is.

@@ -1,0 +1,233 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// broker is a real Kafka of one node, with topics that are there when they are first asked for. It survives kill -9: up starts it again with the same data.
+type broker struct {
+	*process
+	addr   string
+	config string
+}
+
+func startKafka(tb testing.TB, partitions int) *broker {
+	tb.Helper()
+	b := &broker{addr: freeAddr(tb)}
+	controller := freeAddr(tb)
+	b.config = write(tb, "server.properties", fmt.Sprintf(`
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=%[2]s
+listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
+advertised.listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=%[3]s
+num.partitions=%[4]d
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+group.initial.rebalance.delay.ms=0
+num.network.threads=2
+num.io.threads=2
+log.segment.bytes=67108864
+`, b.addr, controller, tb.TempDir(), partitions))
+	cluster := make([]byte, 16)
+	_, _ = rand.Read(cluster) // it never fails
+	cluster[0] &= 0x7f        // the id must not begin with a dash
+	run(tb, nil, "java", "-cp", kafkaLibs(tb), "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--standalone",
+		"-t", base64.RawURLEncoding.EncodeToString(cluster), "-c", b.config)
+	b.up(tb)
+	return b
+}
+
+// kafkaLibs is the class path of `make kafka`.
+func kafkaLibs(tb testing.TB) string {
+	tb.Helper()
+	path, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
+	require.NoError(tb, err)
+	_, err = os.Stat(path)
+	require.NoError(tb, err, "Kafka is not there: run `make kafka`")
+	return path + "/*"
+}
+
+// up starts the broker and waits until it answers.
+func (b *broker) up(tb testing.TB) {
+	tb.Helper()
+	b.process = start(tb, "kafka", "java", nil, "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", kafkaLibs(tb), "kafka.Kafka", b.config)
+	eventually(tb, 2*time.Minute, func() error {
+		if !b.running() {
+			return fatal(errors.New("kafka ended while starting:\n" + b.tail(15)))
+		}
+		conn, err := net.Dial("tcp", b.addr)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+}
+
+// deployed prepares a collector with a file of deploy/, on free ports and with its state in a folder of its own.
+func deployed(tb testing.TB, file string, env ...string) *collector {
+	tb.Helper()
+	path, err := filepath.Abs(filepath.Join(repoRoot, "deploy", file))
+	require.NoError(tb, err)
+	c := newCollector(tb, trainbridgeBin(tb), "", "")
+	c.env = append([]string{"TRAINBRIDGE_STATE_DIR=" + tb.TempDir()}, env...)
+	health, metrics, own := freeAddr(tb), freeAddr(tb), freeAddr(tb)
+	host, port, _ := strings.Cut(own, ":")
+	c.args = []string{
+		"--config", path, "--config", write(tb, "ports.yaml", fmt.Sprintf(`
+exporters: {prometheus: {endpoint: %q}}
+extensions: {health_check: {endpoint: %q}}
+service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
+`, metrics, health, host, port)),
+	}
+	c.health, c.metrics, c.own, c.scrape = "http://"+health, "http://"+metrics+"/metrics", "http://"+own+"/metrics", []string{metrics, own}
+	return c
+}
+
+// merge has a collector read more configuration.
+func (c *collector) merge(tb testing.TB, text string) {
+	tb.Helper()
+	c.args = append(c.args, "--config", write(tb, "more.yaml", text))
+}
+
+// otlpPorts are those of an agent's receiver for services.
+func otlpPorts(tb testing.TB) string {
+	tb.Helper()
+	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}", freeAddr(tb), freeAddr(tb))
+}
+
+// told is what a backend has been told of a job: each span's name and times, by its ids. Of what step_join adds there are the ids alone: it may tell less of a
+// step whose parts come later than it waits. RPCs have no clock in their log: their times are
+// of when their lines came.
+func told(j *jaeger) (map[[2]string]string, error) {
+	td, err := j.find("")
+	if err != nil {
+		return nil, err
+	}
+	a := readAll(td)
+	if err := a.err(); err != nil {
+		if len(a.problems) > 0 { // such as two spans under one id
+			err = fatal(err)
+		}
+		return nil, err
+	}
+	all := map[[2]string]string{}
+	for id, trace := range a.traces {
+		for span, n := range trace {
+			text := ""
+			if !n.joined {
+				text = n.Name()
+			}
+			if !n.joined && !strings.HasPrefix(n.str(spans.AttrServiceName), "zeromq") {
+				text += fmt.Sprint(n.StartTimestamp(), n.EndTimestamp())
+			}
+			all[[2]string{id.String(), span.String()}] = text
+		}
+	}
+	return all, nil
+}
+
+// A job's logs go by Kafka to a gateway and are there what one collector says that reads them all and sends them itself, while the broker dies twice.
+func TestKafka(t *testing.T) {
+	t.Parallel()
+	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
+	whole, logs := tr.dir, t.TempDir()
+	direct, j, b := startJaeger(t), startJaeger(t), startKafka(t, 4)
+	kafka := "TRAINBRIDGE_KAFKA=" + b.addr
+	agent := deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+logs+"/*/*")
+	agent.merge(t, otlpPorts(t))
+	gateway := deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+j.otlp)
+	gateway.merge(t, "{processors: {step_join: {wait: 2s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
+	gateway.up(t)
+	agent.up(t)
+	const parts = 3
+	for part := range parts {
+		grow(t, whole, logs, part, parts)
+		time.Sleep(2 * time.Second)
+		if part > 0 {
+			b.kill()
+			time.Sleep(2 * time.Second)
+			b.up(t)
+		}
+	}
+	c := newCollector(t, trainbridgeBin(t), "", direct.otlp)
+	c.env = append(c.env, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+logs+"/*/*")
+	c.up(t)
+
+	var want, got map[[2]string]string
+	eventually(t, 2*time.Minute, func() (err error) {
+		if want, err = told(direct); err != nil {
+			return err
+		}
+		if got, err = told(j); err != nil {
+			return err
+		}
+		if !maps.Equal(want, got) {
+			maps.DeleteFunc(want, func(ids [2]string, text string) bool { return got[ids] == text })
+			return fmt.Errorf("%d spans by Kafka, of which %d are not as they should be: %.2000v", len(got), len(want), want)
+		}
+		if n := len(tr.Steps); len(want) < 10*n {
+			return fmt.Errorf("%d spans of %d steps", len(want), n)
+		}
+		return nil
+	})
+	// What the gateway counts is what happened: what came twice has the same ids.
+	steps := map[string]float64{}
+	eventually(t, time.Minute, func() error {
+		list, err := metricsOf(gateway.metrics)
+		clear(steps)
+		for _, m := range list {
+			if m.name == "ml_train_steps_total" {
+				steps[m.labels["trainbridge_source"]] += m.value
+			}
+		}
+		if err == nil && steps["jsonl"] != float64(len(tr.Steps)) {
+			err = fmt.Errorf("%v steps, want %d", steps, len(tr.Steps))
+		}
+		return err
+	})
+	agent.stop(t)
+	gateway.stop(t)
+	c.stop(t)
+	c.assertQuiet(t)
+}
+
+// grow appends a part of each log of a job.
+func grow(tb testing.TB, from, to string, part, parts int) {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(from, "[tz]*", "*"))
+	require.NoError(tb, err)
+	require.NotEmpty(tb, files)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(tb, err)
+		lines := strings.SplitAfter(string(text), "\n")
+		out := filepath.Join(to, filepath.Base(filepath.Dir(file)), filepath.Base(file))
+		require.NoError(tb, os.MkdirAll(filepath.Dir(out), 0o750))
+		f, err := os.OpenFile(out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(tb, err)
+		_, err = f.WriteString(strings.Join(lines[len(lines)*part/parts:len(lines)*(part+1)/parts], ""))
+		require.NoError(tb, errors.Join(err, f.Close()))
+	}
+}
