@@ -113,8 +113,8 @@ type Forgetter interface {
 	Forget()
 }
 
-// Idler is a Handler that is told at looks at its stream, every ten seconds at least, that all which there is was read and accepted. What it cuts then is sent
-// as other batches are.
+// Idler is a Handler that is told at looks at its stream, every five seconds at least, that all which there is was read and accepted. What it cuts then is sent
+// as other batches are. Where it is not a Forgetter, too, it may be gone after ten seconds in which nothing came.
 type Idler interface {
 	Handler
 	Idle(now time.Time)

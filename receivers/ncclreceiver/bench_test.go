@@ -32,7 +32,8 @@ func inspectorLog(rank, ranks, collectives int) string {
 	return b.String()
 }
 
-// Records of eight ranks from the files to the consumer, all on one core: read, parsed, joined, judged, and built as spans, one a record and one a collective.
+// Records of eight ranks from the files to the consumer, all on one core: read, parsed, joined, judged, and built as spans, one a record and one a collective; or
+// read, parsed and packed.
 func BenchmarkLogs(b *testing.B) {
 	const ranks, collectives = 8, 5000
 	dir, size := b.TempDir(), 0
@@ -43,12 +44,16 @@ func BenchmarkLogs(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	for name, to := range map[string]consumer.Traces{"joined": nil, "traces": consumertest.NewNop()} {
+	for name, to := range map[string]consumer.Traces{"joined": nil, "traces": consumertest.NewNop(), joinRemote: consumertest.NewNop()} {
 		b.Run(name, func(b *testing.B) {
+			cfg := config(dir + "/*.log")
+			if name == joinRemote {
+				cfg.Join = joinRemote
+			}
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
-				counts, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), config(dir+"/*.log"), newParts, nil, to, nil)
+				counts, err := filereceiver.ReadAll(context.Background(), receivertest.NewNopSettings(metadata.Type), cfg, newParts, nil, to, nil)
 				if err != nil || counts.Records != ranks*collectives {
 					b.Fatal(err, counts)
 				}

@@ -82,9 +82,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	check(c.Join == joinLocal || c.Join == joinRemote, errJoin)
-	here := c.JoinConfig
-	here.HangTimeout = collectives.DefaultJoinConfig().HangTimeout
-	check(c.Join != joinRemote || here == collectives.DefaultJoinConfig(), errJoins)
+	here := collectives.DefaultJoinConfig()
+	here.HangTimeout, here.Collector = c.HangTimeout, c.Collector
+	check(c.Join != joinRemote || here == c.JoinConfig, errJoins)
 	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
 	check(!slices.ContainsFunc(c.Ranks, func(r int32) bool { return r < 0 || r > collectives.MaxRank }), errRanks)
 	check(c.MinSize >= 0 && c.MaxSize >= 0 && (c.MaxSize == 0 || c.MaxSize >= c.MinSize), errSize)
