@@ -134,7 +134,7 @@ type stretch struct {
 }
 
 const (
-	maxFreeWriters = 256
+	maxFreeWriters = 64
 	maxFreeBytes   = 32 << 10 // of packed records that are kept for use again
 )
 

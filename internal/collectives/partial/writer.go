@@ -208,7 +208,7 @@ func (c *column) put(v int64) {
 }
 
 // maxIdle bounds the values for which an empty column keeps room.
-const maxIdle = 4096
+const maxIdle = 1024
 
 func (c *column) reset() {
 	*c = column{values: c.values[:0]}
