@@ -32,8 +32,8 @@ func inspectorLog(rank, ranks, collectives int) string {
 	return b.String()
 }
 
-// Records of eight ranks from the files to the consumer, all on one core: read, parsed, joined, judged, and built as spans, one a record and one a collective; or
-// read, parsed and packed.
+// Records of eight ranks from the files to the consumer, all on one core: read, parsed, joined, judged, and built as spans, one a record and one a collective;
+// or read, parsed and packed.
 func BenchmarkLogs(b *testing.B) {
 	const ranks, collectives = 8, 5000
 	dir, size := b.TempDir(), 0

@@ -305,7 +305,11 @@ func (h *handler) Save() []byte {
 	if h.parser == nil {
 		return nil
 	}
-	return append(append([]byte(h.format.Name), 0), h.parser.Save()...)
+	b := []byte(h.format.Name)
+	if h.remote != nil {
+		b = h.remote.save(b)
+	}
+	return append(append(b, 0), h.parser.Save()...)
 }
 
 // Restore takes what Save returned.
@@ -313,6 +317,10 @@ func (h *handler) Restore(saved []byte) {
 	format, state, ok := bytes.Cut(saved, []byte{0})
 	if !ok {
 		return
+	}
+	format, comms, _ := bytes.Cut(format, []byte{'\n'})
+	if h.remote != nil {
+		h.remote.restore(string(comms))
 	}
 	if f := formats.Named(string(format)); h.parser == nil && f != nil {
 		h.setFormat(f)

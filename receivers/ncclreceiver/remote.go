@@ -1,7 +1,11 @@
 package ncclreceiver
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
@@ -123,6 +127,33 @@ func (h *handler) Idle(now time.Time) {
 		}
 		s := h.batch.stretch(h.remote)
 		s.Comm, s.ReadTo = p.name, at
+	}
+}
+
+// maxSaved bounds the communicators that a restart remembers.
+const maxSaved = 64
+
+// save appends the communicators that heartbeats are for, a line each: a restart must not make ranks of whom there is nothing new unheard of.
+func (r *remote) save(b []byte) []byte {
+	all := slices.SortedFunc(maps.Values(r.comms), func(p, q *packer) int { return cmp.Or(cmp.Compare(q.record, p.record), cmp.Compare(p.id, q.id)) })
+	for _, p := range all[:min(len(all), maxSaved)] {
+		if all[0].record-p.record > int64(heartbeatFor) {
+			break
+		}
+		b = append(strconv.AppendInt(append(b, '\n'), p.record, 10), ' ')
+		b = strconv.AppendQuote(b, p.id)
+	}
+	return b
+}
+
+func (r *remote) restore(saved string) {
+	for line := range strings.Lines(saved) {
+		at, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		record, err := strconv.ParseInt(at, 10, 64)
+		id, malformed := strconv.Unquote(quoted)
+		if err == nil && malformed == nil && len(r.comms) < maxSaved {
+			r.comms[id] = &packer{id: id, name: spans.Name(id), record: record}
+		}
 	}
 }
 
