@@ -1,0 +1,201 @@
+package offsets
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMetadata(t *testing.T) {
+	p := Position{1 << 40, 7}
+	assert.Equal(t, p, Committed(p.Begin, p.Metadata()))
+	for _, foreign := range []string{"", "a text", "-1", "9"} {
+		assert.Equal(t, Position{8, 8}, Committed(8, foreign), foreign)
+	}
+}
+
+func TestPosition(t *testing.T) {
+	tr := New(Position{}, 0)
+	assert.Equal(t, Position{}, tr.Position(), "nothing was read")
+	for offset, records := range []int{1, 2, 0, 1, 1} {
+		tr.Read(int64(offset))
+		for range records {
+			tr.Hold()
+		}
+		tr.Done()
+	}
+	assert.Equal(t, 4, tr.Behind())
+	assert.Equal(t, Position{0, 0}, tr.Position())
+	tr.Accepted([]int64{3, 0})
+	assert.Equal(t, Position{1, 0}, tr.Position(), "its record of message 3 comes again")
+	tr.Accepted([]int64{1})
+	assert.Equal(t, Position{1, 0}, tr.Position())
+	tr.Accepted([]int64{1})
+	assert.Equal(t, Position{4, 4}, tr.Position(), "nothing of 0 to 3 comes again")
+	tr.Accepted([]int64{4})
+	assert.Equal(t, Position{5, 5}, tr.Position())
+	assert.Zero(t, tr.Behind())
+	assert.EqualValues(t, 5, tr.Head())
+
+	tr.Read(5)
+	tr.Hold()
+	tr.Done()
+	tr.Read(6)
+	tr.Hold()
+	tr.Hold()
+	tr.Done()
+	tr.Accepted([]int64{5, 6})
+	assert.Equal(t, Position{6, 5}, tr.Position(), "it has a record of the first hole itself")
+
+	// What lies before the committed offset is no hole, but its records may be of a collective that goes on beyond.
+	tr = New(Position{10, 4}, 2)
+	assert.Equal(t, Position{10, 2}, tr.Position())
+	for offset := int64(2); offset < 12; offset++ {
+		tr.Read(offset)
+		tr.Hold()
+		tr.Done()
+	}
+	assert.Equal(t, Position{10, 2}, tr.Position())
+	assert.True(t, tr.Known([]int64{2, 9}))
+	assert.False(t, tr.Known([]int64{2, 10}))
+	tr.Accepted([]int64{10, 11})
+	assert.Equal(t, Position{12, 2}, tr.Position())
+	tr.Accepted([]int64{2, 3, 4, 5, 6, 7, 8})
+	assert.Equal(t, Position{12, 9}, tr.Position())
+}
+
+// record is a rank's record of a collective.
+type record struct{ comm, seq, rank int }
+
+// log is a topic's partition: messages with records, at offsets with gaps.
+type log struct {
+	offsets  []int64
+	messages [][]record
+}
+
+const (
+	comms       = 3
+	ranks       = 4
+	collectives = 40
+)
+
+// newLog is the log of inputs that each say in order what their ranks did, some of them far ahead of others.
+func newLog(random *rand.Rand) (l log) {
+	at := int64(random.IntN(100))
+	next := [comms][ranks]int{}
+	for left := comms * ranks * collectives; left > 0; {
+		comm, rank := random.IntN(comms), random.IntN(ranks)
+		if random.IntN(4) > 0 {
+			rank = random.IntN(1 + rank) // low ranks are ahead
+		}
+		var m []record
+		for range random.IntN(6) { // none: it is no partial
+			if next[comm][rank] < collectives {
+				m = append(m, record{comm, next[comm][rank], rank})
+				next[comm][rank]++
+				left--
+			}
+		}
+		l.offsets, l.messages = append(l.offsets, at), append(l.messages, m)
+		at += 1 + int64(random.IntN(2)*random.IntN(2)*random.IntN(5))
+	}
+	return l
+}
+
+// life is what a gateway has of a partition until it crashes or gives the partition up.
+type life struct {
+	*Tracker
+	open   map[record][]int64 // by collective: the offsets of its records
+	ranks  map[record]map[int]bool
+	leaves [][]joined // batches on their way
+}
+
+type joined struct {
+	key  record
+	came []int64
+}
+
+// No collective is lost, and each that is sent, once or again, has all its records, whatever is accepted when and wherever the gateway crashes.
+func TestModel(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { model(t, rand.New(rand.NewPCG(seed, 19))) })
+	}
+}
+
+func model(t *testing.T, random *rand.Rand) {
+	l := newLog(random)
+	sent := make(map[record]int)
+	committed := Position{l.offsets[0], l.offsets[0]}
+	for life := range 20 {
+		crash := random.IntN(3 * len(l.offsets))
+		if life == 19 {
+			crash = -1
+		}
+		committed = l.live(t, random, committed, crash, sent)
+	}
+	assert.Equal(t, l.offsets[len(l.offsets)-1]+1, committed.Begin, "nothing is left")
+	assert.Len(t, sent, comms*collectives)
+}
+
+// live reads on from what was committed until it crashes after so many steps, or at the end of the log with all accepted, and returns what is committed then.
+func (l *log) live(t *testing.T, random *rand.Rand, committed Position, crash int, sent map[record]int) Position {
+	from := max(min(committed.From, committed.Begin-int64(random.IntN(2)*random.IntN(30))), l.offsets[0])
+	now := life{New(committed, from), make(map[record][]int64), make(map[record]map[int]bool), nil}
+	i, _ := slices.BinarySearch(l.offsets, from)
+	for step := 0; step != crash && (i < len(l.offsets) || len(now.leaves) > 0); step++ {
+		if n := len(now.leaves); i < len(l.offsets) && (n == 0 || random.IntN(3) > 0) {
+			now.read(l.offsets[i], l.messages[i])
+			i++
+		} else {
+			n = random.IntN(n) // batches are accepted in any order
+			for _, c := range now.leaves[n] {
+				require.Len(t, c.came, ranks, "a collective that is sent is whole")
+				sent[c.key]++
+				now.Accepted(c.came)
+			}
+			now.leaves = slices.Delete(now.leaves, n, n+1)
+		}
+		if random.IntN(4) == 0 || crash < 0 {
+			p := now.Position()
+			require.LessOrEqual(t, p.From, p.Begin)
+			require.GreaterOrEqual(t, p.Begin, committed.Begin, "a commit never goes back")
+			committed = p
+		}
+	}
+	for key, came := range now.open {
+		require.True(t, i < len(l.offsets) || now.Known(came), "%v is not whole, and would be sent so", key)
+	}
+	return committed
+}
+
+// read takes a message into the joiner.
+func (l *life) read(offset int64, records []record) {
+	l.Read(offset)
+	var batch []joined
+	for _, r := range records {
+		l.Hold()
+		key := record{comm: r.comm, seq: r.seq}
+		if l.ranks[key] == nil {
+			l.ranks[key] = make(map[int]bool)
+		}
+		l.ranks[key][r.rank] = true
+		l.open[key] = append(l.open[key], offset)
+		if len(l.ranks[key]) < ranks {
+			continue
+		}
+		if came := l.open[key]; l.Known(came) {
+			l.Accepted(came)
+		} else {
+			batch = append(batch, joined{key, came})
+		}
+		delete(l.open, key)
+	}
+	l.Done()
+	if len(batch) > 0 {
+		l.leaves = append(l.leaves, batch)
+	}
+}
