@@ -167,6 +167,8 @@ const (
 const (
 	// Nothing came for hang_timeout.
 	NCCLIncompleteTimeout = "hang_timeout"
+	// Nothing came for hang_timeout, and who reads the logs of ranks that miss was not heard of either.
+	NCCLIncompleteUnheard = "unheard"
 	// The ranks that miss have gone on to later collectives.
 	NCCLIncompleteGap = "gap"
 	// The ranks that miss were waited for in vain before.
@@ -491,6 +493,9 @@ const (
 	AttrNCCLRanksMissing = "nccl.ranks.missing"
 	// int, {rank}. How many these are.
 	AttrNCCLRanksMissingCount = "nccl.ranks.missing.count"
+	// int[]. Of the ranks that miss those of which nothing was heard from their host, the first 32. Joined from several
+	// hosts.
+	AttrNCCLRanksUnheard = "nccl.ranks.unheard"
 	// int[]. Ranks whose record says that they had not completed.
 	AttrNCCLRanksStuck = "nccl.ranks.stuck"
 	// double, s. How long there was no completion.

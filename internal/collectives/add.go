@@ -16,6 +16,8 @@ type record struct {
 	held slot  // of the lent lines or offsets that it came by
 	came int   // how much that is
 	at   int64 // when it was read, Unix ns
+	// known says that it was sent in an earlier life: Input.Known.
+	known bool
 }
 
 // joins says whether other ranks have records of the same operation: it has a number that all its ranks share.
@@ -23,7 +25,6 @@ func (r *record) joins() bool { return r.op.HasSeq && r.op.Rank >= 0 && r.op.Ran
 
 // add takes a record. It leaves at once, or waits in its collective for the records of the other ranks.
 func (j *joiner) add(in *input, r *record) {
-	j.note(r)
 	switch {
 	case !r.joins():
 		j.close(j.single(r), Complete)
@@ -41,9 +42,10 @@ func (j *joiner) joinByNumber(in *input, r *record) {
 	t := j.track(r.comm, r.op)
 	c := t.open[r.op.Seq]
 	if c == nil {
-		if left, ok := j.ghosts.has(t.key, r.op.Seq); ok {
+		if left, ok := j.ghosts.has(t.key, r.op.Seq); ok && !left.whole {
 			c = j.single(r)
 			c.joined, c.dropped, c.rootID = true, !left.sent, left.byID
+			j.ghosts.add(t.key, r.op.Seq, r.op.Rank)
 			j.close(c, Tardy)
 			return
 		}
@@ -52,7 +54,7 @@ func (j *joiner) joinByNumber(in *input, r *record) {
 	j.touch(c, r.at)
 	j.put(c, r)
 	first := j.attend(c, r.op.Rank)
-	j.see(r.comm, r.op.Rank, r.src)
+	j.see(r.comm, r.op.Rank, r.src, in)
 	j.hear(in)
 	j.goOn(t, c, r.op.Rank, first)
 	j.settle(c)
@@ -112,6 +114,7 @@ func (j *joiner) begin(c *Collective, r *record) {
 	c.size, c.total = o.Size, o.Total
 	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
 	c.opened, c.last = r.at, r.at
+	c.known = true
 }
 
 // put adds a record to a collective.
@@ -125,6 +128,8 @@ func (j *joiner) put(c *Collective, r *record) {
 	c.channels = max(c.channels, o.Channels)
 	c.errs += o.Errors
 	c.retries += o.Retries
+	c.known = c.known && r.known
+	c.logged = max(c.logged, o.End)
 	c.parts = append(c.parts, part{
 		held: r.held, src: r.src, rank: o.Rank, how: j.howOf(o), more: moreOf(r), state: o.State, start: o.Start, end: o.End, duration: o.Duration,
 		late: op.Unknown, reportedAlg: o.ReportedAlg, reportedBus: o.ReportedBus,

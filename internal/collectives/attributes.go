@@ -130,6 +130,7 @@ func (c *Collective) absence(m pcommon.Map) {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
 		putRanks(m, spans.AttrNCCLRanksMissing, c.missing)
 	}
+	putRanks(m, spans.AttrNCCLRanksUnheard, c.unheard)
 	putRanks(m, spans.AttrNCCLRanksStuck, c.stuck)
 	if c.hang {
 		m.PutBool(spans.AttrNCCLHang, true)

@@ -28,7 +28,9 @@ func (j *joiner) close(c *Collective, why Outcome) {
 	j.times(c)
 	c.measure()
 	j.judge(c)
-	c.run.follow(c)
+	if !c.known {
+		c.run.follow(c)
+	}
 	c.dropped = !j.keeps(c)
 	j.haunt(c)
 	j.leaving = append(j.leaving, c)
@@ -72,7 +74,7 @@ const MaxListed = 32
 
 // absent finds out which ranks have no record, and what that means.
 func (j *joiner) absent(c *Collective) {
-	c.miss()
+	c.miss(j.heardOf)
 	stuck := c.findStuck()
 	comm := c.comm
 	switch c.outcome {
@@ -82,17 +84,20 @@ func (j *joiner) absent(c *Collective) {
 		}
 	case TimedOut:
 		comm.settled = true
+		if len(c.unheard) > 0 {
+			c.outcome = Unheard
+		}
 		// Where there are records of completed operations only, a hang is that no rank has gone on since.
-		c.hang = c.hang || stuck > 0 || c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
+		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4
 	case Evicted:
 		comm.settled = comm.settled || j.silent == 0
-	case Gap, Gone, Ended, Tardy, Outcomes:
+	case Gap, Gone, Unheard, Ended, Tardy, Outcomes:
 	}
 }
 
-// miss lists the ranks that were seen before and have no record.
-func (c *Collective) miss() {
+// miss lists the ranks that were seen before and have no record, and of those that are given up now the ones whose input was not heard of since.
+func (c *Collective) miss(since int64) {
 	comm := c.comm
 	if comm.sparse {
 		return
@@ -109,6 +114,9 @@ func (c *Collective) miss() {
 			}
 			if c.outcome == TimedOut && !c.track.beyond(rank, c.seq) {
 				comm.lose(rank)
+				if in := comm.inputs; len(in) > 0 && in[rank].alive < since && len(c.unheard) < MaxListed {
+					c.unheard = append(c.unheard, rank)
+				}
 			}
 		}
 	}
@@ -273,13 +281,18 @@ func (j *joiner) keeps(c *Collective) bool {
 	return float64(binary.BigEndian.Uint64(hash)>>11)/(1<<53) < rate
 }
 
-// haunt remembers a collective that leaves while ranks may still have records of it.
+// haunt remembers a collective that leaves while ranks may still have records of it, or send those again that they had.
 func (j *joiner) haunt(c *Collective) {
-	if c.track == nil || c.join != byNumber {
+	if c.track == nil || c.join != byNumber && !j.set.Remote {
 		return
 	}
-	if len(c.missing) > 0 || c.comm.size == 0 || c.ranks < j.ranksOf(c.comm.size) {
-		left := ghost{sent: !c.dropped}
+	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
+	if !whole || j.set.Remote {
+		left := ghost{sent: !c.dropped, whole: whole, end: c.logged}
+		if j.set.Remote && !whole {
+			before, _ := j.ghosts.has(c.track.key, c.seq)
+			left.ranks = before.ranks.with(c.has)
+		}
 		if c.byID {
 			left.byID = &rootID{c.trace, c.id}
 		}
@@ -296,10 +309,21 @@ type ghosts struct {
 	tracks trackKey
 }
 
+// add notes that a collective that has left had a record of a rank too.
+func (g *ghosts) add(track trackKey, seq uint64, rank int32) {
+	if left := g.set[ghostKey{track, seq}]; left.ranks != nil {
+		left.ranks.set(rank)
+		g.set[ghostKey{track, seq}] = left
+	}
+}
+
 // ghost is what is remembered of a collective.
 type ghost struct {
-	sent bool
-	byID *rootID // nil: its key makes its ids
+	sent  bool
+	whole bool  // no rank's record can still come for the first time
+	ranks bits  // where records may come twice: those that came, unless it is whole
+	end   int64 // the latest that is logged, Unix ns
+	byID  *rootID // nil: its key makes its ids
 }
 
 // rootID names the span of a collective whose trace an id in the log decided.

@@ -44,6 +44,8 @@ type Collective struct {
 	waiting       bool        // it is in the list of waiting collectives
 	mismatch      bool
 	errs, retries int64
+	known         bool  // its records were sent in an earlier life
+	logged        int64 // the latest end of its records as logged, Unix ns
 	join          join
 	when          stretch // where it is not joined by number
 	whole         bool    // it has all ranks, as far as that can be known where it is not joined by number
@@ -59,6 +61,7 @@ type Collective struct {
 	id                  pcommon.SpanID
 	missing, stuck      []int32
 	missingCount        int
+	unheard             []int32 // of the missing ranks those whose input was not heard of
 	hang                bool
 	waited              int64
 	start, end          int64
@@ -167,6 +170,7 @@ const (
 	Gap                     // ranks that are not have gone on
 	Gone                    // ranks that are not were waited for in vain before
 	TimedOut                // nothing came for so long
+	Unheard                 // as TimedOut, but who reads the logs of missing ranks was not heard of either
 	Evicted                 // there was no room
 	Ended                   // reading ended
 	Tardy                   // a record that came after its collective had left
@@ -175,8 +179,8 @@ const (
 
 // reasons are spans.AttrIncompleteReason of collectives without ranks that were seen before.
 var reasons = [Outcomes]string{
-	Gap: spans.NCCLIncompleteGap, Gone: spans.NCCLIncompleteGone, TimedOut: spans.NCCLIncompleteTimeout, Evicted: spans.NCCLIncompleteEvicted,
-	Ended: spans.NCCLIncompleteEnd,
+	Gap: spans.NCCLIncompleteGap, Gone: spans.NCCLIncompleteGone, TimedOut: spans.NCCLIncompleteTimeout, Unheard: spans.NCCLIncompleteUnheard,
+	Evicted: spans.NCCLIncompleteEvicted, Ended: spans.NCCLIncompleteEnd,
 }
 
 func (o Outcome) String() string {
@@ -185,7 +189,7 @@ func (o Outcome) String() string {
 		return "complete"
 	case Tardy:
 		return "late"
-	case Gap, Gone, TimedOut, Evicted, Ended, Outcomes:
+	case Gap, Gone, TimedOut, Unheard, Evicted, Ended, Outcomes:
 	}
 	return reasons[o]
 }
@@ -202,6 +206,9 @@ const (
 )
 
 func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
+
+// Run is the id of its run.
+func (c *Collective) Run() string { return c.run.id }
 
 // Counts are the collectives and records by what happened to them.
 type Counts struct {
@@ -240,7 +247,8 @@ func (c *Collective) reset() {
 	clear(c.parts)
 	clear(c.has)
 	*c = Collective{
-		parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], stuck: c.stuck[:0], slow: c.slow[:0], over: c.over[:0], offsets: c.offsets[:0],
+		parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0],
+		slow: c.slow[:0], over: c.over[:0], offsets: c.offsets[:0],
 	}
 }
 
@@ -274,4 +282,14 @@ func (b bits) unset(i int32) {
 	if int(i>>6) < len(b) {
 		b[i>>6] &^= 1 << (uint(i) & 63)
 	}
+}
+
+// with is a new set that has both.
+func (b bits) with(o bits) bits {
+	out := make(bits, max(len(b), len(o)))
+	copy(out, b)
+	for i, word := range o {
+		out[i] |= word
+	}
+	return out
 }

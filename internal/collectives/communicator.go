@@ -61,6 +61,7 @@ type communicator struct {
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
+	inputs      []*input  // by rank, where it matters which of them live (Settings.Remote)
 	rows        []string  // by rank: the name of its spans
 	closed      int
 	reported    int   // closed, when the scores were told last
@@ -221,12 +222,15 @@ func (t *track) beyond(rank int32, seq uint64) bool {
 }
 
 // see takes note of a rank of a communicator.
-func (j *joiner) see(comm *communicator, rank int32, src *source) {
+func (j *joiner) see(comm *communicator, rank int32, src *source, in *input) {
 	if comm.seen.set(rank) {
 		comm.known++
 		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
 			comm.hosts = append(comm.hosts, make([]*source, n)...)
 			comm.rows = append(comm.rows, make([]string, n)...)
+			if j.set.Remote {
+				comm.inputs = append(comm.inputs, make([]*input, n)...)
+			}
 			j.remember(comm, rankSlotBytes*n)
 		}
 		j.remember(comm, rankBytes+rankWindowBytes*j.set.WindowSize)
@@ -235,6 +239,9 @@ func (j *joiner) see(comm *communicator, rank int32, src *source) {
 		comm.rows[rank] = j.row(rank, src.host)
 	}
 	comm.hosts[rank] = src
+	if j.set.Remote {
+		comm.inputs[rank] = in
+	}
 	if comm.gone.has(rank) {
 		comm.gone.unset(rank)
 		comm.lost--
@@ -320,7 +327,7 @@ func (j *joiner) forget() {
 		delete(c.run.comms, commKey{c.family, c.id})
 		// Inputs still have it, and collectives that have left.
 		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil
-		c.hosts, c.rows, c.progress = nil, nil, nil
+		c.hosts, c.inputs, c.rows, c.progress = nil, nil, nil, nil
 		c.forgotten = true
 	}
 }

@@ -91,7 +91,7 @@ func (j *joiner) joinByCount(in *input, r *record) {
 	j.put(c, r)
 	c.when = c.when.with(when)
 	j.attend(c, o.Rank)
-	j.see(r.comm, o.Rank, r.src)
+	j.see(r.comm, o.Rank, r.src, in)
 	r.comm.advance(o.Rank, when.lastEnd)
 	j.hear(in)
 	if refuted {
@@ -139,7 +139,7 @@ func (j *joiner) dissolve(c *Collective) {
 		s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
 		s.algorithm, s.protocol, s.datatype, s.nodes, s.channels = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels
 		s.size, s.total = c.size, c.total
-		s.opened, s.last = c.opened, c.last
+		s.opened, s.last, s.known, s.logged = c.opened, c.last, c.known, c.parts[i].end
 		s.parts = append(s.parts[:0], c.parts[i])
 		j.loosen(s)
 	}
@@ -314,6 +314,7 @@ func (c *Collective) absorb(o *Collective) {
 	c.ranks++
 	c.errs, c.retries, c.channels = c.errs+o.errs, c.retries+o.retries, max(c.channels, o.channels)
 	c.when = c.when.with(o.when)
+	c.known, c.logged = c.known && o.known, max(c.logged, o.logged)
 }
 
 // ring is a set of records in which each rank sends to the next, in a circle. It is closed if the records say so.

@@ -18,6 +18,9 @@ type Settings struct {
 	Ranks []int32
 	// HideHosts keeps hosts out of the names of spans.
 	HideHosts bool
+	// Remote says that records come from other collectors, which send some of them again after they died. Each record counts once, as long as its collective is
+	// remembered. A rank whose input nothing was heard of is told from one that hangs: see Input.Alive.
+	Remote bool
 	// Series bounds the series of a run's metrics.
 	Series int
 	// OpenRun returns the span of a run that was first seen in a file, with its first collective; nil: it was sent already. No function: no run has a span.
@@ -139,6 +142,7 @@ type joiner struct {
 	lastHow *how
 
 	waiting
+	heardOf    int64         // inputs that were not heard of since are taken to be dead, Unix ns
 	remembered int64         // the memory of the communicators, in bytes
 	leaving    []*Collective // in the order in which they are closed
 	free       []*Collective
@@ -203,6 +207,9 @@ type From struct {
 // communicator is not known either, its collectives wait for the input. The methods of one Input must not be called at the same time.
 type Input[H any] struct {
 	From From // to be complete before Add is called
+	// Known says that the collectives of which all records are added while it is set were sent in an earlier life. They are judged, for what comes later is compared
+	// with them, but not added up.
+	Known bool
 	of   *Joiner[H]
 	take func(c *Collective, came []H)
 	input
@@ -210,7 +217,8 @@ type Input[H any] struct {
 
 // input is the part of an Input that does not depend on H.
 type input struct {
-	heard bool // it said something, or has nothing to say
+	heard bool  // it said something, or has nothing to say
+	alive int64 // when it was heard of last, Unix ns
 
 	comms   map[string]*communicator
 	comm    *communicator // the last one, of the id
@@ -240,6 +248,14 @@ func (in *Input[H]) Heard() {
 	in.of.hear(&in.input)
 }
 
+// Alive says at Unix ns at that the input is still read, also where it has nothing to say.
+func (in *Input[H]) Alive(at int64) {
+	in.Heard()
+	in.of.mu.Lock()
+	defer in.of.mu.Unlock()
+	in.alive = max(in.alive, at)
+}
+
 // Begin says that a record has begun whose rest comes later: reading does not end before its End.
 func (in *Input[H]) Begin() { in.unfinished(1) }
 
@@ -253,14 +269,25 @@ func (in *Input[H]) unfinished(n int) {
 }
 
 // Add takes a rank's record of an operation, and came, the lines or offsets that it came by, read at Unix ns at. o is only read during the call. A line with
-// the records of several ranks is added rank by rank, each time with the same came.
-func (in *Input[H]) Add(o *op.Op, came []H, at int64) {
+// the records of several ranks is added rank by rank, each time with the same came. false: the record had come before (see Settings.Remote), and came is not
+// held.
+func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	comm, src := in.communicator(o.Comm), in.source(o.Host, o.PID)
 	j := in.of
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.add(&in.input, &record{comm: comm, src: src, op: o, held: j.held.put(came), came: len(came), at: at})
+	r := record{comm: comm, src: src, op: o, came: len(came), at: at, known: in.Known}
+	j.note(&r)
+	if j.set.Remote {
+		in.alive = max(in.alive, at)
+		if j.repeated(&r) {
+			return false
+		}
+	}
+	r.held = j.held.put(came)
+	j.add(&in.input, &r)
 	j.leave(in.take)
+	return true
 }
 
 // Expire lets go of collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 says

@@ -150,6 +150,7 @@ func (j *joiner) expire(before int64) {
 			return
 		}
 	} else {
+		j.heardOf = before
 		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up the records that they have begun a little earlier
 	}
 	j.lookAgain(expireMost / usualParts)

@@ -38,6 +38,9 @@ var (
 	rankMissing = map[string]*verdict.Verdict[judge]{
 		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+"[ within {waited:seconds}| in time]"+process+" still runs, and still writes its log.", &places),
+		spans.NCCLIncompleteUnheard: verdict.New(spans.VerdictNCCLRankMissing,
+			missing+"[ within {waited:seconds}| in time], and nothing was heard from the collector that reads [one is missing?its|their] logs: "+
+				"see whether it still runs, and whether it reaches Kafka.", &places),
 		spans.NCCLIncompleteGone: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+" for an earlier one, so that none was waited for"+process+" still runs, and still writes its log.", &places),
 		spans.NCCLIncompleteEvicted: verdict.New(spans.VerdictNCCLRankMissing,
