@@ -2,11 +2,11 @@ package collectives
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Whoever sends records from another host does not know after a crash which of the last ones have arrived, and sends them again. Where a record were taken twice,
-// a collective that has left whole would leave again, with one rank.
+// Whoever sends records from another host does not know after a crash which of the last ones have arrived, and sends them again. Were a record taken twice, a
+// collective that has left whole would leave again, with one rank.
 
-// repeated says whether the same record came before: it is in its collective, or its collective has left with it. Where numbers begin anew, as in a job that was
-// started again, records are later than those that had the numbers before.
+// repeated says whether the same record came before: it is in its collective, or its collective has left with it. Where numbers begin anew, as in a job that
+// was started again, records are later than those that had the numbers before.
 func (j *joiner) repeated(r *record) bool {
 	if !r.joins() {
 		return false // it leaves alone, and makes the same spans again

@@ -3,6 +3,7 @@ package collectives
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,64 +18,7 @@ func remote(s *Settings) { s.Remote = true }
 
 // TestAgain checks what becomes of records that come twice, as from a collector that died and does not know what has arrived.
 func TestAgain(t *testing.T) {
-	for name, c := range map[string]struct {
-		do   func(r *rig)
-		want []string
-	}{
-		"while its collective waits": {
-			do:   func(r *rig) { r.say(numbered(0, 0), numbered(0, 0), numbered(1, 0)) },
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
-		},
-		"after it has left": {
-			do: func(r *rig) {
-				r.both(0, 1)
-				r.both(0, 1)
-				r.both(2)
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1", "2: complete, ranks 0 1 by 0/2,1/2"},
-		},
-		"after it has left without a rank": {
-			do: func(r *rig) {
-				r.both(0)
-				r.say(numbered(0, 1), numbered(0, 2), numbered(1, 2))
-				r.say(numbered(0, 1), numbered(1, 1)) // the latter for the first time
-				r.say(numbered(0, 1), numbered(1, 1), numbered(0, 2))
-			},
-			want: []string{
-				"0: complete, ranks 0 1 by 0/0,1/0", "1: gap, ranks 0, missing [1] by 0/1", "2: complete, ranks 0 1 by 0/2,1/2", "1: late, ranks 1 by 1/1",
-			},
-		},
-		"several links of a rank are no repetition": {
-			do: func(r *rig) {
-				for _, to := range []int32{1, 2, 1} {
-					o := numbered(0, 0).op()
-					o.Source, o.Destination, o.Sends = 0, to, 1
-					r.inputs[0].Add(o, []string{fmt.Sprint(to)}, r.now)
-				}
-				r.end()
-			},
-			want: []string{"0: end, ranks 0 0 by 1,2"},
-		},
-		"numbers begin anew": {
-			do: func(r *rig) {
-				r.both(0)
-				for rank := range 2 {
-					s := numbered(rank, 0)
-					s.start = 1000
-					r.say(s)
-				}
-			},
-			want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "0: complete, ranks 0 1 by 0/0,1/0"},
-		},
-		"counted": {
-			do: func(r *rig) {
-				for range 2 {
-					r.say(unnumbered(0, 0, 100, 0), unnumbered(1, 0, 90, 0))
-				}
-			},
-			want: []string{"0: complete, ranks 0 1, rank 1 late by 10µs by 0/0,1/0"},
-		},
-	} {
+	for name, c := range again {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2, remote)
 			c.do(r)
@@ -85,10 +29,69 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+var again = map[string]struct {
+	do   func(r *rig)
+	want []string
+}{
+	"while its collective waits": {
+		do:   func(r *rig) { r.say(numbered(0, 0), numbered(0, 0), numbered(1, 0)) },
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0"},
+	},
+	"after it has left": {
+		do: func(r *rig) {
+			r.both(0, 1)
+			r.both(0, 1)
+			r.both(2)
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1", "2: complete, ranks 0 1 by 0/2,1/2"},
+	},
+	"after it has left without a rank": {
+		do: func(r *rig) {
+			r.both(0)
+			r.say(numbered(0, 1), numbered(0, 2), numbered(1, 2))
+			r.say(numbered(0, 1), numbered(1, 1)) // the latter for the first time
+			r.say(numbered(0, 1), numbered(1, 1), numbered(0, 2))
+		},
+		want: []string{
+			"0: complete, ranks 0 1 by 0/0,1/0", "1: gap, ranks 0, missing [1] by 0/1", "2: complete, ranks 0 1 by 0/2,1/2", "1: late, ranks 1 by 1/1",
+		},
+	},
+	"several links of a rank are no repetition": {
+		do: func(r *rig) {
+			for _, to := range []int32{1, 2, 1} {
+				o := numbered(0, 0).op()
+				o.Source, o.Destination, o.Sends = 0, to, 1
+				r.inputs[0].Add(o, []string{strconv.Itoa(int(to))}, r.now)
+			}
+			r.end()
+		},
+		want: []string{"0: end, ranks 0 0 by 1,2"},
+	},
+	"numbers begin anew": {
+		do: func(r *rig) {
+			r.both(0)
+			for rank := range 2 {
+				s := numbered(rank, 0)
+				s.start = 1000
+				r.say(s)
+			}
+		},
+		want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "0: complete, ranks 0 1 by 0/0,1/0"},
+	},
+	"counted": {
+		do: func(r *rig) {
+			for range 2 {
+				r.say(unnumbered(0, 0, 100, 0), unnumbered(1, 0, 90, 0))
+			}
+		},
+		want: []string{"0: complete, ranks 0 1, rank 1 late by 10µs by 0/0,1/0"},
+	},
+}
+
 // Whatever stretch of its log a collector sends again after a crash, the collectives are those that its records make once.
 func TestCrashes(t *testing.T) {
 	for seed := range uint64(100) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 19))
 			const seqs = 50
 			ranks := 2 + rnd.IntN(3)
@@ -127,8 +130,8 @@ func TestUnheard(t *testing.T) {
 		alive time.Duration // when the collector of rank 1 is heard of again; 0: never
 		want  string
 	}{
-		"a dead collector":                   {want: "1: unheard, ranks 0, missing [1]"},
-		"a rank that hangs":                  {alive: 8 * time.Second, want: "1: hang_timeout, ranks 0, missing [1], hang"},
+		"a dead collector":                    {want: "1: unheard, ranks 0, missing [1]"},
+		"a rank that hangs":                   {alive: 8 * time.Second, want: "1: hang_timeout, ranks 0, missing [1], hang"},
 		"a collector that died while it hung": {alive: 2 * time.Second, want: "1: unheard, ranks 0, missing [1]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -320,9 +320,9 @@ func (g *ghosts) add(track trackKey, seq uint64, rank int32) {
 // ghost is what is remembered of a collective.
 type ghost struct {
 	sent  bool
-	whole bool  // no rank's record can still come for the first time
-	ranks bits  // where records may come twice: those that came, unless it is whole
-	end   int64 // the latest that is logged, Unix ns
+	whole bool    // no rank's record can still come for the first time
+	ranks bits    // where records may come twice: those that came, unless it is whole
+	end   int64   // the latest that is logged, Unix ns
 	byID  *rootID // nil: its key makes its ids
 }
 

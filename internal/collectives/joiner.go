@@ -207,11 +207,11 @@ type From struct {
 // communicator is not known either, its collectives wait for the input. The methods of one Input must not be called at the same time.
 type Input[H any] struct {
 	From From // to be complete before Add is called
-	// Known says that the collectives of which all records are added while it is set were sent in an earlier life. They are judged, for what comes later is compared
-	// with them, but not added up.
+	// Known says that the collectives of which all records are added while it is set were sent in an earlier life. They are judged, for what comes later is
+	// compared with them, but not added up.
 	Known bool
-	of   *Joiner[H]
-	take func(c *Collective, came []H)
+	of    *Joiner[H]
+	take  func(c *Collective, came []H)
 	input
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/trainbridge/trainbridge/bridge/clock"
@@ -27,6 +28,8 @@ type Config struct {
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 	collectives.JoinConfig    `mapstructure:",squash"`
+	// Kafka is read in place of files, if it is there.
+	Kafka configoptional.Optional[KafkaConfig] `mapstructure:"kafka"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
 	// Join says where the records of the ranks are joined: local (default), here, which needs the logs of all ranks; or remote, by the receiver that the packed
@@ -75,7 +78,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal
 // Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
-	errs := []error{c.Config.Check(), err}
+	errs := []error{err}
 	check := func(ok bool, err error) {
 		if !ok {
 			errs = append(errs, err)
@@ -85,6 +88,13 @@ func (c *Config) Validate() error {
 	here := collectives.DefaultJoinConfig()
 	here.HangTimeout, here.Collector = c.HangTimeout, c.Collector
 	check(c.Join != joinRemote || here == c.JoinConfig, errJoins)
+	if k := c.Kafka.Get(); k != nil {
+		check(len(c.Include)+len(c.IncludeByContent)+len(c.Document) == 0, errFilesToo)
+		check(c.Join != joinRemote, errKafkaRemote)
+		errs = append(errs, k.check())
+	} else {
+		errs = append(errs, c.Config.Check())
+	}
 	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
 	check(!slices.ContainsFunc(c.Ranks, func(r int32) bool { return r < 0 || r > collectives.MaxRank }), errRanks)
 	check(c.MinSize >= 0 && c.MaxSize >= 0 && (c.MaxSize == 0 || c.MaxSize >= c.MinSize), errSize)

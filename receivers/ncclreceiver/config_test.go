@@ -11,32 +11,46 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 )
 
+// errorsOf has for each configuration of testdata/config.yaml what is wrong with it.
+var errorsOf = map[string]string{
+	"nccl":         "",
+	"nccl/all":     "",
+	"nccl/include": "'include'",
+	"nccl/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
+	"nccl/format": "'format' must be one of auto, nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed, " +
+		"vccl_mean, vccl_text",
+	"nccl/rank":         "'ranks' must be 0 to 65535, such as [0, 1, 2, 3]",
+	"nccl/large_rank":   "'ranks' must be 0 to 65535",
+	"nccl/min":          "'min_size' and 'max_size' must not be negative, and 'max_size' not below 'min_size': leave one out for no bound",
+	"nccl/max":          "'min_size' and 'max_size' must not be negative",
+	"nccl/rate":         "'sample_rate' must be 0 to 1, such as 0.1",
+	"nccl/no_rate":      "'sample_rate' must be 0 to 1",
+	"nccl/window":       "'window_size' must be 10 to 512, 50 by default",
+	"nccl/large_window": "'window_size' must be 10 to 512",
+	"nccl/threshold":    "'anomaly_threshold' must be greater than zero: standard deviations, 3.5 by default",
+	"nccl/no_threshold": "'anomaly_threshold' must be greater than zero",
+	"nccl/hang":         "'hang_timeout' must be greater than zero, such as 5m",
+	"nccl/state":        "'max_state_bytes' must be at least 1048576",
+	"nccl/operation":    "'operations' has an empty name: list operations such as [allreduce, broadcast]",
+	"nccl/several":      "'format' must be one of",
+	"nccl/join":         "'join' must be local or remote: local joins the ranks' records here",
+	"nccl/remote":       "",
+	"nccl/remote_rate":  "with 'join: remote' nothing is joined here: 'sample_rate', ",
+
+	"nccl/kafka":            "",
+	"nccl/kafka_all":        "",
+	"nccl/kafka_files":      "'kafka' is read in place of files: leave out 'include', 'include_by_content' and 'document', or make two receivers of it",
+	"nccl/kafka_remote":     "'kafka' is where the records of other collectors are joined: leave out 'join: remote'",
+	"nccl/kafka_topic":      "'kafka::topic' must name a topic, such as otlp_nccl",
+	"nccl/kafka_group":      "'kafka::group_id' must name a consumer group",
+	"nccl/kafka_look_back":  "'kafka::look_back' must not be negative",
+	"nccl/kafka_autocommit": "'kafka::autocommit::enable' must be true, and 'kafka::autocommit::interval' above zero",
+	"nccl/kafka_brokers":    "brokers must be specified",
+	"nccl/kafka_rank":       "'ranks' must be 0 to 65535",
+}
+
 func TestConfig(t *testing.T) {
-	all := filereceivertest.Configs(t, NewFactory(), map[string]string{
-		"nccl":         "",
-		"nccl/all":     "",
-		"nccl/include": "'include'",
-		"nccl/zone":    "'timezone': unknown time zone Mars/Olympus: use an IANA name",
-		"nccl/format": "'format' must be one of auto, nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed, " +
-			"vccl_mean, vccl_text",
-		"nccl/rank":         "'ranks' must be 0 to 65535, such as [0, 1, 2, 3]",
-		"nccl/large_rank":   "'ranks' must be 0 to 65535",
-		"nccl/min":          "'min_size' and 'max_size' must not be negative, and 'max_size' not below 'min_size': leave one out for no bound",
-		"nccl/max":          "'min_size' and 'max_size' must not be negative",
-		"nccl/rate":         "'sample_rate' must be 0 to 1, such as 0.1",
-		"nccl/no_rate":      "'sample_rate' must be 0 to 1",
-		"nccl/window":       "'window_size' must be 10 to 512, 50 by default",
-		"nccl/large_window": "'window_size' must be 10 to 512",
-		"nccl/threshold":    "'anomaly_threshold' must be greater than zero: standard deviations, 3.5 by default",
-		"nccl/no_threshold": "'anomaly_threshold' must be greater than zero",
-		"nccl/hang":         "'hang_timeout' must be greater than zero, such as 5m",
-		"nccl/state":        "'max_state_bytes' must be at least 1048576",
-		"nccl/operation":    "'operations' has an empty name: list operations such as [allreduce, broadcast]",
-		"nccl/several":      "'format' must be one of",
-		"nccl/join":         "'join' must be local or remote: local joins the ranks' records here",
-		"nccl/remote":       "",
-		"nccl/remote_rate":  "with 'join: remote' nothing is joined here: 'sample_rate', ",
-	})
+	all := filereceivertest.Configs(t, NewFactory(), errorsOf)
 	want := createDefaultConfig().(*Config)
 	want.Include = []string{"logs/nccl/*"}
 	assert.Equal(t, want, all["nccl"])
@@ -57,6 +71,19 @@ func TestConfig(t *testing.T) {
 	want.SampleRate, want.WindowSize, want.AnomalyDetection, want.AnomalyThreshold = 0.25, 100, false, 2
 	want.HangTimeout, want.CorrectClock, want.MaxStateBytes = 90*time.Second, true, 1<<20
 	assert.Equal(t, want, all["nccl/all"])
+
+	// Records of other collectors.
+	kafka := all["nccl/kafka"].(*Config).Kafka.Get()
+	assert.Equal(t, "otlp_nccl", kafka.Topic)
+	assert.Equal(t, "trainbridge-nccl", kafka.GroupID)
+	assert.Equal(t, "earliest", kafka.InitialOffset)
+	assert.EqualValues(t, 4096, kafka.LookBack)
+	assert.Equal(t, []string{"localhost:9092"}, kafka.Brokers)
+	kafka = all["nccl/kafka_all"].(*Config).Kafka.Get()
+	assert.Equal(t, "records", kafka.Topic)
+	assert.Equal(t, "SCRAM-SHA-512", kafka.Authentication.SASL.Mechanism)
+	assert.Equal(t, 45*time.Second, kafka.SessionTimeout)
+	assert.EqualValues(t, 100, kafka.LookBack)
 
 	// All that is wrong is said at once.
 	require.ErrorContains(t, confmap.Validate(all["nccl/several"]), "'sample_rate' must be 0 to 1")

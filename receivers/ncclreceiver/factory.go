@@ -2,6 +2,7 @@ package ncclreceiver
 
 import (
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/receiver"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
@@ -21,5 +22,6 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
 		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000}, JoinConfig: collectives.DefaultJoinConfig(), Join: joinLocal, Format: formatAuto,
+		Kafka: configoptional.Default(defaultKafkaConfig()),
 	}
 }

@@ -29,7 +29,7 @@ type input interface {
 	Heard()
 	Begin()
 	End()
-	Add(o *op.Op, came []tail.Lent, at int64)
+	Add(o *op.Op, came []tail.Lent, at int64) bool
 	Expire(before int64)
 }
 

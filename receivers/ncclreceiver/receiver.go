@@ -41,6 +41,12 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	if err != nil {
 		return filereceiver.Parts{}, err
 	}
+	if k := r.cfg.Kafka.Get(); k != nil {
+		t, err := newTopic(r, k)
+		return filereceiver.Parts{
+			Source: t, Redact: r.cfg.Redact, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+		}, err
+	}
 	return filereceiver.Parts{
 		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
@@ -75,17 +81,24 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 		r.host, err = os.Hostname()
 		return r, err
 	}
-	r.joiner = collectives.New[tail.Lent](collectives.Settings{
-		JoinConfig: cfg.JoinConfig, Ranks: cfg.Ranks, HideHosts: cfg.Redact.HashHosts, Series: cfg.CardinalityLimit,
-		OpenRun: func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
-			return r.OpenRun(cfg.Opens(file, start, source))
-		},
-	})
+	if cfg.Kafka.HasValue() {
+		return r, nil // each partition has a joiner of its own
+	}
+	settings := r.settings()
+	settings.OpenRun = func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
+		return r.OpenRun(cfg.Opens(file, start, source))
+	}
+	r.joiner = collectives.New[tail.Lent](settings)
 	err = tel.RegisterTrainbridgeNcclStateCallback(func(_ context.Context, o metric.Int64Observer) error {
 		o.Observe(r.joiner.Waiting())
 		return nil
 	})
 	return r, err
+}
+
+// settings are those of a joiner.
+func (r *ncclReceiver) settings() collectives.Settings {
+	return collectives.Settings{JoinConfig: r.cfg.JoinConfig, Ranks: r.cfg.Ranks, HideHosts: r.cfg.Redact.HashHosts, Series: r.cfg.CardinalityLimit}
 }
 
 // The reasons of records that a setting leaves out.

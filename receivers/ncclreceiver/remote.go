@@ -52,7 +52,7 @@ func newRemote(h *handler, from collectives.From) *remote {
 }
 
 // Add packs a record.
-func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) {
+func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	for _, l := range came {
 		r.h.stream.Take(l)
 	}
@@ -66,6 +66,7 @@ func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) {
 	if p.writer.Size() >= maxPacked {
 		r.cut(r.h.batch, p)
 	}
+	return true
 }
 
 func (r *remote) packer(id []byte) *packer {

@@ -39,6 +39,8 @@ type Parts struct {
 	Series int
 	// SpanLinks is spans.RunConfig.SpanLinks.
 	SpanLinks bool
+	// Source is read in place of files, and delivers as they do. nil: files are read.
+	Source component.Component
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -89,9 +91,11 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 			return nil, err
 		}
 		r.runs = &processRuns
-		settings := r.tailSettings()
-		settings.Sorter, settings.Detect = &sorter, r.parts.Detect
-		r.tail, err = tail.New(r.parts.Tail, settings, r.parts.NewHandler)
+		if r.parts.Source == nil {
+			settings := r.tailSettings()
+			settings.Sorter, settings.Detect = &sorter, r.parts.Detect
+			r.tail, err = tail.New(r.parts.Tail, settings, r.parts.NewHandler)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -186,6 +190,10 @@ func ReadAll(
 // Start begins to read. The collector calls it once for each pipeline.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	r.start.Do(func() {
+		if s := r.parts.Source; s != nil {
+			r.err = s.Start(ctx, host)
+			return
+		}
 		if id := r.parts.Tail.Storage; id != nil {
 			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer says what is wrong with it
 				if r.err = r.runs.remember(ctx, e, r); r.err != nil {
@@ -215,7 +223,12 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 		if r.member != nil {
 			together.remove(r.member)
 		}
-		err = errors.Join(r.tail.Shutdown(ctx), r.release(ctx))
+		if s := r.parts.Source; s != nil {
+			err = s.Shutdown(ctx)
+		} else {
+			err = r.tail.Shutdown(ctx)
+		}
+		err = errors.Join(err, r.release(ctx))
 	})
 	return err
 }

@@ -29,6 +29,13 @@ type TelemetryBuilder struct {
 	mu                            sync.Mutex
 	registrations                 []metric.Registration
 	TrainbridgeNcclCollectives    metric.Int64Counter
+	TrainbridgeNcclKafkaLag       metric.Int64ObservableUpDownCounter
+	TrainbridgeNcclKafkaLost      metric.Int64Counter
+	TrainbridgeNcclKafkaMessages  metric.Int64Counter
+	TrainbridgeNcclKafkaPending   metric.Int64ObservableUpDownCounter
+	TrainbridgeNcclKafkaRead      metric.Int64Counter
+	TrainbridgeNcclKafkaRecords   metric.Int64Counter
+	TrainbridgeNcclKafkaRefused   metric.Int64Counter
 	TrainbridgeNcclResynchronized metric.Int64Counter
 	TrainbridgeNcclSampledOut     metric.Int64Counter
 	TrainbridgeNcclState          metric.Int64ObservableUpDownCounter
@@ -43,6 +50,36 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterTrainbridgeNcclKafkaLagCallback sets callback for observable TrainbridgeNcclKafkaLag metric.
+func (builder *TelemetryBuilder) RegisterTrainbridgeNcclKafkaLagCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TrainbridgeNcclKafkaLag, obs: o})
+		return nil
+	}, builder.TrainbridgeNcclKafkaLag)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
+}
+
+// RegisterTrainbridgeNcclKafkaPendingCallback sets callback for observable TrainbridgeNcclKafkaPending metric.
+func (builder *TelemetryBuilder) RegisterTrainbridgeNcclKafkaPendingCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.TrainbridgeNcclKafkaPending, obs: o})
+		return nil
+	}, builder.TrainbridgeNcclKafkaPending)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterTrainbridgeNcclStateCallback sets callback for observable TrainbridgeNcclState metric.
@@ -91,6 +128,48 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.TrainbridgeNcclCollectives, err = builder.meter.Int64Counter(
 		"otelcol_trainbridge.nccl.collectives",
 		metric.WithDescription("Collectives (and operations of one rank) that left, by outcome. [Alpha]"),
+		metric.WithUnit("{collective}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaLag, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_trainbridge.nccl.kafka.lag",
+		metric.WithDescription("Messages of the partitions at hand that were not read yet. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaLost, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.kafka.lost",
+		metric.WithDescription("Messages that the brokers deleted before they were read. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaMessages, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.kafka.messages",
+		metric.WithDescription("Messages by what became of them. Those that were read are these and those that are pending. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaPending, err = builder.meter.Int64ObservableUpDownCounter(
+		"otelcol_trainbridge.nccl.kafka.pending",
+		metric.WithDescription("Messages that were read and have a record that was not accepted yet. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaRead, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.kafka.read",
+		metric.WithDescription("Messages that were read. After a start and after a partition was taken over some are read again. [Alpha]"),
+		metric.WithUnit("{message}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaRecords, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.kafka.records",
+		metric.WithDescription("Records of messages by what became of them. [Alpha]"),
+		metric.WithUnit("{record}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclKafkaRefused, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.kafka.refused",
+		metric.WithDescription("Collectives that the next component refused for good. They are passed over. [Alpha]"),
 		metric.WithUnit("{collective}"),
 	)
 	errs = errors.Join(errs, err)

@@ -20,14 +20,48 @@ func TestSetupTelemetry(t *testing.T) {
 	tb, err := metadata.NewTelemetryBuilder(testTel.NewTelemetrySettings())
 	require.NoError(t, err)
 	defer tb.Shutdown()
+	require.NoError(t, tb.RegisterTrainbridgeNcclKafkaLagCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
+	require.NoError(t, tb.RegisterTrainbridgeNcclKafkaPendingCallback(func(_ context.Context, observer metric.Int64Observer) error {
+		observer.Observe(1)
+		return nil
+	}))
 	require.NoError(t, tb.RegisterTrainbridgeNcclStateCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
 	tb.TrainbridgeNcclCollectives.Add(context.Background(), 1)
+	tb.TrainbridgeNcclKafkaLost.Add(context.Background(), 1)
+	tb.TrainbridgeNcclKafkaMessages.Add(context.Background(), 1)
+	tb.TrainbridgeNcclKafkaRead.Add(context.Background(), 1)
+	tb.TrainbridgeNcclKafkaRecords.Add(context.Background(), 1)
+	tb.TrainbridgeNcclKafkaRefused.Add(context.Background(), 1)
 	tb.TrainbridgeNcclResynchronized.Add(context.Background(), 1)
 	tb.TrainbridgeNcclSampledOut.Add(context.Background(), 1)
 	AssertEqualTrainbridgeNcclCollectives(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaLag(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaLost(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaMessages(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaPending(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaRead(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaRecords(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclKafkaRefused(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTrainbridgeNcclResynchronized(t, testTel,

@@ -43,7 +43,9 @@ type message struct {
 }
 
 // New tracks a partition that is read from an offset on, which is at most committed.From.
-func New(committed Position, from int64) *Tracker { return &Tracker{floor: committed.Begin, head: from} }
+func New(committed Position, from int64) *Tracker {
+	return &Tracker{floor: committed.Begin, head: from}
+}
 
 // Read takes up the next message, until Done.
 func (t *Tracker) Read(offset int64) {

@@ -1,0 +1,389 @@
+package ncclreceiver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/broker"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
+)
+
+// kafkaTopic reads a topic to which other collectors send the records of their logs, as a member of a consumer group. All records of a communicator are in one
+// partition, so that each partition is joined by itself (partition.go), and goes to another gateway as a whole: nothing that waits has to be handed over, for
+// its messages come again.
+type kafkaTopic struct {
+	r   *ncclReceiver
+	cfg *KafkaConfig
+	now func() time.Time
+
+	lookEvery, settle, retry, patience time.Duration
+
+	ready  chan struct{} // closed when all of the following is set; what the client calls waits for it
+	client *kgo.Client
+	admin  *kadm.Client
+	life   context.Context // of everything below; ends with Shutdown
+	end    context.CancelFunc
+	loops  sync.WaitGroup
+
+	// committing is held while offsets are committed, and while partitions are given up: what is committed is ours.
+	committing sync.Mutex
+
+	mu         sync.Mutex // guards all below
+	partitions map[int32]*partition
+	fetched    map[int32]offsets.Position // as fetched from the group, until the partition begins
+	warned     map[string]time.Time
+}
+
+func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
+	t := &kafkaTopic{
+		r: r, cfg: cfg, now: time.Now, lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), settle: 25 * time.Second, retry: 200 * time.Millisecond,
+		patience: 5 * time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition), fetched: make(map[int32]offsets.Position),
+		warned: make(map[string]time.Time),
+	}
+	sum := func(of func(p *partition) int64) metric.Int64Callback {
+		return func(_ context.Context, o metric.Int64Observer) error {
+			var n int64
+			for _, p := range t.all() {
+				n += of(p)
+			}
+			o.Observe(n)
+			return nil
+		}
+	}
+	return t, errors.Join(
+		r.tel.RegisterTrainbridgeNcclStateCallback(sum(func(p *partition) int64 { return p.joiner.Waiting() })),
+		r.tel.RegisterTrainbridgeNcclKafkaLagCallback(sum((*partition).lag)),
+		r.tel.RegisterTrainbridgeNcclKafkaPendingCallback(sum((*partition).pending)),
+	)
+}
+
+// Start begins to read. Brokers that cannot be reached are waited for.
+func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
+	client, err := broker.Options(ctx, host, &t.cfg.ClientConfig, t.r.Set.Logger)
+	if err != nil {
+		return err
+	}
+	group, err := broker.Group(host, &t.cfg.ConsumerConfig)
+	if err != nil {
+		return err
+	}
+	t.client, err = kgo.NewClient(append(append(client, group...),
+		kgo.ConsumeTopics(t.cfg.Topic), kgo.DisableAutoCommit(),
+		kgo.BlockRebalanceOnPoll(), // a partition is not given up between a poll and the partition's queue
+		kgo.OnOffsetsFetched(t.offsetsFetched), kgo.AdjustFetchOffsetsFn(t.assigned),
+		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, gone map[string][]int32) {
+			t.giveUp(ctx, gone[t.cfg.Topic], true)
+		}),
+		kgo.OnPartitionsLost(func(ctx context.Context, _ *kgo.Client, lost map[string][]int32) {
+			t.giveUp(ctx, lost[t.cfg.Topic], false)
+		}),
+	)...)
+	if err != nil {
+		return fmt.Errorf("'kafka': %w", err)
+	}
+	t.admin = kadm.NewClient(t.client)
+	t.life, t.end = context.WithCancel(context.Background())
+	close(t.ready)
+	t.loops.Go(t.poll)
+	t.loops.Go(t.mind)
+	return nil
+}
+
+// Shutdown commits what was accepted, and leaves the group.
+func (t *kafkaTopic) Shutdown(ctx context.Context) error {
+	if t.client == nil {
+		return nil
+	}
+	t.end()
+	t.loops.Wait()
+	t.client.AllowRebalance()
+	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), true)
+	t.client.Close()
+	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), false) // what was assigned meanwhile
+	return nil
+}
+
+// all are the partitions at hand.
+func (t *kafkaTopic) all() map[int32]*partition {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.partitions)
+}
+
+// poll gives what comes to the partitions. It never waits for one: those that have enough are paused.
+func (t *kafkaTopic) poll() {
+	for {
+		fetches := t.client.PollFetches(t.life)
+		if t.life.Err() != nil {
+			return
+		}
+		fetches.EachError(func(_ string, _ int32, err error) {
+			t.warn("fetch", fmt.Sprintf("topic %s cannot be read, and is tried again: %v", t.cfg.Topic, err))
+		})
+		partitions := t.all()
+		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+			if p := partitions[f.Partition]; p != nil && len(f.Records) > 0 {
+				p.give(f.Records)
+			}
+		})
+		t.client.AllowRebalance()
+	}
+}
+
+// mind commits, and finds out where the partitions end, from time to time.
+func (t *kafkaTopic) mind() {
+	commit, look := time.NewTicker(t.cfg.AutoCommit.Interval), time.NewTicker(t.lookEvery)
+	defer commit.Stop()
+	defer look.Stop()
+	for {
+		select {
+		case <-t.life.Done():
+			return
+		case <-commit.C:
+			t.committing.Lock()
+			t.commit(t.life, t.all())
+			t.committing.Unlock()
+		case <-look.C:
+			t.look()
+		}
+	}
+}
+
+// requestTimeout bounds a request to the brokers that comes again anyway.
+const requestTimeout = 10 * time.Second
+
+// look finds out where the partitions end. What waits is given up only when all was read that was there when it had waited for long enough: a backlog, here or
+// at the brokers, is no missing rank.
+func (t *kafkaTopic) look() {
+	partitions := t.all()
+	if len(partitions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.life, requestTimeout)
+	defer cancel()
+	asked := t.now()
+	ends, err := t.admin.ListEndOffsets(ctx, t.cfg.Topic)
+	if err != nil {
+		return // the poll says so too
+	}
+	for id, p := range partitions {
+		if end, ok := ends.Lookup(t.cfg.Topic, id); ok && end.Err == nil {
+			p.reaches(end.Offset, asked)
+		}
+	}
+}
+
+// commit commits what is accepted of partitions. committing is held.
+func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition) {
+	begins, texts := make(map[int32]kgo.EpochOffset), make(map[int32]string)
+	for id, p := range partitions {
+		if at, ok := p.position(); ok && at != p.committed {
+			begins[id], texts[id] = kgo.EpochOffset{Epoch: -1, Offset: at.Begin}, at.Metadata()
+		}
+	}
+	if len(begins) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		for i := range req.Topics {
+			for k := range req.Topics[i].Partitions {
+				p := &req.Topics[i].Partitions[k]
+				text := texts[p.Partition]
+				p.Metadata = &text
+			}
+		}
+		return nil
+	})
+	var failed error
+	t.client.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{t.cfg.Topic: begins},
+		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+			failed = errors.Join(err, refusals(resp))
+		})
+	if failed != nil {
+		if t.life.Err() == nil {
+			t.warn("commit", fmt.Sprintf("the offsets of topic %s cannot be committed, and will be: %v", t.cfg.Topic, failed))
+		}
+		return
+	}
+	for id, at := range begins {
+		partitions[id].committed = offsets.Committed(at.Offset, texts[id])
+	}
+}
+
+// refusals are the errors of a response.
+func refusals(resp *kmsg.OffsetCommitResponse) (err error) {
+	if resp == nil {
+		return nil
+	}
+	for i := range resp.Topics {
+		for _, p := range resp.Topics[i].Partitions {
+			err = errors.Join(err, kerr.ErrorForCode(p.ErrorCode))
+		}
+	}
+	return err
+}
+
+// offsetsFetched keeps what stands beside the committed offsets.
+func (t *kafkaTopic) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range resp.Groups {
+		for i := range g.Topics { // there is one
+			for _, p := range g.Topics[i].Partitions {
+				if p.Metadata != nil && p.Offset >= 0 {
+					t.fetched[p.Partition] = offsets.Committed(p.Offset, *p.Metadata)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// assigned begins to read partitions, and says from where on.
+func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	<-t.ready
+	starts, err := t.admin.ListStartOffsets(ctx, t.cfg.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(ctx.Err(), t.life.Err()); err != nil { // the partitions are not ours any more
+		return nil, err
+	}
+	for id, offset := range from[t.cfg.Topic] {
+		t.giveUp(ctx, []int32{id}, false) // an assignment that was cut short
+		at := offset.EpochOffset().Offset
+		t.mu.Lock()
+		committed, ok := t.fetched[id]
+		delete(t.fetched, id)
+		if !ok || committed.Begin != at {
+			committed = offsets.Position{Begin: max(at, 0), From: max(at, 0)}
+		}
+		t.mu.Unlock()
+		if at >= 0 { // else there is nothing committed, and initial_offset decides
+			at = max(min(committed.From, committed.Begin-t.cfg.LookBack), 0)
+			if start, ok := starts.Lookup(t.cfg.Topic, id); ok && start.Err == nil {
+				if lost := start.Offset - committed.Begin; lost > 0 {
+					t.r.tel.TrainbridgeNcclKafkaLost.Add(ctx, lost)
+					t.warn("lost", fmt.Sprintf("%d messages of partition %d of topic %s were deleted before they were read: "+
+						"keep them for longer (retention.ms), or have more gateways", lost, id, t.cfg.Topic))
+				}
+				at = max(at, start.Offset)
+			}
+			from[t.cfg.Topic][id] = kgo.NewOffset().At(at)
+		}
+		p := newPartition(t, id, committed, at)
+		t.mu.Lock()
+		t.partitions[id] = p
+		t.mu.Unlock()
+		t.r.Set.Logger.Info(fmt.Sprintf("%s reads partition %d of topic %s, %s", t.r.Set.ID, id, t.cfg.Topic, whence(at, committed.Begin)))
+		go p.run()
+	}
+	return from, nil
+}
+
+// whence says from where a partition is read.
+func whence(at, begin int64) string {
+	switch {
+	case at == -1:
+		return "from its end on (initial_offset)"
+	case at < 0:
+		return "from its beginning"
+	case at < begin:
+		return fmt.Sprintf("from offset %d on: what was before %d was sent, and is read again for what follows", at, begin)
+	}
+	return fmt.Sprintf("from offset %d on", at)
+}
+
+// giveUp ends the reading of partitions, and commits what was accepted until then.
+func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
+	<-t.ready
+	t.committing.Lock()
+	defer t.committing.Unlock()
+	gone := make(map[int32]*partition)
+	t.mu.Lock()
+	for _, id := range ids {
+		if p := t.partitions[id]; p != nil {
+			gone[id] = p
+			delete(t.partitions, id)
+		}
+	}
+	t.mu.Unlock()
+	for _, p := range gone {
+		close(p.quit)
+	}
+	patience := time.NewTimer(t.patience)
+	defer patience.Stop()
+	for id, p := range gone {
+		select {
+		case <-p.done:
+		case <-patience.C:
+			patience.Reset(0) // the others have had as long
+			p.cancel()
+			<-p.done
+		}
+		t.client.ResumeFetchPartitions(map[string][]int32{t.cfg.Topic: {id}}) // a pause outlives the assignment
+	}
+	if commit {
+		t.commit(ctx, gone)
+	}
+}
+
+// warnEvery is how often a kind of warning is said.
+const warnEvery = time.Minute
+
+// warn says something at most once a minute.
+func (t *kafkaTopic) warn(kind, text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if last, ok := t.warned[kind]; ok && now.Sub(last) < warnEvery {
+		return
+	}
+	t.warned[kind] = now
+	t.r.Set.Logger.Warn(t.r.Set.ID.String() + ": " + text)
+}
+
+// What became of a message.
+var (
+	messageAccepted = is("message", "accepted")
+	messageIgnored  = is("message", "ignored")
+	messageRejected = is("message", "rejected")
+	messageReleased = is("message", "released")
+)
+
+// What became of a record.
+const (
+	recordJoined = iota
+	recordRepeated
+	recordFiltered
+	recordKinds
+)
+
+var recordOptions = [recordKinds]metric.AddOption{is("record", "joined"), is("record", "repeated"), is("record", "filtered")}
+
+func is(key, value string) metric.AddOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
+}
+
+// add counts, unless there is nothing to count.
+func add(ctx context.Context, to metric.Int64Counter, n int64, what metric.AddOption) {
+	if n > 0 {
+		to.Add(ctx, n, what)
+	}
+}

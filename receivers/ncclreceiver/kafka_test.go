@@ -1,0 +1,555 @@
+package ncclreceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/partial"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// cluster is a broker with a topic, and the collectors that write to it.
+type cluster struct {
+	tb         testing.TB
+	brokers    []string
+	partitions int32
+	client     *kgo.Client
+	sent       int64 // messages
+}
+
+func newCluster(tb testing.TB, partitions int32) *cluster {
+	tb.Helper()
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "otlp_nccl"))
+	require.NoError(tb, err)
+	tb.Cleanup(fake.Close)
+	c := &cluster{tb: tb, brokers: fake.ListenAddrs(), partitions: partitions}
+	c.client, err = kgo.NewClient(kgo.SeedBrokers(c.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic("otlp_nccl"),
+		kgo.ProducerLinger(0))
+	require.NoError(tb, err)
+	tb.Cleanup(c.client.Close)
+	return c
+}
+
+// says has a collector send stretches as one message.
+func (c *cluster) says(partition int32, stretches ...*partial.Stretch) {
+	c.tb.Helper()
+	out := spans.NewBatch("scope", "version")
+	for _, s := range stretches {
+		s.Add(out)
+	}
+	for _, m := range out.Messages() {
+		var packer ptrace.ProtoMarshaler
+		b, err := packer.MarshalTraces(m.Traces)
+		require.NoError(c.tb, err)
+		c.message(partition, b)
+	}
+}
+
+func (c *cluster) message(partition int32, value []byte) {
+	c.tb.Helper()
+	c.sent++
+	require.NoError(c.tb, c.client.ProduceSync(c.tb.Context(), &kgo.Record{Partition: partition, Value: value}).FirstErr())
+}
+
+// gateway is a receiver of the topic.
+type gateway struct {
+	*kafkaTopic
+	tb    testing.TB
+	tel   *componenttest.Telemetry
+	base  *filereceiver.Receiver
+	mu    sync.Mutex
+	alive bool
+	clock time.Duration // ahead of time
+}
+
+// start starts a gateway that sends to next.
+func (c *cluster) start(next consumer.ConsumeTracesFunc, change func(cfg *Config)) *gateway {
+	c.tb.Helper()
+	g := &gateway{tb: c.tb, tel: componenttest.NewTelemetry(), alive: true}
+	to, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		g.mu.Lock()
+		alive := g.alive
+		g.mu.Unlock()
+		if !alive {
+			return context.Canceled
+		}
+		return next(ctx, td)
+	})
+	require.NoError(c.tb, err)
+	set := receivertest.NewNopSettings(metadata.Type)
+	set.TelemetrySettings = g.tel.NewTelemetrySettings()
+	g.base, err = filereceiver.Prepare(set, c.config(change), func(base *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
+		r, err := newReceiver(base, cfg.(*Config))
+		require.NoError(c.tb, err)
+		g.kafkaTopic, err = newTopic(r, r.cfg.Kafka.Get())
+		g.lookEvery, g.settle, g.retry = 20*time.Millisecond, 200*time.Millisecond, time.Millisecond
+		g.now = func() time.Time {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return time.Now().Add(g.clock)
+		}
+		return filereceiver.Parts{Source: g.kafkaTopic, Scope: metadata.ScopeName, Series: 1000, SpanLinks: true, Shutdown: r.tel.Shutdown}, err
+	}, to, nil)
+	require.NoError(c.tb, err)
+	require.NoError(c.tb, g.Start(c.tb.Context(), componenttest.NewNopHost()))
+	return g
+}
+
+func (c *cluster) config(change func(cfg *Config)) *Config {
+	cfg := createDefaultConfig().(*Config)
+	cfg.SpanLinks = true
+	k := cfg.Kafka.GetOrInsertDefault()
+	k.Brokers, k.HeartbeatInterval, k.AutoCommit.Interval, k.MaxFetchWait = c.brokers, 50*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond
+	if change != nil {
+		change(cfg)
+	}
+	require.NoError(c.tb, cfg.Validate())
+	return cfg
+}
+
+// stop shuts the gateway down.
+func (g *gateway) stop() {
+	g.tb.Helper()
+	require.NoError(g.tb, g.Shutdown(context.Background()))
+	g.accounts()
+}
+
+// kill ends the gateway without anything that it could still do: no batch leaves, no offset is committed.
+func (g *gateway) kill() {
+	g.mu.Lock()
+	g.alive = false
+	g.mu.Unlock()
+	g.end()
+	g.loops.Wait()
+	g.client.AllowRebalance()
+	var ids []int32
+	for id, p := range g.all() {
+		p.cancel()
+		ids = append(ids, id)
+	}
+	g.giveUp(context.Background(), ids, false)
+	require.NoError(g.tb, g.Shutdown(context.Background()))
+	g.accounts()
+}
+
+// metric is the sum of a metric of the gateway's own.
+func (g *gateway) metric(name string) (n int64) {
+	m, err := g.tel.GetMetric("otelcol_" + name)
+	if err != nil {
+		return 0
+	}
+	for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+		n += p.Value
+	}
+	return n
+}
+
+// accounts checks that each message that was read is accounted for, once the gateway has nothing any more.
+func (g *gateway) accounts() {
+	g.tb.Helper()
+	assert.Equal(g.tb, g.metric("trainbridge.nccl.kafka.read"), g.metric("trainbridge.nccl.kafka.messages"))
+	require.NoError(g.tb, g.tel.Shutdown(context.Background()))
+}
+
+// committed is what is committed of a partition.
+func (c *cluster) committed(partition int32) offsets.Position {
+	c.tb.Helper()
+	all, err := kadm.NewClient(c.client).FetchOffsets(c.tb.Context(), "trainbridge-nccl")
+	o, ok := all.Lookup("otlp_nccl", partition)
+	if err != nil || !ok { // there is no such group yet
+		return offsets.Position{Begin: -1}
+	}
+	return offsets.Committed(o.At, o.Metadata)
+}
+
+// agent is a collector that has read a log: the stretches that it sends.
+func agent(tb testing.TB, name, text string, most func() int) (list []*partial.Stretch) {
+	tb.Helper()
+	f, _, _ := formats.Of([]byte(text[:strings.IndexByte(text, '\n')]))
+	parser := f.New(name, time.UTC)
+	var w partial.Writer
+	left := most()
+	cut := func() {
+		if w.Len() > 0 {
+			s := stretchOf(name)
+			s.From.Family = f.Tool
+			w.Pack(s)
+			list = append(list, s)
+		}
+		left = most()
+	}
+	var out parse.Out
+	for line := range strings.Lines(text) {
+		out.Reset()
+		v, reason := parser.Line([]byte(strings.TrimSuffix(line, "\n")), false, 0, &out)
+		require.Equal(tb, parse.Record, v, reason)
+		for i := range out.Ops {
+			w.Add(&out.Ops[i])
+		}
+		if left--; left <= 0 {
+			cut()
+		}
+	}
+	cut()
+	return list
+}
+
+func stretchOf(name string) *partial.Stretch {
+	return &partial.Stretch{From: collectives.From{Run: "run", Path: "/logs/" + name}, Service: "nccl", Host: "node", Comm: "0xabc"}
+}
+
+// A gateway sends what one receiver sends that reads all files itself.
+func TestGateway(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 19))
+	files := jobs["inspector v4.0"](rnd, 200)
+	k := expecting(t, func(dir string) *Config { return config(dir + "/*") }, files)
+	c := newCluster(t, 2)
+	foreign := ptrace.NewTraces()
+	foreign.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("step")
+	other, err := new(ptrace.ProtoMarshaler).MarshalTraces(foreign)
+	require.NoError(t, err)
+	c.message(1, other)
+	c.message(1, []byte("no traces"))
+	broken := stretchOf("broken")
+	broken.Count, broken.Records = 3, []byte("no records")
+	c.says(1, broken)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, s := range agent(t, name, files[name], func() int { return 20 }) {
+			c.says(1, s)
+		}
+	}
+	g := c.start(k.take, nil)
+	wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
+	wait(t, "all is committed", func() bool { return c.committed(1).Begin == c.sent })
+	assert.Equal(t, offsets.Position{Begin: c.sent, From: c.sent}, c.committed(1))
+	assert.EqualValues(t, 0, g.metric("trainbridge.nccl.kafka.pending"))
+	assert.Equal(t, c.sent, g.metric("trainbridge.nccl.kafka.read"))
+	g.stop()
+	require.Empty(t, k.wrong[:min(2, len(k.wrong))])
+	require.Len(t, k.came, len(k.want))
+}
+
+// Whatever happens to collectors, gateways and whoever takes the spans: all come, each with the same ids and the same content.
+func TestGatewayModel(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { newStorm(t, rand.New(rand.NewPCG(seed, 20))).blow() })
+	}
+}
+
+// storm is what happens at random.
+type storm struct {
+	*cluster
+	t        *testing.T
+	rnd      *rand.Rand
+	k        *taker
+	logs     []*sentLog
+	gateways []*gateway
+	lookBack int64
+}
+
+// sentLog is a log on its way.
+type sentLog struct {
+	partition int32
+	stretches []*partial.Stretch
+	next      int
+}
+
+func newStorm(t *testing.T, rnd *rand.Rand) *storm {
+	t.Helper()
+	const partitions = 2
+	s := &storm{t: t, rnd: rnd, k: &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}, cluster: newCluster(t, partitions)}
+	s.lookBack = int64(rnd.IntN(2) * 4096)
+	for partition := range int32(partitions) { // a job for each
+		files, run := jobs["inspector v4.0"](rnd, 30+rnd.IntN(100)), fmt.Sprintf("run-%d", partition)
+		job := expecting(t, func(dir string) *Config {
+			cfg := config(dir + "/*")
+			cfg.RunID = run
+			return cfg
+		}, files)
+		maps.Copy(s.k.want, job.want)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			l := &sentLog{partition: partition, stretches: agent(t, name, files[name], func() int { return 1 + rnd.IntN(12) })}
+			for _, s := range l.stretches {
+				s.From.Run = run
+			}
+			s.logs = append(s.logs, l)
+		}
+	}
+	return s
+}
+
+func (s *storm) blow() {
+	for s.begin(); len(s.logs) > 0; {
+		switch n := s.rnd.IntN(40); {
+		case n == 0 && len(s.gateways) < 3:
+			s.begin()
+		case n == 1 && len(s.gateways) > 0:
+			s.leave().kill()
+		case n == 2 && len(s.gateways) > 0:
+			s.leave().stop()
+		case n == 3:
+			s.k.behave(s.rnd)
+		case n == 4:
+			s.k.getOn(s.t)
+		default:
+			s.say(s.rnd.IntN(len(s.logs)))
+		}
+	}
+	s.k.do(func() { s.k.refuse = nil })
+	if len(s.gateways) == 0 {
+		s.begin()
+	}
+	wait(s.t, "all spans", s.k.so(func() bool { return len(s.k.came) >= len(s.k.want) || len(s.k.wrong) > 0 }))
+	for _, g := range s.gateways {
+		g.stop()
+	}
+	require.Empty(s.t, s.k.wrong[:min(2, len(s.k.wrong))])
+	require.Len(s.t, s.k.came, len(s.k.want))
+}
+
+// begin begins another gateway.
+func (s *storm) begin() {
+	s.gateways = append(s.gateways, s.start(s.k.take, func(cfg *Config) {
+		cfg.Kafka.Get().MaxPartitionFetchSize, cfg.Kafka.Get().LookBack = 1<<12, s.lookBack
+	}))
+}
+
+// leave takes a gateway out.
+func (s *storm) leave() *gateway {
+	i := s.rnd.IntN(len(s.gateways))
+	g := s.gateways[i]
+	s.gateways = slices.Delete(s.gateways, i, i+1)
+	return g
+}
+
+// say sends the next stretch of a log. Where enough is read again after a restart, its collector may die, and send again what it does not know to have arrived.
+func (s *storm) say(which int) {
+	l := s.logs[which]
+	if s.lookBack > 0 && s.rnd.IntN(20) == 0 {
+		l.next -= s.rnd.IntN(l.next + 1)
+	}
+	s.says(l.partition, l.stretches[l.next])
+	if l.next++; l.next == len(l.stretches) {
+		s.logs = slices.Delete(s.logs, which, which+1)
+	}
+}
+
+// ahead puts the gateway's clock ahead.
+func (g *gateway) ahead(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clock += d
+}
+
+// ranked is a stretch of the records that a rank of so many (0: not known) has of collectives.
+func ranked(rank, of int, seqs ...int) *partial.Stretch {
+	var w partial.Writer
+	for _, seq := range seqs {
+		var o op.Op
+		o.Init()
+		o.Kind, o.Seq, o.HasSeq, o.Comm = op.AllReduce, uint64(seq), true, []byte("0xabc")
+		o.Rank, o.CommSize, o.Host, o.PID = int32(rank), int32(of), fmt.Appendf(nil, "node-%d", rank), 7
+		o.Size, o.Total, o.Duration, o.Waits, o.Time = 4096, 4096, 100_000, true, spans.TimeLogged
+		o.Start = 1_781_000_000_000_000_000 + int64(seq)*1_000_000
+		o.End = o.Start + o.Duration
+		w.Add(&o)
+	}
+	s := logOf(rank)
+	w.Pack(s)
+	return s
+}
+
+// heard is a heartbeat of a rank's log.
+func heard(rank int) *partial.Stretch {
+	s := logOf(rank)
+	s.ReadTo = 1
+	return s
+}
+
+func logOf(rank int) *partial.Stretch {
+	s := stretchOf(fmt.Sprintf("rank-%d.log", rank))
+	s.From.Family, s.Host = "test", fmt.Sprintf("node-%d", rank)
+	return s
+}
+
+// rootsOf takes the roots that come.
+type rootsOf struct {
+	mu    sync.Mutex
+	roots map[string]ptrace.Span // by sequence number
+	err   func() error
+}
+
+func (r *rootsOf) take(ctx context.Context, td ptrace.Traces) error {
+	r.mu.Lock()
+	fail := r.err
+	r.mu.Unlock()
+	if fail != nil {
+		if err := fail(); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "AllReduce") {
+		if r.roots == nil {
+			r.roots = make(map[string]ptrace.Span)
+		}
+		r.roots[attr(s, spans.AttrNCCLSequence)] = s
+	}
+	return ctx.Err()
+}
+
+func (r *rootsOf) has(n int) func() bool {
+	return func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.roots) >= n
+	}
+}
+
+// A rank that hangs is told from one whose collector is not heard of, and a backlog is neither.
+func TestGatewayHang(t *testing.T) {
+	for name, it := range map[string]struct {
+		alive  bool
+		reason string
+	}{"hangs": {true, spans.NCCLIncompleteTimeout}, "unheard": {false, spans.NCCLIncompleteUnheard}} {
+		t.Run(name, func(t *testing.T) {
+			c, out := newCluster(t, 1), new(rootsOf)
+			g := c.start(out.take, nil)
+			c.says(0, ranked(0, 2, 0, 1), ranked(1, 2, 0))
+			wait(t, "the whole one", out.has(1))
+			g.ahead(4 * time.Minute)
+			if it.alive {
+				c.says(0, heard(1))
+				wait(t, "the heartbeat", func() bool { return g.metric("trainbridge.nccl.kafka.read") == c.sent })
+			}
+			g.ahead(3 * time.Minute)
+			wait(t, "the other", out.has(2))
+			root := out.roots["1"]
+			assert.Equal(t, it.reason, attr(root, spans.AttrIncompleteReason))
+			assert.Equal(t, "[1]", attr(root, spans.AttrNCCLRanksMissing))
+			if it.alive {
+				assert.Equal(t, "true", attr(root, spans.AttrNCCLHang))
+				assert.Empty(t, attr(root, spans.AttrNCCLRanksUnheard))
+			} else {
+				assert.Empty(t, attr(root, spans.AttrNCCLHang))
+				assert.Equal(t, "[1]", attr(root, spans.AttrNCCLRanksUnheard))
+			}
+			g.stop()
+		})
+	}
+}
+
+// While what leaves is not accepted nothing is given up, however long that takes: the records of the other ranks may be there already.
+func TestGatewayStuck(t *testing.T) {
+	c, out := newCluster(t, 1), new(rootsOf)
+	var tries atomic.Int64
+	out.err = func() error { tries.Add(1); return errors.New("down") }
+	g := c.start(out.take, func(cfg *Config) { cfg.Kafka.Get().MaxPartitionFetchSize = 100 })
+	c.says(0, ranked(0, 2, 0, 1, 2), ranked(1, 2, 0))
+	wait(t, "a try", func() bool { return tries.Load() > 3 })
+	for seq := range 20 {
+		c.says(0, ranked(0, 2, 3+seq))
+	}
+	g.ahead(time.Hour)
+	for seq := range 22 {
+		c.says(0, ranked(1, 2, 1+seq))
+	}
+	wait(t, "the partition is paused", func() bool { return len(g.client.PauseFetchPartitions(nil)) == 1 })
+	assert.Equal(t, offsets.Position{Begin: -1}, c.committed(0))
+	out.mu.Lock()
+	out.err = nil
+	out.mu.Unlock()
+	wait(t, "all", out.has(23))
+	for _, root := range out.roots {
+		assert.Empty(t, attr(root, spans.AttrIncompleteReason))
+	}
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == c.sent })
+	g.stop()
+}
+
+// Where the log does not say how many ranks there are, what comes first is not taken for all.
+func TestGatewayUnsized(t *testing.T) {
+	c, out := newCluster(t, 1), new(rootsOf)
+	g := c.start(out.take, nil)
+	c.says(0, ranked(0, 0, 0, 1))
+	wait(t, "it is read", func() bool { return g.metric("trainbridge.nccl.kafka.read") == c.sent })
+	c.says(0, ranked(1, 0, 0, 1))
+	g.ahead(time.Minute)
+	c.says(0, heard(0))
+	wait(t, "both", out.has(2))
+	assert.Equal(t, "2", attr(out.roots["0"], spans.AttrNCCLRanks))
+	assert.Equal(t, "2", attr(out.roots["1"], spans.AttrNCCLRanks))
+	g.stop()
+}
+
+// What the next component calls wrong is passed over and counted; the rest is sent.
+func TestGatewayRefused(t *testing.T) {
+	c, out := newCluster(t, 1), new(rootsOf)
+	next := func(ctx context.Context, td ptrace.Traces) error {
+		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "AllReduce") {
+			if attr(s, spans.AttrNCCLSequence) == "1" {
+				return consumererror.NewPermanent(status.Error(codes.InvalidArgument, "wrong"))
+			}
+		}
+		return out.take(ctx, td)
+	}
+	g := c.start(next, nil)
+	c.says(0, ranked(0, 2, 0, 1, 2), ranked(1, 2, 0, 1, 2))
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == c.sent })
+	assert.Len(t, out.roots, 2)
+	assert.EqualValues(t, 1, g.metric("trainbridge.nccl.kafka.refused"))
+	g.stop()
+}
+
+// What the brokers deleted before it was read is counted, and reading goes on.
+func TestGatewayLost(t *testing.T) {
+	c, out := newCluster(t, 1), new(rootsOf)
+	g := c.start(out.take, nil)
+	c.says(0, ranked(0, 1, 0))
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == 1 })
+	g.stop()
+	for seq := range 5 {
+		c.says(0, ranked(0, 1, 1+seq))
+	}
+	_, err := kadm.NewClient(c.client).DeleteRecords(t.Context(), kadm.Offsets{"otlp_nccl": {0: {Topic: "otlp_nccl", Partition: 0, At: 4}}})
+	require.NoError(t, err)
+	g = c.start(out.take, func(cfg *Config) { cfg.Kafka.Get().InitialOffset = "latest" })
+	wait(t, "the rest", out.has(3))
+	assert.EqualValues(t, 3, g.metric("trainbridge.nccl.kafka.lost"))
+	assert.Zero(t, g.metric("trainbridge.nccl.kafka.lag"))
+	g.stop()
+}

@@ -1,0 +1,526 @@
+package ncclreceiver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/partial"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// partition joins the records of one partition of a topic. Its goroutine reads messages, gives their records to the joiner, and sends what leaves; while what
+// it sends is not accepted it reads nothing, and the partition is paused.
+type partition struct {
+	t      *kafkaTopic
+	id     int32
+	floor  int64 // what lies before was sent in an earlier life
+	ctx    context.Context
+	cancel context.CancelFunc
+	quit   chan struct{} // closed: the partition is given up
+	done   chan struct{} // closed when the goroutine has ended
+	wake   chan struct{} // something has come
+
+	// Of the goroutine.
+	tracker  *offsets.Tracker
+	inputs   map[inputKey]*feed
+	comms    map[commKey]bool // communicators without a known size
+	services map[string]string
+	others   *collectives.Input[int64] // stands for the inputs of which nothing has come yet
+	settled  time.Time                 // then all that live have been heard of
+	batches  map[string]*batch         // by service
+	records  int                       // in batches
+	left     int                       // collectives that have left, ever
+	known    []*collectives.Collective // those that left and were sent in an earlier life
+	read     int64                     // messages
+	passed   int64                     // of them messages without a record that could be read
+	accepted int64                     // of the others, as counted
+	told     time.Time                 // when the position was told last
+	parser   ptrace.ProtoUnmarshaler
+
+	joiner *collectives.Joiner[int64] // a record comes by the offset of its message
+
+	committed offsets.Position // guarded by kafkaTopic.committing
+
+	mu      sync.Mutex // guards all below
+	queue   [][]*kgo.Record
+	queued  int // bytes
+	paused  bool
+	at      offsets.Position
+	begun   bool // at is known
+	head    int64
+	holes   int64
+	end     int64     // where the partition ended …
+	endedAt time.Time // … at that time
+}
+
+// inputKey is a log.
+type inputKey struct{ run, host, path, family string }
+
+// feed is what a log brings.
+type feed struct {
+	*collectives.Input[int64]
+	heard time.Time
+}
+
+type commKey struct{ run, comm string }
+
+// Bounds of what is remembered; it may be made again.
+const (
+	maxInputs = 1 << 16
+	maxComms  = 1 << 12
+)
+
+func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int64) *partition {
+	settings := t.r.settings()
+	settings.Remote = true // and no run has a span: gateways that share a run would each say something else of it
+	if settings.Collector != "" {
+		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // what joiners of one run learn are series of their own
+	}
+	p := &partition{
+		t: t, id: id, floor: committed.Begin, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*feed), comms: make(map[commKey]bool), services: make(map[string]string),
+		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.awaitOthers()
+	return p
+}
+
+// awaitOthers has collectives of an unknown number of ranks wait until all collectors had time to say something.
+func (p *partition) awaitOthers() {
+	if p.others != nil {
+		p.others.Heard()
+	}
+	p.others, p.settled = p.joiner.Input(collectives.From{}, p.take), p.t.now().Add(p.t.settle)
+}
+
+// give takes records that were fetched.
+func (p *partition) give(records []*kgo.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = append(p.queue, records)
+	p.queued += bytesOf(records)
+	if !p.paused && p.queued > int(p.t.cfg.MaxPartitionFetchSize) {
+		p.paused = true
+		p.t.client.PauseFetchPartitions(map[string][]int32{p.t.cfg.Topic: {p.id}})
+	}
+	p.rouse()
+}
+
+func (p *partition) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next takes records from the queue.
+func (p *partition) next() (records []*kgo.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queue) == 0 {
+		return nil
+	}
+	records, p.queue[0] = p.queue[0], nil
+	p.queue = p.queue[1:]
+	p.queued -= bytesOf(records)
+	if p.paused && p.queued <= int(p.t.cfg.MaxPartitionFetchSize)/2 {
+		p.paused = false
+		p.t.client.ResumeFetchPartitions(map[string][]int32{p.t.cfg.Topic: {p.id}})
+	}
+	return records
+}
+
+func bytesOf(records []*kgo.Record) (n int) {
+	for _, r := range records {
+		n += len(r.Value)
+	}
+	return n
+}
+
+// reaches says where the partition ended at a time.
+func (p *partition) reaches(end int64, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end, p.endedAt = end, at
+	p.rouse()
+}
+
+// position is what may be committed; false: nothing was read yet.
+func (p *partition) position() (offsets.Position, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at, p.begun
+}
+
+// lag is how many messages are there that were not read.
+func (p *partition) lag() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.begun {
+		return 0
+	}
+	return max(p.end-p.head, 0)
+}
+
+// pending is how many messages were read of which not all was accepted.
+func (p *partition) pending() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holes
+}
+
+// run reads until the partition is given up.
+func (p *partition) run() {
+	defer close(p.done)
+	defer p.cancel()
+	defer p.release()
+	for {
+		select {
+		case <-p.quit:
+			return
+		default:
+		}
+		records := p.next()
+		for _, r := range records {
+			if p.message(r); p.records >= maxBatch && !p.send() {
+				return
+			}
+		}
+		if records == nil && (!p.expire() || !p.send()) { // small batches go together while there is more to read
+			return
+		}
+		p.tell(records == nil)
+		if records != nil {
+			continue
+		}
+		select {
+		case <-p.quit:
+			return
+		case <-p.wake:
+		}
+	}
+}
+
+// release counts the messages that whoever reads the partition next will read again.
+func (p *partition) release() {
+	p.tell(true)
+	add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, int64(p.tracker.Behind()), messageReleased)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holes = 0
+}
+
+// tellEvery is how often the position is told while there is much to do.
+const tellEvery = 250 * time.Millisecond
+
+// tell tells how far the partition is accepted.
+func (p *partition) tell(now bool) {
+	if at := p.t.now(); now || at.Sub(p.told) >= tellEvery {
+		p.told = at
+	} else {
+		return
+	}
+	if n := p.read - p.passed - int64(p.tracker.Behind()) - p.accepted; n > 0 {
+		p.accepted += n
+		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, n, messageAccepted)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.head, p.holes = p.tracker.Head(), int64(p.tracker.Behind())
+	if p.begun = p.begun || p.read > 0; p.begun {
+		p.at = p.tracker.Position()
+	}
+}
+
+// message reads a message.
+func (p *partition) message(r *kgo.Record) {
+	if r.Offset < p.tracker.Head() {
+		return // it came before
+	}
+	p.read++
+	p.t.r.tel.TrainbridgeNcclKafkaRead.Add(p.ctx, 1)
+	p.tracker.Read(r.Offset)
+	stretches, err := p.stretches(r)
+	p.tracker.Done()
+	switch {
+	case err != nil:
+		p.t.warn("rejected", fmt.Sprintf("a message of topic %s is passed over (partition %d, offset %d): %v", p.t.cfg.Topic, p.id, r.Offset, err))
+		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, 1, messageRejected)
+	case stretches == 0:
+		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, 1, messageIgnored)
+	}
+	if err != nil || stretches == 0 {
+		p.passed++
+	}
+	p.freeKnown()
+}
+
+// stretches reads what a message has of records. A stretch that is broken is no reason to leave out the others.
+func (p *partition) stretches(r *kgo.Record) (n int, err error) {
+	td, err := p.parser.UnmarshalTraces(r.Value)
+	if err != nil {
+		return 0, fmt.Errorf("it is no otlp_proto of traces: %w", err)
+	}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				s, ok, failed := partial.FromSpan(rs.Resource().Attributes(), span)
+				if !ok {
+					continue
+				}
+				n++
+				if failed == nil {
+					failed = p.stretch(&s, r.Offset)
+				}
+				err = errors.Join(err, failed)
+			}
+		}
+	}
+	return n, err
+}
+
+// stretch gives records to the joiner.
+func (p *partition) stretch(s *partial.Stretch, offset int64) error {
+	if len(p.services) >= maxComms {
+		clear(p.services)
+	}
+	p.services[s.From.Run] = s.Service
+	in, now := p.input(s), p.t.now()
+	in.heard, in.Known = now, offset < p.floor
+	if s.Count == 0 {
+		in.Alive(now.UnixNano())
+		return nil
+	}
+	came := [1]int64{offset}
+	var counts [recordKinds]int64
+	err := partial.Read(s.Records, func(o *op.Op) {
+		if p.t.r.unwanted(o) != "" {
+			counts[recordFiltered]++
+			return
+		}
+		if o.CommSize == 0 {
+			p.unsized(s)
+		}
+		p.tracker.Hold()
+		if in.Add(o, came[:], now.UnixNano()) {
+			counts[recordJoined]++
+		} else {
+			p.tracker.Done()
+			counts[recordRepeated]++
+		}
+	})
+	for kind, n := range counts {
+		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaRecords, n, recordOptions[kind])
+	}
+	return err
+}
+
+// unsized takes note of a communicator whose number of ranks the logs do not say. What comes first of it is of one collector: the others are waited for.
+func (p *partition) unsized(s *partial.Stretch) {
+	key := commKey{s.From.Run, s.Comm}
+	if p.comms[key] {
+		return
+	}
+	if len(p.comms) >= maxComms {
+		clear(p.comms)
+	}
+	p.comms[key] = true
+	p.awaitOthers()
+}
+
+// input finds the input of a log.
+func (p *partition) input(s *partial.Stretch) *feed {
+	key := inputKey{s.From.Run, s.Host, s.From.Path, s.From.Family}
+	in := p.inputs[key]
+	if in == nil {
+		if len(p.inputs) >= maxInputs {
+			p.forget()
+		}
+		in = &feed{Input: p.joiner.Input(s.From, p.take)}
+		p.inputs[key] = in
+	}
+	return in
+}
+
+// forget makes room for new inputs: first it forgets those that were not heard of for long.
+func (p *partition) forget() {
+	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
+	for key, in := range p.inputs {
+		if in.heard.Before(dead) {
+			in.Heard()
+			delete(p.inputs, key)
+		}
+	}
+	for key, in := range p.inputs {
+		if len(p.inputs) < maxInputs {
+			return
+		}
+		in.Heard()
+		delete(p.inputs, key)
+	}
+}
+
+// expire gives up what waited for too long when all was read that was there. false: the partition was given up.
+func (p *partition) expire() bool {
+	p.mu.Lock()
+	end, at := p.end, p.endedAt
+	p.mu.Unlock()
+	if at.IsZero() || p.tracker.Head() < end {
+		return true
+	}
+	if at.After(p.settled) {
+		p.others.Heard()
+	}
+	before := at.Add(-p.t.r.cfg.HangTimeout).UnixNano()
+	for left := -1; left < p.left; {
+		if p.records >= maxBatch && !p.send() {
+			return false
+		}
+		left = p.left
+		p.others.Expire(before)
+	}
+	p.freeKnown()
+	return true
+}
+
+// freeKnown lets the collectives be used again that were sent in an earlier life.
+func (p *partition) freeKnown() {
+	if len(p.known) > 0 {
+		p.joiner.Free(p.known)
+		clear(p.known)
+		p.known = p.known[:0]
+	}
+}
+
+// take takes a collective that leaves, and the offsets that its records came by.
+func (p *partition) take(c *collectives.Collective, came []int64) {
+	p.left++
+	if p.tracker.Known(came) {
+		p.tracker.Accepted(came)
+		p.known = append(p.known, c)
+		return
+	}
+	service := cmp.Or(p.services[c.Run()], p.t.r.cfg.ServiceName)
+	b := p.batches[service]
+	if b == nil {
+		b = &batch{p: p, service: service}
+		p.batches[service] = b
+	}
+	c.Place = len(b.collectives)
+	b.collectives = append(b.collectives, c)
+	b.came = append(b.came, came...)
+	b.ends = append(b.ends, len(b.came))
+	p.records += len(came)
+}
+
+// maxBatch bounds what is sent together, in records: about a message of the usual size.
+const maxBatch = spans.MaxMessageSpans / 2
+
+// maxRetry is how long it takes at most until a batch is tried again.
+const maxRetry = 5 * time.Second
+
+// send sends what has left, for as long as it takes. false: the partition was given up before.
+func (p *partition) send() bool {
+	if len(p.batches) == 0 {
+		return true
+	}
+	var d tail.Delivery
+	list := make([]*batch, 0, len(p.batches))
+	for _, b := range p.batches {
+		b.points = p.joiner.Learned(b.points, b.collectives)
+		list = append(list, b)
+		if one := p.t.r.Deliver(b); d == nil {
+			d = one
+		} else {
+			d.Join(one)
+		}
+	}
+	if !p.deliver(d) {
+		return false
+	}
+	for _, b := range list {
+		from := 0
+		for _, to := range b.ends {
+			p.tracker.Accepted(b.came[from:to])
+			from = to
+		}
+	}
+	clear(p.batches)
+	p.records = 0
+	return true
+}
+
+// deliver tries until all is accepted, or refused for good.
+func (p *partition) deliver(d tail.Delivery) bool {
+	for wait := p.t.retry; ; wait = min(2*wait, maxRetry) {
+		err := d.Send(p.ctx)
+		if err == nil {
+			return true
+		}
+		if refused, ok := errors.AsType[*tail.Refused](err); ok {
+			n := 0
+			for _, places := range refused.Places {
+				distinct := make(map[tail.Place]bool)
+				for _, place := range places {
+					distinct[place] = true
+				}
+				n += len(distinct)
+			}
+			p.t.r.tel.TrainbridgeNcclKafkaRefused.Add(p.ctx, int64(n))
+			p.t.warn("refused", fmt.Sprintf("collectives were refused for good, and are passed over: %v", err))
+			return true
+		}
+		if p.ctx.Err() != nil {
+			return false
+		}
+		p.t.warn("send", fmt.Sprintf("what leaves is not accepted, so that partition %d of topic %s is not read on until it is: %v", p.id, p.t.cfg.Topic, err))
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-p.quit:
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// batch is the collectives of one service that go downstream together.
+type batch struct {
+	p           *partition
+	service     string
+	collectives []*collectives.Collective
+	points      []collectives.Point
+	came        []int64 // offsets, collective by collective
+	ends        []int   // of each collective in came
+}
+
+// Traces builds the spans.
+func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+	collectives.AddSpans(out, b.service, b.collectives, func(place int) { from(tail.Place(place)) })
+}
+
+// Metrics makes metrics of the judgements on the collectives.
+func (b *batch) Metrics() pmetric.Metrics {
+	return collectives.Metrics(b.points, b.service, metadata.ScopeName, b.p.t.r.Set.BuildInfo.Version)
+}
+
+// Done counts the collectives, and lets them be used again.
+func (b *batch) Done() {
+	b.p.t.r.count(collectives.Count(b.collectives))
+	b.p.joiner.Free(b.collectives)
+}
