@@ -328,7 +328,8 @@ func TestNothingInRealLogs(t *testing.T) {
 	var logs []string
 	for _, root := range []string{"../../../../shared/logs", "../../../receivers"} {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // shared is not everywhere
-			if err == nil && !d.IsDir() && (strings.Contains(path, "shared/logs/") || strings.Contains(path, "testdata/")) {
+			settings := d != nil && d.Name() == "config.yaml" // which may have a password
+			if err == nil && !d.IsDir() && !settings && (strings.Contains(path, "shared/logs/") || strings.Contains(path, "testdata/")) {
 				logs = append(logs, path)
 			}
 			return nil
