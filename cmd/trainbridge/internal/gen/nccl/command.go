@@ -10,7 +10,7 @@ import (
 )
 
 // Commands are the commands of this package.
-func Commands() []*cobra.Command { return []*cobra.Command{newCommand()} }
+func Commands() []*cobra.Command { return []*cobra.Command{newCommand(), newPartialsCommand()} }
 
 func newCommand() *cobra.Command {
 	opt := DefaultOptions()
