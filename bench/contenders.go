@@ -16,6 +16,7 @@ type contender struct {
 	command func(d *duel, dir string, s *sink) (args, env []string, err error)
 	ready   string // what it says when it runs
 	records bool   // one item per line: log records
+	reads   bool   // it reads what is there already, so its start counts too
 }
 
 // Names that the summary looks for.

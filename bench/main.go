@@ -23,7 +23,7 @@ import (
 type options struct {
 	bin, out        string
 	contenders      []contender
-	only            *regexp.Regexp // names of duels, idle, gpus
+	only            *regexp.Regexp // names of duels, idle, gpus, kafka
 	lines, rounds   int
 	idleFiles       int
 	settle, watched time.Duration // of what is idle
@@ -37,6 +37,7 @@ func main() {
 	base := flag.String("base", "", "another build of trainbridge, to compare with")
 	baseConfig := flag.String("base-config", "otelcol-config.yaml", "the shipped configuration of -base: an older build may not know all keys of this tree's")
 	rotelBin := flag.String("rotel", os.Getenv("ROTEL"), "rotel, with its file receiver; empty: leave it out")
+	kafkaLibs := flag.String("kafka", "bin/tools/kafka", "the broker that make kafka installs; where it is not there, nothing goes through Kafka")
 	fluentBin := flag.String("fluent-bit", os.Getenv("FLUENT_BIT"), "Fluent Bit; empty: leave it out")
 	flag.StringVar(&o.out, "out", "bench/out", "working directory")
 	flag.IntVar(&o.lines, "lines", 400_000, "lines of a log, about")
@@ -45,12 +46,12 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long what is idle runs before it is measured: the collector gives memory back after up to a minute")
 	flag.DurationVar(&o.watched, "watched", 30*time.Second, "how long it is measured")
 	flag.BoolVar(&o.coldBuild, "cold-build", false, "measure also a build without Go's build cache")
-	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, gpus; empty: all")
+	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, gpus, kafka; empty: all")
 	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err == nil {
-		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin)
+		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin, *kafkaLibs)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -58,13 +59,13 @@ func main() {
 	}
 }
 
-func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin string) error {
+func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, fluentBin, kafkaLibs string) error {
 	want, err := regexp.Compile(which)
 	if err != nil {
 		return err
 	}
 	// A contender runs in a directory of its own.
-	for _, path := range []*string{&o.bin, &o.out, &peerBin, &base, &rotelBin, &fluentBin} {
+	for _, path := range []*string{&o.bin, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
 		if *path != "" {
 			if *path, err = filepath.Abs(*path); err != nil {
 				return err
@@ -100,6 +101,13 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 		t, err := o.gpus()
 		if err != nil {
 			return fmt.Errorf("gpus: %w", err)
+		}
+		t.print(w)
+	}
+	if _, err := os.Stat(kafkaLibs); o.only.MatchString("kafka") && err == nil {
+		t, err := o.collectives(kafkaLibs)
+		if err != nil {
+			return fmt.Errorf("kafka: %w", err)
 		}
 		t.print(w)
 	}
@@ -190,6 +198,10 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 	if err != nil {
 		return sample{}, err
 	}
+	patience := quiet
+	if c.reads {
+		before, patience = 0, 5*quiet // while it reads what has to wait nothing arrives
+	}
 	begin := time.Now()
 	// A hard link makes the whole file appear at once, without the cost of a copy.
 	if err := os.Link(log, filepath.Join(dir, "verl.log")); err != nil {
@@ -219,7 +231,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 			}
 			r.cpu, settled = (after - before).Seconds(), true
 		}
-		if want > 0 && r.items >= want || now.Sub(last) > quiet {
+		if want > 0 && r.items >= want || now.Sub(last) > patience {
 			r.bytes = s.bytes.Load()
 			return r, os.Remove(p.log)
 		}

@@ -79,3 +79,13 @@ func TestPeerConfig(t *testing.T) {
 		assert.Len(t, statements, len(duels[i].ints)+len(duels[i].doubles))
 	}
 }
+
+// Rows of what goes through Kafka, and of what does not.
+func TestKafkaTable(t *testing.T) {
+	var b strings.Builder
+	kafkaTable{
+		{name: "agent", records: 400_000, cpu: []float64{1, 0.8, 2}, bytes: 4_200_000, memory: memory{anon: 20, peak: 60}},
+		{name: "one receiver", records: 400_000, cpu: []float64{2}},
+	}.print(&b)
+	assert.Contains(t, b.String(), "| agent | 400000 | 400 (200–500) | 10.5 | 20 | 60 |\n| one receiver | 400000 | 200 (200–200) | – | 0 | 0 |\n")
+}

@@ -66,7 +66,7 @@ A file has messages as a collector's file exporter writes them with "format: pro
 	f.BoolVar(&opt.Live, "live", false, "sent in real time; otherwise as fast as it goes")
 	f.StringVar(&opt.Run, "run", opt.Run, "ml.run.id")
 	f.StringSliceVar(&opt.Kafka, "kafka", nil, "brokers, host:port, comma-separated, without TLS")
-	f.StringVar(&opt.Topic, "topic", opt.Topic, "topic, which must be there")
+	f.StringVar(&opt.Topic, "topic", opt.Topic, "topic")
 	f.StringVar(&opt.Out, "out", opt.Out, "file, where there is no --kafka; -: standard output")
 	f.StringVar(&opt.Truth, "truth", "", "file for the ground truth; none: no truth (default: beside --out; with --kafka or a pipe none)")
 	f.Uint64Var(&opt.Seed, "seed", opt.Seed, "same seed, flags and --start: same messages")
@@ -171,7 +171,7 @@ const (
 // openKafka sends as agents do: whole when all replicas in sync have it, packed with zstd.
 func (o *PartialsOptions) openKafka(ctx context.Context) (send func(message) error, finish func() error, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(o.Kafka...), kgo.DefaultProduceTopic(o.Topic), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
-		kgo.MaxBufferedBytes(buffered), kgo.RecordDeliveryTimeout(deliver))
+		kgo.AllowAutoTopicCreation(), kgo.MaxBufferedBytes(buffered), kgo.RecordDeliveryTimeout(deliver))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: --kafka: %w", logfile.ErrOptions, err)
 	}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// broker is a Kafka of one node, of `make kafka`, beside the sink.
+type broker struct {
+	cmd  *exec.Cmd
+	addr string
+	data string
+}
+
+func startBroker(libs, dir string) (*broker, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	b := &broker{addr: ports[0], data: filepath.Join(dir, "data")}
+	config, said := filepath.Join(dir, "server.properties"), filepath.Join(dir, "kafka.out")
+	out, err := os.Create(said)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	err = os.WriteFile(config, fmt.Appendf(nil, `process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=%[2]s
+listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
+advertised.listeners=PLAINTEXT://%[1]s
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=%[3]s
+num.partitions=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+`, b.addr, ports[1], b.data), 0o600)
+	if err != nil {
+		return nil, err
+	}
+	java := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("taskset", append([]string{
+			"-c", "1", "java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+			"-cp", libs + "/*",
+		}, args...)...)
+		cmd.Stdout, cmd.Stderr = out, out
+		return cmd
+	}
+	if err := java("kafka.tools.StorageTool", "format", "--standalone", "-t", "YmVuY2gtYmVuY2gtYmVuYw", "-c", config).Run(); err != nil {
+		return nil, fmt.Errorf("kafka's storage cannot be made: %w; see %s", err, said)
+	}
+	b.cmd = java("kafka.Kafka", config)
+	if err := b.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", b.addr); err == nil {
+			return b, conn.Close()
+		}
+	}
+	b.stop()
+	return nil, fmt.Errorf("kafka does not answer after 2 minutes; see %s", said)
+}
+
+func (b *broker) stop() {
+	_ = b.cmd.Process.Kill()
+	_ = b.cmd.Wait()
+}
+
+// size is how many bytes the broker has of a topic.
+func (b *broker) size(topic string) (n int64) {
+	files, _ := filepath.Glob(filepath.Join(b.data, topic+"-*", "*.log"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// freePorts are addresses on which nobody listens.
+func freePorts(n int) (list []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list, nil
+}
+
+// kafkaRow is what a part of the way of records of collectives takes.
+type kafkaRow struct {
+	name    string
+	records int64
+	cpu     []float64 // seconds
+	bytes   int64     // in Kafka
+	memory
+}
+
+type kafkaTable []kafkaRow
+
+func (t kafkaTable) print(w io.Writer) {
+	fmt.Fprint(w, "### Collectives through Kafka (bench/config/collectives.yaml)\n\n"+
+		"| | records | k records/s per core (rounds), a gateway's with its start | B per record in Kafka | MiB own | peak |\n|---|---|---|---|---|---|\n")
+	for i := range t {
+		r := &t[i]
+		speed := column(r.cpu, func(cpu float64) float64 { return float64(r.records) / cpu / 1e3 })
+		stored := "–"
+		if r.bytes > 0 {
+			stored = fmt.Sprintf("%.1f", float64(r.bytes)/float64(r.records))
+		}
+		fmt.Fprintf(w, "| %s | %d | %.0f (%.0f–%.0f) | %s | %.0f | %.0f |\n",
+			r.name, r.records, median(speed), slices.Min(speed), slices.Max(speed), stored, r.anon, r.peak)
+	}
+	fmt.Fprintln(w)
+}
+
+// collectives runs one receiver, an agent, a gateway, and a receiver whose spans go to Kafka without a key, over one log; then gateways of generated jobs, one
+// of which has a host that is cut off for 60 s.
+func (o *options) collectives(libs string) (t kafkaTable, err error) {
+	dir, err := os.MkdirTemp(o.out, "kafka")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	b, err := startBroker(libs, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer b.stop()
+	d := &duels[slices.IndexFunc(duels, func(d duel) bool { return d.name == "NCCL" })]
+	logs := &table{duel: d}
+	log, none := filepath.Join(o.out, "collectives.log"), filepath.Join(dir, "none")
+	if err := errors.Join(logs.generate(o.bin, log, o.lines), os.WriteFile(none, nil, 0o600)); err != nil {
+		return nil, err
+	}
+	defer os.Remove(log)
+	// Jobs of one communicator, the most that one partition can have: some GPUs for long, and many.
+	const gpus, rate, seconds, flat, flatRate, flatSeconds = 160, 50, 90, 10_000, 10, 8
+	const job, hot = gpus * rate * seconds, flat * flatRate * flatSeconds
+	for topic, args := range map[string]string{
+		"job":  fmt.Sprintf("--gpus %d --rate %d --duration %ds", gpus, rate, seconds),
+		"away": fmt.Sprintf("--gpus %d --rate %d --duration %ds --away-host 3 --away-from 10s --away-for 60s", gpus, rate, seconds),
+		"hot":  fmt.Sprintf("--gpus %d --rate %d --duration %ds", flat, flatRate, flatSeconds),
+	} {
+		gen := exec.Command(o.bin, append([]string{"gen", "partials", "--layout", "fsdp", "--kafka", b.addr, "--topic", topic}, strings.Fields(args)...)...)
+		if text, err := gen.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("gen partials: %w: %s", err, text)
+		}
+	}
+	for _, row := range []struct {
+		name, log, receiver, exporter, topic, sampled string
+		records                                       int64
+	}{
+		{"one receiver of all logs", log, "nccl", "otlp_acked", "none", "1", logs.lines},
+		{"agent, `join: remote`", log, "nccl/agent", "kafka/keyed", "partials", "1", logs.lines},
+		{"gateway, of what the agent sent", none, "nccl/gateway", "otlp_acked", "partials", "1", logs.lines},
+		{"one receiver, spans to Kafka without a key", log, "nccl", "kafka", "spans", "1", logs.lines},
+		{fmt.Sprintf("gateway, of %d generated GPUs", gpus), none, "nccl/gateway", "otlp_acked", "job", "1", job},
+		{"the same, `sample_rate: 0.01`", none, "nccl/gateway", "otlp_acked", "job", "0.01", job},
+		{"without, one host cut off for 60 s", none, "nccl/gateway", "otlp_acked", "away", "1", job},
+		{fmt.Sprintf("gateway, one communicator of %d", flat), none, "nccl/gateway", "otlp_acked", "hot", "1", hot},
+	} {
+		r, want := kafkaRow{name: row.name, records: row.records}, int64(0)
+		for round := range o.rounds {
+			topic := row.topic
+			if row.exporter != "otlp_acked" && round > 0 {
+				topic += strconv.Itoa(round)
+			}
+			s, err := o.measure(o.collective(b, row.receiver, row.exporter, topic, row.sampled, fmt.Sprintf("%s-%d", row.name, round)), d, row.log, want)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", row.name, err)
+			}
+			fmt.Fprintf(os.Stderr, "%s, round %d: %.2f s\n", row.name, round+1, s.cpu)
+			if row.exporter == "otlp_acked" { // batches of Kafka differ a little
+				want = s.items
+			}
+			r.cpu = append(r.cpu, s.cpu)
+			r.anon, r.peak = max(r.anon, s.anon), max(r.peak, s.peak)
+		}
+		r.bytes = b.size(row.topic)
+		t = append(t, r)
+	}
+	return t, nil
+}
+
+// collective is a collector with bench/config/collectives.yaml. What it sends to Kafka has arrived when the broker has written it.
+func (o *options) collective(b *broker, receiver, exporter, topic, sampled, group string) *contender {
+	c := collector(receiver, o.bin, "none", "bench/config/collectives")
+	command := c.command
+	c.reads = receiver == "nccl/gateway"
+	c.command = func(d *duel, dir string, s *sink) (args, env []string, err error) {
+		args, env, err = command(d, dir, s)
+		env = append(env, "BENCH_KAFKA="+b.addr, "BENCH_RECEIVER="+receiver, "BENCH_EXPORTER="+exporter, "BENCH_TOPIC="+topic, "BENCH_GROUP="+group,
+			"BENCH_SAMPLED="+sampled)
+		if exporter != "otlp_acked" {
+			done, stop := make(chan struct{}), s.stop
+			s.stop = func() { close(done); stop() }
+			go func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(5 * time.Millisecond):
+						s.items.Store(b.size(topic))
+					}
+				}
+			}()
+		}
+		return args, env, err
+	}
+	return &c
+}
