@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer"
@@ -552,4 +553,27 @@ func TestGatewayLost(t *testing.T) {
 	assert.EqualValues(t, 3, g.metric("trainbridge.nccl.kafka.lost"))
 	assert.Zero(t, g.metric("trainbridge.nccl.kafka.lag"))
 	g.stop()
+}
+
+// What leaves goes on by runs: whatever keys messages by their run gets each of them by itself.
+func TestGatewayRuns(t *testing.T) {
+	c, out, runs := newCluster(t, 1), new(rootsOf), make(map[string]bool)
+	g := c.start(func(ctx context.Context, td ptrace.Traces) error {
+		key := client.FromContext(ctx).Metadata.Get(spans.AttrRunID)
+		for _, rs := range td.ResourceSpans().All() {
+			assert.Equal(t, []string{spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)}, key)
+		}
+		runs[key[0]] = true
+		return out.take(ctx, td)
+	}, nil)
+	var all []*partial.Stretch
+	for seq := range 3 {
+		s := ranked(0, 1, seq)
+		s.From.Run = fmt.Sprint("run-", seq)
+		all = append(all, s)
+	}
+	c.says(0, all...)
+	wait(t, "all", out.has(3))
+	g.stop()
+	assert.Len(t, runs, 3)
 }

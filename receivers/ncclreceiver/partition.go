@@ -41,7 +41,7 @@ type partition struct {
 	services map[string]string
 	others   *collectives.Input[int64] // stands for the inputs of which nothing has come yet
 	settled  time.Time                 // then all that live have been heard of
-	batches  map[string]*batch         // by service
+	batches  map[string]*batch         // by run: whatever keys messages by their run gets them one by one
 	records  int                       // in batches
 	left     int                       // collectives that have left, ever
 	known    []*collectives.Collective // those that left and were sent in an earlier life
@@ -415,11 +415,11 @@ func (p *partition) take(c *collectives.Collective, came []int64) {
 		p.known = append(p.known, c)
 		return
 	}
-	service := cmp.Or(p.services[c.Run()], p.t.r.cfg.ServiceName)
-	b := p.batches[service]
+	run := c.Run()
+	b := p.batches[run]
 	if b == nil {
-		b = &batch{p: p, service: service}
-		p.batches[service] = b
+		b = &batch{p: p, service: cmp.Or(p.services[run], p.t.r.cfg.ServiceName)}
+		p.batches[run] = b
 	}
 	c.Place = len(b.collectives)
 	b.collectives = append(b.collectives, c)
@@ -436,31 +436,18 @@ const maxRetry = 5 * time.Second
 
 // send sends what has left, for as long as it takes. false: the partition was given up before.
 func (p *partition) send() bool {
-	if len(p.batches) == 0 {
-		return true
-	}
-	var d tail.Delivery
-	list := make([]*batch, 0, len(p.batches))
-	for _, b := range p.batches {
+	for run, b := range p.batches {
 		b.points = p.joiner.Learned(b.points, b.collectives)
-		list = append(list, b)
-		if one := p.t.r.Deliver(b); d == nil {
-			d = one
-		} else {
-			d.Join(one)
+		if !p.deliver(p.t.r.Deliver(b)) {
+			return false
 		}
-	}
-	if !p.deliver(d) {
-		return false
-	}
-	for _, b := range list {
 		from := 0
 		for _, to := range b.ends {
 			p.tracker.Accepted(b.came[from:to])
 			from = to
 		}
+		delete(p.batches, run)
 	}
-	clear(p.batches)
 	p.records = 0
 	return true
 }
@@ -499,7 +486,7 @@ func (p *partition) deliver(d tail.Delivery) bool {
 	}
 }
 
-// batch is the collectives of one service that go downstream together.
+// batch is the collectives of one run that go downstream together.
 type batch struct {
 	p           *partition
 	service     string
