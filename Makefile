@@ -15,7 +15,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture fleet soak memory lint vuln sbom generate fuzz bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -83,6 +83,11 @@ DURATION ?= 0
 torture: build $(if $(PEER),build-full)
 	go test -tags e2e -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/e2e -torture.seed=$(SEED) -torture.sequences=$(SEQUENCES) \
 		-torture.duration=$(DURATION) -torture.steps=$(STEPS) $(PEER) | grep -vE '^=== (RUN|NAME)|^ +--- PASS'
+
+# TestFleetFaults of `make test`, which runs 3 seeds. A campaign goes on with SEED=N.
+SEEDS ?= 200
+fleet: build kafka
+	go test -tags e2e -count=1 -timeout 0 -v -run '^TestFleetFaults$$' ./test/e2e -fleet.seed=$(SEED) -fleet.seeds=$(SEEDS)
 
 SOAK ?= 60m
 soak: build

@@ -1,0 +1,516 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+var (
+	fleetSeed  = flag.Uint64("fleet.seed", 1, "first seed of TestFleetFaults")
+	fleetSeeds = flag.Uint64("fleet.seeds", 3, "number of seeds")
+)
+
+// fleet is agents, each with the logs of some hosts, Kafka, and gateways, with the files of deploy/.
+type fleet struct {
+	*testing.T
+	broker   *broker
+	all      testing.TB // the broker's, which outlives a fleet
+	name     string     // of its topics and groups
+	run      string
+	backend  string
+	dirs     []string // of the agents' logs
+	agents   []*collector
+	gateways []*collector
+	logs     []*ncclLog // one for each communicator
+	files    []*grownFile
+	patience time.Duration // how long a collective waits for its ranks
+}
+
+// grownFile is a log that grows at an agent.
+type grownFile struct {
+	text string
+	at   int
+	to   string
+}
+
+const agentsOfFleet = 4
+
+// newFleet prepares the agents for logs that are not yet there: each file of a communicator goes to one of them.
+func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *fleet {
+	t.Helper()
+	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute}
+	for i := range agentsOfFleet {
+		f.dirs = append(f.dirs, t.TempDir())
+		a := deployed(t, "kafka/agent.yaml", "TRAINBRIDGE_KAFKA="+b.addr, "TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+f.dirs[i]+"/*/*",
+			"TRAINBRIDGE_LOGS="+f.dirs[i]+"/none/*")
+		a.merge(t, otlpPorts(t))
+		a.merge(t, fmt.Sprintf("exporters: {kafka: {traces: {topic: spans-%[1]s}}, kafka/nccl: {traces: {topic: nccl-%[1]s}}}", name))
+		f.agents = append(f.agents, a)
+	}
+	for _, l := range logs {
+		files, err := filepath.Glob(l.dir + "/*")
+		require.NoError(t, err)
+		for i, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			dir := filepath.Join(f.dirs[i*agentsOfFleet/len(files)], l.name)
+			require.NoError(t, os.MkdirAll(dir, 0o750))
+			f.files = append(f.files, &grownFile{text: string(text), to: filepath.Join(dir, filepath.Base(file))})
+		}
+	}
+	return f
+}
+
+// gateway starts another gateway.
+func (f *fleet) gateway(tb testing.TB) {
+	tb.Helper()
+	g := deployed(tb, "kafka/gateway.yaml", "TRAINBRIDGE_KAFKA="+f.broker.addr, "TRAINBRIDGE_OTLP_ENDPOINT="+f.backend,
+		fmt.Sprint("TRAINBRIDGE_COLLECTOR=gateway-", len(f.gateways)))
+	g.merge(tb, fmt.Sprintf(`
+receivers:
+  kafka: {group_id: spans-%[1]s, traces: {topics: [spans-%[1]s]}, metadata: {refresh_interval: 5s}, session_timeout: 6s, heartbeat_interval: 1s}
+  nccl: {hang_timeout: %[2]s, kafka: {group_id: nccl-%[1]s, topic: nccl-%[1]s, metadata: {refresh_interval: 5s}, session_timeout: 6s, heartbeat_interval: 1s}}
+connectors: {train_metrics: {metrics_flush_interval: 1s}}
+exporters: {kafka: {traces: {topic: spans-%[1]s}}, otlp_acked: {compression: none}}
+`, f.name, f.patience))
+	f.gateways = append(f.gateways, g)
+	g.up(tb)
+}
+
+// grow appends to the logs until they have about this share, some more and some less, in the middle of a line too.
+func (f *fleet) grow(rnd *rand.Rand, share float64) {
+	f.Helper()
+	for _, g := range f.files {
+		to := len(g.text)
+		if share < 1 {
+			to = max(g.at, min(to, int((share+0.1*(rnd.Float64()-0.5))*float64(to))))
+		}
+		out, err := os.OpenFile(g.to, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(f, err)
+		_, err = out.WriteString(g.text[g.at:to])
+		require.NoError(f, errors.Join(err, out.Close()))
+		g.at = to
+	}
+}
+
+func (f *fleet) collectives() (n int) {
+	for _, l := range f.logs {
+		n += len(l.truth)
+	}
+	return n
+}
+
+// direct has one collector read all logs that are there and send to a backend of its own.
+func (f *fleet) direct(backend string) *collector {
+	f.Helper()
+	c := newCollector(f, trainbridgeBin(f), "", backend, fmt.Sprintf("{exporters: {otlp_acked: {compression: none}}, receivers: {nccl: {hang_timeout: %s}}}", f.patience))
+	c.env = append(c.env, "TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+filepath.Dir(f.logs[0].dir)+"/*/*.log")
+	c.up(f)
+	return c
+}
+
+// stop waits until nothing waits any more, whose time would come later, and ends all.
+func (f *fleet) stop() {
+	f.Helper()
+	for i, g := range f.gateways {
+		eventually(f, time.Minute, func() error {
+			list, err := g.ownMetrics()
+			seen := 0
+			for _, m := range list {
+				if strings.HasPrefix(m.name, "otelcol_trainbridge_nccl_kafka_pending") || strings.HasPrefix(m.name, "otelcol_trainbridge_nccl_state") {
+					if seen++; m.value != 0 {
+						return fmt.Errorf("gateway %d: %s is %v", i, m.name, m.value)
+					}
+				}
+			}
+			if err == nil && seen != 2 {
+				err = fatal(fmt.Errorf("gateway %d: %d metrics of 2", i, seen))
+			}
+			return err
+		})
+	}
+	for _, a := range f.agents {
+		a.stop(f)
+	}
+	for _, g := range f.gateways {
+		if g.running() {
+			g.stop(f)
+		}
+	}
+}
+
+// spanSink is a backend that knows each span as text, by its ids.
+type spanSink struct {
+	ptraceotlp.UnimplementedGRPCServer
+	addr string
+
+	mu     sync.Mutex
+	down   bool
+	spans  map[[2]string]string
+	differ []string
+	copies int
+}
+
+func startSpanSink(tb testing.TB) *spanSink {
+	tb.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	s := &spanSink{addr: listener.Addr().String(), spans: make(map[[2]string]string)}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
+	ptraceotlp.RegisterGRPCServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	tb.Cleanup(server.Stop)
+	return s
+}
+
+// Export takes spans.
+func (s *spanSink) Export(_ context.Context, req ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return ptraceotlp.NewExportResponse(), status.Error(codes.Unavailable, "down")
+	}
+	s.take(req.Traces())
+	return ptraceotlp.NewExportResponse(), nil
+}
+
+// take notes all spans but that of the run, which one receiver has where it sees the first record.
+func (s *spanSink) take(td ptrace.Traces) {
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				if span.Name() == spans.SpanRun {
+					continue
+				}
+				ids, text := [2]string{span.TraceID().String(), span.SpanID().String()}, textOf(rs.Resource().Attributes(), span)
+				was, again := s.spans[ids]
+				if again {
+					s.copies++
+				}
+				if again && was != text {
+					s.differ = append(s.differ, was+"\n"+text)
+				}
+				s.spans[ids] = text
+			}
+		}
+	}
+}
+
+func (s *spanSink) set(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+// textOf has all of a span, numbers rounded.
+func textOf(resource pcommon.Map, s ptrace.Span) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s, %v, %d-%d, %v %s", s.Name(), s.ParentSpanID(), s.Kind(), s.StartTimestamp(), s.EndTimestamp(), s.Status().Code(), s.Status().Message())
+	write := func(m pcommon.Map) {
+		for _, key := range slices.Sorted(maps.Keys(m.AsRaw())) {
+			v, _ := m.Get(key)
+			text := v.AsString()
+			if v.Type() == pcommon.ValueTypeDouble {
+				text = strconv.FormatFloat(v.Double(), 'g', 9, 64)
+			}
+			fmt.Fprintf(&b, " %s=%s", key, text)
+		}
+	}
+	write(resource)
+	write(s.Attributes())
+	for _, e := range s.Events().All() {
+		fmt.Fprintf(&b, " [%s %d", e.Name(), e.Timestamp())
+		write(e.Attributes())
+		b.WriteString("]")
+	}
+	return b.String()
+}
+
+// unlike says how the spans differ from those of one receiver that reads all logs.
+func (f *fleet) unlike(want, got *spanSink) error {
+	want.mu.Lock()
+	defer want.mu.Unlock()
+	got.mu.Lock()
+	defer got.mu.Unlock()
+	for _, s := range []*spanSink{want, got} {
+		if len(s.differ) > 0 {
+			return fatal(fmt.Errorf("%d spans came again with another content, such as\n%s", len(s.differ), s.differ[0]))
+		}
+	}
+	collectives := 0
+	for _, text := range want.spans {
+		if strings.Contains(text, " "+spans.AttrNCCLRanks+"=") && !strings.Contains(text, " "+spans.AttrNCCLCommRank+"=") {
+			collectives++
+		}
+	}
+	if n := f.collectives(); collectives != n {
+		return fmt.Errorf("one receiver tells of %d collectives, there are %d", collectives, n)
+	}
+	missing, differ, example := 0, 0, ""
+	for ids, text := range want.spans {
+		switch came, ok := got.spans[ids]; {
+		case !ok:
+			missing++
+		case came != text:
+			if differ++; example == "" || text < example {
+				example = text + "\n" + came
+			}
+		}
+	}
+	more := len(got.spans) - (len(want.spans) - missing)
+	if missing+differ+more == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d spans of %d are missing, %d differ, %d should not be there; such as\n%s", missing, len(want.spans), differ, more, example)
+}
+
+// What may happen to a fleet.
+var fleetFaults = []struct {
+	name string
+	do   func(f *fleet, rnd *rand.Rand, s *spanSink)
+}{
+	{"agent killed", func(f *fleet, rnd *rand.Rand, _ *spanSink) {
+		a := f.agents[rnd.IntN(len(f.agents))]
+		a.kill()
+		a.up(quiet{f})
+	}},
+	{"agent stopped", func(f *fleet, rnd *rand.Rand, _ *spanSink) {
+		a := f.agents[rnd.IntN(len(f.agents))]
+		f.pause(a, time.Duration(1+rnd.IntN(4))*time.Second)
+	}},
+	{"gateway killed", func(f *fleet, rnd *rand.Rand, _ *spanSink) {
+		g := f.gateways[rnd.IntN(len(f.gateways))]
+		g.kill()
+		g.up(quiet{f})
+	}},
+	{"gateway stopped for longer than the group waits", func(f *fleet, rnd *rand.Rand, _ *spanSink) {
+		f.pause(f.gateways[rnd.IntN(len(f.gateways))], 8*time.Second)
+	}},
+	{"gateway joins", func(f *fleet, _ *rand.Rand, _ *spanSink) {
+		if len(f.gateways) < 4 {
+			f.gateway(quiet{f})
+		}
+	}},
+	{"gateway leaves and comes back", func(f *fleet, rnd *rand.Rand, _ *spanSink) {
+		g := f.gateways[rnd.IntN(len(f.gateways))]
+		g.stop(f)
+		g.up(quiet{f})
+	}},
+	{"broker killed", func(f *fleet, _ *rand.Rand, _ *spanSink) {
+		f.broker.kill()
+		f.broker.up(f.all)
+	}},
+	{"backend down", func(_ *fleet, rnd *rand.Rand, s *spanSink) {
+		s.set(true)
+		time.Sleep(time.Duration(1+rnd.IntN(3)) * time.Second)
+		s.set(false)
+	}},
+}
+
+// pause has a process stand still.
+func (f *fleet) pause(c *collector, d time.Duration) {
+	f.Helper()
+	require.NoError(f, c.cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(d)
+	require.NoError(f, c.cmd.Process.Signal(syscall.SIGCONT))
+}
+
+// Whatever happens, in an order that a seed draws: what gateways send is what one receiver sends that reads all logs, each span once or with the same content.
+func TestFleetFaults(all *testing.T) {
+	all.Parallel()
+	b := startKafka(all, 6)
+	for seed := *fleetSeed; seed < *fleetSeed+*fleetSeeds; seed++ {
+		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 19))
+			dir, sink, direct := t.TempDir(), startSpanSink(t), startSpanSink(t)
+			var logs []*ncclLog
+			for i := range 3 {
+				name := fmt.Sprint("comm-", i)
+				logs = append(logs, generateNCCLInto(t, filepath.Join(dir, name), name, "--ranks", "16", "--nodes", "8", "--ranks-per-file", "2", "--steps", "40",
+					"--seed", strconv.FormatUint(seed*10+uint64(i), 10), "--slow-rank", "5", "--slow-by", "0.1", "--slow-from", "10"))
+			}
+			f := newFleet(t, b, strconv.FormatUint(seed, 10), sink.addr, logs...)
+			f.all = all
+			f.gateway(quiet{t})
+			f.gateway(quiet{t})
+			for _, a := range f.agents {
+				a.up(quiet{t})
+			}
+			c := f.direct(direct.addr)
+			var happened []string
+			const faults = 4
+			for i := range faults {
+				f.grow(rnd, float64(i+1)/(faults+1))
+				time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+				fault := fleetFaults[rnd.IntN(len(fleetFaults))]
+				happened = append(happened, fault.name)
+				fault.do(f, rnd, sink)
+			}
+			f.grow(rnd, 1)
+			if err := wait(2*time.Minute, func() error { return f.unlike(direct, sink) }); err != nil {
+				t.Fatalf("%v: %v", happened, err)
+			}
+			f.stop()
+			c.stop(t)
+			t.Logf("%v: %d spans, %d came again", happened, len(sink.spans), sink.copies)
+		})
+	}
+}
+
+// Four agents with logs of their own and two gateways tell Jaeger and Prometheus what one receiver tells that reads all logs, though an agent, the broker and a
+// gateway are killed.
+func TestFleet(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var logs []*ncclLog
+	for i, flags := range [][]string{{"--slow-rank", "17", "--slow-by", "0.05"}, {"--jitter", "0.05"}, {"--missing-rank", "6", "--missing-from", "90"}, {}} {
+		name := fmt.Sprint("comm-", i)
+		logs = append(logs, generateNCCLInto(t, filepath.Join(dir, name), name,
+			slices.Concat([]string{"--ranks", "64", "--nodes", "8", "--ranks-per-file", "8", "--steps", "30", "--seed", strconv.Itoa(70 + i)}, flags)...))
+	}
+	j, direct := startJaeger(t), startJaeger(t)
+	f := newFleet(t, startKafka(t, 4), "fleet", j.otlp, logs...)
+	f.patience = 40 * time.Second // longer than a broker takes to start, and than heartbeats are apart
+	f.gateway(t)
+	f.gateway(t)
+	prom := startPrometheus(t, f.gateways[0].scrape[0], f.gateways[1].scrape[0])
+	for _, a := range f.agents {
+		a.up(t)
+	}
+	c := f.direct(direct.otlp)
+	f.growKilling()
+	var got ptrace.Traces
+	eventually(t, 3*time.Minute, func() error {
+		all, err := direct.find("")
+		if err != nil {
+			return err
+		}
+		if got, err = j.find(""); err != nil {
+			return err
+		}
+		w, g := &spanSink{spans: make(map[[2]string]string)}, &spanSink{spans: make(map[[2]string]string)}
+		w.take(all)
+		g.take(got)
+		return f.unlike(w, g)
+	})
+	f.checkRoots(got)
+	complete, bytes, missing := 0.0, 0.0, 0.0
+	for _, l := range logs {
+		for _, c := range l.truth {
+			if missing += float64(len(c.Missing)); len(c.Missing) == 0 {
+				complete++
+				bytes += float64(c.DataSize)
+			}
+		}
+	}
+	prom.awaitValues(t, map[string]float64{
+		`sum(nccl_collective_duration_seconds_count)`: complete, `sum(nccl_collective_io_bytes_total)`: bytes, `sum(nccl_collective_missing_total)`: missing,
+	})
+	f.stop()
+	c.stop(t)
+}
+
+// growKilling has the logs grow while an agent, the broker and a gateway are killed: the gateway that counts nothing, for what is counted goes with a gateway.
+func (f *fleet) growKilling() {
+	f.Helper()
+	rnd := rand.New(rand.NewPCG(1, 19))
+	f.grow(rnd, 0.3)
+	time.Sleep(time.Second)
+	f.agents[1].kill()
+	f.agents[1].up(f)
+	f.grow(rnd, 0.5)
+	time.Sleep(300 * time.Millisecond)
+	f.broker.kill()
+	f.broker.up(f)
+	f.grow(rnd, 0.7)
+	var idle []*collector
+	eventually(f, time.Minute, func() error {
+		idle = slices.DeleteFunc(slices.Clone(f.gateways), func(g *collector) bool {
+			list, err := metricsOf(g.metrics)
+			return err == nil && slices.ContainsFunc(list, func(m metric) bool { return m.name == "nccl_collective_duration_seconds_count" })
+		})
+		if len(idle) != 1 {
+			return fmt.Errorf("%d gateways count nothing", len(idle))
+		}
+		return nil
+	})
+	idle[0].kill()
+	idle[0].up(f)
+	f.grow(rnd, 1)
+}
+
+// checkRoots holds the collectives against the truth of the first communicator, which has a slow rank.
+func (f *fleet) checkRoots(td ptrace.Traces) {
+	f.Helper()
+	a := read(td) // a trace for each
+	require.NoError(f, a.err())
+	assert.Len(f, a.traces, f.collectives())
+	slow := f.logs[0].run
+	stragglers, cost, want := map[string]bool{}, 0.0, 0.0
+	for _, trace := range a.traces {
+		for _, n := range trace {
+			comm := n.str(spans.AttrNCCLCommID)
+			if rank := n.str(spans.AttrNCCLStragglerRank); rank != "" {
+				stragglers[comm+" "+rank] = true
+			}
+			if v := n.number(spans.AttrNCCLLateCost); v > 0 && comm == slow.CommunicatorHash {
+				cost += v
+			}
+		}
+	}
+	for _, c := range f.logs[0].truth {
+		want += float64(c.CostNS) / 1e9
+	}
+	assert.Equal(f, map[string]bool{fmt.Sprint(slow.CommunicatorHash, " ", slow.SlowRank): true}, stragglers)
+	assert.InDelta(f, want, cost, 0.01*want, "what it cost to wait")
+}
+
+// The gateway that has the steps of a run has its collectives too, whoever joined them: where the time of a step went is exact.
+func TestFleetSteps(t *testing.T) {
+	t.Parallel()
+	tr := generateJob(t, "--ranks", "16", "--steps", "20", "--seed", "4", "--nccl", "nccl_inspector")
+	b, j := startKafka(t, 4), startJaeger(t)
+	f := newFleet(t, b, "steps", j.otlp, &ncclLog{name: "nccl", dir: filepath.Join(tr.dir, "nccl")})
+	for _, a := range f.agents {
+		a.env = append(a.env, "TRAINBRIDGE_RUN_ID="+tr.RunID)
+	}
+	f.agents[0].env = append(f.agents[0].env, "TRAINBRIDGE_LOGS="+tr.dir+"/[tz]*/*")
+	f.grow(rand.New(rand.NewPCG(1, 19)), 1)
+	f.gateway(t)
+	f.gateway(t)
+	for _, a := range f.agents {
+		a.up(t)
+	}
+	_, breakdowns := (&jobBed{collector: f.agents[0], jaeger: j}).await(t, tr)
+	for _, s := range tr.Steps {
+		s.checkBreakdown(t, breakdowns[s.Step])
+	}
+	f.stop()
+}
