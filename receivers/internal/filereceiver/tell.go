@@ -39,7 +39,7 @@ type teller struct {
 	began   time.Time
 	looked  bool // the first look was told
 	quit    chan struct{}
-	loop    sync.WaitGroup
+	ended   chan struct{} // closed when nothing is said any more after quit
 
 	unsorted func(now time.Time) ([]tail.Mute, int, int64)
 	alien    int // files that nobody understands, as told
@@ -84,9 +84,10 @@ func (t *teller) add(m *member) {
 	}
 	t.began, t.looked, t.alien, t.alienWas, t.alienAt = time.Now(), false, 0, 0, time.Time{}
 	t.unsorted = sorter.Unsorted
-	quit := make(chan struct{})
-	t.quit = quit
-	t.loop.Go(func() {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	t.quit, t.ended = quit, ended
+	go func() {
+		defer close(ended)
 		tick := time.NewTicker(tellEvery)
 		defer tick.Stop()
 		for {
@@ -97,20 +98,21 @@ func (t *teller) add(m *member) {
 				t.tell(now)
 			}
 		}
-	})
+	}()
 }
 
 // remove ends the reports on a receiver.
 func (t *teller) remove(m *member) {
 	t.mu.Lock()
-	had := len(t.members)
+	had, ended := len(t.members), t.ended
 	t.members = slices.DeleteFunc(t.members, func(o *member) bool { return o == m })
-	if had == 1 && len(t.members) == 0 {
+	last := had == 1 && len(t.members) == 0
+	if last {
 		close(t.quit)
 	}
 	t.mu.Unlock()
-	if had == 1 {
-		t.loop.Wait()
+	if last {
+		<-ended // another receiver may begin meanwhile, with a loop of its own
 	}
 }
 

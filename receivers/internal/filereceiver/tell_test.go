@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,3 +225,20 @@ func (deaf) Restore([]byte)                         {}
 type receiverHost struct{}
 
 func (receiverHost) GetExtensions() map[component.ID]component.Component { return nil }
+
+// Receivers begin while the last of others ends.
+func TestTellInTurns(t *testing.T) {
+	var tl teller
+	var receivers sync.WaitGroup
+	for range 8 {
+		receivers.Go(func() {
+			for range 200 {
+				m := new(member)
+				tl.add(m)
+				tl.remove(m)
+			}
+		})
+	}
+	receivers.Wait()
+	assert.Empty(t, tl.members)
+}
