@@ -27,40 +27,14 @@ func startBroker(libs, dir string) (*broker, error) {
 		return nil, err
 	}
 	b := &broker{addr: ports[0], data: filepath.Join(dir, "data")}
-	config, said := filepath.Join(dir, "server.properties"), filepath.Join(dir, "kafka.out")
+	said := filepath.Join(dir, "kafka.out")
 	out, err := os.Create(said)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	err = os.WriteFile(config, fmt.Appendf(nil, `process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=%[2]s
-listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
-advertised.listeners=PLAINTEXT://%[1]s
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs=%[3]s
-num.partitions=1
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-group.initial.rebalance.delay.ms=0
-`, b.addr, ports[1], b.data), 0o600)
-	if err != nil {
-		return nil, err
-	}
-	java := func(args ...string) *exec.Cmd {
-		cmd := exec.Command("taskset", append([]string{
-			"-c", "1", "java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-			"-cp", libs + "/*",
-		}, args...)...)
-		cmd.Stdout, cmd.Stderr = out, out
-		return cmd
-	}
-	if err := java("kafka.tools.StorageTool", "format", "--standalone", "-t", "YmVuY2gtYmVuY2gtYmVuYw", "-c", config).Run(); err != nil {
-		return nil, fmt.Errorf("kafka's storage cannot be made: %w; see %s", err, said)
-	}
-	b.cmd = java("kafka.Kafka", config)
+	b.cmd = exec.Command("taskset", "-c", "1", "tools/kafka/start.sh", libs, dir, ports[0], ports[1], "1")
+	b.cmd.Stdout, b.cmd.Stderr = out, out
 	if err := b.cmd.Start(); err != nil {
 		return nil, err
 	}

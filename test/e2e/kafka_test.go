@@ -3,14 +3,13 @@
 package e2e
 
 import (
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,56 +22,27 @@ import (
 // broker is a real Kafka of one node, with topics that are there when they are first asked for. It survives kill -9: up starts it again with the same data.
 type broker struct {
 	*process
-	addr   string
-	config string
+	addr string
+	args []string // of tools/kafka/start.sh
 }
 
 func startKafka(tb testing.TB, partitions int) *broker {
 	tb.Helper()
+	libs, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
+	require.NoError(tb, err)
+	require.DirExists(tb, libs, "Kafka is not there: run `make kafka`")
 	b := &broker{addr: freeAddr(tb)}
-	controller := freeAddr(tb)
-	b.config = write(tb, "server.properties", fmt.Sprintf(`
-process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=%[2]s
-listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
-advertised.listeners=PLAINTEXT://%[1]s,CONTROLLER://%[2]s
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-log.dirs=%[3]s
-num.partitions=%[4]d
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-group.initial.rebalance.delay.ms=0
-num.network.threads=2
-num.io.threads=2
-log.segment.bytes=67108864
-`, b.addr, controller, tb.TempDir(), partitions))
-	cluster := make([]byte, 16)
-	_, _ = rand.Read(cluster) // it never fails
-	cluster[0] &= 0x7f        // the id must not begin with a dash
-	run(tb, nil, "java", "-cp", kafkaLibs(tb), "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", "format", "--standalone",
-		"-t", base64.RawURLEncoding.EncodeToString(cluster), "-c", b.config)
+	b.args = []string{libs, tb.TempDir(), b.addr, freeAddr(tb), strconv.Itoa(partitions)}
 	b.up(tb)
 	return b
-}
-
-// kafkaLibs is the class path of `make kafka`.
-func kafkaLibs(tb testing.TB) string {
-	tb.Helper()
-	path, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
-	require.NoError(tb, err)
-	_, err = os.Stat(path)
-	require.NoError(tb, err, "Kafka is not there: run `make kafka`")
-	return path + "/*"
 }
 
 // up starts the broker and waits until it answers.
 func (b *broker) up(tb testing.TB) {
 	tb.Helper()
-	b.process = start(tb, "kafka", "java", nil, "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", kafkaLibs(tb), "kafka.Kafka", b.config)
+	script, err := filepath.Abs(filepath.Join(repoRoot, "tools/kafka/start.sh"))
+	require.NoError(tb, err)
+	b.process = start(tb, "kafka", script, nil, b.args...)
 	eventually(tb, 2*time.Minute, func() error {
 		if !b.running() {
 			return fatal(errors.New("kafka ended while starting:\n" + b.tail(15)))
@@ -118,8 +88,7 @@ func otlpPorts(tb testing.TB) string {
 }
 
 // told is what a backend has been told of a job: each span's name and times, by its ids. Of what step_join adds there are the ids alone: it may tell less of a
-// step whose parts come later than it waits. RPCs have no clock in their log: their times are
-// of when their lines came.
+// step whose parts come later than it waits. RPCs have no clock in their log: their times are of when their lines came.
 func told(j *jaeger) (map[[2]string]string, error) {
 	td, err := j.find("")
 	if err != nil {
