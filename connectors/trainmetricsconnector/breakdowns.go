@@ -1,9 +1,6 @@
 package trainmetricsconnector
 
 import (
-	"slices"
-	"strings"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -23,8 +20,8 @@ var stepTime = newMetric(spans.MetricStepTime)
 // breakdownKey is the label of a breakdown: what it is of.
 type breakdownKey struct{ window string }
 
-func (k breakdownKey) bare() bool          { return k.window == "" }
-func (k breakdownKey) clone() breakdownKey { return breakdownKey{strings.Clone(k.window)} }
+func (k breakdownKey) bare() bool                 { return k.window == "" }
+func (k breakdownKey) code(c *codec) breakdownKey { return breakdownKey{c.text(k.window)} }
 
 func (k breakdownKey) labels(m pcommon.Map, own label) {
 	own.put(m)
@@ -98,8 +95,5 @@ func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch)
 // emit writes the series of one kind of window.
 func (a *breakdownAdder) emit(e *emitter, g *group) {
 	bs := seriesOf[breakdownSeries](g, a.family)
-	bs.times = slices.DeleteFunc(bs.times, func(of named[counter]) bool {
-		emit(e, stepTime, labels{of: g, own: label{spans.AttrStepPart, of.name}}, &of.series, sumPoint)
-		return of.series == nil
-	})
+	emitNamed(e, stepTime, &bs.times, func(name string) labels { return labels{of: g, own: label{spans.AttrStepPart, name}} }, sumPoint)
 }

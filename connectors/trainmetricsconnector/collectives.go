@@ -2,7 +2,6 @@ package trainmetricsconnector
 
 import (
 	"math"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -48,8 +47,8 @@ type collectiveKey struct {
 
 func (collectiveKey) bare() bool { return false }
 
-func (k collectiveKey) clone() collectiveKey {
-	return collectiveKey{strings.Clone(k.operation), strings.Clone(k.algorithm), strings.Clone(k.comm), strings.Clone(k.name), k.size}
+func (k collectiveKey) code(c *codec) collectiveKey {
+	return collectiveKey{c.text(k.operation), c.text(k.algorithm), c.text(k.comm), c.text(k.name), c.num(k.size)}
 }
 
 func (k collectiveKey) labels(m pcommon.Map, own label) {

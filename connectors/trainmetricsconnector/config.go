@@ -28,6 +28,9 @@ type Config struct {
 	CardinalityLimit int `mapstructure:"cardinality_limit"`
 	// DedupWindow is how long a span id is remembered, so that a batch sent again is not counted again. Default 10m.
 	DedupWindow time.Duration `mapstructure:"dedup_window"`
+	// Storage is the id of a storage extension that keeps what was counted, and of which spans: after a crash or a restart counters go on, and what comes again
+	// is not counted again. Default: none, and they begin anew.
+	Storage *component.ID `mapstructure:"storage"`
 }
 
 // HistogramConfig holds the buckets of the duration histograms.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 )
 
@@ -16,6 +17,7 @@ func TestLoadConfig(t *testing.T) {
 	alone, forEver := defaultConfig(), defaultConfig()
 	require.NotEmpty(t, alone.Collector)
 	alone.Collector = ""
+	state := component.MustNewID("state_storage")
 	forEver.MetricsExpiration = 0
 	for id, want := range map[string]*Config{
 		"train_metrics": defaultConfig(),
@@ -23,6 +25,7 @@ func TestLoadConfig(t *testing.T) {
 			Collector:            "gateway-0",
 			Histogram:            HistogramConfig{Buckets: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second}},
 			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 1000, DedupWindow: time.Hour,
+			Storage: &state,
 		},
 		"train_metrics/alone":    alone,
 		"train_metrics/for_ever": forEver,

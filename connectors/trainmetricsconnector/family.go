@@ -32,8 +32,10 @@ type adder interface {
 	begin()
 	// add puts an observation into the series of its labels. from is the reader that has read it.
 	add(s *store, o *observation, from reader, in *scratch)
-	// emit writes the family's series of a group.
+	// emit writes the family's series of a group, or has the emitter's codec go through all that there may be: each by emit or emitNamed, in one order.
 	emit(e *emitter, g *group)
+	// restore makes the group whose key a codec reads. It is nil where there is one already.
+	restore(s *store, of resourceKey, c *codec) *group
 }
 
 // familyOf is which family reads a kind of spans, −1 for kinds that no metric is made of.
@@ -65,8 +67,8 @@ type key[K any] interface {
 	labels(m pcommon.Map, own label)
 	// bare says that there are no labels: the families that have such series share one group, or they would make the same series twice.
 	bare() bool
-	// clone makes a key that outlives the batch that it was read from.
-	clone() K
+	// code makes a key that outlives the batch that it was read from. What is in it goes through the codec, if there is one.
+	code(c *codec) K
 }
 
 // groups finds the groups of a family by their labels, and the family's series S in them. Spans come in runs of one function, one source, one method, or one
@@ -106,6 +108,7 @@ func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first
 		gs.last ^= 1
 		if f = &gs.found[gs.last]; !f.is(o.resource, key) {
 			g := gs.look(s, in.resources[o.resource], key, first)
+			s.change(g) // each batch comes by here first: found is empty when it begins
 			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
 			gs.over = seriesOf[S](&s.overflow, gs.family)
 		}
@@ -129,8 +132,9 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	if g == &s.overflow {
 		return g
 	}
-	key = key.clone()
-	g.labels = key.labels
+	key = key.code(nil)
+	g.labels, g.family = key.labels, gs.family
+	g.code = func(c *codec) { key.code(c) }
 	if key.bare() {
 		g.resource.bare = g
 		g.forget = func() { g.resource.bare = nil }
@@ -141,6 +145,15 @@ func (gs *groups[K, S]) look(s *store, of resourceKey, key K, first metricID) *g
 	}
 	gs.by[groupKey[K]{g.resource, key}] = g
 	g.forget = func() { delete(gs.by, groupKey[K]{g.resource, key}) }
+	return g
+}
+
+func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
+	var none K
+	g := gs.look(s, of, none.code(c), 0)
+	if g.code == nil || g.at != "" {
+		return nil
+	}
 	return g
 }
 

@@ -46,7 +46,8 @@ type emitter struct {
 	metric []pmetric.Metric // by metricID
 	begun  []bool           // as above
 	now    pcommon.Timestamp
-	kept   int // series of the group at hand that live on
+	codec  *codec // what is to be done in place of writing points
+	kept   int    // series of the group at hand that live on
 }
 
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
@@ -72,6 +73,8 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 				return false
 			}
 			g.forget()
+			g.gone = true
+			s.change(g)
 			return true
 		})
 		if len(r.groups) == 0 {
@@ -103,22 +106,35 @@ func (k resourceKey) put(m pcommon.Map) {
 func (e *emitter) group(g *group) {
 	e.kept = 0
 	for i, a := range e.s.adders {
-		if g.series[i] != nil {
+		if e.codec.flag(g.series[i] != nil) {
 			a.emit(e, g)
 		}
 	}
 	emit(e, incompleteCount, labels{of: g}, &g.incomplete, counterPoint)
-	g.verdicts = slices.DeleteFunc(g.verdicts, func(v named[counter]) bool {
-		emit(e, verdictCount, labels{of: g, verdict: v.name}, &v.series, counterPoint)
-		return v.series == nil
-	})
+	emitNamed(e, verdictCount, &g.verdicts, func(name string) labels { return labels{of: g, verdict: name} }, counterPoint)
+}
+
+// series is a pointer to a series.
+type series[S any] interface {
+	*S
+	age() *life
+	code(c *codec, s *store, m metricID)
 }
 
 // emit writes the series in a slot, if there is one, or the mark that it ended, and then empties the slot.
-func emit[S any, P interface {
-	*S
-	age() *life
-}](e *emitter, m metricID, l labels, at *P, point func(*emitter, pmetric.Metric, P, labels)) {
+func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point func(*emitter, pmetric.Metric, P, labels)) {
+	if e.codec != nil {
+		if c := e.codec; c.flag(*at != nil) {
+			if c.reads {
+				*at = new(S)
+				if !l.overflow() {
+					e.s.room.take(m, l.of.resource)
+				}
+			}
+			(*at).code(c, e.s, m)
+		}
+		return
+	}
 	series := *at
 	if series == nil {
 		return
@@ -126,6 +142,7 @@ func emit[S any, P interface {
 	if life := series.age(); e.s.expiration > 0 && e.s.now-life.updated >= e.s.expiration {
 		e.end(m, l, life)
 		*at = nil
+		e.s.change(l.of)
 		if !l.overflow() {
 			e.s.room.give(m, l.of.resource)
 		}
@@ -136,6 +153,23 @@ func emit[S any, P interface {
 		e.metric[m], e.begun[m] = e.begin(m), true
 	}
 	point(e, e.metric[m], series, l)
+}
+
+// emitNamed writes the series of a list, of which each has its labels of its name.
+func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name string) labels, point func(*emitter, pmetric.Metric, P, labels)) {
+	if n := e.codec.length(len(*list)); e.codec.reading() {
+		*list = make([]named[S], n)
+	}
+	for i := range *list {
+		v := &(*list)[i]
+		if e.codec != nil {
+			v.name = e.codec.text(v.name)
+		}
+		at := P(v.series)
+		emit(e, m, of(v.name), &at, point)
+		v.series = at
+	}
+	*list = slices.DeleteFunc(*list, func(v named[S]) bool { return v.series == nil })
 }
 
 func (e *emitter) begin(m metricID) pmetric.Metric {

@@ -2,7 +2,6 @@ package trainmetricsconnector
 
 import (
 	"math"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -38,8 +37,8 @@ var (
 // callKey are the labels of a ZeroMQ call, beside the system. The zero value is a call with neither, and the groups of calls.
 type callKey struct{ method, transport string }
 
-func (callKey) bare() bool       { return false }
-func (k callKey) clone() callKey { return callKey{strings.Clone(k.method), strings.Clone(k.transport)} }
+func (callKey) bare() bool              { return false }
+func (k callKey) code(c *codec) callKey { return callKey{c.text(k.method), c.text(k.transport)} }
 
 func (k callKey) labels(m pcommon.Map, own label) {
 	m.PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ)

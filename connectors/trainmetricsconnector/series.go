@@ -93,11 +93,17 @@ type named[S any] struct {
 // group are all series with the same labels of one resource: of one function, one source of training steps, one method of ZeroMQ calls, …
 type group struct {
 	resource   *resource // nil: the series that take what is above the limit
+	family     int8      // that made it
 	labels     func(m pcommon.Map, own label)
-	forget     func() // when all series have ended
-	series     []any  // by family: see seriesOf
+	code       func(c *codec) // of the key
+	forget     func()         // when all series have ended
+	series     []any          // by family: see seriesOf
 	incomplete *counter
 	verdicts   []named[counter]
+
+	at      string // its key in the storage, once it has one
+	changed bool   // since it was stored
+	gone    bool   // all series have ended
 }
 
 // resource holds the groups of one service and run.

@@ -2,8 +2,6 @@ package trainmetricsconnector
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -43,8 +41,11 @@ type sourceKey struct {
 	rank view.Int
 }
 
-func (k sourceKey) bare() bool       { return k == sourceKey{} }
-func (k sourceKey) clone() sourceKey { return sourceKey{strings.Clone(k.name), k.rank} }
+func (k sourceKey) bare() bool { return k == sourceKey{} }
+
+func (k sourceKey) code(c *codec) sourceKey {
+	return sourceKey{c.text(k.name), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}}
+}
 
 func (k sourceKey) labels(m pcommon.Map, own label) {
 	own.put(m)
@@ -175,11 +176,9 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 // emit writes the series of the steps of one source.
 func (a *stepAdder) emit(e *emitter, g *group) {
 	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
+	ss.grace = e.codec.num(ss.grace)
 	emit(e, stepDuration, l, &ss.duration, durationPoint)
-	ss.parts = slices.DeleteFunc(ss.parts, func(p named[histogram[uint64]]) bool {
-		emit(e, partDuration, labels{of: g, own: label{spans.AttrStage, p.name}}, &p.series, durationPoint)
-		return p.series == nil
-	})
+	emitNamed(e, partDuration, &ss.parts, func(name string) labels { return labels{of: g, own: label{spans.AttrStage, name}} }, durationPoint)
 	for i := range ss.counts {
 		emit(e, stepCounts[i], l, &ss.counts[i], sumPoint)
 	}

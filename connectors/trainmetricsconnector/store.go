@@ -26,6 +26,7 @@ type store struct {
 	byKey     map[resourceKey]*resource
 	overflow  group
 	lastFlush int64
+	journal   journal
 
 	// Of the batch being applied.
 	now       int64
@@ -41,7 +42,7 @@ func newStore(cfg *Config, now time.Time) *store {
 		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
 		seen:      seen.New(cfg.DedupWindow, now),
 		byKey:     make(map[resourceKey]*resource),
-		lastFlush: now.UnixNano(),
+		lastFlush: now.UnixNano(), journal: journal{layout: layoutOf(cfg)},
 	}
 	for _, b := range cfg.Histogram.Buckets {
 		s.bounds = append(s.bounds, uint64(b))
@@ -74,6 +75,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 			continue
 		}
 		s.spilled = false
+		s.journal.note(o.id)
 		s.adders[o.family].add(s, o, in.readers[o.family], in)
 		s.grace = 0
 		if s.spilled {
@@ -136,6 +138,7 @@ func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 
 // spill notes that there was no room for a series of a metric.
 func (s *store) spill(m metricID) {
+	s.change(&s.overflow)
 	s.spilled = true
 	if s.full < 0 {
 		s.full = int(m)

@@ -2,7 +2,6 @@ package trainmetricsconnector
 
 import (
 	"math"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -44,8 +43,8 @@ var (
 // functionKey is the label of a function, its stages and client operations: its name.
 type functionKey struct{ name string }
 
-func (k functionKey) bare() bool         { return k.name == "" }
-func (k functionKey) clone() functionKey { return functionKey{strings.Clone(k.name)} }
+func (k functionKey) bare() bool                { return k.name == "" }
+func (k functionKey) code(c *codec) functionKey { return functionKey{c.text(k.name)} }
 
 func (k functionKey) labels(m pcommon.Map, own label) {
 	if k.name != "" {

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/connector"
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/zap"
 
@@ -20,6 +21,7 @@ const warnEvery = time.Minute
 
 // trainMetrics turns spans into metrics. ConsumeTraces may run concurrently.
 type trainMetrics struct {
+	id        component.ID
 	cfg       *Config
 	next      consumer.Metrics
 	logger    *zap.Logger
@@ -29,8 +31,12 @@ type trainMetrics struct {
 	now       func() time.Time
 	newTicker func(time.Duration) (ticks <-chan time.Time, stop func())
 
-	mu    sync.Mutex // guards store
-	store *store
+	storage storage.Client // nil: none
+	saving  sync.Mutex     // one write at a time; locked before mu
+
+	mu      sync.Mutex // guards what follows
+	store   *store
+	failing bool // the storage is, and that was said
 
 	crowded sync.Once // says once that there is no room
 
@@ -48,7 +54,7 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 		return nil, err
 	}
 	c := &trainMetrics{
-		cfg: cfg, next: next, logger: set.Logger, telemetry: telemetry,
+		id: set.ID, cfg: cfg, next: next, logger: set.Logger, telemetry: telemetry,
 		now: time.Now,
 		newTicker: func(d time.Duration) (<-chan time.Time, func()) {
 			t := time.NewTicker(d)
@@ -65,9 +71,12 @@ func (*trainMetrics) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start begins to flush. Its context ends when the collector has started, so it is not kept.
-func (c *trainMetrics) Start(context.Context, component.Host) error { //nolint:contextcheck // as above
-	ctx, cancel := context.WithCancel(context.Background())
+// Start takes back what is stored, and begins to flush. Its context ends when the collector has started, so it is not kept.
+func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
+	if err := c.open(ctx, host); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:contextcheck // as above
 	c.cancel, c.done = cancel, make(chan struct{})
 	ticks, stop := c.newTicker(c.cfg.MetricsFlushInterval)
 	go func() {
@@ -99,11 +108,14 @@ func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 			}
 		}
 		c.flush(ctx)
+		if c.storage != nil {
+			err = c.storage.Close(ctx)
+		}
 	})
 	return err
 }
 
-// ConsumeTraces counts the spans. It never fails: a refused flush is not the sender's matter.
+// ConsumeTraces counts the spans, and returns when what it counted is stored. It never fails: a refused flush is not the sender's matter, nor is the storage.
 func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	s := c.scratch.Get().(*scratch)
 	s.read(td)
@@ -114,6 +126,7 @@ func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) erro
 	duplicate, spills, full := c.store.duplicate, c.store.spills, c.store.full
 	early = c.store.seen.Early - early
 	c.mu.Unlock()
+	c.save(ctx)
 
 	if duplicate > 0 {
 		c.telemetry.ConnectorTrainMetricsDuplicateSpans.Add(ctx, duplicate)
@@ -143,6 +156,7 @@ func (c *trainMetrics) flush(ctx context.Context) {
 	c.mu.Lock()
 	md := c.store.build(now)
 	c.mu.Unlock()
+	c.save(ctx) // before it is seen: after a crash no value is lower than one that was scraped
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}

@@ -31,6 +31,7 @@ type TelemetryBuilder struct {
 	ConnectorTrainMetricsFlushFailures       metric.Int64Counter
 	ConnectorTrainMetricsInvalidSpans        metric.Int64Counter
 	ConnectorTrainMetricsOverflowSpans       metric.Int64Counter
+	ConnectorTrainMetricsStorageFailures     metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -90,6 +91,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_connector_train_metrics_overflow_spans",
 		metric.WithDescription("Spans of which at least one value went to an otel.metric.overflow series because of cardinality_limit. [Alpha]"),
 		metric.WithUnit("{span}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.ConnectorTrainMetricsStorageFailures, err = builder.meter.Int64Counter(
+		"otelcol_connector_train_metrics_storage_failures",
+		metric.WithDescription("Writes that the storage refused. What they held goes with the next, unless the collector crashes before. [Alpha]"),
+		metric.WithUnit("{write}"),
 	)
 	errs = errors.Join(errs, err)
 	return &builder, errs

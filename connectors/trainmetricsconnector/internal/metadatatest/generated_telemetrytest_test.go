@@ -24,6 +24,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.ConnectorTrainMetricsFlushFailures.Add(context.Background(), 1)
 	tb.ConnectorTrainMetricsInvalidSpans.Add(context.Background(), 1)
 	tb.ConnectorTrainMetricsOverflowSpans.Add(context.Background(), 1)
+	tb.ConnectorTrainMetricsStorageFailures.Add(context.Background(), 1)
 	AssertEqualConnectorTrainMetricsDedupEarlyRotations(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -37,6 +38,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualConnectorTrainMetricsOverflowSpans(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualConnectorTrainMetricsStorageFailures(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -1,0 +1,135 @@
+package trainmetricsconnector
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// codec writes the groups of series into bytes, or reads them back: the same code goes through a group either way, and so cannot read what it does not write.
+// A nil codec does neither.
+type codec struct {
+	b     []byte
+	reads bool // b is what is still to be read
+	bad   bool // it was not what this code has written; all further values are 0
+}
+
+func (c *codec) reading() bool { return c != nil && c.reads }
+
+// text returns what was read, or else a text that outlives the batch.
+func (c *codec) text(s string) string {
+	switch {
+	case c == nil:
+		return strings.Clone(s)
+	case !c.reads:
+		c.b = append(binary.AppendUvarint(c.b, uint64(len(s))), s...)
+		return s
+	}
+	n, k := binary.Uvarint(c.b)
+	if k <= 0 || n > uint64(len(c.b)-k) {
+		c.fail()
+		return ""
+	}
+	s = string(c.b[k : k+int(n)])
+	c.b = c.b[k+int(n):]
+	return s
+}
+
+func (c *codec) num(n int64) int64 {
+	switch {
+	case c == nil:
+		return n
+	case !c.reads:
+		c.b = binary.AppendVarint(c.b, n)
+		return n
+	}
+	n, k := binary.Varint(c.b)
+	if k <= 0 {
+		c.fail()
+		return 0
+	}
+	c.b = c.b[k:]
+	return n
+}
+
+func (c *codec) float(x float64) float64 {
+	switch {
+	case c == nil:
+		return x
+	case !c.reads:
+		c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(x))
+		return x
+	case len(c.b) < 8:
+		c.fail()
+		return 0
+	}
+	x = math.Float64frombits(binary.LittleEndian.Uint64(c.b))
+	c.b = c.b[8:]
+	return x
+}
+
+func (c *codec) flag(is bool) bool {
+	var n int64
+	if is {
+		n = 1
+	}
+	return c.num(n) != 0
+}
+
+// length is the length of a list whose elements take a byte at least.
+func (c *codec) length(n int) int {
+	m := c.num(int64(n))
+	if c.reading() && (m < 0 || m > int64(len(c.b))) {
+		c.fail()
+		return 0
+	}
+	return int(m)
+}
+
+func (c *codec) fail() { c.b, c.bad = nil, true }
+
+// value goes through a value of a histogram.
+func value[T uint64 | float64](c *codec, n T) T {
+	switch v := any(n).(type) {
+	case float64:
+		return T(c.float(v))
+	default:
+		return T(c.num(int64(n)))
+	}
+}
+
+func (l *life) code(c *codec) { l.start, l.updated = c.num(l.start), c.num(l.updated) }
+
+func (h *histogram[T]) code(c *codec, s *store, m metricID) {
+	h.life.code(c)
+	if c.reads {
+		h.bounds = boundsOf[T](s, m)
+		h.counts = make([]uint64, len(h.bounds)+1)
+	}
+	h.count = 0
+	for i, n := range h.counts {
+		h.counts[i] = uint64(c.num(int64(n)))
+		h.count += h.counts[i]
+	}
+	h.sum, h.min, h.max = value(c, h.sum), value(c, h.min), value(c, h.max)
+}
+
+// boundsOf are the bounds of a histogram: its metric's own, which are numbers, or the configured ones, which are ns.
+func boundsOf[T uint64 | float64](s *store, m metricID) []T {
+	if bounds, ok := any(s.bounds).([]T); ok {
+		return bounds
+	}
+	return any(metrics[m].bounds).([]T)
+}
+
+func (g *gauge) code(c *codec, _ *store, _ metricID) {
+	g.life.code(c)
+	g.value, g.end = c.float(g.value), pcommon.Timestamp(c.num(int64(g.end)))
+}
+
+func (n *counter) code(c *codec, _ *store, _ metricID) {
+	n.life.code(c)
+	n.n = c.float(n.n)
+}

@@ -1,0 +1,349 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/storageclient"
+)
+
+// What is stored: each group of series by itself, with the values that it has; the ids of the spans that were last counted, in a ring of chunks, whose last one
+// grows by parts; and the state, which says how many there are of each. A batch stores the groups that it touched and its ids, all at once: a span that comes
+// again is known if, and only if, it is in the values.
+const (
+	stateKey = "state"
+
+	// storedForm is raised when what is stored takes another form; what stands in layout need not be told.
+	storedForm = 1
+
+	chunkIDs  = 1 << 15
+	chunks    = 17 // the last of them is not full: 2¹⁹ ids at least, as many as are known without a restart
+	mostParts = 64 // of a chunk, before it is stored as a whole
+
+	mostGroups = 1 << 20
+)
+
+// journal is what the storage has of a store, and what it does not have yet.
+type journal struct {
+	keeps   bool     // there is a storage
+	changed []*group // since they were stored
+	counted []uint64 // ids of spans, since they were stored
+
+	layout int64    // of what is stored: see layoutOf
+	groups int      // keys that groups got
+	free   []string // the keys of those that are gone
+	ring   ring
+}
+
+// ring is how far the ids are stored.
+type ring struct {
+	chunk  int64    // that is not full
+	parts  int      // it is stored in
+	recent []uint64 // what is in it
+}
+
+// note notes that a span is counted.
+func (j *journal) note(id uint64) {
+	if j.keeps && id != 0 {
+		j.counted = append(j.counted, id)
+	}
+}
+
+// change notes that a group is not as it is stored.
+func (s *store) change(g *group) {
+	if s.journal.keeps && !g.changed {
+		g.changed = true
+		s.journal.changed = append(s.journal.changed, g)
+	}
+}
+
+// write is what is stored at once.
+type write struct {
+	ops     []*storage.Operation
+	groups  []*group
+	ids     []uint64
+	deleted []string // keys of groups
+	before  ring
+}
+
+// changes are what is to be stored; nil: nothing. Either stored or failed has to follow.
+func (s *store) changes() *write {
+	j := &s.journal
+	if len(j.changed)+len(j.counted) == 0 {
+		return nil
+	}
+	w := &write{groups: j.changed, ids: j.counted, before: j.ring}
+	j.changed, j.counted = nil, nil
+	for _, g := range w.groups {
+		g.changed = false
+		switch {
+		case !g.gone:
+			if g.at == "" {
+				g.at = j.newKey()
+			}
+			w.ops = append(w.ops, storage.SetOperation(g.at, s.write(g)))
+		case g.at != "":
+			w.ops = append(w.ops, storage.DeleteOperation(g.at))
+			w.deleted = append(w.deleted, g.at)
+		}
+	}
+	j.ring.add(w)
+	state := &codec{}
+	s.codeState(state)
+	w.ops = append(w.ops, storage.SetOperation(stateKey, state.b))
+	return w
+}
+
+func (s *store) stored(w *write) { s.journal.free = append(s.journal.free, w.deleted...) }
+
+// failed has the next write store what this one did not.
+func (s *store) failed(w *write) {
+	for _, g := range w.groups {
+		s.change(g)
+	}
+	j := &s.journal
+	j.ring = w.before
+	j.counted = append(w.ids, j.counted...)
+	if more := len(j.counted) - chunks*chunkIDs; more > 0 {
+		j.counted = slices.Clone(j.counted[more:])
+	}
+}
+
+func (j *journal) newKey() string {
+	if n := len(j.free) - 1; n >= 0 {
+		key := j.free[n]
+		j.free = j.free[:n]
+		return key
+	}
+	j.groups++
+	return groupKeyOf(j.groups - 1)
+}
+
+func groupKeyOf(i int) string { return "group-" + strconv.Itoa(i) }
+func chunkKey(n int64) string { return "ids-" + strconv.FormatInt(n%chunks, 10) }
+func partKey(i int) string    { return "part-" + strconv.Itoa(i) }
+
+// add stores the ids of a write: as another part of the last chunk, or with all that is in it, so that there are never many parts, however small batches are.
+func (r *ring) add(w *write) {
+	if len(w.ids) == 0 {
+		return
+	}
+	r.recent = append(r.recent, w.ids...)
+	if r.parts < mostParts && len(r.recent) < chunkIDs {
+		w.ops = append(w.ops, storage.SetOperation(partKey(r.parts), bytesOf(w.ids)))
+		r.parts++
+		return
+	}
+	w.ops = append(w.ops, storage.SetOperation(chunkKey(r.chunk), bytesOf(r.recent)))
+	for i := range r.parts {
+		w.ops = append(w.ops, storage.DeleteOperation(partKey(i)))
+	}
+	r.parts = 0
+	if len(r.recent) >= chunkIDs {
+		r.chunk, r.recent = r.chunk+1, nil
+		w.ops = append(w.ops, storage.DeleteOperation(chunkKey(r.chunk))) // the oldest
+	}
+}
+
+func bytesOf(ids []uint64) []byte {
+	b := make([]byte, 0, 8*len(ids))
+	for _, id := range ids {
+		b = binary.LittleEndian.AppendUint64(b, id)
+	}
+	return b
+}
+
+func idsOf(b []byte) []uint64 {
+	ids := make([]uint64, 0, len(b)/8)
+	for ; len(b) >= 8; b = b[8:] {
+		ids = append(ids, binary.LittleEndian.Uint64(b))
+	}
+	return ids
+}
+
+// layoutOf stands for all that has to be the same where values are taken back: the metrics and their buckets.
+func layoutOf(cfg *Config) int64 {
+	h := xxh3.New()
+	_, _ = fmt.Fprintln(h, storedForm, cfg.Histogram.Buckets)
+	for _, m := range metrics {
+		_, _ = fmt.Fprintln(h, m.Name, m.bounds)
+	}
+	return int64(h.Sum64())
+}
+
+func (s *store) codeState(c *codec) {
+	j := &s.journal
+	if c.num(j.layout) != j.layout {
+		c.fail()
+	}
+	s.lastFlush = max(s.lastFlush, c.num(s.lastFlush)) // a series must not begin after a point of it
+	j.groups, j.ring.chunk, j.ring.parts = int(c.num(int64(j.groups))), c.num(j.ring.chunk), int(c.num(int64(j.ring.parts)))
+}
+
+// write is a group as it is stored.
+func (s *store) write(g *group) []byte {
+	c := &codec{}
+	if r := g.resource; r != nil {
+		c.text(r.key.service)
+		c.text(r.key.run)
+		c.num(int64(g.family))
+		g.code(c)
+	} else {
+		c.text("")
+		c.text("")
+		c.num(overflowFamily)
+	}
+	(&emitter{s: s, codec: c}).group(g)
+	return c.b
+}
+
+// overflowFamily is stored in place of the family of a group.
+const overflowFamily = -1
+
+// read makes the group that is stored with a key.
+func (s *store) read(key string, b []byte) error {
+	c := &codec{b: b, reads: true}
+	of := resourceKey{service: c.text(""), run: c.text("")}
+	var g *group
+	switch family := c.num(0); {
+	case c.bad:
+	case family >= 0 && family < int64(len(s.adders)):
+		g = s.adders[family].restore(s, of, c)
+	case family == overflowFamily && s.overflow.at == "":
+		g = &s.overflow
+	}
+	if c.bad || g == nil {
+		return fmt.Errorf("%w: %s", errStored, key)
+	}
+	g.at = key
+	(&emitter{s: s, codec: c}).group(g)
+	if c.bad || len(c.b) > 0 {
+		return fmt.Errorf("%w: %s", errStored, key)
+	}
+	return nil
+}
+
+var (
+	errStored = errors.New("it was changed")
+	errLayout = errors.New("it is of another version, or of other buckets")
+)
+
+// restore takes back what is stored.
+func (s *store) restore(ctx context.Context, from storage.Client, now time.Time) error {
+	j := &s.journal
+	b, err := from.Get(ctx, stateKey)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	c := &codec{b: b, reads: true}
+	if s.codeState(c); c.bad {
+		return errLayout
+	}
+	if j.groups < 0 || j.groups > mostGroups || j.ring.chunk < 0 || j.ring.parts < 0 || j.ring.parts > mostParts {
+		return fmt.Errorf("%w: %s", errStored, stateKey)
+	}
+	var ops []*storage.Operation
+	get := func(key string) { ops = append(ops, storage.GetOperation(key)) }
+	for i := range j.groups {
+		get(groupKeyOf(i))
+	}
+	for n := max(0, j.ring.chunk-chunks+1); n <= j.ring.chunk; n++ {
+		get(chunkKey(n))
+	}
+	last := len(ops) - 1
+	for i := range j.ring.parts {
+		get(partKey(i))
+	}
+	if err := from.Batch(ctx, ops...); err != nil {
+		return err
+	}
+	limit := s.room.limit
+	s.room.limit = math.MaxInt32 // they had room; where the limit is a lower one now, it is for what comes
+	defer func() { s.room.limit = limit }()
+	for i, op := range ops {
+		switch {
+		case i >= j.groups:
+			ids := idsOf(op.Value)
+			for _, id := range ids {
+				s.seen.Known(id, now.UnixNano())
+			}
+			if i >= last {
+				j.ring.recent = append(j.ring.recent, ids...)
+			}
+		case len(op.Value) == 0:
+			j.free = append(j.free, op.Key)
+		default:
+			if err := s.read(op.Key, op.Value); err != nil {
+				return err
+			}
+		}
+	}
+	s.seen.Early = 0
+	return nil
+}
+
+// open takes back what the last process has counted, where there is a storage.
+func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error) {
+	if c.cfg.Storage == nil {
+		return nil
+	}
+	if c.storage, err = storageclient.Open(ctx, host, c.cfg.Storage, component.KindConnector, c.id, "counts"); err != nil {
+		return err
+	}
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.store.restore(ctx, c.storage, now); err != nil {
+		c.logger.Warn("What the last process has counted cannot be used; counters begin anew, and what is read again is counted again", zap.Error(err))
+		c.store = newStore(c.cfg, now)
+	}
+	c.store.journal.keeps = true
+	series := 0
+	for _, r := range c.store.resources {
+		series += r.series
+	}
+	if series > 0 {
+		c.logger.Info("Counters go on where the last process stopped", zap.Int("series", series))
+	}
+	return nil
+}
+
+// save stores what is not stored yet, also what others have counted: calls that wait for one write go together with the next.
+func (c *trainMetrics) save(ctx context.Context) {
+	if c.storage == nil {
+		return
+	}
+	c.saving.Lock()
+	defer c.saving.Unlock()
+	c.mu.Lock()
+	w := c.store.changes()
+	c.mu.Unlock()
+	if w == nil {
+		return
+	}
+	err := c.storage.Batch(context.WithoutCancel(ctx), w.ops...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.store.stored(w)
+		c.failing = false
+		return
+	}
+	c.store.failed(w)
+	c.telemetry.ConnectorTrainMetricsStorageFailures.Add(context.WithoutCancel(ctx), 1)
+	if !c.failing {
+		c.failing = true
+		c.logger.Warn("Storage keeps nothing: counting goes on, but a crash before it does would have counters begin where they were stored last", zap.Error(err))
+	}
+}

@@ -1,0 +1,475 @@
+package trainmetricsconnector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// disk is a storage that outlives a process, and remembers what it held after each write.
+type disk struct {
+	component.Component
+	storage.Client
+
+	mu     sync.Mutex
+	values map[string][]byte
+	states []map[string][]byte // where all is remembered
+	all    bool
+	err    error
+}
+
+func newDisk(values map[string][]byte) *disk { return &disk{values: maps.Clone(values)} }
+
+func (d *disk) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
+	return d, nil
+}
+
+func (*disk) Close(context.Context) error { return nil }
+
+func (d *disk) Get(ctx context.Context, key string) ([]byte, error) {
+	op := storage.GetOperation(key)
+	err := d.Batch(ctx, op)
+	return op.Value, err
+}
+
+func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.err != nil {
+		return d.err
+	}
+	for _, op := range ops {
+		switch op.Type {
+		case storage.Get:
+			op.Value = d.values[op.Key]
+		case storage.Set:
+			if d.values == nil {
+				d.values = map[string][]byte{}
+			}
+			d.values[op.Key] = op.Value
+		case storage.Delete:
+			delete(d.values, op.Key)
+		}
+	}
+	if d.all {
+		d.states = append(d.states, maps.Clone(d.values))
+	}
+	return nil
+}
+
+func (d *disk) set(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+// written is how many writes there were.
+func (d *disk) written() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.states)
+}
+
+type diskHost struct {
+	component.Host
+	ext component.Component
+}
+
+func (h diskHost) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{diskID: h.ext}
+}
+
+var diskID = component.MustNewID("disk")
+
+// newKept is a connector on a storage, as a process that starts at that time.
+func newKept(tb testing.TB, d component.Component, clock time.Time, change ...func(*Config)) *bed {
+	tb.Helper()
+	b := newBed(tb, append(change, func(c *Config) { c.Storage = &diskID })...)
+	if !clock.IsZero() {
+		b.clock = clock
+		b.store = newStore(b.cfg, clock)
+	}
+	require.NoError(tb, b.open(tb.Context(), diskHost{componenttest.NewNopHost(), d}))
+	return b
+}
+
+// values are points without exemplars, which are not stored.
+func values(of map[string]point) map[string]point {
+	for key, p := range of {
+		p.exemplars, p.spans = nil, nil
+		of[key] = p
+	}
+	return of
+}
+
+// total is the sum of a metric over all its series.
+func total(of map[string]point, metric string) (n float64) {
+	for key, p := range of {
+		if strings.Contains(key, "|"+metric+"|") {
+			n += p.value + float64(p.count)
+		}
+	}
+	return n
+}
+
+// A process that is killed and follows at any moment, with spans that come again, sends what one sends that was not: values, starts and ends of series.
+func TestKilledAtAnyMoment(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 19))
+		change := func(c *Config) {
+			c.Histogram.Buckets, c.DedupWindow = []time.Duration{time.Millisecond, time.Second}, 1000*time.Hour
+			if seed%4 == 0 {
+				tight(c)
+			}
+		}
+		want, d := newBed(t, change), newDisk(nil)
+		got := newKept(t, d, want.clock, change)
+		kill := func(values map[string][]byte) {
+			d = newDisk(values)
+			got = newKept(t, d, want.clock, change)
+			assert.Zero(t, got.logs.Len(), got.logs.All())
+		}
+		var unacked []ptrace.Traces
+		for step := range 120 {
+			switch rng.IntN(6) {
+			case 0, 1: // a batch, before or after which the process may be killed
+				td, before := ofEveryKind(rng.IntN(30)), maps.Clone(d.values)
+				id := uint64(step) // the same series, other spans
+				if rng.IntN(3) > 0 {
+					renumber(td, id)
+				}
+				want.consume(td)
+				got.consume(td)
+				if rng.IntN(4) == 0 {
+					kill(before)
+					got.consume(td)
+				}
+				unacked = append(unacked, td)
+			case 2:
+				for _, td := range unacked { // they come again
+					want.consume(td)
+					got.consume(td)
+				}
+			case 3:
+				unacked = nil
+			case 4:
+				kill(d.values)
+			default:
+				after := time.Duration(rng.IntN(100)) * time.Second
+				at := want.clock.Add(after)
+				require.Equal(t, values(want.flushed(after)), values(got.flushed(after)), "seed %d, step %d", seed, step)
+				require.Equal(t, at, got.clock)
+				if rng.IntN(4) == 0 {
+					kill(d.values)
+				}
+			}
+			require.Equal(t, want.store.room, got.store.room)
+		}
+		kill(d.values)
+		require.Equal(t, values(want.flushed(time.Second)), values(got.flushed(time.Second)), "seed %d", seed)
+	}
+}
+
+// renumber has spans be others, in other traces.
+func renumber(td ptrace.Traces, n uint64) {
+	for _, rs := range td.ResourceSpans().All() {
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, span := range ss.Spans().All() {
+				trace := span.TraceID()
+				trace[14], trace[15] = byte(n>>8), byte(n)
+				span.SetTraceID(trace)
+			}
+		}
+	}
+}
+
+// What a call has returned for is stored, whoever wrote it: whenever the process is killed, what was not accepted comes again, and all is counted once.
+func TestKilledAmongManyCalls(t *testing.T) {
+	const callers, each = 8, 25
+	d := newDisk(nil)
+	d.all = true
+	c := newKept(t, d, time.Time{})
+	var mu sync.Mutex
+	accepted := map[int]int{} // how many writes there were
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			for i := range each {
+				id := g*each + i + 1
+				c.consume(one(spans.StageGet, id, 1e6))
+				if i%5 == 4 { // it comes again at once: this call too waits for the write
+					c.consume(one(spans.StageGet, id, 1e6))
+				}
+				n := d.written()
+				mu.Lock()
+				accepted[id] = n
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
+	for k, values := range d.states {
+		follower := newKept(t, newDisk(values), time.Time{})
+		for id := 1; id <= callers*each; id++ {
+			if accepted[id] > k+1 {
+				follower.consume(one(spans.StageGet, id, 1e6))
+			}
+		}
+		require.Equal(t, uint64(callers*each), follower.flushed(time.Second)[key].count, "killed after write %d", k+1)
+	}
+}
+
+// What Prometheus has seen is stored.
+func TestStoredBeforeItIsSent(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	d.set(errors.New("no space left on device"))
+	c.consume(one(spans.StageGet, 1, 1e6))
+	d.set(nil)
+	var stored map[string][]byte
+	c.next, _ = consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
+		stored = maps.Clone(d.values)
+		c.sent <- md
+		return nil
+	})
+	sent := c.flushed(15 * time.Second)
+	require.NotEmpty(t, sent)
+	assert.Equal(t, values(sent), values(newKept(t, newDisk(stored), c.clock).flushed(0)))
+}
+
+// A storage that fails holds nothing up, and has all once it does not fail any more.
+func TestStorageFails(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{}, func(c *Config) { c.CardinalityLimit = 100_000 })
+	all := map[int]ptrace.Traces{}
+	for i := range 40 {
+		if i == 10 {
+			d.set(errors.New("no space left on device"))
+		}
+		if i == 30 {
+			d.set(nil)
+		}
+		all[i] = ofEveryKind(i)
+		c.consume(all[i])
+		if i%7 == 0 {
+			c.flushed(time.Minute) // series end, too
+		}
+	}
+	m, err := c.tel.GetMetric("otelcol_connector_train_metrics_storage_failures")
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, int64(20))
+	require.Equal(t, 1, c.logs.Len())
+	assert.Contains(t, c.logs.All()[0].Message, "Storage keeps nothing")
+
+	follower := newKept(t, newDisk(d.values), c.clock, func(c *Config) { c.CardinalityLimit = 100_000 })
+	for _, td := range all {
+		follower.consume(td)
+	}
+	assert.Equal(t, values(c.flushed(time.Second)), values(follower.flushed(time.Second)))
+	var groups int
+	for key := range d.values {
+		if strings.HasPrefix(key, "group-") {
+			groups++
+		}
+	}
+	held := 0
+	for _, r := range c.store.resources {
+		held += len(r.groups)
+	}
+	assert.Equal(t, held, groups)
+}
+
+// What is of other buckets, of another version or broken is not used, and that is said.
+func TestStoredStateThatCannotBeUsed(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	c.consume(ofEveryKind(1))
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		key    string
+		value  []byte
+	}{
+		"other buckets":     {change: func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }},
+		"state":             {key: stateKey, value: []byte("?")},
+		"group cut":         {key: "group-0", value: d.values["group-0"][:20]},
+		"group and more":    {key: "group-0", value: slices.Concat(d.values["group-0"], []byte{0})},
+		"a group twice":     {key: "group-0", value: d.values["group-1"]},
+		"an unknown family": {key: "group-0", value: []byte{0, 0, 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := newDisk(d.values)
+			if tt.key != "" {
+				other.values[tt.key] = tt.value
+			}
+			change := func(c *Config) {
+				if tt.change != nil {
+					tt.change(c)
+				}
+			}
+			c := newKept(t, other, time.Time{}, change)
+			require.Equal(t, 1, c.logs.Len())
+			assert.Contains(t, c.logs.All()[0].Message, "counters begin anew")
+			td := ofEveryKind(2)
+			c.consume(td)
+			want := newBed(t, change)
+			want.consume(td)
+			assert.Equal(t, want.flushed(time.Second), c.flushed(time.Second))
+
+			follower := newKept(t, newDisk(other.values), c.clock, change) // from here on it is as ever
+			assert.Zero(t, follower.logs.Len())
+			follower.consume(td)
+			assert.Equal(t, values(want.flushed(time.Second)), values(follower.flushed(time.Second)))
+		})
+	}
+}
+
+// Series end as if the process had gone on, unless they come again before the first flush.
+func TestExpiryWhileDown(t *testing.T) {
+	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	c.consume(one(spans.StageGet, 1, 1e6))
+	start := c.flushed(15 * time.Second)[key].start
+	later := c.clock.Add(time.Hour)
+
+	back := newKept(t, newDisk(d.values), later)
+	back.consume(one(spans.StageGet, 2, 1e6))
+	p := back.flushed(15 * time.Second)[key]
+	assert.Equal(t, uint64(2), p.count)
+	assert.Equal(t, start, p.start)
+
+	gone := newKept(t, d, later)
+	assert.True(t, gone.flushed(15 * time.Second)[key].ended)
+	assert.Empty(t, gone.flushed(15*time.Second))
+	assert.NotContains(t, d.values, "group-0")
+	gone.consume(one(spans.StageGet, 1, 1e6)) // was counted, an hour ago
+	assert.Empty(t, gone.flushed(15*time.Second))
+	gone.consume(one(spans.StageGet, 2, 1e6))
+	assert.Equal(t, uint64(1), gone.flushed(15 * time.Second)[key].count)
+	assert.Contains(t, d.values, "group-0", "the key is used again")
+}
+
+// Where the limit was lowered what there is stays, and what is new goes to the overflow: the sums over all series go on.
+func TestLimitLowered(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	for i := range 20 {
+		c.consume(ofEveryKind(i))
+	}
+	before := c.flushed(time.Second)
+	follower := newKept(t, newDisk(d.values), c.clock, tight)
+	assert.Equal(t, values(before), values(follower.flushed(0)))
+	for i := range 40 { // twenty of them come again
+		follower.consume(ofEveryKind(i))
+	}
+	after := follower.flushed(time.Second)
+	for _, metric := range []string{"tq.stage.duration", "ml.train.steps", "rpc.client.call.duration", "nccl.collective.duration", "ml.step.time"} {
+		assert.InDelta(t, 2*total(before, metric), total(after, metric), 0, metric)
+	}
+	assert.NotEmpty(t, after["||tq.stage.duration|[otel.metric.overflow=true]"])
+	follower.flushed(time.Hour)
+	follower.flushed(time.Hour)
+	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Buckets), follower.store.room)
+}
+
+// However many batches there were, and however small: the last ids are known, and the storage stays small.
+func TestStoredIDsAreBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 19))
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	const known = (chunks - 1) * chunkIDs
+	id := uint64(0)
+	for id < 2*known {
+		for range rng.IntN(1 << rng.IntN(16)) {
+			id++
+			c.store.journal.note(id)
+		}
+		c.save(t.Context())
+	}
+	size := 0
+	for _, value := range d.values {
+		size += len(value)
+	}
+	assert.Less(t, size, 16*known)
+	assert.LessOrEqual(t, len(d.values), chunks+mostParts+1)
+	follower := newKept(t, d, time.Time{})
+	for n := id; n > id-known; n-- {
+		require.True(t, follower.store.seen.Has(n), "%d of %d", n, id)
+	}
+	assert.Zero(t, follower.store.seen.Early)
+}
+
+// A state that was stored is read by the versions that follow: where its form changes, storedForm must be raised.
+func TestStoredForm(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{}, tight)
+	c.consume(ofEveryKind(1))
+	c.consume(ofEveryKind(2))
+	h := xxh3.New()
+	for _, key := range slices.Sorted(maps.Keys(d.values)) {
+		_, _ = fmt.Fprintf(h, "%s %x\n", key, d.values[key])
+	}
+	assert.Equal(t, "form 1: 5bc8ea93268f9d43", fmt.Sprintf("form %d: %x", storedForm, h.Sum64()))
+}
+
+func TestStorageIsMissing(t *testing.T) {
+	b := newBed(t, func(c *Config) { c.Storage = &diskID })
+	require.ErrorContains(t, b.Start(t.Context(), componenttest.NewNopHost()), `'storage': extension "disk" is not configured`)
+	require.NoError(t, b.Shutdown(t.Context()))
+}
+
+// FuzzRestore takes back anything, and counts on.
+func FuzzRestore(f *testing.F) {
+	d := newDisk(nil)
+	c := newKept(f, d, time.Time{})
+	c.consume(ofEveryKind(1))
+	for _, key := range slices.Sorted(maps.Keys(d.values)) {
+		f.Add(key, d.values[key])
+	}
+	f.Fuzz(func(t *testing.T, key string, value []byte) {
+		other := newDisk(d.values)
+		other.values[key] = value
+		c := newKept(t, other, time.Time{})
+		c.consume(ofEveryKind(1))
+		c.consume(ofEveryKind(2))
+		c.flushed(time.Second)
+	})
+}
+
+// BenchmarkStored is BenchmarkTrainMetrics with a storage on the disk.
+func BenchmarkStored(b *testing.B) {
+	factory := statestorage.NewFactory()
+	ext, err := factory.Create(b.Context(), extensiontest.NewNopSettings(factory.Type()), &statestorage.Config{Directory: b.TempDir()})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, ext.Shutdown(context.Background())) })
+	for name, td := range map[string]ptrace.Traces{"tq": benchBatch(), "steps": benchSteps(), "collectives": benchCollectives(4, 0)} {
+		b.Run(name, func(b *testing.B) {
+			c := newKept(b, ext, time.Time{})
+			bench(b, c, withKinds(td))
+			require.NoError(b, c.storage.Close(b.Context()))
+		})
+	}
+}
