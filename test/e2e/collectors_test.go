@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,11 +37,16 @@ func (a *agents) log(agent, n int) {
 	}
 	a.functions += n
 	for name, text := range map[string]string{"worker.err": functions.String(), "node01-mlx5_0-Port0-A.log": sends.String()} {
-		f, err := os.OpenFile(filepath.Join(a.dirs[agent], name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		require.NoError(a, err)
-		_, err = f.WriteString(text)
-		require.NoError(a, errors.Join(err, f.Close()))
+		appendTo(a, filepath.Join(a.dirs[agent], name), text)
 	}
+}
+
+func appendTo(tb testing.TB, file, text string) {
+	tb.Helper()
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(tb, err)
+	_, err = f.WriteString(text)
+	require.NoError(tb, errors.Join(err, f.Close()))
 }
 
 // Two collectors of one run, on one host and so with names: in Prometheus the sum of what they count is what happened, while they count, when they stand
@@ -99,6 +105,60 @@ func TestCollectorsOfARun(t *testing.T) {
 		c.stop(t)
 		c.assertQuiet(t)
 	}
+}
+
+// A collector that is killed again and again while its logs grow has counted what is in them, no more and no less, and Prometheus saw no counter fall:
+// what comes again after a crash is known, and what was not scraped is not lost.
+func TestCountersSurviveKills(t *testing.T) {
+	t.Parallel()
+	dir, s := t.TempDir(), startSink(t)
+	c := newCollector(t, trainbridgeBin(t), dir+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
+	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+dir+"/*.jsonl", "TRAINBRIDGE_RUN_ID=killed")
+	const each = 200
+	n := 0
+	grow := func() {
+		var functions, steps strings.Builder
+		for range each {
+			n++
+			functions.WriteString(waterfall(uuid.NewString(), time.Now()))
+			fmt.Fprintf(&steps, "{\"step\": %d, \"loss\": 2.5, \"time\": %q}\n", n, time.Now().Format(time.RFC3339Nano))
+		}
+		appendTo(t, filepath.Join(dir, "worker.err"), functions.String())
+		appendTo(t, filepath.Join(dir, "train.jsonl"), steps.String())
+	}
+	counters := []string{"tq_function_duration_seconds_count", "tq_stage_duration_seconds_count", "ml_train_steps_total"}
+	per := []float64{1, 0, 1}
+	grow()
+	c.up(t)
+	p := startPrometheus(t, c.scrape[0])
+	p.awaitValues(t, map[string]float64{"sum(" + counters[0] + ")": each})
+	stages, err := p.value("sum(" + counters[1] + ")")
+	require.NoError(t, err)
+	per[1] = stages / each
+
+	rnd := rand.New(rand.NewPCG(1, 19))
+	for range 6 {
+		grow()
+		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+		grow()
+		time.Sleep(time.Duration(rnd.IntN(400)) * time.Millisecond) // as likely as not, it is being read
+		c.kill()
+		grow()
+		c.up(t)
+	}
+	want := map[string]float64{}
+	for i, name := range counters {
+		want["sum("+name+")"] = per[i] * float64(n)
+		want["sum(resets("+name+"[10m]))"] = 0
+	}
+	p.awaitValues(t, want)
+	grow() // and all that came again was there before this
+	for i, name := range counters {
+		want["sum("+name+")"] = per[i] * float64(n)
+	}
+	p.awaitValues(t, want)
+	c.stop(t)
+	c.assertQuiet(t)
 }
 
 // rose says by how much both counters rose since they were first scraped. Prometheus extrapolates by a scrape or two.

@@ -51,6 +51,7 @@ type fleet struct {
 	logs     []*ncclLog // one for each communicator
 	files    []*grownFile
 	patience time.Duration // how long a collective waits for its ranks
+	session  time.Duration // how long Kafka keeps a gateway's partitions of spans for it
 }
 
 // grownFile is a log that grows at an agent.
@@ -65,7 +66,7 @@ const agentsOfFleet = 4
 // newFleet prepares the agents for logs that are not yet there: each file of a communicator goes to one of them.
 func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *fleet {
 	t.Helper()
-	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute}
+	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute, session: 6 * time.Second}
 	for i := range agentsOfFleet {
 		f.dirs = append(f.dirs, t.TempDir())
 		a := deployed(t, "kafka/agent.yaml", "TRAINBRIDGE_KAFKA="+b.addr, "TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+f.dirs[i]+"/*/*",
@@ -95,11 +96,11 @@ func (f *fleet) gateway(tb testing.TB) {
 		fmt.Sprint("TRAINBRIDGE_COLLECTOR=gateway-", len(f.gateways)))
 	g.merge(tb, fmt.Sprintf(`
 receivers:
-  kafka: {group_id: spans-%[1]s, traces: {topics: [spans-%[1]s]}, metadata: {refresh_interval: 5s}, session_timeout: 6s, heartbeat_interval: 1s}
+  kafka: {group_id: spans-%[1]s, traces: {topics: [spans-%[1]s]}, metadata: {refresh_interval: 5s}, session_timeout: %[3]s, heartbeat_interval: 1s}
   nccl: {hang_timeout: %[2]s, kafka: {group_id: nccl-%[1]s, topic: nccl-%[1]s, metadata: {refresh_interval: 5s}, session_timeout: 6s, heartbeat_interval: 1s}}
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 exporters: {kafka: {traces: {topic: spans-%[1]s}}, otlp_acked: {compression: none}}
-`, f.name, f.patience))
+`, f.name, f.patience, f.session))
 	f.gateways = append(f.gateways, g)
 	g.up(tb)
 }
@@ -384,8 +385,8 @@ func TestFleetFaults(all *testing.T) {
 	}
 }
 
-// Four agents with logs of their own and two gateways tell Jaeger and Prometheus what one receiver tells that reads all logs, though an agent, the broker and a
-// gateway are killed.
+// Four agents with logs of their own and two gateways tell Jaeger and Prometheus what one receiver tells that reads all logs, though an agent, the broker and
+// the gateways are killed, also in what is counted.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -398,6 +399,7 @@ func TestFleet(t *testing.T) {
 	j, direct := startJaeger(t), startJaeger(t)
 	f := newFleet(t, startKafka(t, 4), "fleet", j.otlp, logs...)
 	f.patience = 40 * time.Second // longer than a broker takes to start, and than heartbeats are apart
+	f.session = 45 * time.Second  // as in the file: a gateway takes less to start again
 	f.gateway(t)
 	f.gateway(t)
 	prom := startPrometheus(t, f.gateways[0].scrape[0], f.gateways[1].scrape[0])
@@ -432,12 +434,13 @@ func TestFleet(t *testing.T) {
 	}
 	prom.awaitValues(t, map[string]float64{
 		`sum(nccl_collective_duration_seconds_count)`: complete, `sum(nccl_collective_io_bytes_total)`: bytes, `sum(nccl_collective_missing_total)`: missing,
+		`sum(resets(nccl_collective_duration_seconds_count[10m]))`: 0,
 	})
 	f.stop()
 	c.stop(t)
 }
 
-// growKilling has the logs grow while an agent, the broker and a gateway are killed: the gateway that counts nothing, for what is counted goes with a gateway.
+// growKilling has the logs grow while an agent, the broker and each gateway are killed, also the one that counts.
 func (f *fleet) growKilling() {
 	f.Helper()
 	rnd := rand.New(rand.NewPCG(1, 19))
@@ -449,20 +452,21 @@ func (f *fleet) growKilling() {
 	time.Sleep(300 * time.Millisecond)
 	f.broker.kill()
 	f.broker.up(f)
-	f.grow(rnd, 0.7)
-	var idle []*collector
 	eventually(f, time.Minute, func() error {
-		idle = slices.DeleteFunc(slices.Clone(f.gateways), func(g *collector) bool {
+		for _, g := range f.gateways {
 			list, err := metricsOf(g.metrics)
-			return err == nil && slices.ContainsFunc(list, func(m metric) bool { return m.name == "nccl_collective_duration_seconds_count" })
-		})
-		if len(idle) != 1 {
-			return fmt.Errorf("%d gateways count nothing", len(idle))
+			if err == nil && slices.ContainsFunc(list, func(m metric) bool { return m.name == "nccl_collective_duration_seconds_count" }) {
+				return nil
+			}
 		}
-		return nil
+		return errors.New("no gateway counts")
 	})
-	idle[0].kill()
-	idle[0].up(f)
+	for i, g := range f.gateways {
+		f.grow(rnd, 0.7+0.15*float64(i))
+		time.Sleep(time.Duration(500+rnd.IntN(1000)) * time.Millisecond)
+		g.kill()
+		g.up(f)
+	}
 	f.grow(rnd, 1)
 }
 
