@@ -51,6 +51,7 @@ type Batch struct {
 	origin int64
 	traced bool
 	links  bool
+	bare   bool
 	onSpan func(ptrace.Span)
 	onRes  func(pcommon.Map)
 }
@@ -119,9 +120,15 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	return out
 }
 
+// LeaveParts makes AddPart do nothing, for readers that only sum up: a part says nothing that its parent's attributes do not.
+func (b *Batch) LeaveParts() { b.bare = true }
+
 // AddPart appends a span without attributes to the resource of the span before, which there must be. Its name is ours, not the log's: nothing edits it. Of most
 // records the parts are far more than the spans with attributes, so a part costs no look-up and is not measured by pdata.
 func (b *Batch) AddPart(s *Span) {
+	if b.bare {
+		return
+	}
 	b.measure()
 	size := partBytes + len(s.Name) + perSpanRoom
 	if b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes || b.n > 0 && b.bytes+size > MaxMessageBytes {

@@ -129,10 +129,15 @@ func logsOfAnyKind() {
 }
 
 func main() {
-	limitMemory()
+	root := command()
+	garbage := uint64(maxGarbage)
+	if cmd, _, err := root.Find(os.Args[1:]); err == nil && cmd != root {
+		garbage = maxCommandGarbage
+	}
+	limitMemory(garbage)
 	unsetEmpty()
 	logsOfAnyKind()
-	if err := command().Execute(); err != nil { // cobra has printed it
+	if err := root.Execute(); err != nil { // cobra has printed it
 		os.Exit(exitCode(err))
 	}
 }

@@ -16,9 +16,10 @@ const (
 	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
 	// maxGarbage is how much garbage may arise between two collections, or leastPercent of a large heap: many files make the heap large, and gcPercent would
-	// allow twice that again.
-	maxGarbage   = 24 << 20
-	leastPercent = 33
+	// allow twice that again. A command that ends shares the machine with no job, and has somebody waiting.
+	maxGarbage        = 24 << 20
+	maxCommandGarbage = 40 << 20
+	leastPercent      = 33
 	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
 	// A process that allocates less than quiet in a period has nothing to do, and gives back the memory that a burst has left.
@@ -26,11 +27,11 @@ const (
 	quiet       = 12 << 20
 )
 
-// limitMemory bounds what the collector keeps in memory beside its data. GOGC and GOMEMLIMIT in the environment decide otherwise.
-func limitMemory() {
+// limitMemory bounds what the process keeps in memory beside its data, garbage among it. GOGC and GOMEMLIMIT in the environment decide otherwise.
+func limitMemory(garbage uint64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
-		boundGarbage(gcPercent)
+		boundGarbage(garbage, gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit := containerLimit("/"); limit > 0 {
@@ -56,14 +57,14 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 	}
 }
 
-// boundGarbage sets GOGC after each collection so that at most maxGarbage arises, gcPercent at most: a finalizer runs after each.
-func boundGarbage(now int) {
-	want := garbagePercent(heapBytes("live"))
+// boundGarbage sets GOGC after each collection so that at most so much garbage arises, gcPercent at most: a finalizer runs after each.
+func boundGarbage(garbage uint64, now int) {
+	want := garbagePercent(garbage, heapBytes("live"))
 	if want < now*9/10 || want > now*11/10 { // setting GOGC stops the world
 		debug.SetGCPercent(want)
 		now = want
 	}
-	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(*x.p) })
+	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(garbage, *x.p) })
 }
 
 // heapBytes reads a number that the garbage collector keeps.
@@ -73,8 +74,8 @@ func heapBytes(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-func garbagePercent(live uint64) int {
-	return int(min(gcPercent, max(leastPercent, 100*maxGarbage/max(live, 1))))
+func garbagePercent(garbage, live uint64) int {
+	return int(min(gcPercent, max(leastPercent, 100*garbage/max(live, 1))))
 }
 
 // containerLimit is the memory limit of the process's control group, version 2 or 1. 0: none.

@@ -39,7 +39,7 @@ func TestContainerLimit(t *testing.T) {
 
 func TestGarbagePercent(t *testing.T) {
 	for live, want := range map[uint64]int{0: 200, 10 << 20: 200, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 256 << 20: 33, 10 << 30: 33} {
-		assert.Equal(t, want, garbagePercent(live), live)
+		assert.Equal(t, want, garbagePercent(maxGarbage, live), live)
 	}
 }
 

@@ -71,13 +71,15 @@ type Sink struct {
 	Traces  consumer.Traces
 	Metrics consumer.Metrics // what logs state as values
 	Derived consumer.Metrics // what train_metrics makes of spans, when all is read
+
+	NoParts bool // Traces needs no spans of the stages of calls and of the parts of ranks' times: their parents say the same as attributes
 }
 
 // reader is a receiver's factory that reads files once (receivers/internal/filereceiver).
 type reader interface {
 	receiver.Factory
 	Once(
-		set receiver.Settings, cfg component.Config, settings tail.Settings, locate bool, traces consumer.Traces, metrics consumer.Metrics,
+		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
 	) (once *tail.Once, scope string, release func(), err error)
 }
 
@@ -190,7 +192,7 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 			c.Collector = "" // what these files say is the same on every host
 		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
-		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.Traces, to.Metrics)
+		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.NoParts, to.Traces, to.Metrics)
 		if err != nil {
 			return nil, release, err
 		}
@@ -290,6 +292,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 		}
 	}
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
+	p.first.NoParts = to.NoParts
 	all, release, err := sources(j.files, j.run, opt, settings, p.first)
 	defer release()
 	if err != nil {

@@ -24,6 +24,7 @@ const joinBytes = 16 << 20
 // pipeline is what the receivers of a job send to: the processors and the connector of the shipped configuration.
 type pipeline struct {
 	first Sink
+	queue *queue // before first.Traces
 	join  interface{ Ended(scope string) }
 	joins processor.Factory
 	parts []component.Component // in the order in which they are stopped
@@ -35,7 +36,8 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close(ctx))
 	}
-	p.first.Traces = traces
+	p.queue = newQueue(traces)
+	p.first.Traces = p.queue
 	if to.Metrics != nil {
 		set := processorSettings(opt, trainperfprocessor.NewFactory())
 		cfg, err := configure(trainperfprocessor.NewFactory(), perfConfig(opt))
@@ -122,11 +124,16 @@ func processorSettings(opt Options, f component.Factory) processor.Settings {
 }
 
 // ended says that a receiver has read all.
-func (p *pipeline) ended(scope string) { p.join.Ended(scope) }
+func (p *pipeline) ended(scope string) {
+	p.queue.work <- func() { p.join.Ended(scope) }
+}
 
 // close has all that is kept sent on.
 func (p *pipeline) close(ctx context.Context) (err error) {
 	ctx = context.WithoutCancel(ctx)
+	if p.queue != nil {
+		err = p.queue.close()
+	}
 	for _, c := range p.parts {
 		err = errors.Join(err, c.Shutdown(ctx))
 	}

@@ -148,6 +148,9 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	out.KeepLinks(d.r.parts.SpanLinks)
+	if d.r.bare {
+		out.LeaveParts()
+	}
 	from := From(func(tail.Place) {})
 	redacted := func() redact.Counts { return redact.Counts{} }
 	if slices.ContainsFunc(d.batches, hasTexts) {

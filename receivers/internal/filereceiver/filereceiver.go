@@ -64,6 +64,7 @@ type Receiver struct {
 
 	accepted atomic.Int64 // messages of spans
 	locate   bool         // spans say where their records stand
+	bare     bool         // without the spans of parts
 
 	runs *runs
 
@@ -131,15 +132,16 @@ type factory struct {
 }
 
 // Once makes a receiver that reads its files once, to their end; scope names it in what it sends, release is called after the reading. A consumer may be nil.
-// What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log.
+// What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log; bare leaves out the
+// spans of spans.Batch.AddPart.
 func (f *factory) Once(
-	set receiver.Settings, cfg component.Config, settings tail.Settings, locate bool, traces consumer.Traces, metrics consumer.Metrics,
+	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
 ) (once *tail.Once, scope string, release func(), err error) {
 	r, err := Prepare(set, cfg, f.mk, traces, metrics)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	r.locate = locate
+	r.locate, r.bare = locate, bare
 	own := r.tailSettings()
 	own.Sorter, own.Detect, own.Pace, own.Watch = settings.Sorter, r.parts.Detect, settings.Pace, settings.Watch
 	once, err = tail.NewOnce(r.parts.Tail, own, r.parts.NewHandler)

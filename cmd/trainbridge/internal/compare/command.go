@@ -91,7 +91,7 @@ func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run,
 	}
 	defer in.Close()
 	to := &runs{by: map[string]*Run{}}
-	if _, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to}); err != nil {
+	if _, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to, NoParts: true}); err != nil {
 		return nil, err
 	}
 	all := slices.Sorted(maps.Keys(to.by))

@@ -51,7 +51,7 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 		jobs.Metrics(md)
 		return nil
 	})
-	return offline.Sink{Traces: traces, Metrics: metrics}
+	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
 }
 
 // WriteFile calls write with what becomes the file, which is there whole or not at all. Errors about the file name it.

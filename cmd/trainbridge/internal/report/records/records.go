@@ -86,7 +86,7 @@ const knownRoots = 1 << 16
 func (t *Tables) Sink() offline.Sink {
 	traces, _ := consumer.NewTraces(t.traces)
 	metrics, _ := consumer.NewMetrics(t.metrics)
-	return offline.Sink{Traces: traces, Metrics: metrics}
+	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
 }
 
 // scratch is the memory in which a row is made.
