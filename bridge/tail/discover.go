@@ -30,7 +30,7 @@ type directory struct {
 	next     time.Time
 	activeAt time.Time
 	again    bool // listed while it was changing, or could not be read: list it once more
-	denied   bool // could not be listed the last time
+	polled   bool // inotify could not watch it the last time
 }
 
 // suspect is a new file that looks like a copy in the making of a stream's file.
@@ -58,6 +58,9 @@ func (w *sweeper) scan(now time.Time) {
 			if !visited[path] {
 				delete(w.dirs, path)
 			}
+		}
+		if w.t.watcher != nil {
+			w.t.watcher.Forget(func(dir string) bool { return w.dirs[dir] == nil })
 		}
 		w.sweepRetired()
 		w.sweepSorted()
@@ -110,7 +113,6 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 	if d == nil {
 		d = &directory{path: path}
 		w.dirs[path] = d
-		w.watch(path)
 	}
 	visited[path] = true
 	w.list(d, fi.ModTime(), depth, visited, now)
@@ -126,14 +128,12 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		d.again = false
 	}
 	d.mtime = mtime
+	w.watch(d)
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
 		d.again = true // its permissions are no part of its modification time
-	} else if d.denied {
-		w.watch(d.path)
 	}
-	d.denied = err != nil
 	for _, e := range entries {
 		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
 			return

@@ -14,7 +14,7 @@
 // sweep; until it is known only their stream waits.
 //
 // Where the system has inotify, a file that is created or renamed is opened at once and held until the sweeper has looked, so that it may be gone by then.
-// Everything else is polled as well.
+// Everything else is polled as well. All Tailers of a process share two instances of inotify, of which a user has 128 (fs.inotify.max_user_instances).
 //
 // # What is promised
 //
@@ -72,7 +72,7 @@
 //   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
 //   - A file and its life from being met to being forgotten: file.go. Positions: store.go.
 //   - Records of several streams: joint.go, and policy.go for all that such streams do differently from others.
-//   - internal: lines (endings and encodings), unpack (gzip and zstd), fingerprint, checkpoint, glob, rotation (names), births (inotify), osfile, lockorder.
+//   - internal: lines (endings and encodings), unpack (gzip and zstd), fingerprint, checkpoint, glob, rotation (names), inotify, osfile, lockorder.
 //
 // # Locks
 //

@@ -50,11 +50,11 @@ type sweeper struct {
 	indexDirty bool
 	saved      map[string]*checkpoint.Stream // checkpoints loaded and not yet taken up, by path
 	unindexed  bool                          // the index was lost
-	watches    int
-	fresh      bool  // a file was taken up that no checkpoint knows
-	first      bool  // no full scan yet: StartAt applies
-	numbered   int   // streams so far
-	caught     int64 // see allCaught
+	allAt      time.Time                     // when events were lost last
+	fresh      bool                          // a file was taken up that no checkpoint knows
+	first      bool                          // no full scan yet: StartAt applies
+	numbered   int                           // streams so far
+	caught     int64                         // see allCaught
 	caughtAt   time.Time
 	last       lastListing
 	nets       map[string][]caught // by the path of the stream

@@ -8,13 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
 
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/births"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/inotify"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
 	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
@@ -97,7 +96,6 @@ type Tailer struct {
 	ready    []*Stream
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
-	hints    hints
 	catches  catches
 	inFlight int64
 	// flyingRecords are the record lines in flight that no stream holds.
@@ -128,8 +126,7 @@ type Tailer struct {
 	shared      atomic.Int64             // lines that are lent to more than one batch
 	sharing     lockorder.Mutex[sharing] // settling of batches while there are some
 	kept        int                      // under sharing: lines that are kept for their sake
-	watcher     *fsnotify.Watcher
-	births      *births.Listener // nil: nothing is heard at once
+	watcher     *inotify.Listener        // nil: files are polled only
 	batches     sync.Pool
 	workers     sync.WaitGroup
 	outbox      outbox
@@ -201,10 +198,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	t.outbox.open(n, t.send)
 	t.openWatcher()
 	if t.watcher != nil {
-		t.workers.Go(func() { t.listen(loop) })
-	}
-	if t.births != nil {
-		t.workers.Go(func() { t.births.Listen(loop, t.catch) })
+		t.workers.Go(func() { t.watcher.Births(loop, t.catch) })
 	}
 	t.workers.Go(func() { t.run(loop) })
 	t.workers.Go(func() { t.keep(loop) })
@@ -286,6 +280,9 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 		return nil
 	}
 	t.stop()
+	if t.watcher != nil {
+		t.watcher.Close()
+	}
 	close(t.halt)
 	t.mu.Lock()
 	t.stopping = true
@@ -310,9 +307,6 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.outbox.close()
 	err := within(ctx, func(ctx context.Context) error { return errors.Join(t.storeAll(ctx, true), t.store.Close(ctx)) })
 	t.closeFiles()
-	if t.watcher != nil {
-		err = errors.Join(err, t.watcher.Close())
-	}
 	t.counts.close()
 	return err
 }

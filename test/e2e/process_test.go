@@ -273,6 +273,20 @@ func (p *process) status(name string) (n int64, err error) {
 	return n, err
 }
 
+// inotify counts the instances that the process has.
+func (p *process) inotify(tb testing.TB) (n int) {
+	tb.Helper()
+	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
+	require.NoError(tb, err)
+	require.NotEmpty(tb, fds)
+	for _, fd := range fds {
+		if to, err := os.Readlink(fd); err == nil && to == "anon_inode:inotify" {
+			n++
+		}
+	}
+	return n
+}
+
 // logged says whether the process has printed text.
 func (p *process) logged(text string) bool {
 	data, err := os.ReadFile(p.log)

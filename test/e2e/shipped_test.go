@@ -69,6 +69,7 @@ func TestShippedConfig(t *testing.T) {
 				}
 				return err
 			})
+			assert.Equal(t, 2, c.inotify(t), "instances of inotify, of which a user has 128")
 			c.stop(t)
 			c.assertQuiet(t)
 			_, n, err := recordsIn(anomalies)

@@ -33,8 +33,8 @@ var (
 	tortureSteps     = flag.String("torture.steps", "", "comma-separated: only these steps")
 	tortureAlone     = flag.Bool("torture.alone", false, "one kind of step in a sequence, all kinds in turn")
 	torturePeer      = flag.Bool("torture.peer", false, "the same schedules with file_log beside it, and a table of what both lose")
-	// A user has 128 inotify instances by default, and a collector takes five: one that gets none polls, and may miss what is rewritten.
-	tortureParallel = flag.Int("torture.parallel", min(12*runtime.GOMAXPROCS(0), 20), "sequences at once")
+	// A user has 128 inotify instances by default, and a collector takes two: one that gets none polls, and may miss what is rewritten.
+	tortureParallel = flag.Int("torture.parallel", min(12*runtime.GOMAXPROCS(0), 48), "sequences at once")
 )
 
 const (
