@@ -290,6 +290,16 @@ func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	return true
 }
 
+// Resume says that all was added again that had been read when what is Known was sent: collectives of which all records are Known were sent as they are, and what
+// else comes of them is late.
+func (in *Input[H]) Resume() {
+	j := in.of
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.resume()
+	j.leave(in.take)
+}
+
 // Expire lets go of collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 says
 // that reading has ended: then all leave, once no record is unfinished.
 func (in *Input[H]) Expire(before int64) {

@@ -160,6 +160,16 @@ func (j *joiner) expire(before int64) {
 	}
 }
 
+// resume lets go of the collectives that were sent in an earlier life.
+func (j *joiner) resume() {
+	var next *Collective
+	for c := j.oldest; c != nil; c = next {
+		if next = c.newer; c.known && c.join == byNumber {
+			j.close(c, Ended) // it is not sent again, and nothing is concluded from which ranks it lacks
+		}
+	}
+}
+
 // drop lets go of a collective that is not whole.
 func (j *joiner) drop(c *Collective, why Outcome) {
 	if c.join == byNumber {

@@ -255,7 +255,7 @@ func TestGateway(t *testing.T) {
 	g := c.start(k.take, nil)
 	wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
 	wait(t, "all is committed", func() bool { return c.committed(1).Begin == c.sent })
-	assert.Equal(t, offsets.Position{Begin: c.sent, From: c.sent}, c.committed(1))
+	assert.Equal(t, offsets.Position{Begin: c.sent, From: c.sent, Head: c.sent}, c.committed(1))
 	assert.EqualValues(t, 0, g.metric("trainbridge.nccl.kafka.pending"))
 	assert.Equal(t, c.sent, g.metric("trainbridge.nccl.kafka.read"))
 	g.stop()
@@ -472,6 +472,31 @@ func TestGatewayHang(t *testing.T) {
 			g.stop()
 		})
 	}
+}
+
+// A gateway that follows another one sends nothing again that was given up, also where the rank that was missed comes at last.
+func TestGatewayLate(t *testing.T) {
+	c, out, roots := newCluster(t, 1), new(rootsOf), atomic.Int64{}
+	next := func(ctx context.Context, td ptrace.Traces) error {
+		roots.Add(int64(len(filereceivertest.Spans([]ptrace.Traces{td}, "AllReduce"))))
+		return out.take(ctx, td)
+	}
+	g := c.start(next, nil)
+	c.says(0, ranked(0, 2, 0, 1), ranked(1, 2, 0))
+	wait(t, "the whole one", out.has(1))
+	g.ahead(7 * time.Minute)
+	wait(t, "the other", out.has(2))
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == c.sent })
+	g.stop()
+	c.says(0, ranked(0, 2, 2))
+	g = c.start(next, nil)
+	c.says(0, ranked(1, 2, 1, 2))
+	wait(t, "the last one", out.has(3))
+	wait(t, "all is committed", func() bool { return c.committed(0).Begin == c.sent })
+	assert.EqualValues(t, 3, roots.Load())
+	assert.Equal(t, "[1]", attr(out.roots["1"], spans.AttrNCCLRanksMissing))
+	assert.Equal(t, "2", attr(out.roots["2"], spans.AttrNCCLRanks))
+	g.stop()
 }
 
 // While what leaves is not accepted nothing is given up, however long that takes: the records of the other ranks may be there already.

@@ -28,6 +28,7 @@ type partition struct {
 	t      *kafkaTopic
 	id     int32
 	floor  int64 // what lies before was sent in an earlier life
+	resume int64 // what lies before was read in an earlier life; 0: it is read again
 	ctx    context.Context
 	cancel context.CancelFunc
 	quit   chan struct{} // closed: the partition is given up
@@ -91,7 +92,7 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // what joiners of one run learn are series of their own
 	}
 	p := &partition{
-		t: t, id: id, floor: committed.Begin, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
 		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*feed), comms: make(map[commKey]bool), services: make(map[string]string),
 		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
 	}
@@ -251,6 +252,10 @@ func (p *partition) tell(now bool) {
 func (p *partition) message(r *kgo.Record) {
 	if r.Offset < p.tracker.Head() {
 		return // it came before
+	}
+	if p.resume > 0 && r.Offset >= p.resume {
+		p.resume = 0
+		p.others.Resume()
 	}
 	p.read++
 	p.t.r.tel.TrainbridgeNcclKafkaRead.Add(p.ctx, 1)

@@ -4,32 +4,37 @@
 // A message is a hole until all collectives that have a record of it were accepted. Position.Begin is the lowest hole: what lies before it never has to be sent
 // again. But a collective that was accepted may have records on both sides of Begin. After a restart its records from Begin on come again, and alone they would
 // make another collective of the same ids. So reading goes back to Position.From, where each collective that has a record at or beyond Begin has its first.
-// Collectives all of whose records lie before Begin were accepted, and are not sent again: Tracker.Known.
+// Collectives all of whose records lie before Begin were accepted, and are not sent again: Tracker.Known. They may have been accepted without all their ranks, and
+// they are as they were then when all was read again that was read then: at Position.Head. What comes of them beyond is late.
 package offsets
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 )
 
-// Position is what is committed: Begin as the offset, From as its metadata.
-type Position struct{ Begin, From int64 }
+// Position is what is committed: Begin as the offset, From and Head as its metadata.
+type Position struct {
+	Begin, From int64
+	Head        int64 // the offset after the last message that was read
+}
 
 // Metadata is the text that stands beside the committed offset.
-func (p Position) Metadata() string { return strconv.FormatInt(p.From, 10) }
+func (p Position) Metadata() string { return fmt.Sprint(p.From, p.Head) }
 
 // Committed is the position that was committed. Where the metadata is of another writer, as after a person has set the offset, reading begins at the offset.
 func Committed(begin int64, metadata string) Position {
-	from, err := strconv.ParseInt(metadata, 10, 64)
-	if err != nil || from < 0 || from > begin {
-		from = begin
+	p := Position{Begin: begin}
+	if _, err := fmt.Sscan(metadata, &p.From, &p.Head); err != nil || p.From < 0 || p.From > begin || p.Head < begin {
+		return Position{begin, begin, begin}
 	}
-	return Position{begin, from}
+	return p
 }
 
 // Tracker tracks the messages of one partition from the first hole on. It is not safe for concurrent use.
 type Tracker struct {
 	floor    int64 // what lies before was accepted in an earlier life
+	read     int64 // what lies before was read in an earlier life
 	head     int64 // the offset after the last message
 	messages []message
 	open     int // messages that are holes
@@ -44,7 +49,7 @@ type message struct {
 
 // New tracks a partition that is read from an offset on, which is at most committed.From.
 func New(committed Position, from int64) *Tracker {
-	return &Tracker{floor: committed.Begin, head: from}
+	return &Tracker{floor: committed.Begin, read: committed.Head, head: from}
 }
 
 // Read takes up the next message, until Done.
@@ -85,7 +90,7 @@ func (t *Tracker) Head() int64 { return t.head }
 
 // Position is what may be committed now.
 func (t *Tracker) Position() Position {
-	p := Position{max(t.head, t.floor), t.head}
+	p := Position{max(t.head, t.floor), t.head, max(t.head, t.read)}
 	for i := range t.messages {
 		m := &t.messages[i]
 		if m.open > 0 {

@@ -11,10 +11,10 @@ import (
 )
 
 func TestMetadata(t *testing.T) {
-	p := Position{1 << 40, 7}
+	p := Position{1 << 40, 7, 1 << 41}
 	assert.Equal(t, p, Committed(p.Begin, p.Metadata()))
-	for _, foreign := range []string{"", "a text", "-1", "9"} {
-		assert.Equal(t, Position{8, 8}, Committed(8, foreign), foreign)
+	for _, foreign := range []string{"", "a text", "7", "-1 9", "9 9", "7 7"} {
+		assert.Equal(t, Position{8, 8, 8}, Committed(8, foreign), foreign)
 	}
 }
 
@@ -29,15 +29,15 @@ func TestPosition(t *testing.T) {
 		tr.Done()
 	}
 	assert.Equal(t, 4, tr.Behind())
-	assert.Equal(t, Position{0, 0}, tr.Position())
+	assert.Equal(t, Position{0, 0, 5}, tr.Position())
 	tr.Accepted([]int64{3, 0})
-	assert.Equal(t, Position{1, 0}, tr.Position(), "its record of message 3 comes again")
+	assert.Equal(t, Position{1, 0, 5}, tr.Position(), "its record of message 3 comes again")
 	tr.Accepted([]int64{1})
-	assert.Equal(t, Position{1, 0}, tr.Position())
+	assert.Equal(t, Position{1, 0, 5}, tr.Position())
 	tr.Accepted([]int64{1})
-	assert.Equal(t, Position{4, 4}, tr.Position(), "nothing of 0 to 3 comes again")
+	assert.Equal(t, Position{4, 4, 5}, tr.Position(), "nothing of 0 to 3 comes again")
 	tr.Accepted([]int64{4})
-	assert.Equal(t, Position{5, 5}, tr.Position())
+	assert.Equal(t, Position{5, 5, 5}, tr.Position())
 	assert.Zero(t, tr.Behind())
 	assert.EqualValues(t, 5, tr.Head())
 
@@ -49,23 +49,23 @@ func TestPosition(t *testing.T) {
 	tr.Hold()
 	tr.Done()
 	tr.Accepted([]int64{5, 6})
-	assert.Equal(t, Position{6, 5}, tr.Position(), "it has a record of the first hole itself")
+	assert.Equal(t, Position{6, 5, 7}, tr.Position(), "it has a record of the first hole itself")
 
 	// What lies before the committed offset is no hole, but its records may be of a collective that goes on beyond.
-	tr = New(Position{10, 4}, 2)
-	assert.Equal(t, Position{10, 2}, tr.Position())
+	tr = New(Position{10, 4, 11}, 2)
+	assert.Equal(t, Position{10, 2, 11}, tr.Position())
 	for offset := int64(2); offset < 12; offset++ {
 		tr.Read(offset)
 		tr.Hold()
 		tr.Done()
 	}
-	assert.Equal(t, Position{10, 2}, tr.Position())
+	assert.Equal(t, Position{10, 2, 12}, tr.Position())
 	assert.True(t, tr.Known([]int64{2, 9}))
 	assert.False(t, tr.Known([]int64{2, 10}))
 	tr.Accepted([]int64{10, 11})
-	assert.Equal(t, Position{12, 2}, tr.Position())
+	assert.Equal(t, Position{12, 2, 12}, tr.Position())
 	tr.Accepted([]int64{2, 3, 4, 5, 6, 7, 8})
-	assert.Equal(t, Position{12, 9}, tr.Position())
+	assert.Equal(t, Position{12, 9, 12}, tr.Position())
 }
 
 // record is a rank's record of a collective.
@@ -130,7 +130,7 @@ func model(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	l := newLog(random)
 	sent := make(map[record]int)
-	committed := Position{l.offsets[0], l.offsets[0]}
+	committed := Position{l.offsets[0], l.offsets[0], l.offsets[0]}
 	for life := range 20 {
 		crash := random.IntN(3 * len(l.offsets))
 		if life == 19 {
@@ -146,10 +146,14 @@ func model(t *testing.T, random *rand.Rand) {
 func (l *log) live(t *testing.T, random *rand.Rand, committed Position, crash int, sent map[record]int) Position {
 	t.Helper()
 	from := max(min(committed.From, committed.Begin-int64(random.IntN(2)*random.IntN(30))), l.offsets[0])
-	now := life{New(committed, from), make(map[record][]int64), make(map[record]map[int]bool), nil}
+	now, head := life{New(committed, from), make(map[record][]int64), make(map[record]map[int]bool), nil}, committed.Head
 	i, _ := slices.BinarySearch(l.offsets, from)
 	for step := 0; step != crash && (i < len(l.offsets) || len(now.leaves) > 0); step++ {
 		if n := len(now.leaves); i < len(l.offsets) && (n == 0 || random.IntN(3) > 0) {
+			for _, r := range l.messages[i] {
+				came := now.open[record{comm: r.comm, seq: r.seq}]
+				require.False(t, l.offsets[i] >= head && len(came) > 0 && now.Known(came), "%v was sent without a record that is not late", r)
+			}
 			now.read(l.offsets[i], l.messages[i])
 			i++
 		} else {
@@ -165,6 +169,7 @@ func (l *log) live(t *testing.T, random *rand.Rand, committed Position, crash in
 			p := now.Position()
 			require.LessOrEqual(t, p.From, p.Begin)
 			require.GreaterOrEqual(t, p.Begin, committed.Begin, "a commit never goes back")
+			require.GreaterOrEqual(t, p.Head, committed.Head, "what was read before was read")
 			committed = p
 		}
 	}
