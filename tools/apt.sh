@@ -5,6 +5,7 @@ packages=()
 if [ "${1:-}" = kafka ]; then
   command -v java >/dev/null || packages+=(default-jre-headless)
   command -v mvn >/dev/null || packages+=(maven)
+  command -v ip >/dev/null || packages+=(iproute2) # a test cuts agents off
 else
   command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
   # Tests open the HTML report in it, and Jaeger's web page where that is.

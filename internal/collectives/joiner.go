@@ -290,8 +290,8 @@ func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	return true
 }
 
-// Resume says that all was added again that had been read when what is Known was sent: collectives of which all records are Known were sent as they are, and what
-// else comes of them is late.
+// Resume says that all was added again that had been read when what is Known was sent: collectives of which all records are Known were sent as they are, and
+// what else comes of them is late.
 func (in *Input[H]) Resume() {
 	j := in.of
 	j.mu.Lock()

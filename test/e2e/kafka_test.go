@@ -28,13 +28,18 @@ type broker struct {
 
 func startKafka(tb testing.TB, partitions int) *broker {
 	tb.Helper()
+	b := newKafka(tb, freeAddr(tb), partitions)
+	b.up(tb)
+	return b
+}
+
+// newKafka prepares a broker, which may have another listener: its address, and the one by which it is reached.
+func newKafka(tb testing.TB, addr string, partitions int, other ...string) *broker {
+	tb.Helper()
 	libs, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
 	require.NoError(tb, err)
 	require.DirExists(tb, libs, "Kafka is not there: run `make kafka`")
-	b := &broker{addr: freeAddr(tb)}
-	b.args = []string{libs, tb.TempDir(), b.addr, freeAddr(tb), strconv.Itoa(partitions)}
-	b.up(tb)
-	return b
+	return &broker{addr: addr, args: append([]string{libs, tb.TempDir(), addr, freeAddr(tb), strconv.Itoa(partitions)}, other...)}
 }
 
 // up starts the broker and waits until it answers.
@@ -87,8 +92,11 @@ func otlpPorts(tb testing.TB) string {
 	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}", freeAddr(tb), freeAddr(tb))
 }
 
-// told is what a backend has been told of a job: each span's name and times, by its ids. Of what step_join adds there are the ids alone: it may tell less of a
-// step whose parts come later than it waits. RPCs have no clock in their log: their times are of when their lines came.
+// joinedSpan stands for what step_join adds: it may tell less of a step whose parts come later than it waits.
+const joinedSpan = "joined"
+
+// told is what a backend has been told of a job: each span's name and times, by its ids. RPCs have no clock in their log: their times are of when their lines
+// came. A run is said to begin with the record that was read first, of whichever log.
 func told(j *jaeger) (map[[2]string]string, error) {
 	td, err := j.find("")
 	if err != nil {
@@ -104,11 +112,11 @@ func told(j *jaeger) (map[[2]string]string, error) {
 	all := map[[2]string]string{}
 	for id, trace := range a.traces {
 		for span, n := range trace {
-			text := ""
-			if !n.joined {
-				text = n.Name()
-			}
-			if !n.joined && !strings.HasPrefix(n.str(spans.AttrServiceName), "zeromq") {
+			text := n.Name()
+			switch {
+			case n.joined:
+				text = joinedSpan
+			case n.Name() != spans.SpanRun && !strings.HasPrefix(n.str(spans.AttrServiceName), "zeromq"):
 				text += fmt.Sprint(n.StartTimestamp(), n.EndTimestamp())
 			}
 			all[[2]string{id.String(), span.String()}] = text
@@ -117,54 +125,93 @@ func told(j *jaeger) (map[[2]string]string, error) {
 	return all, nil
 }
 
-// A job's logs go by Kafka to a gateway and are there what one collector says that reads them all and sends them itself, while the broker dies twice.
-func TestKafka(t *testing.T) {
-	t.Parallel()
-	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
-	whole, logs := tr.dir, t.TempDir()
-	direct, j, b := startJaeger(t), startJaeger(t), startKafka(t, 4)
-	kafka := "TRAINBRIDGE_KAFKA=" + b.addr
-	agent := deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+logs+"/*/*")
-	agent.merge(t, otlpPorts(t))
-	gateway := deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+j.otlp)
-	gateway.merge(t, "{processors: {step_join: {wait: 2s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
-	gateway.up(t)
-	agent.up(t)
-	const parts = 3
-	for part := range parts {
-		grow(t, whole, logs, part, parts)
-		time.Sleep(2 * time.Second)
-		if part > 0 {
-			b.kill()
-			time.Sleep(2 * time.Second)
-			b.up(t)
-		}
-	}
-	c := newCollector(t, trainbridgeBin(t), "", direct.otlp)
-	c.env = append(c.env, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+logs+"/*/*")
-	c.up(t)
+// kafkaBed is an agent whose logs grow, a broker and a gateway, with the files of deploy/.
+type kafkaBed struct {
+	*testing.T
+	tr             *jobTruth
+	logs           string // of the agent
+	broker         *broker
+	agent, gateway *collector
+	jaeger         *jaeger
+	forgets        bool // the gateway dies, and with it what step_join knew: of some steps it tells the root alone
+}
 
-	var want, got map[[2]string]string
-	eventually(t, 2*time.Minute, func() (err error) {
-		if want, err = told(direct); err != nil {
+// through prepares the way of a job's logs by a broker.
+func (tr *jobTruth) through(t *testing.T, b *broker) *kafkaBed {
+	t.Helper()
+	bed := &kafkaBed{T: t, tr: tr, logs: t.TempDir(), broker: b, jaeger: startJaeger(t)}
+	kafka := "TRAINBRIDGE_KAFKA=" + b.addr
+	bed.agent = deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
+	bed.agent.merge(t, otlpPorts(t))
+	bed.gateway = deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+bed.jaeger.otlp, "TRAINBRIDGE_COLLECTOR=gateway-0")
+	bed.gateway.merge(t, "{processors: {step_join: {wait: 2s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
+	return bed
+}
+
+// grow appends a part of each log.
+func (bed *kafkaBed) grow(part, parts int) {
+	bed.Helper()
+	grow(bed.T, bed.tr.dir, bed.logs, part, parts)
+}
+
+// check waits until the gateway's backend has been told what that of one collector has that reads all logs.
+func (bed *kafkaBed) check() {
+	bed.Helper()
+	direct := startJaeger(bed)
+	c := newCollector(bed, trainbridgeBin(bed), "", direct.otlp)
+	c.env = append(c.env, "TRAINBRIDGE_RUN_ID="+bed.tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
+	c.up(bed)
+	eventually(bed, 2*time.Minute, func() error {
+		want, err := told(direct)
+		if err != nil {
 			return err
 		}
-		if got, err = told(j); err != nil {
+		got, err := told(bed.jaeger)
+		if err != nil {
 			return err
+		}
+		if bed.forgets {
+			maps.DeleteFunc(want, func(ids [2]string, text string) bool { return text == joinedSpan && got[ids] == "" })
 		}
 		if !maps.Equal(want, got) {
-			maps.DeleteFunc(want, func(ids [2]string, text string) bool { return got[ids] == text })
-			return fmt.Errorf("%d spans by Kafka, of which %d are not as they should be: %.2000v", len(got), len(want), want)
+			missing, more := maps.Clone(want), maps.Clone(got)
+			maps.DeleteFunc(missing, func(ids [2]string, text string) bool { return got[ids] == text })
+			maps.DeleteFunc(more, func(ids [2]string, text string) bool { return want[ids] == text })
+			return fmt.Errorf("of %d spans %d are not there: %.1000v; of %d by Kafka %d should not be: %.1000v", len(want), len(missing), missing, len(got),
+				len(more), more)
 		}
-		if n := len(tr.Steps); len(want) < 10*n {
+		if n := len(bed.tr.Steps); len(want) < 10*n {
 			return fmt.Errorf("%d spans of %d steps", len(want), n)
 		}
 		return nil
 	})
+	bed.agent.stop(bed)
+	bed.gateway.stop(bed)
+	c.stop(bed)
+	c.assertQuiet(bed)
+}
+
+// A job's logs go by Kafka to a gateway and are there what one collector says that reads them all and sends them itself, while the broker dies twice.
+func TestKafka(t *testing.T) {
+	t.Parallel()
+	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
+	bed := tr.through(t, startKafka(t, 4))
+	bed.gateway.up(t)
+	bed.agent.up(t)
+	const parts = 3
+	for part := range parts {
+		bed.grow(part, parts)
+		time.Sleep(2 * time.Second)
+		if part > 0 {
+			bed.broker.kill()
+			time.Sleep(2 * time.Second)
+			bed.broker.up(t)
+		}
+	}
 	// What the gateway counts is what happened: what came twice has the same ids.
 	steps := map[string]float64{}
 	eventually(t, time.Minute, func() error {
-		list, err := metricsOf(gateway.metrics)
+		list, err := metricsOf(bed.gateway.metrics)
 		clear(steps)
 		for _, m := range list {
 			if m.name == "ml_train_steps_total" {
@@ -176,10 +223,7 @@ func TestKafka(t *testing.T) {
 		}
 		return err
 	})
-	agent.stop(t)
-	gateway.stop(t)
-	c.stop(t)
-	c.assertQuiet(t)
+	bed.check()
 }
 
 // grow appends a part of each log of a job.

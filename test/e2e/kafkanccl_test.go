@@ -52,6 +52,7 @@ type fleet struct {
 	files    []*grownFile
 	patience time.Duration // how long a collective waits for its ranks
 	session  time.Duration // how long Kafka keeps a gateway's partitions of spans for it
+	more     string        // configuration of the gateways
 }
 
 // grownFile is a log that grows at an agent.
@@ -101,6 +102,7 @@ receivers:
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 exporters: {kafka: {traces: {topic: spans-%[1]s}}, otlp_acked: {compression: none}}
 `, f.name, f.patience, f.session))
+	g.merge(tb, f.more)
 	f.gateways = append(f.gateways, g)
 	g.up(tb)
 }
@@ -267,7 +269,7 @@ func (f *fleet) unlike(want, got *spanSink) error {
 	}
 	collectives := 0
 	for _, text := range want.spans {
-		if strings.Contains(text, " "+spans.AttrNCCLRanks+"=") && !strings.Contains(text, " "+spans.AttrNCCLCommRank+"=") {
+		if isRoot(text) {
 			collectives++
 		}
 	}

@@ -4,8 +4,8 @@
 // A message is a hole until all collectives that have a record of it were accepted. Position.Begin is the lowest hole: what lies before it never has to be sent
 // again. But a collective that was accepted may have records on both sides of Begin. After a restart its records from Begin on come again, and alone they would
 // make another collective of the same ids. So reading goes back to Position.From, where each collective that has a record at or beyond Begin has its first.
-// Collectives all of whose records lie before Begin were accepted, and are not sent again: Tracker.Known. They may have been accepted without all their ranks, and
-// they are as they were then when all was read again that was read then: at Position.Head. What comes of them beyond is late.
+// Collectives all of whose records lie before Begin were accepted, and are not sent again: Tracker.Known. They may have been accepted without all their ranks,
+// and they are as they were then when all was read again that was read then: at Position.Head. What comes of them beyond is late.
 package offsets
 
 import (
