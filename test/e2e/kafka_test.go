@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // broker is a real Kafka of one node, with topics that are there when they are first asked for. It survives kill -9: up starts it again with the same data.
@@ -60,71 +56,6 @@ func (b *broker) up(tb testing.TB) {
 	})
 }
 
-// deployed prepares a collector with a file of deploy/, on free ports and with its state in a folder of its own.
-func deployed(tb testing.TB, file string, env ...string) *collector {
-	tb.Helper()
-	path, err := filepath.Abs(filepath.Join(repoRoot, "deploy", file))
-	require.NoError(tb, err)
-	c := newCollector(tb, trainbridgeBin(tb), "", "")
-	c.env = append([]string{"TRAINBRIDGE_STATE_DIR=" + tb.TempDir()}, env...)
-	health, metrics, own := freeAddr(tb), freeAddr(tb), freeAddr(tb)
-	host, port, _ := strings.Cut(own, ":")
-	c.args = []string{
-		"--config", path, "--config", write(tb, "ports.yaml", fmt.Sprintf(`
-exporters: {prometheus: {endpoint: %q}}
-extensions: {health_check: {endpoint: %q}}
-service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: %q, port: %s}}}}]}}}
-`, metrics, health, host, port)),
-	}
-	c.health, c.metrics, c.own, c.scrape = "http://"+health, "http://"+metrics+"/metrics", "http://"+own+"/metrics", []string{metrics, own}
-	return c
-}
-
-// merge has a collector read more configuration.
-func (c *collector) merge(tb testing.TB, text string) {
-	tb.Helper()
-	c.args = append(c.args, "--config", write(tb, "more.yaml", text))
-}
-
-// otlpPorts are those of an agent's receiver for services.
-func otlpPorts(tb testing.TB) string {
-	tb.Helper()
-	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}", freeAddr(tb), freeAddr(tb))
-}
-
-// joinedSpan stands for what step_join adds: it may tell less of a step whose parts come later than it waits.
-const joinedSpan = "joined"
-
-// told is what a backend has been told of a job: each span's name and times, by its ids. RPCs have no clock in their log: their times are of when their lines
-// came. A run is said to begin with the record that was read first, of whichever log.
-func told(j *jaeger) (map[[2]string]string, error) {
-	td, err := j.find("")
-	if err != nil {
-		return nil, err
-	}
-	a := readAll(td)
-	if err := a.err(); err != nil {
-		if len(a.problems) > 0 { // such as two spans under one id
-			err = fatal(err)
-		}
-		return nil, err
-	}
-	all := map[[2]string]string{}
-	for id, trace := range a.traces {
-		for span, n := range trace {
-			text := n.Name()
-			switch {
-			case n.joined:
-				text = joinedSpan
-			case n.Name() != spans.SpanRun && !strings.HasPrefix(n.str(spans.AttrServiceName), "zeromq"):
-				text += fmt.Sprint(n.StartTimestamp(), n.EndTimestamp())
-			}
-			all[[2]string{id.String(), span.String()}] = text
-		}
-	}
-	return all, nil
-}
-
 // kafkaBed is an agent whose logs grow, a broker and a gateway, with the files of deploy/.
 type kafkaBed struct {
 	*testing.T
@@ -151,7 +82,7 @@ func (tr *jobTruth) through(t *testing.T, b *broker) *kafkaBed {
 // grow appends a part of each log.
 func (bed *kafkaBed) grow(part, parts int) {
 	bed.Helper()
-	grow(bed.T, bed.tr.dir, bed.logs, part, parts)
+	grow(bed.T, bed.tr.dir+"/[tz]*/*", bed.logs, part, parts)
 }
 
 // check waits until the gateway's backend has been told what that of one collector has that reads all logs.
@@ -224,23 +155,4 @@ func TestKafka(t *testing.T) {
 		return err
 	})
 	bed.check()
-}
-
-// grow appends a part of each log of a job.
-func grow(tb testing.TB, from, to string, part, parts int) {
-	tb.Helper()
-	files, err := filepath.Glob(filepath.Join(from, "[tz]*", "*"))
-	require.NoError(tb, err)
-	require.NotEmpty(tb, files)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(tb, err)
-		lines := strings.SplitAfter(string(text), "\n")
-		out := filepath.Join(to, filepath.Base(filepath.Dir(file)), filepath.Base(file))
-		require.NoError(tb, os.MkdirAll(filepath.Dir(out), 0o750))
-		f, err := os.OpenFile(out, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		require.NoError(tb, err)
-		_, err = f.WriteString(strings.Join(lines[len(lines)*part/parts:len(lines)*(part+1)/parts], ""))
-		require.NoError(tb, errors.Join(err, f.Close()))
-	}
 }
