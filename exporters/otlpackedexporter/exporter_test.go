@@ -27,6 +27,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -205,6 +207,30 @@ func TestPartialSuccess(t *testing.T) {
 
 	b.partial, b.text = 0, "only a word"
 	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(1, 0)))
+}
+
+// A collector between the receivers and the backend passes on what the backend answered. Its OTLP receiver can only say that all was accepted, or an error.
+func TestGateway(t *testing.T) {
+	b := &backend{partial: 7, text: "seven are bad"}
+	f := otlpreceiver.NewFactory()
+	cfg := f.CreateDefaultConfig().(*otlpreceiver.Config)
+	address := &cfg.Protocols.GRPC.GetOrInsertDefault().NetAddr
+	address.Transport, address.Endpoint = "unix", t.TempDir()+"/otlp"
+	gateway, err := f.CreateTraces(t.Context(), receivertest.NewNopSettings(f.Type()), cfg, connect(t, grpcTo(serve(t, b))))
+	require.NoError(t, err)
+	require.NoError(t, gateway.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, gateway.Shutdown(context.Background())) })
+
+	r := connect(t, grpcTo("unix://"+address.Endpoint))
+	var partial *refusal.Partial
+	require.ErrorAs(t, r.ConsumeTraces(t.Context(), numbered(20, 0)), &partial)
+	assert.Equal(t, refusal.Partial{Rejected: 7, Message: "seven are bad"}, *partial)
+	assert.Equal(t, 1, b.calls, "not sent again")
+
+	b.answers, b.partial, b.text = []error{status.Error(codes.InvalidArgument, "bad"), status.Error(codes.Unauthenticated, "expired")}, 0, ""
+	require.True(t, refusal.OfData(r.ConsumeTraces(t.Context(), numbered(20, 0))))
+	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(20, 0)), "waited for")
+	assert.Equal(t, 4, b.calls)
 }
 
 // A server's limit of a message's size is found, whatever it is.

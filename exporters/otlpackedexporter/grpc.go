@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
+
+	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
 type grpcClient struct {
@@ -33,7 +35,7 @@ func newGRPCClient(ctx context.Context, e *otlpExporter, host component.Host) (c
 func (c *grpcClient) traces(ctx context.Context, td ptrace.Traces) (int64, string, error) {
 	resp, err := c.spans.Export(ctx, ptraceotlp.NewExportRequestFromTraces(td), c.options...)
 	if err != nil {
-		return 0, "", err
+		return refusal.FromGateway(err)
 	}
 	return resp.PartialSuccess().RejectedSpans(), resp.PartialSuccess().ErrorMessage(), nil
 }
@@ -41,7 +43,7 @@ func (c *grpcClient) traces(ctx context.Context, td ptrace.Traces) (int64, strin
 func (c *grpcClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, string, error) {
 	resp, err := c.points.Export(ctx, pmetricotlp.NewExportRequestFromMetrics(md), c.options...)
 	if err != nil {
-		return 0, "", err
+		return refusal.FromGateway(err)
 	}
 	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage(), nil
 }

@@ -4,8 +4,10 @@ package refusal
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -19,6 +21,36 @@ type Partial struct {
 
 func (p *Partial) Error() string {
 	return fmt.Sprintf("the backend rejected %d items of a request that it accepted: %s", p.Rejected, p.Message)
+}
+
+// What a gateway answers to a request that its backend accepted in part: an OTLP receiver of the collector can only say that all was accepted, or an error.
+const (
+	reason, domain          = "PARTIAL_SUCCESS", "trainbridge"
+	rejectedKey, messageKey = "rejected", "message"
+)
+
+// GRPCStatus is that answer. Clients that do not know it do not send again; without it they would be told INTERNAL, which says nothing of the data.
+func (p *Partial) GRPCStatus() *status.Status {
+	st := status.New(codes.InvalidArgument, p.Error())
+	info := &errdetails.ErrorInfo{
+		Reason: reason, Domain: domain, Metadata: map[string]string{rejectedKey: strconv.FormatInt(p.Rejected, 10), messageKey: p.Message},
+	}
+	if with, err := st.WithDetails(info); err == nil {
+		return with
+	}
+	return st
+}
+
+// FromGateway reads the error of a request: where it is a gateway's answer of that kind, the backend accepted the request but for these items.
+func FromGateway(err error) (rejected int64, message string, _ error) {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == reason && info.GetDomain() == domain {
+			if n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64); bad == nil {
+				return n, info.GetMetadata()[messageKey], nil
+			}
+		}
+	}
+	return 0, "", err
 }
 
 // tooLarge matches the errors of servers for a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
