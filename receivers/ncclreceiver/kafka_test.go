@@ -122,7 +122,9 @@ func (c *cluster) start(next consumer.ConsumeTracesFunc, change func(cfg *Config
 			defer g.mu.Unlock()
 			return time.Now().Add(g.clock)
 		}
-		return filereceiver.Parts{Source: g.kafkaTopic, Scope: metadata.ScopeName, Series: 1000, SpanLinks: true, Shutdown: r.tel.Shutdown}, err
+		return filereceiver.Parts{
+			Source: g.kafkaTopic, Redact: r.cfg.Redact, Scope: metadata.ScopeName, Series: 1000, SpanLinks: true, Shutdown: r.tel.Shutdown,
+		}, err
 	}, to, nil)
 	require.NoError(c.tb, err)
 	require.NoError(c.tb, g.Start(c.tb.Context(), componenttest.NewNopHost()))

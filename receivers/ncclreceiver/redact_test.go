@@ -2,6 +2,7 @@ package ncclreceiver
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +26,23 @@ func TestSecretsDoNotLeave(t *testing.T) {
 		cfg.Redact = redact.Config{HashHosts: c.Enabled, HashKey: "a key of 16 bytes"}
 		return read(t, cfg)
 	}, 0, "node-17")
+}
+
+// Agents pack what is logged as it is: the gateway replaces it.
+func TestSecretsOfAgents(t *testing.T) {
+	c := newCluster(t, 1)
+	for _, s := range agent(t, "inspector.log", strings.Join(inspectorLines("node-17", "TP "+hubToken), "\n")+"\n", func() int { return 20 }) {
+		assert.Contains(t, string(s.Records), "node-17")
+		c.says(0, s)
+	}
+	out := new(filereceivertest.Result)
+	g := c.start(out.Traces.ConsumeTraces, func(cfg *Config) { cfg.Redact.HashHosts, cfg.Redact.HashKey = true, "a key of 16 bytes" })
+	wait(t, "two collectives, each with its rank", func() bool { return out.Traces.SpanCount() == 4 })
+	g.stop()
+	text := out.Text(t)
+	assert.Contains(t, text, redact.Redacted)
+	assert.NotContains(t, text, hubToken)
+	assert.NotContains(t, text, "node-17")
 }
 
 func inspectorLines(host, comm string) []string {

@@ -50,6 +50,28 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// Each file of deploy/ is started by a test, and docs/scale.md leads to it.
+func TestDeployFiles(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repoRoot, "deploy/*/*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	sources, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var tests strings.Builder
+	for _, f := range sources {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		tests.Write(text)
+	}
+	scale, err := os.ReadFile(filepath.Join(repoRoot, "docs/scale.md"))
+	require.NoError(t, err)
+	for _, f := range files {
+		name := filepath.Join(filepath.Base(filepath.Dir(f)), filepath.Base(f))
+		assert.Contains(t, tests.String(), name+`"`, "a test that starts it")
+		assert.Contains(t, string(scale), "](../deploy/"+name+")")
+	}
+}
+
 // Tempo or Prometheus accepts each query of docs/queries.md.
 func TestQueries(t *testing.T) {
 	t.Parallel()
