@@ -11,6 +11,7 @@ export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 BIN := $(CURDIR)/bin
 FUZZTIME ?= 30s
+KAFKA_TESTS := ^(TestKafka|TestFleet)
 GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f -not -path './bin/*') go.mod go.sum otelcol-config.yaml otelcol-verdicts.yaml
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
@@ -67,8 +68,10 @@ unit:
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
 
-e2e: build build-full ocb jaeger tempo perfetto apt sbom
-	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
+# The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
+e2e: build build-full ocb jaeger tempo perfetto kafka apt sbom
+	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
+	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 
 # The trace ids of integrations/verl with the TransferQueue of PyPI. It needs torch, whose wheel for x86_64 has CUDA's libraries: 3 GB to load, 5 GB on disk. That is
 # too much for every run of the tests.
@@ -84,11 +87,10 @@ torture: build $(if $(PEER),build-full)
 	go test -tags e2e -count=1 -timeout 0 -v -run '^TestTorture$$' ./test/e2e -torture.seed=$(SEED) -torture.sequences=$(SEQUENCES) \
 		-torture.duration=$(DURATION) -torture.steps=$(STEPS) $(PEER) | grep -vE '^=== (RUN|NAME)|^ +--- PASS'
 
-# Agents, gateways and a real Kafka, with SEEDS sequences of faults. Beside the others they would take more inotify instances than a user has (128): each collector takes
-# one for each receiver of logs.
-SEEDS ?= 3
+# Agents, gateways and a real Kafka, with SEEDS sequences of faults; `make test` runs 3.
+SEEDS ?= 200
 fleet: build jaeger kafka apt
-	go test -tags e2e,kafka -count=1 -timeout 0 -v -run '^(TestKafka|TestFleet)' ./test/e2e -fleet.seed=$(SEED) -fleet.seeds=$(SEEDS)
+	go test -tags e2e -count=1 -timeout 0 -v -run '$(KAFKA_TESTS)' ./test/e2e -fleet.seed=$(SEED) -fleet.seeds=$(SEEDS)
 
 SOAK ?= 60m
 soak: build

@@ -1,4 +1,4 @@
-//go:build e2e && kafka
+//go:build e2e
 
 package e2e
 
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // broker is a real Kafka of one node, with topics that are there when they are first asked for. It survives kill -9: up starts it again with the same data.
@@ -53,6 +55,47 @@ func (b *broker) up(tb testing.TB) {
 			err = conn.Close()
 		}
 		return err
+	})
+}
+
+// topics makes topics, as docs/scale.md does: one that comes into being with its first message may be late for that one.
+func (b *broker) topics(tb testing.TB, names ...string) {
+	tb.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	require.NoError(tb, err)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	made, err := admin.CreateTopics(tb.Context(), -1, -1, nil, names...)
+	require.NoError(tb, errors.Join(err, made.Error()))
+	eventually(tb, time.Minute, func() error {
+		known, err := admin.ListTopics(tb.Context(), names...)
+		return errors.Join(err, known.Error())
+	})
+}
+
+// shared waits until each of the groups has so many members, and each of them partitions: a partition that moves leaves what step_join knew where it was.
+func (b *broker) shared(tb testing.TB, members int, groups ...string) {
+	tb.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	require.NoError(tb, err)
+	defer client.Close()
+	eventually(tb, time.Minute, func() error {
+		all, err := kadm.NewClient(client).DescribeGroups(tb.Context(), groups...)
+		if err = errors.Join(err, all.Error()); err != nil {
+			return err
+		}
+		for name, g := range all {
+			reading := 0
+			for _, m := range g.Members {
+				if a, ok := m.Assigned.AsConsumer(); ok && len(a.Topics) > 0 {
+					reading++
+				}
+			}
+			if g.State != "Stable" || reading != members {
+				return fmt.Errorf("group %s is %s, %d of %d members read", name, g.State, reading, members)
+			}
+		}
+		return nil
 	})
 }
 

@@ -1,4 +1,4 @@
-//go:build e2e && kafka
+//go:build e2e
 
 package e2e
 
@@ -70,11 +70,7 @@ func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *
 	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute, session: 6 * time.Second}
 	for i := range agentsOfFleet {
 		f.dirs = append(f.dirs, t.TempDir())
-		a := deployed(t, "kafka/agent.yaml", "TRAINBRIDGE_KAFKA="+b.addr, "TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+f.dirs[i]+"/*/*",
-			"TRAINBRIDGE_LOGS="+f.dirs[i]+"/none/*")
-		a.merge(t, otlpPorts(t))
-		a.merge(t, fmt.Sprintf("exporters: {kafka: {traces: {topic: spans-%[1]s}}, kafka/nccl: {traces: {topic: nccl-%[1]s}}}", name))
-		f.agents = append(f.agents, a)
+		f.agent("TRAINBRIDGE_RUN_ID="+f.run, "TRAINBRIDGE_NCCL_LOGS="+f.dirs[i]+"/*/*", "TRAINBRIDGE_LOGS="+f.dirs[i]+"/none/*")
 	}
 	for _, l := range logs {
 		files, err := filepath.Glob(l.dir + "/*")
@@ -88,6 +84,16 @@ func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *
 		}
 	}
 	return f
+}
+
+// agent prepares another agent.
+func (f *fleet) agent(env ...string) *collector {
+	f.Helper()
+	a := deployed(f, "kafka/agent.yaml", append(env, "TRAINBRIDGE_KAFKA="+f.broker.addr)...)
+	a.merge(f, otlpPorts(f))
+	a.merge(f, fmt.Sprintf("exporters: {kafka: {traces: {topic: spans-%[1]s}}, kafka/nccl: {traces: {topic: nccl-%[1]s}}}", f.name))
+	f.agents = append(f.agents, a)
+	return a
 }
 
 // gateway starts another gateway.
@@ -507,14 +513,40 @@ func TestFleetSteps(t *testing.T) {
 	for _, a := range f.agents {
 		a.env = append(a.env, "TRAINBRIDGE_RUN_ID="+tr.RunID)
 	}
-	f.agents[0].env = append(f.agents[0].env, "TRAINBRIDGE_LOGS="+tr.dir+"/[tz]*/*")
+	b.topics(t, "spans-steps", "nccl-steps")
 	f.grow(rand.New(rand.NewPCG(1, 19)), 1)
 	f.gateway(t)
 	f.gateway(t)
+	b.shared(t, 2, "spans-steps", "nccl-steps")
 	for _, a := range f.agents {
 		a.up(t)
 	}
-	_, breakdowns := (&jobBed{collector: f.agents[0], jaeger: j}).await(t, tr)
+	// A step waits for its collectives no longer than step_join says, and five agents may take longer to start: so the steps come last.
+	ranks := 0
+	for _, g := range f.files {
+		ranks += strings.Count(g.text, "\n")
+	}
+	eventually(t, 2*time.Minute, func() error {
+		td, err := j.find("")
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, trace := range readAll(td).traces {
+			for _, span := range trace {
+				if span.str(spans.AttrKind) == spans.KindRank {
+					n++
+				}
+			}
+		}
+		if n != ranks {
+			err = fmt.Errorf("%d ranks of collectives, want %d", n, ranks)
+		}
+		return err
+	})
+	a := f.agent("TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+tr.dir+"/[tz]*/*")
+	a.up(t)
+	_, breakdowns := (&jobBed{collector: a, jaeger: j}).await(t, tr)
 	for _, s := range tr.Steps {
 		s.checkBreakdown(t, breakdowns[s.Step])
 	}
