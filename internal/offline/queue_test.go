@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// What is put is done in order and whole before close returns. After an error nothing more is passed on, and the error is said once: to a receiver or at the end.
+// What is put is done in order before close returns. After an error nothing more is passed on, and the error is said once: to a receiver or in the end.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no space left")
