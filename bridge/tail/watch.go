@@ -1,6 +1,9 @@
 package tail
 
 import (
+	"errors"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,6 +27,9 @@ func (w *sweeper) watch(d *directory) {
 		return
 	}
 	err := w.t.watcher.Add(d.path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing it says so
+		return
+	}
 	if err != nil && !d.polled {
 		w.t.warn("watch", "inotify cannot watch a directory: it is polled", zap.String("directory", d.path), zap.Error(err))
 	}

@@ -57,8 +57,8 @@ func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 // build makes the metrics of all series and forgets the expired ones.
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
-	at := max(now.UnixNano(), s.lastFlush) // a clock set back must not make a point end before it starts
-	s.now = at
+	s.now = now.UnixNano()
+	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before it starts
 	scope := func(key resourceKey) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())

@@ -37,6 +37,7 @@ const (
 // journal is what the storage has of a store, and what it does not have yet.
 type journal struct {
 	keeps   bool     // there is a storage
+	taken   bool     // ids were taken back from it, and no batch has come yet
 	changed []*group // since they were stored
 	counted []uint64 // ids of spans, since they were stored
 
@@ -138,6 +139,9 @@ func partKey(i int) string    { return "part-" + strconv.Itoa(i) }
 func (r *ring) add(w *write) {
 	if len(w.ids) == 0 {
 		return
+	}
+	if r.chunk == 0 && r.parts == 0 && len(r.recent) == 0 { // there may be one of a state that could not be used
+		w.ops = append(w.ops, storage.DeleteOperation(chunkKey(0)))
 	}
 	r.recent = append(r.recent, w.ids...)
 	if r.parts < mostParts && len(r.recent) < chunkIDs {
@@ -289,7 +293,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 			}
 		}
 	}
-	s.seen.Early = 0
+	s.seen.Early, j.taken = 0, true
 	return nil
 }
 

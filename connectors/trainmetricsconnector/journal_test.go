@@ -396,6 +396,42 @@ func TestLimitLowered(t *testing.T) {
 	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Buckets), follower.store.room)
 }
 
+// What comes again first after a long time, for the backend or Kafka was away for longer than the process, was counted before.
+func TestNothingComesForLong(t *testing.T) {
+	d := newDisk(nil)
+	td := ofEveryKind(1)
+	c := newKept(t, d, time.Time{})
+	c.consume(td)
+	want := values(c.flushed(time.Second))
+	follower := newKept(t, newDisk(d.values), c.clock, func(c *Config) { c.MetricsExpiration = 0 })
+	follower.flushed(time.Hour)
+	follower.consume(td)
+	got := values(follower.flushed(time.Second))
+	for key, p := range want {
+		assert.Equal(t, p.count, got[key].count, key)
+		assert.InDelta(t, p.value, got[key].value, 0, key)
+	}
+}
+
+// Ids of a state that could not be used are in no value, and so are not taken back later either.
+func TestNoIDsOfAnotherState(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	for i := range mostParts + 1 { // a chunk is stored as a whole
+		c.consume(ofEveryKind(i))
+	}
+	require.Contains(t, d.values, chunkKey(0))
+	other := func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }
+	follower := newKept(t, d, c.clock, other)
+	follower.consume(ofEveryKind(1000))
+	again, want := newKept(t, d, c.clock, other), newBed(t, other)
+	again.consume(ofEveryKind(0))
+	want.consume(ofEveryKind(1000))
+	want.consume(ofEveryKind(0))
+	const metric = "tq.stage.duration"
+	assert.InDelta(t, total(want.flushed(time.Second), metric), total(again.flushed(time.Second), metric), 0)
+}
+
 // However many batches there were, and however small: the last ids are known, and the storage stays small.
 func TestStoredIDsAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 19))

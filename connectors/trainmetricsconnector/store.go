@@ -57,6 +57,10 @@ func newStore(cfg *Config, now time.Time) *store {
 // apply adds the observations of one batch. It leaves spills and duplicate as the counts of this batch.
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, -1
+	if s.journal.taken { // however long it took until something came
+		s.journal.taken = false
+		s.seen.Begin(s.now)
+	}
 	s.seen.Advance(s.now)
 	for _, a := range s.adders {
 		a.begin()

@@ -510,6 +510,9 @@ func TestCumulativeAndStart(t *testing.T) {
 	all = c.flushed(-time.Hour)
 	assert.LessOrEqual(t, all[get].start, all[get].at)
 	assert.LessOrEqual(t, all[put].start, all[put].at)
+	c.consume(one(spans.StageCompute, 9, 1e6))
+	all = c.flushed(time.Second)
+	assert.Equal(t, uint64(1), all[strings.Replace(get, "=get", "=compute", 1)].count, "what is new has not ended")
 }
 
 func TestStaleness(t *testing.T) {

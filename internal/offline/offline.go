@@ -72,7 +72,9 @@ type Sink struct {
 	Metrics consumer.Metrics // what logs state as values
 	Derived consumer.Metrics // what train_metrics makes of spans, when all is read
 
-	NoParts bool // Traces needs no spans of the stages of calls and of the parts of ranks' times: their parents say the same as attributes
+	// NoParts: Traces sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents say the same as attributes, and whoever
+	// sends to it does not wait for it.
+	NoParts bool
 }
 
 // reader is a receiver's factory that reads files once (receivers/internal/filereceiver).

@@ -270,6 +270,27 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A sink may take its time: what it is given is not cut off when the reading ends, and who can refuse is waited for.
+func TestSlowSink(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "train.jsonl", jsonl(10, at))
+	in, err := Open([]string{dir}, nil)
+	require.NoError(t, err)
+	defer in.Close()
+	for _, noParts := range []bool{false, true} {
+		steps := 0
+		sink, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+			time.Sleep(50 * time.Millisecond) // longer than the reading takes
+			steps += td.SpanCount()
+			return ctx.Err()
+		})
+		require.NoError(t, err)
+		_, err = Read(t.Context(), in, Options{}, Sink{Traces: sink, NoParts: noParts})
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, steps, 10)
+	}
+}
+
 func TestStopped(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "train.jsonl", jsonl(10, at))

@@ -24,7 +24,7 @@ const joinBytes = 16 << 20
 // pipeline is what the receivers of a job send to: the processors and the connector of the shipped configuration.
 type pipeline struct {
 	first Sink
-	queue *queue // before first.Traces
+	queue *queue // before first.Traces; nil: a receiver waits until its spans are taken
 	join  interface{ Ended(scope string) }
 	joins processor.Factory
 	parts []component.Component // in the order in which they are stopped
@@ -36,8 +36,11 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close(ctx))
 	}
-	p.queue = newQueue(traces)
-	p.first.Traces = p.queue
+	p.first.Traces = traces
+	if to.NoParts {
+		p.queue = newQueue(traces)
+		p.first.Traces = p.queue
+	}
 	if to.Metrics != nil {
 		set := processorSettings(opt, trainperfprocessor.NewFactory())
 		cfg, err := configure(trainperfprocessor.NewFactory(), perfConfig(opt))
@@ -125,6 +128,10 @@ func processorSettings(opt Options, f component.Factory) processor.Settings {
 
 // ended says that a receiver has read all.
 func (p *pipeline) ended(scope string) {
+	if p.queue == nil {
+		p.join.Ended(scope)
+		return
+	}
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 

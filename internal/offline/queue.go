@@ -12,7 +12,7 @@ import (
 const queued = 4
 
 // queue has what comes behind the receivers work in a goroutine of its own, while they make the next spans: one receiver sends its batches one after the other,
-// and so would keep one core busy with both.
+// and so would keep one core busy with both. It is for sums: a receiver cannot learn which of its spans was refused.
 type queue struct {
 	consumer.Traces
 	work chan func() // in order
@@ -36,6 +36,7 @@ func newQueue(next consumer.Traces) *queue {
 
 // ConsumeTraces fails for good when a batch was refused, be it an earlier one.
 func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	ctx = context.WithoutCancel(ctx) // the receiver may have ended when it is done
 	q.work <- func() {
 		if q.failed() != nil {
 			return

@@ -2,9 +2,12 @@
 package refusal
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -41,16 +44,36 @@ func (p *Partial) GRPCStatus() *status.Status {
 	return st
 }
 
-// FromGateway reads the error of a request: where it is a gateway's answer of that kind, the backend accepted the request but for these items.
+// FromGateway reads the error of a request: where it is a gateway's answer of that kind, and no other backend of the gateway said anything else, the backend
+// accepted the request but for these items.
 func FromGateway(err error) (rejected int64, message string, _ error) {
-	for _, detail := range status.Convert(err).Details() {
+	st := status.Convert(err)
+	for _, detail := range st.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == reason && info.GetDomain() == domain {
-			if n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64); bad == nil {
-				return n, info.GetMetadata()[messageKey], nil
+			n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
+			p := Partial{n, info.GetMetadata()[messageKey]}
+			before, whole := strings.CutSuffix(st.Message(), p.Error())
+			if bad == nil && whole && !strings.ContainsAny(before, ";\n") { // which joins the errors of several
+				return p.Rejected, p.Message, nil
 			}
 		}
 	}
 	return 0, "", err
+}
+
+// AsPartial finds the partial success that an error is. Where the error is of several consumers, one of them has taken nothing perhaps: then it is none.
+func AsPartial(err error) (p *Partial, ok bool) {
+	ok = len(each(err)) == 1 && errors.As(err, &p)
+	return p, ok
+}
+
+// each are the errors of several consumers, as the collector joins them, or the one that it is.
+func each(err error) []error {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		return several.Unwrap()
+	}
+	return []error{err}
 }
 
 // tooLarge matches the errors of servers for a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
@@ -65,7 +88,13 @@ func TooLarge(err error) bool {
 
 // OfData says whether an error means that the data was refused, not that the backend, its credentials or something on the way there is in trouble: an OTLP
 // receiver says INVALID_ARGUMENT then. A permanent error that has no code is of a component of this collector, which has looked at the data.
+//
+// Of the errors of several consumers all must say so.
 func OfData(err error) bool {
+	return err != nil && !slices.ContainsFunc(each(err), func(err error) bool { return !ofData(err) })
+}
+
+func ofData(err error) bool {
 	if !consumererror.IsPermanent(err) {
 		return false
 	}

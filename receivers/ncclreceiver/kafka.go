@@ -272,7 +272,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 		committed, ok := t.fetched[id]
 		delete(t.fetched, id)
 		if !ok || committed.Begin != at {
-			committed = offsets.Position{Begin: max(at, 0), From: max(at, 0), Head: max(at, 0)}
+			committed = offsets.Position{Begin: max(at, 0), From: max(at, 0)}
 		}
 		t.mu.Unlock()
 		if at >= 0 { // else there is nothing committed, and initial_offset decides

@@ -30,6 +30,9 @@ func New(window time.Duration, now time.Time) Seen {
 	return Seen{window: int64(window), since: now.UnixNano(), max: maxIDs}
 }
 
+// Begin has the window of all ids begin now, Unix ns.
+func (s *Seen) Begin(now int64) { s.since = now }
+
 // Advance starts a new generation when the current one is old enough. now is Unix ns.
 func (s *Seen) Advance(now int64) {
 	switch age := now - s.since; {

@@ -125,13 +125,13 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 		messages[d.traces.messages] = spans.Message{} // so that its memory is free as soon as it was sent
 		n := td.SpanCount()                           // before a consumer takes it
 		err := d.r.sendTraces(ctx, td)
-		var partial *refusal.Partial
+		partial, isPartial := refusal.AsPartial(err)
 		switch {
 		case err == nil:
 			d.r.accepted.Add(1)
-		case errors.As(err, &partial) && partial.Rejected >= int64(n):
+		case isPartial && partial.Rejected >= int64(n):
 			d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
-		case errors.As(err, &partial):
+		case isPartial:
 			d.partly(partial, total)
 		case !refusal.OfData(err):
 			return err
@@ -265,11 +265,11 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		p := parts[0]
 		parts = parts[1:]
 		err := d.r.sendTraces(ctx, p.of(m.Traces))
-		var partial *refusal.Partial
+		partial, isPartial := refusal.AsPartial(err)
 		switch {
 		case err == nil:
 			d.r.accepted.Add(1)
-		case errors.As(err, &partial):
+		case isPartial:
 			d.partly(partial, total)
 		case !refusal.OfData(err):
 			return err
@@ -342,10 +342,10 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 		for _, m := range cutPoints(md)[d.metrics.messages:] {
 			n := m.DataPointCount() // before a consumer takes it
 			err := d.r.sendMetrics(ctx, m)
-			var partial *refusal.Partial
+			partial, isPartial := refusal.AsPartial(err)
 			switch {
 			case err == nil:
-			case errors.As(err, &partial):
+			case isPartial:
 				d.refused.Share += share * float64(partial.Rejected)
 				d.refused.Err = errors.Join(d.refused.Err, err)
 			case refusal.OfData(err):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ const (
 var (
 	errTooManyInstances = errors.New("this user has as many as fs.inotify.max_user_instances allows, or this process too many open files: raise the limit")
 	errTooManyWatches   = errors.New("this user has as many as fs.inotify.max_user_watches allows: raise the limit")
+	errTooManyHere      = fmt.Errorf("%d directories are watched, and no more", maxWatches/2)
 )
 
 // Listener is told what happens in the directories that it adds.
@@ -64,6 +66,7 @@ type instance struct {
 	fd      int
 	mask    uint32
 	watched map[int32][]watched // by watch descriptor, of which the kernel has one for each directory, whatever its names
+	names   map[watched]int32   // the other way round: a name has one directory, and another one later perhaps
 	ended   int                 // watches so far
 }
 
@@ -119,7 +122,9 @@ func newInstance(mask uint32) (*instance, error) {
 		}
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	return &instance{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask | unix.IN_ONLYDIR, watched: map[int32][]watched{}}, nil
+	return &instance{
+		file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask | unix.IN_ONLYDIR, watched: map[int32][]watched{}, names: map[watched]int32{},
+	}, nil
 }
 
 // release lets go of the instances; the last user ends them.
@@ -143,8 +148,11 @@ func (p *pair) release() {
 func (l *Listener) Add(dir string) error {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {
-		mu.Unlock()
-		return nil
+		defer mu.Unlock()
+		if l.closed || l.has(dir) {
+			return nil
+		}
+		return errTooManyHere
 	}
 	l.pair.users++
 	mu.Unlock()
@@ -169,15 +177,36 @@ func (l *Listener) add(i *instance, dir string) error {
 		}
 		mu.Lock()
 		if i.ended == ended { // else the watch that it found may be one that ended
-			if w := (watched{l, dir}); !l.closed && !slices.Contains(i.watched[int32(wd)], w) {
-				i.watched[int32(wd)] = append(i.watched[int32(wd)], w)
-				l.watches++
-			}
+			i.note(int32(wd), watched{l, dir})
 			mu.Unlock()
 			return nil
 		}
 		mu.Unlock()
 	}
+}
+
+// note notes who watches a directory.
+func (i *instance) note(wd int32, w watched) {
+	if w.l.closed {
+		if len(i.watched[wd]) == 0 {
+			i.end(wd, func(watched) bool { return true })
+		}
+		return
+	}
+	was, ok := i.names[w]
+	if ok && was == wd {
+		return
+	}
+	if ok { // the name is another directory's by now
+		i.end(was, func(o watched) bool { return o == w })
+	}
+	i.watched[wd], i.names[w] = append(i.watched[wd], w), wd
+	w.l.watches++
+}
+
+func (l *Listener) has(dir string) bool {
+	_, ok := l.pair.hints.names[watched{l, dir}]
+	return ok
 }
 
 // Forget ends listening in the directories that are gone.
@@ -191,22 +220,30 @@ func (l *Listener) Forget(gone func(dir string) bool) {
 	}
 }
 
-// end forgets who watches a directory, and the directory when nobody does.
+// end forgets who watches a directory, and has the kernel forget it when nobody does.
 func (i *instance) end(wd int32, gone func(watched) bool) {
+	if i.forget(wd, gone) {
+		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // it fails where the kernel has ended the watch
+	}
+}
+
+// forget forgets who watches a directory, and says whether nobody does any more.
+func (i *instance) forget(wd int32, gone func(watched) bool) bool {
 	left := slices.DeleteFunc(i.watched[wd], func(w watched) bool {
-		if gone(w) {
-			w.l.watches--
-			return true
+		if !gone(w) {
+			return false
 		}
-		return false
+		delete(i.names, w)
+		w.l.watches--
+		return true
 	})
 	if len(left) > 0 {
 		i.watched[wd] = left
-		return
+		return false
 	}
 	delete(i.watched, wd)
 	i.ended++
-	_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // it fails where the kernel has ended the watch
+	return true
 }
 
 // Close ends listening; what was not asked for is dropped.
@@ -257,7 +294,7 @@ func (p *pair) tell(i *instance, events []byte) (pause time.Duration) {
 				l.hints.All = true
 			}
 		case mask&unix.IN_IGNORED != 0:
-			i.end(wd, func(watched) bool { return true })
+			i.forget(wd, func(watched) bool { return true }) // the kernel has, and the instance may be closed
 		case i == p.hints:
 			for _, w := range i.watched[wd] {
 				w.l.hint(w.dir, string(name), mask)

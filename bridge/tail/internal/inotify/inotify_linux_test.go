@@ -3,6 +3,7 @@ package inotify
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -158,6 +159,21 @@ func TestDirectories(t *testing.T) {
 	assert.Zero(t, e.watches)
 }
 
+// A name that has become another directory's is that one's alone, however long the other one lives.
+func TestAnotherDirectory(t *testing.T) {
+	root := t.TempDir()
+	older, newer, latest := filepath.Join(root, "run-42"), filepath.Join(root, "run-43"), filepath.Join(root, "latest")
+	require.NoError(t, errors.Join(os.Mkdir(older, 0o700), os.Mkdir(newer, 0o700), os.Symlink(older, latest)))
+	e := listen(t, latest)
+	require.NoError(t, errors.Join(os.Remove(latest), os.Symlink(newer, latest), e.Add(latest)))
+	write(t, filepath.Join(older, "a.log"))
+	write(t, filepath.Join(newer, "b.log"))
+	e.hearsBirth(filepath.Join(latest, "b.log"), true)
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Equal(t, 2, e.watches)
+}
+
 // event is one as the kernel writes it.
 func event(wd int32, mask uint32, name string) []byte {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(wd))
@@ -238,8 +254,10 @@ func TestAddWhileOthersEnd(t *testing.T) {
 func TestBound(t *testing.T) {
 	e := listen(t)
 	e.watches = maxWatches - 1
-	require.NoError(t, e.Add(t.TempDir()))
-	require.NoError(t, e.Add(t.TempDir()))
+	dir := t.TempDir()
+	require.NoError(t, e.Add(dir))
+	require.NoError(t, e.Add(dir))
+	require.ErrorIs(t, e.Add(t.TempDir()), errTooManyHere)
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Equal(t, maxWatches+1, e.watches)

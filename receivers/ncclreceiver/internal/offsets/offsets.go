@@ -16,7 +16,7 @@ import (
 // Position is what is committed: Begin as the offset, From and Head as its metadata.
 type Position struct {
 	Begin, From int64
-	Head        int64 // the offset after the last message that was read
+	Head        int64 // the offset after the last message that was read; 0: not known
 }
 
 // Metadata is the text that stands beside the committed offset.
@@ -26,7 +26,7 @@ func (p Position) Metadata() string { return fmt.Sprint(p.From, p.Head) }
 func Committed(begin int64, metadata string) Position {
 	p := Position{Begin: begin}
 	if _, err := fmt.Sscan(metadata, &p.From, &p.Head); err != nil || p.From < 0 || p.From > begin || p.Head < begin {
-		return Position{begin, begin, begin}
+		return Position{Begin: begin, From: begin}
 	}
 	return p
 }
