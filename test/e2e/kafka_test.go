@@ -118,7 +118,8 @@ func (tr *jobTruth) through(t *testing.T, b *broker) *kafkaBed {
 	bed.agent = deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
 	bed.agent.merge(t, otlpPorts(t))
 	bed.gateway = deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+bed.jaeger.otlp, "TRAINBRIDGE_COLLECTOR=gateway-0")
-	bed.gateway.merge(t, "{processors: {step_join: {wait: 2s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
+	// A step waits for longer than a broker takes to come back, or it would be told in two parts.
+	bed.gateway.merge(t, "{processors: {step_join: {wait: 20s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
 	return bed
 }
 
