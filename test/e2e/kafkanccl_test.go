@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +24,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -189,13 +187,8 @@ type spanSink struct {
 
 func startSpanSink(tb testing.TB) *spanSink {
 	tb.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	s := &spanSink{addr: listener.Addr().String(), spans: make(map[[2]string]string)}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-	ptraceotlp.RegisterGRPCServer(server, s)
-	go func() { _ = server.Serve(listener) }()
-	tb.Cleanup(server.Stop)
+	s := &spanSink{spans: make(map[[2]string]string)}
+	s.addr = serveTraces(tb, s)
 	return s
 }
 

@@ -651,14 +651,21 @@ type sink struct {
 
 func startSink(tb testing.TB) *sink {
 	tb.Helper()
+	s := new(sink)
+	s.addr = serveTraces(tb, s)
+	return s
+}
+
+// serveTraces has a backend of the test's own take spans over OTLP, and returns its address.
+func serveTraces(tb testing.TB, backend ptraceotlp.GRPCServer) string {
+	tb.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	s := &sink{addr: listener.Addr().String()}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(64 << 20))
-	ptraceotlp.RegisterGRPCServer(server, s)
+	ptraceotlp.RegisterGRPCServer(server, backend)
 	go func() { _ = server.Serve(listener) }()
 	tb.Cleanup(server.Stop)
-	return s
+	return listener.Addr().String()
 }
 
 // Export counts.
