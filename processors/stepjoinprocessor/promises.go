@@ -150,8 +150,8 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	s := &p.promises
 	chunk := s.to
 	s.to++
-	list := s.moved(chunk, fresh)
-	s.unsent[chunk] = len(list)
+	list := append(s.moved(chunk), fresh...)
+	s.unsent[chunk] += len(list) // below 0 before, where a group is in the list twice
 	err := s.store.Batch(ctx, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()),
 		storage.SetOperation(runsKey, p.reached()))
 	if err == nil {
@@ -164,20 +164,16 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	}
 }
 
-// moved is what could not be stored, and is still to be sent, in another chunk with what is new.
-func (s *promises) moved(chunk int64, fresh []promise) []promise {
-	if len(s.unstored) == 0 {
-		return fresh
-	}
-	list := make([]promise, 0, len(s.unstored)+len(fresh))
+// moved is what could not be stored, and is still to be sent: it is of another chunk now.
+func (s *promises) moved(chunk int64) (list []promise) {
 	for _, x := range s.unstored {
-		if x.group.Chunk >= 0 && x.group.Chunk != chunk {
+		if x.group.Chunk >= 0 {
 			s.unsent[x.group.Chunk]--
 			x.group.Chunk = chunk
 			list = append(list, x)
 		}
 	}
-	return append(list, fresh...)
+	return list
 }
 
 // reached is how far in time each run has come: what lies before is not known to a process that follows.

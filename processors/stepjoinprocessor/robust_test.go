@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // flaky is a storage that fails in one of its calls, or from one on.
@@ -66,6 +68,33 @@ func whole(t *testing.T, sink *consumertest.TracesSink, store *memory) {
 	assert.NotEmpty(t, find(lines, "/breakdown@"))
 	for key := range store.values {
 		assert.False(t, strings.HasPrefix(key, "chunk-"), key)
+	}
+}
+
+// A group may be promised twice by one batch, its window first and then its root: both are kept, and go when it was sent, by this process or the next.
+func TestPromisedTwiceAtOnce(t *testing.T) {
+	for n := range 6 {
+		store := &flaky{memory: memory{values: map[string][]byte{}}, fails: n/2 - 1}
+		b, j := newBench(t), newJob()
+		b.promises.store, b.promises.keeps = store, true
+		aStep(j, 0, 1000*second)
+		require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+		trace := j.step(1, 1010*second, 1020*second)
+		td := j.traces()
+		child := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+		child.SetParentSpanID(pcommon.SpanID{1})
+		child.Attributes().PutStr(spans.AttrJoinBy, spans.JoinByID)
+		j.function(trace, "update_actor", 100, 1011*second, second, second, second)
+		j.traces().ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
+		require.NoError(t, b.ConsumeTraces(t.Context(), td))
+		if n%2 > 0 {
+			b = after(t, b, store)
+		}
+		b.over(t)
+		assert.NotEmpty(t, store.values)
+		for key := range store.values {
+			assert.False(t, strings.HasPrefix(key, "chunk-"), key)
+		}
 	}
 }
 
