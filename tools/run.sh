@@ -70,6 +70,12 @@ else
   "$bin/trainbridge" report "${logs[@]}"
 fi
 echo
+for port in 4317 4318 8888 8889 9090 13133 13134 14317 16685 16686; do
+  if (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    echo "Port $port of 127.0.0.1 is taken, by another make run, collector, Jaeger or Prometheus: stop it, then servers can show these logs too." >&2
+    exit 1
+  fi
+done
 make --no-print-directory -s jaeger apt
 
 # Without the sampler's variable Jaeger sends traces of its own to 127.0.0.1:4317, our otlp receiver.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -23,14 +24,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// makeRun starts the script of `make run`, once everything is built. Its processes are a group of their own, so that processes left behind can be counted.
+// makeRun starts the script of `make run`, once everything is built and its ports are free.
 func makeRun(t *testing.T, env ...string) *process {
+	t.Helper()
+	requireFree(t, runPorts...)
+	return startRun(t, env...)
+}
+
+var runPorts = slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})
+
+// startRun starts the script. Its processes are a group of their own, so that processes left behind can be counted.
+func startRun(t *testing.T, env ...string) *process {
 	t.Helper()
 	for path, fix := range map[string]string{"bin/trainbridge": "make build", "bin/tools/jaeger": "make jaeger"} {
 		binary(t, "", path, fix) // the script knows no other place
 	}
 	prometheusBin(t)
-	requireFree(t, slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})...)
 	script, err := filepath.Abs(filepath.Join(repoRoot, "tools/run.sh"))
 	require.NoError(t, err)
 	p := startGroup(t, "run.sh", script, env)
@@ -53,7 +62,7 @@ func ended(t *testing.T, p *process) string {
 		}
 		return nil
 	})
-	requireFree(t, slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})...)
+	requireFree(t, runPorts...)
 	return p.output(t)
 }
 
@@ -194,6 +203,23 @@ func TestMakeRunOnNothing(t *testing.T) {
 			assert.Equal(t, 2, p.cmd.ProcessState.ExitCode())
 			assert.Regexp(t, tt.want, p.output(t))
 		})
+	}
+}
+
+// A second `make run`, or another server at one of the ports, is named instead of being taken for a server of this run.
+func TestMakeRunTwice(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
+	logs := t.TempDir()
+	generate(t, logs, "--workers", "1", "--batches", "2", "--seed", "1")
+	for _, port := range runPorts {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		require.NoError(t, err)
+		p := startRun(t, "RUN_ONCE=1", "LOGS="+globOf(logs))
+		<-p.done
+		require.NoError(t, l.Close())
+		assert.Equal(t, 1, p.cmd.ProcessState.ExitCode())
+		assert.Regexp(t, fmt.Sprintf(`(?m)^Port %d of 127\.0\.0\.1 is taken, `, port), p.output(t))
 	}
 }
 
