@@ -336,7 +336,7 @@ func (c *trainMetrics) save(ctx context.Context) {
 	if w == nil {
 		return
 	}
-	err := c.storage.Batch(context.WithoutCancel(ctx), w.ops...)
+	err := storageclient.Write(context.WithoutCancel(ctx), c.storage, w.ops...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
@@ -349,5 +349,15 @@ func (c *trainMetrics) save(ctx context.Context) {
 	if !c.failing {
 		c.failing = true
 		c.logger.Warn("Storage keeps nothing: counting goes on, but a crash before it does would have counters begin where they were stored last", zap.Error(err))
+	}
+}
+
+// sync has on the disk what is stored. The storage says itself where it cannot.
+func (c *trainMetrics) sync(ctx context.Context) {
+	if c.storage == nil {
+		return
+	}
+	if err := storageclient.Sync(context.WithoutCancel(ctx), c.storage); err != nil {
+		c.telemetry.ConnectorTrainMetricsStorageFailures.Add(context.WithoutCancel(ctx), 1)
 	}
 }

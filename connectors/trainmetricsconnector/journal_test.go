@@ -36,6 +36,7 @@ type disk struct {
 
 	mu     sync.Mutex
 	values map[string][]byte
+	synced map[string][]byte   // what a machine that dies leaves
 	states []map[string][]byte // where all is remembered
 	all    bool
 	err    error
@@ -78,6 +79,17 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	if d.all {
 		d.states = append(d.states, maps.Clone(d.values))
 	}
+	return nil
+}
+
+func (d *disk) Write(ctx context.Context, ops ...*storage.Operation) error {
+	return d.Batch(ctx, ops...)
+}
+
+func (d *disk) Sync(context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.synced = maps.Clone(d.values)
 	return nil
 }
 
@@ -243,7 +255,7 @@ func TestKilledAmongManyCalls(t *testing.T) {
 	}
 }
 
-// What Prometheus has seen is stored.
+// What Prometheus has seen is stored, and not lost with the machine.
 func TestStoredBeforeItIsSent(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -252,7 +264,7 @@ func TestStoredBeforeItIsSent(t *testing.T) {
 	d.set(nil)
 	var stored map[string][]byte
 	c.next, _ = consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
-		stored = maps.Clone(d.values)
+		stored = maps.Clone(d.synced)
 		c.sent <- md
 		return nil
 	})

@@ -156,7 +156,8 @@ func (c *trainMetrics) flush(ctx context.Context) {
 	c.mu.Lock()
 	md := c.store.build(now)
 	c.mu.Unlock()
-	c.save(ctx) // before it is seen: after a crash no value is lower than one that was scraped
+	c.save(ctx) // before it is seen: after a crash no value is lower than one that was scraped, also where the machine went with it
+	c.sync(ctx)
 	if md.ResourceMetrics().Len() == 0 {
 		return
 	}

@@ -30,6 +30,8 @@ type client struct {
 	size   int64             // of the file; another size was not made by us
 	values map[string][]byte // never changed in place
 	used   int64             // bytes of the log that values need
+	dirty  bool              // something may not be on the disk yet
+	lost   bool              // fsync failed: the system may have forgotten what was to be written, and says afterwards that all is well
 	closed bool
 }
 
@@ -82,7 +84,8 @@ func (c *client) setAside(why error) error {
 // ready sees to it that the path names the file, with all that was stored.
 func (c *client) ready() error {
 	at, same := isAt(c.file, c.path)
-	if same && at.Size() == c.size {
+	whole := same && at.Size() == c.size
+	if whole && !c.lost {
 		return nil
 	}
 	if at != nil && !same {
@@ -93,7 +96,9 @@ func (c *client) ready() error {
 	if err := c.rewrite(); err != nil {
 		return err
 	}
-	c.ext.log.Warn("A state file was deleted or changed while the collector runs; it is written anew from memory", zap.String("path", c.path))
+	if !whole {
+		c.ext.log.Warn("A state file was deleted or changed while the collector runs; it is written anew from memory", zap.String("path", c.path))
+	}
 	return nil
 }
 
@@ -110,7 +115,10 @@ func (c *client) rewrite() error {
 	if err != nil {
 		return err
 	}
-	if err = writeAt(f, b, 0); err == nil {
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = c.ext.fsync(f)
+	}
+	if err == nil {
 		err = os.Rename(next, c.path)
 	}
 	if err != nil {
@@ -121,15 +129,8 @@ func (c *client) rewrite() error {
 	if c.file != nil {
 		_ = c.file.Close() // the old file is not needed any more
 	}
-	c.file, c.size = f, int64(len(b))
+	c.file, c.size, c.dirty, c.lost = f, int64(len(b)), false, false
 	return syncDir(filepath.Dir(c.path))
-}
-
-func writeAt(f *os.File, b []byte, at int64) error {
-	if _, err := f.WriteAt(b, at); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 func syncDir(dir string) error {
@@ -160,12 +161,28 @@ func (c *client) apply(ops []*storage.Operation) {
 	}
 }
 
-// Batch does all of the operations, in order, or none of them. Their changes are on the disk when Batch returns.
-func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error {
+// Batch does all of the operations, in order, or none of them. Their changes are on the disk when Batch returns, and before them all that any component has
+// written before: a position in a file is never ahead of what was counted up to it.
+func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error { return c.batch(ops, true) }
+
+// Write is a Batch whose changes a process that dies does not lose, but a machine that does may: there is no waiting for the disk.
+func (c *client) Write(_ context.Context, ops ...*storage.Operation) error {
+	return c.batch(ops, false)
+}
+
+// Sync has on the disk what any component has written.
+func (c *client) Sync(context.Context) error { return c.ext.sync() }
+
+func (c *client) batch(ops []*storage.Operation, now bool) error {
 	b := appendBatch(nil, ops)
 	if len(b) > 0 {
 		if err := c.ext.own(); err != nil {
 			return err
+		}
+		if now {
+			if err := c.ext.sync(); err != nil {
+				return err
+			}
 		}
 	}
 	c.mu.Lock()
@@ -174,7 +191,7 @@ func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error {
 		return errClosed
 	}
 	if len(b) > 0 {
-		if err := c.append(b); err != nil {
+		if err := c.append(b, now); err != nil {
 			return err
 		}
 	}
@@ -185,16 +202,40 @@ func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-func (c *client) append(b []byte) error {
+func (c *client) append(b []byte, now bool) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
-	if err := writeAt(c.file, b, c.size); err != nil {
+	_, err := c.file.WriteAt(b, c.size)
+	if err == nil && now {
+		err = c.fsync()
+	}
+	if err != nil {
 		_ = c.file.Truncate(c.size) // else the size says next time that the file is not as it was
 		return err
 	}
-	c.size += int64(len(b))
+	c.size, c.dirty = c.size+int64(len(b)), !now
 	return nil
+}
+
+// sync has on the disk what was written.
+func (c *client) sync() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed || !c.dirty:
+		return nil
+	case c.lost || c.fsync() != nil:
+		return c.rewrite()
+	}
+	c.dirty = false
+	return nil
+}
+
+func (c *client) fsync() error {
+	err := c.ext.fsync(c.file)
+	c.lost = c.lost || err != nil
+	return err
 }
 
 // Get returns the value stored with the key, nil if there is none.
@@ -215,7 +256,7 @@ func (c *client) Delete(ctx context.Context, key string) error {
 }
 
 // Close lets go of the file.
-func (c *client) Close(context.Context) error {
+func (c *client) Close(context.Context) (err error) {
 	c.ext.forget(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,5 +264,8 @@ func (c *client) Close(context.Context) error {
 		return nil
 	}
 	c.closed = true
-	return c.file.Close()
+	if c.dirty {
+		err = c.fsync()
+	}
+	return errors.Join(err, c.file.Close())
 }

@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
 const (
@@ -28,13 +30,18 @@ const (
 	maxFileName = 200 // bytes; the suffix of a file that is set aside has to fit behind the name
 )
 
-var _ storage.Extension = (*stateStorage)(nil)
+var (
+	_ storage.Extension    = (*stateStorage)(nil)
+	_ storageclient.Behind = (*client)(nil)
+)
 
 type stateStorage struct {
 	dir  string // absolute
 	log  *zap.Logger
 	done chan struct{} // closed by Shutdown
 	loop sync.WaitGroup
+
+	fsync func(*os.File) error
 
 	mu      sync.Mutex // locked before the mu of a client
 	lock    *os.File
@@ -48,7 +55,7 @@ func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) 
 	if err != nil {
 		return nil, fmt.Errorf("'directory': %w", err)
 	}
-	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), clients: map[string]*client{}}, nil
+	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), fsync: (*os.File).Sync, clients: map[string]*client{}}, nil
 }
 
 // Directory is where the files are.
@@ -167,7 +174,15 @@ func (e *stateStorage) own() error {
 	return errors.Join(errs...)
 }
 
-// watch looks after the directory when nothing is stored: the loss of a file would otherwise be noticed only after a crash.
+// sync has on the disk what any component has written.
+func (e *stateStorage) sync() (err error) {
+	for _, c := range e.all() {
+		err = errors.Join(err, c.sync())
+	}
+	return err
+}
+
+// watch looks after the directory when nothing is stored: the loss of a file would otherwise be noticed only after a crash. What was written comes to the disk.
 func (e *stateStorage) watch() {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -192,6 +207,7 @@ func (e *stateStorage) check() {
 			}
 			c.mu.Unlock()
 		}
+		err = errors.Join(err, e.sync())
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

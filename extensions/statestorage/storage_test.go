@@ -23,6 +23,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
 // rig is an extension with a client, and what both have logged.
@@ -578,6 +580,86 @@ func FuzzReadLog(f *testing.F) {
 		}
 		_, _ = decodeBatch(b)
 	})
+}
+
+// platter is what a machine that dies leaves of the files: what fsync was called for. Where a call of it fails, the system forgets what was to be written, and
+// a later call for the same file says that all is well.
+type platter struct {
+	files  map[string][]byte
+	failed map[*os.File]bool
+	fails  func(path string) bool
+	calls  int
+}
+
+func (p *platter) fsync(f *os.File) error {
+	p.calls++
+	path := strings.TrimSuffix(f.Name(), ".new")
+	if p.fails(path) {
+		p.failed[f] = true
+		return unix.EIO
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil { // it was renamed
+		b, err = os.ReadFile(path)
+	}
+	if err == nil && !p.failed[f] {
+		p.files[path] = b
+	}
+	return err
+}
+
+// number is what is stored with the key "n", 0 without.
+func (p *platter) number(tb testing.TB, path string) int {
+	tb.Helper()
+	if p.files[path] == nil {
+		return 0
+	}
+	c := &client{values: map[string][]byte{}}
+	_, err := readLog(bytes.NewReader(p.files[path]), int64(len(p.files[path])), c.apply)
+	require.NoError(tb, err)
+	n, _ := strconv.Atoi(string(c.values["n"]))
+	return n
+}
+
+// Whenever the machine dies: a position on the disk is never ahead of what was counted up to it, although nobody waits for the disk when counting.
+func TestMachineDies(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		failing := seed%2 > 0
+		p := &platter{files: map[string][]byte{}, failed: map[*os.File]bool{}, fails: func(string) bool { return failing && r.IntN(3) == 0 }}
+		ext, _ := newExtension(t, t.TempDir())
+		counts, err := ext.GetClient(t.Context(), component.KindConnector, tqTrace, "counts")
+		require.NoError(t, err)
+		tail, err := ext.GetClient(t.Context(), component.KindReceiver, tqTrace, "tail")
+		require.NoError(t, err)
+		ext.fsync = p.fsync
+		counted, stored := 0, 0
+		for range 60 {
+			n, last := p.calls, counted
+			switch r.IntN(10) {
+			default:
+				value := []byte(strconv.Itoa(counted + 1))
+				if err := storageclient.Write(t.Context(), counts, storage.SetOperation("n", value), storage.SetOperation("more", make([]byte, 1000))); err == nil {
+					counted++
+				}
+				require.True(t, failing || n == p.calls && counted == last+1, "it waits for the disk")
+			case 7, 8:
+				if tail.Set(t.Context(), "n", []byte(strconv.Itoa(counted))) == nil {
+					stored = counted
+				}
+			case 9:
+				if storageclient.Sync(t.Context(), counts) == nil {
+					require.Equal(t, counted, p.number(t, counts.(*client).path), "seed %d", seed)
+				}
+			}
+			at := p.number(t, tail.(*client).path)
+			require.LessOrEqual(t, stored, at, "seed %d: what is stored is on the disk", seed)
+			require.LessOrEqual(t, at, p.number(t, counts.(*client).path), "seed %d", seed)
+		}
+		failing = false
+		ext.check() // within 2 s
+		require.Equal(t, counted, p.number(t, counts.(*client).path), "seed %d", seed)
+	}
 }
 
 // A batch as tail stores it: the positions of 10,000 files that all grew.

@@ -28,3 +28,28 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	}
 	return c, nil
 }
+
+// Behind is a storage that can leave it to the system when what is written comes to the disk.
+type Behind interface {
+	// Write does what Batch does, but only a process that dies loses nothing by it: where the machine dies, what was written since the last Batch or Sync may be
+	// lost, the last of it first. A Batch of any component brings to the disk what all have written before.
+	Write(ctx context.Context, ops ...*storage.Operation) error
+	// Sync brings what was written to the disk.
+	Sync(ctx context.Context) error
+}
+
+// Write is for what is written with each batch of spans, where Batch would wait for the disk each time. A storage that knows no difference does a Batch.
+func Write(ctx context.Context, c storage.Client, ops ...*storage.Operation) error {
+	if b, ok := c.(Behind); ok {
+		return b.Write(ctx, ops...)
+	}
+	return c.Batch(ctx, ops...)
+}
+
+// Sync has on the disk what was written.
+func Sync(ctx context.Context, c storage.Client) error {
+	if b, ok := c.(Behind); ok {
+		return b.Sync(ctx)
+	}
+	return nil
+}

@@ -152,7 +152,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	s.to++
 	list := append(s.moved(chunk), fresh...)
 	s.unsent[chunk] += len(list) // below 0 before, where a group is in the list twice
-	err := s.store.Batch(ctx, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()),
+	err := storageclient.Write(ctx, s.store, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()),
 		storage.SetOperation(runsKey, p.reached()))
 	if err == nil {
 		s.unstored, s.failing = nil, false
@@ -209,7 +209,7 @@ func (s *promises) kept(ctx context.Context, closed []*facts.Group) {
 	}
 	before := s.from
 	s.from = from
-	if err := s.store.Batch(ctx, append(ops, storage.SetOperation(rangeKey, s.limits()))...); err != nil {
+	if err := storageclient.Write(ctx, s.store, append(ops, storage.SetOperation(rangeKey, s.limits()))...); err != nil {
 		s.from = before // after a crash the roots are sent once more, with the same ids; else this is tried with the next
 		return
 	}
