@@ -123,9 +123,6 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 // LeaveParts makes AddPart do nothing, for readers that only sum up: a part says nothing that its parent's attributes do not.
 func (b *Batch) LeaveParts() { b.bare = true }
 
-// Parts says whether parts are wanted.
-func (b *Batch) Parts() bool { return !b.bare }
-
 // AddPart appends a span without attributes to the resource of the span before, which there must be. Its name is ours, not the log's: nothing edits it. Of most
 // records the parts are far more than the spans with attributes, so a part costs no look-up and is not measured by pdata.
 func (b *Batch) AddPart(s *Span) {

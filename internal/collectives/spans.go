@@ -67,13 +67,10 @@ func (bd *builder) sent() (n int) {
 
 // ranks adds the spans of the ranks, rank by rank: spans of one resource follow one another.
 func (bd *builder) ranks() {
-	room, more := bd.sent(), true
-	if bd.Parts() {
-		room *= 3 // with their phases
-	}
+	sent, more := bd.sent(), true
 	for nth := 0; more; nth++ {
 		more = false
-		bd.Grow(room)
+		bd.Grow(3 * sent) // with their phases
 		for _, c := range bd.batch {
 			if c.dropped || !c.joined || nth >= len(c.parts) {
 				continue
@@ -231,7 +228,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	if p.more != nil {
 		status(s, p.more.errors, p.more.retries, false)
 	}
-	if bd.Parts() && c.phased() && !p.plain {
+	if c.phased() && !p.plain {
 		if last {
 			bd.phase(c, id, spans.SpanNCCLLate, start+Ahead, p.start)
 		}
