@@ -222,8 +222,16 @@ func (c *client) append(b []byte, now bool) error {
 func (c *client) sync() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	return c.settle()
+}
+
+// settle is sync with c.mu held.
+func (c *client) settle() error {
 	switch {
-	case c.closed || !c.dirty:
+	case !c.dirty:
 		return nil
 	case c.lost || c.fsync() != nil:
 		return c.rewrite()
@@ -255,8 +263,8 @@ func (c *client) Delete(ctx context.Context, key string) error {
 	return c.Batch(ctx, storage.DeleteOperation(key))
 }
 
-// Close lets go of the file.
-func (c *client) Close(context.Context) (err error) {
+// Close lets go of the file, once all of it is on the disk.
+func (c *client) Close(context.Context) error {
 	c.ext.forget(c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,8 +272,6 @@ func (c *client) Close(context.Context) (err error) {
 		return nil
 	}
 	c.closed = true
-	if c.dirty {
-		err = c.fsync()
-	}
+	err := c.settle() // which may be with another file
 	return errors.Join(err, c.file.Close())
 }

@@ -587,17 +587,17 @@ func FuzzReadLog(f *testing.F) {
 type platter struct {
 	files  map[string][]byte
 	failed map[*os.File]bool
-	fails  func(path string) bool
+	fails  func() bool
 	calls  int
 }
 
 func (p *platter) fsync(f *os.File) error {
 	p.calls++
-	path := strings.TrimSuffix(f.Name(), ".new")
-	if p.fails(path) {
+	if p.fails() {
 		p.failed[f] = true
 		return unix.EIO
 	}
+	path := strings.TrimSuffix(f.Name(), ".new")
 	b, err := os.ReadFile(f.Name())
 	if err != nil { // it was renamed
 		b, err = os.ReadFile(path)
@@ -626,7 +626,7 @@ func TestMachineDies(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		failing := seed%2 > 0
-		p := &platter{files: map[string][]byte{}, failed: map[*os.File]bool{}, fails: func(string) bool { return failing && r.IntN(3) == 0 }}
+		p := &platter{files: map[string][]byte{}, failed: map[*os.File]bool{}, fails: func() bool { return failing && r.IntN(3) == 0 }}
 		ext, _ := newExtension(t, t.TempDir())
 		counts, err := ext.GetClient(t.Context(), component.KindConnector, tqTrace, "counts")
 		require.NoError(t, err)

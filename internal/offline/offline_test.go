@@ -270,13 +270,18 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// tenSteps is a log of ten steps.
+func tenSteps(t *testing.T) *Input {
+	t.Helper()
+	in, err := Open([]string{put(t, t.TempDir(), "train.jsonl", jsonl(10, at))}, nil)
+	require.NoError(t, err)
+	t.Cleanup(in.Close)
+	return in
+}
+
 // A sink may take its time: what it is given is not cut off when the reading ends, and who can refuse is waited for.
 func TestSlowSink(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, "train.jsonl", jsonl(10, at))
-	in, err := Open([]string{dir}, nil)
-	require.NoError(t, err)
-	defer in.Close()
+	in := tenSteps(t)
 	for _, noParts := range []bool{false, true} {
 		steps := 0
 		sink, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
@@ -292,14 +297,10 @@ func TestSlowSink(t *testing.T) {
 }
 
 func TestStopped(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, "train.jsonl", jsonl(10, at))
-	in, err := Open([]string{dir}, nil)
-	require.NoError(t, err)
-	defer in.Close()
+	in := tenSteps(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Read(ctx, in, Options{}, Sink{})
+	_, err := Read(ctx, in, Options{}, Sink{})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
