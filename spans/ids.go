@@ -122,7 +122,8 @@ func StepTraceID(runID string, iteration int64) pcommon.TraceID {
 	return KeyTraceID(runID, SpanStep, strconv.AppendInt(buf[:0], iteration, 10))
 }
 
-// RunIDs returns the ids of the span that stands for the run, in the run's own trace.
+// RunIDs returns the ids of a run: its own trace, and the id by which steps link to the run. No span has the latter: where a run begins, no collector knows for
+// all of them.
 func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 	trace := KeyTraceID(runID, SpanRun)
 	return trace, SpanID(trace, SpanRun)

@@ -2,12 +2,14 @@ package spans
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -153,13 +155,13 @@ func pytorchJobRun(suffix string) func(string) string {
 	}
 }
 
-// RunSpan is what the train.run span of a run says. It begins with the first record of the run that a collector has read.
+// RunSpan is what a train.run span says: where a collector met the run first.
 type RunSpan struct {
 	Run     string     `json:"run"`     // ml.run.id
 	By      string     `json:"by"`      // what named it: a setting, a variable of the environment, or empty for the log's directory
 	Service string     `json:"service"` // service.name
-	File    string     `json:"file"`    // the log in which the run was seen first
-	Start   int64      `json:"start"`   // ns
+	File    string     `json:"file"`    // the log
+	Start   int64      `json:"start"`   // ns, of its first record
 	Time    TimeSource `json:"time"`    // where Start comes from
 }
 
@@ -175,9 +177,30 @@ func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 // runLength is the length of a run's span. When a run ends nobody knows; stores keep microseconds and less, and warn of spans without length.
 const runLength = int64(time.Millisecond)
 
+// IDs are the ids of the span, in the run's own trace. They follow from all that the span says: hosts whose collectors met the run elsewhere have spans of their
+// own, and an id never has a second content.
+func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
+	trace, _ := RunIDs(r.Run)
+	start := binary.BigEndian.AppendUint64(nil, uint64(r.Start))
+	return trace, SpanID(trace, SpanRun, []byte(r.Service), []byte(r.File), start, []byte(r.Time))
+}
+
+// Before says whether the run was met here before it was met there. A time that a log states comes before one that is made up.
+func (r RunSpan) Before(other RunSpan) bool {
+	madeUp := func(r RunSpan) int {
+		if r.Time == TimeSynthetic {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(madeUp(r), madeUp(other)), cmp.Compare(r.Start, other.Start), cmp.Compare(r.File, other.File), cmp.Compare(r.Service, other.Service),
+	) < 0
+}
+
 // AddRun adds the train.run span. It comes from no record (NoOrigin). The same RunSpan makes the same span, which Jaeger and Tempo show once.
 func (b *Batch) AddRun(r RunSpan) {
-	trace, id := RunIDs(r.Run)
+	trace, id := r.IDs()
 	defer b.From(b.origin)
 	b.From(NoOrigin)
 	s := b.Add(Resource{Service: r.Service, RunID: r.Run}, Span{

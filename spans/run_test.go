@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // environment is that of a process with these variables and no other that names a job.
@@ -107,4 +108,41 @@ func TestRunOfDirectory(t *testing.T) {
 	assert.Equal(t, RunConfig{}.Run(a), RunConfig{}.Run(b), "the files of one directory are one run")
 	assert.NotEqual(t, RunConfig{}.Run(a), RunConfig{}.Run(filepath.Join(t.TempDir(), "a.log")))
 	assert.Empty(t, RunConfig{}.Opens(a, 1, TimeLogged).By)
+}
+
+// What two train.run spans say differently, their ids tell apart; what they say alike has one id.
+func TestRunSpanIDs(t *testing.T) {
+	first := RunSpan{Run: "r", By: "run_id", Service: "verl", File: "/logs/a.log", Start: 5, Time: TimeLogged}
+	trace, id := first.IDs()
+	run, _ := RunIDs("r")
+	assert.Equal(t, run, trace)
+	met := map[pcommon.SpanID]bool{id: true}
+	for _, change := range []func(*RunSpan){
+		func(r *RunSpan) { r.Service = "train" },
+		func(r *RunSpan) { r.File = "/logs/b.log" },
+		func(r *RunSpan) { r.Start = 6 },
+		func(r *RunSpan) { r.Time = TimeDerived },
+	} {
+		other := first
+		change(&other)
+		trace, id := other.IDs()
+		assert.Equal(t, run, trace)
+		assert.False(t, met[id], other)
+		met[id] = true
+	}
+	again := first
+	again.By = "SLURM_JOB_ID" // no attribute of the span
+	_, same := again.IDs()
+	assert.Equal(t, id, same)
+}
+
+// The first is where a run begins, and a time of a log comes before one that is made up.
+func TestRunSpanBefore(t *testing.T) {
+	at := func(start int64, file string, source TimeSource) RunSpan { return RunSpan{Run: "r", File: file, Start: start, Time: source} }
+	order := []RunSpan{at(5, "a", TimeLogged), at(5, "b", TimeDerived), at(6, "a", TimeLogged), at(1, "a", TimeSynthetic), at(2, "a", TimeSynthetic)}
+	for i := range order {
+		for j := range order {
+			assert.Equal(t, i < j, order[i].Before(order[j]), "%d, %d", i, j)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"cmp"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -18,10 +19,10 @@ import (
 // run is what is known of one run.
 type run struct {
 	scores    int             // series of nccl.rank.score
-	id, file  string          // the file it was first seen in
+	id, file  string          // the first of its files, by name
 	trace     pcommon.TraceID // of its span
 	span      pcommon.SpanID
-	opened    bool // its span is in a batch
+	began     int64 // ns: of its first collective so far that was sent
 	comms     map[commKey]*communicator
 	clocks    map[string]int32
 	hosts     []*source // the first of each clock
@@ -114,11 +115,12 @@ func (j *joiner) runOf(from *From) *run {
 	if r == nil {
 		trace, span := spans.RunIDs(from.Run)
 		r = &run{
-			id: from.Run, trace: trace, span: span, file: from.Path, comms: make(map[commKey]*communicator), clocks: make(map[string]int32),
+			id: from.Run, trace: trace, span: span, file: from.Path, began: math.MaxInt64, comms: make(map[commKey]*communicator), clocks: make(map[string]int32),
 			nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64),
 		}
 		j.runs[from.Run] = r
 	}
+	r.file = min(r.file, from.Path) // ranks' logs are met in any order
 	return r
 }
 

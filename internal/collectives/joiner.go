@@ -23,7 +23,8 @@ type Settings struct {
 	Remote bool
 	// Series bounds the series of a run's metrics.
 	Series int
-	// OpenRun returns the span of a run that was first seen in a file, with its first collective; nil: it was sent already. No function: no run has a span.
+	// OpenRun is told the first collective of a run, and each that began earlier; file is the first of the run's logs by name. It returns the span of the run, nil
+	// where that was sent already. No function: no run has a span.
 	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Options say how logs are read. The zero value reads all as it is.
@@ -82,7 +83,7 @@ type reader interface {
 	receiver.Factory
 	Once(
 		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
-	) (once *tail.Once, scope string, release func(), err error)
+	) (once *tail.Once, scope string, release func() []spans.RunSpan, err error)
 }
 
 func readers() []reader {
@@ -154,13 +155,14 @@ type source struct {
 	*tail.Once
 }
 
-// sources makes the receivers of some files. Each file is read by the one that understands it.
-func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func(), err error) {
-	var releases []func()
-	release = func() {
+// sources makes the receivers of some files. Each file is read by the one that understands it. Release returns where the logs that each has read begin.
+func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
+	var releases []func() []spans.RunSpan
+	release = func() (began []spans.RunSpan) {
 		for _, f := range releases {
-			f()
+			began = append(began, f()...)
 		}
+		return began
 	}
 	files = slices.Sorted(slices.Values(files))
 	factories := readers()
@@ -296,8 +298,8 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
 	p.first.NoParts = to.NoParts
 	all, release, err := sources(j.files, j.run, opt, settings, p.first)
-	defer release()
 	if err != nil {
+		release()
 		return errors.Join(err, p.close(ctx))
 	}
 	for _, s := range all {
@@ -318,5 +320,5 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	for e := range errs {
 		err = errors.Join(err, e)
 	}
-	return errors.Join(err, p.close(ctx))
+	return errors.Join(err, p.open(ctx, release()), p.close(ctx))
 }

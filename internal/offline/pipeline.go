@@ -15,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // joinBytes is what step_join may keep of the logs of a job. Logs are read side by side, so it needs little: with 8 MiB, 1,500 steps of 64 ranks (1.2 GB) lost
@@ -133,6 +134,24 @@ func (p *pipeline) ended(scope string) {
 		return
 	}
 	p.queue.work <- func() { p.join.Ended(scope) }
+}
+
+// open sends the span of each run, which begins where the first of its logs begins. As readers work side by side, only the end of them all tells which log is first.
+func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
+	if p.first.Traces == nil || len(began) == 0 {
+		return nil
+	}
+	first := make(map[string]spans.RunSpan)
+	for _, r := range began {
+		if was, ok := first[r.Run]; !ok || r.Before(was) {
+			first[r.Run] = r
+		}
+	}
+	out := spans.NewBatch("github.com/trainbridge/trainbridge/internal/offline", "")
+	for _, r := range first {
+		out.AddRun(r)
+	}
+	return p.first.Traces.ConsumeTraces(context.WithoutCancel(ctx), out.Traces())
 }
 
 // close has all that is kept sent on.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -47,8 +48,8 @@ type handler struct {
 
 	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing; -1: that is told
 
-	batch   *functionBatch // nil between Cut and the next line, so that idle files keep no memory
-	runDone bool
+	batch *functionBatch // nil between Cut and the next line, so that idle files keep no memory
+	began int64          // ns: the first start of all batches
 }
 
 // stream is what a handler needs of tail.Stream.
@@ -71,7 +72,7 @@ const maxProcs = 4096
 func (r *tqReceiver) handle(s stream) *handler {
 	h := &handler{
 		r: r, stream: s, run: r.cfg.Run(s.Path()), filePID: pidOfFile(s.Path()), stamps: clock.NewStamps(r.zone),
-		procs: make(map[procKey]*assemble.Proc),
+		procs: make(map[procKey]*assemble.Proc), began: math.MaxInt64,
 	}
 	h.asm = assemble.New(s)
 	return h
@@ -316,9 +317,8 @@ func (h *handler) Cut() tail.Delivery {
 		return nil
 	}
 	b.run = h.run
-	if !h.runDone && len(b.out.Functions)+len(b.out.Lone) > 0 {
-		h.runDone = true
-		at, source := b.began()
+	if at, source := b.began(); at < h.began {
+		h.began = at
 		b.opens = h.r.OpenRun(h.r.cfg.Opens(h.stream.Path(), at, source))
 	}
 	return h.r.Deliver(b)

@@ -218,8 +218,7 @@ func readAll(td ptrace.Traces) *answer {
 				}
 				n.copies++
 				a.copies++
-				// The span of a run stands at the first record that a collector sees, which a restart changes.
-				if n.Name() != s.Name() || n.ParentSpanID() != s.ParentSpanID() || n.Kind() != s.Kind() || s.Name() != spans.SpanRun && !n.joined &&
+				if n.Name() != s.Name() || n.ParentSpanID() != s.ParentSpanID() || n.Kind() != s.Kind() || !n.joined &&
 					(n.duration() != int64(s.EndTimestamp()-s.StartTimestamp()) || !near(int64(n.StartTimestamp()), int64(s.StartTimestamp()))) {
 					a.wrong("copies of span %s of trace %s differ: %s and %s", s.SpanID(), s.TraceID(), n.Name(), s.Name())
 				}

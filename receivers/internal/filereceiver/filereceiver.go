@@ -5,6 +5,8 @@ package filereceiver
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Parts are what makes one kind of receiver.
@@ -131,21 +134,25 @@ type factory struct {
 	receiver.Factory
 }
 
-// Once makes a receiver that reads its files once, to their end; scope names it in what it sends, release is called after the reading. A consumer may be nil.
+// Once makes a receiver that reads its files once, to their end; scope names it in what it sends. Release is called after the reading, and says where the runs of
+// the logs begin: no log alone knows the first record of its run, so whoever reads all of them sends the spans. A consumer may be nil.
 // What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log; bare leaves out the
 // spans of spans.Batch.AddPart.
 func (f *factory) Once(
 	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
-) (once *tail.Once, scope string, release func(), err error) {
+) (once *tail.Once, scope string, release func() []spans.RunSpan, err error) {
 	r, err := Prepare(set, cfg, f.mk, traces, metrics)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	r.locate, r.bare = locate, bare
+	r.locate, r.bare, r.runs.began = locate, bare, make(map[string]spans.RunSpan)
 	own := r.tailSettings()
 	own.Sorter, own.Detect, own.Pace, own.Watch = settings.Sorter, r.parts.Detect, settings.Pace, settings.Watch
 	once, err = tail.NewOnce(r.parts.Tail, own, r.parts.NewHandler)
-	return once, r.parts.Scope, func() { _ = r.release(context.Background()) }, err // it has no storage, and so no error
+	return once, r.parts.Scope, func() []spans.RunSpan {
+		_ = r.release(context.Background()) // it has no storage, and so no error
+		return slices.Collect(maps.Values(r.runs.began))
+	}, err
 }
 
 // Prepare makes everything but the tailer, with consumers that may be nil: for tests of a handler.

@@ -16,8 +16,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// OpenRun returns the span of a run that is met for the first time in this process, else nil. The span is the given one, or what an earlier process has sent of
-// the same run: a span that comes again says the same.
+// OpenRun is told where a log of a run begins. It returns the span of a run that is met for the first time in this process, else nil. The span is the given one, or
+// what an earlier process has sent of the same run: a span that comes again says the same. A receiver that reads its files once returns none, and says in the end where the
+// runs begin.
 func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 	opened, others := r.runs.open(span, r)
 	if opened == nil {
@@ -46,6 +47,7 @@ type runs struct {
 	by    map[string]*Receiver // who has sent it
 	named string               // of the first run that has only its directory for a name: "id (of file)"
 	once  sync.Once
+	began map[string]spans.RunSpan // where all logs are read before a run is told: its beginning so far; nil: it is told at once
 
 	store storage.Client // nil: none
 	of    storage.Extension
@@ -63,6 +65,12 @@ const (
 func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, others string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.began != nil {
+		if first, ok := r.began[span.Run]; !ok || span.Before(first) {
+			r.began[span.Run] = span
+		}
+		return nil, ""
+	}
 	if r.by[span.Run] != nil {
 		return nil, ""
 	}

@@ -3,6 +3,7 @@ package step
 import (
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -115,8 +116,8 @@ type handler struct {
 	known   int // of these, seen before
 	apart   int // of these, times of ranks that belong to no step
 
-	batch   *stepBatch // nil between Cut and the next line, so that idle files keep no memory
-	runDone bool
+	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
+	began int64      // ns: the first start of all batches
 }
 
 // state is what is kept over a restart.
@@ -193,7 +194,7 @@ func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
 		first: attemptOf(s.Path()), stamps: clock.NewStamps(set.Zone), parser: set.NewParser(s.Path(), s.IsDocument()), whole: s.IsDocument(),
-		rec: new(record.Record),
+		rec: new(record.Record), began: math.MaxInt64,
 	}
 	h.state.Tracks = make(map[who]*track)
 	h.ids = spans.NewStepIDs(h.run)
@@ -586,9 +587,8 @@ func (h *handler) Cut() tail.Delivery {
 		b.Done()
 		return nil
 	}
-	if !h.runDone && b.steps > 0 {
-		h.runDone = true
-		first := b.first()
+	if first := b.first(); b.steps > 0 && first.start < h.began {
+		h.began = first.start
 		b.opens = h.set.Receiver.OpenRun(h.set.Run.Opens(h.stream.Path(), first.start, b.shared[first.shared].time))
 	}
 	return h.set.Receiver.Deliver(b)

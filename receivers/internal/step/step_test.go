@@ -241,7 +241,7 @@ func TestStepsCoverWhatLiesBetween(t *testing.T) {
 	}
 	run := res.spans(spans.SpanRun)
 	require.Len(t, run, 1)
-	assert.Equal(t, run[0].SpanID(), got[0].Links().At(0).SpanID())
+	assert.Equal(t, run[0].TraceID(), got[0].Links().At(0).TraceID())
 }
 
 // A digit too many in an iteration must not make a span of a thousand years.

@@ -167,7 +167,8 @@ func Attr(s ptrace.Span, name string) string {
 }
 
 // merge brings batches together, so that their number makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of
-// each name. The path of the log is cut to its name, and NaN, which is equal to nothing, is the largest number.
+// each name. The path of the log is cut to its name, and NaN, which is equal to nothing, is the largest
+// number.
 func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	tb.Helper()
 	all := make(map[string]ptrace.SpanSlice) // by resource
@@ -179,6 +180,10 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 				if v, ok := s.Attributes().Get(name); ok {
 					v.SetStr(filepath.Base(v.Str()))
 				}
+			}
+			if s.Name() == spans.SpanRun { // its id follows from the whole path
+				_, id := spans.RunIDs(spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID))
+				s.SetSpanID(id)
 			}
 		}
 		first, again := all[resource]
