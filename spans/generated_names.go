@@ -244,8 +244,8 @@ const (
 const (
 	// Explains one verdict that is not good, at the end of the span.
 	EventVerdict = "trainbridge.verdict"
-	// The span of 1 ms that stands for a whole run, at its first record: once per process and run. With span_links, steps
-	// and batches link to it.
+	// The span of 1 ms that says where a run was met first: its log, at its first record. Each collector sends one, under
+	// ids of its own where it met the run elsewhere. With span_links, steps and batches link to its trace.
 	SpanRun = "train.run"
 )
 
