@@ -1,29 +1,23 @@
 package redact
 
-import "strings"
+import (
+	"strings"
 
-// class says whether the value of a field is a secret, by the field's name.
-type class uint8
-
-const (
-	plain  class = iota
-	maybe        // a secret where the value looks like one: "token" is a word of models too
-	secret       // a text is a secret
-	never        // a secret whatever it is, a number too
+	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
 // maxWords bounds the words looked at, from the end of a name: the last words say what a field is.
 const maxWords = 4
 
-// classify reads the name of a field: words in snake, camel or kebab case, with dots between the names of objects.
-func classify(name string) class {
+// classify says what values of a field are secrets, by the name of the field: words in snake, camel or kebab case, with dots between the names of objects.
+func classify(name string) secrets.Looks {
 	for rest := name; ; {
 		parent, after, ok := strings.Cut(rest, ".")
 		if !ok {
 			break
 		}
-		if strings.ToLower(parent) == "secrets" || strings.ToLower(parent) == "credentials" {
-			return secret
+		if strings.EqualFold(parent, "secrets") || strings.EqualFold(parent, "credentials") {
+			return secrets.Text
 		}
 		rest = after
 	}
@@ -40,24 +34,90 @@ func classify(name string) class {
 	}
 	w := words[:]
 	if n > 1 && asText[w[0]] {
-		w = append(w[1:], "")
+		w = w[1:]
 	}
-	last, before := w[0], w[1]
+	if looks, ok := known(w); ok && (w[0] != "token" || looks != secrets.Long) {
+		return looks
+	}
+	return ending(name, w[0], w[1])
+}
+
+// known looks up the last words of a name, which the table of secrets has or not. More words know better.
+func known(words []string) (looks secrets.Looks, ok bool) {
+	var joined [maxName]byte
+	at := len(joined)
+	for _, w := range words {
+		if w == "" || len(w) > at {
+			break
+		}
+		at -= len(w)
+		copy(joined[at:], w)
+		if found, has := named[string(joined[at:])]; has {
+			looks, ok = found, true
+		}
+	}
+	return looks, ok
+}
+
+// named are the names of the table of secrets, with their words joined.
+var named = func() map[string]secrets.Looks {
+	out := make(map[string]secrets.Looks)
+	for _, k := range secrets.Kinds() {
+		for _, n := range k.Names {
+			out[strings.ReplaceAll(n, " ", "")] = k.Looks
+		}
+	}
+	return out
+}()
+
+// ending classifies a name by what its last word ends in, where the table does not have its words.
+func ending(name, last, before string) secrets.Looks {
+	for _, end := range [...]string{"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌"} {
+		stem, ok := strings.CutSuffix(last, end)
+		if !ok {
+			continue
+		}
+		if stem == "" {
+			stem = before
+		}
+		switch end {
+		case "key":
+			return ofNoService(name, stem, keysOfModels, secrets.Password, secrets.Random)
+		case "token":
+			if stem == "" {
+				return secrets.Long
+			}
+			return ofNoService(name, stem, tokensOfModels, secrets.Password, secrets.Long)
+		case "pass":
+			if stem == "" {
+				return secrets.Long
+			}
+			return ofNoService(name, stem, passesOfModels, secrets.Phrase, secrets.Long)
+		case "pwd":
+			return secrets.Phrase
+		case "secret":
+			return secrets.Text
+		}
+		return secrets.Anything
+	}
+	return secrets.Nothing
+}
+
+// ofNoService classifies the name of something that is of no known service: by the word before, and stricter where no variable of the environment is named.
+func ofNoService(name, before string, models map[string]bool, env, other secrets.Looks) secrets.Looks {
 	switch {
-	case last == "key" && keysOf[before], last == "id" && before == "key" && w[2] == "access":
-		return never
-	case strings.HasSuffix(last, "password") || strings.HasSuffix(last, "passwd") || strings.HasSuffix(last, "passphrase"), oneWord[last]:
-		return never
-	case last == "secret" || last == "authorization" || last == "credential" || last == "credentials" || last == "cookie" || last == "cookies":
-		return secret
-	case last == "auth" && authOf[before], last == "string" && (before == "connection" || before == "conn"), last == "signature" && before == "amz":
-		return secret
-	case last == "token" && tokensOf[before]:
-		return secret
-	case last == "token" && !tokensOfModels[before], last == "dsn":
-		return maybe
+	case before == "" || models[before]:
+		return secrets.Nothing
+	case variable(name):
+		return env
 	}
-	return plain
+	return other
+}
+
+// variable says whether a name is one of the environment, such as MYCORP_KEY.
+func variable(name string) bool {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	return strings.IndexByte(name, '_') > 0 && name == strings.ToUpper(name)
 }
 
 // wordStart is where the word begins that ends at name[end-1]. Of "HTTPApiKey" the words are HTTP, Api and Key.
@@ -93,27 +153,22 @@ func set(words string) map[string]bool {
 
 var (
 	// asText may follow the word that counts.
-	asText = set("value text str plain raw header")
-	// keysOf stand before "key". Of models and data, and no secrets: attention_key, cache_key, primary_key, public_key.
-	keysOf = set(
-		"api access secret private session encryption signing ssh auth authentication account admin master hmac shared subscription wandb comet neptune openai " +
-			"anthropic azure gcp deploy license",
-	)
-	authOf = set("basic http proxy registry docker npm")
-	// oneWord are words written as one.
-	oneWord = set(
-		"apikey secretkey accesskey privatekey authkey sessionkey accesstoken authtoken apitoken hubtoken sessiontoken refreshtoken bearertoken clientsecret " +
-			"accountkey sharedaccesskey",
-	)
-	// tokensOf stand before "token" where a token is a secret, and not a part of a model's text.
-	tokensOf = set("api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab slack bot " +
-		"oauth jwt csrf xsrf deploy service personal pat " +
-		"openai anthropic azure aws gcp google kaggle comet neptune mlflow clearml registry docker npm pypi webhook write login private client modelscope " +
-		"swanlab vault consul sts")
+	asText = set("value text str plain raw header data")
 	// tokensOfModels stand before "token" in the names of models and of their data.
 	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev previous " +
 		"current cur num max min avg mean total sum start " +
 		"stop end begin new add additional prompt generated gen output input in out single extra decoder encoder think thinking tool prefix suffix middle fill " +
 		"fim sot eot eod eom boi eoi placeholder " +
-		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled")
+		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled sub word un de re pre multi")
+	// keysOfModels stand before "key" in the names of models, of their data, and of tables; public keys are no secrets.
+	keysOfModels = set("public pub attention attn cache kv value values query q k v head num max min primary foreign composite sort group partition metric pad dict hash " +
+		"unique row col column join lookup random rng prng jax object bucket path input output label target feature image video audio text data dataset train eval " +
+		"test val config index state param parameter weight layer model map json batch sample prompt answer question response reward item field record event trace " +
+		"span message topic routing host known authorized fingerprint gpg pgp hot short function mon tur don hoc joc whis mur jac press any arrow enter esc up down " +
+		"left right the this that each every same other first last next prev new old same by per dedup idempotency request plot x y z step run experiment env " +
+		"environment search filter tensor storage meta metadata checkpoint ckpt module name type class task")
+	// passesOfModels stand before "pass": of models, of compilers, of tests, and parts of words.
+	passesOfModels = set("forward backward fwd bwd first second third last next prev single one two multi num max min total this each every full per train training eval " +
+		"test tests val data prefill decode encoder decoder inference optimizer graph fusion lowering rewrite optimization compile compiler inductor fx jit warmup " +
+		"rpc by com sur tres encom over under low high band all no")
 )

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/secrets"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -98,7 +99,7 @@ type field struct {
 	name  string
 	shown string // the name without the secrets in it
 	named Counts // the secrets in the name
-	class class
+	class secrets.Looks
 	skip  bool // not of the log, or what a reader needs to find the file
 	host  bool
 	last  string // the value that was looked at last: values repeat
@@ -172,7 +173,7 @@ func (w *walker) value(f *field, s string) string {
 	switch {
 	case f.skip || s == "":
 		return s
-	case f.class != plain && hides(f.class, s, false):
+	case f.class != secrets.Nothing && hides(f.class, s):
 		w.counts.Keys++
 		return Redacted
 	case s == f.last:
@@ -250,7 +251,7 @@ func (w *walker) attributes(m pcommon.Map) {
 				continue
 			}
 			f := w.field(name)
-			if f.class == never {
+			if f.class == secrets.Anything {
 				v.SetStr(Redacted)
 				w.counts.Keys++
 			}

@@ -1,10 +1,16 @@
 package redact
 
 import (
+	"encoding/base64"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/internal/secrets"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Redacted stands where a secret was.
@@ -12,53 +18,6 @@ const Redacted = "[redacted]"
 
 // minSecret is the length of the shortest text that is looked into: k=v with a name that means something.
 const minSecret = 8
-
-// shapes are the secrets that are known by their look. Where there is a group, only the group is replaced.
-var shapes = regexp.MustCompile(strings.Join([]string{
-	`\bA(?:KIA|SIA)[0-9A-Z]{16}\b`,           // AWS
-	`\bgh[opusr]_[0-9A-Za-z]{20,}`,           // GitHub
-	`\bgithub_pat_\w{20,}`,                   //
-	`\bglpat-[\w-]{16,}`,                     // GitLab
-	`\bhf_[0-9A-Za-z]{20,}`,                  // Hugging Face
-	`\bsk-[\w-]{20,}`,                        // OpenAI, Anthropic and others with this prefix
-	`\bxox[abeoprs]-[\w-]{10,}`,              // Slack
-	`\bAIza[\w-]{30,}`,                       // Google
-	`\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?`, // JWT
-	`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`, // PEM; of one that was cut, the rest
-	`\b[Bb]earer\s+([\w.~+/=-]{16,})`,                      // HTTP
-	`\b[A-Za-z][0-9A-Za-z+.-]*://[^\s:/@'"]*:([^\s/'"]+)@`, // a password in a URL
-}, "|"))
-
-// random says whether a match is made of random letters, and is no name in words such as sk-learn-compatible-estimators.
-func random(s string) bool {
-	for i := range len(s) {
-		if digit(s[i]) {
-			return true
-		}
-	}
-	return s != strings.ToLower(s) && s != strings.ToUpper(s)
-}
-
-// first are the bytes that shapes begin with, but for URLs.
-var first = [256]bool{'A': true, 'g': true, 'h': true, 's': true, 'x': true, 'e': true, '-': true, 'B': true, 'b': true}
-
-// shaped says whether a text may hold a known shape, at little cost.
-func shaped(s string) bool {
-	if strings.IndexByte(s, '@') >= 0 && strings.Contains(s, "://") {
-		return true
-	}
-	const shortest = 15
-	for i := range len(s) - shortest + 1 {
-		if !first[s[i]] || i > 0 && s[i] != '-' && (letter(s[i-1]) || digit(s[i-1])) {
-			continue
-		}
-		switch s[i : i+2] {
-		case "AK", "AS", "AI", "gh", "gi", "gl", "hf", "sk", "xo", "ey", "--", "Be", "be":
-			return true
-		}
-	}
-	return false
-}
 
 // finder looks for secrets in texts.
 type finder struct {
@@ -68,30 +27,31 @@ type finder struct {
 }
 
 // class is what the name of a field says, as the log has it.
-func (f *finder) class(name string) class {
+func (f *finder) class(name string) secrets.Looks {
 	for _, re := range f.keys {
 		if re.MatchString(name) {
-			return never
+			return secrets.Anything
 		}
 	}
 	if f.builtIn {
 		return classify(name)
 	}
-	return plain
+	return secrets.Nothing
 }
 
 // text returns a text without its secrets, and counts the secrets and hosts.
 func (f *finder) text(s string, n *Counts) string {
 	if f.builtIn && len(s) >= minSecret {
-		if strings.IndexByte(s, '=') >= 0 || strings.IndexByte(s, ':') >= 0 || strings.Contains(s, "--") || strings.Contains(s, ".. ") {
+		pairs, shapes := look(s)
+		if pairs {
 			s = f.assignments(s, n)
 		}
-		if shaped(s) {
-			s = replace(shapes, s, n, random)
+		if shapes {
+			s = shaped(s, n)
 		}
 	}
 	for _, re := range f.values {
-		s = replace(re, s, n, nil)
+		s = replace(re, s, n)
 	}
 	if f.hosts != nil {
 		s = f.hosts.addresses(s, n)
@@ -99,75 +59,192 @@ func (f *finder) text(s string, n *Counts) string {
 	return s
 }
 
-// replace replaces each match, or its first group, that is wanted.
-func replace(re *regexp.Regexp, s string, n *Counts, wanted func(string) bool) string {
-	var out strings.Builder
-	from := 0
+// replace replaces each match, or its first group.
+func replace(re *regexp.Regexp, s string, n *Counts) string {
+	var out edit
 	for _, at := range re.FindAllStringSubmatchIndex(s, -1) {
 		begin, end := at[0], at[1]
-		url := false
 		for i := 2; i < len(at); i += 2 {
 			if at[i] >= 0 {
 				begin, end = at[i], at[i+1]
-				url = s[end:at[1]] == "@"
 				break
 			}
 		}
-		if match := s[begin:end]; match == Redacted || wanted != nil && !url && !wanted(match) {
-			continue
+		if s[begin:end] != Redacted {
+			out.put(s, begin, end, Redacted)
+			n.Values++
 		}
-		out.WriteString(s[from:begin])
-		out.WriteString(Redacted)
-		from = end
-		n.Values++
 	}
-	if from == 0 {
-		return s
-	}
-	out.WriteString(s[from:])
-	return out.String()
+	return out.text(s)
 }
 
-// assignments replaces the values of names that stand in the text itself: JSON and Python's dicts, k=v, YAML, --options, and the dots of Megatron's arguments.
-func (f *finder) assignments(s string, n *Counts) string {
-	var out strings.Builder
-	from := 0
-	for i := 1; i < len(s)-1; i++ {
-		var begin, end int
-		switch c := s[i]; {
-		case c == '=' || c == ':':
-			end = i
-		case c == ' ' && s[i-1] == '.' && i > 3 && s[i-3:i] == "...":
-			end = len(strings.TrimRight(s[:i], "."))
-		case c == ' ' && (letter(s[i-1]) || digit(s[i-1])):
-			end = i
-		default:
-			continue
-		}
-		end = len(strings.TrimRight(s[:end], ` "'\]`))
-		begin = nameStart(s, end)
-		if begin >= end || begin < from || s[i] == ' ' && s[i-1] != '.' && !strings.HasPrefix(s[begin:end], "--") {
-			continue
-		}
-		class := f.class(s[begin:end])
-		if class == plain {
-			continue
-		}
-		vb, ve := value(s, i+1, class)
-		if !hides(class, s[vb:ve], false) || s[i] == ' ' && strings.HasPrefix(s[vb:], "--") {
-			continue
-		}
-		out.WriteString(s[from:vb])
-		out.WriteString(Redacted)
-		from, i = ve, ve-1
-		n.Keys++
-	}
-	if from == 0 {
+// edit is a text with some parts of it replaced.
+type edit struct {
+	out  strings.Builder
+	from int // the rest of the text is as it was
+}
+
+// put replaces a part behind those that were replaced before.
+func (e *edit) put(s string, begin, end int, by string) {
+	e.out.WriteString(s[e.from:begin])
+	e.out.WriteString(by)
+	e.from = end
+}
+
+func (e *edit) text(s string) string {
+	if e.from == 0 {
 		return s
 	}
-	out.WriteString(s[from:])
-	return out.String()
+	e.out.WriteString(s[e.from:])
+	return e.out.String()
 }
+
+// look says, in one pass over a text, whether names with values and known shapes may be in it.
+func look(s string) (pairs, shapes bool) {
+	for i := range len(s) - 1 {
+		is := bytesOf[s[i]]
+		if is == 0 {
+			continue
+		}
+		if is&separates != 0 && !pairs {
+			pairs = mayPair(s, i)
+		}
+		if is&begins != 0 && !shapes {
+			shapes = beginsAt(s, i) != nil
+		}
+		if pairs && shapes {
+			break
+		}
+	}
+	return pairs, shapes
+}
+
+// bytesOf says what may be at a byte.
+var bytesOf = func() (out [256]uint8) {
+	for _, c := range [...]byte{'=', ':', '|', ',', '%', '-', '.', fullWidth, boxDrawing} {
+		out[c] |= separates
+	}
+	for c := range out {
+		if len(shapesOf[c]) > 0 {
+			out[c] |= begins
+		}
+	}
+	return out
+}()
+
+const (
+	separates  = 1 << iota // a name and a value
+	begins                 // a known shape
+	fullWidth  = 0xEF      // the first byte of ： and ＝
+	boxDrawing = 0xE2      // of │
+)
+
+// mayPair says whether a name and its value may stand at s[i], where an option or dots before a value count too.
+func mayPair(s string, i int) bool {
+	if c := s[i]; c == '-' || c == '.' {
+		return s[i+1] == c
+	}
+	return separator(s, i) > 0
+}
+
+// separator is how many bytes at s[i] separate a name from its value; 0: none. A blank does so behind an option or dots, a comma between texts in quotes.
+func separator(s string, i int) int {
+	switch c := s[i]; c {
+	case '=', ':', '|':
+		return 1
+	case ' ':
+		if i > 3 && (s[i-3:i] == "..." || (letter(s[i-1]) || digit(s[i-1])) && s[nameStart(s, i):][:2] == "--") {
+			return 1
+		}
+	case ',':
+		if i > 3 && (s[i-1] == '\'' || s[i-1] == '"') {
+			return 1
+		}
+	case '%':
+		if i+2 < len(s) && s[i+1] == '3' && (s[i+2]|0x20 == 'd' || s[i+2]|0x20 == 'a') {
+			return 3
+		}
+	case fullWidth, boxDrawing:
+		if rest := s[i:]; strings.HasPrefix(rest, "：") || strings.HasPrefix(rest, "＝") || strings.HasPrefix(rest, "│") {
+			return 3
+		}
+	}
+	return 0
+}
+
+// assignments replaces the values of names that stand in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, and the dots of Megatron's
+// arguments.
+func (f *finder) assignments(s string, n *Counts) string {
+	var out edit
+	open := isCut(s)
+	for i := 1; i < len(s)-1; i++ {
+		if bytesOf[s[i]]&separates == 0 && s[i] != ' ' {
+			continue
+		}
+		width := separator(s, i)
+		if width == 0 {
+			continue
+		}
+		begin, end, looks := f.nameBefore(s, i)
+		if looks == secrets.Nothing || begin < out.from || s[i] == ',' && !listed(s, begin, i) {
+			continue
+		}
+		vb, ve := value(s, i+width, s[begin:end], looks)
+		if vb >= ve || s[i] == ' ' && strings.HasPrefix(s[vb:], "--") || !hides(looks, s[vb:ve]) && (!open || ve < len(s)) {
+			continue
+		}
+		by := Redacted
+		if q := s[end:i]; s[i] == ':' && s[vb-1] != '"' && s[vb-1] != '\'' && strings.Trim(q, `\"'`) == "" {
+			by = q + Redacted + q // {"password": 12345678} stays JSON
+		}
+		out.put(s, vb, ve, by)
+		n.Keys++
+		i = ve - 1
+	}
+	return out.text(s)
+}
+
+// nameBefore finds the name before a separator, with the words before it where they say more: API key: X.
+func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Looks) {
+	end = len(strings.TrimRight(s[:i], ` "'\].`))
+	for strings.HasSuffix(s[:end], "%22") {
+		end -= 3
+	}
+	begin = nameStart(s, end)
+	if begin == end {
+		if end > 2 && s[end-1] >= utf8.RuneSelf { // 密码
+			begin = end - min(end, maxName)
+			return end - 1, end, f.class(strings.ToValidUTF8(s[begin:end], ""))
+		}
+		return begin, end, secrets.Nothing
+	}
+	looks = f.class(s[begin:end])
+	for range 2 {
+		if last := s[begin:end]; looks != secrets.Nothing && looks != secrets.Long || begin < 2 || s[begin-1] != ' ' || len(last) > 16 || !letter(s[begin-2]) {
+			break
+		}
+		from := nameStart(s, begin-1)
+		if more := f.class(s[from:end]); more != secrets.Nothing && more != secrets.Random {
+			return from, end, more
+		}
+		begin = from
+	}
+	return begin, end, looks
+}
+
+// listed says whether a name in quotes and the text behind the comma at s[i] belong together: ['--api-key', 'X'] and ('api_key', 'X').
+func listed(s string, begin, i int) bool {
+	if s[begin] == '-' {
+		return true
+	}
+	for begin > 0 && (s[begin-1] == '"' || s[begin-1] == '\'' || s[begin-1] == '\\') {
+		begin--
+	}
+	return begin > 0 && s[begin-1] == '(' && !strings.HasPrefix(strings.TrimLeft(s[i+1:], " "), "(")
+}
+
+// isCut says whether a text may have been cut, since it is as long as an attribute may be.
+func isCut(s string) bool { return len(s) > spans.MaxAttributeBytes-utf8.UTFMax }
 
 // maxName bounds the name before a value.
 const maxName = 64
@@ -181,64 +258,143 @@ func nameStart(s string, end int) int {
 		}
 		i--
 	}
+	if i == 0 || i == end {
+		return i
+	}
+	switch c := s[i-1]; {
+	case c == '\\' && (s[i] == 'n' || s[i] == 'r' || s[i] == 't'): // a line end as JSON writes it
+		return i + 1
+	case c == '[' || c == ';': // a colour
+		if rest := strings.TrimLeft(s[i:end], "0123456789"); len(rest) < end-i && rest != "" && rest[0] == 'm' {
+			return end - len(rest) + 1
+		}
+	}
 	return i
 }
 
-// value finds the value that follows at s[i:]: the text in quotes, or up to a blank or the end of a list's member.
-func value(s string, i int, class class) (begin, end int) {
-	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '>' || s[i] == '\\') {
+// value finds the value that follows at s[i:]: the text in quotes, a list, or up to a blank or the end of a list's member.
+func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
+	for i < len(s) && strings.IndexByte(" \t>\\=:|", s[i]) >= 0 {
 		i++
 	}
-	if i < len(s) && (s[i] == '"' || s[i] == '\'') {
-		for j := i + 1; j < len(s); j++ {
-			if s[j] == s[i] && (s[j-1] != '\\' || s[i-1] == '\\') {
-				if s[j-1] == '\\' {
-					return i + 1, j - 1
-				}
-				return i + 1, j
-			}
-		}
-		return i + 1, len(s) // of a text that was cut
+	if strings.HasPrefix(s[i:], "%22") {
+		i += 3
 	}
-	word := func(from int) int {
-		if j := strings.IndexAny(s[from:], " \t\r\n,;&)]}\"'"); j >= 0 {
-			return from + j
-		}
-		return len(s)
+	if i+1 < len(s) && (s[i] == 'b' || s[i] == 'u' || s[i] == 'r') && (s[i+1] == '"' || s[i+1] == '\'') { // as Python prints bytes
+		i++
 	}
-	end = word(i)
+	switch {
+	case strings.HasPrefix(s[i:], Redacted):
+		return i, i + len(Redacted)
+	case i < len(s) && (s[i] == '"' || s[i] == '\''):
+		return i + 1, quoted(s, i)
+	}
+	if i < len(s) && s[i] == '[' && looks == secrets.Anything {
+		if j := strings.IndexByte(s[i:], ']'); j >= 0 {
+			return i, i + j + 1
+		}
+		return i, len(s) // of a text that was cut
+	}
+	end = wordEnd(s, i)
+	if looks != secrets.Text {
+		return i, end
+	}
 	switch strings.ToLower(s[i:end]) {
-	case "basic", "bearer", "digest", "token": // Authorization: Basic dXNlcjpw
-		if class >= secret && end+1 < len(s) {
-			end = word(end + 1)
+	case "basic", "bearer", "token", "negotiate", "apikey": // Authorization: Basic dXNlcjpw
+		if end+1 < len(s) {
+			end = wordEnd(s, end+1)
+		}
+	case "digest", "aws4-hmac-sha256", "oss4-hmac-sha256", "tc3-hmac-sha256", "hmac-sha256": // name=value, name=value
+		end = i + strings.IndexAny(s[i:]+"\n", "\n\"'")
+	}
+	if last := name[wordStart(name, len(name)):]; strings.EqualFold(last, "cookie") || strings.EqualFold(last, "cookies") {
+		for end+2 < len(s) && s[end:end+2] == "; " {
+			end = wordEnd(s, end+2)
 		}
 	}
 	return i, end
 }
 
-// hides says whether the value of a field is a secret: not an empty one, or a placeholder for a secret. isNumber: the value is no text in the log.
-func hides(class class, v string, isNumber bool) bool {
+// quoted is where the text ends whose quote is at s[i].
+func quoted(s string, i int) (end int) {
+	for j := i + 1; j < len(s); j++ {
+		if s[j] == s[i] && (s[j-1] != '\\' || i > 0 && s[i-1] == '\\') {
+			if s[j-1] == '\\' {
+				return j - 1
+			}
+			return j
+		}
+	}
+	return len(s) // of a text that was cut
+}
+
+// wordEnd is where the word ends that begins at s[i]: before a blank, the end of a list's member, a quote, or such a sign in a URL or in escaped text.
+func wordEnd(s string, i int) int {
+	for j := i; j < len(s); j++ {
+		switch c := s[j]; {
+		case ends[c]:
+			if c == '(' && j+1 < len(s) && (s[j+1] == '"' || s[j+1] == '\'') { // SecretStr('X')
+				return quoted(s, j+1)
+			}
+			if c != '(' {
+				return j
+			}
+		case c == '%' && (strings.HasPrefix(s[j:], "%26") || strings.HasPrefix(s[j:], "%22")):
+			return j
+		case c == '\\' && j+1 < len(s) && strings.IndexByte(`nrt"'`, s[j+1]) >= 0:
+			return j
+		case c >= utf8.RuneSelf:
+			if r, _ := utf8.DecodeRuneInString(s[j:]); unicode.Is(unicode.Han, r) || strings.ContainsRune("，。；、）】”」│", r) {
+				return j
+			}
+		}
+	}
+	return len(s)
+}
+
+// ends are the bytes at which a word ends, and the parenthesis of a call.
+var ends = func() (out [256]bool) {
+	for _, c := range []byte(" \t\r\n,;&)]}(|\"'`") {
+		out[c] = true
+	}
+	return out
+}()
+
+// hides says whether a value is a secret: not an empty one, or a placeholder for a secret.
+func hides(looks secrets.Looks, v string) bool {
 	switch strings.ToLower(v) {
-	case "", "none", "null", "nil", "true", "false", "undefined", "unset", "n/a", Redacted, "{", "[", "(":
+	case "", "none", "null", "nil", "true", "false", "undefined", "unset", "n/a", Redacted, "{", "[", "(", "[]", "required", "optional":
 		return false
 	}
-	if v[0] == '{' || v[0] == '[' && class == maybe || strings.Trim(v, "*x.") == "" {
+	if v[0] == '{' || strings.Trim(v, "*x.") == "" {
 		return false
 	}
 	if v[0] == '<' && v[len(v)-1] == '>' && v == strings.ToUpper(v) { // Hugging Face prints <HUB_TOKEN>
 		return false
 	}
-	switch class {
-	case never:
+	return looksLike(looks, v)
+}
+
+// looksLike says whether a text looks as a kind of secrets does.
+func looksLike(looks secrets.Looks, v string) bool {
+	switch looks {
+	case secrets.Anything:
 		return true
-	case secret:
-		if isNumber {
-			return false
-		}
-		_, err := strconv.ParseFloat(v, 64)
-		return err != nil
-	case maybe:
-		return !isNumber && len(v) >= 12 && strings.ContainsAny(v, "0123456789") && !strings.ContainsAny(v, " <>|") && !numeric(v)
+	case secrets.Text:
+		return !numeric(v)
+	case secrets.Phrase:
+		return !numeric(v) && !isPath(v)
+	case secrets.Password:
+		return len(v) >= 6 && strings.ContainsAny(v, "0123456789") && strings.IndexFunc(v, unicode.IsLetter) >= 0 && !strings.ContainsAny(v, " <>|") &&
+			!numeric(v) && !isPath(v)
+	case secrets.Long:
+		return len(v) >= 12 && strings.ContainsAny(v, "0123456789") && !strings.ContainsAny(v, " <>|") && v[0] != '[' && !numeric(v)
+	case secrets.Random:
+		return random(v)
+	case secrets.Digits:
+		return mixed(v)
+	case secrets.Basic:
+		return isBasic(v)
 	}
 	return false
 }
@@ -246,6 +402,37 @@ func hides(class class, v string, isNumber bool) bool {
 func numeric(v string) bool {
 	_, err := strconv.ParseFloat(v, 64)
 	return err == nil
+}
+
+func isPath(v string) bool {
+	return strings.IndexByte("/.~", v[0]) >= 0 || strings.Contains(v, "://") || len(v) > 2 && v[1] == ':' && (v[2] == '\\' || v[2] == '/')
+}
+
+// mixed says whether there is a digit, or letters of both cases.
+func mixed(v string) bool {
+	return strings.ContainsAny(v, "0123456789") || v != strings.ToLower(v) && v != strings.ToUpper(v)
+}
+
+// random says whether enough letters and digits follow each other, of both kinds or cases: no name in words, such as sk-learn-compatible-estimators-v2.
+func random(v string) bool {
+	const enough = 12
+	from := 0
+	for i := range len(v) + 1 {
+		if i < len(v) && (letter(v[i]) || digit(v[i])) {
+			continue
+		}
+		if run := v[from:i]; len(run) >= enough && mixed(run) && strings.IndexFunc(run, unicode.IsLetter) >= 0 {
+			return true
+		}
+		from = i + 1
+	}
+	return false
+}
+
+// isBasic says whether a text is base64 of name:password.
+func isBasic(v string) bool {
+	b, err := base64.StdEncoding.DecodeString(v)
+	return err == nil && slices.Contains(b, ':') && utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' })
 }
 
 // cut makes a text at most so long, at the edge of a rune.

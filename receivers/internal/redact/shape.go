@@ -1,0 +1,149 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/internal/secrets"
+)
+
+// shape is a kind of secret that is known by its look, with one of the texts that it begins with.
+type shape struct {
+	begins string // lower case
+	re     *regexp.Regexp
+	looks  secrets.Looks
+}
+
+// shapesOf are the shapes by their first byte, in either case, and seconds are the bytes that follow it.
+var shapesOf, seconds = func() (by [256][]shape, second [256][256]bool) {
+	for _, k := range secrets.Kinds() {
+		if k.Pattern == "" {
+			continue
+		}
+		re := regexp.MustCompile("^(?:" + k.Pattern + ")")
+		for _, begins := range k.Begins {
+			for _, first := range cases(begins[0]) {
+				by[first] = append(by[first], shape{begins, re, k.Looks})
+				for _, next := range cases(begins[1]) {
+					second[first][next] = true
+				}
+			}
+		}
+	}
+	return by, second
+}()
+
+// cases are both cases of a letter.
+func cases(c byte) []byte {
+	if lower(c) {
+		return []byte{c, c - 'a' + 'A'}
+	}
+	return []byte{c}
+}
+
+// beginsAt returns the shapes that may begin at s[i], where there may be one.
+func beginsAt(s string, i int) []shape {
+	if i+1 >= len(s) || !seconds[s[i]][s[i+1]] || !startsWord(s, i) {
+		return nil
+	}
+	for n, sh := range shapesOf[s[i]] {
+		if hasPrefix(s[i:], sh.begins) {
+			return shapesOf[s[i]][n:]
+		}
+	}
+	return nil
+}
+
+// hasPrefix compares without regard to case.
+func hasPrefix(s, prefix string) bool {
+	return len(s) >= len(prefix) && (s[:len(prefix)] == prefix || strings.EqualFold(s[:len(prefix)], prefix))
+}
+
+// startsWord says whether a word or a sign may begin at s[i]: no letter or digit is before it, unless that is a part of an escaped sign (\n, \u0026, %3D) or
+// of a colour.
+func startsWord(s string, i int) bool {
+	if i == 0 || !letter(s[i]) && !digit(s[i]) && s[i] != '-' {
+		return true
+	}
+	c := s[i-1]
+	if !letter(c) && !digit(c) {
+		return c != '-' || s[i] != '-'
+	}
+	switch {
+	case i > 1 && s[i-2] == '\\':
+		return c == 'n' || c == 'r' || c == 't'
+	case i > 2 && s[i-3] == '%':
+		return true
+	case i > 5 && s[i-6] == '\\' && s[i-5] == 'u':
+		return true
+	case c == 'm':
+		return strings.HasPrefix(strings.TrimRight(s[max(0, i-12):i-1], "0123456789;"), "\x1b[") ||
+			strings.HasSuffix(strings.TrimRight(s[max(0, i-12):i-1], "0123456789;"), "\x1b[")
+	}
+	return false
+}
+
+// reach is how far behind its beginning a shape is looked for. What is longer is taken whole once it is found.
+const reach = 1024
+
+// shaped replaces the secrets that are known by their look.
+func shaped(s string, n *Counts) string {
+	var out edit
+	open := isCut(s)
+	for i := 0; i < len(s); i++ {
+		if bytesOf[s[i]]&begins == 0 {
+			continue
+		}
+		for _, sh := range beginsAt(s, i) {
+			if !hasPrefix(s[i:], sh.begins) {
+				continue
+			}
+			begin, end, ok := sh.find(s, i)
+			if !ok && open {
+				begin, end, ok = sh.beginning(s, i)
+			}
+			if !ok || redacted(s, begin) || (!open || end < len(s)) && !hides(sh.looks, s[begin:end]) {
+				continue
+			}
+			out.put(s, begin, end, Redacted)
+			n.Values++
+			i = end - 1
+			break
+		}
+	}
+	return out.text(s)
+}
+
+// find returns the secret of a shape that begins at s[i].
+func (sh *shape) find(s string, i int) (begin, end int, ok bool) {
+	until := min(len(s), i+reach)
+	for until < len(s) && !utf8.RuneStart(s[until]) {
+		until--
+	}
+	at := sh.re.FindStringSubmatchIndex(s[i:until])
+	if at != nil && i+at[1] == until && until < len(s) {
+		at = sh.re.FindStringSubmatchIndex(s[i:])
+	}
+	if at == nil {
+		return 0, 0, false
+	}
+	if len(at) > 2 {
+		at = at[2:]
+	}
+	return i + at[0], i + at[1], true
+}
+
+// beginning finds the secret of a shape whose end was cut off: what would be found if the text went on.
+func (sh *shape) beginning(s string, i int) (begin, end int, ok bool) {
+	begin, _, ok = sh.find(s+strings.Repeat("0", 80), i)
+	if !ok {
+		begin, ok = i+len(sh.begins), !strings.ContainsAny(s[i:], " \t\r\n\"'")
+	}
+	return begin, len(s), ok && begin < len(s)
+}
+
+// redacted says whether a part of a text was replaced before: patterns may leave the bracket out.
+func redacted(s string, begin int) bool {
+	return strings.HasPrefix(s[begin:], Redacted) || begin > 0 && strings.HasPrefix(s[begin-1:], Redacted)
+}
