@@ -19,7 +19,7 @@ const maxDeadLetters = 256 << 20
 
 var errDeadLettersFull = errors.New("the file is full: move it away")
 
-// deadLetters is the file to which refused lines are written, as they stood in the log, so that they can be read again like it.
+// deadLetters is the file to which refused lines are written, as they stood in the log but for secrets, so that they can be read again like it.
 type deadLetters struct {
 	path string
 	mu   lockorder.Mutex[leaf]
@@ -67,6 +67,9 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 			}
 			if n := len(text); n > 0 && text[n-1] != '\n' {
 				text = append(text, '\n')
+			}
+			if t.set.Redact != nil {
+				text = t.set.Redact(text)
 			}
 			texts = append(texts, text)
 		}

@@ -62,6 +62,8 @@ type Settings struct {
 	Pace *Pace
 	// Sample returns the part of an unreadable line, at most so many bytes, that the log may show. nil: its beginning.
 	Sample func(line []byte, most int) string
+	// Redact returns a refused line as DeadLetter may have it. nil: as it is.
+	Redact func(line []byte) []byte
 }
 
 // Tailer reads the files of a Config.

@@ -235,7 +235,7 @@ var general = []Kind{
 		Source: "Docker: docker login, credential store", Examples: one(`{"auths": {"nvcr.io": {"auth": "`+"JG9hdXRodG9rZW46aHVudGVyMg=="+`"}}}`, "JG9hdXRodG9rZW46aHVudGVyMg=="),
 	},
 	{
-		Name: "Passwords in URLs", Begins: []string{"://"}, Pattern: `://[^\s:/@'"]*:([^\s/'"]+)@`, Source: "RFC 3986, 3.2.1",
+		Name: "Passwords in URLs", Begins: []string{"://"}, Pattern: `://[^\s:/'"]*:([^\s/'"]+)@`, Source: "RFC 3986, 3.2.1",
 		Examples: one("tracking at mysql+pymysql://ann:hunter2@db:3306/mlflow", "hunter2"),
 	},
 	{
@@ -256,11 +256,11 @@ var general = []Kind{
 // commands are passwords that are options of commands.
 var commands = []Kind{
 	{
-		Name: "`mysql -pX`", Begins: []string{"mysql", "mariadb"}, Pattern: `(?:mysql|mariadb)[\w-]*` + apart + `+` + sofar + `?-p(` + word + `)`, Source: manual + "mysql, --password",
+		Name: "`mysql -pX`", Begins: []string{"mysql", "mariadb"}, Pattern: `(?:mysql|mariadb)[\w-]*` + apart + `+` + sofar + `??-p(` + word + `)`, Source: manual + "mysql, --password",
 		Examples: []Example{{"mysqldump -h db -uroot -phunter2 runs", "hunter2"}, {"['mysql', '-uroot', '-phunter2']", "hunter2"}},
 	},
 	{
-		Name: "`sshpass -p X`", Begins: []string{"sshpass"}, Pattern: `sshpass` + apart + `+` + sofar + `?-p` + apart + `*(` + word + `)`, Source: manual + "sshpass, -p",
+		Name: "`sshpass -p X`", Begins: []string{"sshpass"}, Pattern: `sshpass` + apart + `+` + sofar + `??-p` + apart + `*(` + word + `)`, Source: manual + "sshpass, -p",
 		Examples: []Example{{"['sshpass', '-p', 'hunter2', 'ssh', 'node-17']", "hunter2"}, {"sshpass -phunter2 ssh node-17", "hunter2"}},
 	},
 	{
@@ -268,19 +268,19 @@ var commands = []Kind{
 		Source: gitleaks + "curl-auth-user", Examples: one("+ curl -u ann:hunter2 https://nexus.example/x", "hunter2"),
 	},
 	{
-		Name: "`docker login -p X`", Begins: []string{"login"}, Pattern: `login` + apart + sofar + `?-p` + apart + `+(` + word + `)`, Looks: Password, Source: manual + "docker login, -p",
+		Name: "`docker login -p X`", Begins: []string{"login"}, Pattern: `login` + apart + sofar + `??-p` + apart + `+(` + word + `)`, Looks: Password, Source: manual + "docker login, -p",
 		Examples: one("docker login -u ann -p hunter2 reg.example", "hunter2"),
 	},
 	{
-		Name: "`redis-cli -a X`", Begins: []string{"redis-cli"}, Pattern: `redis-cli` + apart + `+` + sofar + `?-a` + apart + `+(` + word + `)`, Source: manual + "redis-cli, -a",
+		Name: "`redis-cli -a X`", Begins: []string{"redis-cli"}, Pattern: `redis-cli` + apart + `+` + sofar + `??-a` + apart + `+(` + word + `)`, Source: manual + "redis-cli, -a",
 		Examples: one("redis-cli -h head -a hunter2 ping", "hunter2"),
 	},
 	{
-		Name: "`ipmitool -P X`, `sqlcmd -P X`", Begins: []string{"ipmitool", "sqlcmd"}, Pattern: `(?:ipmitool|sqlcmd)` + apart + `+` + sofar + `?-P` + apart + `*(` + word + `)`,
+		Name: "`ipmitool -P X`, `sqlcmd -P X`", Begins: []string{"ipmitool", "sqlcmd"}, Pattern: `(?:ipmitool|sqlcmd)` + apart + `+` + sofar + `??-P` + apart + `*(` + word + `)`,
 		Source: manual + "ipmitool, -P; sqlcmd, -P", Examples: one("ipmitool -H bmc-17 -U root -P hunter2 sel list", "hunter2"),
 	},
 	{
-		Name: "`.netrc`", Begins: []string{"machine"}, Pattern: `machine\s+\S+\s+login\s+\S+\s+password\s+(\S+)`, Source: manual + "netrc",
+		Name: "`.netrc`", Begins: []string{"machine"}, Pattern: `machine\s+\S+\s+login\s+\S+\s+password\s+(` + word + `)`, Source: manual + "netrc",
 		Examples: one("machine api.wandb.ai login user password hunter2", "hunter2"),
 	},
 }

@@ -1,8 +1,12 @@
 package trainlogreceiver
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +27,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/trainbridge/trainbridge/internal/secrets"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
@@ -106,6 +111,68 @@ func TestSampleOfRefusedIsRedacted(t *testing.T) {
 	require.Len(t, said, 1)
 	assert.JSONEq(t, `{"step": 2, "loss": 2.3, "api_key": "[redacted]"}`, fmt.Sprint(said[0].ContextMap()["sample"]))
 	assert.NotContains(t, fmt.Sprint(said[0].ContextMap()), secret)
+}
+
+// The example of each kind of secret stays out of spans, points, the collector's own log and the dead letters, where the refused line is still a record.
+func TestEachKindOfSecretStays(t *testing.T) {
+	type letter struct {
+		Step int               `json:"step"`
+		Note string            `json:"note"`
+		Cfg  map[string]string `json:"cfg"`
+		PIN  any               `json:"account_password"`
+	}
+	for _, k := range secrets.Kinds() {
+		for _, e := range k.Examples {
+			core, logs := observer.New(zap.InfoLevel)
+			set := receivertest.NewNopSettings(metadata.Type)
+			set.Logger = zap.New(core)
+			text, err := json.Marshal(e.Text)
+			require.NoError(t, err)
+			path := write(t, "x.jsonl",
+				`{"step": 1, "loss": 2.3}`,
+				fmt.Sprintf(`{"step": 2, "loss": 2.3, "note": %s, "cfg": {"cmd": %s}, "account_password": 87654321}`, text, text),
+				`{"step": 3, "loss": 2.3}`,
+				fmt.Sprintf(`{"step": 4, "note": %s, "loss": `, text),
+			)
+			var out filereceivertest.Result
+			refuses := false
+			tc, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
+				var r filereceivertest.Result
+				if err := r.Traces.ConsumeTraces(t.Context(), td); err != nil || refuses && slices.Contains(attrs(r.All(spans.SpanStep), spans.AttrIteration), "2") {
+					return cmp.Or(err, consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no")))
+				}
+				return out.Traces.ConsumeTraces(t.Context(), td)
+			})
+			require.NoError(t, err)
+			for _, refuses = range []bool{false, true} {
+				cfg := live(path)
+				cfg.DeadLetter = filepath.Join(t.TempDir(), "refused.jsonl")
+				_, err = filereceiver.ReadAll(t.Context(), set, cfg, makeParts, func() time.Time { return filereceivertest.Written }, tc, &out.Metrics)
+				require.NoError(t, err)
+				if !refuses {
+					continue
+				}
+				line, err := os.ReadFile(cfg.DeadLetter)
+				require.NoError(t, err)
+				assert.NotContains(t, string(line), e.Secret, k.Name)
+				assert.NotContains(t, string(line), "87654321")
+				var kept letter
+				require.NoError(t, json.Unmarshal(line, &kept), "%s: %s", k.Name, line)
+				assert.Equal(t, 2, kept.Step)
+				assert.Equal(t, redact.Redacted, kept.PIN)
+				assert.Contains(t, kept.Note, redact.Redacted, k.Name)
+			}
+			said := 0
+			for _, entry := range logs.All() {
+				line := fmt.Sprint(entry.Message, entry.ContextMap())
+				assert.NotContains(t, line, e.Secret, k.Name)
+				said += strings.Count(line, redact.Redacted)
+			}
+			assert.Positive(t, said, k.Name)
+			assert.NotContains(t, out.Text(t), e.Secret, k.Name)
+			assert.Contains(t, out.Text(t), redact.Redacted, k.Name)
+		}
+	}
 }
 
 func TestHostsAreHashed(t *testing.T) {

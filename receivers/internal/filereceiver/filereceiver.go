@@ -178,7 +178,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 func (r *Receiver) tailSettings() tail.Settings {
 	return tail.Settings{
 		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout,
-		Joint: r.parts.Joint, InTurn: r.parts.InTurn, IsDocument: r.parts.IsDocument, Sample: r.redactor.Sample,
+		Joint: r.parts.Joint, InTurn: r.parts.InTurn, IsDocument: r.parts.IsDocument, Sample: r.redactor.Sample, Redact: r.redactor.Line,
 	}
 }
 

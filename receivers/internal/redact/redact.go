@@ -54,6 +54,14 @@ func (r *Redactor) Sample(line []byte, most int) string {
 	return cut(s, most)
 }
 
+// Line is a line without secrets, for a file that can be read as the log is.
+func (r *Redactor) Line(line []byte) []byte {
+	if r == nil {
+		return line
+	}
+	return []byte(r.text(string(line), &Counts{}))
+}
+
 // Batch redacts all texts of the spans that a batch will be made of. Once it has made its messages, done returns the counts.
 func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	if r == nil {

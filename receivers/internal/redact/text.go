@@ -264,6 +264,8 @@ func nameStart(s string, end int) int {
 	switch c := s[i-1]; {
 	case c == '\\' && (s[i] == 'n' || s[i] == 'r' || s[i] == 't'): // a line end as JSON writes it
 		return i + 1
+	case c == '%' && end-i > 2: // %26, %3F
+		return i + 2
 	case c == '[' || c == ';': // a colour
 		if rest := strings.TrimLeft(s[i:end], "0123456789"); len(rest) < end-i && rest != "" && rest[0] == 'm' {
 			return end - len(rest) + 1
