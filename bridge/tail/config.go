@@ -47,8 +47,8 @@ type Config struct {
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`
 	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
 	Compression string `mapstructure:"compression"`
-	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log but for secrets. Its directory must be
-	// there, and Include and Document must not match it. Default: none; they are counted.
+	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log but for secrets. Its
+	// directory must be there, and Include and Document must not match it. Default: none; they are counted.
 	DeadLetter string `mapstructure:"dead_letter"`
 	// Document lists globs of files that are rewritten whole: each is handed over as one line whenever it changed.
 	Document []string `mapstructure:"document"`

@@ -35,7 +35,7 @@ const (
 	Phrase         // no number, and no path
 	Password       // 6 characters or more, of them a digit, and no number, path or word of many words
 	Long           // 12 characters or more, of them a digit, and no number
-	Random         // 12 letters and digits in a row, of both kinds or of both cases
+	Random         // 12 letters and digits in a row, of both kinds
 	Digits         // a digit, or letters of both cases
 	Basic          // base64 of name:password
 	Nothing        // no value is a secret

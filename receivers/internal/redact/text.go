@@ -415,18 +415,22 @@ func mixed(v string) bool {
 	return strings.ContainsAny(v, "0123456789") || v != strings.ToLower(v) && v != strings.ToUpper(v)
 }
 
-// random says whether enough letters and digits follow each other, of both kinds or cases: no name in words, such as sk-learn-compatible-estimators-v2.
+// random says whether enough letters and digits follow each other, of both kinds: no name in words, such as sk-learn-compatible-estimators-v2.
 func random(v string) bool {
 	const enough = 12
-	from := 0
-	for i := range len(v) + 1 {
-		if i < len(v) && (letter(v[i]) || digit(v[i])) {
-			continue
+	letters, digits := 0, 0 // of the run so far
+	for i := range len(v) {
+		switch {
+		case letter(v[i]):
+			letters++
+		case digit(v[i]):
+			digits++
+		default:
+			letters, digits = 0, 0
 		}
-		if run := v[from:i]; len(run) >= enough && mixed(run) && strings.IndexFunc(run, unicode.IsLetter) >= 0 {
+		if letters > 0 && digits > 0 && letters+digits >= enough {
 			return true
 		}
-		from = i + 1
 	}
 	return false
 }
