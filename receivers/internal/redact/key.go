@@ -161,14 +161,14 @@ var (
 		"fim sot eot eod eom boi eoi placeholder " +
 		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled sub word un de re pre multi")
 	// keysOfModels stand before "key" in the names of models, of their data, and of tables; public keys are no secrets.
-	keysOfModels = set("public pub attention attn cache kv value values query q k v head num max min primary foreign composite sort group partition metric pad dict hash " +
-		"unique row col column join lookup random rng prng jax object bucket path input output label target feature image video audio text data dataset train eval " +
+	keysOfModels = set("public pub attention attn cache kv value values query q k v head num max min primary foreign composite sort group partition metric " +
+		"pad dict hash unique row col column join lookup random rng prng jax object bucket path input output label target feature image video audio text data dataset train eval " +
 		"test val config index state param parameter weight layer model map json batch sample prompt answer question response reward item field record event trace " +
-		"span message topic routing host known authorized fingerprint gpg pgp hot short function mon tur don hoc joc whis mur jac press any arrow enter esc up down " +
-		"left right the this that each every same other first last next prev new old same by per dedup idempotency request plot x y z step run experiment env " +
+		"span message topic routing host known authorized fingerprint gpg pgp hot short function mon tur don hoc joc whis mur jac press any arrow enter " +
+		"esc up down left right the this that each every same other first last next prev new old same by per dedup idempotency request plot x y z step run experiment env " +
 		"environment search filter tensor storage meta metadata checkpoint ckpt module name type class task")
 	// passesOfModels stand before "pass": of models, of compilers, of tests, and parts of words.
-	passesOfModels = set("forward backward fwd bwd first second third last next prev single one two multi num max min total this each every full per train training eval " +
-		"test tests val data prefill decode encoder decoder inference optimizer graph fusion lowering rewrite optimization compile compiler inductor fx jit warmup " +
+	passesOfModels = set("forward backward fwd bwd first second third last next prev single one two multi num max min total this each every full per " +
+		"train training eval test tests val data prefill decode encoder decoder inference optimizer graph fusion lowering rewrite optimization compile compiler inductor fx jit warmup " +
 		"rpc by com sur tres encom over under low high band all no")
 )

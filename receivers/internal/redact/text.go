@@ -172,7 +172,7 @@ func separator(s string, i int) int {
 	return 0
 }
 
-// assignments replaces the values of names that stand in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, and the dots of Megatron's
+// assignments replaces the values of names that stand in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, the dots of Megatron's
 // arguments.
 func (f *finder) assignments(s string, n *Counts) string {
 	var out edit
