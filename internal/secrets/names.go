@@ -90,16 +90,16 @@ var named = []Kind{
 
 // The words before "key", "token", "pass" and "pwd".
 const (
-	keys = "api access secret private session encryption signing ssh auth authentication account admin master hmac shared subscription wandb comet " +
-		"neptune openai anthropic azure gcp deploy license client app storage service consumer aes rsa swanlab kaggle sudo root"
-	tokens = "api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab slack bot " +
-		"oauth jwt csrf xsrf deploy service personal pat " +
-		"openai anthropic azure aws gcp google kaggle comet neptune mlflow clearml registry docker npm pypi webhook write login private client modelscope " +
-		"swanlab vault consul sts ci notebook jupyter"
-	accounts = "db database sql mysql mariadb pg postgres postgresql mongo mongodb redis rabbitmq mq amqp kafka ldap smtp imap pop mail email ftp sftp ssh vpn " +
-		"http https proxy web user usr username login auth account admin administrator root sudo master my jenkins nexus registry docker harbor git " +
-		"github gitlab svn jupyter notebook grafana influx clickhouse es elastic elasticsearch minio oss hdfs hive spark ray wandb mlflow clearml comet keystore truststore cert " +
-		"key ssl tls zip app service api bmc ipmi"
+	keys = "api access secret private session encryption signing ssh auth authentication account admin master hmac shared subscription " +
+		"wandb comet neptune openai anthropic azure gcp deploy license client app storage service consumer aes rsa swanlab kaggle sudo " +
+		"root"
+	tokens = "api access auth authentication authorization bearer refresh session security secret hub hf huggingface wandb github gh gitlab " +
+		"slack bot oauth jwt csrf xsrf deploy service personal pat openai anthropic azure aws gcp google kaggle comet neptune mlflow " +
+		"clearml registry docker npm pypi webhook write login private client modelscope swanlab vault consul sts ci notebook jupyter"
+	accounts = "db database sql mysql mariadb pg postgres postgresql mongo mongodb redis rabbitmq mq amqp kafka ldap smtp imap pop mail email " +
+		"ftp sftp ssh vpn http https proxy web user usr username login auth account admin administrator root sudo master my jenkins " +
+		"nexus registry docker harbor git github gitlab svn jupyter notebook grafana influx clickhouse es elastic elasticsearch minio " +
+		"oss hdfs hive spark ray wandb mlflow clearml comet keystore truststore cert key ssl tls zip app service api bmc ipmi"
 )
 
 // before makes names of words and the word that follows each.

@@ -72,7 +72,9 @@ var named = func() map[string]secrets.Looks {
 
 // ending classifies a name by what its last word ends in, where the table does not have its words.
 func ending(name, last, before string) secrets.Looks {
-	for _, end := range [...]string{"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌"} {
+	for _, end := range [...]string{
+		"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌",
+	} {
 		stem, ok := strings.CutSuffix(last, end)
 		if !ok {
 			continue
@@ -155,20 +157,21 @@ var (
 	// asText may follow the word that counts.
 	asText = set("value text str plain raw header data")
 	// tokensOfModels stand before "token" in the names of models and of their data.
-	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev previous " +
-		"current cur num max min avg mean total sum start " +
-		"stop end begin new add additional prompt generated gen output input in out single extra decoder encoder think thinking tool prefix suffix middle fill " +
-		"fim sot eot eod eom boi eoi placeholder " +
-		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled sub word un de re pre multi")
+	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev " +
+		"previous current cur num max min avg mean total sum start stop end begin new add additional prompt generated gen output input " +
+		"in out single extra decoder encoder think thinking tool prefix suffix middle fill fim sot eot eod eom boi eoi placeholder " +
+		"forced suppress modality text system assistant user kv draft accepted each every one drop target source loss sampled sub word " +
+		"un de re pre multi")
 	// keysOfModels stand before "key" in the names of models, of their data, and of tables; public keys are no secrets.
-	keysOfModels = set("public pub attention attn cache kv value values query q k v head num max min primary foreign composite sort group partition metric " +
-		"pad dict hash unique row col column join lookup random rng prng jax object bucket path input output label target feature image video audio text data dataset train eval " +
-		"test val config index state param parameter weight layer model map json batch sample prompt answer question response reward item field record event trace " +
-		"span message topic routing host known authorized fingerprint gpg pgp hot short function mon tur don hoc joc whis mur jac press any arrow enter " +
-		"esc up down left right the this that each every same other first last next prev new old same by per dedup idempotency request plot x y z step run experiment env " +
-		"environment search filter tensor storage meta metadata checkpoint ckpt module name type class task")
+	keysOfModels = set("public pub attention attn cache kv value values query q k v head num max min primary foreign composite sort group partition " +
+		"metric pad dict hash unique row col column join lookup random rng prng jax object bucket path input output label target " +
+		"feature image video audio text data dataset train eval test val config index state param parameter weight layer model map " +
+		"json batch sample prompt answer question response reward item field record event trace span message topic routing host known " +
+		"authorized fingerprint gpg pgp hot short function mon tur don hoc joc whis mur jac press any arrow enter esc up down left " +
+		"right the this that each every same other first last next prev new old same by per dedup idempotency request plot x y z step " +
+		"run experiment env environment search filter tensor storage meta metadata checkpoint ckpt module name type class task")
 	// passesOfModels stand before "pass": of models, of compilers, of tests, and parts of words.
 	passesOfModels = set("forward backward fwd bwd first second third last next prev single one two multi num max min total this each every full per " +
-		"train training eval test tests val data prefill decode encoder decoder inference optimizer graph fusion lowering rewrite optimization compile compiler inductor fx jit warmup " +
-		"rpc by com sur tres encom over under low high band all no")
+		"train training eval test tests val data prefill decode encoder decoder inference optimizer graph fusion lowering rewrite " +
+		"optimization compile compiler inductor fx jit warmup rpc by com sur tres encom over under low high band all no")
 )
