@@ -21,7 +21,7 @@ var clouds = []Kind{
 		Examples: one("oss2.Auth('LT"+"AI5t"+alnum[:20]+"')", "LT"+"AI5t"+alnum[:20]),
 	},
 	{
-		Name: "Tencent Cloud secret ids", Begins: []string{"akid"}, Pattern: `AKID[A-Za-z0-9]{13,40}\b`, Looks: Digits, Source: with + "QCloud_AK_ID",
+		Name: "Tencent Cloud secret ids", Begins: []string{"akid"}, Pattern: `AKID[A-Za-z0-9]{13,40}\b`, Looks: Digits, Source: arl + "QCloud_AK_ID",
 		Examples: one("cos with AK"+"ID"+alnum[:32], "AK"+"ID"+alnum[:32]),
 	},
 	{
@@ -29,7 +29,7 @@ var clouds = []Kind{
 		Begins:   []string{"aklt", "aktp"},
 		Pattern:  `AK(?:LT|TP)[\w-]{16,}={0,2}`,
 		Looks:    Digits,
-		Source:   with + "VolcanoEngine_AK_ID",
+		Source:   arl + "VolcanoEngine_AK_ID",
 		Examples: one("tos with AK"+"LT"+alnum+"ZGQ=", "AK"+"LT"+alnum+"ZGQ="),
 	},
 	{
@@ -221,17 +221,17 @@ var webhooks = []Kind{
 	{
 		Name: "Webhooks of Feishu and Lark", Begins: []string{"open.feishu.cn", "open.larksuite.com"},
 		Pattern: `(?i)open\.(?:feishu\.cn|larksuite\.com)` + slash + `open-apis` + slash + `bot` + slash + `(?:v2` + slash + `)?hook` + slash + `([\w-]{8,})`,
-		Source:  with + "feishu_webhookurl", Examples: one("notify https://open.feishu.cn/open-apis/bot/v2/hook/"+uuid, uuid),
+		Source:  arl + "feishu_webhookurl", Examples: one("notify https://open.feishu.cn/open-apis/bot/v2/hook/"+uuid, uuid),
 	},
 	{
 		Name: "Webhooks of WeCom", Begins: []string{"qyapi.weixin.qq.com"},
 		Pattern: `(?i)qyapi\.weixin\.qq\.com` + slash + `cgi-bin` + slash + `webhook` + slash + `\w+(?:\?|%3F)[^\s'"]*?key` + equal + `([\w-]{8,})`,
-		Source:  with + "wechat_webhookurl", Examples: one("notify https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key="+uuid, uuid),
+		Source:  arl + "wechat_webhookurl", Examples: one("notify https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key="+uuid, uuid),
 	},
 	{
 		Name: "Webhooks of DingTalk", Begins: []string{"oapi.dingtalk.com"},
 		Pattern: `(?i)oapi\.dingtalk\.com` + slash + `robot` + slash + `send(?:\?|%3F)[^\s'"]*?access_token` + equal + `([\w-]{8,})`,
-		Source:  with + "dingtalk_webhookurl", Examples: one("notify https://oapi.dingtalk.com/robot/send?access_token="+hex+hex, hex+hex),
+		Source:  arl + "dingtalk_webhookurl", Examples: one("notify https://oapi.dingtalk.com/robot/send?access_token="+hex+hex, hex+hex),
 	},
 	{
 		Name: "Webhooks of Slack", Begins: []string{"hooks.slack.com"},
@@ -319,7 +319,7 @@ var general = []Kind{
 	},
 	{
 		Name: "密码 密钥 口令 令牌", Begins: []string{"密码", "密钥", "秘钥", "私钥", "口令", "访问令牌"},
-		Pattern: `(?:密码|密钥|秘钥|私钥|口令|访问令牌)\s*["'”」]?\s*(?:[:：=＝]|为|是)\s*["'“「]?([!#-&(-+\--~]{4,})`, Source: with + "password, in Chinese",
+		Pattern: `(?:密码|密钥|秘钥|私钥|口令|访问令牌)\s*["'”」]?\s*(?:[:：=＝]|为|是)\s*["'“「]?([!#-&(-+\--~]{4,})`, Source: arl + "password, in Chinese",
 		Examples: one("数据库密码：hunter2，端口 3306", "hunter2"),
 	},
 }

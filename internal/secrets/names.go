@@ -72,7 +72,7 @@ var named = []Kind{
 	},
 	{
 		Name: "`pass` and `pwd` of an account", Names: append(append(before("pass", accounts), before("pwd", accounts)...), "pwd"), Looks: Phrase,
-		Source:   gitleaks + "generic-api-key; " + with + "password",
+		Source:   gitleaks + "generic-api-key; " + arl + "password",
 		Examples: []Example{{"SMTP_PASS=hunter two", "hunter"}, {"MYCORP_PASS=hunter", "hunter"}, {"user=ann;dbPwd=hunter;x=1", "hunter"}},
 	},
 	{

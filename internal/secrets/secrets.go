@@ -47,7 +47,7 @@ const (
 	betterleaks = "betterleaks v1.7.0: "   // github.com/betterleaks/betterleaks, config/betterleaks.toml
 	kingfisher  = "kingfisher v1.10.0: "   // github.com/mongodb/kingfisher, data/rules
 	trufflehog  = "trufflehog v3.97.0: "   // github.com/trufflesecurity/trufflehog, pkg/detectors
-	with        = "adysec/ARL 09570bb: "   // github.com/adysec/ARL, tools/with/rules.yml
+	arl         = "adysec/ARL 09570bb: "   // github.com/adysec/ARL, tools/with/rules.yml
 	manual      = "the command's manual: " // where an option is described
 )
 
