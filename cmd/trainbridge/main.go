@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
@@ -78,7 +79,12 @@ func command() *cobra.Command {
 	}
 	for _, cmd := range append(root.Commands(), root) {
 		if run := cmd.RunE; run != nil {
-			cmd.RunE = func(cmd *cobra.Command, args []string) error { return config.explain(run(cmd, args)) }
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				if err := setOntoBuiltIn(cmd.Flags()); err != nil {
+					return err
+				}
+				return config.explain(run(cmd, args))
+			}
 		}
 	}
 	root.AddCommand(
@@ -87,6 +93,19 @@ func command() *cobra.Command {
 	)
 	explainItself(root)
 	return root
+}
+
+// setOntoBuiltIn names the built-in configuration where --set is there without --config: the collector takes what --set says for a configuration of its own.
+func setOntoBuiltIn(flags *pflag.FlagSet) error {
+	if !flags.Changed("set") || flags.Changed("config") {
+		return nil
+	}
+	for _, uri := range builtIn() {
+		if err := flags.Set("config", uri); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver its data. The second signal ends the process at once.

@@ -8,9 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 // stdinName is how standard input is called.
@@ -31,7 +35,7 @@ type Input struct {
 
 	named map[string]string // files that are called otherwise
 	roots []root
-	spool string
+	spool *os.File // the copy of the standard input
 }
 
 // root is one of the paths, and the files that it names.
@@ -42,7 +46,7 @@ type root struct {
 }
 
 // Open finds the files that paths name: files, directories with all that is below them, globs (with **), and "-", the standard input, which is copied into a
-// temporary file until Close. The error wraps ErrNoFiles when there is none.
+// file without a name until Close. The error wraps ErrNoFiles when there is none.
 func Open(paths []string, stdin io.Reader) (*Input, error) {
 	in := &Input{named: make(map[string]string)}
 	for _, path := range paths {
@@ -78,10 +82,10 @@ func Open(paths []string, stdin io.Reader) (*Input, error) {
 	return in, nil
 }
 
-// Close deletes the copy of the standard input.
+// Close gives the copy of the standard input back.
 func (in *Input) Close() {
-	if in.spool != "" {
-		_ = os.RemoveAll(in.spool)
+	if in.spool != nil {
+		_ = in.spool.Close()
 	}
 }
 
@@ -161,30 +165,32 @@ func (in *Input) below(dir string) (files []string, err error) {
 	return files, err
 }
 
-// copyOf puts the standard input into a file: it is looked at to find out what it is, and may be read twice.
+// copyDescriptor is the least descriptor that the copy of the standard input has: its path is the same whatever else is open, since ids of records hold the
+// name of their file.
+const copyDescriptor = 100
+
+// copyOf puts the standard input into a file without a name: it is looked at to find out what it is, and may be read twice.
 func (in *Input) copyOf(stdin io.Reader) (root, error) {
-	if in.spool != "" {
+	if in.spool != nil {
 		return root{}, errors.New("-: standard input can be read only once")
 	}
-	var err error
-	if in.spool, err = os.MkdirTemp("", "trainbridge-stdin-"); err != nil {
-		return root{}, err
-	}
-	path := filepath.Join(in.spool, "stdin")
-	f, err := os.Create(path)
+	f, err := outfile.Temporary("")
 	if err != nil {
 		return root{}, err
 	}
+	in.spool = f
 	n, err := io.Copy(f, stdin)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return root{}, fmt.Errorf("-: standard input: %w", err)
 	}
 	if n == 0 {
 		return root{}, errors.New("-: standard input is empty")
 	}
-	if path, err = resolve(path); err != nil {
-		return root{}, err
+	if fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, copyDescriptor); err == nil { // else there may be no more than some descriptors
+		_ = f.Close()
+		in.spool = os.NewFile(uintptr(fd), f.Name())
 	}
+	path := "/proc/self/fd/" + strconv.Itoa(int(in.spool.Fd()))
 	in.named[path] = stdinName
 	return root{stdinName, false, []string{path}}, nil
 }

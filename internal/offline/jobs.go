@@ -44,7 +44,7 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 			split(at, files, kind, put)
 		default:
 			for _, f := range files {
-				if in.Name(f) == stdinName { // its copy has another directory each time, and ids must not
+				if in.Name(f) == stdinName { // no directory of its own tells its run
 					put("stdin", []string{f})
 					continue
 				}

@@ -187,6 +187,7 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 			delete(conf, name)
 		}
 		conf["include"], conf["include_by_content"], conf["pending_timeout"] = own, shared, "24h"
+		conf["follow_symlinks"] = true // the files are those of Input, which has followed them; a descriptor's path is such a link
 		opt.identify(conf, run)
 		cfg, err := configure(factories[at], conf)
 		if err != nil {

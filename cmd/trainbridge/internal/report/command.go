@@ -2,7 +2,7 @@
 package report
 
 import (
-	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 type options struct {
@@ -91,17 +92,14 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		return err
 	}
 	defer in.Close()
-	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Temporary: filepath.Dir(filepath.Clean(opt.out))}
+	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table}
 	req.Conclude = concluder(req.Chinese)
-	if opt.out == "" || opt.out == "-" {
-		req.Temporary = "" // of the system
-	}
 	if to.tables && opt.table == "" {
-		req.Dir = opt.out
+		req.Dir, req.Temporary = opt.out, filepath.Dir(filepath.Clean(opt.out))
 		return write(cmd, to, req)
 	}
-	return output(cmd.OutOrStdout(), opt.out, func(w io.Writer) error {
-		req.Out = w
+	return output(cmd.OutOrStdout(), opt.out, func(w io.Writer, dir string) error {
+		req.Out, req.Temporary = w, dir
 		return write(cmd, to, req)
 	})
 }
@@ -138,14 +136,22 @@ func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	return w.Finish(cmd.Context(), read)
 }
 
-// output calls write with what becomes the file, or with the standard output where no file is named. A file is there whole or not at all.
-func output(stdout io.Writer, file string, write func(io.Writer) error) error {
+// output calls write with what becomes the file, or with the standard output where no file is named, and with the directory for temporary files. A file is there
+// whole or not at all.
+func output(stdout io.Writer, file string, write func(w io.Writer, dir string) error) error {
 	if file == "" || file == "-" {
-		w := bufio.NewWriterSize(stdout, 64<<10)
-		if err := write(w); err != nil {
-			return err
-		}
-		return w.Flush()
+		return outfile.Fill(stdout, func(w io.Writer) error { return write(w, "") })
 	}
-	return format.WriteFile(file, write)
+	f, err := outfile.Create(file)
+	if err != nil {
+		return fmt.Errorf("report: -o %w", err)
+	}
+	defer f.Close()
+	if err := outfile.Fill(f, func(w io.Writer) error { return write(w, f.Dir()) }); err != nil {
+		return err
+	}
+	if err := f.Commit(); err != nil {
+		return fmt.Errorf("report: -o %w", err)
+	}
+	return nil
 }

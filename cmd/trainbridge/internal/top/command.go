@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"os"
@@ -104,10 +105,14 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *options) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
+	var lost error // why nobody takes what is printed
 	out, ok := cmd.OutOrStdout().(*os.File)
 	drawn := ok && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 	if !drawn {
-		m.on = printer(cmd.OutOrStdout(), quit)
+		m.on = printer(cmd.OutOrStdout(), func(err error) {
+			lost = err
+			quit()
+		})
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -124,7 +129,7 @@ func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *option
 	if e := <-done; err == nil {
 		err = e
 	}
-	return err
+	return cmp.Or(lost, err)
 }
 
 func size(out *os.File) (width, height int) {

@@ -10,8 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
-// printer prints a line for each step and each verdict, for a pipe or a file.
-func printer(out io.Writer, quit func()) func(event any) {
+// printer prints a line for each step and each verdict, for a pipe or a file. quit is called where these take no more.
+func printer(out io.Writer, quit func(error)) func(event any) {
 	return func(event any) {
 		text := ""
 		switch e := event.(type) {
@@ -20,8 +20,8 @@ func printer(out io.Writer, quit func()) func(event any) {
 		case verdict:
 			text = strings.TrimSpace(fmt.Sprintf("%s %s %s: %s", cmp.Or(e.severity, "verdict"), e.where, e.name, e.reason))
 		}
-		if _, err := fmt.Fprintln(out, reading.Clean(text)); err != nil { // nobody reads on
-			quit()
+		if _, err := fmt.Fprintln(out, reading.Clean(text)); err != nil {
+			quit(err)
 		}
 	}
 }

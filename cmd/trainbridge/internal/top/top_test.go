@@ -140,7 +140,7 @@ func TestHostile(t *testing.T) {
 		assert.NotRegexp(t, `[\x00-\x1f\x{202e}]`, l)
 	}
 	var out bytes.Buffer
-	say := printer(&out, func() {})
+	say := printer(&out, func(error) {})
 	say(j.verdicts[0])
 	say(j.steps[0])
 	assert.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x{202e}]`, out.String())

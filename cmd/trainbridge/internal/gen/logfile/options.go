@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 // TruthNone in place of a truth file means that no truth is written.
@@ -60,7 +62,7 @@ func IsDir(out string) bool {
 // TruthPath is empty when no truth is to be written.
 func TruthPath(out, truth string) string {
 	switch {
-	case truth == TruthNone, truth == "" && out == "-":
+	case truth == TruthNone, truth == "" && (out == "-" || outfile.IsStream(out)):
 		return ""
 	case truth != "":
 		return truth

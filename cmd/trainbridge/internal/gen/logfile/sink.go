@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 // Clock is the real time in --rate mode; tests put in their own.
@@ -42,7 +44,7 @@ type Sink struct {
 	files  []*Log
 	Err    error
 
-	truthFile *os.File
+	truthFile *outfile.File
 	truthBuf  *bufio.Writer
 	truthJSON *json.Encoder
 }
@@ -62,12 +64,19 @@ func (k *Sink) Stdout(w io.Writer) *Log {
 	return l
 }
 
-// Create opens a log anew. A file that is not ours (without truth beside it) is not overwritten.
+// Create opens a log anew, where it stands, as a trainer does. A file that is not ours (without truth beside it) is not overwritten.
 func (k *Sink) Create(l *Log, truth string, buffer int) error {
-	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 {
+	if outfile.IsStream(l.Path) {
+		if k.Rotate > 0 {
+			return fmt.Errorf("%w: --out: %s is no regular file, and rotation renames the log: choose another --out, or no rotation", ErrOptions, l.Path)
+		}
+	} else if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 {
 		if _, err := os.Stat(truth); err != nil {
 			return fmt.Errorf("%w: --out: %s exists and has no truth beside it, so it may be a real log: remove it or choose another --out", ErrOptions, l.Path)
 		}
+	}
+	if to, err := filepath.EvalSymlinks(l.Path); k.Rotate > 0 && err == nil {
+		l.Path = to // what is renamed is the log, not a link to it
 	}
 	f, err := os.Create(l.Path)
 	if err != nil {
@@ -98,7 +107,11 @@ func (k *Sink) OpenTruth(path string) error {
 	if path == "" {
 		return nil
 	}
-	f, err := os.Create(path)
+	begin := outfile.Create
+	if k.Paced {
+		begin = outfile.Grow
+	}
+	f, err := begin(path)
 	if err != nil {
 		return fmt.Errorf("%w: --truth: %w", ErrOptions, err)
 	}
@@ -232,11 +245,15 @@ func (k *Sink) Close(run any, files *[]File, failed error) error {
 		errs = append(errs, l.Close())
 		*files = append(*files, l.File)
 	}
-	if k.truthFile != nil {
-		if failed == nil {
-			errs = append(errs, k.truthJSON.Encode(map[string]any{"run": run}))
-		}
-		errs = append(errs, k.truthBuf.Flush(), k.truthFile.Close())
+	if k.truthFile == nil {
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+	defer k.truthFile.Close()
+	if failed == nil {
+		errs = append(errs, k.truthJSON.Encode(map[string]any{"run": run}))
+	}
+	if err := errors.Join(append(errs, k.truthBuf.Flush())...); err != nil {
+		return err
+	}
+	return k.truthFile.Commit()
 }

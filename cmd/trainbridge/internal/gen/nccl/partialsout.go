@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 	"github.com/trainbridge/trainbridge/internal/collectives"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 func newPartialsCommand() *cobra.Command {
@@ -141,11 +141,15 @@ func (o *PartialsOptions) open(ctx context.Context, stdout io.Writer) (send func
 	}
 	out, closed := stdout, func() error { return nil }
 	if o.Out != "-" {
-		f, err := os.Create(o.Out)
+		begin := outfile.Create
+		if o.Live {
+			begin = outfile.Grow
+		}
+		f, err := begin(o.Out)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: --out: %w", logfile.ErrOptions, err)
 		}
-		out, closed = f, f.Close
+		out, closed = f, f.Commit
 	}
 	w := bufio.NewWriterSize(out, 1<<20)
 	send = func(m message) error {
@@ -158,7 +162,12 @@ func (o *PartialsOptions) open(ctx context.Context, stdout io.Writer) (send func
 		}
 		return err
 	}
-	return send, func() error { return errors.Join(w.Flush(), closed()) }, nil
+	return send, func() error {
+		if err := w.Flush(); err != nil {
+			return err
+		}
+		return closed()
+	}, nil
 }
 
 const (

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/logfile"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/zmq"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -154,15 +154,15 @@ func (j *job) cause(t *told) *Cause {
 
 // write writes the truth.
 func (t *Truth) write(path string) error {
-	f, err := os.Create(path)
+	f, err := outfile.Create(path)
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	e := json.NewEncoder(f)
 	e.SetIndent("", " ")
-	err = e.Encode(t)
-	if closed := f.Close(); err == nil {
-		err = closed
+	if err := e.Encode(t); err != nil {
+		return err
 	}
-	return err
+	return f.Commit()
 }

@@ -1,10 +1,9 @@
 package document
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -102,30 +101,29 @@ func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
 	for _, j := range w.jobs.Rows() {
 		doc.Jobs = append(doc.Jobs, r.job(j, w.Conclude(j, read)))
 	}
-	out := bufio.NewWriterSize(w.Out, 64<<10)
-	if err := w.write(out, &doc); err != nil {
-		return err
-	}
-	return out.Flush()
+	return w.write(&doc)
 }
 
 // write writes the document, and its verdicts into it.
-func (w *writer) write(out *bufio.Writer, doc *Document) error {
+func (w *writer) write(doc *Document) error {
 	text, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(text[:len(text)-len("\n}")])
-	_, more := out.WriteString(",\n \"verdicts\": [")
+	if _, err := fmt.Fprintf(w.Out, "%s,\n \"verdicts\": [", text[:len(text)-len("\n}")]); err != nil {
+		return err
+	}
 	between := "\n  "
-	err = errors.Join(err, more, w.verdicts.Each(func(text []byte) error {
-		_, err := out.WriteString(between)
+	err = w.verdicts.Each(func(text []byte) error {
+		_, err := fmt.Fprintf(w.Out, "%s%s", between, text)
 		between = ",\n  "
-		_, more := out.Write(text)
-		return errors.Join(err, more)
-	}))
-	_, more = io.WriteString(out, "\n ]\n}\n")
-	return errors.Join(err, more)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w.Out, "\n ]\n}\n")
+	return err
 }
 
 // Close gives temporary files back.

@@ -1,15 +1,9 @@
-// Package format is what the formats of a report have in common: what they are asked, what they do, and how a file comes to be.
+// Package format is what the formats of a report have in common: what they are asked, and what they do.
 package format
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -52,25 +46,4 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 		return nil
 	})
 	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
-}
-
-// WriteFile calls write with what becomes the file, which is there whole or not at all. Errors about the file name it.
-func WriteFile(file string, write func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
-	if err != nil {
-		return fmt.Errorf("report: -o %s: %w", file, cmp.Or(errors.Unwrap(err), err))
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // which is not there any more where all went well
-	defer tmp.Close()
-	w := bufio.NewWriterSize(tmp, 64<<10)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := errors.Join(w.Flush(), tmp.Chmod(0o644), tmp.Close()); err != nil {
-		return fmt.Errorf("report: -o %s: %w", file, err)
-	}
-	if err := os.Rename(tmp.Name(), file); err != nil {
-		return fmt.Errorf("report: -o %s: %w", file, cmp.Or(errors.Unwrap(err), err))
-	}
-	return nil
 }

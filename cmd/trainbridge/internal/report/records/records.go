@@ -22,6 +22,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
 	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -316,18 +317,33 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	})
 }
 
-// WriteDir writes each table into a file of a directory, which it makes.
+// WriteDir writes each table into a file of a directory, which it makes. The files are put in their places when all are written.
 func (t *Tables) WriteDir(dir string) error {
-	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
 		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))
 	}
+	var files []*outfile.File
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
 	for _, of := range tables {
 		if t.rows[of] == nil {
 			continue
 		}
-		err := format.WriteFile(filepath.Join(dir, of.name+".csv"), func(w io.Writer) error { return t.Write(of.name, w) })
+		f, err := outfile.Create(filepath.Join(dir, of.name+".csv"))
 		if err != nil {
+			return fmt.Errorf("report: -o %w", err)
+		}
+		files = append(files, f)
+		if err := outfile.Fill(f, func(w io.Writer) error { return t.Write(of.name, w) }); err != nil {
 			return err
+		}
+	}
+	for _, f := range files {
+		if err := f.Commit(); err != nil {
+			return fmt.Errorf("report: -o %w", err)
 		}
 	}
 	return nil

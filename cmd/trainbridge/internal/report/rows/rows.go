@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 	mergeBytes = 16 << 10 // of each sorted piece, while pieces are merged
 )
 
-// Sorted is rows in the order of their keys. What is more than some megabytes is sorted piece by piece into a temporary file, which has no name any more. Its
+// Sorted is rows in the order of their keys. What is more than some megabytes is sorted piece by piece into a temporary file, which has no name. Its
 // methods may be called by several goroutines until the first Each.
 type Sorted struct {
 	dir  string // of the temporary file
@@ -79,10 +81,9 @@ func (s *Sorted) spill() {
 		return
 	}
 	if s.file == nil {
-		if s.file, s.err = os.CreateTemp(s.dir, ".trainbridge-rows-*"); s.err != nil {
+		if s.file, s.err = outfile.Temporary(s.dir); s.err != nil {
 			return
 		}
-		s.err = os.Remove(s.file.Name())
 	}
 	s.sort()
 	w := bufio.NewWriterSize(s.file, 256<<10)

@@ -1,0 +1,253 @@
+// Package outfile writes the files that commands are asked for, where whatever stands in the place of a file stays what it is: a device and a FIFO are written
+// to, a symbolic link stays and its target gets the content, a regular file is replaced at once and keeps its mode and owner. A file in the making has no name,
+// so that nothing is left behind however the process ends.
+package outfile
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	mostLinks = 40 // symbolic links in a row, as the kernel has it
+	bufBytes  = 64 << 10
+)
+
+// errSocket is the error for a socket as the place of a file.
+var errSocket = errors.New("a socket cannot be opened: name a file, a FIFO or a device")
+
+// File is a file in the making. Commit puts it in its place; Close without Commit leaves all as it was.
+type File struct {
+	*os.File
+	path   string      // as it was given
+	target string      // where it goes; "": File is the place itself
+	was    fs.FileInfo // what is replaced; nil: nothing
+}
+
+// Create begins a file. A FIFO without a reader is waited for, as in a shell. Errors name the path.
+func Create(path string) (*File, error) {
+	f, err := create(path)
+	if err != nil {
+		return nil, named(path, err)
+	}
+	return f, nil
+}
+
+func create(path string) (*File, error) {
+	target, fi, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	if fd, ok := own(target); ok {
+		copied, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		return &File{File: os.NewFile(uintptr(copied), path), path: path}, nil
+	}
+	switch {
+	case fi == nil || fi.Mode().IsRegular():
+		tmp, err := unnamed(filepath.Dir(target), path, 0o666)
+		return &File{tmp, path, target, fi}, err
+	case fi.IsDir():
+		return nil, syscall.EISDIR
+	case fi.Mode()&fs.ModeSocket != 0:
+		return nil, errSocket
+	}
+	f, err := os.OpenFile(target, os.O_WRONLY|syscall.O_NOCTTY, 0)
+	return &File{File: f, path: path}, err
+}
+
+// Dir is a directory with room for what goes into the file; "" where it goes into a device and its like.
+func (f *File) Dir() string {
+	if f.target == "" {
+		return ""
+	}
+	return filepath.Dir(f.target)
+}
+
+// Commit puts the file in its place and closes it. Errors name the path.
+func (f *File) Commit() error {
+	var err error
+	if f.target != "" {
+		err = f.publish()
+	}
+	if err = errors.Join(err, f.File.Close()); err != nil {
+		return named(f.path, err)
+	}
+	return nil
+}
+
+// Grow begins a file that is read while it is written: it stands in its place at once, empty.
+func Grow(path string) (*File, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, named(path, err)
+	}
+	return &File{File: f, path: path}, nil
+}
+
+// IsStream says whether something stands in the place of a file that is written to as it is: a descriptor of this process, a FIFO, a device.
+func IsStream(path string) bool {
+	target, fi, err := resolve(path)
+	_, owned := own(target)
+	return err == nil && (owned || fi != nil && !fi.Mode().IsRegular() && !fi.IsDir())
+}
+
+// Fill calls write with a buffer before w. Where w fails, the error is that of w, however often write has met it.
+func Fill(w io.Writer, write func(io.Writer) error) error {
+	buf := bufio.NewWriterSize(w, bufBytes)
+	err := write(buf)
+	if _, failed := buf.Write(nil); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return err
+	}
+	return buf.Flush()
+}
+
+// Temporary is an empty file without a name, for reading and writing. dir is the directory whose room it takes; "": where the system has temporary files.
+func Temporary(dir string) (*os.File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	return unnamed(dir, dir, 0o600)
+}
+
+// resolve follows the symbolic links at the end of a path. fi is what stands there; nil: nothing does, and a file may.
+func resolve(path string) (target string, fi fs.FileInfo, err error) {
+	for range mostLinks {
+		dir, name := filepath.Split(path) // without the cleaning of Dir, for which a/../b is b also where a is a link
+		if dir == "" {
+			dir = "."
+		}
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", nil, err
+		}
+		path = filepath.Join(dir, name)
+		if _, ok := own(path); ok {
+			return path, nil, nil
+		}
+		fi, err = os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, nil, nil
+		case err != nil:
+			return "", nil, err
+		case fi.Mode()&fs.ModeSymlink == 0:
+			return path, fi, nil
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return "", nil, err
+		}
+		if path = to; !filepath.IsAbs(to) {
+			path = dir + string(filepath.Separator) + to
+		}
+	}
+	return "", nil, syscall.ELOOP
+}
+
+// own says whether a path is a descriptor of this process: what /dev/stdout and /dev/fd/N lead to. It is written to as it is: opened by the path, a file that
+// the shell has opened would be written from its beginning, and a socket could not be opened at all.
+func own(path string) (fd uintptr, ok bool) {
+	name, ok := strings.CutPrefix(path, "/proc/"+strconv.Itoa(os.Getpid())+"/fd/")
+	n, err := strconv.ParseUint(name, 10, 31)
+	return uintptr(n), ok && err == nil
+}
+
+// publish gives the file its name. A name cannot be put over another one, so that the file has a second one for a moment, in which signals wait.
+func (f *File) publish() error {
+	dir := filepath.Dir(f.target)
+	return unsignalled(func() error {
+		name, err := f.link(dir)
+		if err != nil {
+			return err
+		}
+		if f.was != nil {
+			err = f.likeBefore(name)
+		}
+		if err == nil {
+			err = os.Rename(name, f.target)
+		}
+		if err != nil {
+			_ = os.Remove(name)
+		}
+		return err
+	})
+}
+
+// link gives the file some name in a directory. Where the system cannot, a copy of it gets the name.
+func (f *File) link(dir string) (string, error) {
+	name := filepath.Join(dir, ".trainbridge-"+rand.Text())
+	if link(f.File, name) == nil {
+		return name, nil
+	}
+	to, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) //nolint:gosec // less the umask, as any new file
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(to, io.NewSectionReader(f.File, 0, math.MaxInt64))
+	if err = errors.Join(err, to.Close()); err != nil {
+		_ = os.Remove(name)
+	}
+	return name, err
+}
+
+// likeBefore gives a file the owner and the mode of the one that it replaces. Only root may give files away.
+func (f *File) likeBefore(name string) error {
+	if st, ok := f.was.Sys().(*syscall.Stat_t); ok {
+		_ = os.Lchown(name, int(st.Uid), int(st.Gid))
+	}
+	return os.Chmod(name, f.was.Mode().Perm())
+}
+
+// removed makes a file without a name by taking its name away.
+func removed(dir string) (f *os.File, err error) {
+	err = unsignalled(func() error {
+		if f, err = os.CreateTemp(dir, ".trainbridge-*"); err != nil {
+			return err
+		}
+		return os.Remove(f.Name())
+	})
+	return f, err
+}
+
+// unsignalled calls do while signals that end the process wait. There is nothing to do after it but to end then.
+func unsignalled(do func() error) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	err := do()
+	signal.Stop(signals)
+	select {
+	case s := <-signals:
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+	default:
+	}
+	return err
+}
+
+// named is an error about a path, once, without the names of files on the way.
+func named(path string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
