@@ -10,9 +10,19 @@ func AppendPercent(b []byte, share float64) []byte {
 	return append(AppendDecimal(b, 100*share, 1), '%')
 }
 
+// AppendFixed writes x with the given decimals; a number of more than 15 digits with an exponent.
+func AppendFixed(b []byte, x float64, decimals int) []byte {
+	if math.Abs(x) >= 1e15 {
+		return AppendShort(b, x)
+	}
+	return strconv.AppendFloat(b, x, 'f', decimals, 64)
+}
+
 // AppendDecimal writes x with at most the given decimals.
 func AppendDecimal(b []byte, x float64, decimals int) []byte {
-	b = strconv.AppendFloat(b, x, 'f', decimals, 64)
+	if b = AppendFixed(b, x, decimals); math.Abs(x) >= 1e15 {
+		return b
+	}
 	for b[len(b)-1] == '0' {
 		b = b[:len(b)-1]
 	}

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"math"
-	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -27,7 +26,7 @@ func (s *Summary) Share(name string, x float64) {
 
 // Percent writes a share with one decimal.
 func (s *Summary) Percent(x float64) {
-	s.Text = append(strconv.AppendFloat(s.Text, 100*x, 'f', 1, 64), " %"...)
+	s.Text = append(AppendFixed(s.Text, 100*x, 1), " %"...)
 }
 
 // Item begins what stands between dots.

@@ -2,6 +2,7 @@ package reading
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,7 +13,7 @@ func Size(bytes float64) string {
 	for _, unit := range []string{"B", "kB", "MB", "GB", "TB"} {
 		if bytes < 999.5 || unit == "TB" {
 			if unit == "B" || bytes >= 99.95 {
-				return fmt.Sprintf("%.0f %s", bytes, unit)
+				return fmt.Sprintf("%.0f %s", Number(bytes), unit)
 			}
 			return fmt.Sprintf("%.3g %s", bytes, unit)
 		}
@@ -36,8 +37,29 @@ func Clean(s string) string {
 	}, s)
 }
 
+// Number prints a number as fmt does. One that has more digits before its point than are known of it, or that a column has room for, is printed with an exponent.
+type Number float64
+
+const mostDigits = 1e15 // from here on a float64 does not tell neighbouring tenths apart
+
+// Format implements fmt.Formatter for verbs such as %.2f.
+func (n Number) Format(s fmt.State, verb rune) {
+	if math.Abs(float64(n)) < mostDigits {
+		_, _ = fmt.Fprintf(s, fmt.FormatString(s, verb), float64(n))
+		return
+	}
+	format := "%.4g"
+	if s.Flag('+') {
+		format = "%+.4g"
+	}
+	_, _ = fmt.Fprintf(s, format, float64(n))
+}
+
 // Thousands is a whole number with its digits in groups.
 func Thousands[N int | int64 | float64](n N) string {
+	if x, ok := any(n).(float64); ok && !(math.Abs(x) < mostDigits) {
+		return fmt.Sprintf("%.0f", Number(x))
+	}
 	text := strconv.FormatInt(int64(n), 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]

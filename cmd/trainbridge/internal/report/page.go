@@ -180,7 +180,7 @@ func fixed(x float64, decimals int) string {
 	if x-x != 0 {
 		return unknown
 	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
+	return fmt.Sprintf("%.*f", decimals, reading.Number(x))
 }
 
 // digits is a number with some significant digits.
@@ -230,6 +230,9 @@ func count[N int | int64 | float64](n N) string { return reading.Thousands(n) }
 func many[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if strings.HasSuffix(what, "s") {
+		what += "e" // losses
 	}
 	return count(n) + " " + what + "s"
 }

@@ -58,9 +58,9 @@ func (p *page) training(job *digest.Job) {
 		}
 		p.value(p.in("Records", "记录数"), steps)
 		if l.First != nil {
-			loss := p.sf("%s at step %s → %s at step %s", "%s（第 %s 步）→ %s（第 %s 步）", lossText(l.First), stepText(l.First), lossText(l.Last), stepText(l.Last))
+			loss := p.lossAt(l.First) + p.in(" → ", "→ ") + p.lossAt(l.Last)
 			if l.Lowest != nil {
-				loss += p.sf(", lowest %s at step %s", "，最低 %s（第 %s 步）", lossText(l.Lowest), stepText(l.Lowest))
+				loss += p.in(", lowest ", "，最低 ") + p.lossAt(l.Lowest)
 			}
 			p.value(p.in("Loss", "损失"), loss)
 		}
@@ -99,11 +99,12 @@ func (p *page) training(job *digest.Job) {
 
 func lossText(l *digest.LossAt) string { return name(l.String()) }
 
-func stepText(l *digest.LossAt) string {
+// lossAt is a loss and its step, where the log numbers it.
+func (p *page) lossAt(l *digest.LossAt) string {
 	if !l.Step.OK {
-		return unknown
+		return lossText(l)
 	}
-	return count(l.Step.N)
+	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), count(l.Step.N))
 }
 
 // session are perf_monitor's final_statistics, by its names, recomputed from the rows: a run that was killed has none.

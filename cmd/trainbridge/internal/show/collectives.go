@@ -270,7 +270,7 @@ type numbers []string
 
 func (d *numbers) add(v float64, format string, unit float64) {
 	if !math.IsNaN(v) {
-		*d = append(*d, fmt.Sprintf(format, v/unit))
+		*d = append(*d, fmt.Sprintf(format, reading.Number(v/unit)))
 	}
 }
 

@@ -177,10 +177,10 @@ func functionDetails(s *tree.Span) (d []string) {
 		var v view.Stage
 		v.Read(s.Span)
 		if !math.IsNaN(v.Size) {
-			d = append(d, fmt.Sprintf("%.2f MiB", v.Size/(1<<20)))
+			d = append(d, fmt.Sprintf("%.2f MiB", reading.Number(v.Size/(1<<20))))
 		}
 		if !math.IsNaN(v.Throughput) {
-			d = append(d, fmt.Sprintf("%.1f MiB/s", v.Throughput/(1<<20)))
+			d = append(d, fmt.Sprintf("%.1f MiB/s", reading.Number(v.Throughput/(1<<20))))
 		}
 	}
 	return d

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -45,7 +46,7 @@ type passColumn struct {
 }
 
 func decimals(n int) func(float64) string {
-	return func(v float64) string { return fmt.Sprintf("%.*f", n, v) }
+	return func(v float64) string { return fmt.Sprintf("%.*f", n, reading.Number(v)) }
 }
 
 var passColumns = []passColumn{
@@ -182,7 +183,7 @@ func callDetails(s *tree.Span) (d []string) {
 					size += part
 				}
 			}
-			d = append(d, fmt.Sprintf("%.2f MiB", size/(1<<20)), fmt.Sprintf("%.1f MiB/s", v.Throughput/(1<<20)))
+			d = append(d, fmt.Sprintf("%.2f MiB", reading.Number(size/(1<<20))), fmt.Sprintf("%.1f MiB/s", reading.Number(v.Throughput/(1<<20))))
 		}
 	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer):
 		d = ofParent(s)

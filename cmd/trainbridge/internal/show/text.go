@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -44,9 +45,14 @@ func duration(ns int64) string {
 }
 
 // seconds is a duration in s.
-func seconds(s float64) string { return duration(int64(math.Round(s * 1e9))) }
+func seconds(s float64) string {
+	if s > math.MaxInt64/1e9 {
+		return fmt.Sprintf("%.1f s", reading.Number(s))
+	}
+	return duration(int64(math.Round(s * 1e9)))
+}
 
-func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", reading.Number(100*share)) }
 
 // ofParent is the share that a span has of its parent's time.
 func ofParent(s *tree.Span) []string {
@@ -62,7 +68,7 @@ func typical(v *digest.Values, unit float64, format string) string {
 	if v.Count() == 0 {
 		return "-"
 	}
-	return fmt.Sprintf(format, v.Quantile(0.5)/unit)
+	return fmt.Sprintf(format, reading.Number(v.Quantile(0.5)/unit))
 }
 
 // typicalTime is a quantile of times in s.

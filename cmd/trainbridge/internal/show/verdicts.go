@@ -44,14 +44,14 @@ func (v verdict) short() string {
 	known, _ := spans.VerdictNamed(v.name)
 	switch known.Unit {
 	case spans.UnitBytesPerSecond:
-		value, limit = fmt.Sprintf("%.1f", v.value/(1<<20)), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
+		value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/(1<<20))), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
 	case spans.UnitOne:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
 	case spans.UnitSeconds:
 		value, limit = seconds(v.value), seconds(v.threshold)
 	case "":
 		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else it may be samples/s, tokens/s or s, which only the reason tells
-			value, limit = fmt.Sprintf("%.1f", v.value/1e12), fmt.Sprintf("%.1f TFLOP/s", v.threshold/1e12)
+			value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/1e12)), fmt.Sprintf("%.1f TFLOP/s", reading.Number(v.threshold/1e12))
 		}
 	}
 	return v.name + " " + value + " " + sign + " " + limit

@@ -475,7 +475,7 @@ func gpusText(g *view.GPUs) string {
 	var all []string
 	add := func(v float64, format string, unit float64) {
 		if !math.IsNaN(v) {
-			all = append(all, fmt.Sprintf(format, v/unit))
+			all = append(all, fmt.Sprintf(format, reading.Number(v/unit)))
 		}
 	}
 	add(g.Utilization, "busy %.1f%%", 0.01)

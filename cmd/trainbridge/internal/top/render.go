@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -220,7 +219,7 @@ var figures = []figure{
 	{"samples/s", number, func(s *step) float64 { return s.sample }, true},
 	{"TFLOP/s/GPU", func(v float64) string { return number(v / 1e12) }, func(s *step) float64 { return s.flop }, true},
 	{"MFU", percent, func(s *step) float64 { return s.mfu }, true},
-	{"loss", func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }, func(s *step) float64 { return s.loss }, false},
+	{"loss", func(v float64) string { return fmt.Sprintf("%.4f", reading.Number(v)) }, func(s *step) float64 { return s.loss }, false},
 }
 
 // figures are the rows of what steps say, with those that none of them says left out.
@@ -342,17 +341,17 @@ func (m *model) gpuLines() (all []line) {
 	for _, g := range cards {
 		l := line{{pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 16), ""}, {padLeft(percent(g.busy), 8), bold}}
 		if !math.IsNaN(g.memory) {
-			text := fmt.Sprintf("  %.1f GiB", g.memory/(1<<30))
+			text := fmt.Sprintf("  %.1f GiB", reading.Number(g.memory/(1<<30)))
 			if g.memoryLimit > 0 {
-				text = fmt.Sprintf("  %.1f of %.0f GiB", g.memory/(1<<30), g.memoryLimit/(1<<30))
+				text = fmt.Sprintf("  %.1f of %.0f GiB", reading.Number(g.memory/(1<<30)), reading.Number(g.memoryLimit/(1<<30)))
 			}
 			l = append(l, piece{text, ""})
 		}
 		if !math.IsNaN(g.power) {
-			l = append(l, piece{fmt.Sprintf("  %.0f W", g.power), ""})
+			l = append(l, piece{fmt.Sprintf("  %.0f W", reading.Number(g.power)), ""})
 		}
 		if !math.IsNaN(g.temperature) {
-			l = append(l, piece{fmt.Sprintf("  %.0f °C", g.temperature), ""})
+			l = append(l, piece{fmt.Sprintf("  %.0f °C", reading.Number(g.temperature)), ""})
 		}
 		if g.throttled != "" {
 			l = append(l, piece{"  held down: " + g.throttled, yellow})
@@ -413,7 +412,7 @@ func seconds(s float64) string {
 	case math.IsNaN(s):
 		return "-"
 	case s >= 100:
-		return fmt.Sprintf("%.1f s", s)
+		return fmt.Sprintf("%.1f s", reading.Number(s))
 	case s >= 1:
 		return fmt.Sprintf("%.3f s", s)
 	case s >= 1e-3:
@@ -440,7 +439,7 @@ func percent(share float64) string {
 	if math.IsNaN(share) {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f %%", 100*share)
+	return fmt.Sprintf("%.1f %%", reading.Number(100*share))
 }
 
 func pad(s string, n int) string { return s + strings.Repeat(" ", max(1, n-len([]rune(s)))) }

@@ -231,7 +231,7 @@ func (j *judge) summarize(span ptrace.Span) {
 	}
 	if g.Throughput > 0 {
 		l.Part("")
-		l.Text = append(strconv.AppendFloat(l.Text, g.Throughput/mib, 'f', 1, 64), " MiB/s"...)
+		l.Text = append(verdict.AppendFixed(l.Text, g.Throughput/mib, 1), " MiB/s"...)
 	}
 	if g.Transport != "" {
 		l.Part(g.Transport)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 )
 
 // summarize writes what a step with a verdict is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9 % · 65.1 TFLOP/s per device".
@@ -40,7 +42,7 @@ func (j *judge) summarize(span ptrace.Span) {
 	}
 	if positive(j.device) {
 		l.Item("")
-		l.Text = append(strconv.AppendFloat(l.Text, j.device/1e12, 'f', 1, 64), " TFLOP/s per device"...)
+		l.Text = append(verdict.AppendFixed(l.Text, j.device/1e12, 1), " TFLOP/s per device"...)
 	}
 	if len(l.Text) > number { // the number of the step alone is no news
 		l.Put(span)

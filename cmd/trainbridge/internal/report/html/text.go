@@ -35,11 +35,14 @@ func rate(n float64) string {
 	return reading.Size(n) + "/s"
 }
 
+// mostSeconds is where a time is no longer told in hours.
+const mostSeconds = 1e9
+
 // clock is a time since the start: 90 s are 1:30.
 func clock(s float64) string {
 	whole := int64(math.Round(s))
 	switch {
-	case s < 60:
+	case s < 60, s >= mostSeconds:
 		return strconv.FormatFloat(s, 'g', 3, 64) + " s"
 	case whole < 3600:
 		return fmt.Sprintf("%d:%02d", whole/60, whole%60)
@@ -51,7 +54,7 @@ func share(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
-	return strconv.FormatFloat(100*v, 'f', 1, 64) + "%"
+	return fmt.Sprintf("%.1f%%", reading.Number(100*v))
 }
 
 // short is a number with four digits, however small or large it is.
@@ -74,8 +77,8 @@ func digits(v float64) string {
 	for abs := math.Abs(v); abs >= 10 && decimals > 0; abs /= 10 {
 		decimals--
 	}
-	text := strconv.FormatFloat(v, 'f', decimals, 64)
-	if strings.Contains(text, ".") {
+	text := fmt.Sprintf("%.*f", decimals, reading.Number(v))
+	if strings.Contains(text, ".") && !strings.Contains(text, "e") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
 	return text

@@ -2,9 +2,10 @@ package perfetto
 
 import (
 	"cmp"
+	"fmt"
 	"math"
-	"strconv"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -76,4 +77,4 @@ func (c clock) sentence(whose, reference string) string {
 	return whose + " is " + micros(math.Abs(c.offset)) + direction + cmp.Or(reference, "the reference") + ", ± " + micros(c.uncertainty)
 }
 
-func micros(seconds float64) string { return strconv.FormatFloat(seconds*1e6, 'f', 1, 64) + " µs" }
+func micros(seconds float64) string { return fmt.Sprintf("%.1f µs", reading.Number(seconds*1e6)) }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // scale is the unit of a column beside the unit in which spans have a value. A power of ten moves the decimal point of the number as it is printed, so that
@@ -136,11 +138,11 @@ func appendText(dst []byte, s string) []byte {
 		return dst
 	}
 	formula := strings.IndexByte("=+-@\t\r", s[0]) >= 0
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	if strings.IndexByte(s, 0) >= 0 { // readers in C end there
-		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f {
+			s = strings.Map(seen, s)
+			break
+		}
 	}
 	if !strings.ContainsAny(s, ",\"\n\r") && s[0] != ' ' && s[len(s)-1] != ' ' {
 		if formula {
@@ -159,6 +161,15 @@ func appendText(dst []byte, s string) []byte {
 		dst = append(dst, s[i])
 	}
 	return append(dst, '"')
+}
+
+// seen keeps what a terminal or a spreadsheet would obey instead of showing it out of a cell. A text may have several lines, and columns. What is no UTF-8 is one
+// such rune too.
+func seen(r rune) rune {
+	if spans.Hidden(r) && r != '\n' && r != '\t' {
+		return utf8.RuneError
+	}
+	return r
 }
 
 // appendValue writes a value of a span.
