@@ -39,36 +39,46 @@ type File struct {
 
 // Create begins a file. A FIFO without a reader is waited for, as in a shell. Errors name the path.
 func Create(path string) (*File, error) {
-	f, err := create(path)
+	return begin(path, func(target string, was fs.FileInfo) (*File, error) {
+		tmp, err := unnamed(filepath.Dir(target), path, 0o666)
+		return &File{tmp, path, target, was}, err
+	})
+}
+
+// Grow begins a file that is read while it is written: it stands in its place at once, empty.
+func Grow(path string) (*File, error) {
+	return begin(path, func(target string, _ fs.FileInfo) (*File, error) {
+		f, err := os.Create(target)
+		return &File{File: f, path: path}, err
+	})
+}
+
+// begin opens what is written to as it is, and calls file where there is, or may be, a regular file.
+func begin(path string, file func(target string, was fs.FileInfo) (*File, error)) (*File, error) {
+	target, fi, err := resolve(path)
+	if err != nil {
+		return nil, named(path, err)
+	}
+	f := &File{path: path}
+	fd, owned := own(target)
+	switch {
+	case owned:
+		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			f.File = os.NewFile(uintptr(fd), path)
+		}
+	case fi == nil || fi.Mode().IsRegular():
+		f, err = file(target, fi)
+	case fi.IsDir():
+		err = syscall.EISDIR
+	case fi.Mode()&fs.ModeSocket != 0:
+		err = errSocket
+	default:
+		f.File, err = os.OpenFile(target, os.O_WRONLY|syscall.O_NOCTTY, 0)
+	}
 	if err != nil {
 		return nil, named(path, err)
 	}
 	return f, nil
-}
-
-func create(path string) (*File, error) {
-	target, fi, err := resolve(path)
-	if err != nil {
-		return nil, err
-	}
-	if fd, ok := own(target); ok {
-		copied, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &File{File: os.NewFile(uintptr(copied), path), path: path}, nil
-	}
-	switch {
-	case fi == nil || fi.Mode().IsRegular():
-		tmp, err := unnamed(filepath.Dir(target), path, 0o666)
-		return &File{tmp, path, target, fi}, err
-	case fi.IsDir():
-		return nil, syscall.EISDIR
-	case fi.Mode()&fs.ModeSocket != 0:
-		return nil, errSocket
-	}
-	f, err := os.OpenFile(target, os.O_WRONLY|syscall.O_NOCTTY, 0)
-	return &File{File: f, path: path}, err
 }
 
 // Dir is a directory with room for what goes into the file; "" where it goes into a device and its like.
@@ -89,15 +99,6 @@ func (f *File) Commit() error {
 		return named(f.path, err)
 	}
 	return nil
-}
-
-// Grow begins a file that is read while it is written: it stands in its place at once, empty.
-func Grow(path string) (*File, error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, named(path, err)
-	}
-	return &File{File: f, path: path}, nil
 }
 
 // IsStream says whether something stands in the place of a file that is written to as it is: a descriptor of this process, a FIFO, a device.
@@ -164,10 +165,10 @@ func resolve(path string) (target string, fi fs.FileInfo, err error) {
 
 // own says whether a path is a descriptor of this process: what /dev/stdout and /dev/fd/N lead to. It is written to as it is: opened by the path, a file that
 // the shell has opened would be written from its beginning, and a socket could not be opened at all.
-func own(path string) (fd uintptr, ok bool) {
+func own(path string) (fd int, ok bool) {
 	name, ok := strings.CutPrefix(path, "/proc/"+strconv.Itoa(os.Getpid())+"/fd/")
-	n, err := strconv.ParseUint(name, 10, 31)
-	return uintptr(n), ok && err == nil
+	fd, err := strconv.Atoi(name)
+	return fd, ok && err == nil
 }
 
 // publish gives the file its name. A name cannot be put over another one, so that the file has a second one for a moment, in which signals wait.

@@ -78,11 +78,11 @@ func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	if to, err := filepath.EvalSymlinks(l.Path); k.Rotate > 0 && err == nil {
 		l.Path = to // what is renamed is the log, not a link to it
 	}
-	f, err := os.Create(l.Path)
+	f, err := outfile.Grow(l.Path)
 	if err != nil {
 		return fmt.Errorf("%w: --out: %w", ErrOptions, err)
 	}
-	l.F, l.W = f, bufio.NewWriterSize(f, buffer)
+	l.F, l.W = f.File, bufio.NewWriterSize(f, buffer)
 	k.files = append(k.files, l)
 	return nil
 }
