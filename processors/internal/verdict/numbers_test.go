@@ -37,3 +37,11 @@ func TestAppendScaled(t *testing.T) {
 		assert.Equal(t, tt.want, string(tt.of.append(nil, tt.x)))
 	}
 }
+
+// A number of hundreds of digits does not fill the sentence.
+func TestAppendHuge(t *testing.T) {
+	for x, want := range map[float64]string{1e308: "1e+308", -1e15: "-1e+15", 999_999_999_999_999: "999999999999999.0", 0.25: "0.2"} {
+		assert.Equal(t, want, string(AppendFixed(nil, x, 1)))
+	}
+	assert.Equal(t, "1e+300", string(AppendDecimal(nil, 1e300, 2)))
+}

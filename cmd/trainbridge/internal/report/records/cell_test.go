@@ -88,15 +88,17 @@ func TestRandomNumbers(t *testing.T) {
 	}
 }
 
-// What a log calls things is one cell, is no formula, and reads back as it was but for bytes that no text has.
+// What a log calls things is one cell, is no formula, and reads back as it was but for bytes that no text has and runes that are not seen.
 func TestHostileText(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\rx",
+		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\uFFFDx",
 		"a,b": "a,b", `say "hi"`: `say "hi"`, "two\nlines": "two\nlines", "=\n\"": "'=\n\"", "bad\xff": "bad\uFFFD", "nul\x00": "nul\uFFFD", " x ": " x ", "中文": "中文",
-		"a=b": "a=b", "\xff=1": "\uFFFD=1",
+		"a=b": "a=b", "\xff=1": "\uFFFD=1", "\x1b]0;owned\x07": "\uFFFD]0;owned\uFFFD", "a\u202eb\u2067\u200b": "a\uFFFDb\uFFFD\uFFFD",
+		"\u0085\u009b31m\x7f": "\uFFFD\uFFFD31m\uFFFD", "a\u2028b\ufeff": "a\uFFFDb\uFFFD", "tab\tstop": "tab\tstop",
 	} {
 		cell := appendText(nil, text)
 		assert.True(t, utf8.Valid(cell))
+		assert.NotRegexp(t, `[\x00-\x08\x0b-\x1f\x7f-\x{9f}\p{Cf}\p{Zl}\p{Zp}]`, string(cell), "%q", text)
 		rows, err := csv.NewReader(strings.NewReader("x," + string(cell) + ",y\n")).ReadAll()
 		require.NoError(t, err, "%q", text)
 		assert.Equal(t, [][]string{{"x", want, "y"}}, rows, "%q", text)
