@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 )
 
@@ -272,14 +274,15 @@ func TestHostileNames(t *testing.T) {
 // A loss is told with its step where the log numbers it, several are losses, and a number of hundreds of digits keeps to its column.
 func TestLossesInWords(t *testing.T) {
 	var body strings.Builder
-	for i, rest := range []string{`"step":0,"loss":1.5`, `"step":1,"loss":NaN`, `"step":2,"loss":NaN`, `"step":3,"loss":2.5,"tokens_per_second":1e308,"mfu":1e300`, `"loss":1.75`} {
+	for i, rest := range []string{`"step":0,"loss":1.5`, `"step":1,"loss":NaN`, `"step":2,"loss":NaN`, `"step":3,"loss":2.5,"tokens_per_second":1e308,"mfu":1e300`} {
 		fmt.Fprintf(&body, `{"timestamp":"2026-01-02T03:04:%02dZ","step_time_s":1.0,%s}`+"\n", i, rest)
 	}
 	log := write1(t, "train.jsonl", body.String())
 	out := textOf(t, log)
-	assert.Contains(t, out, "1.5 at step 0 → 1.75, lowest 1.5 at step 0\n")
+	assert.Contains(t, out, "1.5 at step 0 → 2.5 at step 3, lowest 1.5 at step 0\n")
 	assert.Contains(t, out, "2 losses\n")
-	assert.Contains(t, textOf(t, log, "--lang", "zh"), "1.5（第 0 步）→ 1.75，最低 1.5（第 0 步）\n")
+	assert.Contains(t, textOf(t, log, "--lang", "zh"), "1.5（第 0 步）→ 2.5（第 3 步），最低 1.5（第 0 步）\n")
+	assert.Equal(t, "1.5", new(page).lossAt(&digest.LossAt{Value: 1.5}))
 	for line := range strings.Lines(out) {
 		assert.LessOrEqual(t, utf8.RuneCountInString(line), 120, line)
 	}
