@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -31,9 +32,10 @@ const receiveLimit = 4 << 20
 
 // item is a span or a log line that the sink is sent.
 type item struct {
-	key   string // of a span, see spanKey, empty for a span of no line; of a log line, its text
-	trace pcommon.TraceID
-	id    identity
+	key     string // of a span, see spanKey, empty for a span of no line; of a log line, its text
+	trace   pcommon.TraceID
+	id      identity
+	content content // of a span
 }
 
 // identity is the part of a span that must be the same whenever it is sent again.
@@ -65,6 +67,8 @@ type otlpSink struct {
 	server *grpc.Server // nil: connections are refused
 
 	accepted map[string]identity
+	contents map[spanID]content         // of all spans, those of no line too
+	changes  []string                   // spans that came again with another content
 	refused  map[string]bool            // keys
 	traces   map[string]pcommon.TraceID // of keys that were refused
 	roots    map[pcommon.TraceID]string // keys of collectives
@@ -84,7 +88,7 @@ const processHeader = "torture-process"
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
 	k := &otlpSink{
-		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), refused: make(map[string]bool), final: make(map[identity]bool),
+		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), contents: make(map[spanID]content), refused: make(map[string]bool), final: make(map[identity]bool),
 		traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string),
 	}
 	require.NoError(tb, k.up())
@@ -160,6 +164,7 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 		if current {
 			delete(k.final, it.id)
 		}
+		k.compare(it)
 		if key == "" {
 			continue
 		}
@@ -175,6 +180,20 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 		default:
 			k.seconds = append(k.seconds, fmt.Sprintf("%s: %v and %v", key, was, it.id))
 		}
+	}
+}
+
+// compare holds a span against what came under its id before. A log line of the peer has no id.
+func (k *otlpSink) compare(it *item) {
+	if it.content == nil {
+		return
+	}
+	id := spanID{it.id.trace, it.id.span}
+	switch was, ok := k.contents[id]; {
+	case !ok:
+		k.contents[id] = it.content
+	case !maps.Equal(was, it.content):
+		k.changes = append(k.changes, fmt.Sprintf("span %v of trace %v, %s: %s", id.span, id.trace, it.content["name"], was.difference(it.content)))
 	}
 }
 
@@ -252,7 +271,10 @@ func (k *traceSink) Export(ctx context.Context, req ptraceotlp.ExportRequest) (p
 	for _, rs := range req.Traces().ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
-				items = append(items, item{key: spanKey(rs.Resource().Attributes(), s), trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()}})
+				items = append(items, item{
+					key: spanKey(rs.Resource().Attributes(), s), trace: s.TraceID(), id: identity{s.TraceID(), s.SpanID(), s.ParentSpanID()},
+					content: contentOf(rs.Resource().Attributes(), ss.Scope(), s),
+				})
 			}
 		}
 	}

@@ -91,7 +91,8 @@ type oldFile struct {
 type tally struct {
 	mu                                         sync.Mutex
 	steps                                      map[string]*stepTally
-	sequences, failed, lines, lost, seconds    int
+	sequences, failed, lines, lost             int
+	seconds, changes                           int
 	hung, died, unaccounted, copies, overLimit int
 	peak                                       int64
 	bad                                        []uint64
@@ -102,7 +103,7 @@ func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
 type stepTally struct{ sequences, failed, lines, lost int }
 
 // The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for its
-// content, nothing comes under a second id, nothing hangs, memory is bounded, and the account is right.
+// content, nothing comes under a second id, or with a second content under its id, nothing hangs, memory is bounded, and the account is right.
 func TestTorture(t *testing.T) {
 	bin := trainbridgeBin(t)
 	known := steps
@@ -473,6 +474,10 @@ func (s *sequence) settle() {
 		s.count(func(t *tally) { t.seconds += n })
 		s.fail("second id", "%d spans came with another id, such as %s", n, s.sink.seconds[0])
 	}
+	if n := len(s.sink.changes); n > 0 {
+		s.count(func(t *tally) { t.changes += n })
+		s.fail("second content", "%d spans came with another content, such as %s", n, strings.Join(s.sink.changes[:min(n, 5)], "\n"))
+	}
 	if err := wait(10*time.Second, s.balanced); err != nil {
 		s.count(func(t *tally) { t.unaccounted++ })
 		s.fail("account", "%v", err)
@@ -643,8 +648,8 @@ func (t *tally) String() string {
 		fmt.Fprintf(&b, "%-24s %9d %7d %9d %9d\n", name, st.sequences, st.failed, st.lines, st.lost)
 	}
 	slices.Sort(t.bad)
-	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d "+
+	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d second contents, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d "+
 		"spans came again with the same id\nfailing seeds: %v",
-		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.hung, t.died, t.unaccounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies, t.bad)
+		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.changes, t.hung, t.died, t.unaccounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies, t.bad)
 	return b.String()
 }
