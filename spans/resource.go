@@ -91,20 +91,20 @@ var statedNames = [NumStated]string{
 
 // Stated are some of these numbers.
 type Stated struct {
-	has    uint8
-	values [NumStated]float64
+	Has    uint8              `json:"has,omitzero"` // bit by bit
+	Values [NumStated]float64 `json:"values,omitzero"`
 }
 
 // Set states a number, which must be finite.
-func (s *Stated) Set(i int, x float64) { s.has, s.values[i] = s.has|1<<i, x }
+func (s *Stated) Set(i int, x float64) { s.Has, s.Values[i] = s.Has|1<<i, x }
 
 // Is says whether a number is stated and has a value.
-func (s *Stated) Is(i int, x float64) bool { return s.has&(1<<i) != 0 && s.values[i] == x }
+func (s *Stated) Is(i int, x float64) bool { return s.Has&(1<<i) != 0 && s.Values[i] == x }
 
 func (s *Stated) put(m pcommon.Map) {
 	for i, name := range statedNames {
-		switch x := s.values[i]; {
-		case s.has&(1<<i) == 0:
+		switch x := s.Values[i]; {
+		case s.Has&(1<<i) == 0:
 		case x == math.Trunc(x) && i != StatedLossScale:
 			m.PutInt(name, int64(x))
 		default:
@@ -116,21 +116,22 @@ func (s *Stated) put(m pcommon.Map) {
 // Steady decides which value of a number stands on the resource: the first of its stream, until another has come steadyFor times in a row. So a number that
 // grows in steps is on the resource, and one that is different in each record makes no resource for each.
 type Steady struct {
-	value, last float64
-	run         int
-	known       bool
+	Value float64 `json:"value,omitzero"` // stands on the resource, where Known
+	Last  float64 `json:"last,omitzero"`  // of the record before
+	Run   int     `json:"run,omitzero"`   // how many records in a row had it
+	Known bool    `json:"known,omitzero"`
 }
 
 const steadyFor = 16
 
 // Next takes the value of the next record, and returns the value that stands on the resource.
 func (s *Steady) Next(x float64) float64 {
-	if s.run++; x != s.last {
-		s.run = 1
+	if s.Run++; x != s.Last {
+		s.Run = 1
 	}
-	s.last = x
-	if !s.known || s.run == steadyFor {
-		s.value, s.known = x, true
+	s.Last = x
+	if !s.Known || s.Run == steadyFor {
+		s.Value, s.Known = x, true
 	}
-	return s.value
+	return s.Value
 }

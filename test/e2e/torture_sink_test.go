@@ -68,7 +68,7 @@ type otlpSink struct {
 
 	accepted map[string]identity
 	contents map[spanID]content         // of all spans, those of no line too
-	changes  []string                   // spans that came again with another content
+	changes  []changed                  // spans that came again with another content
 	refused  map[string]bool            // keys
 	traces   map[string]pcommon.TraceID // of keys that were refused
 	roots    map[pcommon.TraceID]string // keys of collectives
@@ -193,7 +193,7 @@ func (k *otlpSink) compare(it *item) {
 	case !ok:
 		k.contents[id] = it.content
 	case !maps.Equal(was, it.content):
-		k.changes = append(k.changes, fmt.Sprintf("span %v of trace %v, %s: %s", id.span, id.trace, it.content["name"], was.difference(it.content)))
+		k.changes = append(k.changes, changed{id, was, it.content})
 	}
 }
 

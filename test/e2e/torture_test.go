@@ -476,7 +476,7 @@ func (s *sequence) settle() {
 	}
 	if n := len(s.sink.changes); n > 0 {
 		s.count(func(t *tally) { t.changes += n })
-		s.fail("second content", "%d spans came with another content, such as %s", n, strings.Join(s.sink.changes[:min(n, 5)], "\n"))
+		s.fail("second content", "%d spans came with another content:\n%s", n, strings.Join(sorts(s.sink.changes), "\n"))
 	}
 	if err := wait(10*time.Second, s.balanced); err != nil {
 		s.count(func(t *tally) { t.unaccounted++ })

@@ -36,8 +36,8 @@ type stepBatch struct {
 }
 
 type key struct {
-	trace pcommon.TraceID
-	id    pcommon.SpanID
+	Trace pcommon.TraceID `json:"trace"`
+	ID    pcommon.SpanID  `json:"id"`
 }
 
 // item is one record, placed. Times are ns since the epoch.
@@ -195,20 +195,20 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 // addFacts notes what the log repeats. A step without one of the numbers is of a resource without it; all other spans are of the resource of the steps.
 func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
-	t.units.add(rec)
-	it.units, it.ownUnits = t.units.own, t.units.other
+	t.Units.add(rec)
+	it.units, it.ownUnits = t.Units.own, t.Units.other
 	if it.kind == record.Step {
-		t.stated = spans.Stated{}
+		t.Stated = spans.Stated{}
 		for _, v := range b.values[it.valuesFrom:] {
 			if i := fieldInfos[v.field].stated - 1; i >= 0 && spans.Finite(v.v) {
-				t.stated.Set(i, t.steady[i].Next(v.v))
+				t.Stated.Set(i, t.Steady[i].Next(v.v))
 			}
 		}
 		if it.covered > 1 {
-			t.stated.Set(spans.StatedStepsCovered, t.steady[spans.StatedStepsCovered].Next(float64(it.covered)))
+			t.Stated.Set(spans.StatedStepsCovered, t.Steady[spans.StatedStepsCovered].Next(float64(it.covered)))
 		}
 	}
-	of := shared{it.about, t.units.text, t.stated}
+	of := shared{it.about, t.Units.text, t.Stated}
 	if it.kind != record.Step || of.kindOfDuration == spans.DurationStep {
 		of.kindOfDuration = "" // it goes without saying
 	}
@@ -228,8 +228,8 @@ const maxMixed = 8
 
 // unitTexts makes AttrSourceUnit of all fields that the log has had so far.
 type unitTexts struct {
-	layout record.Layout // of the record before: mostly the next record has it too
-	units  [record.NumFields]record.Unit
+	layout record.Layout                 // of the record before: mostly the next record has it too
+	Units  [record.NumFields]record.Unit `json:"units"`
 	text   string
 	// The units of the record, where it has a field in another one than before.
 	own   string
@@ -245,9 +245,9 @@ func (u *unitTexts) add(rec *record.Record) {
 	news := false
 	for f := range rec.All() {
 		switch unit := rec.UnitOf(f); {
-		case unit == u.units[f]:
-		case u.units[f] == record.Base:
-			u.units[f], news = unit, true
+		case unit == u.Units[f]:
+		case u.Units[f] == record.Base:
+			u.Units[f], news = unit, true
 		default:
 			u.other = true
 		}
@@ -260,7 +260,7 @@ func (u *unitTexts) add(rec *record.Record) {
 		u.own = textOf(&own)
 	}
 	if news {
-		u.text = textOf(&u.units)
+		u.text = textOf(&u.Units)
 	}
 }
 

@@ -162,12 +162,12 @@ type track struct {
 	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
 	Trace     pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
-	last      key              // the span of the last step
-	// What its records repeat. It is not kept: a value on a span means the same as one on its resource.
-	units    unitTexts
-	stated   spans.Stated
-	steady   [spans.NumStated]spans.Steady
-	rankText []byte // of the ids of its spans
+	Last      key              `json:"last,omitzero"`  // the span of the last step
+	// What its records repeat stands on their resource, and so holds for their evaluations and parts.
+	Units    unitTexts                     `json:"units,omitzero"`
+	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
+	Stated   spans.Stated                  `json:"stated,omitzero"`
+	rankText []byte                        // of the ids of its spans
 }
 
 const (
@@ -280,6 +280,10 @@ func (h *handler) Emit(rec *record.Record) {
 		h.pending.wait(h, rec)
 		return
 	}
+	var before earlier
+	if rec.Open {
+		before = h.before(who{rec.Source, h.rank(rec)})
+	}
 	h.place(rec, it)
 	if rec.Kind == record.Side {
 		h.batch.add(h, it, rec)
@@ -294,6 +298,7 @@ func (h *handler) Emit(rec *record.Record) {
 	h.leave()
 	if rec.Open {
 		h.pending.set(h, it, rec)
+		h.pending.before = before
 		return
 	}
 	h.batch.add(h, it, rec)
@@ -423,13 +428,13 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {
 	case record.Step:
-		t.last, t.Trace = it.key(), pcommon.TraceID{}
+		t.Last, t.Trace = it.key(), pcommon.TraceID{}
 		if it.byID {
 			t.Trace = it.trace
 		}
 	case record.Side: // parts that came too late for their step's record still belong below its span
-		if t.last.trace == it.trace {
-			it.parent = t.last.id
+		if t.Last.Trace == it.trace {
+			it.parent = t.Last.ID
 		}
 	case record.Evaluation, record.Summary, record.Ranks:
 	}
@@ -594,9 +599,15 @@ func (h *handler) Cut() tail.Delivery {
 	return h.set.Receiver.Deliver(b)
 }
 
-// Save returns where each rank's iterations stand, the model and the parser's state.
+// InOrder says that attempts are counted, and that a step may begin where the one before it ended.
+func (h *handler) InOrder() {}
+
+// Save returns where each rank's iterations stand, the model and the parser's state. A record that waits is read again: it moves nothing on.
 func (h *handler) Save() []byte {
 	s := h.state
+	if h.pending.open && !h.pending.unplaced {
+		h.pending.before.restore(&s)
+	}
 	s.Parser = h.parser.Save()
 	if len(s.Tracks) == 0 && s.Restarts == 0 && s.Model == nil && s.Parser == nil {
 		return nil
@@ -626,6 +637,7 @@ func (h *handler) Restore(saved []byte) {
 	}
 	for w, t := range s.Tracks {
 		if t != nil {
+			t.Units.text = textOf(&t.Units.Units)
 			h.state.Tracks[w] = t
 		}
 	}

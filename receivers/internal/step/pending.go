@@ -2,6 +2,7 @@ package step
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
@@ -9,6 +10,32 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
+
+// earlier is the state as it was before a record.
+type earlier struct {
+	who     who
+	track   track
+	known   bool // there was a track
+	trained bool
+}
+
+// before keeps the state before a record of w.
+func (h *handler) before(w who) earlier {
+	e := earlier{who: w, trained: h.state.Trained}
+	if t := h.state.Tracks[w]; t != nil {
+		e.track, e.known = *t, true
+	}
+	return e
+}
+
+// restore undoes in s what the record did. The tracks are others then.
+func (e *earlier) restore(s *state) {
+	s.Trained, s.Tracks = e.trained, maps.Clone(s.Tracks)
+	delete(s.Tracks, e.who)
+	if e.known {
+		s.Tracks[e.who] = &e.track
+	}
+}
 
 // pending is the record that waits for lines which belong to it. Its record owns its bytes.
 type pending struct {
@@ -21,6 +48,7 @@ type pending struct {
 	// byName is where the first parts of the record are, when it has many.
 	byName  map[string]int
 	indexed int // so many parts are in it
+	before  earlier
 
 	// Where a record without its iteration stood, until it is placed.
 	unplaced bool
