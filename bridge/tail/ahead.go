@@ -19,7 +19,13 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
-	s.visit(s.cur.file, checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}, visit)
+	part := checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}
+	if s.arrival.End > 0 { // what came later was not there when the line was read first
+		part.End = s.arrival.SeenUntil
+		s.visit(s.cur.file, part, visit)
+		return
+	}
+	s.arrival.SeenUntil = max(s.arrival.SeenUntil, s.visit(s.cur.file, part, visit))
 }
 
 // Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: the lines that a reader which starts at the end has
@@ -31,7 +37,8 @@ func (s *Stream) Beginning(visit func(text []byte) bool) {
 	s.visit(s.cur.file, checkpoint.Range{Begin: 0, End: s.cur.Begin}, visit)
 }
 
-func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) {
+// visit returns the end of the last line that it visited.
+func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) (end int64) {
 	off := part.Begin
 	src := f.src
 	size := int64(chunkBytes)
@@ -41,7 +48,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 			f.scout = u.Twin()
 		}
 		if f.scout.GoesBack(off) && off > s.t.maxAhead {
-			return
+			return end
 		}
 		src = f.scout
 	} else if fi, err := f.raw.Stat(); err == nil {
@@ -62,18 +69,19 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 		}
 		atEOF := err != nil || n < len(buf)
 		if err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
-			return
+			return end
 		}
 		sp := lines.NewSplitter(buf[:n], f.enc, &decoded)
 		for {
 			begin := off + int64(sp.Pos)
 			if begin >= part.End {
-				return
+				return end
 			}
 			text, ok := sp.Next(atEOF && s.lastIsDone(f, s.line.Observed))
 			if !ok {
 				break
 			}
+			end = off + int64(sp.Pos)
 			if skip {
 				skip = false
 				continue
@@ -83,12 +91,12 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 				text = bytes.TrimPrefix(text, lines.BOM)
 			}
 			if len(text) > 0 && len(text) <= s.t.cfg.MaxLineBytes && !visit(text) {
-				return
+				return end
 			}
 		}
 		switch {
 		case atEOF:
-			return
+			return end
 		case sp.Pos > 0:
 			off += int64(sp.Pos)
 		case len(buf) <= s.t.cfg.MaxLineBytes:
@@ -98,4 +106,5 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 			skip = true
 		}
 	}
+	return end
 }

@@ -44,6 +44,8 @@ type file struct {
 	skip   bool               // head stands inside a line that is too long
 	replay []checkpoint.Range // holes that are to be read again before head
 	tags   []checkpoint.Tag   // of lines in them, in order
+	// arrivals say when lines were read whose times are those of their arrival, where they may be read again.
+	arrivals []checkpoint.Arrival
 
 	size  int64 // at the last look
 	mtime time.Time

@@ -137,6 +137,7 @@ func (t *Tailer) send(group []*lineBatch) {
 	if l, ok := d.(Locator); ok {
 		l.Locate(func(batch int, p Place) (string, int64, bool) { return group[batch].locate(p) })
 	}
+	t.storeArrivals(group)
 	var wait *backoff.ExponentialBackOff
 	for {
 		err := d.Send(t.life)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
@@ -122,10 +124,12 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	}
 	s.line.Observed = s.t.now()
 	s.line.ModTime = f.mtime
+	s.dated, s.arrival = false, checkpoint.Arrival{}
 	if s.line.Again = len(f.replay) > 0; s.line.Again {
 		return true, s.readHole(f, buf, size)
 	}
-	now := s.line.Observed
+	now, head := s.line.Observed, f.head
+	defer func() { s.noteArrival(f, checkpoint.Range{Begin: head, End: f.head}) }()
 	s.line.Live = !f.caught.IsZero() && now.Sub(f.caught) < liveWithin
 	before := f.tail.Len()
 	want := before + size
@@ -252,8 +256,9 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 	f.findEncoding(nil)
 	r := &f.replay[0]
+	end := s.arrivedBefore(f, r)
 	for {
-		n := int(min(int64(size), r.End-r.Begin))
+		n := int(min(int64(size), end-r.Begin))
 		b := grow(buf, n)
 		if got, err := f.src.ReadAt(b, r.Begin); got < n {
 			if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
@@ -265,10 +270,13 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 			return errTruncated
 		}
 		f.failed = false
-		used := s.lines(f, b, r.Begin, new(bool), r.Begin+int64(n) == r.End)
+		used := s.lines(f, b, r.Begin, new(bool), r.Begin+int64(n) == end)
 		if used == 0 {
 			size *= 2 // a long line; a hole is never longer than its lines
 			continue
+		}
+		if s.arrival.End == 0 {
+			s.noteArrival(f, checkpoint.Range{Begin: r.Begin, End: r.Begin + int64(used)})
 		}
 		r.Begin += int64(used)
 		if r.Begin == r.End {
@@ -276,6 +284,36 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 		}
 		return nil
 	}
+}
+
+// noteArrival keeps when lines were read that have no other time.
+func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
+	if !s.dated || lines.Begin == lines.End || s.t.cfg.Storage == nil {
+		return
+	}
+	a := checkpoint.Arrival{Range: lines, Observed: s.line.Observed.UnixNano(), ModTime: unixNano(s.line.ModTime), Live: s.line.Live}
+	a.SeenUntil = max(s.arrival.SeenUntil, lines.End)
+	at := len(f.arrivals)
+	for at > 0 && f.arrivals[at-1].Begin > a.Begin { // of a hole
+		at--
+	}
+	f.arrivals, s.unstored = slices.Insert(f.arrivals, at, a), true
+}
+
+// arrivedBefore has the lines of a hole come as they came before, where that is known. It returns how far that goes.
+func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
+	for i := range f.arrivals {
+		a := &f.arrivals[i]
+		if a.Begin <= hole.Begin && hole.Begin < a.End {
+			s.arrival = *a
+			s.line.Observed, s.line.ModTime, s.line.Live = time.Unix(0, a.Observed), time.Unix(0, a.ModTime), a.Live
+			return min(a.End, hole.End)
+		}
+		if a.Begin > hole.Begin {
+			return min(a.Begin, hole.End)
+		}
+	}
+	return hole.End
 }
 
 // passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the

@@ -252,6 +252,7 @@ func (r *rig) checkpoint() { _ = r.tl.storeAll(context.Background(), true) }
 // ack lets the consumer answer the i-th batch in flight.
 func (r *rig) ack(i int) bool {
 	b := r.flying[i]
+	r.tl.storeArrivals([]*lineBatch{b})
 	err := b.what.Send(context.Background())
 	if err != nil && !isPermanent(err) {
 		return false

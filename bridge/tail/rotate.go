@@ -152,7 +152,7 @@ func (w *sweeper) lost(f *file, unread bool) {
 		w.t.warn("lost", "A file was cut or is gone before all of it was read and delivered: keep more rotated files, or larger ones",
 			zap.String("path", f.path))
 	}
-	f.replay, f.tags = nil, nil
+	f.replay, f.tags, f.arrivals = nil, nil, nil
 }
 
 // takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that the

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything
@@ -143,20 +144,27 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		t.unstored = false
 		return nil
 	}
-	t.unstored, t.nextStore = true, t.now().Add(storeRetry)
-	t.counts.bump(&t.counts.ckptErrs, 1)
-	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
-	// Not only these streams are to be stored again: a storage that fails may have lost all that it had.
-	for _, s := range streams {
-		s.mu.Lock()
-		s.changed()
-		s.mu.Unlock()
-	}
+	t.nextStore = t.now().Add(storeRetry)
+	t.unstoredAgain(streams, err)
 	t.sweepMu.Lock()
 	w.forgotten = append(w.forgotten, forgotten...)
 	w.indexDirty = true
 	t.sweepMu.Unlock()
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
+}
+
+// unstoredAgain takes note that positions could not be stored. Not only those that changed are to be stored again: a storage that fails may have lost all that it
+// had.
+func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
+	t.unstored = true
+	t.counts.bump(&t.counts.ckptErrs, 1)
+	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
+	for _, s := range streams {
+		s.mu.Lock()
+		s.unstored = slices.ContainsFunc(s.files, func(f *file) bool { return len(f.arrivals) > 0 })
+		s.changed()
+		s.mu.Unlock()
+	}
 }
 
 // snapshots appends the checkpoints of the streams that changed and are due.
@@ -173,7 +181,7 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 			b, holes := s.snapshot(nil)
 			all += holes
 			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
-			s.dirty = false
+			s.dirty, s.unstored = false, false
 			ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		}
 		s.mu.Unlock()
@@ -234,7 +242,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 		f := &file{
 			stream: s, id: sf.ID, path: sf.Path, size: sf.Size, mtime: time.Unix(0, sf.MTime),
 			head: sf.Head, print: sf.Print, tail: fingerprint.Stored(sf.TailSum, sf.TailN),
-			skip: sf.Skip, replay: sf.Holes, tags: sf.Tags, grown: now, rotated: now, seen: w.scans + 1,
+			skip: sf.Skip, replay: sf.Holes, tags: sf.Tags, arrivals: sf.Arrivals, grown: now, rotated: now, seen: w.scans + 1,
 		}
 		if sf.Retired {
 			f.life = lifeRetired
@@ -329,12 +337,61 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 		}
 		merged := checkpoint.Merge(append(out[f], f.replay...))
 		tagged := slices.Concat(tags[f], f.tags)
+		f.forgetArrivals(merged)
 		holes += len(merged) + len(tagged)/10
 		slices.SortFunc(tagged, func(a, b checkpoint.Tag) int { return cmp.Compare(a.Begin, b.Begin) })
 		c.Files = append(c.Files, checkpoint.File{
 			Path: f.path, ID: f.id, Size: f.size, MTime: unixNano(f.mtime), Head: f.head, Print: f.print, TailSum: f.tail.Hash(), TailN: f.tail.Len(),
 			Skip: f.skip, Current: f == s.current, Retired: f.isRetired(), Complete: f.isComplete(), Holes: merged, Tags: tagged,
+			Arrivals: f.arrivals,
 		})
 	}
 	return c.Encode(b), holes
+}
+
+// forgetArrivals forgets what was read before the holes: it is not read again.
+func (f *file) forgetArrivals(holes []checkpoint.Range) {
+	from := f.head
+	if len(holes) > 0 {
+		from = holes[0].Begin
+	}
+	f.arrivals = slices.DeleteFunc(f.arrivals, func(a checkpoint.Arrival) bool { return a.End <= from })
+}
+
+// storeArrivals stores the positions of streams whose lines have no time but that of their arrival, before what was made of them is sent. The process may be
+// killed at any moment after that.
+func (t *Tailer) storeArrivals(group []*lineBatch) {
+	if t.cfg.Storage == nil {
+		return
+	}
+	var streams []*Stream
+	for _, b := range group {
+		b.stream.mu.Lock()
+		if b.stream.unstored && !slices.Contains(streams, b.stream) {
+			streams = append(streams, b.stream)
+		}
+		b.stream.mu.Unlock()
+	}
+	if len(streams) == 0 {
+		return
+	}
+	t.sweepMu.Lock()
+	unindexed := t.sweeper.indexDirty
+	t.sweepMu.Unlock()
+	if unindexed { // a checkpoint that is not in the index is not found again
+		_ = t.storeAll(t.life, false)
+	}
+	t.storeMu.Lock()
+	defer t.storeMu.Unlock()
+	var ops []*storage.Operation
+	for _, s := range streams {
+		s.mu.Lock()
+		b, _ := s.snapshot(nil)
+		s.unstored = false
+		ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
+		s.mu.Unlock()
+	}
+	if err := storageclient.Write(context.WithoutCancel(t.life), t.store, ops...); err != nil {
+		t.unstoredAgain(streams, err)
+	}
 }

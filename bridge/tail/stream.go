@@ -50,6 +50,7 @@ type Stream struct {
 
 	*awake
 
+	unstored bool // arrivals came since the checkpoint was stored
 	gone     bool // forgotten: not to be drained any more
 	known    bool // has had a file, in this process or before
 	behind   bool // rotated files are still to be compared with files that were read: takeUp must be called again
@@ -94,10 +95,12 @@ type awake struct {
 	shared map[Held]*bond // bonds of lent lines that are in more than one batch
 
 	line    Line
-	limit   int64  // the most that the batch being built takes from the budget
-	text    []byte // buffer for a decoded line
-	visited int64  // bytes that Ahead and Beginning read in this turn
-	density int64  // the budget that each of the bytes read last took; 0: none
+	limit   int64              // the most that the batch being built takes from the budget
+	text    []byte             // buffer for a decoded line
+	arrival checkpoint.Arrival // of the lines of the chunk
+	dated   bool               // the times of some of them are those of their arrival
+	visited int64              // bytes that Ahead and Beginning read in this turn
+	density int64              // the budget that each of the bytes read last took; 0: none
 	cur     piece
 	curHeld Held
 	since   extent // extent of the batch when the line being handled began, or the record before the one that expires
@@ -136,6 +139,10 @@ func (s *Stream) Hold() Held {
 	}
 	return s.curHeld
 }
+
+// ByArrival says that the line being handled has no time of its own: what is made of it depends on when it was read (Observed, Live, ModTime, Ahead). That is
+// stored before the batch is sent, so that a line which is read again has the same times. It is called inside Handler.Line only.
+func (s *Stream) ByArrival() { s.dated = true }
 
 // Release puts a held line into the batch being built. It is called inside Handler.Line and Handler.Expire only.
 // A number that is not held is ignored.

@@ -26,6 +26,7 @@ func (l *noLines) Hold() tail.Held { l.n++; return l.n }
 func (*noLines) Release(tail.Held) {}
 func (*noLines) Place() tail.Place { return 0 }
 func (*noLines) Path() string      { return "/logs/run/driver.log" }
+func (*noLines) ByArrival()        {}
 
 // typicalLog is what one driver prints: workers of several pids, a few calls at once in each, DETAIL on.
 func typicalLog(calls int, ray bool) [][]byte {

@@ -56,6 +56,7 @@ type handler struct {
 type stream interface {
 	assemble.Lines
 	Path() string
+	ByArrival()
 }
 
 type procKey struct {
@@ -227,6 +228,7 @@ func (h *handler) place(l *tail.Line) {
 			}
 			anchor.Observe(h.rec.Timestamp, wall)
 		} else {
+			h.stream.ByArrival()
 			anchor.Guess(h.rec.Timestamp, h.read(l).UnixNano())
 			off, _ := anchor.Offset()
 			wall = h.rec.Timestamp + off
@@ -247,11 +249,13 @@ func (h *handler) placeByOrder(l *tail.Line) {
 	h.raw = strconv.AppendInt(append(h.raw[:0], '#'), h.ordinal, 10)
 	at.Base, at.Raw = assemble.None, h.raw
 	if l.Live {
+		h.stream.ByArrival()
 		at.T, at.Source = l.Observed.UnixNano(), spans.TimeObserved
 		at.Wall = at.T
 		return
 	}
 	if h.made == 0 {
+		h.stream.ByArrival()
 		h.made = l.Written().UnixNano()
 	}
 	d := h.rec.Duration

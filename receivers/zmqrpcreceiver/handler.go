@@ -18,6 +18,7 @@ type stream interface {
 	Hold() tail.Held
 	Release(tail.Held)
 	Place() tail.Place
+	ByArrival()
 	Ahead(visit func(text []byte) bool)
 	Beginning(visit func(text []byte) bool)
 }
@@ -32,9 +33,7 @@ type handler struct {
 	names  spans.Interner
 	looked bool // for a header at the beginning of the file
 
-	// ahead is how many rows that were already in the file follow from state.End on, file the number of that file, and live whether a live line anchored them.
-	ahead, file int
-	live        bool
+	file int // the number of the file that state.Ahead counts rows of
 
 	state state
 	saved state // the state before the first line that is held
@@ -59,8 +58,11 @@ type state struct {
 	// Root is the root span of the session, Last the root span of the group before.
 	Root ref `json:"root"`
 	Last ref `json:"last"`
-	// End is where the time of the last row stands, ns.
-	End int64 `json:"end"`
+	// End is where the time of the last row stands, ns. Ahead is how many rows that were already in the file follow from there on, and Live whether a live line
+	// anchored them.
+	End   int64 `json:"end"`
+	Ahead int   `json:"ahead,omitempty"`
+	Live  bool  `json:"live,omitempty"`
 	// Summed says that the last group has its summary.
 	Summed bool `json:"summed,omitempty"`
 }
@@ -133,7 +135,7 @@ func (h *handler) restart() {
 	if h.state.Block.Calls > 0 {
 		blocks++
 	}
-	h.state = state{End: h.state.End, Blocks: blocks}
+	h.state = state{End: h.state.End, Ahead: h.state.Ahead, Live: h.state.Live, Blocks: blocks}
 }
 
 // findHeader reads the columns from the beginning of the file, when reading began later.
@@ -227,7 +229,7 @@ func (h *handler) add(l *tail.Line) {
 	start := h.place(l, d, offline)
 	g.calls = append(g.calls, call{
 		id: row.ID, method: h.names.Text(row.Method), has: row.Has, ns: row.NS, sent: row.Sent, received: row.Received, throughput: row.Throughput, step: row.Step,
-		start: start, observed: h.live, fieldsFrom: from, fieldsTo: len(g.fields),
+		start: start, observed: st.Live, fieldsFrom: from, fieldsTo: len(g.fields),
 	})
 	c := &g.calls[len(g.calls)-1]
 	if row.IDs.Any() {
@@ -246,18 +248,19 @@ func (h *handler) add(l *tail.Line) {
 func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 	st := &h.state
 	if l.File != h.file {
-		h.file, h.ahead = l.File, 0
+		h.file, st.Ahead = l.File, 0
 	}
-	if h.ahead > 0 {
-		h.ahead--
+	if st.Ahead > 0 {
+		st.Ahead--
 		start = st.End + offline
 	} else {
+		h.stream.ByArrival()
 		var rest int64
 		h.parser.LookAhead()
 		h.stream.Ahead(func(text []byte) bool {
 			if ns, ok := h.parser.Duration(text); ok {
 				rest += ns
-				h.ahead++
+				st.Ahead++
 			}
 			return rest < maxLog
 		})
@@ -265,7 +268,7 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 		if l.Live {
 			anchor = l.Observed
 		}
-		h.live = l.Live
+		st.Live = l.Live
 		end := anchor.UnixNano() - rest
 		start = max(end-d, offline) // a file can be of 1970
 		// A client makes one call at a time. The call before may have been seen late: then this call begins where that one ended.
@@ -382,5 +385,5 @@ func (h *handler) Restore(saved []byte) {
 		return
 	}
 	h.parser.Restore(s.Parser)
-	h.state = s
+	h.state, h.file = s, 1 // the number that tail gives the first file
 }

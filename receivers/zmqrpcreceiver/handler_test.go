@@ -69,6 +69,8 @@ func (f *feed) restart(state []byte) {
 
 func (*feed) Path() string { return "/logs/zmq_performance.log" }
 
+func (*feed) ByArrival() {}
+
 func (f *feed) Hold() tail.Held {
 	f.n++
 	f.held[f.n] = f.next

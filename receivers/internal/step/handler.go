@@ -79,6 +79,7 @@ type stream interface {
 	Hold() tail.Held
 	Release(tail.Held)
 	Place() tail.Place
+	ByArrival()
 }
 
 // handler turns the lines of one stream into batches.
@@ -465,6 +466,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		return nil
 	}
 	if h.line.Live && !h.whole {
+		h.stream.ByArrival()
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
 		return nil
 	}
@@ -474,6 +476,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	}
 	// No clock at all: the file's modification time plus the durations of the records before, so that they keep the order of the log.
 	if t.Made == 0 {
+		h.stream.ByArrival()
 		t.Made = h.line.Written().UnixNano()
 	}
 	if d := rec.Get(record.Duration); d > 0 && d < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {

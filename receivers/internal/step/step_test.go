@@ -542,6 +542,7 @@ func (*direct) IsDocument() bool       { return false }
 func (d *direct) Hold() tail.Held      { d.held++; return tail.Held(d.held) }
 func (d *direct) Release(tail.Held)    { d.released++ }
 func (*direct) Place() tail.Place      { return 0 }
+func (*direct) ByArrival()             {}
 func (d *direct) outstanding() (n int) { return d.held - d.released }
 
 // handlerWith makes a handler whose receiver delivers to the consumers.

@@ -47,6 +47,15 @@ type Tag struct {
 	Value uint64
 }
 
+// Arrival is when lines were read whose times are those of their arrival. What is read again of them has the same times.
+type Arrival struct {
+	Range           // of the file
+	Observed  int64 // Unix ns
+	ModTime   int64 // of the file then, Unix ns
+	Live      bool
+	SeenUntil int64 // of the file: up to where its lines were looked at
+}
+
 // File is what a checkpoint says about one file of a stream.
 type File struct {
 	Path     string
@@ -60,9 +69,10 @@ type File struct {
 	Skip     bool // Head stands inside a line that is too long
 	Current  bool // the path names it
 	Retired  bool
-	Complete bool    // compressed, and read to its end
-	Holes    []Range // before Head and not accepted, in order
-	Tags     []Tag   // of lines in them, in order
+	Complete bool      // compressed, and read to its end
+	Holes    []Range   // before Head and not accepted, in order
+	Tags     []Tag     // of lines in them, in order
+	Arrivals []Arrival // in order
 }
 
 // Vague says whether nothing was read of a file, and too little was seen to tell it from another that gets its inode.
@@ -85,6 +95,7 @@ const (
 	flagRetired
 	flagTags // tags follow the holes
 	flagComplete
+	flagArrivals // arrivals follow the tags
 )
 
 // Key is where the checkpoint of a path is stored.
@@ -128,6 +139,7 @@ func (c *Stream) Encode(b []byte) []byte {
 		flags := uint64(0)
 		for bit, on := range map[uint64]bool{
 			flagSkip: f.Skip, flagCurrent: f.Current, flagRetired: f.Retired, flagTags: len(f.Tags) > 0, flagComplete: f.Complete,
+			flagArrivals: len(f.Arrivals) > 0,
 		} {
 			if on {
 				flags |= bit
@@ -141,18 +153,46 @@ func (c *Stream) Encode(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(h.End-h.Begin))
 			at = h.End
 		}
-		if len(f.Tags) == 0 {
-			continue
-		}
-		b = binary.AppendUvarint(b, uint64(len(f.Tags)))
-		at = 0
-		for _, t := range f.Tags {
-			b = binary.AppendUvarint(b, uint64(t.Begin-at))
-			b = binary.AppendUvarint(b, t.Value)
-			at = t.Begin
-		}
+		b = appendTags(b, f.Tags)
+		b = appendArrivals(b, f.Arrivals)
 	}
 	return seal(b, start)
+}
+
+func appendTags(b []byte, tags []Tag) []byte {
+	if len(tags) == 0 {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(tags)))
+	at := int64(0)
+	for _, t := range tags {
+		b = binary.AppendUvarint(b, uint64(t.Begin-at))
+		b = binary.AppendUvarint(b, t.Value)
+		at = t.Begin
+	}
+	return b
+}
+
+func appendArrivals(b []byte, arrivals []Arrival) []byte {
+	if len(arrivals) == 0 {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(arrivals)))
+	at := int64(0)
+	for i := range arrivals {
+		a := &arrivals[i]
+		live := uint64(0)
+		if a.Live {
+			live = 1
+		}
+		b = binary.AppendUvarint(b, uint64(a.Begin-at))
+		b = binary.AppendUvarint(b, uint64(a.End-a.Begin))
+		b = binary.AppendVarint(b, a.Observed)
+		b = binary.AppendVarint(b, a.ModTime)
+		b = binary.AppendUvarint(b, uint64(a.SeenUntil-a.End)<<1|live)
+		at = a.End
+	}
+	return b
 }
 
 func seal(b []byte, start int) []byte {
@@ -225,6 +265,26 @@ func (c *cursor) count(size int) int {
 	return int(n)
 }
 
+// arrivals reads what appendArrivals wrote.
+func (c *cursor) arrivals() (list []Arrival) {
+	at := int64(0)
+	for range c.count(5) {
+		gap, size := c.uint(), c.uint()
+		a := Arrival{Observed: c.int(), ModTime: c.int()}
+		seen := c.uint()
+		a.Begin = at + int64(min(gap, 1<<61))
+		a.End = a.Begin + int64(min(size, 1<<61))
+		a.SeenUntil, a.Live = a.End+int64(min(seen>>1, 1<<61)), seen&1 != 0
+		if a.Begin < at || a.End <= a.Begin || a.SeenUntil < a.End {
+			c.bad, c.b = true, nil
+			return nil
+		}
+		at = a.End
+		list = append(list, a)
+	}
+	return list
+}
+
 // Decode reads a checkpoint and refuses one that cannot be true.
 func Decode(b []byte) (*Stream, error) {
 	c := unseal(b)
@@ -267,6 +327,9 @@ func Decode(b []byte) (*Stream, error) {
 				begin += int64(gap)
 				f.Tags = append(f.Tags, Tag{begin, c.uint()})
 			}
+		}
+		if flags&flagArrivals != 0 {
+			f.Arrivals = c.arrivals()
 		}
 		if c.bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes ||
 			int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
