@@ -48,26 +48,36 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
 	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 {
 		g.Partial = true
 	}
-	if g.Promised {
+	if g.Promised && !d.p.told.has(g.ID, pcommon.SpanID{}) {
 		d.root(out, res, g, &w, ok)
+		d.p.told.note(g.ID, pcommon.SpanID{})
 	}
-	if !ok {
+	if !ok || d.p.told.has(g.ID, w.Span) {
 		return
 	}
-	if twin := r.Twin(g, &w); twin != nil { // another log tells the step in the trace of an id: what happened in it is told there
+	before := out.Len()
+	d.inside(out, res, r, g, &w, top)
+	if out.Len() != before {
+		d.p.told.note(g.ID, w.Span)
+	}
+}
+
+// inside adds what happened in the main window of a group.
+func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
+	if twin := r.Twin(g, w); twin != nil { // another log tells the step in the trace of an id: what happened in it is told there
 		if of, _ := twin.Main(); twin.Promised {
 			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration)
 		}
 		return
 	}
 	home, parent := g, top
-	batch := d.collect(r, g, &w)
+	batch := d.collect(r, g, w)
 	if batch != nil && batch.Promised {
 		home, parent = batch, spans.RootID(batch.ID)
-		d.retell(out, res, r, g, &w, home, parent)
+		d.retell(out, res, r, g, w, home, parent)
 	}
-	d.aggregates(out, res, r, &w, home, parent)
-	d.breakdown(out, res, r, g, &w, home, parent)
+	d.aggregates(out, res, r, w, home, parent)
+	d.breakdown(out, res, r, g, w, home, parent)
 }
 
 // top is the span that stands for the group.

@@ -158,8 +158,16 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 		s.unstored, s.failing = nil, false
 		return
 	}
-	if s.unstored = list; !s.failing && ctx.Err() == nil {
-		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends", zap.Error(err))
+	if s.unstored = list; ctx.Err() == nil {
+		s.fails(p, err)
+	}
+}
+
+// fails says once that nothing is kept.
+func (s *promises) fails(p *stepJoin, err error) {
+	if !s.failing {
+		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",
+			zap.Error(err))
 		s.failing = true
 	}
 }

@@ -47,6 +47,7 @@ type stepJoin struct {
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
 	promises  promises
+	told      ledger
 	leaves    []string // the patterns of the configuration, in one order
 
 	cancel context.CancelFunc
@@ -108,7 +109,7 @@ func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
 	if err := p.promises.open(ctx, host, p.cfg.Storage, p.set.ID); err != nil {
 		return err
 	}
-	if err := p.restore(ctx); err != nil {
+	if err := errors.Join(p.restoreTold(ctx), p.restore(ctx)); err != nil {
 		return errors.Join(fmt.Errorf("'storage': what the last process had promised cannot be read: %w", err), p.promises.close(ctx))
 	}
 	if p.offline {
@@ -227,9 +228,11 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		p.mu.Lock()
 		p.closeGroups(ctx, now, part)
 		p.mu.Unlock()
+		p.keep(ctx)
 		if !p.send(ctx) {
 			return // what is left goes with the next sweep, or with Shutdown's
 		}
+		p.sent(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

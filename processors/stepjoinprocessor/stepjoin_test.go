@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -526,6 +527,52 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 	for key := range store.values {
 		assert.False(t, strings.HasPrefix(key, "chunk-"), key)
+	}
+}
+
+// What was made of a step before a crash is sent as it was made, if it was not accepted, and is not made again of a step that comes again: the next process knows
+// less of it.
+func TestCrashAfterAStepWasTold(t *testing.T) {
+	for name, accepted := range map[string]bool{"it was accepted": true, "it was not": false} {
+		t.Run(name, func(t *testing.T) {
+			store := &memory{values: map[string][]byte{}}
+			start := func(next consumer.Traces) *bench {
+				b := newBench(t)
+				b.promises.store, b.promises.keeps, b.next = store, true, next
+				require.NoError(t, b.restoreTold(t.Context()))
+				require.NoError(t, b.restore(t.Context()))
+				return b
+			}
+			sink := new(consumertest.TracesSink)
+			first, j := start(sink), newJob()
+			aStep(j, 7, 1000*second)
+			td, again := j.traces(), ptrace.NewTraces()
+			td.CopyTo(again)
+			require.NoError(t, first.ConsumeTraces(t.Context(), td))
+			want := new(consumertest.TracesSink)
+			if first.next = want; !accepted {
+				first.next = consumertest.NewErr(errors.New("down"))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // one try
+			first.sweep(ctx, first.now().Add(time.Hour), true)
+
+			other := new(consumertest.TracesSink)
+			second := start(other)
+			second.sweep(t.Context(), second.now(), false)
+			if accepted {
+				require.NotZero(t, want.SpanCount())
+				require.Zero(t, other.SpanCount())
+			} else {
+				require.NotZero(t, other.SpanCount())
+				assert.Empty(t, find(told(other), "trainbridge.join.partial"))
+				assert.NotEmpty(t, find(told(other), "trainbridge.kind=breakdown"))
+			}
+			made := other.SpanCount()
+			require.NoError(t, second.ConsumeTraces(t.Context(), again))
+			second.sweep(t.Context(), second.now().Add(time.Hour), true)
+			assert.Equal(t, made+again.SpanCount(), other.SpanCount(), "the spans that came again, and nothing of them")
+		})
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 type Config struct {
 	// VerdictStatus sets the status of a span with a bad verdict to Error, with its sentence: Jaeger and Tempo show and find it. Default true.
 	VerdictStatus bool `mapstructure:"verdict_status"`
+	// Storage is the extension that keeps what was said of the spans that were judged last, so that those which are sent again after a crash get the same
+	// verdicts. Default none: after a restart they may get others.
+	Storage *component.ID `mapstructure:"storage"`
 	// TQ holds the thresholds of the verdicts about TransferQueue functions.
 	TQ tq.Config `mapstructure:"tq"`
 	// Train says how FLOPs of training steps are counted, and when a step gets a verdict.

@@ -15,7 +15,7 @@ import (
 
 // NewFactory returns the factory of the train_perf processor.
 func NewFactory() processor.Factory {
-	f := &factory{devices: instances.New(devices.New)}
+	f := &factory{devices: instances.New(devices.New), memories: instances.New(newMemory)}
 	return processor.NewFactory(metadata.Type, createDefaultConfig,
 		processor.WithTraces(f.createTraces, metadata.TracesStability),
 		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
@@ -23,17 +23,24 @@ func NewFactory() processor.Factory {
 
 // factory holds what the instances of one component share.
 type factory struct {
-	devices *instances.Shared[*devices.Devices]
+	devices  *instances.Shared[*devices.Devices]
+	memories *instances.Shared[*memory]
 }
 
 // create makes an instance that knows the devices which the other instances of its component id see.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
-	known, release := f.devices.Use(set.ID)
+	known, releaseDevices := f.devices.Use(set.ID)
+	said, releaseMemory := f.memories.Use(set.ID)
+	release := func() {
+		releaseDevices()
+		releaseMemory()
+	}
 	p, err := newTrainPerf(cfg.(*Config), set.TelemetrySettings, known, release)
 	if err != nil {
 		release()
 		return nil, err
 	}
+	p.id, p.memory = set.ID, said
 	return p, nil
 }
 
@@ -45,7 +52,7 @@ func (f *factory) createTraces(ctx context.Context, set processor.Settings, cfg 
 	return processorhelper.NewTraces(ctx, set, cfg, next, p.processTraces,
 		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}),
 		processorhelper.WithStart(p.start),
-		processorhelper.WithShutdown(p.shutdown))
+		processorhelper.WithShutdown(p.stop))
 }
 
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {

@@ -2,6 +2,7 @@ package trainperfprocessor
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -24,12 +25,15 @@ type counted struct {
 
 // trainPerf has the domains judge spans. Calls may run concurrently: what one call needs is in its panel.
 type trainPerf struct {
+	cfg       *Config
+	id        component.ID
 	logger    *zap.Logger
 	telemetry *metadata.TelemetryBuilder
 	domains   []counted
 	panels    sync.Pool // of *domain.Panel
+	memory    *memory
 	devices   *devices.Devices
-	release   func()    // lets go of the devices
+	release   func()    // lets go of devices and memory
 	crowded   sync.Once // there is no room for another host, and that was said
 }
 
@@ -38,7 +42,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.D
 	if err != nil {
 		return nil, err
 	}
-	p := &trainPerf{logger: set.Logger, telemetry: telemetry, devices: known, release: release}
+	p := &trainPerf{cfg: cfg, logger: set.Logger, telemetry: telemetry, devices: known, memory: newMemory(), release: release}
 	p.domains = cfg.domains(p)
 	var list []domain.Domain
 	for i := range p.domains {
@@ -48,12 +52,12 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.D
 		}
 		list = append(list, d.Domain)
 	}
-	p.panels.New = func() any { return domain.NewPanel(cfg.VerdictStatus, list...) }
+	p.panels.New = func() any { return domain.NewPanel(&p.memory.Memory, cfg.VerdictStatus, list...) }
 	return p, nil
 }
 
-// start has the domains read the files that the config names.
-func (p *trainPerf) start(context.Context, component.Host) error {
+// start has the domains read the files that the config names, and takes back what the last process has said.
+func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	for _, d := range p.domains {
 		if d, ok := d.Domain.(interface{ Start() error }); ok {
 			if err := d.Start(); err != nil {
@@ -61,7 +65,7 @@ func (p *trainPerf) start(context.Context, component.Host) error {
 			}
 		}
 	}
-	return nil
+	return p.memory.open(ctx, host, p.cfg.Storage, p.id, p.logger)
 }
 
 // processTraces works in place. It never fails: what cannot be judged is passed on as it is, and counted.
@@ -71,6 +75,7 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	p.count(ctx, panel)
 	panel.Reset()
 	p.panels.Put(panel)
+	p.memory.save(ctx, p.logger)
 	return td, nil
 }
 
@@ -94,4 +99,9 @@ func (p *trainPerf) shutdown(context.Context) error {
 	p.telemetry.Shutdown()
 	p.release()
 	return nil
+}
+
+// stop ends an instance of traces.
+func (p *trainPerf) stop(ctx context.Context) error {
+	return errors.Join(p.memory.close(ctx), p.shutdown(ctx))
 }

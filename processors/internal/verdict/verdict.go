@@ -86,9 +86,11 @@ func (t *Text[T]) Append(b []byte, of *T) []byte {
 
 // Sheet holds the verdicts about one span until they are written to it. Its memory is used again.
 type Sheet struct {
-	Status bool // a bad verdict sets the status of its span
-	said   []judgement
-	text   []byte
+	Status  bool    // a bad verdict sets the status of its span
+	Memory  *Memory // of what was said of spans that come again; nil: none
+	settled bool
+	said    []judgement
+	text    []byte
 }
 
 type judgement struct {
@@ -98,7 +100,15 @@ type judgement struct {
 }
 
 // Begin starts the sheet of the next span.
-func (s *Sheet) Begin() { s.said = s.said[:0] }
+func (s *Sheet) Begin() { s.said, s.settled = s.said[:0], false }
+
+// Settle ends what is said of a span: where it comes again, that is what was said of it before. Put does so, too.
+func (s *Sheet) Settle(span ptrace.Span) {
+	if s.Memory != nil && !s.settled {
+		s.Memory.settle(s, span)
+	}
+	s.settled = true
+}
 
 // Empty says whether there is no verdict.
 func (s *Sheet) Empty() bool { return len(s.said) == 0 }
@@ -121,6 +131,7 @@ func (s *Sheet) Reset() {
 // severity, and for each that is not good an event at the span's end that explains it. Good verdicts have no event, to keep healthy traces small. The
 // sentence of the first bad one is the span's status, where it has none that says more.
 func (s *Sheet) Put(span ptrace.Span) {
+	s.Settle(span)
 	if len(s.said) == 0 {
 		return
 	}

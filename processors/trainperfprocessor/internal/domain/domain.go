@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 )
 
 // Domain is what train_perf knows about one kind of work. Batches may come concurrently: the state of one batch is in a Judge of its own, and what batches
@@ -44,6 +45,7 @@ type At struct {
 	view.Resource
 	Attributes pcommon.Map // of the resource
 	Scope      pcommon.Map // the attributes of the scope
+	Memory     *verdict.Memory
 }
 
 // Tally counts what became of the spans of a batch.
@@ -68,9 +70,10 @@ type Panel struct {
 	byKind []Judge
 }
 
-// NewPanel makes the judges.
-func NewPanel(status bool, domains ...Domain) *Panel {
+// NewPanel makes the judges. The memory has what was said of spans that come again; nil: none.
+func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	p := new(Panel)
+	p.at.Memory = memory
 	for _, d := range domains {
 		judge := d.NewJudge(&p.at, status)
 		p.Judges = append(p.Judges, judge)
@@ -129,5 +132,5 @@ func (p *Panel) Reset() {
 		j.Tally().reset()
 		j.Reset()
 	}
-	p.at = At{}
+	p.at = At{Memory: p.at.Memory}
 }

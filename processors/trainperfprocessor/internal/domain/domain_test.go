@@ -61,7 +61,7 @@ func TestPanel(t *testing.T) {
 		}
 	}
 	steps, passes := &listener{kinds: []view.Kind{view.KindStep}}, &listener{kinds: []view.Kind{view.KindPass, view.KindCalls, view.KindRank}}
-	p := NewPanel(true, steps, passes)
+	p := NewPanel(nil, true, steps, passes)
 	p.Judge(td)
 	assert.Equal(t, []string{
 		"one a step train.step", "one b step train.step", "end of one", "two a step train.step", "two b step train.step", "end of two",

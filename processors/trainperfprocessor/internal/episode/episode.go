@@ -78,7 +78,6 @@ type Told struct {
 	Say      bool
 	Held, Of int // the verdict held for Held of the last Of records, this one included
 	Again    bool
-	More     string // what else is said with the share
 }
 
 // Record begins the next record. Its verdicts stand on one span.
@@ -169,15 +168,6 @@ func (e *Episodes) say(ep *episode, again bool) Told {
 	ep.told = Told{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
 	ep.said, ep.saidID = e.N, e.id
 	return ep.told
-}
-
-// Add keeps what else is said with the share of a verdict, for when the record comes again.
-func (e *Episodes) Add(verdict, more string) {
-	for i := range e.by {
-		if e.by[i].verdict == verdict {
-			e.by[i].told.More = more
-		}
-	}
 }
 
 // Share is the section of a template that ends the sentence of a verdict that is said again; {held} and {of} are places of the domain.

@@ -36,7 +36,7 @@ var (
 
 // Judge has a domain judge a batch, and returns what became of its spans.
 func Judge(d domain.Domain, td ptrace.Traces) domain.Tally {
-	p := domain.NewPanel(true, d)
+	p := domain.NewPanel(nil, true, d)
 	p.Judge(td)
 	Spread(td)
 	return *p.Judges[0].Tally()

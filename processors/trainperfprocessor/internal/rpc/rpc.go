@@ -45,7 +45,7 @@ func (d *Domain) Outcomes() []string { return outcomes }
 
 // NewJudge makes the memory of a batch.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
-	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
 
 // judge has what its sentences name: the group that is judged.

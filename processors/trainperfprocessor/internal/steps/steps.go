@@ -65,7 +65,7 @@ func (d *Domain) Outcomes() []string { return outcomes }
 
 // NewJudge makes the memory of a batch.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
-	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
 
 // judge has what its sentences name: the step that is judged, or the report about ranks.
@@ -182,6 +182,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	if j.Slowest.Rank.OK {
 		j.judgeRank(span.Name(), j.id, slowest{Slowest: j.Slowest, format: j.Format, iteration: j.Iteration, step: j.Duration})
 	}
+	j.sheet.Settle(span)
 	j.added.from(&j.stated)
 	others := j.sheet.Attributes()
 	if others > 0 {

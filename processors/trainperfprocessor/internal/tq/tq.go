@@ -3,12 +3,9 @@ package tq
 
 import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
-	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // mib turns the MiB/s of the config into the By/s of the spans.
@@ -35,14 +32,13 @@ type Domain struct {
 	cfg      Config
 	windows  *windows
 	episodes *episode.All
-	runs     *simplelru.LRU[runKey, *run] // guarded by the lock of episodes
 }
 
 // New makes the domain.
 func New(cfg Config) *Domain {
 	cfg.ThroughputGood *= mib
 	cfg.ThroughputLow *= mib
-	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll(), runs: lru.New[runKey, *run](lru.Size)}
+	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll()}
 }
 
 // Kinds are functions, their stages, and client operations.
@@ -53,5 +49,5 @@ func (d *Domain) Outcomes() []string { return outcomes }
 
 // NewJudge makes the memory of a batch.
 func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
-	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
+	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }

@@ -127,7 +127,7 @@ func TestReasonHasTheNumbersAndTheAdvice(t *testing.T) {
 		"check the network bandwidth, the IOPS of the storage, and how the data is serialised."}, perftest.Reasons(c))
 }
 
-// TestOneConclusion: 240 calls above the limit were 240 red bars. Now it is said of the first ones, then once in a hundred, with what it means for the run.
+// TestOneConclusion: 240 calls above the limit were 240 red bars. Now it is said of the first ones, then once in a hundred.
 func TestOneConclusion(t *testing.T) {
 	for name, tt := range map[string]struct {
 		high func(i int) bool
@@ -136,12 +136,11 @@ func TestOneConclusion(t *testing.T) {
 	}{
 		"nearly all calls": {
 			func(i int) bool { return i%24 != 0 }, 8 + 3,
-			"It is so for 96 of the last 100 calls. TransferQueue took 40.5% of the time of the run's 210 calls so far; 201 of them were above 30%.",
+			"It is so for 96 of the last 100 calls.",
 		},
 		"those of one host": {
 			func(i int) bool { return i%5 == 4 }, 48,
-			"It is so for 20 of the last 100 calls. TransferQueue took 14% of the time of the run's 210 calls so far; 42 of them were above 30%, all on " +
-				"10.4.1.33.",
+			"It is so for 20 of the last 100 calls.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package tq
 import (
 	"encoding/binary"
 	"math"
-	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -26,9 +25,9 @@ const (
 var (
 	computeShareGood = verdict.New(spans.VerdictTQComputeShareGood, "", &places)
 	overheadHigh     = verdict.New(spans.VerdictTQOverheadHigh,
-		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
+		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
 	overheadElevated = verdict.New(spans.VerdictTQOverheadElevated,
-		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls")+"{of the run}", &places)
+		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
 
 	throughputGood = verdict.New(spans.VerdictTQThroughputGood, "", &places)
 	throughputLow  = verdict.New(spans.VerdictTQThroughputLow,
@@ -37,9 +36,6 @@ var (
 
 	getFluctuating = verdict.New(spans.VerdictTQGetFluctuating, fluctuate, &places)
 	putFluctuating = verdict.New(spans.VerdictTQPutFluctuating, fluctuate, &places)
-
-	ofTheRun = verdict.NewText(" TransferQueue took {share:percent} of the time of the run's {calls} calls so far; {high} of them were above {limit:percent}"+
-		"[all on one host?, all on {host}].", &runPlaces)
 )
 
 var places = verdict.Places[saying]{
@@ -58,9 +54,8 @@ var places = verdict.Places[saying]{
 		"operations": func(s *saying) int64 { return int64(s.spread.n) },
 	},
 	Texts: map[string]func([]byte, *saying) []byte{
-		"name":       func(b []byte, s *saying) []byte { return append(b, s.name...) },
-		"stage":      func(b []byte, s *saying) []byte { return append(b, stageTitle[s.stage]...) },
-		"of the run": func(b []byte, s *saying) []byte { return append(b, s.told.More...) },
+		"name":  func(b []byte, s *saying) []byte { return append(b, s.name...) },
+		"stage": func(b []byte, s *saying) []byte { return append(b, stageTitle[s.stage]...) },
 	},
 	When: map[string]func(*saying) bool{
 		"GET is reported":   func(s *saying) bool { return s.reported[spans.TQGet] && !s.reported[spans.TQPut] },
@@ -95,12 +90,13 @@ func (j *judge) judgeFunction(f *function, found *shares, children []child) {
 	j.judgeFluctuation(f, children)
 }
 
-// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. Once in a while it says
-// what that means for the run.
+// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. What that means for the run
+// is said where all of it is known (internal/traces/digest).
 func (j *judge) judgeOverhead(f *function, found *shares) {
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
-	e, run := j.record(f, found.overhead)
+	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: f.Name, Stage: spans.TQFunction})
+	e.Record(binary.BigEndian.Uint64(f.key.span[:]))
 	var v *verdict.Verdict[saying]
 	limit := j.cfg.OverheadHigh
 	switch {
@@ -115,75 +111,12 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 	if s.told = e.Mostly(v.Name()); !s.told.Say {
 		return
 	}
-	if s.told.Again && !e.Repeat {
-		s.told.More = string(ofTheRun.Append(nil, run))
-		e.Add(v.Name(), s.told.More)
-	}
 	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
 	v.Say(&j.sheet, s, found.overhead, limit)
 }
 
 func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
-}
-
-// runKey names a run.
-type runKey struct{ service, run string }
-
-// run is what TransferQueue cost a run so far: the verdict about one call is read beside that.
-type run struct {
-	calls, high int64   // calls with known shares, and how many of them are above the limit
-	total, tq   float64 // s
-	limit       float64
-	host        string // of the first call
-	highHost    string // of the first call above the limit
-	hosts       bool   // calls ran on several hosts
-	highHosts   bool   // calls above the limit ran on several hosts
-}
-
-var runPlaces = verdict.Places[run]{
-	Numbers: map[string]func(*run) float64{
-		"share": func(r *run) float64 { return r.tq / r.total },
-		"limit": func(r *run) float64 { return r.limit },
-	},
-	Counts: map[string]func(*run) int64{
-		"calls": func(r *run) int64 { return r.calls },
-		"high":  func(r *run) int64 { return r.high },
-	},
-	Texts: map[string]func([]byte, *run) []byte{
-		"host": func(b []byte, r *run) []byte { return append(b, r.highHost...) },
-	},
-	When: map[string]func(*run) bool{
-		"all on one host": func(r *run) bool { return r.high > 1 && r.hosts && !r.highHosts && r.highHost != "" },
-	},
-}
-
-// record counts a call, whose verdicts are asked for next, and returns the run with the call in it. The lock must be held.
-func (j *judge) record(f *function, overhead float64) (*episode.Episodes, *run) {
-	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: f.Name, Stage: spans.TQFunction})
-	e.Record(binary.BigEndian.Uint64(f.key.span[:]))
-	r, ok := j.runs.Get(runKey{j.at.Service, j.at.Run})
-	if !ok {
-		r = &run{limit: j.cfg.OverheadHigh}
-		j.runs.Add(runKey{strings.Clone(j.at.Service), strings.Clone(j.at.Run)}, r)
-	}
-	if e.Repeat {
-		return e, r
-	}
-	host, total := j.at.Host, f.seconds()
-	if r.calls++; r.calls == 1 {
-		r.host = strings.Clone(host)
-	}
-	r.hosts = r.hosts || host != r.host
-	r.total += total
-	r.tq += total * overhead
-	if overhead > r.limit {
-		if r.high++; r.high == 1 {
-			r.highHost = strings.Clone(host)
-		}
-		r.highHosts = r.highHosts || host != r.highHost
-	}
-	return e, r
 }
 
 // judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.

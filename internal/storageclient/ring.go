@@ -1,0 +1,81 @@
+package storageclient
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+)
+
+// Ring stores the newest records of a component, batch by batch: each batch is a part, many parts become a chunk, and the oldest chunk goes. What a record is
+// knows the component, which finds their ends itself.
+type Ring struct {
+	Name string // its keys begin so
+	Keep int    // so many records are kept, and up to twice as many
+
+	chunk, parts int
+	recent       []byte // the records of the chunk that is not full
+	n            int    // records in it
+}
+
+const ringParts = 64 // of a chunk, before it is stored as a whole
+
+func (r *Ring) key() string           { return r.Name + "ring" }
+func (r *Ring) chunkKey(i int) string { return r.Name + "ring-chunk-" + strconv.Itoa(i%2) }
+func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.Itoa(i) }
+
+// Add stores a batch of n records, and does what else is to be done at once with that, without waiting for the disk. What could not be stored is not in the ring.
+func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
+	next := *r
+	next.recent, next.n = append(r.recent, batch...), r.n+n
+	ops := more
+	if next.parts < ringParts && next.n < next.Keep {
+		ops = append(ops, storage.SetOperation(r.partKey(next.parts), batch))
+		next.parts++
+	} else {
+		ops = append(ops, storage.SetOperation(r.chunkKey(next.chunk), next.recent))
+		for i := range next.parts {
+			ops = append(ops, storage.DeleteOperation(r.partKey(i)))
+		}
+		next.parts = 0
+		if next.n >= next.Keep {
+			next.chunk, next.recent, next.n = next.chunk+1, nil, 0
+			ops = append(ops, storage.DeleteOperation(r.chunkKey(next.chunk)))
+		}
+	}
+	ops = append(ops, storage.SetOperation(r.key(), fmt.Appendf(nil, "%d %d %d", next.chunk, next.parts, next.n)))
+	if err := Write(ctx, to, ops...); err != nil {
+		return err
+	}
+	*r = next
+	return nil
+}
+
+// Restore takes the records back, the oldest first.
+func (r *Ring) Restore(ctx context.Context, from storage.Client) (records []byte, err error) {
+	b, err := from.Get(ctx, r.key())
+	if err != nil || len(b) == 0 {
+		return nil, err
+	}
+	var was Ring
+	if _, err := fmt.Sscanf(string(b), "%d %d %d", &was.chunk, &was.parts, &was.n); err != nil || was.chunk < 0 || was.parts < 0 || was.parts > ringParts {
+		return nil, fmt.Errorf("its state is %q", b)
+	}
+	if records, err = from.Get(ctx, r.chunkKey(was.chunk+1)); err != nil {
+		return nil, err
+	}
+	keys := []string{r.chunkKey(was.chunk)}
+	for i := range was.parts {
+		keys = append(keys, r.partKey(i))
+	}
+	for _, key := range keys {
+		b, err := from.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		was.recent = append(was.recent, b...)
+	}
+	r.chunk, r.parts, r.recent, r.n = was.chunk, was.parts, was.recent, was.n
+	return append(records, was.recent...), nil
+}

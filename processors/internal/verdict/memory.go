@@ -1,0 +1,154 @@
+package verdict
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Remembered is how many spans a Memory knows at least.
+const Remembered = 1 << 15
+
+// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span; a span that comes again (its batch was refused,
+// or the process was killed before it knew that it was accepted) has the verdicts that it had, or its id would have two contents. The zero value is empty.
+type Memory struct {
+	mu          sync.Mutex
+	said, older map[uint64][]judgement // older was full before said was begun
+	fresh       []byte                 // since Fresh
+	n           int                    // spans in it
+}
+
+// settle has the sheet say of a span what was said of it before; else that is remembered now.
+func (m *Memory) settle(s *Sheet, span ptrace.Span) {
+	id := memoryID(span)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	said, ok := m.said[id]
+	if !ok {
+		said, ok = m.older[id]
+	}
+	if ok {
+		s.said = append(s.said[:0], said...)
+		return
+	}
+	said = nil
+	if len(s.said) > 0 {
+		said = append(said, s.said...)
+	}
+	m.note(id, said)
+	m.fresh, m.n = appendSaid(m.fresh, id, said), m.n+1
+}
+
+func (m *Memory) note(id uint64, said []judgement) {
+	if m.said == nil || len(m.said) >= Remembered {
+		m.older, m.said = m.said, make(map[uint64][]judgement)
+	}
+	m.said[id] = said
+}
+
+// Fresh is what was said since the last call, to be stored: n spans. Where that fails, Stale gives it back.
+func (m *Memory) Fresh() (b []byte, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, n = m.fresh, m.n
+	m.fresh, m.n = nil, 0
+	return b, n
+}
+
+// Stale takes back what Fresh gave and could not be stored, as long as it is not too much.
+func (m *Memory) Stale(b []byte, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n+m.n <= Remembered {
+		m.fresh, m.n = append(b, m.fresh...), n+m.n
+	}
+}
+
+// Restore takes what Fresh gave, as far as it makes sense. It returns how many spans are known by it.
+func (m *Memory) Restore(b []byte) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(b) > 0 {
+		var id uint64
+		var said []judgement
+		var ok bool
+		if id, said, b, ok = readSaid(b); !ok {
+			break
+		}
+		m.note(id, said)
+		n++
+	}
+	return n
+}
+
+func memoryID(span ptrace.Span) uint64 {
+	var key [24]byte
+	trace, id := span.TraceID(), span.SpanID()
+	copy(key[:], trace[:])
+	copy(key[16:], id[:])
+	return xxh3.Hash(key[:])
+}
+
+func appendSaid(b []byte, id uint64, said []judgement) []byte {
+	b = binary.LittleEndian.AppendUint64(b, id)
+	b = binary.AppendUvarint(b, uint64(len(said)))
+	for i := range said {
+		j := &said[i]
+		b = append(b, byte(j.kind.severity))
+		for _, text := range [...]string{j.kind.name, j.reason} {
+			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+		}
+		for _, x := range [...]float64{j.value, j.threshold} {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		}
+	}
+	return b
+}
+
+func readSaid(b []byte) (id uint64, said []judgement, rest []byte, ok bool) {
+	if len(b) < 9 {
+		return 0, nil, nil, false
+	}
+	id = binary.LittleEndian.Uint64(b)
+	n, k := binary.Uvarint(b[8:])
+	if k <= 0 || n > uint64(len(b)) {
+		return 0, nil, nil, false
+	}
+	b = b[8+k:]
+	for range n {
+		var j judgement
+		if j, b, ok = readJudgement(b); !ok {
+			return 0, nil, nil, false
+		}
+		said = append(said, j)
+	}
+	return id, said, b, true
+}
+
+func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
+	if len(b) == 0 || int(b[0]) >= len(severityText) {
+		return j, nil, false
+	}
+	severity := Severity(b[0])
+	b = b[1:]
+	var texts [2]string
+	for i := range texts {
+		n, k := binary.Uvarint(b)
+		if k <= 0 || n > uint64(len(b)-k) {
+			return j, nil, false
+		}
+		texts[i], b = string(b[k:k+int(n)]), b[k+int(n):]
+	}
+	if len(b) < 16 {
+		return j, nil, false
+	}
+	j.kind = &kind{name: texts[0], tag: spans.AttrVerdictPrefix + texts[0], severity: severity}
+	j.reason = texts[1]
+	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
+	return j, b[16:], true
+}

@@ -1,0 +1,125 @@
+package stepjoinprocessor
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/storageclient"
+)
+
+// ledger knows of which windows and roots spans were made, also by the last process. What it did not know any more would be told a second time with less in it,
+// under the same ids. What was made is stored before it is sent: a process that follows a crash sends it as it was. See docs/adr/0017.
+type ledger struct {
+	keeps        bool // there is a storage
+	newer, older map[uint64]bool
+	fresh        []byte // since the last write
+	stored       bool   // something that is made
+	ring         storageclient.Ring
+}
+
+const (
+	mostTold = 1 << 15 // at least so many are known
+	madeKey  = "made"  // what is not accepted yet
+)
+
+func toldID(trace pcommon.TraceID, window pcommon.SpanID) uint64 {
+	var key [24]byte
+	copy(key[:], trace[:])
+	copy(key[16:], window[:])
+	return xxh3.Hash(key[:])
+}
+
+// has says whether the spans of a window, or of the root of a trace (no window), were made before.
+func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
+	id := toldID(trace, window)
+	return t.newer[id] || t.older[id]
+}
+
+// note notes that they are made.
+func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
+	if t.keeps {
+		id := toldID(trace, window)
+		t.add(id)
+		t.fresh = binary.LittleEndian.AppendUint64(t.fresh, id)
+	}
+}
+
+func (t *ledger) add(id uint64) {
+	if t.newer == nil || len(t.newer) >= mostTold {
+		t.older, t.newer = t.newer, make(map[uint64]bool)
+	}
+	t.newer[id] = true
+}
+
+// keep stores what is to be sent and is not accepted yet, and what it tells of. A storage that fails holds up nothing. It is called with p.sweeping held.
+func (p *stepJoin) keep(ctx context.Context) {
+	t := &p.told
+	if !t.keeps || len(p.unsent) == 0 {
+		return
+	}
+	var made []byte
+	for _, td := range p.unsent {
+		b, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
+		if err != nil {
+			continue // cannot be: it was made here
+		}
+		made = append(binary.AppendUvarint(made, uint64(len(b))), b...)
+	}
+	if err := t.ring.Add(context.WithoutCancel(ctx), p.promises.store, t.fresh, len(t.fresh)/8, storage.SetOperation(madeKey, made)); err != nil {
+		p.mu.Lock()
+		p.promises.fails(p, err)
+		p.mu.Unlock()
+		return
+	}
+	t.fresh, t.stored = nil, true
+}
+
+// sent forgets what was accepted.
+func (p *stepJoin) sent(ctx context.Context) {
+	if p.told.stored {
+		// Where this fails, it is sent once more after a crash, as it was.
+		p.told.stored = storageclient.Write(context.WithoutCancel(ctx), p.promises.store, storage.DeleteOperation(madeKey)) != nil
+	}
+}
+
+// restoreTold takes back what the last process has made, and has the first sweep send what was not accepted.
+func (p *stepJoin) restoreTold(ctx context.Context) error {
+	t := &p.told
+	if t.keeps = p.promises.keeps; !t.keeps {
+		return nil
+	}
+	t.ring = storageclient.Ring{Name: "told-", Keep: mostTold}
+	ids, err := t.ring.Restore(ctx, p.promises.store)
+	if err != nil {
+		return err
+	}
+	for ; len(ids) >= 8; ids = ids[8:] {
+		t.add(binary.LittleEndian.Uint64(ids))
+	}
+	made, err := p.promises.store.Get(ctx, madeKey)
+	if err != nil {
+		return err
+	}
+	for len(made) > 0 {
+		n, k := binary.Uvarint(made)
+		if k <= 0 || n > uint64(len(made)-k) {
+			return fmt.Errorf("%w: spans that were made", errPromise)
+		}
+		td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(made[k : k+int(n)])
+		if err != nil {
+			return fmt.Errorf("%w: spans that were made: %w", errPromise, err)
+		}
+		p.unsent, made, t.stored = append(p.unsent, td), made[k+int(n):], true
+	}
+	if n := len(p.unsent); n > 0 {
+		p.set.Logger.Info("What the last process had made and not sent is sent by this one", zap.Int("messages", n))
+	}
+	return nil
+}

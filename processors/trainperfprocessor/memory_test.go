@@ -1,0 +1,122 @@
+package trainperfprocessor
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
+
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
+	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// host has a storage.
+type host struct {
+	id component.ID
+	storage.Extension
+}
+
+func (h host) GetExtensions() map[component.ID]component.Component {
+	return map[component.ID]component.Component{h.id: h.Extension}
+}
+
+// stateIn is the storage in a directory.
+func stateIn(t *testing.T, dir string) host {
+	t.Helper()
+	f := statestorage.NewFactory()
+	cfg := f.CreateDefaultConfig().(*statestorage.Config)
+	cfg.Directory = dir
+	ext, err := f.Create(t.Context(), extensiontest.NewNopSettings(f.Type()), cfg)
+	require.NoError(t, err)
+	require.NoError(t, ext.Start(t.Context(), nil))
+	t.Cleanup(func() { _ = ext.Shutdown(context.Background()) })
+	return host{component.NewID(f.Type()), ext.(storage.Extension)}
+}
+
+// calls are TransferQueue functions, of which some spend much time there.
+func calls(from, to int) ptrace.Traces {
+	b := spans.NewBatch("test", "")
+	for i := from; i < to; i++ {
+		get := int64(420)
+		if i%7 == 0 {
+			get = 10
+		}
+		perftest.AddFunction(b, 10*i+10, "rollout", perftest.Base+int64(i)*1e9, 1000, perftest.Stage{Name: "get", To: get}, perftest.Stage{Name: "compute", From: get, To: 1000})
+	}
+	return b.Traces()
+}
+
+func judgedBy(t *testing.T, p *trainPerf, td ptrace.Traces) ptrace.Traces {
+	t.Helper()
+	out, err := p.processTraces(t.Context(), td)
+	require.NoError(t, err)
+	return out
+}
+
+// A process that follows a crash knows no call before, and gives the calls that come again the verdicts that they had. Without what was stored it does not.
+func TestVerdictsAfterACrash(t *testing.T) {
+	for name, keeps := range map[string]bool{"stored": true, "not stored": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			start := func(h host) *trainPerf {
+				p, _ := newTest(t)
+				if keeps {
+					p.cfg.Storage = &h.id
+				}
+				p.memory = newMemory()
+				require.NoError(t, p.memory.open(t.Context(), h, p.cfg.Storage, component.MustNewID("train_perf"), p.logger))
+				return p
+			}
+			h := stateIn(t, dir)
+			first := start(h)
+			judgedBy(t, first, calls(0, 50))
+			want := judgedBy(t, first, calls(50, 150))
+			require.NoError(t, first.stop(t.Context()))
+			require.NoError(t, h.Shutdown(t.Context()))
+
+			second := start(stateIn(t, dir))
+			got := judgedBy(t, second, calls(50, 150))
+			if err := ptracetest.CompareTraces(want, got); keeps {
+				require.NoError(t, err)
+			} else {
+				require.Error(t, err)
+			}
+			require.NoError(t, second.stop(t.Context()))
+		})
+	}
+}
+
+// full is a storage on a full disk.
+type full struct{ storage.Client }
+
+func (full) Batch(context.Context, ...*storage.Operation) error {
+	return errors.New("no space left on device")
+}
+func (full) Close(context.Context) error { return nil }
+
+// A storage that fails holds up nothing, and is told of once. What it did not take is stored when it takes something again.
+func TestStorageFails(t *testing.T) {
+	p, logs := newTest(t)
+	good, err := stateIn(t, t.TempDir()).GetClient(t.Context(), component.KindProcessor, component.MustNewID("train_perf"), "verdicts")
+	require.NoError(t, err)
+	p.memory.store, p.memory.users = full{}, 1
+	judgedBy(t, p, calls(0, 5))
+	judgedBy(t, p, calls(5, 10))
+	assert.Equal(t, 1, logs.Len())
+	p.memory.store = good
+	judgedBy(t, p, calls(10, 11))
+	next := newMemory()
+	said, err := next.ring.Restore(t.Context(), good)
+	require.NoError(t, err)
+	assert.Equal(t, 11, next.Restore(said))
+	require.NoError(t, p.stop(t.Context()))
+}
