@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
@@ -21,13 +22,43 @@ type spanID struct {
 	span  pcommon.SpanID
 }
 
-// content is all that a span says, by field.
-type content map[string]string
+// content is all that a span says. Most spans come once: their fields are told apart only where the sum is another.
+type content struct {
+	resource pcommon.Map
+	scope    pcommon.InstrumentationScope
+	span     ptrace.Span
+	sum      uint64
+}
 
-// contentOf reads a span. Whether an attribute stands on the span or on its resource says nothing: a batch has on the resource what all its spans share (ADR 10),
-// and batches are cut elsewhere after a crash.
-func contentOf(resource pcommon.Map, scope pcommon.InstrumentationScope, s ptrace.Span) content {
-	c := content{
+// contentOf sums up a span.
+func contentOf(resource pcommon.Map, scope pcommon.InstrumentationScope, s ptrace.Span) *content {
+	c := &content{resource: resource, scope: scope, span: s}
+	add := func(key, v string) { c.sum += xxh3.HashString(key) * (2*xxh3.HashString(v) + 1) }
+	for key, v := range s.Attributes().All() {
+		add(key, v.AsString())
+	}
+	for key, v := range resource.All() {
+		if _, own := s.Attributes().Get(key); !own {
+			add(key, v.AsString())
+		}
+	}
+	rest := fmt.Append(nil, s.Name(), s.Kind(), s.ParentSpanID(), s.TraceState().AsRaw(), s.Flags(), uint64(s.StartTimestamp()), uint64(s.EndTimestamp()),
+		s.Status().Code(), s.Status().Message(), scope.Name(), scope.Version(), s.DroppedAttributesCount(), s.DroppedEventsCount(), s.DroppedLinksCount())
+	for _, e := range s.Events().All() {
+		rest = fmt.Append(rest, e.Name(), uint64(e.Timestamp()), e.Attributes().AsRaw())
+	}
+	for _, l := range s.Links().All() {
+		rest = fmt.Append(rest, l.TraceID(), l.SpanID(), l.TraceState().AsRaw(), l.Attributes().AsRaw())
+	}
+	c.sum += xxh3.Hash(rest)
+	return c
+}
+
+// fields are what a span says, by name. Whether an attribute stands on the span or on its resource says nothing: a batch has on the resource what all its spans
+// share (ADR 10), and batches are cut elsewhere after a crash.
+func (o *content) fields() map[string]string {
+	s, resource, scope := o.span, o.resource, o.scope
+	c := map[string]string{
 		"name": s.Name(), "kind": s.Kind().String(), "parent": s.ParentSpanID().String(), "state": s.TraceState().AsRaw(), "flags": fmt.Sprint(s.Flags()),
 		"start": fmt.Sprint(s.StartTimestamp().AsTime().UnixNano()), "end": fmt.Sprint(s.EndTimestamp().AsTime().UnixNano()),
 		"status": s.Status().Code().String() + " " + s.Status().Message(), "scope": scope.Name() + " " + scope.Version(),
@@ -48,13 +79,14 @@ func contentOf(resource pcommon.Map, scope pcommon.InstrumentationScope, s ptrac
 	return c
 }
 
-// fields are those that are not the same, or that only one has.
-func (c content) fields(to content) (list []string) {
-	all := maps.Clone(c)
-	maps.Copy(all, to)
+// differ names the fields that are not the same, or that only one has.
+func (o *content) differ(to *content) (list []string) {
+	was, now := o.fields(), to.fields()
+	all := maps.Clone(was)
+	maps.Copy(all, now)
 	for key := range all {
-		v, had := c[key]
-		if w, has := to[key]; v != w || had != has {
+		v, had := was[key]
+		if w, has := now[key]; v != w || had != has {
 			list = append(list, key)
 		}
 	}
@@ -63,23 +95,23 @@ func (c content) fields(to content) (list []string) {
 }
 
 // difference says what these fields were and are; a field that is not there is empty.
-func (c content) difference(to content) string {
-	fields := c.fields(to)
-	for i, key := range fields {
-		fields[i] = fmt.Sprintf("%s was %q, came as %q", key, c[key], to[key])
+func (o *content) difference(to *content) string {
+	was, now, list := o.fields(), to.fields(), o.differ(to)
+	for i, key := range list {
+		list[i] = fmt.Sprintf("%s was %q, came as %q", key, was[key], now[key])
 	}
-	return strings.Join(fields, "; ")
+	return strings.Join(list, "; ")
 }
 
 // changed is a span that came again with another content.
 type changed struct {
 	id  spanID
-	was content
-	now content
+	was *content
+	now *content
 }
 
 func (c *changed) String() string {
-	return fmt.Sprintf("%s, span %v of trace %v: %s", c.was["name"], c.id.span, c.id.trace, c.was.difference(c.now))
+	return fmt.Sprintf("%s, span %v of trace %v: %s", c.was.span.Name(), c.id.span, c.id.trace, c.was.difference(c.now))
 }
 
 // sorts are the spans that came again with another content, one of each name and of each set of fields that differ, and how many there are of it.
@@ -87,7 +119,7 @@ func sorts(all []changed) (list []string) {
 	number, first := make(map[string]int), make(map[string]*changed)
 	for i := range all {
 		c := &all[i]
-		sort := c.was["name"] + fmt.Sprint(c.was.fields(c.now))
+		sort := c.was.span.Name() + fmt.Sprint(c.was.differ(c.now))
 		if number[sort]++; first[sort] == nil {
 			first[sort] = c
 		}

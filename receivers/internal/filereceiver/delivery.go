@@ -257,9 +257,12 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		d.doubted, d.since = true, d.r.accepted.Load()
 	}
 	var bad []int
-	parts := []stretch{{0, n / 2}, {n / 2, n}}
+	origins := slices.Concat(m.Origins...)
+	var parts []stretch
 	if n == 1 {
-		parts, bad = nil, []int{0}
+		bad = []int{0}
+	} else {
+		parts = stretch{0, n}.halves(origins)
 	}
 	for len(parts) > 0 {
 		p := parts[0]
@@ -279,8 +282,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 				return nothing(cause)
 			}
 		default:
-			mid := (p.from + p.to) / 2
-			parts = slices.Insert(parts, 0, stretch{p.from, mid}, stretch{mid, p.to})
+			parts = slices.Insert(parts, 0, p.halves(origins)...)
 		}
 	}
 	if d.r.accepted.Load() == d.since {
@@ -299,6 +301,25 @@ func nothing(cause error) error {
 
 // stretch is a part of a message: its spans from one number up to another.
 type stretch struct{ from, to int }
+
+// halves cuts where a record begins, nearest to the middle: the next component measures a call by its stages. Only the spans of a single record are cut apart, and
+// always in the same places.
+func (p stretch) halves(origins []int64) []stretch {
+	mid := (p.from + p.to) / 2
+	begins := func(i int) bool { return i > p.from && i < p.to && (origins[i] != origins[i-1] || origins[i] == spans.NoOrigin) }
+	at := mid
+	for off := range p.to - p.from {
+		if begins(mid - off) {
+			at = mid - off
+			break
+		}
+		if begins(mid + off) {
+			at = mid + off
+			break
+		}
+	}
+	return []stretch{{p.from, at}, {at, p.to}}
+}
 
 // of returns a copy of the part.
 func (p stretch) of(td ptrace.Traces) ptrace.Traces {
