@@ -3,7 +3,9 @@ package trainperfprocessor
 import (
 	"context"
 	"errors"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,7 +32,7 @@ func (h host) GetExtensions() map[component.ID]component.Component {
 }
 
 // stateIn is the storage in a directory.
-func stateIn(t *testing.T, dir string) host {
+func stateIn(t testing.TB, dir string) host {
 	t.Helper()
 	f := statestorage.NewFactory()
 	cfg := f.CreateDefaultConfig().(*statestorage.Config)
@@ -119,4 +121,37 @@ func TestStorageFails(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 11, next.Restore(said))
 	require.NoError(t, p.stop(t.Context()))
+}
+
+// cpu is the time of processors that the process has used.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkStored: functions with their stages, a thousand at once, judged with and without a storage for what was said.
+func BenchmarkStored(b *testing.B) {
+	for name, keeps := range map[string]bool{"stored": true, "not stored": false} {
+		b.Run(name, func(b *testing.B) {
+			p, _ := newTest(b)
+			if keeps {
+				client, err := stateIn(b, b.TempDir()).GetClient(b.Context(), component.KindProcessor, component.MustNewID("train_perf"), "verdicts")
+				require.NoError(b, err)
+				p.memory.store = client
+			}
+			n, used := 0, time.Duration(0)
+			for b.Loop() {
+				td := calls(n, n+1000)
+				n += 1000
+				from := cpu(b)
+				if _, err := p.processTraces(b.Context(), td); err != nil {
+					b.Fatal(err)
+				}
+				used += cpu(b) - from
+			}
+			b.ReportMetric(float64(used.Nanoseconds())/float64(n), "cpu-ns/call")
+		})
+	}
 }
