@@ -40,8 +40,8 @@ func (*arriving) Save() []byte     { return nil }
 func (*arriving) Restore([]byte)   {}
 func (*arriving) InOrder()         {}
 
-// What was sent before a crash comes again as it came, also where a line has no time but that of its arrival: whatever was accepted, and whenever positions were
-// stored.
+// What was sent before a crash comes again as it came, also where a line has no time but that of its arrival: whatever was accepted, and whenever positions
+// were stored.
 func TestArrivals(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

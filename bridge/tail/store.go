@@ -153,8 +153,8 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
 }
 
-// unstoredAgain takes note that positions could not be stored. Not only those that changed are to be stored again: a storage that fails may have lost all that it
-// had.
+// unstoredAgain takes note that positions could not be stored. Not only those that changed are to be stored again: a storage that fails may have lost all that
+// it had.
 func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	t.unstored = true
 	t.counts.bump(&t.counts.ckptErrs, 1)

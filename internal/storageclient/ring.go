@@ -25,7 +25,8 @@ func (r *Ring) key() string           { return r.Name + "ring" }
 func (r *Ring) chunkKey(i int) string { return r.Name + "ring-chunk-" + strconv.Itoa(i%2) }
 func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.Itoa(i) }
 
-// Add stores a batch of n records, and does what else is to be done at once with that, without waiting for the disk. What could not be stored is not in the ring.
+// Add stores a batch of n records, and does what else is to be done at once with that, without waiting for the disk. What could not be stored is not in
+// the ring.
 func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
 	next := *r
 	next.recent, next.n = append(r.recent, batch...), r.n+n

@@ -530,8 +530,8 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 }
 
-// What was made of a step before a crash is sent as it was made, if it was not accepted, and is not made again of a step that comes again: the next process knows
-// less of it.
+// What was made of a step before a crash is sent as it was made, if it was not accepted, and is not made again of a step that comes again: the next process
+// knows less of it.
 func TestCrashAfterAStepWasTold(t *testing.T) {
 	for name, accepted := range map[string]bool{"it was accepted": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -257,12 +257,12 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 		d.doubted, d.since = true, d.r.accepted.Load()
 	}
 	var bad []int
-	origins := slices.Concat(m.Origins...)
+	begins := beginnings(m.Traces)
 	var parts []stretch
 	if n == 1 {
 		bad = []int{0}
 	} else {
-		parts = stretch{0, n}.halves(origins)
+		parts = stretch{0, n}.halves(begins)
 	}
 	for len(parts) > 0 {
 		p := parts[0]
@@ -282,7 +282,7 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 				return nothing(cause)
 			}
 		default:
-			parts = slices.Insert(parts, 0, p.halves(origins)...)
+			parts = slices.Insert(parts, 0, p.halves(begins)...)
 		}
 	}
 	if d.r.accepted.Load() == d.since {
@@ -302,19 +302,35 @@ func nothing(cause error) error {
 // stretch is a part of a message: its spans from one number up to another.
 type stretch struct{ from, to int }
 
-// halves cuts where a record begins, nearest to the middle: the next component measures a call by its stages. Only the spans of a single record are cut apart, and
-// always in the same places.
-func (p stretch) halves(origins []int64) []stretch {
+// beginnings says of each span whether it is a child of none that stands before it: a call begins there, its stages follow.
+func beginnings(td ptrace.Traces) (begins []bool) {
+	of, above := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			begin := s.TraceID() != of || !above[s.ParentSpanID()]
+			if begin {
+				clear(above)
+				of = s.TraceID()
+			}
+			above[s.SpanID()] = true
+			begins = append(begins, begin)
+		}
+	}
+	return begins
+}
+
+// halves cuts where a call begins, nearest to the middle: the next component measures it by its stages. Only spans of a single one are cut apart, and always in
+// the same places.
+func (p stretch) halves(begins []bool) []stretch {
 	mid := (p.from + p.to) / 2
-	begins := func(i int) bool { return i > p.from && i < p.to && (origins[i] != origins[i-1] || origins[i] == spans.NoOrigin) }
 	at := mid
 	for off := range p.to - p.from {
-		if begins(mid - off) {
-			at = mid - off
+		if i := mid - off; i > p.from && begins[i] {
+			at = i
 			break
 		}
-		if begins(mid + off) {
-			at = mid + off
+		if i := mid + off; i < p.to && begins[i] && i > p.from {
+			at = i
 			break
 		}
 	}
