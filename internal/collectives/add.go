@@ -77,11 +77,14 @@ func (j *joiner) open(t *track, r *record) *Collective {
 	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
 		c.parts = make([]part, 0, n)
 	}
-	if t.any && seq > t.top+1 && !comm.sparse && !c.ordinal {
+	if t.any && seq > t.top+1 && !comm.sparse && !c.ordinal && !t.again && !r.op.Again {
 		c.gap = seq - t.top - 1
 	}
 	if t.any && seq < t.top {
 		c.passed = t.passedBy(r.op.Rank, seq)
+	}
+	if seq >= t.top {
+		t.again = r.op.Again
 	}
 	t.top, t.any = max(t.top, seq), true
 	c.bytes = collectiveBytes + int64(cap(c.parts))*partBytes

@@ -89,6 +89,8 @@ type track struct {
 	last []lastSeq
 	top  uint64
 	any  bool
+	// again: top is of a record that was read again.
+	again bool
 	// shaky is how many collectives must be whole, where numbers are counted, before anything is concluded from one.
 	shaky int
 }

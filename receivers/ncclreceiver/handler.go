@@ -52,6 +52,7 @@ type handler struct {
 
 	now     int64
 	modTime int64
+	again   bool
 	words   words
 	names   spans.Interner
 	counted map[countKey]int64 // when counts of the log were first seen
@@ -137,6 +138,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
 	}
+	h.again = l.Again
 	h.now, h.modTime = l.Observed.UnixNano(), l.Written().UnixNano()
 	if h.parser == nil {
 		if v, reason := h.sniff(l.Text); h.parser == nil {
@@ -219,6 +221,7 @@ func (h *handler) give(line bool) (reason string) {
 		if o.Start == 0 && o.End == 0 {
 			o.End, o.Time = h.modTime, spans.TimeSynthetic
 		}
+		o.Again = h.again
 		h.input.Add(o, lents, h.now)
 	}
 	h.input.Heard() // only after its ranks are known

@@ -55,6 +55,8 @@ type Op struct {
 	Kind Kind
 	Name []byte // as logged, for Other
 	Seq  uint64 // per communicator and Kind, unless SeqOfAll
+	// Again: the record was held before a restart. Those between it and the next one may have been accepted then, and do not come again.
+	Again bool
 	// HasSeq says that Seq counts the operations that the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
 	HasSeq bool
 	// SeqOfAll says that Seq counts all collectives of the communicator together, not those of each Kind: PyTorch's collective_seq_id.

@@ -106,7 +106,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// Every field of every record is as it was, whatever it is.
+// Every field of every record is as it was, whatever it is; but for Again, which only the one that reads the log knows.
 func TestEveryField(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -121,6 +121,7 @@ func TestEveryField(t *testing.T) {
 			} else {
 				fill(r, reflect.ValueOf(&ops[i]).Elem())
 			}
+			ops[i].Again = false // what is sent again comes again to who knows it
 		}
 		roundTrip(t, ops)
 	}
