@@ -28,6 +28,9 @@ type Config struct {
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
+	// IncludeNonLogs reads also what is no log by its name, such as weights, pictures and what is below .git or node_modules (internal/nonlog). Without,
+	// globs pass over them unless they spell the name out (*.bin); a path without meta characters is always read. Default false.
+	IncludeNonLogs bool `mapstructure:"include_non_logs"`
 	// StartAt is where to begin in a file that is met for the first time when the receiver starts: beginning (default) or end.
 	// A file that appears later is always read from its beginning.
 	StartAt string `mapstructure:"start_at"`

@@ -13,6 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
 const maxDepth = 64 // depth of directories below a glob's base
@@ -46,11 +47,14 @@ func (w *sweeper) scan(now time.Time) {
 	if full {
 		w.lastFull, w.rescan, w.denied = now, false, false
 		clear(w.links)
+		w.passed = nonlog.Tally{} // Status has the one before
 		w.scans++
 		visited := map[string]bool{}
+		w.counting = true
 		for i := range w.globs {
 			w.walk(w.globs[i].Base, 0, visited, now)
 		}
+		w.counting = false
 		if w.t.halted() {
 			return // what was not seen may be there
 		}
@@ -63,7 +67,7 @@ func (w *sweeper) scan(now time.Time) {
 			w.t.watcher.Forget(func(dir string) bool { return w.dirs[dir] == nil })
 		}
 		w.sweepRetired()
-		w.sweepSorted()
+		w.sweepOthers()
 		w.first = false
 		return
 	}
@@ -84,11 +88,6 @@ func (w *sweeper) scan(now time.Time) {
 	}
 	for path := range w.suspects {
 		w.found(path, now)
-	}
-	for path, f := range w.sorted {
-		if !f.others && !now.Before(f.next) && !w.t.halted() {
-			w.found(path, now)
-		}
 	}
 }
 
@@ -165,16 +164,26 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 		w.noteDirectory(path)
 		if slices.ContainsFunc(w.globs, func(g glob.Glob) bool { return g.Below(path) }) {
 			w.walk(path, depth+1, visited, now)
+		} else {
+			w.notePassed(path, true)
 		}
 	case mode.IsRegular():
+		w.notePassed(path, false)
 		w.found(path, now)
+	}
+}
+
+// notePassed counts what is passed over by its name.
+func (w *sweeper) notePassed(path string, isDir bool) {
+	if name := w.globs.PassedOver(path, isDir); name != "" && w.counting && !w.exclude.Match(path) {
+		w.passed[name]++
 	}
 }
 
 // found takes up a file that a directory holds, when the globs say so and it is not one that is known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
-	if s == nil && (!w.wanted(path) || !w.isMine(path, now)) {
+	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
 		return
 	}
 	if s != nil {
@@ -246,7 +255,7 @@ func (w *sweeper) isDocument(path string) bool {
 // rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotation.Bases(path) {
-		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now) {
+		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now, true) {
 			return base
 		}
 	}

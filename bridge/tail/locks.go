@@ -7,6 +7,7 @@ type (
 	freezing struct{}
 	sharing  struct{}
 	reading  struct{}
+	sniffing struct{}
 	leaf     struct{}
 )
 
@@ -21,5 +22,7 @@ func (sharing) Level() int  { return 4 }
 func (sharing) Under() int  { return 0 }
 func (reading) Level() int  { return 5 }
 func (reading) Under() int  { return sweeping{}.Level() } // deciding whose a file is leads from stream to stream
-func (leaf) Level() int     { return 6 }
+func (sniffing) Level() int { return 6 }
+func (sniffing) Under() int { return 0 }
+func (leaf) Level() int     { return 7 }
 func (leaf) Under() int     { return 0 }

@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
 const (
@@ -37,7 +38,8 @@ type sweeper struct {
 	own        glob.List            // include and document
 	byName     glob.List            // these, as absolute paths
 	shared     glob.List            // include_by_content
-	sorted     map[string]*sorted   // files that only these globs match, and that are not read (yet)
+	others     map[string]int       // files that only these globs match and that are another's, and the full scan that last asked for them
+	sorting    bool                 // there are files to look at
 	documents  glob.List
 	exclude    glob.List
 	dirs       map[string]*directory
@@ -64,6 +66,8 @@ type sweeper struct {
 	surveyed   time.Time
 	rates      []rateSample
 	newest     string              // the path that was met last
+	counting   bool                // a full scan goes on
+	passed     nonlog.Tally        // what is no log by its name, at the last full scan
 	links      map[string]struct{} // symbolic links that match and are passed over, since the last full scan
 }
 
@@ -71,13 +75,18 @@ func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
 		t: t, first: true,
 		streams: map[string]*Stream{}, stems: map[string][]*Stream{}, saved: map[string]*checkpoint.Stream{}, nets: map[string][]caught{},
-		files: map[fingerprint.ID]*file{}, probes: map[fingerprint.ID]*probe{}, suspects: map[string]suspect{}, sorted: map[string]*sorted{},
+		files: map[fingerprint.ID]*file{}, probes: map[fingerprint.ID]*probe{}, suspects: map[string]suspect{}, others: map[string]int{},
 		dirs: map[string]*directory{}, links: map[string]struct{}{},
-		own: glob.New(slices.Concat(t.cfg.Include, t.cfg.Document)), documents: glob.New(t.cfg.Document), exclude: glob.New(t.cfg.Exclude),
+		exclude: glob.New(t.cfg.Exclude),
 	}
+	list := glob.Sifting
+	if t.cfg.IncludeNonLogs {
+		list = glob.New
+	}
+	w.own, w.documents = list(slices.Concat(t.cfg.Include, t.cfg.Document)), list(t.cfg.Document)
 	if t.set.Sorter != nil && t.set.Detect != nil {
-		w.shared = glob.New(t.cfg.IncludeByContent)
-		w.byName = glob.New(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
+		w.shared = list(t.cfg.IncludeByContent)
+		w.byName = list(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
 	}
 	w.globs = slices.Concat(w.own, w.shared)
 	w.sights = make([]sight, len(w.globs))
@@ -109,6 +118,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	w.hinted(now)
 	w.takeCaught(now)
 	w.scan(now)
+	w.sortFiles(now)
 	if t.halted() {
 		return 0
 	}
@@ -139,6 +149,9 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 		}
 	}
 	wait := t.cfg.PollInterval
+	if w.sorting {
+		wait = 0
+	}
 	if len(w.due) > 0 {
 		wait = min(wait, w.due[0].next.Sub(now))
 	}
@@ -152,6 +165,7 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
+	s.early = s.byContent && w.t.set.Sorter.takeEarly(path)
 	if !s.sleeps() {
 		s.wake()
 	}

@@ -50,7 +50,7 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	w.t.attach(f, raw, w.t.unpack(path, raw))
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
 		f.skipTo(raw, fi.Size())
-	} else if !w.first {
+	} else if !w.first && !first {
 		f.caught = now // it began while this process was looking
 	}
 	f.begin()
@@ -162,7 +162,7 @@ func (w *sweeper) lost(f *file, unread bool) {
 // found next time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
-	first := met && w.first
+	first := met && (w.first || s.early)
 	if s.current == nil {
 		w.verify(s, now) // else a copy of another stream's file is taken for a rotated one of this
 	}
@@ -202,7 +202,7 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 // older takes up the rotated files of one listing. It takes none and returns false when the names were given to other files since, or when it must be called
 // again to know whose files they are (wait).
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
-	first := met && w.first
+	first := met && (w.first || s.early)
 	var gens []generation
 	var copies []fingerprint.ID
 	for _, b := range beside {

@@ -3,8 +3,6 @@ package tail
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,10 +13,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/lockorder"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
 // Reads says how far a receiver understands a line.
@@ -36,12 +31,8 @@ const (
 type Detect func(text []byte) Reads
 
 const (
-	sniffMost   = 16 << 20 // bytes of a file, to find out whose it is
-	sniffLook   = 4 << 20  // bytes of these, in one go
-	sniffBytes  = 256 << 10
 	forgetKind  = 10 * time.Minute // after which nobody has asked for it
 	loadingMost = 2 * time.Second
-	quietFor    = 2 * time.Second // after which a last line without an ending is looked at as it is
 )
 
 // Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands
@@ -52,20 +43,34 @@ type Sorter struct {
 	loading []*Tailer // Tailers whose checkpoints were not read yet
 	paths   map[string]*kind
 	pruned  time.Time
+	readers []*Tailer // kind.of of the file that was met last
+	queue   kindHeap  // files with lines that nobody has looked at
+	idle    kindHeap  // files that are looked at when they grow
+
+	looking lockorder.Mutex[sniffing] // one file is looked at, at a time
+	buf     []byte                    // what was read of it
+	open    []*kind                   // files that have detectors
 }
 
-// kind is what is known of a file.
+// kind is what is known of a file. Of a hundred thousand that nobody understands, each is to take little.
 type kind struct {
 	path   string
 	id     fingerprint.ID
-	owner  *Tailer // nil: not known
-	detect []Detect
-	of     []*Tailer // the Tailers of detect, in its order
-	off    int64     // looked at up to here
-	size   int64     // size at that time
+	owner  *Tailer   // nil: not known
+	of     []*Tailer // who may read it; files of the same readers share it
+	size   int64     // at the last stat
+	seen   int64     // the size up to which all was looked at; -1: not all was
+	off    int64     // the line at which the next look begins
+	lines  int64     // looked at
+	wrote  int64     // when it was written, ns
+	rank   int64     // in its heap: the least comes first
+	place  int       // in its heap
+	heap   *kindHeap // nil: in none
 	grown  time.Time
 	asked  time.Time
-	lines  int64
+	whole  bool     // a last line without an ending was looked at, too
+	early  bool     // it was there when its Tailer started, and not all that it had then was looked at
+	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
 }
 
 func (s *Sorter) join(t *Tailer) {
@@ -96,15 +101,43 @@ func (s *Sorter) await(ctx context.Context) {
 }
 
 func (s *Sorter) leave(t *Tailer) {
+	var told []news
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	is := func(m *Tailer) bool { return m == t }
 	s.members, s.loading = slices.DeleteFunc(s.members, is), slices.DeleteFunc(s.loading, is)
-	for path, k := range s.paths {
+	for _, k := range s.paths {
+		for _, m := range k.of {
+			if m != t {
+				told = append(told, news{t: m, path: k.path})
+			}
+		}
 		if k.owner == t || k.owner == nil {
-			delete(s.paths, path)
+			s.forget(k)
 		}
 	}
+	s.mu.Unlock()
+	for _, n := range told {
+		n.t.tell(n)
+	}
+}
+
+// takeEarly says, once, whether a file showed whose it is with what it had when its Tailer started.
+func (s *Sorter) takeEarly(path string) (early bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.paths[path]; k != nil {
+		early, k.early = k.early, false
+	}
+	return early
+}
+
+// settled says whether all files were looked at a little, and what came of that was told.
+func (s *Sorter) settled() bool {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) == 0 || s.queue[0].off > 0
 }
 
 // fate is the Sorter's answer about a file to one of the Tailers.
@@ -116,23 +149,38 @@ const (
 	others
 )
 
-// sort says whose a file is. more: it has more to look at, now.
-func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, now time.Time) (f fate, more bool) {
+// waits says whether a file is known that nobody has understood so far, and which file that is.
+func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.prune(now)
-	k := s.known(path, fi, now)
+	k := s.paths[path]
+	if k == nil || k.owner != nil {
+		return id, false
+	}
 	k.asked = now
-	if k.owner == nil {
-		more = s.look(k, fi, now)
+	return k.id, true
+}
+
+// sort says whose a file is. Where nobody knows, its lines are looked at later (turn), or now, and then the Tailers that it concerns are told.
+func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now bool) fate {
+	s.mu.Lock()
+	s.prune(at)
+	k := s.known(path, fi, at)
+	k.early = k.early || k.asked.IsZero() && t.sweeper.first
+	k.asked = at
+	s.note(k, fi, at)
+	owner := k.owner
+	s.mu.Unlock()
+	if now && owner == nil {
+		owner = s.lookNow(k, sniffLook, at)
 	}
-	switch k.owner {
+	switch owner {
 	case nil:
-		return unknown, more
+		return unknown
 	case t:
-		return mine, false
+		return mine
 	}
-	return others, false
+	return others
 }
 
 // claim gives a path that has a checkpoint to the Tailer that has it, unless it is another's.
@@ -145,7 +193,7 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 		s.remember(k)
 	}
 	if k.asked = now; k.owner == nil {
-		k.owner = t
+		s.decide(k, t)
 	}
 	return k.owner == t
 }
@@ -159,11 +207,15 @@ func (s *Sorter) remember(k *kind) {
 
 // known returns what is known of a file. A path stays with the Tailer that it was given to, whatever file it names later.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
-	id := fingerprint.IDOf(fi)
-	if k := s.paths[path]; k != nil && (k.owner != nil || k.id == id && fi.Size() >= k.size) {
+	k := s.paths[path]
+	if k != nil && (k.owner != nil || !k.isOther(fi)) {
 		return k
 	}
-	k := &kind{path: path, id: id, size: -1, grown: now}
+	if k != nil {
+		s.forget(k)
+	}
+	k = &kind{path: path, id: fingerprint.IDOf(fi), seen: -1, grown: now}
+	var of []*Tailer
 	for _, m := range s.members {
 		switch {
 		case k.owner != nil:
@@ -171,55 +223,34 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 		case m.sweeper.names(path):
 			k.owner = m
 		case m.sweeper.shared.Match(path):
-			k.detect, k.of = append(k.detect, m.set.Detect(path)), append(k.of, m)
+			of = append(of, m)
 		}
+	}
+	if k.owner == nil {
+		if !slices.Equal(of, s.readers) {
+			s.readers = of
+		}
+		k.of = s.readers
 	}
 	s.remember(k)
 	return k
 }
 
-// look asks whose the lines are that were not looked at yet.
-func (s *Sorter) look(k *kind, fi fs.FileInfo, now time.Time) (more bool) {
-	if fi.Size() != k.size {
-		k.size, k.grown = fi.Size(), now
-	} else if now.Sub(k.grown) > quietFor+time.Second {
-		return false // all of it was looked at
-	}
-	if len(k.of) == 0 || k.off >= sniffMost {
-		return false
-	}
-	from := k.off
-	final := k.of[0].final // the file does not grow, and nobody looks again
-	for (final || k.off-from < sniffLook) && k.off < sniffMost {
-		next, err := k.of[0].head(k.path, k.off, final || now.Sub(k.grown) >= quietFor, func(text []byte) bool {
-			k.lines++
-			k.owner = firstReader(k.detect, k.of, text)
-			return k.owner == nil
-		})
-		if k.owner != nil {
-			k.detect, k.of = nil, nil
-			return false
-		}
-		if err != nil || next == k.off {
-			return false
-		}
-		k.off = next
-	}
-	return k.off < sniffMost
+// isOther says whether a file cannot be the one that is known.
+func (k *kind) isOther(fi fs.FileInfo) bool {
+	return k.id != fingerprint.IDOf(fi) || fi.Size() < k.size
 }
 
-// firstReader returns whose the line is. All see it, since they may need it for the next one.
-func firstReader(detect []Detect, of []*Tailer, text []byte) *Tailer {
-	var found [readsKinds]*Tailer
-	for i, d := range detect {
-		if r := d(text); found[r] == nil {
-			found[r] = of[i]
-		}
-	}
-	if found[ReadsOwn] != nil {
-		return found[ReadsOwn]
-	}
-	return found[ReadsToo]
+// forget forgets a file.
+func (s *Sorter) forget(k *kind) {
+	s.put(k, nil)
+	delete(s.paths, k.path)
+}
+
+// decide gives a file to a Tailer.
+func (s *Sorter) decide(k *kind, owner *Tailer) {
+	s.put(k, nil)
+	k.owner, k.of = owner, nil
 }
 
 // prune forgets files that no Tailer has asked for lately.
@@ -228,30 +259,32 @@ func (s *Sorter) prune(now time.Time) {
 		return
 	}
 	s.pruned = now
-	for path, k := range s.paths {
+	for _, k := range s.paths {
 		if now.Sub(k.asked) >= forgetKind {
-			delete(s.paths, path)
+			s.forget(k)
 		}
 	}
 }
 
 // Owner says which Tailer reads a file, looking at its lines where that is needed. The Tailers are those of NewOnce.
 func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	fi, err := os.Stat(path)
 	if err != nil {
 		return of, false
 	}
 	now := time.Now()
+	s.mu.Lock()
 	k := s.known(path, fi, now)
-	if k.owner == nil {
-		s.look(k, fi, now)
+	s.note(k, fi, now)
+	owner := k.owner
+	s.mu.Unlock()
+	if owner == nil {
+		owner = s.lookNow(k, sniffMost, now)
 	}
-	if k.owner == nil {
+	if owner == nil {
 		return of, false
 	}
-	return k.owner.set.ID, true
+	return owner.set.ID, true
 }
 
 // Unsorted lists some of the files that no Tailer understands, and says how many there are.
@@ -264,10 +297,13 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 		}
 		files++
 		lines += k.lines
-		some = append(some, Mute{k.path, k.lines})
+		if some = append(some, Mute{k.path, k.lines}); len(some) > maxMute {
+			slices.SortFunc(some, mostLines)
+			some = some[:maxMute]
+		}
 	}
 	slices.SortFunc(some, mostLines)
-	return some[:min(len(some), maxMute)], files, lines
+	return some, files, lines
 }
 
 // Head tells of a file's first lines: which Tailer understands one of them first (nil: none), and which line is the first that is not empty.
@@ -282,7 +318,8 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	for i, m := range members {
 		detect[i] = m.set.Detect(path)
 	}
-	_, _ = members[0].head(path, 0, true, func(text []byte) bool {
+	var buf []byte
+	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, func(text []byte) bool {
 		if first == nil {
 			first = bytes.Clone(text)
 		}
@@ -290,68 +327,6 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 		return reader == nil
 	})
 	return reader, first
-}
-
-// head visits the lines of a file that stand in its next 256 KiB, or more where a line is longer, until visit returns false, and returns where the line after
-// the last one begins. A last line without its ending is visited where it may be whole; it is looked at again all the same.
-func (t *Tailer) head(path string, off int64, whole bool, visit func(text []byte) bool) (next int64, err error) {
-	raw, _, err := osfile.Open(path, t.cfg.FollowSymlinks)
-	if err != nil {
-		return off, err
-	}
-	src := t.unpack(path, raw)
-	defer src.Close()
-	var mark [2]byte
-	n, err := src.ReadAt(mark[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return off, err
-	}
-	enc := lines.EncodingOf(mark[:n])
-	for size := sniffBytes; ; size *= 2 {
-		b := make([]byte, size)
-		for {
-			if n, err = src.ReadAt(b, off); err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
-				break
-			}
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return off, err
-		}
-		var decoded []byte
-		sp := lines.NewSplitter(b[:n], enc, &decoded)
-		for end := 0; ; end = sp.Pos {
-			text, ok := sp.Next(whole && n < size)
-			if !ok {
-				break
-			}
-			if off == 0 && end == 0 {
-				text = bytes.TrimPrefix(text, lines.BOM)
-			}
-			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !visit(text) {
-				return off + int64(sp.Pos), nil
-			}
-			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && !enc.Wide() {
-				return off + int64(end), nil
-			}
-		}
-		switch {
-		case sp.Pos > 0:
-			return off + int64(sp.Pos), nil
-		case n < size:
-			return off, nil
-		case size > t.cfg.MaxLineBytes: // passed over, as when it is read
-			return off + int64(n), nil
-		}
-	}
-}
-
-// sorted is a file that only IncludeByContent matches and that is not read.
-type sorted struct {
-	others bool // it is another's
-	scan   int  // the full scan that last asked for it, counted from 1
-	size   int64
-	grown  time.Time
-	next   time.Time // when to ask again
 }
 
 // isOwn says whether a file that the globs ask for is this Tailer's, whatever it holds.
@@ -364,39 +339,46 @@ func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine says whether a file is for this Tailer, by its name or by its content. A file that is another's is asked for once per full scan.
-func (w *sweeper) isMine(path string, now time.Time) bool {
+// isMine says whether a file is for this Tailer, by its name or by its content. A file that is another's is asked for once per full scan, one that nobody has
+// understood so far not at all: the Sorter tells of it. now: the answer cannot wait.
+func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 	if w.isOwn(path) {
 		return true
 	}
-	f := w.sorted[path]
-	if f != nil && (f.others && f.scan == w.scans+1 || !f.others && now.Before(f.next)) {
-		f.scan = w.scans + 1
+	if scan, ok := w.others[path]; ok && scan == w.scans {
+		return false
+	}
+	w.noteMatch(path)
+	if id, ok := w.t.set.Sorter.waits(path, at); ok && !now && w.files[id] == nil {
 		return false
 	}
 	fi, err := w.t.stat(path)
 	if err != nil || !fi.Mode().IsRegular() || w.known(path, fi) != nil { // found knows what to do
-		delete(w.sorted, path)
+		delete(w.others, path)
 		return true
 	}
-	w.noteMatch(path)
-	fate, more := w.t.set.Sorter.sort(w.t, path, fi, now)
-	if fate == mine {
-		delete(w.sorted, path)
-		return true
+	fate := w.t.set.Sorter.sort(w.t, path, fi, at, now)
+	if fate == others {
+		w.others[path] = w.scans
+	} else {
+		delete(w.others, path)
 	}
-	if f == nil {
-		f = &sorted{size: -1}
-		w.sorted[path] = f
+	return fate == mine
+}
+
+// sortFiles has files looked at of which nobody knows whose they are, and takes up those that turn out to be this Tailer's.
+func (w *sweeper) sortFiles(now time.Time) {
+	if len(w.shared) == 0 {
+		return
 	}
-	f.others, f.scan = fate == others, w.scans+1
-	if fi.Size() != f.size {
-		f.size, f.grown = fi.Size(), now
+	for again := true; again; {
+		w.sorting = w.t.set.Sorter.turn(w.t, now)
+		told := w.t.takeTold()
+		for _, d := range told {
+			w.found(d.path, now)
+		}
+		again = w.t.final && (w.sorting || len(told) > 0)
 	}
-	if f.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(f.grown))); more {
-		f.next = now
-	}
-	return false
 }
 
 // isMineStill says whether a path with a checkpoint is to be read on. A file that was this Tailer's by its name may be another's by its content.
@@ -406,17 +388,17 @@ func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	}
 	if !c.ByContent {
 		if fi, err := w.t.stat(c.Path); err == nil && fi.Mode().IsRegular() {
-			_, _ = w.t.set.Sorter.sort(w.t, c.Path, fi, now)
+			_ = w.t.set.Sorter.sort(w.t, c.Path, fi, now, true)
 		}
 	}
 	return w.t.set.Sorter.claim(w.t, c.Path, now)
 }
 
-// sweepSorted forgets files that are gone.
-func (w *sweeper) sweepSorted() {
-	for path, f := range w.sorted {
-		if f.scan != w.scans+1 {
-			delete(w.sorted, path)
+// sweepOthers forgets files that are gone.
+func (w *sweeper) sweepOthers() {
+	for path, scan := range w.others {
+		if scan != w.scans {
+			delete(w.others, path)
 		}
 	}
 }

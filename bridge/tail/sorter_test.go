@@ -2,8 +2,10 @@ package tail
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
 // pair are two Tailers that have globs in common: one knows lines that begin with "a", the other lines with "b"; both know lines with "c", and then the first
@@ -221,4 +225,200 @@ func TestSorterOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 1-i, c.Sent)
 	}
+}
+
+// junk writes files that nobody understands, older than now.
+func (p *pair) junk(t *testing.T, n int, text string) {
+	t.Helper()
+	for i := range n {
+		name := fmt.Sprintf("a%05d.txt", i)
+		p.a.write(name, text)
+		old := p.a.now.Add(-time.Hour)
+		require.NoError(t, os.Chtimes(filepath.Join(p.dir, name), old, old))
+	}
+}
+
+// The newest file is looked at first, and one that is understood is read before all others were looked at.
+func TestSorterNewestFirst(t *testing.T) {
+	p := newPair(t)
+	p.junk(t, 1000, "hello world\n")
+	p.a.write("log.txt", "b1\n")
+	p.b.tl.sweep(p.b.now)
+	assert.Len(t, p.b.tl.sweeper.streams, 1)
+	p.sorter.mu.Lock()
+	left := len(p.sorter.queue)
+	p.sorter.mu.Unlock()
+	assert.Equal(t, 1001-sniffTurn/(sniffCost+len("hello world\n"))-1, left, "a turn is bounded")
+	assert.True(t, p.b.tl.sweeper.sorting, "and the next one follows at once")
+	for range 20 {
+		p.step(0)
+	}
+	p.want(t, nil, []string{"b1"})
+	assert.Empty(t, p.sorter.queue)
+}
+
+// Files that nobody understands keep no detectors, but for some of which much was looked at, and no Tailer keeps anything of them.
+func TestSorterKeepsLittle(t *testing.T) {
+	p := newPair(t)
+	p.junk(t, 2*sniffOpen, "x\n")
+	p.a.write("much.txt", strings.Repeat("x\n", 4096))
+	for range 20 {
+		p.step(poll)
+	}
+	assert.Len(t, p.sorter.open, sniffOpen)
+	assert.NotNil(t, p.sorter.paths[filepath.Join(p.dir, "much.txt")].detect, "of which most was looked at")
+	assert.Empty(t, p.a.tl.sweeper.others)
+	assert.Empty(t, p.b.tl.sweeper.others)
+
+	// One that grows is looked at from its beginning, where its detectors are gone, and read from there.
+	seen := 0
+	p.a.detect = func(string) Detect {
+		head := false
+		return func(text []byte) Reads {
+			seen++
+			head = head || string(text) == "head"
+			return map[bool]Reads{true: ReadsOwn}[head && text[0] == 'a']
+		}
+	}
+	p.restart()
+	p.a.write("late.txt", "head\n")
+	p.junk(t, 2*sniffOpen, "x\nx\nx\nx\n")
+	for range 20 {
+		p.step(poll)
+	}
+	require.Nil(t, p.sorter.paths[filepath.Join(p.dir, "late.txt")].detect)
+	p.step(time.Minute)
+	before := seen
+	p.a.append("late.txt", "a1\n")
+	p.step(time.Minute)
+	p.step(poll)
+	p.want(t, []string{"head", "a1"}, nil)
+	assert.Equal(t, before+2, seen, "both lines again")
+}
+
+// Empty files are not opened, and idle ones are asked for their size less often the more there are.
+func TestSorterIdle(t *testing.T) {
+	p := newPair(t)
+	p.junk(t, 300, "")
+	p.step(poll)
+	assert.Empty(t, p.sorter.queue)
+	assert.Empty(t, p.sorter.open)
+	assert.Len(t, p.sorter.idle, 300)
+	p.a.append("a00007.txt", "a1\n")
+	p.step(maxIdlePoll)
+	p.want(t, []string{"a1"}, nil)
+	k := &kind{size: 1, grown: p.a.now.Add(-time.Hour), of: []*Tailer{p.a.tl}}
+	new(Sorter).rest(k, p.a.now)
+	assert.Equal(t, p.a.now.Add(maxIdlePoll).UnixNano(), k.rank)
+	many := Sorter{idle: make(kindHeap, 100_000)}
+	for i := range many.idle {
+		many.idle[i] = &kind{}
+	}
+	k.heap = nil
+	many.rest(k, p.a.now)
+	assert.Equal(t, p.a.now.Add(50*time.Second).UnixNano(), k.rank)
+}
+
+// A path of a file that nobody understands may name another file later, or none.
+func TestSorterOtherFile(t *testing.T) {
+	p := newPair(t)
+	p.a.write("1.txt", "x\nx\n")
+	p.a.write("2.log", "a1\n")
+	p.a.write("3.txt", "x\n")
+	p.step(poll)
+	p.a.write("new", "b1\nb2\n")
+	p.a.rename("new", "1.txt")   // another one
+	p.a.rename("2.log", "3.txt") // one that is known
+	p.step(maxIdlePoll)
+	p.step(fullScanEvery)
+	p.a.append("3.txt", "a2\n")
+	p.step(maxIdlePoll)
+	p.want(t, []string{"a1", "a2"}, []string{"b1", "b2"})
+	require.NoError(t, os.Remove(filepath.Join(p.dir, "1.txt")))
+	p.step(maxIdlePoll)
+}
+
+// Where reading starts at the end, a file that was there at the start is passed over also when it takes several turns to find out whose it is.
+func TestSorterStartAtEnd(t *testing.T) {
+	p := newPair(t, func(a, _ *Config) { a.StartAt = StartAtEnd })
+	noise := strings.Repeat(strings.Repeat("x", 99)+"\n", 60_000)
+	p.a.write("far.log", noise+"a1\n")
+	p.a.write("later.log", noise)
+	for range 5 {
+		p.step(poll)
+	}
+	p.want(t, nil, nil)
+	p.a.append("far.log", "a2\n")
+	p.a.append("later.log", "a3\n")
+	p.step(maxIdlePoll)
+	p.step(maxIdlePoll)
+	require.Contains(t, p.a.out, "a2")
+	assert.NotContains(t, p.a.out, "a1")
+	assert.Len(t, p.a.out, 1+60_001, "later.log is a log since now, and read from its beginning")
+	p.a.out = nil
+	p.a.remove("far.log")
+	p.step(fullScanEvery)
+	p.a.write("far.log", "a4\n")
+	p.step(fullScanEvery)
+	p.want(t, []string{"a4"}, nil)
+}
+
+// A rotated file is its successor's also when only the successor's lines far on say so.
+func TestSorterRotated(t *testing.T) {
+	p := newPair(t)
+	p.a.write("1.log", strings.Repeat("x\n", sniffFirst)+"a2\n")
+	p.a.write("1.log.1", "a1\n")
+	p.step(poll)
+	p.step(poll)
+	require.Len(t, p.a.tl.sweeper.streams, 1)
+	require.Len(t, p.a.out, sniffFirst+2)
+	assert.Equal(t, "a1", p.a.out[0])
+}
+
+// A file that cannot be read is counted, and read when that is mended.
+func TestSorterUnreadable(t *testing.T) {
+	p := newPair(t)
+	p.a.write("1.log", "a1\n")
+	path := filepath.Join(p.dir, "1.log")
+	k := &kind{path: filepath.Join(p.dir, "none"), of: []*Tailer{p.a.tl}, seen: -1, size: 1}
+	p.sorter.ask(k)
+	told, _ := p.sorter.look(k, p.a.now)
+	assert.Empty(t, told, "it is gone")
+	p.sorter.put(k, nil)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	k = &kind{path: path, of: []*Tailer{p.a.tl}, seen: -1, size: 1}
+	p.sorter.ask(k)
+	told, _ = p.sorter.look(k, p.a.now)
+	require.Len(t, told, 1)
+	require.Error(t, told[0].err)
+	p.a.tl.tell(told[0])
+	assert.EqualValues(t, 1, p.a.tl.Counts().ReadErrors)
+	assert.Same(t, &p.sorter.idle, k.heap, "it is tried again")
+}
+
+// Weights and repositories are not looked at, unless somebody wants them.
+func TestNonLogs(t *testing.T) {
+	p := newPair(t, func(a, _ *Config) { a.Include = []string{"/nothing/x.bin"} })
+	require.NoError(t, os.MkdirAll(filepath.Join(p.dir, "src/.git"), 0o700))
+	p.a.write("src/.git/gc.log", "a1\n")
+	p.a.write("step_1.pt", "a2\n")
+	p.a.write("step_2.pt", "b2\n")
+	p.a.write("train.log", "a3\n")
+	p.step(poll)
+	p.want(t, []string{"a3"}, nil)
+	for _, r := range []*rig{p.a, p.b} {
+		assert.Equal(t, nonlog.Tally{".git": 1, ".pt": 2}, r.tl.Status().PassedOver)
+	}
+	p.step(fullScanEvery)
+	p.step(surveyEvery)
+	assert.Equal(t, nonlog.Tally{".git": 1, ".pt": 2}, p.a.tl.Status().PassedOver, "of one look at all")
+
+	p.b.cfg.IncludeNonLogs = true
+	p.a.cfg.IncludeByContent = append(p.a.cfg.IncludeByContent, filepath.Join(p.dir, "step_1.pt"))
+	p.restart()
+	p.step(poll)
+	slices.Sort(p.a.out)
+	p.want(t, []string{"a2", "a3"}, []string{"b2"})
+	assert.Empty(t, p.b.tl.Status().PassedOver)
 }

@@ -57,6 +57,7 @@ type Stream struct {
 	document bool
 	// byContent says that the path is in IncludeByContent only.
 	byContent bool
+	early     bool // by content, which was there when the Tailer started
 	// lastWrite is when the file that the path named last was last written: files that were rotated through the path since are younger.
 	lastWrite time.Time
 

@@ -99,6 +99,7 @@ type Tailer struct {
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
 	catches  catches
+	told     []news // by the Sorter
 	inFlight int64
 	// flyingRecords are the record lines in flight that no stream holds.
 	flyingRecords int64
@@ -241,9 +242,11 @@ func (t *Tailer) run(ctx context.Context) {
 
 // begin has the workers read, once all files that there are were found: where records are joint, a handler may count the streams that it has to wait for.
 func (t *Tailer) begin() {
+	counts := t.set.Joint && len(t.sweeper.shared) > 0
+	settled := !counts || t.set.Sorter.settled()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.swept {
+	if !t.swept && settled && (!counts || len(t.told) == 0) {
 		t.swept = true
 		t.wakeup.Broadcast()
 	}

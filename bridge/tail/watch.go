@@ -50,15 +50,21 @@ func (w *sweeper) hinted(now time.Time) {
 		}
 		return
 	}
+	var unsorted []string
 	for p := range h.Paths {
-		if s := w.streams[p]; s != nil {
+		s, d := w.streams[p], w.dirs[p]
+		if s != nil {
 			w.again(s, now)
 		}
-		if f := w.sorted[p]; f != nil {
-			f.next, f.scan = now, 0
-		}
-		if d := w.dirs[p]; d != nil {
+		if d != nil {
 			d.next, d.again = now, true
 		}
+		if s == nil && d == nil && len(w.shared) > 0 {
+			delete(w.others, p)
+			unsorted = append(unsorted, p)
+		}
+	}
+	if len(unsorted) > 0 {
+		w.t.set.Sorter.hint(unsorted, now)
 	}
 }

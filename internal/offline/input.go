@@ -14,6 +14,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
@@ -33,6 +34,9 @@ type Input struct {
 	Links  []string
 	Denied []error
 
+	// PassedOver counts what is no log by its name, in directories and behind globs that do not spell the name out.
+	PassedOver nonlog.Tally
+
 	named map[string]string // files that are called otherwise
 	roots []root
 	spool *os.File // the copy of the standard input
@@ -48,7 +52,7 @@ type root struct {
 // Open finds the files that paths name: files, directories with all that is below them, globs (with **), and "-", the standard input, which is copied into a
 // file without a name until Close. The error wraps ErrNoFiles when there is none.
 func Open(paths []string, stdin io.Reader) (*Input, error) {
-	in := &Input{named: make(map[string]string)}
+	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally)}
 	for _, path := range paths {
 		r, err := in.find(path, stdin)
 		switch {
@@ -119,7 +123,16 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 		return root{}, fmt.Errorf("%s: %w", path, err)
 	}
 	r := root{path: path}
+	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(path)))
+	seen := make(map[string]bool)
 	for _, m := range matches {
+		if at, name := NonLog(base, path, m); name != "" {
+			if !seen[at] {
+				in.PassedOver[name]++
+			}
+			seen[at] = true
+			continue
+		}
 		file, err := resolve(m)
 		if err != nil {
 			continue // it was deleted just now
@@ -154,6 +167,13 @@ func (in *Input) below(dir string) (files []string, err error) {
 			in.Denied = append(in.Denied, err)
 			return nil
 		}
+		if at, name := nonLog(dir, "", path, d.IsDir()); name != "" {
+			in.PassedOver[name]++
+			if at == path && d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
 		switch {
 		case d.Type().IsRegular():
 			files = append(files, path)
@@ -163,6 +183,18 @@ func (in *Input) below(dir string) (files []string, err error) {
 		return nil
 	})
 	return files, err
+}
+
+// NonLog returns by which part of its name a file below the base of a glob is passed over, and the path of the file or directory that has it; "": it is not.
+func NonLog(base, pattern, file string) (at, name string) { return nonLog(base, pattern, file, false) }
+
+func nonLog(base, pattern, path string, isDir bool) (at, name string) {
+	rel, err := filepath.Rel(base, path)
+	if err != nil || rel == "." {
+		return "", ""
+	}
+	name, end := nonlog.Of(rel, pattern, isDir)
+	return filepath.Join(base, rel[:end]), name
 }
 
 // copyDescriptor is the least descriptor that the copy of the standard input has: its path is the same whatever else is open, since ids of records hold the

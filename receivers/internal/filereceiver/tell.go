@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
 const (
@@ -153,7 +154,7 @@ func (t *teller) first(all []tail.Status) {
 	log := t.members[0].log
 	var parts []string
 	files, finished, going, links, state := 0, 0, 0, 0, ""
-	size, link := int64(0), ""
+	size, link, passed := int64(0), "", nonlog.Tally(nil)
 	for i, m := range t.members {
 		st := &all[i]
 		if m.files = st.Files; st.Files > 0 {
@@ -164,6 +165,9 @@ func (t *teller) first(all []tail.Status) {
 		finished += st.Finished
 		going += st.Resumed - st.Finished
 		state = cmp.Or(state, m.state)
+		if st.PassedOver.Sum() > passed.Sum() {
+			passed = st.PassedOver
+		}
 		if st.Links > links {
 			links, link = st.Links, st.Link
 		}
@@ -195,6 +199,9 @@ func (t *teller) first(all []tail.Status) {
 			text += ". Name your logs in TRAINBRIDGE_LOGS, such as '/data/job/**/*.log', or in 'include' of a configuration of your own"
 		}
 		log.Info(text + "; files that come later are found")
+	}
+	if passed.Sum() > 0 {
+		log.Info(fmt.Sprintf("Passed over by name, as no logs: %s: 'include_non_logs: true' reads them", passed))
 	}
 	if links > 0 {
 		log.Info(

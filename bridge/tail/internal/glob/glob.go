@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
 // Glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
@@ -15,6 +17,7 @@ type Glob struct {
 	Base    string // the directory before the first meta character
 	segs    []string
 	plain   bool // it has no meta characters: commands that read finished logs name thousands of files
+	sifts   bool // it does not ask for what is no log by its name
 }
 
 func one(pattern string) Glob {
@@ -43,17 +46,52 @@ func New(patterns []string) List {
 	return out
 }
 
-// Match says whether the pattern matches a path.
+// Sifting makes a list as New does, of which patterns with meta characters do not ask for what is no log by its name, unless they spell that out.
+func Sifting(patterns []string) List {
+	out := New(patterns)
+	for i := range out {
+		out[i].sifts = !out[i].plain
+	}
+	return out
+}
+
+// Match says whether the pattern asks for a path.
 func (g *Glob) Match(path string) bool {
 	if g.plain {
 		return g.Pattern == path
 	}
+	return g.matches(path) && g.nonLog(path, false) == ""
+}
+
+func (g *Glob) matches(path string) bool {
 	ok, err := doublestar.PathMatch(g.Pattern, path)
 	return ok && err == nil
 }
 
+// nonLog returns by which part of its name the glob passes over a path; "": it does not.
+func (g *Glob) nonLog(path string, isDir bool) string {
+	if !g.sifts || len(path) <= len(g.Base) {
+		return ""
+	}
+	name, _ := nonlog.Of(strings.TrimPrefix(path[len(g.Base):], "/"), g.Pattern, isDir)
+	return name
+}
+
+// PassedOver returns by which part of its name a file or directory is passed over that a glob would match or hold a match in; "": none does that.
+func (l List) PassedOver(path string, isDir bool) string {
+	for i := range l {
+		g := &l[i]
+		if name := g.nonLog(path, isDir); name != "" && (isDir && g.mayHold(path) || !isDir && g.matches(path)) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Below says whether the directory can hold a match.
-func (g *Glob) Below(dir string) bool {
+func (g *Glob) Below(dir string) bool { return g.mayHold(dir) && g.nonLog(dir, true) == "" }
+
+func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return false

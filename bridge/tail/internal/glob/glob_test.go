@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,4 +33,26 @@ func TestGlobs(t *testing.T) {
 		}
 	}
 	assert.False(t, List(nil).Match("/logs/a.log"))
+}
+
+// Globs pass over what is no log by its name, unless they spell it out; a plain path is always asked for.
+func TestSifting(t *testing.T) {
+	l := Sifting([]string{"/job/**", "/job/ckpt/x.pt", "/other/**/*.bin", "/repo/.git/*.log"})
+	for path, passed := range map[string]string{ // empty: the list asks for it
+		"/job/train.log": "", "/job/ckpt/y.pt": ".pt", "/job/ckpt/x.pt": "", "/job/.git/HEAD": ".git", "/job/a/__pycache__/b.log": "__pycache__",
+		"/other/a/b.bin": "", "/other/node_modules/b.bin": "node_modules", "/repo/.git/gc.log": "",
+	} {
+		assert.Equal(t, passed == "", l.Match(path), path)
+		if passed != "" {
+			assert.Equal(t, passed, l.PassedOver(path, false), path)
+		}
+	}
+	below := func(dir string) bool { return slices.ContainsFunc(l, func(g Glob) bool { return g.Below(dir) }) }
+	assert.True(t, below("/job/a"))
+	assert.False(t, below("/job/a/.git"))
+	assert.True(t, below("/repo/.git"))
+	assert.Equal(t, ".git", l.PassedOver("/job/a/.git", true))
+	assert.Empty(t, l.PassedOver("/elsewhere/.git", true))
+	assert.Empty(t, l.PassedOver("/elsewhere/y.pt", false))
+	assert.True(t, New([]string{"/job/**"}).Match("/job/ckpt/y.pt"))
 }

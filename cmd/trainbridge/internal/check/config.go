@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
@@ -103,6 +104,7 @@ func tailings(conf map[string]any) (all []*tailing, err error) {
 // reach finds the files of each receiver.
 func (c *account) reach(all []*tailing) {
 	var links []place
+	passed := make(map[string]string)
 	for _, t := range all {
 		for _, list := range []struct {
 			key   string
@@ -110,7 +112,7 @@ func (c *account) reach(all []*tailing) {
 			files *[]string
 		}{{"include", t.files.Include, &t.Include}, {"document", t.files.Document, &t.Include}, {"include_by_content", t.files.IncludeByContent, &t.Shared}} {
 			for _, pattern := range list.globs {
-				own, linked, err := t.match(pattern)
+				own, linked, err := t.match(pattern, passed)
 				*list.files = append(*list.files, own...)
 				links = append(links, linked...)
 				c.globs = append(c.globs, glob{t.ID.String(), list.key, pattern, len(own)})
@@ -130,10 +132,15 @@ func (c *account) reach(all []*tailing) {
 	if len(links) > 0 {
 		c.links(links)
 	}
+	tally := make(nonlog.Tally)
+	for _, name := range passed {
+		tally[name]++
+	}
+	c.passedOver(tally)
 }
 
-// match finds the files of a glob that the receiver reads; links lead to files that it does not.
-func (t *tailing) match(pattern string) (files []string, links []place, err error) {
+// match finds the files of a glob that the receiver reads; links lead to files that it does not, and passed has those that are no logs by their names.
+func (t *tailing) match(pattern string, passed map[string]string) (files []string, links []place, err error) {
 	found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
 	if err != nil {
 		return nil, nil, err
@@ -145,6 +152,10 @@ func (t *tailing) match(pattern string) (files []string, links []place, err erro
 	}
 	for _, path := range found {
 		if slices.ContainsFunc(t.files.Exclude, func(g string) bool { ok, _ := doublestar.PathMatch(filepath.Clean(g), path); return ok }) {
+			continue
+		}
+		if at, name := offline.NonLog(base, pattern, path); name != "" && !t.files.IncludeNonLogs {
+			passed[at] = name
 			continue
 		}
 		to, err := filepath.EvalSymlinks(path)

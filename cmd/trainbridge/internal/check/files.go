@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
@@ -26,6 +27,7 @@ func (c *account) paths(in *offline.Input) {
 			Name: "unreadable", Off: true, What: err.Error(), Why: "What is below is not looked at.", Fix: "Give the collector's user the right to read it.",
 		})
 	}
+	c.passedOver(in.PassedOver)
 	read := make(map[string]bool, len(in.Files))
 	for _, f := range in.Files {
 		read[f] = true
@@ -41,6 +43,17 @@ func (c *account) paths(in *offline.Input) {
 	if len(links) > 0 {
 		c.links(links)
 	}
+}
+
+// passedOver says of what is no log by its name.
+func (c *account) passedOver(what nonlog.Tally) {
+	if what.Sum() == 0 {
+		return
+	}
+	c.find(finding{
+		Name: "passed_over", What: "Passed over by name, as no logs: " + what.String(), Why: "Weights, pictures, compiled code and repositories hold no logs.",
+		Fix: "Nothing; where one is a log, name the file itself, or set include_non_logs: true for the receiver.",
+	})
 }
 
 // links says of symbolic links that are not followed.

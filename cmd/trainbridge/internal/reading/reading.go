@@ -86,6 +86,9 @@ func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	for _, missing := range in.Missing {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", Clean(missing.Error()))
 	}
+	if in.PassedOver.Sum() > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "passed over by name, as no logs: %s; a file that is named itself is read\n", in.PassedOver)
+	}
 	return in, nil
 }
 

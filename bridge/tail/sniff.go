@@ -1,0 +1,388 @@
+package tail
+
+import (
+	"bytes"
+	"container/heap"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/lines"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
+)
+
+// How files are looked at to find out whose they are. A folder may have a log and ten thousand other files, so that all are looked at a little at first, the
+// newest before the older ones, and then at more of those that have more.
+const (
+	sniffMost  = 16 << 20 // bytes of a file, to find out whose it is
+	sniffFirst = 16 << 10 // bytes of these, in the first look
+	sniffLook  = 4 << 20  // in a later one
+	sniffTurn  = 2 << 20  // of all files, before the sweeper does something else
+	sniffCost  = 16 << 10 // what opening a file takes, in bytes that are looked at meanwhile
+	sniffStats = 1000     // files that are asked for their size in a turn
+	sniffOpen  = 256      // files whose detectors are kept: those of a file take some 16 KiB
+	sniffBytes = 256 << 10
+	quietFor   = 2 * time.Second // after which a last line without an ending is looked at as it is
+
+	// sniffEvery bounds how many idle files are asked for their size: a hundred thousand of them are asked once in 50 s. What inotify hears of comes sooner.
+	sniffEvery = 500 * time.Microsecond
+)
+
+// kindHeap are files by their rank.
+type kindHeap []*kind
+
+func (h kindHeap) Len() int           { return len(h) }
+func (h kindHeap) Less(i, j int) bool { return h[i].rank < h[j].rank }
+func (h kindHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
+func (h *kindHeap) Push(x any)        { k := x.(*kind); k.place = len(*h); *h = append(*h, k) }
+func (h *kindHeap) Pop() any {
+	old := *h
+	k := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return k
+}
+
+// put moves a file to a heap, or to its place there; nil: to none.
+func (s *Sorter) put(k *kind, to *kindHeap) {
+	if k.heap == to {
+		if to != nil {
+			heap.Fix(to, k.place)
+		}
+		return
+	}
+	if k.heap != nil {
+		heap.Remove(k.heap, k.place)
+	}
+	if k.heap = to; to != nil {
+		heap.Push(to, k)
+	}
+}
+
+// note notes how a file is that nobody has understood so far, and when to look at it.
+func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
+	if k.owner != nil {
+		return
+	}
+	if fi.Size() != k.size {
+		k.size, k.grown, k.whole = fi.Size(), now, false
+	}
+	unseen := k.seen != k.size || !k.whole && now.Sub(k.grown) >= quietFor
+	if len(k.of) > 0 && k.off < min(k.size, sniffMost) && unseen {
+		k.wrote = fi.ModTime().UnixNano()
+		s.ask(k)
+		return
+	}
+	s.rest(k, now)
+}
+
+// ask has a file looked at: the newest first, and those that were never looked at before all others.
+func (s *Sorter) ask(k *kind) {
+	k.rank = -k.wrote
+	if k.off > 0 {
+		k.rank += math.MaxInt64 / 2
+	}
+	s.put(k, &s.queue)
+}
+
+// rest leaves a file alone for a while.
+func (s *Sorter) rest(k *kind, now time.Time) {
+	poll := maxIdlePoll
+	if len(k.of) > 0 {
+		poll = k.of[0].cfg.PollInterval
+	}
+	k.rank = now.Add(max(backOff(poll, now.Sub(k.grown)), sniffEvery*time.Duration(len(s.idle)))).UnixNano()
+	s.put(k, &s.idle)
+}
+
+// hint says that something happened to files.
+func (s *Sorter) hint(paths []string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, path := range paths {
+		if k := s.paths[path]; k != nil && k.heap == &s.idle {
+			k.rank = now.UnixNano()
+			s.put(k, &s.idle)
+		}
+	}
+}
+
+// news is what a Sorter tells a Tailer of a file: that the file is the Tailer's, or another one than before.
+type news struct {
+	t    *Tailer
+	path string
+	err  error
+}
+
+// tell is told of a file. The sweeper takes it up.
+func (t *Tailer) tell(n news) {
+	if n.err != nil {
+		t.readError(n.path, n.err)
+		return
+	}
+	t.mu.Lock()
+	t.told = append(t.told, n)
+	t.mu.Unlock()
+	t.wakeSweeper()
+}
+
+// takeTold returns what was told, in the order of the paths: a rotated file comes after the one that its path names now.
+func (t *Tailer) takeTold() []news {
+	t.mu.Lock()
+	told := t.told
+	t.told = nil
+	t.mu.Unlock()
+	slices.SortFunc(told, func(a, b news) int { return strings.Compare(a.path, b.path) })
+	return told
+}
+
+// turn looks at files, for a while, and tells the Tailers what it has found out. more: there is more to look at. While another Tailer looks, it leaves that to
+// the other one, unless this one has only this turn.
+func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
+	if t.final {
+		s.looking.Lock()
+	} else if !s.looking.TryLock() {
+		return false
+	}
+	defer s.looking.Unlock()
+	s.mu.Lock()
+	told := s.poll(now)
+	s.mu.Unlock()
+	for left := int64(sniffTurn); left > 0 || t.final; {
+		var k *kind
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			k = s.queue[0]
+		}
+		s.mu.Unlock()
+		if k == nil || t.halted() {
+			break
+		}
+		n, looked := s.look(k, now)
+		told = append(told, n...)
+		left -= looked + sniffCost
+	}
+	for _, n := range told {
+		n.t.tell(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) > 0
+}
+
+// poll asks idle files for their size when their time has come. Where a path no longer names the file, the Tailers see what there is.
+func (s *Sorter) poll(now time.Time) (told []news) {
+	for n := 0; n < sniffStats && len(s.idle) > 0 && s.idle[0].rank <= now.UnixNano(); n++ {
+		k := s.idle[0]
+		if len(k.of) == 0 {
+			s.put(k, nil) // for nobody
+			continue
+		}
+		fi, err := k.of[0].stat(k.path)
+		switch {
+		case err == nil && fi.Mode().IsRegular() && !k.isOther(fi):
+			s.note(k, fi, now)
+		case err == nil || errors.Is(err, fs.ErrNotExist):
+			for _, t := range k.of {
+				told = append(told, news{t: t, path: k.path})
+			}
+			s.forget(k)
+		default:
+			s.rest(k, now)
+		}
+	}
+	return told
+}
+
+// lookNow looks at all there is of a file, or some most bytes, and returns whose it is.
+func (s *Sorter) lookNow(k *kind, most int64, now time.Time) *Tailer {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	var told []news
+	for looked, more := int64(0), true; more && looked < most; {
+		news, n := s.look(k, now)
+		told = append(told, news...)
+		looked += n
+		s.mu.Lock()
+		more = k.heap == &s.queue
+		s.mu.Unlock()
+	}
+	for _, n := range told {
+		n.t.tell(n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return k.owner
+}
+
+// look looks on at a file. The caller holds looking.
+func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
+	s.mu.Lock()
+	of, off, lines, size := k.of, k.off, k.lines, k.size
+	quiet, due := now.Sub(k.grown) >= quietFor, k.heap == &s.queue
+	s.mu.Unlock()
+	if !due {
+		return nil, 0
+	}
+	most := int64(sniffLook)
+	if off == 0 {
+		most = sniffFirst
+	}
+	if k.detect == nil {
+		off, lines = 0, 0
+		for _, t := range of {
+			k.detect = append(k.detect, t.set.Detect(k.path))
+		}
+		s.open = append(s.open, k)
+	}
+	most = min(most, sniffMost-off)
+	from, whole := off, of[0].final || quiet // it does not grow, and nobody looks again
+	var owner *Tailer
+	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
+		lines++
+		owner = firstReader(k.detect, of, text)
+		return owner == nil
+	})
+	if cap(s.buf) > 4*chunkBytes {
+		s.buf = nil // a giant line came by
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	looked = off - from
+	if k.off, k.lines = off, lines; owner != nil || off >= sniffMost {
+		k.detect = nil
+	}
+	s.bound()
+	switch {
+	case k.heap == nil: // forgotten, or claimed, meanwhile
+	case owner != nil:
+		told = append(told, news{t: owner, path: k.path})
+		s.decide(k, owner)
+	case err != nil:
+		if !errors.Is(err, fs.ErrNotExist) {
+			told = append(told, news{t: of[0], path: k.path, err: err})
+		}
+		s.rest(k, now)
+	case end || off >= sniffMost:
+		k.seen, k.whole, k.early = size, whole, false
+		s.rest(k, now)
+	default:
+		s.ask(k)
+	}
+	return told, looked
+}
+
+// bound bounds how many files have detectors: it lets go of those of which least has to be looked at again.
+func (s *Sorter) bound() {
+	s.open = slices.DeleteFunc(s.open, func(k *kind) bool { return k.detect == nil })
+	for len(s.open) > sniffOpen {
+		least := 0
+		for i, k := range s.open {
+			if k.heap == nil || s.open[least].heap != nil && k.off < s.open[least].off {
+				least = i
+			}
+		}
+		s.open[least].detect = nil
+		s.open = slices.Delete(s.open, least, least+1)
+	}
+}
+
+// firstReader returns whose the line is. All see it, since they may need it for the next one.
+func firstReader(detect []Detect, of []*Tailer, text []byte) *Tailer {
+	var found [readsKinds]*Tailer
+	for i, d := range detect {
+		if r := d(text); found[r] == nil {
+			found[r] = of[i]
+		}
+	}
+	if found[ReadsOwn] != nil {
+		return found[ReadsOwn]
+	}
+	return found[ReadsToo]
+}
+
+// sniff visits the lines of a file from off on that stand in its next most bytes, or more where a line is longer, until visit returns false, and returns where
+// the line after the last one begins; end: nothing follows yet. A last line without its ending is visited where it may be whole; it is looked at again all the
+// same.
+func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
+	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
+	if err != nil {
+		return off, true, err
+	}
+	src := t.unpack(path, raw)
+	defer src.Close()
+	size := min(sniffBytes, most)
+	if src == source(raw) {
+		size = min(size, max(fi.Size()-off+1, minRead))
+	}
+	var mark [2]byte
+	n, err := src.ReadAt(mark[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return off, true, err
+	}
+	p := sniffer{src: src, enc: lines.EncodingOf(mark[:n]), most: t.cfg.MaxLineBytes, buf: buf, visit: visit}
+	for until := off + most; ; off = next {
+		if next, end, err = p.lines(off, int(min(size, until-off)), whole); end || err != nil || next >= until {
+			return next, end, err
+		}
+	}
+}
+
+// sniffer looks at the lines of an open file.
+type sniffer struct {
+	src   source
+	enc   lines.Encoding
+	most  int // bytes of a line
+	buf   *[]byte
+	visit func(text []byte) bool
+}
+
+// lines visits the lines in the next size bytes.
+func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, err error) {
+	for ; ; size *= 2 {
+		b := grow(p.buf, size)
+		n, err := readAgain(p.src, b, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return off, true, err
+		}
+		var decoded []byte
+		sp := lines.NewSplitter(b[:n], p.enc, &decoded)
+		for at := 0; ; at = sp.Pos {
+			text, ok := sp.Next(whole && n < size)
+			if !ok {
+				break
+			}
+			if off == 0 && at == 0 {
+				text = bytes.TrimPrefix(text, lines.BOM)
+			}
+			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
+				return off + int64(sp.Pos), true, nil
+			}
+			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && !p.enc.Wide() {
+				return off + int64(at), true, nil
+			}
+		}
+		switch {
+		case sp.Pos > 0:
+			return off + int64(sp.Pos), n < size, nil
+		case n < size:
+			return off, true, nil
+		case size > p.most: // passed over, as when it is read
+			return off + int64(n), false, nil
+		}
+	}
+}
+
+// readAgain is ReadAt of a source that may have to be decompressed up to there.
+func readAgain(src source, b []byte, off int64) (n int, err error) {
+	for {
+		if n, err = src.ReadAt(b, off); err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package nonlog knows by their names what is no log: weights, datasets, pictures, compiled code, and what version control and package managers keep.
+package nonlog
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// directories hold no logs, nor does anything below them. Of virtual environments site-packages is left out, whatever they are called.
+var directories = []string{
+	".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", "dist-packages", ".venv", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+}
+
+// suffixes are of binary files. Archives of logs (.tar, .zip, .xz) are not among them: check says how to unpack those that are not read, and a .tar is text.
+var suffixes = []string{
+	".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".gguf", ".npz", ".npy", ".onnx", ".h5", ".hdf5", ".distcp", ".pdparams", ".pdopt",
+	".parquet", ".arrow", ".tfrecord", ".idx",
+	".so", ".dll", ".dylib", ".exe", ".pyc", ".pyo", ".class", ".jar", ".whl",
+	".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".mp3", ".mp4", ".wav", ".avi", ".mov", ".webm", ".flac", ".pdf",
+}
+
+var directorySet, suffixSet = setOf(directories), setOf(suffixes)
+
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
+}
+
+// Of looks at a path below the base of a glob. It returns what makes it no log, the name of a directory or a suffix, and where in rel that directory or file
+// ends; "": it may be a log. What the pattern of the glob spells out is asked for.
+func Of(rel, pattern string, isDir bool) (name string, end int) {
+	for from := 0; from < len(rel); {
+		to := len(rel)
+		if i := strings.IndexByte(rel[from:], '/'); i >= 0 {
+			to = from + i
+		}
+		if to == len(rel) && !isDir {
+			break
+		}
+		if name := rel[from:to]; directorySet[name] && !spells(pattern, name) {
+			return name, to
+		}
+		from = to + 1
+	}
+	if isDir {
+		return "", 0
+	}
+	suffix := strings.ToLower(path.Ext(rel))
+	if suffixSet[suffix] && !strings.HasSuffix(strings.ToLower(pattern), suffix) {
+		return suffix, len(rel)
+	}
+	return "", 0
+}
+
+// spells says whether a pattern has the name of a directory.
+func spells(pattern, name string) bool {
+	for part := range strings.SplitSeq(pattern, "/") {
+		if part == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Tally counts what was passed over, by its directory's name or its suffix.
+type Tally map[string]int
+
+const mostNamed = 5
+
+// String lists the most frequent first: 1200 .pt, 3 .git.
+func (t Tally) String() string {
+	names := slices.SortedFunc(maps.Keys(t), func(a, b string) int { return cmp.Or(cmp.Compare(t[b], t[a]), cmp.Compare(a, b)) })
+	var parts []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		parts = append(parts, fmt.Sprintf("%d %s", t[name], name))
+	}
+	if more := len(names) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more kinds", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Sum is how many there are.
+func (t Tally) Sum() (n int) {
+	for _, one := range t {
+		n += one
+	}
+	return n
+}
