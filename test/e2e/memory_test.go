@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 var (
 	memoryFiles = flag.Int("memory.files", 10_000, "how many idle logs TestMemory has; `make memory` takes 200,000")
 	memoryAge   = flag.Duration("memory.age", 0, "how long ago they were written")
+	memoryJunk  = flag.Int("memory.junk", 10_000, "how many files that are no logs")
 	memoryCalls = flag.Int("memory.calls", 300_000, "how many calls that never end; `make memory` takes 1,000,000")
 )
 
@@ -28,9 +30,10 @@ const (
 	perIdleFiles = 64 << 20 // for each 10,000
 	allIdleFiles = 512 << 20
 	openCalls    = 256 << 20
+	perJunkFiles = 70 << 20 // for each 10,000
 )
 
-// Idle logs and calls that never end cost little.
+// Idle logs, calls that never end and files that are no logs cost little.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	addr := startSink(t).addr
@@ -86,6 +89,40 @@ func TestMemory(t *testing.T) {
 		more := memory(c, "VmHWM") - memory(empty, "VmHWM")
 		t.Logf("VmHWM: %d MiB more with %d open calls than the %d MiB of an empty one", more>>20, *memoryCalls, memory(empty, "VmHWM")>>20)
 		assert.LessOrEqual(t, more, int64(openCalls))
+		c.stop(t)
+	})
+	t.Run("junk files", func(t *testing.T) {
+		logs, now := t.TempDir(), time.Now()
+		for i := range *memoryJunk {
+			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("file-%d.txt", i))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+			require.NoError(t, os.WriteFile(path, []byte([]string{"", "hello world\n"}[i%2]), 0o600))
+			require.NoError(t, os.Chtimes(path, now.Add(-time.Hour), now.Add(-time.Hour)))
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(logs, "zzz.jsonl"), []byte(`{"step": 1, "loss": 2.5, "step_time_s": 0.05}`+"\n"), 0o600))
+		junk := startSink(t)
+		c := newCollector(t, trainbridgeBin(t), "/nothing/*", junk.addr)
+		c.env = append(c.env, "TRAINBRIDGE_LOGS="+logs+"/**")
+		c.up(t)
+		told := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
+		began := time.Now()
+		eventually(t, time.Minute, func() error {
+			if junk.spans.Load() == 0 {
+				return errors.New("the log's span is not there")
+			}
+			return nil
+		})
+		t.Logf("beside %d files the log is delivered in %v", *memoryJunk, time.Since(began).Round(100*time.Millisecond))
+		assert.False(t, c.logged(told), "it comes before all others were looked at")
+		eventually(t, time.Minute, func() error {
+			if !c.logged(told) {
+				return errors.New("not said: " + told)
+			}
+			return nil
+		})
+		more := memory(c, "VmHWM") - memory(empty, "VmHWM")
+		t.Logf("VmHWM: %d MiB more than the %d MiB of an empty one", more>>20, memory(empty, "VmHWM")>>20)
+		assert.LessOrEqual(t, more, int64(perJunkFiles*max(1, *memoryJunk/10_000)))
 		c.stop(t)
 	})
 	empty.stop(t)

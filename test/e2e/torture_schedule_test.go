@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -82,6 +83,7 @@ var steps = append([]step{
 	{name: "clock_back", disorders: true, do: func(s *sequence) { s.touch(-36 * time.Hour) }},
 	{name: "clock_forward", disorders: true, do: func(s *sequence) { s.touch(36 * time.Hour) }},
 	{name: "unreadable", do: (*sequence).unreadable},
+	{name: "junk_files", do: (*sequence).junkFiles},
 }, codeSteps()...)
 
 // codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT is left to poison: it says that the data are wrong.
@@ -369,4 +371,54 @@ func (s *sequence) unreadable() {
 	for _, path := range taken {
 		s.check(os.Chmod(path, 0o600))
 	}
+}
+
+// junkFiles has hundreds of files beside the logs that are none: empty ones, texts and long texts, of which some grow, some become logs, and one goes.
+func (s *sequence) junkFiles() {
+	const files = 300
+	dir := filepath.Join(s.junk, strconv.Itoa(len(s.done)))
+	s.check(os.MkdirAll(dir, 0o700))
+	path := func(i int) string { return filepath.Join(dir, fmt.Sprintf("output-%d.txt", i)) }
+	texts := []string{"", "hello world\n", strings.Repeat("loading a shard of the dataset\n", 8_000), "no end"}
+	for i := range files {
+		s.check(os.WriteFile(path(i), []byte(texts[i%len(texts)]), 0o600))
+	}
+	s.check(os.WriteFile(filepath.Join(dir, "model.safetensors"), make([]byte, 1<<20), 0o600))
+	s.pause(1000)
+	s.check(os.Remove(path(0)))
+	for range 2 {
+		for i := 1; i < files; i += 7 {
+			switch {
+			case s.rng.IntN(2) == 0:
+				s.addTo(path(i), "another line\n")
+			case !s.peer: // it reads other folders
+				s.becomeLog(path(i))
+			}
+		}
+		if s.rng.IntN(3) == 0 {
+			s.kill()
+			s.launch()
+		}
+		s.work()
+		s.pause(1000)
+	}
+}
+
+// becomeLog writes records to a file that has had none so far.
+func (s *sequence) becomeLog(path string) {
+	text := "\n" // the last line may have no end
+	for range 1 + s.rng.IntN(5) {
+		r := jsonLine(s.rng, 0, 500_000+s.late, "") // beyond the records of train.jsonl
+		s.late++
+		text += r.lines[0][0] + "\n"
+		s.records = append(s.records, r)
+	}
+	s.addTo(path, text)
+}
+
+func (s *sequence) addTo(path, text string) {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	s.check(err)
+	_, err = f.WriteString(text)
+	s.check(errors.Join(err, f.Close()))
 }

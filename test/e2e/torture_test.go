@@ -61,6 +61,8 @@ type sequence struct {
 	files    []*logFile
 	halves   bool // one of the two files of joint records may be gone, and the other not
 	records  []record
+	junk     string // a folder of files of all kinds, of which some become logs
+	late     int    // records in these
 	forgets  bool
 	step     *step
 	done     []string // steps
@@ -202,7 +204,8 @@ func (s *sequence) prepare() {
 		s.Cleanup(func() { _ = syscall.Unmount(s.state, syscall.MNT_DETACH) })
 	}
 	logs := s.TempDir()
-	env := []string{"TRAINBRIDGE_STATE_DIR=" + s.state}
+	s.junk = filepath.Join(logs, "junk")
+	env := []string{"TRAINBRIDGE_STATE_DIR=" + s.state, "TRAINBRIDGE_LOGS=" + s.junk + "/**"}
 	for _, format := range logFormats {
 		dir := filepath.Join(logs, format.receiver)
 		s.check(os.Mkdir(dir, 0o700))
