@@ -13,6 +13,11 @@
 // 128 MiB and a line that a handler looks ahead, one document. Files that must be compared to know whose they are cost the sweeper 16 MiB of decompressing per
 // sweep; until it is known only their stream waits.
 //
+// A file that several Tailers may read, and that nobody has understood so far (Sorter), takes some hundred bytes, once for all of them: detectors are kept for
+// the 256 files of which most was looked at, and another one is looked at again from its beginning when it grows. All new files are looked at a little before
+// any is looked at further, the newest first, 2 MiB between two sweeps, by one Tailer for all. Reading goes on meanwhile; handlers of joint records begin when
+// all files were looked at a little. Idle files are asked for their size at most 2,000 times a second; what inotify hears of is asked at once.
+//
 // Where the system has inotify, a file that is created or renamed is opened at once and held until the sweeper has looked, so that it may be gone by then.
 // Everything else is polled as well. All Tailers of a process share two instances of inotify, of which a user has 128 (fs.inotify.max_user_instances).
 //
@@ -69,7 +74,7 @@
 // # Where to find the code
 //
 //   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (what a path named before), catch.go (files that are
-//     gone when it looks), probe.go (compressed files), document.go, sorter.go (whose a file is by its content).
+//     gone when it looks), probe.go (compressed files), document.go, sorter.go and sniff.go (whose a file is by its content).
 //   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
 //   - A file and its life from being met to being forgotten: file.go. Positions: store.go.
 //   - Records of several streams: joint.go, and policy.go for all that such streams do differently from others.
@@ -84,7 +89,8 @@
 //  3. Tailer.settling: for reading, while the lines of a record are let go of; for writing, while the checkpoints of streams whose records are joint are taken.
 //  4. Tailer.sharing: the bonds of shared lines.
 //  5. Stream.mu: a stream, its files and its handler. Only who holds sweepMu may hold several. What a handler locks comes after it.
-//  6. All other locks (Tailer.mu of the scheduler, outbox.mu, counts.mu, Sorter.mu, …) are leaves: who holds one of them takes no other lock of this package.
+//  6. Sorter.looking: the one file whose lines are looked at.
+//  7. All other locks (Tailer.mu of the scheduler, outbox.mu, counts.mu, Sorter.mu, …) are leaves: who holds one of them takes no other lock of this package.
 //
 // While a batch is sent no lock is held; while positions are stored, storeMu alone.
 //

@@ -59,7 +59,11 @@ func Open(paths []string, stdin io.Reader) (*Input, error) {
 		case err != nil:
 			in.Missing = append(in.Missing, err)
 		case len(r.files) == 0:
-			in.Missing = append(in.Missing, fmt.Errorf("%s: %w", path, ErrNoFiles))
+			err = fmt.Errorf("%s: %w", path, ErrNoFiles)
+			if in.PassedOver.Sum() > 0 {
+				err = fmt.Errorf("%w; passed over by name, as no logs: %s", err, in.PassedOver)
+			}
+			in.Missing = append(in.Missing, err)
 		default:
 			in.roots = append(in.roots, r)
 		}

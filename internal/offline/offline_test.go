@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -316,4 +317,39 @@ func BenchmarkRead(b *testing.B) {
 		_, err := Read(b.Context(), in, Options{}, Sink{})
 		require.NoError(b, err)
 	}
+}
+
+// Weights and repositories are passed over, and counted, but for a file that is named itself or spelled out.
+func TestOpenPassesOver(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for _, name := range []string{"train.log", "ckpt/a.pt", "ckpt/b.pt", "src/.git/HEAD", "src/.git/refs/main"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o600))
+	}
+	for path, want := range map[string]struct {
+		files  string
+		passed nonlog.Tally
+	}{
+		"":                {"train.log", nonlog.Tally{".pt": 2, ".git": 1}},
+		"**":              {"train.log", nonlog.Tally{".pt": 2, ".git": 1}},
+		"ckpt/a.pt":       {"ckpt/a.pt", nonlog.Tally{}},
+		"**/*.pt":         {"ckpt/a.pt ckpt/b.pt", nonlog.Tally{}},
+		"src/.git":        {"src/.git/HEAD src/.git/refs/main", nonlog.Tally{}},
+		"src/.git/*EA*":   {"src/.git/HEAD", nonlog.Tally{}},
+		"{train*,ckpt/*}": {"train.log", nonlog.Tally{".pt": 2}},
+	} {
+		in, err := Open([]string{filepath.Join(dir, path)}, nil)
+		require.NoError(t, err, path)
+		var files []string
+		for _, f := range in.Files {
+			rel, _ := filepath.Rel(dir, f)
+			files = append(files, rel)
+		}
+		assert.Equal(t, want.files, strings.Join(files, " "), path)
+		assert.Equal(t, want.passed, in.PassedOver, path)
+	}
+	_, err = Open([]string{filepath.Join(dir, "ckpt")}, nil)
+	require.ErrorIs(t, err, ErrNoFiles)
+	assert.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 )
 
@@ -75,9 +76,12 @@ func TestTellFirstLook(t *testing.T) {
 	k.status["train_log"].Globs = []tail.GlobStatus{{Pattern: "/a", Directory: "/a"}, {Pattern: "/b/*"}}
 	k.status["nccl"].Globs = globs("/b/*")
 	k.status["nccl"].Links, k.status["nccl"].Link = 3, "/b/l"
+	k.status["tq_trace"].PassedOver = nonlog.Tally{".pt": 1}
+	k.status["nccl"].PassedOver = nonlog.Tally{".pt": 3, ".git": 1}
 	assert.Equal(t, []string{
 		"Reading 10001 files, 3.0 GiB: tq_trace 10000, train_log 1",
 		"Nothing matches /a, where /a is a directory: write /a/* for its files, /a/** for those below it, too (train_log), /b/* (train_log, nccl); files that come later are found",
+		"Passed over by name, as no logs: 3 .pt, 1 .git: 'include_non_logs: true' reads them",
 		"3 symbolic links passed over, such as /b/l: 'follow_symlinks: true' reads what they lead to",
 	}, k.after(firstLook))
 	assert.Empty(t, k.after(time.Hour), "once")

@@ -147,7 +147,7 @@ var findingTests = map[string]struct {
 	"steps without a model":  {files: map[string]string{"a.jsonl": `{"timestamp": 1781253000, "step": 1, "loss": 2.5}` + "\n"}, notes: []string{"no_model"}},
 	"steps without a device": {files: map[string]string{"a.jsonl": `{"timestamp": 1781253000, "step": 1, "loss": 2.5, "tflops": 100}` + "\n"}, notes: []string{"no_device"}},
 	"beside the logs": {
-		files: map[string]string{"a.jsonl": step, "README": "Read me.\n", "b.log": "", "lib.so": "\x7fELF\x00\x01\x02\x00\x00\x00\x00"},
+		files: map[string]string{"a.jsonl": step, "README": "Read me.\n", "b.log": "", "lib.out": "\x7fELF\x00\x01\x02\x00\x00\x00\x00"},
 		notes: []string{"not_understood", "binary", "empty"},
 	},
 	"torn last line":     {files: map[string]string{"a.jsonl": strings.Repeat(step, 2) + `{"step": 2, "lo`}},
@@ -159,7 +159,7 @@ var findingTests = map[string]struct {
 	"NCCL's debug":       {files: map[string]string{"a.log": "node01:42:42 [0] NCCL INFO Bootstrap : Using eth0\n"}, off: []string{"not_read"}, code: 2},
 	"a pickle":           {files: map[string]string{"nccl_trace_rank_0": "\x80\x02}q\x00X\x09\x00\x00\x00pg_configq\x01"}, off: []string{"not_read"}, code: 2},
 	"no log":             {files: map[string]string{"notes.txt": "Nothing of interest.\n"}, off: []string{"not_understood"}, code: 2},
-	"binaries":           {files: map[string]string{"a.so": "\x7fELF\x00\x01\x02\x00\x00\x00\x00"}, off: []string{"binary"}, code: 2},
+	"binaries":           {files: map[string]string{"a.out": "\x7fELF\x00\x01\x02\x00\x00\x00\x00"}, off: []string{"binary"}, code: 2},
 	"empty":              {files: map[string]string{"a.log": ""}, off: []string{"empty"}, code: 2},
 
 	"TransferQueue":              {files: map[string]string{"a.err": tq("a1b2c3d4", "") + detail}},
@@ -471,4 +471,31 @@ func TestFixtures(t *testing.T) {
 		assert.Equal(t, min(len(got), 1), code, name)
 	}
 	assert.Greater(t, n, 50)
+}
+
+// What is no log by its name is passed over, with a word, unless the configuration asks for it.
+func TestPassedOver(t *testing.T) {
+	dir := logs(t, map[string]string{"a.jsonl": step, "ckpt/a.pt": step, "ckpt/b.pt": step, ".git/HEAD": "x\n", ".git/x/y": "x\n"})
+	passed := func(args ...string) string {
+		out, _ := run(t, "", append(args, "--json")...)
+		var d document
+		require.NoError(t, json.Unmarshal([]byte(out), &d), out)
+		for _, f := range d.Findings {
+			if f.Name == "passed_over" {
+				assert.False(t, f.Off)
+				return f.What
+			}
+		}
+		return ""
+	}
+	const want = "Passed over by name, as no logs: 2 .pt, 1 .git"
+	assert.Equal(t, want, passed(dir))
+	assert.Equal(t, want, passed(filepath.Join(dir, "**")))
+	assert.Empty(t, passed(filepath.Join(dir, "ckpt", "a.pt")))
+	for all, want := range map[string]string{"false": want, "true": ""} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "receivers: {train_log: {include_by_content: [%q], include_non_logs: %s}, nccl: {include_by_content: [%[1]q], "+
+			"include_non_logs: %[2]s}}\nservice: {pipelines: {traces: {receivers: [train_log, nccl]}}}\n", filepath.Join(dir, "**"), all), 0o600))
+		assert.Equal(t, want, passed("--config", file), all)
+	}
 }

@@ -2,10 +2,14 @@ package reading
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestProgress(t *testing.T) {
@@ -37,4 +41,18 @@ func TestSize(t *testing.T) {
 	} {
 		assert.Equal(t, want, Size(bytes))
 	}
+}
+
+func TestOpenPassesOver(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.log", "a.pt", "b.pt"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("x\n"), 0o600))
+	}
+	cmd, said := &cobra.Command{}, new(bytes.Buffer)
+	cmd.SetErr(said)
+	in, err := Open(cmd, []string{dir})
+	require.NoError(t, err)
+	defer in.Close()
+	assert.Len(t, in.Files, 1)
+	assert.Equal(t, "passed over by name, as no logs: 2 .pt; a file that is named itself is read\n", said.String())
 }
