@@ -119,8 +119,14 @@ type news struct {
 	err  error
 }
 
-// tell is told of a file. The sweeper takes it up.
-func (t *Tailer) tell(n news) {
+func tell(all []news) {
+	for _, n := range all {
+		n.t.hear(n)
+	}
+}
+
+// hear is told of a file. The sweeper takes it up.
+func (t *Tailer) hear(n news) {
 	if n.err != nil {
 		t.readError(n.path, n.err)
 		return
@@ -167,9 +173,7 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 		told = append(told, n...)
 		left -= looked + sniffCost
 	}
-	for _, n := range told {
-		n.t.tell(n)
-	}
+	tell(told)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue) > 0
@@ -212,9 +216,7 @@ func (s *Sorter) lookNow(k *kind, most int64, now time.Time) *Tailer {
 		more = k.heap == &s.queue
 		s.mu.Unlock()
 	}
-	for _, n := range told {
-		n.t.tell(n)
-	}
+	tell(told)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return k.owner

@@ -116,9 +116,7 @@ func (s *Sorter) leave(t *Tailer) {
 		}
 	}
 	s.mu.Unlock()
-	for _, n := range told {
-		n.t.tell(n)
-	}
+	tell(told)
 }
 
 // takeEarly says, once, whether a file showed whose it is with what it had when its Tailer started.

@@ -392,7 +392,7 @@ func TestSorterUnreadable(t *testing.T) {
 	told, _ = p.sorter.look(k, p.a.now)
 	require.Len(t, told, 1)
 	require.Error(t, told[0].err)
-	p.a.tl.tell(told[0])
+	tell(told)
 	assert.EqualValues(t, 1, p.a.tl.Counts().ReadErrors)
 	assert.Same(t, &p.sorter.idle, k.heap, "it is tried again")
 }
@@ -421,4 +421,27 @@ func TestNonLogs(t *testing.T) {
 	slices.Sort(p.a.out)
 	p.want(t, []string{"a2", "a3"}, []string{"b2"})
 	assert.Empty(t, p.b.tl.Status().PassedOver)
+}
+
+// Workers of joint records begin when all files were looked at a little, and those that are theirs are known.
+func TestSorterJointBegins(t *testing.T) {
+	p := newPair(t)
+	p.a.joint = true
+	p.restart()
+	p.junk(t, 200, "hello world\n")
+	for _, r := range []*rig{p.a, p.b} {
+		r.tl.sweep(r.now)
+		r.tl.begin()
+	}
+	assert.False(t, p.a.tl.swept)
+	assert.True(t, p.b.tl.swept)
+	p.a.tl.hear(news{t: p.a.tl, path: p.a.path("a00000.txt")})
+	for range 20 {
+		p.b.tl.sweep(p.b.now)
+	}
+	p.a.tl.begin()
+	assert.False(t, p.a.tl.swept, "it was told of a file")
+	p.a.tl.sweep(p.a.now)
+	p.a.tl.begin()
+	assert.True(t, p.a.tl.swept)
 }

@@ -242,14 +242,20 @@ func (t *Tailer) run(ctx context.Context) {
 
 // begin has the workers read, once all files that there are were found: where records are joint, a handler may count the streams that it has to wait for.
 func (t *Tailer) begin() {
-	counts := t.set.Joint && len(t.sweeper.shared) > 0
-	settled := !counts || t.set.Sorter.settled()
+	t.mu.Lock()
+	begun := t.swept
+	t.mu.Unlock()
+	sorts := t.set.Joint && len(t.sweeper.shared) > 0
+	if begun || sorts && !t.set.Sorter.settled() {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.swept && settled && (!counts || len(t.told) == 0) {
-		t.swept = true
-		t.wakeup.Broadcast()
+	if sorts && len(t.told) > 0 {
+		return
 	}
+	t.swept = true
+	t.wakeup.Broadcast()
 }
 
 // ID names the receiver.
