@@ -203,23 +203,21 @@ func (s *Sorter) poll(now time.Time) (told []news) {
 	return told
 }
 
-// lookNow looks at all there is of a file, or some most bytes, and returns whose it is.
-func (s *Sorter) lookNow(k *kind, most int64, now time.Time) *Tailer {
+// lookNow looks at all there is of a file, or some most bytes, and returns whose it is, and what is to be told.
+func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, told []news) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	var told []news
 	for looked, more := int64(0), true; more && looked < most; {
-		news, n := s.look(k, now)
-		told = append(told, news...)
+		found, n := s.look(k, now)
+		told = append(told, found...)
 		looked += n
 		s.mu.Lock()
 		more = k.heap == &s.queue
 		s.mu.Unlock()
 	}
-	tell(told)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return k.owner
+	return k.owner, told
 }
 
 // look looks on at a file. The caller holds looking.

@@ -170,7 +170,9 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now 
 	owner := k.owner
 	s.mu.Unlock()
 	if now && owner == nil {
-		owner = s.lookNow(k, sniffLook, at)
+		var told []news
+		owner, told = s.lookNow(k, sniffLook, at)
+		tell(told)
 	}
 	switch owner {
 	case nil:
@@ -277,7 +279,7 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	owner := k.owner
 	s.mu.Unlock()
 	if owner == nil {
-		owner = s.lookNow(k, sniffMost, now)
+		owner, _ = s.lookNow(k, sniffMost, now) // the Tailers have still to look for their files
 	}
 	if owner == nil {
 		return of, false
