@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/kafkaexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/prometheusexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
 	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector"
+	"github.com/trainbridge/trainbridge/exporters/kafkaexporter"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
 	"github.com/trainbridge/trainbridge/extensions/statestorage"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor"

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,7 @@ type broker struct {
 	*process
 	addr string
 	args []string // of tools/kafka/start.sh
+	env  []string
 }
 
 func startKafka(tb testing.TB, partitions int) *broker {
@@ -45,7 +47,7 @@ func (b *broker) up(tb testing.TB) {
 	tb.Helper()
 	script, err := filepath.Abs(filepath.Join(repoRoot, "tools/kafka/start.sh"))
 	require.NoError(tb, err)
-	b.process = start(tb, "kafka", script, nil, b.args...)
+	b.process = start(tb, "kafka", script, b.env, b.args...)
 	eventually(tb, 2*time.Minute, func() error {
 		if !b.running() {
 			return fatal(errors.New("kafka ended while starting:\n" + b.tail(15)))
@@ -97,6 +99,69 @@ func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 		}
 		return nil
 	})
+}
+
+// rights has the broker ask what its clients may do: all but what deny takes from them.
+func (b *broker) rights(tb testing.TB) (deny, allow func()) {
+	tb.Helper()
+	b.env = append(b.env, "KAFKA_CONFIG=authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nallow.everyone.if.no.acl.found=true")
+	const everyone = "User:ANONYMOUS"
+	denied := kadm.NewACLs().Topics("*").ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpWrite).Deny(everyone).DenyHosts("*")
+	idempotent := kadm.NewACLs().Clusters().ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpIdempotentWrite).Deny(everyone).DenyHosts("*")
+	// Whatever a resource has rules for is forbidden to all others.
+	rest := kadm.NewACLs().Clusters().Topics("*").ResourcePatternType(kadm.ACLPatternLiteral).Operations(kadm.OpAll).Allow(everyone).AllowHosts("*")
+	admin := func(do func(ctx context.Context, admin *kadm.Client) error) {
+		tb.Helper()
+		client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+		require.NoError(tb, err)
+		defer client.Close()
+		require.NoError(tb, do(tb.Context(), kadm.NewClient(client)))
+	}
+	deny = func() {
+		tb.Helper()
+		admin(func(ctx context.Context, admin *kadm.Client) error {
+			for _, acls := range []*kadm.ACLBuilder{rest, denied, idempotent} {
+				made, err := admin.CreateACLs(ctx, acls)
+				for _, r := range made {
+					err = errors.Join(err, r.Err)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	allow = func() {
+		tb.Helper()
+		admin(func(ctx context.Context, admin *kadm.Client) error {
+			for _, acls := range []*kadm.ACLBuilder{denied, idempotent} {
+				if _, err := admin.DeleteACLs(ctx, acls); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return deny, allow
+}
+
+// Agents and gateways that start before they may write to Kafka go on by themselves when they may.
+func TestKafkaRightsComeLate(t *testing.T) {
+	t.Parallel()
+	tr := generateJob(t, "--ranks", "8", "--steps", "10", "--seed", "3")
+	b := newKafka(t, freeAddr(t), 4)
+	deny, allow := b.rights(t)
+	b.up(t)
+	b.topics(t, "otlp_spans", "otlp_nccl")
+	deny()
+	bed := tr.through(t, b)
+	bed.gateway.up(t)
+	bed.agent.up(t)
+	bed.grow(0, 1)
+	bed.agent.says(t, "CLUSTER_AUTHORIZATION_FAILED")
+	allow()
+	bed.check()
 }
 
 // kafkaBed is an agent whose logs grow, a broker and a gateway, with the files of deploy/.

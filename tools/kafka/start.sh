@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a Kafka broker of one node, for tests and benchmarks. What is in DIR is used again, also after kill -9; topics are there when they are first asked for.
 #
-#   tools/kafka/start.sh LIBS DIR ADDRESS CONTROLLER PARTITIONS [BEHIND PROXY]
+#   [KAFKA_CONFIG=LINES] tools/kafka/start.sh LIBS DIR ADDRESS CONTROLLER PARTITIONS [BEHIND PROXY]
 #
 # LIBS is what `make kafka` installs, ADDRESS and CONTROLLER are host:port, PARTITIONS are those of each topic. Clients that come by BEHIND are told to come to PROXY.
 set -eu
@@ -26,6 +26,7 @@ group.initial.rebalance.delay.ms=0
 num.network.threads=2
 num.io.threads=2
 log.segment.bytes=67108864
+${KAFKA_CONFIG:-}
 END
   "${java[@]}" kafka.tools.StorageTool format --standalone -t dHJhaW5icmlkZ2UtdGVzdA -c "$config.new"
   mv "$config.new" "$config"

@@ -1,0 +1,110 @@
+package kafkaexporter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.opentelemetry.io/collector/exporter"
+	"go.uber.org/zap"
+)
+
+// renewEvery bounds how often an exporter is replaced.
+const renewEvery = time.Second
+
+// one is an exporter of contrib.
+type one interface {
+	component.Component
+	Capabilities() consumer.Capabilities
+}
+
+// renewing is an exporter that is replaced when it can send nothing any more.
+type renewing[E one] struct {
+	make func() (E, error)
+	log  *zap.Logger
+	now  func() time.Time
+
+	mu    sync.RWMutex // held for reading while something is sent
+	host  component.Host
+	of    E
+	made  int // how many there were
+	since time.Time
+}
+
+func newRenewing[E one](create func() (E, error), set exporter.Settings) (*renewing[E], error) {
+	of, err := create()
+	return &renewing[E]{make: create, log: set.Logger, now: time.Now, of: of}, err
+}
+
+// Capabilities are those of contrib's exporter.
+func (r *renewing[E]) Capabilities() consumer.Capabilities { return r.of.Capabilities() }
+
+// Start connects to the brokers when something is sent.
+func (r *renewing[E]) Start(ctx context.Context, host component.Host) error {
+	r.host, r.since = host, r.now()
+	return r.of.Start(ctx, host)
+}
+
+// Shutdown closes the connections.
+func (r *renewing[E]) Shutdown(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of.Shutdown(ctx)
+}
+
+func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
+	r.mu.RLock()
+	made := r.made
+	err := by(r.of)
+	r.mu.RUnlock()
+	if errors.Is(err, kerr.ClusterAuthorizationFailed) {
+		r.renew(ctx, made)
+	}
+	return judged(err)
+}
+
+// faulty are the errors about records themselves.
+var faulty = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat}
+
+// judged is permanent only where the data is wrong. Contrib's exporter calls each error permanent that franz-go does not retry by itself, such as a missing right:
+// receivers would pass over what was sent meanwhile.
+func judged(err error) error {
+	var refusal *kerr.Error
+	if !consumererror.IsPermanent(err) || !errors.As(err, &refusal) {
+		return err
+	}
+	if slices.ContainsFunc(faulty, func(fault error) bool { return errors.Is(err, fault) }) {
+		return err
+	}
+	return errors.New(err.Error())
+}
+
+// renew replaces the exporter, if no other call has done so.
+func (r *renewing[E]) renew(ctx context.Context, made int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.made != made || r.now().Sub(r.since) < renewEvery {
+		return
+	}
+	r.since = r.now()
+	ctx = context.WithoutCancel(ctx) // the exporter outlives the call
+	of, err := r.make()
+	if err == nil {
+		err = of.Start(ctx, r.host)
+	}
+	if err != nil {
+		r.log.Warn("The Kafka exporter may not send, and cannot be made anew", zap.Error(err))
+		return
+	}
+	old := r.of
+	r.of, r.made = of, r.made+1
+	if err := old.Shutdown(ctx); err != nil {
+		r.log.Warn("The Kafka exporter that may not send cannot be stopped", zap.Error(err))
+	}
+}
