@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,6 +30,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/top"
+	"github.com/trainbridge/trainbridge/internal/ending"
 )
 
 // settings are the settings of the collector; config sees each configuration before it is used.
@@ -122,16 +124,30 @@ func setOntoBuiltIn(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver its data. The second signal ends the process at once.
+// How long the collector may take after a signal: to send what it has, and in all. A pod has 30 s by default, `docker stop` 10 s.
+const (
+	lastSend = 5 * time.Second
+	lastStop = 9 * time.Second
+)
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver its data. The second signal ends the process at once, and
+// so does lastStop: what was not accepted is not stored as read.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		fmt.Fprintf(os.Stderr, "%v: stopping; once more ends it at once\n", <-signals)
-		cancel()
 		s := <-signals
-		fmt.Fprintf(os.Stderr, "%v again: ended; what was not accepted yet is read again at the next start\n", s)
+		fmt.Fprintf(os.Stderr, "%v: stopping; once more ends it at once\n", s)
+		ending.After(lastSend)
+		cancel()
+		why := "again"
+		select {
+		case s = <-signals:
+		case <-time.After(lastStop):
+			why = fmt.Sprintf("%v ago", lastStop)
+		}
+		fmt.Fprintf(os.Stderr, "%v %s: ended; what was not accepted yet is read again at the next start\n", s, why)
 		os.Exit(128 + int(s.(syscall.Signal)))
 	}()
 	return ctx

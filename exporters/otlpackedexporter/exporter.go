@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
+	"github.com/trainbridge/trainbridge/internal/ending"
 	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
@@ -108,6 +109,8 @@ type rejections struct {
 func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Context) error) error {
 	e.waiting.Add(int64(n))
 	defer e.waiting.Add(-int64(n))
+	ctx, cancel := ending.Context(ctx) // a server that stops waits for its calls
+	defer cancel()
 	all := new(rejections)
 	if err := send(context.WithValue(ctx, rejectedKey{}, all)); err != nil {
 		return err

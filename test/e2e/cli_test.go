@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
 // stack finds the frames of stack traces.
@@ -113,7 +114,83 @@ func TestInterruptWithoutBackend(t *testing.T) {
 	assert.Less(t, strings.Count(out, "\n"), 100, out)
 }
 
-// A request that never ends keeps a collector from stopping. The second signal does not wait for it.
+// A collector whose backend went away ends within 10 s of SIGTERM, whatever it still has to send: batches of all receivers, joined spans, and calls of services
+// that it has taken. The next one sends it all.
+func TestStopsWithoutBackend(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(s *sequence) (back func()){
+		"closed port": func(s *sequence) func() {
+			s.sink.down()
+			return func() { s.check(s.sink.up()) }
+		},
+		"no answer": func(s *sequence) func() {
+			s.sink.set(hang(false))
+			return func() { s.sink.set(accept) }
+		},
+		"no greeting": func(s *sequence) func() {
+			s.sink.down()
+			l, err := net.Listen("tcp", s.sink.addr)
+			s.check(err)
+			go func() {
+				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+					s.Cleanup(func() { conn.Close() })
+				}
+			}()
+			return func() {
+				l.Close()
+				s.check(s.sink.up())
+			}
+		},
+	} {
+		for _, signals := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s and %d signals", name, signals), func(t *testing.T) {
+				t.Parallel()
+				s := newSequence(t, trainbridgeBin(t), 27, newTally())
+				s.prepare()
+				otlp := freeAddr(t)
+				s.c.args = append(s.c.args, "--config", write(t, "otlp.yaml", fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}", otlp)))
+				s.launch()
+				s.c.ready(t, s.c.health)
+				s.work()
+				require.Zero(t, s.drain())
+				back := leave(s)
+				for range 3 { // to all logs, most likely
+					s.work()
+				}
+				service := make(chan error, 1)
+				go func() { service <- send(t, otlp, pcommon.TraceID{1}) }()
+				eventually(t, time.Minute, func() error {
+					accounts, err := s.c.accounts()
+					waits := 0
+					for _, a := range accounts {
+						if a["pending"] > 0 {
+							waits++
+						}
+					}
+					if err == nil && waits < 3 {
+						err = fmt.Errorf("%d receivers have lines that wait", waits)
+					}
+					return err
+				})
+				time.Sleep(3 * time.Second) // step_join waits 2 s for what may come, then sends
+				began := time.Now()
+				for range signals {
+					require.NoError(t, s.c.cmd.Process.Signal(syscall.SIGTERM))
+					time.Sleep(100 * time.Millisecond) // two signals at once are one
+				}
+				<-s.c.done
+				assert.LessOrEqual(t, time.Since(began), 10*time.Second)
+				assert.Equal(t, []int{0, 128 + int(syscall.SIGTERM)}[signals-1], s.c.cmd.ProcessState.ExitCode())
+				require.Error(t, <-service, "it keeps its span")
+				back()
+				s.launch()
+				s.settle()
+			})
+		}
+	}
+}
+
+// A request that never ends keeps a collector from stopping for a while. The second signal does not wait for it.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

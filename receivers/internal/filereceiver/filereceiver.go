@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/ending"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -228,6 +229,8 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 func (r *Receiver) Shutdown(ctx context.Context) error {
 	var err error
 	r.stop.Do(func() {
+		ctx, cancel := ending.Context(ctx)
+		defer cancel()
 		r.forget()
 		if r.member != nil {
 			together.remove(r.member)
